@@ -1,0 +1,78 @@
+/**
+ * `deployment.toml` as a flat list of key paths, each with its value and the line it stands on. A parser answers values
+ * without lines, so the lines come from a second walk over a text the parser has already found valid.
+ */
+import { parse, TomlError } from 'smol-toml'
+import type { Fault } from './fault.ts'
+import { type Statement, statements } from './statements.ts'
+
+export interface Entry {
+  /** Dotted whole: `[a.b]` with `c.d`, with `"c.d"` and with `c = { d }` all give `a.b.c.d`. */
+  readonly path: string
+  readonly value: unknown
+  readonly line: number
+  /** The table header it stands under, '' above the first. */
+  readonly table: string
+}
+
+export interface Document {
+  readonly entries: readonly Entry[]
+  readonly faults: readonly Fault[]
+}
+
+/** A text that does not parse has one fault and no entries: what follows a syntax error would be guesses. */
+export function readDocument(file: string, source: string): Document {
+  let tree: Readonly<Record<string, unknown>>
+  try {
+    tree = parse(source, { integersAsBigInt: 'asNeeded' })
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    return { entries: [], faults: [syntaxFault(file, error)] }
+  }
+  return flatten(file, tree, statements(source))
+}
+
+// The parser's message goes on with the lines around the mistake. They are not shown: one of them may hold a password.
+function syntaxFault(file: string, error: TomlError): Fault {
+  const reason = (error.message.split('\n')[0] ?? '').replace('Invalid TOML document: ', '')
+  return {
+    where: `${file}:${error.line}:${error.column}`,
+    key: '',
+    given: '',
+    expected: `not valid TOML: ${reason}`,
+    remedy: 'nothing else was checked',
+  }
+}
+
+function flatten(file: string, tree: Readonly<Record<string, unknown>>, written: readonly Statement[]): Document {
+  const entries: Entry[] = []
+  const faults: Fault[] = []
+  const firstLine = new Map<string, number>()
+  for (const { segments, line, table } of written) {
+    const path = pathOf(segments)
+    const before = firstLine.get(path)
+    if (before === undefined) {
+      firstLine.set(path, line)
+      entries.push({ path, value: valueAt(tree, segments), line, table: pathOf(table) })
+      continue
+    }
+    // `"a.b" = 1` beside `a.b = 2` is valid TOML and one key to us.
+    const remedy = `it is already set on line ${before}; quoted and nested spellings name the same key`
+    faults.push({ where: `${file}:${line}`, key: path, given: '', expected: 'set twice', remedy })
+  }
+  return { entries, faults }
+}
+
+type Segments = Statement['segments']
+
+/** Numbers are places in a repeated table: `[[a.b]]` gives `a.b[0]`, `a.b[1]`. */
+function pathOf(segments: Segments): string {
+  return segments.reduce<string>((path, segment) => {
+    if (typeof segment === 'number') return `${path}[${segment}]`
+    return path === '' ? segment : `${path}.${segment}`
+  }, '')
+}
+
+function valueAt(tree: unknown, segments: Segments): unknown {
+  return segments.reduce<unknown>((value, segment) => (value as Record<string | number, unknown>)[segment], tree)
+}

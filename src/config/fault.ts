@@ -1,0 +1,39 @@
+/** What is wrong with a configuration: where, with which key, what was given, what was expected, and what to do. */
+
+export interface Fault {
+  /** `conf/deployment.toml:12`, or `--set`. */
+  readonly where: string
+  readonly key: string
+  /** As the operator wrote it; '(set)' for a secret, '' where nothing was given. */
+  readonly given: string
+  readonly expected: string
+  readonly remedy: string
+}
+
+export function describe(fault: Fault): string {
+  const named = [fault.key, fault.given].filter(part => part !== '').join(' = ')
+  const said = [fault.where, named, fault.expected].filter(part => part !== '').join(': ')
+  return fault.remedy === '' ? said : `${said} (${fault.remedy})`
+}
+
+/** Every fault of a configuration, never only the first. */
+export class ConfigurationFaults extends Error {
+  readonly faults: readonly Fault[]
+
+  constructor(faults: readonly Fault[]) {
+    super(faults.map(describe).join('\n'))
+    this.name = 'ConfigurationFaults'
+    this.faults = faults
+  }
+}
+
+const SHOWN_LENGTH = 60
+
+/** A value as it may be shown: one line, bounded, without control characters. */
+export function show(value: unknown): string {
+  const text = typeof value === 'bigint' || typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? '')
+  const printable = text.replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+  return printable.length > SHOWN_LENGTH ? `${printable.slice(0, SHOWN_LENGTH)}...` : printable
+}

@@ -1,0 +1,296 @@
+/**
+ * The value of every key: its default, or what the file says, or what `--set` says, references followed. Remembers
+ * which of them won, and collects every fault there is.
+ */
+import { allKeys, type CatalogueKey, type Configuration, RULES, SECTIONS } from './catalogue.ts'
+import type { Entry } from './document.ts'
+import { type Fault, show } from './fault.ts'
+import { nearest } from './nearest.ts'
+import { expand, type Found, hasReference, type Lookup, Unresolved } from './references.ts'
+
+/** One key as somebody set it. */
+export interface Setting extends Entry {
+  /** `conf/deployment.toml:12`, or `--set`. */
+  readonly where: string
+  /** What else the value may be read as: the plain text behind `--set`. */
+  readonly otherwise: unknown
+}
+
+export interface ResolvedKey extends CatalogueKey {
+  readonly value: unknown
+  /** '' where the default holds. */
+  readonly where: string
+  /** The key is one, or its value refers to one. */
+  readonly secret: boolean
+  readonly faulty: boolean
+}
+
+export interface Resolution {
+  readonly keys: readonly ResolvedKey[]
+  readonly faults: readonly Fault[]
+  /** Keys and sections that the catalogue does not have: warnings at start, faults under `check`. */
+  readonly unknown: readonly Fault[]
+  readonly warnings: readonly Fault[]
+  readonly configuration: Configuration
+}
+
+/** Later settings of a key win over earlier ones. */
+export function resolve(settings: readonly Setting[], properties: ReadonlyMap<string, string>): Resolution {
+  const winners = new Map(settings.map(setting => [setting.path, setting]))
+  const values = new ValueSearch(winners, properties)
+  const keys = allKeys().map(key => values.resolved(key))
+  const configuration = assemble(keys)
+  const broken = rulesBroken(keys, configuration)
+  return {
+    keys,
+    faults: [...values.faults, ...misplaced(winners), ...broken.faults],
+    unknown: unknownOnes(winners),
+    warnings: [...inertOnes(keys), ...broken.warnings],
+    configuration,
+  }
+}
+
+interface Settled extends Found {
+  readonly faulty: boolean
+}
+
+const FAILED: Settled = { value: undefined, secret: false, faulty: true }
+
+/** Finds values in the order references need them. */
+class ValueSearch {
+  readonly faults: Fault[] = []
+  readonly #winners: ReadonlyMap<string, Setting>
+  readonly #properties: ReadonlyMap<string, string>
+  readonly #known = new Map(allKeys().map(key => [key.path, key]))
+  readonly #settled = new Map<string, Settled>()
+  /** The keys being settled, outermost first: meeting one of them again closes a circle. */
+  readonly #chain: string[] = []
+  readonly #lookup: Lookup = { key: path => this.#referred(path), property: name => this.#property(name) }
+
+  constructor(winners: ReadonlyMap<string, Setting>, properties: ReadonlyMap<string, string>) {
+    this.#winners = winners
+    this.#properties = properties
+  }
+
+  resolved(key: CatalogueKey): ResolvedKey {
+    const settled = this.#settle(key.path)
+    return {
+      ...key,
+      value: settled.faulty ? key.definition.fallback : settled.value,
+      where: this.#winners.get(key.path)?.where ?? '',
+      secret: settled.secret || key.definition.secret,
+      faulty: settled.faulty,
+    }
+  }
+
+  #settle(path: string): Settled {
+    const before = this.#settled.get(path)
+    if (before !== undefined) return before
+    this.#chain.push(path)
+    const settled = this.#read(path)
+    this.#chain.pop()
+    this.#settled.set(path, settled)
+    return settled
+  }
+
+  #read(path: string): Settled {
+    const setting = this.#winners.get(path)
+    const definition = this.#known.get(path)?.definition
+    const where = setting?.where ?? 'default'
+    const shown = definition?.secret ? '(set)' : show(setting?.value)
+    try {
+      const given = setting === undefined ? this.#fallback(path) : setting.value
+      const found = expand(given, this.#lookup)
+      if (definition === undefined) return { ...found, faulty: false }
+      const secret = found.secret || definition.secret
+      const value = firstReadable(definition.read, candidates(given, found.value, setting))
+      if (value !== undefined) return { value, secret, faulty: false }
+      const result = hasReference(given) && !secret ? `, and it comes to ${show(found.value)}` : ''
+      const { expects } = definition
+      const remedy = remedyFor(this.#known.get(path)!, found.value)
+      this.faults.push({ where, key: path, given: shown, expected: `expected ${expects}${result}`, remedy })
+    } catch (error) {
+      if (!(error instanceof Unresolved)) throw error
+      if (error.message !== '') {
+        this.faults.push({ where, key: path, given: shown, expected: error.message, remedy: error.remedy })
+      }
+    }
+    return FAILED
+  }
+
+  #fallback(path: string): unknown {
+    const { section, definition } = this.#known.get(path)!
+    if (definition.ceiling === '') return definition.fallback
+    const ceiling = this.#referred(`${section}.${definition.ceiling}`).value
+    return Math.min(definition.fallback as number, ceiling as number)
+  }
+
+  #referred(path: string): Found {
+    const from = this.#chain.indexOf(path)
+    if (from >= 0) {
+      const circle = [...this.#chain.slice(from), path].join(' -> ')
+      throw new Unresolved(`references run in a circle: ${circle}`, 'give one of them a value')
+    }
+    if (!this.#known.has(path) && !this.#winners.has(path)) {
+      const guess = nearest(path, [...this.#known.keys()])
+      throw new Unresolved(
+        `there is no key ${path} to refer to`,
+        guess === '' ? 'write section.key' : `did you mean ${guess}?`,
+      )
+    }
+    const settled = this.#settle(path)
+    if (settled.faulty) throw new Unresolved('', '')
+    return settled
+  }
+
+  #property(name: string): Found {
+    if (name === 'host') return this.#referred('server.hostname')
+    if (name === 'offset') return this.#referred('server.offset')
+    const value = this.#properties.get(name)
+    if (value !== undefined) return { value, secret: false }
+    const names = ['host', 'offset', ...this.#properties.keys()].sort().join(', ')
+    throw new Unresolved(`there is no property ${name}`, `properties are ${names}; another key is $ref{section.key}`)
+  }
+}
+
+/** What a given value may be read as. Text from outside TOML has no type of its own, so a number in it counts as one. */
+function candidates(given: unknown, value: unknown, setting: Setting | undefined): readonly unknown[] {
+  const listed = [value]
+  if (setting?.otherwise !== undefined) listed.push(setting.otherwise)
+  if (hasReference(given) && typeof value === 'string' && /^-?\d{1,15}$/.test(value)) listed.push(Number(value))
+  return listed
+}
+
+function firstReadable(read: (given: unknown) => unknown, listed: readonly unknown[]): unknown {
+  return listed.map(read).find(value => value !== undefined)
+}
+
+function remedyFor({ key, definition }: CatalogueKey, given: unknown): string {
+  if (definition.secret) return 'write it in quotes'
+  const unquoted = typeof given === 'string' ? definition.read(Number(given.trim() || Number.NaN)) : undefined
+  if (unquoted !== undefined) return `write it without quotes: ${unquoted}`
+  if (definition.kind !== 'list' && typeof given === 'number' && definition.read(String(given)) !== undefined) {
+    return `write it in quotes: "${given}"`
+  }
+  return `the default is ${key} = ${show(definition.fallback)}`
+}
+
+function assemble(keys: readonly ResolvedKey[]): Configuration {
+  const sections = SECTIONS.map(({ name }) => {
+    const own = keys.filter(key => key.section === name)
+    return [name, Object.freeze(Object.fromEntries(own.map(({ key, value }) => [key, Object.freeze(value)])))]
+  })
+  return Object.freeze(Object.fromEntries(sections)) as Configuration
+}
+
+interface RulesBroken {
+  readonly faults: readonly Fault[]
+  readonly warnings: readonly Fault[]
+}
+
+function rulesBroken(keys: readonly ResolvedKey[], configuration: Configuration): RulesBroken {
+  const byPath = new Map(keys.map(key => [key.path, key]))
+  const faults: Fault[] = []
+  const warnings: Fault[] = []
+  for (const rule of RULES) {
+    const about = rule.keys.map(path => byPath.get(path)!)
+    // A key that is wrong by itself has its own fault; judging its default here would add a riddle to it.
+    if (about.some(key => key.faulty) || rule.holds(configuration)) continue
+    const culprit = about.find(key => key.where !== '') ?? about[0]!
+    const others = about.filter(key => key !== culprit).map(whereAndWhat)
+    const fault = {
+      where: culprit.where === '' ? 'default' : culprit.where,
+      key: culprit.path,
+      given: shown(culprit),
+      expected: rule.must,
+      remedy: others.length === 0 ? 'choose another value' : `beside it ${others.join(' and ')}`,
+    }
+    if (rule.severity === 'fault') faults.push(fault)
+    else warnings.push(fault)
+  }
+  return { faults, warnings }
+}
+
+function whereAndWhat(key: ResolvedKey): string {
+  return `${key.path} = ${shown(key)} (${key.where === '' ? 'default' : key.where})`
+}
+
+/** A value as it may be printed. */
+export function shown(key: ResolvedKey): string {
+  if (!key.secret) return show(key.value)
+  return key.value === '' ? '(not set)' : '(set)'
+}
+
+function inertOnes(keys: readonly ResolvedKey[]): readonly Fault[] {
+  return keys
+    .filter(key => key.where !== '' && key.definition.inertReason !== '')
+    .map(key => ({
+      where: key.where,
+      key: key.path,
+      given: '',
+      expected: 'is accepted and not acted on',
+      remedy: key.definition.inertReason,
+    }))
+}
+
+const NAMES = SECTIONS.map(section => section.name)
+
+function sectionOf(path: string): string {
+  return NAMES.filter(name => path.startsWith(`${name}.`)).reduce(
+    (one, other) => (other.length > one.length ? other : one),
+    '',
+  )
+}
+
+const REPEATED = /\[\d+\]/g
+
+/** Keys the catalogue has, under a header that makes them a list. */
+function misplaced(winners: ReadonlyMap<string, Setting>): readonly Fault[] {
+  const tables = new Map<string, Setting>()
+  for (const setting of winners.values()) {
+    const table = setting.table.replace(REPEATED, '')
+    const repeated = table !== setting.table && (NAMES.includes(table) || sectionOf(table) !== '')
+    if (repeated && !tables.has(table)) tables.set(table, setting)
+  }
+  return [...tables].map(([table, { where }]) => ({
+    where,
+    key: table,
+    given: '',
+    expected: 'cannot be repeated',
+    remedy: `write [${table}], not [[${table}]]`,
+  }))
+}
+
+function unknownOnes(winners: ReadonlyMap<string, Setting>): readonly Fault[] {
+  const paths = allKeys().map(key => key.path)
+  const known = new Set(paths)
+  const reportedTables = new Set<string>()
+  const faults: Fault[] = []
+  for (const setting of winners.values()) {
+    if (known.has(setting.path)) continue
+    const section = sectionOf(setting.path)
+    if (section !== '') faults.push(unknownKey(setting, section, paths))
+    else if (sectionOf(`${setting.table.replace(REPEATED, '')}.`) !== '') continue
+    else if (setting.table === '' || !reportedTables.has(setting.table)) {
+      reportedTables.add(setting.table)
+      faults.push(unknownSection(setting, paths))
+    }
+  }
+  return faults
+}
+
+function unknownKey({ where, path }: Setting, section: string, paths: readonly string[]): Fault {
+  const within = paths.filter(known => known.startsWith(`${section}.`)).map(known => known.slice(section.length + 1))
+  const own = nearest(path.slice(section.length + 1), within)
+  const guess = own === '' ? nearest(path, paths) : own
+  const remedy = guess === '' ? `\`explain ${section}\` lists its keys` : `did you mean ${guess}?`
+  return { where, key: path, given: '', expected: `unknown key in [${section}]`, remedy }
+}
+
+function unknownSection({ where, path, table }: Setting, paths: readonly string[]): Fault {
+  const isKey = table === ''
+  const name = isKey ? path : table
+  const guess = nearest(name, isKey ? [...paths, ...NAMES] : NAMES)
+  const remedy = guess === '' ? '`explain` lists the sections' : `did you mean ${isKey ? guess : `[${guess}]`}?`
+  return { where, key: name, given: '', expected: isKey ? 'unknown key' : 'unknown section', remedy }
+}
