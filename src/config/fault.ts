@@ -27,11 +27,16 @@ export class ConfigurationFaults extends Error {
   }
 }
 
+/** Whole numbers beyond 2^53, which JSON has no place for. */
+function plain(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? Number(value) : value
+}
+
 const SHOWN_LENGTH = 60
 
 /** A value as it may be shown: one line, bounded, without control characters. */
 export function show(value: unknown): string {
-  const text = typeof value === 'bigint' || typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? '')
+  const text = typeof value === 'number' ? String(value) : (JSON.stringify(value, plain) ?? '')
   const printable = text.replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })

@@ -14,6 +14,8 @@ export interface Key<T> {
   readonly unit: string
   /** '' where every value of the kind will do. */
   readonly range: string
+  /** Values with a meaning of their own, such as -1 for unlimited. */
+  readonly named: Readonly<Record<string, string>>
   readonly secret: boolean
   /** The key of the same section that the default never exceeds; '' for a default that stands by itself. */
   readonly ceiling: string
@@ -61,7 +63,7 @@ function key<T>(
   range = '',
   unit = '',
 ): Key<T> {
-  return { kind, fallback, meaning, expects, unit, range, secret: false, ceiling: '', inertReason: '', read }
+  return { kind, fallback, meaning, expects, unit, range, named: {}, secret: false, ceiling: '', inertReason: '', read }
 }
 
 /** A key that is accepted so that documented files load, and acted on by nothing. Setting it warns once at start. */
@@ -98,6 +100,7 @@ export function except(value: number, means: string, wrapped: Key<number>): Key<
     ...wrapped,
     expects: `${wrapped.expects}, or ${value} (${means})`,
     range: `${wrapped.range}, or ${value} (${means})`,
+    named: { ...wrapped.named, [value]: means },
     read: given => (given === value ? value : wrapped.read(given)),
   }
 }
@@ -139,9 +142,7 @@ export function duration(
 
 /** 0 takes any free port, and `server.offset` is not added to it. */
 export function port(fallback: number, meaning: string): Key<number> {
-  const expects = 'a port, 1 to 65535, or 0 (any free one)'
-  const range = '1 to 65535, or 0 (any free one)'
-  return key('port', fallback, meaning, expects, given => within(given, 0, 65_535), range)
+  return { ...except(0, 'any free one', count(fallback, '', 1, 65_535, meaning)), kind: 'port' }
 }
 
 // Text ends up in header fields and log lines: a control character in it would split them.

@@ -1,11 +1,11 @@
-/** From a home folder and `--set` arguments to a configuration. The only file of this room that opens `deployment.toml`. */
-import { readFileSync } from 'node:fs'
-import { join, relative, resolve as resolvePath } from 'node:path'
+/** From a home folder and `--set` arguments to a configuration. */
+import { join, resolve as resolvePath } from 'node:path'
 import { parse, TomlError } from 'smol-toml'
 import type { Configuration } from './catalogue.ts'
 import { readDocument } from './document.ts'
 import { ConfigurationFaults, describe, type Fault } from './fault.ts'
 import { type Resolution, type ResolvedKey, resolve, type Setting } from './resolve.ts'
+import { labelOf, readSource } from './source-file.ts'
 
 export interface Loaded {
   readonly configuration: Configuration
@@ -51,40 +51,16 @@ interface FileSettings {
 function readFile(home: string): FileSettings {
   const candidates = [join(home, 'deployment.toml'), join(home, 'repository', 'conf', 'deployment.toml')]
   for (const path of candidates) {
-    const source = readIfThere(path)
+    const source = readSource(path)
     if (source === undefined) continue
-    const label = shortest(path)
-    const { entries, faults } = source instanceof Error ? unreadable(label, source) : readDocument(label, source)
-    const settings = entries.map(entry => ({ ...entry, where: `${label}:${entry.line}`, otherwise: undefined }))
+    if (source.fault !== undefined) return { settings: [], faults: [source.fault], unreadable: true }
+    const { entries, faults } = readDocument(source.label, source.text)
+    const settings = entries.map(entry => ({ ...entry, where: `${source.label}:${entry.line}`, otherwise: undefined }))
     return { settings, faults, unreadable: faults.length > 0 && entries.length === 0 }
   }
-  const [first, second] = candidates.map(shortest)
-  const expected = `there is no ${first}, nor ${second}`
-  const fault = { where: shortest(home), key: '', given: '', expected, remedy: 'name the folder it is in with --home' }
+  const expected = `there is no deployment.toml in it, nor in ${join('repository', 'conf')} below it`
+  const fault = { where: labelOf(home), key: '', given: '', expected, remedy: 'name the right folder with --home' }
   return { settings: [], faults: [fault], unreadable: true }
-}
-
-function readIfThere(path: string): string | Error | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
-  } catch (error) {
-    if (!(error instanceof Error)) throw error
-    const code = 'code' in error ? error.code : ''
-    return code === 'ENOENT' || code === 'ENOTDIR' ? undefined : error
-  }
-}
-
-function unreadable(where: string, error: Error): { entries: readonly []; faults: readonly Fault[] } {
-  return {
-    entries: [],
-    faults: [{ where, key: '', given: '', expected: `cannot be read: ${error.message}`, remedy: '' }],
-  }
-}
-
-/** A path as a person would type it from where the command was started. */
-function shortest(path: string): string {
-  const near = relative(process.cwd(), resolvePath(path))
-  return near === '' ? '.' : near.startsWith('..') ? resolvePath(path) : near
 }
 
 interface Override {

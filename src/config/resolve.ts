@@ -107,7 +107,7 @@ class ValueSearch {
       if (value !== undefined) return { value, secret, faulty: false }
       const result = hasReference(given) && !secret ? `, and it comes to ${show(found.value)}` : ''
       const { expects } = definition
-      const remedy = remedyFor(this.#known.get(path)!, found.value)
+      const remedy = secret ? '' : remedyFor(this.#known.get(path)!, found.value)
       this.faults.push({ where, key: path, given: shown, expected: `expected ${expects}${result}`, remedy })
     } catch (error) {
       if (!(error instanceof Unresolved)) throw error
@@ -166,7 +166,6 @@ function firstReadable(read: (given: unknown) => unknown, listed: readonly unkno
 }
 
 function remedyFor({ key, definition }: CatalogueKey, given: unknown): string {
-  if (definition.secret) return 'write it in quotes'
   const unquoted = typeof given === 'string' ? definition.read(Number(given.trim() || Number.NaN)) : undefined
   if (unquoted !== undefined) return `write it without quotes: ${unquoted}`
   if (definition.kind !== 'list' && typeof given === 'number' && definition.read(String(given)) !== undefined) {

@@ -103,12 +103,15 @@ const documented = {
     'the access log shows every status of every backend',
   ),
   'sender.http.proxyHost': inert(host('', 'Outgoing proxy.'), PROXIES),
-  'sender.http.proxyPort': inert(orText(count(0, '', 0, 65_535, 'Port of the outgoing proxy.')), PROXIES),
+  'sender.http.proxyPort': inert(
+    orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.'))),
+    PROXIES,
+  ),
   'sender.http.nonProxyHosts': inert(text('', 'Hosts that bypass the outgoing proxy.'), PROXIES),
 }
 
 const own = {
-  reactors: count(0, 'threads', 0, 256, 'Threads that carry traffic; 0 is one per processor.'),
+  reactors: except(0, 'one per processor', count(0, 'threads', 1, 256, 'Threads that carry traffic.')),
   socket_level: choice(
     'auto',
     ['auto', 'handles', 'streams'],
@@ -141,12 +144,16 @@ const own = {
     DAY_MS,
     'Time from the first byte of a request to the end of its head; 408 beyond.',
   ),
-  'body.read_timeout': duration(
-    180_000,
-    'ms',
+  'body.read_timeout': except(
     0,
-    DAY_MS,
-    'Each further 64 KiB of a request body, or its end, must arrive within this time; 0 is off.',
+    'off',
+    duration(
+      180_000,
+      'ms',
+      1,
+      DAY_MS,
+      'Each further 64 KiB of a request body, or its end, must arrive within this time.',
+    ),
   ),
   'keepalive.timeout': duration(75_000, 'ms', 1, DAY_MS, 'Idle time after which a client connection is closed.'),
   'sender.keepalive.timeout': duration(

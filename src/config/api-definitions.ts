@@ -1,0 +1,143 @@
+/**
+ * The APIs of a home folder, `apis/<Name>/api.yaml`, in the layout of exported projects. One that is wrong is left out
+ * with every fault it has, and never stops the others.
+ */
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { apiPaths } from './api-paths.ts'
+import { contextFault, endpointFault, type Objection, versionFault } from './api-syntax.ts'
+import type { Fault } from './fault.ts'
+import { labelOf, readSource } from './source-file.ts'
+import { YamlFile } from './yaml-file.ts'
+
+/** Plain data, handed to the reactors. */
+export interface ApiDefinition {
+  readonly name: string
+  /** `/echo`: no slash at the end; may hold a segment `{version}`. */
+  readonly context: string
+  readonly version: string
+  readonly isDefaultVersion: boolean
+  readonly endpointUrl: string
+}
+
+export interface ApiDefinitions {
+  readonly apis: readonly ApiDefinition[]
+  readonly faults: readonly Fault[]
+}
+
+export function loadApiDefinitions(home: string): ApiDefinitions {
+  const folder = join(home, 'apis')
+  const apis: ApiDefinition[] = []
+  const faults: Fault[] = []
+  const taken = new Map<string, Definition>()
+  for (const name of namesIn(folder)) {
+    const { definition, faults: own } = readApi(join(folder, name))
+    const clash = definition === undefined ? undefined : claimPaths(definition, taken)
+    faults.push(...own, ...(clash ?? []))
+    if (definition !== undefined && clash === undefined) apis.push(definition.api)
+  }
+  return { apis, faults }
+}
+
+/** Sorted, so that of two APIs that clash the same one is left out on every machine. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+      .filter(name => !name.startsWith('.'))
+      .sort()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw error
+  }
+}
+
+interface Definition {
+  readonly api: ApiDefinition
+  readonly file: YamlFile
+}
+
+interface Reading {
+  readonly definition: Definition | undefined
+  readonly faults: readonly Fault[]
+}
+
+function readApi(project: string): Reading {
+  const source = readSource(join(project, 'api.yaml'))
+  if (source === undefined) return { definition: undefined, faults: missing(project) }
+  if (source.fault !== undefined) return { definition: undefined, faults: [source.fault] }
+  const file = new YamlFile(source.label, source.text)
+  const api = file.faults.length > 0 ? undefined : readDefinition(file)
+  return { definition: api === undefined ? undefined : { api, file }, faults: file.faults }
+}
+
+function missing(project: string): readonly Fault[] {
+  const isFolder = statSync(project, { throwIfNoEntry: false })?.isDirectory() ?? false
+  if (!isFolder && !project.endsWith('.zip')) return []
+  const expected = isFolder ? 'there is no api.yaml in it' : 'is an archive'
+  const remedy = isFolder ? 'add one, or move the folder out of apis/' : 'unpack it into a folder'
+  return [{ where: labelOf(project), key: '', given: '', expected, remedy }]
+}
+
+function readDefinition(file: YamlFile): ApiDefinition | undefined {
+  checked(file, ['type'], type => (type === 'api' ? undefined : ['expected api', 'other project types come later']))
+  checked(file, ['version'], version =>
+    /^v4(\.\d+)*$/.test(version)
+      ? undefined
+      : ['expected v4, v4.1 and so on', 'export the project again from a 4.x release'],
+  )
+  const name = checked(file, ['data', 'name'], it => (it === '' ? ['expected a name', 'give the API one'] : undefined))
+  const context = checked(file, ['data', 'context'], contextFault)
+  const version = checked(file, ['data', 'version'], versionFault)
+  const isDefaultVersion = file.flag(['data', 'isDefaultVersion'], false)
+  const endpointUrl = readEndpoint(file)
+  if (file.faults.length > 0) return undefined
+  if (isDefaultVersion && apiPaths(context, version, true).includes('')) {
+    const remedy = 'put a segment beside {version}'
+    file.object(['data', 'context'], context, 'the default version would be reached under every path', remedy)
+    return undefined
+  }
+  return { name, context, version, isDefaultVersion, endpointUrl }
+}
+
+/** The text at a path, or '' with a fault noted. */
+function checked(file: YamlFile, path: readonly string[], objection: (text: string) => Objection | undefined): string {
+  const text = file.text(path)
+  if (text === undefined) return ''
+  const [expected, remedy, shown] = objection(text) ?? []
+  if (expected !== undefined) file.object(path, shown ?? text, expected, remedy ?? '')
+  return text
+}
+
+const ENDPOINT_TYPES = ['http', 'address']
+
+function readEndpoint(file: YamlFile): string {
+  const config = ['data', 'endpointConfig']
+  if (!file.has(config)) {
+    file.lacks(config)
+    return ''
+  }
+  checked(file, [...config, 'endpoint_type'], type =>
+    ENDPOINT_TYPES.includes(type) ? undefined : ['expected http', 'other endpoint types come later'],
+  )
+  const production = [...config, 'production_endpoints']
+  if (file.isList(production)) {
+    file.object(production, undefined, 'expected one endpoint', 'several endpoints of one API come later')
+    return ''
+  }
+  return checked(file, [...production, 'url'], endpointFault)
+}
+
+/** Faults when another API has one of the paths already; otherwise they are this one's. */
+function claimPaths({ api, file }: Definition, taken: Map<string, Definition>): readonly Fault[] | undefined {
+  const paths = apiPaths(api.context, api.version, api.isDefaultVersion)
+  const clashing = paths.find(path => taken.has(path))
+  if (clashing === undefined) {
+    for (const path of paths) taken.set(path, { api, file })
+    return undefined
+  }
+  const other = taken.get(clashing)!
+  const expected = `${clashing} is already a path of ${other.api.name} ${other.api.version} (${other.file.where(['data', 'context'])})`
+  const remedy = 'give one of them another context or version, or make only one the default version'
+  file.object(['data', 'context'], api.context, expected, remedy)
+  return file.faults
+}

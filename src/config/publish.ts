@@ -1,0 +1,58 @@
+/** The catalogue as a page to read and as data for tools. Derived: nothing is said here that the catalogue does not say. */
+import { type AnySection, allKeys, RULES, SECTIONS } from './catalogue.ts'
+import { show } from './fault.ts'
+import type { Key } from './key.ts'
+
+/** A default as it may be read: 'none' for what is empty, and never that of a secret. */
+export function defaultOf({ fallback, secret, ceiling }: Key<unknown>): string {
+  if (secret || fallback === '' || (Array.isArray(fallback) && fallback.length === 0)) return 'none'
+  return ceiling === '' ? show(fallback) : `${show(fallback)}, or ${ceiling} where that is less`
+}
+
+const PREAMBLE = `# Configuration reference
+
+Derived from \`src/config/catalogue\`; \`npm run reference\` writes it anew.
+
+Keys are set in \`deployment.toml\`, nested or quoted: \`[transport.passthru_http]\` with \`http.socket.timeout = 1\` or with
+\`"http.socket.timeout" = 1\` is the same key. Flags may be written as text, lists as one text with commas, durations as text with
+a unit (\`"30s"\`). Values may hold \`$ref{section.key}\` (or \`$conf{}\`), \`$env{NAME}\` and the properties \`\${home}\`, \`\${data}\`,
+\`\${host}\` and \`\${offset}\`; \`$$\` writes a dollar sign before one of them. Keys marked *inert* are accepted and not acted on.
+`
+
+export function referencePage(): string {
+  return `${PREAMBLE}\n${SECTIONS.map(sectionPart).join('\n')}`
+}
+
+function sectionPart(section: AnySection): string {
+  const rows = Object.entries(section.keys).map(row)
+  const rules = RULES.filter(rule => rule.keys[0]!.startsWith(`${section.name}.`)).map(
+    rule => `- ${escaped(rule.must)}\n`,
+  )
+  const table = `| Key | Type | Default | Unit | Range | Meaning |\n|---|---|---|---|---|---|\n${rows.join('')}`
+  return `## ${section.name}\n\n${section.meaning}\n\n${table}${rules.length === 0 ? '' : `\nRules:\n\n${rules.join('')}`}`
+}
+
+function row([name, key]: readonly [string, Key<unknown>]): string {
+  const meaning = key.inertReason === '' ? key.meaning : `${key.meaning} *Inert: ${key.inertReason}.*`
+  const cells = [`\`${name}\``, key.kind, defaultOf(key), key.unit, key.range, meaning]
+  return `| ${cells.map(escaped).join(' | ')} |\n`
+}
+
+function escaped(cell: string): string {
+  return cell.replace(/\|/g, '\\|')
+}
+
+export function referenceJson(): string {
+  const keys = allKeys().map(({ path, section, key, definition }) => ({
+    path,
+    section,
+    key,
+    type: definition.kind,
+    default: definition.secret ? '' : definition.fallback,
+    unit: definition.unit,
+    range: definition.range,
+    meaning: definition.meaning,
+    inert: definition.inertReason,
+  }))
+  return `${JSON.stringify({ keys, rules: RULES.map(({ keys: about, must, severity }) => ({ about, must, severity })) }, null, 2)}\n`
+}

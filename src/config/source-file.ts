@@ -1,0 +1,34 @@
+/** Reading a file of the home folder as text, and naming it as a person would. */
+import { readFileSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
+import type { Fault } from './fault.ts'
+
+export interface SourceFile {
+  readonly label: string
+  readonly text: string
+  /** Why the file, which is there, cannot be read. */
+  readonly fault: Fault | undefined
+}
+
+/** Undefined when there is no such file. */
+export function readSource(path: string): SourceFile | undefined {
+  const label = labelOf(path)
+  try {
+    return { label, text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)), fault: undefined }
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    const code = 'code' in error ? String(error.code) : ''
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8' : code || error.message
+    const fault = { where: label, key: '', given: '', expected: `cannot be read: ${reason}`, remedy: '' }
+    return { label, text: '', fault }
+  }
+}
+
+/** A path as a person would type it from where the command was started. */
+export function labelOf(path: string): string {
+  const whole = resolve(path)
+  const near = relative(process.cwd(), whole)
+  if (near === '') return '.'
+  return near.startsWith('..') ? whole : near
+}
