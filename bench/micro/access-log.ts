@@ -1,0 +1,63 @@
+/**
+ * What an access log line costs, in microseconds: `node bench/micro/access-log.ts`. The batches go nowhere; one
+ * `write` per 64 KiB comes on top. Target: at most 3.
+ */
+import { AccessLog, type AccessLogFormat } from '../../src/observe/access-log.ts'
+import type { AccessRecord } from '../../src/observe/access-record.ts'
+
+const LINES = 200_000
+const ROUNDS = 7
+
+const TARGETS = {
+  'no query': '/orders/1.0/customers/4711/items',
+  query: '/orders/1.0/customers/4711/items?page=2&size=50&sort=created%20desc',
+  'masked query': '/orders/1.0/customers/4711/items?page=2&apikey=0123456789abcdef0123456789abcdef',
+} as const
+
+function recordOf(requestTarget: string, i: number): AccessRecord {
+  const startedMs = 1000 + i * 0.02
+  return {
+    method: 'GET',
+    requestTarget,
+    minorVersion: 1,
+    clientAddress: '192.168.17.42',
+    sourceId: 1000 + (i & 63),
+    targetId: 2000 + (i & 63),
+    sourceState: 6,
+    targetState: 6,
+    status: 200,
+    requestBodyBytes: 0,
+    responseBodyBytes: 1024,
+    startedMs,
+    requestDoneMs: startedMs + 0.031,
+    sentMs: startedMs + 0.055,
+    connectMs: 0,
+    firstByteMs: startedMs + 1.234,
+    doneMs: startedMs + 1.301,
+    correlationId: '0b6f2c1e-6f0a-4c61-9d3e-6a1b3c5d7e9f',
+    apiName: 'Orders',
+    backend: '10.0.0.17:9000',
+    errorBase: 0,
+    errorState: 0,
+    userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+    referer: 'https://shop.example.org/orders',
+  }
+}
+
+for (const format of ['json', 'combined'] satisfies AccessLogFormat[]) {
+  for (const [title, target] of Object.entries(TARGETS)) {
+    let bytes = 0
+    const log = new AccessLog(format, batch => (bytes += batch.length), { wallOffsetMs: () => performance.timeOrigin })
+    const records = Array.from({ length: 1024 }, (_, i) => recordOf(target, i))
+    const micros: number[] = []
+    for (let round = 0; round < ROUNDS; round++) {
+      const started = performance.now()
+      for (let i = 0; i < LINES; i++) log.append(records[i & 1023]!)
+      log.flush()
+      micros.push(((performance.now() - started) * 1000) / LINES)
+    }
+    const median = micros.sort((a, b) => a - b)[ROUNDS >> 1]!
+    const line = Math.round(bytes / LINES / ROUNDS)
+    console.log(`${format.padEnd(8)} ${title.padEnd(12)} ${median.toFixed(2)} us a line of ${line} bytes`)
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * One line per finished exchange, in a reactor. Owns the batch under way and the time of a line; writing a batch is the
+ * business of a callback, so that a reactor makes one system call for many lines. A line is never split over two
+ * batches: where several reactors append to one file, lines stay whole.
+ */
+import { combinedLine, jsonLine, LINE_BYTES_MAX, thousandths } from './access-line.ts'
+import type { AccessRecord } from './access-record.ts'
+
+const BATCH_BYTES = 128 * 1024
+if (BATCH_BYTES < LINE_BYTES_MAX) throw new RangeError('an access log line must fit into a batch')
+
+export type AccessLogFormat = 'json' | 'combined'
+
+export interface AccessLogOptions {
+  /** What to add to the times of records to get Unix time; asked at every flush, because clocks are set. */
+  readonly wallOffsetMs: () => number
+}
+
+export class AccessLog {
+  readonly #batch = Buffer.alloc(BATCH_BYTES)
+  #length = 0
+  readonly #format: AccessLogFormat
+  readonly #write: (batch: Uint8Array<ArrayBuffer>) => void
+  readonly #wallOffsetMs: () => number
+  #offsetMs: number
+  /** The second last written, and its text: formatting a date for every line would double its cost. */
+  #second = -1
+  #secondText = ''
+
+  /** The batch handed to `write` belongs to the receiver, who may keep or transfer it. */
+  constructor(format: AccessLogFormat, write: (batch: Uint8Array<ArrayBuffer>) => void, options: AccessLogOptions) {
+    this.#format = format
+    this.#write = write
+    this.#wallOffsetMs = options.wallOffsetMs
+    this.#offsetMs = options.wallOffsetMs()
+  }
+
+  append(record: AccessRecord): void {
+    const line = this.#format === 'json' ? jsonLine(record, this.#isoTime(record)) : this.#combined(record)
+    if (this.#length + line.length > BATCH_BYTES) this.flush()
+    // The line is pure ASCII, so its length is its size.
+    this.#length += this.#batch.latin1Write(line, this.#length)
+  }
+
+  /** Called at the reactor's tick, about every 100 ms, and at shutdown. */
+  flush(): void {
+    this.#offsetMs = this.#wallOffsetMs()
+    if (this.#length === 0) return
+    const batch = new Uint8Array(this.#length)
+    batch.set(this.#batch.subarray(0, this.#length))
+    this.#length = 0
+    this.#write(batch)
+  }
+
+  #isoTime(record: AccessRecord): string {
+    const wallMs = Math.floor(record.startedMs + this.#offsetMs)
+    const second = Math.floor(wallMs / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4)
+    }
+    return `${this.#secondText}${thousandths(wallMs - second * 1000)}Z`
+  }
+
+  #combined(record: AccessRecord): string {
+    const second = Math.floor((record.startedMs + this.#offsetMs) / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      // Fri, 21 Nov 2026 03:56:00 GMT
+      const [, day, month, year, time] = new Date(second * 1000).toUTCString().split(' ')
+      this.#secondText = `${day}/${month}/${year}:${time} +0000`
+    }
+    return combinedLine(record, this.#secondText)
+  }
+}

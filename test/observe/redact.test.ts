@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { redactText, redactUrl } from '../../src/observe/redact.ts'
+
+const SHOWN = [
+  '/',
+  '/echo/1.0/orders/17',
+  '/echo?page=2&size=10',
+  '/echo?q=a%20b+c&lang=d%C3%A9',
+  '/echo?zipcode=1010&country_code=AT&keyword=x&monkey=y',
+  '/echo?x=1;y=2',
+  '/echo?',
+  '/echo?&&;;==',
+  '/echo?token',
+  '/users/@ada/posts',
+  '/mail/a@b.example?x=1',
+  'https://example.org/@ada/story?x=1',
+  'http://host:8080/a',
+  'http://[::1]:80/a@b',
+  '*',
+  '',
+] as const
+
+const NAMES_OF_SECRETS = [
+  ...['apikey', 'api_key', 'api-key', 'access_token', 'token', 'code', 'client_secret', 'password', 'id_token'],
+  ...['refresh_token', 'assertion', 'client_assertion', 'secret', 'key', 'subscription-key', 'X-Amz-Signature', 'sig'],
+  ...['Authorization', 'code_verifier', 'device_code', 'jwt', 'pwd', 'SAMLResponse', 'passwd', 'sessionid', 'token2'],
+] as const
+
+/** Spellings of `token` that some backend reads as `token`, with what the log shows. */
+const SPELLINGS = [
+  ['another case', '/a?ToKeN=s3cr3t&x=1', '/a?ToKeN=***&x=1'],
+  ['one letter encoded', '/a?%74oken=s3cr3t', '/a?%74oken=***'],
+  ['all letters encoded', '/a?%74%6f%6B%65%6e=s3cr3t', '/a?%74%6f%6B%65%6e=***'],
+  ['encoded twice', '/a?%2574oken=s3cr3t', '/a?%2574oken=***'],
+  ['encoded three times', '/a?%252574oken=s3cr3t', '/a?%252574oken=***'],
+  ['encoded more often than anybody decodes', '/a?%2525252574oken=s3cr3t', '/a?%2525252574oken=***'],
+  ['%u escape', '/a?%u0074oken=s3cr3t', '/a?%u0074oken=***'],
+  ['full-width letter', '/a?%EF%BD%94oken=s3cr3t', '/a?%EF%BD%94oken=***'],
+  ['full-width letter beside a %u escape', '/a?%u0100=1;%EF%BD%94oken=s3cr3t', '/a?%u0100=1;%EF%BD%94oken=***'],
+  ['full-width letter in raw bytes', '/a?\xef\xbd\x94oken=s3cr3t', '/a?\xef\xbd\x94oken=***'],
+  ['Kelvin sign', '/a?api%E2%84%AAey=s3cr3t', '/a?api%E2%84%AAey=***'],
+  ['long s', '/a?%C5%BFecret=s3cr3t', '/a?%C5%BFecret=***'],
+  ['NUL behind the name', '/a?token%00=s3cr3t', '/a?token%00=***'],
+  ['white space around the name', '/a?+token%20=s3cr3t', '/a?+token%20=***'],
+  ['zero-width space within', '/a?to%E2%80%8Bken=s3cr3t', '/a?to%E2%80%8Bken=***'],
+  ['dots within', '/a?api.key=s3cr3t', '/a?api.key=***'],
+  ['array', '/a?token[]=s3cr3t', '/a?token[]=***'],
+  ['array, encoded', '/a?token%5B0%5D=s3cr3t', '/a?token%5B0%5D=***'],
+  ['member', '/a?user[password]=s3cr3t', '/a?user[password]=***'],
+  ['first of brackets', '/a?token[x]=s3cr3t', '/a?token[x]=***'],
+  ['semicolon before', '/a?x=1;token=s3cr3t', '/a?x=1;token=***'],
+  ['semicolon in the value', '/a?token=s3;cr3t&x=1', '/a?token=***&x=1'],
+  ['encoded semicolon before', '/a?x=1%3Btoken=s3cr3t', '/a?x=***'],
+  ['encoded ampersand before', '/a?x=1%26token=s3cr3t', '/a?x=***'],
+  ['encoded equals sign', '/a?token%3Ds3cr3t', '/a?***'],
+  ['assignment hidden in a name', '/a?x%3D1%26token%3Ds3cr3t=y', '/a?***'],
+  ['equals sign in the value', '/a?token=s3=cr3t==&x=1', '/a?token=***&x=1'],
+  ['question mark before', '/a?x=1?token=s3cr3t', '/a?x=1?token=***'],
+  ['question mark in the value', '/a?token=s3?cr3t', '/a?token=***'],
+  ['fragment', 'https://a.example/cb#access_token=s3cr3t&x=1', 'https://a.example/cb#access_token=***&x=1'],
+  ['hash sign in the value', '/a?token=s3#cr3t', '/a?token=***'],
+  ['encoded question mark before', '/a?x=/b%3Ftoken=s3cr3t', '/a?x=***'],
+  ['path parameter', '/a;jsessionid=s3cr3t?x=1', '/a;jsessionid=***?x=1'],
+  ['path parameter with a slash', '/a;token=s3/cr3t', '/a;token=***'],
+  ['query mark forgotten', '/a&token=s3cr3t&x=1', '/a&token=***&x=1'],
+  ['empty parameters before', '/a?&&token=s3cr3t', '/a?&&token=***'],
+  ['twice', '/a?token=s3cr3t&token=s3cr3t', '/a?token=***&token=***'],
+  ['URL in a parameter', '/a?next=http%3A%2F%2Fb%2F%3Ftoken%3Ds3cr3t&x=1', '/a?next=***&x=1'],
+  ['URL in a parameter, raw', '/a?next=http://b/?token=s3cr3t&x=1', '/a?next=http://b/?token=***&x=1'],
+  ['URL with userinfo in a parameter', '/a?next=http%3A%2F%2Fada%3As3cr3t%40b%2F', '/a?next=***'],
+  ['JSON in a parameter', '/a?q=%7B%22x%22%3A1%2C%22password%22%3A%22s3cr3t%22%7D', '/a?q=***'],
+  ['JSON in a parameter, raw', '/a?q={"password" : "s3cr3t"}', '/a?q=***'],
+  ['signed token under any name', '/a?t=eyJhbGciOiJub25l.eyJzdWIi.s3cr3t', '/a?t=***'],
+  ['no leading slash', 'a?token=s3cr3t', 'a?token=***'],
+  ['userinfo', 'http://ada:s3cr3t@b/c', 'http://***@b/c'],
+  ['userinfo without a password', 'http://s3cr3t@b/c', 'http://***@b/c'],
+  ['userinfo with @', 'http://ada:s3@cr3t@b/c', 'http://***@b/c'],
+  ['userinfo with a slash', 'http://ada:s3/cr3t@b/c', 'http://***@b/c'],
+  ['userinfo with @ and a slash', 'http://ada:s3@cr/s3cr3t@b/c', 'http://***@b/c'],
+  ['userinfo with a question mark', 'http://ada:s3?cr3t@b/c', 'http://***@b/c'],
+  ['userinfo behind back slashes', 'http:\\\\ada:s3cr3t@b/c', 'http:\\\\***@b/c'],
+  ['userinfo behind one slash', 'http:/ada:s3cr3t@b/c', 'http:/***@b/c'],
+  ['userinfo without a scheme', '//ada:s3cr3t@b/c', '//***@b/c'],
+  ['userinfo of authority-form', 'ada:s3cr3t@b:443', '***@b:443'],
+  ['userinfo and parameter', 'http://ada:s3cr3t@b/c?token=s3cr3t', 'http://***@b/c?token=***'],
+] as const
+
+const TEXTS = [
+  ['connect ECONNREFUSED 127.0.0.1:9000', 'connect ECONNREFUSED 127.0.0.1:9000'],
+  ['Authorization: Bearer s3cr3t', 'Authorization: ***'],
+  ['got "proxy-authorization": "Basic s3cr3t"', 'got "proxy-authorization": ***'],
+  ['rejected bearer s3cr3ts3cr3t (expired)', 'rejected bearer *** (expired)'],
+  ['apikey: s3cr3t refused', 'apikey: *** refused'],
+  ['{"access_token": "s3cr3t"}', '{"access_token": ***'],
+  ['GET http://b/?token=s3cr3t&x=1 failed: reset', 'GET http://b/?token=***&x=1 failed: reset'],
+  ['password=s3cr3t refused', 'password=*** refused'],
+  ['proxy url=http://ada:s3cr3t@b/ refused', 'proxy url=http://***@b/ refused'],
+] as const
+
+for (const url of SHOWN) {
+  test(`shows ${JSON.stringify(url)} unchanged`, () => assert.equal(redactUrl(url), url))
+}
+for (const name of NAMES_OF_SECRETS) {
+  test(`masks the value of ${name}`, () => {
+    assert.equal(redactUrl(`/a?x=1&${name}=s3cr3t&y=2`), `/a?x=1&${name}=***&y=2`)
+    assert.equal(redactUrl(`/a?${name.toUpperCase()}=s3cr3t`), `/a?${name.toUpperCase()}=***`)
+  })
+}
+for (const [title, url, shown] of SPELLINGS) {
+  test(`masks: ${title}`, () => assert.equal(redactUrl(url), shown))
+}
+for (const [text, shown] of TEXTS) {
+  test(`text: ${text}`, () => assert.equal(redactText(text), shown))
+}
+
+test('masks unseen what stands behind the 128th parameter', () => {
+  const seen = '&x=1'.repeat(127)
+  assert.equal(redactUrl(`/a?token=1${seen}`), `/a?token=***${seen}`)
+  assert.equal(redactUrl(`/a?token=1${seen}&y=s3cr3t&z=s3cr3t`), `/a?token=***${seen}&***`)
+})
+
+/** Inputs on which a careless pattern needs quadratic time; at this size such a one does not come back. */
+const LONG = 200_000
+const HOSTILE = [
+  '%25',
+  'eyJ',
+  '=',
+  ';',
+  '&',
+  '?a',
+  '":',
+  "'",
+  '1',
+  '[',
+  ' ',
+  'http://a:',
+  '@',
+  '%',
+  'token',
+  '%u0074',
+  ':/',
+] as const
+for (const piece of HOSTILE) {
+  test(`takes linear time on a long run of ${JSON.stringify(piece)}`, () => {
+    const run = piece.repeat(LONG / piece.length)
+    for (const text of [`/a?${run}`, `/a?x=%20${run}`, `/a?${run}=%20x`, `http://${run}`]) {
+      redactUrl(text)
+      redactText(text)
+    }
+  })
+}
