@@ -1,0 +1,210 @@
+/**
+ * Counters and gauges of all threads in one piece of shared memory: a column per reactor, written by that reactor alone,
+ * summed by the primary without a message. One writer makes plain stores enough; float64 counts exactly to 2^53 and is
+ * stored whole on 64-bit machines, and the worst a reader sees is a number that is one event old.
+ *
+ * Every row of the table is counted somewhere; test/tidy.test.ts fails for one that is not, because a zero that nobody
+ * counts is a lie.
+ */
+import { FAULT } from '../errors/catalogue.ts'
+
+type Kind = 'counter' | 'gauge'
+/** Kind, name, labels, help (of the first row of a name). The rendered name begins with `sluice_`. */
+type Row = readonly [Kind, string, string, string]
+
+const ROWS = {
+  connectionsAccepted: ['counter', 'client_connections_accepted_total', '', 'Client connections accepted.'],
+  connectionsOpen: ['gauge', 'client_connections_open', '', 'Client connections open now.'],
+  connectionsRefusedAtLimit: ['counter', 'client_connections_refused_total', 'limit="all"', 'Reset at once, by limit.'],
+  connectionsRefusedPerClient: ['counter', 'client_connections_refused_total', 'limit="per_client"', ''],
+  connectionsReset: ['counter', 'client_connections_reset_total', '', 'Client connections reset by the client.'],
+  requests: ['counter', 'requests_total', '', 'Requests whose head was read.'],
+  retries: ['counter', 'backend_retries_total', '', 'Requests sent again on a fresh connection.'],
+  staleConnections: ['counter', 'backend_connections_stale_total', '', 'Idle backend connections found dead.'],
+  targetsOpened: ['counter', 'backend_connections_opened_total', '', 'Backend connections opened.'],
+  targetsReused: ['counter', 'backend_connections_reused_total', '', 'Requests sent on a connection that was open.'],
+  targetsOpen: ['gauge', 'backend_connections_open', '', 'Backend connections open now, idle ones included.'],
+  bytesFromClients: ['counter', 'bytes_total', 'peer="client",direction="in"', 'Bytes read and written.'],
+  bytesToClients: ['counter', 'bytes_total', 'peer="client",direction="out"', ''],
+  bytesFromTargets: ['counter', 'bytes_total', 'peer="backend",direction="in"', ''],
+  bytesToTargets: ['counter', 'bytes_total', 'peer="backend",direction="out"', ''],
+  timeoutRequestHead: ['counter', 'timeouts_total', 'kind="request_head"', 'Waits that took too long, by kind.'],
+  timeoutRequestBody: ['counter', 'timeouts_total', 'kind="request_body"', ''],
+  timeoutSourceIdle: ['counter', 'timeouts_total', 'kind="client_idle"', ''],
+  timeoutSourceStalled: ['counter', 'timeouts_total', 'kind="client_stalled"', ''],
+  timeoutConnect: ['counter', 'timeouts_total', 'kind="connect"', ''],
+  timeoutTarget: ['counter', 'timeouts_total', 'kind="backend"', ''],
+  timeoutTargetIdle: ['counter', 'timeouts_total', 'kind="backend_idle"', ''],
+  accessLogDrops: ['counter', 'access_log_lines_dropped_total', '', 'Access log lines the disk was too slow for.'],
+  logLinesSuppressed: ['counter', 'log_lines_suppressed_total', '', 'Log lines beyond the rate limit.'],
+  requestBytes: ['counter', 'request_size_bytes_sum', '', ''],
+  responseBytes: ['counter', 'response_size_bytes_sum', '', ''],
+} as const satisfies Record<string, Row>
+
+export type MetricName = keyof typeof ROWS
+const NAMES = Object.keys(ROWS) as readonly MetricName[]
+
+/** Name -> its cell in a column. */
+export const METRIC = Object.freeze(Object.fromEntries(NAMES.map((name, cell) => [name, cell]))) as {
+  readonly [N in MetricName]: number
+}
+
+const STATUS_MIN = 100
+const STATUS_MAX = 599
+const STATUSES = STATUS_MAX - STATUS_MIN + 2
+const STATUS_CELLS = NAMES.length
+
+export const SIDES = ['source', 'target'] as const
+export type MetricSide = (typeof SIDES)[number]
+
+/** Transport bases; a code that is not one of them is counted as base 0. */
+const BASES = [0, ...Object.keys(FAULT).map(Number)].filter(code => code === 0 || (code >= 101_000 && code < 103_000))
+const BASE_INDEX = new Map(BASES.map((base, index) => [base, index]))
+const STATES = 9
+const FAULT_CELLS = STATUS_CELLS + STATUSES
+
+const MESSAGES = ['request', 'response'] as const
+/** A size is in the first bucket whose bound it is below; beyond the last it is in one more. */
+const SIZE_BOUNDS = [1024, 10 * 1024, 100 * 1024, 1024 * 1024, 10 * 1024 * 1024] as const
+const SIZES = SIZE_BOUNDS.length + 1
+const SIZE_CELLS = FAULT_CELLS + SIDES.length * BASES.length * STATES
+
+const CELLS = SIZE_CELLS + MESSAGES.length * SIZES
+/** Columns begin on cache lines of their own, or reactors would slow each other down (128 bytes: pairs of lines). */
+const COLUMN_CELLS = Math.ceil(CELLS / 16) * 16
+
+/** The cell of a response status; anything that is no status shares one. */
+export function statusCell(status: number): number {
+  return STATUS_CELLS + (status >= STATUS_MIN && status <= STATUS_MAX ? status - STATUS_MIN : STATUSES - 1)
+}
+
+/** The cell of a failure: base code and documented state number, never their sum. */
+export function faultCell(side: MetricSide, base: number, state: number): number {
+  const row = (side === 'source' ? 0 : BASES.length) + (BASE_INDEX.get(base) ?? 0)
+  return FAULT_CELLS + row * STATES + (state >= 0 && state < STATES ? state : STATES - 1)
+}
+
+/** The cell of a message by the size of its body; its bytes go to `requestBytes` or `responseBytes` besides. */
+export function sizeCell(message: (typeof MESSAGES)[number], bytes: number): number {
+  let bucket = 0
+  while (bucket < SIZE_BOUNDS.length && bytes >= SIZE_BOUNDS[bucket]!) bucket++
+  return SIZE_CELLS + (message === 'request' ? 0 : SIZES) + bucket
+}
+
+/** Zeroed memory for so many reactors. */
+export function allocateMetrics(reactors: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(reactors * COLUMN_CELLS * Float64Array.BYTES_PER_ELEMENT)
+}
+
+/** One reactor's column. */
+export class MetricsColumn {
+  readonly #cells: Float64Array
+
+  constructor(shared: SharedArrayBuffer, reactor: number) {
+    this.#cells = columnOf(shared, reactor)
+  }
+
+  add(cell: number, by: number): void {
+    this.#cells[cell]! += by
+  }
+}
+
+function columnOf(shared: SharedArrayBuffer, reactor: number): Float64Array {
+  return new Float64Array(shared, reactor * COLUMN_CELLS * Float64Array.BYTES_PER_ELEMENT, COLUMN_CELLS)
+}
+
+/** The sum of all columns at one moment; statuses and faults that never happened are left out. */
+export interface MetricsSnapshot {
+  readonly counts: { readonly [N in MetricName]: number }
+  /** By status code; 0 stands for what is none. */
+  readonly statuses: ReadonlyMap<number, number>
+  readonly faults: readonly { side: MetricSide; base: number; state: number; count: number }[]
+  /** Messages per bucket, not cumulative. */
+  readonly sizes: { readonly request: readonly number[]; readonly response: readonly number[] }
+}
+
+export function snapshotMetrics(shared: SharedArrayBuffer): MetricsSnapshot {
+  const sums = new Float64Array(COLUMN_CELLS)
+  const all = new Float64Array(shared)
+  for (let at = 0; at < all.length; at++) sums[at % COLUMN_CELLS]! += all[at]!
+  const counts = Object.fromEntries(NAMES.map((name, cell) => [name, sums[cell]!])) as Record<MetricName, number>
+  const statuses = new Map<number, number>()
+  for (let index = 0; index < STATUSES; index++) {
+    const count = sums[STATUS_CELLS + index]!
+    if (count > 0) statuses.set(index === STATUSES - 1 ? 0 : STATUS_MIN + index, count)
+  }
+  const faults = SIDES.flatMap(side =>
+    BASES.flatMap(base =>
+      Array.from({ length: STATES }, (_, state) => ({ side, base, state, count: sums[faultCell(side, base, state)]! })),
+    ),
+  ).filter(fault => fault.count > 0)
+  const sizesFrom = (cell: number) => Array.from(sums.subarray(cell, cell + SIZES))
+  return {
+    counts,
+    statuses,
+    faults,
+    sizes: { request: sizesFrom(SIZE_CELLS), response: sizesFrom(SIZE_CELLS + SIZES) },
+  }
+}
+
+/** After a reactor died: what it had open is gone; what it counted stays counted. Its successor takes over the column. */
+export function clearGauges(shared: SharedArrayBuffer, reactor: number): void {
+  const cells = columnOf(shared, reactor)
+  for (const name of NAMES) {
+    if (ROWS[name][0] === 'gauge') cells[METRIC[name]] = 0
+  }
+}
+
+/** Content type of what `renderMetrics` makes. */
+export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+/** The text format of Prometheus. */
+export function renderMetrics(snapshot: MetricsSnapshot): string {
+  const lines: string[] = []
+  let family = ''
+  for (const name of NAMES) {
+    const [kind, series, labels, help]: Row = ROWS[name]
+    if (series.endsWith('_sum')) continue
+    if (series !== family) lines.push(...heading(series, kind, help))
+    family = series
+    lines.push(`sluice_${series}${labels === '' ? '' : `{${labels}}`} ${snapshot.counts[name]}`)
+  }
+  lines.push(...heading('responses_total', 'counter', 'Responses sent to clients, by status.'))
+  for (const [status, count] of snapshot.statuses) {
+    const labels =
+      status === 0 ? 'class="other",status="other"' : `class="${Math.floor(status / 100)}xx",status="${status}"`
+    lines.push(`sluice_responses_total{${labels}} ${count}`)
+  }
+  lines.push(...heading('faults_total', 'counter', 'Failures, by base code and protocol state.'))
+  for (const { side, base, state, count } of snapshot.faults) {
+    lines.push(`sluice_faults_total{side="${side}",base="${base}",state="${state}"} ${count}`)
+  }
+  lines.push(
+    ...histogram('request_size_bytes', 'Size of request bodies.', snapshot.sizes.request, snapshot.counts.requestBytes),
+  )
+  lines.push(
+    ...histogram(
+      'response_size_bytes',
+      'Size of response bodies.',
+      snapshot.sizes.response,
+      snapshot.counts.responseBytes,
+    ),
+  )
+  return `${lines.join('\n')}\n`
+}
+
+function heading(series: string, kind: Kind | 'histogram', help: string): string[] {
+  return [`# HELP sluice_${series} ${help}`, `# TYPE sluice_${series} ${kind}`]
+}
+
+/** `le` is inclusive where our bounds are not, so it is one byte less. */
+function histogram(series: string, help: string, buckets: readonly number[], sum: number): string[] {
+  const lines = heading(series, 'histogram', help)
+  let count = 0
+  buckets.forEach((inBucket, index) => {
+    count += inBucket
+    const bound = SIZE_BOUNDS[index]
+    lines.push(`sluice_${series}_bucket{le="${bound === undefined ? '+Inf' : bound - 1}"} ${count}`)
+  })
+  return [...lines, `sluice_${series}_sum ${sum}`, `sluice_${series}_count ${count}`]
+}
