@@ -32,9 +32,8 @@ export function loadApiDefinitions(home: string): ApiDefinitions {
   const taken = new Map<string, Definition>()
   for (const name of namesIn(folder)) {
     const { definition, faults: own } = readApi(join(folder, name))
-    const clash = definition === undefined ? undefined : claimPaths(definition, taken)
-    faults.push(...own, ...(clash ?? []))
-    if (definition !== undefined && clash === undefined) apis.push(definition.api)
+    if (definition !== undefined && claimPaths(definition, taken)) apis.push(definition.api)
+    faults.push(...own)
   }
   return { apis, faults }
 }
@@ -127,17 +126,17 @@ function readEndpoint(file: YamlFile): string {
   return checked(file, [...production, 'url'], endpointFault)
 }
 
-/** Faults when another API has one of the paths already; otherwise they are this one's. */
-function claimPaths({ api, file }: Definition, taken: Map<string, Definition>): readonly Fault[] | undefined {
+/** False, with a fault noted, when another API has one of the paths already. */
+function claimPaths({ api, file }: Definition, taken: Map<string, Definition>): boolean {
   const paths = apiPaths(api.context, api.version, api.isDefaultVersion)
   const clashing = paths.find(path => taken.has(path))
   if (clashing === undefined) {
     for (const path of paths) taken.set(path, { api, file })
-    return undefined
+    return true
   }
   const other = taken.get(clashing)!
   const expected = `${clashing} is already a path of ${other.api.name} ${other.api.version} (${other.file.where(['data', 'context'])})`
   const remedy = 'give one of them another context or version, or make only one the default version'
   file.object(['data', 'context'], api.context, expected, remedy)
-  return file.faults
+  return false
 }

@@ -1,16 +1,19 @@
 /** The known name that a misspelt one was most likely meant to be. */
 
+/** So few edits are a slip of the finger; more are a guess. */
+const SLIP = 2
+
 /** The nearest of `known`, or '' when none is near enough to be worth a guess. */
 export function nearest(misspelt: string, known: readonly string[]): string {
-  // A key written without its group, or in the wrong one, is nearer than any misspelling.
-  const sameEnd = known.filter(name => lastPart(name) === lastPart(misspelt))
-  if (sameEnd.length === 1) return sameEnd[0]!
-  const limit = Math.max(2, Math.floor(misspelt.length / 3))
   const ranked = known
     .map(name => ({ name, distance: distance(misspelt.toLowerCase(), name.toLowerCase()) }))
     .sort((one, other) => one.distance - other.distance)
   const best = ranked[0]
-  return best !== undefined && best.distance <= limit ? best.name : ''
+  if (best === undefined || best.distance <= SLIP) return best?.name ?? ''
+  // A key written without its group, or in the wrong one, is nearer than one spelt a little alike.
+  const sameEnd = known.filter(name => lastPart(name) === lastPart(misspelt))
+  if (sameEnd.length > 0) return sameEnd.reduce((one, other) => (other.length < one.length ? other : one))
+  return best.distance <= misspelt.length / 3 ? best.name : ''
 }
 
 function lastPart(name: string): string {

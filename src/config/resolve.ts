@@ -195,6 +195,8 @@ function rulesBroken(keys: readonly ResolvedKey[], configuration: Configuration)
     const about = rule.keys.map(path => byPath.get(path)!)
     // A key that is wrong by itself has its own fault; judging its default here would add a riddle to it.
     if (about.some(key => key.faulty) || rule.holds(configuration)) continue
+    // A warning is about a value somebody chose: the default of its key needs no advice.
+    if (rule.severity === 'warning' && about[0]!.where === '') continue
     const culprit = about.find(key => key.where !== '') ?? about[0]!
     const others = about.filter(key => key !== culprit).map(whereAndWhat)
     const fault = {
@@ -270,8 +272,8 @@ function unknownOnes(winners: ReadonlyMap<string, Setting>): readonly Fault[] {
     const section = sectionOf(setting.path)
     if (section !== '') faults.push(unknownKey(setting, section, paths))
     else if (sectionOf(`${setting.table.replace(REPEATED, '')}.`) !== '') continue
-    else if (setting.table === '' || !reportedTables.has(setting.table)) {
-      reportedTables.add(setting.table)
+    else if (setting.table === '' || !reportedTables.has(setting.table.replace(REPEATED, ''))) {
+      reportedTables.add(setting.table.replace(REPEATED, ''))
       faults.push(unknownSection(setting, paths))
     }
   }
@@ -280,15 +282,16 @@ function unknownOnes(winners: ReadonlyMap<string, Setting>): readonly Fault[] {
 
 function unknownKey({ where, path }: Setting, section: string, paths: readonly string[]): Fault {
   const within = paths.filter(known => known.startsWith(`${section}.`)).map(known => known.slice(section.length + 1))
-  const own = nearest(path.slice(section.length + 1), within)
-  const guess = own === '' ? nearest(path, paths) : own
+  const name = path.slice(section.length + 1)
+  const own = nearest(name, within)
+  const guess = own === '' ? (paths.find(known => known.endsWith(`.${name}`)) ?? '') : own
   const remedy = guess === '' ? `\`explain ${section}\` lists its keys` : `did you mean ${guess}?`
   return { where, key: path, given: '', expected: `unknown key in [${section}]`, remedy }
 }
 
 function unknownSection({ where, path, table }: Setting, paths: readonly string[]): Fault {
   const isKey = table === ''
-  const name = isKey ? path : table
+  const name = isKey ? path : table.replace(REPEATED, '')
   const guess = nearest(name, isKey ? [...paths, ...NAMES] : NAMES)
   const remedy = guess === '' ? '`explain` lists the sections' : `did you mean ${isKey ? guess : `[${guess}]`}?`
   return { where, key: name, given: '', expected: isKey ? 'unknown key' : 'unknown section', remedy }

@@ -110,7 +110,7 @@ class Scanner {
     const before = this.#found.length
     this.#at++
     this.#take(VOID)
-    while (this.#source[this.#at] !== '}') {
+    while (this.#at < this.#source.length && this.#source[this.#at] !== '}') {
       this.#keyAndValue(segments)
       this.#take(VOID)
       if (this.#source[this.#at] === ',') this.#at++

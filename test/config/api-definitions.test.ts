@@ -1,0 +1,321 @@
+import assert from 'node:assert/strict'
+import { resolve } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { loadApiDefinitions } from '../../src/config/api-definitions.ts'
+import { apiPaths } from '../../src/config/api-paths.ts'
+import { describe } from '../../src/config/fault.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const GOOD = `type: api
+version: v4.2.0
+data:
+  name: Orders
+  context: /orders
+  version: 1.0.0
+  isDefaultVersion: true
+  provider: admin
+  endpointConfig:
+    endpoint_type: http
+    sandbox_endpoints:
+      url: https://sandbox.example
+    production_endpoints:
+      url: http://backend.example:8080/base
+  operations:
+    - target: /*
+      verb: GET
+`
+
+/** The faults of one project, `A`, with the folder of the projects left out. */
+function faultsOf(t: TestContext, yaml: string): readonly string[] {
+  const home = temporaryHome(t, { 'apis/A/api.yaml': yaml })
+  const { apis, faults } = loadApiDefinitions(home)
+  assert.equal(apis.length, faults.length === 0 ? 1 : 0)
+  return faults.map(fault => describe(fault).replaceAll(`${home}/apis/`, ''))
+}
+
+test('the sample API', () => {
+  assert.deepEqual(loadApiDefinitions(resolve(import.meta.dirname, '../../conf')), {
+    apis: [
+      {
+        name: 'Sample',
+        context: '/sample',
+        version: '1.0.0',
+        isDefaultVersion: true,
+        endpointUrl: 'http://127.0.0.1:8288',
+      },
+    ],
+    faults: [],
+  })
+})
+
+test('an exported project, whose further fields are left alone', t => {
+  const { apis, faults } = loadApiDefinitions(temporaryHome(t, { 'apis/Orders/api.yaml': GOOD }))
+  assert.deepEqual(faults, [])
+  assert.deepEqual(apis, [
+    {
+      name: 'Orders',
+      context: '/orders',
+      version: '1.0.0',
+      isDefaultVersion: true,
+      endpointUrl: 'http://backend.example:8080/base',
+    },
+  ])
+})
+
+/** [what is replaced, by what, the value expected]. */
+const TAKEN: readonly (readonly [from: string, to: string, field: string, value: unknown])[] = [
+  ['version: 1.0.0', 'version: 1.10', 'version', '1.10'],
+  ['version: 1.0.0', 'version: "2"', 'version', '2'],
+  ['version: 1.0.0', 'version: 0x10', 'version', '0x10'],
+  ['version: 1.0.0', 'version: v1-beta_2~x', 'version', 'v1-beta_2~x'],
+  ['  isDefaultVersion: true\n', '', 'isDefaultVersion', false],
+  ['isDefaultVersion: true', 'isDefaultVersion: "true"', 'isDefaultVersion', true],
+  ['isDefaultVersion: true', 'isDefaultVersion: "false"', 'isDefaultVersion', false],
+  ['context: /orders', 'context: /a/{version}/b', 'context', '/a/{version}/b'],
+  ['context: /orders', 'context: &c /a', 'context', '/a'],
+  ['http://backend.example:8080/base', 'http://[::1]:80/', 'endpointUrl', 'http://[::1]:80/'],
+  ['http://backend.example:8080/base', 'HTTP://h/a%20b/', 'endpointUrl', 'HTTP://h/a%20b/'],
+]
+
+for (const [from, to, field, value] of TAKEN) {
+  test(`taken: ${JSON.stringify(to)}`, t => {
+    const { apis, faults } = loadApiDefinitions(temporaryHome(t, { 'apis/A/api.yaml': GOOD.replace(from, to) }))
+    assert.deepEqual(faults, [])
+    assert.equal((apis[0] as unknown as Readonly<Record<string, unknown>>)[field], value)
+  })
+}
+
+/** [what is replaced, by what, the one fault expected]. */
+const REFUSED: readonly (readonly [from: string, to: string, fault: string])[] = [
+  [
+    'type: api\n',
+    'type: api_product\n',
+    'A/api.yaml:1: type = "api_product": expected api (other project types come later)',
+  ],
+  ['type: api\n', '', 'A/api.yaml:1: type: is missing (add it)'],
+  [
+    'version: v4.2.0',
+    'version: v3',
+    'A/api.yaml:2: version = "v3": expected v4, v4.1 and so on (export the project again from a 4.x release)',
+  ],
+  ['  name: Orders\n', '', 'A/api.yaml:3: data.name: is missing (add it)'],
+  ['name: Orders', 'name: ""', 'A/api.yaml:4: data.name = "": expected a name (give the API one)'],
+  ['name: Orders', 'name: [a]', 'A/api.yaml:4: data.name: expected text (write one value)'],
+  ['name: Orders', 'name:', 'A/api.yaml:4: data.name: is missing (add it)'],
+  ['context: /orders', 'context: orders', 'A/api.yaml:5: data.context = "orders": must start with "/" (write /orders)'],
+  [
+    'context: /orders',
+    'context: /',
+    'A/api.yaml:5: data.context = "/": must name at least one segment (for example /orders)',
+  ],
+  ['context: /orders', 'context: /a//', 'A/api.yaml:5: data.context = "/a//": must not end with "/" (write /a)'],
+  ['context: /orders', 'context: //a///b', 'A/api.yaml:5: data.context = "//a///b": must not hold "//" (write /a/b)'],
+  [
+    'context: /orders',
+    'context: /a/%2e',
+    'A/api.yaml:5: data.context = "/a/%2e": must not hold percent escapes (use letters that need none)',
+  ],
+  [
+    'context: /orders',
+    'context: /a/../b',
+    'A/api.yaml:5: data.context = "/a/../b": must not hold dot segments (write the path they lead to)',
+  ],
+  [
+    'context: /orders',
+    'context: /./b',
+    'A/api.yaml:5: data.context = "/./b": must not hold dot segments (write the path they lead to)',
+  ],
+  [
+    'context: /orders',
+    'context: "/a b"',
+    'A/api.yaml:5: data.context = "/a b": the segment "a b" holds a character that is not allowed (use letters, digits and -._~!$&\'()*+,=:@, or the segment {version})',
+  ],
+  [
+    'context: /orders',
+    'context: /v{version}',
+    'A/api.yaml:5: data.context = "/v{version}": the segment "v{version}" holds a character that is not allowed (use letters, digits and -._~!$&\'()*+,=:@, or the segment {version})',
+  ],
+  [
+    'context: /orders',
+    'context: /{version}/{version}',
+    'A/api.yaml:5: data.context = "/{version}/{version}": must hold {version} once (drop one)',
+  ],
+  [
+    'context: /orders',
+    'context: /{version}',
+    'A/api.yaml:5: data.context = "/{version}": the default version would be reached under every path (put a segment beside {version})',
+  ],
+  [
+    'version: 1.0.0',
+    'version: 1/0',
+    'A/api.yaml:6: data.version = "1/0": must be one path segment of letters, digits and "-._~" (for example 1.0.0)',
+  ],
+  [
+    'version: 1.0.0',
+    'version: ".."',
+    'A/api.yaml:6: data.version = "..": must be one path segment of letters, digits and "-._~" (for example 1.0.0)',
+  ],
+  [
+    'isDefaultVersion: true',
+    'isDefaultVersion: yes',
+    'A/api.yaml:7: data.isDefaultVersion = "yes": expected true or false (leave it out for false)',
+  ],
+  [
+    'endpoint_type: http',
+    'endpoint_type: failover',
+    'A/api.yaml:10: data.endpointConfig.endpoint_type = "failover": expected http (other endpoint types come later)',
+  ],
+  [
+    '      url: http://backend.example:8080/base\n',
+    '',
+    'A/api.yaml:13: data.endpointConfig.production_endpoints.url: is missing (add it)',
+  ],
+  [
+    '\n      url: http://backend.example:8080/base',
+    '\n      - url: http://h',
+    'A/api.yaml:13: data.endpointConfig.production_endpoints: expected one endpoint (several endpoints of one API come later)',
+  ],
+  [
+    'url: http://backend.example:8080/base',
+    'url: 5',
+    'A/api.yaml:14: data.endpointConfig.production_endpoints.url = "5": must be an http:// URL (for example http://backend.example:8080/base)',
+  ],
+]
+
+for (const [from, to, fault] of REFUSED) {
+  test(`refused: ${JSON.stringify(to === '' ? `no ${from}` : to)}`, t => {
+    assert.ok(GOOD.includes(from))
+    assert.deepEqual(faultsOf(t, GOOD.replace(from, to)), [fault])
+  })
+}
+
+const NO_HOST = 'must name a host, and a port from 1 to 65535 if any (for example http://backend.example:8080/base)'
+
+/** [URL, the fault, how the URL is shown where that differs]. */
+const URLS: readonly (readonly [url: string, fault: string, shown?: string])[] = [
+  ['https://h/', 'endpoints over TLS are not built yet (use an http:// endpoint until the secured transport is there)'],
+  ['ftp://h/', 'must be an http:// URL (for example http://backend.example:8080/base)'],
+  ['h:80', 'must be an http:// URL (for example http://backend.example:8080/base)'],
+  ['http:/h', 'must be an http:// URL (for example http://backend.example:8080/base)'],
+  ['http://u:geheim@h/', 'must not hold a user or password (remove what stands before the "@")', 'http://(set)@h/'],
+  [
+    'https://u:geheim@h/',
+    'endpoints over TLS are not built yet (use an http:// endpoint until the secured transport is there)',
+    'https://(set)@h/',
+  ],
+  ['http://h/a#b', 'must not hold a fragment (remove the "#" and what follows)'],
+  ['http://h/a?key=geheim', 'must not hold a query (the query of a request is passed on as it is)', 'http://h/a?(set)'],
+  ['http://', NO_HOST],
+  ['http:///a', NO_HOST],
+  ['http://:80/', NO_HOST],
+  ['http://h:0/', NO_HOST],
+  ['http://h:65536/', NO_HOST],
+  ['http://h:/', NO_HOST],
+  ['http://h:8o/', NO_HOST],
+  ['http://a b/', NO_HOST],
+  ['http://h/\\ta', NO_HOST],
+  ['http://[::1/', NO_HOST],
+  ['http://h/a/../b', 'its path would be read differently by different parties (write http://h/b)'],
+  ['http://h/a/%2e%2E/b', 'its path would be read differently by different parties (write http://h/b)'],
+  ['http://h/é', 'its path would be read differently by different parties (write http://h/%C3%A9)'],
+]
+
+for (const [url, fault, shown] of URLS) {
+  test(`refused as an endpoint: ${url}`, t => {
+    const yaml = GOOD.replace('http://backend.example:8080/base', JSON.stringify(url))
+    const where = `A/api.yaml:14: data.endpointConfig.production_endpoints.url = ${JSON.stringify(shown ?? url)}`
+    assert.deepEqual(faultsOf(t, yaml), [`${where}: ${fault}`])
+  })
+}
+
+const BROKEN: readonly (readonly [name: string, yaml: string, fault: RegExp])[] = [
+  ['no YAML', 'type: api\ndata: [\n', /^A\/api\.yaml:3:1: not valid YAML: /],
+  ['a key twice', 'type: api\ntype: api\n', /^A\/api\.yaml:2:1: not valid YAML: Map keys must be unique$/],
+  [
+    'a piece of a secret',
+    'password: |geheim\n  x\n',
+    /^A\/api\.yaml:1:12: not valid YAML: Block scalar header includes extra characters$/,
+  ],
+  ['two documents', 'type: api\n---\ntype: api\n', /^A\/api\.yaml:2:1: not valid YAML: /],
+  ['an unknown alias', 'type: *nobody\n', /^A\/api\.yaml:1/],
+  ['a list', '- a\n', /^A\/api\.yaml:1: type: is missing/],
+  ['nothing', '', /^A\/api\.yaml:1: type: is missing/],
+]
+
+for (const [name, yaml, fault] of BROKEN) {
+  test(`a file with ${name}`, t => {
+    const faults = faultsOf(t, yaml)
+    assert.match(faults[0]!, fault)
+    assert.ok(!faults.join('\n').includes('geheim'))
+  })
+}
+
+test('every fault of a file is found, and one broken API stops no other', t => {
+  const bad = GOOD.replace('name: Orders', 'name: ""')
+    .replace('context: /orders', 'context: x')
+    .replace('http://b', 'https://b')
+  const home = temporaryHome(t, {
+    'apis/A/api.yaml': bad,
+    'apis/B/api.yaml': GOOD,
+    'apis/C/readme.txt': '',
+    'apis/D.zip': '',
+    'apis/.hidden/x': '',
+    'apis/readme.txt': '',
+  })
+  const { apis, faults } = loadApiDefinitions(home)
+  assert.deepEqual(
+    apis.map(api => api.name),
+    ['Orders'],
+  )
+  assert.deepEqual(
+    faults.map(fault => fault.where.replace(`${home}/apis/`, '')),
+    ['A/api.yaml:4', 'A/api.yaml:5', 'A/api.yaml:14', 'C', 'D.zip'],
+  )
+})
+
+test('a home without APIs has none', t => {
+  assert.deepEqual(loadApiDefinitions(temporaryHome(t, {})), { apis: [], faults: [] })
+})
+
+const api = (context: string, version: string, isDefault: boolean): string =>
+  GOOD.replace('/orders', context).replace('1.0.0', version).replace('true', String(isDefault))
+
+/** Two APIs that would be reached under the same path, and that path. */
+const CLASHES: readonly (readonly [first: string, second: string, path: string])[] = [
+  [api('/a', '1', false), api('/a', '1', false), '/a/1'],
+  [api('/a', '1', true), api('/a', '2', true), '/a'],
+  [api('/a', '1', false), api('/a/1', '2', true), '/a/1'],
+  [api('/a/{version}', '1', false), api('/a', '1', false), '/a/1'],
+]
+
+for (const [first, second, path] of CLASHES) {
+  test(`of two APIs under ${path} the second is left out`, t => {
+    const home = temporaryHome(t, { 'apis/A/api.yaml': first, 'apis/B/api.yaml': second })
+    const { apis, faults } = loadApiDefinitions(home)
+    assert.equal(apis.length, 1)
+    assert.equal(faults.length, 1)
+    const { where, expected } = faults[0]!
+    assert.equal(where, `${home}/apis/B/api.yaml:5`)
+    assert.equal(expected, `${path} is already a path of Orders 1 (${home}/apis/A/api.yaml:5)`)
+  })
+}
+
+test('versions of one context stand beside each other', t => {
+  const home = temporaryHome(t, { 'apis/A/api.yaml': api('/a', '1', false), 'apis/B/api.yaml': api('/a', '2', true) })
+  assert.equal(loadApiDefinitions(home).apis.length, 2)
+})
+
+const PATHS: readonly (readonly [context: string, version: string, isDefault: boolean, ...paths: readonly string[]])[] =
+  [
+    ['/a', '1', false, '/a/1'],
+    ['/a', '1', true, '/a/1', '/a'],
+    ['/a/{version}', '1', true, '/a/1', '/a'],
+    ['/a/{version}/b', '1', true, '/a/1/b', '/a/b'],
+    ['/{version}/b', '1.0', false, '/1.0/b'],
+  ]
+
+for (const [context, version, isDefault, ...paths] of PATHS) {
+  test(`${context} in version ${version}${isDefault ? ', the default,' : ''} is reached under ${paths.join(' and ')}`, () => {
+    assert.deepEqual(apiPaths(context, version, isDefault), paths)
+  })
+}

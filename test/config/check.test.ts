@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { check } from '../../src/cli/check.ts'
+import { reference } from '../../src/cli/reference.ts'
+import { referencePage } from '../../src/config/publish.ts'
+import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
+
+const CONF = resolve(import.meta.dirname, '../../conf')
+
+test('the configuration that comes with the gateway is valid and warns of nothing', async () => {
+  const output = new Transcript()
+  assert.equal(await check(argumentsFor(CONF), output), 0)
+  assert.match(output.text, /^valid: 0 faults, 0 warnings, \d+ APIs?\n$/)
+})
+
+test('conf/reference.md is up to date (npm run reference)', () => {
+  assert.equal(readFileSync(join(CONF, 'reference.md'), 'utf8'), referencePage())
+})
+
+test('reference prints the page, or writes it', async t => {
+  const home = temporaryHome(t, {})
+  const output = new Transcript()
+  assert.equal(await reference(argumentsFor(home), output), 0)
+  assert.equal(output.text, referencePage())
+  assert.equal(await reference(argumentsFor(home, { rest: [join(home, 'page.md')] }), output), 0)
+  assert.equal(readFileSync(join(home, 'page.md'), 'utf8'), referencePage())
+  assert.equal(await reference(argumentsFor(home, { rest: ['a', 'b'] }), output), 2)
+  const json = new Transcript()
+  await reference(argumentsFor(home, { json: true }), json)
+  assert.ok(JSON.parse(json.text).keys.length > 80)
+})
+
+const FILES = {
+  'deployment.toml': '[server]\noffset = "x"\nofset = 1\n[transport.passthru_http]\nworker_pool_size_max = 500\n',
+  'apis/Bad/api.yaml':
+    'type: api\nversion: v4.0.0\ndata:\n  name: Bad\n  context: bad\n  version: 1.0.0\n  endpointConfig:\n    endpoint_type: http\n    production_endpoints:\n      url: http://h\n',
+}
+
+test('check lists faults of the file, unknown keys as faults, faults of APIs, and warnings', async t => {
+  const home = temporaryHome(t, FILES)
+  const output = new Transcript()
+  assert.equal(await check(argumentsFor(home), output), 78)
+  assert.deepEqual(output.text.replaceAll(`${home}/`, '').split('\n'), [
+    'fault    deployment.toml:2: server.offset = "x": expected a whole number, 0 to 64535 (the default is offset = 0)',
+    'fault    deployment.toml:3: server.ofset: unknown key in [server] (did you mean offset?)',
+    'fault    apis/Bad/api.yaml:5: data.context = "bad": must start with "/" (write /bad)',
+    'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max: is accepted and not acted on (not built yet: the worker pool comes with mediation)',
+    'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max = 500: worker_pool_size_max has no effect behind an unbounded queue: set worker_pool_queue_length, or raise worker_pool_size_core (beside it transport.passthru_http.worker_pool_size_core = 400 (default) and transport.passthru_http.worker_pool_queue_length = -1 (default))',
+    'not valid: 3 faults, 2 warnings, 0 APIs',
+    '',
+  ])
+})
+
+test('check --json, and check with something behind it', async t => {
+  const home = temporaryHome(t, FILES)
+  const output = new Transcript()
+  assert.equal(await check(argumentsFor(home, { json: true }), output), 78)
+  const { valid, faults, warnings, apis } = JSON.parse(output.text)
+  assert.deepEqual([valid, faults.length, warnings.length, apis], [false, 3, 2, 0])
+  assert.equal(faults[0].key, 'server.offset')
+  assert.equal(await check(argumentsFor(home, { rest: ['x'] }), output), 2)
+})

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { check } from '../../src/cli/check.ts'
+import { explain } from '../../src/cli/explain.ts'
+import { reference } from '../../src/cli/reference.ts'
+import { loadConfiguration } from '../../src/config/load.ts'
+import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
+
+// Digits, so that it could pass for a number anywhere a number is expected.
+const SECRET = '4711471147114'
+process.env.SLUICE_TEST_SECRET = SECRET
+
+const FILES: readonly (readonly [name: string, toml: string, sets?: readonly string[]])[] = [
+  ['a secret key', `[super_admin]\npassword = "${SECRET}"`],
+  ['a secret key of a wrong type', `[super_admin]\npassword = ${SECRET}`],
+  ['a secret key as a list', `[super_admin]\npassword = ["${SECRET}"]`],
+  ['a secret by --set', '', [`super_admin.password=${SECRET}`]],
+  ['a secret from the environment', '[super_admin]\npassword = "$env{SLUICE_TEST_SECRET}"'],
+  ['a misspelt secret key', `[super_admin]\npasword = "${SECRET}"`],
+  ['a secret key in an unknown section', `[somewhere]\npassword = "${SECRET}"`],
+  [
+    'a text that refers to a secret',
+    `[super_admin]\npassword = "${SECRET}"\n[access_log]\npath = "x/$ref{super_admin.password}"`,
+  ],
+  [
+    'a number that refers to a secret',
+    `[super_admin]\npassword = "${SECRET}"\n[server]\noffset = "$ref{super_admin.password}"`,
+  ],
+  [
+    'a host that refers to a reference to a secret',
+    `[super_admin]\npassword = "${SECRET}"\n[my]\na = "$ref{super_admin.password}"\n[server]\nhostname = "$ref{my.a} "`,
+  ],
+  [
+    'a default that refers to a text with a secret',
+    `[super_admin]\npassword = "${SECRET}"\n[server]\nhostname = "$ref{super_admin.password}"`,
+  ],
+  [
+    'a rule about values that refer to a secret',
+    `[super_admin]\npassword = "20000"\n[transport.passthru_http]\nheader.max_bytes = "$ref{super_admin.password}"`,
+  ],
+  ['a syntax error beside a secret', `[super_admin]\npassword = "${SECRET}" x`],
+  ['a syntax error in a secret', `[super_admin]\npassword = "${SECRET}\nx = 1`],
+  ['a --set without a key', '', [SECRET, `=${SECRET}`]],
+]
+
+const ASKED: readonly (readonly string[])[] = [
+  [],
+  ['super_admin'],
+  ['super_admin.password'],
+  ['access_log.path'],
+  ['server.base_path'],
+  ['server.hostname'],
+]
+
+for (const [name, toml, sets = []] of FILES) {
+  test(`no command and no message shows ${name}`, async t => {
+    const home = temporaryHome(t, { 'deployment.toml': toml })
+    const seen = new Transcript()
+    for (const json of [false, true]) {
+      for (const rest of ASKED) {
+        await explain(argumentsFor(home, { sets, json, rest }), seen, seen)
+      }
+      await check(argumentsFor(home, { sets, json }), seen)
+      await reference(argumentsFor(home, { json }), seen)
+    }
+    try {
+      for (const warning of loadConfiguration(home, sets).warnings) seen.write(warning)
+    } catch (error) {
+      seen.write(String(error))
+    }
+    assert.ok(seen.text.length > 1000)
+    assert.ok(!seen.text.includes(SECRET), seen.text.split('\n').find(line => line.includes(SECRET)) ?? '')
+    // Nor by its own fault about a range, where the secret is a number of another length.
+    assert.ok(!/\b20000\b/.test(seen.text))
+  })
+}
+
+test('a secret that is set shows as set, and one that is not as not set', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': `[super_admin]\npassword = "${SECRET}"` })
+  const output = new Transcript()
+  assert.equal(await explain(argumentsFor(home, { rest: ['super_admin.password'] }), output, output), 0)
+  assert.match(output.text, /value {5}\(set\)\n/)
+  const unset = new Transcript()
+  await explain(
+    argumentsFor(temporaryHome(t, { 'deployment.toml': '' }), { rest: ['super_admin.password'] }),
+    unset,
+    unset,
+  )
+  assert.match(unset.text, /value {5}\(not set\)\n/)
+})

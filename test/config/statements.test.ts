@@ -1,0 +1,105 @@
+/** The walk that finds lines must see exactly the keys the parser sees, whatever they are surrounded by. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parse, TomlDate } from 'smol-toml'
+import { statements } from '../../src/config/statements.ts'
+
+/** Numbers from a seed, so that a failure can be had again. */
+function dice(seed: number): (sides: number) => number {
+  let state = seed
+  return sides => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * sides)
+  }
+}
+
+const SCALARS = [
+  '1',
+  '-0.5e3',
+  '0xff',
+  'true',
+  '1979-05-27 07:32:00',
+  '1979-05-27T07:32:00Z',
+  '"a # = [ { \\" b"',
+  "'c:\\'",
+  '""',
+  "''",
+  '"""\nx = 1\n\\"""" # ""\n"""""',
+  "'''\n[y]\n''''",
+  '""""""',
+  'inf',
+]
+const KEYS = ['a', 'b-c', '"d.e"', "'f g'", 'h . i', '"\\u0041\\t"', '1', '"#"']
+const GAPS = ['', ' ', '\t', ' # note ] } "\n', '\n', '\r\n  ']
+
+function pick<T>(roll: (sides: number) => number, from: readonly T[]): T {
+  return from[roll(from.length)]!
+}
+
+function value(roll: (sides: number) => number, depth: number): string {
+  const kind = roll(4)
+  if (depth === 0 || kind === 0) return pick(roll, SCALARS)
+  const gap = (): string => pick(roll, GAPS)
+  const inner = Array.from({ length: roll(3) }, () => value(roll, depth - 1))
+  if (kind === 1) return `[${gap()}${inner.map(item => `${item}${gap()}`).join(`,${gap()}`)}]`
+  if (kind === 2) return `{${gap()}${inner.map((item, index) => `k${index} = ${item}${gap()}`).join(`,${gap()}`)}}`
+  return pick(roll, SCALARS)
+}
+
+function documentOf(roll: (sides: number) => number): string {
+  const lines = Array.from({ length: 1 + roll(8) }, (_, index) => {
+    const shape = roll(6)
+    if (shape === 0) return `[t${index}.${pick(roll, KEYS)}]`
+    if (shape === 1) return `[[ r${roll(2)} ]] # [[x]]`
+    return `  ${pick(roll, KEYS)}.n${index} = ${value(roll, 3)} ${pick(roll, ['', '# note', '\r'])}`
+  })
+  return lines.join('\n')
+}
+
+/** Paths of everything that is no table with something in it. */
+function leaves(
+  node: unknown,
+  repeated: ReadonlySet<string>,
+  path: readonly (string | number)[] = [],
+): readonly string[] {
+  const within = Array.isArray(node) ? repeated.has(JSON.stringify(path)) : isTable(node)
+  const inner = within ? Object.entries(node as object) : []
+  if (inner.length === 0) return path.length === 0 || isHeaderOnly(node, path) ? [] : [JSON.stringify(path)]
+  return inner.flatMap(([key, item]) => leaves(item, repeated, [...path, Array.isArray(node) ? Number(key) : key]))
+}
+
+function isTable(node: unknown): boolean {
+  return typeof node === 'object' && node !== null && !Array.isArray(node) && !(node instanceof TomlDate)
+}
+
+/** A header with nothing below it; empty inline tables are only ever written below an `n` or a `k`. */
+function isHeaderOnly(node: unknown, path: readonly (string | number)[]): boolean {
+  return isTable(node) && !/^[nk]\d$/.test(String(path.at(-1)))
+}
+
+const RUNS = process.env.SLUICE_LONG === undefined ? 2000 : 200_000
+
+test('the walk finds the keys of the parser, each on a line that holds it', () => {
+  let compared = 0
+  for (let seed = 1; seed <= RUNS; seed++) {
+    const source = documentOf(dice(seed))
+    let tree: unknown
+    try {
+      tree = parse(source)
+    } catch {
+      continue // a key came up twice
+    }
+    compared++
+    const found = statements(source)
+    const repeated = new Set(['["r0"]', '["r1"]'])
+    assert.deepEqual(
+      found.map(({ segments }) => JSON.stringify(segments)).sort(),
+      [...leaves(tree, repeated)].sort(),
+      `seed ${seed}:\n${source}`,
+    )
+    const lines = source.split('\n')
+    for (const { segments, line } of found)
+      assert.ok(lines[line - 1]?.includes(String(segments.at(-1))), `seed ${seed}`)
+  }
+  assert.ok(compared > RUNS / 2)
+})
