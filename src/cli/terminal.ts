@@ -6,7 +6,7 @@ export interface Terminal {
   write(text: string): unknown
 }
 
-export type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow'
+type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow'
 
 /** Plain text unless the output is a terminal and NO_COLOR is not set. */
 export function paint(terminal: Terminal, style: Style, text: string): string {

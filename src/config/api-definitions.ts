@@ -20,7 +20,7 @@ export interface ApiDefinition {
   readonly endpointUrl: string
 }
 
-export interface ApiDefinitions {
+interface ApiDefinitions {
   readonly apis: readonly ApiDefinition[]
   readonly faults: readonly Fault[]
 }

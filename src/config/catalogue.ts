@@ -17,7 +17,7 @@ export type AnySection = Section<string, Readonly<Record<string, Key<unknown>>>>
 export const SECTIONS: readonly AnySection[] = ALL as readonly unknown[] as readonly AnySection[]
 
 /** A rule of the catalogue, its keys as whole paths. */
-export interface CatalogueRule {
+interface CatalogueRule {
   readonly keys: readonly string[]
   readonly must: string
   readonly severity: 'fault' | 'warning'

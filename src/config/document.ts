@@ -15,7 +15,7 @@ export interface Entry {
   readonly table: string
 }
 
-export interface Document {
+interface Document {
   readonly entries: readonly Entry[]
   readonly faults: readonly Fault[]
 }

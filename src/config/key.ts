@@ -25,7 +25,7 @@ export interface Key<T> {
   readonly read: (given: unknown) => T | undefined
 }
 
-export type Keys = Readonly<Record<string, Key<unknown>>>
+type Keys = Readonly<Record<string, Key<unknown>>>
 
 /** What a room receives of a section: the documented spelling, typed. */
 export type Values<K> = { readonly [P in keyof K]: K[P] extends Key<infer T> ? T : never }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import type { Fault } from './fault.ts'
 
-export interface SourceFile {
+interface SourceFile {
   readonly label: string
   readonly text: string
   /** Why the file, which is there, cannot be read. */
