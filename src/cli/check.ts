@@ -15,7 +15,7 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
   }
   const configured = examine(args.home, args.sets, args.dataDir)
   const { apis, faults: apiFaults } = loadApiDefinitions(args.home)
-  // At start an unknown key is only a warning, because the file may be meant for a newer release. Here it was asked for.
+  // At start an unknown key is only a warning: the file may be meant for a newer release. Here it was asked for.
   const faults = [...configured.faults, ...configured.unknown, ...apiFaults]
   const { warnings } = configured
   if (args.json)

@@ -135,7 +135,8 @@ function claimPaths({ api, file }: Definition, taken: Map<string, Definition>): 
     return true
   }
   const other = taken.get(clashing)!
-  const expected = `${clashing} is already a path of ${other.api.name} ${other.api.version} (${other.file.where(['data', 'context'])})`
+  const place = other.file.where(['data', 'context'])
+  const expected = `${clashing} is already a path of ${other.api.name} ${other.api.version} (${place})`
   const remedy = 'give one of them another context or version, or make only one the default version'
   file.object(['data', 'context'], api.context, expected, remedy)
   return false

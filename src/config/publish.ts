@@ -1,4 +1,4 @@
-/** The catalogue as a page to read and as data for tools. Derived: nothing is said here that the catalogue does not say. */
+/** The catalogue as a page to read and as data for tools. Nothing is said here that the catalogue does not say. */
 import { type AnySection, allKeys, RULES, SECTIONS } from './catalogue.ts'
 import { show } from './fault.ts'
 import type { Key } from './key.ts'
@@ -13,10 +13,11 @@ const PREAMBLE = `# Configuration reference
 
 Derived from \`src/config/catalogue\`; \`npm run reference\` writes it anew.
 
-Keys are set in \`deployment.toml\`, nested or quoted: \`[transport.passthru_http]\` with \`http.socket.timeout = 1\` or with
-\`"http.socket.timeout" = 1\` is the same key. Flags may be written as text, lists as one text with commas, durations as text with
-a unit (\`"30s"\`). Values may hold \`$ref{section.key}\` (or \`$conf{}\`), \`$env{NAME}\` and the properties \`\${home}\`, \`\${data}\`,
-\`\${host}\` and \`\${offset}\`; \`$$\` writes a dollar sign before one of them. Keys marked *inert* are accepted and not acted on.
+Keys are set in \`deployment.toml\`, nested or quoted: \`[transport.passthru_http]\` with \`http.socket.timeout = 1\` or
+with \`"http.socket.timeout" = 1\` is the same key. Flags may be written as text, lists as one text with commas,
+durations as text with a unit (\`"30s"\`). Values may hold \`$ref{section.key}\` (or \`$conf{}\`), \`$env{NAME}\` and the
+properties \`\${home}\`, \`\${data}\`, \`\${host}\` and \`\${offset}\`; \`$$\` writes a dollar sign before one of them.
+Keys marked *inert* are accepted and not acted on.
 `
 
 export function referencePage(): string {
@@ -29,7 +30,8 @@ function sectionPart(section: AnySection): string {
     rule => `- ${escaped(rule.must)}\n`,
   )
   const table = `| Key | Type | Default | Unit | Range | Meaning |\n|---|---|---|---|---|---|\n${rows.join('')}`
-  return `## ${section.name}\n\n${section.meaning}\n\n${table}${rules.length === 0 ? '' : `\nRules:\n\n${rules.join('')}`}`
+  const list = rules.length === 0 ? '' : `\nRules:\n\n${rules.join('')}`
+  return `## ${section.name}\n\n${section.meaning}\n\n${table}${list}`
 }
 
 function row([name, key]: readonly [string, Key<unknown>]): string {
@@ -54,5 +56,6 @@ export function referenceJson(): string {
     meaning: definition.meaning,
     inert: definition.inertReason,
   }))
-  return `${JSON.stringify({ keys, rules: RULES.map(({ keys: about, must, severity }) => ({ about, must, severity })) }, null, 2)}\n`
+  const rules = RULES.map(({ keys: about, must, severity }) => ({ about, must, severity }))
+  return `${JSON.stringify({ keys, rules }, null, 2)}\n`
 }

@@ -153,7 +153,7 @@ class ValueSearch {
   }
 }
 
-/** What a given value may be read as. Text from outside TOML has no type of its own, so a number in it counts as one. */
+/** What a given value may be read as. Text from outside TOML has no type: a number in it counts as one. */
 function candidates(given: unknown, value: unknown, setting: Setting | undefined): readonly unknown[] {
   const listed = [value]
   if (setting?.otherwise !== undefined) listed.push(setting.otherwise)
