@@ -15,9 +15,9 @@ Derived from \`src/config/catalogue\`; \`npm run reference\` writes it anew.
 
 Keys are set in \`deployment.toml\`, nested or quoted: \`[transport.passthru_http]\` with \`http.socket.timeout = 1\` or
 with \`"http.socket.timeout" = 1\` is the same key. Flags may be written as text, lists as one text with commas,
-durations as text with a unit (\`"30s"\`). Values may hold \`$ref{section.key}\` (or \`$conf{}\`), \`$env{NAME}\` and the
-properties \`\${home}\`, \`\${data}\`, \`\${host}\` and \`\${offset}\`; \`$$\` writes a dollar sign before one of them.
-Keys marked *inert* are accepted and not acted on.
+durations as text with a unit (\`"30s"\`). Values may hold \`$ref{section.key}\` (or \`$conf{}\`), \`$env{NAME}\` and
+properties: \`\${home}\`, \`\${data}\`, \`\${host}\` and \`\${offset}\`; \`$$\` writes a dollar sign before them. Keys
+marked *inert* are accepted and not acted on.
 `
 
 export function referencePage(): string {

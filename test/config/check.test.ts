@@ -47,7 +47,7 @@ test('check lists faults of the file, unknown keys as faults, faults of APIs, an
     'fault    deployment.toml:3: server.ofset: unknown key in [server] (did you mean offset?)',
     'fault    apis/Bad/api.yaml:5: data.context = "bad": must start with "/" (write /bad)',
     'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max: is accepted and not acted on (not built yet: the worker pool comes with mediation)',
-    'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max = 500: worker_pool_size_max has no effect behind an unbounded queue: bound the queue, or raise worker_pool_size_core (beside it transport.passthru_http.worker_pool_size_core = 400 (default) and transport.passthru_http.worker_pool_queue_length = -1 (default))',
+    'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max = 500: worker_pool_size_max has no effect behind an unbounded queue: bound the queue or raise the core size (beside it transport.passthru_http.worker_pool_size_core = 400 (default) and transport.passthru_http.worker_pool_queue_length = -1 (default))',
     'not valid: 3 faults, 2 warnings, 0 APIs',
     '',
   ])

@@ -34,7 +34,7 @@ const SOAP = 'there is no SOAP service whose description it would appear in'
 // RFC 9112 6, RFC 9110 7.2 and 7.6.1: fields that say where a message ends or goes. A correlation id in one of them
 // would rewrite the message.
 const FRAMING =
-  /^(host|content-length|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|via|proxy-.*|(x-)?forwarded.*)$/i
+  /^(host|content-length|transfer-encoding|(proxy-)?connection|keep-alive|te|trailer|upgrade|expect|via)$|forwarded/i
 
 const documented = {
   'http.socket.timeout': duration(180_000, 'ms', 1, DAY_MS, 'Inactivity between data packets that ends an exchange.'),
@@ -239,7 +239,7 @@ export const passthruHttp = section(
     },
     {
       keys: ['worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'],
-      must: 'worker_pool_size_max has no effect behind an unbounded queue: bound the queue, or raise worker_pool_size_core',
+      must: 'worker_pool_size_max has no effect behind an unbounded queue: bound the queue or raise the core size',
       severity: 'warning',
       holds: it => it.worker_pool_queue_length !== -1 || it.worker_pool_size_max === it.worker_pool_size_core,
     },
