@@ -1,0 +1,69 @@
+/**
+ * What stands behind every proxy: downloads from nginx where it is installed, else from the bench's own server, and
+ * uploads always to the bench's own server, because nginx answers an upload it discards before it has read it, and a
+ * proxy may then rightly close the connection. Both share the second core with the load generator.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { findExecutable, LOAD_CORE, Program, pinned } from './program.ts'
+import { BODY_BYTES } from './scenarios.ts'
+
+export interface Backend {
+  readonly name: string
+  readonly downloadPort: number
+  readonly uploadPort: number
+  stop(): Promise<void>
+}
+
+/** Both path forms are served: as the client sent it, and without the context that the gateway takes off. */
+function nginxConfiguration(folder: string, port: number): string {
+  const locations = Object.entries(BODY_BYTES).flatMap(([name, bytes]) => {
+    const answer = bytes === BODY_BYTES['1k'] ? `return 200 "${'x'.repeat(bytes)}";` : `alias ${folder}/${name};`
+    return [`/${name}`, `/bench/${name}`].map(path => `location = ${path} { ${answer} }`)
+  })
+  return `daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1; worker_rlimit_nofile 16384;
+${process.getuid?.() === 0 ? 'user root;' : ''}
+events { worker_connections 8192; }
+http {
+  access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; gzip off; open_file_cache max=16; default_type text/plain;
+  keepalive_timeout 3600s; keepalive_requests 1000000000;
+  client_body_temp_path ${folder}; proxy_temp_path ${folder}; fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    ${locations.join('\n    ')}
+  }
+}
+`
+}
+
+export async function startBackend(folder: string, basePort: number): Promise<Backend> {
+  const downloadPort = basePort
+  const uploadPort = basePort + 1
+  const ownServer = fileURLToPath(new URL('backend-server.ts', import.meta.url))
+  const own = (port: number): Program =>
+    new Program('the own backend', pinned(LOAD_CORE, [process.execPath, ownServer, String(port)]))
+
+  const nginx = findExecutable('nginx')
+  const downloads = nginx === undefined ? own(downloadPort) : startNginx(nginx, folder, downloadPort)
+  const uploads = own(uploadPort)
+  await Promise.all([downloads.accepting(downloadPort), uploads.accepting(uploadPort)])
+  return {
+    name: nginx === undefined ? 'own server' : 'nginx (uploads: own server)',
+    downloadPort,
+    uploadPort,
+    stop: async () => {
+      await Promise.all([downloads.stop(), uploads.stop()])
+    },
+  }
+}
+
+function startNginx(nginx: string, parent: string, port: number): Program {
+  const folder = `${parent}/backend`
+  mkdirSync(folder, { recursive: true })
+  for (const [name, bytes] of Object.entries(BODY_BYTES)) writeFileSync(`${folder}/${name}`, Buffer.alloc(bytes, 'x'))
+  writeFileSync(`${folder}/nginx.conf`, nginxConfiguration(folder, port))
+  return new Program(
+    'the backend nginx',
+    pinned(LOAD_CORE, [nginx, '-e', 'stderr', '-p', folder, '-c', `${folder}/nginx.conf`]),
+  )
+}

@@ -1,0 +1,34 @@
+/**
+ * Chooses the load generator: wrk where it is installed and suits, the own one for everything else. wrk is the cheaper one
+ * for small messages. It reads 8 KiB at a time, though, so that with large bodies it would be the limit, and it has no
+ * constant rate.
+ */
+import { fileURLToPath } from 'node:url'
+import { findExecutable, finished, LOAD_CORE, pinned } from '../program.ts'
+import type { LoadOutcome, LoadPlan } from './load-plan.ts'
+import { driveWrk } from './wrk.ts'
+
+const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url))
+
+const WRK_BODY_BYTES_MAX = 16_384
+
+function chooseWrk(plan: LoadPlan): string | undefined {
+  const suits = plan.ratePerSecond === 0 && plan.uploadBytes === 0 && plan.downloadBytes <= WRK_BODY_BYTES_MAX
+  return suits ? findExecutable('wrk') : undefined
+}
+
+export function generatorName(plan: LoadPlan): string {
+  return chooseWrk(plan) === undefined ? 'own generator' : 'wrk'
+}
+
+export function drive(plan: LoadPlan, folder: string): Promise<LoadOutcome> {
+  const wrk = chooseWrk(plan)
+  return wrk === undefined ? driveOwn(plan) : driveWrk(wrk, plan, folder)
+}
+
+async function driveOwn(plan: LoadPlan): Promise<LoadOutcome> {
+  // In the open loop the generator never sleeps; at lowest priority it makes way for the backend beside it at once.
+  const priority = plan.ratePerSecond > 0 ? ['nice', '-n', '19'] : []
+  const command = pinned(LOAD_CORE, [...priority, process.execPath, GENERATOR, JSON.stringify(plan)])
+  return JSON.parse(await finished('the load generator', command)) as LoadOutcome
+}

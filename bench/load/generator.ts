@@ -1,0 +1,147 @@
+/**
+ * The own load generator, run as a program: a LoadPlan as JSON in its argument, a LoadOutcome as JSON on its output.
+ * In the open loop the k-th request is meant to leave at start + k / rate, whether or not an earlier one was answered,
+ * and its latency counts from that moment: a proxy that stalls is charged for every request that had to wait, those that
+ * the generator could not yet send included.
+ */
+import { requestHead } from '../request-head.ts'
+import { LatencyHistogram } from './latency-histogram.ts'
+import { LoadConnection, type LoadListener } from './load-connection.ts'
+import { fieldsOf, type LoadOutcome, type LoadPlan } from './load-plan.ts'
+
+/** How long after the end the last answers of an open loop are waited for. */
+const DRAIN_MS = 2000
+/** Lost connections are tolerated up to this many, then the run is pointless. */
+const LOST_MAX = 10_000
+
+class Generator implements LoadListener {
+  readonly #plan: LoadPlan
+  readonly #request: Uint8Array
+  readonly #latencies = new LatencyHistogram()
+  readonly #connections: LoadConnection[]
+  /** Used in turn: a proxy that saw only the few most recent ones would have less to do. */
+  readonly #free: LoadConnection[] = []
+  readonly #finish: (outcome: LoadOutcome) => void
+  #opened = 0
+  #sent = 0
+  #answered = 0
+  #errors = 0
+  #startMs = 0
+  #endMs = Number.POSITIVE_INFINITY
+
+  constructor(plan: LoadPlan, finish: (outcome: LoadOutcome) => void) {
+    this.#plan = plan
+    this.#finish = finish
+    const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, fieldsOf(plan))
+    this.#request = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(plan.uploadBytes, 'x')])
+    this.#connections = Array.from(
+      { length: plan.connections },
+      () => new LoadConnection(plan.port, this, plan.connectionPerRequest),
+    )
+  }
+
+  open(): void {
+    for (const connection of this.#connections) connection.open()
+  }
+
+  opened(connection: LoadConnection): void {
+    this.#free.push(connection)
+    // The clock starts once all are connected: accepting connections is no part of what is measured.
+    if (this.#startMs === 0 && ++this.#opened === this.#plan.connections) this.#start()
+    else if (this.#startMs > 0) this.#sendDue()
+  }
+
+  answered(connection: LoadConnection, status: number): void {
+    const now = performance.now()
+    this.#latencies.record(now - connection.intendedMs)
+    this.#answered++
+    if (status < 200 || status > 299) this.#errors++
+    if (this.#plan.connectionPerRequest) {
+      if (now < this.#endMs) connection.open()
+    } else {
+      this.#free.push(connection)
+      this.#sendDue()
+    }
+  }
+
+  lost(connection: LoadConnection): void {
+    this.#errors++
+    if (this.#errors > LOST_MAX) throw new Error('too many connections were refused or lost')
+    connection.awaiting = false
+    const place = this.#free.indexOf(connection)
+    if (place >= 0) this.#free.splice(place, 1)
+    if (performance.now() < this.#endMs) setTimeout(() => connection.open(), 10)
+  }
+
+  #start(): void {
+    this.#startMs = performance.now()
+    this.#endMs = this.#startMs + this.#plan.seconds * 1000
+    if (this.#plan.ratePerSecond > 0) this.#keepPace()
+    else setTimeout(() => this.#stop(this.#endMs), this.#plan.seconds * 1000)
+    this.#sendDue()
+  }
+
+  /** Never sleeps: a timer would be late by up to a millisecond. The lowest priority keeps this from hurting anyone. */
+  #keepPace(): void {
+    this.#sendDue()
+    const now = performance.now()
+    if (now < this.#endMs) setImmediate(() => this.#keepPace())
+    else this.#drain(now + DRAIN_MS)
+  }
+
+  #drain(deadlineMs: number): void {
+    this.#sendDue()
+    const now = performance.now()
+    if (this.#answered >= this.#dueBy(this.#endMs) || now > deadlineMs) this.#stop(now)
+    else setTimeout(() => this.#drain(deadlineMs), 1)
+  }
+
+  #dueBy(ms: number): number {
+    return Math.floor(((Math.min(ms, this.#endMs) - this.#startMs) * this.#plan.ratePerSecond) / 1000)
+  }
+
+  #intendedMs(request: number): number {
+    return this.#startMs + (request * 1000) / this.#plan.ratePerSecond
+  }
+
+  #sendDue(): void {
+    const now = performance.now()
+    if (this.#plan.ratePerSecond === 0) {
+      while (this.#free.length > 0 && now < this.#endMs) this.#free.shift()!.send(this.#request, now)
+      return
+    }
+    const due = this.#dueBy(now)
+    while (this.#sent < due && this.#free.length > 0) {
+      this.#free.shift()!.send(this.#request, this.#intendedMs(this.#sent++))
+    }
+  }
+
+  #stop(now: number): void {
+    const open = this.#plan.ratePerSecond > 0
+    if (open) {
+      // What was never answered has waited at least until now; leaving it out would flatter a proxy that stalls.
+      const unsent = this.#dueBy(now) - this.#sent
+      for (let k = 0; k < unsent; k++) this.#latencies.record(now - this.#intendedMs(this.#sent + k))
+      const waiting = this.#connections.filter(connection => connection.awaiting)
+      for (const connection of waiting) this.#latencies.record(now - connection.intendedMs)
+      this.#errors += unsent + waiting.length
+    }
+    for (const connection of this.#connections) connection.close()
+    const latencies = this.#latencies
+    this.#finish({
+      requests: this.#answered,
+      seconds: ((open ? this.#endMs : now) - this.#startMs) / 1000,
+      errors: this.#errors,
+      p50Ms: latencies.percentileMs(0.5),
+      p99Ms: latencies.percentileMs(0.99),
+      p999Ms: latencies.percentileMs(0.999),
+      maxMs: latencies.maxMs,
+    })
+  }
+}
+
+const plan = JSON.parse(process.argv[2] ?? '{}') as LoadPlan
+new Generator(plan, outcome => {
+  console.log(JSON.stringify(outcome))
+  process.exit(0)
+}).open()

@@ -1,0 +1,37 @@
+/** What a load generator is told and what it answers; the same words for wrk and for the own generator. */
+import { REQUEST_FIELDS } from '../request-head.ts'
+
+export interface LoadPlan {
+  readonly port: number
+  readonly path: string
+  readonly connections: number
+  readonly seconds: number
+  /** Bytes of a request body; 0 makes it a GET. */
+  readonly uploadBytes: number
+  /** Bytes of the response body to expect. */
+  readonly downloadBytes: number
+  readonly connectionPerRequest: boolean
+  /** Requests per second at a constant rate; 0 for as many as the proxy takes. */
+  readonly ratePerSecond: number
+}
+
+export interface LoadOutcome {
+  readonly requests: number
+  readonly seconds: number
+  /** Connections refused or lost, statuses other than 2xx, and requests without an answer. */
+  readonly errors: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly p999Ms: number
+  readonly maxMs: number
+}
+
+export function fieldsOf(plan: LoadPlan): Record<string, string> {
+  return {
+    ...REQUEST_FIELDS,
+    ...(plan.connectionPerRequest ? { Connection: 'close' } : {}),
+    ...(plan.uploadBytes > 0
+      ? { 'Content-Type': 'application/octet-stream', 'Content-Length': String(plan.uploadBytes) }
+      : {}),
+  }
+}

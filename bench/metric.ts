@@ -1,0 +1,46 @@
+/**
+ * What a measurement can say. Owns the catalogue of metrics: how each is titled, rounded and judged. Tables, charts and
+ * the comparison of two runs read this catalogue; a metric that is not here cannot be recorded.
+ */
+
+export interface Metric {
+  readonly title: string
+  readonly digits: number
+  /** Which direction is an improvement; `neither` for what only describes the run. */
+  readonly better: 'less' | 'more' | 'neither'
+}
+
+export const METRIC = {
+  requestsPerSecond: { title: 'req/s', digits: 0, better: 'more' },
+  cpuMicrosPerRequest: { title: 'CPU µs/req', digits: 1, better: 'less' },
+  userMicrosPerRequest: { title: 'user', digits: 1, better: 'less' },
+  systemMicrosPerRequest: { title: 'system', digits: 1, better: 'less' },
+  cpuSecondsPerGigabyte: { title: 'CPU s/GB', digits: 3, better: 'less' },
+  megabytesPerSecond: { title: 'MB/s', digits: 0, better: 'more' },
+  busyPercent: { title: 'core used %', digits: 0, better: 'neither' },
+  offeredPerSecond: { title: 'offered req/s', digits: 0, better: 'neither' },
+  p50Ms: { title: 'p50 ms', digits: 2, better: 'less' },
+  p99Ms: { title: 'p99 ms', digits: 2, better: 'less' },
+  p999Ms: { title: 'p99.9 ms', digits: 2, better: 'less' },
+  maxMs: { title: 'max ms', digits: 1, better: 'less' },
+  rssMiB: { title: 'RSS MiB', digits: 1, better: 'less' },
+  pssMiB: { title: 'PSS MiB', digits: 1, better: 'less' },
+  heldConnections: { title: 'held', digits: 0, better: 'more' },
+  kibPerConnection: { title: 'KiB/connection', digits: 2, better: 'less' },
+  firstReadyMs: { title: 'first start ms', digits: 0, better: 'less' },
+  readyMs: { title: 'ready ms, 10 APIs', digits: 0, better: 'less' },
+  readyThousandMs: { title: 'ready ms, 1,000 APIs', digits: 0, better: 'less' },
+  errors: { title: 'errors', digits: 0, better: 'less' },
+} as const satisfies Record<string, Metric>
+
+export type MetricName = keyof typeof METRIC
+export const METRIC_NAMES = Object.keys(METRIC) as readonly MetricName[]
+
+/** The figures of one peer in one round. */
+export type Sample = { readonly [name in MetricName]?: number }
+
+export function formatMetric(name: MetricName, value: number | undefined): string {
+  if (value === undefined || !Number.isFinite(value)) return '–'
+  const { digits } = METRIC[name]
+  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+}

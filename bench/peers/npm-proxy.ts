@@ -1,0 +1,41 @@
+/** The proxies from npm: each a small server script beside this file, run by the same Node as the gateway. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { PROXY_CORE, Program, pinned } from '../program.ts'
+import type { Peer } from './peer.ts'
+
+function installedVersion(packageName: string): string | undefined {
+  try {
+    const entry = createRequire(import.meta.url).resolve(packageName)
+    const folder = entry.slice(
+      0,
+      entry.lastIndexOf(`node_modules/${packageName}/`) + `node_modules/${packageName}/`.length,
+    )
+    const manifest = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as { version: string }
+    return manifest.version
+  } catch {
+    return undefined
+  }
+}
+
+function npmProxy(name: string, packageName: string): Peer {
+  const script = fileURLToPath(new URL(`${name}-server.ts`, import.meta.url))
+  return {
+    name,
+    missing: () => (installedVersion(packageName) === undefined ? 'not installed: npm ci' : undefined),
+    version: () => `${packageName} ${installedVersion(packageName)}`,
+    async start({ port, downloadPort, uploadPort }) {
+      const command = [process.execPath, script, ...[port, downloadPort, uploadPort].map(String)]
+      const program = new Program(name, pinned(PROXY_CORE, command))
+      await program.accepting(port)
+      return program
+    },
+  }
+}
+
+export const NPM_PROXIES: readonly Peer[] = [
+  npmProxy('http-proxy', 'http-proxy'),
+  npmProxy('fast-proxy', 'fast-proxy'),
+  npmProxy('reply-from', '@fastify/reply-from'),
+]

@@ -1,0 +1,111 @@
+/**
+ * Results as a chart: one panel per scenario, one bar per peer, by the scenario's first metric. Drawn by hand as SVG, with
+ * a background of its own, so that it reads the same on a light and on a dark page.
+ */
+import { formatMetric, METRIC, type MetricName } from '../metric.ts'
+import type { Results, ScenarioResult } from '../results.ts'
+import { type Scenario, SCENARIOS } from '../scenarios.ts'
+import { orderedScenarios } from './markdown.ts'
+
+const COLUMNS = 2
+const PANEL_WIDTH = 500
+const MARGIN = 24
+const LABEL_WIDTH = 92
+const VALUE_WIDTH = 84
+const BAR_HEIGHT = 18
+const BAR_GAP = 7
+const TITLE_HEIGHT = 50
+const HEADER_HEIGHT = 58
+
+const COLOUR = { paper: '#ffffff', ink: '#1f2933', faint: '#66727f', rule: '#e3e8ee', own: '#0f766e', other: '#9fb0c0' }
+const OWN = 'sluice'
+
+interface Bar {
+  readonly peer: string
+  readonly value: number
+}
+
+interface Panel {
+  readonly title: string
+  readonly metric: MetricName
+  readonly bars: readonly Bar[]
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+function text(x: number, y: number, size: number, fill: string, words: string, attributes = ''): string {
+  return `<text x="${x}" y="${y}" font-size="${size}" fill="${fill}" ${attributes}>${escaped(words)}</text>`
+}
+
+function panelOf(name: string, result: ScenarioResult): Panel | undefined {
+  const metric = SCENARIOS[name]?.shows[0]
+  if (metric === undefined) return undefined
+  const bars = Object.entries(result.peers).flatMap(([peer, { median }]) => {
+    const value = median[metric]
+    return value === undefined || !Number.isFinite(value) ? [] : [{ peer, value }]
+  })
+  return bars.length < 2 ? undefined : { title: result.title, metric, bars }
+}
+
+function panelHeight(panel: Panel): number {
+  return TITLE_HEIGHT + panel.bars.length * (BAR_HEIGHT + BAR_GAP) + MARGIN
+}
+
+function drawBar(bar: Bar, metric: MetricName, scale: number, y: number): string {
+  const own = bar.peer === OWN
+  const width = Math.max(1, bar.value * scale).toFixed(1)
+  const middle = y + BAR_HEIGHT - 5
+  const weight = own ? 'font-weight="600"' : ''
+  return [
+    text(LABEL_WIDTH - 8, middle, 13, COLOUR.ink, bar.peer, `text-anchor="end" ${weight}`),
+    `<rect x="${LABEL_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT}" rx="2" fill="${own ? COLOUR.own : COLOUR.other}"/>`,
+    text(LABEL_WIDTH + Number(width) + 6, middle, 13, COLOUR.ink, formatMetric(metric, bar.value), weight),
+  ].join('')
+}
+
+function drawPanel(panel: Panel, x: number, y: number): string {
+  const { title, better } = METRIC[panel.metric]
+  const room = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH
+  // Always from zero and linear: the length of a bar is its value.
+  const scale = room / Math.max(...panel.bars.map(bar => bar.value), Number.MIN_VALUE)
+  const bars = panel.bars.map((bar, index) =>
+    drawBar(bar, panel.metric, scale, TITLE_HEIGHT + index * (BAR_HEIGHT + BAR_GAP)),
+  )
+  const foot = TITLE_HEIGHT + panel.bars.length * (BAR_HEIGHT + BAR_GAP) - BAR_GAP + 4
+  return [
+    `<g transform="translate(${x} ${y})">`,
+    text(0, 16, 14, COLOUR.ink, panel.title, 'font-weight="600"'),
+    text(0, 35, 12, COLOUR.faint, `${title}, ${better === 'more' ? 'more is better' : 'less is better'}`),
+    `<line x1="${LABEL_WIDTH}" x2="${LABEL_WIDTH}" y1="${TITLE_HEIGHT - 4}" y2="${foot}" stroke="${COLOUR.rule}"/>`,
+    ...bars,
+    '</g>',
+  ].join('\n')
+}
+
+/** Undefined when no scenario of these kinds has two peers to compare. */
+export function chart(results: Results, kinds: readonly Scenario['kind'][], heading: string): string | undefined {
+  const panels = orderedScenarios(results).flatMap(([name, result]) => {
+    return kinds.includes(SCENARIOS[name]!.kind) ? (panelOf(name, result) ?? []) : []
+  })
+  if (panels.length === 0) return undefined
+  const columns = Math.min(COLUMNS, panels.length)
+  const bottoms = new Array<number>(columns).fill(HEADER_HEIGHT)
+  const drawn = panels.map(panel => {
+    const column = bottoms.indexOf(Math.min(...bottoms))
+    const y = bottoms[column]!
+    bottoms[column] = y + panelHeight(panel)
+    return drawPanel(panel, MARGIN + column * (PANEL_WIDTH + MARGIN), y)
+  })
+  const width = MARGIN + columns * (PANEL_WIDTH + MARGIN)
+  const height = Math.max(...bottoms)
+  return `${[
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif">`,
+    `<title>${escaped(heading)}</title>`,
+    `<rect width="${width}" height="${height}" fill="${COLOUR.paper}"/>`,
+    text(MARGIN, 34, 17, COLOUR.ink, heading, 'font-weight="700"'),
+    ...drawn,
+    '</svg>',
+  ].join('\n')}\n`
+}

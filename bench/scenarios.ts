@@ -1,0 +1,136 @@
+/** The scenarios, as data: what is asked of every proxy, how many connections ask, and which figures the table shows. */
+import type { MetricName } from './metric.ts'
+
+export const BODY_BYTES = { '1k': 1024, '10k': 10_240, '100k': 102_400, '1m': 1_048_576 } as const
+export type BodyName = keyof typeof BODY_BYTES
+
+interface Titled {
+  readonly title: string
+  /** Columns of the table, and the first of them by which the chart compares. */
+  readonly shows: readonly MetricName[]
+}
+
+/** As many requests as the proxy takes, from a fixed number of connections. */
+export interface ClosedLoad extends Titled {
+  readonly kind: 'closed'
+  readonly path: string
+  readonly connections: number
+  readonly uploadBytes: number
+  readonly downloadBytes: number
+  readonly connectionPerRequest: boolean
+}
+
+/** A constant rate, as a share of the peak that the same peer reached in the same run. */
+export interface OpenLoad extends Titled {
+  readonly kind: 'open'
+  readonly path: string
+  readonly connections: number
+  readonly shareOfPeak: number
+}
+
+/** Connections that made one request each and then stay open without a word. */
+export interface IdleConnections extends Titled {
+  readonly kind: 'idle'
+  readonly path: string
+  readonly connections: number
+}
+
+/** The gateway alone: how soon it is ready, and what it takes with nothing to do. */
+export interface Startup extends Titled {
+  readonly kind: 'startup'
+}
+
+export type Scenario = ClosedLoad | OpenLoad | IdleConnections | Startup
+
+const BARE: readonly MetricName[] = [
+  'cpuMicrosPerRequest',
+  'userMicrosPerRequest',
+  'systemMicrosPerRequest',
+  'requestsPerSecond',
+  'busyPercent',
+  'p50Ms',
+  'p99Ms',
+  'rssMiB',
+]
+const BODIES: readonly MetricName[] = [
+  'cpuSecondsPerGigabyte',
+  'cpuMicrosPerRequest',
+  'requestsPerSecond',
+  'megabytesPerSecond',
+  'busyPercent',
+  'p50Ms',
+  'p99Ms',
+  'rssMiB',
+]
+const OPEN: readonly MetricName[] = [
+  'p99Ms',
+  'p50Ms',
+  'p999Ms',
+  'maxMs',
+  'offeredPerSecond',
+  'requestsPerSecond',
+  'cpuMicrosPerRequest',
+]
+
+function download(title: string, name: BodyName, connections: number, shows: readonly MetricName[]): ClosedLoad {
+  const path = `/bench/${name}`
+  const downloadBytes = BODY_BYTES[name]
+  return { kind: 'closed', title, path, connections, uploadBytes: 0, downloadBytes, connectionPerRequest: false, shows }
+}
+
+/** From here on the size of a proxy's buffers matters. */
+const LARGE_BODY_BYTES = BODY_BYTES['100k']
+
+export function hasLargeBodies(scenario: Scenario): boolean {
+  return scenario.kind === 'closed' && scenario.uploadBytes + scenario.downloadBytes >= LARGE_BODY_BYTES
+}
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  bare: download('Bare GET, 1 KiB, 64 keep-alive connections', '1k', 64, BARE),
+  'bare-512': download('Bare GET, 1 KiB, 512 keep-alive connections', '1k', 512, BARE),
+  'down-10k': download('GET, 10 KiB down, 64 connections', '10k', 64, BODIES),
+  'down-100k': download('GET, 100 KiB down, 64 connections', '100k', 64, BODIES),
+  'down-1m': download('GET, 1 MiB down, 32 connections', '1m', 32, BODIES),
+  'up-1m': {
+    kind: 'closed',
+    title: 'POST, 1 MiB up, 32 connections',
+    path: '/upload/1m',
+    connections: 32,
+    uploadBytes: BODY_BYTES['1m'],
+    downloadBytes: 0,
+    connectionPerRequest: false,
+    shows: BODIES,
+  },
+  'connection-per-request': {
+    ...download('GET, 1 KiB, a new client connection for each request, 64 at a time', '1k', 64, BARE),
+    connectionPerRequest: true,
+  },
+  'idle-10k': {
+    kind: 'idle',
+    title: '10,000 idle keep-alive connections',
+    path: '/bench/1k',
+    connections: 10_000,
+    shows: ['kibPerConnection', 'heldConnections', 'rssMiB', 'pssMiB'],
+  },
+  start: {
+    kind: 'startup',
+    title: 'Start to ready, and memory at rest with two reactors',
+    shows: ['readyMs', 'readyThousandMs', 'firstReadyMs', 'rssMiB', 'pssMiB'],
+  },
+  'open-50': {
+    kind: 'open',
+    title: 'Open loop, 1 KiB, 64 connections, 50 % of the peer’s peak',
+    path: '/bench/1k',
+    connections: 64,
+    shareOfPeak: 0.5,
+    shows: OPEN,
+  },
+  'open-80': {
+    kind: 'open',
+    title: 'Open loop, 1 KiB, 64 connections, 80 % of the peer’s peak',
+    path: '/bench/1k',
+    connections: 64,
+    shareOfPeak: 0.8,
+    shows: OPEN,
+  },
+}

@@ -1,0 +1,66 @@
+/**
+ * Asks a proxy once for what it is about to be measured with. A peer that answers with an error page, loses body bytes,
+ * or ignores `Connection: close` would otherwise be very fast.
+ */
+import { connect } from 'node:net'
+import { fieldsOf, type LoadPlan } from './load/load-plan.ts'
+import { requestHead } from './request-head.ts'
+
+const PATIENCE_MS = 5000
+
+export interface Answer {
+  readonly status: number
+  readonly head: string
+  readonly body: Buffer
+  readonly closed: boolean
+}
+
+/** One request over a connection of its own; waits for the close of the other side only when `untilClose` says so. */
+export function ask(port: number, request: Buffer, untilClose: boolean): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    let received = Buffer.alloc(0)
+    const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(request))
+    const timer = setTimeout(() => settle(false), PATIENCE_MS)
+    function settle(closed: boolean): void {
+      clearTimeout(timer)
+      socket.destroy()
+      const end = received.indexOf('\r\n\r\n')
+      const head = received.toString('latin1', 0, Math.max(0, end))
+      if (end < 0) reject(new Error('no complete response head'))
+      else resolve({ status: Number(head.slice(9, 12)), head, body: received.subarray(end + 4), closed })
+    }
+    socket.on('data', bytes => {
+      received = Buffer.concat([received, bytes as Buffer])
+      if (!untilClose && complete(received)) settle(false)
+    })
+    socket.once('end', () => settle(true))
+    socket.once('error', error => {
+      clearTimeout(timer)
+      reject(error)
+    })
+  })
+}
+
+function complete(received: Buffer): boolean {
+  const end = received.indexOf('\r\n\r\n')
+  if (end < 0) return false
+  const length = /\r\ncontent-length: *(\d+)/i.exec(received.toString('latin1', 0, end))
+  return length !== null && received.length - end - 4 >= Number(length[1])
+}
+
+/** Throws with the reason when a peer does not do what the scenario is about. */
+export async function verify(plan: LoadPlan): Promise<void> {
+  const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, fieldsOf(plan))
+  const request = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(plan.uploadBytes, 'x')])
+  const answer = await ask(plan.port, request, plan.connectionPerRequest)
+  if (answer.status !== 200) throw new Error(`answered ${answer.status} instead of 200`)
+  if (plan.uploadBytes > 0) {
+    const arrived = Number(answer.body.toString('latin1'))
+    if (!(arrived >= plan.uploadBytes)) throw new Error(`passed ${arrived} of ${plan.uploadBytes} body bytes`)
+  } else if (answer.body.length !== plan.downloadBytes) {
+    throw new Error(`returned ${answer.body.length} of ${plan.downloadBytes} body bytes`)
+  }
+  if (!plan.connectionPerRequest) return
+  if (!answer.closed) throw new Error('kept the connection open after Connection: close')
+  if (!/\r\nconnection: *close/i.test(answer.head)) throw new Error('closed without saying Connection: close')
+}
