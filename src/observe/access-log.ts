@@ -11,7 +11,7 @@ if (BATCH_BYTES < LINE_BYTES_MAX) throw new RangeError('an access log line must 
 
 export type AccessLogFormat = 'json' | 'combined'
 
-export interface AccessLogOptions {
+interface AccessLogOptions {
   /** What to add to the times of records to get Unix time; asked at every flush, because clocks are set. */
   readonly wallOffsetMs: () => number
 }

@@ -1,7 +1,7 @@
 /**
  * Keeps text from the network inside the field it belongs to: a client must not begin a line of its own, end a quoted
- * field, or send control sequences to the terminal on which somebody reads the log. Text passes unchanged, and uncopied,
- * when there is nothing to escape.
+ * field, or send control sequences to the terminal on which somebody reads the log. Text with nothing to escape passes
+ * unchanged and uncopied.
  */
 
 /** Everything but printable ASCII without quotation mark and backslash. */

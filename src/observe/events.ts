@@ -11,9 +11,9 @@ import { redactText, redactUrl } from './redact.ts'
 
 /** Least severe first; those a reactor reports. */
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
-export type EventLevel = (typeof LEVELS)[number]
+type EventLevel = (typeof LEVELS)[number]
 
-export type EventFields = Readonly<Record<string, string | number>>
+type EventFields = Readonly<Record<string, string | number>>
 
 export interface LogEvent {
   readonly level: EventLevel
@@ -25,7 +25,7 @@ export interface LogEvent {
 const PER_SECOND_MAX = 200
 const FIELD_CHARS_MAX = 2048
 
-export interface EventLogOptions {
+interface EventLogOptions {
   /** As configured; levels that a reactor does not know are more or less severe than all of its own. */
   readonly level: string
   readonly nowMs: () => number

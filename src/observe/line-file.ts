@@ -1,7 +1,7 @@
 /**
  * The access log file as one reactor sees it. Several reactors append to the same file, each whole batches of lines
- * with one write to a descriptor opened with O_APPEND, so lines never interleave and nobody needs a lock. A disk that is
- * too slow or full costs log lines, which are counted, and never memory or requests.
+ * with one write to a descriptor opened with O_APPEND, so lines never interleave and nobody needs a lock. A disk that
+ * is too slow or full costs log lines, which are counted, and never memory or requests.
  */
 import { close, openSync, open, write as writeToFile } from 'node:fs'
 
@@ -23,7 +23,7 @@ type WriteBytes = (
   done: (failure: Error | null, written: number) => void,
 ) => void
 
-export interface LineFileWatcher {
+interface LineFileWatcher {
   /** So many lines will never be in the file. */
   dropped(lines: number): void
   /** The first failure after things went well; the next ones of the same trouble are only counted. */

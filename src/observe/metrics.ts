@@ -1,5 +1,5 @@
 /**
- * Counters and gauges of all threads in one piece of shared memory: a column per reactor, written by that reactor alone,
+ * Counters and gauges of all reactors in one piece of shared memory: a column for each, written by that one alone and
  * summed by the primary without a message. One writer makes plain stores enough; float64 counts exactly to 2^53 and is
  * stored whole on 64-bit machines, and the worst a reader sees is a number that is one event old.
  *
@@ -41,7 +41,7 @@ const ROWS = {
   responseBytes: ['counter', 'response_size_bytes_sum', '', ''],
 } as const satisfies Record<string, Row>
 
-export type MetricName = keyof typeof ROWS
+type MetricName = keyof typeof ROWS
 const NAMES = Object.keys(ROWS) as readonly MetricName[]
 
 /** Name -> its cell in a column. */
@@ -55,7 +55,7 @@ const STATUSES = STATUS_MAX - STATUS_MIN + 2
 const STATUS_CELLS = NAMES.length
 
 export const SIDES = ['source', 'target'] as const
-export type MetricSide = (typeof SIDES)[number]
+type MetricSide = (typeof SIDES)[number]
 
 /** Transport bases; a code that is not one of them is counted as base 0. */
 const BASES = [0, ...Object.keys(FAULT).map(Number)].filter(code => code === 0 || (code >= 101_000 && code < 103_000))
@@ -114,7 +114,7 @@ function columnOf(shared: SharedArrayBuffer, reactor: number): Float64Array {
 }
 
 /** The sum of all columns at one moment; statuses and faults that never happened are left out. */
-export interface MetricsSnapshot {
+interface MetricsSnapshot {
   readonly counts: { readonly [N in MetricName]: number }
   /** By status code; 0 stands for what is none. */
   readonly statuses: ReadonlyMap<number, number>
@@ -147,7 +147,7 @@ export function snapshotMetrics(shared: SharedArrayBuffer): MetricsSnapshot {
   }
 }
 
-/** After a reactor died: what it had open is gone; what it counted stays counted. Its successor takes over the column. */
+/** After a reactor died: what it had open is gone, what it counted stays counted. Its successor gets the column. */
 export function clearGauges(shared: SharedArrayBuffer, reactor: number): void {
   const cells = columnOf(shared, reactor)
   for (const name of NAMES) {
