@@ -39,7 +39,7 @@ export class AccessLog {
     const line = this.#format === 'json' ? jsonLine(record, this.#isoTime(record)) : this.#combined(record)
     if (this.#length + line.length > BATCH_BYTES) this.flush()
     // The line is pure ASCII, so its length is its size.
-    this.#length += this.#batch.latin1Write(line, this.#length)
+    this.#length += this.#batch.write(line, this.#length, 'latin1')
   }
 
   /** Called at the reactor's tick, about every 100 ms, and at shutdown. */
