@@ -1,0 +1,102 @@
+/**
+ * One request, its reply, its accounting: the parcel handed from room to room. There is one per client connection, used
+ * again for each request, because requests of a connection are served one after the other.
+ */
+import type { Head } from '../http1/head.ts'
+import type { Api } from './api.ts'
+import type { Downstream, Upstream } from './contract.ts'
+
+export class Exchange {
+  /** The client's side. */
+  readonly downstream: Downstream
+  readonly clientAddress: string
+  /** N of http-incoming-N. */
+  readonly sourceId: number
+  /** The client is a proxy of ours: what it says of its own client is believed. */
+  readonly isTrusted: boolean
+
+  /** Valid only until the walk's first wait: the bytes of the head move on afterwards. */
+  head: Head | null = null
+  api: Api | null = null
+  upstream: Upstream | null = null
+
+  method = ''
+  /** As received, one character per byte. */
+  requestTarget = ''
+  /** Index in `requestTarget` where its path starts: behind the authority of an absolute-form target. */
+  pathAt = 0
+  /** Index in `requestTarget` behind context and version of the API: what the backend gets. */
+  restAt = 0
+  minorVersion = 1
+  /** Body length in bytes, CHUNKED or UNTIL_CLOSE. */
+  requestFraming = 0
+  correlationId = ''
+  /** Authority that the client asked for, '' when it named none. */
+  host = ''
+  /** Whole lines for the backend that say where the request came from. */
+  forwardedLines = ''
+  /** The client accepts trailers (TE: trailers). */
+  acceptsTrailers = false
+
+  status = 0
+  requestBodyBytes = 0
+  responseBodyBytes = 0
+  startedMs = 0
+  requestDoneMs = 0
+  sentMs = 0
+  connectMs = 0
+  firstByteMs = 0
+  doneMs = 0
+  targetId = 0
+  sourceState = 0
+  targetState = -1
+  backend = ''
+  errorBase = 0
+  errorState = 0
+  userAgent = ''
+  referer = ''
+
+  constructor(downstream: Downstream, clientAddress: string, sourceId: number, isTrusted: boolean) {
+    this.downstream = downstream
+    this.clientAddress = clientAddress
+    this.sourceId = sourceId
+    this.isTrusted = isTrusted
+  }
+
+  get apiName(): string {
+    return this.api === null ? '' : this.api.name
+  }
+
+  get isHead(): boolean {
+    return this.method === 'HEAD'
+  }
+
+  /** Ready for the next request of the connection. */
+  begin(startedMs: number): void {
+    this.head = null
+    this.api = null
+    this.upstream = null
+    this.method = ''
+    this.requestTarget = ''
+    this.minorVersion = 1
+    this.requestFraming = 0
+    this.correlationId = ''
+    this.host = ''
+    this.status = 0
+    this.requestBodyBytes = 0
+    this.responseBodyBytes = 0
+    this.startedMs = startedMs
+    this.requestDoneMs = 0
+    this.sentMs = 0
+    this.connectMs = 0
+    this.firstByteMs = 0
+    this.doneMs = 0
+    this.targetId = 0
+    this.targetState = -1
+    this.backend = ''
+    this.errorBase = 0
+    this.errorState = 0
+    this.userAgent = ''
+    this.referer = ''
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * What a connection writes. Owns the memory of writes that wait for the peer: it is held until they have left, and the
+ * side that produces the bytes stops reading meanwhile, so at most one read is ever held.
+ */
+import { type ByteSocket, WRITE, type Written } from '../socket/byte-socket.ts'
+import { putText } from '../http1/writer.ts'
+import type { Arena, Chunk } from '../structure/arena.ts'
+import type { Inbox } from './inbox.ts'
+
+/** The chunk in which a thread composes heads and small messages, one at a time. */
+export class Composer {
+  readonly arena: Arena
+  readonly #size: number
+  #chunk: Chunk
+
+  /** `size`: bytes of the longest head with what is added to it. */
+  constructor(arena: Arena, size: number) {
+    const chunk = arena.lend(size)
+    if (chunk === undefined) throw new Error('the arena is too small for one output buffer')
+    this.arena = arena
+    this.#size = size
+    this.#chunk = chunk
+  }
+
+  get chunk(): Chunk {
+    return this.#chunk
+  }
+
+  /** Gives the chunk away, because its bytes must stay; undefined when there is no other one to go on with. */
+  part(): Chunk | undefined {
+    const next = this.arena.lend(this.#size)
+    if (next === undefined) return undefined
+    const given = this.#chunk
+    this.#chunk = next
+    return given
+  }
+}
+
+export class Outbox {
+  readonly #composer: Composer
+  #held: Chunk[] | null = null
+  #socket: ByteSocket | null = null
+
+  constructor(composer: Composer) {
+    this.#composer = composer
+  }
+
+  open(socket: ByteSocket): void {
+    this.#socket = socket
+  }
+
+  /** Whether bytes wait for the peer; the other side should not be read. */
+  get isBlocked(): boolean {
+    return this.#held !== null
+  }
+
+  /** Writes the first `length` bytes of the composer's chunk. */
+  writeComposed(length: number): Written {
+    const { chunk } = this.#composer
+    const written = this.#socket!.write(chunk.prefix(length))
+    if (written !== WRITE.PENDING) return written
+    const kept = this.#composer.part()
+    // Without memory to go on with, the connection is the one to give up.
+    if (kept === undefined) return WRITE.FAILED
+    this.#hold(kept)
+    return WRITE.PENDING
+  }
+
+  /** Writes bytes that `inbox` read: from its own chunk without a copy, from the shared buffer through one. */
+  write(at: number, length: number, inbox: Inbox): Written {
+    const { arena, chunk } = this.#composer
+    if (inbox.canSurrender) {
+      const written = this.#socket!.write(arena.bytes.subarray(at, at + length))
+      if (written === WRITE.PENDING) this.#hold(inbox.surrender()!)
+      return written
+    }
+    if (length <= chunk.size) {
+      arena.bytes.copyWithin(chunk.offset, at, at + length)
+      return this.writeComposed(length)
+    }
+    const copy = arena.lend(length)
+    if (copy === undefined) return WRITE.FAILED
+    arena.bytes.copyWithin(copy.offset, at, at + length)
+    return this.writeChunk(copy, length)
+  }
+
+  /** Writes a chunk that the caller lent; it is given back here. */
+  writeChunk(chunk: Chunk, length: number): Written {
+    const written = this.#socket!.write(chunk.view.subarray(0, length))
+    if (written === WRITE.PENDING) this.#hold(chunk)
+    else this.#composer.arena.giveBack(chunk)
+    return written
+  }
+
+  /** Writes chunks that the caller lent, in order; all are given back here. */
+  writeChunks(pieces: readonly { readonly chunk: Chunk; readonly length: number }[]): Written {
+    let written: Written = WRITE.DONE
+    for (const { chunk, length } of pieces) {
+      const next: Written = written === WRITE.FAILED ? WRITE.FAILED : this.writeChunk(chunk, length)
+      if (written === WRITE.FAILED) this.#composer.arena.giveBack(chunk)
+      if (next !== WRITE.DONE) written = next
+    }
+    return written
+  }
+
+  /** Writes text of latin1 bytes. */
+  writeText(text: string): Written {
+    const { arena, chunk } = this.#composer
+    return this.writeComposed(putText(arena.bytes, chunk.offset, text) - chunk.offset)
+  }
+
+  /** Everything has left, or the connection is gone: the memory is free. */
+  release(): void {
+    const held = this.#held
+    this.#held = null
+    if (held !== null) for (const chunk of held) this.#composer.arena.giveBack(chunk)
+  }
+
+  #hold(chunk: Chunk): void {
+    this.#held ??= []
+    this.#held.push(chunk)
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * The fields that a proxy has to know, told apart by length first: most fields of a request are none of them, and
+ * leave after one comparison.
+ */
+import type { Head } from './head.ts'
+
+export const KIND = {
+  /** Passes unchanged. */
+  OTHER: 0,
+  HOST: 1,
+  CONTENT_LENGTH: 2,
+  TRANSFER_ENCODING: 3,
+  CONNECTION: 4,
+  /** Consumed by this hop (RFC 9110 7.6.1): Proxy-Connection, Upgrade, Proxy-Authenticate, … */
+  HOP_BY_HOP: 5,
+  EXPECT: 6,
+  TRAILER: 7,
+  SERVER: 8,
+  DATE: 9,
+  USER_AGENT: 10,
+  X_FORWARDED_FOR: 11,
+  /** X-Forwarded-Port and X-Real-IP. */
+  X_FORWARDED_OTHER: 12,
+  FORWARDED: 13,
+  CORRELATION: 14,
+  /** Named by a Connection field of this message. */
+  NOMINATED: 15,
+  KEEP_ALIVE: 16,
+  REFERER: 17,
+  TE: 18,
+  X_FORWARDED_PROTO: 19,
+  X_FORWARDED_HOST: 20,
+} as const
+
+export type Kind = (typeof KIND)[keyof typeof KIND]
+
+/** Names in lower case; `correlation` is added from the configuration. */
+const NAMES: readonly (readonly [string, Kind])[] = [
+  ['te', KIND.TE],
+  ['host', KIND.HOST],
+  ['date', KIND.DATE],
+  ['server', KIND.SERVER],
+  ['expect', KIND.EXPECT],
+  ['referer', KIND.REFERER],
+  ['trailer', KIND.TRAILER],
+  ['upgrade', KIND.HOP_BY_HOP],
+  ['forwarded', KIND.FORWARDED],
+  ['x-real-ip', KIND.X_FORWARDED_OTHER],
+  ['connection', KIND.CONNECTION],
+  ['keep-alive', KIND.KEEP_ALIVE],
+  ['user-agent', KIND.USER_AGENT],
+  ['content-length', KIND.CONTENT_LENGTH],
+  ['http2-settings', KIND.HOP_BY_HOP],
+  ['x-forwarded-for', KIND.X_FORWARDED_FOR],
+  ['x-forwarded-host', KIND.X_FORWARDED_HOST],
+  ['x-forwarded-port', KIND.X_FORWARDED_OTHER],
+  ['proxy-connection', KIND.HOP_BY_HOP],
+  ['transfer-encoding', KIND.TRANSFER_ENCODING],
+  ['x-forwarded-proto', KIND.X_FORWARDED_PROTO],
+  ['proxy-authenticate', KIND.HOP_BY_HOP],
+  ['proxy-authorization', KIND.HOP_BY_HOP],
+]
+
+interface Candidate {
+  readonly name: string
+  readonly kind: Kind
+}
+
+/** Whether the bytes at `at` are `lower`, which is ASCII letters, digits and hyphens in lower case. */
+export function isName(bytes: Uint8Array, at: number, length: number, lower: string): boolean {
+  if (length !== lower.length) return false
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[at + i]!
+    const folded = byte >= 65 && byte <= 90 ? byte | 32 : byte
+    if (folded !== lower.charCodeAt(i)) return false
+  }
+  return true
+}
+
+export class FieldKinds {
+  /** Candidates by length of the name. */
+  readonly #byLength: (readonly Candidate[])[] = []
+
+  /** `correlation`: name of the correlation field, any case. */
+  constructor(correlation: string) {
+    for (const [name, kind] of [...NAMES, [correlation.toLowerCase(), KIND.CORRELATION] as const]) {
+      this.#byLength[name.length] = [...(this.#byLength[name.length] ?? []), { name, kind }]
+    }
+    for (let i = 0; i < 64; i++) this.#byLength[i] ??= []
+  }
+
+  /** Fills `kinds` and the index of each framing field. Run once per complete head. */
+  classify(bytes: Uint8Array, head: Head): void {
+    const { spans, kinds } = head
+    for (let field = 0, i = 0; field < head.count; field++, i += 4) {
+      const length = spans[i + 1]!
+      kinds[field] = KIND.OTHER
+      if (length >= 64) continue
+      const candidates = this.#byLength[length]!
+      for (let c = 0; c < candidates.length; c++) {
+        const candidate = candidates[c]!
+        if (!isName(bytes, spans[i]!, length, candidate.name)) continue
+        kinds[field] = candidate.kind
+        if (candidate.kind <= KIND.CONNECTION) note(head, candidate.kind, field)
+        break
+      }
+    }
+  }
+}
+
+function note(head: Head, kind: Kind, field: number): void {
+  if (kind === KIND.HOST && head.host < 0) head.host = field
+  else if (kind === KIND.CONTENT_LENGTH && head.contentLength < 0) head.contentLength = field
+  else if (kind === KIND.TRANSFER_ENCODING && head.transferEncoding < 0) head.transferEncoding = field
+  else if (kind === KIND.CONNECTION && head.connection < 0) head.connection = field
+}

@@ -1,0 +1,81 @@
+/**
+ * The fields that tell a backend where a request came from: X-Forwarded-For, -Host, -Proto, Forwarded (RFC 7239), Via
+ * (RFC 9110 7.6.3). What an untrusted client says of itself is dropped; what a trusted proxy says is extended.
+ */
+import { type Kind, KIND } from './field-kinds.ts'
+import type { Head } from './head.ts'
+
+export type ForwardedForm = 'x-forwarded' | 'forwarded' | 'both' | 'none'
+
+const VIA = 'Via: 1.1 sluice\r\n'
+
+/** The lines of one client connection. */
+export class ForwardedLines {
+  readonly #form: ForwardedForm
+  readonly #trusted: boolean
+  readonly #address: string
+  readonly #scheme: string
+  /** What never changes for this connection. */
+  readonly #constant: string
+
+  /** `address`: numeric; `trusted`: the client is a proxy of ours. */
+  constructor(form: ForwardedForm, address: string, scheme: 'http' | 'https', trusted: boolean) {
+    this.#form = form
+    this.#trusted = trusted
+    this.#address = address
+    this.#scheme = scheme
+    const x = form === 'x-forwarded' || form === 'both'
+    this.#constant = x ? `${VIA}X-Forwarded-For: ${address}\r\nX-Forwarded-Proto: ${scheme}\r\n` : VIA
+  }
+
+  /** Whole lines, each with its CRLF. `host`: the authority that the client asked for, '' when it named none. */
+  lines(bytes: Buffer, head: Head, host: string): string {
+    if (this.#form === 'none') return VIA
+    if (this.#trusted) return this.#extended(bytes, head, host)
+    if (this.#form === 'x-forwarded')
+      return host === '' ? this.#constant : `${this.#constant}X-Forwarded-Host: ${host}\r\n`
+    const x = this.#form === 'both' && host !== '' ? `X-Forwarded-Host: ${host}\r\n` : ''
+    return `${this.#constant}${x}Forwarded: ${this.#element(host)}\r\n`
+  }
+
+  #element(host: string): string {
+    const node = this.#address.includes(':') ? `"[${this.#address}]"` : this.#address
+    const named = host === '' ? '' : `;host="${host}"`
+    return `for=${node}${named};proto=${this.#scheme}`
+  }
+
+  #extended(bytes: Buffer, head: Head, host: string): string {
+    let lines = VIA
+    if (this.#form !== 'forwarded') {
+      lines += `X-Forwarded-For: ${append(head.list(bytes, KIND.X_FORWARDED_FOR), this.#address)}\r\n`
+      if (!has(head, KIND.X_FORWARDED_PROTO)) lines += `X-Forwarded-Proto: ${this.#scheme}\r\n`
+      if (!has(head, KIND.X_FORWARDED_HOST) && host !== '') lines += `X-Forwarded-Host: ${host}\r\n`
+    }
+    if (this.#form !== 'x-forwarded') {
+      lines += `Forwarded: ${append(head.list(bytes, KIND.FORWARDED), this.#element(host))}\r\n`
+    }
+    return lines
+  }
+}
+
+function append(list: string, element: string): string {
+  return list === '' ? element : `${list}, ${element}`
+}
+
+function has(head: Head, kind: Kind): boolean {
+  return head.find(kind) >= 0
+}
+
+/**
+ * Kinds of the client's fields that are replaced. An untrusted client's are dropped in both forms, whichever is written:
+ * a backend may believe the other one.
+ */
+export function forwardedKinds(form: ForwardedForm, trusted: boolean): readonly Kind[] {
+  if (!trusted) {
+    return [KIND.X_FORWARDED_FOR, KIND.X_FORWARDED_PROTO, KIND.X_FORWARDED_HOST, KIND.X_FORWARDED_OTHER, KIND.FORWARDED]
+  }
+  const kinds: Kind[] = []
+  if (form === 'x-forwarded' || form === 'both') kinds.push(KIND.X_FORWARDED_FOR)
+  if (form === 'forwarded' || form === 'both') kinds.push(KIND.FORWARDED)
+  return kinds
+}

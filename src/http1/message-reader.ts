@@ -1,0 +1,237 @@
+/**
+ * Reads the messages of one connection, one after the other, however they are split. Owns the parser, how far it got,
+ * and the heads that must survive a read; says what came by its return value, `found` and `bodySpans`.
+ */
+import type { Arena } from '../structure/arena.ts'
+import { type BadMessage, bad } from './bad-message.ts'
+import type { FieldKinds } from './field-kinds.ts'
+import type { Head } from './head.ts'
+import { bodySpans, found, OUTCOME, type Parser } from './llhttp.ts'
+
+/** Heads that are lent for messages that come in pieces. */
+export interface HeadSource {
+  readonly scratch: Head
+  pin(): Head
+  unpin(head: Head): void
+}
+
+export interface ReaderLimits {
+  readonly headBytesMax: number
+  readonly extensionBytesMax: number
+  readonly trailerBytesMax: number
+}
+
+const BAD = {
+  head: bad(431, 'head is longer than the limit (RFC 6585 5)'),
+  count: bad(431, 'head has more fields than the limit (RFC 6585 5)'),
+  extensions: bad(400, 'chunk extensions are longer than the limit (RFC 9112 7.1.1)'),
+  trailers: bad(431, 'trailer section is longer than the limit (RFC 9112 7.1.2)'),
+  method: bad(501, 'method is not known (RFC 9110 9.1)'),
+  version: bad(505, 'HTTP version is not supported (RFC 9110 15.6.6)'),
+}
+/** Size line (16 digits, CRLF) and the CRLF behind the chunk before: what lies between two chunks without extension. */
+const CHUNK_OVERHEAD = 20
+
+const malformed = new Map<string, BadMessage>()
+
+/** llhttp's own words are few, so their rows are made once each. */
+function syntax(reason: string): BadMessage {
+  let row = malformed.get(reason)
+  if (row === undefined) {
+    row = bad(400, `${reason} (RFC 9112)`)
+    malformed.set(reason, row)
+  }
+  return row
+}
+
+export class MessageReader {
+  readonly #parser: Parser
+  readonly #arena: Arena
+  readonly #kinds: FieldKinds
+  readonly #heads: HeadSource
+  readonly #trailerHeads: HeadSource
+  readonly #limits: ReaderLimits
+  #pinnedHead: Head | null = null
+  #pinnedTrailers: Head | null = null
+  /** Bytes up to here went through the parser. */
+  #parsedTo = 0
+  /** Bytes since the last body byte, and those of them that are more than chunks need. */
+  #idleRun = 0
+  #extensionBytes = 0
+  /** What broke, when a read answered 'bad'. */
+  broken: BadMessage | null = null
+
+  constructor(
+    parser: Parser,
+    arena: Arena,
+    kinds: FieldKinds,
+    heads: HeadSource,
+    trailers: HeadSource,
+    limits: ReaderLimits,
+  ) {
+    this.#parser = parser
+    this.#arena = arena
+    this.#kinds = kinds
+    this.#heads = heads
+    this.#trailerHeads = trailers
+    this.#limits = limits
+  }
+
+  /** The head of the message under way. */
+  get head(): Head {
+    return this.#pinnedHead ?? this.#heads.scratch
+  }
+
+  get trailers(): Head {
+    return this.#pinnedTrailers ?? this.#trailerHeads.scratch
+  }
+
+  get method(): number {
+    return this.#parser.method
+  }
+
+  get endsWithConnection(): boolean {
+    return this.#parser.endsWithConnection
+  }
+
+  /** Bytes up to here are parsed; what follows belongs to the next message. */
+  get parsedTo(): number {
+    return this.#parsedTo
+  }
+
+  /** A message begins at `at`. */
+  begin(at: number): void {
+    this.#parser.next()
+    this.#heads.scratch.clear()
+    this.#trailerHeads.scratch.clear()
+    this.#parsedTo = at
+    this.#idleRun = 0
+    this.#extensionBytes = 0
+    this.broken = null
+  }
+
+  /**
+   * Reads on in a head that began at `from`, up to `to`. Answers true when it is complete and classified; then
+   * `found.message` says whether the message is. False: more is needed, or `broken` is set.
+   */
+  readHead(from: number, to: number, withoutBody: boolean): boolean {
+    const head = this.head
+    const outcome = this.#parser.execute(this.#parsedTo, to, head, this.trailers, withoutBody)
+    this.#parsedTo = found.end
+    if (!found.head) {
+      if (outcome !== OUTCOME.MORE) this.broken = this.#explain(outcome, head, from)
+      else if (to - from > this.#limits.headBytesMax) this.broken = BAD.head
+      else if (this.#pinnedHead === null) this.#pinnedHead = this.#heads.pin()
+      return false
+    }
+    head.end = this.#headEnd(head, from)
+    head.fieldsAt = head.count > 0 ? head.spans[0]! : head.end - 2
+    if (head.end - from > this.#limits.headBytesMax) {
+      this.broken = BAD.head
+      return false
+    }
+    this.#kinds.classify(this.#arena.bytes, head)
+    if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED) this.broken = this.#explain(outcome, head, from)
+    else if (found.body > 0 || !found.message) this.#measure(head.end)
+    return this.broken === null
+  }
+
+  /** Reads on in a body up to `to`. Answers false when it is `broken`. */
+  readBody(to: number): boolean {
+    const from = this.#parsedTo
+    const outcome = this.#parser.execute(from, to, null, this.trailers, false)
+    this.#parsedTo = found.end
+    if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED)
+      this.broken = this.#explain(outcome, this.trailers, from)
+    else this.#measure(from)
+    return this.broken === null
+  }
+
+  /** First byte that must be kept while the message goes on: the head or the trailer section, where they are split. */
+  keptFrom(from: number): number {
+    if (this.#pinnedHead !== null) return from
+    if (this.#pinnedTrailers !== null) return this.#pinnedTrailers.nameAt(0)
+    return this.#parsedTo
+  }
+
+  /** The kept bytes were moved. */
+  moveBy(delta: number): void {
+    if (delta === 0) return
+    this.#parsedTo += delta
+    this.#pinnedHead?.moveBy(delta)
+    this.#pinnedTrailers?.moveBy(delta)
+  }
+
+  /** Keeps the complete head valid beyond this read; `unpinHead` ends that. */
+  pinHead(): Head {
+    this.#pinnedHead ??= this.#heads.pin()
+    return this.#pinnedHead
+  }
+
+  /** The head is used up; the body may go on. */
+  unpinHead(): void {
+    if (this.#pinnedHead === null) return
+    this.#heads.unpin(this.#pinnedHead)
+    this.#pinnedHead = null
+  }
+
+  /** The message is over. */
+  finish(): void {
+    this.unpinHead()
+    if (this.#pinnedTrailers === null) return
+    this.#trailerHeads.unpin(this.#pinnedTrailers)
+    this.#pinnedTrailers = null
+  }
+
+  /** The connection is gone. */
+  dispose(): void {
+    this.finish()
+    this.#parser.release()
+  }
+
+  /** Behind the empty line. Parsing stops there in a request, but not in a response. */
+  #headEnd(head: Head, from: number): number {
+    if (head.targetLength > 0) return found.end
+    const { bytes } = this.#arena
+    let at = head.count > 0 ? head.valueAt(head.count - 1) + head.valueLength(head.count - 1) : from
+    while (bytes[at] !== 13 || bytes[at + 2] !== 13) at++
+    return at + 4
+  }
+
+  /** Bounds what lies between the body bytes of chunks, and the trailer section. */
+  #measure(from: number): void {
+    const { extensionBytesMax, trailerBytesMax } = this.#limits
+    let at = from
+    for (let i = 0; i < found.body; i++) {
+      const gap = this.#idleRun + bodySpans[2 * i]! - at
+      if (gap > CHUNK_OVERHEAD) this.#extensionBytes += gap - CHUNK_OVERHEAD
+      this.#idleRun = 0
+      at = bodySpans[2 * i]! + bodySpans[2 * i + 1]!
+    }
+    this.#idleRun += found.end - at
+    const { trailers } = this
+    if (this.#extensionBytes > extensionBytesMax) this.broken = BAD.extensions
+    else if (trailers.overflowed) this.broken = BAD.count
+    else if (trailers.count > 0) {
+      if (found.end - trailers.nameAt(0) > trailerBytesMax) this.broken = BAD.trailers
+      else if (found.message) this.#kinds.classify(this.#arena.bytes, trailers)
+      else if (this.#pinnedTrailers === null) this.#pinnedTrailers = this.#trailerHeads.pin()
+    } else if (this.#extensionBytes + this.#idleRun > extensionBytesMax + CHUNK_OVERHEAD) this.broken = BAD.extensions
+  }
+
+  #explain(outcome: number, section: Head, from: number): BadMessage {
+    if (section.overflowed) return BAD.count
+    if (outcome === OUTCOME.INVALID_METHOD) return this.#isToken(from) ? BAD.method : syntax(this.#parser.reason)
+    if (outcome === OUTCOME.PRI_UPGRADE) return BAD.version
+    return syntax(this.#parser.reason)
+  }
+
+  /** Whether a method token and a space begin at `from`: an unknown method, not garbage. */
+  #isToken(from: number): boolean {
+    const { bytes } = this.#arena
+    let at = from
+    while (at < from + METHOD_BYTES_MAX && (bytes[at]! | 32) >= 97 && (bytes[at]! | 32) <= 122) at++
+    return at > from && bytes[at] === 32
+  }
+}
+const METHOD_BYTES_MAX = 32

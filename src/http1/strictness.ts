@@ -1,0 +1,203 @@
+/**
+ * What llhttp accepts and a proxy must refuse, because another parser behind us could read it differently. Each rule
+ * names the section it enforces. llhttp itself refuses bare CR and LF, NUL, obs-fold, white space before the colon,
+ * repeated Content-Length, and Content-Length beside Transfer-Encoding.
+ */
+import { type BadMessage, bad } from './bad-message.ts'
+import { isName } from './field-kinds.ts'
+import { KIND } from './field-kinds.ts'
+import type { Head } from './head.ts'
+
+const SPACE = 32
+const CR = 13
+const SLASH = 47
+
+const BAD = {
+  startLine: bad(400, 'request line is not "method SP target SP version" (RFC 9112 3)'),
+  version: bad(505, 'HTTP version is not 1.0 or 1.1 (RFC 9110 15.6.6)'),
+  fragment: bad(400, 'request target holds a fragment (RFC 9112 3.2)'),
+  targetForm: bad(400, 'request target is in none of the forms that its method allows (RFC 9112 3.2)'),
+  absoluteForm: bad(400, 'absolute-form target without plain http authority (RFC 9112 3.2.2)'),
+  hostMissing: bad(400, 'Host is missing (RFC 9112 3.2)'),
+  hostTwice: bad(400, 'Host occurs more than once (RFC 9112 3.2)'),
+  hostValue: bad(400, 'Host is not a valid authority (RFC 9112 3.2)'),
+  transferEncoding10: bad(400, 'Transfer-Encoding in an HTTP/1.0 message (RFC 9112 6.1)'),
+  transferEncodingTwice: bad(400, 'Transfer-Encoding occurs more than once (RFC 9112 6.1)'),
+  coding: bad(501, 'transfer coding other than chunked (RFC 9112 6.1)'),
+  bothFramings: bad(400, 'Content-Length beside Transfer-Encoding (RFC 9112 6.1)'),
+  lengthTwice: bad(400, 'Content-Length occurs more than once (RFC 9112 6.3)'),
+  length: bad(400, 'Content-Length is not a plain decimal number (RFC 9110 8.6)'),
+  fieldText: bad(400, 'field value holds a control character (RFC 9110 5.5)'),
+  expectation: bad(417, 'unknown expectation (RFC 9110 10.1.1)'),
+  statusLine: bad(502, 'status line is not "HTTP/1.x SP code SP reason" (RFC 9112 4)'),
+  reason: bad(502, 'reason phrase holds a control character (RFC 9112 4)'),
+  responseLength: bad(502, 'Content-Length of the response is invalid or repeated (RFC 9112 6.3)'),
+  responseFramings: bad(502, 'response has Content-Length beside Transfer-Encoding (RFC 9112 6.1)'),
+  responseCoding: bad(502, 'response has a transfer coding other than chunked, or one in HTTP/1.0 (RFC 9112 6.1)'),
+  responseText: bad(502, 'response field value holds a control character (RFC 9110 5.5)'),
+} as const
+
+/** Bytes that may stand in a host name or IPv4 address: unreserved and sub-delims without comma (RFC 3986 3.2.2). */
+const HOST_BYTE = new Uint8Array(256)
+for (const byte of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+;=%")) {
+  HOST_BYTE[byte] = 1
+}
+/** Inside the brackets of an IPv6 literal. */
+const IPV6_BYTE = new Uint8Array(256)
+for (const byte of Buffer.from('0123456789ABCDEFabcdef:.')) IPV6_BYTE[byte] = 1
+const DIGITS_MAX = 15
+
+function isDigit(byte: number): boolean {
+  return byte >= 48 && byte <= 57
+}
+
+/** End of the value without trailing white space, which llhttp leaves in. */
+export function trimmedEnd(bytes: Uint8Array, head: Head, field: number): number {
+  const at = head.valueAt(field)
+  let end = at + head.valueLength(field)
+  while (end > at && (bytes[end - 1] === SPACE || bytes[end - 1] === 9)) end--
+  return end
+}
+
+/** A plain decimal number, or -1 (RFC 9110 8.6: no sign, no list, no white space inside). */
+export function decimal(bytes: Uint8Array, at: number, end: number): number {
+  if (end === at || end - at > DIGITS_MAX) return -1
+  let value = 0
+  for (let i = at; i < end; i++) {
+    if (!isDigit(bytes[i]!)) return -1
+    value = value * 10 + bytes[i]! - 48
+  }
+  return value
+}
+
+/** host [":" port] without user information; an empty host is refused. */
+export function isAuthority(bytes: Uint8Array, at: number, end: number): boolean {
+  let i = at
+  if (bytes[i] === 91) {
+    i++
+    while (i < end && IPV6_BYTE[bytes[i]!] === 1) i++
+    if (i >= end || bytes[i] !== 93 || i - at < 3) return false
+    i++
+  } else {
+    while (i < end && HOST_BYTE[bytes[i]!] === 1) i++
+    if (i === at) return false
+  }
+  if (i === end) return true
+  if (bytes[i] !== 58) return false
+  const port = decimal(bytes, i + 1, end)
+  return port > 0 && port < 65536
+}
+
+/** "http://" authority path: where the path starts, or -1. Its authority must be valid (RFC 9112 3.2.2). */
+export function absoluteFormPath(bytes: Uint8Array, at: number, end: number): number {
+  if (end - at < 8 || !isName(bytes, at, 4, 'http') || bytes[at + 4] !== 58) return -1
+  if (bytes[at + 5] !== SLASH || bytes[at + 6] !== SLASH) return -1
+  let i = at + 7
+  while (i < end && bytes[i] !== SLASH && bytes[i] !== 63) i++
+  return isAuthority(bytes, at + 7, i) ? i : -1
+}
+
+function checkHost(bytes: Uint8Array, head: Head): BadMessage | undefined {
+  if (head.host < 0) return head.minorVersion === 0 ? undefined : BAD.hostMissing
+  for (let field = head.host + 1; field < head.count; field++) {
+    if (head.kinds[field] === KIND.HOST) return BAD.hostTwice
+  }
+  return isAuthority(bytes, head.valueAt(head.host), trimmedEnd(bytes, head, head.host)) ? undefined : BAD.hostValue
+}
+
+/** One field of its kind in the head, or none: true. */
+function isSingle(head: Head, first: number, kind: number): boolean {
+  for (let field = first + 1; field < head.count; field++) if (head.kinds[field] === kind) return false
+  return true
+}
+
+function isChunked(bytes: Uint8Array, head: Head): boolean {
+  const field = head.transferEncoding
+  const at = head.valueAt(field)
+  return isName(bytes, at, trimmedEnd(bytes, head, field) - at, 'chunked')
+}
+
+function checkRequestFraming(bytes: Uint8Array, head: Head): BadMessage | undefined {
+  if (head.transferEncoding >= 0) {
+    if (head.minorVersion === 0) return BAD.transferEncoding10
+    if (head.contentLength >= 0) return BAD.bothFramings
+    if (!isSingle(head, head.transferEncoding, KIND.TRANSFER_ENCODING)) return BAD.transferEncodingTwice
+    if (!isChunked(bytes, head)) return BAD.coding
+  } else if (head.contentLength >= 0) {
+    if (!isSingle(head, head.contentLength, KIND.CONTENT_LENGTH)) return BAD.lengthTwice
+    const field = head.contentLength
+    if (decimal(bytes, head.valueAt(field), trimmedEnd(bytes, head, field)) < 0) return BAD.length
+  }
+  return undefined
+}
+
+/** The start line around the target; sets `minorVersion`. `at` is the first byte of the message. */
+function checkRequestLine(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
+  const target = head.targetAt
+  const end = target + head.targetLength
+  // llhttp skips any number of spaces on both sides of the target.
+  if (target - at < 2 || bytes[target - 1] !== SPACE || bytes[target - 2] === SPACE) return BAD.startLine
+  if (bytes[end] !== SPACE || !isName(bytes, end + 1, 5, 'http/')) return BAD.startLine
+  if (bytes[end + 6] !== 49 || bytes[end + 7] !== 46 || bytes[end + 9] !== CR) return BAD.version
+  head.minorVersion = bytes[end + 8]! - 48
+  return head.minorVersion > 1 ? BAD.version : undefined
+}
+
+/** Only asterisk-form, origin-form and absolute-form with plain http; CONNECT is refused before. */
+function checkTarget(bytes: Uint8Array, head: Head): BadMessage | undefined {
+  const at = head.targetAt
+  const end = at + head.targetLength
+  for (let i = at; i < end; i++) if (bytes[i] === 35) return BAD.fragment
+  if (bytes[at] === SLASH) return undefined
+  if (bytes[at] === 42) return head.targetLength === 1 ? undefined : BAD.targetForm
+  return absoluteFormPath(bytes, at, end) < 0 ? BAD.absoluteForm : undefined
+}
+
+function checkExpect(bytes: Uint8Array, head: Head): BadMessage | undefined {
+  for (let field = 0; field < head.count; field++) {
+    if (head.kinds[field] !== KIND.EXPECT) continue
+    const at = head.valueAt(field)
+    if (!isName(bytes, at, trimmedEnd(bytes, head, field) - at, '100-continue')) return BAD.expectation
+  }
+  return undefined
+}
+
+/** Every rule for a complete, classified request head whose first byte stands at `at`. */
+export function checkRequest(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
+  return (
+    checkRequestLine(bytes, head, at) ??
+    checkTarget(bytes, head) ??
+    checkHost(bytes, head) ??
+    checkRequestFraming(bytes, head) ??
+    checkExpect(bytes, head)
+  )
+}
+
+/** The status line; sets `minorVersion`. */
+function checkStatusLine(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
+  if (!isName(bytes, at, 5, 'http/') || bytes[at + 5] !== 49 || bytes[at + 6] !== 46) return BAD.statusLine
+  head.minorVersion = bytes[at + 7]! - 48
+  if (head.minorVersion > 1 || head.status < 100 || bytes[at + 8] !== SPACE) return BAD.statusLine
+  if (bytes[at + 12] !== SPACE && bytes[at + 12] !== CR) return BAD.statusLine
+  for (let i = at + 13; i < head.fieldsAt - 2; i++) {
+    const byte = bytes[i]!
+    if ((byte < SPACE && byte !== 9) || byte === 127) return BAD.reason
+  }
+  return undefined
+}
+
+/** Every rule for a complete, classified response head whose first byte stands at `at`. */
+export function checkResponse(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
+  const line = checkStatusLine(bytes, head, at)
+  if (line !== undefined) return line
+  if (head.transferEncoding >= 0) {
+    if (head.contentLength >= 0) return BAD.responseFramings
+    if (head.minorVersion === 0 || !isSingle(head, head.transferEncoding, KIND.TRANSFER_ENCODING))
+      return BAD.responseCoding
+    return isChunked(bytes, head) ? undefined : BAD.responseCoding
+  }
+  if (head.contentLength < 0) return undefined
+  const field = head.contentLength
+  if (!isSingle(head, field, KIND.CONTENT_LENGTH)) return BAD.responseLength
+  return decimal(bytes, head.valueAt(field), trimmedEnd(bytes, head, field)) < 0 ? BAD.responseLength : undefined
+}

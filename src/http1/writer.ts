@@ -1,0 +1,29 @@
+/** Bytes of a head, put one behind the other into the arena. Every function answers the position behind what it put. */
+
+/** Up to this many bytes a loop beats the call of a built-in. */
+const LOOP_MAX = 32
+
+/** Copies the bytes from `from` up to `to` of the arena. */
+export function putBytes(bytes: Buffer, at: number, from: number, to: number): number {
+  const length = to - from
+  if (length > LOOP_MAX) bytes.copyWithin(at, from, to)
+  else for (let i = 0; i < length; i++) bytes[at + i] = bytes[from + i]!
+  return at + length
+}
+
+/** Writes a string of bytes (latin1). */
+export function putText(bytes: Buffer, at: number, text: string): number {
+  const { length } = text
+  if (length > LOOP_MAX) bytes.latin1Write(text, at)
+  else for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i)
+  return at + length
+}
+
+/** Whether text can stand in a field value: no control character, nothing beyond latin1. */
+export function isFieldText(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if ((code < 32 && code !== 9) || code === 127 || code > 255) return false
+  }
+  return true
+}

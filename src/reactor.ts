@@ -1,0 +1,254 @@
+/**
+ * One event loop's share of the gateway: its listener, its connections, its pools, its clock. Builds the rooms from a
+ * plan; `walk.ts` says in which order a request goes through them. Runs in a worker thread, and in tests as it is.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Failure } from './exchange/contract.ts'
+import type { Exchange } from './exchange/exchange.ts'
+import { ReadMemory } from './exchange/inbox.ts'
+import { Composer } from './exchange/outbox.ts'
+import { Heads, type Report, type Surroundings } from './exchange/surroundings.ts'
+import { FieldKinds } from './http1/field-kinds.ts'
+import { ForwardedLines } from './http1/forwarded.ts'
+import { arena, Parser } from './http1/llhttp.ts'
+import { MessageReader } from './http1/message-reader.ts'
+import type { AccessLog } from './observe/access-log.ts'
+import { METRIC, MetricsColumn, sizeCell, statusCell } from './observe/metrics.ts'
+import { type ApiPlan, CLIENT_ROWS, type ReactorPlan } from './plan.ts'
+import { ApiTable } from './route/api-table.ts'
+import { settingsOf } from './settings.ts'
+import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
+import type { ByteSocket, Listening, SocketLevel } from './socket/byte-socket.ts'
+import { Admission } from './source/admission.ts'
+import { responseDrops } from './source/reply-writer.ts'
+import { CorrelationIds, RequestIntake } from './source/request-intake.ts'
+import { type Hall, SourceConnection } from './source/source-connection.ts'
+import { DeadlineWheel } from './structure/deadline-wheel.ts'
+import { SharedGauge } from './structure/shared-gauge.ts'
+import { HostPool, type PoolContext } from './target/host-pool.ts'
+import { HttpUpstream } from './target/upstream.ts'
+import { type Rooms, refuse, walk } from './walk.ts'
+
+/** Resolution of all deadlines. */
+const TICK_MS = 100
+/** Room for what the gateway adds to a head: path of the endpoint, Host, forwarding fields. */
+const HEAD_EXTRA_BYTES = 8192
+
+export interface ReactorOutlets {
+  readonly level: SocketLevel
+  readonly report: Report
+  /** null: no access log. */
+  readonly accessLog: AccessLog | null
+  /** Nothing is in flight any more. */
+  drained(): void
+}
+
+export class Reactor implements Hall {
+  readonly #plan: ReactorPlan
+  readonly #outlets: ReactorOutlets
+  readonly #around: Surroundings
+  readonly #rooms: Rooms
+  readonly #metrics: MetricsColumn
+  readonly #admission: Admission
+  readonly #trusted: Networks
+  readonly #ids = new CorrelationIds(`${randomBytes(9).toString('base64url')}-`)
+  readonly #drops: ReturnType<typeof responseDrops>
+  readonly #connections = new Set<SourceConnection>()
+  readonly #pools: readonly HostPool[]
+  readonly #heartbeats: Int32Array
+  #listening: Listening | null = null
+  #timer: NodeJS.Timeout | null = null
+  #coarseNow = performance.now()
+  #nextId = 1
+  #secondDueMs = 0
+
+  constructor(plan: ReactorPlan, outlets: ReactorOutlets) {
+    this.#plan = plan
+    this.#outlets = outlets
+    this.#metrics = new MetricsColumn(plan.metrics, plan.reactor)
+    this.#heartbeats = new Int32Array(plan.heartbeats)
+    this.#around = this.#surroundings()
+    this.#drops = responseDrops(this.#around.settings.preservesServer)
+    this.#trusted = new Networks(plan.http.trusted_proxies)
+    const gauge = new SharedGauge(plan.gauge, plan.reactors, plan.reactor)
+    this.#admission = this.#newAdmission(gauge)
+    const { apis, pools } = deploy(plan.apis, {
+      around: this.#around,
+      dialer: outlets.level,
+      addresses: new AddressBook(plan.http['dns.cache_seconds']),
+      gauge,
+      nextId: 1,
+    })
+    this.#rooms = { apis }
+    this.#pools = pools
+  }
+
+  #surroundings(): Surroundings {
+    const { http } = this.#plan
+    const settings = settingsOf(http)
+    const capacity = settings.headerCountMax
+    // Times are wanted to the microsecond only for the access log.
+    const now = this.#outlets.accessLog === null ? () => this.#coarseNow : () => performance.now()
+    const memory = new ReadMemory(arena, http.io_buffer_size)
+    const trailerHeads = new Heads(capacity)
+    return {
+      settings,
+      arena,
+      memory,
+      composer: new Composer(arena, composerBytes(settings)),
+      wheel: new DeadlineWheel(TICK_MS),
+      kinds: new FieldKinds(settings.correlationField),
+      requestHeads: new Heads(capacity),
+      responseHeads: new Heads(capacity),
+      trailerHeads,
+      part: { spans: 0, floor: 0, last: false, trailers: trailerHeads.scratch, inbox: null as never },
+      report: this.#outlets.report,
+      metrics: this.#metrics,
+      now,
+      dateLine: dateLine(),
+      isDraining: false,
+    }
+  }
+
+  #newAdmission(gauge: SharedGauge): Admission {
+    const { http, clients, clientSeed, reactor, reactors } = this.#plan
+    const byClient = http.max_connections_per_client < 0 ? null : new SharedGauge(clients, reactors, reactor)
+    const { max_open_connections: allMax, max_connections_per_client: clientMax } = http
+    return new Admission(gauge, allMax, byClient, clientMax, CLIENT_ROWS, clientSeed, this.#metrics)
+  }
+
+  /** Listens; answers the port. */
+  async start(): Promise<number> {
+    const { http, port, reactors } = this.#plan
+    this.#timer = setInterval(() => this.#tick(), TICK_MS)
+    const options = { host: http['listener.parameters.bind_address'], port, reusePort: reactors > 1 }
+    this.#listening = await this.#outlets.level.listen(options, socket => this.#accept(socket))
+    return this.#listening.port
+  }
+
+  /** Accepts nothing more; what is in flight is finished and its connections closed. */
+  drain(): void {
+    this.#around.isDraining = true
+    this.#listening?.close()
+    for (const pool of this.#pools) pool.drain()
+    for (const connection of [...this.#connections]) connection.drain()
+    this.#endDrain()
+  }
+
+  /** Ends every exchange now. */
+  cutOff(): void {
+    this.#around.isDraining = true
+    for (const connection of [...this.#connections]) connection.cutOff()
+  }
+
+  /** After `drain` or `cutOff`: no timer, no socket is left. */
+  stop(): void {
+    this.#listening?.close()
+    this.cutOff()
+    for (const pool of this.#pools) pool.drain()
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#outlets.accessLog?.flush()
+  }
+
+  #accept(socket: ByteSocket): void {
+    const address = plainAddress(socket.remoteAddress)
+    if (this.#around.isDraining || !this.#admission.enter(address)) {
+      socket.reset()
+      return
+    }
+    const parser = Parser.forRequests()
+    if (parser === undefined) {
+      this.#admission.leave(address)
+      socket.reset()
+      return
+    }
+    const { settings, kinds, requestHeads, trailerHeads } = this.#around
+    const reader = new MessageReader(parser, arena, kinds, requestHeads, trailerHeads, {
+      headBytesMax: settings.headerBytesMax,
+      extensionBytesMax: settings.extensionBytesMax,
+      trailerBytesMax: settings.trailerBytesMax,
+    })
+    const isTrusted = this.#trusted.includes(address)
+    const forwarded = new ForwardedLines(settings.forwardedFields, address, 'http', isTrusted)
+    const intake = new RequestIntake(this.#around, this.#ids, forwarded, this.#outlets.accessLog !== null)
+    const client = { address, isTrusted }
+    const connection = new SourceConnection(
+      this.#nextId++,
+      socket,
+      client,
+      reader,
+      intake,
+      this.#drops,
+      this.#around,
+      this,
+    )
+    this.#connections.add(connection)
+    connection.open()
+  }
+
+  #tick(): void {
+    this.#coarseNow = performance.now()
+    this.#heartbeats[this.#plan.reactor]!++
+    if (this.#coarseNow >= this.#secondDueMs) {
+      this.#secondDueMs = this.#coarseNow + 1000 - (Date.now() % 1000)
+      this.#around.dateLine = dateLine()
+    }
+    this.#around.wheel.turn()
+    this.#outlets.accessLog?.flush()
+  }
+
+  // ---- what the hallway does for a client connection --------------------------------------------------------------
+
+  walk(exchange: Exchange): Promise<void> | undefined {
+    return walk(exchange, this.#rooms)
+  }
+
+  refuse(exchange: Exchange, outcome: Parameters<Hall['refuse']>[1], failure: Failure | null): void {
+    refuse(exchange, outcome, failure)
+  }
+
+  done(exchange: Exchange): void {
+    const metrics = this.#metrics
+    metrics.add(statusCell(exchange.status), 1)
+    metrics.add(sizeCell('request', exchange.requestBodyBytes), 1)
+    metrics.add(sizeCell('response', exchange.responseBodyBytes), 1)
+    metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
+    metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
+    this.#outlets.accessLog?.append(exchange)
+  }
+
+  closed(connection: SourceConnection): void {
+    this.#connections.delete(connection)
+    this.#admission.leave(connection.clientAddress)
+    this.#endDrain()
+  }
+
+  #endDrain(): void {
+    if (this.#around.isDraining && this.#connections.size === 0) this.#outlets.drained()
+  }
+}
+
+function composerBytes(settings: Surroundings['settings']): number {
+  const longest = Math.max(settings.headerBytesMax, settings.responseHeaderBytesMax, settings.trailerBytesMax * 2)
+  return longest + HEAD_EXTRA_BYTES
+}
+
+function dateLine(): string {
+  return `Date: ${new Date().toUTCString()}\r\n`
+}
+
+/** The APIs of a plan as a table; APIs with the same backend share its pool. */
+function deploy(plans: readonly ApiPlan[], context: PoolContext): { apis: ApiTable; pools: readonly HostPool[] } {
+  const pools = new Map<number, HostPool>()
+  const entries = plans.flatMap(({ name, paths, host, port, basePath, row }) => {
+    let pool = pools.get(row)
+    if (pool === undefined) {
+      pool = new HostPool({ host, port }, port === 80 ? host : `${host}:${port}`, row, context)
+      pools.set(row, pool)
+    }
+    const target = new HttpUpstream(pool, basePath, context.around)
+    const api = { name, path: paths[0]!, handlers: [], target }
+    return paths.map(path => ({ path, api }))
+  })
+  return { apis: new ApiTable(entries), pools: [...pools.values()] }
+}

@@ -1,0 +1,33 @@
+/** From the configuration's sections to the settings that connections read. */
+import type { Configuration } from './config/catalogue.ts'
+import type { Settings } from './exchange/surroundings.ts'
+
+export type Passthru = Configuration['transport.passthru_http']
+
+export function settingsOf(http: Passthru): Settings {
+  const preserved = new Set(http['http.headers.preserve'].map(name => name.toLowerCase()))
+  return {
+    socketTimeoutMs: http['http.socket.timeout'],
+    connectTimeoutMs: http['http.connection.timeout'],
+    headerReadMs: http['header.read_timeout'],
+    bodyReadMs: http['body.read_timeout'],
+    keepAliveMs: http['keepalive.timeout'],
+    targetKeepAliveMs: http['sender.keepalive.timeout'],
+    headerBytesMax: http['header.max_bytes'],
+    headerCountMax: http['header.max_count'],
+    targetBytesMax: http['target.max_bytes'],
+    bodyBytesMax: http['body.max_bytes'],
+    pipelineBytesMax: http['pipeline.max_bytes'],
+    extensionBytesMax: http['chunk.max_extension_bytes'],
+    trailerBytesMax: http['trailer.max_bytes'],
+    responseHeaderBytesMax: http['response.header.max_bytes'],
+    connectionsPerHostMax: http['http.max.connection.per.host.port'],
+    abortOnHalfClose: http.abort_on_half_close,
+    closesTargets: http.disable_connection_keepalive,
+    preservesServer: http.preserve_http_server_name || preserved.has('server'),
+    preservesUserAgent: http['http.user.agent.preserve'] || preserved.has('user-agent'),
+    preservesHost: preserved.has('host'),
+    correlationField: http['correlation.header'],
+    forwardedFields: http['forwarded.headers'],
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * Sockets on libuv handles: the level of HAProxy in CPU per request, at the price of Node's internals. Used only where
+ * the self-test recognised them (see self-test.ts); the streams of stream-socket.ts do the same on public API.
+ */
+import { createServer, isIP } from 'node:net'
+import { getSystemErrorName } from 'node:util'
+import {
+  type ByteSocket,
+  type ConnectingOwner,
+  type Listening,
+  type ListenOptions,
+  type SocketLevel,
+  type SocketOwner,
+  WRITE,
+  type Written,
+} from './byte-socket.ts'
+
+/** The members of Node's TCP handle that are used here, as seen in Node 26. */
+interface TcpHandle {
+  onread: (this: TcpHandle) => Uint8Array | undefined
+  sluice: HandleSocket
+  useUserBuffer(view: Uint8Array): void
+  readStart(): number
+  readStop(): number
+  /** A number when it completed (0) or failed; else the request, whose `oncomplete` is called. */
+  writeBuffer(request: WriteRequest | null, bytes: Uint8Array): number | WriteRequest
+  shutdown(request: ShutdownRequest): number
+  setNoDelay(on: boolean): number
+  getpeername(into: { address?: string }): number
+  connect(request: ConnectRequest, address: string, port: number): number
+  connect6(request: ConnectRequest, address: string, port: number): number
+  close(): void
+  reset(): number
+}
+interface WriteRequest {
+  sluice: HandleSocket
+  bytes: Uint8Array
+  oncomplete: (this: WriteRequest, status: number) => void
+}
+interface ShutdownRequest {
+  oncomplete: () => void
+}
+interface ConnectRequest {
+  sluice: HandleSocket
+  oncomplete: (this: ConnectRequest, status: number) => void
+}
+interface Bindings {
+  readonly TCP: { new (type: number): TcpHandle }
+  readonly TCPConnectWrap: { new (): ConnectRequest }
+  readonly ShutdownWrap: { new (): ShutdownRequest }
+  readonly SOCKET: number
+  readonly streamState: Int32Array
+  readonly readResult: number
+  readonly endOfFile: number
+}
+
+/** Throws where the internals are not as expected or not permitted. */
+function bind(): Bindings {
+  const binding = (process as unknown as { binding(name: string): Record<string, never> }).binding
+  const tcp = binding.call(process, 'tcp_wrap') as unknown as {
+    TCP: Bindings['TCP']
+    TCPConnectWrap: Bindings['TCPConnectWrap']
+    constants: { SOCKET: number }
+  }
+  const stream = binding.call(process, 'stream_wrap') as unknown as {
+    ShutdownWrap: Bindings['ShutdownWrap']
+    streamBaseState: Int32Array
+    kReadBytesOrError: number
+  }
+  const { UV_EOF } = binding.call(process, 'uv') as unknown as { UV_EOF: number }
+  return {
+    TCP: tcp.TCP,
+    TCPConnectWrap: tcp.TCPConnectWrap,
+    ShutdownWrap: stream.ShutdownWrap,
+    SOCKET: tcp.constants.SOCKET,
+    streamState: stream.streamBaseState,
+    readResult: stream.kReadBytesOrError,
+    endOfFile: UV_EOF,
+  }
+}
+
+let bindings: Bindings
+
+function onread(this: TcpHandle): Uint8Array | undefined {
+  const result = bindings.streamState[bindings.readResult]!
+  if (result > 0) return this.sluice.owner.onBytes(result)
+  if (result < 0) this.sluice.readFailed(result)
+  return undefined
+}
+
+function onwritten(this: WriteRequest, status: number): void {
+  this.sluice.written(status)
+}
+
+function onconnected(this: ConnectRequest, status: number): void {
+  this.sluice.connected(status)
+}
+
+function ignore(): void {}
+
+const SILENT = { onBytes: () => undefined, onEnd: ignore, onLost: ignore, onWriteFailed: ignore, onDrained: ignore }
+/** Before a socket is attached or dialled. */
+const FRESH: ConnectingOwner = { ...SILENT, onConnected: ignore }
+/** Once a socket is closed: callbacks that were under way find nobody. */
+const NOBODY: ConnectingOwner = { ...SILENT, onConnected: ignore }
+
+export class HandleSocket implements ByteSocket {
+  owner: ConnectingOwner | SocketOwner = FRESH
+  readonly #handle: TcpHandle
+  #pendingWrites = 0
+  #view: Uint8Array | null = null
+  #isReading = false
+
+  constructor(handle: TcpHandle) {
+    this.#handle = handle
+    handle.sluice = this
+  }
+
+  get remoteAddress(): string {
+    const peer: { address?: string } = {}
+    this.#handle.getpeername(peer)
+    return peer.address ?? ''
+  }
+
+  attach(owner: SocketOwner, view: Uint8Array): void {
+    this.owner = owner
+    this.#handle.setNoDelay(true)
+    this.#handle.onread = onread
+    this.#handle.useUserBuffer(view)
+    this.#isReading = true
+    this.#handle.readStart()
+  }
+
+  dial(address: string, port: number, owner: ConnectingOwner, view: Uint8Array): void {
+    this.owner = owner
+    this.#view = view
+    const request = new bindings.TCPConnectWrap()
+    request.sluice = this
+    request.oncomplete = onconnected
+    const handle = this.#handle
+    const failed =
+      isIP(address) === 6 ? handle.connect6(request, address, port) : handle.connect(request, address, port)
+    if (failed !== 0) process.nextTick(() => this.connected(failed))
+  }
+
+  connected(status: number): void {
+    const owner = this.owner as ConnectingOwner
+    if (owner === NOBODY) return
+    if (status !== 0) this.#lost(status)
+    else {
+      this.attach(owner, this.#view!)
+      this.#view = null
+      owner.onConnected()
+    }
+  }
+
+  write(bytes: Uint8Array): Written {
+    const result = this.#handle.writeBuffer(null, bytes)
+    if (result === 0) return WRITE.DONE
+    if (typeof result === 'number') return WRITE.FAILED
+    result.sluice = this
+    result.bytes = bytes
+    result.oncomplete = onwritten
+    this.#pendingWrites++
+    return WRITE.PENDING
+  }
+
+  written(status: number): void {
+    this.#pendingWrites--
+    if (status < 0) this.owner.onWriteFailed(getSystemErrorName(status))
+    else if (this.#pendingWrites === 0) this.owner.onDrained()
+  }
+
+  readFailed(result: number): void {
+    if (result === bindings.endOfFile) this.owner.onEnd()
+    else this.#lost(result)
+  }
+
+  setReading(on: boolean): void {
+    if (on === this.#isReading || this.owner === NOBODY) return
+    this.#isReading = on
+    if (on) this.#handle.readStart()
+    else this.#handle.readStop()
+  }
+
+  end(): void {
+    if (this.owner === NOBODY) return
+    const request = new bindings.ShutdownWrap()
+    request.oncomplete = ignore
+    this.#handle.shutdown(request)
+  }
+
+  destroy(): void {
+    if (this.owner === NOBODY) return
+    this.owner = NOBODY
+    this.#handle.close()
+  }
+
+  reset(): void {
+    if (this.owner === NOBODY) return
+    this.owner = NOBODY
+    // Refused while a FIN is under way; then an ordinary close has to do.
+    if (this.#handle.reset() !== 0) this.#handle.close()
+  }
+
+  #lost(status: number): void {
+    const { owner } = this
+    if (owner === NOBODY) return
+    this.destroy()
+    owner.onLost(getSystemErrorName(status))
+  }
+}
+
+const BACKLOG = 4096
+
+/** Throws where Node's internals are not as expected. */
+export function handleLevel(): SocketLevel {
+  bindings = bind()
+  return {
+    name: 'handles',
+    dial(address, port, owner, view) {
+      const socket = new HandleSocket(new bindings.TCP(bindings.SOCKET))
+      socket.dial(address, port, owner, view)
+      return socket
+    },
+    listen: listenOnHandles,
+  }
+}
+
+function listenOnHandles(options: ListenOptions, onConnection: (socket: ByteSocket) => void): Promise<Listening> {
+  const server = createServer()
+  const { promise, resolve, reject } = Promise.withResolvers<Listening>()
+  server.once('error', reject)
+  const where = options.host === '' ? { port: options.port } : { port: options.port, host: options.host }
+  server.listen({ ...where, backlog: BACKLOG, reusePort: options.reusePort }, () => {
+    const listener = (server as unknown as { _handle: { onconnection: (status: number, handle: TcpHandle) => void } })
+      ._handle
+    listener.onconnection = (status, handle) => {
+      // A failed accept (out of descriptors) concerns no connection we have; the next one may succeed.
+      if (status === 0) onConnection(new HandleSocket(handle))
+    }
+    resolve({ port: (server.address() as { port: number }).port, close: () => void server.close() })
+  })
+  return promise
+}

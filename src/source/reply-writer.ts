@@ -1,0 +1,100 @@
+/** Replies as bytes to the client: heads with the gateway's own fields, bodies framed for the client's version. */
+import type { BodyPart } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import { MessageWriter } from '../exchange/message-writer.ts'
+import type { Outbox } from '../exchange/outbox.ts'
+import type { Surroundings } from '../exchange/surroundings.ts'
+import { KIND } from '../http1/field-kinds.ts'
+import { bodiless, CHUNKED, UNTIL_CLOSE } from '../http1/framing.ts'
+import type { Head } from '../http1/head.ts'
+import { type Drops, drops, putResponseHead } from '../http1/rewrite.ts'
+import type { ByteSocket, Written } from '../socket/byte-socket.ts'
+
+/** Response fields left out, by configuration. */
+export function responseDrops(preservesServer: boolean): {
+  readonly plain: Drops
+  readonly bodiless: Drops
+  readonly chunked: Drops
+} {
+  const kinds = preservesServer ? [KIND.CORRELATION] : [KIND.CORRELATION, KIND.SERVER]
+  return {
+    plain: drops(...kinds, KIND.TRAILER),
+    // 1xx and 204 have no Content-Length (RFC 9110 8.6).
+    bodiless: drops(...kinds, KIND.TRAILER, KIND.CONTENT_LENGTH),
+    chunked: drops(...kinds),
+  }
+}
+
+export class ReplyWriter {
+  readonly #writer: MessageWriter
+  readonly #around: Surroundings
+  readonly #drops: ReturnType<typeof responseDrops>
+
+  constructor(socket: ByteSocket, around: Surroundings, left: ReturnType<typeof responseDrops>) {
+    this.#around = around
+    this.#drops = left
+    this.#writer = new MessageWriter(around.composer)
+    this.#writer.open(socket)
+  }
+
+  get outbox(): Outbox {
+    return this.#writer.outbox
+  }
+
+  /** A 1xx head, as it came but for hop-by-hop fields. */
+  interim(head: Head, at: number): Written {
+    const { bytes } = this.#around.arena
+    const start = this.#around.composer.chunk.offset
+    const end = putResponseHead(bytes, start, at, head, this.#drops.bodiless, '')
+    return this.outbox.writeComposed(end - start)
+  }
+
+  /** Whether the connection must close behind a body of this framing: nothing else would end it. */
+  static endsWithConnection(framing: number, minorVersion: number): boolean {
+    return minorVersion === 0 && (framing === CHUNKED || framing === UNTIL_CLOSE)
+  }
+
+  /** Composes the final head; it leaves with the first part. */
+  head(head: Head, at: number, framing: number, exchange: Exchange, persists: boolean): void {
+    const { bytes } = this.#around.arena
+    const unknownLength = framing === CHUNKED || framing === UNTIL_CLOSE
+    const leaves = unknownLength ? (exchange.minorVersion === 1 ? CHUNKED : UNTIL_CLOSE) : framing
+    const chunked = leaves === CHUNKED
+    let last = `${this.#around.settings.correlationField}: ${exchange.correlationId}\r\n`
+    if (head.find(KIND.DATE) < 0) last += this.#around.dateLine
+    if (chunked) last += 'Transfer-Encoding: chunked\r\n'
+    last += connectionLine(persists, exchange.minorVersion)
+    const left =
+      head.status === 204 || head.status < 200
+        ? this.#drops.bodiless
+        : chunked
+          ? this.#drops.chunked
+          : this.#drops.plain
+    const start = this.#around.composer.chunk.offset
+    this.#writer.compose(putResponseHead(bytes, start, at, head, left, last) - start, leaves)
+  }
+
+  part(part: BodyPart): Written {
+    return this.#writer.part(part)
+  }
+
+  /** A whole answer of the gateway's own. `lines` end with CRLF each. */
+  answer(status: number, reason: string, lines: string, body: string, exchange: Exchange, persists: boolean): Written {
+    const content = Buffer.from(body)
+    let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
+    if (!bodiless(status)) head += `Content-Length: ${content.length}\r\n`
+    if (exchange.correlationId !== '')
+      head += `${this.#around.settings.correlationField}: ${exchange.correlationId}\r\n`
+    head += `${this.#around.dateLine}${connectionLine(persists, exchange.minorVersion)}\r\n`
+    const message = exchange.isHead ? head : head + content.latin1Slice(0, content.length)
+    this.#writer.discard()
+    exchange.responseBodyBytes = exchange.isHead ? 0 : content.length
+    return this.outbox.writeText(message)
+  }
+}
+
+/** HTTP/1.1 persists unless it says close, HTTP/1.0 closes unless both say keep-alive (RFC 9112 9.3). */
+function connectionLine(persists: boolean, minorVersion: number): string {
+  if (!persists) return 'Connection: close\r\n'
+  return minorVersion === 0 ? 'Connection: keep-alive\r\n' : ''
+}

@@ -1,0 +1,126 @@
+/**
+ * From a complete request head to an exchange: the checks that need no API, and the few strings that decisions need.
+ * One per client connection, because what it says of its client never changes.
+ */
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Surroundings } from '../exchange/surroundings.ts'
+import { type BadMessage, bad } from '../http1/bad-message.ts'
+import { isName, KIND } from '../http1/field-kinds.ts'
+import type { ForwardedLines } from '../http1/forwarded.ts'
+import { requestBody } from '../http1/framing.ts'
+import type { Head } from '../http1/head.ts'
+import { methodName } from '../http1/llhttp.ts'
+import { readConnection } from '../http1/persistence.ts'
+import { absoluteFormPath, checkRequest, trimmedEnd } from '../http1/strictness.ts'
+import { isFieldText } from '../http1/writer.ts'
+
+const BAD = {
+  targetLength: bad(414, 'request target is longer than target.max_bytes (RFC 9110 15.5.15)'),
+  method: bad(405, 'CONNECT and TRACE are not offered (RFC 9110 9.3.6, 9.3.8)'),
+}
+const CORRELATION_MAX = 128
+const SLASH = 47
+
+/** Makes correlation ids: unguessable per thread, unique per request, cheap. */
+export class CorrelationIds {
+  readonly #prefix: string
+  #count = 0
+
+  /** `prefix`: random text that no other thread uses. */
+  constructor(prefix: string) {
+    this.#prefix = prefix
+  }
+
+  next(): string {
+    this.#count++
+    return this.#prefix + this.#count.toString(36)
+  }
+}
+
+export class RequestIntake {
+  readonly #around: Surroundings
+  readonly #ids: CorrelationIds
+  readonly #forwarded: ForwardedLines
+  readonly #logsAgents: boolean
+  /** Whether the connection persists after the request taken last. */
+  persists = true
+
+  /** `logsAgents`: an access log wants User-Agent and Referer. */
+  constructor(around: Surroundings, ids: CorrelationIds, forwarded: ForwardedLines, logsAgents: boolean) {
+    this.#around = around
+    this.#ids = ids
+    this.#forwarded = forwarded
+    this.#logsAgents = logsAgents
+  }
+
+  /** An exchange that never got a readable head still has an id, for its answer and its log line. */
+  identify(exchange: Exchange): void {
+    if (exchange.correlationId === '') exchange.correlationId = this.#ids.next()
+  }
+
+  /** Fills the exchange from a head whose first byte stands at `at`; answers the rule that it broke. */
+  take(exchange: Exchange, head: Head, at: number, method: number): BadMessage | undefined {
+    const { bytes } = this.#around.arena
+    this.persists = false
+    exchange.method = methodName(method)
+    exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
+    this.#correlate(exchange, head)
+    if (head.targetLength > this.#around.settings.targetBytesMax) return BAD.targetLength
+    if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
+    const broken = checkRequest(bytes, head, at)
+    exchange.minorVersion = Math.min(head.minorVersion, 1)
+    if (broken !== undefined) return broken
+    exchange.requestFraming = requestBody(bytes, head)
+    exchange.acceptsTrailers = acceptsTrailers(bytes, head)
+    this.persists = readConnection(bytes, head)
+    this.#locate(exchange, head)
+    if (this.#logsAgents) {
+      exchange.userAgent = firstValue(bytes, head, KIND.USER_AGENT)
+      exchange.referer = firstValue(bytes, head, KIND.REFERER)
+    }
+    return undefined
+  }
+
+  /** Path and host: an absolute-form target beats Host and never selects a backend (RFC 9112 3.2.2). */
+  #locate(exchange: Exchange, head: Head): void {
+    const { bytes } = this.#around.arena
+    let host = ''
+    exchange.pathAt = 0
+    if (bytes[head.targetAt] !== SLASH && head.targetLength > 1) {
+      const end = head.targetAt + head.targetLength
+      const path = absoluteFormPath(bytes, head.targetAt, end)
+      exchange.pathAt = path - head.targetAt
+      host = bytes.latin1Slice(head.targetAt + 'http://'.length, path)
+    } else if (head.host >= 0) host = bytes.latin1Slice(head.valueAt(head.host), trimmedEnd(bytes, head, head.host))
+    exchange.host = host
+    exchange.forwardedLines = this.#forwarded.lines(bytes, head, host)
+  }
+
+  /** The client's own id, when it has one that can be logged and returned; else a new one. */
+  #correlate(exchange: Exchange, head: Head): void {
+    const { bytes } = this.#around.arena
+    const field = head.find(KIND.CORRELATION)
+    if (field >= 0) {
+      const given = head.value(bytes, field)
+      if (given.length > 0 && given.length <= CORRELATION_MAX && isFieldText(given)) {
+        exchange.correlationId = given
+        return
+      }
+    }
+    exchange.correlationId = this.#ids.next()
+  }
+}
+
+function firstValue(bytes: Buffer, head: Head, kind: number): string {
+  const field = head.find(kind as 0)
+  return field < 0 ? '' : head.value(bytes, field)
+}
+
+/** RFC 9110 10.1.4: `TE: trailers`, alone or in a list. */
+function acceptsTrailers(bytes: Buffer, head: Head): boolean {
+  const field = head.find(KIND.TE)
+  if (field < 0) return false
+  const at = head.valueAt(field)
+  if (isName(bytes, at, trimmedEnd(bytes, head, field) - at, 'trailers')) return true
+  return /(?:^|,)\s*trailers\s*(?:;|,|$)/i.test(head.list(bytes, KIND.TE))
+}

@@ -1,0 +1,138 @@
+/**
+ * The connections to one backend: idle ones, most recently used first, and how many there are in all. Owns the limit
+ * `http.max.connection.per.host.port`, which counts over all reactors; beyond it a request fails at once, it does not
+ * wait, so that one slow backend cannot collect the requests of all.
+ */
+import type { Failure } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Surroundings } from '../exchange/surroundings.ts'
+import { transportCode } from '../errors/transport-code.ts'
+import { arena, Parser } from '../http1/llhttp.ts'
+import { MessageReader } from '../http1/message-reader.ts'
+import { faultCell, METRIC } from '../observe/metrics.ts'
+import { POOL_FULL } from '../protocol/fate.ts'
+import type { AddressBook } from '../socket/address-book.ts'
+import type { ByteSocket, Dialer } from '../socket/byte-socket.ts'
+import type { SharedGauge } from '../structure/shared-gauge.ts'
+import type { SavedRequest } from './saved-request.ts'
+import { TargetConnection } from './target-connection.ts'
+
+/** Where a backend is. */
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+/** What the pools of a thread share. */
+export interface PoolContext {
+  readonly around: Surroundings
+  readonly dialer: Dialer
+  readonly addresses: AddressBook
+  readonly gauge: SharedGauge
+  /** N of http-outgoing-N. */
+  nextId: number
+}
+
+export class HostPool {
+  readonly authority: string
+  readonly #endpoint: Endpoint
+  readonly #context: PoolContext
+  /** Row of this backend in the shared gauge. */
+  readonly #row: number
+  readonly #idle: TargetConnection[] = []
+  readonly #open = new Set<TargetConnection>()
+  /** Address to begin with, so that connections spread over all addresses of a name. */
+  #turn = 0
+
+  constructor(endpoint: Endpoint, authority: string, row: number, context: PoolContext) {
+    this.#endpoint = endpoint
+    this.authority = authority
+    this.#row = row
+    this.#context = context
+  }
+
+  /** The idle connection used last, or undefined. */
+  takeIdle(): TargetConnection | undefined {
+    return this.#idle.pop()
+  }
+
+  release(connection: TargetConnection): void {
+    this.#idle.push(connection)
+  }
+
+  /** A fresh connection for the exchange, or a fault. */
+  connect(exchange: Exchange, saved: SavedRequest): void {
+    const { around, gauge } = this.#context
+    const parser = Parser.forResponses()
+    if (parser === undefined || !gauge.take(this.#row, around.settings.connectionsPerHostMax)) {
+      parser?.release()
+      saved.release()
+      this.refuse(exchange, { base: POOL_FULL, state: 0, cause: 'no further connection to this back end', status: 503 })
+      return
+    }
+    const { responseHeads, trailerHeads, kinds, settings } = around
+    const reader = new MessageReader(parser, arena, kinds, responseHeads, trailerHeads, {
+      headBytesMax: settings.responseHeaderBytesMax,
+      extensionBytesMax: settings.extensionBytesMax,
+      trailerBytesMax: settings.trailerBytesMax,
+    })
+    const connection = new TargetConnection(this.#context.nextId++, this, reader, around)
+    this.#open.add(connection)
+    around.metrics.add(METRIC.targetsOpened, 1)
+    around.metrics.add(METRIC.targetsOpen, 1)
+    connection.connect(exchange, saved)
+  }
+
+  refuse(exchange: Exchange, failure: Failure): void {
+    this.failed(exchange, failure, 'warn')
+    exchange.downstream.fail(failure)
+  }
+
+  /** Addresses to try, a different one first each time. */
+  addresses(_for: TargetConnection, callback: (error: string | null, addresses: readonly string[]) => void): void {
+    this.#context.addresses.find(this.#endpoint.host, (error, found) => {
+      const first = found.length === 0 ? 0 : this.#turn++ % found.length
+      callback(error, first === 0 ? found : [...found.slice(first), ...found.slice(0, first)])
+    })
+  }
+
+  dial(address: string, connection: TargetConnection, view: Uint8Array): ByteSocket {
+    return this.#context.dialer.dial(address, this.#endpoint.port, connection, view)
+  }
+
+  closed(connection: TargetConnection): void {
+    if (!this.#open.delete(connection)) return
+    const idle = this.#idle.indexOf(connection)
+    if (idle >= 0) this.#idle.splice(idle, 1)
+    this.#context.gauge.give(this.#row)
+    this.#context.around.metrics.add(METRIC.targetsOpen, -1)
+  }
+
+  /** Counts and logs what went wrong with the backend. */
+  failed(exchange: Exchange, { base, state, cause }: Failure, level: 'warn' | 'debug'): void {
+    const { metrics, report, settings } = this.#context.around
+    metrics.add(faultCell('target', base, state), 1)
+    report(level, 'back end failed', {
+      STATE_DESCRIPTION: `target connection in state ${state}`,
+      INTERNAL_STATE: state,
+      DIRECTION: state < 4 ? 'REQUEST' : 'RESPONSE',
+      CAUSE_OF_ERROR: cause,
+      ERROR_CODE: transportCode(base, state),
+      BASE_ERROR_CODE: base,
+      TARGET_HOST: this.#endpoint.host,
+      TARGET_PORT: this.#endpoint.port,
+      REMOTE_ADDRESS: this.authority,
+      HTTP_URL: exchange.requestTarget,
+      HTTP_METHOD: exchange.method,
+      SOCKET_TIMEOUT: settings.socketTimeoutMs,
+      CLIENT_ADDRESS: exchange.clientAddress,
+      CORRELATION_ID: exchange.correlationId,
+      CONNECTION: `http-outgoing-${exchange.targetId}`,
+    })
+  }
+
+  /** Closes what is idle; what serves goes on. */
+  drain(): void {
+    for (const connection of [...this.#idle]) connection.close()
+  }
+}

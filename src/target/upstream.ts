@@ -1,0 +1,112 @@
+/** A backend over HTTP/1.1 as a target: composes the request, picks a connection, hands over. */
+import type { Target } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Surroundings } from '../exchange/surroundings.ts'
+import { KIND } from '../http1/field-kinds.ts'
+import { forwardedKinds } from '../http1/forwarded.ts'
+import { CHUNKED } from '../http1/framing.ts'
+import { type Drops, drops, putRequestHead } from '../http1/rewrite.ts'
+import type { HostPool } from './host-pool.ts'
+import { SavedRequest } from './saved-request.ts'
+
+/** Fields of a request that are left out; which ones depends on the body and on the client. */
+class RequestDrops {
+  readonly #tables = new Map<number, Drops>()
+  readonly #kinds: readonly number[]
+  readonly #form: Surroundings['settings']['forwardedFields']
+
+  constructor(settings: Surroundings['settings']) {
+    this.#kinds = [
+      KIND.CORRELATION,
+      ...(settings.preservesHost ? [] : [KIND.HOST]),
+      ...(settings.preservesUserAgent ? [] : [KIND.USER_AGENT]),
+    ]
+    this.#form = settings.forwardedFields
+  }
+
+  table(chunked: boolean, trusted: boolean, expects: boolean): Drops {
+    const key = (chunked ? 1 : 0) | (trusted ? 2 : 0) | (expects ? 4 : 0)
+    let table = this.#tables.get(key)
+    if (table === undefined) {
+      const more: number[] = [...forwardedKinds(this.#form, trusted)]
+      if (!chunked) more.push(KIND.TRAILER)
+      // RFC 9110 10.1.1: an expectation in a 1.0 request is ignored.
+      if (!expects) more.push(KIND.EXPECT)
+      table = drops(...this.#kinds, ...more)
+      this.#tables.set(key, table)
+    }
+    return table
+  }
+}
+
+export class HttpUpstream implements Target {
+  readonly name: string
+  readonly #around: Surroundings
+  readonly #pool: HostPool
+  readonly #drops: RequestDrops
+  /** Path of the endpoint without a slash at its end. */
+  readonly #basePath: string
+  readonly #starts = new Map<string, string>()
+  readonly #hostLine: string
+
+  constructor(pool: HostPool, basePath: string, around: Surroundings) {
+    this.name = `http://${pool.authority}${basePath}`
+    this.#pool = pool
+    this.#basePath = basePath
+    this.#around = around
+    this.#drops = new RequestDrops(around.settings)
+    this.#hostLine = around.settings.preservesHost ? '' : `Host: ${pool.authority}\r\n`
+  }
+
+  send(exchange: Exchange): void {
+    exchange.backend = this.#pool.authority
+    const length = this.#compose(exchange)
+    const idle = this.#pool.takeIdle()
+    if (idle !== undefined) {
+      idle.serve(exchange, length, exchange.requestFraming)
+      return
+    }
+    const saved = SavedRequest.of(this.#around.composer, length)
+    if (saved !== null) this.#pool.connect(exchange, saved)
+    else this.#pool.refuse(exchange, { base: 101504, state: 0, cause: 'no memory for a request', status: 503 })
+  }
+
+  /** Puts the head of the request into the composer; answers its length. */
+  #compose(exchange: Exchange): number {
+    const { arena, composer, settings } = this.#around
+    const head = exchange.head!
+    const chunked = exchange.requestFraming === CHUNKED
+    let last = `${exchange.forwardedLines}${settings.correlationField}: ${exchange.correlationId}\r\n`
+    if (chunked) last += 'Transfer-Encoding: chunked\r\n'
+    if (!settings.preservesUserAgent) last += 'User-Agent: Sluice\r\n'
+    if (settings.closesTargets) last += 'Connection: close\r\n'
+    else if (exchange.acceptsTrailers) last += 'TE: trailers\r\nConnection: TE\r\n'
+    const at = composer.chunk.offset
+    const rest = exchange.requestTarget.length - exchange.restAt
+    const slash = this.#slash(exchange, rest)
+    const end = putRequestHead(arena.bytes, at, head, {
+      start: this.#start(exchange.method) + slash,
+      targetFrom: head.targetAt + exchange.restAt,
+      targetTo: head.targetAt + exchange.requestTarget.length,
+      first: this.#hostLine === '' && head.host < 0 ? `Host: ${this.#pool.authority}\r\n` : this.#hostLine,
+      last,
+      drops: this.#drops.table(chunked, exchange.isTrusted, exchange.minorVersion === 1),
+    })
+    return end - at
+  }
+
+  /** A target must not become empty: what is left of it may begin with its query, or with nothing. */
+  #slash(exchange: Exchange, rest: number): string {
+    if (this.#basePath !== '') return ''
+    return rest === 0 || exchange.requestTarget.charCodeAt(exchange.restAt) !== 47 ? '/' : ''
+  }
+
+  #start(method: string): string {
+    let start = this.#starts.get(method)
+    if (start === undefined) {
+      start = `${method} ${this.#basePath}`
+      this.#starts.set(method, start)
+    }
+    return start
+  }
+}
