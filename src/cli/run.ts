@@ -1,0 +1,30 @@
+/** Which command was asked for. Each is loaded only when it is. */
+import { type CliArguments, parseArguments, UsageError, usage } from './arguments.ts'
+
+const EXIT_USAGE = 2
+
+const COMMANDS: Readonly<Record<string, (args: CliArguments) => Promise<number>>> = {
+  check: async args => (await import('./check.ts')).check(args),
+  explain: async args => (await import('./explain.ts')).explain(args),
+  reference: async args => (await import('./reference.ts')).reference(args),
+}
+
+/** Answers the exit code: 0 done, 1 failed, 2 usage, 78 bad configuration. */
+export async function run(argv: readonly string[], compileCache: string): Promise<number> {
+  try {
+    const { command, help, sample, args } = parseArguments(argv)
+    if (help) {
+      process.stdout.write(usage(command))
+      return 0
+    }
+    if (command === 'start') return await (await import('./start.ts')).start(args, sample, compileCache)
+    const known = COMMANDS[command]
+    if (known !== undefined) return await known(args)
+    process.stderr.write(usage(command))
+    return EXIT_USAGE
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    return EXIT_USAGE
+  }
+}

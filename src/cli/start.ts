@@ -1,0 +1,94 @@
+/** `start`: the gateway itself, until a signal ends it. */
+import { loadApiDefinitions } from '../config/api-definitions.ts'
+import { ConfigurationFaults, describe } from '../config/fault.ts'
+import { type Loaded, loadConfiguration } from '../config/load.ts'
+import { DataLocked } from '../data-lock.ts'
+import { CannotListen, Gateway, type Listeners } from '../gateway.ts'
+import { openLog } from '../observe/log.ts'
+import type { CliArguments } from './arguments.ts'
+
+const EXIT_FAILED = 1
+const EXIT_CONFIGURATION = 78
+const SAMPLE_PORT = 8288
+
+/** Resolves with the exit code. `sample`: start the sample backend too. */
+export async function start(args: CliArguments, sample: boolean, compileCache: string): Promise<number> {
+  const loaded = load(args)
+  if (loaded === undefined) return EXIT_CONFIGURATION
+  const { configuration, warnings } = loaded
+  const log = openLog(configuration.logging.level)
+  for (const warning of warnings) log.warn(warning)
+  const { apis, faults } = loadApiDefinitions(args.home)
+  // One broken API never stops the others.
+  for (const fault of faults) log.error(describe(fault))
+  const ended = Promise.withResolvers<number>()
+  const fatal = (cause: string): void => {
+    log.fatal(cause)
+    ended.resolve(EXIT_FAILED)
+  }
+  const { dataDir } = args
+  try {
+    const backend = sample ? await startSample() : undefined
+    const { gateway, listeners } = await Gateway.start({ configuration, apis, dataDir, compileCache, log, fatal })
+    endOnSignals(gateway, ended.resolve, log)
+    announce(listeners, apis.length, backend)
+  } catch (error) {
+    if (!(error instanceof DataLocked || error instanceof CannotListen || error instanceof SampleFailed)) throw error
+    process.stderr.write(`${error.message}\n`)
+    return EXIT_FAILED
+  }
+  return ended.promise
+}
+
+function load(args: CliArguments): Loaded | undefined {
+  try {
+    return loadConfiguration(args.home, args.sets, args.dataDir)
+  } catch (error) {
+    if (!(error instanceof ConfigurationFaults)) throw error
+    for (const fault of error.faults) process.stderr.write(`${describe(fault)}\n`)
+    return undefined
+  }
+}
+
+class SampleFailed extends Error {
+  override readonly name = 'SampleFailed'
+}
+
+async function startSample(): Promise<number> {
+  const { startSampleThread } = await import('./sample-backend.ts')
+  try {
+    return (await startSampleThread(SAMPLE_PORT)).port
+  } catch (error) {
+    throw new SampleFailed(`the sample backend cannot start: ${(error as Error).message}`)
+  }
+}
+
+function announce(listeners: Listeners, apis: number, samplePort: number | undefined): void {
+  const { host, port, reactors, level, healthHost, healthPort } = listeners
+  const shown = host.includes(':') ? `[${host}]` : host === '' ? '*' : host
+  const threads = `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'}`
+  const lines = [
+    `listening on http://${shown}:${port} (${threads}, ${level}, ${apis} ${apis === 1 ? 'API' : 'APIs'})`,
+    `health on http://${healthHost}:${healthPort}/healthz`,
+  ]
+  if (samplePort !== undefined) lines.push(`sample backend on http://127.0.0.1:${samplePort}`)
+  lines.push('ready')
+  const reachable = host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : shown
+  if (samplePort !== undefined) lines.push(`try: curl -i http://${reachable}:${port}/sample/1.0.0/echo -d 'hello'`)
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function endOnSignals(gateway: Gateway, end: (code: number) => void, log: { info(text: string): void }): void {
+  let signals = 0
+  const stop = (signal: string): void => {
+    if (++signals > 1) {
+      gateway.abort()
+      process.exit(EXIT_FAILED)
+    }
+    log.info(`${signal}: finishing what is in flight; a second signal ends at once`)
+    gateway.drain().then(() => end(0))
+  }
+  process.on('SIGTERM', () => stop('SIGTERM'))
+  process.on('SIGINT', () => stop('SIGINT'))
+  process.on('SIGHUP', () => gateway.reopenLogs())
+}

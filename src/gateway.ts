@@ -1,0 +1,186 @@
+/**
+ * The primary: reads configuration and APIs, builds the plan of every reactor, starts and stops them, answers the health
+ * port. Never touches a proxied byte.
+ */
+import { randomInt } from 'node:crypto'
+import { createServer } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import type { ApiDefinition } from './config/api-definitions.ts'
+import { apiPaths } from './config/api-paths.ts'
+import type { Configuration } from './config/catalogue.ts'
+import { DataLock } from './data-lock.ts'
+import { type HealthListener, startHealthListener } from './health-listener.ts'
+import { type Log, logEvent } from './observe/log.ts'
+import { allocateMetrics } from './observe/metrics.ts'
+import { type ApiPlan, CLIENT_ROWS, type FromReactor, type ReactorPlan } from './plan.ts'
+import { ReactorPool } from './reactor-pool.ts'
+import { chooseLevel } from './socket-level.ts'
+import { SharedGauge } from './structure/shared-gauge.ts'
+
+/** The port is taken, or cannot be listened on; the message names it. */
+export class CannotListen extends Error {
+  override readonly name = 'CannotListen'
+}
+
+export interface GatewayOptions {
+  readonly configuration: Configuration
+  readonly apis: readonly ApiDefinition[]
+  readonly dataDir: string
+  readonly compileCache: string
+  readonly log: Log
+  /** Something happened after which the process cannot go on. */
+  readonly fatal: (cause: string) => void
+}
+
+/** What a started gateway listens on. */
+export interface Listeners {
+  readonly host: string
+  readonly port: number
+  readonly reactors: number
+  readonly level: string
+  readonly healthHost: string
+  readonly healthPort: number
+}
+
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #lock: DataLock
+  readonly #pool: ReactorPool
+  readonly #plans: readonly ReactorPlan[]
+  #health: HealthListener | null = null
+  #isReady = false
+
+  private constructor(options: GatewayOptions, lock: DataLock, plans: readonly ReactorPlan[]) {
+    this.#options = options
+    this.#lock = lock
+    this.#plans = plans
+    this.#pool = new ReactorPool(plans, options.compileCache, {
+      message: (reactor, message) => this.#onMessage(reactor, message),
+      replaced: (reactor, cause) => options.log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
+      hopeless: cause => options.fatal(`reactors keep dying: ${cause}`),
+    })
+  }
+
+  /** Throws DataLocked or CannotListen. */
+  static async start(options: GatewayOptions): Promise<{ gateway: Gateway; listeners: Listeners }> {
+    const lock = DataLock.take(options.dataDir)
+    try {
+      const plans = planReactors(options)
+      const gateway = new Gateway(options, lock, plans)
+      return { gateway, listeners: await gateway.#start() }
+    } catch (error) {
+      lock.release()
+      throw error
+    }
+  }
+
+  async #start(): Promise<Listeners> {
+    const { configuration } = this.#options
+    const { http, port, level, metrics } = this.#plans[0]!
+    const host = http['listener.parameters.bind_address']
+    await claimPort(host, port, 'transport.passthru_http.listener.parameters.port')
+    const { health_port: wanted, bind_address: healthHost } = configuration.management
+    const healthPort = wanted === 0 ? 0 : wanted + configuration.server.offset
+    await claimPort(healthHost, healthPort, 'management.health_port')
+    try {
+      const listening = await this.#pool.start()
+      this.#health = await startHealthListener(healthHost, healthPort, {
+        isReady: () => this.#isReady,
+        metrics,
+        testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
+      })
+      this.#isReady = true
+      return { host, port: listening, reactors: this.#plans.length, level, healthHost, healthPort: this.#health.port }
+    } catch (error) {
+      this.#pool.stop()
+      throw error
+    }
+  }
+
+  #testHooks(): { kill(): void; hang(): void } {
+    return { kill: () => this.#pool.kill(0), hang: () => this.#pool.send({ kind: 'hang' }, 0) }
+  }
+
+  #onMessage(reactor: number, message: FromReactor): void {
+    if (message.kind === 'event') logEvent(this.#options.log, reactor, message.event)
+    else if (message.kind === 'access') process.stdout.write(message.batch)
+  }
+
+  reopenLogs(): void {
+    this.#pool.send({ kind: 'reopenLogs' })
+  }
+
+  /** Accepts nothing more, finishes what is in flight, at most for `transport.listener.shutdown.wait.sec`. */
+  async drain(): Promise<void> {
+    this.#isReady = false
+    await this.#pool.drain(this.#options.configuration['transport.listener']['shutdown.wait.sec'] * 1000)
+    await this.#health?.close()
+    this.#lock.release()
+  }
+
+  /** Ends at once. */
+  abort(): void {
+    this.#pool.stop()
+    this.#lock.release()
+  }
+}
+
+/** `reusePort` lets a second listener bind in silence, so the port is bound once without it first. */
+async function claimPort(host: string, port: number, key: string): Promise<void> {
+  if (port === 0) return
+  const probe = createServer()
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  probe.once('error', (error: NodeJS.ErrnoException) => {
+    const where = `${host === '' ? '' : `${host}:`}${port}`
+    const why = error.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${error.code})`
+    reject(new CannotListen(`port ${where} ${why}; set ${key}, or server.offset for all ports`))
+  })
+  probe.listen(host === '' ? { port } : { port, host }, () => probe.close(() => resolve()))
+  await promise
+}
+
+function planReactors({ configuration, apis, dataDir }: GatewayOptions): ReactorPlan[] {
+  const http = configuration['transport.passthru_http']
+  const { path } = configuration.access_log
+  const listenerPort = http['listener.parameters.port']
+  // Every listener of a free port would get one of its own.
+  const reactors = listenerPort === 0 || !canReusePort() ? 1 : http.reactors || availableParallelism()
+  const plans = planApis(apis)
+  const rows = plans.reduce((most, { row }) => Math.max(most, row), 0) + 1
+  const common = {
+    reactors,
+    http,
+    accessLog: configuration.access_log,
+    accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
+    logLevel: configuration.logging.level,
+    apis: plans,
+    level: chooseLevel(http.socket_level, dataDir).level,
+    port: listenerPort === 0 ? 0 : listenerPort + configuration.server.offset,
+    metrics: allocateMetrics(reactors),
+    gauge: SharedGauge.allocate(reactors, rows),
+    clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_ROWS),
+    clientSeed: randomInt(2 ** 31),
+    heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
+  }
+  return Array.from({ length: reactors }, (_, reactor) => ({ ...common, reactor }))
+}
+
+/** Systems on which Node's `reusePort` spreads connections over listeners. */
+function canReusePort(): boolean {
+  return process.platform === 'linux'
+}
+
+/** APIs with the same host and port share a row of the gauge, and so a pool. */
+function planApis(apis: readonly ApiDefinition[]): ApiPlan[] {
+  const rows = new Map<string, number>()
+  return apis.map(({ name, context, version, isDefaultVersion, endpointUrl }) => {
+    const url = new URL(endpointUrl)
+    const port = url.port === '' ? 80 : Number(url.port)
+    const authority = `${url.hostname}:${port}`
+    const row = rows.get(authority) ?? rows.size + 1
+    rows.set(authority, row)
+    const basePath = url.pathname.replace(/\/+$/, '')
+    return { name, paths: apiPaths(context, version, isDefaultVersion), host: url.hostname, port, basePath, row }
+  })
+}

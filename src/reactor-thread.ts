@@ -1,0 +1,69 @@
+/** Entry of a reactor's thread: builds the reactor from its plan, answers the primary's messages. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { AccessLog } from './observe/access-log.ts'
+import { EventLog } from './observe/events.ts'
+import { LineFile } from './observe/line-file.ts'
+import { METRIC, MetricsColumn } from './observe/metrics.ts'
+import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
+import { Reactor } from './reactor.ts'
+import { handleLevel } from './socket/handle-socket.ts'
+import { streamLevel } from './socket/stream-socket.ts'
+
+const plan = workerData as ReactorPlan
+const port = parentPort!
+const metrics = new MetricsColumn(plan.metrics, plan.reactor)
+
+function post(message: FromReactor): void {
+  port.postMessage(message)
+}
+
+const events = new EventLog(event => post({ kind: 'event', event }), {
+  level: plan.logLevel,
+  nowMs: () => performance.now(),
+  suppressed: () => metrics.add(METRIC.logLinesSuppressed, 1),
+})
+
+const file = plan.accessLog.target === 'file' ? openAccessLog() : null
+
+function openAccessLog(): LineFile {
+  return new LineFile(plan.accessLogPath, {
+    dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
+    failed: cause => events.report('error', 'access log failed', { CAUSE_OF_ERROR: cause.message }),
+  })
+}
+
+function accessLog(): AccessLog | null {
+  if (plan.accessLog.target === 'off') return null
+  // Only the primary writes to stdout, so that lines of several reactors stay whole.
+  const write =
+    file === null ? (batch: Uint8Array) => post({ kind: 'access', batch }) : (batch: Uint8Array) => file.write(batch)
+  return new AccessLog(plan.accessLog.format, write, { wallOffsetMs: () => Date.now() - performance.now() })
+}
+
+const reactor = new Reactor(plan, {
+  level: plan.level === 'handles' ? handleLevel() : streamLevel,
+  report: (level, event, fields) => events.report(level, event, fields),
+  accessLog: accessLog(),
+  drained: finish,
+})
+
+function finish(): void {
+  reactor.stop()
+  const written = file === null ? Promise.resolve() : file.close()
+  written.then(() => {
+    post({ kind: 'drained' })
+    port.close()
+  })
+}
+
+port.on('message', (message: ToReactor) => {
+  if (message.kind === 'drain') reactor.drain()
+  else if (message.kind === 'cutOff') reactor.cutOff()
+  else if (message.kind === 'reopenLogs') file?.reopen()
+  else while (message.kind === 'hang');
+})
+
+reactor.start().then(
+  listening => post({ kind: 'listening', port: listening }),
+  (error: Error) => post({ kind: 'failed', cause: error.message }),
+)
