@@ -30,6 +30,7 @@ export const METRIC = {
   firstReadyMs: { title: 'first start ms', digits: 0, better: 'less' },
   readyMs: { title: 'ready ms, 10 APIs', digits: 0, better: 'less' },
   readyThousandMs: { title: 'ready ms, 1,000 APIs', digits: 0, better: 'less' },
+  othersPercent: { title: 'others %', digits: 0, better: 'neither' },
   errors: { title: 'errors', digits: 0, better: 'less' },
 } as const satisfies Record<string, Metric>
 

@@ -171,14 +171,18 @@ export function finished(name: string, command: readonly string[]): Promise<stri
   })
 }
 
+/** Idle scheduling: whatever else wants the processor gets it at once, and not at the end of somebody's time slice. */
+export function lowestPriority(): string[] {
+  return findExecutable('chrt') === undefined ? ['nice', '-n', '19'] : ['chrt', '--idle', '0']
+}
+
 /**
- * Lowest-priority loops on both cores. A virtual processor that halts for want of work takes milliseconds to come back,
- * which at a low fixed rate looks like a tail of the proxy.
+ * A lowest-priority loop on the proxy's core. A virtual processor that halts for want of work takes milliseconds to come
+ * back, which at a low fixed rate looks like a tail of the proxy. The other core has the generator, which never sleeps.
  */
-export function startSpinners(): Program[] {
-  const lowest = findExecutable('chrt') === undefined ? ['nice', '-n', '19'] : ['chrt', '--idle', '0']
-  const loop = [...lowest, 'sh', '-c', 'while :; do :; done']
-  return [PROXY_CORE, LOAD_CORE].map(core => new Program(`spinner ${core}`, pinned(core, loop)))
+export function startSpinner(): Program {
+  const loop = [...lowestPriority(), 'sh', '-c', 'while :; do :; done']
+  return new Program('the spinner', pinned(PROXY_CORE, loop))
 }
 
 process.on('exit', () => {

@@ -1,11 +1,11 @@
 /** One round with one peer: the load, and what it cost the peer's process tree. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { drive } from './load/drive.ts'
-import type { LoadPlan } from './load/load-plan.ts'
+import { drive, driveOwn } from './load/drive.ts'
+import type { LoadOutcome, LoadPlan } from './load/load-plan.ts'
 import type { Sample } from './metric.ts'
-import { memory, processorTime } from './process-tree.ts'
-import { LOAD_CORE, Program, pinned } from './program.ts'
+import { memory, processorTime, secondsElsewhere } from './process-tree.ts'
+import { LOAD_CORE, lowestPriority, Program, pinned } from './program.ts'
 import { BODY_BYTES, type ClosedLoad, type IdleConnections, type OpenLoad } from './scenarios.ts'
 
 const WARM_UP_SECONDS = 1
@@ -21,22 +21,27 @@ export interface RunningPeer {
   readonly port: number
 }
 
+const UNPACED = { ratePerSecond: 0, warmUpSeconds: 0 } as const
+
 export function closedPlan(scenario: ClosedLoad, port: number, seconds: number): LoadPlan {
   const { path, connections, uploadBytes, downloadBytes, connectionPerRequest } = scenario
-  return { port, path, connections, seconds, uploadBytes, downloadBytes, connectionPerRequest, ratePerSecond: 0 }
+  return { port, path, connections, seconds, uploadBytes, downloadBytes, connectionPerRequest, ...UNPACED }
 }
 
-export function plainPlan(scenario: OpenLoad | IdleConnections, port: number, seconds: number, rate = 0): LoadPlan {
+export function plainPlan(scenario: OpenLoad | IdleConnections, port: number, seconds: number): LoadPlan {
   const { path, connections } = scenario
-  const rest = { uploadBytes: 0, downloadBytes: BODY_BYTES['1k'], connectionPerRequest: false, ratePerSecond: rate }
-  return { port, path, connections, seconds, ...rest }
+  const message = { uploadBytes: 0, downloadBytes: BODY_BYTES['1k'], connectionPerRequest: false }
+  return { port, path, connections, seconds, ...message, ...UNPACED }
 }
 
 /** Drives one load and divides the processor time of the whole tree by the requests answered. */
-async function charged(peer: RunningPeer, plan: LoadPlan, folder: string): Promise<Sample> {
+async function charged(peer: RunningPeer, load: () => Promise<LoadOutcome>): Promise<Sample> {
+  const startMs = performance.now()
+  const othersBefore = secondsElsewhere()
   const before = processorTime(peer.program.pid)
-  const outcome = await drive(plan, folder)
+  const outcome = await load()
   const after = processorTime(peer.program.pid)
+  const othersPercent = ((secondsElsewhere() - othersBefore) / (performance.now() - startMs)) * 1e5
   if (peer.program.ended) throw new Error(`${peer.name} ended during the round: ${peer.program.output.trim()}`)
   if (outcome.requests === 0) throw new Error(`${peer.name} answered nothing`)
   const userSeconds = after.userSeconds - before.userSeconds
@@ -53,6 +58,7 @@ async function charged(peer: RunningPeer, plan: LoadPlan, folder: string): Promi
     p999Ms: outcome.p999Ms,
     maxMs: outcome.maxMs,
     errors: outcome.errors,
+    othersPercent,
     ...memory(peer.program.pid),
   }
 }
@@ -64,7 +70,7 @@ export async function closedRound(
   folder: string,
 ): Promise<Sample> {
   await drive(closedPlan(scenario, peer.port, WARM_UP_SECONDS), folder)
-  const sample = await charged(peer, closedPlan(scenario, peer.port, seconds), folder)
+  const sample = await charged(peer, () => drive(closedPlan(scenario, peer.port, seconds), folder))
   const { cpuMicrosPerRequest = Number.NaN, requestsPerSecond = Number.NaN } = sample
   const bodyBytes = scenario.uploadBytes + scenario.downloadBytes
   return {
@@ -74,24 +80,20 @@ export async function closedRound(
   }
 }
 
-/** The requests per second the peer reaches with the connections of an open-loop scenario. */
-export async function peakOf(peer: RunningPeer, scenario: OpenLoad, seconds: number, folder: string): Promise<number> {
-  const plan = plainPlan(scenario, peer.port, WARM_UP_SECONDS)
-  await drive(plan, folder)
-  const outcome = await drive({ ...plan, seconds }, folder)
+/**
+ * The requests per second that the own generator gets through the peer when it waits for each answer, at the priority it
+ * has in the open loop. Not wrk's figure: wrk gets more through, so that a share of it could be more than can be offered.
+ */
+export async function peakOf(peer: RunningPeer, scenario: OpenLoad, seconds: number): Promise<number> {
+  await driveOwn(plainPlan(scenario, peer.port, WARM_UP_SECONDS))
+  const outcome = await driveOwn(plainPlan(scenario, peer.port, seconds), lowestPriority())
   return outcome.requests / outcome.seconds
 }
 
-export async function openRound(
-  peer: RunningPeer,
-  scenario: OpenLoad,
-  rate: number,
-  seconds: number,
-  folder: string,
-): Promise<Sample> {
-  await drive(plainPlan(scenario, peer.port, WARM_UP_SECONDS, rate), folder)
-  const sample = await charged(peer, plainPlan(scenario, peer.port, seconds, rate), folder)
-  return { ...sample, offeredPerSecond: rate }
+/** Proxy and generator warm up in the measured run itself, at the measured rate; only its latencies are left out. */
+export async function openRound(peer: RunningPeer, scenario: OpenLoad, rate: number, seconds: number): Promise<Sample> {
+  const plan = { ...plainPlan(scenario, peer.port, seconds), ratePerSecond: rate, warmUpSeconds: WARM_UP_SECONDS }
+  return { ...(await charged(peer, () => driveOwn(plan, lowestPriority()))), offeredPerSecond: rate }
 }
 
 /** The peer must be fresh: memory that an earlier round left behind would be filled instead of newly taken. */

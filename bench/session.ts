@@ -8,10 +8,10 @@ import { generatorName } from './load/drive.ts'
 import type { Sample } from './metric.ts'
 import type { Options } from './options.ts'
 import type { Peer } from './peers/peer.ts'
-import { type Program, startSpinners } from './program.ts'
+import { type Program, startSpinner } from './program.ts'
 import type { SpeedProbe } from './probe.ts'
 import type { Progress } from './progress.ts'
-import { type PeerResult, type ScenarioResult, type Surroundings, summarize } from './results.ts'
+import { median, type PeerResult, type ScenarioResult, type Surroundings, summarize } from './results.ts'
 import { closedPlan, closedRound, idleRound, openRound, peakOf, plainPlan, type RunningPeer } from './rounds.ts'
 import { hasLargeBodies, type IdleConnections, type OpenLoad, type Scenario, SCENARIOS } from './scenarios.ts'
 import { StartupSites } from './startup.ts'
@@ -19,6 +19,8 @@ import { verify } from './verify.ts'
 
 /** Peers listen from here on above the base port, two ports each. */
 const PEER_PORTS = 10
+/** One would do if the machine were quiet; the rates of the open loop hang on it. */
+const PEAK_ROUNDS = 3
 
 export class Session {
   readonly #options: Options
@@ -28,7 +30,7 @@ export class Session {
   readonly #probe: SpeedProbe
   readonly #progress: Progress
   readonly #surroundings: Surroundings
-  /** Requests per second with 64 connections, by peer: what the open loop takes its shares of. */
+  /** Requests per second by peer: what the open loop takes its shares of. */
   readonly #peaks = new Map<string, number>()
 
   constructor(
@@ -57,7 +59,7 @@ export class Session {
     else if (scenario.kind === 'idle') await this.#idle(name, scenario, turns)
     else await this.#load(name, scenario, turns)
     this.#progress.clear()
-    const result: ScenarioResult = {
+    return {
       title: scenario.title,
       command: this.#command(name),
       startedAt,
@@ -69,8 +71,6 @@ export class Session {
       peers: turns.summaries(),
       skipped: turns.skipped,
     }
-    if (name === 'bare') this.#rememberPeaks(result.peers)
-    return result
   }
 
   #command(name: string): string {
@@ -78,12 +78,6 @@ export class Session {
     const chosen = peers === undefined ? '' : ` --peer ${peers.join(',')}`
     const rate = ratePerSecond > 0 ? ` --rate ${ratePerSecond}` : ''
     return `npm run bench -- --scenario ${name} --rounds ${rounds} --seconds ${seconds}${chosen}${rate}`
-  }
-
-  #rememberPeaks(peers: Readonly<Record<string, PeerResult>>): void {
-    for (const [name, { median }] of Object.entries(peers)) {
-      if (median.requestsPerSecond !== undefined) this.#peaks.set(name, median.requestsPerSecond)
-    }
   }
 
   #peersFor(scenario: Scenario): Peer[] {
@@ -111,12 +105,12 @@ export class Session {
   async #load(name: string, scenario: Exclude<Scenario, { kind: 'startup' | 'idle' }>, turns: Turns): Promise<void> {
     const { rounds, seconds } = this.#options
     const peers = this.#peersFor(scenario)
-    this.#progress.begin(peers.length * rounds)
+    this.#progress.begin(peers.length * (rounds + (scenario.kind === 'open' ? PEAK_ROUNDS : 0)))
     const running: RunningPeer[] = []
     for (const peer of peers) {
       await turns.attempt(peer.name, async () => void running.push(await this.#start(peer, scenario)))
     }
-    const spinners: Program[] = scenario.kind === 'open' ? startSpinners() : []
+    const spinners: Program[] = scenario.kind === 'open' ? [startSpinner()] : []
     try {
       if (scenario.kind === 'open') await this.#findPeaks(name, running, scenario, turns)
       for (let round = 1; round <= rounds; round++) {
@@ -124,7 +118,7 @@ export class Session {
           this.#progress.step(name, `round ${round} of ${rounds}, ${peer.name}`)
           await turns.measure(peer.name, () =>
             scenario.kind === 'open'
-              ? openRound(peer, scenario, this.#rateFor(peer, scenario), seconds, this.#folder)
+              ? openRound(peer, scenario, this.#rateFor(peer, scenario), seconds)
               : closedRound(peer, scenario, seconds, this.#folder),
           )
         }
@@ -137,12 +131,17 @@ export class Session {
 
   async #findPeaks(name: string, running: readonly RunningPeer[], scenario: OpenLoad, turns: Turns): Promise<void> {
     if (this.#options.ratePerSecond > 0) return
-    for (const peer of running.filter(({ name: peerName }) => !this.#peaks.has(peerName))) {
-      this.#progress.step(name, `looking for the peak of ${peer.name}`)
-      await turns.attempt(peer.name, async () => {
-        this.#peaks.set(peer.name, await peakOf(peer, scenario, this.#options.seconds, this.#folder))
-      })
+    const wanted = running.filter(peer => !this.#peaks.has(peer.name))
+    const found = new Map<string, number[]>(wanted.map(peer => [peer.name, []]))
+    for (let round = 1; round <= PEAK_ROUNDS; round++) {
+      for (const peer of wanted) {
+        this.#progress.step(name, `looking for the peak, round ${round} of ${PEAK_ROUNDS}, ${peer.name}`)
+        await turns.attempt(peer.name, async () => {
+          found.get(peer.name)!.push(await peakOf(peer, scenario, this.#options.seconds))
+        })
+      }
     }
+    for (const [peer, peaks] of found) this.#peaks.set(peer, median(peaks))
   }
 
   #rateFor(peer: RunningPeer, scenario: OpenLoad): number {

@@ -26,9 +26,11 @@ export function drive(plan: LoadPlan, folder: string): Promise<LoadOutcome> {
   return wrk === undefined ? driveOwn(plan) : driveWrk(wrk, plan, folder)
 }
 
-async function driveOwn(plan: LoadPlan): Promise<LoadOutcome> {
-  // In the open loop the generator never sleeps; at lowest priority it makes way for the backend beside it at once.
-  const priority = plan.ratePerSecond > 0 ? ['nice', '-n', '19'] : []
-  const command = pinned(LOAD_CORE, [...priority, process.execPath, GENERATOR, JSON.stringify(plan)])
-  return JSON.parse(await finished('the load generator', command)) as LoadOutcome
+/** One thread, rare collections: helper threads would only compete for the same core. */
+const RUNTIME_FLAGS = ['--single-threaded', '--min-semi-space-size=64', '--max-semi-space-size=64']
+
+/** A generator that never sleeps must yield to the backend beside it at once; one that waits for answers need not. */
+export async function driveOwn(plan: LoadPlan, priority: readonly string[] = []): Promise<LoadOutcome> {
+  const command = [...priority, process.execPath, ...RUNTIME_FLAGS, GENERATOR, JSON.stringify(plan)]
+  return JSON.parse(await finished('the load generator', pinned(LOAD_CORE, command))) as LoadOutcome
 }

@@ -1,6 +1,6 @@
 /**
  * The own load generator, run as a program: a LoadPlan as JSON in its argument, a LoadOutcome as JSON on its output.
- * In the open loop the k-th request is meant to leave at start + k / rate, whether or not an earlier one was answered,
+ * In the open loop request k, counted from 1, is meant to leave at start + k / rate, whether or not an earlier one was answered,
  * and its latency counts from that moment: a proxy that stalls is charged for every request that had to wait, those that
  * the generator could not yet send included.
  */
@@ -27,6 +27,7 @@ class Generator implements LoadListener {
   #answered = 0
   #errors = 0
   #startMs = 0
+  #countFromMs = 0
   #endMs = Number.POSITIVE_INFINITY
 
   constructor(plan: LoadPlan, finish: (outcome: LoadOutcome) => void) {
@@ -53,7 +54,7 @@ class Generator implements LoadListener {
 
   answered(connection: LoadConnection, status: number): void {
     const now = performance.now()
-    this.#latencies.record(now - connection.intendedMs)
+    this.#record(connection.intendedMs, now)
     this.#answered++
     if (status < 200 || status > 299) this.#errors++
     if (this.#plan.connectionPerRequest) {
@@ -75,9 +76,10 @@ class Generator implements LoadListener {
 
   #start(): void {
     this.#startMs = performance.now()
-    this.#endMs = this.#startMs + this.#plan.seconds * 1000
+    this.#countFromMs = this.#startMs + this.#plan.warmUpSeconds * 1000
+    this.#endMs = this.#countFromMs + this.#plan.seconds * 1000
     if (this.#plan.ratePerSecond > 0) this.#keepPace()
-    else setTimeout(() => this.#stop(this.#endMs), this.#plan.seconds * 1000)
+    else setTimeout(() => this.#stop(performance.now()), this.#endMs - this.#startMs)
     this.#sendDue()
   }
 
@@ -96,12 +98,13 @@ class Generator implements LoadListener {
     else setTimeout(() => this.#drain(deadlineMs), 1)
   }
 
+  /** How many requests were meant to have left: the first leaves one interval after the start. */
   #dueBy(ms: number): number {
     return Math.floor(((Math.min(ms, this.#endMs) - this.#startMs) * this.#plan.ratePerSecond) / 1000)
   }
 
   #intendedMs(request: number): number {
-    return this.#startMs + (request * 1000) / this.#plan.ratePerSecond
+    return this.#startMs + ((request + 1) * 1000) / this.#plan.ratePerSecond
   }
 
   #sendDue(): void {
@@ -116,14 +119,18 @@ class Generator implements LoadListener {
     }
   }
 
+  #record(intendedMs: number, now: number): void {
+    if (intendedMs >= this.#countFromMs) this.#latencies.record(now - intendedMs)
+  }
+
   #stop(now: number): void {
     const open = this.#plan.ratePerSecond > 0
     if (open) {
       // What was never answered has waited at least until now; leaving it out would flatter a proxy that stalls.
       const unsent = this.#dueBy(now) - this.#sent
-      for (let k = 0; k < unsent; k++) this.#latencies.record(now - this.#intendedMs(this.#sent + k))
+      for (let k = 0; k < unsent; k++) this.#record(this.#intendedMs(this.#sent + k), now)
       const waiting = this.#connections.filter(connection => connection.awaiting)
-      for (const connection of waiting) this.#latencies.record(now - connection.intendedMs)
+      for (const connection of waiting) this.#record(connection.intendedMs, now)
       this.#errors += unsent + waiting.length
     }
     for (const connection of this.#connections) connection.close()

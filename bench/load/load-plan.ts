@@ -13,9 +13,12 @@ export interface LoadPlan {
   readonly connectionPerRequest: boolean
   /** Requests per second at a constant rate; 0 for as many as the proxy takes. */
   readonly ratePerSecond: number
+  /** The own generator leaves the latencies of this long out: its own code is not compiled yet. */
+  readonly warmUpSeconds: number
 }
 
 export interface LoadOutcome {
+  /** All of them, and all the time, those of the warm-up included: what the proxy was charged for. */
   readonly requests: number
   readonly seconds: number
   /** Connections refused or lost, statuses other than 2xx, and requests without an answer. */

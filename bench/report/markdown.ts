@@ -7,6 +7,8 @@ import { SCENARIOS } from '../scenarios.ts'
 const REFERENCE = 'nginx'
 /** The metrics that carry a ratio; beside every figure they would hide the figures. */
 const RATED: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'cpuSecondsPerGigabyte', 'p99Ms']
+/** What other programs may use without being mentioned. */
+const OTHERS_PERCENT_MAX = 10
 /** Enough of a failure to recognise it; the record holds the whole. */
 const WHY_CHARS = 300
 
@@ -30,6 +32,11 @@ function notes(result: ScenarioResult): string[] {
   if (drifted.length > 0) {
     const rounds = drifted.map(index => index + 1).join(', ')
     lines.push(`‡ The machine changed speed by more than a quarter at round ${rounds}: repeat the run.`)
+  }
+  const others = Object.values(result.peers).flatMap(({ rounds }) => rounds.map(round => round.othersPercent ?? 0))
+  const most = Math.max(0, ...others)
+  if (most > OTHERS_PERCENT_MAX) {
+    lines.push(`‡ Other programs used up to ${most.toFixed(0)} % of a processor meanwhile: repeat the run.`)
   }
   for (const [peer, why] of Object.entries(result.skipped))
     lines.push(`${peer} was not measured: ${why.replace(/\s+/g, ' ').slice(0, WHY_CHARS)}`)

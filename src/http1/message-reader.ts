@@ -102,8 +102,6 @@ export class MessageReader {
   /** A message begins at `at`. */
   begin(at: number): void {
     this.#parser.next()
-    this.#heads.scratch.clear()
-    this.#trailerHeads.scratch.clear()
     this.#parsedTo = at
     this.#idleRun = 0
     this.#extensionBytes = 0
@@ -115,8 +113,10 @@ export class MessageReader {
    * `found.message` says whether the message is. False: more is needed, or `broken` is set.
    */
   readHead(from: number, to: number, withoutBody: boolean): boolean {
-    const head = this.head
-    const outcome = this.#parser.execute(this.#parsedTo, to, head, this.trailers, withoutBody)
+    const { head } = this
+    // The scratch heads were used by other connections since; what continues is pinned.
+    if (this.#pinnedHead === null) head.clear()
+    const outcome = this.#parser.execute(this.#parsedTo, to, head, this.#cleanTrailers(), withoutBody)
     this.#parsedTo = found.end
     if (!found.head) {
       if (outcome !== OUTCOME.MORE) this.broken = this.#explain(outcome, head, from)
@@ -139,7 +139,7 @@ export class MessageReader {
   /** Reads on in a body up to `to`. Answers false when it is `broken`. */
   readBody(to: number): boolean {
     const from = this.#parsedTo
-    const outcome = this.#parser.execute(from, to, null, this.trailers, false)
+    const outcome = this.#parser.execute(from, to, null, this.#cleanTrailers(), false)
     this.#parsedTo = found.end
     if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED)
       this.broken = this.#explain(outcome, this.trailers, from)
@@ -187,6 +187,12 @@ export class MessageReader {
   dispose(): void {
     this.finish()
     this.#parser.release()
+  }
+
+  #cleanTrailers(): Head {
+    const { trailers } = this
+    if (this.#pinnedTrailers === null) trailers.clear()
+    return trailers
   }
 
   /** Behind the empty line. Parsing stops there in a request, but not in a response. */
