@@ -26,7 +26,7 @@ const SILENT = {
   TIMED_OUT: fate(0),
   READ_ERROR: fate(0),
   WRITE_ERROR: fate(0),
-  UNREADABLE: fate(101506),
+  UNREADABLE: fate(0),
 }
 
 /** While the request is on its way out, an I/O error is an error of sending. */
@@ -51,7 +51,7 @@ const RECEIVING = {
 }
 
 export const FATE: { readonly [S in StateName]: { readonly [L in Loss]: Fate } } = {
-  REQUEST_READY: SILENT,
+  REQUEST_READY: { ...SILENT, UNREADABLE: fate(101506) },
   REQUEST_HEAD: SENDING,
   REQUEST_BODY: { ...SENDING, PEER_CLOSED: fate(101505), READ_ERROR: fate(101500), WRITE_ERROR: fate(101500) },
   REQUEST_DONE: WAITING,
