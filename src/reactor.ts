@@ -21,7 +21,7 @@ import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
 import type { ByteSocket, Listening, SocketLevel } from './socket/byte-socket.ts'
 import { Admission } from './source/admission.ts'
 import { responseDrops } from './source/reply-writer.ts'
-import { CorrelationIds, RequestIntake } from './source/request-intake.ts'
+import { RequestIntake, RequestNumbers } from './source/request-intake.ts'
 import { type Hall, SourceConnection } from './source/source-connection.ts'
 import { DeadlineWheel } from './structure/deadline-wheel.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
@@ -51,7 +51,8 @@ export class Reactor implements Hall {
   readonly #metrics: MetricsColumn
   readonly #admission: Admission
   readonly #trusted: Networks
-  readonly #ids = new CorrelationIds(`${randomBytes(9).toString('base64url')}-`)
+  readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`
+  readonly #numbers = new RequestNumbers()
   readonly #drops: ReturnType<typeof responseDrops>
   readonly #connections = new Set<SourceConnection>()
   readonly #pools: readonly HostPool[]
@@ -170,8 +171,8 @@ export class Reactor implements Hall {
     })
     const isTrusted = this.#trusted.includes(address)
     const forwarded = new ForwardedLines(settings.forwardedFields, address, 'http', isTrusted)
-    const intake = new RequestIntake(this.#around, this.#ids, forwarded, this.#outlets.accessLog !== null)
-    const client = { address, isTrusted }
+    const intake = new RequestIntake(this.#around, this.#numbers, forwarded, this.#outlets.accessLog !== null)
+    const client = { address, isTrusted, idPrefix: this.#idPrefix }
     const connection = new SourceConnection(
       this.#nextId++,
       socket,

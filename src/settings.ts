@@ -28,6 +28,7 @@ export function settingsOf(http: Passthru): Settings {
     preservesUserAgent: http['http.user.agent.preserve'] || preserved.has('user-agent'),
     preservesHost: preserved.has('host'),
     correlationField: http['correlation.header'],
+    correlationStart: `${http['correlation.header']}: `,
     forwardedFields: http['forwarded.headers'],
   }
 }

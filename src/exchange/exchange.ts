@@ -5,6 +5,7 @@
 import type { Head } from '../http1/head.ts'
 import type { Api } from './api.ts'
 import type { Downstream, Upstream } from './contract.ts'
+import { CorrelationId } from './correlation-id.ts'
 
 export class Exchange {
   /** The client's side. */
@@ -14,6 +15,7 @@ export class Exchange {
   readonly sourceId: number
   /** The client is a proxy of ours: what it says of its own client is believed. */
   readonly isTrusted: boolean
+  readonly correlation: CorrelationId
 
   /** Valid only until the walk's first wait: the bytes of the head move on afterwards. */
   head: Head | null = null
@@ -30,7 +32,6 @@ export class Exchange {
   minorVersion = 1
   /** Body length in bytes, CHUNKED or UNTIL_CLOSE. */
   requestFraming = 0
-  correlationId = ''
   /** Authority that the client asked for, '' when it named none. */
   host = ''
   /** Whole lines for the backend that say where the request came from. */
@@ -56,15 +57,20 @@ export class Exchange {
   userAgent = ''
   referer = ''
 
-  constructor(downstream: Downstream, clientAddress: string, sourceId: number, isTrusted: boolean) {
+  constructor(downstream: Downstream, clientAddress: string, sourceId: number, isTrusted: boolean, idPrefix: string) {
     this.downstream = downstream
     this.clientAddress = clientAddress
     this.sourceId = sourceId
     this.isTrusted = isTrusted
+    this.correlation = new CorrelationId(idPrefix)
   }
 
   get apiName(): string {
     return this.api === null ? '' : this.api.name
+  }
+
+  get correlationId(): string {
+    return this.correlation.text
   }
 
   get isHead(): boolean {
@@ -80,7 +86,7 @@ export class Exchange {
     this.requestTarget = ''
     this.minorVersion = 1
     this.requestFraming = 0
-    this.correlationId = ''
+    this.correlation.clear()
     this.host = ''
     this.status = 0
     this.requestBodyBytes = 0

@@ -33,6 +33,8 @@ export interface Settings {
   readonly preservesHost: boolean
   /** Name of the correlation field. */
   readonly correlationField: string
+  /** The same with colon and space: how its line starts. */
+  readonly correlationStart: string
   readonly forwardedFields: 'x-forwarded' | 'forwarded' | 'both' | 'none'
 }
 

@@ -63,6 +63,8 @@ const NAMES: readonly (readonly [string, Kind])[] = [
 
 interface Candidate {
   readonly name: string
+  /** First letter of the name, in lower case. */
+  readonly first: number
   readonly kind: Kind
 }
 
@@ -84,7 +86,7 @@ export class FieldKinds {
   /** `correlation`: name of the correlation field, any case. */
   constructor(correlation: string) {
     for (const [name, kind] of [...NAMES, [correlation.toLowerCase(), KIND.CORRELATION] as const]) {
-      this.#byLength[name.length] = [...(this.#byLength[name.length] ?? []), { name, kind }]
+      this.#byLength[name.length] = [...(this.#byLength[name.length] ?? []), { name, first: name.charCodeAt(0), kind }]
     }
     for (let i = 0; i < 64; i++) this.#byLength[i] ??= []
   }
@@ -99,9 +101,8 @@ export class FieldKinds {
       const candidates = this.#byLength[length]!
       for (let c = 0; c < candidates.length; c++) {
         const candidate = candidates[c]!
-        if (!isName(bytes, spans[i]!, length, candidate.name)) continue
-        kinds[field] = candidate.kind
-        if (candidate.kind <= KIND.CONNECTION) note(head, candidate.kind, field)
+        if ((bytes[spans[i]!]! | 32) !== candidate.first || !isName(bytes, spans[i]!, length, candidate.name)) continue
+        note(head, candidate.kind, field)
         break
       }
     }
@@ -109,8 +110,15 @@ export class FieldKinds {
 }
 
 function note(head: Head, kind: Kind, field: number): void {
-  if (kind === KIND.HOST && head.host < 0) head.host = field
-  else if (kind === KIND.CONTENT_LENGTH && head.contentLength < 0) head.contentLength = field
-  else if (kind === KIND.TRANSFER_ENCODING && head.transferEncoding < 0) head.transferEncoding = field
-  else if (kind === KIND.CONNECTION && head.connection < 0) head.connection = field
+  head.kinds[field] = kind
+  const bit = 1 << kind
+  if ((head.present & bit) !== 0) {
+    head.repeated |= bit
+    return
+  }
+  head.present |= bit
+  if (kind === KIND.HOST) head.host = field
+  else if (kind === KIND.CONTENT_LENGTH) head.contentLength = field
+  else if (kind === KIND.TRANSFER_ENCODING) head.transferEncoding = field
+  else if (kind === KIND.CONNECTION) head.connection = field
 }

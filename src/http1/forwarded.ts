@@ -17,6 +17,9 @@ export class ForwardedLines {
   readonly #scheme: string
   /** What never changes for this connection. */
   readonly #constant: string
+  /** Host of the last request and its lines: nearly always those of the next one. */
+  #host = ''
+  #lines: string
 
   /** `address`: numeric; `trusted`: the client is a proxy of ours. */
   constructor(form: ForwardedForm, address: string, scheme: 'http' | 'https', trusted: boolean) {
@@ -26,16 +29,34 @@ export class ForwardedLines {
     this.#scheme = scheme
     const x = form === 'x-forwarded' || form === 'both'
     this.#constant = x ? `${VIA}X-Forwarded-For: ${address}\r\nX-Forwarded-Proto: ${scheme}\r\n` : VIA
+    this.#lines = this.#ofUntrusted('')
   }
 
   /** Whole lines, each with its CRLF. `host`: the authority that the client asked for, '' when it named none. */
   lines(bytes: Buffer, head: Head, host: string): string {
     if (this.#form === 'none') return VIA
     if (this.#trusted) return this.#extended(bytes, head, host)
-    if (this.#form === 'x-forwarded')
-      return host === '' ? this.#constant : `${this.#constant}X-Forwarded-Host: ${host}\r\n`
-    const x = this.#form === 'both' && host !== '' ? `X-Forwarded-Host: ${host}\r\n` : ''
-    return `${this.#constant}${x}Forwarded: ${this.#element(host)}\r\n`
+    if (host !== this.#host) {
+      this.#host = host
+      this.#lines = this.#ofUntrusted(host)
+    }
+    return this.#lines
+  }
+
+  #ofUntrusted(host: string): string {
+    const x = this.#form !== 'forwarded' && host !== '' ? `X-Forwarded-Host: ${host}\r\n` : ''
+    const standard = this.#form === 'x-forwarded' ? '' : `Forwarded: ${this.#element(host)}\r\n`
+    return this.#constant + x + standard
+  }
+
+  /** The authority in these bytes; that of the last request is not made again. */
+  host(bytes: Buffer, at: number, end: number): string {
+    const host = this.#host
+    if (end - at !== host.length) return bytes.latin1Slice(at, end)
+    for (let i = 0; i < host.length; i++) {
+      if (bytes[at + i] !== host.charCodeAt(i)) return bytes.latin1Slice(at, end)
+    }
+    return host
   }
 
   #element(host: string): string {

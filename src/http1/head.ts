@@ -25,6 +25,9 @@ export class Head {
   end = 0
   /** Where parsing of the last span stands: a value (true) or a name. */
   lastWasValue = true
+  /** Bit per KIND: whether there is a field of it, and more than one; filled by `classify`. */
+  present = 0
+  repeated = 0
   /** More fields came than there is room for. */
   overflowed = false
   /** Index of the first field of a kind, -1 when absent; filled by `classify`. */
@@ -48,6 +51,8 @@ export class Head {
     this.end = 0
     this.lastWasValue = true
     this.overflowed = false
+    this.present = 0
+    this.repeated = 0
     this.host = -1
     this.contentLength = -1
     this.transferEncoding = -1
@@ -96,8 +101,17 @@ export class Head {
     return bytes.latin1Slice(at, at + this.valueLength(field)).trim()
   }
 
+  has(kind: Kind): boolean {
+    return (this.present & (1 << kind)) !== 0
+  }
+
+  isRepeated(kind: Kind): boolean {
+    return (this.repeated & (1 << kind)) !== 0
+  }
+
   /** The first field of a kind, or -1. */
   find(kind: Kind): number {
+    if (!this.has(kind)) return -1
     for (let field = 0; field < this.count; field++) if (this.kinds[field] === kind) return field
     return -1
   }

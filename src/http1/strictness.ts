@@ -99,16 +99,8 @@ export function absoluteFormPath(bytes: Uint8Array, at: number, end: number): nu
 
 function checkHost(bytes: Uint8Array, head: Head): BadMessage | undefined {
   if (head.host < 0) return head.minorVersion === 0 ? undefined : BAD.hostMissing
-  for (let field = head.host + 1; field < head.count; field++) {
-    if (head.kinds[field] === KIND.HOST) return BAD.hostTwice
-  }
+  if (head.isRepeated(KIND.HOST)) return BAD.hostTwice
   return isAuthority(bytes, head.valueAt(head.host), trimmedEnd(bytes, head, head.host)) ? undefined : BAD.hostValue
-}
-
-/** One field of its kind in the head, or none: true. */
-function isSingle(head: Head, first: number, kind: number): boolean {
-  for (let field = first + 1; field < head.count; field++) if (head.kinds[field] === kind) return false
-  return true
 }
 
 function isChunked(bytes: Uint8Array, head: Head): boolean {
@@ -121,10 +113,10 @@ function checkRequestFraming(bytes: Uint8Array, head: Head): BadMessage | undefi
   if (head.transferEncoding >= 0) {
     if (head.minorVersion === 0) return BAD.transferEncoding10
     if (head.contentLength >= 0) return BAD.bothFramings
-    if (!isSingle(head, head.transferEncoding, KIND.TRANSFER_ENCODING)) return BAD.transferEncodingTwice
+    if (head.isRepeated(KIND.TRANSFER_ENCODING)) return BAD.transferEncodingTwice
     if (!isChunked(bytes, head)) return BAD.coding
   } else if (head.contentLength >= 0) {
-    if (!isSingle(head, head.contentLength, KIND.CONTENT_LENGTH)) return BAD.lengthTwice
+    if (head.isRepeated(KIND.CONTENT_LENGTH)) return BAD.lengthTwice
     const field = head.contentLength
     if (decimal(bytes, head.valueAt(field), trimmedEnd(bytes, head, field)) < 0) return BAD.length
   }
@@ -154,6 +146,7 @@ function checkTarget(bytes: Uint8Array, head: Head): BadMessage | undefined {
 }
 
 function checkExpect(bytes: Uint8Array, head: Head): BadMessage | undefined {
+  if (!head.has(KIND.EXPECT)) return undefined
   for (let field = 0; field < head.count; field++) {
     if (head.kinds[field] !== KIND.EXPECT) continue
     const at = head.valueAt(field)
@@ -192,12 +185,11 @@ export function checkResponse(bytes: Uint8Array, head: Head, at: number): BadMes
   if (line !== undefined) return line
   if (head.transferEncoding >= 0) {
     if (head.contentLength >= 0) return BAD.responseFramings
-    if (head.minorVersion === 0 || !isSingle(head, head.transferEncoding, KIND.TRANSFER_ENCODING))
-      return BAD.responseCoding
+    if (head.minorVersion === 0 || head.isRepeated(KIND.TRANSFER_ENCODING)) return BAD.responseCoding
     return isChunked(bytes, head) ? undefined : BAD.responseCoding
   }
   if (head.contentLength < 0) return undefined
   const field = head.contentLength
-  if (!isSingle(head, field, KIND.CONTENT_LENGTH)) return BAD.responseLength
+  if (head.isRepeated(KIND.CONTENT_LENGTH)) return BAD.responseLength
   return decimal(bytes, head.valueAt(field), trimmedEnd(bytes, head, field)) < 0 ? BAD.responseLength : undefined
 }

@@ -19,6 +19,13 @@ export function putText(bytes: Buffer, at: number, text: string): number {
   return at + length
 }
 
+/** The empty line behind a head, or the end of a line. */
+export function putLineEnd(bytes: Buffer, at: number): number {
+  bytes[at] = 13
+  bytes[at + 1] = 10
+  return at + 2
+}
+
 /** Whether text can stand in a field value: no control character, nothing beyond latin1. */
 export function isFieldText(text: string): boolean {
   for (let i = 0; i < text.length; i++) {

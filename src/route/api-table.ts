@@ -15,11 +15,14 @@ export const match = { api: null as Api | null, end: 0 }
 export class ApiTable {
   readonly #byPath = new Map<string, Api>()
   #segmentsMax = 0
+  /** Lengths that some path has: most candidates are dismissed without making a string of them. */
+  readonly #lengths = new Set<number>()
 
   /** `paths` of one API: context with version, and context alone for a default version. */
   constructor(entries: readonly Entry[]) {
     for (const { path, api } of entries) {
       this.#byPath.set(path, api)
+      this.#lengths.add(path.length)
       this.#segmentsMax = Math.max(this.#segmentsMax, path.split('/').length - 1)
     }
   }
@@ -35,7 +38,7 @@ export class ApiTable {
       end = slash < 0 || slash > pathEnd ? pathEnd : slash
     }
     while (end > from) {
-      const api = this.#byPath.get(target.slice(from, end))
+      const api = this.#lengths.has(end - from) ? this.#byPath.get(target.slice(from, end)) : undefined
       if (api !== undefined) {
         match.api = api
         match.end = end

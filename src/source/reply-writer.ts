@@ -7,7 +7,8 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { KIND } from '../http1/field-kinds.ts'
 import { bodiless, CHUNKED, UNTIL_CLOSE } from '../http1/framing.ts'
 import type { Head } from '../http1/head.ts'
-import { type Drops, drops, putResponseHead } from '../http1/rewrite.ts'
+import { type Drops, drops, putResponseStart } from '../http1/rewrite.ts'
+import { putLineEnd, putText } from '../http1/writer.ts'
 import type { ByteSocket, Written } from '../socket/byte-socket.ts'
 
 /** Response fields left out, by configuration. */
@@ -45,7 +46,7 @@ export class ReplyWriter {
   interim(head: Head, at: number): Written {
     const { bytes } = this.#around.arena
     const start = this.#around.composer.chunk.offset
-    const end = putResponseHead(bytes, start, at, head, this.#drops.bodiless, '')
+    const end = putLineEnd(bytes, putResponseStart(bytes, start, at, head, this.#drops.bodiless))
     return this.outbox.writeComposed(end - start)
   }
 
@@ -60,10 +61,6 @@ export class ReplyWriter {
     const unknownLength = framing === CHUNKED || framing === UNTIL_CLOSE
     const leaves = unknownLength ? (exchange.minorVersion === 1 ? CHUNKED : UNTIL_CLOSE) : framing
     const chunked = leaves === CHUNKED
-    let last = `${this.#around.settings.correlationField}: ${exchange.correlationId}\r\n`
-    if (head.find(KIND.DATE) < 0) last += this.#around.dateLine
-    if (chunked) last += 'Transfer-Encoding: chunked\r\n'
-    last += connectionLine(persists, exchange.minorVersion)
     const left =
       head.status === 204 || head.status < 200
         ? this.#drops.bodiless
@@ -71,7 +68,14 @@ export class ReplyWriter {
           ? this.#drops.chunked
           : this.#drops.plain
     const start = this.#around.composer.chunk.offset
-    this.#writer.compose(putResponseHead(bytes, start, at, head, left, last) - start, leaves)
+    let position = putResponseStart(bytes, start, at, head, left)
+    position = putText(bytes, position, this.#around.settings.correlationStart)
+    position = putLineEnd(bytes, exchange.correlation.put(bytes, position))
+    // RFC 9110 6.6.1: a recipient with a clock adds the Date that an origin left out.
+    if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#around.dateLine)
+    if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
+    position = putText(bytes, position, connectionLine(persists, exchange.minorVersion))
+    this.#writer.compose(putLineEnd(bytes, position) - start, leaves)
   }
 
   part(part: BodyPart): Written {
@@ -83,8 +87,7 @@ export class ReplyWriter {
     const content = Buffer.from(body)
     let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
     if (!bodiless(status)) head += `Content-Length: ${content.length}\r\n`
-    if (exchange.correlationId !== '')
-      head += `${this.#around.settings.correlationField}: ${exchange.correlationId}\r\n`
+    if (exchange.correlation.isSet) head += `${this.#around.settings.correlationStart}${exchange.correlationId}\r\n`
     head += `${this.#around.dateLine}${connectionLine(persists, exchange.minorVersion)}\r\n`
     const message = exchange.isHead ? head : head + content.latin1Slice(0, content.length)
     this.#writer.discard()

@@ -21,41 +21,34 @@ const BAD = {
 const CORRELATION_MAX = 128
 const SLASH = 47
 
-/** Makes correlation ids: unguessable per thread, unique per request, cheap. */
-export class CorrelationIds {
-  readonly #prefix: string
-  #count = 0
+/** Counts the requests of a thread; each gets a number of its own. */
+export class RequestNumbers {
+  #last = 0
 
-  /** `prefix`: random text that no other thread uses. */
-  constructor(prefix: string) {
-    this.#prefix = prefix
-  }
-
-  next(): string {
-    this.#count++
-    return this.#prefix + this.#count.toString(36)
+  next(): number {
+    return ++this.#last
   }
 }
 
 export class RequestIntake {
   readonly #around: Surroundings
-  readonly #ids: CorrelationIds
+  readonly #numbers: RequestNumbers
   readonly #forwarded: ForwardedLines
   readonly #logsAgents: boolean
   /** Whether the connection persists after the request taken last. */
   persists = true
 
   /** `logsAgents`: an access log wants User-Agent and Referer. */
-  constructor(around: Surroundings, ids: CorrelationIds, forwarded: ForwardedLines, logsAgents: boolean) {
+  constructor(around: Surroundings, numbers: RequestNumbers, forwarded: ForwardedLines, logsAgents: boolean) {
     this.#around = around
-    this.#ids = ids
+    this.#numbers = numbers
     this.#forwarded = forwarded
     this.#logsAgents = logsAgents
   }
 
   /** An exchange that never got a readable head still has an id, for its answer and its log line. */
   identify(exchange: Exchange): void {
-    if (exchange.correlationId === '') exchange.correlationId = this.#ids.next()
+    if (!exchange.correlation.isSet) exchange.correlation.generate(this.#numbers.next())
   }
 
   /** Fills the exchange from a head whose first byte stands at `at`; answers the rule that it broke. */
@@ -90,8 +83,10 @@ export class RequestIntake {
       const end = head.targetAt + head.targetLength
       const path = absoluteFormPath(bytes, head.targetAt, end)
       exchange.pathAt = path - head.targetAt
-      host = bytes.latin1Slice(head.targetAt + 'http://'.length, path)
-    } else if (head.host >= 0) host = bytes.latin1Slice(head.valueAt(head.host), trimmedEnd(bytes, head, head.host))
+      host = this.#forwarded.host(bytes, head.targetAt + 'http://'.length, path)
+    } else if (head.host >= 0) {
+      host = this.#forwarded.host(bytes, head.valueAt(head.host), trimmedEnd(bytes, head, head.host))
+    }
     exchange.host = host
     exchange.forwardedLines = this.#forwarded.lines(bytes, head, host)
   }
@@ -103,11 +98,11 @@ export class RequestIntake {
     if (field >= 0) {
       const given = head.value(bytes, field)
       if (given.length > 0 && given.length <= CORRELATION_MAX && isFieldText(given)) {
-        exchange.correlationId = given
+        exchange.correlation.take(given)
         return
       }
     }
-    exchange.correlationId = this.#ids.next()
+    exchange.correlation.generate(this.#numbers.next())
   }
 }
 

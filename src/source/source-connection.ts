@@ -33,6 +33,14 @@ export interface Hall {
   closed(connection: SourceConnection): void
 }
 
+/** Who is at the other end. */
+export interface Client {
+  readonly address: string
+  readonly isTrusted: boolean
+  /** Prefix of the correlation ids of this thread. */
+  readonly idPrefix: string
+}
+
 /** A client that we finished with may send for so long before it is cut off (RFC 9112 9.6). */
 const LINGER_MS = 2000
 const LINGER_BYTES_MAX = 4 * 1024 * 1024
@@ -63,7 +71,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   constructor(
     id: number,
     socket: ByteSocket,
-    client: { readonly address: string; readonly isTrusted: boolean },
+    client: Client,
     reader: MessageReader,
     intake: RequestIntake,
     left: ReturnType<typeof responseDrops>,
@@ -79,7 +87,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#reader = reader
     this.#inbox = new Inbox(around.memory)
     this.#writer = new ReplyWriter(socket, around, left)
-    this.#exchange = new Exchange(this, client.address, id, client.isTrusted)
+    this.#exchange = new Exchange(this, client.address, id, client.isTrusted, client.idPrefix)
   }
 
   open(): void {

@@ -5,13 +5,16 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { KIND } from '../http1/field-kinds.ts'
 import { forwardedKinds } from '../http1/forwarded.ts'
 import { CHUNKED } from '../http1/framing.ts'
-import { type Drops, drops, putRequestHead } from '../http1/rewrite.ts'
+import { type Drops, drops, putFields } from '../http1/rewrite.ts'
+import { putBytes, putLineEnd, putText } from '../http1/writer.ts'
 import type { HostPool } from './host-pool.ts'
 import { SavedRequest } from './saved-request.ts'
 
+const SLASH = 47
+
 /** Fields of a request that are left out; which ones depends on the body and on the client. */
 class RequestDrops {
-  readonly #tables = new Map<number, Drops>()
+  readonly #tables: (Drops | undefined)[] = new Array(8).fill(undefined)
   readonly #kinds: readonly number[]
   readonly #form: Surroundings['settings']['forwardedFields']
 
@@ -26,14 +29,14 @@ class RequestDrops {
 
   table(chunked: boolean, trusted: boolean, expects: boolean): Drops {
     const key = (chunked ? 1 : 0) | (trusted ? 2 : 0) | (expects ? 4 : 0)
-    let table = this.#tables.get(key)
+    let table = this.#tables[key]
     if (table === undefined) {
       const more: number[] = [...forwardedKinds(this.#form, trusted)]
       if (!chunked) more.push(KIND.TRAILER)
       // RFC 9110 10.1.1: an expectation in a 1.0 request is ignored.
       if (!expects) more.push(KIND.EXPECT)
       table = drops(...this.#kinds, ...more)
-      this.#tables.set(key, table)
+      this.#tables[key] = table
     }
     return table
   }
@@ -55,7 +58,7 @@ export class HttpUpstream implements Target {
     this.#basePath = basePath
     this.#around = around
     this.#drops = new RequestDrops(around.settings)
-    this.#hostLine = around.settings.preservesHost ? '' : `Host: ${pool.authority}\r\n`
+    this.#hostLine = `Host: ${pool.authority}\r\n`
   }
 
   send(exchange: Exchange): void {
@@ -74,31 +77,28 @@ export class HttpUpstream implements Target {
   /** Puts the head of the request into the composer; answers its length. */
   #compose(exchange: Exchange): number {
     const { arena, composer, settings } = this.#around
+    const { bytes } = arena
     const head = exchange.head!
     const chunked = exchange.requestFraming === CHUNKED
-    let last = `${exchange.forwardedLines}${settings.correlationField}: ${exchange.correlationId}\r\n`
-    if (chunked) last += 'Transfer-Encoding: chunked\r\n'
-    if (!settings.preservesUserAgent) last += 'User-Agent: Sluice\r\n'
-    if (settings.closesTargets) last += 'Connection: close\r\n'
-    else if (exchange.acceptsTrailers) last += 'TE: trailers\r\nConnection: TE\r\n'
-    const at = composer.chunk.offset
-    const rest = exchange.requestTarget.length - exchange.restAt
-    const slash = this.#slash(exchange, rest)
-    const end = putRequestHead(arena.bytes, at, head, {
-      start: this.#start(exchange.method) + slash,
-      targetFrom: head.targetAt + exchange.restAt,
-      targetTo: head.targetAt + exchange.requestTarget.length,
-      first: this.#hostLine === '' && head.host < 0 ? `Host: ${this.#pool.authority}\r\n` : this.#hostLine,
-      last,
-      drops: this.#drops.table(chunked, exchange.isTrusted, exchange.minorVersion === 1),
-    })
-    return end - at
-  }
-
-  /** A target must not become empty: what is left of it may begin with its query, or with nothing. */
-  #slash(exchange: Exchange, rest: number): string {
-    if (this.#basePath !== '') return ''
-    return rest === 0 || exchange.requestTarget.charCodeAt(exchange.restAt) !== 47 ? '/' : ''
+    const start = composer.chunk.offset
+    const restAt = head.targetAt + exchange.restAt
+    const targetEnd = head.targetAt + head.targetLength
+    let at = putText(bytes, start, this.#start(exchange.method))
+    // A target must not become empty: what is left of it may begin with its query, or with nothing.
+    if (this.#basePath === '' && (restAt === targetEnd || bytes[restAt] !== SLASH)) at = putText(bytes, at, '/')
+    at = putBytes(bytes, at, restAt, targetEnd)
+    at = putText(bytes, at, ' HTTP/1.1\r\n')
+    // A preserved Host may be missing in a 1.0 request; one is due all the same (RFC 9112 3.2).
+    if (!settings.preservesHost || head.host < 0) at = putText(bytes, at, this.#hostLine)
+    at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, exchange.minorVersion === 1))
+    at = putText(bytes, at, exchange.forwardedLines)
+    at = putText(bytes, at, settings.correlationStart)
+    at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
+    if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')
+    if (!settings.preservesUserAgent) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
+    if (settings.closesTargets) at = putText(bytes, at, 'Connection: close\r\n')
+    else if (exchange.acceptsTrailers) at = putText(bytes, at, 'TE: trailers\r\nConnection: TE\r\n')
+    return putLineEnd(bytes, at) - start
   }
 
   #start(method: string): string {
