@@ -14,7 +14,15 @@ import type { MessageReader } from '../http1/message-reader.ts'
 import { keepAliveTimeout, readConnection } from '../http1/persistence.ts'
 import { checkResponse } from '../http1/strictness.ts'
 import { METRIC } from '../observe/metrics.ts'
-import { CONNECT_FAILED, CONNECT_TIMED_OUT, FATE, type Loss, POOL_FULL, SEND_ABORTED } from '../protocol/fate.ts'
+import {
+  CONNECT_CANCELLED,
+  CONNECT_FAILED,
+  CONNECT_TIMED_OUT,
+  FATE,
+  type Loss,
+  POOL_FULL,
+  SEND_ABORTED,
+} from '../protocol/fate.ts'
 import { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE, STATE_NAMES } from '../protocol/states.ts'
 import { type ByteSocket, type ConnectingOwner, WRITE, type Written } from '../socket/byte-socket.ts'
@@ -373,7 +381,9 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
       this.#deliver(this.#inbox.to, 0, true)
       return
     }
-    this.#lose('PEER_CLOSED', 'connection closed by the back end')
+    // After a reset that a write has met, reading sees nothing but an end.
+    if (this.#brokenBy === '') this.#lose('PEER_CLOSED', 'connection closed by the back end')
+    else this.#lose('WRITE_ERROR', this.#brokenBy)
   }
 
   onLost(code: string): void {
@@ -404,12 +414,10 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     const exchange = this.#exchange
     if (this.#machine.state === STATE.CLOSED) return
     if (exchange !== null) {
-      exchange.targetState = this.#machine.reported
-      this.#pool.failed(
-        exchange,
-        { base: SEND_ABORTED, state: this.#machine.reported, cause: 'the client left', status: 0 },
-        'debug',
-      )
+      const state = this.#machine.reported
+      exchange.targetState = state
+      const base = this.#isConnecting ? CONNECT_CANCELLED : SEND_ABORTED
+      this.#pool.failed(exchange, { base, state, cause: 'the client left', status: 0 }, 'debug')
     }
     this.#exchange = null
     this.#close()
