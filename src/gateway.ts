@@ -2,7 +2,6 @@
  * The primary: reads configuration and APIs, builds the plan of every reactor, starts and stops them, answers the health
  * port. Never touches a proxied byte.
  */
-import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isAbsolute, join } from 'node:path'
@@ -160,7 +159,7 @@ function planReactors({ configuration, apis, dataDir }: GatewayOptions): Reactor
     metrics: allocateMetrics(reactors),
     gauge: SharedGauge.allocate(reactors, rows),
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_ROWS),
-    clientSeed: randomInt(2 ** 31),
+    clientSeed: Math.floor(Math.random() * 2 ** 31),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
   }
   return Array.from({ length: reactors }, (_, reactor) => ({ ...common, reactor }))

@@ -92,7 +92,7 @@ export class ReactorPool {
 
   #spawn(reactor: number): Seat {
     const workerData = { ...this.#plans[reactor]!, compileCache: this.#compileCache }
-    const worker = new Worker(new URL('./thread-entry.ts', import.meta.url), { workerData, name: `reactor-${reactor}` })
+    const worker = new Worker(new URL('./thread-entry.js', import.meta.url), { workerData, name: `reactor-${reactor}` })
     const seat: Seat = {
       worker,
       beat: 0,

@@ -2,7 +2,6 @@
  * One event loop's share of the gateway: its listener, its connections, its pools, its clock. Builds the rooms from a
  * plan; `walk.ts` says in which order a request goes through them. Runs in a worker thread, and in tests as it is.
  */
-import { randomBytes } from 'node:crypto'
 import type { Failure } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { ReadMemory } from './exchange/inbox.ts'
@@ -51,7 +50,7 @@ export class Reactor implements Hall {
   readonly #metrics: MetricsColumn
   readonly #admission: Admission
   readonly #trusted: Networks
-  readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`
+  readonly #idPrefix = `${randomText()}${randomText()}-`
   readonly #numbers = new RequestNumbers()
   readonly #drops: ReturnType<typeof responseDrops>
   readonly #connections = new Set<SourceConnection>()
@@ -227,6 +226,13 @@ export class Reactor implements Hall {
   #endDrain(): void {
     if (this.#around.isDraining && this.#connections.size === 0) this.#outlets.drained()
   }
+}
+
+/** Six characters. Ids must differ between threads and runs; nobody is kept out by not knowing them. */
+function randomText(): string {
+  return Math.floor(Math.random() * 36 ** 6)
+    .toString(36)
+    .padStart(6, '0')
 }
 
 function composerBytes(settings: Surroundings['settings']): number {

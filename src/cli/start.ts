@@ -1,4 +1,5 @@
 /** `start`: the gateway itself, until a signal ends it. */
+import { flushCompileCache } from 'node:module'
 import { loadApiDefinitions } from '../config/api-definitions.ts'
 import { ConfigurationFaults, describe } from '../config/fault.ts'
 import { type Loaded, loadConfiguration } from '../config/load.ts'
@@ -32,6 +33,7 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
     const { gateway, listeners } = await Gateway.start({ configuration, apis, dataDir, compileCache, log, fatal })
     endOnSignals(gateway, ended.resolve, log)
     announce(listeners, apis.length, backend)
+    flushCompileCache()
   } catch (error) {
     if (!(error instanceof DataLocked || error instanceof CannotListen || error instanceof SampleFailed)) throw error
     process.stderr.write(`${error.message}\n`)
