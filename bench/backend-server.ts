@@ -1,19 +1,19 @@
 /**
- * The bench's own backend, for uploads always and for downloads where nginx is missing. It answers a GET of 1k, 10k, 100k
- * or 1m with that many bytes, and a POST with the number of body bytes it read and threw away. Not a general server:
- * it trusts the proxies in front of it to send well-formed requests.
+ * The bench's own backend, for uploads always and for downloads where nginx is missing. It answers a GET of 1k, 10k,
+ * 100k or 1m with that many bytes, and a POST with the number of body bytes it read and threw away. Not a general
+ * server: it trusts the proxies in front of it to send well-formed requests.
  *
  *     node bench/backend-server.ts PORT
  */
-import { createServer, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { BODY_BYTES, type BodyName } from './scenarios.ts'
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const CHUNK_END = Buffer.from('\r\n0\r\n\r\n')
 
 function response(body: Buffer): Buffer {
-  const head = `HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: application/octet-stream\r\nContent-Length: ${body.length}\r\n\r\n`
-  return Buffer.concat([Buffer.from(head, 'latin1'), body])
+  const fields = `Server: bench\r\nContent-Type: application/octet-stream\r\nContent-Length: ${body.length}\r\n`
+  return Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\n${fields}\r\n`, 'latin1'), body])
 }
 
 const DOWNLOADS = new Map(
@@ -93,8 +93,8 @@ class BackendConnection {
   }
 }
 
-createServer(socket => new BackendConnection(socket)).listen({
-  port: Number(process.argv[2]),
-  host: '127.0.0.1',
-  backlog: 4096,
-})
+export function createBackend(): Server {
+  return createServer(socket => new BackendConnection(socket))
+}
+
+if (import.meta.main) createBackend().listen({ port: Number(process.argv[2]), host: '127.0.0.1', backlog: 4096 })

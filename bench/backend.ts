@@ -27,7 +27,8 @@ events { worker_connections 8192; }
 http {
   access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; gzip off; open_file_cache max=16; default_type text/plain;
   keepalive_timeout 3600s; keepalive_requests 1000000000;
-  client_body_temp_path ${folder}; proxy_temp_path ${folder}; fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
+  client_body_temp_path ${folder}; proxy_temp_path ${folder};
+  fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
   server {
     listen 127.0.0.1:${port} backlog=4096;
     ${locations.join('\n    ')}

@@ -3,7 +3,7 @@
  * the comparison of two runs read this catalogue; a metric that is not here cannot be recorded.
  */
 
-export interface Metric {
+interface Metric {
   readonly title: string
   readonly digits: number
   /** Which direction is an improvement; `neither` for what only describes the run. */
@@ -43,5 +43,6 @@ export type Sample = { readonly [name in MetricName]?: number }
 export function formatMetric(name: MetricName, value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return '–'
   const { digits } = METRIC[name]
-  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  const rounded = Number(value.toFixed(digits)) + 0 // Adding 0 takes the sign off a negative zero.
+  return rounded.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }

@@ -5,8 +5,8 @@ import { SCENARIOS } from './scenarios.ts'
 export const HELP = `npm run bench -- [options]
 
   --scenario NAME,...   only these (default: all but the open loop): ${Object.keys(SCENARIOS).join(', ')}
-  --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy, fast-proxy,
-                        reply-from
+  --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy,
+                        fast-proxy, reply-from
   --rounds N            interleaved rounds (default 5)
   --seconds N           seconds of load per peer and round (default 3)
   --quick               2 rounds of 1 second: proves that everything works, measures little

@@ -1,8 +1,9 @@
 /**
- * The speed probe: a fixed computation on the proxy's core, timed between rounds. Virtual machines drift by a factor of
- * two within an hour without visible cause; where the probe drifts, the rounds beside it do not compare.
+ * The speed probe: a fixed computation on the proxy's core, timed between rounds. Virtual machines drift by a factor
+ * of two within an hour without visible cause; where the probe drifts, the rounds beside it do not compare.
  *
- * As a program (`node bench/probe.ts --serve`) it stays on its core and answers each line with the milliseconds it took.
+ * As a program (`node bench/probe.ts --serve`) it stays on its core and answers each line with the milliseconds it
+ * took.
  */
 import { fileURLToPath } from 'node:url'
 import { PROXY_CORE, Program, pinned } from './program.ts'

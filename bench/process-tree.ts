@@ -1,6 +1,6 @@
 /**
- * What a process tree has used, read from /proc: processor time and memory of a process and all its descendants, threads
- * included. A proxy with a master and workers, or with worker threads, is charged for all of them.
+ * What a process tree has used, read from /proc: processor time and memory of a process and all its descendants,
+ * threads included. A proxy with a master and workers, or with worker threads, is charged for all of them.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 
@@ -16,18 +16,20 @@ export interface ProcessStat {
   readonly endedChildrenSeconds: number
 }
 
-export interface ProcessorTime {
+interface ProcessorTime {
   readonly userSeconds: number
   readonly systemSeconds: number
 }
 
-export interface Memory {
+interface Memory {
   readonly rssMiB: number
   /** Shared pages counted by halves, thirds, ...: the fair figure for a tree that forks. */
   readonly pssMiB: number
 }
 
-/** The command name stands in parentheses and may itself hold spaces and parentheses: fields count from the last one. */
+/**
+ * The command name stands in parentheses and may itself hold spaces and parentheses: fields count from the last one.
+ */
 export function parseStat(line: string): ProcessStat {
   const close = line.lastIndexOf(')')
   const fields = line.slice(close + 2).split(' ')
@@ -77,8 +79,8 @@ export function processorTime(root: number): ProcessorTime {
 }
 
 /**
- * Processor time so far that programs outside the bench's own tree took. What somebody else runs on the machine shows up
- * as a slow round; with this it can be told from a slow proxy.
+ * Processor time so far that programs outside the bench's own tree took. What somebody else runs on the machine shows
+ * up as a slow round; with this it can be told from a slow proxy.
  */
 export function secondsElsewhere(): number {
   // cpu  user nice system idle iowait irq softirq steal ...: `steal` is what other virtual machines took.

@@ -1,7 +1,7 @@
 /**
- * Child processes of the bench: pinned to a core, watched until they are ready, and stopped with everything they started.
- * All stay in the bench's session: the kernel shares a processor out between sessions first (autogroup), and in sessions
- * of their own the lowest-priority loops would get half of it.
+ * Child processes of the bench: pinned to a core, watched until they are ready, and stopped with everything they
+ * started. All stay in the bench's session: the kernel shares a processor out between sessions first (autogroup), and
+ * in sessions of their own the lowest-priority loops would get half of it.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -177,8 +177,9 @@ export function lowestPriority(): string[] {
 }
 
 /**
- * A lowest-priority loop on the proxy's core. A virtual processor that halts for want of work takes milliseconds to come
- * back, which at a low fixed rate looks like a tail of the proxy. The other core has the generator, which never sleeps.
+ * A lowest-priority loop on the proxy's core. A virtual processor that halts for want of work takes milliseconds to
+ * come back, which at a low fixed rate looks like a tail of the proxy. The other core has the generator, which never
+ * sleeps.
  */
 export function startSpinner(): Program {
   const loop = [...lowestPriority(), 'sh', '-c', 'while :; do :; done']

@@ -1,6 +1,7 @@
 /**
- * The record of a run: what bench/results/latest.json holds. Owns its shape, the medians, and the rule by which rounds
- * that disagree are marked. The shape may gain fields but must not lose or rename any, or two runs can no longer be compared.
+ * The record of a run: what bench/results/latest.json holds. Owns its shape, the medians, and the rule by which
+ * rounds that disagree are marked. The shape may gain fields but must not lose or rename any, or two runs can no
+ * longer be compared.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { METRIC_NAMES, type MetricName, type Sample } from './metric.ts'
@@ -8,7 +9,7 @@ import { METRIC_NAMES, type MetricName, type Sample } from './metric.ts'
 /** A round that differs from the median of its peer by more than this share is marked. */
 const DISAGREEMENT = 0.25
 /** The metrics whose rounds are compared; tail latencies vary by nature and are left out. */
-const STEADY: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'kibPerConnection', 'readyMs']
+const STEADY: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'readyMs']
 
 export interface PeerResult {
   readonly rounds: readonly Sample[]

@@ -81,8 +81,9 @@ export async function closedRound(
 }
 
 /**
- * The requests per second that the own generator gets through the peer when it waits for each answer, at the priority it
- * has in the open loop. Not wrk's figure: wrk gets more through, so that a share of it could be more than can be offered.
+ * The requests per second that the own generator gets through the peer when it waits for each answer, at the priority
+ * it has in the open loop. Not wrk's figure: wrk gets more through, so that a share of it could be more than can be
+ * offered.
  */
 export async function peakOf(peer: RunningPeer, scenario: OpenLoad, seconds: number): Promise<number> {
   await driveOwn(plainPlan(scenario, peer.port, WARM_UP_SECONDS))

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: measures the gateway beside nginx, HAProxy and the proxies from npm. This file only puts the parts in
- * order; bench/README.md says how and why it measures as it does.
+ * `npm run bench`: measures the gateway beside nginx, HAProxy and the proxies from npm. This file only puts the parts
+ * in order; bench/README.md says how and why it measures as it does.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,6 @@
-/** The scenarios, as data: what is asked of every proxy, how many connections ask, and which figures the table shows. */
+/**
+ * The scenarios, as data: what is asked of every proxy, how many connections ask, and which figures the table shows.
+ */
 import type { MetricName } from './metric.ts'
 
 export const BODY_BYTES = { '1k': 1024, '10k': 10_240, '100k': 102_400, '1m': 1_048_576 } as const
@@ -36,7 +38,7 @@ export interface IdleConnections extends Titled {
 }
 
 /** The gateway alone: how soon it is ready, and what it takes with nothing to do. */
-export interface Startup extends Titled {
+interface Startup extends Titled {
   readonly kind: 'startup'
 }
 

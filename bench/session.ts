@@ -1,6 +1,7 @@
 /**
- * Runs scenarios: starts the peers of each, lets them take turns round by round, and summarizes. The peers are restarted
- * for every scenario, so that memory is that scenario's own. One peer that fails is reported and left out; the others go on.
+ * Runs scenarios: starts the peers of each, lets them take turns round by round, and summarizes. The peers are
+ * restarted for every scenario, so that memory is that scenario's own. One peer that fails is reported and left out;
+ * the others go on.
  */
 import { mkdirSync } from 'node:fs'
 import type { Backend } from './backend.ts'

@@ -6,9 +6,9 @@ import { connect } from 'node:net'
 import { fieldsOf, type LoadPlan } from './load/load-plan.ts'
 import { requestHead } from './request-head.ts'
 
-const PATIENCE_MS = 5000
+const PATIENCE_MS = 2000
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly head: string
   readonly body: Buffer

@@ -1,7 +1,7 @@
 /**
- * Chooses the load generator: wrk where it is installed and suits, the own one for everything else. wrk is the cheaper one
- * for small messages. It reads 8 KiB at a time, though, so that with large bodies it would be the limit, and it has no
- * constant rate.
+ * Chooses the load generator: wrk where it is installed and suits, the own one for everything else. wrk is the
+ * cheaper one for small messages. It reads 8 KiB at a time, though, so that with large bodies it would be the limit,
+ * and it has no constant rate.
  */
 import { fileURLToPath } from 'node:url'
 import { findExecutable, finished, LOAD_CORE, pinned } from '../program.ts'

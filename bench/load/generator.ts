@@ -1,8 +1,8 @@
 /**
  * The own load generator, run as a program: a LoadPlan as JSON in its argument, a LoadOutcome as JSON on its output.
- * In the open loop request k, counted from 1, is meant to leave at start + k / rate, whether or not an earlier one was answered,
- * and its latency counts from that moment: a proxy that stalls is charged for every request that had to wait, those that
- * the generator could not yet send included.
+ * In the open loop request k, counted from 1, is meant to leave at start + k / rate, whether or not an earlier one
+ * was answered, and its latency counts from that moment: a proxy that stalls is charged for every request that had to
+ * wait, those that the generator could not yet send included.
  */
 import { requestHead } from '../request-head.ts'
 import { LatencyHistogram } from './latency-histogram.ts'

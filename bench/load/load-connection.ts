@@ -1,6 +1,7 @@
 /**
  * One client connection of the own load generator: writes the same request again and again and finds the end of each
- * response. It reads into one buffer that all connections share, because the core is shared with the backend and the generator must leave it room.
+ * response. It reads into one buffer that all connections share, because the core is shared with the backend and the
+ * generator must leave it room.
  */
 import { connect, type Socket } from 'node:net'
 

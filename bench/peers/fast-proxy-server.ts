@@ -1,4 +1,7 @@
-/** fast-proxy over undici pools, its quicker mode. Started as `node fast-proxy-server.ts PORT DOWNLOAD_PORT UPLOAD_PORT`. */
+/**
+ * fast-proxy over undici pools, its quicker mode. Started as `node fast-proxy-server.ts PORT DOWNLOAD_PORT
+ * UPLOAD_PORT`.
+ */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import fastProxy from 'fast-proxy'
 

@@ -1,7 +1,7 @@
 /**
- * HAProxy in HTTP mode: one thread, backend connections shared between requests, with its default buffers of 16 KiB and,
- * where bodies are large, once more with 64 KiB. Without `no strict-limits` it refuses to
- * start unless twice as many descriptors as client connections are allowed, which no scenario needs.
+ * HAProxy in HTTP mode: one thread, backend connections shared between requests, with its default buffers of 16 KiB
+ * and, where bodies are large, once more with 64 KiB. Without `no strict-limits` it refuses to start unless twice as
+ * many descriptors as client connections are allowed, which no scenario needs.
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'

@@ -37,7 +37,7 @@ export function writeHome(home: string, apis: readonly ApiSketch[]): void {
   }
 }
 
-export interface SluiceOptions {
+interface SluiceOptions {
   readonly home: string
   readonly data: string
   readonly port: number

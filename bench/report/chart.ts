@@ -1,6 +1,6 @@
 /**
- * Results as a chart: one panel per scenario, one bar per peer, by the scenario's first metric. Drawn by hand as SVG, with
- * a background of its own, so that it reads the same on a light and on a dark page.
+ * Results as a chart: one panel per scenario, one bar per peer, by the scenario's first metric. Drawn by hand as SVG,
+ * with a background of its own, so that it reads the same on a light and on a dark page.
  */
 import { formatMetric, METRIC, type MetricName } from '../metric.ts'
 import type { Results, ScenarioResult } from '../results.ts'
@@ -18,6 +18,7 @@ const TITLE_HEIGHT = 50
 const HEADER_HEIGHT = 58
 
 const COLOUR = { paper: '#ffffff', ink: '#1f2933', faint: '#66727f', rule: '#e3e8ee', own: '#0f766e', other: '#9fb0c0' }
+const FONTS = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
 const OWN = 'sluice'
 
 interface Bar {
@@ -56,11 +57,12 @@ function panelHeight(panel: Panel): number {
 function drawBar(bar: Bar, metric: MetricName, scale: number, y: number): string {
   const own = bar.peer === OWN
   const width = Math.max(1, bar.value * scale).toFixed(1)
+  const fill = own ? COLOUR.own : COLOUR.other
   const middle = y + BAR_HEIGHT - 5
   const weight = own ? 'font-weight="600"' : ''
   return [
     text(LABEL_WIDTH - 8, middle, 13, COLOUR.ink, bar.peer, `text-anchor="end" ${weight}`),
-    `<rect x="${LABEL_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT}" rx="2" fill="${own ? COLOUR.own : COLOUR.other}"/>`,
+    `<rect x="${LABEL_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT}" rx="2" fill="${fill}"/>`,
     text(LABEL_WIDTH + Number(width) + 6, middle, 13, COLOUR.ink, formatMetric(metric, bar.value), weight),
   ].join('')
 }
@@ -100,8 +102,9 @@ export function chart(results: Results, kinds: readonly Scenario['kind'][], head
   })
   const width = MARGIN + columns * (PANEL_WIDTH + MARGIN)
   const height = Math.max(...bottoms)
+  const size = `viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`
   return `${[
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" font-family="${FONTS}">`,
     `<title>${escaped(heading)}</title>`,
     `<rect width="${width}" height="${height}" fill="${COLOUR.paper}"/>`,
     text(MARGIN, 34, 17, COLOUR.ink, heading, 'font-weight="700"'),

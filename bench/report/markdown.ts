@@ -48,7 +48,8 @@ function conditions(result: ScenarioResult): string {
   const probe = result.probeMs.length === 0 ? [0] : result.probeMs
   const span = `${Math.min(...probe).toFixed(0)}–${Math.max(...probe).toFixed(0)} ms`
   const load = result.loadGenerator === 'none' ? '' : `, load from ${result.loadGenerator}, backend ${result.backend}`
-  return `${rounds} rounds of ${result.secondsPerRound} s${load}, speed probe ${span}, ${result.startedAt.slice(0, 16)}Z, commit ${result.surroundings.commit}.`
+  const when = `${result.startedAt.slice(0, 16)}Z, commit ${result.surroundings.commit}`
+  return `${rounds} rounds of ${result.secondsPerRound} s${load}, speed probe ${span}, ${when}.`
 }
 
 export function scenarioTable(name: string, result: ScenarioResult): string {

@@ -14,7 +14,7 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[]
 }
 
-export interface FunctionCost {
+interface FunctionCost {
   readonly name: string
   readonly share: number
 }

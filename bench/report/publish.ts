@@ -1,6 +1,6 @@
 /**
- * Puts results where they are read: the record and charts of every run into bench/results, and, when asked, those of the
- * published run into bench/README.md between its markers. Only published files are kept in git.
+ * Puts results where they are read: the record and charts of every run into bench/results, and, when asked, those of
+ * the published run into bench/README.md between its markers. Only published files are kept in git.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -37,7 +37,7 @@ function writeCharts(results: Results, prefix: string): Charts[] {
   return all
 }
 
-export function between(text: string, inner: string): string {
+function between(text: string, inner: string): string {
   const begin = text.indexOf(BEGIN)
   const end = text.indexOf(END)
   if (begin < 0 || end < begin) throw new Error('bench/README.md has lost the markers of its results section')

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readOptions, UsageError } from '../../bench/options.ts'
+import { extraPeers } from '../../bench/peers/extra.ts'
+import { SCENARIOS } from '../../bench/scenarios.ts'
+
+const OPEN = Object.keys(SCENARIOS).filter(name => SCENARIOS[name]?.kind === 'open')
+
+test('without options every scenario runs but the open loop', () => {
+  const scenarios = readOptions([])?.scenarios ?? []
+  assert.deepEqual(
+    scenarios,
+    Object.keys(SCENARIOS).filter(name => !OPEN.includes(name)),
+  )
+})
+
+test('--open-loop adds to what was chosen', () => {
+  assert.deepEqual(readOptions(['--scenario', 'bare', '--open-loop'])?.scenarios, ['bare', ...OPEN])
+})
+
+test('--quick shortens, and an explicit number wins over it', () => {
+  const { rounds, seconds } = readOptions(['--quick', '--seconds', '7'])!
+  assert.deepEqual([rounds, seconds], [2, 7])
+})
+
+test('help is no set of options', () => {
+  assert.equal(readOptions(['--help']), undefined)
+})
+
+for (const words of [['--rounds', '0'], ['--seconds', 'x'], ['--scenario', 'nonsense'], ['--unknown'], ['word']]) {
+  test(`refused: ${words.join(' ')}`, () => {
+    assert.throws(() => readOptions(words), UsageError)
+  })
+}
+
+test('BENCH_EXTRA names one proxy a line, and its command may hold equals signs', () => {
+  const names = extraPeers('one=A=1 exec one\n\n two=exec two\n').map(peer => peer.name)
+  assert.deepEqual(names, ['one', 'two'])
+  assert.throws(() => extraPeers('exec nothing'), /expected name=command/)
+})
