@@ -309,6 +309,9 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
 
   #interim(at: number): boolean {
     const { head } = this.#reader
+    // The backend is at work, and the client may know: from here on the request is not sent again.
+    this.#saved?.release()
+    this.#saved = null
     this.#machine.advance(EVENT.RESPONSE_INTERIM)
     this.#exchange!.downstream.interim(head, at)
     if (this.#machine.state === STATE.CLOSED) return false
