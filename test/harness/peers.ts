@@ -1,0 +1,229 @@
+/**
+ * Scripted ends of a connection: a client and a backend that send exactly the bytes they are told to, in pieces of any
+ * size, and keep exactly what they receive. Waiting is for a condition, never for a while; a guard that ends a wait for
+ * something that never comes says what came instead.
+ */
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+/** A wait that takes so long has failed. */
+const GUARD_MS = 15_000
+
+/** One turn of the event loop: whatever is readable now is read before this resolves. */
+export function turn(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+export class Peer {
+  readonly #socket: Socket
+  #pieces: Buffer[] = []
+  #length = 0
+  #wake = Promise.withResolvers<void>()
+  /** How the other side ended: '' while it has not. */
+  ending: '' | 'FIN' | 'RST' = ''
+  /** The socket is closed on both sides. */
+  isClosed = false
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', (bytes: Buffer) => {
+      this.#pieces.push(bytes)
+      this.#length += bytes.length
+      this.#changed()
+    })
+    socket.on('end', () => {
+      this.ending ||= 'FIN'
+      this.#changed()
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') this.ending ||= 'RST'
+      this.#changed()
+    })
+    socket.on('close', () => {
+      this.isClosed = true
+      this.#changed()
+    })
+  }
+
+  /** Resolves when something comes or ends. */
+  changed(): Promise<void> {
+    return this.#wake.promise
+  }
+
+  #changed(): void {
+    const { resolve } = this.#wake
+    this.#wake = Promise.withResolvers()
+    resolve()
+  }
+
+  /** Everything received and not taken yet. */
+  get received(): Buffer {
+    if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)]
+    return this.#pieces[0] ?? Buffer.alloc(0)
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  /** The same as a string, one character per byte. */
+  get text(): string {
+    return this.received.toString('latin1')
+  }
+
+  /** The first `length` bytes received, or all; they are forgotten. */
+  take(length = this.#length): string {
+    const { received } = this
+    this.#pieces = [received.subarray(length)]
+    this.#length = received.length - length
+    return received.toString('latin1', 0, length)
+  }
+
+  /** Sends bytes, or a string of bytes, in one write. */
+  send(bytes: string | Uint8Array): void {
+    if (this.#socket.writable) this.#socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
+  }
+
+  /** Sends in pieces that are read one by one: `cuts` are positions in the bytes, ascending. */
+  async sendCut(bytes: string | Uint8Array, cuts: readonly number[]): Promise<void> {
+    const whole = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
+    let from = 0
+    for (const cut of [...cuts, whole.length]) {
+      if (cut <= from) continue
+      if (this.ending !== '' || !this.#socket.writable) return
+      this.send(whole.subarray(from, cut))
+      from = cut
+      await turn()
+    }
+  }
+
+  /** Byte by byte, each read by itself. */
+  sendBytewise(bytes: string): Promise<void> {
+    return this.sendCut(
+      bytes,
+      Array.from(bytes, (_, at) => at + 1),
+    )
+  }
+
+  /** FIN behind what was sent; receiving goes on. */
+  end(): void {
+    this.#socket.end()
+  }
+
+  reset(): void {
+    this.#socket.resetAndDestroy()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  /** Takes no bytes, so that the sender's buffers fill up. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  /** Bytes that the kernel has not taken yet. */
+  get unsent(): number {
+    return this.#socket.writableLength
+  }
+
+  /** Waits until `holds`; it is asked again whenever something came or ended. */
+  async until(what: string, holds: (peer: Peer) => boolean): Promise<void> {
+    const guard = Promise.withResolvers<void>()
+    const timer = setTimeout(() => guard.reject(new Error(this.#complaint(what))), GUARD_MS)
+    try {
+      while (!holds(this)) {
+        if (this.isClosed) throw new Error(this.#complaint(what))
+        await Promise.race([this.#wake.promise, guard.promise])
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #complaint(what: string): string {
+    const tail = JSON.stringify(this.text.slice(-400))
+    const end = this.isClosed ? 'closed' : 'open'
+    return `waited in vain for ${what}; connection ${end}, ending "${this.ending}", received ${this.length}: …${tail}`
+  }
+
+  untilText(text: string): Promise<void> {
+    return this.until(JSON.stringify(text), () => this.text.includes(text))
+  }
+
+  untilLength(length: number): Promise<void> {
+    return this.until(`${length} bytes`, () => this.#length >= length)
+  }
+
+  /** Waits until the other side has ended, one way or the other. */
+  async untilEnd(): Promise<'FIN' | 'RST'> {
+    await this.until('the end', () => this.ending !== '' || this.isClosed)
+    return this.ending === '' ? 'FIN' : this.ending
+  }
+}
+
+/** A client connection to a port of this machine. */
+export async function connectPeer(port: number): Promise<Peer> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const peer = new Peer(socket)
+  await once(socket, 'connect')
+  return peer
+}
+
+/** Waits for a condition that no peer's event announces: asked again at each turn of the event loop. */
+export async function eventually(what: string, holds: () => boolean): Promise<void> {
+  const end = performance.now() + GUARD_MS
+  while (!holds()) {
+    if (performance.now() > end) throw new Error(`waited in vain for ${what}`)
+    await turn()
+  }
+}
+
+/** A listener whose connections are the test's to script. */
+export class ScriptedBackend {
+  readonly port: number
+  readonly peers: Peer[] = []
+  readonly #server: Server
+  #taken = 0
+
+  private constructor(server: Server, onPeer: (peer: Peer) => void) {
+    this.#server = server
+    this.port = (server.address() as { port: number }).port
+    server.on('connection', socket => {
+      const peer = new Peer(socket)
+      this.peers.push(peer)
+      onPeer(peer)
+    })
+  }
+
+  /** `onPeer` is called for each connection when it is accepted. */
+  static async listen(onPeer: (peer: Peer) => void = () => {}): Promise<ScriptedBackend> {
+    const server = createServer({ allowHalfOpen: true })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return new ScriptedBackend(server, onPeer)
+  }
+
+  /** The next connection that was not asked for yet, in order of acceptance. */
+  async next(): Promise<Peer> {
+    const index = this.#taken++
+    await eventually(`connection ${index + 1} to the back end`, () => this.peers.length > index)
+    return this.peers[index]!
+  }
+
+  /** All connections accepted so far count as asked for. */
+  skip(): void {
+    this.#taken = this.peers.length
+  }
+
+  close(): void {
+    this.#server.close()
+    for (const peer of this.peers) peer.destroy()
+  }
+}
