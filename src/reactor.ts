@@ -2,6 +2,7 @@
  * One event loop's share of the gateway: its listener, its connections, its pools, its clock. Builds the rooms from a
  * plan; `walk.ts` says in which order a request goes through them. Runs in a worker thread, and in tests as it is.
  */
+import { LRUCache } from 'lru-cache'
 import type { Failure } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { ReadMemory } from './exchange/inbox.ts'
@@ -21,7 +22,7 @@ import type { ByteSocket, Listening, SocketLevel } from './socket/byte-socket.ts
 import { Admission } from './source/admission.ts'
 import { responseDrops } from './source/reply-writer.ts'
 import { RequestIntake, RequestNumbers } from './source/request-intake.ts'
-import { type Hall, SourceConnection } from './source/source-connection.ts'
+import { type Client, type Hall, SourceConnection } from './source/source-connection.ts'
 import { DeadlineWheel } from './structure/deadline-wheel.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import { HostPool, type PoolContext } from './target/host-pool.ts'
@@ -32,6 +33,15 @@ import { type Rooms, refuse, walk } from './walk.ts'
 const TICK_MS = 100
 /** Room for what the gateway adds to a head: path of the endpoint, Host, forwarding fields. */
 const HEAD_EXTRA_BYTES = 8192
+
+/** Client addresses remembered; a client that comes again and again costs less. */
+const VISITORS_MAX = 4096
+
+/** What all connections of one client address share. */
+interface Visitor {
+  readonly client: Client
+  readonly intake: RequestIntake
+}
 
 export interface ReactorOutlets {
   readonly level: SocketLevel
@@ -53,6 +63,7 @@ export class Reactor implements Hall {
   readonly #idPrefix = `${randomText()}${randomText()}-`
   readonly #numbers = new RequestNumbers()
   readonly #drops: ReturnType<typeof responseDrops>
+  readonly #visitors = new LRUCache<string, Visitor>({ max: VISITORS_MAX })
   readonly #connections = new Set<SourceConnection>()
   readonly #pools: readonly HostPool[]
   readonly #heartbeats: Int32Array
@@ -168,10 +179,7 @@ export class Reactor implements Hall {
       extensionBytesMax: settings.extensionBytesMax,
       trailerBytesMax: settings.trailerBytesMax,
     })
-    const isTrusted = this.#trusted.includes(address)
-    const forwarded = new ForwardedLines(settings.forwardedFields, address, 'http', isTrusted)
-    const intake = new RequestIntake(this.#around, this.#numbers, forwarded, this.#outlets.accessLog !== null)
-    const client = { address, isTrusted, idPrefix: this.#idPrefix }
+    const { client, intake } = this.#visitor(address)
     const connection = new SourceConnection(
       this.#nextId++,
       socket,
@@ -184,6 +192,18 @@ export class Reactor implements Hall {
     )
     this.#connections.add(connection)
     connection.open()
+  }
+
+  #visitor(address: string): Visitor {
+    let visitor = this.#visitors.get(address)
+    if (visitor === undefined) {
+      const isTrusted = this.#trusted.includes(address)
+      const forwarded = new ForwardedLines(this.#around.settings.forwardedFields, address, 'http', isTrusted)
+      const intake = new RequestIntake(this.#around, this.#numbers, forwarded, this.#outlets.accessLog !== null)
+      visitor = { client: { address, isTrusted, idPrefix: this.#idPrefix }, intake }
+      this.#visitors.set(address, visitor)
+    }
+    return visitor
   }
 
   #tick(): void {

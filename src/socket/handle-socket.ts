@@ -32,6 +32,10 @@ interface TcpHandle {
   close(): void
   reset(): number
 }
+interface ListeningHandle {
+  onconnection: (status: number, handle: TcpHandle) => void
+  setNoDelay(on: boolean): number
+}
 interface WriteRequest {
   sluice: HandleSocket
   bytes: Uint8Array
@@ -124,7 +128,6 @@ export class HandleSocket implements ByteSocket {
 
   attach(owner: SocketOwner, view: Uint8Array): void {
     this.owner = owner
-    this.#handle.setNoDelay(true)
     this.#handle.onread = onread
     this.#handle.useUserBuffer(view)
     this.#isReading = true
@@ -148,6 +151,7 @@ export class HandleSocket implements ByteSocket {
     if (owner === NOBODY) return
     if (status !== 0) this.#lost(status)
     else {
+      this.#handle.setNoDelay(true)
       this.attach(owner, this.#view!)
       this.#view = null
       owner.onConnected()
@@ -233,11 +237,15 @@ function listenOnHandles(options: ListenOptions, onConnection: (socket: ByteSock
   server.once('error', reject)
   const where = options.host === '' ? { port: options.port } : { port: options.port, host: options.host }
   server.listen({ ...where, backlog: BACKLOG, reusePort: options.reusePort }, () => {
-    const listener = (server as unknown as { _handle: { onconnection: (status: number, handle: TcpHandle) => void } })
-      ._handle
+    const listener = (server as unknown as { _handle: ListeningHandle })._handle
+    // Linux hands the option on to accepted sockets: one system call less for each.
+    const inherits = process.platform === 'linux'
+    if (inherits) listener.setNoDelay(true)
     listener.onconnection = (status, handle) => {
       // A failed accept (out of descriptors) concerns no connection we have; the next one may succeed.
-      if (status === 0) onConnection(new HandleSocket(handle))
+      if (status !== 0) return
+      if (!inherits) handle.setNoDelay(true)
+      onConnection(new HandleSocket(handle))
     }
     resolve({ port: (server.address() as { port: number }).port, close: () => void server.close() })
   })

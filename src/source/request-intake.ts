@@ -1,6 +1,7 @@
 /**
  * From a complete request head to an exchange: the checks that need no API, and the few strings that decisions need.
- * One per client connection, because what it says of its client never changes.
+ * One per client address, shared by its connections: what it says of the client never changes, and what it says of a
+ * request is read at once.
  */
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
