@@ -26,8 +26,9 @@ export function findExecutable(name: string): string | undefined {
 
 const taskset = cpus().length > LOAD_CORE ? findExecutable('taskset') : undefined
 
-export function pinned(core: number, command: readonly string[]): string[] {
-  return taskset === undefined ? [...command] : [taskset, '-c', String(core), ...command]
+/** `cores` as taskset writes them: one core, or several parted by commas. */
+export function pinned(cores: number | string, command: readonly string[]): string[] {
+  return taskset === undefined ? [...command] : [taskset, '-c', String(cores), ...command]
 }
 
 /** Moves the bench itself, all threads of it, away from the proxy's core. */

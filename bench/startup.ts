@@ -4,9 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sample } from './metric.ts'
 import { type ApiSketch, startSluice, writeHome } from './peers/sluice.ts'
 import { memory } from './process-tree.ts'
+import { LOAD_CORE, PROXY_CORE } from './program.ts'
 
 const REACTORS = 2
 const REST_MS = 3000
+/** Nothing else runs meanwhile, and threads start side by side. */
+const CORES = `${PROXY_CORE},${LOAD_CORE}`
 
 function sketches(count: number, backendPort: number): ApiSketch[] {
   return Array.from({ length: count }, (_, index) => {
@@ -22,7 +25,7 @@ interface Site {
 
 async function readyAfterMs(site: Site, rest?: (pid: number) => Promise<void>): Promise<number> {
   const startMs = performance.now()
-  const program = startSluice({ ...site, reactors: REACTORS, profileFolder: undefined })
+  const program = startSluice({ ...site, reactors: REACTORS, cores: CORES, profileFolder: undefined })
   try {
     const { atMs } = await program.line(/^ready\b/)
     await rest?.(program.pid)

@@ -42,6 +42,7 @@ interface SluiceOptions {
   readonly data: string
   readonly port: number
   readonly reactors: number
+  readonly cores: number | string
   /** Folder for the profiles of all threads, written when the gateway ends; undefined for none. */
   readonly profileFolder: string | undefined
 }
@@ -55,7 +56,7 @@ export function startSluice(options: SluiceOptions): Program {
   const profiling = options.profileFolder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profileFolder]
   const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
   const own = [`${ROOT}src/main.ts`, 'start', '--home', options.home, '--data', options.data, ...sets]
-  return new Program('sluice', pinned(PROXY_CORE, [process.execPath, ...profiling, ...own]))
+  return new Program('sluice', pinned(options.cores, [process.execPath, ...profiling, ...own]))
 }
 
 export function sluice(profileFolder?: string): Peer {
@@ -69,7 +70,8 @@ export function sluice(profileFolder?: string): Peer {
         { name: 'Bench', context: '/bench', port: place.downloadPort },
         { name: 'Upload', context: '/upload', port: place.uploadPort },
       ])
-      const program = startSluice({ home, data: `${place.folder}/data`, port: place.port, reactors: 1, profileFolder })
+      const data = `${place.folder}/data`
+      const program = startSluice({ home, data, port: place.port, reactors: 1, cores: PROXY_CORE, profileFolder })
       await program.line(/^ready\b/)
       return program
     },

@@ -1,0 +1,4 @@
+/** Every micro-benchmark: `npx node bench/micro/all.ts`. */
+import './machine.ts'
+import './reader.ts'
+import './rewrite.ts'
