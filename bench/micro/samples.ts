@@ -8,7 +8,7 @@ import { requestHead } from '../request-head.ts'
 const FIELDS_MAX = 128
 const LIMITS = { headBytesMax: 16_384, extensionBytesMax: 1024, trailerBytesMax: 8192 }
 
-export interface Sample {
+interface Sample {
   readonly name: string
   readonly at: number
   readonly end: number
