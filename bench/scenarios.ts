@@ -104,7 +104,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     shows: BODIES,
   },
   'connection-per-request': {
-    ...download('GET, 1 KiB, a new client connection for each request, 64 at a time', '1k', 64, BARE),
+    ...download('GET, 1 KiB, a connection per request, 64 at a time', '1k', 64, BARE),
     connectionPerRequest: true,
   },
   'idle-10k': {
