@@ -27,6 +27,7 @@ export const OUTCOME = {
   /** All bytes were taken; the message goes on. */
   MORE: 0,
   INVALID_METHOD: 6,
+  INVALID_VERSION: 9,
   /** Stopped behind the last byte of a message, or of the head of a request that has a body. */
   PAUSED: 21,
   /** The preface of HTTP/2. */

@@ -229,7 +229,8 @@ export class MessageReader {
     if (section.overflowed) return BAD.count
     if (outcome === OUTCOME.INVALID_METHOD) return this.#isToken(from) ? BAD.method : syntax(this.#parser.reason)
     if (outcome === OUTCOME.PRI_UPGRADE) return BAD.version
-    return syntax(this.#parser.reason)
+    const { reason } = this.#parser
+    return outcome === OUTCOME.INVALID_VERSION && reason === UNKNOWN_VERSION ? BAD.version : syntax(reason)
   }
 
   /** Whether a method token and a space begin at `from`: an unknown method, not garbage. */
@@ -241,3 +242,5 @@ export class MessageReader {
   }
 }
 const METHOD_BYTES_MAX = 32
+/** llhttp's words for a version that is spelled well; of others it says what is missing. */
+const UNKNOWN_VERSION = 'Invalid HTTP version'

@@ -11,6 +11,7 @@ import type { Head } from './head.ts'
 const SPACE = 32
 const CR = 13
 const SLASH = 47
+const COMMA = 44
 
 const BAD = {
   startLine: bad(400, 'request line is not "method SP target SP version" (RFC 9112 3)'),
@@ -23,7 +24,8 @@ const BAD = {
   hostValue: bad(400, 'Host is not a valid authority (RFC 9112 3.2)'),
   transferEncoding10: bad(400, 'Transfer-Encoding in an HTTP/1.0 message (RFC 9112 6.1)'),
   transferEncodingTwice: bad(400, 'Transfer-Encoding occurs more than once (RFC 9112 6.1)'),
-  coding: bad(501, 'transfer coding other than chunked (RFC 9112 6.1)'),
+  coding: bad(501, 'transfer coding besides chunked (RFC 9112 6.1)'),
+  codingLast: bad(400, 'last transfer coding is not chunked (RFC 9112 6.3)'),
   bothFramings: bad(400, 'Content-Length beside Transfer-Encoding (RFC 9112 6.1)'),
   lengthTwice: bad(400, 'Content-Length occurs more than once (RFC 9112 6.3)'),
   length: bad(400, 'Content-Length is not a plain decimal number (RFC 9110 8.6)'),
@@ -106,7 +108,18 @@ function checkHost(bytes: Uint8Array, head: Head): BadMessage | undefined {
 function isChunked(bytes: Uint8Array, head: Head): boolean {
   const field = head.transferEncoding
   const at = head.valueAt(field)
-  return isName(bytes, at, trimmedEnd(bytes, head, field) - at, 'chunked')
+  let end = at + head.valueLength(field)
+  // llhttp takes spaces behind the coding, but no tab: what it does not see as chunked must not be taken for it here.
+  while (end > at && bytes[end - 1] === SPACE) end--
+  return isName(bytes, at, end - at, 'chunked')
+}
+
+/** A list of codings of which the last is chunked. */
+function endsInChunked(bytes: Uint8Array, head: Head): boolean {
+  const field = head.transferEncoding
+  const at = trimmedEnd(bytes, head, field) - 'chunked'.length
+  if (at <= head.valueAt(field) || !isName(bytes, at, 'chunked'.length, 'chunked')) return false
+  return bytes[at - 1] === COMMA || bytes[at - 1] === SPACE
 }
 
 function checkRequestFraming(bytes: Uint8Array, head: Head): BadMessage | undefined {
@@ -114,7 +127,7 @@ function checkRequestFraming(bytes: Uint8Array, head: Head): BadMessage | undefi
     if (head.minorVersion === 0) return BAD.transferEncoding10
     if (head.contentLength >= 0) return BAD.bothFramings
     if (head.isRepeated(KIND.TRANSFER_ENCODING)) return BAD.transferEncodingTwice
-    if (!isChunked(bytes, head)) return BAD.coding
+    if (!isChunked(bytes, head)) return endsInChunked(bytes, head) ? BAD.coding : BAD.codingLast
   } else if (head.contentLength >= 0) {
     if (head.isRepeated(KIND.CONTENT_LENGTH)) return BAD.lengthTwice
     const field = head.contentLength
@@ -127,7 +140,8 @@ function checkRequestFraming(bytes: Uint8Array, head: Head): BadMessage | undefi
 function checkRequestLine(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
   const target = head.targetAt
   const end = target + head.targetLength
-  // llhttp skips any number of spaces on both sides of the target.
+  // llhttp skips bare CR and LF in front of the method, and any number of spaces on both sides of the target.
+  if (bytes[at]! <= SPACE) return BAD.startLine
   if (target - at < 2 || bytes[target - 1] !== SPACE || bytes[target - 2] === SPACE) return BAD.startLine
   if (bytes[end] !== SPACE || !isName(bytes, end + 1, 5, 'http/')) return BAD.startLine
   if (bytes[end + 6] !== 49 || bytes[end + 7] !== 46 || bytes[end + 9] !== CR) return BAD.version

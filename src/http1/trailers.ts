@@ -26,6 +26,11 @@ const FORBIDDEN = [
   'www-authenticate',
   'content-disposition',
   'x-jwt-assertion',
+  'if-match',
+  'if-none-match',
+  'if-modified-since',
+  'if-unmodified-since',
+  'if-range',
 ]
 
 function mayPass(bytes: Buffer, trailers: Head, field: number): boolean {
