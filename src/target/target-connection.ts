@@ -76,6 +76,8 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   connect(exchange: Exchange, saved: SavedRequest): void {
     this.#assign(exchange)
     this.#saved = saved
+    // The head is in `saved`; what follows it later needs the framing that it announced.
+    this.#writer.compose(0, exchange.requestFraming)
     this.#dialledMs = this.#around.now()
     this.#around.wheel.set(this, this.#around.settings.connectTimeoutMs)
     this.#pool.addresses(this, (error, addresses) => {
