@@ -119,9 +119,11 @@ export class MessageReader {
     const outcome = this.#parser.execute(this.#parsedTo, to, head, this.#cleanTrailers(), withoutBody)
     this.#parsedTo = found.end
     if (!found.head) {
-      if (outcome !== OUTCOME.MORE) this.broken = this.#explain(outcome, head, from)
-      else if (to - from > this.#limits.headBytesMax) this.broken = BAD.head
-      else if (this.#pinnedHead === null) this.#pinnedHead = this.#heads.pin()
+      if (outcome === OUTCOME.MORE) {
+        if (to - from > this.#limits.headBytesMax) this.broken = BAD.head
+        else this.#pinnedHead ??= this.#heads.pin()
+      } else if (outcome === OUTCOME.INVALID_METHOD && this.#tokenEnd(from, to) === to) this.#startOver(from)
+      else this.broken = this.#explain(outcome, head, from, to)
       return false
     }
     head.end = this.#headEnd(head, from)
@@ -131,7 +133,7 @@ export class MessageReader {
       return false
     }
     this.#kinds.classify(this.#arena.bytes, head)
-    if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED) this.broken = this.#explain(outcome, head, from)
+    if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED) this.broken = this.#explain(outcome, head, from, to)
     else if (found.body > 0 || !found.message) this.#measure(head.end)
     return this.broken === null
   }
@@ -142,7 +144,7 @@ export class MessageReader {
     const outcome = this.#parser.execute(from, to, null, this.#cleanTrailers(), false)
     this.#parsedTo = found.end
     if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED)
-      this.broken = this.#explain(outcome, this.trailers, from)
+      this.broken = this.#explain(outcome, this.trailers, from, to)
     else this.#measure(from)
     return this.broken === null
   }
@@ -225,20 +227,32 @@ export class MessageReader {
     } else if (this.#extensionBytes + this.#idleRun > extensionBytesMax + CHUNK_OVERHEAD) this.broken = BAD.extensions
   }
 
-  #explain(outcome: number, section: Head, from: number): BadMessage {
+  #explain(outcome: number, section: Head, from: number, to: number): BadMessage {
     if (section.overflowed) return BAD.count
-    if (outcome === OUTCOME.INVALID_METHOD) return this.#isToken(from) ? BAD.method : syntax(this.#parser.reason)
-    if (outcome === OUTCOME.PRI_UPGRADE) return BAD.version
     const { reason } = this.#parser
+    if (outcome === OUTCOME.INVALID_METHOD) {
+      // A token and a space: an unknown method, not garbage.
+      const end = this.#tokenEnd(from, to)
+      return end > from && end < to && this.#arena.bytes[end] === 32 ? BAD.method : syntax(reason)
+    }
+    if (outcome === OUTCOME.PRI_UPGRADE) return BAD.version
     return outcome === OUTCOME.INVALID_VERSION && reason === UNKNOWN_VERSION ? BAD.version : syntax(reason)
   }
 
-  /** Whether a method token and a space begin at `from`: an unknown method, not garbage. */
-  #isToken(from: number): boolean {
+  /** llhttp gives up at the first odd letter; whether the word is a method is known at its end. */
+  #startOver(at: number): void {
+    this.#parser.next()
+    this.#parsedTo = at
+    this.#pinnedHead ??= this.#heads.pin()
+  }
+
+  /** Where the word of letters that begins at `from` ends. */
+  #tokenEnd(from: number, to: number): number {
     const { bytes } = this.#arena
+    const end = Math.min(to, from + METHOD_BYTES_MAX)
     let at = from
-    while (at < from + METHOD_BYTES_MAX && (bytes[at]! | 32) >= 97 && (bytes[at]! | 32) <= 122) at++
-    return at > from && bytes[at] === 32
+    while (at < end && (((bytes[at]! | 32) >= 97 && (bytes[at]! | 32) <= 122) || bytes[at] === 45)) at++
+    return at
   }
 }
 const METHOD_BYTES_MAX = 32
