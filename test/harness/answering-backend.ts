@@ -33,9 +33,15 @@ export class AnsweringBackend {
     return this.#scripted.port
   }
 
-  /** Bytes that came and are not part of a complete request. */
-  get leftovers(): string {
-    return this.#scripted.peers.map(peer => peer.text).join('|')
+  /** Connections on which bytes came that are not part of a complete request. */
+  leftovers(): readonly { readonly text: string; readonly ending: string }[] {
+    return this.#scripted.peers.filter(({ length }) => length > 0).map(({ text, ending }) => ({ text, ending }))
+  }
+
+  /** Closed connections leave no trace any more. */
+  forget(): void {
+    const open = this.#scripted.peers.filter(({ isClosed, ending }) => !isClosed && ending === '')
+    this.#scripted.peers.splice(0, this.#scripted.peers.length, ...open)
   }
 
   async #serve(peer: Peer): Promise<void> {

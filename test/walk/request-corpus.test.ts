@@ -1,0 +1,148 @@
+/**
+ * Every raw request of the corpus through a gateway, three ways: whole, byte by byte, and with the bytes of a next
+ * request behind it. What counts is what the backend receives; the status is not enough.
+ */
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { CHUNKED_REQUESTS } from '../corpus/chunked-requests.ts'
+import { FRAMING_REQUESTS } from '../corpus/framing-requests.ts'
+import { START_LINE_REQUESTS } from '../corpus/start-line-requests.ts'
+import { FIELD_REQUESTS } from '../corpus/field-requests.ts'
+import type { Reached, RequestCase } from '../corpus/request-case.ts'
+import { AnsweringBackend } from '../harness/answering-backend.ts'
+import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
+import { parseResponse, type StrictMessage } from '../harness/strict-http.ts'
+
+const CORPUS: readonly (readonly [string, readonly RequestCase[]])[] = [
+  ['framing', FRAMING_REQUESTS],
+  ['chunks', CHUNKED_REQUESTS],
+  ['start lines', START_LINE_REQUESTS],
+  ['fields', FIELD_REQUESTS],
+]
+
+const NEXT = 'GET /echo/next HTTP/1.1\r\nHost: next.test\r\n\r\n'
+const SENTINEL = 'GET /echo/sentinel HTTP/1.1\r\nHost: sentinel.test\r\nConnection: close\r\n\r\n'
+
+const WAYS: readonly (readonly [string, (client: Peer, raw: string) => Promise<void> | void, string])[] = [
+  ['whole', (client, raw) => client.send(raw), ''],
+  ['byte by byte', (client, raw) => client.sendBytewise(raw), ''],
+  ['with trailing bytes', (client, raw) => client.send(raw + NEXT), NEXT],
+]
+
+const backend = await AnsweringBackend.listen()
+const gateways = new Map<string, TestGateway>()
+after(() => {
+  for (const gateway of gateways.values()) gateway.stop()
+  backend.close()
+})
+
+async function gatewayFor(http: Readonly<Record<string, unknown>>): Promise<TestGateway> {
+  const key = JSON.stringify(http)
+  let gateway = gateways.get(key)
+  if (gateway === undefined) {
+    gateway = await startGateway([{ context: '/echo', port: backend.port }], http)
+    gateways.set(key, gateway)
+  }
+  return gateway
+}
+
+/** The next response on a connection; undefined when the connection ends without one. */
+async function nextResponse(client: Peer, method: string): Promise<StrictMessage | undefined> {
+  let response: StrictMessage | undefined
+  const read = () => parseResponse(client.received, 0, method, client.ending !== '')
+  await client.until('a response', () => {
+    response = read()
+    return response !== undefined || client.ending !== ''
+  })
+  response ??= read()
+  if (response !== undefined) client.take(response.end)
+  return response
+}
+
+/** Everything that was sent to the backend before this has been read there when it returns; and the gateway serves. */
+async function settle(gateway: TestGateway): Promise<void> {
+  const client = await connectPeer(gateway.port)
+  client.send(SENTINEL)
+  const response = await nextResponse(client, 'GET')
+  assert.equal(response?.status, 200, 'the gateway serves on')
+  await client.untilEnd()
+  client.destroy()
+}
+
+/** The usual lines of the gateway's own. */
+function ownLines({ host = 'gateway.test', chunked }: Reached): string[] {
+  return [
+    'Via: 1.1 sluice',
+    'X-Forwarded-For: 127.0.0.1',
+    'X-Forwarded-Proto: http',
+    ...(host === '' ? [] : [`X-Forwarded-Host: ${host}`]),
+    'activityid: …',
+    ...(chunked === true ? ['Transfer-Encoding: chunked'] : []),
+  ]
+}
+
+function checkReached(request: StrictMessage, reached: Reached): void {
+  const lines = request.lines.map(line => line.replace(/^activityid: [\w-]+$/, 'activityid: …'))
+  assert.equal(request.start, reached.line)
+  assert.deepEqual(
+    lines,
+    [`Host: 127.0.0.1:${backend.port}`, ...(reached.fields ?? []), ...(reached.own ?? ownLines(reached))],
+    'field lines',
+  )
+  assert.equal(request.body.toString('latin1'), reached.body ?? '', 'body')
+  assert.deepEqual(request.trailers, reached.trailers ?? [], 'trailers')
+}
+
+const methodOf = (raw: string) => raw.slice(0, Math.max(raw.indexOf(' '), 0))
+
+/** The connection's fate after the answer: the next request is served on it, or it ends and nothing more is read. */
+async function checkEnd(client: Peer, { keeps, closes, reaches }: RequestCase, next: string): Promise<string[]> {
+  if (keeps !== true && (reaches === undefined || closes === true)) {
+    await client.untilEnd()
+    assert.equal(client.text, '', 'nothing follows the last answer')
+    return []
+  }
+  if (next === '') client.send(NEXT)
+  const response = await nextResponse(client, 'GET')
+  assert.equal(response?.status, 200, 'the connection carries the next request')
+  return ['GET /next HTTP/1.1']
+}
+
+async function run(row: RequestCase, send: (client: Peer, raw: string) => Promise<void> | void, next: string) {
+  const gateway = await gatewayFor(row.http ?? {})
+  const client = await connectPeer(gateway.port)
+  try {
+    backend.requests.length = 0
+    await send(client, row.raw)
+    const response = await nextResponse(client, methodOf(row.raw))
+    assert.equal(response?.status, row.status, `status of ${response?.start}`)
+    const following = await checkEnd(client, row, next)
+    client.destroy()
+    await settle(gateway)
+    assert.deepEqual(backend.violations, [])
+    const lines = backend.requests.map(({ start }) => start)
+    const own = row.reaches === undefined ? [] : [row.reaches.line]
+    assert.deepEqual(lines, [...own, ...following, 'GET /sentinel HTTP/1.1'], 'what reached the back end')
+    if (row.reaches !== undefined) checkReached(backend.requests[0]!, row.reaches)
+    await checkLeftovers(row)
+  } finally {
+    client.destroy()
+    backend.violations.length = 0
+    backend.forget()
+  }
+}
+
+/** No part of a request stays at the backend, unless its body broke: then its connection must have been cut. */
+async function checkLeftovers({ breaks }: RequestCase): Promise<void> {
+  if (breaks !== true) assert.deepEqual(backend.leftovers(), [], 'nothing else reached the back end')
+  else await eventually('the cut', () => backend.leftovers().every(({ ending }) => ending !== ''))
+}
+
+for (const [topic, rows] of CORPUS) {
+  describe(topic, () => {
+    for (const row of rows) {
+      for (const [way, send, next] of WAYS) test(`${row.name} (${way})`, () => run(row, send, next))
+    }
+  })
+}
