@@ -36,6 +36,8 @@ export class Exchange {
   host = ''
   /** Whole lines for the backend that say where the request came from. */
   forwardedLines = ''
+  /** The client's connection may carry another request; what goes wrong takes that back. */
+  persists = false
   /** The client accepts trailers (TE: trailers). */
   acceptsTrailers = false
 
@@ -73,6 +75,11 @@ export class Exchange {
     return this.correlation.text
   }
 
+  /** Begun and not accounted for. */
+  get isOpen(): boolean {
+    return this.startedMs !== 0 && this.doneMs === 0
+  }
+
   get isHead(): boolean {
     return this.method === 'HEAD'
   }
@@ -86,6 +93,7 @@ export class Exchange {
     this.requestTarget = ''
     this.minorVersion = 1
     this.requestFraming = 0
+    this.persists = false
     this.correlation.clear()
     this.host = ''
     this.status = 0

@@ -56,7 +56,7 @@ export class ReplyWriter {
   }
 
   /** Composes the final head; it leaves with the first part. */
-  head(head: Head, at: number, framing: number, exchange: Exchange, persists: boolean): void {
+  head(head: Head, at: number, framing: number, exchange: Exchange): void {
     const { bytes } = this.#around.arena
     const unknownLength = framing === CHUNKED || framing === UNTIL_CLOSE
     const leaves = unknownLength ? (exchange.minorVersion === 1 ? CHUNKED : UNTIL_CLOSE) : framing
@@ -74,7 +74,7 @@ export class ReplyWriter {
     // RFC 9110 6.6.1: a recipient with a clock adds the Date that an origin left out.
     if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#around.dateLine)
     if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
-    position = putText(bytes, position, connectionLine(persists, exchange.minorVersion))
+    position = putText(bytes, position, connectionLine(exchange))
     this.#writer.compose(putLineEnd(bytes, position) - start, leaves)
   }
 
@@ -83,12 +83,12 @@ export class ReplyWriter {
   }
 
   /** A whole answer of the gateway's own. `lines` end with CRLF each. */
-  answer(status: number, reason: string, lines: string, body: string, exchange: Exchange, persists: boolean): Written {
+  answer(status: number, reason: string, lines: string, body: string, exchange: Exchange): Written {
     const content = Buffer.from(body)
     let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
     if (!bodiless(status)) head += `Content-Length: ${content.length}\r\n`
     if (exchange.correlation.isSet) head += `${this.#around.settings.correlationStart}${exchange.correlationId}\r\n`
-    head += `${this.#around.dateLine}${connectionLine(persists, exchange.minorVersion)}\r\n`
+    head += `${this.#around.dateLine}${connectionLine(exchange)}\r\n`
     const message = exchange.isHead ? head : head + content.latin1Slice(0, content.length)
     this.#writer.discard()
     exchange.responseBodyBytes = exchange.isHead ? 0 : content.length
@@ -97,7 +97,7 @@ export class ReplyWriter {
 }
 
 /** HTTP/1.1 persists unless it says close, HTTP/1.0 closes unless both say keep-alive (RFC 9112 9.3). */
-function connectionLine(persists: boolean, minorVersion: number): string {
+function connectionLine({ persists, minorVersion }: Exchange): string {
   if (!persists) return 'Connection: close\r\n'
   return minorVersion === 0 ? 'Connection: keep-alive\r\n' : ''
 }

@@ -15,9 +15,12 @@ import { readConnection } from '../http1/persistence.ts'
 import { absoluteFormPath, checkRequest, trimmedEnd } from '../http1/strictness.ts'
 import { isFieldText } from '../http1/writer.ts'
 
+/** RFC 9110 15.5.6: a 405 says what there is. */
+const OFFERED = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
+
 const BAD = {
   targetLength: bad(414, 'request target is longer than target.max_bytes (RFC 9110 15.5.15)'),
-  method: bad(405, 'CONNECT and TRACE are not offered (RFC 9110 9.3.6, 9.3.8)'),
+  method: bad(405, 'CONNECT and TRACE are not offered (RFC 9110 9.3.6, 9.3.8)', OFFERED),
 }
 const CORRELATION_MAX = 128
 const SLASH = 47

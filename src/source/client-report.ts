@@ -1,0 +1,50 @@
+/** What goes wrong with a client connection, for the log and the counters, under the documented field names. */
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Surroundings } from '../exchange/surroundings.ts'
+import { faultCell } from '../observe/metrics.ts'
+import { SOURCE_RECEIVING, SOURCE_SENDING } from '../protocol/fate.ts'
+import type { Machine } from '../protocol/machine.ts'
+import { STATE } from '../protocol/states.ts'
+
+export class ClientReport {
+  readonly #around: Surroundings
+  readonly #machine: Machine
+  readonly #exchange: Exchange
+
+  constructor(around: Surroundings, machine: Machine, exchange: Exchange) {
+    this.#around = around
+    this.#machine = machine
+    this.#exchange = exchange
+  }
+
+  /** A failure that the exchange carries: base code and the state it happened in. */
+  failed(base: number, event: string, cause: string): void {
+    const { reported } = this.#machine
+    this.#exchange.errorBase = base
+    this.#exchange.errorState = reported
+    this.#around.metrics.add(faultCell('source', base, reported), 1)
+    this.say('warn', event, cause)
+  }
+
+  /** A failure of the connection itself, while receiving the request or sending the response. */
+  broke(event: string, cause: string): void {
+    this.failed(this.#machine.state >= STATE.RESPONSE_HEAD ? SOURCE_SENDING : SOURCE_RECEIVING, event, cause)
+  }
+
+  say(level: 'debug' | 'warn', event: string, cause: string): void {
+    const exchange = this.#exchange
+    const { reported, state } = this.#machine
+    this.#around.report(level, event, {
+      STATE_DESCRIPTION: `source connection in state ${reported}`,
+      INTERNAL_STATE: reported,
+      DIRECTION: state >= STATE.RESPONSE_HEAD && state !== STATE.CLOSING ? 'RESPONSE' : 'REQUEST',
+      CAUSE_OF_ERROR: cause,
+      HTTP_URL: exchange.requestTarget,
+      HTTP_METHOD: exchange.method,
+      SOCKET_TIMEOUT: this.#around.settings.socketTimeoutMs,
+      CLIENT_ADDRESS: exchange.clientAddress,
+      CORRELATION_ID: exchange.correlationId,
+      CONNECTION: `http-incoming-${exchange.sourceId}`,
+    })
+  }
+}
