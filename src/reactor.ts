@@ -176,6 +176,7 @@ export class Reactor implements Hall {
     const { settings, kinds, requestHeads, trailerHeads } = this.#around
     const reader = new MessageReader(parser, arena, kinds, requestHeads, trailerHeads, {
       headBytesMax: settings.headerBytesMax,
+      targetBytesMax: settings.targetBytesMax,
       extensionBytesMax: settings.extensionBytesMax,
       trailerBytesMax: settings.trailerBytesMax,
     })

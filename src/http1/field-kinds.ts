@@ -19,7 +19,7 @@ export const KIND = {
   DATE: 9,
   USER_AGENT: 10,
   X_FORWARDED_FOR: 11,
-  /** X-Forwarded-Port and X-Real-IP. */
+  /** X-Forwarded-Port and whatever else begins like it, and X-Real-IP. */
   X_FORWARDED_OTHER: 12,
   FORWARDED: 13,
   CORRELATION: 14,
@@ -53,13 +53,17 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['http2-settings', KIND.HOP_BY_HOP],
   ['x-forwarded-for', KIND.X_FORWARDED_FOR],
   ['x-forwarded-host', KIND.X_FORWARDED_HOST],
-  ['x-forwarded-port', KIND.X_FORWARDED_OTHER],
   ['proxy-connection', KIND.HOP_BY_HOP],
   ['transfer-encoding', KIND.TRANSFER_ENCODING],
   ['x-forwarded-proto', KIND.X_FORWARDED_PROTO],
   ['proxy-authenticate', KIND.HOP_BY_HOP],
   ['proxy-authorization', KIND.HOP_BY_HOP],
 ]
+
+const FORWARDED = 'x-forwarded-'
+const FORWARDED_FIRST = 120
+/** No name that is known is as long as this. */
+const LONGEST = 64
 
 interface Candidate {
   readonly name: string
@@ -86,9 +90,12 @@ export class FieldKinds {
   /** `correlation`: name of the correlation field, any case. */
   constructor(correlation: string) {
     for (const [name, kind] of [...NAMES, [correlation.toLowerCase(), KIND.CORRELATION] as const]) {
-      this.#byLength[name.length] = [...(this.#byLength[name.length] ?? []), { name, first: name.charCodeAt(0), kind }]
+      this.#byLength[name.length] = [
+        ...(this.#byLength[name.length] ?? []),
+        { name, first: name.charCodeAt(0) | 32, kind },
+      ]
     }
-    for (let i = 0; i < 64; i++) this.#byLength[i] ??= []
+    for (let i = 0; i <= LONGEST; i++) this.#byLength[i] ??= []
   }
 
   /** Fills `kinds` and the index of each framing field. Run once per complete head. */
@@ -97,13 +104,16 @@ export class FieldKinds {
     for (let field = 0, i = 0; field < head.count; field++, i += 4) {
       const length = spans[i + 1]!
       kinds[field] = KIND.OTHER
-      if (length >= 64) continue
-      const candidates = this.#byLength[length]!
+      const candidates = this.#byLength[Math.min(length, LONGEST)]!
       for (let c = 0; c < candidates.length; c++) {
         const candidate = candidates[c]!
         if ((bytes[spans[i]!]! | 32) !== candidate.first || !isName(bytes, spans[i]!, length, candidate.name)) continue
         note(head, candidate.kind, field)
         break
+      }
+      // Whatever else a proxy may say in that manner (-Port, -Prefix, -Ssl): a client must not say it in its stead.
+      if (kinds[field] === KIND.OTHER && length > FORWARDED.length && (bytes[spans[i]!]! | 32) === FORWARDED_FIRST) {
+        if (isName(bytes, spans[i]!, FORWARDED.length, FORWARDED)) kinds[field] = KIND.X_FORWARDED_OTHER
       }
     }
   }

@@ -17,11 +17,14 @@ export interface HeadSource {
 
 export interface ReaderLimits {
   readonly headBytesMax: number
+  /** Of a request; responses have no target. */
+  readonly targetBytesMax: number
   readonly extensionBytesMax: number
   readonly trailerBytesMax: number
 }
 
 const BAD = {
+  target: bad(414, 'request target is longer than the limit (RFC 9110 15.5.15)'),
   head: bad(431, 'head is longer than the limit (RFC 6585 5)'),
   count: bad(431, 'head has more fields than the limit (RFC 6585 5)'),
   extensions: bad(400, 'chunk extensions are longer than the limit (RFC 9112 7.1.1)'),
@@ -119,17 +122,19 @@ export class MessageReader {
     const outcome = this.#parser.execute(this.#parsedTo, to, head, this.#cleanTrailers(), withoutBody)
     this.#parsedTo = found.end
     if (!found.head) {
-      if (outcome === OUTCOME.MORE) {
-        if (to - from > this.#limits.headBytesMax) this.broken = BAD.head
-        else this.#pinnedHead ??= this.#heads.pin()
-      } else if (outcome === OUTCOME.INVALID_METHOD && this.#tokenEnd(from, to) === to) this.#startOver(from)
+      const { headBytesMax, targetBytesMax } = this.#limits
+      // The limits come first, so that it makes no difference how much of what breaks the rules behind them is here.
+      if (head.targetLength > targetBytesMax) this.broken = BAD.target
+      else if (found.end - from > headBytesMax) this.broken = BAD.head
+      else if (outcome === OUTCOME.MORE) this.#pinnedHead ??= this.#heads.pin()
+      else if (outcome === OUTCOME.INVALID_METHOD && this.#tokenEnd(from, to) === to) this.#startOver(from)
       else this.broken = this.#explain(outcome, head, from, to)
       return false
     }
     head.end = this.#headEnd(head, from)
     head.fieldsAt = head.count > 0 ? head.spans[0]! : head.end - 2
     if (head.end - from > this.#limits.headBytesMax) {
-      this.broken = BAD.head
+      this.broken = head.targetLength > this.#limits.targetBytesMax ? BAD.target : BAD.head
       return false
     }
     this.#kinds.classify(this.#arena.bytes, head)

@@ -73,6 +73,7 @@ export class HostPool {
     const { responseHeads, trailerHeads, kinds, settings } = around
     const reader = new MessageReader(parser, arena, kinds, responseHeads, trailerHeads, {
       headBytesMax: settings.responseHeaderBytesMax,
+      targetBytesMax: settings.targetBytesMax,
       extensionBytesMax: settings.extensionBytesMax,
       trailerBytesMax: settings.trailerBytesMax,
     })

@@ -8,6 +8,9 @@ import { CHUNKED_REQUESTS } from '../corpus/chunked-requests.ts'
 import { FRAMING_REQUESTS } from '../corpus/framing-requests.ts'
 import { START_LINE_REQUESTS } from '../corpus/start-line-requests.ts'
 import { FIELD_REQUESTS } from '../corpus/field-requests.ts'
+import { HOP_BY_HOP_REQUESTS } from '../corpus/hop-by-hop-requests.ts'
+import { FORWARDED_REQUESTS } from '../corpus/forwarded-requests.ts'
+import { LIMIT_REQUESTS } from '../corpus/limit-requests.ts'
 import type { Reached, RequestCase } from '../corpus/request-case.ts'
 import { AnsweringBackend } from '../harness/answering-backend.ts'
 import { startGateway, type TestGateway } from '../harness/gateway.ts'
@@ -19,6 +22,9 @@ const CORPUS: readonly (readonly [string, readonly RequestCase[]])[] = [
   ['chunks', CHUNKED_REQUESTS],
   ['start lines', START_LINE_REQUESTS],
   ['fields', FIELD_REQUESTS],
+  ['hop by hop', HOP_BY_HOP_REQUESTS],
+  ['forwarded', FORWARDED_REQUESTS],
+  ['limits', LIMIT_REQUESTS],
 ]
 
 const NEXT = 'GET /echo/next HTTP/1.1\r\nHost: next.test\r\n\r\n'
