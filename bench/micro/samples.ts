@@ -6,7 +6,7 @@ import { type HeadSource, MessageReader } from '../../src/http1/message-reader.t
 import { requestHead } from '../request-head.ts'
 
 const FIELDS_MAX = 128
-const LIMITS = { headBytesMax: 16_384, extensionBytesMax: 1024, trailerBytesMax: 8192 }
+const LIMITS = { headBytesMax: 16_384, targetBytesMax: 8192, extensionBytesMax: 1024, trailerBytesMax: 8192 }
 
 interface Sample {
   readonly name: string
