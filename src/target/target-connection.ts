@@ -1,18 +1,13 @@
 /**
- * One backend connection: socket, reader and target machine on one side, the exchange it serves on the other. Owns when
- * the backend is read, what a lost connection means, and whether the connection may serve again. Every change of state
+ * One backend connection: socket and target machine on one side, the exchange it serves on the other. Owns the request's
+ * way out, what a lost connection means, and whether it may serve again; `response-side.ts` owns what is read. Every change of state
  * goes through the machine.
  */
 import type { BodyPart, Upstream } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import { Inbox } from '../exchange/inbox.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import { responseBody, UNTIL_CLOSE } from '../http1/framing.ts'
-import { found } from '../http1/llhttp.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
-import { keepAliveTimeout, readConnection } from '../http1/persistence.ts'
-import { checkResponse } from '../http1/strictness.ts'
 import { METRIC } from '../observe/metrics.ts'
 import {
   CONNECT_CANCELLED,
@@ -26,9 +21,9 @@ import {
 import { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE, STATE_NAMES } from '../protocol/states.ts'
 import { type ByteSocket, type ConnectingOwner, WRITE, type Written } from '../socket/byte-socket.ts'
-import { MARGIN } from '../structure/arena.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
 import type { HostPool } from './host-pool.ts'
+import { ResponseSide } from './response-side.ts'
 import { SavedRequest } from './saved-request.ts'
 
 /** A backend that broke off the request may still say why; it gets so long for that. */
@@ -39,8 +34,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   readonly #pool: HostPool
   readonly #around: Surroundings
   readonly #machine = new Machine('target')
-  readonly #reader: MessageReader
-  readonly #inbox: Inbox
+  readonly #response: ResponseSide
   readonly #writer: MessageWriter
   #socket: ByteSocket | null = null
   #exchange: Exchange | null = null
@@ -48,8 +42,6 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   #saved: SavedRequest | null = null
   /** Exchanges completed. A connection that never served cannot be stale. */
   #served = 0
-  /** What the last response allows: milliseconds to stay idle, 0: none. */
-  #idleMs = 0
   /** Why nothing more can be written, '' while it can. */
   #brokenBy = ''
   /** Addresses not tried yet. */
@@ -61,13 +53,8 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.id = id
     this.#pool = pool
     this.#around = around
-    this.#reader = reader
-    this.#inbox = new Inbox(around.memory)
+    this.#response = new ResponseSide(this, this.#machine, reader, around)
     this.#writer = new MessageWriter(around.composer)
-  }
-
-  get isOpen(): boolean {
-    return this.#machine.state === STATE.REQUEST_READY
   }
 
   // ---- connecting -------------------------------------------------------------------------------------------------
@@ -97,7 +84,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
       return
     }
     this.#addresses = others
-    this.#socket = this.#pool.dial(address, this, this.#inbox.firstView)
+    this.#socket = this.#pool.dial(address, this, this.#response.firstView)
     this.#writer.open(this.#socket)
   }
 
@@ -151,7 +138,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     exchange.sentMs = this.#around.now()
     this.#machine.advance(EVENT.REQUEST_BEGIN)
     if (exchange.requestFraming !== 0) this.#machine.advance(EVENT.REQUEST_BODY)
-    this.#reader.begin(this.#inbox.from)
+    this.#response.expect(exchange)
   }
 
   requestPart(part: BodyPart): Written {
@@ -220,24 +207,19 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   // ---- the response -----------------------------------------------------------------------------------------------
 
   onBytes(length: number): Uint8Array | undefined {
-    const inbox = this.#inbox
-    inbox.begin(length)
     this.#around.metrics.add(METRIC.bytesFromTargets, length)
     if (this.#exchange === null) {
       // Nobody asked: whatever this is, it must never be taken for the answer to the next request.
-      this.#drop('bytes on an idle connection')
+      this.#dropStale()
       return undefined
     }
-    while (this.#step());
-    const { state } = this.#machine
-    if (state === STATE.CLOSED) return undefined
-    const inBody = state === STATE.RESPONSE_BODY || state === STATE.EARLY_BODY
-    const view = inbox.settle(inBody && !this.#clientBlocked)
+    this.#response.receive(length)
+    if (this.#machine.state === STATE.CLOSED) return undefined
+    const view = this.#response.settle(this.#clientBlocked)
     if (view === null) {
       this.#lose('UNREADABLE', 'no memory for the bytes of a connection')
       return undefined
     }
-    this.#reader.moveBy(inbox.moved)
     if (this.#exchange !== null) {
       this.#socket!.setReading(!this.#clientBlocked)
       if (!this.#clientBlocked && this.#awaitsBackend) this.#watch()
@@ -249,124 +231,28 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     return this.#exchange?.downstream.isBlocked ?? false
   }
 
-  /** One step; false when there is nothing to do until more comes. */
-  #step(): boolean {
-    switch (this.#machine.state) {
-      case STATE.REQUEST_BODY:
-      case STATE.REQUEST_DONE:
-        return this.#inbox.length > 0 && this.#readHead()
-      case STATE.RESPONSE_HEAD:
-      case STATE.RESPONSE_BODY:
-      case STATE.EARLY_HEAD:
-      case STATE.EARLY_BODY:
-        return this.#inbox.to > this.#reader.parsedTo && this.#readBody()
-      default:
-        return false
-    }
-  }
-
-  #readHead(): boolean {
-    const exchange = this.#exchange!
-    const inbox = this.#inbox
-    const reader = this.#reader
-    const at = inbox.from
-    if (!reader.readHead(at, inbox.to, exchange.isHead)) {
-      if (reader.broken !== null) this.#lose('UNREADABLE', reader.broken.rule)
-      return false
-    }
-    const { head } = reader
-    const { bytes } = this.#around.arena
-    const broken = checkResponse(bytes, head, at)
-    if (broken !== undefined || head.status === 101) {
-      this.#lose('UNREADABLE', broken?.rule ?? '101 without a request to switch protocols (RFC 9110 15.2.2)')
-      return false
-    }
-    if (head.status < 200) return this.#interim(at)
-    const framing = responseBody(bytes, head, exchange.isHead)
-    this.#idleMs = this.#allowedIdle(framing)
+  answered(): void {
     this.#saved?.release()
     this.#saved = null
-    exchange.firstByteMs = this.#around.now()
-    this.#machine.advance(EVENT.RESPONSE_BEGIN)
-    exchange.downstream.reply(head, at, framing)
-    if (this.#machine.state === STATE.CLOSED) return false
-    if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)
-    reader.unpinHead()
-    inbox.from = reader.keptFrom(at)
-    this.#deliver(head.end, found.body, found.message)
-    return true
   }
 
-  /** How long the connection may wait for another request; 0: it must not serve again (RFC 9112 9.3). */
-  #allowedIdle(framing: number): number {
-    const { settings, arena } = this.#around
-    const { head } = this.#reader
-    const persists = readConnection(arena.bytes, head)
-    if (!persists || settings.closesTargets || framing === UNTIL_CLOSE) return 0
-    const seconds = keepAliveTimeout(arena.bytes, head)
-    if (seconds < 0) return settings.targetKeepAliveMs
-    // The backend counts from its side; leave it a grace, of ten seconds where it says that many.
-    return Math.min(settings.targetKeepAliveMs, Math.max(seconds - 10, seconds / 2) * 1000)
+  unreadable(rule: string): void {
+    this.#lose('UNREADABLE', rule)
   }
 
-  #interim(at: number): boolean {
-    const { head } = this.#reader
-    // The backend is at work, and the client may know: from here on the request is not sent again.
-    this.#saved?.release()
-    this.#saved = null
-    this.#machine.advance(EVENT.RESPONSE_INTERIM)
-    this.#exchange!.downstream.interim(head, at)
-    if (this.#machine.state === STATE.CLOSED) return false
-    this.#reader.finish()
-    this.#inbox.from = head.end
-    this.#reader.begin(head.end)
-    return true
-  }
-
-  #readBody(): boolean {
-    const reader = this.#reader
-    const from = reader.parsedTo
-    if (!reader.readBody(this.#inbox.to)) {
-      this.#lose('UNREADABLE', reader.broken!.rule)
-      return false
-    }
-    this.#inbox.from = reader.keptFrom(this.#inbox.from)
-    this.#deliver(from, found.body, found.message)
-    return false
-  }
-
-  /** Hands body bytes to the client. `from`: where they were read from; in front of it everything is used up. */
-  #deliver(from: number, spans: number, last: boolean): void {
-    const { part } = this.#around
-    part.spans = spans
-    part.floor = from - MARGIN
-    part.last = last
-    part.trailers = this.#reader.trailers
-    part.inbox = this.#inbox
-    if (spans > 0) this.#machine.advance(EVENT.RESPONSE_DATA)
-    const exchange = this.#exchange!
-    if (last) exchange.targetState = this.#machine.reported
-    exchange.downstream.replyPart(part)
-    if (last && this.#machine.state !== STATE.CLOSED) this.#complete()
-  }
-
-  /** The response is complete: the connection waits for another request, or goes. */
-  #complete(): void {
+  completed(idleMs: number): void {
     this.#exchange = null
-    this.#reader.finish()
-    this.#machine.advance(EVENT.RESPONSE_END)
     this.#served++
-    const stray = this.#inbox.to > this.#reader.parsedTo
-    this.#inbox.from = this.#inbox.to
-    if (this.#machine.state !== STATE.RESPONSE_DONE || this.#idleMs === 0 || stray || this.#brokenBy !== '')
+    const isWhole =
+      this.#machine.state === STATE.RESPONSE_DONE && this.#brokenBy === '' && !this.#writer.outbox.isBlocked
+    if (!isWhole || idleMs === 0 || this.#around.isDraining) {
       this.#close()
-    else if (this.#around.isDraining || this.#writer.outbox.isBlocked) this.#close()
-    else {
-      this.#machine.advance(EVENT.REUSE)
-      this.#socket!.setReading(true)
-      this.#around.wheel.set(this, this.#idleMs)
-      this.#pool.release(this)
+      return
     }
+    this.#machine.advance(EVENT.REUSE)
+    this.#socket!.setReading(true)
+    this.#around.wheel.set(this, idleMs)
+    this.#pool.release(this)
   }
 
   resumeReply(): void {
@@ -378,12 +264,8 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   // ---- endings ----------------------------------------------------------------------------------------------------
 
   onEnd(): void {
-    const { state } = this.#machine
-    const readsBody = state === STATE.RESPONSE_BODY || state === STATE.EARLY_BODY
-    // RFC 9112 6.3, rule 8: the end of the connection is the end of the body.
-    if (readsBody && this.#exchange !== null && this.#reader.endsWithConnection) {
-      this.#inbox.begin(0)
-      this.#deliver(this.#inbox.to, 0, true)
+    if (this.#response.endsWithConnection) {
+      this.#response.end()
       return
     }
     // After a reset that a write has met, reading sees nothing but an end.
@@ -434,12 +316,12 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     if (state === STATE.CLOSED) return
     const exchange = this.#exchange
     if (exchange === null) {
-      this.#drop(cause)
+      this.#dropStale()
       return
     }
     const { base, retry } = FATE[STATE_NAMES[state]!][loss]
-    const begun = this.#inbox.length > 0
-    if (retry === 'if-reused' && this.#served > 0 && this.#saved !== null && !begun) this.#resend(exchange, this.#saved)
+    const mayRetry = retry === 'if-reused' && this.#served > 0 && this.#response.isEmpty
+    if (mayRetry && this.#saved !== null) this.#resend(exchange, this.#saved)
     else this.#fail(base, cause)
   }
 
@@ -462,8 +344,8 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     exchange.downstream.fail(failure)
   }
 
-  /** Without an exchange there is nobody to tell. */
-  #drop(_cause: string): void {
+  /** An idle connection that its backend ended, or spoke on: there is nobody to tell. */
+  #dropStale(): void {
     this.#around.metrics.add(METRIC.staleConnections, 1)
     this.#close()
   }
@@ -480,8 +362,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.#saved?.release()
     this.#saved = null
     this.#writer.outbox.release()
-    this.#inbox.dispose()
-    this.#reader.dispose()
+    this.#response.dispose()
     this.#pool.closed(this)
   }
 }
