@@ -44,6 +44,8 @@ const reactor = new Reactor(plan, {
   level: plan.level === 'handles' ? handleLevel() : streamLevel,
   report: (level, event, fields) => events.report(level, event, fields),
   accessLog: accessLog(),
+  // Nothing stands between route and target yet.
+  chainOf: () => [],
   drained: finish,
 })
 

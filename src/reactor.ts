@@ -3,7 +3,7 @@
  * plan; `walk.ts` says in which order a request goes through them. Runs in a worker thread, and in tests as it is.
  */
 import { LRUCache } from 'lru-cache'
-import type { Failure } from './exchange/contract.ts'
+import type { Failure, Handler } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { ReadMemory } from './exchange/inbox.ts'
 import { Composer } from './exchange/outbox.ts'
@@ -48,6 +48,8 @@ export interface ReactorOutlets {
   readonly report: Report
   /** null: no access log. */
   readonly accessLog: AccessLog | null
+  /** The handlers of an API, in the order in which its requests pass them. */
+  chainOf(api: ApiPlan): readonly Handler[]
   /** Nothing is in flight any more. */
   drained(): void
 }
@@ -83,13 +85,14 @@ export class Reactor implements Hall {
     this.#trusted = new Networks(plan.http.trusted_proxies)
     const gauge = new SharedGauge(plan.gauge, plan.reactors, plan.reactor)
     this.#admission = this.#newAdmission(gauge)
-    const { apis, pools } = deploy(plan.apis, {
+    const context: PoolContext = {
       around: this.#around,
       dialer: outlets.level,
       addresses: new AddressBook(plan.http['dns.cache_seconds']),
       gauge,
       nextId: 1,
-    })
+    }
+    const { apis, pools } = deploy(plan.apis, outlets.chainOf, context)
     this.#rooms = { apis }
     this.#pools = pools
   }
@@ -266,16 +269,21 @@ function dateLine(): string {
 }
 
 /** The APIs of a plan as a table; APIs with the same backend share its pool. */
-function deploy(plans: readonly ApiPlan[], context: PoolContext): { apis: ApiTable; pools: readonly HostPool[] } {
+function deploy(
+  plans: readonly ApiPlan[],
+  chainOf: ReactorOutlets['chainOf'],
+  context: PoolContext,
+): { apis: ApiTable; pools: readonly HostPool[] } {
   const pools = new Map<number, HostPool>()
-  const entries = plans.flatMap(({ name, paths, host, port, basePath, row }) => {
+  const entries = plans.flatMap(plan => {
+    const { name, paths, host, port, basePath, row } = plan
     let pool = pools.get(row)
     if (pool === undefined) {
       pool = new HostPool({ host, port }, port === 80 ? host : `${host}:${port}`, row, context)
       pools.set(row, pool)
     }
     const target = new HttpUpstream(pool, basePath, context.around)
-    const api = { name, path: paths[0]!, handlers: [], target }
+    const api = { name, path: paths[0]!, handlers: chainOf(plan), target }
     return paths.map(path => ({ path, api }))
   })
   return { apis: new ApiTable(entries), pools: [...pools.values()] }

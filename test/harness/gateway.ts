@@ -3,6 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfiguration } from '../../src/config/load.ts'
+import type { Handler } from '../../src/exchange/contract.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { CLIENT_ROWS, type ReactorPlan } from '../../src/plan.ts'
@@ -44,6 +45,7 @@ export async function startGateway(
   apis: readonly TestApi[],
   http: Readonly<Record<string, unknown>> = {},
   accessLogFormat: 'json' | 'combined' | null = null,
+  handlers: readonly Handler[] = [],
 ): Promise<TestGateway> {
   const sets = Object.entries(http).map(([key, value]) => `transport.passthru_http.${key}=${JSON.stringify(value)}`)
   const { configuration } = loadConfiguration(home, sets)
@@ -87,6 +89,7 @@ export async function startGateway(
     level: LEVEL === 'streams' ? streamLevel : handleLevel(),
     report: (level, event, fields) => reports.push({ level, event, fields }),
     accessLog,
+    chainOf: () => handlers,
     drained: () => {},
   })
   const port = await reactor.start()
