@@ -8,7 +8,7 @@ import { putTrailers } from '../http1/trailers.ts'
 import { putBytes, putText } from '../http1/writer.ts'
 import { type ByteSocket, WRITE, type Written } from '../socket/byte-socket.ts'
 import type { BodyPart } from './contract.ts'
-import { type Composer, Outbox } from './outbox.ts'
+import { type ByteCounter, type Composer, Outbox } from './outbox.ts'
 
 export class MessageWriter {
   readonly outbox: Outbox
@@ -18,9 +18,10 @@ export class MessageWriter {
   /** How the body leaves: a length, CHUNKED, or UNTIL_CLOSE. */
   #framing = 0
 
-  constructor(composer: Composer) {
+  /** What leaves is counted in `cell`. */
+  constructor(composer: Composer, counter: ByteCounter, cell: number) {
     this.#composer = composer
-    this.outbox = new Outbox(composer)
+    this.outbox = new Outbox(composer, counter, cell)
   }
 
   open(socket: ByteSocket): void {

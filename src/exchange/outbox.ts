@@ -36,13 +36,22 @@ export class Composer {
   }
 }
 
+/** Where bytes are counted that a socket has taken. */
+export interface ByteCounter {
+  add(cell: number, by: number): void
+}
+
 export class Outbox {
   readonly #composer: Composer
+  readonly #counter: ByteCounter
+  readonly #cell: number
   #held: Chunk[] | null = null
   #socket: ByteSocket | null = null
 
-  constructor(composer: Composer) {
+  constructor(composer: Composer, counter: ByteCounter, cell: number) {
     this.#composer = composer
+    this.#counter = counter
+    this.#cell = cell
   }
 
   open(socket: ByteSocket): void {
@@ -57,7 +66,7 @@ export class Outbox {
   /** Writes the first `length` bytes of the composer's chunk. */
   writeComposed(length: number): Written {
     const { chunk } = this.#composer
-    const written = this.#socket!.write(chunk.prefix(length))
+    const written = this.#send(chunk.prefix(length))
     if (written !== WRITE.PENDING) return written
     const kept = this.#composer.part()
     // Without memory to go on with, the connection is the one to give up.
@@ -70,7 +79,7 @@ export class Outbox {
   write(at: number, length: number, inbox: Inbox): Written {
     const { arena, chunk } = this.#composer
     if (inbox.canSurrender) {
-      const written = this.#socket!.write(arena.bytes.subarray(at, at + length))
+      const written = this.#send(arena.bytes.subarray(at, at + length))
       if (written === WRITE.PENDING) this.#hold(inbox.surrender()!)
       return written
     }
@@ -86,7 +95,7 @@ export class Outbox {
 
   /** Writes a chunk that the caller lent; it is given back here. */
   writeChunk(chunk: Chunk, length: number): Written {
-    const written = this.#socket!.write(chunk.view.subarray(0, length))
+    const written = this.#send(chunk.view.subarray(0, length))
     if (written === WRITE.PENDING) this.#hold(chunk)
     else this.#composer.arena.giveBack(chunk)
     return written
@@ -114,6 +123,12 @@ export class Outbox {
     const held = this.#held
     this.#held = null
     if (held !== null) for (const chunk of held) this.#composer.arena.giveBack(chunk)
+  }
+
+  #send(bytes: Uint8Array): Written {
+    const written = this.#socket!.write(bytes)
+    if (written !== WRITE.FAILED) this.#counter.add(this.#cell, bytes.length)
+    return written
   }
 
   #hold(chunk: Chunk): void {

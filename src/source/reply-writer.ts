@@ -9,6 +9,7 @@ import { bodiless, CHUNKED, UNTIL_CLOSE } from '../http1/framing.ts'
 import type { Head } from '../http1/head.ts'
 import { type Drops, drops, putResponseStart } from '../http1/rewrite.ts'
 import { putLineEnd, putText } from '../http1/writer.ts'
+import { METRIC } from '../observe/metrics.ts'
 import type { ByteSocket, Written } from '../socket/byte-socket.ts'
 
 /** Response fields left out, by configuration. */
@@ -34,7 +35,7 @@ export class ReplyWriter {
   constructor(socket: ByteSocket, around: Surroundings, left: ReturnType<typeof responseDrops>) {
     this.#around = around
     this.#drops = left
-    this.#writer = new MessageWriter(around.composer)
+    this.#writer = new MessageWriter(around.composer, around.metrics, METRIC.bytesToClients)
     this.#writer.open(socket)
   }
 

@@ -54,7 +54,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.#pool = pool
     this.#around = around
     this.#response = new ResponseSide(this, this.#machine, reader, around)
-    this.#writer = new MessageWriter(around.composer)
+    this.#writer = new MessageWriter(around.composer, around.metrics, METRIC.bytesToTargets)
   }
 
   // ---- connecting -------------------------------------------------------------------------------------------------
