@@ -1,5 +1,5 @@
 /**
- * The primary: reads configuration and APIs, builds the plan of every reactor, starts and stops them, answers the health
+ * The primary: makes a plan for every reactor out of configuration and APIs, starts and stops them, answers the health
  * port. Never touches a proxied byte.
  */
 import { createServer } from 'node:net'
@@ -22,7 +22,7 @@ export class CannotListen extends Error {
   override readonly name = 'CannotListen'
 }
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly configuration: Configuration
   readonly apis: readonly ApiDefinition[]
   readonly dataDir: string

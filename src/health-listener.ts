@@ -1,12 +1,12 @@
 /**
- * The loopback port for those who look after the process: `/healthz` (alive), `/readyz` (takes traffic), `/metrics`. A few
- * requests a minute, one per connection. Reads the request line and ignores the rest, on plain sockets: Node's HTTP
+ * The loopback port for those who look after the process: `/healthz` (alive), `/readyz` (takes traffic), `/metrics`. A
+ * few requests a minute, one per connection. Reads the request line and ignores the rest, on plain sockets: Node's HTTP
  * server would cost a process at rest 16 MB (D9).
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from './observe/metrics.ts'
 
-export interface HealthSources {
+interface HealthSources {
   readonly isReady: () => boolean
   readonly metrics: SharedArrayBuffer
   /** What tests do to a reactor; null outside of tests. */

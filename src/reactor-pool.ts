@@ -7,7 +7,7 @@ import { clearGauges } from './observe/metrics.ts'
 import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 
-export interface PoolWatcher {
+interface PoolWatcher {
   message(reactor: number, message: FromReactor): void
   /** A reactor is replaced, and why. */
   replaced(reactor: number, cause: string): void

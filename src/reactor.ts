@@ -20,9 +20,10 @@ import { settingsOf } from './settings.ts'
 import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
 import type { ByteSocket, Listening, SocketLevel } from './socket/byte-socket.ts'
 import { Admission } from './source/admission.ts'
+import type { Client, Hall } from './source/hall.ts'
 import { responseDrops } from './source/reply-writer.ts'
 import { RequestIntake, RequestNumbers } from './source/request-intake.ts'
-import { type Client, type Hall, SourceConnection } from './source/source-connection.ts'
+import { SourceConnection } from './source/source-connection.ts'
 import { DeadlineWheel } from './structure/deadline-wheel.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import { HostPool, type PoolContext } from './target/host-pool.ts'
@@ -43,7 +44,7 @@ interface Visitor {
   readonly intake: RequestIntake
 }
 
-export interface ReactorOutlets {
+interface ReactorOutlets {
   readonly level: SocketLevel
   readonly report: Report
   /** null: no access log. */

@@ -2,7 +2,7 @@
 import type { Configuration } from './config/catalogue.ts'
 import type { Settings } from './exchange/surroundings.ts'
 
-export type Passthru = Configuration['transport.passthru_http']
+type Passthru = Configuration['transport.passthru_http']
 
 export function settingsOf(http: Passthru): Settings {
   const preserved = new Set(http['http.headers.preserve'].map(name => name.toLowerCase()))

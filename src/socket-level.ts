@@ -1,13 +1,14 @@
 /**
  * Which socket implementation this process uses (`socket_level`): handles where the Node version is one we know and a
- * self-test in a child process passed, else streams. The verdict is kept in `data/`, so that only the first start with a
- * Node binary pays for the test.
+ * self-test in a child process passed, else streams. The verdict is kept in `data/`, so that only the first start with
+ * a Node binary pays for the test (D17).
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-export interface LevelChoice {
+interface LevelChoice {
   readonly level: 'handles' | 'streams'
   readonly why: string
 }
@@ -31,7 +32,7 @@ export function chooseLevel(setting: 'auto' | 'handles' | 'streams', dataDir: st
 }
 
 function selfTest(): boolean {
-  const program = join(import.meta.dirname, 'socket', 'self-test.ts')
+  const program = fileURLToPath(new URL('./socket/self-test.ts', import.meta.url))
   return spawnSync(process.execPath, [program], { timeout: TEST_MS, stdio: 'ignore' }).status === 0
 }
 

@@ -12,7 +12,7 @@ export interface CliArguments {
   readonly rest: readonly string[]
 }
 
-export interface CommandLine {
+interface CommandLine {
   /** '' when none is named. */
   readonly command: string
   readonly help: boolean

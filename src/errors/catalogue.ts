@@ -3,7 +3,7 @@
  * sum is made in `transport-code.ts`, on the way out, and never parsed back. Status of the transport rows: D4.
  */
 
-export interface FaultRow {
+interface FaultRow {
   readonly status: number
   readonly message: string
   readonly description: string

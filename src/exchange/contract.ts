@@ -21,8 +21,8 @@ export interface Handler {
 export interface Target {
   readonly name: string
   /**
-   * Takes the exchange over: sets `exchange.upstream` before it returns, and answers through `exchange.downstream`, then
-   * or later. The request head is valid only during the call.
+   * Takes the exchange over: sets `exchange.upstream` before it returns, and answers through `exchange.downstream`,
+   * then or later. The request head is valid only during the call.
    */
   send(exchange: Exchange): void
 }

@@ -7,7 +7,7 @@
 import { type Arena, type Chunk, MARGIN } from '../structure/arena.ts'
 
 /** Bytes of a bulk chunk and of the shared read buffer. */
-export const BULK_BYTES = 65_536
+const BULK_BYTES = 65_536
 /** Bulk chunks lent at the same time by one thread; later comers make do with `io_buffer_size`. */
 const BULK_CHUNKS_MAX = 256
 

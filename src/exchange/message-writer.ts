@@ -1,6 +1,6 @@
 /**
- * A message on its way out, the same on both sides: a composed head, then body parts in the framing of the receiver, the
- * head and the first bytes in one write. Knows no state machine; the connection calls in the right order.
+ * A message on its way out, the same on both sides: a composed head, then body parts in the framing of the receiver,
+ * the head and the first bytes in one write. Knows no state machine; the connection calls in the right order.
  */
 import { encodeBody, encoded, LAST_CHUNK } from '../http1/body.ts'
 import { CHUNKED } from '../http1/framing.ts'

@@ -63,7 +63,7 @@ export class Heads {
 const SPARE_MAX = 64
 
 /** The one BodyPart of a thread: handed on and read before the next read. */
-export interface MutableBodyPart extends BodyPart {
+interface MutableBodyPart extends BodyPart {
   spans: number
   floor: number
   last: boolean

@@ -8,7 +8,7 @@ import type { Failure } from '../exchange/contract.ts'
 import type { Outcome } from '../exchange/outcome.ts'
 import { STATUS_CODES } from './status-codes.ts'
 
-export interface RenderedFault {
+interface RenderedFault {
   readonly status: number
   readonly reason: string
   readonly lines: string

@@ -5,7 +5,7 @@
 import { type Kind, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
 
-export type ForwardedForm = 'x-forwarded' | 'forwarded' | 'both' | 'none'
+type ForwardedForm = 'x-forwarded' | 'forwarded' | 'both' | 'none'
 
 const VIA = 'Via: 1.1 sluice\r\n'
 
@@ -88,8 +88,8 @@ function has(head: Head, kind: Kind): boolean {
 }
 
 /**
- * Kinds of the client's fields that are replaced. An untrusted client's are dropped in both forms, whichever is written:
- * a backend may believe the other one.
+ * Kinds of the client's fields that are replaced. An untrusted client's are dropped in both forms, whichever is
+ * written: a backend may believe the other one.
  */
 export function forwardedKinds(form: ForwardedForm, trusted: boolean): readonly Kind[] {
   if (!trusted) {

@@ -10,7 +10,7 @@ export const CHUNKED = -1
 export const UNTIL_CLOSE = -2
 
 /** The number in Content-Length, or -1 when there is none. */
-export function declaredLength(bytes: Uint8Array, head: Head): number {
+function declaredLength(bytes: Uint8Array, head: Head): number {
   const field = head.contentLength
   return field < 0 ? -1 : decimal(bytes, head.valueAt(field), trimmedEnd(bytes, head, field))
 }
@@ -27,6 +27,11 @@ export function responseBody(bytes: Uint8Array, head: Head, toHead: boolean): nu
   if (head.transferEncoding >= 0) return CHUNKED
   const length = declaredLength(bytes, head)
   return length < 0 ? UNTIL_CLOSE : length
+}
+
+/** Whether the fields speak of a body, sent or not. */
+export function announcesBody(bytes: Uint8Array, head: Head): boolean {
+  return head.transferEncoding >= 0 || declaredLength(bytes, head) > 0
 }
 
 /** Responses that never have a body, whatever their fields say (RFC 9110 6.4.1). */

@@ -15,7 +15,7 @@ export interface HeadSource {
   unpin(head: Head): void
 }
 
-export interface ReaderLimits {
+interface ReaderLimits {
   readonly headBytesMax: number
   /** Of a request; responses have no target. */
   readonly targetBytesMax: number
@@ -152,6 +152,11 @@ export class MessageReader {
       this.broken = this.#explain(outcome, this.trailers, from, to)
     else this.#measure(from)
     return this.broken === null
+  }
+
+  /** The connection ended, and with it a body that has no trailers: those of somebody else's must not be found. */
+  endWithConnection(): void {
+    this.#cleanTrailers()
   }
 
   /** First byte that must be kept while the message goes on: the head or the trailer section, where they are split. */

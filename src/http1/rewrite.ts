@@ -4,7 +4,12 @@
  */
 import { KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
-import { putBytes, putText } from './writer.ts'
+import { putBytes, putLineEnd, putText } from './writer.ts'
+
+const CR = 13
+const SPACE = 32
+/** Bytes of "HTTP/1.1 200". */
+const STATUS_END = 12
 
 /** Which kinds are left out; indexed by KIND. */
 export type Drops = Uint8Array
@@ -36,6 +41,11 @@ export function putFields(bytes: Buffer, at: number, head: Head, left: Drops): n
  * version is ours (RFC 9110 2.5). Further lines and the empty one follow.
  */
 export function putResponseStart(bytes: Buffer, at: number, from: number, head: Head, left: Drops): number {
-  const position = putBytes(bytes, putText(bytes, at, 'HTTP/1.1'), from + 8, head.fieldsAt)
+  let position = putBytes(bytes, putText(bytes, at, 'HTTP/1.1'), from + 8, head.fieldsAt)
+  // RFC 9112 4: the space behind the status stands there even if no reason follows.
+  if (bytes[from + STATUS_END] === CR) {
+    bytes[position - 2] = SPACE
+    position = putLineEnd(bytes, position - 1)
+  }
   return putFields(bytes, position, head, left)
 }

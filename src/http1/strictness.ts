@@ -29,14 +29,12 @@ const BAD = {
   bothFramings: bad(400, 'Content-Length beside Transfer-Encoding (RFC 9112 6.1)'),
   lengthTwice: bad(400, 'Content-Length occurs more than once (RFC 9112 6.3)'),
   length: bad(400, 'Content-Length is not a plain decimal number (RFC 9110 8.6)'),
-  fieldText: bad(400, 'field value holds a control character (RFC 9110 5.5)'),
   expectation: bad(417, 'unknown expectation (RFC 9110 10.1.1)'),
   statusLine: bad(502, 'status line is not "HTTP/1.x SP code SP reason" (RFC 9112 4)'),
   reason: bad(502, 'reason phrase holds a control character (RFC 9112 4)'),
   responseLength: bad(502, 'Content-Length of the response is invalid or repeated (RFC 9112 6.3)'),
   responseFramings: bad(502, 'response has Content-Length beside Transfer-Encoding (RFC 9112 6.1)'),
   responseCoding: bad(502, 'response has a transfer coding other than chunked, or one in HTTP/1.0 (RFC 9112 6.1)'),
-  responseText: bad(502, 'response field value holds a control character (RFC 9110 5.5)'),
 } as const
 
 /** Bytes that may stand in a host name or IPv4 address: unreserved and sub-delims without comma (RFC 3986 3.2.2). */
@@ -73,7 +71,7 @@ export function decimal(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /** host [":" port] without user information; an empty host is refused. */
-export function isAuthority(bytes: Uint8Array, at: number, end: number): boolean {
+function isAuthority(bytes: Uint8Array, at: number, end: number): boolean {
   let i = at
   if (bytes[i] === 91) {
     i++

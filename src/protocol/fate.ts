@@ -8,9 +8,9 @@ import type { StateName } from './states.ts'
 export type Loss = 'PEER_CLOSED' | 'TIMED_OUT' | 'READ_ERROR' | 'WRITE_ERROR' | 'UNREADABLE'
 
 /** `if-reused`: also needs an idempotent method and a request without body (RFC 9110 9.2.2, RFC 9112 9.3.1). */
-export type Retry = 'never' | 'if-reused'
+type Retry = 'never' | 'if-reused'
 
-export interface Fate {
+interface Fate {
   /** Base code; 0: nobody is waiting, so there is nothing to report. */
   readonly base: number
   readonly retry: Retry
@@ -75,5 +75,7 @@ export const SEND_ABORTED = 101509
 /** While receiving a request (source states 0 to 3) and while sending a response (4 to 6). */
 export const SOURCE_RECEIVING = 101001
 export const SOURCE_SENDING = 101000
+/** Processing a response failed; a literal, never summed. */
+export const RESPONSE_FAILED = 101510
 /** Too large, or not delivered whole within the life of the connection; a literal, never summed. */
 export const INCOMPLETE_PAYLOAD = 102511

@@ -21,6 +21,8 @@ export interface SocketOwner {
   onWriteFailed(code: string): void
   /** Every pending write has left. */
   onDrained(): void
+  /** One of these calls threw. Only this connection is given up for it, not the thread with all the others. */
+  onBug(error: unknown): void
 }
 
 /** The owner of a socket that is being connected. */

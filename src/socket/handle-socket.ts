@@ -87,28 +87,51 @@ let bindings: Bindings
 
 function onread(this: TcpHandle): Uint8Array | undefined {
   const result = bindings.streamState[bindings.readResult]!
-  if (result > 0) return this.sluice.owner.onBytes(result)
-  if (result < 0) this.sluice.readFailed(result)
+  const { sluice } = this
+  const { owner } = sluice
+  try {
+    if (result > 0) return owner.onBytes(result)
+    if (result < 0) sluice.readFailed(result)
+  } catch (error) {
+    owner.onBug(error)
+  }
   return undefined
 }
 
 function onwritten(this: WriteRequest, status: number): void {
-  this.sluice.written(status)
+  const { owner } = this.sluice
+  try {
+    this.sluice.written(status)
+  } catch (error) {
+    owner.onBug(error)
+  }
 }
 
 function onconnected(this: ConnectRequest, status: number): void {
-  this.sluice.connected(status)
+  const { owner } = this.sluice
+  try {
+    this.sluice.connected(status)
+  } catch (error) {
+    owner.onBug(error)
+  }
 }
 
 function ignore(): void {}
 
-const SILENT = { onBytes: () => undefined, onEnd: ignore, onLost: ignore, onWriteFailed: ignore, onDrained: ignore }
+const SILENT = {
+  onBytes: () => undefined,
+  onEnd: ignore,
+  onLost: ignore,
+  onWriteFailed: ignore,
+  onDrained: ignore,
+  onBug: ignore,
+}
 /** Before a socket is attached or dialled. */
 const FRESH: ConnectingOwner = { ...SILENT, onConnected: ignore }
 /** Once a socket is closed: callbacks that were under way find nobody. */
 const NOBODY: ConnectingOwner = { ...SILENT, onConnected: ignore }
 
-export class HandleSocket implements ByteSocket {
+class HandleSocket implements ByteSocket {
   owner: ConnectingOwner | SocketOwner = FRESH
   readonly #handle: TcpHandle
   #pendingWrites = 0
@@ -143,7 +166,7 @@ export class HandleSocket implements ByteSocket {
     const handle = this.#handle
     const failed =
       isIP(address) === 6 ? handle.connect6(request, address, port) : handle.connect(request, address, port)
-    if (failed !== 0) process.nextTick(() => this.connected(failed))
+    if (failed !== 0) process.nextTick(() => onconnected.call(request, failed))
   }
 
   connected(status: number): void {

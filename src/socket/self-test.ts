@@ -25,6 +25,7 @@ const IGNORE: SocketOwner = {
   onLost: code => fail(`lost: ${code}`),
   onWriteFailed: code => fail(`write failed: ${code}`),
   onDrained: () => {},
+  onBug: error => fail(String(error)),
 }
 
 let received = 0

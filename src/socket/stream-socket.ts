@@ -1,6 +1,6 @@
 /**
- * Sockets on Node's public stream API: works on every runtime and under `--permission`, about a quarter slower. Outgoing
- * connections read through the public `onread` option; accepted ones have no such option, so their bytes are copied.
+ * Sockets on Node's public stream API: works on every runtime and under `--permission`, about a quarter slower.
+ * Outgoing connections read through the public `onread` option; accepted ones have none, so their bytes are copied.
  */
 import { connect, createServer, type Socket } from 'node:net'
 import {
@@ -23,6 +23,7 @@ const NOBODY: SocketOwner = {
   onLost: ignore,
   onWriteFailed: ignore,
   onDrained: ignore,
+  onBug: ignore,
 }
 
 abstract class StreamSocket implements ByteSocket {
@@ -41,15 +42,26 @@ abstract class StreamSocket implements ByteSocket {
   protected listen(): void {
     const { socket } = this
     socket.setNoDelay(true)
-    socket.on('end', () => this.owner.onEnd())
+    socket.on('end', () => this.guarded(owner => owner.onEnd()))
     socket.on('error', (error: NodeJS.ErrnoException) => this.lost(error.code ?? 'ERROR'))
     socket.on('close', () => this.lost('ECONNRESET'))
   }
 
   protected lost(code: string): void {
+    this.guarded(owner => {
+      this.destroy()
+      owner.onLost(code)
+    })
+  }
+
+  /** Calls the owner; what it throws is its own affair, not the thread's. */
+  protected guarded(call: (owner: SocketOwner) => void): void {
     const { owner } = this
-    this.destroy()
-    owner.onLost(code)
+    try {
+      call(owner)
+    } catch (error) {
+      owner.onBug(error)
+    }
   }
 
   write(bytes: Uint8Array): Written {
@@ -69,7 +81,7 @@ abstract class StreamSocket implements ByteSocket {
       this.#waitsForDrain = false
       if (error) return
       // More may have been written meanwhile.
-      if (this.socket.writableLength === 0) this.owner.onDrained()
+      if (this.socket.writableLength === 0) this.guarded(owner => owner.onDrained())
       else this.#awaitDrain()
     })
   }
@@ -131,7 +143,9 @@ class AcceptedSocket extends StreamSocket {
       const length = Math.min(this.view.length, bytes.length - from)
       this.view.set(bytes.subarray(from, from + length))
       from += length
-      this.view = this.owner.onBytes(length) ?? this.view
+      this.guarded(owner => {
+        this.view = owner.onBytes(length) ?? this.view
+      })
     }
   }
 }
@@ -148,14 +162,16 @@ class DialledSocket extends StreamSocket {
       onread: {
         buffer: () => this.view,
         callback: (length: number) => {
-          if (this.owner !== NOBODY) this.view = this.owner.onBytes(length) ?? this.view
+          this.guarded(reader => {
+            this.view = reader.onBytes(length) ?? this.view
+          })
           return true
         },
       },
     })
     this.listen()
     this.socket.on('connect', () => {
-      if (this.owner !== NOBODY) owner.onConnected()
+      if (this.owner !== NOBODY) this.guarded(() => owner.onConnected())
     })
   }
 

@@ -6,7 +6,7 @@ import { METRIC } from '../observe/metrics.ts'
 import type { SharedGauge } from '../structure/shared-gauge.ts'
 
 /** Row of the gauge in which all client connections count. */
-export const ALL_CLIENTS = 0
+const ALL_CLIENTS = 0
 
 export class Admission {
   readonly #all: SharedGauge

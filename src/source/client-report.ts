@@ -31,7 +31,12 @@ export class ClientReport {
     this.failed(this.#machine.state >= STATE.RESPONSE_HEAD ? SOURCE_SENDING : SOURCE_RECEIVING, event, cause)
   }
 
-  say(level: 'debug' | 'warn', event: string, cause: string): void {
+  /** A bug of ours: with where it happened. */
+  bug(error: unknown): void {
+    this.say('error', 'bug', error instanceof Error ? (error.stack ?? error.message) : String(error))
+  }
+
+  say(level: 'debug' | 'warn' | 'error', event: string, cause: string): void {
     const exchange = this.#exchange
     const { reported, state } = this.#machine
     this.#around.report(level, event, {

@@ -27,9 +27,13 @@ export interface RequestOwner {
   walk(): Promise<void> | undefined
   /** The promise of `walk` is kept. */
   walked(): void
+  /** Everything that came in front of the client's FIN was dealt with, as far as that is possible. */
+  onEnd(): void
   refuseHead(bad: BadMessage): void
   refuseBody(cause: string): void
   refuseSize(): void
+  /** Something threw that no caller would catch. */
+  onBug(error: unknown): void
 }
 
 /** Each stretch of a request body of this length gets `body.read_timeout` anew. */
@@ -48,6 +52,8 @@ export class RequestSide {
   /** Body bytes at which `body.read_timeout` starts anew, and when it ends. */
   #progressAt = 0
   #progressDueMs = 0
+  /** The client has sent FIN: no byte will follow those in the inbox. */
+  hasEnded = false
   /** How often `serve` is on the stack: a reply given inside it is picked up by the loop, not by recursion. */
   #depth = 0
 
@@ -93,6 +99,7 @@ export class RequestSide {
     this.#depth++
     while (this.#step());
     this.#depth--
+    if (this.hasEnded) this.#owner.onEnd()
   }
 
   /** One step; false when there is nothing to do until something else happens. */
@@ -150,7 +157,8 @@ export class RequestSide {
       this.#owner.refuseHead(bad)
       return false
     }
-    exchange.persists = this.#intake.persists
+    const isLast = this.hasEnded && reader.parsedTo === inbox.to
+    exchange.persists = this.#intake.persists && !isLast
     // "Content-Length: 0" announces a body that needs no bytes.
     if (found.message || (exchange.requestFraming === 0 && reader.readBody(reader.parsedTo) && found.message)) {
       exchange.requestDoneMs = exchange.startedMs
@@ -176,12 +184,13 @@ export class RequestSide {
     }
     // The head must outlive this read; nothing more is read until it is known where the body goes.
     exchange.head = this.#reader.pinHead()
-    waiting.then(() => {
+    const goOn = (): void => {
       if (this.#machine.state === STATE.CLOSED) return
       this.#walked()
       this.serve()
       this.#owner.walked()
-    })
+    }
+    waiting.then(goOn).catch((error: unknown) => this.#owner.onBug(error))
   }
 
   /** The exchange has its upstream, or is answered already. */

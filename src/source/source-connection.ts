@@ -18,28 +18,10 @@ import { EVENT, STATE } from '../protocol/states.ts'
 import { type ByteSocket, type SocketOwner, WRITE, type Written } from '../socket/byte-socket.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
 import { ClientReport } from './client-report.ts'
+import type { Client, Hall } from './hall.ts'
 import { ReplyWriter, type responseDrops } from './reply-writer.ts'
 import type { RequestIntake } from './request-intake.ts'
 import { type RequestOwner, RequestSide } from './request-side.ts'
-
-/** What the hallway does for a client connection. */
-export interface Hall {
-  /** One request through the rooms. A promise when some step has to wait. */
-  walk(exchange: Exchange): Promise<void> | undefined
-  /** Renders the fault of an outcome and answers it through `answer`. */
-  refuse(exchange: Exchange, outcome: Outcome, failure: Failure | null): void
-  /** The exchange is over, whatever became of it. */
-  done(exchange: Exchange): void
-  closed(connection: SourceConnection): void
-}
-
-/** Who is at the other end. */
-export interface Client {
-  readonly address: string
-  readonly isTrusted: boolean
-  /** Prefix of the correlation ids of this thread. */
-  readonly idPrefix: string
-}
 
 /** A client that we finished with may send for so long before it is cut off (RFC 9112 9.6). */
 const LINGER_MS = 2000
@@ -226,7 +208,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     else if (this.#exchange.persists && !isDraining) {
       this.#machine.advance(EVENT.REUSE)
       wheel.set(this, this.isBlocked ? settings.socketTimeoutMs : settings.keepAliveMs)
-      if (!this.#request.isEmpty) this.#serveOn()
+      // Not before the target is done with its part: its connection may serve the next request.
+      if (!this.#request.isEmpty) queueMicrotask(() => this.#serveOn())
     } else {
       this.#machine.advance(EVENT.CLOSE)
       // Nothing unread and nothing unsent: no reset can overtake the response.
@@ -291,6 +274,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   // ---- endings ----------------------------------------------------------------------------------------------------
 
   onEnd(): void {
+    this.#request.hasEnded = true
     switch (this.#machine.state) {
       case STATE.REQUEST_HEAD:
         this.refuseHead(TRUNCATED)
@@ -302,8 +286,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
       case STATE.REQUEST_DONE:
       case STATE.RESPONSE_HEAD:
       case STATE.RESPONSE_BODY:
-        // RFC 9112 9.6: a half-closed client still gets its response, unless it is configured otherwise.
-        this.#exchange.persists = false
+        // RFC 9112 9.6: a half-closed client still gets its responses, unless it is configured otherwise.
+        if (this.#request.isEmpty) this.#exchange.persists = false
         if (this.#around.settings.abortOnHalfClose) this.#giveUp()
         return
       case STATE.EARLY_HEAD:
@@ -312,7 +296,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
         return
       default:
         // What waits for the client still leaves; after that there is nothing to wait for.
-        this.#exchange.persists = false
+        if (this.#request.isEmpty) this.#exchange.persists = false
         if (!this.isBlocked) this.#close()
     }
   }
@@ -332,6 +316,13 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   onWriteFailed(code: string): void {
     this.onLost(code)
+  }
+
+  /** Something of ours threw. Whatever the client has by now must not look whole. */
+  onBug(error: unknown): void {
+    if (this.#machine.state === STATE.CLOSED) return
+    this.#report.bug(error)
+    this.#giveUp()
   }
 
   override onDeadline(): void {

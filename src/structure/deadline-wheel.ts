@@ -13,12 +13,18 @@ export abstract class Deadline {
   before: Deadline | null = null
   after: Deadline | null = null
   abstract onDeadline(): void
+  /** `onDeadline` threw. The other deadlines of the tick are served all the same. */
+  abstract onBug(error: unknown): void
 }
 
 /** The fixed end of a slot's list. */
 class Anchor extends Deadline {
   override onDeadline(): void {
     throw new Error('the end of a slot has no deadline')
+  }
+
+  override onBug(error: unknown): void {
+    throw error
   }
 }
 
@@ -65,7 +71,11 @@ export class DeadlineWheel {
       if (entry.dueTick > tick) this.#place(entry, entry.dueTick)
       else if (entry.dueTick !== 0) {
         entry.dueTick = 0
-        entry.onDeadline()
+        try {
+          entry.onDeadline()
+        } catch (error) {
+          entry.onBug(error)
+        }
       }
     }
   }

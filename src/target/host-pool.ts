@@ -18,7 +18,7 @@ import type { SavedRequest } from './saved-request.ts'
 import { TargetConnection } from './target-connection.ts'
 
 /** Where a backend is. */
-export interface Endpoint {
+interface Endpoint {
   readonly host: string
   readonly port: number
 }
@@ -90,7 +90,7 @@ export class HostPool {
   }
 
   /** Addresses to try, a different one first each time. */
-  addresses(_for: TargetConnection, callback: (error: string | null, addresses: readonly string[]) => void): void {
+  addresses(callback: (error: string | null, addresses: readonly string[]) => void): void {
     this.#context.addresses.find(this.#endpoint.host, (error, found) => {
       const first = found.length === 0 ? 0 : this.#turn++ % found.length
       callback(error, first === 0 ? found : [...found.slice(first), ...found.slice(0, first)])

@@ -5,7 +5,7 @@
 import type { Exchange } from '../exchange/exchange.ts'
 import { Inbox } from '../exchange/inbox.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import { responseBody, UNTIL_CLOSE } from '../http1/framing.ts'
+import { announcesBody, responseBody, UNTIL_CLOSE } from '../http1/framing.ts'
 import { found } from '../http1/llhttp.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
 import { keepAliveTimeout, readConnection } from '../http1/persistence.ts'
@@ -72,6 +72,7 @@ export class ResponseSide {
   /** The connection ended, and with it the body. */
   end(): void {
     this.#inbox.begin(0)
+    this.#reader.endWithConnection()
     this.#deliver(this.#inbox.to, 0, true)
   }
 
@@ -142,6 +143,8 @@ export class ResponseSide {
     const { head } = this.#reader
     const persists = readConnection(arena.bytes, head)
     if (!persists || settings.closesTargets || framing === UNTIL_CLOSE) return 0
+    // A 204 that announces a body may send it yet, and it would be read as the answer to the next request.
+    if (head.status === 204 && announcesBody(arena.bytes, head)) return 0
     const seconds = keepAliveTimeout(arena.bytes, head)
     if (seconds < 0) return settings.targetKeepAliveMs
     // The backend counts from its side; leave it a grace, of ten seconds where it says that many.
@@ -150,6 +153,8 @@ export class ResponseSide {
 
   #interim(exchange: Exchange, at: number): boolean {
     const { head } = this.#reader
+    // Marks the fields that end here.
+    readConnection(this.#around.arena.bytes, head)
     this.#machine.advance(EVENT.RESPONSE_INTERIM)
     exchange.downstream.interim(head, at)
     if (this.#machine.state === STATE.CLOSED) return false

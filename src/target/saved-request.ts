@@ -12,7 +12,7 @@ import { putText } from '../http1/writer.ts'
 import type { Arena, Chunk } from '../structure/arena.ts'
 
 /** A chunk and how much of it counts. */
-export interface Piece {
+interface Piece {
   readonly chunk: Chunk
   readonly length: number
 }

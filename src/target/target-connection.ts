@@ -1,7 +1,7 @@
 /**
- * One backend connection: socket and target machine on one side, the exchange it serves on the other. Owns the request's
- * way out, what a lost connection means, and whether it may serve again; `response-side.ts` owns what is read. Every change of state
- * goes through the machine.
+ * One backend connection: socket and target machine on one side, the exchange it serves on the other. Owns the way out
+ * of the request, what a lost connection means, and whether it may serve again; `response-side.ts` owns what is read.
+ * Every change of state goes through the machine.
  */
 import type { BodyPart, Upstream } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -16,6 +16,7 @@ import {
   FATE,
   type Loss,
   POOL_FULL,
+  RESPONSE_FAILED,
   SEND_ABORTED,
 } from '../protocol/fate.ts'
 import { Machine } from '../protocol/machine.ts'
@@ -67,14 +68,23 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.#writer.compose(0, exchange.requestFraming)
     this.#dialledMs = this.#around.now()
     this.#around.wheel.set(this, this.#around.settings.connectTimeoutMs)
-    this.#pool.addresses(this, (error, addresses) => {
-      if (this.#machine.state !== STATE.REQUEST_READY || this.#exchange === null) return
-      if (error !== null) this.#fail(CONNECT_FAILED, error)
-      else {
-        this.#addresses = addresses
-        this.#dialNext('EADDRNOTAVAIL')
+    this.#pool.addresses((error, addresses) => {
+      try {
+        this.#found(error, addresses)
+      } catch (bug) {
+        this.onBug(bug)
       }
     })
+  }
+
+  #found(error: string | null, addresses: readonly string[]): void {
+    if (!this.#isConnecting || this.#exchange === null) return
+    if (error !== null) {
+      this.#fail(CONNECT_FAILED, error)
+      return
+    }
+    this.#addresses = addresses
+    this.#dialNext('EADDRNOTAVAIL')
   }
 
   #dialNext(lastError: string): void {
@@ -279,6 +289,15 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
       return
     }
     this.#lose(this.#brokenBy === '' ? 'READ_ERROR' : 'WRITE_ERROR', this.#brokenBy === '' ? code : this.#brokenBy)
+  }
+
+  /** Something of ours threw while this connection was served. */
+  onBug(error: unknown): void {
+    if (this.#machine.state === STATE.CLOSED) return
+    const cause = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    this.#around.report('error', 'bug', { CAUSE_OF_ERROR: cause, CONNECTION: `http-outgoing-${this.id}` })
+    if (this.#exchange === null) this.#close()
+    else this.#fail(RESPONSE_FAILED, 'internal error')
   }
 
   override onDeadline(): void {

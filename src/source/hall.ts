@@ -1,0 +1,27 @@
+/**
+ * What a client connection gets from outside of its room: the hallway, through which its requests go, and the client
+ * that it serves.
+ */
+import type { Failure } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Outcome } from '../exchange/outcome.ts'
+import type { SourceConnection } from './source-connection.ts'
+
+/** What the hallway does for a client connection. */
+export interface Hall {
+  /** One request through the rooms. A promise when some step has to wait. */
+  walk(exchange: Exchange): Promise<void> | undefined
+  /** Renders the fault of an outcome and answers it through `answer`. */
+  refuse(exchange: Exchange, outcome: Outcome, failure: Failure | null): void
+  /** The exchange is over, whatever became of it. */
+  done(exchange: Exchange): void
+  closed(connection: SourceConnection): void
+}
+
+/** Who is at the other end. */
+export interface Client {
+  readonly address: string
+  readonly isTrusted: boolean
+  /** Prefix of the correlation ids of this thread. */
+  readonly idPrefix: string
+}
