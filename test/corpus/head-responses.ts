@@ -1,0 +1,270 @@
+/** Heads of responses: status lines, fields, interim responses, and what is stripped or added on the way back. */
+import { DATE, GET_10, OK, type ResponseCase, response } from './response-case.ts'
+
+const LENGTH = 'Content-Length: 5'
+const HELLO = { start: OK, fields: [DATE, LENGTH], body: 'hello', framing: 'length' } as const
+const FINAL = response([LENGTH], 'hello')
+
+/** Status lines (or what is none) that are a fault. */
+const badStarts: readonly (readonly [string, string])[] = [
+  ['a status of two digits', 'HTTP/1.1 20 OK'],
+  ['a status of four digits', 'HTTP/1.1 2000 OK'],
+  ['status 099', 'HTTP/1.1 099 Odd'],
+  ['status 000', 'HTTP/1.1 000 Odd'],
+  ['a status with a sign', 'HTTP/1.1 +20 OK'],
+  ['a status of letters', 'HTTP/1.1 abc OK'],
+  ['no status', 'HTTP/1.1'],
+  ['no status but a space', 'HTTP/1.1 '],
+  ['two spaces behind the version', 'HTTP/1.1  200 OK'],
+  ['a tab behind the version', 'HTTP/1.1\t200 OK'],
+  ['a reason that touches the status', 'HTTP/1.1 200OK'],
+  ['HTTP/1.2', 'HTTP/1.2 200 OK'],
+  ['HTTP/2.0', 'HTTP/2.0 200 OK'],
+  ['HTTP/0.9', 'HTTP/0.9 200 OK'],
+  ['no minor version', 'HTTP/1 200 OK'],
+  ['another protocol', 'ICY 200 OK'],
+  ['RTSP', 'RTSP/1.0 200 OK'],
+  ['lower case', 'http/1.1 200 OK'],
+  ['white space in front', ' HTTP/1.1 200 OK'],
+  ['an empty line in front', '\r\nHTTP/1.1 200 OK'],
+  ['a byte order mark in front', '\xef\xbb\xbfHTTP/1.1 200 OK'],
+  ['a request line', 'GET / HTTP/1.1'],
+  ['a bare CR in the reason', 'HTTP/1.1 200 O\rK'],
+  ['a bare LF in the reason', 'HTTP/1.1 200 O\nK'],
+  ['NUL in the reason', 'HTTP/1.1 200 O\0K'],
+  ['an escape in the reason', 'HTTP/1.1 200 \x1b[1m'],
+  ['DEL in the reason', 'HTTP/1.1 200 O\x7fK'],
+]
+
+const badFields: readonly (readonly [string, string])[] = [
+  ['5.5: a bare CR in a value', 'Name: a\rb'],
+  ['5.5: a bare LF in a value', 'Name: a\nb'],
+  ['5.5: NUL in a value', 'Name: a\0b'],
+  ['5.5: a control character in a value', 'Name: a\x01b'],
+  ['5.5: DEL in a value', 'Name: a\x7fb'],
+  ['5.2: a folded line', 'Name: a\r\n b'],
+  ['5.1: white space before the colon', 'Name : a'],
+  ['5.1: a name with a space', 'Na me: a'],
+  ['5.1: a line without a colon', 'Name'],
+  ['5.1: an empty name', ': a'],
+  ['5.1: bytes beyond ASCII in a name', 'N\xe4me: a'],
+  ['response splitting: a status line among the fields', 'HTTP/1.1 200 OK'],
+  ['response splitting: LF LF', 'Name: a\n\nHTTP/1.1 200 OK'],
+]
+
+/** Fields of a response, and those of them that pass. */
+const fields: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+  [
+    'RFC 6265 3: Set-Cookie lines stay apart',
+    ['Set-Cookie: a=b', 'X: y', 'Set-Cookie: c=d'],
+    ['Set-Cookie: a=b', 'X: y', 'Set-Cookie: c=d'],
+  ],
+  ['RFC 9110 5: order, case and number', ['b: 1', 'A: 2', 'b: 1'], ['b: 1', 'A: 2', 'b: 1']],
+  ['RFC 9110 5.5: bytes and white space', ['A:  \xfc\t b ', 'C:', 'D:\t'], ['A:  \xfc\t b ', 'C:', 'D:\t']],
+  ['RFC 9110 10.2.4: Server is not told', ['Server: Apache/2.4', 'A: b'], ['A: b']],
+  [
+    'RFC 9110 7.6.1: hop-by-hop fields are stripped',
+    ['Keep-Alive: timeout=50', 'Proxy-Connection: x', 'Proxy-Authenticate: y', 'TE: z', 'Upgrade: h2c', 'A: b'],
+    ['A: b'],
+  ],
+  [
+    'RFC 9110 7.6.1: what Connection names is stripped',
+    ['Connection: X-Hop, keep-alive', 'x-hop: a', 'A: b'],
+    ['A: b'],
+  ],
+  [
+    'RFC 9110 7.6.1: in any case, list and repetition',
+    ['Connection: A', 'connection: b,C', 'a: 1', 'B: 2', 'c: 3', 'D: 4'],
+    ['D: 4'],
+  ],
+  [
+    'RFC 9110 7.6.1: Content-Length and Date cannot be named away',
+    ['Connection: Content-Length, Date, Transfer-Encoding', 'A: b'],
+    ['A: b'],
+  ],
+  ['RFC 9110 6.6.2: Trailer is stripped where there can be none', ['Trailer: X', 'A: b'], ['A: b']],
+  ['correlation.header: the id of a backend is replaced by ours', ['activityid: forged', 'A: b'], ['A: b']],
+  ['RFC 9110 7.6.3: Via of a backend passes', ['Via: 1.1 inner'], ['Via: 1.1 inner']],
+  [
+    'RFC 6797 6.1: fields of security',
+    ['Strict-Transport-Security: max-age=1', 'WWW-Authenticate: Basic', 'WWW-Authenticate: Bearer'],
+    ['Strict-Transport-Security: max-age=1', 'WWW-Authenticate: Basic', 'WWW-Authenticate: Bearer'],
+  ],
+]
+
+/** Status lines that pass, and as what. */
+const starts: readonly (readonly [string, string, string])[] = [
+  ['an unknown status', 'HTTP/1.1 299 Odd but fine', 'HTTP/1.1 299 Odd but fine'],
+  ['an unregistered class', 'HTTP/1.1 999 Whatever', 'HTTP/1.1 999 Whatever'],
+  ['an empty reason', 'HTTP/1.1 200 ', 'HTTP/1.1 200 '],
+  ['no reason and no space', 'HTTP/1.1 200', 'HTTP/1.1 200 '],
+  ['a reason of bytes beyond ASCII', 'HTTP/1.1 200 \xc3\xa4', 'HTTP/1.1 200 \xc3\xa4'],
+  ['spaces in a reason', 'HTTP/1.1 200  O  K ', 'HTTP/1.1 200  O  K '],
+  ['our own version', 'HTTP/1.0 404 Not Found', 'HTTP/1.1 404 Not Found'],
+]
+
+const EARLY = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n'
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+
+const interims: readonly (readonly [string, ResponseCase])[] = [
+  [
+    'RFC 8297 2: 103 is passed on',
+    { name: '', raw: EARLY + FINAL, gets: { ...HELLO, interims: [EARLY] }, reused: true },
+  ],
+  [
+    'RFC 9110 15.2: several are passed on in order',
+    {
+      name: '',
+      raw: CONTINUE + EARLY + EARLY + FINAL,
+      gets: { ...HELLO, interims: [CONTINUE, EARLY, EARLY] },
+      reused: true,
+    },
+  ],
+  [
+    'RFC 9110 15.2: an unknown one is passed on',
+    {
+      name: '',
+      raw: `HTTP/1.1 199 Odd\r\nA: b\r\n\r\n${FINAL}`,
+      gets: { ...HELLO, interims: ['HTTP/1.1 199 Odd\r\nA: b\r\n\r\n'] },
+      reused: true,
+    },
+  ],
+  [
+    'RFC 9110 8.6: framing fields of one are dropped, and frame nothing',
+    {
+      name: '',
+      raw: `HTTP/1.1 102 Processing\r\nContent-Length: 5\r\nA: b\r\n\r\n${FINAL}`,
+      gets: { ...HELLO, interims: ['HTTP/1.1 102 Processing\r\nA: b\r\n\r\n'] },
+      reused: true,
+    },
+  ],
+  [
+    'RFC 9110 7.6.1: hop-by-hop fields of one are stripped',
+    {
+      name: '',
+      raw: `HTTP/1.1 103 Early Hints\r\nConnection: X-Hop\r\nX-Hop: a\r\nKeep-Alive: x\r\nA: b\r\n\r\n${FINAL}`,
+      gets: { ...HELLO, interims: ['HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n'] },
+      reused: true,
+    },
+  ],
+  [
+    'RFC 9110 15.2: none to a client of HTTP/1.0',
+    { name: '', raw: CONTINUE + EARLY + FINAL, request: GET_10, gets: { ...HELLO, closes: true }, reused: true },
+  ],
+  [
+    'RFC 9110 15.2: bytes behind one are the next head, and garbage there is a fault',
+    { name: '', raw: `${EARLY}hello\r\n\r\n`, gets: 'fault', reused: false },
+  ],
+  [
+    'RFC 9110 15.2.2: 101 that nobody asked for is a fault',
+    {
+      name: '',
+      raw: 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+      gets: 'fault',
+      reused: false,
+    },
+  ],
+  [
+    'RFC 9110 15.2.2: 101 behind a 100 is a fault',
+    { name: '', raw: `${CONTINUE}HTTP/1.1 101 Switching Protocols\r\n\r\n`, gets: 'fault', reused: false },
+  ],
+]
+
+const persistence: readonly (readonly [string, readonly string[], boolean])[] = [
+  ['RFC 9112 9.6: close', ['Connection: close'], false],
+  ['RFC 9112 9.6: close in any case', ['cONNECTION: Close'], false],
+  ['RFC 9112 9.6: close in a list', ['Connection: X, close'], false],
+  ['RFC 9112 9.6: close in a second field', ['Connection: keep-alive', 'Connection: close'], false],
+  ['RFC 9112 9.6: Proxy-Connection: close is not for us', ['Proxy-Connection: close'], true],
+  ['RFC 2068 19.7.1: Keep-Alive with time left', ['Keep-Alive: timeout=60, max=100'], true],
+  ['RFC 2068 19.7.1: Keep-Alive with little time left', ['Keep-Alive: max=100, timeout=5'], true],
+  ['RFC 2068 19.7.1: Keep-Alive without time left', ['Keep-Alive: timeout=0'], false],
+  ['RFC 2068 19.7.1: Keep-Alive that says nothing', ['Keep-Alive: foo'], true],
+]
+
+const limits: readonly ResponseCase[] = [
+  {
+    name: 'response.header.max_bytes: a longer head is a fault',
+    raw: response([`A: ${'a'.repeat(5000)}`, LENGTH], 'hello'),
+    gets: 'fault',
+    reused: false,
+    http: { 'response.header.max_bytes': 4096 },
+  },
+  {
+    name: 'response.header.max_bytes: a head without end is a fault',
+    raw: `HTTP/1.1 200 OK\r\nA: ${'a'.repeat(5000)}`,
+    gets: 'fault',
+    reused: false,
+    http: { 'response.header.max_bytes': 4096 },
+  },
+  {
+    name: 'disable_connection_keepalive: no backend connection serves again',
+    raw: FINAL,
+    gets: HELLO,
+    reused: false,
+    http: { disable_connection_keepalive: true },
+  },
+  {
+    name: 'preserve_http_server_name: Server is told',
+    raw: response(['Server: Apache/2.4', LENGTH], 'hello'),
+    gets: { ...HELLO, fields: [DATE, 'Server: Apache/2.4', LENGTH] },
+    reused: true,
+    http: { preserve_http_server_name: true },
+  },
+  {
+    name: 'http.headers.preserve: Server is told by name',
+    raw: response(['Server: Apache/2.4', LENGTH], 'hello'),
+    gets: { ...HELLO, fields: [DATE, 'Server: Apache/2.4', LENGTH] },
+    reused: true,
+    http: { 'http.headers.preserve': ['Server'] },
+  },
+]
+
+export const HEAD_RESPONSES: readonly ResponseCase[] = [
+  ...badStarts.map(([name, start]) => ({
+    name: `RFC 9112 4: ${name} is a fault`,
+    raw: response([LENGTH], 'hello', start),
+    gets: 'fault' as const,
+    reused: false,
+  })),
+  ...badFields.map(([name, line]) => ({
+    name: `RFC 9110 ${name} is a fault`,
+    raw: response([line, LENGTH], 'hello'),
+    gets: 'fault' as const,
+    reused: false,
+  })),
+  { name: 'RFC 9112 4: garbage is a fault', raw: 'garbage', ends: 'FIN', gets: 'fault', reused: false },
+  ...fields.map(([name, sent, passed]) => ({
+    name,
+    raw: response([...sent, LENGTH], 'hello'),
+    gets: { ...HELLO, fields: [DATE, ...passed, LENGTH] },
+    reused: true,
+  })),
+  ...starts.map(([name, start, arrives]) => ({
+    name: `RFC 9112 4: ${name} passes`,
+    raw: response([LENGTH, 'Connection: keep-alive'], 'hello', start),
+    gets: { ...HELLO, start: arrives },
+    reused: true,
+  })),
+  ...interims.map(([name, row]) => ({ ...row, name })),
+  ...persistence.map(([name, lines, reused]) => ({
+    name: `${name}: the connection serves ${reused ? 'again' : 'no more'}`,
+    raw: response([...lines, LENGTH], 'hello'),
+    gets: HELLO,
+    reused,
+  })),
+  {
+    name: 'RFC 9110 6.6.1: a Date is added where there is none',
+    raw: 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello',
+    gets: { start: OK, fields: [LENGTH], body: 'hello', framing: 'length' },
+    reused: true,
+  },
+  {
+    name: 'RFC 9112 3: a head without any field',
+    raw: 'HTTP/1.1 200 OK\r\n\r\nhello',
+    ends: 'FIN',
+    gets: { start: OK, body: 'hello', framing: 'chunked' },
+    reused: false,
+  },
+  ...limits,
+]
