@@ -1,0 +1,196 @@
+/**
+ * Pipelining (RFC 9112 9.3.2): requests that come together are served one after the other, and answered in order,
+ * refusals included.
+ */
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { AnsweringBackend } from '../harness/answering-backend.ts'
+import { startGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually, type Peer, turn } from '../harness/peers.ts'
+import { parseResponse, type StrictMessage } from '../harness/strict-http.ts'
+
+const backend = await AnsweringBackend.listen()
+const gateway = await startGateway([{ context: '/echo', port: backend.port }])
+after(() => {
+  gateway.stop()
+  backend.close()
+})
+const answerOk = backend.answer
+const clients: Peer[] = []
+afterEach(() => {
+  backend.answer = answerOk
+  backend.requests.length = 0
+  for (const client of clients.splice(0)) client.destroy()
+})
+
+async function open(): Promise<Peer> {
+  const client = await connectPeer(gateway.port)
+  clients.push(client)
+  return client
+}
+
+const get = (path: string, more = '') => `GET /echo${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
+const post = (path: string, body: string) =>
+  `POST /echo${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+const echoTarget = (request: StrictMessage) =>
+  `HTTP/1.1 200 OK\r\nContent-Length: ${request.target.length}\r\n\r\n${request.target}`
+
+/** The next `count` responses, in order; to a HEAD there is no body. */
+async function take(client: Peer, count: number, methods: readonly string[] = []): Promise<StrictMessage[]> {
+  const responses: StrictMessage[] = []
+  let at = 0
+  await client.until(`${count} responses`, () => {
+    while (responses.length < count) {
+      const response = parseResponse(client.received, at, methods[responses.length] ?? 'GET', client.ending === 'FIN')
+      if (response === undefined) return false
+      responses.push(response)
+      at = response.end
+    }
+    return true
+  })
+  client.take(at)
+  return responses
+}
+
+const bodies = (responses: readonly StrictMessage[]) => responses.map(({ body }) => body.toString('latin1'))
+
+test('RFC 9112 9.3.2: answers come in the order of the requests', async () => {
+  backend.answer = echoTarget
+  const client = await open()
+  const paths = Array.from({ length: 100 }, (_, i) => `/${i}`)
+  client.send(paths.map(path => get(path)).join(''))
+  assert.deepEqual(bodies(await take(client, 100)), paths)
+})
+
+test('RFC 9112 9.3.2: a slow first answer holds the others back, and nothing overtakes it', async () => {
+  const held: Peer[] = []
+  backend.answer = (request, peer) => {
+    if (request.target !== '/slow') return echoTarget(request)
+    held.push(peer)
+    return undefined
+  }
+  const client = await open()
+  client.send(get('/slow') + get('/fast') + get('/other'))
+  await eventually('the slow request', () => held.length > 0)
+  for (let i = 0; i < 20; i++) await turn()
+  assert.equal(client.text, '')
+  assert.deepEqual(
+    backend.requests.map(({ target }) => target),
+    ['/slow'],
+    'the next request is not sent before the answer to the one in front of it',
+  )
+  held[0]!.send('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n/slow')
+  assert.deepEqual(bodies(await take(client, 3)), ['/slow', '/fast', '/other'])
+})
+
+test('RFC 9112 9.3.2: bodies of either framing between requests', async () => {
+  backend.answer = request => {
+    const body = `${request.target}:${request.body.toString('latin1')}`
+    return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  }
+  const client = await open()
+  const chunks =
+    'POST /echo/c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n2\r\nyz\r\n0\r\nT: u\r\n\r\n'
+  client.send(post('/a', 'hello') + get('/b') + chunks + post('/d', '') + get('/e'))
+  assert.deepEqual(bodies(await take(client, 5)), ['/a:hello', '/b:', '/c:xyz', '/d:', '/e:'])
+})
+
+test('RFC 9112 9.3.2: HEAD among others keeps everybody in step', async () => {
+  backend.answer = request =>
+    request.method === 'HEAD' ? 'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n' : echoTarget(request)
+  const client = await open()
+  client.send(`${get('/a')}HEAD /echo/b HTTP/1.1\r\nHost: a\r\n\r\n${get('/c')}`)
+  assert.deepEqual(bodies(await take(client, 3, ['GET', 'HEAD', 'GET'])), ['/a', '', '/c'])
+})
+
+test('RFC 9112 9.3.2: a refusal that keeps the connection comes in its turn', async () => {
+  backend.answer = echoTarget
+  const client = await open()
+  client.send(
+    `${get('/a')}GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n${get('/b')}OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n${get('/c')}`,
+  )
+  const responses = await take(client, 5)
+  assert.deepEqual(
+    responses.map(({ status }) => status),
+    [200, 404, 200, 200, 200],
+  )
+})
+
+/** What ends a connection, and the answers that come before its end. */
+const endings: readonly (readonly [string, string, readonly number[]])[] = [
+  ['a malformed request', 'GET /echo/b HTTP/1.1\r\nHost: a b\r\n\r\n', [200, 400]],
+  ['an unknown method', 'NEW /echo/b HTTP/1.1\r\nHost: a\r\n\r\n', [200, 501]],
+  ['an unknown version', 'GET /echo/b HTTP/3.0\r\nHost: a\r\n\r\n', [200, 505]],
+  ['garbage', '\x16\x03\x01\r\n', [200, 400]],
+  ['Connection: close', get('/b', 'Connection: close\r\n'), [200, 200]],
+  ['HTTP/1.0', 'GET /echo/b HTTP/1.0\r\nHost: a\r\n\r\n', [200, 200]],
+  ['a body that breaks', `POST /echo/b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n`, [200, 400]],
+  [
+    'both framings',
+    'POST /echo/b HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n',
+    [200, 400],
+  ],
+]
+
+for (const [name, request, statuses] of endings) {
+  test(`RFC 9112 9.6: nothing behind ${name} is parsed`, async () => {
+    const client = await open()
+    client.send(get('/a') + request + get('/never').repeat(3))
+    const responses = await take(client, statuses.length)
+    assert.deepEqual(
+      responses.map(({ status }) => status),
+      statuses,
+    )
+    assert.equal(await client.untilEnd(), 'FIN')
+    assert.equal(client.text, '')
+    assert.ok(backend.requests.every(({ target }) => target !== '/never'))
+    const last = responses.at(-1)!
+    assert.ok(last.lines.includes('Connection: close'), 'the last answer says that it is the last')
+  })
+}
+
+test('RFC 9112 9.6: a response that says close is not the last one when the client still may ask', async () => {
+  backend.answer = request => `${echoTarget(request).replace('\r\n', '\r\nConnection: close\r\n')}`
+  const client = await open()
+  client.send(get('/a') + get('/b'))
+  assert.deepEqual(bodies(await take(client, 2)), ['/a', '/b'])
+})
+
+// A connection reads into a chunk of 16 KiB; requests of 64 bytes fill it to the last byte, again and again.
+for (const size of [64, 128, 61, 1000]) {
+  test(`pipeline.max_bytes: far more requests of ${size} bytes than fit are all served`, async () => {
+    const client = await open()
+    const blank = get('/p', 'Pad: \r\n')
+    const request = get('/p', `Pad: ${'x'.repeat(size - blank.length)}\r\n`)
+    assert.equal(request.length, size)
+    const count = Math.ceil(100_000 / size)
+    client.send(request.repeat(count))
+    const responses = await take(client, count)
+    assert.equal(responses.length, count)
+    client.send(get('/last'))
+    await take(client, 1)
+    assert.equal(backend.requests.at(-1)!.target, '/last')
+  })
+}
+
+test('RFC 9112 9.3.2: requests that come byte by byte behind each other', async () => {
+  backend.answer = echoTarget
+  const client = await open()
+  await client.sendBytewise(get('/a') + post('/b', 'hello') + get('/c'))
+  assert.deepEqual(bodies(await take(client, 3)), ['/a', '/b', '/c'])
+})
+
+test('RFC 9112 9.3.2: each request may lose its backend without the others', async () => {
+  backend.answer = (request, peer) => {
+    if (request.target !== '/lost') return echoTarget(request)
+    peer.reset()
+    return undefined
+  }
+  const client = await open()
+  client.send(get('/a') + post('/lost', 'x') + get('/b'))
+  const responses = await take(client, 3)
+  assert.deepEqual(
+    responses.map(({ status }) => status),
+    [200, 502, 200],
+  )
+})
