@@ -1,15 +1,15 @@
 #!/usr/bin/env node
 /**
- * The program's first file. Plain JavaScript on purpose: any Node can read it, so an old one gets an answer instead of a
- * syntax error; and the compile cache must be on before the first TypeScript file is loaded, because loading the
- * stripper costs every thread 10 MB and 15 ms.
+ * The program's first file. Plain JavaScript on purpose (D16): any Node can read it, so an old one gets an answer
+ * instead of a syntax error; and the compile cache must be on before the first TypeScript file is loaded, because
+ * loading the stripper costs every thread 10 MB and 15 ms.
  */
 const OLDEST_NODE = 26
 
 if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
   process.stderr.write(
-    `Sluice needs Node ${OLDEST_NODE} or newer; this is ${process.version}. In its folder, "npm ci" brings one along: ` +
-      'use "npm start", or "npm run sluice -- COMMAND".\n',
+    `Sluice needs Node ${OLDEST_NODE} or newer; this is ${process.version}. ` +
+      'In its folder, "npm ci" brings one along: use "npm start", or "npm run sluice -- COMMAND".\n',
   )
   process.exit(1)
 }

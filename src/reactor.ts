@@ -36,13 +36,7 @@ const TICK_MS = 100
 const HEAD_EXTRA_BYTES = 8192
 
 /** Client addresses remembered; a client that comes again and again costs less. */
-const VISITORS_MAX = 4096
-
-/** What all connections of one client address share. */
-interface Visitor {
-  readonly client: Client
-  readonly intake: RequestIntake
-}
+const CLIENTS_MAX = 4096
 
 interface ReactorOutlets {
   readonly level: SocketLevel
@@ -66,7 +60,7 @@ export class Reactor implements Hall {
   readonly #idPrefix = `${randomText()}${randomText()}-`
   readonly #numbers = new RequestNumbers()
   readonly #drops: ReturnType<typeof responseDrops>
-  readonly #visitors = new LRUCache<string, Visitor>({ max: VISITORS_MAX })
+  readonly #clients = new LRUCache<string, Client>({ max: CLIENTS_MAX })
   readonly #connections = new Set<SourceConnection>()
   readonly #pools: readonly HostPool[]
   readonly #heartbeats: Int32Array
@@ -184,31 +178,22 @@ export class Reactor implements Hall {
       extensionBytesMax: settings.extensionBytesMax,
       trailerBytesMax: settings.trailerBytesMax,
     })
-    const { client, intake } = this.#visitor(address)
-    const connection = new SourceConnection(
-      this.#nextId++,
-      socket,
-      client,
-      reader,
-      intake,
-      this.#drops,
-      this.#around,
-      this,
-    )
+    const client = this.#client(address)
+    const connection = new SourceConnection(this.#nextId++, socket, client, reader, this.#drops, this.#around, this)
     this.#connections.add(connection)
     connection.open()
   }
 
-  #visitor(address: string): Visitor {
-    let visitor = this.#visitors.get(address)
-    if (visitor === undefined) {
+  #client(address: string): Client {
+    let client = this.#clients.get(address)
+    if (client === undefined) {
       const isTrusted = this.#trusted.includes(address)
       const forwarded = new ForwardedLines(this.#around.settings.forwardedFields, address, 'http', isTrusted)
       const intake = new RequestIntake(this.#around, this.#numbers, forwarded, this.#outlets.accessLog !== null)
-      visitor = { client: { address, isTrusted, idPrefix: this.#idPrefix }, intake }
-      this.#visitors.set(address, visitor)
+      client = { address, isTrusted, idPrefix: this.#idPrefix, intake }
+      this.#clients.set(address, client)
     }
-    return visitor
+    return client
   }
 
   #tick(): void {

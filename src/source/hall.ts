@@ -5,6 +5,7 @@
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Outcome } from '../exchange/outcome.ts'
+import type { RequestIntake } from './request-intake.ts'
 import type { SourceConnection } from './source-connection.ts'
 
 /** What the hallway does for a client connection. */
@@ -18,10 +19,11 @@ export interface Hall {
   closed(connection: SourceConnection): void
 }
 
-/** Who is at the other end. */
+/** Who is at the other end. One per client address, shared by its connections. */
 export interface Client {
   readonly address: string
   readonly isTrusted: boolean
   /** Prefix of the correlation ids of this thread. */
   readonly idPrefix: string
+  readonly intake: RequestIntake
 }

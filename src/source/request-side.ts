@@ -25,8 +25,8 @@ export interface RequestOwner {
   awaitHead(): void
   /** The head is known. A promise when it is not yet known where the request goes. */
   walk(): Promise<void> | undefined
-  /** The promise of `walk` is kept. */
-  walked(): void
+  /** What the request waited for is here: the client may be read again. */
+  resumeRequest(): void
   /** Everything that came in front of the client's FIN was dealt with, as far as that is possible. */
   onEnd(): void
   refuseHead(bad: BadMessage): void
@@ -188,7 +188,7 @@ export class RequestSide {
       if (this.#machine.state === STATE.CLOSED) return
       this.#walked()
       this.serve()
-      this.#owner.walked()
+      this.#owner.resumeRequest()
     }
     waiting.then(goOn).catch((error: unknown) => this.#owner.onBug(error))
   }

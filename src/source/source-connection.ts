@@ -47,7 +47,6 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     socket: ByteSocket,
     client: Client,
     reader: MessageReader,
-    intake: RequestIntake,
     left: ReturnType<typeof responseDrops>,
     around: Surroundings,
     hall: Hall,
@@ -56,9 +55,9 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#socket = socket
     this.#around = around
     this.#hall = hall
-    this.#intake = intake
+    this.#intake = client.intake
     this.#exchange = new Exchange(this, client.address, id, client.isTrusted, client.idPrefix)
-    this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, intake, around)
+    this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client.intake, around)
     this.#writer = new ReplyWriter(socket, around, left)
     this.#report = new ClientReport(around, this.#machine, this.#exchange)
   }
@@ -101,10 +100,6 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   walk(): Promise<void> | undefined {
     return this.#hall.walk(this.#exchange)
-  }
-
-  walked(): void {
-    if (this.#machine.state !== STATE.CLOSED) this.#regulate()
   }
 
   resumeRequest(): void {

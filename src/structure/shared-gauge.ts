@@ -1,7 +1,7 @@
 /**
  * Numbers that all threads keep together, with a limit that none of them can overstep. A column per thread, so that
- * what a dead thread held can be taken off; a take adds to its own column first and looks at the sum afterwards, so that
- * two takers at once may both be refused at the limit but never both be let in.
+ * what a dead thread held can be taken off. A take adds to its own column first and looks at the sum afterwards: two
+ * takers at once may both be refused at the limit, but are never both let in.
  */
 export class SharedGauge {
   readonly #columns: Int32Array
