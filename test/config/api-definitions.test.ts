@@ -315,7 +315,8 @@ const PATHS: readonly (readonly [context: string, version: string, isDefault: bo
   ]
 
 for (const [context, version, isDefault, ...paths] of PATHS) {
-  test(`${context} in version ${version}${isDefault ? ', the default,' : ''} is reached under ${paths.join(' and ')}`, () => {
+  const title = `${context} in version ${version}${isDefault ? ', the default,' : ''}`
+  test(`${title} is reached under ${paths.join(' and ')}`, () => {
     assert.deepEqual(apiPaths(context, version, isDefault), paths)
   })
 }

@@ -204,7 +204,7 @@ test('a section of the catalogue written as a list is a fault and not a warning 
   ])
 })
 
-test('every fault is found in one run, in the order of the file, each with its line, value, expectation and remedy', t => {
+test('every fault is found in one run, in the order of the file, each with its line, value and remedy', t => {
   const toml = `[server]
 hostname = "a b"
 offset = "1"

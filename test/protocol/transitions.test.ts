@@ -138,7 +138,7 @@ test('the grid names every state and every event once', () => {
 test('the sides differ in three cells', () => {
   const differing = GRIDS.source.filter(({ next }, at) => next !== GRIDS.target[at]!.next)
   assert.deepEqual(differing, [
-    // An unreadable head is answered before it ends; a backend that speaks before our head is out answers somebody else.
+    // An unreadable head is answered before it ends; a backend that speaks before our head is out means another.
     { state: 'REQUEST_HEAD', event: 'RESPONSE_BEGIN', next: 'EARLY_HEAD' },
     // RFC 9112 9.6: what the client still sends is discarded.
     { state: 'CLOSING', event: 'REQUEST_DATA', next: 'CLOSING' },

@@ -42,7 +42,7 @@ export function readRootFile(path: string): string {
 function filesBelow(folder: string): SourceFile[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.ts') && !name.includes('node_modules'))
+    .filter(name => /\.[jt]s$/.test(name) && !name.includes('node_modules'))
     .map(name => readSource(join(folder, name)))
 }
 
@@ -60,7 +60,7 @@ function readSource(file: string): SourceFile {
   }
 }
 
-const ENTRY = /new URL\(['`]([^'`]+\.ts)['`], import\.meta\.url\)/g
+const ENTRY = /new URL\(['`]([^'`]+\.[jt]s)['`], import\.meta\.url\)/g
 
 /** What a template leaves open may be any one name. */
 function startsOf(file: string, uncommented: string): (path: string) => boolean {
