@@ -62,14 +62,12 @@ const NAMES: readonly (readonly [string, Kind])[] = [
 
 const FORWARDED = 'x-forwarded-'
 const FORWARDED_FIRST = 120
-/** No name that is known is as long as this. */
-const LONGEST = 64
 
 interface Candidate {
   readonly name: string
-  /** First letter of the name, in lower case. */
-  readonly first: number
   readonly kind: Kind
+  /** Another name of the same length and first letter. */
+  readonly next: Candidate | null
 }
 
 /** Whether the bytes at `at` are `lower`, which is ASCII letters, digits and hyphens in lower case. */
@@ -83,36 +81,38 @@ export function isName(bytes: Uint8Array, at: number, length: number, lower: str
   return true
 }
 
+/** Names of this length and beyond share their cells. */
+const LENGTH_MAX = 64
+const LETTERS = 32
+
 export class FieldKinds {
-  /** Candidates by length of the name. */
-  readonly #byLength: (readonly Candidate[])[] = []
+  /** By length and first letter of the name: one load tells that a field is none of these. */
+  readonly #candidates: (Candidate | null)[] = new Array((LENGTH_MAX + 1) * LETTERS).fill(null)
 
   /** `correlation`: name of the correlation field, any case. */
   constructor(correlation: string) {
     for (const [name, kind] of [...NAMES, [correlation.toLowerCase(), KIND.CORRELATION] as const]) {
-      this.#byLength[name.length] = [
-        ...(this.#byLength[name.length] ?? []),
-        { name, first: name.charCodeAt(0) | 32, kind },
-      ]
+      const cell = Math.min(name.length, LENGTH_MAX) * LETTERS + (name.charCodeAt(0) & (LETTERS - 1))
+      this.#candidates[cell] = { name, kind, next: this.#candidates[cell]! }
     }
-    for (let i = 0; i <= LONGEST; i++) this.#byLength[i] ??= []
   }
 
   /** Fills `kinds` and the index of each framing field. Run once per complete head. */
   classify(bytes: Uint8Array, head: Head): void {
-    const { spans, kinds } = head
-    for (let field = 0, i = 0; field < head.count; field++, i += 4) {
-      const length = spans[i + 1]!
+    const { spans, kinds, count } = head
+    const candidates = this.#candidates
+    for (let field = 0, i = 0; field < count; field++, i += 4) {
       kinds[field] = KIND.OTHER
-      const candidates = this.#byLength[Math.min(length, LONGEST)]!
-      for (let c = 0; c < candidates.length; c++) {
-        const candidate = candidates[c]!
-        if ((bytes[spans[i]!]! | 32) !== candidate.first || !isName(bytes, spans[i]!, length, candidate.name)) continue
+      const length = spans[i + 1]!
+      const first = bytes[spans[i]!]!
+      let candidate = candidates[Math.min(length, LENGTH_MAX) * LETTERS + (first & (LETTERS - 1))]!
+      for (; candidate !== null; candidate = candidate.next!) {
+        if (!isName(bytes, spans[i]!, length, candidate.name)) continue
         note(head, candidate.kind, field)
         break
       }
       // Whatever else a proxy may say in that manner (-Port, -Prefix, -Ssl): a client must not say it in its stead.
-      if (kinds[field] === KIND.OTHER && length > FORWARDED.length && (bytes[spans[i]!]! | 32) === FORWARDED_FIRST) {
+      if (kinds[field] === KIND.OTHER && length > FORWARDED.length && (first | 32) === FORWARDED_FIRST) {
         if (isName(bytes, spans[i]!, FORWARDED.length, FORWARDED)) kinds[field] = KIND.X_FORWARDED_OTHER
       }
     }

@@ -59,6 +59,13 @@ export function trimmedEnd(bytes: Uint8Array, head: Head, field: number): number
   return end
 }
 
+/** "HTTP/", whose case counts (RFC 9112 2.3). */
+function isHttp(bytes: Uint8Array, at: number): boolean {
+  return (
+    bytes[at] === 72 && bytes[at + 1] === 84 && bytes[at + 2] === 84 && bytes[at + 3] === 80 && bytes[at + 4] === SLASH
+  )
+}
+
 /** A plain decimal number, or -1 (RFC 9110 8.6: no sign, no list, no white space inside). */
 export function decimal(bytes: Uint8Array, at: number, end: number): number {
   if (end === at || end - at > DIGITS_MAX) return -1
@@ -141,7 +148,7 @@ function checkRequestLine(bytes: Uint8Array, head: Head, at: number): BadMessage
   // llhttp skips bare CR and LF in front of the method, and any number of spaces on both sides of the target.
   if (bytes[at]! <= SPACE) return BAD.startLine
   if (target - at < 2 || bytes[target - 1] !== SPACE || bytes[target - 2] === SPACE) return BAD.startLine
-  if (bytes[end] !== SPACE || !isName(bytes, end + 1, 5, 'http/')) return BAD.startLine
+  if (bytes[end] !== SPACE || !isHttp(bytes, end + 1)) return BAD.startLine
   if (bytes[end + 6] !== 49 || bytes[end + 7] !== 46 || bytes[end + 9] !== CR) return BAD.version
   head.minorVersion = bytes[end + 8]! - 48
   return head.minorVersion > 1 ? BAD.version : undefined
@@ -180,7 +187,7 @@ export function checkRequest(bytes: Uint8Array, head: Head, at: number): BadMess
 
 /** The status line; sets `minorVersion`. */
 function checkStatusLine(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
-  if (!isName(bytes, at, 5, 'http/') || bytes[at + 5] !== 49 || bytes[at + 6] !== 46) return BAD.statusLine
+  if (!isHttp(bytes, at) || bytes[at + 5] !== 49 || bytes[at + 6] !== 46) return BAD.statusLine
   head.minorVersion = bytes[at + 7]! - 48
   if (head.minorVersion > 1 || head.status < 100 || bytes[at + 8] !== SPACE) return BAD.statusLine
   if (bytes[at + 12] !== SPACE && bytes[at + 12] !== CR) return BAD.statusLine

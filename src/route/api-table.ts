@@ -1,6 +1,7 @@
 /**
- * Which API a request is for: the longest path of context and version that begins its path, segment by segment. The
- * table is replaced as a whole, never edited in place.
+ * Which API a request is for: the longest path of context and version that begins its path, segment by segment. One pass
+ * over the characters, whatever the number of APIs; no string is made. The table is replaced as a whole, never edited in
+ * place.
  */
 import type { Api } from '../exchange/api.ts'
 
@@ -9,43 +10,63 @@ interface Entry {
   readonly path: string
 }
 
+const SLASH = 47
+const QUERY = 63
+const SEED = 0x811c9dc5
+const PRIME = 0x01000193
+
 /** What `find` found, valid until it is called again. */
 export const match = { api: null as Api | null, end: 0 }
 
 export class ApiTable {
-  readonly #byPath = new Map<string, Api>()
+  /** Entries by the FNV-1a hash of their path; those that share one stand in a list. */
+  readonly #byHash = new Map<number, readonly Entry[]>()
   #segmentsMax = 0
-  /** Lengths that some path has: most candidates are dismissed without making a string of them. */
-  readonly #lengths = new Set<number>()
 
   /** `paths` of one API: context with version, and context alone for a default version. */
   constructor(entries: readonly Entry[]) {
-    for (const { path, api } of entries) {
-      this.#byPath.set(path, api)
-      this.#lengths.add(path.length)
-      this.#segmentsMax = Math.max(this.#segmentsMax, path.split('/').length - 1)
+    for (const entry of entries) {
+      const hash = hashOf(entry.path)
+      this.#byHash.set(hash, [...(this.#byHash.get(hash) ?? []), entry])
+      this.#segmentsMax = Math.max(this.#segmentsMax, entry.path.split('/').length - 1)
     }
   }
 
   /** Fills `match` for the path that stands in `target` from `from`; its `end` is an index in `target`. */
   find(target: string, from: number): boolean {
-    const query = target.indexOf('?', from)
-    const pathEnd = query < 0 ? target.length : query
-    let end = from
-    // Ends of the first segments, as many as the longest context has; then back from the longest.
-    for (let segment = 0; segment < this.#segmentsMax && end < pathEnd; segment++) {
-      const slash = target.indexOf('/', end + 1)
-      end = slash < 0 || slash > pathEnd ? pathEnd : slash
-    }
-    while (end > from) {
-      const api = this.#lengths.has(end - from) ? this.#byPath.get(target.slice(from, end)) : undefined
-      if (api !== undefined) {
-        match.api = api
-        match.end = end
-        return true
+    match.api = null
+    let hash = SEED
+    let segments = 0
+    for (let at = from; at < target.length; at++) {
+      const code = target.charCodeAt(at)
+      if (code === QUERY) {
+        this.#take(hash, target, from, at)
+        return match.api !== null
       }
-      end = target.lastIndexOf('/', end - 1)
+      if (code === SLASH && at > from) {
+        this.#take(hash, target, from, at)
+        if (++segments >= this.#segmentsMax) return match.api !== null
+      }
+      hash = Math.imul(hash ^ code, PRIME)
     }
-    return false
+    this.#take(hash, target, from, target.length)
+    return match.api !== null
   }
+
+  /** A path that ends here is longer than any found before. */
+  #take(hash: number, target: string, from: number, end: number): void {
+    const entries = this.#byHash.get(hash)
+    if (entries === undefined) return
+    for (const { path, api } of entries) {
+      if (path.length !== end - from || !target.startsWith(path, from)) continue
+      match.api = api
+      match.end = end
+    }
+  }
+}
+
+function hashOf(path: string): number {
+  let hash = SEED
+  for (let i = 0; i < path.length; i++) hash = Math.imul(hash ^ path.charCodeAt(i), PRIME)
+  return hash
 }

@@ -223,10 +223,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     const { settings, wheel } = this.#around
     this.#writer.outbox.release()
     const { state } = this.#machine
-    if (state === STATE.CLOSING) {
-      this.#socket.end()
-      wheel.set(this, LINGER_MS)
-    } else if (state !== STATE.REQUEST_READY) {
+    if (state === STATE.CLOSING) this.#linger()
+    else if (state !== STATE.REQUEST_READY) {
       wheel.suspend(this)
       this.#exchange.upstream?.resumeReply()
     } else if (this.#exchange.persists) {
@@ -373,7 +371,14 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   #linger(): void {
     this.#request.discard()
-    if (!this.isBlocked) this.#socket.end()
+    if (!this.isBlocked) {
+      // A client that has ended sends nothing more that we would have to wait for.
+      if (this.#request.hasEnded) {
+        this.#close()
+        return
+      }
+      this.#socket.end()
+    }
     this.#around.wheel.set(this, this.isBlocked ? this.#around.settings.socketTimeoutMs : LINGER_MS)
     this.#socket.setReading(true)
   }
