@@ -246,7 +246,9 @@ function randomText(): string {
 }
 
 function composerBytes(settings: Surroundings['settings']): number {
-  const longest = Math.max(settings.headerBytesMax, settings.responseHeaderBytesMax, settings.trailerBytesMax * 2)
+  // A field line of four bytes, the shortest there is, leaves with a space more.
+  const trailers = settings.trailerBytesMax * 1.25
+  const longest = Math.max(settings.headerBytesMax, settings.responseHeaderBytesMax, trailers)
   return longest + HEAD_EXTRA_BYTES
 }
 

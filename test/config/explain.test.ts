@@ -30,7 +30,7 @@ test('one key: value, default, place, type, unit, range, meaning, rules', async 
   set       F:2
   type      integer
   unit      bytes
-  range     512 to 16777216
+  range     512 to 65536
   meaning   Longest head of a request, start line included; 431 beyond.
   acted on  yes
   rule      header.max_bytes must not exceed io_buffer_size: a head is buffered whole
@@ -104,7 +104,7 @@ test('--json of one key and of all', async t => {
     faulty: false,
     type: 'integer',
     unit: 'bytes',
-    range: '512 to 16777216',
+    range: '512 to 65536',
     meaning: 'Longest head of a request, start line included; 431 beyond.',
     inert: '',
     rules: [

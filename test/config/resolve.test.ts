@@ -233,7 +233,7 @@ path = "$ref{logging.levle}"
     'F:3: server.offset = "1": expected a whole number, 0 to 64535 (write it without quotes: 1)',
     'F:4: server.mode = "triple": expected one of "single", "ha" (the default is mode = "single")',
     'F:6: transport.passthru_http.http.socket.timeout = -1: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (the default is http.socket.timeout = 180000)',
-    'F:7: transport.passthru_http.io_buffer_size = "16384": expected a whole number of bytes, 4096 to 16777216 (write it without quotes: 16384)',
+    'F:7: transport.passthru_http.io_buffer_size = "16384": expected a whole number of bytes, 4096 to 65536 (write it without quotes: 16384)',
     'F:8: transport.passthru_http.http.max.connection.per.host.port = 0: expected a whole number of connections, 1 to 1000000 (the default is http.max.connection.per.host.port = 32767)',
     'F:9: transport.passthru_http.http.user.agent.preserve = "yes": expected true or false (the default is http.user.agent.preserve = true)',
     'F:10: transport.passthru_http.listener.parameters.port = 65536: expected a whole number, 1 to 65535, or 0 (any free one) (the default is listener.parameters.port = 8290)',

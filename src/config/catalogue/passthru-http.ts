@@ -23,6 +23,8 @@ import {
 } from '../key.ts'
 
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
+/** Longest piece that a connection may call its own: a chunk of the arena. */
+const BUFFER_MAX = 65_536
 const DAY_MS = 86_400_000
 const WORKERS = 'not built yet: the worker pool comes with mediation'
 const PLAIN = 'a plain listener has no TLS; the same key of the secured transport decides'
@@ -47,7 +49,7 @@ const documented = {
     except(-1, 'unbounded', count(-1, 'messages', 0, 10_000_000, 'Messages that wait for a worker.')),
     WORKERS,
   ),
-  io_buffer_size: count(16_384, 'bytes', 4096, 16_777_216, 'Bytes buffered per connection before reading pauses.'),
+  io_buffer_size: count(16_384, 'bytes', 4096, BUFFER_MAX, 'Bytes buffered per connection before reading pauses.'),
   'http.max.connection.per.host.port': count(
     32_767,
     'connections',
@@ -130,12 +132,12 @@ const own = {
   ),
   'header.max_bytes': upTo(
     'io_buffer_size',
-    count(16_384, 'bytes', 512, 16_777_216, 'Longest head of a request, start line included; 431 beyond.'),
+    count(16_384, 'bytes', 512, BUFFER_MAX, 'Longest head of a request, start line included; 431 beyond.'),
   ),
   'header.max_count': count(128, 'fields', 1, 10_000, 'Most fields in the head of a request; 431 beyond.'),
   'target.max_bytes': upTo(
     'header.max_bytes',
-    count(8192, 'bytes', 1, 16_777_216, 'Longest request target; 414 beyond.'),
+    count(8192, 'bytes', 1, BUFFER_MAX, 'Longest request target; 414 beyond.'),
   ),
   'header.read_timeout': duration(
     30_000,
@@ -170,15 +172,15 @@ const own = {
       16_384,
       'bytes',
       1,
-      16_777_216,
+      BUFFER_MAX,
       'Bytes of further requests held while one is being answered; then reading pauses.',
     ),
   ),
   'chunk.max_extension_bytes': count(1024, 'bytes', 0, 16_777_216, 'Bytes of chunk extensions in one message.'),
-  'trailer.max_bytes': upTo('io_buffer_size', count(8192, 'bytes', 0, 16_777_216, 'Bytes of trailers in one message.')),
+  'trailer.max_bytes': upTo('io_buffer_size', count(8192, 'bytes', 0, BUFFER_MAX, 'Bytes of trailers in one message.')),
   'response.header.max_bytes': upTo(
     'io_buffer_size',
-    count(16_384, 'bytes', 512, 16_777_216, "Longest head of a backend's response."),
+    count(16_384, 'bytes', 512, BUFFER_MAX, "Longest head of a backend's response."),
   ),
   max_connections_per_client: except(
     -1,

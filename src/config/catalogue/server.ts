@@ -5,7 +5,10 @@ const CONSOLE = 'there is no management console that could restart or stop the s
 const SOAP = 'there is no SOAP stack'
 
 export const server = section('server', 'The node: its name, its profile and the offset of its ports.', {
-  hostname: host('localhost', 'Host name or IP address of the node.'),
+  hostname: inert(
+    host('localhost', 'Host name or IP address of the node.'),
+    'nothing that is built names the node; only references to the key have a use for it',
+  ),
   node_ip: inert(host('', 'IP address of the node.'), 'every address the machine has is found at start'),
   offset: count(0, '', 0, 64_535, 'Added to every port, so that instances on one machine stay apart.'),
   mode: inert(

@@ -1,0 +1,46 @@
+/**
+ * Every key of the catalogue is either acted on or says that it is not: a key that is not inert is read somewhere outside
+ * of `src/config`, and an inert one nowhere. Read means that it is taken from its section under its documented spelling.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { allKeys, type CatalogueKey } from '../../src/config/catalogue.ts'
+import { readTree } from '../tidy/source-tree.ts'
+
+/** Under which names the values of a section go outside of `src/config`. */
+const OWNERS: Readonly<Record<string, string>> = {
+  server: 'configuration\\.server',
+  'transport.passthru_http': 'http',
+  'transport.listener': "configuration\\['transport\\.listener'\\]",
+  management: 'configuration\\.management',
+  access_log: '(?:accessLog|configuration\\.access_log)',
+  logging: 'configuration\\.logging',
+}
+
+const READERS = [...readTree().values()].filter(
+  ({ path }) => path.startsWith('src/') && !path.startsWith('src/config/') && path !== 'src/plan.ts',
+)
+
+/** `owner.key`, `owner['key']`, or `{ key } = owner`. */
+function reading({ section, key }: CatalogueKey): RegExp | undefined {
+  const owner = OWNERS[section]
+  if (owner === undefined) return undefined
+  const name = RegExp.escape(key)
+  const member = /^\w+$/.test(key) ? `\\.${name}\\b` : `\\['${name}'\\]`
+  return new RegExp(`\\b${owner}${member}|\\{[^{}]*(?<![.\\w:] ?)\\b${name}\\b[^{}]*\\} = (?:[\\w.#]+\\.)?${owner}\\b`)
+}
+
+for (const row of allKeys()) {
+  const { inertReason } = row.definition
+  test(`${row.path} is ${inertReason === '' ? 'read' : 'read nowhere'}`, () => {
+    const pattern = reading(row)
+    const readers = READERS.filter(({ uncommented }) => pattern?.test(uncommented)).map(({ path }) => path)
+    if (inertReason === '') assert.notDeepEqual(readers, [])
+    else assert.deepEqual(readers, [])
+  })
+}
+
+test('sections without a reader hold nothing but inert keys', () => {
+  const unread = allKeys().filter(({ section, definition }) => !(section in OWNERS) && definition.inertReason === '')
+  assert.deepEqual(unread, [])
+})
