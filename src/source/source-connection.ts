@@ -141,6 +141,9 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     exchange.status = head.status
     if (this.#around.isDraining || ReplyWriter.endsWithConnection(framing, exchange.minorVersion))
       exchange.persists = false
+    // RFC 9110 10.1.1: a client that was refused before it sent its body may never send it, and has to know that it
+    // need not.
+    if (this.#machine.state === STATE.REQUEST_BODY && exchange.requestBodyBytes === 0) exchange.persists = false
     this.#machine.advance(EVENT.RESPONSE_BEGIN)
     this.#writer.head(head, at, framing, exchange)
     if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)

@@ -14,6 +14,11 @@ export function turn(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
 
+/** Turns enough for everything under way on this machine to arrive, and for the answer to arrive as well. */
+export async function quiet(): Promise<void> {
+  for (let i = 0; i < 20; i++) await turn()
+}
+
 export class Peer {
   readonly #socket: Socket
   #pieces: Buffer[] = []

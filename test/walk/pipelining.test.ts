@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { AnsweringBackend } from '../harness/answering-backend.ts'
 import { startGateway } from '../harness/gateway.ts'
-import { connectPeer, eventually, type Peer, turn } from '../harness/peers.ts'
+import { connectPeer, eventually, type Peer, quiet } from '../harness/peers.ts'
 import { parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
 const backend = await AnsweringBackend.listen()
@@ -72,7 +72,7 @@ test('RFC 9112 9.3.2: a slow first answer holds the others back, and nothing ove
   const client = await open()
   client.send(get('/slow') + get('/fast') + get('/other'))
   await eventually('the slow request', () => held.length > 0)
-  for (let i = 0; i < 20; i++) await turn()
+  await quiet()
   assert.equal(client.text, '')
   assert.deepEqual(
     backend.requests.map(({ target }) => target),
