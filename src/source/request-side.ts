@@ -166,7 +166,7 @@ export class RequestSide {
     } else {
       this.#machine.advance(EVENT.REQUEST_BODY)
       this.#progressAt = PROGRESS_BYTES
-      this.#progressDueMs = exchange.startedMs + this.#around.settings.bodyReadMs
+      this.#progressDueMs = this.#around.now() + this.#around.settings.bodyReadMs
       if (exchange.requestFraming > this.#bodyMax) this.#owner.refuseSize()
     }
     if (exchange.status === 0) this.#walk(head)
@@ -283,7 +283,7 @@ export class RequestSide {
     }
   }
 
-  /** Milliseconds that the client has for the next piece of its body. */
+  /** Milliseconds that the client has for the next piece of its body; 0: no more than it was given before. */
   bodyWaitMs(): number {
     const { socketTimeoutMs, bodyReadMs } = this.#around.settings
     if (bodyReadMs === 0) return socketTimeoutMs
@@ -292,7 +292,12 @@ export class RequestSide {
       this.#progressAt = this.#exchange.requestBodyBytes + PROGRESS_BYTES
       this.#progressDueMs = now + bodyReadMs
     }
-    return Math.min(socketTimeoutMs, Math.max(1, this.#progressDueMs - now))
+    return Math.min(socketTimeoutMs, Math.max(0, this.#progressDueMs - now))
+  }
+
+  /** The client is not read for the target's sake: once it is again, it has its whole time. */
+  holdBody(): void {
+    this.#progressAt = 0
   }
 
   /** The connection is gone. */

@@ -111,8 +111,15 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     const wants = this.#request.wantsBytes
     this.#socket.setReading(wants)
     if (this.#machine.state !== STATE.REQUEST_BODY) return
-    if (wants) this.#around.wheel.set(this, this.#request.bodyWaitMs())
-    else this.#around.wheel.suspend(this)
+    const { wheel } = this.#around
+    if (wants) {
+      const waitMs = this.#request.bodyWaitMs()
+      // Set once more it would be rounded up once more: drops that come faster than the clock ticks would never end.
+      if (waitMs > 0) wheel.set(this, waitMs)
+    } else {
+      this.#request.holdBody()
+      wheel.suspend(this)
+    }
   }
 
   /** Closing: what still comes is read and dropped, so that no reset overtakes the last response. */
