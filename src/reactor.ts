@@ -32,7 +32,7 @@ import { type Rooms, refuse, walk } from './walk.ts'
 
 /** Resolution of all deadlines. */
 const TICK_MS = 100
-/** Room for what the gateway adds to a head: path of the endpoint, Host, forwarding fields. */
+/** Room for what is added to a head: path of the endpoint, Host, forwarding fields; each of them has a limit. */
 const HEAD_EXTRA_BYTES = 8192
 
 /** Client addresses remembered; a client that comes again and again costs less. */

@@ -33,6 +33,8 @@ export function versionFault(version: string): Objection | undefined {
   return ['must be one path segment of letters, digits and "-._~"', 'for example 1.0.0']
 }
 
+/** Its path is put in front of that of every request, and its host behind it: there is room for so much. */
+const URL_CHARS_MAX = 2048
 const PARTS = /^http:\/\/([^/?#]*)([^?#]*)([?#]?)/i
 
 export function endpointFault(url: string): Objection | undefined {
@@ -42,6 +44,7 @@ export function endpointFault(url: string): Objection | undefined {
 }
 
 function endpointObjection(url: string): Objection | undefined {
+  if (url.length > URL_CHARS_MAX) return [`must be at most ${URL_CHARS_MAX} characters long`, 'shorten its path']
   if (/^https:/i.test(url)) {
     return ['endpoints over TLS are not built yet', 'use an http:// endpoint until the secured transport is there']
   }

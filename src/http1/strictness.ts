@@ -46,6 +46,7 @@ for (const byte of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 const IPV6_BYTE = new Uint8Array(256)
 for (const byte of Buffer.from('0123456789ABCDEFabcdef:.')) IPV6_BYTE[byte] = 1
 const DIGITS_MAX = 15
+const AUTHORITY_BYTES_MAX = 512
 
 function isDigit(byte: number): boolean {
   return byte >= 48 && byte <= 57
@@ -77,9 +78,13 @@ export function decimal(bytes: Uint8Array, at: number, end: number): number {
   return value
 }
 
-/** host [":" port] without user information; an empty host is refused. */
+/**
+ * host [":" port] without user information; an empty host is refused, and one longer than any name can be (RFC 1035
+ * 2.3.4): what the backend gets of it in several fields has to fit behind the head.
+ */
 function isAuthority(bytes: Uint8Array, at: number, end: number): boolean {
   let i = at
+  if (end - at > AUTHORITY_BYTES_MAX) return false
   if (bytes[i] === 91) {
     i++
     while (i < end && IPV6_BYTE[bytes[i]!] === 1) i++

@@ -228,6 +228,11 @@ for (const [url, fault, shown] of URLS) {
   })
 }
 
+test('refused as an endpoint: a URL whose path is longer than there is room for in a head', t => {
+  const [fault = ''] = faultsOf(t, GOOD.replace('8080/base', `8080/${'a'.repeat(2048)}`))
+  assert.match(fault, /^A\/api\.yaml:14: .*: must be at most 2048 characters long \(shorten its path\)$/)
+})
+
 const BROKEN: readonly (readonly [name: string, yaml: string, fault: RegExp])[] = [
   ['no YAML', 'type: api\ndata: [\n', /^A\/api\.yaml:3:1: not valid YAML: /],
   ['a key twice', 'type: api\ntype: api\n', /^A\/api\.yaml:2:1: not valid YAML: Map keys must be unique$/],

@@ -101,6 +101,8 @@ const badHosts: readonly (readonly [string, string])[] = [
   ['with something behind brackets', '[::1]a'],
   ['with a zone in brackets', '[fe80::1%25eth0]'],
   ['with two pairs of brackets', '[::1][::1]'],
+  // With X-Forwarded-Host and Forwarded it would leave three times.
+  ['that is longer than any name', 'a'.repeat(513)],
 ]
 
 const goodHosts: readonly (readonly [string, string])[] = [
@@ -114,6 +116,7 @@ const goodHosts: readonly (readonly [string, string])[] = [
   ['an IPv6 address and a port', '[::1]:443'],
   ['an IPv6 address with an IPv4 tail', '[::ffff:192.0.2.1]'],
   ['one character', 'a'],
+  ['a long name', `${'a'.repeat(63)}.`.repeat(4)],
 ]
 
 const hosts: readonly (readonly [string, readonly string[]])[] = [
