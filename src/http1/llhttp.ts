@@ -70,6 +70,7 @@ function recordName(at: number, length: number): number {
   // A name split over two reads arrives in two pieces that touch.
   if (count > 0 && !section.lastWasValue && at === spans[last]! + spans[last + 1]!) {
     spans[last + 1] = spans[last + 1]! + length
+    spans[last + 2] = at + length + 1
     return 0
   }
   if (count >= section.capacity) {
@@ -87,6 +88,8 @@ function recordName(at: number, length: number): number {
 }
 
 function recordValue(at: number, length: number): number {
+  // An empty value is reported behind its line end: it stays where the name left it, behind the colon.
+  if (length === 0) return 0
   const { spans } = section
   const last = (section.count - 1) * SPAN
   if (section.lastWasValue && at === spans[last + 2]! + spans[last + 3]!) spans[last + 3] = spans[last + 3]! + length
@@ -183,6 +186,8 @@ const idleParsers: Record<number, number[]> = { [REQUEST]: [], [RESPONSE]: [] }
 
 /** The parser of one connection. Give it back with `release`. */
 export class Parser {
+  /** Parsers that somebody holds. */
+  static inUse = 0
   readonly #type: number
   #at: number
 
@@ -205,11 +210,13 @@ export class Parser {
     if (at < 0) return undefined
     const template = templates[type as 1]!
     arena.bytes.copyWithin(at, template, template + PARSER_BYTES)
+    Parser.inUse++
     return new Parser(type, at)
   }
 
   release(): void {
     if (this.#at === 0) throw new Error('a parser was released twice')
+    Parser.inUse--
     idleParsers[this.#type]!.push(this.#at)
     this.#at = 0
   }

@@ -131,7 +131,7 @@ export class MessageReader {
       else this.broken = this.#explain(outcome, head, from, to)
       return false
     }
-    head.end = this.#headEnd(head, from)
+    head.end = this.#headEnd(head, from, to)
     head.fieldsAt = head.count > 0 ? head.spans[0]! : head.end - 2
     if (head.end - from > this.#limits.headBytesMax) {
       this.broken = head.targetLength > this.#limits.targetBytesMax ? BAD.target : BAD.head
@@ -208,11 +208,11 @@ export class MessageReader {
   }
 
   /** Behind the empty line. Parsing stops there in a request, but not in a response. */
-  #headEnd(head: Head, from: number): number {
+  #headEnd(head: Head, from: number, to: number): number {
     if (head.targetLength > 0) return found.end
     const { bytes } = this.#arena
     let at = head.count > 0 ? head.valueAt(head.count - 1) + head.valueLength(head.count - 1) : from
-    while (bytes[at] !== 13 || bytes[at + 2] !== 13) at++
+    while (at < to && (bytes[at] !== 13 || bytes[at + 2] !== 13)) at++
     return at + 4
   }
 

@@ -47,6 +47,8 @@ export class Arena {
   readonly #free: Chunk[][] = []
   readonly #end: number
   #next: number
+  /** Chunks that somebody holds: a thread at rest holds the few it began with. */
+  lentChunks = 0
 
   /** Lends from `start` up to `end` of the buffer. */
   constructor(buffer: ArrayBufferLike, start: number, end: number) {
@@ -61,13 +63,16 @@ export class Arena {
     const shift = size <= 1 << SMALLEST_SHIFT ? SMALLEST_SHIFT : 32 - Math.clz32(size - 1)
     if (shift > LARGEST_SHIFT) throw new RangeError(`a chunk of ${size} bytes is larger than ${CHUNK_MAX}`)
     const chunk = this.#free[shift]!.pop() ?? this.#cut(1 << shift)
-    if (chunk !== undefined) chunk.lent = true
+    if (chunk === undefined) return undefined
+    chunk.lent = true
+    this.lentChunks++
     return chunk
   }
 
   giveBack(chunk: Chunk): void {
     if (!chunk.lent) throw new Error(`chunk at ${chunk.offset} was given back twice`)
     chunk.lent = false
+    this.lentChunks--
     this.#free[31 - Math.clz32(chunk.size)]!.push(chunk)
   }
 

@@ -260,6 +260,24 @@ export const HEAD_RESPONSES: readonly ResponseCase[] = [
     reused: true,
   },
   {
+    name: 'RFC 9110 5.5: an empty value at the end of a head, and a body that looks like one',
+    raw: response([LENGTH, 'Empty:'], 'a\r\n\r\n'),
+    gets: { start: OK, fields: [DATE, LENGTH, 'Empty:'], body: 'a\r\n\r\n', framing: 'length' },
+    reused: true,
+  },
+  {
+    name: 'RFC 9110 5.5: a value of white space at the end of a head',
+    raw: response([LENGTH, 'Empty: \t '], 'hello'),
+    gets: { start: OK, fields: [DATE, LENGTH, 'Empty: \t '], body: 'hello', framing: 'length' },
+    reused: true,
+  },
+  {
+    name: 'RFC 9110 5.5: an empty value at the end of an interim head',
+    raw: `HTTP/1.1 103 Early Hints\r\nEmpty:\r\n\r\n${FINAL}`,
+    gets: { ...HELLO, interims: ['HTTP/1.1 103 Early Hints\r\nEmpty:\r\n\r\n'] },
+    reused: true,
+  },
+  {
     name: 'RFC 9112 3: a head without any field',
     raw: 'HTTP/1.1 200 OK\r\n\r\nhello',
     ends: 'FIN',

@@ -1,0 +1,137 @@
+/**
+ * Property: any split of any valid exchange gives the same messages on the other side, in both directions. Many
+ * connections at once, several exchanges on each, pipelined or one after the other.
+ */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { arena, Parser } from '../../src/http1/llhttp.ts'
+import { startGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { IS_LONG, Random, SEED } from '../harness/random.ts'
+import { type RandomMessage, randomRequest, randomResponse } from '../harness/random-messages.ts'
+import { parseRequest, parseResponse, type StrictMessage } from '../harness/strict-http.ts'
+
+const CONNECTIONS = IS_LONG ? 20_000 : 500
+const AT_ONCE = 16
+
+interface Exchange {
+  readonly request: RandomMessage
+  readonly response: RandomMessage
+  readonly responseCuts: readonly number[]
+}
+
+const exchanges = new Map<string, Exchange>()
+const failures: string[] = []
+const backend = await ScriptedBackend.listen(peer => void serve(peer).catch(error => failures.push(String(error))))
+const before = { chunks: arena.lentChunks, parsers: Parser.inUse }
+const gateway = await startGateway([{ context: '/echo', port: backend.port }], { 'header.max_count': 128 })
+after(() => {
+  gateway.stop()
+  backend.close()
+})
+
+function check(side: string, got: StrictMessage, sent: RandomMessage): void {
+  const own = side === 'request' ? got.lines.indexOf('Via: 1.1 sluice') : got.lines.findIndex(isId)
+  const first = side === 'request' ? 1 : 0
+  assert.equal(got.start, sent.start, `${side} line`)
+  assert.deepEqual(got.lines.slice(first, own), sent.fields, `${side} fields`)
+  assert.ok(got.body.equals(Buffer.from(sent.body, 'latin1')), `${side} body of ${sent.body.length} bytes`)
+  assert.deepEqual(got.trailers, sent.trailers, `${side} trailers`)
+}
+
+const isId = (line: string) => line.startsWith('activityid: ')
+
+/** A backend's connection: checks each request, and answers as it was planned. */
+async function serve(peer: Peer): Promise<void> {
+  while (!peer.isClosed) {
+    const request = parseRequest(peer.received, 0)
+    if (request === undefined) {
+      if (peer.ending !== '') {
+        peer.end()
+        return
+      }
+      await peer.changed()
+      continue
+    }
+    peer.take(request.end)
+    const key = request.target.split('/')[1]!
+    const exchange = exchanges.get(key)
+    assert.ok(exchange !== undefined, `a request that nobody sent: ${request.start}`)
+    exchanges.delete(key)
+    check('request', request, exchange.request)
+    await peer.sendCut(exchange.response.raw, exchange.responseCuts)
+    if (exchange.response.framing === 'close') peer.end()
+  }
+}
+
+async function receive(client: Peer, { request, response }: Exchange): Promise<void> {
+  const method = request.start.slice(0, request.start.indexOf(' '))
+  for (const interim of response.interims) {
+    await client.untilLength(interim.length)
+    assert.equal(client.take(interim.length), interim, 'interim response')
+  }
+  let got: StrictMessage | undefined
+  await client.until(`a response to ${method}`, () => {
+    got = parseResponse(client.received, 0, method, false)
+    return got !== undefined || client.ending !== ''
+  })
+  assert.ok(got !== undefined, `ended by ${client.ending} within a response`)
+  check('response', got, response)
+  client.take(got.end)
+}
+
+/** One client connection with several exchanges; `name` makes their keys. */
+async function converse(random: Random, name: string): Promise<void> {
+  const plans = Array.from({ length: random.between(1, 5) }, (_, i): Exchange => {
+    const request = randomRequest(random, `${name}.${i}`)
+    const response = randomResponse(random, request.start.slice(0, request.start.indexOf(' ')))
+    const exchange = { request, response, responseCuts: random.cuts(response.raw.length) }
+    exchanges.set(`${name}.${i}`, exchange)
+    return exchange
+  })
+  const isPipelined = random.once(2)
+  const client = await connectPeer(gateway.port)
+  try {
+    const raws = plans.map(({ request }) => request.raw)
+    const parts = isPipelined ? [raws.join('')] : raws
+    for (const [i, raw] of parts.entries()) {
+      const sent = client.sendCut(raw, random.cuts(raw.length))
+      for (const plan of isPipelined ? plans : [plans[i]!]) await receive(client, plan)
+      await sent
+    }
+    if (random.once(2)) {
+      client.end()
+      assert.equal(await client.untilEnd(), 'FIN')
+    }
+    assert.equal(client.text, '', 'nothing follows the last response')
+  } finally {
+    client.destroy()
+  }
+}
+
+test(`any split of any valid exchange gives the same on the other side (seed ${SEED})`, async () => {
+  let started = 0
+  const worker = async () => {
+    while (started < CONNECTIONS) {
+      const number = started++
+      try {
+        await converse(new Random(SEED + number), `c${number}`)
+      } catch (error) {
+        throw new Error(`SLUICE_SEED=${SEED + number} begins with this connection: ${error}`)
+      }
+      assert.deepEqual(failures, [])
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  assert.equal(exchanges.size, 0, 'every request arrived')
+})
+
+test('no chunk of memory and no parser stays with anybody', async () => {
+  gateway.stop()
+  await eventually('the end of every connection', () =>
+    backend.peers.every(({ isClosed, ending }) => isClosed || ending !== ''),
+  )
+  // The read buffer and the composer of a thread are its own as long as it lives.
+  assert.equal(arena.lentChunks - before.chunks, 2)
+  assert.equal(Parser.inUse - before.parsers, 0)
+})
