@@ -222,6 +222,12 @@ export class ScriptedBackend {
     return this.peers[index]!
   }
 
+  /** The connection is over and of no more interest. */
+  forget(peer: Peer): void {
+    const at = this.peers.indexOf(peer)
+    if (at >= 0) this.peers.splice(at, 1)
+  }
+
   /** All connections accepted so far count as asked for. */
   skip(): void {
     this.#taken = this.peers.length

@@ -11,7 +11,7 @@ import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { type RandomMessage, randomRequest, randomResponse } from '../harness/random-messages.ts'
 import { parseRequest, parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
-const CONNECTIONS = IS_LONG ? 20_000 : 500
+const CONNECTIONS = IS_LONG ? 20_000 : 1000
 const AT_ONCE = 16
 
 interface Exchange {
