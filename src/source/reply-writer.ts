@@ -1,4 +1,7 @@
-/** Replies as bytes to the client: heads with the gateway's own fields, bodies framed for the client's version. */
+/**
+ * The sending half of a client connection: heads with the gateway's own fields, bodies framed for the client's version,
+ * and what the machine and the exchange must know of them. The connection owns the socket and looks after each write.
+ */
 import type { BodyPart } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
@@ -7,10 +10,13 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { KIND } from '../http1/field-kinds.ts'
 import { bodiless, CHUNKED, UNTIL_CLOSE } from '../http1/framing.ts'
 import type { Head } from '../http1/head.ts'
+import { bodySpans } from '../http1/llhttp.ts'
 import { type Drops, drops, putResponseStart } from '../http1/rewrite.ts'
 import { putLineEnd, putText } from '../http1/writer.ts'
 import { METRIC } from '../observe/metrics.ts'
-import type { ByteSocket, Written } from '../socket/byte-socket.ts'
+import type { Machine } from '../protocol/machine.ts'
+import { EVENT, STATE } from '../protocol/states.ts'
+import { type ByteSocket, WRITE, type Written } from '../socket/byte-socket.ts'
 
 /** Response fields left out, by configuration. */
 export function responseDrops(preservesServer: boolean): {
@@ -28,11 +34,21 @@ export function responseDrops(preservesServer: boolean): {
 }
 
 export class ReplyWriter {
+  readonly #machine: Machine
+  readonly #exchange: Exchange
   readonly #writer: MessageWriter
   readonly #around: Surroundings
   readonly #drops: ReturnType<typeof responseDrops>
 
-  constructor(socket: ByteSocket, around: Surroundings, left: ReturnType<typeof responseDrops>) {
+  constructor(
+    socket: ByteSocket,
+    machine: Machine,
+    exchange: Exchange,
+    around: Surroundings,
+    left: ReturnType<typeof responseDrops>,
+  ) {
+    this.#machine = machine
+    this.#exchange = exchange
     this.#around = around
     this.#drops = left
     this.#writer = new MessageWriter(around.composer, around.metrics, METRIC.bytesToClients)
@@ -45,6 +61,9 @@ export class ReplyWriter {
 
   /** A 1xx head, as it came but for hop-by-hop fields. */
   interim(head: Head, at: number): Written {
+    // RFC 9110 15.2: a 1.0 client does not know 1xx.
+    if (this.#exchange.minorVersion === 0) return WRITE.DONE
+    this.#machine.advance(EVENT.RESPONSE_INTERIM)
     const { bytes } = this.#around.arena
     const start = this.#around.composer.chunk.offset
     const end = putLineEnd(bytes, putResponseStart(bytes, start, at, head, this.#drops.bodiless))
@@ -52,12 +71,25 @@ export class ReplyWriter {
   }
 
   /** Whether the connection must close behind a body of this framing: nothing else would end it. */
-  static endsWithConnection(framing: number, minorVersion: number): boolean {
-    return minorVersion === 0 && (framing === CHUNKED || framing === UNTIL_CLOSE)
+  #endsWithConnection(framing: number): boolean {
+    return this.#exchange.minorVersion === 0 && (framing === CHUNKED || framing === UNTIL_CLOSE)
   }
 
-  /** Composes the final head; it leaves with the first part. */
-  head(head: Head, at: number, framing: number, exchange: Exchange): void {
+  /** The final head; it leaves with the first part. */
+  head(head: Head, at: number, framing: number): void {
+    const exchange = this.#exchange
+    exchange.status = head.status
+    if (this.#around.isDraining || this.#endsWithConnection(framing)) exchange.persists = false
+    // RFC 9110 10.1.1: a client that was refused before it sent its body may never send it, and has to know that it
+    // need not.
+    if (this.#machine.state === STATE.REQUEST_BODY && exchange.requestBodyBytes === 0) exchange.persists = false
+    this.#machine.advance(EVENT.RESPONSE_BEGIN)
+    this.#compose(head, at, framing)
+    if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)
+  }
+
+  #compose(head: Head, at: number, framing: number): void {
+    const exchange = this.#exchange
     const { bytes } = this.#around.arena
     const unknownLength = framing === CHUNKED || framing === UNTIL_CLOSE
     const leaves = unknownLength ? (exchange.minorVersion === 1 ? CHUNKED : UNTIL_CLOSE) : framing
@@ -80,11 +112,20 @@ export class ReplyWriter {
   }
 
   part(part: BodyPart): Written {
+    if (part.spans > 0) {
+      this.#machine.advance(EVENT.RESPONSE_DATA)
+      for (let i = 0; i < part.spans; i++) this.#exchange.responseBodyBytes += bodySpans[2 * i + 1]!
+    }
     return this.#writer.part(part)
   }
 
   /** A whole answer of the gateway's own. `lines` end with CRLF each. */
-  answer(status: number, reason: string, lines: string, body: string, exchange: Exchange): Written {
+  answer(status: number, reason: string, lines: string, body: string): Written {
+    const exchange = this.#exchange
+    exchange.status = status
+    // The rest of an unfinished request is not waited for.
+    if (this.#machine.state !== STATE.REQUEST_DONE || this.#around.isDraining) exchange.persists = false
+    this.#machine.advance(EVENT.RESPONSE_BEGIN)
     const content = Buffer.from(body)
     let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
     if (!bodiless(status)) head += `Content-Length: ${content.length}\r\n`

@@ -1,6 +1,7 @@
 /**
  * One client connection: socket and source machine on one side, exchange on the other. Owns what the client is answered
- * and when the connection ends; `request-side.ts` owns what is read. Every change of state goes through the machine.
+ * and when the connection ends; `request-side.ts` owns what is read, `reply-writer.ts` what is written. Every change of
+ * state goes through the machine.
  */
 import type { FaultCode } from '../errors/catalogue.ts'
 import type { BodyPart, Downstream, Failure } from '../exchange/contract.ts'
@@ -9,7 +10,6 @@ import { type Outcome, refusal } from '../exchange/outcome.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { type BadMessage, bad } from '../http1/bad-message.ts'
 import type { Head } from '../http1/head.ts'
-import { bodySpans } from '../http1/llhttp.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
 import { METRIC } from '../observe/metrics.ts'
 import { INCOMPLETE_PAYLOAD, SOURCE_RECEIVING } from '../protocol/fate.ts'
@@ -58,7 +58,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#intake = client.intake
     this.#exchange = new Exchange(this, client.address, id, client.isTrusted, client.idPrefix)
     this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client.intake, around)
-    this.#writer = new ReplyWriter(socket, around, left)
+    this.#writer = new ReplyWriter(socket, this.#machine, this.#exchange, around, left)
     this.#report = new ClientReport(around, this.#machine, this.#exchange)
   }
 
@@ -137,30 +137,14 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   }
 
   interim(head: Head, at: number): void {
-    // RFC 9110 15.2: a 1.0 client does not know 1xx.
-    if (this.#exchange.minorVersion === 0) return
-    this.#machine.advance(EVENT.RESPONSE_INTERIM)
     this.#sent(this.#writer.interim(head, at))
   }
 
   reply(head: Head, at: number, framing: number): void {
-    const exchange = this.#exchange
-    exchange.status = head.status
-    if (this.#around.isDraining || ReplyWriter.endsWithConnection(framing, exchange.minorVersion))
-      exchange.persists = false
-    // RFC 9110 10.1.1: a client that was refused before it sent its body may never send it, and has to know that it
-    // need not.
-    if (this.#machine.state === STATE.REQUEST_BODY && exchange.requestBodyBytes === 0) exchange.persists = false
-    this.#machine.advance(EVENT.RESPONSE_BEGIN)
-    this.#writer.head(head, at, framing, exchange)
-    if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)
+    this.#writer.head(head, at, framing)
   }
 
   replyPart(part: BodyPart): Written {
-    if (part.spans > 0) {
-      this.#machine.advance(EVENT.RESPONSE_DATA)
-      for (let i = 0; i < part.spans; i++) this.#exchange.responseBodyBytes += bodySpans[2 * i + 1]!
-    }
     const written = this.#writer.part(part)
     if (this.#sent(written) && part.last) this.#finish()
     return written
@@ -168,12 +152,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   /** An answer of the gateway's own, whole. */
   answer(status: number, reason: string, lines: string, body: string): void {
-    const exchange = this.#exchange
-    exchange.status = status
-    // The rest of an unfinished request is not waited for.
-    if (this.#machine.state !== STATE.REQUEST_DONE || this.#around.isDraining) exchange.persists = false
-    this.#machine.advance(EVENT.RESPONSE_BEGIN)
-    if (this.#sent(this.#writer.answer(status, reason, lines, body, exchange))) this.#finish()
+    if (this.#sent(this.#writer.answer(status, reason, lines, body))) this.#finish()
   }
 
   /** Looks after a write; false when the client is gone. */
