@@ -101,9 +101,9 @@ export class Inbox {
     return this.to - this.from
   }
 
-  /** How much the connection may read before it must use up or drop something. */
+  /** How much the connection may read before it must use up or drop something; `settle` makes the room that was freed. */
   get room(): number {
-    return this.#own === null ? this.#memory.ownBytes - this.length : this.#own.offset + this.#own.size - this.to
+    return (this.#own?.size ?? this.#memory.ownBytes) - this.length
   }
 
   /** By how much `settle` moved the bytes, or the end of those used up, the last time. */

@@ -173,6 +173,25 @@ for (const size of [64, 128, 61, 1000]) {
   })
 }
 
+test('pipeline.max_bytes: a buffer that is full to the last byte is used up, and the connection serves on', async () => {
+  const held: Peer[] = []
+  backend.answer = (request, peer) => {
+    if (request.target !== '/slow') return echoTarget(request)
+    held.push(peer)
+    return undefined
+  }
+  const client = await open()
+  client.send(get('/slow'))
+  await eventually('the slow request', () => held.length > 0)
+  const request = get('/p', `Pad: ${'x'.repeat(64 - get('/p', 'Pad: \r\n').length)}\r\n`)
+  await client.sendCut(request.repeat(256), [8192])
+  await quiet()
+  held[0]!.send('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n/slow')
+  await take(client, 257)
+  client.send(get('/last'))
+  assert.deepEqual(bodies(await take(client, 1)), ['/last'])
+})
+
 test('RFC 9112 9.3.2: requests that come byte by byte behind each other', async () => {
   backend.answer = echoTarget
   const client = await open()
