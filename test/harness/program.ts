@@ -1,0 +1,167 @@
+/** The real program, started as operators start it, in a home of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { LEVEL } from './gateway.ts'
+import { connectPeer } from './peers.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const GUARD_MS = 20_000
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** What a program has printed, and a way to wait for more. */
+class Printed {
+  text = ''
+  readonly #waiting = new Set<() => void>()
+
+  add(piece: string): void {
+    this.text += piece
+    for (const look of [...this.#waiting]) look()
+  }
+
+  /** The first match, now or later. */
+  async until(pattern: RegExp): Promise<RegExpExecArray> {
+    const { promise, resolve: found, reject } = Promise.withResolvers<RegExpExecArray>()
+    const look = (): void => {
+      const match = pattern.exec(this.text)
+      if (match !== null) found(match)
+    }
+    const guard = setTimeout(() => reject(new Error(`never printed ${pattern}: ${this.text}`)), GUARD_MS)
+    this.#waiting.add(look)
+    look()
+    try {
+      return await promise
+    } finally {
+      clearTimeout(guard)
+      this.#waiting.delete(look)
+    }
+  }
+}
+
+export class Program {
+  readonly child: ChildProcess
+  readonly out = new Printed()
+  readonly err = new Printed()
+  readonly exited: Promise<Exit>
+
+  constructor(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    this.child = spawn(command, args, {
+      cwd: ROOT,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.child.stdout!.setEncoding('utf8').on('data', (piece: string) => this.out.add(piece))
+    this.child.stderr!.setEncoding('utf8').on('data', (piece: string) => this.err.add(piece))
+    this.exited = once(this.child, 'close').then(([code, signal]) => ({ code, signal }) as Exit)
+  }
+
+  /** The documents of the event log so far: JSON lines on stderr. */
+  get events(): readonly Record<string, unknown>[] {
+    return this.err.text
+      .split('\n')
+      .filter(line => line.startsWith('{'))
+      .map(line => JSON.parse(line))
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.child.kill(name)
+  }
+
+  /** Ends it in any case. */
+  async kill(): Promise<void> {
+    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGKILL')
+    await this.exited
+  }
+}
+
+export interface Home {
+  readonly path: string
+  readonly data: string
+  remove(): void
+}
+
+/** A home whose one API, `/t`, is answered by a port of this machine. */
+export function makeHome(backendPort: number, deployment = ''): Home {
+  const path = mkdtempSync(join(tmpdir(), 'sluice-home-'))
+  writeFileSync(join(path, 'deployment.toml'), deployment)
+  const api = join(path, 'apis', 'Test')
+  mkdirSync(api, { recursive: true })
+  const definition = {
+    type: 'api',
+    version: 'v4.0.0',
+    data: {
+      name: 'Test',
+      context: '/t',
+      version: '1.0.0',
+      isDefaultVersion: true,
+      endpointConfig: {
+        endpoint_type: 'http',
+        production_endpoints: { url: `http://127.0.0.1:${backendPort}` },
+      },
+    },
+  }
+  // JSON is YAML.
+  writeFileSync(join(api, 'api.yaml'), JSON.stringify(definition))
+  return { path, data: join(path, 'data'), remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** A port that was free a moment ago. Several reactors need one that is known beforehand. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0)
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+export interface RunningGateway {
+  readonly program: Program
+  readonly home: Home
+  readonly port: number
+  readonly healthPort: number
+}
+
+/** `sets`: `section.key=value`; the ports are free ones unless set. */
+export function launch(home: Home, sets: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
+  const defaults = [
+    'transport.passthru_http.listener.parameters.port=0',
+    'management.health_port=0',
+    `transport.passthru_http.socket_level=${LEVEL}`,
+  ]
+  const args = ['src/launch.js', 'start', '--home', home.path, ...[...defaults, ...sets].flatMap(it => ['--set', it])]
+  return new Program(process.execPath, args, env)
+}
+
+export async function startProgram(
+  home: Home,
+  sets: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningGateway> {
+  const program = launch(home, sets, env)
+  await Promise.race([program.out.until(/^ready$/m), failedToStart(program)])
+  const [, port] = await program.out.until(/^listening on http:\/\/\S*:(\d+) /m)
+  const [, health] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+  return { program, home, port: Number(port), healthPort: Number(health) }
+}
+
+async function failedToStart(program: Program): Promise<never> {
+  const { code, signal } = await program.exited
+  throw new Error(`ended with ${code ?? signal} before it was ready: ${program.err.text}`)
+}
+
+/** One request on a connection of its own; the whole answer as text. */
+export async function ask(port: number, method: string, path: string): Promise<string> {
+  const peer = await connectPeer(port)
+  peer.send(`${method} ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+  await peer.untilEnd()
+  peer.destroy()
+  return peer.text
+}

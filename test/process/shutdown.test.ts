@@ -1,0 +1,153 @@
+/** Stopping: what is in flight is finished, nothing new is let in, and there is an end to it. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { takeAnswer } from '../harness/answers.ts'
+import { connectPeer, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { ask, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+
+const backend = await ScriptedBackend.listen()
+const homes: Home[] = []
+const started: RunningGateway[] = []
+const clients: Peer[] = []
+after(async () => {
+  for (const client of clients) client.destroy()
+  for (const { program } of started) await program.kill()
+  for (const home of homes) home.remove()
+  backend.close()
+})
+
+async function start(sets: readonly string[] = []): Promise<RunningGateway> {
+  const home = makeHome(backend.port)
+  homes.push(home)
+  const running = await startProgram(home, sets)
+  started.push(running)
+  backend.skip()
+  return running
+}
+
+async function dial({ port }: RunningGateway): Promise<Peer> {
+  const client = await connectPeer(port)
+  clients.push(client)
+  return client
+}
+
+const GET = 'GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n'
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** Sends the signal and waits until the reactors have heard of it: their idle connections are closed. */
+async function drain(gateway: RunningGateway, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  const idle = await dial(gateway)
+  idle.send('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n')
+  assert.equal((await takeAnswer(idle)).status, 404)
+  gateway.program.signal(signal)
+  assert.equal(await idle.untilEnd(), 'FIN')
+  assert.equal(idle.text, '')
+}
+
+async function assertRefused({ port }: RunningGateway): Promise<void> {
+  await assert.rejects(connectPeer(port), { code: 'ECONNREFUSED' })
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal}: what is in flight is finished with Connection: close, then exit 0`, async () => {
+    const gateway = await start()
+    const waiting = await dial(gateway)
+    waiting.send(GET)
+    const slow = await backend.next()
+    await slow.untilText('\r\n\r\n')
+
+    const uploading = await dial(gateway)
+    uploading.send('POST /t/ HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234')
+    const taking = await backend.next()
+    await taking.untilText('01234')
+
+    const streaming = await dial(gateway)
+    streaming.send(GET)
+    const giving = await backend.next()
+    await giving.untilText('\r\n\r\n')
+    giving.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234')
+    await streaming.untilText('01234')
+
+    await drain(gateway, signal)
+    await assertRefused(gateway)
+    assert.match(await ask(gateway.healthPort, 'GET', '/healthz'), /^HTTP\/1\.1 200 /)
+    assert.match(await ask(gateway.healthPort, 'GET', '/readyz'), /^HTTP\/1\.1 503 /)
+
+    slow.send(OK)
+    const waited = await takeAnswer(waiting)
+    assert.equal(waited.body, 'ok')
+    assert.deepEqual(waited.fields.get('connection'), ['close'])
+    assert.equal(await waiting.untilEnd(), 'FIN')
+
+    uploading.send('56789')
+    await taking.untilText('0123456789')
+    taking.send(OK)
+    const uploaded = await takeAnswer(uploading)
+    assert.equal(uploaded.body, 'ok')
+    assert.deepEqual(uploaded.fields.get('connection'), ['close'])
+
+    giving.send('56789')
+    assert.equal((await takeAnswer(streaming)).body, '0123456789')
+    assert.equal(await streaming.untilEnd(), 'FIN')
+
+    assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+  })
+}
+
+test('a request whose head is under way at the signal is still served', async () => {
+  const gateway = await start()
+  const client = await dial(gateway)
+  client.send(GET.slice(0, 10))
+  // The signal must not overtake the bytes.
+  await metric(gateway, 'sluice_requests_total', 1)
+  await drain(gateway)
+  client.send(GET.slice(10))
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.send(OK)
+  const answer = await takeAnswer(client)
+  assert.equal(answer.body, 'ok')
+  assert.deepEqual(answer.fields.get('connection'), ['close'])
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+})
+
+/** Waits until the metric of the running program has a value. */
+async function metric(gateway: RunningGateway, name: string, value: number): Promise<void> {
+  for (;;) {
+    const text = await ask(gateway.healthPort, 'GET', '/metrics')
+    if (text.includes(`\n${name} ${value}\n`)) return
+  }
+}
+
+test('nothing in flight: exit 0 at once', async () => {
+  const gateway = await start()
+  gateway.program.signal('SIGTERM')
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+})
+
+test('transport.listener.shutdown.wait.sec: what is not finished by then is cut off, and the exit is 0', async () => {
+  const gateway = await start(['transport.listener.shutdown.wait.sec=1'])
+  const client = await dial(gateway)
+  client.send(GET)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234')
+  await client.untilText('01234')
+  await drain(gateway)
+  assert.equal(await client.untilEnd(), 'RST')
+  await peer.untilEnd()
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+})
+
+test('a second signal ends at once', async () => {
+  const gateway = await start()
+  const client = await dial(gateway)
+  client.send(GET)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  await drain(gateway)
+  gateway.program.signal('SIGTERM')
+  assert.deepEqual(await gateway.program.exited, { code: 1, signal: null })
+  await client.untilEnd()
+  assert.equal(client.text, '')
+})

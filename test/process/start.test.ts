@@ -1,0 +1,180 @@
+/** The program as operators meet it: what it prints, what it answers on its health port, how it refuses to start. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { LEVEL } from '../harness/gateway.ts'
+import { ScriptedBackend } from '../harness/peers.ts'
+import { ask, freePort, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
+
+const backend = await ScriptedBackend.listen(peer => {
+  void peer
+    .untilText('\r\n\r\n')
+    .then(() => peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok'))
+})
+const homes: Home[] = []
+const programs: Program[] = []
+after(async () => {
+  for (const program of programs) await program.kill()
+  for (const home of homes) home.remove()
+  backend.close()
+})
+
+function home(deployment = ''): Home {
+  const made = makeHome(backend.port, deployment)
+  homes.push(made)
+  return made
+}
+
+async function start(...args: Parameters<typeof startProgram>): ReturnType<typeof startProgram> {
+  const running = await startProgram(...args)
+  programs.push(running.program)
+  return running
+}
+
+function tryStart(...args: Parameters<typeof launch>): Program {
+  const program = launch(...args)
+  programs.push(program)
+  return program
+}
+
+test('prints a line per listener, then ready, and answers', async () => {
+  const { program, port, healthPort } = await start(home())
+  const lines = program.out.text.trimEnd().split('\n')
+  assert.deepEqual(lines, [
+    `listening on http://*:${port} (1 reactor, ${LEVEL}, 1 API)`,
+    `health on http://127.0.0.1:${healthPort}/healthz`,
+    'ready',
+  ])
+  for (const path of ['/t/it', '/t/1.0.0/it'])
+    assert.match(await ask(port, 'GET', path), /^HTTP\/1\.1 200 OK\r\n.*ok$/s)
+  assert.match(await ask(port, 'GET', '/other'), /^HTTP\/1\.1 404 Not Found\r\n/)
+
+  const HEALTH: readonly (readonly [string, string, string, string | RegExp])[] = [
+    ['GET', '/healthz', '200 OK', 'ok\n'],
+    ['GET', '/readyz', '200 OK', 'ready\n'],
+    ['HEAD', '/readyz', '200 OK', ''],
+    ['GET', '/healthz?verbose', '200 OK', 'ok\n'],
+    ['GET', '/nothing', '404 Not Found', /healthz/],
+    ['POST', '/healthz', '405 Method Not Allowed', /GET/],
+    ['POST', '/test/kill', '405 Method Not Allowed', /GET/],
+    ['GET', '/metrics', '200 OK', /^sluice_requests_total 3$/m],
+    ['GET', '/metrics', '200 OK', /^sluice_responses_total\{class="2xx",status="200"\} 2$/m],
+    ['GET', '/metrics', '200 OK', /^sluice_responses_total\{class="4xx",status="404"\} 1$/m],
+  ]
+  for (const [method, path, status, expected] of HEALTH) {
+    const [head, body] = (await ask(healthPort, method, path)).split('\r\n\r\n')
+    assert.ok(head!.startsWith(`HTTP/1.1 ${status}\r\n`), `${method} ${path}: ${head}`)
+    if (typeof expected === 'string') assert.equal(body, expected)
+    else assert.match(body!, expected)
+  }
+
+  // On loopback only, unless told otherwise.
+  assert.ok(program.out.text.includes('health on http://127.0.0.1:'))
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, { code: 0, signal: null })
+})
+
+test('from its TypeScript side as well', async () => {
+  const program = new Program(process.execPath, [
+    'src/main.ts',
+    'start',
+    '--home',
+    home().path,
+    '--set',
+    'transport.passthru_http.listener.parameters.port=0',
+    '--set',
+    'management.health_port=0',
+  ])
+  programs.push(program)
+  await program.out.until(/^ready$/m)
+  program.signal('SIGINT')
+  assert.deepEqual(await program.exited, { code: 0, signal: null })
+})
+
+for (const [what, key, sets] of [
+  [
+    'listener',
+    'transport.passthru_http.listener.parameters.port',
+    (port: number) => [`listener.parameters.port=${port}`],
+  ],
+  [
+    'listener, with an offset',
+    'transport.passthru_http.listener.parameters.port',
+    (port: number) => [`listener.parameters.port=${port - 5}`],
+  ],
+  ['health port', 'management.health_port', (port: number) => [`health_port=${port}`]],
+] as const) {
+  test(`a taken port of the ${what} is an error that names it`, async t => {
+    const taken = createServer().listen(0)
+    await once(taken, 'listening')
+    t.after(() => taken.close())
+    const { port } = taken.address() as { port: number }
+    const section = key.slice(0, key.startsWith('management') ? 'management'.length : 'transport.passthru_http'.length)
+    const offset = what.endsWith('offset') ? ['server.offset=5'] : []
+    const program = tryStart(home(), [...sets(port).map(set => `${section}.${set}`), ...offset])
+    assert.deepEqual(await program.exited, { code: 1, signal: null })
+    assert.match(program.err.text, new RegExp(`\\b${port} is taken by another program; set ${key}, or server.offset`))
+    assert.equal(program.out.text, '')
+  })
+}
+
+test('a gateway whose port another gateway has does not start, although the port could be shared', async () => {
+  const port = await freePort()
+  const shared = [`transport.passthru_http.listener.parameters.port=${port}`, 'transport.passthru_http.reactors=2']
+  await start(home(), shared)
+  const second = tryStart(home(), shared)
+  assert.deepEqual(await second.exited, { code: 1, signal: null })
+  assert.match(second.err.text, new RegExp(`\\b${port} is taken`))
+})
+
+test('a second gateway on the same data folder is refused, and says which process has it', async () => {
+  const own = home()
+  const first = await start(own)
+  const second = tryStart(own, [])
+  assert.deepEqual(await second.exited, { code: 1, signal: null })
+  assert.match(second.err.text, new RegExp(`another gateway \\(process ${first.program.child.pid}\\) uses .*data`))
+  assert.match(await ask(first.port, 'GET', '/t/'), /^HTTP\/1\.1 200 OK/)
+
+  // One that was killed leaves its lock behind; that is no hindrance.
+  await first.program.kill()
+  assert.match(readFileSync(join(own.data, 'lock'), 'latin1'), new RegExp(`^${first.program.child.pid} `))
+  const third = await start(own)
+  third.program.signal('SIGTERM')
+  assert.deepEqual(await third.program.exited, { code: 0, signal: null })
+})
+
+const BAD = `
+[transport.passthru_http]
+io_buffer_size = "large"
+"http.socket.timeout" = -5
+
+[access_log]
+target = "disk"
+`
+test('a bad configuration: exit 78, with every fault and where it is', async () => {
+  const program = tryStart(home(BAD), ['server.offset=many'])
+  assert.deepEqual(await program.exited, { code: 78, signal: null })
+  assert.equal(program.out.text, '')
+  const faults = [
+    /deployment\.toml:3\b.*io_buffer_size/,
+    /deployment\.toml:4\b.*http\.socket\.timeout/,
+    /deployment\.toml:7\b.*access_log\.target/,
+    /server\.offset/,
+  ]
+  for (const fault of faults) assert.match(program.err.text, fault)
+  assert.equal(program.err.text.trimEnd().split('\n').length, faults.length)
+})
+
+test('a broken API is reported, and the others are served', async () => {
+  const own = home()
+  mkdirSync(join(own.path, 'apis', 'Broken'))
+  writeFileSync(join(own.path, 'apis', 'Broken', 'api.yaml'), 'type: api\ndata: [')
+  const { program, port } = await start(own)
+  assert.match(await ask(port, 'GET', '/t/'), /^HTTP\/1\.1 200 OK/)
+  assert.match(program.err.text, /Broken\/api\.yaml/)
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, { code: 0, signal: null })
+})
