@@ -1,6 +1,6 @@
 /**
  * One gateway per data folder: `data/lock` names the process that holds it. Because `reusePort` lets a second gateway
- * bind the same port in silence, this is what notices one.
+ * bind the same port in silence, this is what notices one (D18).
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

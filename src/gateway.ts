@@ -125,7 +125,7 @@ export class Gateway {
   }
 }
 
-/** `reusePort` lets a second listener bind in silence, so the port is bound once without it first. */
+/** `reusePort` lets a second listener bind in silence, so the port is bound once without it first (D18). */
 async function claimPort(host: string, port: number, key: string): Promise<void> {
   if (port === 0) return
   const probe = createServer()
@@ -139,13 +139,15 @@ async function claimPort(host: string, port: number, key: string): Promise<void>
   await promise
 }
 
-function planReactors({ configuration, apis, dataDir }: GatewayOptions): ReactorPlan[] {
+function planReactors({ configuration, apis, dataDir, log }: GatewayOptions): ReactorPlan[] {
   const http = configuration['transport.passthru_http']
   const { path } = configuration.access_log
   const listenerPort = http['listener.parameters.port']
   // Every listener of a free port would get one of its own.
   const reactors = listenerPort === 0 || !canReusePort() ? 1 : http.reactors || availableParallelism()
   const plans = planApis(apis)
+  const { level, why } = chooseLevel(http.socket_level, dataDir)
+  log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
   const rows = plans.reduce((most, { row }) => Math.max(most, row), 0) + 1
   const common = {
     reactors,
@@ -154,7 +156,7 @@ function planReactors({ configuration, apis, dataDir }: GatewayOptions): Reactor
     accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
     logLevel: configuration.logging.level,
     apis: plans,
-    level: chooseLevel(http.socket_level, dataDir).level,
+    level,
     port: listenerPort === 0 ? 0 : listenerPort + configuration.server.offset,
     metrics: allocateMetrics(reactors),
     gauge: SharedGauge.allocate(reactors, rows),

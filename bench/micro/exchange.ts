@@ -1,6 +1,6 @@
 /**
- * One exchange through a whole reactor, on sockets that only hand memory over: what the gateway's own code costs, without
- * the kernel. `npx node bench/micro/exchange.ts`
+ * One exchange through a whole reactor, on sockets that only hand memory over: what the gateway's own code costs,
+ * without the kernel. `npx node bench/micro/exchange.ts`
  */
 import { loadConfiguration } from '../../src/config/load.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
@@ -77,7 +77,8 @@ await reactor.start()
 const CONNECTIONS = 64
 const ROUNDS = 20_000
 const request = Buffer.from(
-  `GET /bench/x HTTP/1.1\r\nHost: 127.0.0.1:8290\r\nAuthorization: Bearer ${'t'.repeat(600)}\r\nAccept: application/json\r\n` +
+  `GET /bench/x HTTP/1.1\r\nHost: 127.0.0.1:8290\r\nAuthorization: Bearer ${'t'.repeat(600)}\r\n` +
+    'Accept: application/json\r\n' +
     'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/120\r\nAccept-Encoding: gzip, deflate\r\n' +
     'Cookie: a=1; b=2; c=3333333333333333333333\r\n\r\n',
 )
@@ -107,6 +108,7 @@ function measure(rounds: number): number {
 
 measure(ROUNDS / 4)
 const nanoseconds = Array.from({ length: 5 }, () => measure(ROUNDS / 5)).sort((a, b) => a - b)
-process.stdout.write(`exchange: ${Math.round(nanoseconds[2]!)} ns of CPU (median of ${nanoseconds.map(Math.round).join(', ')})\n`)
+const all = nanoseconds.map(Math.round).join(', ')
+process.stdout.write(`exchange: ${Math.round(nanoseconds[2]!)} ns of CPU (median of ${all})\n`)
 reactor.stop()
 process.exit(0)

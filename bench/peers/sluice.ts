@@ -55,7 +55,7 @@ export function startSluice(options: SluiceOptions): Program {
   }
   const profiling = options.profileFolder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profileFolder]
   const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
-  const own = [`${ROOT}src/main.ts`, 'start', '--home', options.home, '--data', options.data, ...sets]
+  const own = [`${ROOT}src/launch.js`, 'start', '--home', options.home, '--data', options.data, ...sets]
   return new Program('sluice', pinned(options.cores, [process.execPath, ...profiling, ...own]))
 }
 

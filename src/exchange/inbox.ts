@@ -101,7 +101,7 @@ export class Inbox {
     return this.to - this.from
   }
 
-  /** How much the connection may read before it must use up or drop something; `settle` makes the room that was freed. */
+  /** How much it may read before it must use up or drop something; `settle` makes room of what was freed. */
   get room(): number {
     return (this.#own?.size ?? this.#memory.ownBytes) - this.length
   }

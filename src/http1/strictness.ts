@@ -46,6 +46,7 @@ for (const byte of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 const IPV6_BYTE = new Uint8Array(256)
 for (const byte of Buffer.from('0123456789ABCDEFabcdef:.')) IPV6_BYTE[byte] = 1
 const DIGITS_MAX = 15
+/** D24. */
 const AUTHORITY_BYTES_MAX = 512
 
 function isDigit(byte: number): boolean {

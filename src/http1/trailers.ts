@@ -1,6 +1,6 @@
 /**
  * Trailer fields, passed as trailers and never as headers. Left out are those that a recipient could mistake for part
- * of the head: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1).
+ * of the head: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1, D20).
  */
 import { isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'

@@ -25,7 +25,7 @@ export const TARGET = {
   RESPONSE_HEAD: { RESPONSE_BODY: 'RESPONSE_BODY', RESPONSE_END: 'RESPONSE_DONE', ...HANG_UP },
   RESPONSE_BODY: { RESPONSE_DATA: 'RESPONSE_BODY', RESPONSE_END: 'RESPONSE_DONE', ...HANG_UP },
   RESPONSE_DONE: { REUSE: 'REQUEST_READY', ...HANG_UP },
-  // The desync rule: a connection whose request never finished cannot reach REUSE, so nobody has to remember it.
+  // The desync rule: a connection whose request never finished cannot reach REUSE, so nobody has to remember it (D6).
   EARLY_HEAD: {
     REQUEST_DATA: 'EARLY_HEAD',
     REQUEST_END: 'RESPONSE_HEAD',

@@ -1,7 +1,7 @@
 /**
- * Which API a request is for: the longest path of context and version that begins its path, segment by segment. One pass
- * over the characters, whatever the number of APIs; no string is made. The table is replaced as a whole, never edited in
- * place.
+ * Which API a request is for: the longest path of context and version that begins its path, segment by segment, as it
+ * comes (D15). One pass over the characters, whatever the number of APIs; no string is made. The table is replaced as a
+ * whole, never edited in place.
  */
 import type { Api } from '../exchange/api.ts'
 

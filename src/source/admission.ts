@@ -57,7 +57,7 @@ export class Admission {
     this.#metrics.add(METRIC.connectionsOpen, -1)
   }
 
-  /** FNV-1a. Two addresses in one row share a limit, which is why there are many rows. */
+  /** FNV-1a. Two addresses in one row share a limit, which is why there are many rows (D12). */
   #row(address: string): number {
     let hash = this.#seed ^ 0x811c9dc5
     for (let i = 0; i < address.length; i++) hash = Math.imul(hash ^ address.charCodeAt(i), 0x01000193)

@@ -104,7 +104,7 @@ export class ReplyWriter {
     let position = putResponseStart(bytes, start, at, head, left)
     position = putText(bytes, position, this.#around.settings.correlationStart)
     position = putLineEnd(bytes, exchange.correlation.put(bytes, position))
-    // RFC 9110 6.6.1: a recipient with a clock adds the Date that an origin left out.
+    // RFC 9110 6.6.1: a recipient with a clock adds the Date that an origin left out (D2).
     if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#around.dateLine)
     if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
     position = putText(bytes, position, connectionLine(exchange))

@@ -78,7 +78,7 @@ export class RequestIntake {
     return undefined
   }
 
-  /** Path and host: an absolute-form target beats Host and never selects a backend (RFC 9112 3.2.2). */
+  /** Path and host: an absolute-form target beats Host and never selects a backend (RFC 9112 3.2.2, D7). */
   #locate(exchange: Exchange, head: Head): void {
     const { bytes } = this.#around.arena
     let host = ''
@@ -95,7 +95,7 @@ export class RequestIntake {
     exchange.forwardedLines = this.#forwarded.lines(bytes, head, host)
   }
 
-  /** The client's own id, when it has one that can be logged and returned; else a new one. */
+  /** The client's own id, when it has one that can be logged and returned; else a new one (D8). */
   #correlate(exchange: Exchange, head: Head): void {
     const { bytes } = this.#around.arena
     const field = head.find(KIND.CORRELATION)

@@ -36,7 +36,7 @@ export interface RequestOwner {
   onBug(error: unknown): void
 }
 
-/** Each stretch of a request body of this length gets `body.read_timeout` anew. */
+/** Each stretch of a request body of this length gets `body.read_timeout` anew (D10). */
 const PROGRESS_BYTES = 65_536
 const CR = 13
 const LF = 10

@@ -1,7 +1,7 @@
 /**
  * The connections to one backend: idle ones, most recently used first, and how many there are in all. Owns the limit
  * `http.max.connection.per.host.port`, which counts over all reactors; beyond it a request fails at once, it does not
- * wait, so that one slow backend cannot collect the requests of all.
+ * wait, so that one slow backend cannot collect the requests of all (D13).
  */
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'

@@ -1,6 +1,6 @@
 /**
- * Every key of the catalogue is either acted on or says that it is not: a key that is not inert is read somewhere outside
- * of `src/config`, and an inert one nowhere. Read means that it is taken from its section under its documented spelling.
+ * Every key of the catalogue is either acted on or says that it is not: a key that is not inert is read somewhere
+ * outside of `src/config`, and an inert one nowhere. Read: taken from its section under its documented spelling.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -6,7 +6,7 @@ import { type Peer, ScriptedBackend } from './peers.ts'
 import { Malformed, parseRequest, type StrictMessage } from './strict-http.ts'
 
 /** Bytes to answer with; undefined: nothing, the test does it. */
-export type Answer = (request: StrictMessage, peer: Peer) => string | Uint8Array | undefined
+type Answer = (request: StrictMessage, peer: Peer) => string | Uint8Array | undefined
 
 const OK: Answer = () => 'HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 2\r\n\r\nok'
 

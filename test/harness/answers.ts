@@ -1,8 +1,8 @@
-/** What a client got: one message after the other taken off a scripted peer, and the fault body of the specification. */
+/** What a client got: one message after the other taken off a scripted peer, and the documented fault body. */
 import assert from 'node:assert/strict'
 import type { Peer } from './peers.ts'
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly reason: string
   /** By lower-case name; values in order. */

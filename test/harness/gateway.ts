@@ -12,7 +12,7 @@ import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 
-export interface Reported {
+interface Reported {
   readonly level: string
   readonly event: string
   readonly fields: Readonly<Record<string, string | number>>
@@ -27,7 +27,7 @@ export interface TestGateway {
   stop(): void
 }
 
-export interface TestApi {
+interface TestApi {
   readonly context: string
   readonly host?: string
   readonly port: number

@@ -98,7 +98,7 @@ test('max_connections_per_client: counted by address, and by nobody else', async
   await assertRefused(gateway)
 })
 
-test('http.max.connection.per.host.port: a burst beyond it is answered 503 at once, by all APIs of the backend', async t => {
+test('http.max.connection.per.host.port: a burst beyond it is answered 503 at once, by all its APIs', async t => {
   const LIMIT = 4
   const gateway = await start(t, { 'http.max.connection.per.host.port': LIMIT })
   const clients: Peer[] = []

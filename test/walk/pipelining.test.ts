@@ -173,7 +173,7 @@ for (const size of [64, 128, 61, 1000]) {
   })
 }
 
-test('pipeline.max_bytes: a buffer that is full to the last byte is used up, and the connection serves on', async () => {
+test('pipeline.max_bytes: a buffer that is full to the last byte is used up, and serving goes on', async () => {
   const held: Peer[] = []
   backend.answer = (request, peer) => {
     if (request.target !== '/slow') return echoTarget(request)

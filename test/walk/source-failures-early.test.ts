@@ -1,6 +1,6 @@
 /**
  * A backend that answers before the request is complete. The answer reaches the client whole; what is left of the
- * request is nobody's, and neither connection serves again unless the request was finished after all (RFC 9112 9.3, 9.6).
+ * request is nobody's, and neither connection serves again unless it was finished after all (RFC 9112 9.3, 9.6).
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, beforeEach, test } from 'node:test'
