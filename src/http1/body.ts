@@ -1,7 +1,7 @@
 /**
  * Body bytes on their way through, encoded in place. Chunk boundaries and extensions end at this hop (RFC 9112 7.1.1):
  * what leaves is in our own chunks, so that no second parser can read an extension differently (D5). The chunk header
- * is written into the bytes in front of the data: the old chunk header, or the margin that every chunk of the arena has.
+ * is written into the bytes in front of the data: the old chunk header, or the margin that chunks of the arena have.
  */
 import { bodySpans } from './llhttp.ts'
 import { CHUNKED } from './framing.ts'

@@ -11,7 +11,7 @@ import { connectPeer } from './peers.ts'
 const ROOT = resolve(import.meta.dirname, '../..')
 const GUARD_MS = 20_000
 
-export interface Exit {
+interface Exit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }

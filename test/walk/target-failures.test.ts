@@ -1,17 +1,17 @@
 /**
- * Failures of the backend that can still be answered: states REQUEST_READY, REQUEST_BODY and REQUEST_DONE of the failure
- * table. For each: code, status, body, log line, counter, and what becomes of the client's connection.
+ * Failures of the backend that can still be answered: states REQUEST_READY, REQUEST_BODY and REQUEST_DONE of the
+ * failure table. For each: code, status, body, log line, counter, and what becomes of the client's connection.
  */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import dns from 'node:dns'
 import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { assertFault, takeAnswer } from '../harness/answers.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
-import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { countedFailures, failureLine } from '../harness/failures.ts'
+import { startGateway } from '../harness/gateway.ts'
+import { connectPeer, type Peer, ScriptedBackend } from '../harness/peers.ts'
 
 const TIMEOUT_MS = 200
 const BIG_BYTES = 32 * 1024 * 1024
@@ -281,18 +281,6 @@ const CASES: readonly Case[] = [
   },
 ]
 
-/** The one line of the log that tells of a failure of the backend. */
-function lineOf(gateway: TestGateway, from: number): TestGateway['reports'][number] {
-  const lines = gateway.reports.slice(from).filter(({ event }) => event === 'back end failed')
-  assert.equal(lines.length, 1, JSON.stringify(gateway.reports.slice(from)))
-  return lines[0]!
-}
-
-function counted(gateway: TestGateway, base: number, state: number): number {
-  const row = gateway.metrics().faults.find(it => it.side === 'target' && it.base === base && it.state === state)
-  return row?.count ?? 0
-}
-
 /** On the same connection another request is answered, or there is nothing but the end. */
 async function assertFate(client: Peer, closes: boolean): Promise<void> {
   if (closes) {
@@ -307,10 +295,11 @@ async function assertFate(client: Peer, closes: boolean): Promise<void> {
 for (const { name, request, script, hasty: isHasty, status, base, state, cause } of CASES) {
   const method = request.slice(0, request.indexOf(' '))
   const isWhole = method === 'GET' || request.endsWith('0123456789')
-  test(`${name}: ${status} with ${base + state}, and the client's connection ${isWhole ? 'goes on' : 'ends'}`, async () => {
+  const fate = isWhole ? 'goes on' : 'ends'
+  test(`${name}: ${status} with ${base + state}, and the client's connection ${fate}`, async () => {
     const gateway = isHasty ? hasty : patient
     const from = gateway.reports.length
-    const before = counted(gateway, base, state)
+    const before = countedFailures(gateway, base, state)
     backend.skip()
     const client = await connectPeer(gateway.port)
     client.send(request)
@@ -325,7 +314,7 @@ for (const { name, request, script, hasty: isHasty, status, base, state, cause }
     assertFault(answer, status, base, state, !isWhole)
     await assertFate(client, !isWhole)
 
-    const { level, fields } = lineOf(gateway, from)
+    const { level, fields } = failureLine(gateway, from)
     assert.equal(level, 'warn')
     const { STATE_DESCRIPTION: described, CAUSE_OF_ERROR: why, CONNECTION: connection, ...others } = fields
     assert.equal(typeof described, 'string')
@@ -346,7 +335,7 @@ for (const { name, request, script, hasty: isHasty, status, base, state, cause }
       CLIENT_ADDRESS: '127.0.0.1',
       CORRELATION_ID: answer.fields.get('activityid')![0]!,
     })
-    assert.equal(counted(gateway, base, state), before + 1)
+    assert.equal(countedFailures(gateway, base, state), before + 1)
     client.destroy()
   })
 }
@@ -362,87 +351,4 @@ test('the next address of a name is tried when one refuses, and the other one fi
     assert.equal((await takeAnswer(client)).body, 'x', `turn ${turn}`)
     client.destroy()
   }
-})
-
-/** A listener that accepts nothing and whose queue is full: further connections get no answer at all. */
-async function deafListener(): Promise<{ port: number; close(): void }> {
-  const program = `
-    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
-      process.stdout.write(String(server.address().port) + '\\n')
-    })`
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [line] = (await once(child.stdout, 'data')) as [Buffer]
-  child.kill('SIGSTOP')
-  const port = Number(line.toString())
-  // The queue of a listener holds one more than it was asked for.
-  const waiting = [await connectPeer(port), await connectPeer(port)]
-  return {
-    port,
-    close() {
-      for (const peer of waiting) peer.destroy()
-      child.kill('SIGKILL')
-    },
-  }
-}
-
-test('a backend that does not even accept', async t => {
-  const deaf = await deafListener()
-  const gateway = await startGateway([{ context: '/deaf', port: deaf.port }], { 'http.connection.timeout': TIMEOUT_MS })
-  t.after(() => {
-    gateway.stop()
-    deaf.close()
-  })
-
-  await t.test('connecting times out: 504 with 101508', async () => {
-    const client = await connectPeer(gateway.port)
-    client.send('GET /deaf/ HTTP/1.1\r\nHost: a\r\n\r\n')
-    assertFault(await takeAnswer(client), 504, 101508, 0, false)
-    const { fields } = lineOf(gateway, 0)
-    assert.equal(fields.ERROR_CODE, 101508)
-    assert.equal(fields.INTERNAL_STATE, 0)
-    assert.equal(gateway.metrics().counts.timeoutConnect, 1)
-    client.destroy()
-  })
-
-  await t.test('the client leaves meanwhile: 101507, in the debug log only', async () => {
-    const from = gateway.reports.length
-    const client = await connectPeer(gateway.port)
-    client.send('GET /deaf/ HTTP/1.1\r\nHost: a\r\n\r\n')
-    await eventually('the attempt', () => gateway.metrics().counts.targetsOpen === 1)
-    client.reset()
-    await eventually('its end', () => gateway.metrics().counts.targetsOpen === 0)
-    const { level, fields } = lineOf(gateway, from)
-    assert.equal(level, 'debug')
-    assert.equal(fields.ERROR_CODE, 101507)
-    assert.equal(counted(gateway, 101507, 0), 1)
-  })
-})
-
-test('a full pool: 503 with 101504 at once, and room again when a connection has gone', async t => {
-  const gateway = await startGateway([{ context: '/t', port: backend.port }], {
-    'http.max.connection.per.host.port': 1,
-  })
-  t.after(() => gateway.stop())
-  backend.skip()
-  const first = await connectPeer(gateway.port)
-  first.send(GET)
-  const peer = await backend.next()
-  await peer.untilText('\r\n\r\n')
-  const second = await connectPeer(gateway.port)
-  second.send(GET)
-  assertFault(await takeAnswer(second), 503, 101504, 0, false)
-  const { level, fields } = lineOf(gateway, 0)
-  assert.equal(level, 'warn')
-  assert.equal(fields.ERROR_CODE, 101504)
-  assert.equal(counted(gateway, 101504, 0), 1)
-  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx')
-  assert.equal((await takeAnswer(first)).body, 'x')
-  second.send(GET)
-  const next = await backend.next()
-  await next.untilText('\r\n\r\n')
-  next.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny')
-  assert.equal((await takeAnswer(second)).body, 'y')
-  assert.equal(gateway.metrics().counts.targetsOpen, 1)
-  first.destroy()
-  second.destroy()
 })
