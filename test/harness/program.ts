@@ -27,13 +27,13 @@ class Printed {
   }
 
   /** The first match, now or later. */
-  async until(pattern: RegExp): Promise<RegExpExecArray> {
+  async until(pattern: RegExp, guardMs = GUARD_MS): Promise<RegExpExecArray> {
     const { promise, resolve: found, reject } = Promise.withResolvers<RegExpExecArray>()
     const look = (): void => {
       const match = pattern.exec(this.text)
       if (match !== null) found(match)
     }
-    const guard = setTimeout(() => reject(new Error(`never printed ${pattern}: ${this.text}`)), GUARD_MS)
+    const guard = setTimeout(() => reject(new Error(`never printed ${pattern}: ${this.text}`)), guardMs)
     this.#waiting.add(look)
     look()
     try {

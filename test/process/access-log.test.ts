@@ -1,0 +1,110 @@
+/** The access log of the running program: whole lines from several reactors, none lost, reopened on SIGHUP. */
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+
+const CLIENTS = 40
+const REQUESTS = 50
+
+const backend = await ScriptedBackend.listen(peer => void answerAll(peer))
+
+async function answerAll(peer: Peer): Promise<void> {
+  while (!peer.isClosed && peer.ending === '') {
+    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    const requests = peer.take().split('\r\n\r\n').length - 1
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'.repeat(requests))
+  }
+}
+
+const homes: Home[] = []
+const started: RunningGateway[] = []
+after(async () => {
+  for (const { program } of started) await program.kill()
+  for (const home of homes) home.remove()
+  backend.close()
+})
+
+async function start(sets: readonly string[]): Promise<RunningGateway> {
+  const home = makeHome(backend.port)
+  homes.push(home)
+  const running = await startProgram(home, [
+    'transport.passthru_http.reactors=2',
+    `transport.passthru_http.listener.parameters.port=${await freePort()}`,
+    ...sets,
+  ])
+  started.push(running)
+  return running
+}
+
+/** So many clients at once, each with so many requests one after the other. `names` begin their targets. */
+async function load(port: number, name: string): Promise<void> {
+  const serve = async (index: number): Promise<void> => {
+    const client = await connectPeer(port)
+    for (let request = 0; request < REQUESTS; request++) {
+      // Long enough for lines to be cut, were they not written whole.
+      client.send(`GET /t/${name}?c=${index}&r=${request}&${'x'.repeat(500)} HTTP/1.1\r\nHost: a\r\n\r\n`)
+      await client.untilText('\r\n\r\nok')
+      client.take()
+    }
+    client.destroy()
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, (_, index) => serve(index)))
+}
+
+/** Each request of a load has its one line, and each line is a whole document. */
+function assertComplete(text: string, name: string): void {
+  assert.ok(text.endsWith('\n'))
+  const targets = text
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line) as { request_target: string; status: number; source: string })
+    .filter(({ request_target: target }) => target.startsWith(`/t/${name}?`))
+  assert.equal(targets.length, CLIENTS * REQUESTS)
+  const distinct = new Set(targets.map(({ request_target: target }) => target.split('&x')[0]))
+  assert.equal(distinct.size, CLIENTS * REQUESTS)
+  assert.ok(targets.every(({ status }) => status === 200))
+}
+
+const FINISHED = { code: 0, signal: null }
+
+test('file: lines of two reactors never interleave; SIGHUP goes on in a new file, and nothing is lost', async () => {
+  const { program, home, port } = await start(['access_log.target=file'])
+  const file = join(home.data, 'access.log')
+  const rotated = join(home.data, 'access.log.1')
+  await load(port, 'before')
+  renameSync(file, rotated)
+  const meanwhile = load(port, 'meanwhile')
+  program.signal('SIGHUP')
+  await meanwhile
+  await eventually('the new file', () => existsSync(file))
+  await load(port, 'afterwards')
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, FINISHED)
+
+  const [old, fresh] = [readFileSync(rotated, 'latin1'), readFileSync(file, 'latin1')]
+  // Lines wait a moment to be written together, so some of each load may stand in the file after.
+  for (const name of ['before', 'meanwhile', 'afterwards']) assertComplete(old + fresh, name)
+  assert.ok(old.includes('/t/before?'))
+  assert.ok(fresh.includes('/t/afterwards?'))
+})
+
+test('stdout: lines of two reactors never interleave', async () => {
+  const { program, port } = await start(['access_log.target=stdout'])
+  await load(port, 'out')
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, FINISHED)
+  const lines = program.out.text.slice(program.out.text.indexOf('{'))
+  assertComplete(lines, 'out')
+})
+
+test('off: nothing is written', async () => {
+  const { program, home, port } = await start([])
+  await load(port, 'quiet')
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, FINISHED)
+  assert.ok(!existsSync(join(home.data, 'access.log')))
+  assert.ok(!program.out.text.includes('{'))
+})

@@ -1,0 +1,132 @@
+/**
+ * Reactors that die or hang. The others go on, a new one takes the seat, and what is lost is what was in flight on the
+ * one that died.
+ */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { takeAnswer } from '../harness/answers.ts'
+import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { ask, freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+
+const CLIENTS = 24
+const HOOKS = { SLUICE_TEST_HOOKS: '1' }
+
+/** Answers go out when this is kept. */
+let gate: Promise<void> = Promise.resolve()
+let heard = 0
+const backend = await ScriptedBackend.listen(peer => void answerAll(peer))
+
+async function answerAll(peer: Peer): Promise<void> {
+  while (!peer.isClosed && peer.ending === '') {
+    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    if (peer.take() === '') continue
+    heard++
+    await gate
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  }
+}
+
+const homes: Home[] = []
+const started: RunningGateway[] = []
+const clients: Peer[] = []
+after(async () => {
+  for (const client of clients) client.destroy()
+  for (const { program } of started) await program.kill()
+  for (const home of homes) home.remove()
+  backend.close()
+})
+
+async function start(): Promise<RunningGateway> {
+  const home = makeHome(backend.port)
+  homes.push(home)
+  const port = await freePort()
+  const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
+  const running = await startProgram(home, sets, HOOKS)
+  started.push(running)
+  return running
+}
+
+const GET = 'GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n'
+
+async function dial({ port }: RunningGateway): Promise<Peer> {
+  const client = await connectPeer(port)
+  clients.push(client)
+  return client
+}
+
+async function works(client: Peer): Promise<void> {
+  client.send(GET)
+  assert.equal((await takeAnswer(client)).body, 'ok')
+}
+
+/** Connections over both reactors: the kernel spreads them by a hash of their ports. */
+async function dialMany(gateway: RunningGateway): Promise<Peer[]> {
+  const many: Peer[] = []
+  while (many.length < CLIENTS) many.push(await dial(gateway))
+  for (const client of many) await works(client)
+  return many
+}
+
+/** Those that get an answer to what they sent; the others come to an end. */
+async function survivors(many: readonly Peer[]): Promise<Peer[]> {
+  const kept: Peer[] = []
+  for (const client of many) {
+    await client.until('an answer or the end', () => client.length > 0 || client.ending !== '' || client.isClosed)
+    if (client.length === 0) continue
+    assert.equal((await takeAnswer(client)).body, 'ok')
+    kept.push(client)
+  }
+  assert.ok(kept.length > 0 && kept.length < many.length, `${kept.length} of ${many.length} kept`)
+  return kept
+}
+
+async function metric({ healthPort }: RunningGateway, name: string): Promise<number> {
+  const text = await ask(healthPort, 'GET', '/metrics')
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1])
+}
+
+test('a reactor that dies loses its own connections only, and is replaced', async () => {
+  const gateway = await start()
+  const many = await dialMany(gateway)
+  assert.equal(await metric(gateway, 'sluice_client_connections_open'), CLIENTS)
+  assert.match(await ask(gateway.healthPort, 'POST', '/test/kill'), /^HTTP\/1\.1 200 /)
+  await gateway.program.err.until(/"msg":"reactor replaced"/)
+
+  for (const client of many) client.send(GET)
+  const kept = await survivors(many)
+  // The dead one's connections no longer count, the requests it served still do.
+  assert.equal(await metric(gateway, 'sluice_client_connections_open'), kept.length)
+  assert.equal(await metric(gateway, 'sluice_requests_total'), CLIENTS + kept.length)
+
+  const fresh = await dialMany(gateway)
+  assert.equal(await metric(gateway, 'sluice_client_connections_open'), kept.length + fresh.length)
+  gateway.program.signal('SIGTERM')
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+})
+
+test('exchanges in flight on the others are finished', async () => {
+  const gateway = await start()
+  const many = await dialMany(gateway)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gate = promise
+  const before = heard
+  for (const client of many) client.send(GET)
+  await eventually('all requests', () => heard === before + many.length)
+  await ask(gateway.healthPort, 'POST', '/test/kill')
+  await gateway.program.err.until(/"msg":"reactor replaced"/)
+  resolve()
+  await survivors(many)
+})
+
+test('a reactor that hangs is replaced within 10 seconds', async () => {
+  const gateway = await start()
+  const many = await dialMany(gateway)
+  await ask(gateway.healthPort, 'POST', '/test/hang')
+  await gateway.program.err.until(/"msg":"reactor replaced"/, 10_000)
+  assert.match(gateway.program.err.text, /reactor hangs/)
+  for (const client of many) client.send(GET)
+  await survivors(many)
+  await dialMany(gateway)
+  gateway.program.signal('SIGTERM')
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+})

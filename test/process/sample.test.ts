@@ -1,0 +1,65 @@
+/** `npm start`, as on a fresh machine: the home in `conf/`, the sample backend, and the line to paste. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connectPeer } from '../harness/peers.ts'
+import { Program } from '../harness/program.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const data = mkdtempSync(join(tmpdir(), 'sluice-data-'))
+let program: Program | undefined
+after(async () => {
+  await program?.kill()
+  rmSync(data, { recursive: true, force: true })
+})
+
+/** The command of the script, on the Node that runs the tests, on free ports. */
+function startScript(): Program {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
+  const [node, ...words] = scripts.start.split(' ')
+  assert.equal(node, 'node')
+  const sets = ['transport.passthru_http.listener.parameters.port=0', 'management.health_port=0']
+  return new Program(process.execPath, [...words, '--data', data, ...sets.flatMap(set => ['--set', set])])
+}
+
+/** The sample's port is a fixed one, and somebody on this machine may be trying the sample at the moment. */
+async function startSample(): Promise<Program> {
+  for (let attempt = 1; ; attempt++) {
+    const started = startScript()
+    const ready = started.out.until(/^ready$/m).then(() => true)
+    if (await Promise.race([ready, started.exited.then(() => false)])) return started
+    ready.catch(() => {})
+    if (attempt === 30 || !started.err.text.includes('EADDRINUSE')) throw new Error(started.err.text)
+    await wait(500)
+  }
+}
+
+test('npm start: listeners, ready, and one line that works when pasted', async () => {
+  program = await startSample()
+  const [, line, port, path] = await program.out.until(/^try: (curl -i http:\/\/127\.0\.0\.1:(\d+)(\S+) -d 'hello')$/m)
+  const lines = program.out.text.trimEnd().split('\n')
+  assert.match(lines[0]!, /^listening on http:\/\/\*:\d+ \(1 reactor, (handles|streams), 1 API\)$/)
+  assert.match(lines[1]!, /^health on http:\/\/127\.0\.0\.1:\d+\/healthz$/)
+  assert.match(lines[2]!, /^sample backend on http:\/\/127\.0\.0\.1:8288$/)
+  assert.equal(lines[3], 'ready')
+
+  const peer = await connectPeer(Number(port))
+  peer.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello`)
+  assert.equal(await peer.untilEnd(), 'FIN')
+  assert.match(peer.text, /^HTTP\/1\.1 200 OK\r\n/)
+  assert.ok(peer.text.includes('hello'))
+
+  const isCurlHere = spawnSync('curl', ['--version']).status === 0
+  if (isCurlHere) {
+    const { status, stdout } = spawnSync('sh', ['-c', line!], { encoding: 'utf8' })
+    assert.equal(status, 0)
+    assert.match(stdout, /^HTTP\/1\.1 200 OK\r\n/)
+    assert.ok(stdout.includes('hello'))
+  }
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, { code: 0, signal: null })
+})
