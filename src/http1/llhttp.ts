@@ -19,7 +19,6 @@ interface Exports {
   llhttp_get_method(parser: number): number
   llhttp_get_error_pos(parser: number): number
   llhttp_get_error_reason(parser: number): number
-  llhttp_message_needs_eof(parser: number): number
 }
 
 /** What `execute` returns: llhttp's error numbers, as far as they are told apart. */
@@ -256,10 +255,5 @@ export class Parser {
   /** What llhttp says of its last error. */
   get reason(): string {
     return text(llhttp.llhttp_get_error_reason(this.#at))
-  }
-
-  /** Whether the end of the connection ends this message (RFC 9112 6.3, rule 8). */
-  get endsWithConnection(): boolean {
-    return llhttp.llhttp_message_needs_eof(this.#at) === 1
   }
 }

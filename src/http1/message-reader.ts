@@ -93,10 +93,6 @@ export class MessageReader {
     return this.#parser.method
   }
 
-  get endsWithConnection(): boolean {
-    return this.#parser.endsWithConnection
-  }
-
   /** Bytes up to here are parsed; what follows belongs to the next message. */
   get parsedTo(): number {
     return this.#parsedTo

@@ -10,6 +10,7 @@ import type { Head } from './head.ts'
 
 const SPACE = 32
 const CR = 13
+const LF = 10
 const SLASH = 47
 const COMMA = 44
 
@@ -156,6 +157,7 @@ function checkRequestLine(bytes: Uint8Array, head: Head, at: number): BadMessage
   if (target - at < 2 || bytes[target - 1] !== SPACE || bytes[target - 2] === SPACE) return BAD.startLine
   if (bytes[end] !== SPACE || !isHttp(bytes, end + 1)) return BAD.startLine
   if (bytes[end + 6] !== 49 || bytes[end + 7] !== 46 || bytes[end + 9] !== CR) return BAD.version
+  if (bytes[end + 10] !== LF) return BAD.startLine
   head.minorVersion = bytes[end + 8]! - 48
   return head.minorVersion > 1 ? BAD.version : undefined
 }
@@ -197,6 +199,8 @@ function checkStatusLine(bytes: Uint8Array, head: Head, at: number): BadMessage 
   head.minorVersion = bytes[at + 7]! - 48
   if (head.minorVersion > 1 || head.status < 100 || bytes[at + 8] !== SPACE) return BAD.statusLine
   if (bytes[at + 12] !== SPACE && bytes[at + 12] !== CR) return BAD.statusLine
+  // llhttp takes two CRs for the end of this line.
+  if (bytes[head.fieldsAt - 2] !== CR || bytes[head.fieldsAt - 1] !== LF) return BAD.statusLine
   for (let i = at + 13; i < head.fieldsAt - 2; i++) {
     const byte = bytes[i]!
     if ((byte < SPACE && byte !== 9) || byte === 127) return BAD.reason

@@ -32,6 +32,8 @@ export class ResponseSide {
   readonly #inbox: Inbox
   #exchange: Exchange | null = null
   #idleMs = 0
+  /** Of the response under way. llhttp is not asked: it lets a trailer section change its mind. */
+  #framing = 0
 
   constructor(owner: ResponseOwner, machine: Machine, reader: MessageReader, around: Surroundings) {
     this.#owner = owner
@@ -54,7 +56,7 @@ export class ResponseSide {
   get endsWithConnection(): boolean {
     const { state } = this.#machine
     const inBody = state === STATE.RESPONSE_BODY || state === STATE.EARLY_BODY
-    return inBody && this.#exchange !== null && this.#reader.endsWithConnection
+    return inBody && this.#exchange !== null && this.#framing === UNTIL_CLOSE
   }
 
   /** A request goes out: a response to it may come. */
@@ -125,6 +127,7 @@ export class ResponseSide {
     this.#owner.answered()
     if (head.status < 200) return this.#interim(exchange, at)
     const framing = responseBody(bytes, head, exchange.isHead)
+    this.#framing = framing
     this.#idleMs = this.#allowedIdle(framing)
     exchange.firstByteMs = this.#around.now()
     this.#machine.advance(EVENT.RESPONSE_BEGIN)

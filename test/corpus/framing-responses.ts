@@ -263,6 +263,11 @@ const cut: readonly (readonly [string, string, 'FIN' | 'RST' | undefined])[] = [
   ['8: a FIN within a size line', response([CHUNKED], '5\r\nhello\r\n5'), 'FIN'],
   ['8: a FIN before the trailers end', response([CHUNKED], '5\r\nhello\r\n0\r\nX: y\r\n'), 'FIN'],
   ['8: a FIN before the last line', response([CHUNKED], '5\r\nhello\r\n0\r\n'), 'FIN'],
+  [
+    '8: a FIN within trailers that speak of another coding',
+    response([CHUNKED], '5\r\nhello\r\n0\r\nX: y\r\nTransfer-Encoding: chunked, gzip\r\n'),
+    'FIN',
+  ],
   ['8: chunks and a reset', response([CHUNKED], '5\r\nhello\r\n'), 'RST'],
   ['8: a reset of a body that ends with the connection', response([], 'hello'), 'RST'],
   ['7.1: a size that is none', response([CHUNKED], '5\r\nhello\r\ng\r\n'), undefined],
