@@ -79,10 +79,16 @@ export class Peer {
 
   /** The first `length` bytes received, or all; they are forgotten. */
   take(length = this.#length): string {
+    const text = this.received.toString('latin1', 0, length)
+    this.drop(length)
+    return text
+  }
+
+  /** Forgets the first `length` bytes received. */
+  drop(length: number): void {
     const { received } = this
-    this.#pieces = [received.subarray(length)]
+    this.#pieces = length === received.length ? [] : [received.subarray(length)]
     this.#length = received.length - length
-    return received.toString('latin1', 0, length)
   }
 
   /** Sends bytes, or a string of bytes, in one write. */
