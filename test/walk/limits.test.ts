@@ -7,6 +7,7 @@ import { arena } from '../../src/http1/llhttp.ts'
 import { assertFault, takeAnswer } from '../harness/answers.ts'
 import { startGateway, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, Peer, ScriptedBackend, turn } from '../harness/peers.ts'
+import { IS_LONG } from '../harness/random.ts'
 
 const MIB = 1024 * 1024
 const GET = 'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -183,7 +184,7 @@ function spareDescriptors(): number {
   return (typeof soft === 'number' ? soft : 1_000_000) - 500
 }
 
-const WANTED_IDLE = process.env.SLUICE_LONG === '1' ? 10_000 : 2000
+const WANTED_IDLE = IS_LONG ? 10_000 : 2000
 // Both ends are in this process.
 const IDLE = Math.min(WANTED_IDLE, Math.floor(spareDescriptors() / 2))
 
