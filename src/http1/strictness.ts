@@ -47,8 +47,6 @@ for (const byte of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 const IPV6_BYTE = new Uint8Array(256)
 for (const byte of Buffer.from('0123456789ABCDEFabcdef:.')) IPV6_BYTE[byte] = 1
 const DIGITS_MAX = 15
-/** RFC 3986 3.2.2: a registered name has at most 255 characters; and a port. It is written more often than it is read. */
-const AUTHORITY_MAX = 261
 /** D24. */
 const AUTHORITY_BYTES_MAX = 512
 
