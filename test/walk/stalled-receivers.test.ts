@@ -1,6 +1,6 @@
 /**
- * Backpressure, chunk by chunk of the arena: a receiver that takes no bytes stops the sender, the gateway holds a bounded number of chunks
- * meanwhile, and afterwards every byte arrives. 2 GiB in the long run.
+ * Backpressure, chunk by chunk of the arena: a receiver that takes no bytes stops the sender, the gateway holds a
+ * bounded number of chunks meanwhile, and afterwards every byte arrives. 2 GiB in the long run.
  */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
