@@ -3,7 +3,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { faultCell } from '../observe/metrics.ts'
 import { SOURCE_RECEIVING, SOURCE_SENDING } from '../protocol/fate.ts'
-import type { Machine } from '../protocol/machine.ts'
+import { type Machine, ProtocolViolation } from '../protocol/machine.ts'
 import { STATE } from '../protocol/states.ts'
 
 export class ClientReport {
@@ -31,8 +31,12 @@ export class ClientReport {
     this.failed(this.#machine.state >= STATE.RESPONSE_HEAD ? SOURCE_SENDING : SOURCE_RECEIVING, event, cause)
   }
 
-  /** A bug of ours: with where it happened. */
-  bug(error: unknown): void {
+  /** What was thrown: a violation by the client, or a bug of ours, with where it happened. */
+  thrown(error: unknown): void {
+    if (error instanceof ProtocolViolation && error.side === 'source' && error.culprit === 'peer') {
+      this.failed(SOURCE_RECEIVING, 'protocol violation', error.message)
+      return
+    }
     this.say('error', 'bug', error instanceof Error ? (error.stack ?? error.message) : String(error))
   }
 

@@ -303,7 +303,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   /** Something of ours threw. Whatever the client has by now must not look whole. */
   onBug(error: unknown): void {
     if (this.#machine.state === STATE.CLOSED) return
-    this.#report.bug(error)
+    this.#report.thrown(error)
     this.#giveUp()
   }
 

@@ -19,7 +19,7 @@ import {
   RESPONSE_FAILED,
   SEND_ABORTED,
 } from '../protocol/fate.ts'
-import { Machine } from '../protocol/machine.ts'
+import { Machine, ProtocolViolation } from '../protocol/machine.ts'
 import { EVENT, STATE, STATE_NAMES } from '../protocol/states.ts'
 import { type ByteSocket, type ConnectingOwner, WRITE, type Written } from '../socket/byte-socket.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
@@ -294,6 +294,10 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   /** Something of ours threw while this connection was served. */
   onBug(error: unknown): void {
     if (this.#machine.state === STATE.CLOSED) return
+    if (error instanceof ProtocolViolation && error.side === 'target' && error.culprit === 'peer') {
+      this.unreadable(error.message)
+      return
+    }
     const cause = error instanceof Error ? (error.stack ?? error.message) : String(error)
     this.#around.report('error', 'bug', { CAUSE_OF_ERROR: cause, CONNECTION: `http-outgoing-${this.id}` })
     if (this.#exchange === null) this.#close()
