@@ -9,7 +9,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 /** A wait that takes so long has failed. */
 const GUARD_MS = 15_000
 
-/** One turn of the event loop: whatever is readable now is read before this resolves. */
+/** One turn of the event loop: between two of them whatever is readable is read. */
 export function turn(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
@@ -100,6 +100,8 @@ export class Peer {
   async sendCut(bytes: string | Uint8Array, cuts: readonly number[]): Promise<void> {
     const whole = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
     let from = 0
+    // From here on between two turns everything readable is read; the first turn may come without that.
+    if (cuts.length > 0) await turn()
     for (const cut of [...cuts, whole.length]) {
       if (cut <= from) continue
       if (this.ending !== '' || !this.#socket.writable) return
