@@ -102,6 +102,7 @@ test('stdout: lines of two reactors never interleave', async () => {
 
 test('off: nothing is written', async () => {
   const { program, home, port } = await start([])
+  program.signal('SIGHUP')
   await load(port, 'quiet')
   program.signal('SIGTERM')
   assert.deepEqual(await program.exited, FINISHED)

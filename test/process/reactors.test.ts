@@ -3,9 +3,10 @@
  * one that died.
  */
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { takeAnswer } from '../harness/answers.ts'
-import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { connectPeer, eventually, Peer, ScriptedBackend } from '../harness/peers.ts'
 import { ask, freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
 const CLIENTS = 24
@@ -36,12 +37,12 @@ after(async () => {
   backend.close()
 })
 
-async function start(): Promise<RunningGateway> {
+async function start(more: readonly string[] = []): Promise<RunningGateway> {
   const home = makeHome(backend.port)
   homes.push(home)
   const port = await freePort()
   const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
-  const running = await startProgram(home, sets, HOOKS)
+  const running = await startProgram(home, [...sets, ...more], HOOKS)
   started.push(running)
   return running
 }
@@ -129,4 +130,54 @@ test('a reactor that hangs is replaced within 10 seconds', async () => {
   await dialMany(gateway)
   gateway.program.signal('SIGTERM')
   assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+})
+
+test('max_open_connections counts over all reactors, and what a dead one held is free again', async () => {
+  const LIMIT = 24
+  const gateway = await start([`transport.passthru_http.max_open_connections=${LIMIT}`])
+  const admitted = async (attempts: number): Promise<Peer[]> => {
+    const inside: Peer[] = []
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      const client = await dialRefusable(gateway)
+      client.send(GET)
+      await client.until('an answer or a reset', () => client.length > 0 || client.ending !== '' || client.isClosed)
+      if (client.length > 0) inside.push(client)
+      client.take()
+    }
+    return inside
+  }
+  const many = await admitted(2 * LIMIT)
+  assert.equal(many.length, LIMIT)
+  assert.equal(await metric(gateway, 'sluice_client_connections_refused_total\\{limit="all"\\}'), LIMIT)
+
+  await ask(gateway.healthPort, 'POST', '/test/kill')
+  await gateway.program.err.until(/"msg":"reactor replaced"/)
+  for (const client of many) client.send(GET)
+  const kept = await survivors(many)
+  assert.equal((await admitted(2 * LIMIT)).length, LIMIT - kept.length)
+})
+
+/** A connection that may be reset before this process has noticed that it was made. */
+async function dialRefusable({ port }: RunningGateway): Promise<Peer> {
+  const client = new Peer(connect(port, '127.0.0.1'))
+  clients.push(client)
+  return client
+}
+
+test('a reactor that hangs does not keep the program from ending', async () => {
+  const gateway = await start(['transport.listener.shutdown.wait.sec=1'])
+  await ask(gateway.healthPort, 'POST', '/test/hang')
+  gateway.program.signal('SIGTERM')
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+})
+
+test('reactors that keep dying end the program: somebody has to look after it', async () => {
+  const gateway = await start()
+  for (let deaths = 1; deaths <= 10; deaths++) {
+    await ask(gateway.healthPort, 'POST', '/test/kill')
+    await gateway.program.err.until(new RegExp(`("msg":"reactor replaced"[^]*){${deaths}}`))
+  }
+  await ask(gateway.healthPort, 'POST', '/test/kill')
+  assert.deepEqual(await gateway.program.exited, { code: 1, signal: null })
+  assert.match(gateway.program.err.text, /reactors keep dying/)
 })
