@@ -24,6 +24,12 @@ interface ResponseOwner {
   completed(idleMs: number): void
 }
 
+/**
+ * Interim responses to one request. Each is passed on by itself, so without a limit a backend could fill the gateway's
+ * memory with them while a client does not read.
+ */
+const INTERIMS_MAX = 64
+
 export class ResponseSide {
   readonly #owner: ResponseOwner
   readonly #around: Surroundings
@@ -34,6 +40,8 @@ export class ResponseSide {
   #idleMs = 0
   /** Of the response under way. llhttp is not asked: it lets a trailer section change its mind. */
   #framing = 0
+  /** Interim responses to the request under way. */
+  #interims = 0
 
   constructor(owner: ResponseOwner, machine: Machine, reader: MessageReader, around: Surroundings) {
     this.#owner = owner
@@ -62,6 +70,7 @@ export class ResponseSide {
   /** A request goes out: a response to it may come. */
   expect(exchange: Exchange): void {
     this.#exchange = exchange
+    this.#interims = 0
     this.#reader.begin(this.#inbox.from)
   }
 
@@ -156,6 +165,10 @@ export class ResponseSide {
 
   #interim(exchange: Exchange, at: number): boolean {
     const { head } = this.#reader
+    if (++this.#interims > INTERIMS_MAX) {
+      this.#owner.unreadable(`more than ${INTERIMS_MAX} interim responses`)
+      return false
+    }
     // Marks the fields that end here.
     readConnection(this.#around.arena.bytes, head)
     this.#machine.advance(EVENT.RESPONSE_INTERIM)

@@ -188,6 +188,13 @@ const persistence: readonly (readonly [string, readonly string[], boolean])[] = 
 
 const limits: readonly ResponseCase[] = [
   {
+    name: 'RFC 9110 15.2: 64 interim responses are passed on',
+    raw: CONTINUE.repeat(64) + FINAL,
+    gets: { ...HELLO, interims: Array(64).fill(CONTINUE) },
+    reused: true,
+  },
+  { name: 'RFC 9110 15.2: one more is a fault', raw: CONTINUE.repeat(65) + FINAL, gets: 'fault', reused: false },
+  {
     name: 'response.header.max_bytes: a longer head is a fault',
     raw: response([`A: ${'a'.repeat(5000)}`, LENGTH], 'hello'),
     gets: 'fault',
