@@ -85,10 +85,11 @@ export class Reactor implements Hall {
       dialer: outlets.level,
       addresses: new AddressBook(plan.http['dns.cache_seconds']),
       gauge,
+      reactors: plan.reactors,
       nextId: 1,
     }
     const { apis, pools } = deploy(plan.apis, outlets.chainOf, context)
-    this.#rooms = { apis }
+    this.#rooms = { apis, threw: (exchange, error) => this.#threw(exchange, error) }
     this.#pools = pools
   }
 
@@ -131,17 +132,32 @@ export class Reactor implements Hall {
     const { http, port, reactors } = this.#plan
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     const options = { host: http['listener.parameters.bind_address'], port, reusePort: reactors > 1 }
-    this.#listening = await this.#outlets.level.listen(options, socket => this.#accept(socket))
+    this.#listening = await this.#outlets.level.listen(options, socket => {
+      try {
+        this.#accept(socket)
+      } catch (error) {
+        this.#outlets.report('error', 'bug', { CAUSE_OF_ERROR: String(error) })
+        socket.reset()
+      }
+    })
     return this.#listening.port
   }
 
   /** Accepts nothing more; what is in flight is finished and its connections closed. */
   drain(): void {
     this.#around.isDraining = true
-    this.#listening?.close()
     for (const pool of this.#pools) pool.drain()
     for (const connection of [...this.#connections]) connection.drain()
-    this.#endDrain()
+    // What the kernel has accepted for us already is still served, once.
+    setTimeout(() => {
+      this.#stopListening()
+      this.#endDrain()
+    }, TICK_MS)
+  }
+
+  #stopListening(): void {
+    this.#listening?.close()
+    this.#listening = null
   }
 
   /** Ends every exchange now. */
@@ -152,7 +168,7 @@ export class Reactor implements Hall {
 
   /** After `drain` or `cutOff`: no timer, no socket is left. */
   stop(): void {
-    this.#listening?.close()
+    this.#stopListening()
     this.cutOff()
     for (const pool of this.#pools) pool.drain()
     if (this.#timer !== null) clearInterval(this.#timer)
@@ -161,7 +177,7 @@ export class Reactor implements Hall {
 
   #accept(socket: ByteSocket): void {
     const address = plainAddress(socket.remoteAddress)
-    if (this.#around.isDraining || !this.#admission.enter(address)) {
+    if (!this.#admission.enter(address)) {
       socket.reset()
       return
     }
@@ -209,8 +225,18 @@ export class Reactor implements Hall {
 
   // ---- what the hallway does for a client connection --------------------------------------------------------------
 
-  walk(exchange: Exchange): Promise<void> | undefined {
+  walk(exchange: Exchange): Promise<() => void> | undefined {
     return walk(exchange, this.#rooms)
+  }
+
+  #threw(exchange: Exchange, error: unknown): void {
+    this.#outlets.report('error', 'bug', {
+      CAUSE_OF_ERROR: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      HTTP_URL: exchange.requestTarget,
+      HTTP_METHOD: exchange.method,
+      CORRELATION_ID: exchange.correlationId,
+      CONNECTION: `http-incoming-${exchange.sourceId}`,
+    })
   }
 
   refuse(exchange: Exchange, outcome: Parameters<Hall['refuse']>[1], failure: Failure | null): void {
@@ -234,7 +260,7 @@ export class Reactor implements Hall {
   }
 
   #endDrain(): void {
-    if (this.#around.isDraining && this.#connections.size === 0) this.#outlets.drained()
+    if (this.#around.isDraining && this.#listening === null && this.#connections.size === 0) this.#outlets.drained()
   }
 }
 

@@ -14,22 +14,35 @@ import { type ApiTable, match } from './route/api-table.ts'
 /** What the walk leads through; replaced as a whole when APIs are deployed. */
 export interface Rooms {
   apis: ApiTable
+  /** A handler threw: a bug, whose request is refused, not lost. */
+  readonly threw: (exchange: Exchange, error: unknown) => void
 }
 
-/** Answers a promise only when some step has to wait. */
-export function walk(exchange: Exchange, rooms: Rooms): Promise<void> | undefined {
-  const verdict = route(exchange, rooms.apis) ?? admit(exchange)
+/**
+ * Answers a promise only when some step has to wait: of the way on, to be taken in one go with what follows the head.
+ * Heads are composed in one place per thread, so nothing else may come between.
+ */
+export function walk(exchange: Exchange, rooms: Rooms): Promise<() => void> | undefined {
+  const verdict = decide(exchange, rooms)
   if (!(verdict instanceof Promise)) {
     enter(exchange, verdict)
     return undefined
   }
-  // A handler that throws is a bug; its request is refused, not lost.
-  return verdict
-    .catch((): Outcome => refusal(500))
-    .then(outcome => {
-      // The client may be gone by now.
-      if (exchange.doneMs === 0) enter(exchange, outcome)
-    })
+  const caught = verdict.catch((error: unknown) => thrown(exchange, rooms, error))
+  return caught.then(outcome => () => enter(exchange, outcome))
+}
+
+function decide(exchange: Exchange, rooms: Rooms): Verdict {
+  try {
+    return route(exchange, rooms.apis) ?? admit(exchange)
+  } catch (error) {
+    return thrown(exchange, rooms, error)
+  }
+}
+
+function thrown(exchange: Exchange, rooms: Rooms, error: unknown): Outcome {
+  rooms.threw(exchange, error)
+  return refusal(500)
 }
 
 function route(exchange: Exchange, apis: ApiTable): Outcome | undefined {

@@ -17,7 +17,7 @@ export class ReadMemory {
   readonly shared: Chunk
   /** Bytes of a connection's own chunk: `io_buffer_size`. */
   readonly ownBytes: number
-  #bulkLent = 0
+  readonly #bulk = new Set<Chunk>()
 
   constructor(arena: Arena, ownBytes: number) {
     const shared = arena.lend(BULK_BYTES)
@@ -32,9 +32,9 @@ export class ReadMemory {
   }
 
   lendBulk(): Chunk | undefined {
-    if (this.ownBytes >= BULK_BYTES || this.#bulkLent >= BULK_CHUNKS_MAX) return this.arena.lend(this.ownBytes)
+    if (this.#bulk.size >= BULK_CHUNKS_MAX) return this.arena.lend(this.ownBytes)
     const chunk = this.arena.lend(BULK_BYTES)
-    if (chunk !== undefined) this.#bulkLent++
+    if (chunk !== undefined) this.#bulk.add(chunk)
     return chunk
   }
 
@@ -45,7 +45,7 @@ export class ReadMemory {
 
   /** Somebody else gives the chunk back. */
   forget(chunk: Chunk): void {
-    if (chunk.size === BULK_BYTES && this.ownBytes < BULK_BYTES) this.#bulkLent--
+    this.#bulk.delete(chunk)
   }
 }
 
@@ -142,12 +142,13 @@ export class Inbox {
     let own = this.#own
     if (own === null) {
       own = this.#memory.lendOwn() ?? null
-      // One read of the shared buffer can be longer than a chunk of one's own (pipelined requests).
+      // One read of the shared buffer can be longer than a chunk of one's own (pipelined requests). It is here, so it
+      // must be kept, whatever others have borrowed.
       if (own !== null && length >= own.size) {
         this.#memory.giveBack(own)
-        own = this.#memory.lendBulk() ?? null
+        own = this.#memory.arena.lend(length) ?? null
       }
-      if (own === null || own.size < length) return null
+      if (own === null) return null
       this.#move(bytes, own.offset)
       this.#own = own
     } else if (this.from > own.offset) this.#move(bytes, own.offset)

@@ -12,6 +12,8 @@ export class Composer {
   readonly arena: Arena
   readonly #size: number
   #chunk: Chunk
+  /** The next one, kept ready: a write that waits must never find that there is none. */
+  #spare: Chunk | undefined
 
   /** `size`: bytes of the longest head with what is added to it. */
   constructor(arena: Arena, size: number) {
@@ -20,18 +22,24 @@ export class Composer {
     this.arena = arena
     this.#size = size
     this.#chunk = chunk
+    this.#spare = arena.lend(size)
   }
 
   get chunk(): Chunk {
     return this.#chunk
   }
 
-  /** Gives the chunk away, because its bytes must stay; undefined when there is no other one to go on with. */
-  part(): Chunk | undefined {
-    const next = this.arena.lend(this.#size)
-    if (next === undefined) return undefined
+  /** Whether there is another chunk to go on with. */
+  get canPart(): boolean {
+    this.#spare ??= this.arena.lend(this.#size)
+    return this.#spare !== undefined
+  }
+
+  /** Gives the chunk away, because its bytes must stay. Only where it `canPart`. */
+  part(): Chunk {
     const given = this.#chunk
-    this.#chunk = next
+    this.#chunk = this.#spare!
+    this.#spare = undefined
     return given
   }
 }
@@ -66,13 +74,21 @@ export class Outbox {
   /** Writes the first `length` bytes of the composer's chunk. */
   writeComposed(length: number): Written {
     const { chunk } = this.#composer
+    // What comes behind bytes that wait will wait too: in a chunk of its own size, not in the composer's.
+    if (this.#held !== null) return this.#writeCopy(chunk.offset, length)
+    // Without memory to go on with, the connection is the one to give up, before anything of this is on its way.
+    if (!this.#composer.canPart) return WRITE.FAILED
     const written = this.#send(chunk.prefix(length))
-    if (written !== WRITE.PENDING) return written
-    const kept = this.#composer.part()
-    // Without memory to go on with, the connection is the one to give up.
-    if (kept === undefined) return WRITE.FAILED
-    this.#hold(kept)
-    return WRITE.PENDING
+    if (written === WRITE.PENDING) this.#hold(this.#composer.part())
+    return written
+  }
+
+  #writeCopy(at: number, length: number): Written {
+    const { arena } = this.#composer
+    const copy = arena.lend(length)
+    if (copy === undefined) return WRITE.FAILED
+    arena.bytes.copyWithin(copy.offset, at, at + length)
+    return this.writeChunk(copy, length)
   }
 
   /** Writes bytes that `inbox` read: from its own chunk without a copy, from the shared buffer through one. */
@@ -87,10 +103,7 @@ export class Outbox {
       arena.bytes.copyWithin(chunk.offset, at, at + length)
       return this.writeComposed(length)
     }
-    const copy = arena.lend(length)
-    if (copy === undefined) return WRITE.FAILED
-    arena.bytes.copyWithin(copy.offset, at, at + length)
-    return this.writeChunk(copy, length)
+    return this.#writeCopy(at, length)
   }
 
   /** Writes a chunk that the caller lent; it is given back here. */

@@ -39,14 +39,14 @@ const SENDING = {
 }
 
 /** The request is out; nothing came back. */
-const WAITING = { ...SENDING, READ_ERROR: fate(101501, 'if-reused') }
+const WAITING = { ...SENDING, READ_ERROR: fate(101501, 'if-reused'), WRITE_ERROR: fate(101501, 'if-reused') }
 
 /** A response has begun: it cannot be taken back. */
 const RECEIVING = {
   PEER_CLOSED: fate(101505),
   TIMED_OUT: fate(101504),
   READ_ERROR: fate(101501),
-  WRITE_ERROR: fate(101500),
+  WRITE_ERROR: fate(101501),
   UNREADABLE: fate(101506),
 }
 

@@ -4,7 +4,7 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { faultCell } from '../observe/metrics.ts'
 import { SOURCE_RECEIVING, SOURCE_SENDING } from '../protocol/fate.ts'
 import { type Machine, ProtocolViolation } from '../protocol/machine.ts'
-import { STATE } from '../protocol/states.ts'
+import { STATE, STATE_NAMES } from '../protocol/states.ts'
 
 export class ClientReport {
   readonly #around: Surroundings
@@ -44,7 +44,7 @@ export class ClientReport {
     const exchange = this.#exchange
     const { reported, state } = this.#machine
     this.#around.report(level, event, {
-      STATE_DESCRIPTION: `source connection in state ${reported}`,
+      STATE_DESCRIPTION: `source connection in ${STATE_NAMES[state]}`,
       INTERNAL_STATE: reported,
       DIRECTION: state >= STATE.RESPONSE_HEAD && state !== STATE.CLOSING ? 'RESPONSE' : 'REQUEST',
       CAUSE_OF_ERROR: cause,

@@ -10,8 +10,8 @@ import type { SourceConnection } from './source-connection.ts'
 
 /** What the hallway does for a client connection. */
 export interface Hall {
-  /** One request through the rooms. A promise when some step has to wait. */
-  walk(exchange: Exchange): Promise<void> | undefined
+  /** One request through the rooms. A promise of the way on when some step has to wait. */
+  walk(exchange: Exchange): Promise<() => void> | undefined
   /** Renders the fault of an outcome and answers it through `answer`. */
   refuse(exchange: Exchange, outcome: Outcome, failure: Failure | null): void
   /** The exchange is over, whatever became of it. */

@@ -24,7 +24,7 @@ export interface RequestOwner {
   /** The head is still incomplete. */
   awaitHead(): void
   /** The head is known. A promise when it is not yet known where the request goes. */
-  walk(): Promise<void> | undefined
+  walk(): Promise<() => void> | undefined
   /** What the request waited for is here: the client may be read again. */
   resumeRequest(): void
   /** Everything that came in front of the client's FIN was dealt with, as far as that is possible. */
@@ -184,8 +184,10 @@ export class RequestSide {
     }
     // The head must outlive this read; nothing more is read until it is known where the body goes.
     exchange.head = this.#reader.pinHead()
-    const goOn = (): void => {
+    const goOn = (enter: () => void): void => {
+      // The client may be gone by now.
       if (this.#machine.state === STATE.CLOSED) return
+      enter()
       this.#walked()
       this.serve()
       this.#owner.resumeRequest()
@@ -209,7 +211,7 @@ export class RequestSide {
     const exchange = this.#exchange
     const reader = this.#reader
     // Nobody to take it yet, or nothing to take.
-    if (this.#isUndecided || this.#inbox.to === reader.parsedTo) return false
+    if (this.isUndecided || this.#inbox.to === reader.parsedTo) return false
     const from = reader.parsedTo
     if (!reader.readBody(this.#inbox.to)) {
       this.#owner.refuseBody(reader.broken!.rule)
@@ -235,7 +237,7 @@ export class RequestSide {
   }
 
   /** The request waits for some step of the walk; its body stays where it is. */
-  get #isUndecided(): boolean {
+  get isUndecided(): boolean {
     return this.#machine.state === STATE.REQUEST_BODY && this.#exchange.upstream === null
   }
 

@@ -98,7 +98,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     if (this.dueTick === 0) this.#around.wheel.set(this, this.#around.settings.headerReadMs)
   }
 
-  walk(): Promise<void> | undefined {
+  walk(): Promise<() => void> | undefined {
     return this.#hall.walk(this.#exchange)
   }
 
@@ -127,7 +127,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#request.discard()
     this.#machine.advance(EVENT.REQUEST_DATA)
     this.#lingered += length
-    if (this.#lingered > LINGER_BYTES_MAX) this.#close()
+    if (this.#lingered > LINGER_BYTES_MAX) this.#close(this.isBlocked ? 'reset' : 'close')
   }
 
   // ---- the reply --------------------------------------------------------------------------------------------------
@@ -204,8 +204,12 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   /** Pipelined requests that were read already. Inside of a read its own loop finds them. */
   #serveOn(): void {
-    this.#request.serve()
-    if (this.#machine.state !== STATE.CLOSED) this.#regulate()
+    try {
+      this.#request.serve()
+      if (this.#machine.state !== STATE.CLOSED) this.#regulate()
+    } catch (error) {
+      this.onBug(error)
+    }
   }
 
   onDrained(): void {
@@ -216,7 +220,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     else if (state !== STATE.REQUEST_READY) {
       wheel.suspend(this)
       this.#exchange.upstream?.resumeReply()
-    } else if (this.#exchange.persists) {
+      if (this.#machine.state === STATE.REQUEST_BODY) this.#regulate()
+    } else if (this.#exchange.persists && !this.#around.isDraining) {
       wheel.set(this, settings.keepAliveMs)
       this.#serveOn()
     } else this.#close()
@@ -262,6 +267,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
         this.refuseHead(TRUNCATED)
         return
       case STATE.REQUEST_BODY:
+        // What came before the end is read when it is known where it goes.
+        if (this.#request.isUndecided) return
         this.#report.failed(INCOMPLETE_PAYLOAD, 'request body cut short', 'the client ended before its body did')
         this.#abandonFor(refusal(102511))
         return
@@ -324,6 +331,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
         this.#close()
         return
       case STATE.CLOSING:
+        // The end of a response still waits for the client: to close now would look like its end.
+        if (this.isBlocked) break
         this.#close()
         return
       default:

@@ -11,6 +11,7 @@ import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
 import { faultCell, METRIC } from '../observe/metrics.ts'
 import { POOL_FULL } from '../protocol/fate.ts'
+import { STATE_NAMES } from '../protocol/states.ts'
 import type { AddressBook } from '../socket/address-book.ts'
 import type { ByteSocket, Dialer } from '../socket/byte-socket.ts'
 import type { SharedGauge } from '../structure/shared-gauge.ts'
@@ -29,6 +30,7 @@ export interface PoolContext {
   readonly dialer: Dialer
   readonly addresses: AddressBook
   readonly gauge: SharedGauge
+  readonly reactors: number
   /** N of http-outgoing-N. */
   nextId: number
 }
@@ -57,7 +59,16 @@ export class HostPool {
   }
 
   release(connection: TargetConnection): void {
-    this.#idle.push(connection)
+    if (this.#isScarce) connection.close()
+    else this.#idle.push(connection)
+  }
+
+  /** Idle here, a connection would be missing where another reactor wants to open one. */
+  get #isScarce(): boolean {
+    const { around, gauge, reactors } = this.#context
+    const limit = around.settings.connectionsPerHostMax
+    // Where no reactor has its share of the limit open, the sum cannot have reached it, and is not asked for.
+    return reactors > 1 && this.#open.size * reactors >= limit && gauge.sum(this.#row) >= limit
   }
 
   /** A fresh connection for the exchange, or a fault. */
@@ -110,11 +121,11 @@ export class HostPool {
   }
 
   /** Counts and logs what went wrong with the backend. */
-  failed(exchange: Exchange, { base, state, cause }: Failure, level: 'warn' | 'debug'): void {
+  failed(exchange: Exchange, { base, state, cause }: Failure, level: 'warn' | 'debug', address = ''): void {
     const { metrics, report, settings } = this.#context.around
     metrics.add(faultCell('target', base, state), 1)
     report(level, 'back end failed', {
-      STATE_DESCRIPTION: `target connection in state ${state}`,
+      STATE_DESCRIPTION: `target connection in ${STATE_NAMES[state]}`,
       INTERNAL_STATE: state,
       DIRECTION: state < 4 ? 'REQUEST' : 'RESPONSE',
       CAUSE_OF_ERROR: cause,
@@ -122,7 +133,7 @@ export class HostPool {
       BASE_ERROR_CODE: base,
       TARGET_HOST: this.#endpoint.host,
       TARGET_PORT: this.#endpoint.port,
-      REMOTE_ADDRESS: this.authority,
+      REMOTE_ADDRESS: address === '' ? '' : `${address}:${this.#endpoint.port}`,
       HTTP_URL: exchange.requestTarget,
       HTTP_METHOD: exchange.method,
       SOCKET_TIMEOUT: settings.socketTimeoutMs,

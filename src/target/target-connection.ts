@@ -45,8 +45,10 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   #served = 0
   /** Why nothing more can be written, '' while it can. */
   #brokenBy = ''
-  /** Addresses not tried yet. */
+  /** Addresses not tried yet, the one that is, and how long. */
   #addresses: readonly string[] = []
+  #address = ''
+  #dialMs = 0
   #dialledMs = 0
 
   constructor(id: number, pool: HostPool, reader: MessageReader, around: Surroundings) {
@@ -84,6 +86,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
       return
     }
     this.#addresses = addresses
+    this.#dialMs = Math.ceil(this.#around.settings.connectTimeoutMs / Math.max(1, addresses.length))
     this.#dialNext('EADDRNOTAVAIL')
   }
 
@@ -94,6 +97,9 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
       return
     }
     this.#addresses = others
+    this.#address = address
+    // Each address has its share of the time, so that one that swallows connections does not hide the others.
+    this.#around.wheel.set(this, this.#dialMs)
     this.#socket = this.#pool.dial(address, this, this.#response.firstView)
     this.#writer.open(this.#socket)
   }
@@ -305,7 +311,10 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   }
 
   override onDeadline(): void {
-    if (this.#isConnecting) {
+    if (this.#isConnecting && this.#addresses.length > 0) {
+      this.#socket?.destroy()
+      this.#dialNext('ETIMEDOUT')
+    } else if (this.#isConnecting) {
       this.#around.metrics.add(METRIC.timeoutConnect, 1)
       this.#fail(CONNECT_TIMED_OUT, `no connection within ${this.#around.settings.connectTimeoutMs} ms`)
     } else if (this.#exchange === null) {
@@ -327,7 +336,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
       const state = this.#machine.reported
       exchange.targetState = state
       const base = this.#isConnecting ? CONNECT_CANCELLED : SEND_ABORTED
-      this.#pool.failed(exchange, { base, state, cause: 'the client left', status: 0 }, 'debug')
+      this.#pool.failed(exchange, { base, state, cause: 'the client left', status: 0 }, 'debug', this.#address)
     }
     this.#exchange = null
     this.#close()
@@ -363,7 +372,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     exchange.targetState = failure.state
     this.#exchange = null
     this.#close()
-    this.#pool.failed(exchange, failure, 'warn')
+    this.#pool.failed(exchange, failure, 'warn', this.#address)
     exchange.downstream.fail(failure)
   }
 

@@ -14,7 +14,7 @@ const SLASH = 47
 
 /** Fields of a request that are left out; which ones depends on the body and on the client. */
 class RequestDrops {
-  readonly #tables: (Drops | undefined)[] = new Array(8).fill(undefined)
+  readonly #tables: (Drops | undefined)[] = new Array(16).fill(undefined)
   readonly #kinds: readonly number[]
   readonly #form: Surroundings['settings']['forwardedFields']
 
@@ -27,14 +27,15 @@ class RequestDrops {
     this.#form = settings.forwardedFields
   }
 
-  table(chunked: boolean, trusted: boolean, expects: boolean): Drops {
-    const key = (chunked ? 1 : 0) | (trusted ? 2 : 0) | (expects ? 4 : 0)
+  table(chunked: boolean, trusted: boolean, expects: boolean, named: boolean): Drops {
+    const key = (chunked ? 1 : 0) | (trusted ? 2 : 0) | (expects ? 4 : 0) | (named ? 8 : 0)
     let table = this.#tables[key]
     if (table === undefined) {
       const more: number[] = [...forwardedKinds(this.#form, trusted)]
       if (!chunked) more.push(KIND.TRAILER)
       // RFC 9110 10.1.1: an expectation in a 1.0 request is ignored.
       if (!expects) more.push(KIND.EXPECT)
+      if (named) more.push(KIND.HOST)
       table = drops(...this.#kinds, ...more)
       this.#tables[key] = table
     }
@@ -89,8 +90,12 @@ export class HttpUpstream implements Target {
     at = putBytes(bytes, at, restAt, targetEnd)
     at = putText(bytes, at, ' HTTP/1.1\r\n')
     // A preserved Host may be missing in a 1.0 request; one is due all the same (RFC 9112 3.2).
-    if (!settings.preservesHost || head.host < 0) at = putText(bytes, at, this.#hostLine)
-    at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, exchange.minorVersion === 1))
+    // What absolute-form says beats the Host field, preserved or not (RFC 9112 3.2.2).
+    const named = settings.preservesHost && exchange.pathAt > 0
+    if (named) at = putLineEnd(bytes, putText(bytes, putText(bytes, at, 'Host: '), exchange.host))
+    else if (!settings.preservesHost || head.host < 0) at = putText(bytes, at, this.#hostLine)
+    const expects = exchange.minorVersion === 1
+    at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, expects, named))
     at = putText(bytes, at, exchange.forwardedLines)
     at = putText(bytes, at, settings.correlationStart)
     at = putLineEnd(bytes, exchange.correlation.put(bytes, at))

@@ -25,15 +25,15 @@ const TABLE = `
   REQUEST_READY  | -         | -           | -          | -           | 101506
   REQUEST_HEAD   | 101505    | 101506 *    | 101501 *   | 101501 *    | 101507
   REQUEST_BODY   | 101506    | 101507      | 101502     | 101502      | 101508
-  REQUEST_DONE   | 101507    | 101508 *    | 101504 *   | 101503 *    | 101509
-  RESPONSE_HEAD  | 101508    | 101509      | 101505     | 101504      | 101510
-  RESPONSE_BODY  | 101509    | 101510      | 101506     | 101505      | 101511
+  REQUEST_DONE   | 101507    | 101508 *    | 101504 *   | 101504 *    | 101509
+  RESPONSE_HEAD  | 101508    | 101509      | 101505     | 101505      | 101510
+  RESPONSE_BODY  | 101509    | 101510      | 101506     | 101506      | 101511
   RESPONSE_DONE  | -         | -           | -          | -           | -
   CLOSING        | -         | -           | -          | -           | -
   CLOSED         | -         | -           | -          | -           | -
-  EARLY_HEAD     | 101508    | 101509      | 101505     | 101504      | 101510
-  EARLY_BODY     | 101509    | 101510      | 101506     | 101505      | 101511
-  TUNNEL         | 101509    | 101510      | 101506     | 101505      | 101511
+  EARLY_HEAD     | 101508    | 101509      | 101505     | 101505      | 101510
+  EARLY_BODY     | 101509    | 101510      | 101506     | 101506      | 101511
+  TUNNEL         | 101509    | 101510      | 101506     | 101506      | 101511
 `
 
 const BASES: Readonly<Record<Loss, readonly number[]>> = {
@@ -41,7 +41,7 @@ const BASES: Readonly<Record<Loss, readonly number[]>> = {
   PEER_CLOSED: [101505],
   // Sending until the request is out, receiving from then on.
   READ_ERROR: [101500, 101501],
-  WRITE_ERROR: [101500],
+  WRITE_ERROR: [101500, 101501],
   UNREADABLE: [101506],
 }
 

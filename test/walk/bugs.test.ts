@@ -26,8 +26,12 @@ after(() => {
   backend.close()
 })
 
-for (const path of ['throw', 'spoil']) {
-  test(`a request that meets a bug (${path}) is reset and logged; others are served`, async () => {
+const OUTCOMES = [
+  ['throw', '500'],
+  ['spoil', 'RST'],
+] as const
+for (const [path, outcome] of OUTCOMES) {
+  test(`a request that meets a bug (${path}) ends in ${outcome} and is logged; others are served`, async () => {
     const other = await connectPeer(gateway.port)
     other.send('GET /echo/fine HTTP/1.1\r\nHost: h.test\r\n\r\n')
     await other.untilText('\r\n\r\nok')
@@ -35,11 +39,13 @@ for (const path of ['throw', 'spoil']) {
     const client = await connectPeer(gateway.port)
     client.send(`GET /echo/${path} HTTP/1.1\r\nHost: h.test\r\n\r\n`)
     const before = gateway.reports.length
-    assert.equal(await client.untilEnd(), 'RST')
+    if (outcome === 'RST') assert.equal(await client.untilEnd(), 'RST')
+    else await client.untilText('"code":500')
     const bug = gateway.reports.slice(before - 1).find(({ event }) => event === 'bug')
     assert.match(String(bug?.fields.CAUSE_OF_ERROR), /a planted bug/)
     other.send('GET /echo/still HTTP/1.1\r\nHost: h.test\r\n\r\n')
     await other.untilText('\r\n\r\nok')
     other.destroy()
+    client.destroy()
   })
 }

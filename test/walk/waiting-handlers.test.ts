@@ -98,6 +98,45 @@ test('a handler that fails is a fault, not a hang', async () => {
   client.destroy()
 })
 
+test('requests that one promise releases together go out each as its own', async () => {
+  const decision = held()
+  const clients = await Promise.all(Array.from({ length: 20 }, () => connectPeer(gateway.port)))
+  backend.answer = ({ target }) => `HTTP/1.1 200 OK\r\nContent-Length: ${target.length}\r\n\r\n${target}`
+  // Twice, so that the second time every request finds a pooled connection.
+  for (let round = 0; round < 2; round++) {
+    const shared = round === 0 ? decision : held()
+    let asked = 0
+    verdict = () => {
+      asked++
+      return shared.promise
+    }
+    for (const [i, client] of clients.entries())
+      client.send(`GET /echo/round-${round}-client-${i} HTTP/1.1\r\nHost: h\r\n\r\n`)
+    await eventually('all of them wait', () => asked === clients.length)
+    shared.resolve(undefined)
+    await Promise.all(clients.map((client, i) => client.untilText(`\r\n\r\n/round-${round}-client-${i}`)))
+    for (const client of clients) client.take()
+  }
+  for (const client of clients) client.destroy()
+  backend.answer = () => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+})
+
+test('a body that came whole before the client ended its side is passed on', async () => {
+  const first = held()
+  const before = backend.requests.length
+  const client = await connectPeer(gateway.port)
+  client.send(`GET /echo/1 HTTP/1.1\r\nHost: h\r\n\r\n${HEAD}Content-Length: 5\r\n\r\nhello`)
+  client.end()
+  await first.asked
+  const second = held()
+  first.resolve(undefined)
+  await second.asked
+  second.resolve(undefined)
+  await client.untilEnd()
+  assert.equal(backend.requests.length, before + 2)
+  assert.equal(backend.requests.at(-1)!.body.toString('latin1'), 'hello')
+})
+
 test('a client that leaves meanwhile takes its request along', async () => {
   const decision = held()
   const before = backend.requests.length
