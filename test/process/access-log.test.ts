@@ -4,10 +4,10 @@ import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
-import { freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+import { ask, freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
 const CLIENTS = 40
-const REQUESTS = 50
+const REQUESTS = 40
 
 const backend = await ScriptedBackend.listen(peer => void answerAll(peer))
 
@@ -108,4 +108,27 @@ test('off: nothing is written', async () => {
   assert.deepEqual(await program.exited, FINISHED)
   assert.ok(!existsSync(join(home.data, 'access.log')))
   assert.ok(!program.out.text.includes('{'))
+})
+
+for (const stream of ['stdout', 'stderr'] as const) {
+  test(`a reader of ${stream} that leaves does not end the gateway`, async () => {
+    const { program, port } = await start(['access_log.target=stdout', 'logging.level=debug'])
+    program.child[stream]!.destroy()
+    for (const round of [1, 2, 3]) await load(port, `round${round}`)
+    program.signal('SIGTERM')
+    assert.deepEqual(await program.exited, FINISHED)
+  })
+}
+
+test('stdout: a reader that goes away costs lines, which are counted, and not the gateway', async () => {
+  const { program, port, healthPort } = await start(['access_log.target=stdout'])
+  program.child.stdout!.destroy()
+  await load(port, 'unread')
+  await program.err.until(/"msg":"standard output failed"/)
+  await load(port, 'dropped')
+  const metrics = await ask(healthPort, 'GET', '/metrics')
+  assert.ok(Number(/^sluice_access_log_lines_dropped_total (\d+)$/m.exec(metrics)?.[1]) > 0)
+  assert.equal(program.err.text.match(/standard output failed/g)?.length, 1)
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, FINISHED)
 })
