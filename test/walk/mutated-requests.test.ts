@@ -30,8 +30,9 @@ const SAMPLES = [CHUNKED_REQUESTS, FIELD_REQUESTS, FRAMING_REQUESTS, HOP_BY_HOP_
 const seenIds = new Set<string>()
 const violations: string[] = []
 const backend = await ScriptedBackend.listen(peer => void serve(peer))
-const before = { chunks: arena.lentChunks, parsers: Parser.inUse }
 const gateway = await startGateway([{ context: '/echo', port: backend.port }])
+/** What the thread itself holds. */
+const atRest = { chunks: arena.lentChunks, parsers: Parser.inUse }
 after(() => {
   gateway.stop()
   backend.close()
@@ -128,6 +129,6 @@ test('the gateway serves on, and nothing stays with anybody', async () => {
   await eventually('the end of every connection', () =>
     backend.peers.every(({ isClosed, ending }) => isClosed || ending !== ''),
   )
-  assert.equal(arena.lentChunks - before.chunks, 2)
-  assert.equal(Parser.inUse - before.parsers, 0)
+  assert.ok(arena.lentChunks <= atRest.chunks, `${arena.lentChunks - atRest.chunks} chunks are still lent`)
+  assert.equal(Parser.inUse, atRest.parsers)
 })

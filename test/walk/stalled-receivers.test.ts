@@ -14,12 +14,13 @@ const BLOCK = randomBytes(1024 * 1024)
 const BLOCKS = IS_LONG ? 2048 : 40
 /** What a sender that is not held back has to wait for at most. */
 const UNSENT_MAX = 4 * BLOCK.length
-/** The two of the thread, and what a stalled exchange holds: a read on its way, a composed head. */
+/** What a stalled exchange holds: reads on their way, composed heads. */
 const CHUNKS_MAX = 8
 
 const backend = await ScriptedBackend.listen()
-const atRest = arena.lentChunks
 const gateway = await startGateway([{ context: '/echo', port: backend.port }])
+/** What the thread itself holds. */
+const atRest = arena.lentChunks
 after(() => {
   gateway.stop()
   backend.close()
@@ -156,5 +157,5 @@ test('a response body that ends with its connection, to a client that takes no b
 test('no chunk stays with anybody', async () => {
   gateway.stop()
   await quiet()
-  assert.equal(arena.lentChunks - atRest, 2)
+  assert.ok(arena.lentChunks <= atRest)
 })
