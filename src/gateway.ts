@@ -10,8 +10,9 @@ import { apiPaths } from './config/api-paths.ts'
 import type { Configuration } from './config/catalogue.ts'
 import { DataLock } from './data-lock.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
+import { LineStream } from './observe/line-stream.ts'
 import { type Log, logEvent } from './observe/log.ts'
-import { allocateMetrics } from './observe/metrics.ts'
+import { allocateMetrics, METRIC, MetricsColumn } from './observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type FromReactor, type ReactorPlan } from './plan.ts'
 import { ReactorPool } from './reactor-pool.ts'
 import { chooseLevel } from './socket-level.ts'
@@ -47,6 +48,7 @@ export class Gateway {
   readonly #lock: DataLock
   readonly #pool: ReactorPool
   readonly #plans: readonly ReactorPlan[]
+  readonly #stdout: LineStream
   #health: HealthListener | null = null
   #isReady = false
 
@@ -54,6 +56,11 @@ export class Gateway {
     this.#options = options
     this.#lock = lock
     this.#plans = plans
+    const metrics = new MetricsColumn(plans[0]!.metrics, plans.length)
+    this.#stdout = new LineStream(process.stdout, {
+      dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
+      failed: cause => options.log.error({ CAUSE_OF_ERROR: cause.message }, 'standard output failed'),
+    })
     this.#pool = new ReactorPool(plans, options.compileCache, {
       message: (reactor, message) => this.#onMessage(reactor, message),
       replaced: (reactor, cause) => options.log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
@@ -103,7 +110,7 @@ export class Gateway {
 
   #onMessage(reactor: number, message: FromReactor): void {
     if (message.kind === 'event') logEvent(this.#options.log, reactor, message.event)
-    else if (message.kind === 'access') process.stdout.write(message.batch)
+    else if (message.kind === 'access') this.#stdout.write(message.batch)
   }
 
   reopenLogs(): void {
@@ -158,7 +165,8 @@ function planReactors({ configuration, apis, dataDir, log }: GatewayOptions): Re
     apis: plans,
     level,
     port: listenerPort === 0 ? 0 : listenerPort + configuration.server.offset,
-    metrics: allocateMetrics(reactors),
+    // The last column is the primary's own.
+    metrics: allocateMetrics(reactors + 1),
     gauge: SharedGauge.allocate(reactors, rows),
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_ROWS),
     clientSeed: Math.floor(Math.random() * 2 ** 31),

@@ -23,7 +23,7 @@ type WriteBytes = (
   done: (failure: Error | null, written: number) => void,
 ) => void
 
-interface LineFileWatcher {
+export interface LineWatcher {
   /** So many lines will never be in the file. */
   dropped(lines: number): void
   /** The first failure after things went well; the next ones of the same trouble are only counted. */
@@ -32,7 +32,7 @@ interface LineFileWatcher {
 
 export class LineFile {
   readonly #path: string
-  readonly #watcher: LineFileWatcher
+  readonly #watcher: LineWatcher
   readonly #write: WriteBytes
   #fd: number
   readonly #queue: Uint8Array[] = []
@@ -46,7 +46,7 @@ export class LineFile {
   #torn = false
 
   /** Throws when the file cannot be opened: a gateway that was told to log does not start without. */
-  constructor(path: string, watcher: LineFileWatcher, write: WriteBytes = writeToFile) {
+  constructor(path: string, watcher: LineWatcher, write: WriteBytes = writeToFile) {
     this.#path = path
     this.#watcher = watcher
     this.#write = write
@@ -134,7 +134,7 @@ export class LineFile {
   }
 }
 
-function linesOf(batch: Uint8Array): number {
+export function linesOf(batch: Uint8Array): number {
   let lines = 0
   for (let at = batch.indexOf(LINE_FEED); at !== -1; at = batch.indexOf(LINE_FEED, at + 1)) lines++
   return lines

@@ -35,7 +35,7 @@ const ROWS = {
   timeoutConnect: ['counter', 'timeouts_total', 'kind="connect"', ''],
   timeoutTarget: ['counter', 'timeouts_total', 'kind="backend"', ''],
   timeoutTargetIdle: ['counter', 'timeouts_total', 'kind="backend_idle"', ''],
-  accessLogDrops: ['counter', 'access_log_lines_dropped_total', '', 'Access log lines the disk was too slow for.'],
+  accessLogDrops: ['counter', 'access_log_lines_dropped_total', '', 'Access log lines that were not taken in time.'],
   logLinesSuppressed: ['counter', 'log_lines_suppressed_total', '', 'Log lines beyond the rate limit.'],
   requestBytes: ['counter', 'request_size_bytes_sum', '', ''],
   responseBytes: ['counter', 'response_size_bytes_sum', '', ''],
@@ -91,12 +91,12 @@ export function sizeCell(message: (typeof MESSAGES)[number], bytes: number): num
   return SIZE_CELLS + (message === 'request' ? 0 : SIZES) + bucket
 }
 
-/** Zeroed memory for so many reactors. */
-export function allocateMetrics(reactors: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(reactors * COLUMN_CELLS * Float64Array.BYTES_PER_ELEMENT)
+/** Zeroed memory for so many threads that count. */
+export function allocateMetrics(columns: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(columns * COLUMN_CELLS * Float64Array.BYTES_PER_ELEMENT)
 }
 
-/** One reactor's column. */
+/** One thread's column. */
 export class MetricsColumn {
   readonly #cells: Float64Array
 
