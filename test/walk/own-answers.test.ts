@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { AnsweringBackend } from '../harness/answering-backend.ts'
 import { startGateway } from '../harness/gateway.ts'
-import { connectPeer } from '../harness/peers.ts'
+import { connectPeer, eventually } from '../harness/peers.ts'
 import { parseResponse, valuesOf } from '../harness/strict-http.ts'
 
 const backend = await AnsweringBackend.listen()
@@ -127,3 +127,23 @@ test('no byte of a request comes back in a fault', async () => {
   assert.ok(!/[<>]|alert/.test(client.text), client.text)
   client.destroy()
 })
+
+for (const [name, head] of [
+  ['a malformed head', 'POST /echo HTTP/1.1\r\nHost: a b\r\nContent-Length: 1000000\r\n\r\n'],
+  ['a body that is too large', 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n'],
+  ['chunks that are too large', 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nf4240\r\n'],
+  ['a path of no API', 'POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n'],
+] as const) {
+  test(`RFC 9112 9.6: the answer to ${name} is not overtaken by a reset, however much still comes`, async () => {
+    const client = await connectPeer(gateway.port)
+    client.pause()
+    client.send(head)
+    for (let i = 0; i < 20; i++) client.send('x'.repeat(50_000))
+    await eventually('everything to be taken', () => client.unsent === 0 || client.isClosed)
+    client.resume()
+    assert.equal(await client.untilEnd(), 'FIN')
+    const answer = parseResponse(client.received, 0, 'GET', true)
+    assert.ok(answer !== undefined && answer.status >= 400 && answer.end === client.length, client.text)
+    client.destroy()
+  })
+}
