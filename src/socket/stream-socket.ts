@@ -42,9 +42,17 @@ abstract class StreamSocket implements ByteSocket {
   protected listen(): void {
     const { socket } = this
     socket.setNoDelay(true)
-    socket.on('end', () => this.guarded(owner => owner.onEnd()))
+    socket.on('end', () => this.ended())
     socket.on('error', (error: NodeJS.ErrnoException) => this.lost(error.code ?? 'ERROR'))
-    socket.on('close', () => this.lost('ECONNRESET'))
+    socket.on('close', () => this.closed())
+  }
+
+  protected ended(): void {
+    this.guarded(owner => owner.onEnd())
+  }
+
+  protected closed(): void {
+    this.lost('ECONNRESET')
   }
 
   protected lost(code: string): void {
@@ -104,6 +112,11 @@ abstract class StreamSocket implements ByteSocket {
 class AcceptedSocket extends StreamSocket {
   /** Bytes that came with others after which the owner paused. */
   #rest: Uint8Array = NOTHING
+  /** What the owner asked for last; the stream follows once the rest is delivered. */
+  #isReading = true
+  #isQueued = false
+  /** FIN came while the owner did not read: a paused stream that is empty reads on by itself. */
+  #owesEnd = false
 
   constructor(socket: Socket) {
     super()
@@ -114,29 +127,50 @@ class AcceptedSocket extends StreamSocket {
     this.owner = owner
     this.view = view
     this.listen()
-    this.socket.on('data', (bytes: Buffer) => this.#deliver(bytes))
+    this.socket.on('data', (bytes: Buffer) => this.guarded(() => this.#deliver(bytes)))
   }
 
   override setReading(on: boolean): void {
-    if (on !== this.socket.isPaused()) return
+    if (on === this.#isReading) return
+    this.#isReading = on
     if (!on) this.socket.pause()
-    else if (this.#rest.length === 0) this.socket.resume()
-    // Not from inside the owner's own call.
-    else queueMicrotask(() => this.#redeliver())
+    else if (this.#rest.length === 0 && !this.#owesEnd) this.socket.resume()
+    else if (!this.#isQueued) {
+      // Not from inside the owner's own call.
+      this.#isQueued = true
+      queueMicrotask(() => this.guarded(() => this.#redeliver()))
+    }
+  }
+
+  /** The end of what is still to be delivered must not overtake it. */
+  protected override ended(): void {
+    if (this.#isReading && this.#rest.length === 0) super.ended()
+    else this.#owesEnd = true
+  }
+
+  /** Both sides ended: no loss of what the owner has still to read. */
+  protected override closed(): void {
+    if (!this.#owesEnd) super.closed()
   }
 
   #redeliver(): void {
+    this.#isQueued = false
+    // It may have stopped again before this ran.
+    if (this.owner === NOBODY || !this.#isReading) return
     const rest = this.#rest
     this.#rest = NOTHING
-    if (this.owner === NOBODY) return
-    this.socket.resume()
     this.#deliver(rest)
+    if (!this.#isReading) return
+    if (this.#owesEnd) {
+      this.#owesEnd = false
+      super.ended()
+    } else this.socket.resume()
   }
 
   #deliver(bytes: Uint8Array): void {
     let from = 0
     while (from < bytes.length && this.owner !== NOBODY) {
-      if (this.socket.isPaused()) {
+      if (!this.#isReading || this.#rest.length > 0) {
         this.#rest = this.#rest.length === 0 ? bytes.subarray(from) : Buffer.concat([this.#rest, bytes.subarray(from)])
         return
       }
