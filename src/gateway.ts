@@ -2,6 +2,7 @@
  * The primary: makes a plan for every reactor out of configuration and APIs, starts and stops them, answers the health
  * port. Never touches a proxied byte.
  */
+import { closeSync, openSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { isAbsolute, join } from 'node:path'
@@ -10,6 +11,7 @@ import { apiPaths } from './config/api-paths.ts'
 import type { Configuration } from './config/catalogue.ts'
 import { DataLock } from './data-lock.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
+import { LOG_FILE_MODE } from './observe/line-file.ts'
 import { LineStream } from './observe/line-stream.ts'
 import { type Log, logEvent } from './observe/log.ts'
 import { allocateMetrics, METRIC, MetricsColumn } from './observe/metrics.ts'
@@ -21,6 +23,11 @@ import { SharedGauge } from './structure/shared-gauge.ts'
 /** The port is taken, or cannot be listened on; the message names it. */
 export class CannotListen extends Error {
   override readonly name = 'CannotListen'
+}
+
+/** A file the gateway was told to write cannot be written; the message names it and its key. */
+export class CannotWrite extends Error {
+  override readonly name = 'CannotWrite'
 }
 
 interface GatewayOptions {
@@ -68,7 +75,7 @@ export class Gateway {
     })
   }
 
-  /** Throws DataLocked or CannotListen. */
+  /** Throws DataLocked, CannotListen, CannotWrite or ReactorFailed. */
   static async start(options: GatewayOptions): Promise<{ gateway: Gateway; listeners: Listeners }> {
     const lock = DataLock.take(options.dataDir)
     try {
@@ -83,7 +90,8 @@ export class Gateway {
 
   async #start(): Promise<Listeners> {
     const { configuration } = this.#options
-    const { http, port, level, metrics } = this.#plans[0]!
+    const { http, port, level, metrics, accessLog, accessLogPath } = this.#plans[0]!
+    if (accessLog.target === 'file') claimLog(accessLogPath)
     const host = http['listener.parameters.bind_address']
     await claimPort(host, port, 'transport.passthru_http.listener.parameters.port')
     const { health_port: wanted, bind_address: healthHost } = configuration.management
@@ -144,6 +152,15 @@ async function claimPort(host: string, port: number, key: string): Promise<void>
   })
   probe.listen(host === '' ? { port } : { port, host }, () => probe.close(() => resolve()))
   await promise
+}
+
+/** Reactors open it for themselves; one that cannot is no place to say so from. */
+function claimLog(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', LOG_FILE_MODE))
+  } catch (error) {
+    throw new CannotWrite(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); set access_log.path`)
+  }
 }
 
 function planReactors({ configuration, apis, dataDir, log }: GatewayOptions): ReactorPlan[] {

@@ -15,9 +15,17 @@ interface PoolWatcher {
   hopeless(cause: string): void
 }
 
+/** A reactor that cannot begin its work said why, or said nothing in time. */
+export class ReactorFailed extends Error {
+  override readonly name = 'ReactorFailed'
+}
+
+const THREAD_ENTRY = new URL('./thread-entry.js', import.meta.url)
 const CHECK_MS = 1000
 /** A reactor silent for so long is hung: it would go on receiving its share of new connections. */
 const SILENCE_MS = 5000
+/** One that does not listen by then never will. */
+const START_MS = 10_000
 /** So many deaths within the window are not bad luck. */
 const DEATHS_MAX = 10
 const DEATH_WINDOW_MS = 30_000
@@ -25,9 +33,11 @@ const DEATH_WINDOW_MS = 30_000
 interface Seat {
   worker: Worker
   beat: number
+  /** When the last beat was seen; before it listens, when it was started. */
   beatMs: number
-  /** Settled by the first word of the reactor. */
-  listening: PromiseWithResolvers<number>
+  /** Why it is ended, or else what it died of. */
+  cause: Error
+  readonly listening: PromiseWithResolvers<number>
   hasListened: boolean
   readonly gone: PromiseWithResolvers<void>
 }
@@ -36,24 +46,35 @@ export class ReactorPool {
   readonly #plans: readonly ReactorPlan[]
   readonly #compileCache: string
   readonly #watcher: PoolWatcher
+  readonly #entry: URL
+  readonly #startMs: number
   readonly #heartbeats: Int32Array
   readonly #seats: Seat[] = []
   #deathsMs: number[] = []
   #timer: NodeJS.Timeout | null = null
   #isStopping = false
 
-  constructor(plans: readonly ReactorPlan[], compileCache: string, watcher: PoolWatcher) {
+  /** `entry` and `startMs`: for tests. */
+  constructor(
+    plans: readonly ReactorPlan[],
+    compileCache: string,
+    watcher: PoolWatcher,
+    entry = THREAD_ENTRY,
+    startMs = START_MS,
+  ) {
     this.#plans = plans
     this.#compileCache = compileCache
     this.#watcher = watcher
+    this.#entry = entry
+    this.#startMs = startMs
     this.#heartbeats = new Int32Array(plans[0]!.heartbeats)
   }
 
-  /** Answers the port once all of them listen. */
+  /** Answers the port once all of them listen. Throws ReactorFailed, or what the first thread died of. */
   async start(): Promise<number> {
-    for (let reactor = 0; reactor < this.#plans.length; reactor++) this.#seats[reactor] = this.#spawn(reactor)
-    const ports = await Promise.all(this.#seats.map(seat => seat.listening.promise))
+    for (let reactor = 0; reactor < this.#plans.length; reactor++) this.#seats[reactor] = this.#spawn(reactor, true)
     this.#timer = setInterval(() => this.#check(), CHECK_MS)
+    const ports = await Promise.all(this.#seats.map(seat => seat.listening.promise))
     return ports[0]!
   }
 
@@ -90,32 +111,35 @@ export class ReactorPool {
     if (this.#timer !== null) clearInterval(this.#timer)
   }
 
-  #spawn(reactor: number): Seat {
+  /** One of the first that does not come to listen ends the start; any other is replaced. */
+  #spawn(reactor: number, isFirst: boolean): Seat {
     const workerData = { ...this.#plans[reactor]!, compileCache: this.#compileCache }
-    const worker = new Worker(new URL('./thread-entry.js', import.meta.url), { workerData, name: `reactor-${reactor}` })
+    const worker = new Worker(this.#entry, { workerData, name: `reactor-${reactor}` })
     const seat: Seat = {
       worker,
-      beat: 0,
+      beat: Atomics.load(this.#heartbeats, reactor),
       beatMs: performance.now(),
+      cause: new ReactorFailed('ended'),
       listening: Promise.withResolvers(),
       hasListened: false,
       gone: Promise.withResolvers(),
     }
-    let cause = 'ended'
     worker.on('error', (error: Error) => {
-      cause = error.stack ?? error.message
+      seat.cause = error
     })
     worker.on('message', (message: FromReactor) => {
       if (message.kind === 'listening') {
         seat.hasListened = true
+        seat.beatMs = performance.now()
         seat.listening.resolve(message.port)
-      } else if (message.kind === 'failed') seat.listening.reject(new Error(message.cause))
+      } else if (message.kind === 'failed') end(seat, new ReactorFailed(message.cause))
       this.#watcher.message(reactor, message)
     })
+    // However it came to its end: the one place from which it is replaced.
     worker.on('exit', () => {
       seat.gone.resolve()
-      if (seat.hasListened) this.#replace(reactor, cause)
-      else seat.listening.reject(new Error(cause))
+      if (isFirst && !seat.hasListened) seat.listening.reject(seat.cause)
+      else this.#replace(reactor, causeOf(seat))
     })
     return seat
   }
@@ -132,35 +156,37 @@ export class ReactorPool {
     clearGauges(plan.metrics, reactor)
     SharedGauge.clear(plan.gauge, plan.reactors, reactor)
     SharedGauge.clear(plan.clients, plan.reactors, reactor)
-    const seat = this.#spawn(reactor)
+    const seat = this.#spawn(reactor, false)
     this.#seats[reactor] = seat
-    seat.listening.promise.then(
-      () => this.#watcher.replaced(reactor, cause),
-      (error: Error) => {
-        seat.hasListened = true
-        this.#replace(reactor, error.message)
-      },
-    )
+    seat.listening.promise.then(() => this.#watcher.replaced(reactor, cause))
   }
 
   #check(): void {
     const now = performance.now()
     this.#seats.forEach((seat, reactor) => {
       const beat = Atomics.load(this.#heartbeats, reactor)
-      if (beat !== seat.beat || !seat.hasListened) {
+      if (beat !== seat.beat) {
         seat.beat = beat
-        seat.beatMs = now
-      } else if (now - seat.beatMs > SILENCE_MS) {
-        seat.beatMs = now
-        this.#watcher.message(reactor, { kind: 'event', event: HUNG })
-        void seat.worker.terminate()
+        if (seat.hasListened) seat.beatMs = now
       }
+      const limitMs = seat.hasListened ? SILENCE_MS : this.#startMs
+      if (now - seat.beatMs <= limitMs) return
+      seat.beatMs = now
+      const cause = seat.hasListened ? `no heartbeat for ${limitMs} ms` : `does not listen after ${limitMs} ms`
+      const event = { level: 'error', event: 'reactor hangs', fields: { CAUSE_OF_ERROR: cause } } as const
+      this.#watcher.message(reactor, { kind: 'event', event })
+      end(seat, new ReactorFailed(`reactor ${reactor} ${cause}`))
     })
   }
 }
 
-const HUNG = {
-  level: 'error',
-  event: 'reactor hangs',
-  fields: { CAUSE_OF_ERROR: `no heartbeat for ${SILENCE_MS} ms` },
-} as const
+/** The rest follows from the thread's exit. */
+function end(seat: Seat, cause: Error): void {
+  seat.cause = cause
+  void seat.worker.terminate()
+}
+
+/** Of an error nobody foresaw, where it came from. */
+function causeOf({ cause }: Seat): string {
+  return cause instanceof ReactorFailed ? cause.message : (cause.stack ?? cause.message)
+}

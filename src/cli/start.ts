@@ -4,13 +4,21 @@ import { loadApiDefinitions } from '../config/api-definitions.ts'
 import { ConfigurationFaults, describe } from '../config/fault.ts'
 import { type Loaded, loadConfiguration } from '../config/load.ts'
 import { DataLocked } from '../data-lock.ts'
-import { CannotListen, Gateway, type Listeners } from '../gateway.ts'
+import { CannotListen, CannotWrite, Gateway, type Listeners } from '../gateway.ts'
 import { openLog } from '../observe/log.ts'
+import { ReactorFailed } from '../reactor-pool.ts'
 import type { CliArguments } from './arguments.ts'
 
 const EXIT_FAILED = 1
 const EXIT_CONFIGURATION = 78
 const SAMPLE_PORT = 8288
+
+class SampleFailed extends Error {
+  override readonly name = 'SampleFailed'
+}
+
+/** What an operator can put right: the message says all there is to say. */
+const EXPECTED = [DataLocked, CannotListen, CannotWrite, ReactorFailed, SampleFailed]
 
 /** Resolves with the exit code. `sample`: start the sample backend too. */
 export async function start(args: CliArguments, sample: boolean, compileCache: string): Promise<number> {
@@ -37,8 +45,8 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
     announce(listeners, apis.length, backend)
     flushCompileCache()
   } catch (error) {
-    if (!(error instanceof DataLocked || error instanceof CannotListen || error instanceof SampleFailed)) throw error
-    process.stderr.write(`${error.message}\n`)
+    if (!EXPECTED.some(kind => error instanceof kind)) throw error
+    process.stderr.write(`${(error as Error).message}\n`)
     return EXIT_FAILED
   }
   return ended.promise
@@ -52,10 +60,6 @@ function load(args: CliArguments): Loaded | undefined {
     for (const fault of error.faults) process.stderr.write(`${describe(fault)}\n`)
     return undefined
   }
-}
-
-class SampleFailed extends Error {
-  override readonly name = 'SampleFailed'
 }
 
 async function startSample(): Promise<number> {

@@ -9,7 +9,7 @@ import { close, openSync, open, write as writeToFile } from 'node:fs'
 const QUEUE_BYTES_MAX = 8 * 1024 * 1024
 
 /** Readable by the operator's group: a log holds addresses and paths, which are nobody else's business. */
-const FILE_MODE = 0o640
+export const LOG_FILE_MODE = 0o640
 
 const LINE_FEED = 0x0a
 
@@ -50,7 +50,7 @@ export class LineFile {
     this.#path = path
     this.#watcher = watcher
     this.#write = write
-    this.#fd = openSync(path, 'a', FILE_MODE)
+    this.#fd = openSync(path, 'a', LOG_FILE_MODE)
   }
 
   /** Takes the batch over. */
@@ -97,7 +97,7 @@ export class LineFile {
   #openAgain(): void {
     this.#reopen = false
     this.#state = 'busy'
-    open(this.#path, 'a', FILE_MODE, (failure, fd) => {
+    open(this.#path, 'a', LOG_FILE_MODE, (failure, fd) => {
       if (failure === null) {
         close(this.#fd)
         this.#fd = fd

@@ -121,6 +121,15 @@ for (const [what, key, sets] of [
   })
 }
 
+test('an access log that cannot be written is an error that names the key and the path', async () => {
+  const own = home()
+  const program = tryStart(own, ['access_log.target=file', 'access_log.path=nowhere/access.log'])
+  assert.deepEqual(await program.exited, { code: 1, signal: null })
+  const path = join(own.data, 'nowhere', 'access.log')
+  assert.equal(program.err.text, `${path} cannot be written (ENOENT); set access_log.path\n`)
+  assert.equal(program.out.text, '')
+})
+
 test('a gateway whose port another gateway has does not start, although the port could be shared', async () => {
   const port = await freePort()
   const shared = [`transport.passthru_http.listener.parameters.port=${port}`, 'transport.passthru_http.reactors=2']

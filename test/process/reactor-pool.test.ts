@@ -1,0 +1,78 @@
+/** Threads that do not come to listen: one seat is never taken twice, and none stays empty unnoticed. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { allocateMetrics } from '../../src/observe/metrics.ts'
+import type { ReactorPlan } from '../../src/plan.ts'
+import { ReactorFailed, ReactorPool } from '../../src/reactor-pool.ts'
+import { SharedGauge } from '../../src/structure/shared-gauge.ts'
+
+/** Shared with the threads: how many there were. */
+const spawned = new Int32Array(new SharedArrayBuffer(4))
+
+/** What the first, second, third thread does; the last step is for all that follow. */
+function poolOf(steps: readonly string[], startMs = 60_000) {
+  const code = `
+    import { parentPort, workerData } from 'node:worker_threads'
+    const step = workerData.steps[Atomics.add(workerData.spawned, 0, 1)] ?? workerData.steps.at(-1)
+    const beats = new Int32Array(workerData.heartbeats)
+    parentPort.on('message', () => {})
+    setInterval(() => Atomics.add(beats, 0, 1), 10)
+    if (step === 'hang') while (true);
+    if (step === 'silent') await new Promise(() => {})
+    if (step === 'fail') parentPort.postMessage({ kind: 'failed', cause: 'no luck' })
+    else parentPort.postMessage({ kind: 'listening', port: 7 })
+    if (step === 'die') setTimeout(() => process.exit(), 20)`
+  const plan = {
+    reactor: 0,
+    reactors: 1,
+    heartbeats: new SharedArrayBuffer(4),
+    metrics: allocateMetrics(1),
+    gauge: SharedGauge.allocate(1, 1),
+    clients: SharedGauge.allocate(1, 1),
+    steps,
+    spawned,
+  }
+  Atomics.store(spawned, 0, 0)
+  const replaced = Promise.withResolvers<string>()
+  const hopeless = Promise.withResolvers<string>()
+  const watcher = { message: () => {}, replaced: (_: number, cause: string) => replaced.resolve(cause) }
+  const entry = new URL(`data:text/javascript,${encodeURIComponent(code)}`)
+  const pool = new ReactorPool(
+    [plan as unknown as ReactorPlan],
+    '',
+    { ...watcher, hopeless: cause => hopeless.resolve(cause) },
+    entry,
+    startMs,
+  )
+  return { pool, replaced: replaced.promise, hopeless: hopeless.promise }
+}
+
+for (const [what, startMs, step, cause] of [
+  ['says that it failed', 60_000, 'fail', 'no luck'],
+  ['is busy before it listens', 2000, 'hang', 'reactor 0 does not listen after 2000 ms'],
+  ['waits for ever before it listens', 2000, 'silent', 'reactor 0 does not listen after 2000 ms'],
+] as const) {
+  test(`a first reactor that ${what} ends the start`, async t => {
+    const { pool } = poolOf([step], startMs)
+    t.after(() => pool.stop())
+    await assert.rejects(pool.start(), new ReactorFailed(cause))
+  })
+
+  test(`a replacement that ${what} is itself replaced, once`, async t => {
+    const { pool, replaced } = poolOf(['die', step, 'listen'], startMs)
+    t.after(() => pool.stop())
+    assert.equal(await pool.start(), 7)
+    assert.equal(await replaced, cause)
+    pool.stop()
+    await pool.drain(1000)
+    assert.equal(Atomics.load(spawned, 0), 3)
+  })
+}
+
+test('replacements that all fail end the program', async t => {
+  const { pool, hopeless } = poolOf(['die', 'fail'])
+  t.after(() => pool.stop())
+  await pool.start()
+  assert.equal(await hopeless, 'no luck')
+  assert.equal(Atomics.load(spawned, 0), 11)
+})
