@@ -1,7 +1,7 @@
 /** What goes wrong with a client connection, for the log and the counters, under the documented field names. */
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import { faultCell } from '../observe/metrics.ts'
+import { faultCell, METRIC } from '../observe/metrics.ts'
 import { SOURCE_RECEIVING, SOURCE_SENDING } from '../protocol/fate.ts'
 import { type Machine, ProtocolViolation } from '../protocol/machine.ts'
 import { STATE, STATE_NAMES } from '../protocol/states.ts'
@@ -29,6 +29,17 @@ export class ClientReport {
   /** A failure of the connection itself, while receiving the request or sending the response. */
   broke(event: string, cause: string): void {
     this.failed(this.#machine.state >= STATE.RESPONSE_HEAD ? SOURCE_SENDING : SOURCE_RECEIVING, event, cause)
+  }
+
+  /** The connection is lost. One that nobody waits for is worth a line only to somebody who debugs. */
+  lost(code: string): void {
+    const { state } = this.#machine
+    if (state === STATE.REQUEST_READY || state === STATE.RESPONSE_DONE || state === STATE.CLOSING) {
+      this.say('debug', 'idle client connection lost', code)
+      return
+    }
+    this.#around.metrics.add(METRIC.connectionsReset, 1)
+    this.broke('client connection lost', code)
   }
 
   /** What was thrown: a violation by the client, or a bug of ours, with where it happened. */

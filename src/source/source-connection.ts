@@ -291,14 +291,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   }
 
   onLost(code: string): void {
-    const { state } = this.#machine
-    if (state === STATE.CLOSED) return
-    const isIdle = state === STATE.REQUEST_READY || state === STATE.RESPONSE_DONE || state === STATE.CLOSING
-    if (isIdle) this.#report.say('debug', 'idle client connection lost', code)
-    else {
-      this.#around.metrics.add(METRIC.connectionsReset, 1)
-      this.#report.broke('client connection lost', code)
-    }
+    if (this.#machine.state === STATE.CLOSED) return
+    this.#report.lost(code)
     this.#abandon()
     this.#close()
   }

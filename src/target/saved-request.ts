@@ -3,6 +3,7 @@
  * connection turns out to be dead. Bounded by one head and one read of its body.
  */
 import type { BodyPart } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 import type { Composer } from '../exchange/outbox.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { encodeBody, encoded, LAST_CHUNK } from '../http1/body.ts'
@@ -83,4 +84,11 @@ export class SavedRequest {
     for (const { chunk } of this.#pieces) this.#arena.giveBack(chunk)
     this.#pieces = []
   }
+}
+
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY'])
+
+/** RFC 9110 9.2.2: idempotent, and nothing of a body that could be lost. */
+export function mayResend(exchange: Exchange): boolean {
+  return exchange.requestFraming === 0 && IDEMPOTENT.has(exchange.method)
 }

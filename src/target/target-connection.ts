@@ -25,7 +25,7 @@ import { type ByteSocket, type ConnectingOwner, WRITE, type Written } from '../s
 import { Deadline } from '../structure/deadline-wheel.ts'
 import type { HostPool } from './host-pool.ts'
 import { ResponseSide } from './response-side.ts'
-import { SavedRequest } from './saved-request.ts'
+import { mayResend, SavedRequest } from './saved-request.ts'
 
 /** A backend that broke off the request may still say why; it gets so long for that. */
 const LAST_WORD_MS = 1000
@@ -134,14 +134,9 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.#assign(exchange)
     this.#around.wheel.suspend(this)
     this.#writer.compose(headLength, framing)
-    if (this.#mayResend(exchange)) this.#saved = SavedRequest.copyOf(this.#around.composer, headLength)
+    if (mayResend(exchange)) this.#saved = SavedRequest.copyOf(this.#around.composer, headLength)
     this.#around.metrics.add(METRIC.targetsReused, 1)
     this.#begin(exchange)
-  }
-
-  /** RFC 9110 9.2.2: idempotent, and nothing of a body that could be lost. */
-  #mayResend(exchange: Exchange): boolean {
-    return exchange.requestFraming === 0 && isIdempotent(exchange.method)
   }
 
   #assign(exchange: Exchange): void {
@@ -397,10 +392,4 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.#response.dispose()
     this.#pool.closed(this)
   }
-}
-
-const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY'])
-
-function isIdempotent(method: string): boolean {
-  return IDEMPOTENT.has(method)
 }
