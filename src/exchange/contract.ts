@@ -68,7 +68,10 @@ export interface Downstream {
   readonly isBlocked: boolean
   /** A 1xx head whose first byte stands at `at`. */
   interim(head: Head, at: number): void
-  /** The final head, whose first byte stands at `at`, with a body of that framing; parts follow. */
+  /**
+   * The final head, whose first byte stands at `at`, with a body of that framing; parts follow. `connection` says what
+   * its Connection field says.
+   */
   reply(head: Head, at: number, framing: number): void
   /** Body bytes, or the end of the body. Called at least once after `reply`, with `last`. */
   replyPart(part: BodyPart): Written

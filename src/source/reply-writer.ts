@@ -10,6 +10,7 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { KIND } from '../http1/field-kinds.ts'
 import { bodiless, CHUNKED, UNTIL_CLOSE } from '../http1/framing.ts'
 import type { Head } from '../http1/head.ts'
+import { connection } from '../http1/persistence.ts'
 import { bodySpans } from '../http1/llhttp.ts'
 import { type Drops, drops, putResponseStart } from '../http1/rewrite.ts'
 import { putLineEnd, putText } from '../http1/writer.ts'
@@ -81,8 +82,9 @@ export class ReplyWriter {
     exchange.status = head.status
     if (this.#around.isDraining || this.#endsWithConnection(framing)) exchange.persists = false
     // RFC 9110 10.1.1: a client that was refused before it sent its body may never send it, and has to know that it
-    // need not.
-    if (this.#machine.state === STATE.REQUEST_BODY && exchange.requestBodyBytes === 0) exchange.persists = false
+    // need not. Nor will a backend that closes behind its early answer take the rest.
+    const isEarly = this.#machine.state === STATE.REQUEST_BODY
+    if (isEarly && (exchange.requestBodyBytes === 0 || connection.close)) exchange.persists = false
     this.#machine.advance(EVENT.RESPONSE_BEGIN)
     this.#compose(head, at, framing)
     if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)
