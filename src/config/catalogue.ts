@@ -4,10 +4,21 @@
  */
 import { accessLog, listener, logging, management } from './catalogue/management.ts'
 import { passthruHttp } from './catalogue/passthru-http.ts'
+import { passthruHttps } from './catalogue/passthru-https.ts'
 import { databaseConfiguration, server, superAdmin } from './catalogue/server.ts'
 import type { Key, Rule, Section, Values } from './key.ts'
 
-const ALL = [server, superAdmin, databaseConfiguration, passthruHttp, listener, management, accessLog, logging] as const
+const ALL = [
+  server,
+  superAdmin,
+  databaseConfiguration,
+  passthruHttp,
+  passthruHttps,
+  listener,
+  management,
+  accessLog,
+  logging,
+] as const
 
 /** One property per section; plain, frozen, and cloneable into another thread. */
 export type Configuration = { readonly [S in (typeof ALL)[number] as S['name']]: Values<S['keys']> }

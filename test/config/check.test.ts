@@ -53,6 +53,22 @@ test('check lists faults of the file, unknown keys as faults, faults of APIs, an
   ])
 })
 
+const SECURED = `
+[transport.passthru_https]
+"listener.parameters.port" = 8253
+worker_pool_size_core = 400
+[transport.passthru_https.listener.key_store]
+file_name = "gateway.jks"
+type = "JKS"
+`
+
+test('a file with the secured transport loads, with a warning for each key that is not acted on', async t => {
+  const output = new Transcript()
+  assert.equal(await check(argumentsFor(temporaryHome(t, { 'deployment.toml': SECURED })), output), 0)
+  assert.equal(output.text.match(/is accepted and not acted on \(not built yet: the secured transport\)/g)?.length, 4)
+  assert.match(output.text, /valid: 0 faults, 4 warnings/)
+})
+
 test('check --json, and check with something behind it', async t => {
   const home = temporaryHome(t, FILES)
   const output = new Transcript()

@@ -40,13 +40,13 @@ test('one key: value, default, place, type, unit, range, meaning, rules', async 
 })
 
 test('one key that is not acted on says why', async t => {
-  const { out } = await run(temporaryHome(t, { 'deployment.toml': TOML }), ['worker_pool_size_core'])
+  const { out } = await run(temporaryHome(t, { 'deployment.toml': TOML }), ['passthru_http.worker_pool_size_core'])
   assert.match(out, /acted on {2}no: not built yet: the worker pool comes with mediation\n/)
   assert.match(out, /set {7}F:3\n/)
 })
 
 test('a value with a name is shown with it', async t => {
-  const { out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['max_open_connections'])
+  const { out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['passthru_http.max_open_connections'])
   assert.match(out, /value {5}-1 \(unlimited\)\n/)
   assert.match(out, /set {7}nowhere, so the default holds\n/)
 })

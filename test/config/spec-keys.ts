@@ -1,7 +1,9 @@
 /** The keys of the documented tables "Node and server" and "Pass-through transport", with their documented defaults. */
 
 /** [path, default as this gateway reads it, type]. */
-export const SPEC_KEYS: readonly (readonly [path: string, fallback: unknown, type: string])[] = [
+type SpecKey = readonly [path: string, fallback: unknown, type: string]
+
+const PLAIN_KEYS: readonly SpecKey[] = [
   ['server.hostname', 'localhost', 'host'],
   ['server.node_ip', '', 'host'],
   ['server.offset', 0, 'integer'],
@@ -63,8 +65,19 @@ export const SPEC_KEYS: readonly (readonly [path: string, fallback: unknown, typ
   ['transport.passthru_http.sender.ssl_profile.interval', 600000, 'duration'],
 ]
 
+const PLAIN = 'transport.passthru_http.'
+const SECURED = 'transport.passthru_https.'
+
+/** The table is the same for the secured transport, the default port apart. */
+const SECURED_KEYS = PLAIN_KEYS.filter(([path]) => path.startsWith(PLAIN)).map(([path, fallback, type]): SpecKey => {
+  const key = path.slice(PLAIN.length)
+  return [SECURED + key, key === 'listener.parameters.port' ? 8253 : fallback, type]
+})
+
+export const SPEC_KEYS: readonly SpecKey[] = [...PLAIN_KEYS, ...SECURED_KEYS]
+
 /** The gateway's own keys. */
-export const OWN_KEYS: readonly (readonly [path: string, fallback: unknown, type: string])[] = [
+export const OWN_KEYS: readonly SpecKey[] = [
   ['transport.passthru_http.reactors', 0, 'integer'],
   ['transport.passthru_http.socket_level', 'auto', 'choice'],
   ['transport.passthru_http.listener.parameters.bind_address', '', 'host'],

@@ -38,7 +38,8 @@ const SOAP = 'there is no SOAP service whose description it would appear in'
 const FRAMING =
   /^(host|content-length|transfer-encoding|(proxy-)?connection|keep-alive|te|trailer|upgrade|expect|via)$|forwarded/i
 
-const documented = {
+/** The rows of the documented table; the secured transport has the same. */
+export const documented = {
   'http.socket.timeout': duration(180_000, 'ms', 1, DAY_MS, 'Inactivity between data packets that ends an exchange.'),
   worker_pool_size_core: inert(count(400, 'messages', 1, 100_000, 'Messages mediated at once.'), WORKERS),
   worker_pool_size_max: inert(
