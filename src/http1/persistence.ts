@@ -28,11 +28,12 @@ const PROTECTED = new Set<number>([
 const PROTECTED_NAMES = ['via']
 
 /** The tokens of Connection that decide something; filled by `readConnection`. */
-const connection = { close: false, keepAlive: false }
+export const connection = { close: false, keepAlive: false }
 
 /**
  * Reads every Connection field: notes close and keep-alive in `connection`, and marks the fields that it names as
- * NOMINATED. Answers whether the connection persists after this message.
+ * NOMINATED. Answers whether the connection persists after this message. The head passed strictness.ts, which bounds
+ * the number of names.
  */
 export function readConnection(bytes: Buffer, head: Head): boolean {
   connection.close = false
