@@ -31,6 +31,8 @@ const BAD = {
   lengthTwice: bad(400, 'Content-Length occurs more than once (RFC 9112 6.3)'),
   length: bad(400, 'Content-Length is not a plain decimal number (RFC 9110 8.6)'),
   expectation: bad(417, 'unknown expectation (RFC 9110 10.1.1)'),
+  connection: bad(400, 'Connection lists more options than the limit (RFC 9110 7.6.1)'),
+  responseConnection: bad(502, 'Connection of the response lists more options than the limit (RFC 9110 7.6.1)'),
   statusLine: bad(502, 'status line is not "HTTP/1.x SP code SP reason" (RFC 9112 4)'),
   reason: bad(502, 'reason phrase holds a control character (RFC 9112 4)'),
   responseLength: bad(502, 'Content-Length of the response is invalid or repeated (RFC 9112 6.3)'),
@@ -47,6 +49,8 @@ for (const byte of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 const IPV6_BYTE = new Uint8Array(256)
 for (const byte of Buffer.from('0123456789ABCDEFabcdef:.')) IPV6_BYTE[byte] = 1
 const DIGITS_MAX = 15
+/** Each is compared with every field. */
+const CONNECTION_OPTIONS_MAX = 32
 /** D24. */
 const AUTHORITY_BYTES_MAX = 512
 
@@ -182,6 +186,19 @@ function checkExpect(bytes: Uint8Array, head: Head): BadMessage | undefined {
   return undefined
 }
 
+/** Empty elements count too, so that one pass over the commas decides. */
+function hasTooManyOptions(bytes: Uint8Array, head: Head): boolean {
+  if (head.connection < 0) return false
+  let options = 0
+  for (let field = head.connection; field < head.count; field++) {
+    if (head.kinds[field] !== KIND.CONNECTION) continue
+    options++
+    const end = head.valueAt(field) + head.valueLength(field)
+    for (let i = head.valueAt(field); i < end; i++) if (bytes[i] === COMMA) options++
+  }
+  return options > CONNECTION_OPTIONS_MAX
+}
+
 /** Every rule for a complete, classified request head whose first byte stands at `at`. */
 export function checkRequest(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
   return (
@@ -189,7 +206,8 @@ export function checkRequest(bytes: Uint8Array, head: Head, at: number): BadMess
     checkTarget(bytes, head) ??
     checkHost(bytes, head) ??
     checkRequestFraming(bytes, head) ??
-    checkExpect(bytes, head)
+    checkExpect(bytes, head) ??
+    (hasTooManyOptions(bytes, head) ? BAD.connection : undefined)
   )
 }
 
@@ -212,6 +230,7 @@ function checkStatusLine(bytes: Uint8Array, head: Head, at: number): BadMessage 
 export function checkResponse(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
   const line = checkStatusLine(bytes, head, at)
   if (line !== undefined) return line
+  if (hasTooManyOptions(bytes, head)) return BAD.responseConnection
   if (head.transferEncoding >= 0) {
     if (head.contentLength >= 0) return BAD.responseFramings
     if (head.minorVersion === 0 || head.isRepeated(KIND.TRANSFER_ENCODING)) return BAD.responseCoding
