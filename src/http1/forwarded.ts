@@ -8,6 +8,8 @@ import type { Head } from './head.ts'
 type ForwardedForm = 'x-forwarded' | 'forwarded' | 'both' | 'none'
 
 const VIA = 'Via: 1.1 sluice\r\n'
+/** Of a request that came as HTTP/1.0; as long as the other one. */
+const VIA_10 = 'Via: 1.0 sluice\r\n'
 
 /** The lines of one client connection. */
 export class ForwardedLines {
@@ -34,6 +36,12 @@ export class ForwardedLines {
 
   /** Whole lines, each with its CRLF. `host`: the authority that the client asked for, '' when it named none. */
   lines(bytes: Buffer, head: Head, host: string): string {
+    const lines = this.#of11(bytes, head, host)
+    return head.minorVersion === 0 ? VIA_10 + lines.slice(VIA_10.length) : lines
+  }
+
+  /** The lines for a request that came as HTTP/1.1. */
+  #of11(bytes: Buffer, head: Head, host: string): string {
     if (this.#form === 'none') return VIA
     if (this.#trusted) return this.#extended(bytes, head, host)
     if (host !== this.#host) {

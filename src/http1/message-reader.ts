@@ -32,8 +32,18 @@ const BAD = {
   method: bad(501, 'method is not known (RFC 9110 9.1)'),
   version: bad(505, 'HTTP version is not supported (RFC 9110 15.6.6)'),
 }
-/** Size line (16 digits, CRLF) and the CRLF behind the chunk before: what lies between two chunks without extension. */
-const CHUNK_OVERHEAD = 20
+/** The CRLF behind the chunk before, and that of the size line. */
+const LINE_ENDS = 4
+/** As much as any chunk without extension needs, whatever its size will turn out to be: 16 digits. */
+const CHUNK_OVERHEAD_MAX = LINE_ENDS + 16
+/** Some servers write sizes with eight digits always; where chunks are this large, that costs next to nothing. */
+const PADDED_FROM = 256
+const PADDED_DIGITS = 8
+
+/** Hexadecimal digits that the size of a chunk may take. */
+function sizeDigits(chunkBytes: number): number {
+  return chunkBytes >= PADDED_FROM ? PADDED_DIGITS : (35 - Math.clz32(chunkBytes)) >> 2
+}
 
 const malformed = new Map<string, BadMessage>()
 
@@ -61,6 +71,9 @@ export class MessageReader {
   /** Bytes since the last body byte, and those of them that are more than chunks need. */
   #idleRun = 0
   #extensionBytes = 0
+  /** Of the chunk under way: what lay in front of its data, and its data so far. Settled when its size is known. */
+  #chunkGap = 0
+  #chunkBytes = 0
   /** What broke, when a read answered 'bad'. */
   broken: BadMessage | null = null
 
@@ -104,6 +117,8 @@ export class MessageReader {
     this.#parsedTo = at
     this.#idleRun = 0
     this.#extensionBytes = 0
+    this.#chunkGap = 0
+    this.#chunkBytes = 0
     this.broken = null
   }
 
@@ -218,19 +233,29 @@ export class MessageReader {
     let at = from
     for (let i = 0; i < found.body; i++) {
       const gap = this.#idleRun + bodySpans[2 * i]! - at
-      if (gap > CHUNK_OVERHEAD) this.#extensionBytes += gap - CHUNK_OVERHEAD
+      // Data goes on without a gap where a read split the chunk.
+      if (gap > 0) this.#beginChunk(gap)
+      this.#chunkBytes += bodySpans[2 * i + 1]!
       this.#idleRun = 0
       at = bodySpans[2 * i]! + bodySpans[2 * i + 1]!
     }
     this.#idleRun += found.end - at
     const { trailers } = this
-    if (this.#extensionBytes > extensionBytesMax) this.broken = BAD.extensions
+    const sure = this.#extensionBytes + Math.max(0, this.#chunkGap - CHUNK_OVERHEAD_MAX)
+    if (sure > extensionBytesMax) this.broken = BAD.extensions
     else if (trailers.overflowed) this.broken = BAD.count
     else if (trailers.count > 0) {
       if (found.end - trailers.nameAt(0) > trailerBytesMax) this.broken = BAD.trailers
       else if (found.message) this.#kinds.classify(this.#arena.bytes, trailers)
       else if (this.#pinnedTrailers === null) this.#pinnedTrailers = this.#trailerHeads.pin()
-    } else if (this.#extensionBytes + this.#idleRun > extensionBytesMax + CHUNK_OVERHEAD) this.broken = BAD.extensions
+    } else if (sure + this.#idleRun > extensionBytesMax + CHUNK_OVERHEAD_MAX) this.broken = BAD.extensions
+  }
+
+  /** Settles the chunk before: what it had in front beyond line ends and size was extension, or zeros. */
+  #beginChunk(gap: number): void {
+    this.#extensionBytes += Math.max(0, this.#chunkGap - LINE_ENDS - sizeDigits(this.#chunkBytes))
+    this.#chunkGap = gap
+    this.#chunkBytes = 0
   }
 
   #explain(outcome: number, section: Head, from: number, to: number): BadMessage {
