@@ -1,22 +1,39 @@
 /**
  * Addresses of backend names, all of them, in the order of the resolver. Owns a bounded cache; a name that resolves is
- * not asked again for `dns.cache_seconds`, a name that does not is asked again at the next request.
+ * not asked again for `dns.cache_seconds`, a name that does not is asked again after a second. The resolver occupies a
+ * thread of a small pool for each question, so one name is asked once at a time.
  */
 import { lookup } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
 
 const NAMES_MAX = 1000
+const FAILURE_MS = 1000
+
+/** Gets an errno name or addresses. */
+type Found = (error: string | null, addresses: readonly string[]) => void
+type Resolver = (
+  host: string,
+  options: { readonly all: true; readonly order: 'verbatim' },
+  callback: (error: NodeJS.ErrnoException | null, found: readonly { readonly address: string }[]) => void,
+) => void
 
 export class AddressBook {
   readonly #cache: LRUCache<string, readonly string[]> | null
+  /** Error of each name that did not resolve lately. */
+  readonly #failures: LRUCache<string, string>
+  /** Who waits for each name that is being resolved. */
+  readonly #waiting = new Map<string, Found[]>()
+  readonly #resolver: Resolver
 
-  constructor(cacheSeconds: number) {
+  constructor(cacheSeconds: number, resolver: Resolver = lookup, failureMs = FAILURE_MS) {
     this.#cache = cacheSeconds > 0 ? new LRUCache({ max: NAMES_MAX, ttl: cacheSeconds * 1000 }) : null
+    this.#failures = new LRUCache({ max: NAMES_MAX, ttl: failureMs })
+    this.#resolver = resolver
   }
 
-  /** Numeric addresses of a host; known ones at once. The callback gets an errno name or addresses. */
-  find(host: string, callback: (error: string | null, addresses: readonly string[]) => void): void {
+  /** Numeric addresses of a host; what is known, a failure too, at once. */
+  find(host: string, callback: Found): void {
     const literal = host.startsWith('[') ? host.slice(1, -1) : host
     if (isIP(literal) !== 0) {
       callback(null, [literal])
@@ -27,13 +44,27 @@ export class AddressBook {
       callback(null, known)
       return
     }
-    lookup(host, { all: true, order: 'verbatim' }, (error, found) => {
-      if (error !== null) callback(error.code ?? 'ENOTFOUND', [])
-      else {
-        const addresses = found.map(({ address }) => address)
-        this.#cache?.set(host, addresses)
-        callback(null, addresses)
-      }
+    const failure = this.#failures.get(host)
+    if (failure !== undefined) {
+      callback(failure, [])
+      return
+    }
+    const waiting = this.#waiting.get(host)
+    if (waiting === undefined) this.#resolve(host, callback)
+    else waiting.push(callback)
+  }
+
+  #resolve(host: string, first: Found): void {
+    const waiting = [first]
+    this.#waiting.set(host, waiting)
+    this.#resolver(host, { all: true, order: 'verbatim' }, (error, found) => {
+      this.#waiting.delete(host)
+      const code = error === null ? null : (error.code ?? 'ENOTFOUND')
+      const addresses = code === null ? found.map(({ address }) => address) : []
+      if (code === null) this.#cache?.set(host, addresses)
+      else this.#failures.set(host, code)
+      // Each on its own: one that throws must not keep the answer from the others.
+      for (const callback of waiting) process.nextTick(callback, code, addresses)
     })
   }
 }
