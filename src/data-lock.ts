@@ -2,7 +2,7 @@
  * One gateway per data folder: `data/lock` names the process that holds it. Because `reusePort` lets a second gateway
  * bind the same port in silence, this is what notices one (D18).
  */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Somebody else holds the folder; the message says who, and what to do. */
@@ -21,27 +21,62 @@ export class DataLock {
   static take(dataDir: string): DataLock {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     const file = join(dataDir, 'lock')
-    for (let attempt = 0; attempt < 2; attempt++) {
-      try {
-        writeFileSync(file, identity(process.pid), { flag: 'wx', mode: 0o600 })
-        return new DataLock(file)
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      }
-      const holder = holderOf(file)
-      if (holder !== undefined) {
-        throw new DataLocked(
-          `another gateway (process ${holder}) uses ${dataDir}; stop it, or give this one --data DIR`,
-        )
-      }
-      // Left behind by a process that was killed.
-      rmSync(file, { force: true })
-    }
-    throw new DataLocked(`${file} cannot be taken: another gateway is starting on the same folder`)
+    const holder = acquire(file)
+    if (holder === undefined) return new DataLock(file)
+    throw new DataLocked(`another gateway (process ${holder}) uses ${dataDir}; stop it, or give this one --data DIR`)
   }
 
   release(): void {
-    rmSync(this.#file, { force: true })
+    if (contentOf(this.#file) === identity(process.pid)) rmSync(this.#file, { force: true })
+  }
+}
+
+/** Answers the living process that was faster, if one was. */
+function acquire(file: string): number | undefined {
+  // Linked and renamed into place, the lock is never seen half written.
+  const own = `${file}.${process.pid}`
+  writeFileSync(own, identity(process.pid), { mode: 0o600 })
+  try {
+    if (link(own, file)) return undefined
+    return holderOf(contentOf(file) ?? '') ?? takeOver(own, file)
+  } finally {
+    rmSync(own, { force: true })
+  }
+}
+
+/**
+ * The lock was left behind by a process that was killed. Two that find it so must not both replace it, so replacing
+ * needs a lock of its own, and another look once that is had. A killed owner of that one is replaced in the same way.
+ */
+function takeOver(own: string, file: string): number | undefined {
+  const guard = `${file}.over`
+  const faster = acquire(guard)
+  if (faster !== undefined) return faster
+  try {
+    for (;;) {
+      if (link(own, file)) return undefined
+      const text = contentOf(file)
+      if (text === undefined) continue
+      const holder = holderOf(text)
+      if (holder !== undefined) return holder
+      // Still there after its owner was found dead: no one but us can remove or replace it now.
+      if (contentOf(file) !== text) continue
+      renameSync(own, file)
+      return undefined
+    }
+  } finally {
+    rmSync(guard, { force: true })
+  }
+}
+
+/** False where there is a lock already. */
+function link(own: string, file: string): boolean {
+  try {
+    linkSync(own, file)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false
   }
 }
 
@@ -60,14 +95,18 @@ function startTime(pid: number): string {
   }
 }
 
-/** The living process that holds the lock. */
-function holderOf(file: string): number | undefined {
-  let text: string
+/** Undefined where there is no such file. */
+function contentOf(file: string): string | undefined {
   try {
-    text = readFileSync(file, 'latin1')
-  } catch {
+    return readFileSync(file, 'latin1')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return undefined
   }
+}
+
+/** The living process that a lock of this content belongs to. */
+function holderOf(text: string): number | undefined {
   const pid = Number.parseInt(text, 10)
   if (!(pid > 0)) return undefined
   try {

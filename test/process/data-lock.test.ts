@@ -1,0 +1,71 @@
+/** The lock of the data folder: one process at a time, also where many find one that was left behind. */
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, test } from 'node:test'
+import { DataLock, DataLocked } from '../../src/data-lock.ts'
+import { Program } from '../harness/program.ts'
+
+const ROUNDS = 40
+const STARTERS = 5
+/** No process has this id. */
+const DEAD = '4194999 1'
+
+const root = mkdtempSync(join(tmpdir(), 'sluice-lock-'))
+const programs: Program[] = []
+after(async () => {
+  for (const program of programs) await program.kill()
+  rmSync(root, { recursive: true })
+})
+
+function folder(name: string, ...left: readonly string[]): string {
+  const path = join(root, name)
+  mkdirSync(path)
+  for (const file of left) writeFileSync(join(path, file), DEAD)
+  return path
+}
+
+for (const [what, left] of [
+  ['nothing', []],
+  ['a lock', ['lock']],
+  ['the guard of a take-over', ['lock.over']],
+  ['a lock and the guards of two take-overs', ['lock', 'lock.over', 'lock.over.over']],
+] as const) {
+  test(`where killed processes left ${what}, the lock is taken, held once, and released`, () => {
+    const path = folder(what, ...left)
+    const lock = DataLock.take(path)
+    assert.throws(() => DataLock.take(path), DataLocked)
+    assert.ok(readdirSync(path).includes('lock'))
+    lock.release()
+    assert.ok(!readdirSync(path).includes('lock'))
+  })
+}
+
+test('of several that start at once on a lock left behind, one gets it', async () => {
+  const paths = Array.from({ length: ROUNDS }, (_, round) => folder(`round-${round}`, 'lock'))
+  const go = join(root, 'go')
+  const code = `
+    import { existsSync } from 'node:fs'
+    import { DataLock } from ${JSON.stringify(resolve(import.meta.dirname, '../../src/data-lock.ts'))}
+    console.log('here')
+    while (!existsSync(${JSON.stringify(go)}));
+    for (const [round, path] of ${JSON.stringify(paths)}.entries()) {
+      try {
+        DataLock.take(path)
+        console.log('got ' + round + ';')
+      } catch (error) {
+        if (error.name !== 'DataLocked') throw error
+      }
+    }
+    console.log('done')
+    setInterval(() => {}, 1000)`
+  for (let starter = 0; starter < STARTERS; starter++) {
+    programs.push(new Program(process.execPath, ['--input-type=module', '-e', code]))
+  }
+  for (const program of programs) await program.out.until(/here/)
+  writeFileSync(go, '')
+  for (const program of programs) await program.out.until(/done/)
+  const all = programs.map(program => program.out.text).join('')
+  for (let round = 0; round < ROUNDS; round++) assert.equal(all.split(`got ${round};`).length - 1, 1, `round ${round}`)
+})
