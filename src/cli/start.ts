@@ -67,7 +67,10 @@ async function startSample(): Promise<number> {
   try {
     return (await startSampleThread(SAMPLE_PORT)).port
   } catch (error) {
-    throw new SampleFailed(`the sample backend cannot start: ${(error as Error).message}`)
+    const remedy =
+      'Stop what uses that port. If it is the sample backend of another gateway, it answers for this one too: ' +
+      'start without a second, as in "npm run sluice -- start --set server.offset=10 --data DIR"'
+    throw new SampleFailed(`${(error as Error).message}. ${remedy}`)
   }
 }
 

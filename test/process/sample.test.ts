@@ -1,7 +1,9 @@
 /** `npm start`, as on a fresh machine: the home in `conf/`, the sample backend, and the line to paste. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
@@ -33,7 +35,7 @@ async function startSample(): Promise<Program> {
     const ready = started.out.until(/^ready$/m).then(() => true)
     if (await Promise.race([ready, started.exited.then(() => false)])) return started
     ready.catch(() => {})
-    if (attempt === 30 || !started.err.text.includes('EADDRINUSE')) throw new Error(started.err.text)
+    if (attempt === 30 || !started.err.text.includes('the port is taken')) throw new Error(started.err.text)
     await wait(500)
   }
 }
@@ -62,4 +64,20 @@ test('npm start: listeners, ready, and one line that works when pasted', async (
   }
   program.signal('SIGTERM')
   assert.deepEqual(await program.exited, { code: 0, signal: null })
+})
+
+test('npm start where the sample port is taken says what to do', async t => {
+  const holder = createServer()
+  // Somebody else may have it; it is taken then, too.
+  const settled = Promise.race([once(holder, 'listening'), once(holder, 'error')])
+  holder.listen(8288, '127.0.0.1')
+  await settled.catch(() => {})
+  t.after(() => holder.close())
+  program = startScript()
+  assert.deepEqual(await program.exited, { code: 1, signal: null })
+  assert.match(
+    program.err.text,
+    /127\.0\.0\.1:8288: the port is taken\. Stop what uses that port.*npm run sluice -- start/,
+  )
+  assert.equal(program.out.text, '')
 })
