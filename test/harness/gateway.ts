@@ -1,5 +1,5 @@
 /** A gateway within the test's own process: one reactor on a free port, with everything it reported at hand. */
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfiguration } from '../../src/config/load.ts'
@@ -39,6 +39,7 @@ export const LEVEL = process.env.SLUICE_LEVEL === 'streams' ? 'streams' : 'handl
 
 const home = mkdtempSync(join(tmpdir(), 'sluice-test-'))
 writeFileSync(join(home, 'deployment.toml'), '')
+process.once('exit', () => rmSync(home, { recursive: true, force: true }))
 
 /** `http`: keys of `[transport.passthru_http]`. */
 export async function startGateway(
