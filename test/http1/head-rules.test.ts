@@ -1,4 +1,4 @@
-/** Connection options (RFC 9110 7.6.1) are few and name no field of the gateway's own; Via tells the version (7.6.3). */
+/** Connection options (RFC 9110 7.6.1) are few and name no field of the gateway's own; Via tells the version. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FieldKinds, KIND } from '../../src/http1/field-kinds.ts'

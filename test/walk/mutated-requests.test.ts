@@ -43,7 +43,7 @@ function judge({ start, lines }: StrictMessage): void {
   const ids = valuesOf(lines, 'activityid')
   if (ids.length !== 1 || !ID.test(ids[0]!) || seenIds.has(ids[0]!)) violations.push(`${start}: ids ${ids.join(', ')}`)
   if (valuesOf(lines, 'host')[0] !== `127.0.0.1:${backend.port}`) violations.push(`${start}: host`)
-  if (!lines.includes('Via: 1.1 sluice')) violations.push(`${start}: no Via`)
+  if (!lines.some(line => /^Via: 1\.[01] sluice$/.test(line))) violations.push(`${start}: no Via`)
   seenIds.add(ids[0] ?? '')
 }
 
