@@ -55,8 +55,8 @@ function chunksOf(random: Random, body: string): string {
   let raw = ''
   const longest = random.pick([1, 7, 100, 5000, 70_000, 400_000])
   for (let at = 0; at < body.length; ) {
-    // Bodies in chunks of a byte stay short, or the extensions would exceed their limit.
-    const size = Math.min(body.length - at, body.length > 400 && longest < 100 ? 5000 : random.between(1, longest))
+    // Small chunks are few, or their extensions and zeros would exceed the limit.
+    const size = Math.min(body.length - at, body.length > 400 * longest ? 5000 : random.between(1, longest))
     const digits = random.once(4) ? size.toString(16).toUpperCase() : size.toString(16)
     const extension = random.once(20) ? random.pick([';a', ';a=b', ';a="b;c"']) : ''
     raw += `${random.once(8) ? '0' : ''}${digits}${extension}\r\n${body.slice(at, at + size)}\r\n`
