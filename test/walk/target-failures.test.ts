@@ -316,8 +316,16 @@ for (const { name, request, script, hasty: isHasty, status, base, state, cause }
 
     const { level, fields } = failureLine(gateway, from)
     assert.equal(level, 'warn')
-    const { STATE_DESCRIPTION: described, CAUSE_OF_ERROR: why, CONNECTION: connection, ...others } = fields
-    assert.equal(typeof described, 'string')
+    const {
+      STATE_DESCRIPTION: described,
+      REMOTE_ADDRESS: remote,
+      CAUSE_OF_ERROR: why,
+      CONNECTION: connection,
+      ...others
+    } = fields
+    assert.match(String(described), /^target connection in [A-Z_]+$/)
+    // What was dialled, which is nothing when the name does not resolve.
+    assert.match(String(remote), /^(127\.0\.0\.\d:\d+)?$/)
     assert.match(String(why), cause)
     assert.match(String(connection), /^http-outgoing-\d+$/)
     const api = apis.find(({ context }) => request.includes(` ${context}/`))!
@@ -328,7 +336,6 @@ for (const { name, request, script, hasty: isHasty, status, base, state, cause }
       BASE_ERROR_CODE: base,
       TARGET_HOST: api.host ?? '127.0.0.1',
       TARGET_PORT: api.port,
-      REMOTE_ADDRESS: `${api.host ?? '127.0.0.1'}:${api.port}`,
       HTTP_URL: `${api.context}/it?a=b`,
       HTTP_METHOD: method,
       SOCKET_TIMEOUT: isHasty ? TIMEOUT_MS : 180_000,
