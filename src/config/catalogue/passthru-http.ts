@@ -50,7 +50,13 @@ export const documented = {
     except(-1, 'unbounded', count(-1, 'messages', 0, 10_000_000, 'Messages that wait for a worker.')),
     WORKERS,
   ),
-  io_buffer_size: count(16_384, 'bytes', 4096, BUFFER_MAX, 'Bytes buffered per connection before reading pauses.'),
+  io_buffer_size: count(
+    16_384,
+    'bytes',
+    4096,
+    BUFFER_MAX,
+    'Bytes a connection keeps between reads; what a slow peer leaves of one read (64 KiB) comes on top.',
+  ),
   'http.max.connection.per.host.port': count(
     32_767,
     'connections',
