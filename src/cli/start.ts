@@ -40,8 +40,6 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
     const backend = sample ? await startSample() : undefined
     const { gateway, listeners } = await Gateway.start({ configuration, apis, dataDir, compileCache, log, fatal })
     endOnSignals(gateway, ended.resolve, log)
-    // Whoever read the output has left; the gateway is not there for them alone.
-    process.stdout.on('error', (error: Error) => log.error({ CAUSE_OF_ERROR: error.message }, 'standard output lost'))
     announce(listeners, apis.length, backend)
     flushCompileCache()
   } catch (error) {
