@@ -24,6 +24,9 @@ export function renderFault(outcome: Outcome, failure: Failure | null): Rendered
   const code = failure === null ? outcome.code : transportCode(failure.base, failure.state)
   const reason = STATUS_CODES[status] ?? 'Error'
   const message = outcome.code === 400 ? reason : row.message
-  const fault = { code, type: 'Status report', message, description: outcome.description ?? row.description }
+  // 101504 is both: a back end that is late, and one to which no further connection may be opened.
+  const isFull = failure !== null && failure.status === 503
+  const description = outcome.description ?? (isFull ? 'No further connection to the back end' : row.description)
+  const fault = { code, type: 'Status report', message, description }
   return { status, reason, lines: JSON_LINE + outcome.lines, body: JSON.stringify({ fault }) }
 }

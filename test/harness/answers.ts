@@ -57,7 +57,13 @@ export function faultBody(base: number, state: number): string {
 /** A fault of the gateway's own: status, body, media type, and whether it announces the end of the connection. */
 export function assertFault(answer: Answer, status: number, base: number, state: number, closes: boolean): void {
   assert.equal(answer.status, status)
-  assert.equal(answer.body, faultBody(base, state))
+  const late = 'The back end did not answer in time'
+  // A full pool has the code of a time-out and a description of its own.
+  const body =
+    status === 503
+      ? faultBody(base, state).replace(late, 'No further connection to the back end')
+      : faultBody(base, state)
+  assert.equal(answer.body, body)
   assert.deepEqual(answer.fields.get('content-type'), ['application/json; charset=UTF-8'])
   assert.deepEqual(answer.fields.get('connection'), closes ? ['close'] : undefined)
   assert.equal(answer.fields.get('date')?.length, 1)
