@@ -1,10 +1,11 @@
 /** `explain`: the values in effect, where each was set, and all there is to know about one key. */
-import { RULES } from '../config/catalogue.ts'
+import { RULES, SECTIONS } from '../config/catalogue.ts'
 import { describe, type Fault } from '../config/fault.ts'
 import { examine } from '../config/load.ts'
 import { nearest } from '../config/nearest.ts'
 import { defaultOf } from '../config/publish.ts'
 import { type ResolvedKey, shown } from '../config/resolve.ts'
+import { withoutPlaces } from '../config/setting.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
 
@@ -23,13 +24,15 @@ export async function explain(
   }
   const { keys, faults } = examine(args.home, args.sets, args.dataDir)
   const chosen = choose(keys, wanted)
-  if (chosen.length === 0) {
+  const isTableWithoutRows = chosen.length === 0 && SECTIONS.some(({ name, repeated }) => repeated && name === wanted)
+  if (chosen.length === 0 && !isTableWithoutRows) {
     complaints.write(noSuchKey(keys, wanted))
     return EXIT_USAGE
   }
   const single = chosen.length === 1 && !isSection(keys, wanted) ? chosen[0] : undefined
   if (args.json)
     output.write(`${JSON.stringify(single === undefined ? chosen.map(asJson) : asJson(single), null, 2)}\n`)
+  else if (isTableWithoutRows) output.write(`there is no [[${wanted}]]; conf/reference.md lists its keys\n`)
   else if (single === undefined) listAll(output, chosen)
   else explainOne(output, single, faults)
   if (faults.length === 0) return 0
@@ -38,13 +41,18 @@ export async function explain(
 }
 
 function isSection(keys: readonly ResolvedKey[], name: string): boolean {
-  return keys.some(key => key.section === name)
+  return keys.some(key => isWithin(key, name))
+}
+
+/** Of the section, of one row of a repeated table, or of any row of it. */
+function isWithin({ section }: ResolvedKey, name: string): boolean {
+  return section === name || withoutPlaces(section) === name
 }
 
 /** All keys, those of a section, or the one meant: by its whole path, or by as much of its end as is unmistakable. */
 function choose(keys: readonly ResolvedKey[], wanted: string): readonly ResolvedKey[] {
   if (wanted === '') return keys
-  if (isSection(keys, wanted)) return keys.filter(key => key.section === wanted)
+  if (isSection(keys, wanted)) return keys.filter(key => isWithin(key, wanted))
   const exact = keys.filter(key => key.path === wanted)
   return exact.length > 0 ? exact : keys.filter(key => key.path.endsWith(`.${wanted}`))
 }
@@ -105,7 +113,8 @@ function explainOne(output: Terminal, key: ResolvedKey, faults: readonly Fault[]
 }
 
 function rulesOf(key: ResolvedKey): readonly string[] {
-  return RULES.filter(rule => rule.keys.includes(key.path)).map(rule => rule.must)
+  const path = withoutPlaces(key.path)
+  return [...new Set(RULES.filter(rule => rule.keys.includes(path)).map(rule => rule.must))]
 }
 
 function asJson(key: ResolvedKey): Readonly<Record<string, unknown>> {
@@ -116,6 +125,7 @@ function asJson(key: ResolvedKey): Readonly<Record<string, unknown>> {
     default: definition.secret ? '' : definition.fallback,
     where: key.where,
     faulty: key.faulty,
+    required: definition.required,
     type: definition.kind,
     unit: definition.unit,
     range: definition.range,

@@ -4,7 +4,7 @@
  */
 import { parse, TomlError } from 'smol-toml'
 import type { Fault } from './fault.ts'
-import { type Statement, statements } from './statements.ts'
+import { outlineOf, type RowHeader, type Statement } from './statements.ts'
 
 export interface Entry {
   /** Dotted whole: `[a.b]` with `c.d`, with `"c.d"` and with `c = { d }` all give `a.b.c.d`. */
@@ -15,8 +15,15 @@ export interface Entry {
   readonly table: string
 }
 
+/** A row of a repeated table: `a.b[0]`, and the line of its header. */
+export interface Row {
+  readonly path: string
+  readonly line: number
+}
+
 interface Document {
   readonly entries: readonly Entry[]
+  readonly rows: readonly Row[]
   readonly faults: readonly Fault[]
 }
 
@@ -27,9 +34,14 @@ export function readDocument(file: string, source: string): Document {
     tree = parse(source, { integersAsBigInt: 'asNeeded' })
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
-    return { entries: [], faults: [syntaxFault(file, error)] }
+    return { entries: [], rows: [], faults: [syntaxFault(file, error)] }
   }
-  return flatten(file, tree, statements(source))
+  const { statements, rows } = outlineOf(source)
+  return { ...flatten(file, tree, statements), rows: rows.map(rowAt) }
+}
+
+function rowAt({ segments, line }: RowHeader): Row {
+  return { path: pathOf(segments), line }
 }
 
 // The parser's message goes on with the lines around the mistake. They are not shown: one of them may hold a password.
@@ -44,7 +56,11 @@ function syntaxFault(file: string, error: TomlError): Fault {
   }
 }
 
-function flatten(file: string, tree: Readonly<Record<string, unknown>>, written: readonly Statement[]): Document {
+function flatten(
+  file: string,
+  tree: Readonly<Record<string, unknown>>,
+  written: readonly Statement[],
+): Omit<Document, 'rows'> {
   const entries: Entry[] = []
   const faults: Fault[] = []
   const firstLine = new Map<string, number>()

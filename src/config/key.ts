@@ -17,6 +17,8 @@ export interface Key<T> {
   /** Values with a meaning of their own, such as -1 for unlimited. */
   readonly named: Readonly<Record<string, string>>
   readonly secret: boolean
+  /** A row of a repeated table must set it. */
+  readonly required: boolean
   /** The key of the same section that the default never exceeds; '' for a default that stands by itself. */
   readonly ceiling: string
   /** Why the gateway accepts the key and does not act on it; '' for a key that is acted on. */
@@ -27,8 +29,13 @@ export interface Key<T> {
 
 type Keys = Readonly<Record<string, Key<unknown>>>
 
-/** What a room receives of a section: the documented spelling, typed. */
-export type Values<K> = { readonly [P in keyof K]: K[P] extends Key<infer T> ? T : never }
+/** What a room receives of a section: the documented spelling, typed. Keys with a free name are there, untyped. */
+export type Values<K> = {
+  readonly [P in keyof K as P extends `${string}${typeof FREE_NAME}` ? never : P]: K[P] extends Key<infer T> ? T : never
+}
+
+/** Ends the name of a key that stands for every key with the same beginning. */
+export const FREE_NAME = '<name>'
 
 /** Something several keys have to agree on. A warning does not keep the gateway from starting. */
 export interface Rule<V> {
@@ -38,9 +45,11 @@ export interface Rule<V> {
   holds(values: V): boolean
 }
 
-export interface Section<N extends string, K extends Keys> {
+export interface Section<N extends string, K extends Keys, R extends boolean = boolean> {
   readonly name: N
   readonly meaning: string
+  /** Written `[[name]]`, once per row, and a list of rows to its reader. */
+  readonly repeated: R
   readonly keys: K
   readonly rules: readonly Rule<Values<K>>[]
 }
@@ -50,8 +59,17 @@ export function section<const N extends string, K extends Keys>(
   meaning: string,
   keys: K,
   rules: readonly Rule<Values<K>>[] = [],
-): Section<N, K> {
-  return { name, meaning, keys, rules }
+): Section<N, K, false> {
+  return { name, meaning, repeated: false, keys, rules }
+}
+
+export function repeatedSection<const N extends string, K extends Keys>(
+  name: N,
+  meaning: string,
+  keys: K,
+  rules: readonly Rule<Values<K>>[] = [],
+): Section<N, K, true> {
+  return { name, meaning, repeated: true, keys, rules }
 }
 
 function key<T>(
@@ -63,7 +81,17 @@ function key<T>(
   range = '',
   unit = '',
 ): Key<T> {
-  return { kind, fallback, meaning, expects, unit, range, named: {}, secret: false, ceiling: '', inertReason: '', read }
+  const plain = { named: {}, secret: false, required: false, ceiling: '', inertReason: '' }
+  return { kind, fallback, meaning, expects, unit, range, ...plain, read }
+}
+
+/** A key without which its row makes no sense; empty will not do either. */
+export function required<T>(wrapped: Key<T>): Key<T> {
+  const read = (given: unknown): T | undefined => {
+    const value = wrapped.read(given)
+    return value === '' || (Array.isArray(value) && value.length === 0) ? undefined : value
+  }
+  return { ...wrapped, required: true, read }
 }
 
 /** A key that is accepted so that documented files load, and acted on by nothing. Setting it warns once at start. */

@@ -4,7 +4,8 @@ import { parse, TomlError } from 'smol-toml'
 import type { Configuration } from './catalogue.ts'
 import { readDocument } from './document.ts'
 import { ConfigurationFaults, describe, type Fault } from './fault.ts'
-import { type Resolution, type ResolvedKey, resolve, type Setting } from './resolve.ts'
+import { type Resolution, type ResolvedKey, resolve } from './resolve.ts'
+import type { PlacedRow, Setting } from './setting.ts'
 import { labelOf, readSource } from './source-file.ts'
 
 export interface Loaded {
@@ -31,7 +32,7 @@ export function examine(home: string, sets: readonly string[], dataDir: string):
   const overrides = sets.map(readSet)
   const faults = [...file.faults, ...overrides.flatMap(({ fault }) => fault ?? [])]
   const settings = [...file.settings, ...overrides.flatMap(({ setting }) => setting ?? [])]
-  const resolution = resolve(settings, properties)
+  const resolution = resolve(settings, file.rows, properties)
   // Without its file every other fault would be about defaults.
   const all = file.unreadable ? faults : [...faults, ...resolution.faults].sort(inOrderOfTheFile)
   return { ...resolution, faults: all }
@@ -43,6 +44,7 @@ function inOrderOfTheFile(one: Fault, other: Fault): number {
 
 interface FileSettings {
   readonly settings: readonly Setting[]
+  readonly rows: readonly PlacedRow[]
   readonly faults: readonly Fault[]
   readonly unreadable: boolean
 }
@@ -53,14 +55,16 @@ function readFile(home: string): FileSettings {
   for (const path of candidates) {
     const source = readSource(path)
     if (source === undefined) continue
-    if (source.fault !== undefined) return { settings: [], faults: [source.fault], unreadable: true }
-    const { entries, faults } = readDocument(source.label, source.text)
+    if (source.fault !== undefined) return { settings: [], rows: [], faults: [source.fault], unreadable: true }
+    const document = readDocument(source.label, source.text)
+    const { entries, faults } = document
     const settings = entries.map(entry => ({ ...entry, where: `${source.label}:${entry.line}`, otherwise: undefined }))
-    return { settings, faults, unreadable: faults.length > 0 && entries.length === 0 }
+    const rows = document.rows.map(({ path, line }) => ({ path, where: `${source.label}:${line}` }))
+    return { settings, rows, faults, unreadable: faults.length > 0 && entries.length === 0 }
   }
   const expected = `there is no deployment.toml in it, nor in ${join('repository', 'conf')} below it`
   const fault = { where: labelOf(home), key: '', given: '', expected, remedy: 'name the right folder with --home' }
-  return { settings: [], faults: [fault], unreadable: true }
+  return { settings: [], rows: [], faults: [fault], unreadable: true }
 }
 
 interface Override {

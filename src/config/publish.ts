@@ -4,7 +4,8 @@ import { show } from './fault.ts'
 import type { Key } from './key.ts'
 
 /** A default as it may be read: 'none' for what is empty, and never that of a secret. */
-export function defaultOf({ fallback, secret, ceiling }: Key<unknown>): string {
+export function defaultOf({ fallback, secret, required, ceiling }: Key<unknown>): string {
+  if (required) return 'none: every row must set it'
   if (secret || fallback === '' || (Array.isArray(fallback) && fallback.length === 0)) return 'none'
   return ceiling === '' ? show(fallback) : `${show(fallback)}, or ${ceiling} where that is less`
 }
@@ -26,12 +27,12 @@ export function referencePage(): string {
 
 function sectionPart(section: AnySection): string {
   const rows = Object.entries(section.keys).map(row)
-  const rules = RULES.filter(rule => rule.keys[0]!.startsWith(`${section.name}.`)).map(
-    rule => `- ${escaped(rule.must)}\n`,
-  )
+  const own = RULES.filter(rule => rule.keys[0]!.startsWith(`${section.name}.`)).map(rule => rule.must)
+  const rules = [...new Set(own)].map(must => `- ${escaped(must)}\n`)
+  const written = section.repeated ? ` Written \`[[${section.name}]]\`, once per row.` : ''
   const table = `| Key | Type | Default | Unit | Range | Meaning |\n|---|---|---|---|---|---|\n${rows.join('')}`
   const list = rules.length === 0 ? '' : `\nRules:\n\n${rules.join('')}`
-  return `## ${section.name}\n\n${section.meaning}\n\n${table}${list}`
+  return `## ${section.name}\n\n${section.meaning}${written}\n\n${table}${list}`
 }
 
 function row([name, key]: readonly [string, Key<unknown>]): string {
@@ -51,6 +52,7 @@ export function referenceJson(): string {
     key,
     type: definition.kind,
     default: definition.secret ? '' : definition.fallback,
+    required: definition.required,
     unit: definition.unit,
     range: definition.range,
     meaning: definition.meaning,

@@ -2,19 +2,13 @@
  * The value of every key: its default, or what the file says, or what `--set` says, references followed. Remembers
  * which of them won, and collects every fault there is.
  */
-import { allKeys, type CatalogueKey, type Configuration, RULES, SECTIONS } from './catalogue.ts'
-import type { Entry } from './document.ts'
+import { type CatalogueKey, type Configuration, RULES, SECTIONS } from './catalogue.ts'
 import { type Fault, show } from './fault.ts'
 import { nearest } from './nearest.ts'
+import { presentKeys } from './present-keys.ts'
 import { expand, type Found, hasReference, type Lookup, Unresolved } from './references.ts'
-
-/** One key as somebody set it. */
-export interface Setting extends Entry {
-  /** `conf/deployment.toml:12`, or `--set`. */
-  readonly where: string
-  /** What else the value may be read as: the plain text behind `--set`. */
-  readonly otherwise: unknown
-}
+import { type PlacedRow, type Setting, withoutPlaces } from './setting.ts'
+import { misplaced, unknownOnes } from './strangers.ts'
 
 export interface ResolvedKey extends CatalogueKey {
   readonly value: unknown
@@ -35,16 +29,21 @@ export interface Resolution {
 }
 
 /** Later settings of a key win over earlier ones. */
-export function resolve(settings: readonly Setting[], properties: ReadonlyMap<string, string>): Resolution {
+export function resolve(
+  settings: readonly Setting[],
+  rows: readonly PlacedRow[],
+  properties: ReadonlyMap<string, string>,
+): Resolution {
   const winners = new Map(settings.map(setting => [setting.path, setting]))
-  const values = new ValueSearch(winners, properties)
-  const keys = allKeys().map(key => values.resolved(key))
+  const present = presentKeys([...winners.keys()], rows)
+  const values = new ValueSearch(winners, present, rows, properties)
+  const keys = present.map(key => values.resolved(key))
   const configuration = assemble(keys)
   const broken = rulesBroken(keys, configuration)
   return {
     keys,
-    faults: [...values.faults, ...misplaced(winners), ...broken.faults],
-    unknown: unknownOnes(winners),
+    faults: [...values.faults, ...misplaced(winners, rows), ...broken.faults],
+    unknown: unknownOnes(winners, present),
     warnings: [...inertOnes(keys), ...broken.warnings],
     configuration,
   }
@@ -61,14 +60,22 @@ class ValueSearch {
   readonly faults: Fault[] = []
   readonly #winners: ReadonlyMap<string, Setting>
   readonly #properties: ReadonlyMap<string, string>
-  readonly #known = new Map(allKeys().map(key => [key.path, key]))
+  readonly #known: ReadonlyMap<string, CatalogueKey>
+  readonly #rows: ReadonlyMap<string, string>
   readonly #settled = new Map<string, Settled>()
   /** The keys being settled, outermost first: meeting one of them again closes a circle. */
   readonly #chain: string[] = []
   readonly #lookup: Lookup = { key: path => this.#referred(path), property: name => this.#property(name) }
 
-  constructor(winners: ReadonlyMap<string, Setting>, properties: ReadonlyMap<string, string>) {
+  constructor(
+    winners: ReadonlyMap<string, Setting>,
+    present: readonly CatalogueKey[],
+    rows: readonly PlacedRow[],
+    properties: ReadonlyMap<string, string>,
+  ) {
     this.#winners = winners
+    this.#known = new Map(present.map(key => [key.path, key]))
+    this.#rows = new Map(rows.map(row => [row.path, row.where]))
     this.#properties = properties
   }
 
@@ -98,6 +105,7 @@ class ValueSearch {
     const definition = this.#known.get(path)?.definition
     const where = setting?.where ?? 'default'
     const shown = definition?.secret ? '(set)' : show(setting?.value)
+    if (setting === undefined && definition?.required) return this.#missing(path)
     try {
       const given = setting === undefined ? this.#fallback(path) : setting.value
       const found = expand(given, this.#lookup)
@@ -115,6 +123,18 @@ class ValueSearch {
         this.faults.push({ where, key: path, given: shown, expected: error.message, remedy: error.remedy })
       }
     }
+    return FAILED
+  }
+
+  #missing(path: string): Settled {
+    const { section, definition } = this.#known.get(path)!
+    this.faults.push({
+      where: this.#rows.get(section)!,
+      key: path,
+      given: '',
+      expected: 'is missing, and every row needs it',
+      remedy: `expected ${definition.expects}`,
+    })
     return FAILED
   }
 
@@ -171,15 +191,22 @@ function remedyFor({ key, definition }: CatalogueKey, given: unknown): string {
   if (definition.kind !== 'list' && typeof given === 'number' && definition.read(String(given)) !== undefined) {
     return `write it in quotes: "${given}"`
   }
+  if (definition.required) return 'every row must set it'
   return `the default is ${key} = ${show(definition.fallback)}`
 }
 
 function assemble(keys: readonly ResolvedKey[]): Configuration {
-  const sections = SECTIONS.map(({ name }) => {
-    const own = keys.filter(key => key.section === name)
-    return [name, Object.freeze(Object.fromEntries(own.map(({ key, value }) => [key, Object.freeze(value)])))]
+  const bySection = Map.groupBy(keys, key => key.section)
+  const sections = SECTIONS.map(({ name, repeated }) => {
+    if (!repeated) return [name, valuesOf(bySection.get(name) ?? [])]
+    const rows = [...bySection].filter(([section]) => withoutPlaces(section) === name)
+    return [name, Object.freeze(rows.map(([, row]) => valuesOf(row)))]
   })
   return Object.freeze(Object.fromEntries(sections)) as Configuration
+}
+
+function valuesOf(keys: readonly ResolvedKey[]): Readonly<Record<string, unknown>> {
+  return Object.freeze(Object.fromEntries(keys.map(({ key, value }) => [key, Object.freeze(value)])))
 }
 
 interface RulesBroken {
@@ -189,27 +216,51 @@ interface RulesBroken {
 
 function rulesBroken(keys: readonly ResolvedKey[], configuration: Configuration): RulesBroken {
   const byPath = new Map(keys.map(key => [key.path, key]))
+  const sections = [...new Set(keys.map(key => key.section))]
   const faults: Fault[] = []
   const warnings: Fault[] = []
   for (const rule of RULES) {
-    const about = rule.keys.map(path => byPath.get(path)!)
-    // A key that is wrong by itself has its own fault; judging its default here would add a riddle to it.
-    if (about.some(key => key.faulty) || rule.holds(configuration)) continue
-    // A warning is about a value somebody chose: the default of its key needs no advice.
-    if (rule.severity === 'warning' && about[0]!.where === '') continue
-    const culprit = about.find(key => key.where !== '') ?? about[0]!
-    const others = about.filter(key => key !== culprit).map(whereAndWhat)
-    const fault = {
+    const listed = rule.severity === 'fault' ? faults : warnings
+    if (rule.repeats === '')
+      listed.push(
+        ...brokenBy(
+          rule,
+          rule.keys.map(path => byPath.get(path)!),
+          configuration,
+          0,
+        ),
+      )
+    const rows = sections.filter(section => rule.repeats !== '' && withoutPlaces(section) === rule.repeats)
+    rows.forEach((section, row) => {
+      const about = rule.keys.map(path => byPath.get(section + path.slice(rule.repeats.length))!)
+      listed.push(...brokenBy(rule, about, configuration, row))
+    })
+  }
+  return { faults, warnings }
+}
+
+/** The fault, or nothing. */
+function brokenBy(
+  rule: (typeof RULES)[number],
+  about: readonly ResolvedKey[],
+  configuration: Configuration,
+  row: number,
+): readonly Fault[] {
+  // A key that is wrong by itself has its own fault; judging its default here would add a riddle to it.
+  if (about.some(key => key.faulty) || rule.holds(configuration, row)) return []
+  // A warning is about a value somebody chose: the default of its key needs no advice.
+  if (rule.severity === 'warning' && about[0]!.where === '') return []
+  const culprit = about.find(key => key.where !== '') ?? about[0]!
+  const others = about.filter(key => key !== culprit).map(whereAndWhat)
+  return [
+    {
       where: culprit.where === '' ? 'default' : culprit.where,
       key: culprit.path,
       given: shown(culprit),
       expected: rule.must,
       remedy: others.length === 0 ? 'choose another value' : `beside it ${others.join(' and ')}`,
-    }
-    if (rule.severity === 'fault') faults.push(fault)
-    else warnings.push(fault)
-  }
-  return { faults, warnings }
+    },
+  ]
 }
 
 function whereAndWhat(key: ResolvedKey): string {
@@ -232,67 +283,4 @@ function inertOnes(keys: readonly ResolvedKey[]): readonly Fault[] {
       expected: 'is accepted and not acted on',
       remedy: key.definition.inertReason,
     }))
-}
-
-const NAMES = SECTIONS.map(section => section.name)
-
-function sectionOf(path: string): string {
-  return NAMES.filter(name => path.startsWith(`${name}.`)).reduce(
-    (one, other) => (other.length > one.length ? other : one),
-    '',
-  )
-}
-
-const REPEATED = /\[\d+\]/g
-
-/** Keys the catalogue has, under a header that makes them a list. */
-function misplaced(winners: ReadonlyMap<string, Setting>): readonly Fault[] {
-  const tables = new Map<string, Setting>()
-  for (const setting of winners.values()) {
-    const table = setting.table.replace(REPEATED, '')
-    const repeated = table !== setting.table && (NAMES.includes(table) || sectionOf(table) !== '')
-    if (repeated && !tables.has(table)) tables.set(table, setting)
-  }
-  return [...tables].map(([table, { where }]) => ({
-    where,
-    key: table,
-    given: '',
-    expected: 'cannot be repeated',
-    remedy: `write [${table}], not [[${table}]]`,
-  }))
-}
-
-function unknownOnes(winners: ReadonlyMap<string, Setting>): readonly Fault[] {
-  const paths = allKeys().map(key => key.path)
-  const known = new Set(paths)
-  const reportedTables = new Set<string>()
-  const faults: Fault[] = []
-  for (const setting of winners.values()) {
-    if (known.has(setting.path)) continue
-    const section = sectionOf(setting.path)
-    if (section !== '') faults.push(unknownKey(setting, section, paths))
-    else if (sectionOf(`${setting.table.replace(REPEATED, '')}.`) !== '') continue
-    else if (setting.table === '' || !reportedTables.has(setting.table.replace(REPEATED, ''))) {
-      reportedTables.add(setting.table.replace(REPEATED, ''))
-      faults.push(unknownSection(setting, paths))
-    }
-  }
-  return faults
-}
-
-function unknownKey({ where, path }: Setting, section: string, paths: readonly string[]): Fault {
-  const within = paths.filter(known => known.startsWith(`${section}.`)).map(known => known.slice(section.length + 1))
-  const name = path.slice(section.length + 1)
-  const own = nearest(name, within)
-  const guess = own === '' ? (paths.find(known => known.endsWith(`.${name}`)) ?? '') : own
-  const remedy = guess === '' ? `\`explain ${section}\` lists its keys` : `did you mean ${guess}?`
-  return { where, key: path, given: '', expected: `unknown key in [${section}]`, remedy }
-}
-
-function unknownSection({ where, path, table }: Setting, paths: readonly string[]): Fault {
-  const isKey = table === ''
-  const name = isKey ? path : table.replace(REPEATED, '')
-  const guess = nearest(name, isKey ? [...paths, ...NAMES] : NAMES)
-  const remedy = guess === '' ? '`explain` lists the sections' : `did you mean ${isKey ? guess : `[${guess}]`}?`
-  return { where, key: name, given: '', expected: isKey ? 'unknown key' : 'unknown section', remedy }
 }

@@ -12,8 +12,16 @@ export interface Statement {
   readonly table: readonly (string | number)[]
 }
 
-/** Every key with a value that is not an inline table with keys of its own, in the order of the text. */
-export function statements(source: string): readonly Statement[] {
+/** A header that opens the next place of a repeated table. */
+export type RowHeader = Pick<Statement, 'segments' | 'line'>
+
+interface Outline {
+  /** Every key with a value that is not an inline table with keys of its own, in the order of the text. */
+  readonly statements: readonly Statement[]
+  readonly rows: readonly RowHeader[]
+}
+
+export function outlineOf(source: string): Outline {
   return new Scanner(source).all()
 }
 
@@ -26,6 +34,7 @@ const SCALAR = /[^,\]}\s#]+(?: \d[^,\]}\s#]*)?/y
 class Scanner {
   readonly #source: string
   readonly #found: Statement[] = []
+  readonly #rows: RowHeader[] = []
   readonly #repeats = new Map<string, number>()
   #at = 0
   #line = 1
@@ -36,14 +45,14 @@ class Scanner {
     this.#source = source
   }
 
-  all(): readonly Statement[] {
+  all(): Outline {
     this.#take(VOID)
     while (this.#at < this.#source.length) {
       if (this.#source[this.#at] === '[') this.#header()
       else this.#keyAndValue(this.#table)
       this.#take(VOID)
     }
-    return this.#found
+    return { statements: this.#found, rows: this.#rows }
   }
 
   #take(pattern: RegExp): string {
@@ -59,11 +68,13 @@ class Scanner {
   }
 
   #header(): void {
+    const line = this.#lineHere()
     const repeated = this.#source[this.#at + 1] === '['
     this.#at += repeated ? 2 : 1
     const written = this.#key()
     this.#at += repeated ? 2 : 1
     this.#table = this.#placed(written, repeated)
+    if (repeated) this.#rows.push({ segments: this.#table, line })
   }
 
   /** `[[a]]` opens the next place of `a`; `[a.b]` after it means the `b` of the last place. */

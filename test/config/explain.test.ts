@@ -102,6 +102,7 @@ test('--json of one key and of all', async t => {
     default: 16384,
     where: 'F:2',
     faulty: false,
+    required: false,
     type: 'integer',
     unit: 'bytes',
     range: '512 to 65536',

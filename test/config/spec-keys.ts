@@ -1,6 +1,6 @@
 /** The keys of the documented tables "Node and server" and "Pass-through transport", with their documented defaults. */
 
-/** [path, default as this gateway reads it, type]. */
+/** [path, default as this gateway reads it or 'required', type]. */
 type SpecKey = readonly [path: string, fallback: unknown, type: string]
 
 const PLAIN_KEYS: readonly SpecKey[] = [
@@ -74,7 +74,20 @@ const SECURED_KEYS = PLAIN_KEYS.filter(([path]) => path.startsWith(PLAIN)).map((
   return [SECURED + key, key === 'listener.parameters.port' ? 8253 : fallback, type]
 })
 
-export const SPEC_KEYS: readonly SpecKey[] = [...PLAIN_KEYS, ...SECURED_KEYS]
+/** The columns of both tables of proxy profiles. */
+const PROFILE_KEYS: readonly SpecKey[] = [
+  'transport.http.proxy_profile',
+  'transport.http.secured_proxy_profile',
+].flatMap((table): readonly SpecKey[] => [
+  [`${table}.target_hosts`, 'required', 'list'],
+  [`${table}.proxy_host`, 'required', 'host'],
+  [`${table}.proxy_port`, 'required', 'integer'],
+  [`${table}.proxy_username`, '', 'string'],
+  [`${table}.proxy_password`, '', 'secret'],
+  [`${table}.bypass_hosts`, [], 'list'],
+])
+
+export const SPEC_KEYS: readonly SpecKey[] = [...PLAIN_KEYS, ...SECURED_KEYS, ...PROFILE_KEYS]
 
 /** The gateway's own keys. */
 export const OWN_KEYS: readonly SpecKey[] = [

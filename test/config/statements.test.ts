@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parse, TomlDate } from 'smol-toml'
-import { statements } from '../../src/config/statements.ts'
+import { outlineOf } from '../../src/config/statements.ts'
 
 /** Numbers from a seed, so that a failure can be had again. */
 function dice(seed: number): (sides: number) => number {
@@ -90,7 +90,7 @@ test('the walk finds the keys of the parser, each on a line that holds it', () =
       continue // a key came up twice
     }
     compared++
-    const found = statements(source)
+    const found = outlineOf(source).statements
     const repeated = new Set(['["r0"]', '["r1"]'])
     assert.deepEqual(
       found.map(({ segments }) => JSON.stringify(segments)).sort(),

@@ -1,0 +1,42 @@
+/** Outgoing proxies, one row each, for plain backends and for those on TLS. */
+import { count, host, orText, type Rule, repeatedSection, required, secret, text, type Values, words } from '../key.ts'
+
+const row = {
+  target_hosts: required(
+    words([], 'Backends reached through this proxy: host names, IP addresses, patterns, or `*` for all.'),
+  ),
+  proxy_host: required(host('', 'Host of the proxy.')),
+  proxy_port: required(orText(count(0, '', 1, 65_535, 'Port of the proxy.'))),
+  proxy_username: text('', 'Name the gateway gives to the proxy; empty: it gives none.'),
+  proxy_password: secret('Password that goes with the name.'),
+  bypass_hosts: words([], 'Backends among the targets that are reached without this proxy, spelled like them.'),
+}
+
+const RULES: readonly Rule<Values<typeof row>>[] = [
+  {
+    keys: ['proxy_password', 'proxy_username'],
+    must: 'proxy_password needs a proxy_username: a password alone is never sent',
+    severity: 'fault',
+    holds: it => it.proxy_password === '' || it.proxy_username !== '',
+  },
+  {
+    keys: ['proxy_username', 'proxy_password'],
+    must: 'proxy_username goes out with an empty password',
+    severity: 'warning',
+    holds: it => it.proxy_username === '' || it.proxy_password !== '',
+  },
+]
+
+export const proxyProfile = repeatedSection(
+  'transport.http.proxy_profile',
+  'An outgoing proxy for backends on plain HTTP; the first row that fits a backend holds.',
+  row,
+  RULES,
+)
+
+export const securedProxyProfile = repeatedSection(
+  'transport.http.secured_proxy_profile',
+  'An outgoing proxy for backends on TLS, through CONNECT; the first row that fits a backend holds.',
+  row,
+  RULES,
+)

@@ -1,0 +1,166 @@
+/** Tables that are written once per row: `[[transport.http.proxy_profile]]`. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { explain } from '../../src/cli/explain.ts'
+import { describe } from '../../src/config/fault.ts'
+import { examine, loadConfiguration } from '../../src/config/load.ts'
+import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
+
+const TABLE = 'transport.http.proxy_profile'
+const ROW = `[[${TABLE}]]\ntarget_hosts = ["*"]\nproxy_host = "proxy"\nproxy_port = 3128\n`
+
+/** Faults and what is unknown, with the file named `F`. */
+function faultsOf(t: TestContext, toml: string, sets: readonly string[] = []): readonly string[] {
+  const home = temporaryHome(t, { 'deployment.toml': toml })
+  const { faults, unknown } = examine(home, sets, join(home, 'data'))
+  return [...faults, ...unknown].map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F'))
+}
+
+test('rows are a frozen list of typed values in the order of the file', t => {
+  const toml = `[server]
+hostname = "gw"
+${ROW}
+[[transport.http.secured_proxy_profile]]
+target_hosts = "a.example, b.example"
+proxy_host = "$ref{${TABLE}[0].proxy_host}.$ref{server.hostname}"
+proxy_port = "3129"
+proxy_username = "gateway"
+proxy_password = "p"
+bypass_hosts = ["c.example"]
+[["transport.http.secured_proxy_profile"]]
+proxy_port = 1
+target_hosts = ["d.example"]
+proxy_host = "other"
+`
+  const { configuration } = loadConfiguration(temporaryHome(t, { 'deployment.toml': toml }), [])
+  const none = { proxy_username: '', proxy_password: '', bypass_hosts: [] }
+  assert.deepEqual(configuration[TABLE], [{ target_hosts: ['*'], proxy_host: 'proxy', proxy_port: 3128, ...none }])
+  assert.deepEqual(configuration['transport.http.secured_proxy_profile'], [
+    {
+      target_hosts: ['a.example', 'b.example'],
+      proxy_host: 'proxy.gw',
+      proxy_port: 3129,
+      proxy_username: 'gateway',
+      proxy_password: 'p',
+      bypass_hosts: ['c.example'],
+    },
+    { target_hosts: ['d.example'], proxy_host: 'other', proxy_port: 1, ...none },
+  ])
+  assert.ok(Object.isFrozen(configuration[TABLE]))
+  assert.ok(Object.isFrozen(configuration[TABLE][0]))
+  assert.ok(Object.isFrozen(configuration[TABLE][0]!.target_hosts))
+})
+
+test('without the table the list is empty', t => {
+  const { configuration, warnings } = loadConfiguration(temporaryHome(t, { 'deployment.toml': '' }), [])
+  assert.deepEqual(configuration[TABLE], [])
+  assert.deepEqual(warnings, [])
+})
+
+const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonly string[]])[] = [
+  [
+    'a required key that is missing',
+    `${ROW}\n[[${TABLE}]]\ntarget_hosts = ["*"]\nproxy_port = 1`,
+    `F:6: ${TABLE}[1].proxy_host: is missing, and every row needs it (expected a host name or an IP address)`,
+  ],
+  [
+    'a row with nothing in it',
+    `\n[[${TABLE}]]\n`,
+    `F:2: ${TABLE}[0].target_hosts: is missing, and every row needs it (expected a list of texts, or one text with commas)`,
+    `F:2: ${TABLE}[0].proxy_host: is missing, and every row needs it (expected a host name or an IP address)`,
+    `F:2: ${TABLE}[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)`,
+  ],
+  [
+    'required keys that are empty, and a value of a wrong type',
+    `[[${TABLE}]]\ntarget_hosts = []\nproxy_host = ""\nproxy_port = 0`,
+    `F:2: ${TABLE}[0].target_hosts = []: expected a list of texts, or one text with commas (every row must set it)`,
+    `F:3: ${TABLE}[0].proxy_host = "": expected a host name or an IP address (every row must set it)`,
+    `F:4: ${TABLE}[0].proxy_port = 0: expected a whole number, 1 to 65535, quoted or not (every row must set it)`,
+  ],
+  [
+    'an unknown key in a row',
+    `${ROW}proxy_prt = 5\n[transport.http.proxy_profile.sub]\nxyzzyplugh = 1`,
+    `F:5: ${TABLE}[0].proxy_prt: unknown key in [[${TABLE}]] (did you mean proxy_port?)`,
+    `F:7: ${TABLE}[0].sub.xyzzyplugh: unknown key in [[${TABLE}]] (\`explain ${TABLE}\` lists its keys)`,
+  ],
+  [
+    'a single table',
+    `[${TABLE}]\nproxy_host = "a"\nproxy_port = 1`,
+    `F:2: ${TABLE}: is a list of rows (write [[${TABLE}]] above the keys of each row)`,
+  ],
+  [
+    'a list of inline tables',
+    `[transport.http]\nproxy_profile = [{ proxy_host = "a" }]`,
+    `F:2: ${TABLE}: is a list of rows (write [[${TABLE}]] above the keys of each row)`,
+  ],
+  [
+    'a table below one that is repeated against the catalogue',
+    `[[transport.http]]\n[transport.http.proxy_profile]\nproxy_host = "a"`,
+    `F:3: ${TABLE}: is a list of rows (write [[${TABLE}]] above the keys of each row)`,
+  ],
+  [
+    'a misspelt table',
+    `[[transport.http.proxy_profil]]\nproxy_host = "a"`,
+    `F:2: transport.http.proxy_profil: unknown section (did you mean [[${TABLE}]]?)`,
+  ],
+  [
+    'a reference that leads nowhere',
+    ROW.replace('"proxy"', '"$ref{server.hostnam}"'),
+    `F:3: ${TABLE}[0].proxy_host = "$ref{server.hostnam}": there is no key server.hostnam to refer to (did you mean server.hostname?)`,
+  ],
+  [
+    'a password without a name, shown to nobody',
+    `${ROW}proxy_password = "s3cret"`,
+    `F:5: ${TABLE}[0].proxy_password = (set): proxy_password needs a proxy_username: a password alone is never sent (beside it ${TABLE}[0].proxy_username = "" (default))`,
+  ],
+]
+
+for (const [name, toml, ...faults] of FAULTS) {
+  test(`a fault of a row names its line: ${name}`, t => assert.deepEqual(faultsOf(t, toml), faults))
+}
+
+test('a rule is kept by each row for itself', t => {
+  const home = temporaryHome(t, { 'deployment.toml': `${ROW}${ROW}proxy_username = "gateway"\n${ROW}` })
+  const { faults, warnings } = examine(home, [], join(home, 'data'))
+  assert.deepEqual(faults, [])
+  assert.deepEqual(
+    warnings.map(({ where, key, expected }) => [where.slice(where.lastIndexOf(':')), key, expected]),
+    [[':9', `${TABLE}[1].proxy_username`, 'proxy_username goes out with an empty password']],
+  )
+})
+
+test('--set reaches a key of a row that the file has, and opens none', t => {
+  const home = temporaryHome(t, { 'deployment.toml': ROW })
+  const { configuration } = loadConfiguration(home, [`${TABLE}[0].proxy_host=other`])
+  assert.equal(configuration[TABLE][0]!.proxy_host, 'other')
+  assert.deepEqual(faultsOf(t, ROW, [`${TABLE}[1].proxy_host=other`]), [
+    `--set: ${TABLE}[1]: there is no such row (rows are opened in the file, each by [[${TABLE}]])`,
+  ])
+  assert.deepEqual(faultsOf(t, ROW, [`${TABLE}.proxy_host=other`]), [
+    `--set: ${TABLE}: is a list of rows (name the row: ${TABLE}[0] is the first)`,
+  ])
+})
+
+async function explained(t: TestContext, toml: string, wanted: string): Promise<string> {
+  const home = temporaryHome(t, { 'deployment.toml': toml })
+  const output = new Transcript()
+  assert.equal(await explain(argumentsFor(home, { rest: [wanted] }), output, output), 0)
+  return output.text.replaceAll(join(home, 'deployment.toml'), 'F')
+}
+
+test('explain shows each row, one row, one key of a row, and a table without rows', async t => {
+  const toml = `${ROW}${ROW.replace('3128', '3129')}proxy_username = "u"\nproxy_password = "s3cret"\n`
+  const all = await explained(t, toml, TABLE)
+  assert.match(all, /^\[transport\.http\.proxy_profile\[0\]\]\n\* target_hosts +\["\*"\] +F:2\n/)
+  assert.match(all, /\n\[transport\.http\.proxy_profile\[1\]\]\n[\s\S]*\n\* proxy_port +3129 +F:8\n/)
+  assert.match(all, /\n\* proxy_password +\(set\) +F:10\n/)
+  assert.doesNotMatch(all, /s3cret/)
+  const second = await explained(t, toml, `${TABLE}[1]`)
+  assert.match(second, /^\[transport\.http\.proxy_profile\[1\]\]\n/)
+  assert.doesNotMatch(second, /3128/)
+  const key = await explained(t, toml, `${TABLE}[1].proxy_password`)
+  assert.match(key, /default +none\n +set +F:10\n/)
+  assert.match(key, /rule +proxy_password needs a proxy_username/)
+  assert.equal(await explained(t, '', TABLE), `there is no [[${TABLE}]]; conf/reference.md lists its keys\n`)
+})
