@@ -12,13 +12,26 @@ export interface CliArguments {
   readonly rest: readonly string[]
 }
 
+/** What only some commands know; '' and [] where it was not given. */
+export interface CommandOptions {
+  /** Start the built-in sample backend as well. */
+  readonly sample: boolean
+  readonly method: string
+  /** `Name: value`, in the order given. */
+  readonly headers: readonly string[]
+  /** null: none was given, which is not the same as an empty one. */
+  readonly body: string | null
+  readonly state: string
+  readonly side: string
+  readonly limit: string
+}
+
 interface CommandLine {
   /** '' when none is named. */
   readonly command: string
   readonly help: boolean
-  /** Start the built-in sample backend as well. */
-  readonly sample: boolean
   readonly args: CliArguments
+  readonly options: CommandOptions
 }
 
 /** A command line that makes no sense: exit code 2. */
@@ -31,9 +44,26 @@ const OPTIONS = {
   data: { type: 'string' },
   set: { type: 'string', multiple: true },
   json: { type: 'boolean' },
-  sample: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
+  sample: { type: 'boolean' },
+  method: { type: 'string', short: 'X' },
+  header: { type: 'string', short: 'H', multiple: true },
+  body: { type: 'string', short: 'd' },
+  state: { type: 'string' },
+  side: { type: 'string' },
+  limit: { type: 'string' },
 } as const
+
+/** Option -> the only command that knows it. */
+const OWNERS: Readonly<Record<string, string>> = {
+  sample: 'start',
+  method: 'walk',
+  header: 'walk',
+  body: 'walk',
+  state: 'connections',
+  side: 'connections',
+  limit: 'connections',
+}
 
 const DEFAULT_HOME = resolve(import.meta.dirname, '../../conf')
 
@@ -41,17 +71,29 @@ const DEFAULT_HOME = resolve(import.meta.dirname, '../../conf')
 export function parseArguments(argv: readonly string[]): CommandLine {
   const { values, positionals } = parse(argv)
   const [command = '', ...rest] = positionals
+  for (const option of Object.keys(values)) {
+    const owner = OWNERS[option]
+    if (owner !== undefined && owner !== command) throw new UsageError(`--${option} is an option of ${owner}`)
+  }
   const home = resolve(values.home ?? DEFAULT_HOME)
   return {
     command,
     help: values.help ?? false,
-    sample: values.sample ?? false,
     args: {
       home,
       dataDir: values.data === undefined ? join(home, 'data') : resolve(values.data),
       sets: values.set ?? [],
       json: values.json ?? false,
       rest,
+    },
+    options: {
+      sample: values.sample ?? false,
+      method: values.method ?? '',
+      headers: values.header ?? [],
+      body: values.body ?? null,
+      state: values.state ?? '',
+      side: values.side ?? '',
+      limit: values.limit ?? '',
     },
   }
 }
@@ -77,11 +119,39 @@ const COMMANDS: Readonly<Record<string, string>> = {
   check: 'check                is the configuration right? lists every fault; exit code 78 when there is one',
   explain: 'explain [KEY]        every value in effect and where it was set, or all about one key or section',
   reference: 'reference [FILE]     the page of all keys, printed or written to FILE',
+  why: 'why [CODE [STATE]]   what an error code means, in every reading, and where to look; without CODE, all codes',
+  walk: 'walk URL             one request through the running gateway, step by step, with its microseconds',
+  connections: 'connections          the connections of the running gateway, by side and state',
+  endpoints: 'endpoints [on|off N] the endpoints of the running gateway and their states; switches one on or off',
+}
+
+/** Options of one command, and examples. */
+const DETAILS: Readonly<Record<string, string>> = {
+  why: `STATE is a number, 0 to 8, or its name. With it CODE is taken as a base code, as the event log shows it
+(BASE_ERROR_CODE and INTERNAL_STATE): sluice why 101504 3, sluice why 101504+REQUEST_DONE
+`,
+  walk: `  -X, --method METHOD      GET, or POST where there is a body
+  -H, --header 'K: V'      a header field; may be repeated
+  -d, --body TEXT          body of the request
+URL is a path, or a URL whose scheme says which listener is taken; it is always the running gateway that is asked.
+The gateway is the one that uses the data folder: give --home and --data as to start.
+`,
+  connections: `  --side source|target     client connections only, or those to back ends
+  --state STATE            in this state only, as REQUEST_DONE
+  --limit N                so many rows at most (default 1000 for each reactor); all are counted
+The gateway is the one that uses the data folder: give --home and --data as to start.
+`,
+  endpoints: `sluice endpoints           all of them, with API, state and what went wrong last
+sluice endpoints off NAME  takes NAME out of service until it is switched on
+sluice endpoints on NAME   makes NAME active, whatever it was
+The gateway is the one that uses the data folder: give --home and --data as to start.
+`,
 }
 
 /** Help for one command, or for all of them. */
 export function usage(command: string): string {
   const own = COMMANDS[command]
   const listed = own === undefined ? Object.values(COMMANDS) : [own]
-  return `Usage:\n${listed.map(line => `  sluice ${line}`).join('\n')}\n\nOptions:\n${COMMON}\n`
+  const details = DETAILS[command] === undefined ? '' : `\n${DETAILS[command]}`
+  return `Usage:\n${listed.map(line => `  sluice ${line}`).join('\n')}\n${details}\nOptions:\n${COMMON}\n`
 }

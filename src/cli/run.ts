@@ -1,25 +1,26 @@
 /** Which command was asked for. Each is loaded only when it is. */
-import { type CliArguments, parseArguments, UsageError, usage } from './arguments.ts'
+import { type CliArguments, type CommandOptions, parseArguments, UsageError, usage } from './arguments.ts'
 
 const EXIT_USAGE = 2
 
-const COMMANDS: Readonly<Record<string, (args: CliArguments) => Promise<number>>> = {
+const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOptions) => Promise<number>>> = {
   check: async args => (await import('./check.ts')).check(args),
   explain: async args => (await import('./explain.ts')).explain(args),
   reference: async args => (await import('./reference.ts')).reference(args),
+  why: async args => (await import('./why.ts')).why(args),
 }
 
 /** Answers the exit code: 0 done, 1 failed, 2 usage, 78 bad configuration. */
 export async function run(argv: readonly string[], compileCache: string): Promise<number> {
   try {
-    const { command, help, sample, args } = parseArguments(argv)
+    const { command, help, args, options } = parseArguments(argv)
     if (help) {
       process.stdout.write(usage(command))
       return 0
     }
-    if (command === 'start') return await (await import('./start.ts')).start(args, sample, compileCache)
+    if (command === 'start') return await (await import('./start.ts')).start(args, options.sample, compileCache)
     const known = COMMANDS[command]
-    if (known !== undefined) return await known(args)
+    if (known !== undefined) return await known(args, options)
     process.stderr.write(usage(command))
     return EXIT_USAGE
   } catch (error) {

@@ -6,7 +6,7 @@ import { parseArguments, UsageError, usage } from '../../src/cli/arguments.ts'
 test('a command line with everything', () => {
   assert.deepEqual(
     parseArguments([
-      'explain',
+      'start',
       '--home',
       '/h',
       '--set',
@@ -20,10 +20,10 @@ test('a command line with everything', () => {
       '-h',
     ]),
     {
-      command: 'explain',
+      command: 'start',
       help: true,
-      sample: true,
       args: { home: '/h', dataDir: '/d', sets: ['a.b=1', 'c=d=e'], json: true, rest: ['key'] },
+      options: { sample: true, method: '', headers: [], body: null, state: '', side: '', limit: '' },
     },
   )
 })
@@ -36,7 +36,16 @@ test('the home is conf/ of the package, and the data folder lies in the home', (
   assert.equal(parseArguments(['start', '--home', 'x']).args.dataDir, resolve('x', 'data'))
 })
 
-for (const argv of [['--hme', 'x'], ['--home'], ['--json=1'], ['--set']]) {
+test('options of one command', () => {
+  const walk = parseArguments(['walk', '/t', '-X', 'PUT', '-H', 'a: b', '-H', 'c: d', '-d', ''])
+  assert.deepEqual(walk.args.rest, ['/t'])
+  assert.deepEqual(walk.options.headers, ['a: b', 'c: d'])
+  assert.deepEqual([walk.options.method, walk.options.body], ['PUT', ''])
+  const { options } = parseArguments(['connections', '--side', 'source', '--state=CLOSING', '--limit', '5'])
+  assert.deepEqual([options.side, options.state, options.limit], ['source', 'CLOSING', '5'])
+})
+
+for (const argv of [['--hme', 'x'], ['--home'], ['--json=1'], ['--set'], ['check', '--sample'], ['why', '-X', 'GET']]) {
   test(`a wrong command line: ${argv.join(' ')}`, () => {
     assert.throws(() => parseArguments(argv), UsageError)
   })
@@ -46,4 +55,5 @@ test('help is about one command, or about all', () => {
   assert.match(usage('check'), /^Usage:\n {2}sluice check [\s\S]*--home DIR/)
   assert.doesNotMatch(usage('check'), /sluice explain/)
   assert.match(usage('nonsense'), /sluice start[\s\S]*sluice reference/)
+  assert.match(usage('walk'), /sluice walk URL [\s\S]*-H, --header[\s\S]*--home DIR/)
 })

@@ -1,0 +1,206 @@
+/** `why`: the readings of every code, from the failure tables of the transport, written out by hand. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { why } from '../../src/cli/why.ts'
+import { allKeys } from '../../src/config/catalogue.ts'
+import { API_ADVICE, POOL_FULL_ADVICE, TRANSPORT_ADVICE } from '../../src/errors/advice.ts'
+import { FAULT } from '../../src/errors/catalogue.ts'
+import { allocateMetrics, renderMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
+import { argumentsFor, Transcript } from '../config/temporary-home.ts'
+
+const READY = 'REQUEST_READY'
+const HEAD = 'REQUEST_HEAD'
+const BODY = 'REQUEST_BODY'
+const DONE = 'REQUEST_DONE'
+const ANSWER_HEAD = 'RESPONSE_HEAD'
+const ANSWER_BODY = 'RESPONSE_BODY'
+
+// Code -> side, base and state of each reading, and what the client gets: a status, `reset`, or `-` for nothing.
+const TABLE: Readonly<Record<number, readonly (readonly [string, number, string, string])[]>> = {
+  101001: [['source', 101001, READY, '-']],
+  101002: [['source', 101001, HEAD, '400']],
+  101003: [['source', 101001, BODY, '400']],
+  101004: [
+    ['source', 101001, DONE, '-'],
+    ['source', 101000, ANSWER_HEAD, 'reset'],
+  ],
+  // 101001 here: a malformed body behind an early answer.
+  101005: [
+    ['source', 101001, ANSWER_HEAD, 'reset'],
+    ['source', 101000, ANSWER_BODY, 'reset'],
+  ],
+  101006: [['source', 101001, ANSWER_BODY, 'reset']],
+  101007: [['source', 101000, 'CLOSING', 'reset']],
+  101501: [['target', 101500, HEAD, '502']],
+  101502: [['target', 101500, BODY, '502']],
+  101503: [['target', 101503, READY, '502']],
+  101504: [
+    ['target', 101504, READY, '503'],
+    ['target', 101501, DONE, '502'],
+  ],
+  101505: [
+    ['target', 101504, HEAD, '504'],
+    ['target', 101501, ANSWER_HEAD, 'reset'],
+  ],
+  101506: [
+    ['target', 101506, READY, '502'],
+    ['target', 101505, HEAD, '502'],
+    ['target', 101504, BODY, '504'],
+    ['target', 101501, ANSWER_BODY, 'reset'],
+  ],
+  101507: [
+    ['target', 101507, READY, '-'],
+    ['target', 101506, HEAD, '502'],
+    ['target', 101505, BODY, '502'],
+    ['target', 101504, DONE, '504'],
+  ],
+  101508: [
+    ['target', 101508, READY, '504'],
+    ['target', 101506, BODY, '502'],
+    ['target', 101505, DONE, '502'],
+    ['target', 101504, ANSWER_HEAD, 'reset'],
+  ],
+  101509: [
+    ['target', 101506, DONE, '502'],
+    ['target', 101505, ANSWER_HEAD, 'reset'],
+    ['target', 101504, ANSWER_BODY, 'reset'],
+  ],
+  101510: [
+    ['target', 101510, '', '502'],
+    ['target', 101509, HEAD, '-'],
+    ['target', 101506, ANSWER_HEAD, 'reset'],
+    ['target', 101505, ANSWER_BODY, 'reset'],
+  ],
+  101511: [
+    ['target', 101509, BODY, '-'],
+    ['target', 101506, ANSWER_BODY, 'reset'],
+  ],
+  101512: [['target', 101509, DONE, '-']],
+  101513: [['target', 101509, ANSWER_HEAD, '-']],
+  101514: [['target', 101509, ANSWER_BODY, '-']],
+  102511: [['source', 102511, '', '400']],
+}
+
+interface Told {
+  readonly code: number
+  readonly base: number
+  readonly stateName: string
+  readonly side: string
+  readonly answer: string
+  readonly meaning: string
+  readonly look: readonly string[]
+}
+
+async function ask(...rest: string[]): Promise<{ exit: number; out: string; err: string }> {
+  const out = new Transcript()
+  const err = new Transcript()
+  const exit = await why(argumentsFor('/nowhere', { rest }), out, err)
+  return { exit, out: out.text, err: err.text }
+}
+
+async function all(): Promise<readonly Told[]> {
+  const out = new Transcript()
+  await why(argumentsFor('/nowhere', { json: true }), out)
+  return JSON.parse(out.text)
+}
+
+function startOf(answer: string): string {
+  return answer.startsWith('a reset') ? 'reset' : answer.startsWith('nothing') ? '-' : answer.slice(0, 3)
+}
+
+for (const [code, readings] of Object.entries(TABLE)) {
+  test(`${code} can be read in ${readings.length} ways`, async () => {
+    const out = new Transcript()
+    assert.equal(await why(argumentsFor('/nowhere', { json: true, rest: [code] }), out), 0)
+    const told: { code: number; readings: readonly Told[] } = JSON.parse(out.text)
+    assert.equal(told.code, Number(code))
+    assert.deepEqual(
+      told.readings.map(it => [it.side, it.base, it.stateName, startOf(it.answer)]),
+      readings,
+    )
+    for (const { meaning, look } of told.readings) {
+      assert.match(meaning, /\.$/)
+      assert.doesNotMatch(meaning, /\{when\}| \.|undefined/)
+      assert.ok(look.length > 0)
+    }
+  })
+}
+
+test('no transport code is told that the table does not have, and none of APIs is left out', async () => {
+  const told = await all()
+  const transport = new Set(told.filter(it => it.side !== '').map(it => it.code))
+  assert.deepEqual([...transport].map(String), Object.keys(TABLE))
+  const ofApis = Object.keys(FAULT).filter(code => !Object.hasOwn(TRANSPORT_ADVICE, code))
+  assert.deepEqual(
+    told.filter(it => it.side === '').map(it => String(it.code)),
+    ofApis,
+  )
+  for (const code of ofApis) assert.ok(API_ADVICE[Number(code)] !== undefined, `${code}: nothing to look at`)
+})
+
+test('keys and metrics that are named exist', () => {
+  const keys = new Set(allKeys().map(({ path }) => path))
+  const metrics = renderMetrics(snapshotMetrics(allocateMetrics(1)))
+  for (const advice of [...Object.values(TRANSPORT_ADVICE), POOL_FULL_ADVICE]) {
+    for (const key of advice.keys) assert.ok(keys.has(key), key)
+    for (const metric of advice.metrics) assert.ok(metrics.includes(`${metric} 0`), metric)
+  }
+})
+
+test('a code on a terminal and elsewhere', async () => {
+  const { exit, out } = await ask('101507')
+  assert.equal(exit, 0)
+  assert.match(out, /^101507 can be read in 4 ways\./)
+  assert.match(out, /^101507 = 101504 \+ 3 {2}REQUEST_DONE, back end side$/m)
+  assert.match(out, /^ {2}client gets {2}504 Gateway Timeout$/m)
+  assert.match(out, /^ {2}keys {9}transport\.passthru_http\.http\.socket\.timeout$/m)
+  const terminal = new Transcript(true)
+  await why(argumentsFor('/nowhere', { rest: ['101507'] }), terminal)
+  assert.match(terminal.text, /\x1b\[1m/)
+})
+
+test('with its state a code is a base code, as the event log shows it', async () => {
+  for (const words of [['101504', '3'], ['101504+3'], ['101504', 'REQUEST_DONE'], ['101504+request_done']]) {
+    const { exit, out } = await ask(...words)
+    assert.equal(exit, 0)
+    assert.match(out, /^101507 = 101504 \+ 3 {2}REQUEST_DONE, back end side\n/)
+  }
+  const { exit, err } = await ask('101503', '2')
+  assert.equal(exit, 1)
+  assert.equal(err, '101503 does not happen in state 2; it does in 0 REQUEST_READY\n')
+  assert.equal((await ask('7', '3')).err, 'no failure has the base code 7; sluice why lists all\n')
+})
+
+test('a number that is a base as well says what becomes of it', async () => {
+  assert.match((await ask('101509')).out, /As a base code 101509 becomes 101510 \(1 REQUEST_HEAD\), 101511 /)
+  assert.doesNotMatch((await ask('101512')).out, /As a base code/)
+})
+
+test('codes of APIs', async () => {
+  const { exit, out } = await ask('404')
+  assert.equal(exit, 0)
+  assert.match(
+    out,
+    /^404\n {2}Not Found: The requested resource is not available\.\n {2}client gets {2}404 Not Found\n/,
+  )
+})
+
+test('a code that is none', async () => {
+  assert.deepEqual(await ask('101599'), {
+    exit: 1,
+    out: '',
+    err: 'there is no code 101599; the nearest is 101514. sluice why lists all\n',
+  })
+  for (const words of [['x'], ['1', '2', '3'], ['101504', 'NO_STATE'], ['101504', '9']]) {
+    const { exit, err } = await ask(...words)
+    assert.equal(exit, 2)
+    assert.match(err, /^Usage:\n {2}sluice why /)
+  }
+})
+
+test('without a code all of them are listed', async () => {
+  const { exit, out } = await ask()
+  assert.equal(exit, 0)
+  assert.match(out, /^101505 {2}101504 \+ 1 {2}back end side {2}REQUEST_HEAD\n {8}101501 \+ 4 /m)
+  assert.match(out, /^404 {17}Not Found: /m)
+})
