@@ -2,11 +2,14 @@
  * The sections in documented order, and what keys of different sections must agree on. Defaults, types, validation,
  * `explain` and the reference page come from here and from nowhere else.
  */
+import { blockingHttp, blockingHttps, servlet } from './catalogue/inert-transports.ts'
 import { accessLog, listener, logging, management } from './catalogue/management.ts'
+import { mediation } from './catalogue/mediation.ts'
 import { passthruHttp } from './catalogue/passthru-http.ts'
 import { passthruHttps } from './catalogue/passthru-https.ts'
 import { proxyProfile, securedProxyProfile } from './catalogue/proxies.ts'
 import { databaseConfiguration, server, superAdmin } from './catalogue/server.ts'
+import { ws, wss } from './catalogue/websocket.ts'
 import type { Key, Rule, Section, Values } from './key.ts'
 
 const ALL = [
@@ -17,10 +20,16 @@ const ALL = [
   passthruHttps,
   proxyProfile,
   securedProxyProfile,
+  ws,
+  wss,
+  blockingHttp,
+  blockingHttps,
+  servlet,
   listener,
   management,
   accessLog,
   logging,
+  mediation,
 ] as const
 
 /** One property per section, a list for a repeated one; plain, frozen, and cloneable into another thread. */
@@ -45,37 +54,59 @@ interface CatalogueRule {
   holds(configuration: Configuration, row: number): boolean
 }
 
-const MANAGEMENT_PORT = 'management.health_port'
-const LISTENER_PORT = 'transport.passthru_http.listener.parameters.port'
+/** A port to listen on, before the offset. */
+interface Port {
+  readonly path: string
+  /** 0 where any free port will do, and where nothing listens. */
+  of(configuration: Configuration): number
+}
 
-function withOffset(port: number, configuration: Configuration): number {
-  return port === 0 ? 0 : port + configuration.server.offset
+type Transport = 'transport.passthru_http' | 'transport.passthru_https' | 'transport.ws' | 'transport.wss'
+
+function portOf(section: Transport): Port {
+  return {
+    path: `${section}.listener.parameters.port`,
+    of: it => (it[section]['listener.enable'] ? it[section]['listener.parameters.port'] : 0),
+  }
+}
+
+const PORTS: readonly Port[] = [
+  portOf('transport.passthru_http'),
+  portOf('transport.passthru_https'),
+  portOf('transport.ws'),
+  portOf('transport.wss'),
+  { path: 'management.health_port', of: it => it.management.health_port },
+]
+
+/** As the rules of a section name their keys. */
+function withoutSection(path: string): string {
+  return path.replace(/^transport\.\w+\./, '')
+}
+
+function staysPort({ path, of }: Port): CatalogueRule {
+  return {
+    keys: [path, 'server.offset'],
+    repeats: '',
+    must: `${withoutSection(path)} and server.offset must add up to 65535 at most`,
+    severity: 'fault',
+    holds: it => of(it) === 0 || of(it) + it.server.offset <= 65_535,
+  }
+}
+
+/** The offset is the same for both. */
+function differs(one: Port, other: Port): CatalogueRule {
+  return {
+    keys: [one.path, other.path],
+    repeats: '',
+    must: 'two listeners must not share a port',
+    severity: 'fault',
+    holds: it => one.of(it) === 0 || one.of(it) !== other.of(it),
+  }
 }
 
 const ACROSS: readonly CatalogueRule[] = [
-  {
-    keys: [LISTENER_PORT, 'server.offset'],
-    must: 'listener.parameters.port and server.offset must add up to 65535 at most',
-    repeats: '',
-    severity: 'fault',
-    holds: it => withOffset(it['transport.passthru_http']['listener.parameters.port'], it) <= 65_535,
-  },
-  {
-    keys: [MANAGEMENT_PORT, 'server.offset'],
-    must: 'management.health_port and server.offset must add up to 65535 at most',
-    repeats: '',
-    severity: 'fault',
-    holds: it => withOffset(it.management.health_port, it) <= 65_535,
-  },
-  {
-    keys: [MANAGEMENT_PORT, LISTENER_PORT],
-    must: 'two listeners must not share a port',
-    repeats: '',
-    severity: 'fault',
-    holds: it =>
-      it.management.health_port === 0 ||
-      it.management.health_port !== it['transport.passthru_http']['listener.parameters.port'],
-  },
+  ...PORTS.map(staysPort),
+  ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => differs(one, other))),
 ]
 
 type AnyValues = Readonly<Record<string, unknown>>

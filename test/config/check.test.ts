@@ -55,18 +55,34 @@ test('check lists faults of the file, unknown keys as faults, faults of APIs, an
 
 const SECURED = `
 [transport.passthru_https]
-"listener.parameters.port" = 8253
+"listener.parameters.port" = 8254
+listener.parameters.SSLVerifyClient = "optional"
 worker_pool_size_core = 400
+io_buffer_size = 16384
 [transport.passthru_https.listener.key_store]
 file_name = "gateway.jks"
 type = "JKS"
+password = "p"
+key_password = "p"
+[transport.passthru_https.listener.trust_store]
+key_password = "p"
 `
 
-test('a file with the secured transport loads, with a warning for each key that is not acted on', async t => {
+test('the secured transport acts on its TLS keys; what holds for both transports is set in the plain one', async t => {
   const output = new Transcript()
-  assert.equal(await check(argumentsFor(temporaryHome(t, { 'deployment.toml': SECURED })), output), 0)
-  assert.equal(output.text.match(/is accepted and not acted on \(not built yet: the secured transport\)/g)?.length, 4)
-  assert.match(output.text, /valid: 0 faults, 4 warnings/)
+  const home = temporaryHome(t, { 'deployment.toml': SECURED })
+  assert.equal(await check(argumentsFor(home), output), 0)
+  const warnings = output.text.split('\n').filter(line => line.startsWith('warning'))
+  const SHARED =
+    'is accepted and not acted on (the value of [transport.passthru_http] holds for both transports, as on the reference platform)'
+  assert.deepEqual(
+    warnings.map(warning => warning.replaceAll(join(home, 'deployment.toml'), 'F')),
+    [
+      `warning  F:5: transport.passthru_https.worker_pool_size_core: ${SHARED}`,
+      `warning  F:6: transport.passthru_https.io_buffer_size: ${SHARED}`,
+      'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (a trust store is read for its certificates: no key of it is used)',
+    ],
+  )
 })
 
 test('check --json, and check with something behind it', async t => {

@@ -11,6 +11,12 @@ import { readTree } from '../tidy/source-tree.ts'
 const OWNERS: Readonly<Record<string, string>> = {
   server: 'configuration\\.server',
   'transport.passthru_http': 'http',
+  'transport.passthru_https': "(?:https|configuration\\['transport\\.passthru_https'\\])",
+  'transport.http.proxy_profile': 'profile',
+  'transport.http.secured_proxy_profile': 'profile',
+  'transport.ws': "(?:websocket|configuration\\['transport\\.ws'\\])",
+  'transport.wss': "(?:websocket|configuration\\['transport\\.wss'\\])",
+  mediation: '(?:mediation|configuration\\.mediation)',
   'transport.listener': "configuration\\['transport\\.listener'\\]",
   management: 'configuration\\.management',
   access_log: '(?:accessLog|configuration\\.access_log)',

@@ -21,7 +21,7 @@ test('rows are a frozen list of typed values in the order of the file', t => {
   const toml = `[server]
 hostname = "gw"
 ${ROW}
-[[transport.http.secured_proxy_profile]]
+[["transport.http.secured_proxy_profile"]]
 target_hosts = "a.example, b.example"
 proxy_host = "$ref{${TABLE}[0].proxy_host}.$ref{server.hostname}"
 proxy_port = "3129"

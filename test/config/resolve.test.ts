@@ -139,6 +139,30 @@ const RULES: readonly (readonly [toml: string, fault: string])[] = [
     '[management]\nhealth_port = 8290',
     'F:2: management.health_port = 8290: two listeners must not share a port (beside it transport.passthru_http.listener.parameters.port = 8290 (default))',
   ],
+  [
+    '[transport.ws]\nlistener.parameters.port = 8253',
+    'F:2: transport.ws.listener.parameters.port = 8253: two listeners must not share a port (beside it transport.passthru_https.listener.parameters.port = 8253 (default))',
+  ],
+  [
+    '[transport.wss]\nlistener.parameters.port = 65535\n[server]\noffset = 1',
+    'F:2: transport.wss.listener.parameters.port = 65535: listener.parameters.port and server.offset must add up to 65535 at most (beside it server.offset = 1 (F:4))',
+  ],
+  [
+    '[transport.passthru_http]\nsender.http.proxyHost = "proxy"',
+    'F:2: transport.passthru_http.sender.http.proxyHost = "proxy": sender.http.proxyHost and sender.http.proxyPort must be set together (beside it transport.passthru_http.sender.http.proxyPort = 0 (default))',
+  ],
+  [
+    '[transport.passthru_https]\nsender.http.proxyPort = "3128"',
+    'F:2: transport.passthru_https.sender.http.proxyPort = 3128: sender.http.proxyHost and sender.http.proxyPort must be set together (beside it transport.passthru_https.sender.http.proxyHost = "" (default))',
+  ],
+  [
+    '[transport.wss]\nsender.enable = true\nsender.trust_store.password = "p"',
+    'F:2: transport.wss.sender.enable = true: sender.trust_store.location is required where sender.enable is true (beside it transport.wss.sender.trust_store.location = "" (default))',
+  ],
+  [
+    '[transport.wss]\nsender.enable = true\nsender.trust_store.location = "s"',
+    'F:2: transport.wss.sender.enable = true: sender.trust_store.password is required where sender.enable is true (beside it transport.wss.sender.trust_store.password = (not set) (default))',
+  ],
 ]
 
 for (const [toml, fault] of RULES) {
@@ -147,13 +171,62 @@ for (const [toml, fault] of RULES) {
   })
 }
 
-test('any free port may be asked for twice, and at any offset', t => {
+const LISTENERS = [
+  'transport.passthru_http.listener.parameters.port',
+  'transport.passthru_https.listener.parameters.port',
+  'transport.ws.listener.parameters.port',
+  'transport.wss.listener.parameters.port',
+  'management.health_port',
+]
+
+test('no two listeners share a port', t => {
+  for (const [index, one] of LISTENERS.entries()) {
+    for (const other of LISTENERS.slice(0, index)) {
+      const faults = faultsOf(t, '', [`${one}=7777`, `${other}=7777`])
+      assert.equal(faults.length, 1, `${one} and ${other}`)
+      assert.match(faults[0]!, /two listeners must not share a port/)
+    }
+  }
+})
+
+test('every port has room for the offset', t => {
+  for (const path of LISTENERS) {
+    assert.deepEqual(faultsOf(t, '[server]\noffset = 2', [`${path}=65533`]), [])
+    assert.match(faultsOf(t, '[server]\noffset = 2', [`${path}=65534`]).join('\n'), /^--set: .* must add up to 65535/)
+  }
+})
+
+test('any free port may be asked for by every listener, and at any offset', t => {
   assert.deepEqual(
-    faultsOf(t, '[server]\noffset = 64000\n[management]\nhealth_port = 0', [
-      'transport.passthru_http.listener.parameters.port=0',
-    ]),
+    faultsOf(
+      t,
+      '[server]\noffset = 64000',
+      LISTENERS.map(path => `${path}=0`),
+    ),
     [],
   )
+})
+
+test("the port of a listener that is not enabled is nobody else's concern", t => {
+  const shared = ['transport.ws.listener.parameters.port=8290', 'transport.ws.listener.enable=false']
+  assert.deepEqual(faultsOf(t, '', shared), [])
+})
+
+test('a key with a free name is taken under any name, and under none it is unknown', t => {
+  const { warnings, resolved } = load(
+    t,
+    '[transport.ws]\nsender.parameter.Own-Name = 5\nsender.parameter."a.b" = "x"\nsender.parametre.c = 1',
+  )
+  assert.deepEqual(
+    warnings.map(warning => warning.replace(/^.*?:(?=\d)/, '')),
+    [
+      '4: transport.ws.sender.parametre.c: unknown key in [transport.ws] (did you mean sender.parameter.<name>?); it has no effect',
+      '2: transport.ws.sender.parameter.Own-Name: is accepted and not acted on (not built yet: taken up with the sequences, which alone could read a parameter of their own)',
+      '3: transport.ws.sender.parameter.a.b: is accepted and not acted on (not built yet: taken up with the sequences, which alone could read a parameter of their own)',
+    ],
+  )
+  const values = resolved.filter(key => key.path.includes('.sender.parameter.')).map(key => key.value)
+  assert.deepEqual(values, ['5', 'x'])
 })
 
 test('a larger pool behind an unbounded queue is a warning; behind a bounded one it is none', t => {

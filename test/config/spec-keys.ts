@@ -1,4 +1,4 @@
-/** The keys of the documented tables "Node and server" and "Pass-through transport", with their documented defaults. */
+/** The keys of the documented tables on the node, the transports and mediation, with their documented defaults. */
 
 /** [path, default as this gateway reads it or 'required', type]. */
 type SpecKey = readonly [path: string, fallback: unknown, type: string]
@@ -57,7 +57,7 @@ const PLAIN_KEYS: readonly SpecKey[] = [
   ['transport.passthru_http.force_json_validation', false, 'boolean'],
   ['transport.passthru_http.max_open_connections', -1, 'integer'],
   ['transport.passthru_http.listener.protocols', [], 'list'],
-  ['transport.passthru_http.listener.parameters.SSLVerifyClient', '', 'string'],
+  ['transport.passthru_http.listener.parameters.SSLVerifyClient', 'none', 'choice'],
   ['transport.passthru_http.listener.ssl_profile.file_path', '', 'string'],
   ['transport.passthru_http.listener.ssl_profile_interval', 600000, 'duration'],
   ['transport.passthru_http.listener.preferred_ciphers', [], 'list'],
@@ -87,7 +87,82 @@ const PROFILE_KEYS: readonly SpecKey[] = [
   [`${table}.bypass_hosts`, [], 'list'],
 ])
 
-export const SPEC_KEYS: readonly SpecKey[] = [...PLAIN_KEYS, ...SECURED_KEYS, ...PROFILE_KEYS]
+const WEBSOCKET_KEYS: readonly SpecKey[] = ['transport.ws', 'transport.wss'].flatMap((section): readonly SpecKey[] => [
+  [`${section}.sender.enable`, false, 'boolean'],
+  [`${section}.sender.parameters.ws.outflow.dispatch.sequence`, 'outflowDispatchSeq', 'string'],
+  [`${section}.sender.parameters.ws.outflow.dispatch.fault.sequence`, 'outflowFaultSeq', 'string'],
+])
+
+const BLOCKING_KEYS: readonly SpecKey[] = ['transport.blocking_http', 'transport.blocking_https'].flatMap(
+  (section): readonly SpecKey[] => [
+    [`${section}.listener.enable`, true, 'boolean'],
+    [`${section}.listener.parameters.port`, 8200, 'port'],
+    [`${section}.listener.hostname`, '', 'string'],
+    [`${section}.origin_server`, '', 'string'],
+    [`${section}.request_timeout`, '', 'string'],
+    [`${section}.request_tcp_no_delay`, '', 'string'],
+    [`${section}.request_core_thread_pool_size`, '', 'string'],
+    [`${section}.request_max_thread_pool_size`, '', 'string'],
+    [`${section}.thread_keepalive_time`, '', 'string'],
+    [`${section}.thread_keepalive_time_unit`, '', 'string'],
+  ],
+)
+
+const OTHER_KEYS: readonly SpecKey[] = [
+  ['transport.passthru_http.sender.proxyProfiles', '', 'secret'],
+  ['transport.passthru_https.sender.proxyProfiles', '', 'secret'],
+  ['transport.wss.sender.trust_store.location', '', 'string'],
+  ['transport.wss.sender.trust_store.password', '', 'secret'],
+  ['transport.blocking_https.sender.enable', true, 'boolean'],
+  ['transport.blocking_https.sender.parameters.cacheHttpClient', false, 'boolean'],
+  ['transport.blocking_https.sender.parameters.Transfer-Encoding', 'chunked', 'choice'],
+  ['transport.blocking_https.sender.parameters.defaultMaxConnectionsPerHost', 0, 'integer'],
+  ['transport.blocking_https.sender.parameters.OmitSOAP12Action', false, 'boolean'],
+  ['transport.blocking_https.sender.parameters.SO_TIMEOUT', 60000, 'duration'],
+  ['transport.http.properties.port', 0, 'integer'],
+  ['transport.http.properties.redirectPort', 0, 'integer'],
+  ['transport.http.properties.bindOnInit', false, 'boolean'],
+  ['transport.http.properties.maxHttpHeaderSize', 8192, 'integer'],
+  ['transport.http.properties.acceptorThreadCount', 0, 'integer'],
+  ['transport.http.properties.maxThreads', 250, 'integer'],
+  ['transport.http.properties.minSpareThreads', 50, 'integer'],
+  ['transport.http.properties.disableUploadTimeout', false, 'boolean'],
+  ['mediation.synapse.core_threads', 20, 'integer'],
+  ['mediation.synapse.max_threads', 100, 'integer'],
+  ['mediation.synapse.threads_queue_length', 10, 'integer'],
+  ['mediation.synapse.global_timeout_interval', 120000, 'duration'],
+  ['mediation.synapse.enable_xpath_dom_failover', true, 'boolean'],
+  ['mediation.synapse.temp_data_chunk_size', 3072, 'integer'],
+  ['mediation.synapse.script_mediator_pool_size', 15, 'integer'],
+  ['mediation.synapse.preserve_namespace_on_xml_to_json', false, 'boolean'],
+  ['mediation.flow.statistics.enable', false, 'boolean'],
+  ['mediation.flow.statistics.capture_all', false, 'boolean'],
+  ['mediation.statistics.enable_clean', true, 'boolean'],
+  ['mediation.stat.tracer.collect_payloads', false, 'boolean'],
+  ['mediation.stat.tracer.collect_mediation_properties', false, 'boolean'],
+  // Keys that the documentation shows in examples only.
+  ['mediation.synapse.command_debugger_port', 9005, 'integer'],
+  ['mediation.synapse.event_debugger_port', 9006, 'integer'],
+  ['mediation.synapse.enable_xml_nil', false, 'boolean'],
+  ['mediation.synapse.disable_auto_primitive_regex', '', 'string'],
+  ['mediation.synapse.disable_custom_replace_regex', '', 'string'],
+  ['mediation.synapse.enable_namespace_declaration', false, 'boolean'],
+  ['mediation.synapse.build_valid_nc_name', false, 'boolean'],
+  ['mediation.synapse.enable_auto_primitive', false, 'boolean'],
+  ['mediation.synapse.json_out_auto_array', false, 'boolean'],
+  ['mediation.statistics.clean_interval', 1000, 'duration'],
+  ['mediation.inbound.core_threads', 20, 'integer'],
+  ['mediation.inbound.max_threads', 100, 'integer'],
+]
+
+export const SPEC_KEYS: readonly SpecKey[] = [
+  ...PLAIN_KEYS,
+  ...SECURED_KEYS,
+  ...PROFILE_KEYS,
+  ...WEBSOCKET_KEYS,
+  ...BLOCKING_KEYS,
+  ...OTHER_KEYS,
+]
 
 /** The gateway's own keys. */
 export const OWN_KEYS: readonly SpecKey[] = [
@@ -113,6 +188,16 @@ export const OWN_KEYS: readonly SpecKey[] = [
   ['transport.passthru_http.abort_on_half_close', false, 'boolean'],
   ['transport.passthru_http.correlation.header', 'activityid', 'field name'],
   ['transport.passthru_http.dns.cache_seconds', 30, 'duration'],
+  ['transport.passthru_http.listener.enable', true, 'boolean'],
+  ['transport.passthru_http.tunnel.idle_timeout', 900000, 'duration'],
+  ['transport.passthru_https.listener.enable', true, 'boolean'],
+  ['transport.passthru_https.listener.parameters.bind_address', '', 'host'],
+  ['transport.ws.listener.enable', true, 'boolean'],
+  ['transport.ws.listener.parameters.port', 9099, 'port'],
+  ['transport.ws.listener.parameters.bind_address', '', 'host'],
+  ['transport.wss.listener.enable', true, 'boolean'],
+  ['transport.wss.listener.parameters.port', 8099, 'port'],
+  ['transport.wss.listener.parameters.bind_address', '', 'host'],
   ['transport.listener.shutdown.wait.sec', 30, 'duration'],
   ['management.health_port', 9763, 'port'],
   ['management.bind_address', '127.0.0.1', 'host'],

@@ -1,122 +1,35 @@
-/**
- * The pass-through transport on plain HTTP: the documented keys, then the gateway's own. Bounds are wide where a bound
- * is a matter of taste and tight where the code depends on it.
- */
+/** The pass-through transport on plain HTTP: the documented keys, then the gateway's own. */
+import { choice, cidrs, count, duration, except, fieldName, flag, port, section, upTo } from '../key.ts'
 import {
-  choice,
-  cidrs,
-  count,
-  duration,
-  except,
-  fieldName,
-  fieldNames,
-  flag,
-  host,
-  inert,
-  orText,
-  port,
-  secret,
-  section,
-  text,
-  upTo,
-  words,
-} from '../key.ts'
+  allInert,
+  BUFFER_MAX,
+  bindAddress,
+  DAY_MS,
+  listenerEnable,
+  listenerTls,
+  PROXY_RULE,
+  sender,
+  senderTls,
+  shared,
+  wsdlPrefix,
+} from './passthru-keys.ts'
 
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
-/** Longest piece that a connection may call its own: a chunk of the arena. */
-const BUFFER_MAX = 65_536
-const DAY_MS = 86_400_000
-const WORKERS = 'not built yet: the worker pool comes with mediation'
-const PLAIN = 'a plain listener has no TLS; the same key of the secured transport decides'
-const TLS_BACKENDS = 'not built yet: TLS to backends'
-const PROXIES = 'not built yet: outgoing proxies'
-const MEDIATION = 'not built yet: message validation comes with mediation'
-const SOAP = 'there is no SOAP service whose description it would appear in'
+const PLAIN_LISTENER = 'a plain listener has no TLS; the same key of the secured transport decides'
+const PLAIN_SENDER = 'a plain sender has no TLS; the same key of the secured transport decides'
 
 // RFC 9112 6, RFC 9110 7.2 and 7.6.1: fields that say where a message ends or goes. A correlation id in one of them
 // would rewrite the message.
 const FRAMING =
   /^(host|content-length|transfer-encoding|(proxy-)?connection|keep-alive|te|trailer|upgrade|expect|via)$|forwarded/i
 
-/** The rows of the documented table; the secured transport has the same. */
-export const documented = {
-  'http.socket.timeout': duration(180_000, 'ms', 1, DAY_MS, 'Inactivity between data packets that ends an exchange.'),
-  worker_pool_size_core: inert(count(400, 'messages', 1, 100_000, 'Messages mediated at once.'), WORKERS),
-  worker_pool_size_max: inert(
-    count(400, 'messages', 1, 100_000, 'Messages mediated at once when a bounded queue is full.'),
-    WORKERS,
-  ),
-  worker_pool_queue_length: inert(
-    except(-1, 'unbounded', count(-1, 'messages', 0, 10_000_000, 'Messages that wait for a worker.')),
-    WORKERS,
-  ),
-  io_buffer_size: count(
-    16_384,
-    'bytes',
-    4096,
-    BUFFER_MAX,
-    'Bytes a connection keeps between reads; what a slow peer leaves of one read (64 KiB) comes on top.',
-  ),
-  'http.max.connection.per.host.port': count(
-    32_767,
-    'connections',
-    1,
-    1_000_000,
-    'Connections to one backend; beyond it a request fails at once with 101504.',
-  ),
-  'http.user.agent.preserve': flag(true, "Pass the client's User-Agent on."),
-  'http.headers.preserve': fieldNames(['Content-Type'], 'Fields passed on that would otherwise be rebuilt.'),
-  preserve_http_server_name: flag(false, "Pass the backend's Server field on to the client."),
-  disable_connection_keepalive: flag(false, 'Close backend connections after each request.'),
-  max_open_connections: except(
-    -1,
-    'unlimited',
-    count(-1, 'connections', 1, 10_000_000, 'Client connections in all; one more is reset at once and counted.'),
-  ),
-  force_xml_validation: inert(flag(false, 'Refuse XML messages that are not well-formed.'), MEDIATION),
-  force_json_validation: inert(flag(false, 'Refuse JSON messages that do not parse.'), MEDIATION),
+const documented = {
+  ...shared,
   'listener.parameters.port': port(8290, 'Listening port; `server.offset` is added.'),
-  'listener.parameters.WSDLEPRPrefix': inert(text('', 'URL prefix of endpoint references.'), SOAP),
-  'listener.parameters.SSLVerifyClient': inert(text('', 'Whether clients must show a certificate.'), PLAIN),
-  'listener.key_store.file_name': inert(text('', 'Key store of the listener.'), PLAIN),
-  'listener.key_store.type': inert(choice('PKCS12', ['JKS', 'PKCS12'], 'Type of the key store.'), PLAIN),
-  'listener.key_store.password': inert(secret('Password of the key store.'), PLAIN),
-  'listener.key_store.key_password': inert(secret('Password of the key within.'), PLAIN),
-  'listener.trust_store.file_name': inert(text('', 'Trust store of the listener.'), PLAIN),
-  'listener.trust_store.type': inert(choice('PKCS12', ['JKS', 'PKCS12'], 'Type of the trust store.'), PLAIN),
-  'listener.trust_store.password': inert(secret('Password of the trust store.'), PLAIN),
-  'listener.trust_store.key_password': inert(secret('Password of the key within.'), PLAIN),
-  'listener.protocols': inert(words([], 'TLS versions offered to clients.'), PLAIN),
-  'listener.preferred_ciphers': inert(words([], 'Cipher suites offered to clients.'), PLAIN),
-  'listener.ssl_profile.file_path': inert(text('', 'File with TLS profiles per address.'), PLAIN),
-  'listener.ssl_profile_interval': inert(
-    orText(duration(600_000, 'ms', 0, DAY_MS, 'How often that file is read again.')),
-    PLAIN,
-  ),
-  'sender.key_store.file_name': inert(text('', 'Key store shown to backends.'), TLS_BACKENDS),
-  'sender.key_store.type': inert(choice('PKCS12', ['JKS', 'PKCS12'], 'Type of the key store.'), TLS_BACKENDS),
-  'sender.key_store.password': inert(secret('Password of the key store.'), TLS_BACKENDS),
-  'sender.key_store.key_password': inert(secret('Password of the key within.'), TLS_BACKENDS),
-  'sender.trust_store.file_name': inert(text('', 'Certificates that backends may show.'), TLS_BACKENDS),
-  'sender.trust_store.type': inert(choice('PKCS12', ['JKS', 'PKCS12'], 'Type of the trust store.'), TLS_BACKENDS),
-  'sender.trust_store.password': inert(secret('Password of the trust store.'), TLS_BACKENDS),
-  'sender.trust_store.key_password': inert(secret('Password of the key within.'), TLS_BACKENDS),
-  'sender.hostname_verifier': inert(text('', "How a backend's certificate must name it."), TLS_BACKENDS),
-  'sender.ssl_profile.file_path': inert(text('', 'File with TLS profiles per backend.'), TLS_BACKENDS),
-  'sender.ssl_profile.interval': inert(
-    orText(duration(600_000, 'ms', 0, DAY_MS, 'How often that file is read again.')),
-    TLS_BACKENDS,
-  ),
-  'sender.warnOnHTTP500': inert(
-    text('', 'Backends whose status 500 is worth a warning.'),
-    'the access log shows every status of every backend',
-  ),
-  'sender.http.proxyHost': inert(host('', 'Outgoing proxy.'), PROXIES),
-  'sender.http.proxyPort': inert(
-    orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.'))),
-    PROXIES,
-  ),
-  'sender.http.nonProxyHosts': inert(text('', 'Hosts that bypass the outgoing proxy.'), PROXIES),
+  ...wsdlPrefix,
+  ...allInert(listenerTls, PLAIN_LISTENER),
+  ...allInert(senderTls, PLAIN_SENDER),
+  ...sender,
 }
 
 const own = {
@@ -126,10 +39,8 @@ const own = {
     ['auto', 'handles', 'streams'],
     'How sockets are driven: the fast internals of Node, its public API, or what a self-test at start recognises.',
   ),
-  'listener.parameters.bind_address': host(
-    '',
-    'Address the listener is bound to; empty is every address, IPv6 and IPv4.',
-  ),
+  ...listenerEnable,
+  ...bindAddress,
   'http.connection.timeout': duration(
     10_000,
     'ms',
@@ -172,6 +83,13 @@ const own = {
     DAY_MS,
     'Idle time after which a backend connection is closed.',
   ),
+  'tunnel.idle_timeout': duration(
+    900_000,
+    'ms',
+    1,
+    DAY_MS,
+    'Idle time after which a tunnel is closed: WebSocket, and whatever else a backend agreed to upgrade to.',
+  ),
   'body.max_bytes': except(-1, 'unlimited', count(-1, 'bytes', 0, UNBOUNDED, 'Longest request body; 102511 beyond.')),
   'pipeline.max_bytes': upTo(
     'io_buffer_size',
@@ -210,6 +128,7 @@ export const passthruHttp = section(
   'The non-blocking pass-through transport on plain HTTP.',
   { ...documented, ...own },
   [
+    PROXY_RULE,
     {
       keys: ['header.max_bytes', 'io_buffer_size'],
       must: 'header.max_bytes must not exceed io_buffer_size: a head is buffered whole',

@@ -1,15 +1,31 @@
-/** The pass-through transport on TLS: the documented keys, so that documented files load. Nothing acts on them yet. */
-import { inert, type Key, port, section } from '../key.ts'
-import { documented } from './passthru-http.ts'
+/** The pass-through transport on TLS: what it does with TLS, and where it reaches backends through a proxy. */
+import { port, section } from '../key.ts'
+import {
+  allInert,
+  bindAddress,
+  listenerEnable,
+  listenerTls,
+  PROXY_RULE,
+  sender,
+  senderTls,
+  shared,
+  wsdlPrefix,
+} from './passthru-keys.ts'
 
-const TLS = 'not built yet: the secured transport'
-
-function allInert<K extends Readonly<Record<string, Key<unknown>>>>(keys: K): K {
-  return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, inert(key, TLS)])) as unknown as K
-}
+const SHARED = 'the value of [transport.passthru_http] holds for both transports, as on the reference platform'
 
 export const passthruHttps = section(
   'transport.passthru_https',
-  'The non-blocking pass-through transport on TLS. Accepted, and not acted on yet: nothing listens on its port.',
-  allInert({ ...documented, 'listener.parameters.port': port(8253, 'Listening port; `server.offset` is added.') }),
+  'The non-blocking pass-through transport on TLS. What no key of it says is as in `[transport.passthru_http]`.',
+  {
+    ...allInert(shared, SHARED),
+    'listener.parameters.port': port(8253, 'Listening port; `server.offset` is added.'),
+    ...wsdlPrefix,
+    ...listenerTls,
+    ...senderTls,
+    ...sender,
+    ...listenerEnable,
+    ...bindAddress,
+  },
+  [PROXY_RULE],
 )

@@ -1,0 +1,64 @@
+/** Transports of the reference platform that have no counterpart here: their keys load, and nothing acts on them. */
+import { choice, count, duration, except, flag, orText, port, section, text } from '../key.ts'
+import { allInert, DAY_MS } from './passthru-keys.ts'
+
+const NON_BLOCKING = 'there is no blocking transport: every connection is non-blocking'
+const SERVLET = 'there is no servlet container'
+const UNBOUNDED = Number.MAX_SAFE_INTEGER
+
+const listenerKeys = {
+  'listener.enable': flag(true, 'Listen at all.'),
+  'listener.parameters.port': port(8200, 'Listening port.'),
+  'listener.hostname': text('', 'Host name of the listener.'),
+  origin_server: text('', 'Value of the Server field.'),
+  request_timeout: text('', 'Time-out of a request.'),
+  request_tcp_no_delay: text('', 'Send small packets at once.'),
+  request_core_thread_pool_size: text('', 'Threads that serve requests.'),
+  request_max_thread_pool_size: text('', 'Threads that serve requests at most.'),
+  thread_keepalive_time: text('', 'Idle time after which a thread ends.'),
+  thread_keepalive_time_unit: text('', 'Unit of that time.'),
+}
+
+const senderKeys = {
+  'sender.enable': flag(true, 'Send at all.'),
+  'sender.parameters.cacheHttpClient': flag(false, 'Keep the client between requests.'),
+  'sender.parameters.Transfer-Encoding': choice('chunked', ['chunked', 'true'], 'How requests are framed.'),
+  'sender.parameters.defaultMaxConnectionsPerHost': orText(
+    except(0, 'not given', count(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.')),
+  ),
+  'sender.parameters.OmitSOAP12Action': flag(false, 'Leave the action out of SOAP 1.2 requests.'),
+  'sender.parameters.SO_TIMEOUT': orText(duration(60_000, 'ms', 0, DAY_MS, 'Time without data from a backend.')),
+}
+
+export const blockingHttp = section(
+  'transport.blocking_http',
+  'The blocking transport of the reference platform.',
+  allInert(listenerKeys, NON_BLOCKING),
+)
+
+export const blockingHttps = section(
+  'transport.blocking_https',
+  'The blocking transport of the reference platform, on TLS.',
+  allInert({ ...listenerKeys, ...senderKeys }, NON_BLOCKING),
+)
+
+const number = (fallback: number, unit: string, meaning: string) =>
+  orText(except(0, 'not given', count(fallback, unit, 1, UNBOUNDED, meaning)))
+
+export const servlet = section(
+  'transport.http.properties',
+  'The servlet transport of the reference platform.',
+  allInert(
+    {
+      port: orText(except(0, 'not given', count(0, '', 1, 65_535, 'Listening port.'))),
+      redirectPort: orText(except(0, 'not given', count(0, '', 1, 65_535, 'Port that plain requests are sent to.'))),
+      bindOnInit: flag(false, 'Bind the port before the start is complete.'),
+      maxHttpHeaderSize: number(8192, 'bytes', 'Longest head of a request.'),
+      acceptorThreadCount: number(0, 'threads', 'Threads that accept connections.'),
+      maxThreads: number(250, 'threads', 'Threads that serve requests.'),
+      minSpareThreads: number(50, 'threads', 'Threads kept without work.'),
+      disableUploadTimeout: flag(false, 'Take the same time-out for uploads.'),
+    },
+    SERVLET,
+  ),
+)

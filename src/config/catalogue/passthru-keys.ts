@@ -1,0 +1,165 @@
+/**
+ * The documented rows of the pass-through transport, in the parts in which its two sections differ. Bounds are wide
+ * where a bound is a matter of taste and tight where the code depends on it.
+ */
+import {
+  choice,
+  count,
+  duration,
+  except,
+  fieldNames,
+  flag,
+  host,
+  inert,
+  type Key,
+  orText,
+  secret,
+  text,
+  words,
+} from '../key.ts'
+
+/** Longest piece that a connection may call its own: a chunk of the arena. */
+export const BUFFER_MAX = 65_536
+export const DAY_MS = 86_400_000
+const WORKERS = 'not built yet: the worker pool comes with mediation'
+const MEDIATION = 'not built yet: message validation comes with mediation'
+const SOAP = 'there is no SOAP service whose description it would appear in'
+const TRUST_ONLY = 'a trust store is read for its certificates: no key of it is used'
+const STORES = ['JKS', 'PKCS12', 'PEM'] as const
+
+type Keys = Readonly<Record<string, Key<unknown>>>
+
+export function allInert<K extends Keys>(keys: K, reason: string): K {
+  return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, inert(key, reason)])) as unknown as K
+}
+
+/** What the reference platform keeps in one file for both transports. */
+export const shared = {
+  'http.socket.timeout': duration(180_000, 'ms', 1, DAY_MS, 'Inactivity between data packets that ends an exchange.'),
+  worker_pool_size_core: inert(count(400, 'messages', 1, 100_000, 'Messages mediated at once.'), WORKERS),
+  worker_pool_size_max: inert(
+    count(400, 'messages', 1, 100_000, 'Messages mediated at once when a bounded queue is full.'),
+    WORKERS,
+  ),
+  worker_pool_queue_length: inert(
+    except(-1, 'unbounded', count(-1, 'messages', 0, 10_000_000, 'Messages that wait for a worker.')),
+    WORKERS,
+  ),
+  io_buffer_size: count(
+    16_384,
+    'bytes',
+    4096,
+    BUFFER_MAX,
+    'Bytes a connection keeps between reads; what a slow peer leaves of one read (64 KiB) comes on top.',
+  ),
+  'http.max.connection.per.host.port': count(
+    32_767,
+    'connections',
+    1,
+    1_000_000,
+    'Connections to one backend; beyond it a request fails at once with 101504.',
+  ),
+  'http.user.agent.preserve': flag(true, "Pass the client's User-Agent on."),
+  'http.headers.preserve': fieldNames(['Content-Type'], 'Fields passed on that would otherwise be rebuilt.'),
+  preserve_http_server_name: flag(false, "Pass the backend's Server field on to the client."),
+  disable_connection_keepalive: flag(false, 'Close backend connections after each request.'),
+  max_open_connections: except(
+    -1,
+    'unlimited',
+    count(-1, 'connections', 1, 10_000_000, 'Client connections in all; one more is reset at once and counted.'),
+  ),
+  force_xml_validation: inert(flag(false, 'Refuse XML messages that are not well-formed.'), MEDIATION),
+  force_json_validation: inert(flag(false, 'Refuse JSON messages that do not parse.'), MEDIATION),
+}
+
+export const wsdlPrefix = {
+  'listener.parameters.WSDLEPRPrefix': inert(text('', 'URL prefix of endpoint references.'), SOAP),
+}
+
+function profileInterval(meaning: string): Key<number> {
+  return orText(except(0, 'never', duration(600_000, 'ms', 100, DAY_MS, meaning)))
+}
+
+/** TLS towards clients. */
+export const listenerTls = {
+  'listener.parameters.SSLVerifyClient': choice(
+    'none',
+    ['none', 'optional', 'require'],
+    'Whether clients are asked for a certificate, and whether they must show one.',
+  ),
+  'listener.key_store.file_name': text(
+    '',
+    'Store of the certificate the listener shows, and its key; empty: one is made and kept in the data folder.',
+  ),
+  'listener.key_store.type': choice('PKCS12', STORES, 'Type of the key store.'),
+  'listener.key_store.password': secret('Password of the key store.'),
+  'listener.key_store.key_password': secret('Password of the key within; empty: that of the store.'),
+  'listener.trust_store.file_name': text('', 'Store of the authorities that sign the certificates of clients.'),
+  'listener.trust_store.type': choice('PKCS12', STORES, 'Type of the trust store.'),
+  'listener.trust_store.password': secret('Password of the trust store.'),
+  'listener.trust_store.key_password': inert(secret('Password of a key within.'), TRUST_ONLY),
+  'listener.protocols': words([], 'TLS versions offered to clients, such as `TLSv1.2`; empty: TLS 1.2 and 1.3.'),
+  'listener.preferred_ciphers': words(
+    [],
+    'Cipher suites offered to clients, the preferred first; empty: strong ones with forward secrecy.',
+  ),
+  'listener.ssl_profile.file_path': text('', 'File with TLS profiles per address or host name.'),
+  'listener.ssl_profile_interval': profileInterval('How often that file is read again.'),
+}
+
+/** TLS towards backends. */
+export const senderTls = {
+  'sender.key_store.file_name': text('', 'Store of the certificate shown to backends that ask for one, and its key.'),
+  'sender.key_store.type': choice('PKCS12', STORES, 'Type of the key store.'),
+  'sender.key_store.password': secret('Password of the key store.'),
+  'sender.key_store.key_password': secret('Password of the key within; empty: that of the store.'),
+  'sender.trust_store.file_name': text(
+    '',
+    'Store of the authorities that sign the certificates of backends; empty: the well-known ones.',
+  ),
+  'sender.trust_store.type': choice('PKCS12', STORES, 'Type of the trust store.'),
+  'sender.trust_store.password': secret('Password of the trust store.'),
+  'sender.trust_store.key_password': inert(secret('Password of a key within.'), TRUST_ONLY),
+  'sender.hostname_verifier': text(
+    '',
+    "How a backend's certificate must name it: `Strict`, `Default`, `DefaultAndLocalhost` or `AllowAll`.",
+  ),
+  'sender.ssl_profile.file_path': text('', 'File with TLS profiles per backend.'),
+  'sender.ssl_profile.interval': profileInterval('How often that file is read again.'),
+}
+
+/** What a sender does beside TLS. */
+export const sender = {
+  'sender.warnOnHTTP500': text(
+    '',
+    'Content types of responses with status 500 that are worth a warning, separated by `|` or commas, or `*`; empty: none.',
+  ),
+  'sender.http.proxyHost': host('', 'Outgoing proxy for backends that no proxy profile is for.'),
+  'sender.http.proxyPort': orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.'))),
+  'sender.http.nonProxyHosts': text(
+    '',
+    'Backends that bypass the outgoing proxy, separated by `|`; `.*.example.com` is a set of sub-domains.',
+  ),
+  'sender.proxyProfiles': {
+    ...secret('Proxy profiles as text: `targetHosts`, `proxyHost`, `proxyPort`, `proxyUserName`, `proxyPassword`.'),
+    expects: 'text in quotes, with a profile in XML',
+  },
+}
+
+export const listenerEnable = { 'listener.enable': flag(true, 'Listen at all.') }
+
+export const bindAddress = {
+  'listener.parameters.bind_address': host(
+    '',
+    'Address the listener is bound to; empty is every address, IPv6 and IPv4.',
+  ),
+}
+
+/** Holds of either section. */
+export const PROXY_RULE = {
+  keys: ['sender.http.proxyHost', 'sender.http.proxyPort'],
+  must: 'sender.http.proxyHost and sender.http.proxyPort must be set together',
+  severity: 'fault',
+  holds: (it: { readonly 'sender.http.proxyHost': string; readonly 'sender.http.proxyPort': number }) =>
+    (it['sender.http.proxyHost'] === '') === (it['sender.http.proxyPort'] === 0),
+} as const

@@ -1,0 +1,65 @@
+/** The WebSocket listeners, plain and on TLS. What they send is up to sequences, which the documented keys are about. */
+import { flag, inert, port, type Rule, secret, section, text, type Values } from '../key.ts'
+import { bindAddress, listenerEnable } from './passthru-keys.ts'
+
+const SEQUENCES = 'not built yet: taken up with the sequences'
+const CUSTOM = 'not built yet: taken up with the sequences, which alone could read a parameter of their own'
+
+const parameter = text('', 'A parameter with a name of your own.')
+const anyScalar: typeof parameter = {
+  ...parameter,
+  expects: 'text, a number, true or false',
+  read: given => parameter.read(typeof given === 'number' || typeof given === 'boolean' ? String(given) : given),
+}
+
+const senderKeys = {
+  'sender.enable': inert(flag(false, 'Send from sequences.'), SEQUENCES),
+  'sender.parameters.ws.outflow.dispatch.sequence': inert(
+    text('outflowDispatchSeq', 'Sequence that messages from the backend go through.'),
+    SEQUENCES,
+  ),
+  'sender.parameters.ws.outflow.dispatch.fault.sequence': inert(
+    text('outflowFaultSeq', 'Sequence that takes over when that one fails.'),
+    SEQUENCES,
+  ),
+  'sender.parameter.<name>': inert(anyScalar, CUSTOM),
+} as const
+
+const trustStore = {
+  'sender.trust_store.location': inert(
+    text('', 'Store of the authorities that sign the certificates of backends.'),
+    SEQUENCES,
+  ),
+  'sender.trust_store.password': inert(secret('Password of that store.'), SEQUENCES),
+}
+
+type Secured = Values<typeof senderKeys & typeof trustStore>
+
+function needs(key: keyof typeof trustStore): Rule<Secured> {
+  return {
+    keys: [key, 'sender.enable'],
+    must: `${key} is required where sender.enable is true`,
+    severity: 'fault',
+    holds: it => !it['sender.enable'] || it[key] !== '',
+  }
+}
+
+export const ws = section('transport.ws', 'WebSocket on a port of its own, plain.', {
+  ...senderKeys,
+  ...listenerEnable,
+  'listener.parameters.port': port(9099, 'Listening port; `server.offset` is added.'),
+  ...bindAddress,
+})
+
+export const wss = section(
+  'transport.wss',
+  'WebSocket on a port of its own, on TLS: stores, versions and suites are those of `[transport.passthru_https]`.',
+  {
+    ...senderKeys,
+    ...trustStore,
+    ...listenerEnable,
+    'listener.parameters.port': port(8099, 'Listening port; `server.offset` is added.'),
+    ...bindAddress,
+  },
+  [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
+)
