@@ -16,7 +16,7 @@ export interface Entry {
 }
 
 /** A row of a repeated table: `a.b[0]`, and the line of its header. */
-export interface Row {
+interface Row {
   readonly path: string
   readonly line: number
 }

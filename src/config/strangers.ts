@@ -1,6 +1,7 @@
 /** What is set and has no place in the catalogue: unknown keys and sections, and tables repeated or not against it. */
 import { allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
 import type { Fault } from './fault.ts'
+import { FREE_NAME } from './key.ts'
 import { nearest } from './nearest.ts'
 import { type PlacedRow, type Setting, withoutPlaces } from './setting.ts'
 
@@ -81,9 +82,11 @@ function unknownKey({ where, path }: Setting, section: string): Fault {
   const table = withoutPlaces(section)
   const within = allKeys().filter(known => known.section === table)
   const name = path.slice(section.length + 1)
+  // Where a name is free, it is not what is misspelt.
+  const end = name.slice(name.lastIndexOf('.') + 1)
   const own = nearest(
     name,
-    within.map(known => known.key),
+    within.map(known => known.key.replace(FREE_NAME, end)),
   )
   const guess = own === '' ? (allKeys().find(known => known.path.endsWith(`.${name}`))?.path ?? '') : own
   const remedy = guess === '' ? `\`explain ${table}\` lists its keys` : `did you mean ${guess}?`

@@ -10,11 +10,13 @@ import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 const TABLE = 'transport.http.proxy_profile'
 const ROW = `[[${TABLE}]]\ntarget_hosts = ["*"]\nproxy_host = "proxy"\nproxy_port = 3128\n`
 
-/** Faults and what is unknown, with the file named `F`. */
+/** Faults and what is unknown, with the file named `F` and the table `T`. */
 function faultsOf(t: TestContext, toml: string, sets: readonly string[] = []): readonly string[] {
   const home = temporaryHome(t, { 'deployment.toml': toml })
   const { faults, unknown } = examine(home, sets, join(home, 'data'))
-  return [...faults, ...unknown].map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F'))
+  return [...faults, ...unknown].map(fault =>
+    describe(fault).replaceAll(join(home, 'deployment.toml'), 'F').replaceAll(TABLE, 'T'),
+  )
 }
 
 test('rows are a frozen list of typed values in the order of the file', t => {
@@ -62,57 +64,57 @@ const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonl
   [
     'a required key that is missing',
     `${ROW}\n[[${TABLE}]]\ntarget_hosts = ["*"]\nproxy_port = 1`,
-    `F:6: ${TABLE}[1].proxy_host: is missing, and every row needs it (expected a host name or an IP address)`,
+    'F:6: T[1].proxy_host: is missing, and every row needs it (expected a host name or an IP address)',
   ],
   [
     'a row with nothing in it',
     `\n[[${TABLE}]]\n`,
-    `F:2: ${TABLE}[0].target_hosts: is missing, and every row needs it (expected a list of texts, or one text with commas)`,
-    `F:2: ${TABLE}[0].proxy_host: is missing, and every row needs it (expected a host name or an IP address)`,
-    `F:2: ${TABLE}[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)`,
+    'F:2: T[0].target_hosts: is missing, and every row needs it (expected a list of texts, or one text with commas)',
+    'F:2: T[0].proxy_host: is missing, and every row needs it (expected a host name or an IP address)',
+    'F:2: T[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)',
   ],
   [
     'required keys that are empty, and a value of a wrong type',
     `[[${TABLE}]]\ntarget_hosts = []\nproxy_host = ""\nproxy_port = 0`,
-    `F:2: ${TABLE}[0].target_hosts = []: expected a list of texts, or one text with commas (every row must set it)`,
-    `F:3: ${TABLE}[0].proxy_host = "": expected a host name or an IP address (every row must set it)`,
-    `F:4: ${TABLE}[0].proxy_port = 0: expected a whole number, 1 to 65535, quoted or not (every row must set it)`,
+    'F:2: T[0].target_hosts = []: expected a list of texts, or one text with commas (every row must set it)',
+    'F:3: T[0].proxy_host = "": expected a host name or an IP address (every row must set it)',
+    'F:4: T[0].proxy_port = 0: expected a whole number, 1 to 65535, quoted or not (every row must set it)',
   ],
   [
     'an unknown key in a row',
     `${ROW}proxy_prt = 5\n[transport.http.proxy_profile.sub]\nxyzzyplugh = 1`,
-    `F:5: ${TABLE}[0].proxy_prt: unknown key in [[${TABLE}]] (did you mean proxy_port?)`,
-    `F:7: ${TABLE}[0].sub.xyzzyplugh: unknown key in [[${TABLE}]] (\`explain ${TABLE}\` lists its keys)`,
+    'F:5: T[0].proxy_prt: unknown key in [[T]] (did you mean proxy_port?)',
+    'F:7: T[0].sub.xyzzyplugh: unknown key in [[T]] (`explain T` lists its keys)',
   ],
   [
     'a single table',
     `[${TABLE}]\nproxy_host = "a"\nproxy_port = 1`,
-    `F:2: ${TABLE}: is a list of rows (write [[${TABLE}]] above the keys of each row)`,
+    'F:2: T: is a list of rows (write [[T]] above the keys of each row)',
   ],
   [
     'a list of inline tables',
     `[transport.http]\nproxy_profile = [{ proxy_host = "a" }]`,
-    `F:2: ${TABLE}: is a list of rows (write [[${TABLE}]] above the keys of each row)`,
+    'F:2: T: is a list of rows (write [[T]] above the keys of each row)',
   ],
   [
     'a table below one that is repeated against the catalogue',
     `[[transport.http]]\n[transport.http.proxy_profile]\nproxy_host = "a"`,
-    `F:3: ${TABLE}: is a list of rows (write [[${TABLE}]] above the keys of each row)`,
+    'F:3: T: is a list of rows (write [[T]] above the keys of each row)',
   ],
   [
     'a misspelt table',
     `[[transport.http.proxy_profil]]\nproxy_host = "a"`,
-    `F:2: transport.http.proxy_profil: unknown section (did you mean [[${TABLE}]]?)`,
+    'F:2: transport.http.proxy_profil: unknown section (did you mean [[T]]?)',
   ],
   [
     'a reference that leads nowhere',
     ROW.replace('"proxy"', '"$ref{server.hostnam}"'),
-    `F:3: ${TABLE}[0].proxy_host = "$ref{server.hostnam}": there is no key server.hostnam to refer to (did you mean server.hostname?)`,
+    'F:3: T[0].proxy_host = "$ref{server.hostnam}": there is no key server.hostnam to refer to (did you mean server.hostname?)',
   ],
   [
     'a password without a name, shown to nobody',
     `${ROW}proxy_password = "s3cret"`,
-    `F:5: ${TABLE}[0].proxy_password = (set): proxy_password needs a proxy_username: a password alone is never sent (beside it ${TABLE}[0].proxy_username = "" (default))`,
+    'F:5: T[0].proxy_password = (set): proxy_password needs a proxy_username: a password alone is never sent (beside it T[0].proxy_username = "" (default))',
   ],
 ]
 
@@ -135,10 +137,10 @@ test('--set reaches a key of a row that the file has, and opens none', t => {
   const { configuration } = loadConfiguration(home, [`${TABLE}[0].proxy_host=other`])
   assert.equal(configuration[TABLE][0]!.proxy_host, 'other')
   assert.deepEqual(faultsOf(t, ROW, [`${TABLE}[1].proxy_host=other`]), [
-    `--set: ${TABLE}[1]: there is no such row (rows are opened in the file, each by [[${TABLE}]])`,
+    '--set: T[1]: there is no such row (rows are opened in the file, each by [[T]])',
   ])
   assert.deepEqual(faultsOf(t, ROW, [`${TABLE}.proxy_host=other`]), [
-    `--set: ${TABLE}: is a list of rows (name the row: ${TABLE}[0] is the first)`,
+    '--set: T: is a list of rows (name the row: T[0] is the first)',
   ])
 })
 

@@ -220,7 +220,7 @@ test('a key with a free name is taken under any name, and under none it is unkno
   assert.deepEqual(
     warnings.map(warning => warning.replace(/^.*?:(?=\d)/, '')),
     [
-      '4: transport.ws.sender.parametre.c: unknown key in [transport.ws] (did you mean sender.parameter.<name>?); it has no effect',
+      '4: transport.ws.sender.parametre.c: unknown key in [transport.ws] (did you mean sender.parameter.c?); it has no effect',
       '2: transport.ws.sender.parameter.Own-Name: is accepted and not acted on (not built yet: taken up with the sequences, which alone could read a parameter of their own)',
       '3: transport.ws.sender.parameter.a.b: is accepted and not acted on (not built yet: taken up with the sequences, which alone could read a parameter of their own)',
     ],

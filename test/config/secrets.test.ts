@@ -16,6 +16,17 @@ const FILES: readonly (readonly [name: string, toml: string, sets?: readonly str
   ['a secret key as a list', `[super_admin]\npassword = ["${SECRET}"]`],
   ['a secret by --set', '', [`super_admin.password=${SECRET}`]],
   ['a secret from the environment', '[super_admin]\npassword = "$env{SLUICE_TEST_SECRET}"'],
+  [
+    'a secret key of a row',
+    `[[transport.http.proxy_profile]]\ntarget_hosts = "*"\nproxy_host = "h"\nproxy_port = 1\nproxy_password = "${SECRET}"`,
+  ],
+  [
+    'a profile as text, and of a wrong type',
+    `[transport.passthru_http]\nsender.proxyProfiles = "${SECRET}"\n[transport.passthru_https]\nsender.proxyProfiles = ${SECRET}`,
+  ],
+  ['a misspelt secret key of a row', `[[transport.http.proxy_profile]]\nproxy_pasword = "${SECRET}"`],
+  ['a repeated table written once', `[transport.http.proxy_profile]\nproxy_password = "${SECRET}"`],
+  ['a repeated table as one value', `transport.http.proxy_profile = [{ proxy_password = "${SECRET}" }]`],
   ['a misspelt secret key', `[super_admin]\npasword = "${SECRET}"`],
   ['a secret key in an unknown section', `[somewhere]\npassword = "${SECRET}"`],
   [

@@ -1,5 +1,5 @@
 /** Transports of the reference platform that have no counterpart here: their keys load, and nothing acts on them. */
-import { choice, count, duration, except, flag, orText, port, section, text } from '../key.ts'
+import { choice, count, duration, except, flag, type Key, orText, port, section, text } from '../key.ts'
 import { allInert, DAY_MS } from './passthru-keys.ts'
 
 const NON_BLOCKING = 'there is no blocking transport: every connection is non-blocking'
@@ -19,10 +19,15 @@ const listenerKeys = {
   thread_keepalive_time_unit: text('', 'Unit of that time.'),
 }
 
+/** Documented as one of two texts, of which one looks like a flag. */
+function orTrue(wrapped: Key<'chunked' | 'true'>): typeof wrapped {
+  return { ...wrapped, read: given => wrapped.read(given === true ? 'true' : given) }
+}
+
 const senderKeys = {
   'sender.enable': flag(true, 'Send at all.'),
   'sender.parameters.cacheHttpClient': flag(false, 'Keep the client between requests.'),
-  'sender.parameters.Transfer-Encoding': choice('chunked', ['chunked', 'true'], 'How requests are framed.'),
+  'sender.parameters.Transfer-Encoding': orTrue(choice('chunked', ['chunked', 'true'], 'How requests are framed.')),
   'sender.parameters.defaultMaxConnectionsPerHost': orText(
     except(0, 'not given', count(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.')),
   ),

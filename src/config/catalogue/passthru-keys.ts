@@ -132,7 +132,7 @@ export const senderTls = {
 export const sender = {
   'sender.warnOnHTTP500': text(
     '',
-    'Content types of responses with status 500 that are worth a warning, separated by `|` or commas, or `*`; empty: none.',
+    'Content types of responses with status 500 worth a warning, separated by `|` or commas, or `*`; empty: none.',
   ),
   'sender.http.proxyHost': host('', 'Outgoing proxy for backends that no proxy profile is for.'),
   'sender.http.proxyPort': orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.'))),

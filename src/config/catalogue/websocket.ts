@@ -1,4 +1,4 @@
-/** The WebSocket listeners, plain and on TLS. What they send is up to sequences, which the documented keys are about. */
+/** The WebSocket listeners, plain and on TLS. The documented keys are about sequences that such messages go through. */
 import { flag, inert, port, type Rule, secret, section, text, type Values } from '../key.ts'
 import { bindAddress, listenerEnable } from './passthru-keys.ts'
 
