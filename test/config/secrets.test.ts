@@ -10,19 +10,18 @@ import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 const SECRET = '4711471147114'
 process.env.SLUICE_TEST_SECRET = SECRET
 
+const PROXY_ROW = '[[transport.http.proxy_profile]]\ntarget_hosts = "*"\nproxy_host = "h"\nproxy_port = 1\n'
+
 const FILES: readonly (readonly [name: string, toml: string, sets?: readonly string[]])[] = [
   ['a secret key', `[super_admin]\npassword = "${SECRET}"`],
   ['a secret key of a wrong type', `[super_admin]\npassword = ${SECRET}`],
   ['a secret key as a list', `[super_admin]\npassword = ["${SECRET}"]`],
   ['a secret by --set', '', [`super_admin.password=${SECRET}`]],
   ['a secret from the environment', '[super_admin]\npassword = "$env{SLUICE_TEST_SECRET}"'],
-  [
-    'a secret key of a row',
-    `[[transport.http.proxy_profile]]\ntarget_hosts = "*"\nproxy_host = "h"\nproxy_port = 1\nproxy_password = "${SECRET}"`,
-  ],
+  ['a secret key of a row', `${PROXY_ROW}proxy_password = "${SECRET}"`],
   [
     'a profile as text, and of a wrong type',
-    `[transport.passthru_http]\nsender.proxyProfiles = "${SECRET}"\n[transport.passthru_https]\nsender.proxyProfiles = ${SECRET}`,
+    `[transport]\npassthru_http.sender.proxyProfiles = "${SECRET}"\npassthru_https.sender.proxyProfiles = ${SECRET}`,
   ],
   ['a misspelt secret key of a row', `[[transport.http.proxy_profile]]\nproxy_pasword = "${SECRET}"`],
   ['a repeated table written once', `[transport.http.proxy_profile]\nproxy_password = "${SECRET}"`],
