@@ -15,6 +15,11 @@ export interface SocketOwner {
   /** The connection is lost. `code` is an errno name. The socket is closed already. */
   onLost(code: string): void
   /**
+   * The TLS handshake failed, so there was never a connection. `cause` says what was wrong, with the certificate if it
+   * was that. The socket is closed already. Never called for a socket without TLS.
+   */
+  onHandshakeFailed(cause: string): void
+  /**
    * A pending write failed, and none will succeed. What the peer sent before may still be read; the owner closes the
    * socket. Streams report this as `onLost`.
    */
@@ -44,7 +49,7 @@ export type Written = (typeof WRITE)[keyof typeof WRITE]
 export interface ByteSocket {
   /** Numeric address of the peer, '' when it is gone already. */
   readonly remoteAddress: string
-  /** Takes the socket into use and starts reading into `view`. */
+  /** Takes the socket into use and starts reading into `view`; of a dialled one, in place of the owner it had. */
   attach(owner: SocketOwner, view: Uint8Array): void
   write(bytes: Uint8Array): Written
   /** Starts or stops reading; nothing changes when it is so already. While stopped, `onBytes` is not called. */

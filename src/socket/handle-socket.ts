@@ -14,11 +14,15 @@ import {
   WRITE,
   type Written,
 } from './byte-socket.ts'
+import { ignore, nobody } from './nobody.ts'
 
 /** The members of Node's TCP handle that are used here, as seen in Node 26. */
-interface TcpHandle {
+export interface TcpHandle {
   onread: (this: TcpHandle) => Uint8Array | undefined
-  sluice: HandleSocket
+  /** Who uses the handle; it lives as long as the handle is open. */
+  sluice: unknown
+  /** Bytes that the kernel has not taken yet. */
+  readonly writeQueueSize: number
   useUserBuffer(view: Uint8Array): void
   readStart(): number
   readStop(): number
@@ -29,8 +33,8 @@ interface TcpHandle {
   getpeername(into: { address?: string }): number
   connect(request: ConnectRequest, address: string, port: number): number
   connect6(request: ConnectRequest, address: string, port: number): number
-  close(): void
-  reset(): number
+  close(onClosed?: (this: TcpHandle) => void): void
+  reset(onClosed?: (this: TcpHandle) => void): number
 }
 interface ListeningHandle {
   onconnection: (status: number, handle: TcpHandle) => void
@@ -41,14 +45,14 @@ interface WriteRequest {
   bytes: Uint8Array
   oncomplete: (this: WriteRequest, status: number) => void
 }
-interface ShutdownRequest {
+export interface ShutdownRequest {
   oncomplete: () => void
 }
 interface ConnectRequest {
   sluice: HandleSocket
   oncomplete: (this: ConnectRequest, status: number) => void
 }
-interface Bindings {
+export interface Bindings {
   readonly TCP: { new (type: number): TcpHandle }
   readonly TCPConnectWrap: { new (): ConnectRequest }
   readonly ShutdownWrap: { new (): ShutdownRequest }
@@ -59,7 +63,7 @@ interface Bindings {
 }
 
 /** Throws where the internals are not as expected or not permitted. */
-function bind(): Bindings {
+export function bindHandles(): Bindings {
   const binding = (process as unknown as { binding(name: string): Record<string, never> }).binding
   const tcp = binding.call(process, 'tcp_wrap') as unknown as {
     TCP: Bindings['TCP']
@@ -87,7 +91,7 @@ let bindings: Bindings
 
 function onread(this: TcpHandle): Uint8Array | undefined {
   const result = bindings.streamState[bindings.readResult]!
-  const { sluice } = this
+  const sluice = this.sluice as HandleSocket
   const { owner } = sluice
   try {
     if (result > 0) return owner.onBytes(result)
@@ -116,20 +120,10 @@ function onconnected(this: ConnectRequest, status: number): void {
   }
 }
 
-function ignore(): void {}
-
-const SILENT = {
-  onBytes: () => undefined,
-  onEnd: ignore,
-  onLost: ignore,
-  onWriteFailed: ignore,
-  onDrained: ignore,
-  onBug: ignore,
-}
 /** Before a socket is attached or dialled. */
-const FRESH: ConnectingOwner = { ...SILENT, onConnected: ignore }
+const FRESH = nobody()
 /** Once a socket is closed: callbacks that were under way find nobody. */
-const NOBODY: ConnectingOwner = { ...SILENT, onConnected: ignore }
+const NOBODY = nobody()
 
 class HandleSocket implements ByteSocket {
   owner: ConnectingOwner | SocketOwner = FRESH
@@ -236,13 +230,25 @@ class HandleSocket implements ByteSocket {
     this.destroy()
     owner.onLost(getSystemErrorName(status))
   }
+
+  /** Hands the handle over to somebody else. The owner hears nothing more; the socket is of no more use. */
+  release(): TcpHandle {
+    this.owner = NOBODY
+    return this.#handle
+  }
+}
+
+/** The handle of a socket of this level, for TLS on top of it. */
+export function releaseHandle(socket: ByteSocket): TcpHandle {
+  if (!(socket instanceof HandleSocket)) throw new Error('not a socket on handles')
+  return socket.release()
 }
 
 const BACKLOG = 4096
 
 /** Throws where Node's internals are not as expected. */
 export function handleLevel(): SocketLevel {
-  bindings = bind()
+  bindings = bindHandles()
   return {
     name: 'handles',
     dial(address, port, owner, view) {

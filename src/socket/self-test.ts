@@ -23,6 +23,7 @@ const IGNORE: SocketOwner = {
   onBytes: () => undefined,
   onEnd: () => {},
   onLost: code => fail(`lost: ${code}`),
+  onHandshakeFailed: cause => fail(`handshake failed: ${cause}`),
   onWriteFailed: code => fail(`write failed: ${code}`),
   onDrained: () => {},
   onBug: error => fail(String(error)),

@@ -13,18 +13,11 @@ import {
   WRITE,
   type Written,
 } from './byte-socket.ts'
+import { nobody } from './nobody.ts'
 
 const NOTHING = Buffer.alloc(0)
-function ignore(): void {}
 /** Before a socket is attached, and once it is closed. */
-const NOBODY: SocketOwner = {
-  onBytes: () => undefined,
-  onEnd: ignore,
-  onLost: ignore,
-  onWriteFailed: ignore,
-  onDrained: ignore,
-  onBug: ignore,
-}
+const NOBODY = nobody()
 
 abstract class StreamSocket implements ByteSocket {
   protected socket!: Socket

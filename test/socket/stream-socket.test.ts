@@ -25,6 +25,7 @@ async function accepted(onBytes: (socket: ByteSocket, count: number) => void) {
     },
     onEnd: () => calls.push('END'),
     onLost: code => calls.push(code),
+    onHandshakeFailed: cause => calls.push(cause),
     onWriteFailed: code => calls.push(code),
     onDrained: () => undefined,
     onBug: error => {

@@ -1,0 +1,101 @@
+/**
+ * The name that a client asks for (SNI, RFC 6066 3), read from its first bytes before any of them reach OpenSSL: so each
+ * virtual host is a context of its own from the first byte, sessions and client certificates included. Everything that
+ * is not a plain ClientHello has no name here, and OpenSSL says what is wrong with it.
+ */
+
+/** A ClientHello of more bytes than this gets the default host. */
+export const HELLO_MAX = 16_384
+/** So does one in more records than this; real ones come in one or two. */
+const RECORDS_MAX = 8
+
+const RECORD_HANDSHAKE = 22
+const RECORD_HEAD = 5
+const CLIENT_HELLO = 1
+const HANDSHAKE_HEAD = 4
+const EXTENSION_SERVER_NAME = 0
+const NAME_TYPE_HOST = 0
+const VERSION_AND_RANDOM = 34
+
+/** The name in lower case, '' if there is none; null while more bytes are needed. */
+export function serverNameIn(bytes: Uint8Array): string | null {
+  const message = handshakeBytes(bytes)
+  if (message === null) return bytes.length >= HELLO_MAX ? '' : null
+  const hello = new Reader(message)
+  hello.skip(HANDSHAKE_HEAD + VERSION_AND_RANDOM)
+  hello.skip(hello.uint(1))
+  hello.skip(hello.uint(2))
+  hello.skip(hello.uint(1))
+  const extensions = hello.block(hello.uint(2))
+  while (extensions.left >= 4) {
+    const type = extensions.uint(2)
+    const content = extensions.block(extensions.uint(2))
+    if (type === EXTENSION_SERVER_NAME) return hostIn(content)
+  }
+  return ''
+}
+
+function hostIn(extension: Reader): string {
+  const names = extension.block(extension.uint(2))
+  const type = names.uint(1)
+  const name = names.block(names.uint(2)).latin1()
+  return type === NAME_TYPE_HOST ? name.toLowerCase() : ''
+}
+
+/** The first handshake message, out of its records; empty if it is no ClientHello, null if it is cut short. */
+function handshakeBytes(bytes: Uint8Array): Uint8Array | null {
+  const none = bytes.subarray(0, 0)
+  const pieces: Uint8Array[] = []
+  let at = 0
+  while (at < bytes.length && pieces.length < RECORDS_MAX) {
+    if (bytes[at] !== RECORD_HANDSHAKE) return none
+    if (bytes.length - at < RECORD_HEAD) return null
+    const from = at + RECORD_HEAD
+    at = from + bytes[at + 3]! * 256 + bytes[at + 4]!
+    pieces.push(bytes.subarray(from, at))
+  }
+  const message = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+  if (message.length > 0 && message[0] !== CLIENT_HELLO) return none
+  const isWhole = message.length >= HANDSHAKE_HEAD && message.length >= HANDSHAKE_HEAD + lengthIn(message)
+  if (isWhole) return message
+  return at >= bytes.length && pieces.length < RECORDS_MAX ? null : none
+}
+
+function lengthIn(message: Uint8Array): number {
+  return message[1]! * 65_536 + message[2]! * 256 + message[3]!
+}
+
+/** Reads forward; beyond the end everything is 0 or empty. */
+class Reader {
+  readonly #bytes: Uint8Array
+  #at = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+  }
+
+  get left(): number {
+    return Math.max(0, this.#bytes.length - this.#at)
+  }
+
+  uint(size: 1 | 2): number {
+    const high = this.#bytes[this.#at] ?? 0
+    const value = size === 1 ? high : high * 256 + (this.#bytes[this.#at + 1] ?? 0)
+    this.#at += size
+    return value
+  }
+
+  skip(length: number): void {
+    this.#at += length
+  }
+
+  block(length: number): Reader {
+    const block = new Reader(this.#bytes.subarray(this.#at, this.#at + length))
+    this.#at += length
+    return block
+  }
+
+  latin1(): string {
+    return Buffer.from(this.#bytes).toString('latin1')
+  }
+}

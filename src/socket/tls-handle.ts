@@ -1,0 +1,185 @@
+/** TLS for sockets on handles: who is wrapped with which context, and what is asked of the peer. */
+import { isIP } from 'node:net'
+import type { PeerCertificate } from 'node:tls'
+import { getSystemErrorName } from 'node:util'
+import type { ByteSocket, ConnectingOwner, SocketOwner } from './byte-socket.ts'
+import { HELLO_MAX, serverNameIn } from './client-hello.ts'
+import { releaseHandle, type TcpHandle } from './handle-socket.ts'
+import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
+import { APPLICATION_PROTOCOL, ClientContext, type HostContext, ServerContexts } from './tls-contexts.ts'
+import { bindings, type TlsHandle, TlsHandleSocket } from './tls-handle-socket.ts'
+import { backendFault, brokenOffFault, clientFault, type PeerFacts } from './tls-verdict.ts'
+
+type Wrap = (tcp: TcpHandle, context: unknown, isServer: boolean, hasWrites: boolean) => TlsHandle
+let wrap: Wrap
+
+/** A list of names, each behind its length (RFC 7301 3.1). */
+const PROTOCOLS = Buffer.from(`${String.fromCharCode(APPLICATION_PROTOCOL.length)}${APPLICATION_PROTOCOL}`)
+/** Where a ClientHello lands whose name decides about the context. */
+const HELLO = new Uint8Array(HELLO_MAX)
+
+/** Throws where Node's internals are not as expected. */
+export function handleTls(): TlsLevel {
+  const { binding } = process as unknown as { binding(name: string): { wrap: Wrap } }
+  wrap = binding.call(process, 'tls_wrap').wrap
+  return { server: plan => new HandleTlsServer(plan), client: plan => new HandleTlsClient(plan) }
+}
+
+class HandleTlsServer implements TlsServer {
+  #contexts: ServerContexts
+
+  constructor(plan: TlsServerPlan) {
+    this.#contexts = new ServerContexts(plan)
+  }
+
+  replace(plan: TlsServerPlan): void {
+    this.#contexts = new ServerContexts(plan)
+  }
+
+  wrap(socket: ByteSocket): ByteSocket {
+    return new AcceptedTls(releaseHandle(socket), this.#contexts)
+  }
+}
+
+class HandleTlsClient implements TlsClient {
+  #context: ClientContext
+
+  constructor(plan: TlsClientPlan) {
+    this.#context = new ClientContext(plan)
+  }
+
+  replace(plan: TlsClientPlan): void {
+    this.#context = new ClientContext(plan)
+  }
+
+  wrap(socket: ByteSocket, host: string, owner: ConnectingOwner, view: Uint8Array): ByteSocket {
+    return new DialledTls(releaseHandle(socket), this.#context, host, owner, view)
+  }
+}
+
+function factsOf(tls: TlsHandle): PeerFacts {
+  const certificate = (tls.getPeerCertificate() as PeerCertificate | undefined) ?? null
+  return { certificate, chainError: tls.verifyError()?.code ?? '' }
+}
+
+function onhello(this: TcpHandle): undefined {
+  const sluice = this.sluice as AcceptedTls
+  try {
+    sluice.hello(bindings.streamState[bindings.readResult]!)
+  } catch (error) {
+    sluice.owner.onBug(error)
+  }
+}
+
+class AcceptedTls extends TlsHandleSocket {
+  readonly #contexts: ServerContexts
+  #host: HostContext | null = null
+  #hello: Uint8Array = HELLO.subarray(0, 0)
+
+  constructor(tcp: TcpHandle, contexts: ServerContexts) {
+    super(tcp)
+    this.#contexts = contexts
+  }
+
+  override attach(owner: SocketOwner, view: Uint8Array): void {
+    const isFirst = this.tls === null
+    super.attach(owner, view)
+    if (!isFirst || this.isClosed) return
+    const { only } = this.#contexts
+    if (only !== null) this.#accept(only)
+    else {
+      this.tcp.onread = onhello
+      this.tcp.useUserBuffer(HELLO)
+      this.tcp.readStart()
+    }
+  }
+
+  /** The first bytes of the client, as many as it takes to know which host it wants. */
+  hello(result: number): void {
+    if (this.isClosed) return
+    if (result < 0) {
+      this.refuse(brokenOffFault(result === bindings.endOfFile ? '' : getSystemErrorName(result)))
+      return
+    }
+    this.#hello = Buffer.concat([this.#hello, HELLO.subarray(0, result)])
+    const name = serverNameIn(this.#hello)
+    if (name === null) return
+    const bytes = this.#hello
+    this.#hello = HELLO.subarray(0, 0)
+    this.#accept(this.#contexts.of(name))
+    this.tls!.receive(bytes)
+  }
+
+  #accept(host: HostContext): void {
+    this.#host = host
+    const tls = wrap(this.tcp, host.context.context, true, false)
+    if (host.verifyClient !== 'none') tls.setVerifyMode(true, host.verifyClient === 'require')
+    tls.setALPNProtocols(PROTOCOLS)
+    this.secure(tls)
+  }
+
+  protected override fault(tls: TlsHandle): string | null {
+    const { verifyClient } = this.#host!
+    return verifyClient === 'none' ? null : clientFault(verifyClient, factsOf(tls))
+  }
+
+  protected override opened(): void {}
+}
+
+function onnewsession(this: TlsHandle, _id: Buffer, session: Buffer): void {
+  const sluice = this.sluice as DialledTls
+  sluice.keep(session)
+}
+
+function start(sluice: DialledTls): void {
+  sluice.start()
+}
+
+class DialledTls extends TlsHandleSocket {
+  readonly #context: ClientContext
+  readonly #host: string
+  /** Of TLS 1.2, where it comes before the peer is known to be the right one. */
+  #session: Buffer | null = null
+
+  constructor(tcp: TcpHandle, context: ClientContext, host: string, owner: ConnectingOwner, view: Uint8Array) {
+    super(tcp)
+    this.#context = context
+    this.#host = host.startsWith('[') ? host.slice(1, -1) : host
+    super.attach(owner, view)
+    // From here on no byte of the peer is taken for plain text.
+    this.secure(this.#prepare())
+    // What fails must not be told before this returns.
+    process.nextTick(start, this)
+  }
+
+  #prepare(): TlsHandle {
+    const tls = wrap(this.tcp, this.#context.context.context, false, false)
+    if (isIP(this.#host) === 0) tls.setServername(this.#host)
+    tls.setALPNProtocols(PROTOCOLS)
+    tls.onnewsession = onnewsession
+    tls.enableSessionCallbacks()
+    const session = this.#context.takeSession(this.#host)
+    if (session !== undefined) tls.setSession(session)
+    return tls
+  }
+
+  start(): void {
+    if (!this.isClosed) this.tls!.start()
+  }
+
+  keep(session: Buffer): void {
+    if (this.isOpen) this.#context.keepSession(this.#host, session)
+    else this.#session = session
+  }
+
+  protected override fault(tls: TlsHandle): string | null {
+    return backendFault(this.#context.plan, this.#host, factsOf(tls))
+  }
+
+  protected override opened(): void {
+    if (this.#session !== null) this.#context.keepSession(this.#host, this.#session)
+    this.#session = null
+    const owner = this.owner as ConnectingOwner
+    owner.onConnected()
+  }
+}
