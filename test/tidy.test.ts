@@ -33,6 +33,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   throttle: [...BELOW_ENGINES, 'observe'],
   events: [...BELOW_ENGINES, 'observe'],
   store: BELOW_ENGINES,
+  // Makes the plain plans that sockets are secured with; the primary's alone, and of sockets it has types only.
+  tls: ['structure', 'socket', 'config'],
   observe: BELOW_ENGINES,
   source: BELOW_ROOMS,
   route: BELOW_ROOMS,
@@ -48,16 +50,18 @@ const HALLWAY = 'hallway'
 /** Module -> folders and files of src that may import it. Types are free: they are gone at run time. */
 const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   // The port probe, and the health port that does without Node's HTTP server (D9, D18).
-  [/^node:(net|tls)$/, ['socket', 'src/gateway.ts', 'src/health-listener.ts']],
+  // And whether OpenSSL takes a key, which is asked where a refusal can still be reported.
+  [/^node:(net|tls)$/, ['socket', 'src/gateway.ts', 'src/health-listener.ts', 'src/tls/openssl.ts']],
   [/^node:(http|https|http2)$/, [HALLWAY]],
-  [/^node:fs(\/|$)/, ['config', 'observe', 'store', HALLWAY]],
+  [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'tls', HALLWAY]],
   [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY]],
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|yaml)$/, ['config']],
+  [/^(node-forge|@xmldom)\//, ['tls']],
   [/^undici/, ['src/http1/llhttp.ts']],
 ]
 /** A reactor starts fast and stays small: these never reach its import graph. */
-const NOT_IN_A_REACTOR = ['pino', 'smol-toml', 'yaml']
+const NOT_IN_A_REACTOR = ['pino', 'smol-toml', 'yaml', 'node-forge', '@xmldom/xmldom']
 const REACTOR_ENTRY = 'src/thread-entry.js'
 
 /** Words that gather what has no place. */

@@ -1,0 +1,90 @@
+/** What a store is for: a key with its chain to show, or the certificates that the other side's must lead to. */
+import type { KeyObject, X509Certificate } from 'node:crypto'
+import type { TlsIdentity } from '../socket/tls.ts'
+import type { Findings } from './findings.ts'
+import type { StoredCertificate, StoredKey } from './store-contents.ts'
+import type { OpenStore } from './store-file.ts'
+
+/** Undefined with a fault when there is no key, or no certificate for it. Dates are warned of. */
+export function identityOf({ setting, label, contents }: OpenStore, findings: Findings): TlsIdentity | undefined {
+  const { fileName } = setting.names
+  const chosen = firstKey(contents.keys)
+  if (chosen === undefined) {
+    return findings.fault(label, fileName, 'there is no key in it', 'take a store with a key and its certificate')
+  }
+  const [leaf, ...rest] = chainOf(chosen.key, contents.certificates)
+  if (leaf === undefined) {
+    const expected = `no certificate in it belongs to ${shownKey(chosen)}`
+    return findings.fault(label, fileName, expected, 'put the certificate of the key, and its chain, into the store')
+  }
+  if (contents.keys.length > 1) noteChoice(label, chosen, contents.keys, findings)
+  warnOfDates(label, fileName, leaf, findings)
+  return {
+    cert: [leaf, ...rest].map(certificate => certificate.toString()).join(''),
+    key: String(chosen.key.export({ type: 'pkcs8', format: 'pem' })),
+  }
+}
+
+/** Undefined with a fault when there is none. */
+export function trustedOf({ setting, label, contents }: OpenStore, findings: Findings): readonly string[] | undefined {
+  const issuers = new Set<string>()
+  for (const { key } of contents.keys) {
+    for (const { fingerprint256 } of chainOf(key, contents.certificates).slice(1)) issuers.add(fingerprint256)
+  }
+  // Whoever issued this side's own certificate is not trusted for the other's, unless stored for that.
+  const trusted = contents.certificates.filter(
+    ({ certificate, isTrusted }) => isTrusted || !issuers.has(certificate.fingerprint256),
+  )
+  const { fileName } = setting.names
+  if (trusted.length === 0) {
+    const remedy = 'import the certificates that are to be trusted'
+    return findings.fault(label, fileName, 'there is no trusted certificate in it', remedy)
+  }
+  for (const { certificate } of trusted) warnOfDates(label, fileName, certificate, findings)
+  return [...new Set(trusted.map(({ certificate }) => certificate.toString()))]
+}
+
+/** Order of the names, because Java stores have none of their own; without names that of the file. */
+function firstKey(keys: readonly StoredKey[]): StoredKey | undefined {
+  return [...keys].sort(({ alias: one }, { alias: other }) => (one < other ? -1 : Number(one > other)))[0]
+}
+
+function noteChoice(label: string, chosen: StoredKey, keys: readonly StoredKey[], findings: Findings): void {
+  findings.note('of several keys in a store the first by name is used; keep a store with the wanted one alone', {
+    STORE: label,
+    KEY: chosen.alias,
+    KEYS: keys.map(({ alias }) => alias).join(', '),
+  })
+}
+
+function shownKey({ alias }: StoredKey): string {
+  return alias === '' ? 'its key' : `its key ${alias}`
+}
+
+/** From the certificate of the key up, the root included where the store has it; each certificate once. */
+function chainOf(key: KeyObject, certificates: readonly StoredCertificate[]): readonly X509Certificate[] {
+  const left = certificates.map(({ certificate }) => certificate)
+  const chain: X509Certificate[] = []
+  let next = left.findIndex(certificate => certificate.checkPrivateKey(key))
+  while (next !== -1) {
+    const [certificate] = left.splice(next, 1)
+    chain.push(certificate!)
+    if (certificate!.checkIssued(certificate!)) break
+    next = left.findIndex(issuer => certificate!.checkIssued(issuer) && certificate!.verify(issuer.publicKey))
+  }
+  return chain
+}
+
+function warnOfDates(label: string, key: string, certificate: X509Certificate, findings: Findings): void {
+  const { subject, validFrom, validTo, validFromDate, validToDate } = certificate
+  const named = `the certificate of ${(subject ?? '').replaceAll('\n', ', ')}`
+  const now = new Date()
+  if (validToDate < now) findings.warn(label, key, `${named} has expired on ${validTo}`, 'renew it')
+  else if (validFromDate > now) findings.warn(label, key, `${named} is valid from ${validFrom} only`, 'check the clock')
+}
+
+/** Names that a certificate is for, in lower case: DNS names of its SAN. */
+export function dnsNamesOf(certificate: X509Certificate): readonly string[] {
+  const entries = (certificate.subjectAltName ?? '').split(', ')
+  return entries.flatMap(entry => (entry.startsWith('DNS:') ? [entry.slice(4).toLowerCase()] : []))
+}
