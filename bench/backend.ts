@@ -12,6 +12,10 @@ export interface Backend {
   readonly name: string
   readonly downloadPort: number
   readonly uploadPort: number
+  /** WebSocket messages come back from here. */
+  readonly echoPort: number
+  /** Where a fail-over scenario starts two more. */
+  readonly twinPorts: readonly [number, number]
   stop(): Promise<void>
 }
 
@@ -40,20 +44,25 @@ http {
 export async function startBackend(folder: string, basePort: number): Promise<Backend> {
   const downloadPort = basePort
   const uploadPort = basePort + 1
+  const echoPort = basePort + 2
   const ownServer = fileURLToPath(new URL('backend-server.ts', import.meta.url))
-  const own = (port: number): Program =>
-    new Program('the own backend', pinned(LOAD_CORE, [process.execPath, ownServer, String(port)]))
+  const echoServer = fileURLToPath(new URL('echo-backend.ts', import.meta.url))
+  const own = (port: number, server = ownServer): Program =>
+    new Program('the own backend', pinned(LOAD_CORE, [process.execPath, server, String(port)]))
 
   const nginx = findExecutable('nginx')
   const downloads = nginx === undefined ? own(downloadPort) : startNginx(nginx, folder, downloadPort)
   const uploads = own(uploadPort)
-  await Promise.all([downloads.accepting(downloadPort), uploads.accepting(uploadPort)])
+  const echo = own(echoPort, echoServer)
+  await Promise.all([downloads.accepting(downloadPort), uploads.accepting(uploadPort), echo.accepting(echoPort)])
   return {
-    name: nginx === undefined ? 'own server' : 'nginx (uploads: own server)',
+    name: nginx === undefined ? 'own server' : 'nginx (uploads and WebSocket: own servers)',
     downloadPort,
     uploadPort,
+    echoPort,
+    twinPorts: [basePort + 3, basePort + 4],
     stop: async () => {
-      await Promise.all([downloads.stop(), uploads.stop()])
+      await Promise.all([downloads.stop(), uploads.stop(), echo.stop()])
     },
   }
 }

@@ -8,6 +8,8 @@ interface Metric {
   readonly digits: number
   /** Which direction is an improvement; `neither` for what only describes the run. */
   readonly better: 'less' | 'more' | 'neither'
+  /** What is shown of several rounds where it is not the median: a bad round must not vanish behind good ones. */
+  readonly rounds?: 'sum' | 'greatest'
 }
 
 export const METRIC = {
@@ -31,11 +33,30 @@ export const METRIC = {
   readyMs: { title: 'ready ms, 10 APIs', digits: 0, better: 'less' },
   readyThousandMs: { title: 'ready ms, 1,000 APIs', digits: 0, better: 'less' },
   othersPercent: { title: 'others %', digits: 0, better: 'neither' },
-  errors: { title: 'errors', digits: 0, better: 'less' },
+  errors: { title: 'errors', digits: 0, better: 'less', rounds: 'sum' },
+  askedCount: { title: 'requests', digits: 0, better: 'neither', rounds: 'sum' },
+  answeredCount: { title: '2xx', digits: 0, better: 'neither', rounds: 'sum' },
+  refusedCount: { title: 'answered with an error', digits: 0, better: 'less', rounds: 'sum' },
+  unansweredCount: { title: 'unanswered', digits: 0, better: 'less', rounds: 'sum' },
+  slowestMs: { title: 'slowest ms', digits: 0, better: 'less', rounds: 'greatest' },
+  takenOverMs: { title: 'taken over after ms', digits: 0, better: 'less' },
+  usedAgainMs: { title: 'used again after ms', digits: 0, better: 'less' },
 } as const satisfies Record<string, Metric>
 
 export type MetricName = keyof typeof METRIC
 export const METRIC_NAMES = Object.keys(METRIC) as readonly MetricName[]
+
+/** Of what a scenario counts: `message` makes of `CPU µs/req` the cost of a message. */
+export function metricTitle(name: MetricName, unit: string | undefined): string {
+  const { title } = METRIC[name]
+  return unit === undefined ? title : title.replace('req/s', `${unit}s/s`).replace('/req', `/${unit}`)
+}
+
+/** One figure out of those of several rounds. */
+export function summaryRule(name: MetricName): Metric['rounds'] {
+  const metric: Metric = METRIC[name]
+  return metric.rounds
+}
 
 /** The figures of one peer in one round. */
 export type Sample = { readonly [name in MetricName]?: number }

@@ -16,7 +16,7 @@ export const HELP = `npm run bench -- [options]
   --profile-dir DIR     where the profiles go (default bench/results/profile)
   --json FILE           where the record goes (default bench/results/latest.json)
   --write               adds the scenarios of this run to the results that bench/README.md shows
-  --base-port N         first of the forty ports in use (default 18000)
+  --base-port N         first of the sixty ports in use (default 18000)
 
 BENCH_EXTRA='name=command' adds a proxy of your own (bench/peers/extra.ts).
 `
@@ -47,11 +47,15 @@ function chosenScenarios(text: string | undefined, openLoop: boolean): string[] 
   const names = Object.keys(SCENARIOS)
   const isOpen = (name: string): boolean => SCENARIOS[name]?.kind === 'open'
   if (text === undefined) return names.filter(name => openLoop || !isOpen(name))
-  const chosen = text.split(',')
-  for (const name of chosen) {
-    if (!names.includes(name)) throw new UsageError(`--scenario: there is no ${name}; there are ${names.join(', ')}`)
-  }
+  const chosen = text.split(',').flatMap(word => named(word, names))
   return openLoop ? [...new Set([...chosen, ...names.filter(isOpen)])] : chosen
+}
+
+/** A scenario by its name, or all whose names begin so: `fail-over` for the three of them. */
+function named(word: string, names: readonly string[]): string[] {
+  const found = names.includes(word) ? [word] : names.filter(name => name.startsWith(`${word}-`))
+  if (found.length === 0) throw new UsageError(`--scenario: there is no ${word}; there are ${names.join(', ')}`)
+  return found
 }
 
 /** Undefined when only help was asked for. */

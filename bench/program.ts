@@ -3,8 +3,8 @@
  * started. All stay in the bench's session: the kernel shares a processor out between sessions first (autogroup), and
  * in sessions of their own the lowest-priority loops would get half of it.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { cpus } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -38,6 +38,19 @@ export function pinSelf(): boolean {
   return true
 }
 
+/** How many files a program of the bench may have open. */
+export function descriptorLimit(): number {
+  const limits = readFileSync('/proc/self/limits', 'latin1')
+  return Number(/^Max open files +\d+ +(\d+)/m.exec(limits)?.[1] ?? 1024)
+}
+
+/** Raises that limit for the bench and all it starts, where this is allowed. */
+export function raiseDescriptorLimit(count: number): void {
+  const prlimit = findExecutable('prlimit')
+  if (prlimit === undefined || descriptorLimit() >= count) return
+  spawnSync(prlimit, ['--pid', String(process.pid), `--nofile=${count}:${count}`], { stdio: 'ignore' })
+}
+
 const running = new Set<Program>()
 
 export class Program {
@@ -48,7 +61,7 @@ export class Program {
   #lines: ((line: string) => void)[] = []
   #rest = ''
 
-  constructor(name: string, command: readonly string[], environment: Record<string, string> = {}) {
+  constructor(name: string, command: readonly string[], environment: Readonly<Record<string, string>> = {}) {
     this.name = name
     const [file, ...words] = command
     this.child = spawn(file!, words, {
@@ -159,8 +172,12 @@ export function canConnect(port: number): Promise<boolean> {
 }
 
 /** Runs a program to its end and gives what it printed on standard output. */
-export function finished(name: string, command: readonly string[]): Promise<string> {
-  const program = new Program(name, command)
+export function finished(
+  name: string,
+  command: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const program = new Program(name, command, environment)
   const lines: string[] = []
   program.onLine(line => lines.push(line))
   return new Promise((resolve, reject) => {
@@ -188,6 +205,7 @@ export function startSpinner(): Program {
 }
 
 process.on('exit', () => {
-  for (const program of running) program.signal('SIGTERM')
+  // One that is stopped hears of its end when it goes on.
+  for (const name of ['SIGTERM', 'SIGCONT'] as const) for (const program of running) program.signal(name)
 })
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => process.exit(130))

@@ -4,7 +4,7 @@
  * longer be compared.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { METRIC_NAMES, type MetricName, type Sample } from './metric.ts'
+import { METRIC_NAMES, type MetricName, type Sample, summaryRule } from './metric.ts'
 
 /** A round that differs from the median of its peer by more than this share is marked. */
 const DISAGREEMENT = 0.25
@@ -61,13 +61,19 @@ export function disagreeing(values: readonly number[]): number[] {
   return values.flatMap((value, index) => (Math.abs(value - middle) > DISAGREEMENT * middle ? [index] : []))
 }
 
-/** Medians per metric; errors are added up, because one failed round must not vanish behind two good ones. */
+function summary(name: MetricName, values: readonly number[]): number {
+  const rule = summaryRule(name)
+  if (rule === 'sum') return values.reduce((sum, value) => sum + value, 0)
+  return rule === 'greatest' ? Math.max(...values) : median(values)
+}
+
+/** Medians per metric; what failed is added up, because one failed round must not vanish behind two good ones. */
 export function summarize(rounds: readonly Sample[]): PeerResult {
   const middle: { [name in MetricName]?: number } = {}
   for (const name of METRIC_NAMES) {
     const values = rounds.flatMap(round => round[name] ?? [])
     if (values.length === 0) continue
-    middle[name] = name === 'errors' ? values.reduce((sum, value) => sum + value, 0) : median(values)
+    middle[name] = summary(name, values)
   }
   const marked = new Set<number>()
   for (const name of STEADY) {

@@ -1,16 +1,27 @@
 /** One round with one peer: the load, and what it cost the peer's process tree. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { drive, driveOwn } from './load/drive.ts'
-import type { LoadOutcome, LoadPlan } from './load/load-plan.ts'
+import type { Certificate } from './certificate.ts'
+import { drive, driveOwn, driveTunnels } from './load/drive.ts'
+import type { HandshakePlan, LoadOutcome, LoadPlan, TunnelPlan } from './load/load-plan.ts'
+import { driveHandshakes } from './load/s-time.ts'
 import type { Sample } from './metric.ts'
 import { memory, processorTime, secondsElsewhere } from './process-tree.ts'
-import { LOAD_CORE, lowestPriority, Program, pinned } from './program.ts'
-import { BODY_BYTES, type ClosedLoad, type IdleConnections, type OpenLoad } from './scenarios.ts'
+import { descriptorLimit, LOAD_CORE, lowestPriority, Program, pinned } from './program.ts'
+import {
+  BODY_BYTES,
+  type ClosedLoad,
+  type Handshakes,
+  type IdleConnections,
+  type OpenLoad,
+  type TunnelLoad,
+} from './scenarios.ts'
 
 const WARM_UP_SECONDS = 1
 /** Long enough for garbage collectors and allocators to come to rest. */
 const SETTLE_MS = 2000
+/** What a program may have open besides connections. */
+const OTHER_DESCRIPTORS = 200
 const HOLD_PATIENCE_MS = 60_000
 
 const IDLE_HOLDER = fileURLToPath(new URL('load/idle-holder.ts', import.meta.url))
@@ -18,20 +29,44 @@ const IDLE_HOLDER = fileURLToPath(new URL('load/idle-holder.ts', import.meta.url
 export interface RunningPeer {
   readonly name: string
   readonly program: Program
+  readonly address: Address
+}
+
+/** Where a peer listens, and whether with TLS. */
+export interface Address {
   readonly port: number
+  readonly certificate: Certificate | undefined
 }
 
 const UNPACED = { ratePerSecond: 0, warmUpSeconds: 0 } as const
 
-export function closedPlan(scenario: ClosedLoad, port: number, seconds: number): LoadPlan {
+export function closedPlan(scenario: ClosedLoad, address: Address, seconds: number): LoadPlan {
   const { path, connections, uploadBytes, downloadBytes, connectionPerRequest } = scenario
-  return { port, path, connections, seconds, uploadBytes, downloadBytes, connectionPerRequest, ...UNPACED }
+  return { ...address, path, connections, seconds, uploadBytes, downloadBytes, connectionPerRequest, ...UNPACED }
 }
 
-export function plainPlan(scenario: OpenLoad | IdleConnections, port: number, seconds: number): LoadPlan {
-  const { path, connections } = scenario
-  const message = { uploadBytes: 0, downloadBytes: BODY_BYTES['1k'], connectionPerRequest: false }
-  return { port, path, connections, seconds, ...message, ...UNPACED }
+const SMALL_GET = { uploadBytes: 0, downloadBytes: BODY_BYTES['1k'], connectionPerRequest: false } as const
+
+/** A GET of 1 KiB on a keep-alive connection, for the scenarios that ask nothing else. */
+export function plainPlan(asked: { path: string; connections: number }, address: Address, seconds: number): LoadPlan {
+  const { path, connections } = asked
+  return { ...address, path, connections, seconds, ...SMALL_GET, ...UNPACED }
+}
+
+/** One request on a connection of its own: what a handshake is measured with. */
+export function handshakeProof({ path }: Handshakes, address: Address): LoadPlan {
+  return { ...plainPlan({ path, connections: 1 }, address, 0), connectionPerRequest: true }
+}
+
+function handshakePlan(scenario: Handshakes, address: Address, seconds: number): HandshakePlan {
+  const { path, clients, resumed } = scenario
+  const environment = address.certificate?.environment ?? {}
+  return { port: address.port, path, clients, seconds, resumed, downloadBytes: BODY_BYTES['1k'], environment }
+}
+
+function tunnelPlan(scenario: TunnelLoad, { port }: Address, seconds: number): TunnelPlan {
+  const { traffic, connections, messageBytes } = scenario
+  return { port, traffic, connections, messageBytes, seconds }
 }
 
 /** Drives one load and divides the processor time of the whole tree by the requests answered. */
@@ -43,21 +78,18 @@ async function charged(peer: RunningPeer, load: () => Promise<LoadOutcome>): Pro
   const after = processorTime(peer.program.pid)
   const othersPercent = ((secondsElsewhere() - othersBefore) / (performance.now() - startMs)) * 1e5
   if (peer.program.ended) throw new Error(`${peer.name} ended during the round: ${peer.program.output.trim()}`)
-  if (outcome.requests === 0) throw new Error(`${peer.name} answered nothing`)
+  const { requests, seconds, ...rest } = outcome
+  if (requests === 0) throw new Error(`${peer.name} answered nothing`)
   const userSeconds = after.userSeconds - before.userSeconds
   const systemSeconds = after.systemSeconds - before.systemSeconds
-  const perRequest = 1e6 / outcome.requests
+  const perRequest = 1e6 / requests
   return {
-    requestsPerSecond: outcome.requests / outcome.seconds,
+    ...rest,
+    requestsPerSecond: requests / seconds,
     cpuMicrosPerRequest: (userSeconds + systemSeconds) * perRequest,
     userMicrosPerRequest: userSeconds * perRequest,
     systemMicrosPerRequest: systemSeconds * perRequest,
-    busyPercent: ((userSeconds + systemSeconds) / outcome.seconds) * 100,
-    p50Ms: outcome.p50Ms,
-    p99Ms: outcome.p99Ms,
-    p999Ms: outcome.p999Ms,
-    maxMs: outcome.maxMs,
-    errors: outcome.errors,
+    busyPercent: ((userSeconds + systemSeconds) / seconds) * 100,
     othersPercent,
     ...memory(peer.program.pid),
   }
@@ -69,15 +101,29 @@ export async function closedRound(
   seconds: number,
   folder: string,
 ): Promise<Sample> {
-  await drive(closedPlan(scenario, peer.port, WARM_UP_SECONDS), folder)
-  const sample = await charged(peer, () => drive(closedPlan(scenario, peer.port, seconds), folder))
+  await drive(closedPlan(scenario, peer.address, WARM_UP_SECONDS), folder)
+  const sample = await charged(peer, () => drive(closedPlan(scenario, peer.address, seconds), folder))
+  return withBytes(sample, scenario.uploadBytes + scenario.downloadBytes)
+}
+
+function withBytes(sample: Sample, bytesPerRequest: number): Sample {
   const { cpuMicrosPerRequest = Number.NaN, requestsPerSecond = Number.NaN } = sample
-  const bodyBytes = scenario.uploadBytes + scenario.downloadBytes
   return {
     ...sample,
-    cpuSecondsPerGigabyte: (cpuMicrosPerRequest * 1000) / bodyBytes,
-    megabytesPerSecond: (requestsPerSecond * bodyBytes) / 1e6,
+    cpuSecondsPerGigabyte: (cpuMicrosPerRequest * 1000) / bytesPerRequest,
+    megabytesPerSecond: (requestsPerSecond * bytesPerRequest) / 1e6,
   }
+}
+
+export async function handshakeRound(peer: RunningPeer, scenario: Handshakes, seconds: number): Promise<Sample> {
+  await driveHandshakes(handshakePlan(scenario, peer.address, WARM_UP_SECONDS))
+  return charged(peer, () => driveHandshakes(handshakePlan(scenario, peer.address, seconds)))
+}
+
+export async function tunnelRound(peer: RunningPeer, scenario: TunnelLoad, seconds: number): Promise<Sample> {
+  await driveTunnels(tunnelPlan(scenario, peer.address, WARM_UP_SECONDS))
+  const sample = await charged(peer, () => driveTunnels(tunnelPlan(scenario, peer.address, seconds)))
+  return withBytes(sample, scenario.messageBytes)
 }
 
 /**
@@ -86,23 +132,37 @@ export async function closedRound(
  * offered.
  */
 export async function peakOf(peer: RunningPeer, scenario: OpenLoad, seconds: number): Promise<number> {
-  await driveOwn(plainPlan(scenario, peer.port, WARM_UP_SECONDS))
-  const outcome = await driveOwn(plainPlan(scenario, peer.port, seconds), lowestPriority())
+  await driveOwn(plainPlan(scenario, peer.address, WARM_UP_SECONDS))
+  const outcome = await driveOwn(plainPlan(scenario, peer.address, seconds), lowestPriority())
   return outcome.requests / outcome.seconds
 }
 
 /** Proxy and generator warm up in the measured run itself, at the measured rate; only its latencies are left out. */
 export async function openRound(peer: RunningPeer, scenario: OpenLoad, rate: number, seconds: number): Promise<Sample> {
-  const plan = { ...plainPlan(scenario, peer.port, seconds), ratePerSecond: rate, warmUpSeconds: WARM_UP_SECONDS }
+  const plan = { ...plainPlan(scenario, peer.address, seconds), ratePerSecond: rate, warmUpSeconds: WARM_UP_SECONDS }
   return { ...(await charged(peer, () => driveOwn(plan, lowestPriority()))), offeredPerSecond: rate }
+}
+
+/** A proxy has two connections for each. */
+function tunnelsMax(): number {
+  return Math.floor((descriptorLimit() - OTHER_DESCRIPTORS) / 2)
+}
+
+async function warmUp(peer: RunningPeer, scenario: IdleConnections, folder: string): Promise<void> {
+  const { port } = peer.address
+  const tunnels = { port, traffic: 'echo', connections: 64, messageBytes: 128, seconds: WARM_UP_SECONDS } as const
+  if (scenario.upgraded === true) await driveTunnels(tunnels)
+  else await drive({ ...plainPlan(scenario, peer.address, WARM_UP_SECONDS), connections: 64 }, folder)
 }
 
 /** The peer must be fresh: memory that an earlier round left behind would be filled instead of newly taken. */
 export async function idleRound(peer: RunningPeer, scenario: IdleConnections, folder: string): Promise<Sample> {
-  await drive({ ...plainPlan(scenario, peer.port, WARM_UP_SECONDS), connections: 64 }, folder)
+  await warmUp(peer, scenario, folder)
   await sleep(SETTLE_MS)
   const before = memory(peer.program.pid)
-  const words = [String(peer.port), scenario.path, String(scenario.connections)]
+  const upgraded = scenario.upgraded === true
+  const count = upgraded ? Math.min(scenario.connections, tunnelsMax()) : scenario.connections
+  const words = [String(peer.address.port), scenario.path, String(count), ...(upgraded ? ['upgraded'] : [])]
   const holder = new Program('the idle holder', pinned(LOAD_CORE, [process.execPath, IDLE_HOLDER, ...words]))
   try {
     await holder.line(/^held /, HOLD_PATIENCE_MS)
@@ -112,7 +172,7 @@ export async function idleRound(peer: RunningPeer, scenario: IdleConnections, fo
     holder.child.stdin?.write('\n')
     const held = Number((await answer).line.slice(6))
     const kibPerConnection = ((after.pssMiB - before.pssMiB) * 1024) / held
-    return { kibPerConnection, heldConnections: held, errors: scenario.connections - held, ...after }
+    return { kibPerConnection, heldConnections: held, errors: count - held, ...after }
   } finally {
     await holder.stop()
   }

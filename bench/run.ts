@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, release, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { startBackend } from './backend.ts'
+import { makeCertificate } from './certificate.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
 import { extraPeers } from './peers/extra.ts'
 import { HAPROXY } from './peers/haproxy.ts'
@@ -15,7 +16,7 @@ import { NPM_PROXIES } from './peers/npm-proxy.ts'
 import type { Peer } from './peers/peer.ts'
 import { sluice } from './peers/sluice.ts'
 import { SpeedProbe } from './probe.ts'
-import { canConnect, findExecutable, pinSelf } from './program.ts'
+import { canConnect, findExecutable, pinSelf, raiseDescriptorLimit } from './program.ts'
 import { Progress } from './progress.ts'
 import { profileText } from './report/profile.ts'
 import { publish, record } from './report/publish.ts'
@@ -24,6 +25,9 @@ import type { ScenarioResult, Surroundings } from './results.ts'
 import { Session } from './session.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
+
+/** A proxy holds two connections for each of 10,000 tunnels. */
+const DESCRIPTORS = 24_576
 
 function choosePeers(options: Options): Peer[] {
   const all = [
@@ -56,13 +60,13 @@ function surroundings(peers: readonly Peer[]): Surroundings {
 
 /** A port that somebody else holds would make a peer fail in a way that is hard to read. */
 async function requireFreePorts(basePort: number): Promise<void> {
-  for (let port = basePort; port < basePort + 40; port++) {
+  for (let port = basePort; port < basePort + 60; port++) {
     if (await canConnect(port)) throw new UsageError(`port ${port} is taken: choose others with --base-port`)
   }
 }
 
 function sayWhatIsMissing(peers: readonly Peer[]): void {
-  const tools = ['nginx', 'haproxy', 'wrk'].filter(name => findExecutable(name) === undefined)
+  const tools = ['nginx', 'haproxy', 'wrk', 'openssl'].filter(name => findExecutable(name) === undefined)
   if (tools.length > 0)
     console.error(`Not installed: ${tools.join(', ')}. For the whole comparison: apt-get install ${tools.join(' ')}`)
   for (const peer of peers) {
@@ -78,7 +82,9 @@ async function measure(
 ): Promise<Record<string, ScenarioResult>> {
   const backend = await startBackend(folder, options.basePort)
   const probe = new SpeedProbe()
-  const session = new Session(options, folder, backend, peers, probe, new Progress(), surroundings(peers))
+  const about = surroundings(peers)
+  const certificate = makeCertificate(`${folder}/certificate`)
+  const session = new Session(options, folder, backend, peers, probe, new Progress(), about, certificate)
   const scenarios: Record<string, ScenarioResult> = {}
   try {
     for (const name of options.scenarios) {
@@ -98,6 +104,7 @@ async function main(): Promise<void> {
   const peers = choosePeers(options)
   sayWhatIsMissing(peers)
   if (!pinSelf()) console.error('Not pinned (no taskset, or one processor): proxy and load share processors.')
+  raiseDescriptorLimit(DESCRIPTORS)
   await requireFreePorts(options.basePort)
   if (options.profileFolder !== undefined) {
     rmSync(options.profileFolder, { recursive: true, force: true })

@@ -5,6 +5,8 @@
  */
 import { mkdirSync } from 'node:fs'
 import type { Backend } from './backend.ts'
+import type { Certificate } from './certificate.ts'
+import { FAIL_OVER_SECONDS, failOverRound, Twins } from './fail-over.ts'
 import { generatorName } from './load/drive.ts'
 import type { Sample } from './metric.ts'
 import type { Options } from './options.ts'
@@ -13,15 +15,43 @@ import { type Program, startSpinner } from './program.ts'
 import type { SpeedProbe } from './probe.ts'
 import type { Progress } from './progress.ts'
 import { median, type PeerResult, type ScenarioResult, type Surroundings, summarize } from './results.ts'
-import { closedPlan, closedRound, idleRound, openRound, peakOf, plainPlan, type RunningPeer } from './rounds.ts'
-import { hasLargeBodies, type IdleConnections, type OpenLoad, type Scenario, SCENARIOS } from './scenarios.ts'
+import {
+  type Address,
+  closedPlan,
+  closedRound,
+  handshakeProof,
+  handshakeRound,
+  idleRound,
+  openRound,
+  peakOf,
+  plainPlan,
+  type RunningPeer,
+  tunnelRound,
+} from './rounds.ts'
+import {
+  type Ability,
+  abilityFor,
+  type FailOver,
+  hasLargeBodies,
+  type IdleConnections,
+  type OpenLoad,
+  type Scenario,
+  SCENARIOS,
+} from './scenarios.ts'
 import { StartupSites } from './startup.ts'
-import { verify } from './verify.ts'
+import { verify, verifyTunnel } from './verify.ts'
 
-/** Peers listen from here on above the base port, two ports each. */
+/** Peers listen from here on above the base port. */
 const PEER_PORTS = 10
+/** The second is the gateway's health port, the third its plain one where the first is for TLS. */
+const PORTS_PER_PEER = 3
 /** One would do if the machine were quiet; the rates of the open loop hang on it. */
 const PEAK_ROUNDS = 3
+const FRESH_ROUNDS_MAX = 3
+
+type Measured = Exclude<Scenario, { kind: 'startup' }>
+/** Those whose peers run from the first round to the last. */
+type Lasting = Exclude<Measured, IdleConnections | FailOver>
 
 export class Session {
   readonly #options: Options
@@ -31,6 +61,7 @@ export class Session {
   readonly #probe: SpeedProbe
   readonly #progress: Progress
   readonly #surroundings: Surroundings
+  readonly #certificate: Certificate | undefined
   /** Requests per second by peer: what the open loop takes its shares of. */
   readonly #peaks = new Map<string, number>()
 
@@ -42,6 +73,7 @@ export class Session {
     probe: SpeedProbe,
     progress: Progress,
     surroundings: Surroundings,
+    certificate: Certificate | undefined,
   ) {
     this.#options = options
     this.#folder = folder
@@ -50,6 +82,7 @@ export class Session {
     this.#probe = probe
     this.#progress = progress
     this.#surroundings = surroundings
+    this.#certificate = certificate
   }
 
   async run(name: string): Promise<ScenarioResult> {
@@ -57,14 +90,14 @@ export class Session {
     const turns = new Turns()
     const startedAt = new Date().toISOString()
     if (scenario.kind === 'startup') await this.#startup(name, turns)
-    else if (scenario.kind === 'idle') await this.#idle(name, scenario, turns)
+    else if (scenario.kind === 'idle' || scenario.kind === 'fail-over') await this.#fresh(name, scenario, turns)
     else await this.#load(name, scenario, turns)
     this.#progress.clear()
     return {
       title: scenario.title,
       command: this.#command(name),
       startedAt,
-      secondsPerRound: this.#options.seconds,
+      secondsPerRound: scenario.kind === 'fail-over' ? FAIL_OVER_SECONDS : this.#options.seconds,
       loadGenerator: loadGenerator(scenario),
       backend: this.#backend.name,
       surroundings: this.#surroundings,
@@ -83,28 +116,40 @@ export class Session {
 
   #peersFor(scenario: Scenario): Peer[] {
     const named = this.#options.peers !== undefined
-    return this.#peers.filter(peer => named || peer.forBodiesOnly !== true || hasLargeBodies(scenario))
+    const ability = abilityFor(scenario)
+    return this.#peers
+      .filter(peer => ability === undefined || peer.abilities.includes(ability))
+      .filter(peer => named || peer.forBodiesOnly !== true || hasLargeBodies(scenario))
   }
 
-  async #start(peer: Peer, scenario: Exclude<Scenario, { kind: 'startup' }>): Promise<RunningPeer> {
+  async #start(peer: Peer, scenario: Measured): Promise<RunningPeer> {
     const why = peer.missing()
     if (why !== undefined) throw new Error(why)
-    const port = this.#options.basePort + PEER_PORTS + 2 * this.#peers.indexOf(peer)
+    const ability = abilityFor(scenario) ?? 'requests'
+    const port = this.#options.basePort + PEER_PORTS + PORTS_PER_PEER * this.#peers.indexOf(peer)
     const folder = `${this.#folder}/${peer.name}-${performance.now().toFixed(0)}`
     mkdirSync(folder, { recursive: true })
-    const { downloadPort, uploadPort } = this.#backend
-    const program = await peer.start({ port, downloadPort, uploadPort, folder })
+    const { downloadPort, uploadPort, echoPort, twinPorts } = this.#backend
+    const certificate = this.#certificateFor(ability)
+    const ports = { port, downloadPort, uploadPort, echoPort, twinPorts }
+    const program = await peer.start({ ...ports, ability, certificate, folder })
     try {
-      await verify(scenario.kind === 'closed' ? closedPlan(scenario, port, 0) : plainPlan(scenario, port, 0))
+      await proved(scenario, { port, certificate })
     } catch (error) {
       await program.stop()
       throw error
     }
-    return { name: peer.name, program, port }
+    return { name: peer.name, program, address: { port, certificate } }
   }
 
-  async #load(name: string, scenario: Exclude<Scenario, { kind: 'startup' | 'idle' }>, turns: Turns): Promise<void> {
-    const { rounds, seconds } = this.#options
+  #certificateFor(ability: Ability): Certificate | undefined {
+    if (ability !== 'tls' && ability !== 'handshakes') return undefined
+    if (this.#certificate === undefined) throw new Error('openssl is not installed: apt-get install openssl')
+    return this.#certificate
+  }
+
+  async #load(name: string, scenario: Lasting, turns: Turns): Promise<void> {
+    const { rounds } = this.#options
     const peers = this.#peersFor(scenario)
     this.#progress.begin(peers.length * (rounds + (scenario.kind === 'open' ? PEAK_ROUNDS : 0)))
     const running: RunningPeer[] = []
@@ -117,16 +162,26 @@ export class Session {
       for (let round = 1; round <= rounds; round++) {
         for (const peer of running) {
           this.#progress.step(name, `round ${round} of ${rounds}, ${peer.name}`)
-          await turns.measure(peer.name, () =>
-            scenario.kind === 'open'
-              ? openRound(peer, scenario, this.#rateFor(peer, scenario), seconds)
-              : closedRound(peer, scenario, seconds, this.#folder),
-          )
+          await turns.measure(peer.name, () => this.#round(peer, scenario))
         }
         turns.probeMs.push(await this.#probe.measure())
       }
     } finally {
       await Promise.all([...spinners, ...running.map(peer => peer.program)].map(program => program.stop()))
+    }
+  }
+
+  #round(peer: RunningPeer, scenario: Lasting): Promise<Sample> {
+    const { seconds } = this.#options
+    switch (scenario.kind) {
+      case 'closed':
+        return closedRound(peer, scenario, seconds, this.#folder)
+      case 'open':
+        return openRound(peer, scenario, this.#rateFor(peer, scenario), seconds)
+      case 'handshakes':
+        return handshakeRound(peer, scenario, seconds)
+      case 'tunnels':
+        return tunnelRound(peer, scenario, seconds)
     }
   }
 
@@ -150,23 +205,43 @@ export class Session {
     return Math.round((this.#peaks.get(peer.name) ?? Number.NaN) * scenario.shareOfPeak)
   }
 
-  async #idle(name: string, scenario: IdleConnections, turns: Turns): Promise<void> {
-    const rounds = Math.min(3, this.#options.rounds)
+  /** Every round with a peer of its own: what an earlier one did to memory or to its view of the backends is gone. */
+  async #fresh(name: string, scenario: IdleConnections | FailOver, turns: Turns): Promise<void> {
+    const rounds = Math.min(FRESH_ROUNDS_MAX, this.#options.rounds)
     const peers = this.#peersFor(scenario)
     this.#progress.begin(peers.length * rounds)
     for (let round = 1; round <= rounds; round++) {
       for (const peer of peers) {
         this.#progress.step(name, `round ${round} of ${rounds}, ${peer.name}`)
-        await turns.measure(peer.name, async () => {
-          const running = await this.#start(peer, scenario)
-          try {
-            return await idleRound(running, scenario, this.#folder)
-          } finally {
-            await running.program.stop()
-          }
-        })
+        await turns.measure(peer.name, () =>
+          scenario.kind === 'idle' ? this.#idle(peer, scenario) : this.#failOver(peer, scenario),
+        )
       }
       turns.probeMs.push(await this.#probe.measure())
+    }
+  }
+
+  async #idle(peer: Peer, scenario: IdleConnections): Promise<Sample> {
+    const running = await this.#start(peer, scenario)
+    try {
+      return await idleRound(running, scenario, this.#folder)
+    } finally {
+      await running.program.stop()
+    }
+  }
+
+  async #failOver(peer: Peer, scenario: FailOver): Promise<Sample> {
+    const twins = new Twins(this.#backend.twinPorts)
+    try {
+      await twins.start()
+      const { address, program } = await this.#start(peer, scenario)
+      try {
+        return await failOverRound(address.port, scenario, twins)
+      } finally {
+        await program.stop()
+      }
+    } finally {
+      await twins.stop()
     }
   }
 
@@ -186,8 +261,18 @@ export class Session {
   }
 }
 
+/** Asks once for what the scenario is about to ask many times. */
+function proved(scenario: Measured, address: Address): Promise<void> {
+  const tunnels = abilityFor(scenario) === 'tunnels'
+  if (tunnels || scenario.kind === 'tunnels') return verifyTunnel(address.port)
+  if (scenario.kind === 'closed') return verify(closedPlan(scenario, address, 0))
+  if (scenario.kind === 'handshakes') return verify(handshakeProof(scenario, address))
+  return verify(plainPlan(scenario, address, 0))
+}
+
 function loadGenerator(scenario: Scenario): string {
-  if (scenario.kind === 'closed') return generatorName(closedPlan(scenario, 0, 1))
+  if (scenario.kind === 'closed') return generatorName(closedPlan(scenario, { port: 0, certificate: undefined }, 1))
+  if (scenario.kind === 'handshakes') return 'openssl s_time'
   return scenario.kind === 'startup' ? 'none' : 'own generator'
 }
 

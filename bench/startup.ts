@@ -13,7 +13,7 @@ const CORES = `${PROXY_CORE},${LOAD_CORE}`
 
 function sketches(count: number, backendPort: number): ApiSketch[] {
   return Array.from({ length: count }, (_, index) => {
-    return { name: `Api${index}`, context: `/api/${index}`, port: backendPort }
+    return { name: `Api${index}`, context: `/api/${index}`, ports: [backendPort] }
   })
 }
 

@@ -2,11 +2,15 @@
  * Asks a proxy once for what it is about to be measured with. A peer that answers with an error page, loses body bytes,
  * or ignores `Connection: close` would otherwise be very fast.
  */
+import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
+import { connectSecurely } from './certificate.ts'
 import { fieldsOf, type LoadPlan } from './load/load-plan.ts'
 import { requestHead } from './request-head.ts'
+import { acceptOf, ECHO_PATH, maskedFrame, plainFrame, upgradeRequest } from './websocket.ts'
 
 const PATIENCE_MS = 2000
+const HEAD_END = '\r\n\r\n'
 
 interface Answer {
   readonly status: number
@@ -16,10 +20,12 @@ interface Answer {
 }
 
 /** One request over a connection of its own; waits for the close of the other side only when `untilClose` says so. */
-export function ask(port: number, request: Buffer, untilClose: boolean): Promise<Answer> {
+export function ask(port: number, request: Buffer, untilClose: boolean, chainFile?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let received = Buffer.alloc(0)
-    const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(request))
+    const send = (): void => void socket.write(request)
+    const socket =
+      chainFile === undefined ? connect({ port, host: '127.0.0.1' }, send) : connectSecurely({ port }, chainFile, send)
     const timer = setTimeout(() => settle(false), PATIENCE_MS)
     function settle(closed: boolean): void {
       clearTimeout(timer)
@@ -52,7 +58,7 @@ function complete(received: Buffer): boolean {
 export async function verify(plan: LoadPlan): Promise<void> {
   const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, fieldsOf(plan))
   const request = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(plan.uploadBytes, 'x')])
-  const answer = await ask(plan.port, request, plan.connectionPerRequest)
+  const answer = await ask(plan.port, request, plan.connectionPerRequest, plan.certificate?.chainFile)
   if (answer.status !== 200) throw new Error(`answered ${answer.status} instead of 200`)
   if (plan.uploadBytes > 0) {
     const arrived = Number(answer.body.toString('latin1'))
@@ -63,4 +69,36 @@ export async function verify(plan: LoadPlan): Promise<void> {
   if (!plan.connectionPerRequest) return
   if (!answer.closed) throw new Error('kept the connection open after Connection: close')
   if (!/\r\nconnection: *close/i.test(answer.head)) throw new Error('closed without saying Connection: close')
+}
+
+/** Throws with the reason when a message does not come back through a WebSocket connection as it was sent. */
+export async function verifyTunnel(port: number): Promise<void> {
+  const message = randomBytes(200)
+  const echo = plainFrame(message)
+  const received = await new Promise<Buffer>((resolve, reject) => {
+    let bytes = Buffer.alloc(0)
+    const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(upgradeRequest(ECHO_PATH)))
+    const timer = setTimeout(settle, PATIENCE_MS)
+    function settle(): void {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(bytes)
+    }
+    socket.on('data', fresh => {
+      const wasComplete = bytes.includes(HEAD_END)
+      bytes = Buffer.concat([bytes, fresh as Buffer])
+      if (bytes.length - bytes.indexOf(HEAD_END) - HEAD_END.length >= echo.length && wasComplete) settle()
+      else if (!wasComplete && bytes.includes(HEAD_END)) socket.write(maskedFrame(message))
+    })
+    socket.once('end', settle)
+    socket.once('error', error => {
+      clearTimeout(timer)
+      reject(error)
+    })
+  })
+  const end = received.indexOf(HEAD_END)
+  const head = received.toString('latin1', 0, Math.max(0, end))
+  if (!head.startsWith('HTTP/1.1 101 ')) throw new Error(`answered ${head.slice(9, 12)} instead of 101`)
+  if (!head.includes(acceptOf())) throw new Error('did not pass Sec-WebSocket-Accept on')
+  if (!received.subarray(end + HEAD_END.length).equals(echo)) throw new Error('did not return a message as it was sent')
 }

@@ -5,10 +5,11 @@
  */
 import { fileURLToPath } from 'node:url'
 import { findExecutable, finished, LOAD_CORE, pinned } from '../program.ts'
-import type { LoadOutcome, LoadPlan } from './load-plan.ts'
+import type { LoadOutcome, LoadPlan, TunnelPlan } from './load-plan.ts'
 import { driveWrk } from './wrk.ts'
 
 const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url))
+const TUNNEL_GENERATOR = fileURLToPath(new URL('tunnel-generator.ts', import.meta.url))
 
 const WRK_BODY_BYTES_MAX = 16_384
 
@@ -30,7 +31,15 @@ export function drive(plan: LoadPlan, folder: string): Promise<LoadOutcome> {
 const RUNTIME_FLAGS = ['--single-threaded', '--min-semi-space-size=64', '--max-semi-space-size=64']
 
 /** A generator that never sleeps must yield to the backend beside it at once; one that waits for answers need not. */
-export async function driveOwn(plan: LoadPlan, priority: readonly string[] = []): Promise<LoadOutcome> {
-  const command = [...priority, process.execPath, ...RUNTIME_FLAGS, GENERATOR, JSON.stringify(plan)]
+export function driveOwn(plan: LoadPlan, priority: readonly string[] = []): Promise<LoadOutcome> {
+  return run(GENERATOR, plan, priority)
+}
+
+export function driveTunnels(plan: TunnelPlan): Promise<LoadOutcome> {
+  return run(TUNNEL_GENERATOR, plan, [])
+}
+
+async function run(program: string, plan: LoadPlan | TunnelPlan, priority: readonly string[]): Promise<LoadOutcome> {
+  const command = [...priority, process.execPath, ...RUNTIME_FLAGS, program, JSON.stringify(plan)]
   return JSON.parse(await finished('the load generator', pinned(LOAD_CORE, command))) as LoadOutcome
 }

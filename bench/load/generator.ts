@@ -37,7 +37,7 @@ class Generator implements LoadListener {
     this.#request = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(plan.uploadBytes, 'x')])
     this.#connections = Array.from(
       { length: plan.connections },
-      () => new LoadConnection(plan.port, this, plan.connectionPerRequest),
+      () => new LoadConnection(plan.port, this, plan.connectionPerRequest, plan.certificate?.chainFile),
     )
   }
 

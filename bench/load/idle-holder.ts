@@ -1,8 +1,10 @@
 /**
- * Opens connections, makes one request on each, and holds them: `node idle-holder.ts PORT PATH COUNT`. Prints `held N`
- * when all are open; answers every line on its input with `alive N`; ends when its input ends.
+ * Opens connections, makes one request on each, and holds them: `node idle-holder.ts PORT PATH COUNT [upgraded]`, where
+ * the last word makes WebSocket connections of them. Prints `held N` when all are open; answers every line on its input
+ * with `alive N`; ends when its input ends.
  */
 import { requestHead } from '../request-head.ts'
+import { upgradeRequest } from '../websocket.ts'
 import { LoadConnection, type LoadListener } from './load-connection.ts'
 
 /** As many at a time as fit any listen queue. */
@@ -16,9 +18,9 @@ class IdleHolder implements LoadListener {
   #settled = 0
   readonly #held = new Set<LoadConnection>()
 
-  constructor(port: number, path: string, count: number) {
+  constructor(port: number, request: Buffer, count: number) {
     this.#port = port
-    this.#request = Buffer.from(requestHead('GET', path), 'latin1')
+    this.#request = request
     this.#count = count
   }
 
@@ -55,8 +57,9 @@ class IdleHolder implements LoadListener {
   }
 }
 
-const [port, path, count] = process.argv.slice(2)
-const holder = new IdleHolder(Number(port), path!, Number(count))
+const [port, path, count, kind] = process.argv.slice(2)
+const request = kind === 'upgraded' ? upgradeRequest(path!) : Buffer.from(requestHead('GET', path!), 'latin1')
+const holder = new IdleHolder(Number(port), request, Number(count))
 holder.start()
 process.stdin.on('data', () => console.log(`alive ${holder.alive}`))
 process.stdin.on('end', () => process.exit(0))

@@ -4,6 +4,7 @@
  * generator must leave it room.
  */
 import { connect, type Socket } from 'node:net'
+import { connectSecurely } from '../certificate.ts'
 
 const READ_BUFFER = Buffer.allocUnsafe(256 * 1024)
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -19,6 +20,7 @@ export class LoadConnection {
   readonly #port: number
   readonly #listener: LoadListener
   readonly #closesEach: boolean
+  readonly #chainFile: string | undefined
   #socket: Socket | undefined
   #held: Buffer | undefined
   #status = 0
@@ -29,7 +31,12 @@ export class LoadConnection {
   /** When the request was meant to leave, in milliseconds of performance.now. */
   intendedMs = 0
 
-  constructor(port: number, listener: LoadListener, closesEach: boolean) {
+  /** The head of the last response. */
+  head = ''
+
+  /** With the file of a certificate the connection is a TLS connection. */
+  constructor(port: number, listener: LoadListener, closesEach: boolean, chainFile?: string) {
+    this.#chainFile = chainFile
     this.#port = port
     this.#listener = listener
     this.#closesEach = closesEach
@@ -40,13 +47,12 @@ export class LoadConnection {
       this.#take(READ_BUFFER.subarray(0, bytes))
       return true
     }
-    const socket = connect({
-      port: this.#port,
-      host: '127.0.0.1',
-      noDelay: true,
-      onread: { buffer: READ_BUFFER, callback },
-    })
-    socket.once('connect', () => this.#listener.opened(this))
+    const opened = (): void => this.#listener.opened(this)
+    const onread = { buffer: READ_BUFFER, callback }
+    const socket =
+      this.#chainFile === undefined
+        ? connect({ port: this.#port, host: '127.0.0.1', noDelay: true, onread }, opened)
+        : connectSecurely({ port: this.#port, onread }, this.#chainFile, opened)
     socket.once('error', () => this.#end(socket))
     socket.once('end', () => this.#end(socket))
     socket.once('close', () => this.#end(socket))
@@ -88,10 +94,11 @@ export class LoadConnection {
     }
     this.#held = undefined
     const head = bytes.toString('latin1', 0, end)
-    const length = /\r\ncontent-length: *(\d+)/i.exec(head)
-    if (length === null) throw new Error(`the load generator needs a Content-Length in every response:\n${head}`)
+    this.head = head
     this.#status = Number(head.slice(9, 12))
-    this.#left = Number(length[1])
+    const length = this.#status === 101 ? '0' : /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+    if (length === undefined) throw new Error(`the load generator needs a Content-Length in every response:\n${head}`)
+    this.#left = Number(length)
     this.#takeBody(bytes.length - end - HEAD_END.length)
   }
 

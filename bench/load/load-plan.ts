@@ -1,8 +1,11 @@
 /** What a load generator is told and what it answers; the same words for wrk and for the own generator. */
+import type { Certificate } from '../certificate.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
 
 export interface LoadPlan {
   readonly port: number
+  /** TLS to the proxy, with this certificate; undefined for plain connections. */
+  readonly certificate: Certificate | undefined
   readonly path: string
   readonly connections: number
   readonly seconds: number
@@ -23,10 +26,32 @@ export interface LoadOutcome {
   readonly seconds: number
   /** Connections refused or lost, statuses other than 2xx, and requests without an answer. */
   readonly errors: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  readonly p999Ms: number
-  readonly maxMs: number
+  /** Left out where the generator does not time single requests. */
+  readonly p50Ms?: number
+  readonly p99Ms?: number
+  readonly p999Ms?: number
+  readonly maxMs?: number
+}
+
+/** TLS connections one after the other, by several clients. */
+export interface HandshakePlan {
+  readonly port: number
+  readonly path: string
+  readonly clients: number
+  readonly seconds: number
+  readonly downloadBytes: number
+  readonly resumed: boolean
+  /** Makes the clients offer what every client of the bench offers. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/** Messages through WebSocket connections. */
+export interface TunnelPlan {
+  readonly port: number
+  readonly traffic: 'echo' | 'flow'
+  readonly connections: number
+  readonly messageBytes: number
+  readonly seconds: number
 }
 
 export function fieldsOf(plan: LoadPlan): Record<string, string> {
@@ -37,4 +62,30 @@ export function fieldsOf(plan: LoadPlan): Record<string, string> {
       ? { 'Content-Type': 'application/octet-stream', 'Content-Length': String(plan.uploadBytes) }
       : {}),
   }
+}
+
+/** Requests at a constant rate, each recorded. */
+export interface SteadyPlan {
+  readonly port: number
+  readonly path: string
+  readonly connections: number
+  readonly ratePerSecond: number
+  readonly seconds: number
+}
+
+/** Times are milliseconds of the epoch, so that they compare with those of another process. */
+export interface SteadyRecord {
+  /** When it was meant to leave. */
+  readonly askedMs: number
+  readonly answeredMs: number
+  /** 0 where the connection ended without an answer. */
+  readonly status: number
+  /** The backend that answered; empty where the proxy did so itself. */
+  readonly server: string
+}
+
+export interface SteadyOutcome {
+  /** Requests without a record were still waiting at the end. */
+  readonly asked: number
+  readonly records: readonly SteadyRecord[]
 }

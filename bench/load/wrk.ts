@@ -25,8 +25,9 @@ export async function driveWrk(wrk: string, plan: LoadPlan, folder: string): Pro
   )
   const seconds = Math.max(1, Math.round(plan.seconds))
   const shape = ['-t', '1', '-c', String(plan.connections), '-d', `${seconds}s`, '--timeout', '10s', '-s', file]
-  const url = `http://127.0.0.1:${plan.port}${plan.path}`
-  const printed = await finished('wrk', pinned(LOAD_CORE, [wrk, ...shape, ...fields, url]))
+  const url = `${plan.certificate === undefined ? 'http' : 'https'}://127.0.0.1:${plan.port}${plan.path}`
+  const command = pinned(LOAD_CORE, [wrk, ...shape, ...fields, url])
+  const printed = await finished('wrk', command, plan.certificate?.environment)
   const line = printed.split('\n').find(text => text.startsWith(MARK))
   if (line === undefined) throw new Error(`wrk printed no outcome:\n${printed}`)
   const counts = JSON.parse(line.slice(MARK.length)) as Record<

@@ -22,6 +22,7 @@ export function extraPeers(text: string): Peer[] {
 function extraPeer(name: string, command: string): Peer {
   return {
     name,
+    abilities: ['requests'],
     missing: () => undefined,
     version: () => 'not of this project',
     async start({ port, downloadPort, uploadPort }) {

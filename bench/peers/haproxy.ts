@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
-import type { Peer, Place } from './peer.ts'
+import { type Peer, type Place, TWINS } from './peer.ts'
 
 function configuration(place: Place, tuning: string): string {
   return `global
@@ -22,14 +22,35 @@ defaults
   timeout client 1h
   timeout server 1h
   timeout http-keep-alive 1h
-frontend traffic
-  bind 127.0.0.1:${place.port} backlog 4096
-  use_backend uploads if { path_beg /upload/ }
-  default_backend downloads
-backend downloads
-  server one 127.0.0.1:${place.downloadPort}
-backend uploads
-  server one 127.0.0.1:${place.uploadPort}
+  timeout tunnel 1h
+${frontend(place)}`
+}
+
+function frontend(place: Place): string {
+  const { port, certificate, ability, downloadPort, uploadPort, echoPort, twinPorts } = place
+  const secured = certificate === undefined ? '' : ` ssl crt ${certificate.bundleFile} ssl-min-ver TLSv1.2`
+  const front = `frontend traffic\n  bind 127.0.0.1:${port} backlog 4096${secured}\n`
+  if (ability === 'tunnels') return `${front}  default_backend echo\n${backend('echo', echoPort)}`
+  if (ability === 'fail-over') return `${front}  default_backend twins\n${twins(twinPorts)}`
+  const uploads = '  use_backend uploads if { path_beg /upload/ }\n  default_backend downloads\n'
+  return `${front}${uploads}${backend('downloads', downloadPort)}${backend('uploads', uploadPort)}`
+}
+
+function backend(name: string, port: number): string {
+  return `backend ${name}\n  server one 127.0.0.1:${port}\n`
+}
+
+/** It learns of an illness from its own checks, four in the time for which the others leave a backend alone. */
+function twins([first, second]: readonly [number, number]): string {
+  const check = `check inter ${TWINS.suspendMs / 4}ms fall 1 rise 1`
+  return `backend twins
+  balance roundrobin
+  option redispatch
+  option httpchk GET /1k
+  timeout connect ${TWINS.timeoutMs}ms
+  timeout server ${TWINS.timeoutMs}ms
+  server first 127.0.0.1:${first} ${check}
+  server second 127.0.0.1:${second} ${check}
 `
 }
 
@@ -50,10 +71,13 @@ function missing(): string | undefined {
   return findExecutable('haproxy') === undefined ? 'not installed: apt-get install haproxy' : undefined
 }
 
+const ABILITIES = ['requests', 'tls', 'handshakes', 'tunnels', 'fail-over'] as const
+
 export const HAPROXY: readonly Peer[] = [
-  { name: 'haproxy', missing, version, start: place => start('haproxy', place, '') },
+  { name: 'haproxy', abilities: ABILITIES, missing, version, start: place => start('haproxy', place, '') },
   {
     name: 'haproxy-64k',
+    abilities: ['requests'],
     forBodiesOnly: true,
     missing,
     version,

@@ -1,8 +1,15 @@
-/** http-proxy with a keep-alive agent. Started as `node http-proxy-server.ts PORT DOWNLOAD_PORT UPLOAD_PORT`. */
-import { Agent, createServer } from 'node:http'
+/**
+ * http-proxy with a keep-alive agent, over TLS where it is given a certificate. Started as
+ * `node http-proxy-server.ts PORT DOWNLOAD_PORT UPLOAD_PORT ECHO_PORT [CHAIN_FILE KEY_FILE]`.
+ */
+import { readFileSync } from 'node:fs'
+import { Agent, createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { Duplex } from 'node:stream'
 import httpProxy from 'http-proxy'
 
-const [port, downloadPort, uploadPort] = process.argv.slice(2).map(Number)
+const [port, downloadPort, uploadPort, echoPort] = process.argv.slice(2, 6).map(Number)
+const [chainFile, keyFile] = process.argv.slice(6)
 const agent = new Agent({ keepAlive: true, maxSockets: 1024, maxFreeSockets: 1024 })
 const proxy = httpProxy.createProxyServer({ agent, xfwd: true })
 
@@ -12,10 +19,19 @@ proxy.on('proxyRes', (response, request) => {
 })
 proxy.on('error', (_error, _request, response) => response.destroy())
 
-createServer((request, response) => {
+function serve(request: IncomingMessage, response: ServerResponse): void {
   const incoming: httpProxy.MarkedRequest = request
   incoming.wantsClose = request.headers.connection === 'close'
   delete request.headers.connection
   const target = `http://127.0.0.1:${request.url?.startsWith('/upload/') ? uploadPort : downloadPort}`
   proxy.web(incoming, response, { target })
-}).listen({ port, host: '127.0.0.1', backlog: 4096 })
+}
+
+const server =
+  chainFile === undefined
+    ? createServer(serve)
+    : createSecureServer({ cert: readFileSync(chainFile), key: readFileSync(keyFile!) }, serve)
+server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+  proxy.ws(request, socket, head, { target: `ws://127.0.0.1:${echoPort}` })
+})
+server.listen({ port, host: '127.0.0.1', backlog: 4096 })

@@ -4,8 +4,9 @@
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { type Certificate, SERVER_NAME } from '../certificate.ts'
 import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
-import type { Peer, Place } from './peer.ts'
+import { type Peer, type Place, TWINS } from './peer.ts'
 
 const LARGE_BUFFERS = `proxy_buffers 16 64k; proxy_buffer_size 16k; proxy_busy_buffers_size 256k;
   client_body_buffer_size 64k;`
@@ -13,9 +14,10 @@ const KEEP = 'keepalive 128; keepalive_requests 1000000000; keepalive_timeout 36
 
 function configuration(place: Place, buffers: string): string {
   const { folder } = place
-  return `daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1; worker_rlimit_nofile 20000;
+  return `daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1;
+worker_rlimit_nofile ${2 * connectionsMax(place)};
 ${process.getuid?.() === 0 ? 'user root;' : ''}
-events { worker_connections 16384; }
+events { worker_connections ${connectionsMax(place)}; }
 http {
   access_log off; tcp_nodelay on; gzip off;
   keepalive_timeout 3600s; keepalive_requests 1000000000; client_max_body_size 0;
@@ -28,15 +30,63 @@ http {
   proxy_request_buffering off;
   proxy_max_temp_file_size 0;
   ${buffers}
-  upstream downloads { server 127.0.0.1:${place.downloadPort}; ${KEEP} }
-  upstream uploads { server 127.0.0.1:${place.uploadPort}; ${KEEP} }
-  server {
-    listen 127.0.0.1:${place.port} backlog=4096;
-    location /bench/ { proxy_pass http://downloads; }
-    location /upload/ { proxy_pass http://uploads; }
-  }
+  ${server(place)}
 }
 `
+}
+
+/** Each takes memory from the start, so that there are no more than a scenario needs: a tunnel has two. */
+function connectionsMax({ ability }: Place): number {
+  return ability === 'tunnels' ? 24_576 : 16_384
+}
+
+function server(place: Place): string {
+  const { port, certificate, ability } = place
+  const listen = `listen 127.0.0.1:${port}${certificate === undefined ? '' : ' ssl'} backlog=4096;
+    server_name ${SERVER_NAME};${certificate === undefined ? '' : secured(certificate)}`
+  const [upstreams, locations] = routes[ability === 'tunnels' || ability === 'fail-over' ? ability : 'requests'](place)
+  return `${upstreams}
+  server {
+    ${listen}
+    ${locations}
+  }`
+}
+
+/** TLS 1.3 is not among the defaults of this release; without a request its tickets and curves are. */
+function secured({ chainFile, keyFile }: Certificate): string {
+  return `
+    ssl_certificate ${chainFile}; ssl_certificate_key ${keyFile}; ssl_protocols TLSv1.2 TLSv1.3;`
+}
+
+type Routes = (place: Place) => readonly [upstreams: string, locations: string]
+
+const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over', Routes>> = {
+  requests: ({ downloadPort, uploadPort }) => [
+    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }
+  upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP} }`,
+    `location /bench/ { proxy_pass http://downloads; }
+    location /upload/ { proxy_pass http://uploads; }`,
+  ],
+  // Fields set in a location replace all those set above it.
+  tunnels: ({ echoPort }) => [
+    `upstream echo { server 127.0.0.1:${echoPort}; }`,
+    `location /ws/ {
+      proxy_pass http://echo; proxy_read_timeout 3600s; proxy_send_timeout 3600s;
+      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
+      proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+    }`,
+  ],
+  'fail-over': ({ twinPorts }) => {
+    const servers = twinPorts.map(
+      port => `server 127.0.0.1:${port} max_fails=1 fail_timeout=${TWINS.suspendMs / 1000}s;`,
+    )
+    return [
+      `upstream twins { ${servers.join(' ')} ${KEEP} }`,
+      `location /twins/ {
+      proxy_pass http://twins; proxy_connect_timeout ${TWINS.timeoutMs}ms; proxy_read_timeout ${TWINS.timeoutMs}ms;
+    }`,
+    ]
+  },
 }
 
 function version(): string {
@@ -56,10 +106,13 @@ function missing(): string | undefined {
   return findExecutable('nginx') === undefined ? 'not installed: apt-get install nginx' : undefined
 }
 
+const ABILITIES = ['requests', 'tls', 'handshakes', 'tunnels', 'fail-over'] as const
+
 export const NGINX: readonly Peer[] = [
-  { name: 'nginx', missing, version, start: place => start('nginx', place, '') },
+  { name: 'nginx', abilities: ABILITIES, missing, version, start: place => start('nginx', place, '') },
   {
     name: 'nginx-64k',
+    abilities: ['requests'],
     forBodiesOnly: true,
     missing,
     version,

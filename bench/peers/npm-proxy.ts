@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { PROXY_CORE, Program, pinned } from '../program.ts'
+import type { Ability } from '../scenarios.ts'
 import type { Peer } from './peer.ts'
 
 function installedVersion(packageName: string): string | undefined {
@@ -19,14 +20,17 @@ function installedVersion(packageName: string): string | undefined {
   }
 }
 
-function npmProxy(name: string, packageName: string): Peer {
+function npmProxy(name: string, packageName: string, abilities: readonly Ability[]): Peer {
   const script = fileURLToPath(new URL(`${name}-server.ts`, import.meta.url))
   return {
     name,
+    abilities,
     missing: () => (installedVersion(packageName) === undefined ? 'not installed: npm ci' : undefined),
     version: () => `${packageName} ${installedVersion(packageName)}`,
-    async start({ port, downloadPort, uploadPort }) {
-      const command = [process.execPath, script, ...[port, downloadPort, uploadPort].map(String)]
+    async start({ port, downloadPort, uploadPort, echoPort, certificate }) {
+      const ports = [port, downloadPort, uploadPort, echoPort].map(String)
+      const files = certificate === undefined ? [] : [certificate.chainFile, certificate.keyFile]
+      const command = [process.execPath, script, ...ports, ...files]
       const program = new Program(name, pinned(PROXY_CORE, command))
       await program.accepting(port)
       return program
@@ -35,7 +39,7 @@ function npmProxy(name: string, packageName: string): Peer {
 }
 
 export const NPM_PROXIES: readonly Peer[] = [
-  npmProxy('http-proxy', 'http-proxy'),
-  npmProxy('fast-proxy', 'fast-proxy'),
-  npmProxy('reply-from', '@fastify/reply-from'),
+  npmProxy('http-proxy', 'http-proxy', ['requests', 'tls', 'tunnels']),
+  npmProxy('fast-proxy', 'fast-proxy', ['requests']),
+  npmProxy('reply-from', '@fastify/reply-from', ['requests']),
 ]

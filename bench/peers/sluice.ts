@@ -2,18 +2,38 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { Certificate } from '../certificate.ts'
 import { PROXY_CORE, Program, pinned } from '../program.ts'
-import type { Peer, Place } from './peer.ts'
+import { type Peer, type Place, TWINS } from './peer.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface ApiSketch {
   readonly name: string
   readonly context: string
-  readonly port: number
+  /** Of its backends on this machine; with several the API balances its load, and fails over. */
+  readonly ports: readonly number[]
 }
 
-function definition({ name, context, port }: ApiSketch): string {
+function endpoint(port: number): string {
+  return `url: http://127.0.0.1:${port}`
+}
+
+/** Fails over to the other one on a lost connection and on a timeout alike. */
+function twin(port: number): string {
+  return `
+      - ${endpoint(port)}
+        config:
+          actionSelect: fault
+          actionDuration: "${TWINS.timeoutMs}"
+          suspendDuration: "${TWINS.suspendMs}"
+          suspendMaxDuration: "${TWINS.suspendMs}"
+          factor: "1"`
+}
+
+function definition({ name, context, ports }: ApiSketch): string {
+  const [first, ...others] = ports
+  const endpoints = others.length === 0 ? `\n      ${endpoint(first!)}` : ports.map(twin).join('')
   return `type: api
 version: v4.0.0
 data:
@@ -22,9 +42,8 @@ data:
   version: 1.0.0
   isDefaultVersion: true
   endpointConfig:
-    endpoint_type: http
-    production_endpoints:
-      url: http://127.0.0.1:${port}
+    endpoint_type: ${others.length === 0 ? 'http' : 'load_balance'}
+    production_endpoints:${endpoints}
 `
 }
 
@@ -43,15 +62,29 @@ interface SluiceOptions {
   readonly port: number
   readonly reactors: number
   readonly cores: number | string
+  /** For the TLS port, which is then the one at `port`. */
+  readonly certificate?: Certificate | undefined
   /** Folder for the profiles of all threads, written when the gateway ends; undefined for none. */
   readonly profileFolder: string | undefined
 }
 
+function listener({ port, certificate }: SluiceOptions): Record<string, number | string> {
+  const plain = 'transport.passthru_http.listener'
+  if (certificate === undefined) return { [`${plain}.parameters.port`]: port }
+  const secured = 'transport.passthru_https.listener'
+  return {
+    [`${plain}.parameters.port`]: port + 2,
+    [`${secured}.parameters.port`]: port,
+    [`${secured}.key_store.file_name`]: certificate.bundleFile,
+    [`${secured}.key_store.type`]: 'PEM',
+  }
+}
+
 export function startSluice(options: SluiceOptions): Program {
   const settings = {
-    'transport.passthru_http.listener.parameters.port': options.port,
     'transport.passthru_http.reactors': options.reactors,
     'management.health_port': options.port + 1,
+    ...listener(options),
   }
   const profiling = options.profileFolder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profileFolder]
   const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
@@ -62,16 +95,20 @@ export function startSluice(options: SluiceOptions): Program {
 export function sluice(profileFolder?: string): Peer {
   return {
     name: 'sluice',
+    abilities: ['requests', 'tls', 'handshakes', 'tunnels', 'fail-over'],
     missing: () => undefined,
     version: () => execFileSync('git', ['-C', ROOT, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim(),
     async start(place: Place) {
       const home = `${place.folder}/home`
       writeHome(home, [
-        { name: 'Bench', context: '/bench', port: place.downloadPort },
-        { name: 'Upload', context: '/upload', port: place.uploadPort },
+        { name: 'Bench', context: '/bench', ports: [place.downloadPort] },
+        { name: 'Upload', context: '/upload', ports: [place.uploadPort] },
+        ...(place.ability === 'tunnels' ? [{ name: 'Echo', context: '/ws', ports: [place.echoPort] }] : []),
+        ...(place.ability === 'fail-over' ? [{ name: 'Twins', context: '/twins', ports: place.twinPorts }] : []),
       ])
+      const { port, certificate } = place
       const data = `${place.folder}/data`
-      const program = startSluice({ home, data, port: place.port, reactors: 1, cores: PROXY_CORE, profileFolder })
+      const program = startSluice({ home, data, port, certificate, reactors: 1, cores: PROXY_CORE, profileFolder })
       await program.line(/^ready\b/)
       return program
     },

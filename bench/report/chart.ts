@@ -2,7 +2,7 @@
  * Results as a chart: one panel per scenario, one bar per peer, by the scenario's first metric. Drawn by hand as SVG,
  * with a background of its own, so that it reads the same on a light and on a dark page.
  */
-import { formatMetric, METRIC, type MetricName } from '../metric.ts'
+import { formatMetric, METRIC, type MetricName, metricTitle } from '../metric.ts'
 import type { Results, ScenarioResult } from '../results.ts'
 import { type Scenario, SCENARIOS } from '../scenarios.ts'
 import { orderedScenarios } from './markdown.ts'
@@ -29,6 +29,7 @@ interface Bar {
 interface Panel {
   readonly title: string
   readonly metric: MetricName
+  readonly unit: string | undefined
   readonly bars: readonly Bar[]
 }
 
@@ -41,13 +42,13 @@ function text(x: number, y: number, size: number, fill: string, words: string, a
 }
 
 function panelOf(name: string, result: ScenarioResult): Panel | undefined {
-  const metric = SCENARIOS[name]?.shows[0]
+  const { shows: [metric] = [], unit } = SCENARIOS[name] ?? {}
   if (metric === undefined) return undefined
   const bars = Object.entries(result.peers).flatMap(([peer, { median }]) => {
     const value = median[metric]
     return value === undefined || !Number.isFinite(value) ? [] : [{ peer, value }]
   })
-  return bars.length < 2 ? undefined : { title: result.title, metric, bars }
+  return bars.length < 2 ? undefined : { title: result.title, metric, unit, bars }
 }
 
 function panelHeight(panel: Panel): number {
@@ -68,7 +69,8 @@ function drawBar(bar: Bar, metric: MetricName, scale: number, y: number): string
 }
 
 function drawPanel(panel: Panel, x: number, y: number): string {
-  const { title, better } = METRIC[panel.metric]
+  const { better } = METRIC[panel.metric]
+  const title = metricTitle(panel.metric, panel.unit)
   const room = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH
   // Always from zero and linear: the length of a bar is its value.
   const scale = room / Math.max(...panel.bars.map(bar => bar.value), Number.MIN_VALUE)

@@ -1,5 +1,5 @@
 /** Results as Markdown: one table per scenario, each with the command that repeats it. */
-import { formatMetric, METRIC, type MetricName, type Sample } from '../metric.ts'
+import { formatMetric, type MetricName, metricTitle, type Sample } from '../metric.ts'
 import { disagreeing, type Results, type ScenarioResult } from '../results.ts'
 import { SCENARIOS } from '../scenarios.ts'
 
@@ -54,7 +54,7 @@ function conditions(result: ScenarioResult): string {
 
 export function scenarioTable(name: string, result: ScenarioResult): string {
   const peers = Object.entries(result.peers)
-  const shown = SCENARIOS[name]?.shows ?? []
+  const { shows: shown = [], unit } = SCENARIOS[name] ?? {}
   const failed = peers.some(([, { median }]) => (median.errors ?? 0) > 0)
   const columns: MetricName[] = [...shown, ...(failed ? (['errors'] as const) : [])]
   const reference = result.peers[REFERENCE]?.median
@@ -63,7 +63,7 @@ export function scenarioTable(name: string, result: ScenarioResult): string {
     return `| ${peer}${marked.length > 0 ? ' †' : ''} | ${cells.join(' | ')} |`
   })
   const table = [
-    `| | ${columns.map(column => METRIC[column].title).join(' | ')} |`,
+    `| | ${columns.map(column => metricTitle(column, unit)).join(' | ')} |`,
     `|---|${columns.map(() => '---:').join('|')}|`,
     ...rows,
   ]

@@ -26,6 +26,7 @@ after(() => backend.close())
 function plan(changes: Partial<LoadPlan>): LoadPlan {
   return {
     port,
+    certificate: undefined,
     path: '/bench/1k',
     connections: 4,
     seconds: 0.2,

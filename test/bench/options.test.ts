@@ -18,6 +18,11 @@ test('--open-loop adds to what was chosen', () => {
   assert.deepEqual(readOptions(['--scenario', 'bare', '--open-loop'])?.scenarios, ['bare', ...OPEN])
 })
 
+test('a name may stand for all scenarios whose names begin so, unless it is one itself', () => {
+  const failOver = ['fail-over-dies', 'fail-over-hangs', 'fail-over-flaps']
+  assert.deepEqual(readOptions(['--scenario', 'tls,fail-over'])?.scenarios, ['tls', ...failOver])
+})
+
 test('--quick shortens, and an explicit number wins over it', () => {
   const { rounds, seconds } = readOptions(['--quick', '--seconds', '7'])!
   assert.deepEqual([rounds, seconds], [2, 7])

@@ -27,6 +27,19 @@ test('medians are per metric, but errors are added up', () => {
   assert.deepEqual(marked, [3])
 })
 
+test('of fail-overs the slowest round and the sum of what failed are shown', () => {
+  const rounds = [
+    { slowestMs: 20, unansweredCount: 1, askedCount: 10 },
+    { slowestMs: 900, unansweredCount: 0, askedCount: 10 },
+  ]
+  assert.deepEqual(summarize(rounds).median, { askedCount: 20, unansweredCount: 1, slowestMs: 900 })
+})
+
+test('a table counts what its scenario counts', () => {
+  assert.match(scenarioTable('ws-echo', bare(18)), /CPU µs\/message .* messages\/s/)
+  assert.match(scenarioTable('bare', bare(18)), /CPU µs\/req .* req\/s/)
+})
+
 function bare(sluiceMicros: number, errors = 0): ScenarioResult {
   const round = { cpuMicrosPerRequest: 20, requestsPerSecond: 50_000, errors: 0 }
   return {
