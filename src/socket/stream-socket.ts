@@ -1,8 +1,9 @@
 /**
- * Sockets on Node's public stream API: works on every runtime and under `--permission`, about a quarter slower.
- * Outgoing connections read through the public `onread` option; accepted ones have none, so their bytes are copied.
+ * Sockets on Node's public stream API: works on every runtime and under `--permission`, about a quarter slower. What is
+ * read is copied into the view of the owner.
  */
 import { connect, createServer, type Socket } from 'node:net'
+import { Backlog, type Receiver } from './backlog.ts'
 import {
   type ByteSocket,
   type ConnectingOwner,
@@ -16,36 +17,77 @@ import {
 import { nobody } from './nobody.ts'
 
 const NOTHING = Buffer.alloc(0)
+/** Where dialled sockets read; what is there is copied at once. */
+const LANDING = Buffer.allocUnsafeSlow(65_536)
 /** Before a socket is attached, and once it is closed. */
 const NOBODY = nobody()
 
-abstract class StreamSocket implements ByteSocket {
-  protected socket!: Socket
-  protected owner: SocketOwner = NOBODY
+export abstract class StreamSocket implements ByteSocket, Receiver {
+  protected owner: ConnectingOwner | SocketOwner = NOBODY
   protected view: Uint8Array = NOTHING
+  protected readonly backlog = new Backlog(this)
   #waitsForDrain = false
+
+  /** The stream that the owner reads and writes. */
+  protected abstract readonly socket: Socket
 
   get remoteAddress(): string {
     return this.socket.remoteAddress ?? ''
   }
 
-  abstract attach(owner: SocketOwner, view: Uint8Array): void
-  abstract setReading(on: boolean): void
+  protected get isClosed(): boolean {
+    return this.owner === NOBODY
+  }
 
-  protected listen(): void {
-    const { socket } = this
-    socket.setNoDelay(true)
+  attach(owner: SocketOwner, view: Uint8Array): void {
+    this.owner = owner
+    this.view = view
+    this.setReading(true)
+  }
+
+  protected listen(socket: Socket): void {
     socket.on('end', () => this.ended())
     socket.on('error', (error: NodeJS.ErrnoException) => this.lost(error.code ?? 'ERROR'))
     socket.on('close', () => this.closed())
   }
 
-  protected ended(): void {
-    this.guarded(owner => owner.onEnd())
+  // ---- reading ----------------------------------------------------------------------------------------------------
+
+  /** Bytes were read, into memory that is used again. */
+  protected arrived(bytes: Uint8Array): void {
+    this.guarded(() => {
+      if (this.backlog.isClear && bytes.length <= this.view.length) this.receive(bytes)
+      else this.backlog.add(Uint8Array.from(bytes))
+    })
   }
 
+  receive(bytes: Uint8Array): number {
+    if (this.isClosed) return 0
+    const length = Math.min(bytes.length, this.view.length)
+    this.view.set(length === bytes.length ? bytes : bytes.subarray(0, length))
+    const next = this.owner.onBytes(length)
+    if (next !== undefined) this.view = next
+    return this.isClosed ? 0 : length
+  }
+
+  setReading(on: boolean): void {
+    if (on === this.backlog.isReading) return
+    if (this.backlog.setReading(on)) this.socket.resume()
+    else if (!on) this.socket.pause()
+  }
+
+  resume(): void {
+    if (!this.isClosed) this.socket.resume()
+  }
+
+  /** A paused stream that is empty reads on by itself, so this may come while the owner does not read. */
+  protected ended(): void {
+    this.guarded(() => this.backlog.end(() => this.owner.onEnd()))
+  }
+
+  /** Both sides ended: no loss of what the owner has still to read. */
   protected closed(): void {
-    this.lost('ECONNRESET')
+    if (!this.backlog.owesEnd) this.lost('ECONNRESET')
   }
 
   protected lost(code: string): void {
@@ -64,6 +106,12 @@ abstract class StreamSocket implements ByteSocket {
       owner.onBug(error)
     }
   }
+
+  threw(error: unknown): void {
+    this.owner.onBug(error)
+  }
+
+  // ---- writing and ending -----------------------------------------------------------------------------------------
 
   write(bytes: Uint8Array): Written {
     const { socket } = this
@@ -92,124 +140,84 @@ abstract class StreamSocket implements ByteSocket {
   }
 
   destroy(): void {
-    this.owner = NOBODY
+    this.detach()
     this.socket.destroy()
   }
 
   reset(): void {
-    this.owner = NOBODY
+    this.detach()
     this.socket.resetAndDestroy()
+  }
+
+  /** The owner hears nothing more. */
+  protected detach(): void {
+    this.owner = NOBODY
   }
 }
 
-class AcceptedSocket extends StreamSocket {
-  /** Bytes that came with others after which the owner paused. */
-  #rest: Uint8Array = NOTHING
-  /** What the owner asked for last; the stream follows once the rest is delivered. */
-  #isReading = true
-  #isQueued = false
-  /** FIN came while the owner did not read: a paused stream that is empty reads on by itself. */
-  #owesEnd = false
+/** A socket of TCP, which TLS may be put upon. */
+abstract class PlainSocket extends StreamSocket {
+  protected override readonly socket: Socket
 
   constructor(socket: Socket) {
     super()
     this.socket = socket
+    socket.setNoDelay(true)
   }
 
+  /** Hands the stream over to somebody else, who is given what is read. The owner hears nothing more. */
+  release(sink: (bytes: Buffer) => void): Socket {
+    this.detach()
+    for (const event of ['end', 'error', 'close', 'data', 'connect']) this.socket.removeAllListeners(event)
+    this.readInto(sink)
+    return this.socket
+  }
+
+  protected abstract readInto(sink: (bytes: Buffer) => void): void
+}
+
+/** The stream of a socket of this level, for TLS on top of it. `sink` is given what is read. */
+export function releaseStream(socket: ByteSocket, sink: (bytes: Buffer) => void): Socket {
+  if (!(socket instanceof PlainSocket)) throw new Error('not a socket on streams')
+  return socket.release(sink)
+}
+
+class AcceptedSocket extends PlainSocket {
   override attach(owner: SocketOwner, view: Uint8Array): void {
-    this.owner = owner
-    this.view = view
-    this.listen()
-    this.socket.on('data', (bytes: Buffer) => this.guarded(() => this.#deliver(bytes)))
+    const isFirst = this.isClosed
+    super.attach(owner, view)
+    if (!isFirst) return
+    this.listen(this.socket)
+    this.readInto(bytes => this.arrived(bytes))
   }
 
-  override setReading(on: boolean): void {
-    if (on === this.#isReading) return
-    this.#isReading = on
-    if (!on) this.socket.pause()
-    else if (this.#rest.length === 0 && !this.#owesEnd) this.socket.resume()
-    else if (!this.#isQueued) {
-      // Not from inside the owner's own call.
-      this.#isQueued = true
-      queueMicrotask(() => this.guarded(() => this.#redeliver()))
-    }
-  }
-
-  /** The end of what is still to be delivered must not overtake it. */
-  protected override ended(): void {
-    if (this.#isReading && this.#rest.length === 0) super.ended()
-    else this.#owesEnd = true
-  }
-
-  /** Both sides ended: no loss of what the owner has still to read. */
-  protected override closed(): void {
-    if (!this.#owesEnd) super.closed()
-  }
-
-  #redeliver(): void {
-    this.#isQueued = false
-    // It may have stopped again before this ran.
-    if (this.owner === NOBODY || !this.#isReading) return
-    const rest = this.#rest
-    this.#rest = NOTHING
-    this.#deliver(rest)
-    if (!this.#isReading) return
-    if (this.#owesEnd) {
-      this.#owesEnd = false
-      super.ended()
-    } else this.socket.resume()
-  }
-
-  #deliver(bytes: Uint8Array): void {
-    let from = 0
-    while (from < bytes.length && this.owner !== NOBODY) {
-      if (!this.#isReading || this.#rest.length > 0) {
-        this.#rest = this.#rest.length === 0 ? bytes.subarray(from) : Buffer.concat([this.#rest, bytes.subarray(from)])
-        return
-      }
-      const length = Math.min(this.view.length, bytes.length - from)
-      this.view.set(bytes.subarray(from, from + length))
-      from += length
-      this.guarded(owner => {
-        this.view = owner.onBytes(length) ?? this.view
-      })
-    }
+  protected override readInto(sink: (bytes: Buffer) => void): void {
+    this.socket.on('data', sink)
   }
 }
 
-class DialledSocket extends StreamSocket {
+class DialledSocket extends PlainSocket {
+  #sink: (bytes: Buffer) => void = bytes => this.arrived(bytes)
+
   constructor(address: string, port: number, owner: ConnectingOwner, view: Uint8Array) {
-    super()
+    const onread = {
+      buffer: LANDING,
+      callback: (length: number) => {
+        this.#sink(LANDING.subarray(0, length))
+        return true
+      },
+    }
+    super(connect({ host: address, port, allowHalfOpen: true, onread }))
     this.owner = owner
     this.view = view
-    this.socket = connect({
-      host: address,
-      port,
-      allowHalfOpen: true,
-      onread: {
-        buffer: () => this.view,
-        callback: (length: number) => {
-          this.guarded(reader => {
-            this.view = reader.onBytes(length) ?? this.view
-          })
-          return true
-        },
-      },
-    })
-    this.listen()
+    this.listen(this.socket)
     this.socket.on('connect', () => {
-      if (this.owner !== NOBODY) this.guarded(() => owner.onConnected())
+      if (!this.isClosed) this.guarded(() => owner.onConnected())
     })
   }
 
-  override attach(): void {
-    throw new Error('a dialled socket is attached from the start')
-  }
-
-  override setReading(on: boolean): void {
-    if (on !== this.socket.isPaused()) return
-    if (on) this.socket.resume()
-    else this.socket.pause()
+  protected override readInto(sink: (bytes: Buffer) => void): void {
+    this.#sink = bytes => sink(Buffer.from(bytes))
   }
 }
 

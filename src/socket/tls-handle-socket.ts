@@ -11,7 +11,7 @@ import { Backlog, type Receiver } from './backlog.ts'
 import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
 import { bindHandles, type ShutdownRequest, type TcpHandle } from './handle-socket.ts'
 import { ignore, nobody } from './nobody.ts'
-import { brokenOffFault, handshakeFault } from './tls-verdict.ts'
+import { brokenOffFault, handshakeFault, TRUNCATED } from './tls-verdict.ts'
 
 /** The members of Node's TLSWrap that are used here, as seen in Node 26. */
 export interface TlsHandle {
@@ -54,9 +54,6 @@ const QUEUE_MAX = 4 * 1024 * 1024
 const RECORD_MAX = 16_384
 /** Where bytes land that the owner does not read at the moment; they are copied out at once. */
 const SCRATCH = new Uint8Array(RECORD_MAX)
-
-/** How a peer is reported that ends TCP without the end of TLS: what it sent must not look whole (RFC 8446 6.1). */
-export const TRUNCATED = 'ERR_TLS_TRUNCATED'
 
 function onread(this: TlsHandle): Uint8Array | undefined {
   const { sluice } = this

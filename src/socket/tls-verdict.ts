@@ -6,6 +6,9 @@
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import type { TlsClientPlan, TlsHost } from './tls.ts'
 
+/** Code of a connection whose peer ends TCP without the end of TLS: what it sent must not look whole (RFC 8446 6.1). */
+export const TRUNCATED = 'ERR_TLS_TRUNCATED'
+
 /** What is known after a handshake. */
 export interface PeerFacts {
   /** Code of OpenSSL's verdict about the chain, '' if it leads to a trusted certificate. */
