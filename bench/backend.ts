@@ -5,12 +5,15 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { type Certificate, GROUP, SUITE } from './certificate.ts'
 import { findExecutable, LOAD_CORE, Program, pinned } from './program.ts'
 import { BODY_BYTES } from './scenarios.ts'
 
 export interface Backend {
   readonly name: string
   readonly downloadPort: number
+  /** The same downloads over TLS; undefined where nginx or openssl is missing. */
+  readonly secureDownloadPort: number | undefined
   readonly uploadPort: number
   /** WebSocket messages come back from here. */
   readonly echoPort: number
@@ -20,7 +23,7 @@ export interface Backend {
 }
 
 /** Both path forms are served: as the client sent it, and without the context that the gateway takes off. */
-function nginxConfiguration(folder: string, port: number): string {
+function nginxConfiguration(folder: string, port: number, secure: SecurePort | undefined): string {
   const locations = Object.entries(BODY_BYTES).flatMap(([name, bytes]) => {
     const answer = bytes === BODY_BYTES['1k'] ? `return 200 "${'x'.repeat(bytes)}";` : `alias ${folder}/${name};`
     return [`/${name}`, `/bench/${name}`].map(path => `location = ${path} { ${answer} }`)
@@ -34,14 +37,31 @@ http {
   client_body_temp_path ${folder}; proxy_temp_path ${folder};
   fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
   server {
-    listen 127.0.0.1:${port} backlog=4096;
+    listen 127.0.0.1:${port} backlog=4096;${secure === undefined ? '' : secureListener(secure)}
     ${locations.join('\n    ')}
   }
 }
 `
 }
 
-export async function startBackend(folder: string, basePort: number): Promise<Backend> {
+interface SecurePort {
+  readonly port: number
+  readonly certificate: Certificate
+}
+
+/** The backend decides here what the clients of the bench decide elsewhere: the same cryptography for every proxy. */
+function secureListener({ port, certificate }: SecurePort): string {
+  return `
+    listen 127.0.0.1:${port} ssl backlog=4096;
+    ssl_certificate ${certificate.chainFile}; ssl_certificate_key ${certificate.keyFile};
+    ssl_protocols TLSv1.3; ssl_conf_command Ciphersuites ${SUITE}; ssl_ecdh_curve ${GROUP};`
+}
+
+export async function startBackend(
+  folder: string,
+  basePort: number,
+  certificate: Certificate | undefined,
+): Promise<Backend> {
   const downloadPort = basePort
   const uploadPort = basePort + 1
   const echoPort = basePort + 2
@@ -51,13 +71,15 @@ export async function startBackend(folder: string, basePort: number): Promise<Ba
     new Program('the own backend', pinned(LOAD_CORE, [process.execPath, server, String(port)]))
 
   const nginx = findExecutable('nginx')
-  const downloads = nginx === undefined ? own(downloadPort) : startNginx(nginx, folder, downloadPort)
+  const secure = nginx === undefined || certificate === undefined ? undefined : { port: basePort + 5, certificate }
+  const downloads = nginx === undefined ? own(downloadPort) : startNginx(nginx, folder, downloadPort, secure)
   const uploads = own(uploadPort)
   const echo = own(echoPort, echoServer)
   await Promise.all([downloads.accepting(downloadPort), uploads.accepting(uploadPort), echo.accepting(echoPort)])
   return {
     name: nginx === undefined ? 'own server' : 'nginx (uploads and WebSocket: own servers)',
     downloadPort,
+    secureDownloadPort: secure?.port,
     uploadPort,
     echoPort,
     twinPorts: [basePort + 3, basePort + 4],
@@ -67,11 +89,11 @@ export async function startBackend(folder: string, basePort: number): Promise<Ba
   }
 }
 
-function startNginx(nginx: string, parent: string, port: number): Program {
+function startNginx(nginx: string, parent: string, port: number, secure: SecurePort | undefined): Program {
   const folder = `${parent}/backend`
   mkdirSync(folder, { recursive: true })
   for (const [name, bytes] of Object.entries(BODY_BYTES)) writeFileSync(`${folder}/${name}`, Buffer.alloc(bytes, 'x'))
-  writeFileSync(`${folder}/nginx.conf`, nginxConfiguration(folder, port))
+  writeFileSync(`${folder}/nginx.conf`, nginxConfiguration(folder, port, secure))
   return new Program(
     'the backend nginx',
     pinned(LOAD_CORE, [nginx, '-e', 'stderr', '-p', folder, '-c', `${folder}/nginx.conf`]),

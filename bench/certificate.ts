@@ -9,8 +9,8 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { findExecutable } from './program.ts'
 
 export const SERVER_NAME = 'gateway.example.com'
-const SUITE = 'TLS_AES_256_GCM_SHA384'
-const GROUP = 'X25519'
+export const SUITE = 'TLS_AES_256_GCM_SHA384'
+export const GROUP = 'X25519'
 
 export interface Certificate {
   readonly chainFile: string

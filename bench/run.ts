@@ -80,10 +80,10 @@ async function measure(
   peers: readonly Peer[],
   folder: string,
 ): Promise<Record<string, ScenarioResult>> {
-  const backend = await startBackend(folder, options.basePort)
+  const certificate = makeCertificate(`${folder}/certificate`)
+  const backend = await startBackend(folder, options.basePort, certificate)
   const probe = new SpeedProbe()
   const about = surroundings(peers)
-  const certificate = makeCertificate(`${folder}/certificate`)
   const session = new Session(options, folder, backend, peers, probe, new Progress(), about, certificate)
   const scenarios: Record<string, ScenarioResult> = {}
   try {

@@ -15,7 +15,7 @@ interface Titled {
 }
 
 /** What a proxy must be able to do, and is configured for: its configuration holds nothing else. */
-export type Ability = 'requests' | 'tls' | 'handshakes' | 'tunnels' | 'fail-over'
+export type Ability = 'requests' | 'tls' | 'tls-backend' | 'handshakes' | 'tunnels' | 'fail-over'
 
 /** As many requests as the proxy takes, from a fixed number of connections. */
 export interface ClosedLoad extends Titled {
@@ -25,8 +25,8 @@ export interface ClosedLoad extends Titled {
   readonly uploadBytes: number
   readonly downloadBytes: number
   readonly connectionPerRequest: boolean
-  /** TLS between client and proxy. */
-  readonly secure?: true
+  /** On which side of the proxy there is TLS. */
+  readonly secure?: 'client' | 'backend'
 }
 
 /** One TLS connection after the other from each client, with one request on it. */
@@ -154,7 +154,8 @@ export function abilityFor(scenario: Scenario): Ability | undefined {
     case 'startup':
       return undefined
     case 'closed':
-      return scenario.secure === true ? 'tls' : 'requests'
+      if (scenario.secure === undefined) return 'requests'
+      return scenario.secure === 'client' ? 'tls' : 'tls-backend'
     case 'idle':
       return scenario.upgraded === true ? 'tunnels' : 'requests'
     case 'open':
@@ -184,7 +185,11 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ...download('GET, 1 KiB, a connection per request, 64 at a time', '1k', 64, BARE),
     connectionPerRequest: true,
   },
-  tls: { ...download('GET, 1 KiB over TLS 1.3, 64 keep-alive connections', '1k', 64, BARE), secure: true },
+  tls: { ...download('GET, 1 KiB over TLS 1.3, 64 keep-alive connections', '1k', 64, BARE), secure: 'client' },
+  'tls-backend': {
+    ...download('GET, 1 KiB, TLS 1.3 to the backend, 64 connections', '1k', 64, BARE),
+    secure: 'backend',
+  },
   'tls-handshakes': {
     kind: 'handshakes',
     title: 'A TLS 1.3 connection per request, 8 at a time',

@@ -29,7 +29,6 @@ import {
   tunnelRound,
 } from './rounds.ts'
 import {
-  type Ability,
   abilityFor,
   type FailOver,
   hasLargeBodies,
@@ -129,10 +128,10 @@ export class Session {
     const port = this.#options.basePort + PEER_PORTS + PORTS_PER_PEER * this.#peers.indexOf(peer)
     const folder = `${this.#folder}/${peer.name}-${performance.now().toFixed(0)}`
     mkdirSync(folder, { recursive: true })
-    const { downloadPort, uploadPort, echoPort, twinPorts } = this.#backend
-    const certificate = this.#certificateFor(ability)
-    const ports = { port, downloadPort, uploadPort, echoPort, twinPorts }
-    const program = await peer.start({ ...ports, ability, certificate, folder })
+    const certificate = this.#certificateFor(ability === 'tls' || ability === 'handshakes')
+    const backendCertificate = this.#certificateFor(ability === 'tls-backend')
+    const backends = this.#backendPorts(backendCertificate !== undefined)
+    const program = await peer.start({ port, ...backends, ability, certificate, backendCertificate, folder })
     try {
       await proved(scenario, { port, certificate })
     } catch (error) {
@@ -142,8 +141,15 @@ export class Session {
     return { name: peer.name, program, address: { port, certificate } }
   }
 
-  #certificateFor(ability: Ability): Certificate | undefined {
-    if (ability !== 'tls' && ability !== 'handshakes') return undefined
+  #backendPorts(secured: boolean): Pick<Backend, 'downloadPort' | 'uploadPort' | 'echoPort' | 'twinPorts'> {
+    const { downloadPort, secureDownloadPort, uploadPort, echoPort, twinPorts } = this.#backend
+    if (!secured) return { downloadPort, uploadPort, echoPort, twinPorts }
+    if (secureDownloadPort === undefined) throw new Error('the TLS backend needs nginx: apt-get install nginx')
+    return { downloadPort: secureDownloadPort, uploadPort, echoPort, twinPorts }
+  }
+
+  #certificateFor(isNeeded: boolean): Certificate | undefined {
+    if (!isNeeded) return undefined
     if (this.#certificate === undefined) throw new Error('openssl is not installed: apt-get install openssl')
     return this.#certificate
   }

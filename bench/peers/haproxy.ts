@@ -5,6 +5,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import type { Certificate } from '../certificate.ts'
 import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
 import { type Peer, type Place, TWINS } from './peer.ts'
 
@@ -27,17 +28,19 @@ ${frontend(place)}`
 }
 
 function frontend(place: Place): string {
-  const { port, certificate, ability, downloadPort, uploadPort, echoPort, twinPorts } = place
+  const { port, certificate, backendCertificate, ability, downloadPort, uploadPort, echoPort, twinPorts } = place
   const secured = certificate === undefined ? '' : ` ssl crt ${certificate.bundleFile} ssl-min-ver TLSv1.2`
   const front = `frontend traffic\n  bind 127.0.0.1:${port} backlog 4096${secured}\n`
   if (ability === 'tunnels') return `${front}  default_backend echo\n${backend('echo', echoPort)}`
   if (ability === 'fail-over') return `${front}  default_backend twins\n${twins(twinPorts)}`
   const uploads = '  use_backend uploads if { path_beg /upload/ }\n  default_backend downloads\n'
-  return `${front}${uploads}${backend('downloads', downloadPort)}${backend('uploads', uploadPort)}`
+  const downloads = backend('downloads', downloadPort, backendCertificate)
+  return `${front}${uploads}${downloads}${backend('uploads', uploadPort)}`
 }
 
-function backend(name: string, port: number): string {
-  return `backend ${name}\n  server one 127.0.0.1:${port}\n`
+function backend(name: string, port: number, certificate?: Certificate): string {
+  const verified = certificate === undefined ? '' : ` ssl verify required ca-file ${certificate.chainFile}`
+  return `backend ${name}\n  server one 127.0.0.1:${port}${verified}\n`
 }
 
 /** It learns of an illness from its own checks, four in the time for which the others leave a backend alone. */
@@ -71,7 +74,7 @@ function missing(): string | undefined {
   return findExecutable('haproxy') === undefined ? 'not installed: apt-get install haproxy' : undefined
 }
 
-const ABILITIES = ['requests', 'tls', 'handshakes', 'tunnels', 'fail-over'] as const
+const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over'] as const
 
 export const HAPROXY: readonly Peer[] = [
   { name: 'haproxy', abilities: ABILITIES, missing, version, start: place => start('haproxy', place, '') },

@@ -58,13 +58,19 @@ function secured({ chainFile, keyFile }: Certificate): string {
     ssl_certificate ${chainFile}; ssl_certificate_key ${keyFile}; ssl_protocols TLSv1.2 TLSv1.3;`
 }
 
+function toDownloads(certificate: Certificate | undefined): string {
+  if (certificate === undefined) return 'proxy_pass http://downloads;'
+  return `proxy_pass https://downloads; proxy_ssl_protocols TLSv1.3; proxy_ssl_verify on;
+      proxy_ssl_trusted_certificate ${certificate.chainFile}; proxy_ssl_name ${SERVER_NAME};`
+}
+
 type Routes = (place: Place) => readonly [upstreams: string, locations: string]
 
 const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over', Routes>> = {
-  requests: ({ downloadPort, uploadPort }) => [
+  requests: ({ downloadPort, uploadPort, backendCertificate }) => [
     `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }
   upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP} }`,
-    `location /bench/ { proxy_pass http://downloads; }
+    `location /bench/ { ${toDownloads(backendCertificate)} }
     location /upload/ { proxy_pass http://uploads; }`,
   ],
   // Fields set in a location replace all those set above it.
@@ -106,7 +112,7 @@ function missing(): string | undefined {
   return findExecutable('nginx') === undefined ? 'not installed: apt-get install nginx' : undefined
 }
 
-const ABILITIES = ['requests', 'tls', 'handshakes', 'tunnels', 'fail-over'] as const
+const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over'] as const
 
 export const NGINX: readonly Peer[] = [
   { name: 'nginx', abilities: ABILITIES, missing, version, start: place => start('nginx', place, '') },

@@ -16,6 +16,8 @@ export interface Place {
   readonly twinPorts: readonly [number, number]
   /** For the TLS port; undefined where clients connect without TLS. */
   readonly certificate: Certificate | undefined
+  /** Of the download port, if that is one for TLS: to be verified. */
+  readonly backendCertificate: Certificate | undefined
   /** An empty folder of the peer's own, gone after the run. */
   readonly folder: string
 }

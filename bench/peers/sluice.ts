@@ -13,10 +13,11 @@ export interface ApiSketch {
   readonly context: string
   /** Of its backends on this machine; with several the API balances its load, and fails over. */
   readonly ports: readonly number[]
+  readonly scheme?: 'http' | 'https'
 }
 
-function endpoint(port: number): string {
-  return `url: http://127.0.0.1:${port}`
+function endpoint(port: number, scheme = 'http'): string {
+  return `url: ${scheme}://127.0.0.1:${port}`
 }
 
 /** Fails over to the other one on a lost connection and on a timeout alike. */
@@ -31,9 +32,9 @@ function twin(port: number): string {
           factor: "1"`
 }
 
-function definition({ name, context, ports }: ApiSketch): string {
+function definition({ name, context, ports, scheme }: ApiSketch): string {
   const [first, ...others] = ports
-  const endpoints = others.length === 0 ? `\n      ${endpoint(first!)}` : ports.map(twin).join('')
+  const endpoints = others.length === 0 ? `\n      ${endpoint(first!, scheme)}` : ports.map(twin).join('')
   return `type: api
 version: v4.0.0
 data:
@@ -64,6 +65,8 @@ interface SluiceOptions {
   readonly cores: number | string
   /** For the TLS port, which is then the one at `port`. */
   readonly certificate?: Certificate | undefined
+  /** Trusted where backends show it. */
+  readonly backendCertificate?: Certificate | undefined
   /** Folder for the profiles of all threads, written when the gateway ends; undefined for none. */
   readonly profileFolder: string | undefined
 }
@@ -80,11 +83,18 @@ function listener({ port, certificate }: SluiceOptions): Record<string, number |
   }
 }
 
+function trust({ backendCertificate }: SluiceOptions): Record<string, string> {
+  if (backendCertificate === undefined) return {}
+  const store = 'transport.passthru_https.sender.trust_store'
+  return { [`${store}.file_name`]: backendCertificate.chainFile, [`${store}.type`]: 'PEM' }
+}
+
 export function startSluice(options: SluiceOptions): Program {
   const settings = {
     'transport.passthru_http.reactors': options.reactors,
     'management.health_port': options.port + 1,
     ...listener(options),
+    ...trust(options),
   }
   const profiling = options.profileFolder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profileFolder]
   const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
@@ -95,20 +105,22 @@ export function startSluice(options: SluiceOptions): Program {
 export function sluice(profileFolder?: string): Peer {
   return {
     name: 'sluice',
-    abilities: ['requests', 'tls', 'handshakes', 'tunnels', 'fail-over'],
+    abilities: ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over'],
     missing: () => undefined,
     version: () => execFileSync('git', ['-C', ROOT, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim(),
     async start(place: Place) {
       const home = `${place.folder}/home`
+      const { port, certificate, backendCertificate } = place
+      const scheme = backendCertificate === undefined ? 'http' : 'https'
       writeHome(home, [
-        { name: 'Bench', context: '/bench', ports: [place.downloadPort] },
+        { name: 'Bench', context: '/bench', ports: [place.downloadPort], scheme },
         { name: 'Upload', context: '/upload', ports: [place.uploadPort] },
         ...(place.ability === 'tunnels' ? [{ name: 'Echo', context: '/ws', ports: [place.echoPort] }] : []),
         ...(place.ability === 'fail-over' ? [{ name: 'Twins', context: '/twins', ports: place.twinPorts }] : []),
       ])
-      const { port, certificate } = place
       const data = `${place.folder}/data`
-      const program = startSluice({ home, data, port, certificate, reactors: 1, cores: PROXY_CORE, profileFolder })
+      const tls = { certificate, backendCertificate }
+      const program = startSluice({ home, data, port, ...tls, reactors: 1, cores: PROXY_CORE, profileFolder })
       await program.line(/^ready\b/)
       return program
     },
