@@ -16,7 +16,7 @@ export const HELP = `npm run bench -- [options]
   --profile-dir DIR     where the profiles go (default bench/results/profile)
   --json FILE           where the record goes (default bench/results/latest.json)
   --write               adds the scenarios of this run to the results that bench/README.md shows
-  --base-port N         first of the sixty ports in use (default 18000)
+  --base-port N         first of the forty ports in use (default 18000)
 
 BENCH_EXTRA='name=command' adds a proxy of your own (bench/peers/extra.ts).
 `

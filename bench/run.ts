@@ -60,7 +60,7 @@ function surroundings(peers: readonly Peer[]): Surroundings {
 
 /** A port that somebody else holds would make a peer fail in a way that is hard to read. */
 async function requireFreePorts(basePort: number): Promise<void> {
-  for (let port = basePort; port < basePort + 60; port++) {
+  for (let port = basePort; port < basePort + 40; port++) {
     if (await canConnect(port)) throw new UsageError(`port ${port} is taken: choose others with --base-port`)
   }
 }

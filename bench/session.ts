@@ -42,8 +42,8 @@ import { verify, verifyTunnel } from './verify.ts'
 
 /** Peers listen from here on above the base port. */
 const PEER_PORTS = 10
-/** The second is the gateway's health port, the third its plain one where the first is for TLS. */
-const PORTS_PER_PEER = 3
+/** The second is the gateway's health port. */
+const PORTS_PER_PEER = 2
 /** One would do if the machine were quiet; the rates of the open loop hang on it. */
 const PEAK_ROUNDS = 3
 const FRESH_ROUNDS_MAX = 3

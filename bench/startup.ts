@@ -25,7 +25,13 @@ interface Site {
 
 async function readyAfterMs(site: Site, rest?: (pid: number) => Promise<void>): Promise<number> {
   const startMs = performance.now()
-  const program = startSluice({ ...site, reactors: REACTORS, cores: CORES, profileFolder: undefined })
+  const program = startSluice({
+    ...site,
+    listensOnAll: true,
+    reactors: REACTORS,
+    cores: CORES,
+    profileFolder: undefined,
+  })
   try {
     const { atMs } = await program.line(/^ready\b/)
     await rest?.(program.pid)

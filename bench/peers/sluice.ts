@@ -65,22 +65,31 @@ interface SluiceOptions {
   readonly cores: number | string
   /** For the TLS port, which is then the one at `port`. */
   readonly certificate?: Certificate | undefined
+  readonly listensOnAll?: true
   /** Trusted where backends show it. */
   readonly backendCertificate?: Certificate | undefined
   /** Folder for the profiles of all threads, written when the gateway ends; undefined for none. */
   readonly profileFolder: string | undefined
 }
 
-function listener({ port, certificate }: SluiceOptions): Record<string, number | string> {
-  const plain = 'transport.passthru_http.listener'
-  if (certificate === undefined) return { [`${plain}.parameters.port`]: port }
-  const secured = 'transport.passthru_https.listener'
-  return {
-    [`${plain}.parameters.port`]: port + 2,
-    [`${secured}.parameters.port`]: port,
-    [`${secured}.key_store.file_name`]: certificate.bundleFile,
-    [`${secured}.key_store.type`]: 'PEM',
-  }
+/** Sections with a listener. The default of each is to listen, on a port that somebody else may hold. */
+const LISTENERS = ['transport.passthru_http', 'transport.passthru_https', 'transport.ws', 'transport.wss'] as const
+
+/** With a certificate only the TLS port, without one only the plain one; all of them where the start is measured. */
+function listeners({ port, certificate, listensOnAll }: SluiceOptions): Record<string, number | string> {
+  const wanted = certificate === undefined ? 'transport.passthru_http' : 'transport.passthru_https'
+  const settings = LISTENERS.map((section, index): [string, number | string] => {
+    if (section === wanted) return [`${section}.listener.parameters.port`, port]
+    if (listensOnAll === true) return [`${section}.listener.parameters.port`, port + 1 + index]
+    return [`${section}.listener.enable`, 'false']
+  })
+  return { ...Object.fromEntries(settings), ...shown(certificate) }
+}
+
+function shown(certificate: Certificate | undefined): Record<string, string> {
+  if (certificate === undefined) return {}
+  const store = 'transport.passthru_https.listener.key_store'
+  return { [`${store}.file_name`]: certificate.bundleFile, [`${store}.type`]: 'PEM' }
 }
 
 function trust({ backendCertificate }: SluiceOptions): Record<string, string> {
@@ -93,7 +102,7 @@ export function startSluice(options: SluiceOptions): Program {
   const settings = {
     'transport.passthru_http.reactors': options.reactors,
     'management.health_port': options.port + 1,
-    ...listener(options),
+    ...listeners(options),
     ...trust(options),
   }
   const profiling = options.profileFolder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profileFolder]
