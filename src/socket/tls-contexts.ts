@@ -2,7 +2,7 @@
  * OpenSSL's contexts as the plans want them. A context is immutable once made; a new plan makes new ones, so that a
  * handshake sees one plan from its first byte to its last.
  */
-import { constants, createHash } from 'node:crypto'
+import { constants, createHash, X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import type { TlsClientPlan, TlsHost, TlsServerPlan, TlsTerms } from './tls.ts'
@@ -79,13 +79,19 @@ function hostContext(plan: TlsServerPlan, host: TlsHost): HostContext {
     cert: identity.cert,
     key: identity.key,
     // An empty list, so that Node's public roots never vouch for clients.
-    ca: verifyClient === 'none' ? [] : [...ca],
+    ca: verifyClient === 'none' ? [] : trusted(ca),
     honorCipherOrder: true,
     ticketKeys: Buffer.from(plan.ticketKeys),
     sessionTimeout: SESSION_SECONDS,
     sessionIdContext: sessionContext(host),
   })
   return { context, verifyClient }
+}
+
+/** OpenSSL passes over what is no certificate, and nobody would be let in. */
+function trusted(ca: readonly string[]): string[] {
+  if (ca.length === 0) throw new Error('the trust store holds no certificate')
+  return ca.map(certificate => new X509Certificate(certificate).toString())
 }
 
 /**
@@ -109,7 +115,7 @@ export class ClientContext {
     this.plan = plan
     this.context = createSecureContext({
       ...termsOf(plan),
-      ...(plan.ca === null ? {} : { ca: [...plan.ca] }),
+      ...(plan.ca === null ? {} : { ca: trusted(plan.ca) }),
       ...(plan.identity === null ? {} : { cert: plan.identity.cert, key: plan.identity.key }),
     })
   }
