@@ -13,7 +13,7 @@ export interface Asn1 {
 
 export interface Asn1Codec {
   create(tagClass: number, type: number, constructed: boolean, value: string | readonly Asn1[]): Asn1
-  fromDer(bytes: string, options: { readonly strict: boolean; readonly decodeBitStrings: boolean }): Asn1
+  fromDer(bytes: string, options: { readonly parseAllBytes: boolean; readonly decodeBitStrings: boolean }): Asn1
   toDer(node: Asn1): { getBytes(): string }
   derToOid(bytes: string): string
   oidToDer(oid: string): { getBytes(): string }
@@ -34,7 +34,7 @@ export class DerReader {
   /** BER too: stores of older tools have lengths that are not known in advance. */
   parse(bytes: string): Asn1 {
     try {
-      return this.#asn1.fromDer(bytes, { strict: false, decodeBitStrings: false })
+      return this.#asn1.fromDer(bytes, { parseAllBytes: false, decodeBitStrings: false })
     } catch {
       throw new StoreProblem('unreadable', 'its DER is broken')
     }

@@ -109,9 +109,8 @@ class BagReader {
 
   #alias(attributes: Asn1 | undefined): string {
     const name = this.#attribute(attributes, OID.friendlyName)
-    if (name === undefined) return ''
-    const bytes = Buffer.from(this.#der.bytes(name), 'latin1')
-    return bytes.length % 2 === 0 ? bytes.swap16().toString('utf16le') : ''
+    // The library has made text of the two bytes of each character.
+    return name === undefined ? '' : this.#der.bytes(name)
   }
 
   #attribute(attributes: Asn1 | undefined, oid: string): Asn1 | undefined {

@@ -2,16 +2,15 @@
  * Files of TLS profiles: `<parameter name="..."><profile>...</profile></parameter>`. What both kinds of profile have in
  * common: their stores, and the elements that nothing acts on.
  */
-import { resolve } from 'node:path'
 import { labelOf } from '../config/source-file.ts'
 import type { Findings } from './findings.ts'
 import { type StoreSetting, storeNames } from './store-file.ts'
-import type { WatchedFiles } from './watched-files.ts'
+import { locate, type WatchedFiles } from './watched-files.ts'
 import { parseXml, type XmlElement } from './xml-file.ts'
 
 const PROFILES_MAX = 1000
-/** Documented paths start at the root of the reference platform, whose folder of configuration is the home folder. */
-const DOCUMENTED_FOLDER = /^(repository\/)?conf\//
+/** Folder of configuration on the reference platform, which documented paths begin with. */
+const DOCUMENTED_FOLDER = 'repository/conf/'
 
 interface ProfileFileSetting {
   /** As given: within the home folder, or absolute. */
@@ -31,7 +30,7 @@ export async function readProfiles(
   files: WatchedFiles,
   findings: Findings,
 ): Promise<readonly XmlElement[]> {
-  const path = resolve(home, filePath.replace(DOCUMENTED_FOLDER, ''))
+  const path = locate(home, '', DOCUMENTED_FOLDER, filePath.replace(/^conf\//, DOCUMENTED_FOLDER))
   const label = labelOf(path)
   const { bytes, why } = files.read(path)
   if (bytes === undefined) {

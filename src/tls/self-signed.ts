@@ -114,7 +114,7 @@ class CertificateWriter {
       this.#sequence(this.#time(now - DAY_MS / 24), this.#time(now + VALIDITY_DAYS * DAY_MS)),
       name,
       this.#asn1.fromDer(publicKey.export({ type: 'spki', format: 'der' }).toString('latin1'), {
-        strict: true,
+        parseAllBytes: true,
         decodeBitStrings: false,
       }),
       this.#tagged(3, this.#sequence(...this.#extensions(names))),

@@ -1,9 +1,8 @@
 /** One key or trust store as it is configured: where it lies, what opens it, and how its keys are called in faults. */
-import { join, resolve } from 'node:path'
 import { labelOf } from '../config/source-file.ts'
 import type { Findings } from './findings.ts'
 import { type StoreContents, StoreProblem } from './store-contents.ts'
-import type { WatchedFiles } from './watched-files.ts'
+import { locate, type WatchedFiles } from './watched-files.ts'
 
 export interface StoreSetting {
   /** As given: within the security folder, or absolute. */
@@ -25,8 +24,8 @@ export interface OpenStore {
 }
 
 const SECURITY_FOLDER = 'security'
-/** Documented files name stores from the root of the reference platform, whose security folder is this one. */
-const DOCUMENTED_FOLDER = /^repository\/resources\/security\//
+/** The same on the reference platform, from its root. */
+const DOCUMENTED_FOLDER = 'repository/resources/security/'
 const JKS_MAGIC = 0xfeed_feed
 const JCEKS_MAGIC = 0xcece_cece
 const SEQUENCE = 0x30
@@ -44,7 +43,7 @@ export async function openStore(
   files: WatchedFiles,
   findings: Findings,
 ): Promise<OpenStore | undefined> {
-  const path = resolve(join(home, SECURITY_FOLDER), setting.fileName.replace(DOCUMENTED_FOLDER, ''))
+  const path = locate(home, SECURITY_FOLDER, DOCUMENTED_FOLDER, setting.fileName)
   const label = labelOf(path)
   const { names } = setting
   const { bytes, why } = files.read(path)

@@ -1,5 +1,6 @@
 /** The files that plans were made of, and whether any of them has changed since. None is read beyond 4 MiB. */
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
 
 const FILE_BYTES_MAX = 4 * 1024 * 1024
 
@@ -28,6 +29,16 @@ export class WatchedFiles {
   get haveChanged(): boolean {
     return [...this.#seen].some(([path, signature]) => lookOf(path).signature !== signature)
   }
+}
+
+/**
+ * Where a relative path leads: into the folder for it, or from the root that documented files count from. The first
+ * place where there is something; the first of all where there is nothing.
+ */
+export function locate(home: string, folder: string, documented: string, path: string): string {
+  const near = path.startsWith(documented) ? path.slice(documented.length) : path
+  const places = [resolve(home, folder, near), resolve(home, path), resolve(home, documented, near)]
+  return places.find(place => existsSync(place)) ?? places[0]!
 }
 
 /** Identity, size and times: a file that is written or replaced differs in one of them. */
