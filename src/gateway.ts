@@ -9,6 +9,8 @@ import { isAbsolute, join } from 'node:path'
 import type { ApiDefinition } from './config/api-definitions.ts'
 import { apiPaths } from './config/api-paths.ts'
 import type { Configuration } from './config/catalogue.ts'
+import { controlCommands } from './control-commands.ts'
+import { ControlSocket } from './control-socket.ts'
 import { DataLock } from './data-lock.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
 import { LOG_FILE_MODE } from './observe/line-file.ts'
@@ -57,6 +59,7 @@ export class Gateway {
   readonly #plans: readonly ReactorPlan[]
   readonly #stdout: LineStream
   #health: HealthListener | null = null
+  #control: ControlSocket | null = null
   #isReady = false
 
   private constructor(options: GatewayOptions, lock: DataLock, plans: readonly ReactorPlan[]) {
@@ -104,12 +107,24 @@ export class Gateway {
         metrics,
         testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
       })
+      this.#control = await this.#openControl({ scheme: 'http', host, port: listening })
       this.#isReady = true
       return { host, port: listening, reactors: this.#plans.length, level, healthHost, healthPort: this.#health.port }
     } catch (error) {
       this.#pool.stop()
       throw error
     }
+  }
+
+  /** For the command line. */
+  #openControl(listener: { scheme: string; host: string; port: number }): Promise<ControlSocket | null> {
+    const { http } = this.#plans[0]!
+    const commands = controlCommands({
+      ask: (question, waitMs) => this.#pool.ask(question, waitMs),
+      listeners: () => [listener],
+      correlationField: http['correlation.header'],
+    })
+    return ControlSocket.open(this.#options.dataDir, commands, cause => this.#options.log.warn(cause))
   }
 
   #testHooks(): { kill(): void; hang(): void } {
@@ -130,12 +145,14 @@ export class Gateway {
     this.#isReady = false
     await this.#pool.drain(this.#options.configuration['transport.listener']['shutdown.wait.sec'] * 1000)
     await this.#health?.close()
+    this.#control?.close()
     this.#lock.release()
   }
 
   /** Ends at once. */
   abort(): void {
     this.#pool.stop()
+    this.#control?.close()
     this.#lock.release()
   }
 }

@@ -41,6 +41,7 @@ export const CLIENT_ROWS = 65_536
 
 /** From a reactor to the primary. */
 export type FromReactor =
+  | import('./questions.ts').Answered
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'failed'; readonly cause: string }
   | { readonly kind: 'event'; readonly event: import('./observe/events.ts').LogEvent }
@@ -49,6 +50,7 @@ export type FromReactor =
 
 /** From the primary to a reactor. */
 export type ToReactor =
+  | import('./questions.ts').Asked
   | { readonly kind: 'drain' }
   | { readonly kind: 'cutOff' }
   | { readonly kind: 'reopenLogs' }

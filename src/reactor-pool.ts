@@ -5,6 +5,7 @@
 import { Worker } from 'node:worker_threads'
 import { clearGauges } from './observe/metrics.ts'
 import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
+import type { Answer, Question } from './questions.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 
 interface PoolWatcher {
@@ -29,6 +30,8 @@ const START_MS = 10_000
 /** So many deaths within the window are not bad luck. */
 const DEATHS_MAX = 10
 const DEATH_WINDOW_MS = 30_000
+/** A reactor that has not answered a question by then is not waited for. */
+const ANSWER_MS = 2000
 
 interface Seat {
   worker: Worker
@@ -40,6 +43,8 @@ interface Seat {
   readonly listening: PromiseWithResolvers<number>
   hasListened: boolean
   readonly gone: PromiseWithResolvers<void>
+  /** By the number of the question; null: there will be no answer. */
+  readonly questions: Map<number, (answer: Answer | null) => void>
 }
 
 export class ReactorPool {
@@ -53,6 +58,7 @@ export class ReactorPool {
   #deathsMs: number[] = []
   #timer: NodeJS.Timeout | null = null
   #isStopping = false
+  #nextQuestion = 1
 
   /** `entry` and `startMs`: for tests. */
   constructor(
@@ -82,6 +88,24 @@ export class ReactorPool {
     this.#seats.forEach((seat, reactor) => {
       if (only === undefined || only === reactor) seat.worker.postMessage(message)
     })
+  }
+
+  /** What each reactor answers; null where one does not within `waitMs`. */
+  ask<Q extends Question>(question: Q, waitMs = ANSWER_MS): readonly Promise<Answer<Q> | null>[] {
+    return this.#seats.map(seat => this.#askOne(seat, question, waitMs) as Promise<Answer<Q> | null>)
+  }
+
+  #askOne({ worker, questions }: Seat, question: Question, waitMs: number): Promise<Answer | null> {
+    const id = this.#nextQuestion++
+    const { promise, resolve } = Promise.withResolvers<Answer | null>()
+    const timer = setTimeout(() => questions.get(id)?.(null), waitMs)
+    questions.set(id, answer => {
+      clearTimeout(timer)
+      questions.delete(id)
+      resolve(answer)
+    })
+    worker.postMessage({ kind: 'ask', id, question } satisfies ToReactor)
+    return promise
   }
 
   /** Resolves when every reactor has finished what it had, or was cut off after `waitMs`. */
@@ -123,11 +147,16 @@ export class ReactorPool {
       listening: Promise.withResolvers(),
       hasListened: false,
       gone: Promise.withResolvers(),
+      questions: new Map(),
     }
     worker.on('error', (error: Error) => {
       seat.cause = error
     })
     worker.on('message', (message: FromReactor) => {
+      if (message.kind === 'answer') {
+        seat.questions.get(message.id)?.(message.answer)
+        return
+      }
       if (message.kind === 'listening') {
         seat.hasListened = true
         seat.beatMs = performance.now()
@@ -138,6 +167,7 @@ export class ReactorPool {
     // However it came to its end: the one place from which it is replaced.
     worker.on('exit', () => {
       seat.gone.resolve()
+      for (const answered of [...seat.questions.values()]) answered(null)
       if (isFirst && !seat.hasListened) seat.listening.reject(seat.cause)
       else this.#replace(reactor, causeOf(seat))
     })

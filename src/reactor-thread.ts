@@ -5,6 +5,7 @@ import { EventLog } from './observe/events.ts'
 import { LineFile } from './observe/line-file.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
 import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
+import type { Asked } from './questions.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from './socket/handle-socket.ts'
 import { streamLevel } from './socket/stream-socket.ts'
@@ -58,8 +59,18 @@ function finish(): void {
   })
 }
 
+async function answer({ id, question }: Asked): Promise<void> {
+  try {
+    post({ kind: 'answer', id, answer: await reactor.answers.answer(question) })
+  } catch (error) {
+    // Traffic goes on; whoever asked is told that there was no answer.
+    events.report('error', 'bug', { CAUSE_OF_ERROR: error instanceof Error ? (error.stack ?? '') : String(error) })
+  }
+}
+
 port.on('message', (message: ToReactor) => {
-  if (message.kind === 'drain') reactor.drain()
+  if (message.kind === 'ask') void answer(message)
+  else if (message.kind === 'drain') reactor.drain()
   else if (message.kind === 'cutOff') reactor.cutOff()
   else if (message.kind === 'reopenLogs') file?.reopen()
   else while (message.kind === 'hang');

@@ -15,6 +15,8 @@ import { MessageReader } from './http1/message-reader.ts'
 import type { AccessLog } from './observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from './observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type ReactorPlan } from './plan.ts'
+import { ReactorAnswers } from './reactor-answers.ts'
+import { tracer } from './protocol/tracer.ts'
 import { ApiTable } from './route/api-table.ts'
 import { settingsOf } from './settings.ts'
 import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
@@ -50,6 +52,11 @@ interface ReactorOutlets {
 }
 
 export class Reactor implements Hall {
+  /** To what the primary asks for the command line. */
+  readonly answers = new ReactorAnswers(lister => {
+    for (const connection of this.#connections) connection.show(lister)
+    for (const pool of this.#pools) pool.show(lister)
+  })
   readonly #plan: ReactorPlan
   readonly #outlets: ReactorOutlets
   readonly #around: Surroundings
@@ -251,6 +258,7 @@ export class Reactor implements Hall {
     metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
     metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
     this.#outlets.accessLog?.append(exchange)
+    if (tracer !== null) this.answers.done(exchange)
   }
 
   closed(connection: SourceConnection): void {

@@ -9,6 +9,7 @@ import type { Exchange } from './exchange/exchange.ts'
 import { type Outcome, refusal } from './exchange/outcome.ts'
 import { renderFault } from './fault/render.ts'
 import { runRequest } from './handlers/chain.ts'
+import { tracer } from './protocol/tracer.ts'
 import { type ApiTable, match } from './route/api-table.ts'
 
 /** What the walk leads through; replaced as a whole when APIs are deployed. */
@@ -52,6 +53,7 @@ function route(exchange: Exchange, apis: ApiTable): Outcome | undefined {
   if (!apis.find(requestTarget, pathAt)) return refusal(404)
   exchange.api = match.api
   exchange.restAt = match.end
+  if (tracer !== null) tracer.noted(exchange, 'route', `${exchange.apiName}, ${exchange.api?.path}`)
   return undefined
 }
 

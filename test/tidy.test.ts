@@ -51,7 +51,14 @@ const HALLWAY = 'hallway'
 const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   // The port probe, and the health port that does without Node's HTTP server (D9, D18).
   // And whether OpenSSL takes a key, which is asked where a refusal can still be reported.
-  [/^node:(net|tls)$/, ['socket', 'src/gateway.ts', 'src/health-listener.ts', 'src/tls/openssl.ts']],
+  // Both ends of the control socket: the command line has no other way in, and no traffic passes there.
+  [
+    /^node:(net|tls)$/,
+    [
+      ...['socket', 'src/gateway.ts', 'src/health-listener.ts', 'src/tls/openssl.ts'],
+      ...['src/control-socket.ts', 'src/cli/ask.ts'],
+    ],
+  ],
   [/^node:(http|https|http2)$/, [HALLWAY]],
   [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'tls', HALLWAY]],
   [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY]],

@@ -8,6 +8,8 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
   explain: async args => (await import('./explain.ts')).explain(args),
   reference: async args => (await import('./reference.ts')).reference(args),
   why: async args => (await import('./why.ts')).why(args),
+  walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
+  connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
 }
 
 /** Answers the exit code: 0 done, 1 failed, 2 usage, 78 bad configuration. */

@@ -56,7 +56,7 @@ export const TRANSPORT_ADVICE: Readonly<Record<number, Advice>> = {
   101503: {
     what: 'No connection to the back end could be made: refused, unreachable, no such name, or its TLS not accepted.',
     look: [
-      'CAUSE_OF_ERROR in the event log: ECONNREFUSED means that nothing listens there, ENOTFOUND that the name is wrong',
+      'CAUSE_OF_ERROR in the event log: ECONNREFUSED is a port where nothing listens, ENOTFOUND a name that is wrong',
       'TARGET_HOST and TARGET_PORT there: is that where the back end is? Does it run? Can this machine reach it?',
     ],
     keys: [`${HTTP}http.connection.timeout`, `${HTTP}dns.cache_seconds`],

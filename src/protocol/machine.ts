@@ -3,6 +3,7 @@
  * advance or to ignore the answer.
  */
 import { EVENT_NAMES, type Event, REPORTED, STATE, STATE_NAMES, type State } from './states.ts'
+import { tracer } from './tracer.ts'
 import { SOURCE, TARGET, type Table } from './transitions.ts'
 
 export type Side = 'source' | 'target'
@@ -67,6 +68,7 @@ export class Machine {
   advance(event: Event): State {
     const next = this.#cells[(this.#state << EVENT_SHIFT) | event]!
     if (next === ILLEGAL) throw new ProtocolViolation(this.side, this.#state, event)
+    if (tracer !== null) tracer.moved(this, this.#state, event, next as State)
     this.#state = next as State
     return this.#state
   }

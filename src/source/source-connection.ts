@@ -11,6 +11,7 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { type BadMessage, bad } from '../http1/bad-message.ts'
 import type { Head } from '../http1/head.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
+import type { ConnectionLister } from '../observe/connection-row.ts'
 import { METRIC } from '../observe/metrics.ts'
 import { INCOMPLETE_PAYLOAD, SOURCE_RECEIVING } from '../protocol/fate.ts'
 import { Machine } from '../protocol/machine.ts'
@@ -30,6 +31,7 @@ const LINGER_BYTES_MAX = 4 * 1024 * 1024
 const TRUNCATED = bad(400, 'the connection ended within the head (RFC 9112 8)')
 
 export class SourceConnection extends Deadline implements SocketOwner, Downstream, RequestOwner {
+  readonly clientAddress: string
   readonly #socket: ByteSocket
   readonly #around: Surroundings
   readonly #hall: Hall
@@ -56,6 +58,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#around = around
     this.#hall = hall
     this.#intake = client.intake
+    this.clientAddress = client.address
     this.#exchange = new Exchange(this, client.address, id, client.isTrusted, client.idPrefix)
     this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client.intake, around)
     this.#writer = new ReplyWriter(socket, this.#machine, this.#exchange, around, left)
@@ -67,8 +70,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#socket.attach(this, this.#request.firstView)
   }
 
-  get clientAddress(): string {
-    return this.#exchange.clientAddress
+  show(lister: ConnectionLister): void {
+    lister.add('source', this.#exchange.sourceId, this.#machine.state, this.clientAddress, 'http', '', this.#exchange)
   }
 
   // ---- the request ------------------------------------------------------------------------------------------------

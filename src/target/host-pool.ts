@@ -9,6 +9,7 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { transportCode } from '../errors/transport-code.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
+import type { ConnectionLister } from '../observe/connection-row.ts'
 import { faultCell, METRIC } from '../observe/metrics.ts'
 import { POOL_FULL } from '../protocol/fate.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
@@ -141,6 +142,10 @@ export class HostPool {
       CORRELATION_ID: exchange.correlationId,
       CONNECTION: `http-outgoing-${exchange.targetId}`,
     })
+  }
+
+  show(lister: ConnectionLister): void {
+    for (const connection of this.#open) connection.show(lister)
   }
 
   /** Closes what is idle; what serves goes on. */

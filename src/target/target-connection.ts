@@ -8,6 +8,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
+import type { ConnectionLister } from '../observe/connection-row.ts'
 import { METRIC } from '../observe/metrics.ts'
 import {
   CONNECT_CANCELLED,
@@ -21,6 +22,7 @@ import {
 } from '../protocol/fate.ts'
 import { Machine, ProtocolViolation } from '../protocol/machine.ts'
 import { EVENT, STATE, STATE_NAMES } from '../protocol/states.ts'
+import { tracer } from '../protocol/tracer.ts'
 import { type ByteSocket, type ConnectingOwner, WRITE, type Written } from '../socket/byte-socket.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
 import type { HostPool } from './host-pool.ts'
@@ -60,11 +62,13 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.#writer = new MessageWriter(around.composer, around.metrics, METRIC.bytesToTargets)
   }
 
-  // ---- connecting -------------------------------------------------------------------------------------------------
+  show(lister: ConnectionLister): void {
+    lister.add('target', this.id, this.#machine.state, this.#address, 'http', this.#pool.authority, this.#exchange)
+  }
 
   /** Connects for an exchange whose request is saved. */
   connect(exchange: Exchange, saved: SavedRequest): void {
-    this.#assign(exchange)
+    this.#assign(exchange, 'connecting as')
     this.#saved = saved
     // The head is in `saved`; what follows it later needs the framing that it announced.
     this.#writer.compose(0, exchange.requestFraming)
@@ -108,11 +112,11 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     const exchange = this.#exchange!
     const saved = this.#saved!
     exchange.connectMs = this.#around.now() - this.#dialledMs
+    tracer?.noted(exchange, 'connected', this.#address)
     this.#around.wheel.suspend(this)
     this.#begin(exchange)
     const written = this.#writer.outbox.writeChunks(saved.take())
     if (written === WRITE.FAILED) {
-      this.#brokenBy = 'EPIPE'
       this.#lose('WRITE_ERROR', 'EPIPE')
       return
     }
@@ -131,7 +135,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
 
   /** Takes an exchange whose head stands composed in the thread's composer. */
   serve(exchange: Exchange, headLength: number, framing: number): void {
-    this.#assign(exchange)
+    this.#assign(exchange, 'reusing')
     this.#around.wheel.suspend(this)
     this.#writer.compose(headLength, framing)
     if (mayResend(exchange)) this.#saved = SavedRequest.copyOf(this.#around.composer, headLength)
@@ -139,10 +143,11 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     this.#begin(exchange)
   }
 
-  #assign(exchange: Exchange): void {
+  #assign(exchange: Exchange, how: string): void {
     this.#exchange = exchange
     exchange.upstream = this
     exchange.targetId = this.id
+    tracer?.taken(exchange, this.#machine, 'back end', `${this.#pool.authority}, ${how} http-outgoing-${this.id}`)
   }
 
   #begin(exchange: Exchange): void {
