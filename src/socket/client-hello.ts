@@ -44,21 +44,21 @@ function hostIn(extension: Reader): string {
 
 /** The first handshake message, out of its records; empty if it is no ClientHello, null if it is cut short. */
 function handshakeBytes(bytes: Uint8Array): Uint8Array | null {
-  const none = bytes.subarray(0, 0)
-  const pieces: Uint8Array[] = []
+  let message = bytes.subarray(0, 0)
   let at = 0
-  while (at < bytes.length && pieces.length < RECORDS_MAX) {
-    if (bytes[at] !== RECORD_HANDSHAKE) return none
+  for (let records = 0; records < RECORDS_MAX; records++) {
+    if (at < bytes.length && bytes[at] !== RECORD_HANDSHAKE) break
     if (bytes.length - at < RECORD_HEAD) return null
     const from = at + RECORD_HEAD
     at = from + bytes[at + 3]! * 256 + bytes[at + 4]!
-    pieces.push(bytes.subarray(from, at))
+    const piece = bytes.subarray(from, at)
+    message = records === 0 ? piece : Buffer.concat([message, piece])
+    if (message.length > 0 && message[0] !== CLIENT_HELLO) break
+    const length = message.length < HANDSHAKE_HEAD ? Number.POSITIVE_INFINITY : HANDSHAKE_HEAD + lengthIn(message)
+    if (message.length >= length) return message.subarray(0, length)
+    if (at > bytes.length) return null
   }
-  const message = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-  if (message.length > 0 && message[0] !== CLIENT_HELLO) return none
-  const isWhole = message.length >= HANDSHAKE_HEAD && message.length >= HANDSHAKE_HEAD + lengthIn(message)
-  if (isWhole) return message
-  return at >= bytes.length && pieces.length < RECORDS_MAX ? null : none
+  return bytes.subarray(0, 0)
 }
 
 function lengthIn(message: Uint8Array): number {

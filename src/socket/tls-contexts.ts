@@ -3,7 +3,7 @@
  * handshake sees one plan from its first byte to its last.
  */
 import { constants, createHash, X509Certificate } from 'node:crypto'
-import { createSecureContext, type SecureContext } from 'node:tls'
+import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import type { TlsClientPlan, TlsHost, TlsServerPlan, TlsTerms } from './tls.ts'
 
@@ -104,11 +104,17 @@ function sessionContext({ verifyClient, ca }: TlsHost): string {
   return hash.digest('hex').slice(0, 32)
 }
 
+/** A session with a backend, and the certificate that it was made with: a resumed handshake shows none to a client. */
+export interface KeptSession {
+  readonly session: Buffer
+  readonly certificate: PeerCertificate
+}
+
 /** The context of a route to a backend, and the sessions that were made with it. */
 export class ClientContext {
   readonly plan: TlsClientPlan
   readonly context: SecureContext
-  readonly #sessions = new LRUCache<string, Buffer>({ max: SESSIONS_MAX, ttl: SESSION_SECONDS * 1000 })
+  readonly #sessions = new LRUCache<string, KeptSession>({ max: SESSIONS_MAX, ttl: SESSION_SECONDS * 1000 })
 
   /** Throws when OpenSSL refuses the plan. */
   constructor(plan: TlsClientPlan) {
@@ -121,14 +127,15 @@ export class ClientContext {
   }
 
   /** The last session with this host, for one use: a ticket that is used twice tells observers of it (RFC 8446 C.4). */
-  takeSession(host: string): Buffer | undefined {
-    const session = this.#sessions.get(host)
-    if (session !== undefined) this.#sessions.delete(host)
-    return session
+  takeSession(host: string): KeptSession | null {
+    const kept = this.#sessions.get(host)
+    if (kept === undefined) return null
+    this.#sessions.delete(host)
+    return kept
   }
 
   /** Only sessions whose peer was found to be the right one. */
-  keepSession(host: string, session: Buffer): void {
-    this.#sessions.set(host, session)
+  keepSession(host: string, kept: KeptSession): void {
+    this.#sessions.set(host, kept)
   }
 }

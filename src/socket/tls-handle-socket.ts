@@ -35,6 +35,7 @@ export interface TlsHandle {
   setSession(session: Buffer): void
   enableSessionCallbacks(): void
   start(): void
+  isSessionReused(): boolean
   verifyError(): NodeJS.ErrnoException | null
   getPeerCertificate(): object | undefined
   destroySSL(): void

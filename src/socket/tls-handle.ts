@@ -6,9 +6,15 @@ import type { ByteSocket, ConnectingOwner, SocketOwner } from './byte-socket.ts'
 import { HELLO_MAX, serverNameIn } from './client-hello.ts'
 import { releaseHandle, type TcpHandle } from './handle-socket.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
-import { APPLICATION_PROTOCOL, ClientContext, type HostContext, ServerContexts } from './tls-contexts.ts'
+import {
+  APPLICATION_PROTOCOL,
+  ClientContext,
+  type HostContext,
+  type KeptSession,
+  ServerContexts,
+} from './tls-contexts.ts'
 import { bindings, type TlsHandle, TlsHandleSocket } from './tls-handle-socket.ts'
-import { backendFault, brokenOffFault, clientFault, type PeerFacts } from './tls-verdict.ts'
+import { backendFault, brokenOffFault, clientFault } from './tls-verdict.ts'
 
 type Wrap = (tcp: TcpHandle, context: unknown, isServer: boolean, hasWrites: boolean) => TlsHandle
 let wrap: Wrap
@@ -57,9 +63,12 @@ class HandleTlsClient implements TlsClient {
   }
 }
 
-function factsOf(tls: TlsHandle): PeerFacts {
-  const certificate = (tls.getPeerCertificate() as PeerCertificate | undefined) ?? null
-  return { certificate, chainError: tls.verifyError()?.code ?? '' }
+function certificateOf(tls: TlsHandle): PeerCertificate | null {
+  return (tls.getPeerCertificate() as PeerCertificate | undefined) ?? null
+}
+
+function chainErrorOf(tls: TlsHandle): string {
+  return tls.verifyError()?.code ?? ''
 }
 
 function onhello(this: TcpHandle): undefined {
@@ -120,7 +129,8 @@ class AcceptedTls extends TlsHandleSocket {
 
   protected override fault(tls: TlsHandle): string | null {
     const { verifyClient } = this.#host!
-    return verifyClient === 'none' ? null : clientFault(verifyClient, factsOf(tls))
+    if (verifyClient === 'none') return null
+    return clientFault(verifyClient, { certificate: certificateOf(tls), chainError: chainErrorOf(tls) })
   }
 
   protected override opened(): void {}
@@ -138,6 +148,8 @@ function start(sluice: DialledTls): void {
 class DialledTls extends TlsHandleSocket {
   readonly #context: ClientContext
   readonly #host: string
+  readonly #offered: KeptSession | null
+  #certificate: PeerCertificate | null = null
   /** Of TLS 1.2, where it comes before the peer is known to be the right one. */
   #session: Buffer | null = null
 
@@ -145,6 +157,7 @@ class DialledTls extends TlsHandleSocket {
     super(tcp)
     this.#context = context
     this.#host = host.startsWith('[') ? host.slice(1, -1) : host
+    this.#offered = context.takeSession(this.#host)
     super.attach(owner, view)
     // From here on no byte of the peer is taken for plain text.
     this.secure(this.#prepare())
@@ -158,8 +171,7 @@ class DialledTls extends TlsHandleSocket {
     tls.setALPNProtocols(PROTOCOLS)
     tls.onnewsession = onnewsession
     tls.enableSessionCallbacks()
-    const session = this.#context.takeSession(this.#host)
-    if (session !== undefined) tls.setSession(session)
+    if (this.#offered !== null) tls.setSession(this.#offered.session)
     return tls
   }
 
@@ -168,17 +180,23 @@ class DialledTls extends TlsHandleSocket {
   }
 
   keep(session: Buffer): void {
-    if (this.isOpen) this.#context.keepSession(this.#host, session)
-    else this.#session = session
+    if (!this.isOpen) this.#session = session
+    else if (this.#certificate !== null) {
+      this.#context.keepSession(this.#host, { session, certificate: this.#certificate })
+    }
   }
 
   protected override fault(tls: TlsHandle): string | null {
-    return backendFault(this.#context.plan, this.#host, factsOf(tls))
+    const resumed = tls.isSessionReused() ? this.#offered : null
+    this.#certificate = resumed?.certificate ?? certificateOf(tls)
+    const facts = { certificate: this.#certificate, chainError: chainErrorOf(tls) }
+    return backendFault(this.#context.plan, this.#host, facts)
   }
 
   protected override opened(): void {
-    if (this.#session !== null) this.#context.keepSession(this.#host, this.#session)
+    const session = this.#session
     this.#session = null
+    if (session !== null) this.keep(session)
     const owner = this.owner as ConnectingOwner
     owner.onConnected()
   }

@@ -7,14 +7,20 @@
  */
 import { isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { connect, TLSSocket } from 'node:tls'
+import { connect, type PeerCertificate, TLSSocket } from 'node:tls'
 import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
 import { serverNameIn } from './client-hello.ts'
 import { ignore } from './nobody.ts'
 import { releaseStream, StreamSocket } from './stream-socket.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
-import { APPLICATION_PROTOCOL, ClientContext, type HostContext, ServerContexts } from './tls-contexts.ts'
-import { backendFault, brokenOffFault, clientFault, handshakeFault, type PeerFacts, TRUNCATED } from './tls-verdict.ts'
+import {
+  APPLICATION_PROTOCOL,
+  ClientContext,
+  type HostContext,
+  type KeptSession,
+  ServerContexts,
+} from './tls-contexts.ts'
+import { backendFault, brokenOffFault, clientFault, handshakeFault, TRUNCATED } from './tls-verdict.ts'
 
 export const streamTls: TlsLevel = {
   server: plan => new StreamTlsServer(plan),
@@ -301,48 +307,55 @@ class AcceptedTls extends TlsStreamSocket {
     const { verifyClient } = this.#host!
     if (verifyClient === 'none') return null
     const { ssl } = tls as TLSSocket & { readonly ssl: { verifyError(): NodeJS.ErrnoException | null } }
-    return clientFault(verifyClient, factsOf(tls, ssl.verifyError()?.code ?? ''))
+    return clientFault(verifyClient, { certificate: certificateOf(tls), chainError: ssl.verifyError()?.code ?? '' })
   }
 
   protected override opened(): void {}
 }
 
-function factsOf(tls: TLSSocket, chainError: string): PeerFacts {
+function certificateOf(tls: TLSSocket): PeerCertificate | null {
   const certificate = tls.getPeerCertificate()
-  return { certificate: certificate?.subject === undefined ? null : certificate, chainError }
+  return certificate?.subject === undefined ? null : certificate
 }
 
 class DialledTls extends TlsStreamSocket {
   readonly #context: ClientContext
   readonly #host: string
+  readonly #offered: KeptSession | null
+  #certificate: PeerCertificate | null = null
 
   constructor(socket: ByteSocket, context: ClientContext, host: string, owner: ConnectingOwner, view: Uint8Array) {
     super(socket)
     this.#context = context
     this.#host = host.startsWith('[') ? host.slice(1, -1) : host
     super.attach(owner, view)
-    const session = context.takeSession(this.#host)
+    const offered = context.takeSession(this.#host)
+    this.#offered = offered
     const tls = connect({
       socket: this.cipher,
       secureContext: context.context,
       host: this.#host,
       ...(isIP(this.#host) === 0 ? { servername: this.#host } : {}),
-      ...(session === undefined ? {} : { session }),
+      ...(offered === null ? {} : { session: offered.session }),
       ALPNProtocols: [APPLICATION_PROTOCOL],
       // Chain and name are judged below, for resumed sessions too.
       rejectUnauthorized: false,
       checkServerIdentity: () => undefined,
     })
     tls.on('secureConnect', () => this.shaken())
-    tls.on('session', (made: Buffer) => {
-      if (this.stage === 'open') context.keepSession(this.#host, made)
+    // Told of TLS 1.2 too once the connection is made.
+    tls.on('session', (session: Buffer) => {
+      const certificate = this.#certificate
+      if (this.stage === 'open' && certificate !== null) context.keepSession(this.#host, { session, certificate })
     })
     this.secure(tls)
   }
 
   protected override fault(tls: TLSSocket): string | null {
     const error: unknown = tls.authorizationError
-    return backendFault(this.#context.plan, this.#host, factsOf(tls, error ? String(error) : ''))
+    this.#certificate = tls.isSessionReused() ? (this.#offered?.certificate ?? null) : certificateOf(tls)
+    const facts = { certificate: this.#certificate, chainError: error ? String(error) : '' }
+    return backendFault(this.#context.plan, this.#host, facts)
   }
 
   protected override opened(): void {

@@ -104,7 +104,7 @@ const HANDSHAKE_FAULTS: Readonly<Record<string, string>> = {
 
 /** `code`: as Node derives it from OpenSSL's reason, or an errno name. */
 export function handshakeFault(code: string): string {
-  const reason = code.replace(/^ERR_SSL_/, '').replace(/^(?:SSL|TLS)V\d+_/, '')
+  const reason = code.replace(/^ERR_SSL_/, '').replace(/^(?:(?:SSL|TLS)V\d+|SSL\/TLS)_/, '')
   const words = HANDSHAKE_FAULTS[reason] ?? reason.toLowerCase().replaceAll('_', ' ')
   return `handshake: ${words} (${code})`
 }
