@@ -1,0 +1,111 @@
+/**
+ * An operator's view: gateways as real programs in homes of their own, commands of the command line against them, and a
+ * backend that answers `ok`. Everything is ended by `leave`.
+ */
+import assert from 'node:assert/strict'
+import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
+import { freePort, type Home, makeHome, Program, type RunningGateway, startProgram } from './program.ts'
+
+/** Requests to paths with this in them are not answered. */
+export const SILENT = '/silent'
+
+export const backend = await ScriptedBackend.listen(peer => void answerAll(peer))
+
+async function answerAll(peer: Peer): Promise<void> {
+  while (!peer.isClosed && peer.ending === '') {
+    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    if (peer.text === '' || peer.text.includes(SILENT)) return
+    if (peer.text.includes('Content-Length: 5')) await peer.untilText('hello')
+    peer.take()
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  }
+}
+
+const homes: Home[] = []
+const started: Program[] = []
+const clients: Peer[] = []
+/** For the end of a test file. */
+export async function leave(): Promise<void> {
+  for (const client of clients) client.destroy()
+  for (const program of started) await program.kill()
+  for (const home of homes) home.remove()
+  backend.close()
+}
+
+export function home(port = backend.port): Home {
+  const made = makeHome(port)
+  homes.push(made)
+  return made
+}
+
+type Environment = Readonly<Record<string, string>>
+
+export async function start(at = home(), sets: readonly string[] = [], env: Environment = {}): Promise<RunningGateway> {
+  const running = await startProgram(at, sets, env)
+  started.push(running.program)
+  return running
+}
+
+/** Two reactors need a port that is known beforehand. */
+export async function startTwo(env: Environment = {}): Promise<RunningGateway> {
+  const port = await freePort()
+  const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
+  return start(home(), sets, env)
+}
+
+/** A command that is under way. */
+export function begin(at: Home, ...words: string[]): Program {
+  const program = new Program(process.execPath, ['src/launch.js', ...words, '--home', at.path])
+  started.push(program)
+  return program
+}
+
+export async function sluice(at: Home, ...words: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const program = begin(at, ...words)
+  const { code } = await program.exited
+  return { code, out: program.out.text, err: program.err.text }
+}
+
+export async function dial({ port }: RunningGateway): Promise<Peer> {
+  const client = await connectPeer(port)
+  clients.push(client)
+  return client
+}
+
+export interface Row {
+  readonly id: string
+  readonly side: string
+  readonly state: string
+  readonly peer: string
+  readonly ageMs: number
+  readonly api: string
+  readonly method: string
+  readonly path: string
+  readonly backend: string
+  readonly partner: string
+  readonly scheme: string
+}
+
+export interface Reactors {
+  readonly reactors: readonly {
+    readonly reactor: number
+    readonly counts: Readonly<Record<string, Readonly<Record<string, number>>>>
+    readonly rows: readonly Row[]
+    readonly left: number
+  }[]
+  readonly silent: readonly number[]
+}
+
+export async function listed(at: Home, ...words: string[]): Promise<Reactors> {
+  const { code, out, err } = await sluice(at, 'connections', '--json', ...words)
+  assert.deepEqual([code, err], [0, ''])
+  return JSON.parse(out)
+}
+
+/** Listed once a connection of that side is in that state: the gateway needs a moment to get there. */
+export async function untilListed(at: Home, state: string, side: string): Promise<Reactors> {
+  for (;;) {
+    const found = await listed(at)
+    if (found.reactors.some(({ counts }) => counts[side]?.[state] !== undefined)) return found
+  }
+}

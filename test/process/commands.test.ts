@@ -1,0 +1,178 @@
+/** The commands that ask a running gateway, against one that was started as operators start it. */
+import assert from 'node:assert/strict'
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { takeAnswer } from '../harness/answers.ts'
+import {
+  backend,
+  begin,
+  dial,
+  home,
+  leave,
+  listed,
+  type Reactors,
+  type Row,
+  SILENT,
+  sluice,
+  start,
+  startTwo,
+  untilListed,
+} from '../harness/operator.ts'
+import { ask, freePort } from '../harness/program.ts'
+
+after(leave)
+
+const nobody = home()
+
+test('where no gateway runs, commands say so and end with 1', async () => {
+  const at = home()
+  for (const words of [['connections'], ['walk', '/t/']]) {
+    const { code, out, err } = await sluice(at, ...words)
+    assert.deepEqual([code, out], [1, ''])
+    assert.equal(
+      err,
+      `no gateway runs with the data folder ${at.data}; start one, or name the one that runs with --home or --data\n`,
+    )
+  }
+})
+
+test('command lines that make no sense end with 2', async () => {
+  for (const words of [
+    ['walk'],
+    ['walk', '/a', '/b'],
+    ['walk', 'ftp://host/'],
+    ['walk', '/', '-H', 'no colon'],
+    ['connections', 'x'],
+    ['connections', '--side', 'left'],
+    ['connections', '--state', 'OPEN'],
+    ['connections', '--limit', '-1'],
+  ]) {
+    const { code, out } = await sluice(nobody, ...words)
+    assert.deepEqual([code, out], [2, ''], words.join(' '))
+  }
+})
+
+test('each command has a help text', async () => {
+  for (const command of ['why', 'walk', 'connections', 'endpoints']) {
+    const { code, out } = await sluice(nobody, command, '--help')
+    assert.equal(code, 0)
+    assert.ok(out.startsWith(`Usage:\n  sluice ${command} `), out)
+    assert.match(out, /--home DIR/)
+  }
+})
+
+test('the socket is there while the gateway runs, and two gateways do not share one', async () => {
+  const one = await start()
+  const other = await start()
+  const socket = join(one.home.data, 'control.sock')
+  assert.equal(statSync(socket).mode & 0o777, 0o600)
+  const client = await dial(one)
+  client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
+  await takeAnswer(client)
+  assert.deepEqual((await listed(one.home)).reactors[0]!.counts.source, { REQUEST_READY: 1 })
+  assert.deepEqual((await listed(other.home)).reactors[0]!.counts.source, {})
+  one.program.signal('SIGTERM')
+  assert.deepEqual(await one.program.exited, { code: 0, signal: null })
+  assert.ok(!existsSync(socket))
+  other.program.signal('SIGTERM')
+  other.program.signal('SIGTERM')
+  await other.program.exited
+  assert.ok(!existsSync(join(other.home.data, 'control.sock')))
+})
+
+test('a gateway that was killed leaves a socket behind, which the next one replaces', async () => {
+  const first = await start()
+  await first.program.kill()
+  assert.ok(existsSync(join(first.home.data, 'control.sock')))
+  assert.equal((await sluice(first.home, 'connections')).code, 1)
+  await start(first.home)
+  assert.equal((await sluice(first.home, 'connections')).code, 0)
+})
+
+test('connections: both sides of an exchange under way, its secrets masked', async () => {
+  const gateway = await start()
+  const client = await dial(gateway)
+  client.send(`GET /t${SILENT}?a=1&token=abc HTTP/1.1\r\nHost: a\r\n\r\n`)
+  const { reactors, silent } = await untilListed(gateway.home, 'REQUEST_DONE', 'target')
+  assert.deepEqual(silent, [])
+  assert.deepEqual(reactors[0]!.counts, { source: { REQUEST_DONE: 1 }, target: { REQUEST_DONE: 1 } })
+  assert.equal(reactors[0]!.left, 0)
+  const [source, target] = reactors[0]!.rows
+  assert.ok(source!.ageMs >= 0)
+  assert.deepEqual(source, {
+    id: 'http-incoming-1',
+    side: 'source',
+    state: 'REQUEST_DONE',
+    peer: '127.0.0.1',
+    ageMs: source!.ageMs,
+    api: 'Test',
+    method: 'GET',
+    path: `/t${SILENT}?a=1&token=***`,
+    backend: `127.0.0.1:${backend.port}`,
+    partner: 'http-outgoing-1',
+    scheme: 'http',
+  })
+  assert.deepEqual(
+    [target!.id, target!.side, target!.state, target!.partner, target!.path, target!.peer, target!.scheme],
+    ['http-outgoing-1', 'target', 'REQUEST_DONE', 'http-incoming-1', source!.path, '127.0.0.1', 'http'],
+  )
+})
+
+test('connections: counted over all reactors, chosen by side and state, and bounded', async () => {
+  const gateway = await startTwo()
+  for (let count = 0; count < 12; count++) {
+    const client = await dial(gateway)
+    client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
+    assert.equal((await takeAnswer(client)).body, 'ok')
+  }
+  const begun = await dial(gateway)
+  begun.send('GET /t/ HT')
+  const { reactors } = await untilListed(gateway.home, 'REQUEST_HEAD', 'source')
+  assert.equal(reactors.length, 2)
+  const sum = (side: string, state: string): number =>
+    reactors.reduce((total, { counts }) => total + (counts[side]?.[state] ?? 0), 0)
+  assert.equal(sum('source', 'REQUEST_READY'), 12)
+  assert.equal(sum('source', 'REQUEST_HEAD'), 1)
+  const rows = (found: Reactors): readonly Row[] => found.reactors.flatMap(reactor => reactor.rows)
+  assert.equal(rows({ reactors, silent: [] }).length, 13 + sum('target', 'REQUEST_READY'))
+  const inHead = rows(await listed(gateway.home, '--state', 'request_head'))
+  assert.deepEqual(
+    inHead.map(({ side, state }) => [side, state]),
+    [['source', 'REQUEST_HEAD']],
+  )
+  const targets = await listed(gateway.home, '--side', 'target', '--limit', '0')
+  assert.deepEqual(rows(targets), [])
+  assert.equal(
+    targets.reactors.reduce((total, { left }) => total + left, 0),
+    sum('target', 'REQUEST_READY'),
+  )
+  const { out } = await sluice(gateway.home, 'connections', '--side', 'source', '--limit', '1')
+  assert.match(out, /^ {4}13 client connections {2}REQUEST_READY 12 · REQUEST_HEAD 1$/m)
+  assert.match(out, /^http-incoming-\d+ {2,}[01] {2,}/m)
+  assert.match(out, /^and 11 more: --limit N shows them$/m)
+})
+
+test('connections: a reactor that hangs is said not to answer, and the others do', async () => {
+  const gateway = await startTwo({ SLUICE_TEST_HOOKS: '1' })
+  await ask(gateway.healthPort, 'POST', '/test/hang')
+  const { code, out, err } = await sluice(gateway.home, 'connections', '--json')
+  assert.equal(code, 1)
+  assert.equal(err, 'reactor 0 did not answer: it is busy, or hangs\n')
+  const { reactors, silent }: Reactors = JSON.parse(out)
+  assert.deepEqual([reactors.map(({ reactor }) => reactor), silent], [[1], [0]])
+})
+
+test('without room for a socket the gateway runs on and says so', async () => {
+  const at = home()
+  const data = join(at.path, 'd'.repeat(100))
+  const port = await freePort()
+  const sets = ['management.health_port=0', `transport.passthru_http.listener.parameters.port=${port}`]
+  const program = begin(at, 'start', '--data', data, ...sets.flatMap(set => ['--set', set]))
+  await program.out.until(/^ready$/m)
+  assert.ok(
+    program.events.some(event => /^no control socket .*104 bytes/.test(String(event.msg))),
+    program.err.text,
+  )
+  assert.match(await ask(port, 'GET', '/t/'), /^HTTP\/1\.1 200 /)
+})

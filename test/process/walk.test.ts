@@ -1,0 +1,174 @@
+/** `walk`: one request through a gateway that was started as operators start it, and each step of it. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { takeAnswer } from '../harness/answers.ts'
+import { begin, dial, home, leave, SILENT, sluice, start, startTwo, untilListed } from '../harness/operator.ts'
+import type { Peer } from '../harness/peers.ts'
+import { freePort } from '../harness/program.ts'
+
+after(leave)
+
+interface Walked {
+  readonly reactor: number
+  readonly answer: { readonly status: number; readonly bytes: number; readonly failure: string }
+  readonly trace: {
+    readonly isComplete: boolean
+    readonly status: number
+    readonly api: string
+    readonly requestBodyBytes: number
+    readonly responseBodyBytes: number
+    readonly errorBase: number
+    readonly steps: readonly { us: number; where: string; what: string; detail: string; bytes: number }[]
+  }
+}
+
+/** Side and event with the state that follows, or what was noted. */
+function course({ trace }: Walked): readonly string[] {
+  return trace.steps.map(({ where, what, detail }) => `${where} ${what} ${detail}`.replace(/\d{4,5}/g, 'PORT'))
+}
+
+const REUSED = [
+  'source REQUEST_BEGIN REQUEST_HEAD',
+  'source REQUEST_END REQUEST_DONE',
+  'gateway route Test, /t/1.0.0',
+  'gateway back end 127.0.0.1:PORT, reusing http-outgoing-1',
+  'target REQUEST_BEGIN REQUEST_HEAD',
+  'target REQUEST_END REQUEST_DONE',
+  'target RESPONSE_BEGIN RESPONSE_HEAD',
+  'source RESPONSE_BEGIN RESPONSE_HEAD',
+  'source RESPONSE_BODY RESPONSE_BODY',
+  'target RESPONSE_BODY RESPONSE_BODY',
+  'target RESPONSE_DATA RESPONSE_BODY',
+  'source RESPONSE_DATA RESPONSE_BODY',
+  'source RESPONSE_END RESPONSE_DONE',
+  'source REUSE REQUEST_READY',
+  'target RESPONSE_END RESPONSE_DONE',
+  'target REUSE REQUEST_READY',
+]
+
+test('walk: every event of both machines in order, for that one request', async () => {
+  const gateway = await start()
+  const first = await sluice(gateway.home, 'walk', '/t/', '--json')
+  assert.deepEqual([first.code, first.err], [0, ''])
+  const fresh = course(JSON.parse(first.out))
+  assert.deepEqual(fresh.slice(0, 5), [
+    ...REUSED.slice(0, 3),
+    'gateway back end 127.0.0.1:PORT, connecting as http-outgoing-1',
+    'gateway connected 127.0.0.1',
+  ])
+  assert.deepEqual(fresh.slice(5), REUSED.slice(4))
+
+  const second = await sluice(gateway.home, 'walk', '/t/', '--json')
+  const walked: Walked = JSON.parse(second.out)
+  assert.deepEqual(course(walked), REUSED)
+  assert.deepEqual(walked.answer, { ...walked.answer, status: 200, bytes: 2, failure: '' })
+  assert.deepEqual(walked.trace, { ...walked.trace, isComplete: true, status: 200, api: 'Test', responseBodyBytes: 2 })
+  const times = walked.trace.steps.map(({ us }) => us)
+  assert.equal(times[0], 0)
+  assert.deepEqual(
+    times,
+    times.toSorted((one, other) => one - other),
+  )
+  assert.deepEqual(
+    walked.trace.steps.filter(({ bytes }) => bytes > 0).map(({ what, bytes }) => [what, bytes]),
+    [['RESPONSE_DATA', 2]],
+  )
+})
+
+test('walk: a body, fields and a method of the caller’s; bytes stand with their events', async () => {
+  const gateway = await start()
+  const words = ['-X', 'PUT', '-d', 'hello', '-H', 'X-One: 1', '-H', 'Host: elsewhere', '-H', 'activityid: mine']
+  const { code, out } = await sluice(gateway.home, 'walk', `http://localhost:${gateway.port}/t/x?y`, '--json', ...words)
+  assert.equal(code, 0)
+  const { trace }: Walked = JSON.parse(out)
+  assert.equal(trace.requestBodyBytes, 5)
+  assert.deepEqual(
+    trace.steps.filter(({ bytes }) => bytes > 0).map(({ where, what, bytes }) => [where, what, bytes]),
+    [
+      ['source', 'REQUEST_DATA', 5],
+      ['source', 'RESPONSE_DATA', 2],
+    ],
+  )
+})
+
+test('walk: on a terminal’s lines, source to the left and target to the right', async () => {
+  const gateway = await start()
+  const { code, out } = await sluice(gateway.home, 'walk', '/t/')
+  assert.equal(code, 0)
+  assert.match(out, /^GET \/t\/ {2}http:\/\/127\.0\.0\.1:\d+, reactor 0$/m)
+  assert.match(out, /^ {8}0 {2}REQUEST_BEGIN → REQUEST_HEAD$/m)
+  assert.match(out, /^ +\d+ {4}· route {2}Test, \/t\/1\.0\.0$/m)
+  assert.match(out, /^ +\d+ {50}REQUEST_BEGIN → REQUEST_HEAD$/m)
+  assert.match(out, /^ +\d+ {2}RESPONSE_DATA → RESPONSE_BODY {2}\+2 bytes$/m)
+  assert.match(out, /^200 OK {2}API Test, 0 bytes to the gateway, 2 back, [\d.]+ ms for the client$/m)
+})
+
+test('walk: a refusal has its course too', async () => {
+  const gateway = await start()
+  const { code, out } = await sluice(gateway.home, 'walk', '/nowhere', '--json')
+  assert.equal(code, 0)
+  const walked: Walked = JSON.parse(out)
+  assert.equal(walked.trace.status, 404)
+  assert.deepEqual(course(walked), [
+    'source REQUEST_BEGIN REQUEST_HEAD',
+    'source REQUEST_END REQUEST_DONE',
+    'source RESPONSE_BEGIN RESPONSE_HEAD',
+    'source RESPONSE_END RESPONSE_DONE',
+    'source REUSE REQUEST_READY',
+  ])
+})
+
+test('walk: a failure names the command that explains it', async () => {
+  const dead = await freePort()
+  const gateway = await start(home(dead))
+  const { code, out } = await sluice(gateway.home, 'walk', '/t/')
+  assert.equal(code, 0)
+  assert.match(out, /^502 Bad Gateway {2}API Test/m)
+  assert.match(out, /^more about it: sluice why 101503 0$/m)
+})
+
+test('walk: other requests leave no trace in it', async () => {
+  const gateway = await startTwo()
+  const noise: Peer[] = []
+  for (let count = 0; count < 8; count++) noise.push(await dial(gateway))
+  let isOver = false
+  const crowd = noise.map(async client => {
+    while (!isOver) {
+      client.send('GET /t/noise HTTP/1.1\r\nHost: a\r\n\r\n')
+      assert.equal((await takeAnswer(client)).body, 'ok')
+    }
+  })
+  const { code, out } = await sluice(gateway.home, 'walk', '/t/', '--json')
+  isOver = true
+  await Promise.all(crowd)
+  assert.equal(code, 0)
+  const events = course(JSON.parse(out))
+  for (const side of ['source', 'target'])
+    assert.equal(events.filter(event => event.startsWith(`${side} REQUEST_BEGIN`)).length, 1, events.join('\n'))
+  assert.equal(events.filter(event => event.includes('RESPONSE_DATA')).length, 2)
+})
+
+test('walk: a second one has to wait for the end of the first, and one that is broken off frees its place', async () => {
+  const gateway = await start()
+  const first = begin(gateway.home, 'walk', `/t${SILENT}`)
+  await untilListed(gateway.home, 'REQUEST_DONE', 'target')
+  assert.deepEqual(await sluice(gateway.home, 'walk', '/t/'), {
+    code: 1,
+    out: '',
+    err: 'another walk is under way; wait for its end\n',
+  })
+  await first.kill()
+  for (;;) {
+    const { code, err } = await sluice(gateway.home, 'walk', '/t/')
+    if (code === 0) break
+    assert.match(err, /another walk is under way/)
+  }
+})
+
+test('walk: a request that is not answered is shown as far as it came', async () => {
+  const gateway = await start()
+  const { code, out } = await sluice(gateway.home, 'walk', `/t${SILENT}`)
+  assert.equal(code, 1)
+  assert.match(out, /REQUEST_END → REQUEST_DONE\n\nno answer {2}API Test/)
+  assert.match(out, /^not over after 10 seconds: these are the steps so far$/m)
+})
