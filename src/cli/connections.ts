@@ -71,7 +71,9 @@ const HEADING = ['connection', 'reactor', 'state', 'for', 'peer', 'scheme', 'car
 function cellsOf({ reactor, row }: { reactor: number; row: ConnectionRow }): readonly string[] {
   const carried = row.method === '' ? '' : `${row.method} ${row.path}${row.api === '' ? '' : ` (${row.api})`}`
   const { id, state, ageMs, peer, scheme, backend, side, partner } = row
-  const at = side === 'target' ? (peer === '' ? backend : `${backend} ${peer}`) : peer
+  // A back end without a name is its address.
+  const address = peer === '' || backend.startsWith(peer) ? '' : ` (${peer})`
+  const at = side === 'target' ? backend + address : peer
   return [id, String(reactor), state, duration(ageMs), at, scheme, carried, partner]
 }
 

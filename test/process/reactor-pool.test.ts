@@ -15,7 +15,11 @@ function poolOf(steps: readonly string[], startMs = 60_000) {
     import { parentPort, workerData } from 'node:worker_threads'
     const step = workerData.steps[Atomics.add(workerData.spawned, 0, 1)] ?? workerData.steps.at(-1)
     const beats = new Int32Array(workerData.heartbeats)
-    parentPort.on('message', () => {})
+    parentPort.on('message', ({ id }) => {
+      if (step === 'answer') parentPort.postMessage({ kind: 'answer', id, answer: true })
+      if (step === 'answer wrongly') parentPort.postMessage({ kind: 'answer', id: id + 7, answer: true })
+      if (step === 'die asked') process.exit()
+    })
     setInterval(() => Atomics.add(beats, 0, 1), 10)
     if (step === 'hang') while (true);
     if (step === 'silent') await new Promise(() => {})
@@ -76,3 +80,17 @@ test('replacements that all fail end the program', async t => {
   assert.equal(await hopeless, 'no luck')
   assert.equal(Atomics.load(spawned, 0), 11)
 })
+
+for (const [what, step, waitMs, answer] of [
+  ['is waited for', 'answer', 60_000, true],
+  ['ends with the thread', 'die asked', 60_000, null],
+  ['has its limit', 'listen', 50, null],
+  ['belongs to its question', 'answer wrongly', 50, null],
+] as const) {
+  test(`the answer to a question ${what}`, async t => {
+    const { pool } = poolOf([step])
+    t.after(() => pool.stop())
+    await pool.start()
+    assert.deepEqual(await Promise.all(pool.ask({ kind: 'disarm', correlationId: '' }, waitMs)), [answer])
+  })
+}
