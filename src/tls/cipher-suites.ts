@@ -34,7 +34,7 @@ const PARTS = new Set(
     .split(' '),
 )
 
-/** OpenSSL names of those that are offered, in the order given, each once. Weak ones are warned of, unknown ones faults. */
+/** OpenSSL names of what is offered, in the order given, each once. Weak ones are warned of, unknown ones faults. */
 export function suitesOf(given: readonly string[], where: string, key: string, findings: Findings): readonly string[] {
   const suites: string[] = []
   for (const name of given) {

@@ -71,8 +71,7 @@ export function storeOf(profile: XmlElement, element: string, findings: Findings
   const textOf = (name: string): string => store.child(name)?.text ?? ''
   const fileName = textOf('Location')
   if (fileName === '') return findings.fault(store.where, `${element}/Location`, 'is missing', 'add it')
-  const type = textOf('Type') || 'JKS'
-  return { fileName, type, password: textOf('Password'), keyPassword: textOf('KeyPassword'), names }
+  return { fileName, type: textOf('Type'), password: textOf('Password'), keyPassword: textOf('KeyPassword'), names }
 }
 
 /** The words of an element with commas in it; none when it is not there. */

@@ -31,7 +31,7 @@ export async function parseXml(
     const element = parser.parseFromString(text, 'text/xml').documentElement
     if (element !== null && element.localName === root) return new XmlElement(element, label)
     const line = (element as { readonly lineNumber?: number } | null)?.lineNumber ?? 1
-    return findings.fault(`${label}:${line}`, '', `expected the element <${root}>`, 'see the reference page')
+    return findings.fault(`${label}:${line}`, '', `expected the element <${root}>`, 'it holds the profiles')
   } catch (error) {
     if (!(error instanceof Error)) throw error
     // What follows a colon or stands in quotes is a piece of the file, which holds passwords.

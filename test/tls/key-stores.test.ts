@@ -27,7 +27,7 @@ import {
 } from './fixtures/stores.ts'
 import { Place } from './place.ts'
 
-const LISTENER = 'transport.passthru_https.listener'
+const KEY_STORE = 'transport.passthru_https.listener.key_store'
 
 function keysOf(kind: string, type: string, password: string, keyPassword = ''): Record<string, string> {
   return {
@@ -107,10 +107,12 @@ for (const [name, store, type, password, trusted] of TRUSTED) {
 const CONVERT = 'convert it: openssl pkcs12 -legacy -in security/store -nodes | openssl pkcs12 -export -out new.p12'
 const CONVERT_JCEKS =
   'convert it: keytool -importkeystore -srckeystore security/store -srcstoretype JCEKS -destkeystore new.p12 -deststoretype PKCS12'
-const WRONG = `security/store: ${LISTENER}.key_store.password: wrong password for security/store (set ${LISTENER}.key_store.password)`
-const WRONG_KEY = `security/store: ${LISTENER}.key_store.key_password: wrong password for the key in security/store (set ${LISTENER}.key_store.key_password)`
-const PLACE = `(put it there, or set ${LISTENER}.key_store.file_name; it is looked for in the folder security of the home folder)`
-const FILE = `security/store: ${LISTENER}.key_store.file_name`
+const WRONG = `security/store: ${KEY_STORE}.password: wrong password for security/store (set ${KEY_STORE}.password)`
+const WRONG_KEY_SAID = `wrong password for the key in security/store (set ${KEY_STORE}.key_password)`
+const WRONG_KEY = `security/store: ${KEY_STORE}.key_password: ${WRONG_KEY_SAID}`
+const FOLDER = 'it is looked for in the folder security of the home folder'
+const PLACE = `(put it there, or set ${KEY_STORE}.file_name; ${FOLDER})`
+const FILE = `security/store: ${KEY_STORE}.file_name`
 
 const BROKEN: readonly (readonly [string, string | Buffer, string, string, string, string])[] = [
   ['PKCS#12 with the wrong password', MODERN_P12, 'PKCS12', 'secret-1', '', WRONG],
@@ -136,7 +138,7 @@ const BROKEN: readonly (readonly [string, string | Buffer, string, string, strin
     'PKCS12',
     'storepw',
     'keypw',
-    `security/store: ${LISTENER}.key_store.type: expected a PKCS12 store, and it is JKS (set ${LISTENER}.key_store.type)`,
+    `security/store: ${KEY_STORE}.type: expected a PKCS12 store, and it is JKS (set ${KEY_STORE}.type)`,
   ],
   ['of no known type', 'hello', 'PEM', '', '', `${FILE}: is no store of a known type ${PLACE}`],
   [

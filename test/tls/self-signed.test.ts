@@ -44,7 +44,7 @@ test('a self-signed certificate is kept, for its owner alone', async t => {
   assert.equal(statSync(join(place.dataDir, 'listener.pem')).mode & 0o777, 0o600)
 })
 
-test('a self-signed certificate is made anew for another host name, or when it is broken or about to expire', async t => {
+test('a self-signed certificate is made anew for another name, or when it is broken or about to expire', async t => {
   const place = new Place(t)
   const certificateFor = async (hostname: string): Promise<string> =>
     (await place.open({}, { hostname })).plans.server!.identity.cert
