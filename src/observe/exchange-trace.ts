@@ -21,13 +21,18 @@ export interface Step {
   readonly bytes: number
 }
 
-export interface Trace {
+export interface Trace extends Account {
   readonly steps: readonly Step[]
   /** Steps beyond the limit. */
   readonly dropped: number
   /** The exchange came to its end while it was watched. */
   readonly isComplete: boolean
+}
+
+/** What became of the exchange. */
+interface Account {
   readonly source: string
+  /** '' when no backend connection was used. */
   readonly target: string
   readonly status: number
   readonly api: string
@@ -66,7 +71,8 @@ export class ExchangeTrace implements Tracer {
   #last: Machine | null = null
   #steps: Kept[] = []
   #dropped = 0
-  #isComplete = false
+  /** Taken at the end of the exchange, because the next request of its connection uses the same parcel. */
+  #account: Account | null = null
 
   /** `finished` is called when the exchange is over, but for the events that follow at once. */
   constructor(correlationId: string, nowMs: () => number, finished: () => void) {
@@ -76,7 +82,7 @@ export class ExchangeTrace implements Tracer {
   }
 
   moved(machine: Machine, _from: State, event: Event, to: State): void {
-    if (this.#isComplete && event === EVENT.REQUEST_BEGIN) this.#release(machine)
+    if (this.#account !== null && event === EVENT.REQUEST_BEGIN) this.#release(machine)
     if (machine === this.#source || machine === this.#target) {
       this.#keep(this.#steps, STEPS_MAX, machine.side, EVENT_NAMES[event]!, STATE_NAMES[to]!)
       return
@@ -103,8 +109,8 @@ export class ExchangeTrace implements Tracer {
 
   /** The exchange is accounted for. */
   done(exchange: Exchange): void {
-    if (this.#isComplete || !this.#isOurs(exchange)) return
-    this.#isComplete = true
+    if (this.#account !== null || !this.#isOurs(exchange)) return
+    this.#account = accountOf(exchange)
     this.#finished()
   }
 
@@ -115,7 +121,7 @@ export class ExchangeTrace implements Tracer {
   }
 
   #isOurs(exchange: Exchange): boolean {
-    if (this.#exchange !== null) return exchange === this.#exchange && !this.#isComplete
+    if (this.#exchange !== null) return exchange === this.#exchange && this.#account === null
     if (exchange.correlationId !== this.#correlationId) return false
     this.#exchange = exchange
     this.#source = this.#last
@@ -129,8 +135,9 @@ export class ExchangeTrace implements Tracer {
       this.#dropped++
       return
     }
-    const requestBytes = this.#exchange?.requestBodyBytes ?? 0
-    const responseBytes = this.#exchange?.responseBodyBytes ?? 0
+    const counted = this.#account ?? this.#exchange
+    const requestBytes = counted?.requestBodyBytes ?? 0
+    const responseBytes = counted?.responseBodyBytes ?? 0
     steps.push({ atMs: this.#nowMs(), where, what, detail, requestBytes, responseBytes })
   }
 
@@ -138,24 +145,13 @@ export class ExchangeTrace implements Tracer {
   result(): Trace | null {
     const exchange = this.#exchange
     if (exchange === null) return null
-    const { sourceId, targetId, status, apiName, errorBase, errorState } = exchange
-    return {
-      steps: this.#told(exchange),
-      dropped: this.#dropped,
-      isComplete: this.#isComplete,
-      source: `http-incoming-${sourceId}`,
-      target: targetId === 0 ? '' : `http-outgoing-${targetId}`,
-      status,
-      api: apiName,
-      requestBodyBytes: exchange.requestBodyBytes,
-      responseBodyBytes: exchange.responseBodyBytes,
-      errorBase,
-      errorState,
-    }
+    const account = this.#account ?? accountOf(exchange)
+    const steps = this.#told(account.responseBodyBytes)
+    return { ...account, steps, dropped: this.#dropped, isComplete: this.#account !== null }
   }
 
   /** Bytes of a request are counted in front of the event that they come with, those of a response behind it. */
-  #told({ responseBodyBytes }: Exchange): readonly Step[] {
+  #told(responseBodyBytes: number): readonly Step[] {
     const kept = this.#steps
     const startMs = kept[0]?.atMs ?? 0
     return kept.map(({ atMs, where, what, detail, requestBytes, responseBytes }, at) => {
@@ -165,4 +161,11 @@ export class ExchangeTrace implements Tracer {
       return { us: Math.round((atMs - startMs) * 1000), where, what, detail, bytes }
     })
   }
+}
+
+function accountOf(exchange: Exchange): Account {
+  const { sourceId, targetId, status, apiName, requestBodyBytes, responseBodyBytes, errorBase, errorState } = exchange
+  const source = `http-incoming-${sourceId}`
+  const target = targetId === 0 ? '' : `http-outgoing-${targetId}`
+  return { source, target, status, api: apiName, requestBodyBytes, responseBodyBytes, errorBase, errorState }
 }
