@@ -109,9 +109,10 @@ export class TlsMaterial {
   }
 
   #enqueue(task: () => Promise<void>): Promise<void> {
-    this.#queue = this.#queue.then(async () => {
-      if (!this.#isStopped) await task()
-    })
+    this.#queue = this.#queue
+      .then(() => (this.#isStopped ? undefined : task()))
+      // What is in force serves on, whatever happened here.
+      .catch((error: Error) => this.#options.log.error(`TLS stores could not be read again: ${error.message}`))
     return this.#queue
   }
 

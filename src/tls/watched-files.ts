@@ -17,6 +17,8 @@ export class WatchedFiles {
   read(path: string): FileRead {
     const look = lookOf(path)
     this.#seen.set(path, look.signature)
+    // A pipe would be waited for without end.
+    if (look.isOther) return { bytes: undefined, why: 'it is no file' }
     if (look.bytes > FILE_BYTES_MAX) return { bytes: undefined, why: `it is larger than ${FILE_BYTES_MAX} bytes` }
     try {
       return { bytes: readFileSync(path), why: '' }
@@ -42,9 +44,12 @@ export function locate(home: string, folder: string, documented: string, path: s
 }
 
 /** Identity, size and times: a file that is written or replaced differs in one of them. */
-function lookOf(path: string): { readonly signature: string; readonly bytes: number } {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
-  if (stat === undefined) return { signature: 'absent', bytes: 0 }
-  const { ino, size, mtimeNs, ctimeNs } = stat
-  return { signature: [ino, size, mtimeNs, ctimeNs].join(), bytes: Number(size) }
+function lookOf(path: string): { readonly signature: string; readonly bytes: number; readonly isOther: boolean } {
+  try {
+    const stat = statSync(path, { bigint: true })
+    const { ino, size, mtimeNs, ctimeNs } = stat
+    return { signature: [ino, size, mtimeNs, ctimeNs].join(), bytes: Number(size), isOther: !stat.isFile() }
+  } catch (error) {
+    return { signature: (error as NodeJS.ErrnoException).code ?? '', bytes: 0, isOther: false }
+  }
 }

@@ -191,6 +191,61 @@ for (const [name, store, type, password, keyPassword, fault] of BROKEN) {
   })
 }
 
+/** Lengths that are only known at the end, and content in pieces (X.690 8.1.3.6 and 8.7.3), in the outer parts of a store. */
+function asBer(der: Buffer): Buffer {
+  const [type] = der
+  const long = der[1]! >= 0x80 ? der[1]! & 0x7f : 0
+  const start = 2 + long
+  const length = long === 0 ? der[1]! : der.readUIntBE(2, long)
+  const content = der.subarray(start, start + length)
+  const end = Buffer.of(0, 0)
+  if (type === 0x04 && length > 200) {
+    const pieces = [content.subarray(0, 100), content.subarray(100, 200)].map(piece => [Buffer.of(0x04, 100), piece])
+    const rest = [Buffer.of(0x04, 0x82, (length - 200) >> 8, (length - 200) & 0xff), content.subarray(200)]
+    return Buffer.concat([Buffer.of(0x24, 0x80), ...pieces.flat(), ...rest, end, asBerAfter(der, start + length)])
+  }
+  const inner = (type! & 0x20) === 0 ? der.subarray(0, start + length) : undefined
+  const whole = inner ?? Buffer.concat([Buffer.of(type!, 0x80), asBerAfter(content, 0), end])
+  return Buffer.concat([whole, asBerAfter(der, start + length)])
+}
+
+function asBerAfter(der: Buffer, at: number): Buffer {
+  return at === der.length ? Buffer.alloc(0) : asBer(der.subarray(at))
+}
+
+test('PKCS#12 with lengths that are not known in advance is read, as older tools write it', async t => {
+  const place = new Place(t)
+  const ber = asBer(MODERN_P12)
+  assert.notDeepEqual(ber, MODERN_P12)
+  place.write('security/store', ber)
+  const { plans } = await place.open(keysOf('key_store', 'PKCS12', 'storepw'))
+  assert.ok(createPrivateKey(plans.server!.identity.key).equals(createPrivateKey(SERVER.key)))
+})
+
+test('a store that is damaged anywhere is read or refused, and what is wrong names it', async t => {
+  const place = new Place(t)
+  for (const [store, type] of [
+    [MODERN_P12, 'PKCS12'],
+    [NO_MAC_P12, 'PKCS12'],
+    [LEGACY_P12, 'PKCS12'],
+    [EC_JKS, 'JKS'],
+  ] as const) {
+    for (let at = 0; at < store.length; at += 23) {
+      const damaged = Buffer.from(store)
+      damaged[at]! ^= 0x55
+      place.write('security/store', damaged)
+      const faults = await place.faults({ ...keysOf('key_store', type, 'storepw') })
+      for (const fault of faults) assert.match(fault, /^security\/store: /, `byte ${at} of ${type}`)
+    }
+  }
+})
+
+test('what is no file is not waited for', async t => {
+  const place = new Place(t)
+  const [fault] = await place.faults({ 'listener.key_store.file_name': place.home })
+  assert.match(fault!, /file_name: cannot be read: it is no file/)
+})
+
 test('a store that is not there is a fault, and so are all the others at once', async t => {
   const place = new Place(t)
   place.write('security/trust', TRUST_JKS)

@@ -15,6 +15,8 @@ export class Place {
   readonly dataDir: string
   readonly said: string[] = []
   readonly changes: TlsPlans[] = []
+  /** Whether plans are refused by whom they are handed to. */
+  refuses = false
   readonly #context: TestContext
   #wake = Promise.withResolvers<void>()
 
@@ -53,6 +55,7 @@ export class Place {
         error: message => say('error', message),
       },
       changed: plans => {
+        if (this.refuses) throw new Error('refused')
         this.changes.push(plans)
         this.#stir()
       },

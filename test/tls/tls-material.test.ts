@@ -174,6 +174,18 @@ test('keys of session tickets are 48 bytes and change every twelve hours, and no
   assert.deepEqual({ ...rest, ticketKeys: before.server!.ticketKeys }, before.server)
 })
 
+test('plans that could not be handed on do not keep later ones from being made', async t => {
+  const [place, material] = await opened(t)
+  place.refuses = true
+  place.write('security/own.pem', RSA_SERVER.key + RSA_SERVER.cert)
+  await material.reload()
+  assert.deepEqual(place.said, ['error: TLS stores could not be read again: refused'])
+  place.refuses = false
+  place.write('security/own.pem', VIRTUAL.key + VIRTUAL.cert)
+  await material.reload()
+  assert.equal(place.changes.at(-1)!.server!.identity.cert, VIRTUAL.cert)
+})
+
 test('once stopped, nothing is said and nothing changes', async t => {
   const [place, material] = await opened(t)
   place.write('security/own.pem', RSA_SERVER.key + RSA_SERVER.cert)
