@@ -116,6 +116,7 @@ const FILE = `security/store: ${KEY_STORE}.file_name`
 
 const BROKEN: readonly (readonly [string, string | Buffer, string, string, string, string])[] = [
   ['PKCS#12 with the wrong password', MODERN_P12, 'PKCS12', 'secret-1', '', WRONG],
+  ['PKCS#12 with nothing encrypted and the wrong password', MD5_P12, 'PKCS12', 'secret-1', '', WRONG],
   ['PKCS#12 without its password', MODERN_P12, 'PKCS12', '', '', WRONG],
   ['PKCS#12 without a MAC and the wrong password', NO_MAC_P12, 'PKCS12', 'secret-1', '', WRONG],
   ['PKCS#12 with the wrong key password', KEY_PASSWORD_P12, 'PKCS12', 'storepw', 'secret-1', WRONG_KEY],

@@ -74,6 +74,28 @@ test('a store of a profile need not say its type', async t => {
   assert.equal(clients[0]!.plan.ca!.length, 2)
 })
 
+test('a profile of the sender without a key store shows that of every backend', async t => {
+  const place = placeWith(t)
+  const one = `<servers>one.example:443</servers>${trustStore('ca.pem')}`
+  const every = `<servers>two.example:443</servers>${keyStore('shop.pem')}`
+  place.write('sslprofiles/sender.xml', profiles('customSSLProfiles', one, every))
+  const keys = {
+    'sender.key_store.file_name': 'client.pem',
+    'sender.key_store.type': 'PEM',
+    'sender.trust_store.file_name': 'other.pem',
+    'sender.trust_store.type': 'PEM',
+  }
+  const { clients } = (await place.open({ ...SENDER, ...keys })).plans
+  assert.deepEqual(
+    clients.map(({ plan }) => [plan.identity!.cert, plan.ca]),
+    [
+      [CLIENT.cert, [CA.cert]],
+      [VIRTUAL.cert, [OTHER_CA.cert]],
+      [CLIENT.cert, [OTHER_CA.cert]],
+    ],
+  )
+})
+
 test('a profile for every server takes the place of the default, wherever it stands', async t => {
   const place = placeWith(t)
   const every = `<servers>*</servers>${trustStore('ca.pem')}`

@@ -3,7 +3,6 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { EXPIRED } from '../harness/certificates.ts'
 import { Place } from './place.ts'
 
 const DAY_MS = 86_400_000
@@ -44,7 +43,7 @@ test('a self-signed certificate is kept, for its owner alone', async t => {
   assert.equal(statSync(join(place.dataDir, 'listener.pem')).mode & 0o777, 0o600)
 })
 
-test('a self-signed certificate is made anew for another name, or when it is broken or about to expire', async t => {
+test('a self-signed certificate is made anew for another name, or when it is broken', async t => {
   const place = new Place(t)
   const certificateFor = async (hostname: string): Promise<string> =>
     (await place.open({}, { hostname })).plans.server!.identity.cert
@@ -55,8 +54,20 @@ test('a self-signed certificate is made anew for another name, or when it is bro
   writeFileSync(path, readFileSync(path, 'latin1').slice(0, 300))
   const third = await certificateFor('two.example')
   assert.notEqual(third, second)
-  writeFileSync(path, EXPIRED.key + EXPIRED.cert)
-  assert.notEqual(await certificateFor('localhost'), EXPIRED.cert)
+})
+
+test('a self-signed certificate is made anew in its last thirty days, at start and while the gateway runs', async t => {
+  t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.UTC(2030, 0, 1) })
+  const place = new Place(t)
+  const running = await place.open({})
+  const first = running.plans.server!.identity.cert
+  t.mock.timers.setTime(Date.now() + 366 * DAY_MS)
+  assert.equal((await place.open({})).plans.server!.identity.cert, first)
+  t.mock.timers.setTime(Date.now() + 2 * DAY_MS)
+  await running.reload()
+  const second = running.plans.server!.identity.cert
+  assert.notEqual(second, first)
+  assert.equal((await place.open({})).plans.server!.identity.cert, second)
 })
 
 test('no certificate is made where a key store is set, or nothing listens', async t => {

@@ -197,6 +197,21 @@ test('once stopped, nothing is said and nothing changes', async t => {
   assert.deepEqual([place.changes, place.said], [[], []])
 })
 
+test('stopped in the midst of reading, nothing is said and nothing changes', async t => {
+  const [place, material] = await opened(t)
+  place.write('security/own.pem', RSA_SERVER.key + RSA_SERVER.cert)
+  const reloaded = material.reload()
+  for (let i = 0; i < 3; i++) await Promise.resolve()
+  material.stop()
+  await reloaded
+  assert.deepEqual([place.changes, place.said], [[], []])
+})
+
+test('clients that are asked for nothing are measured by nothing', async t => {
+  const [, material] = await opened(t, { ...VERIFYING, 'listener.parameters.SSLVerifyClient': 'none' })
+  assert.deepEqual(material.plans.server!.ca, [])
+})
+
 test('without a listener on TLS there is no plan for one, and its stores are not read', async t => {
   const place = new Place(t)
   const material = await place.open({ 'listener.key_store.file_name': 'nowhere.p12' }, { listens: false })
