@@ -1,0 +1,375 @@
+/** Bytes over TLS: order, backpressure, ends, and that what was cut short never looks whole. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer as createTcp, connect as connectTcp, type Socket } from 'node:net'
+import { after, test } from 'node:test'
+import { createServer, type TLSSocket } from 'node:tls'
+import { WRITE } from '../../src/socket/byte-socket.ts'
+import { SERVER } from '../harness/certificates.ts'
+import { eventually, quiet, turn } from '../harness/peers.ts'
+import { clientPlan, dialSecured, level, nodeClient, Recorder, SecuredListener, serverPlan, tls } from './secured.ts'
+
+const open: { close(): unknown }[] = []
+after(() => {
+  for (const each of open) each.close()
+})
+
+const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const
+const MEBIBYTE = 1024 * 1024
+
+/** A connection: our server's end, and the client of Node with the TCP socket below it. */
+async function connected(version: (typeof VERSIONS)[number] = 'TLSv1.3', viewBytes = 65_536) {
+  const listener = await SecuredListener.open(serverPlan({ maxVersion: version }), { viewBytes })
+  open.push(listener)
+  const tcp: Socket = connectTcp({ port: listener.port, host: '127.0.0.1', allowHalfOpen: true })
+  const client = nodeClient(listener.port, { socket: tcp, maxVersion: version })
+  await once(client.socket, 'secureConnect')
+  const owner = await listener.next()
+  client.socket.write('hello')
+  await eventually('the first bytes', () => owner.text === 'hello')
+  owner.calls.length = 0
+  return { owner, client, tcp, listener }
+}
+
+/** `length` bytes that differ by their position. */
+function pattern(length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length)
+  for (let at = 0; at < length; at++) bytes[at] = (at * 31 + (at >> 9)) & 0xff
+  return bytes
+}
+
+for (const version of VERSIONS) {
+  test(`${version}: 8 MiB in one write arrive whole, and the owner hears when they have left`, async () => {
+    const { owner, client } = await connected(version)
+    const bytes = pattern(8 * MEBIBYTE)
+    assert.equal(owner.socket.write(bytes), WRITE.PENDING)
+    await owner.called('DRAINED')
+    await eventually('all bytes', () => client.text.length === bytes.length)
+    assert.ok(Buffer.from(client.text, 'latin1').equals(bytes))
+    assert.deepEqual(owner.calls, ['DRAINED'])
+    client.socket.destroy()
+  })
+
+  test(`${version}: many small writes of one turn arrive in their order`, async () => {
+    const { owner, client } = await connected(version)
+    const texts = Array.from({ length: 200 }, (_, at) => `${at};`)
+    const answers = texts.map(text => {
+      const bytes = Buffer.from(text)
+      const answer = owner.socket.write(bytes)
+      // The memory of a write that is done is free at once.
+      if (answer === WRITE.DONE) bytes.fill(0)
+      return answer
+    })
+    assert.ok(!answers.includes(WRITE.FAILED))
+    await owner.called('DRAINED')
+    await eventually('all of them', () => client.text.length === texts.join('').length)
+    assert.equal(client.text, texts.join(''))
+    assert.deepEqual(owner.calls, ['DRAINED'])
+    client.socket.destroy()
+  })
+
+  test(`${version}: after what was written, end and destroy in one turn, everything arrives and then the end`, async () => {
+    for (const last of ['end', 'destroy', 'end and destroy'] as const) {
+      for (const writes of [1, 2]) {
+        const { owner, client, tcp } = await connected(version)
+        let isPending = false
+        for (let i = 0; i < writes; i++) isPending = owner.socket.write(pattern(1000)) === WRITE.PENDING || isPending
+        // A write that waits is given up by `destroy`, and waited for by `end`.
+        if (last !== 'destroy' && isPending) {
+          owner.socket.end()
+          await owner.called('DRAINED')
+        } else if (isPending) await owner.called('DRAINED')
+        if (last !== 'destroy') owner.socket.end()
+        if (last !== 'end') owner.socket.destroy()
+        await eventually(`the end after ${last}`, () => client.socket.readableEnded || client.isClosed)
+        assert.equal(client.text.length, writes * 1000, last)
+        assert.deepEqual(client.errors, [])
+        client.socket.destroy()
+        tcp.destroy()
+        owner.socket.destroy()
+      }
+    }
+  })
+
+  test(`${version}: a peer that takes nothing: writes wait, and what waits is bounded`, async () => {
+    const { owner, client, tcp } = await connected(version)
+    client.socket.pause()
+    tcp.pause()
+    const chunk = pattern(64 * 1024)
+    let written: number = WRITE.DONE
+    let bytes = 0
+    while (written === WRITE.DONE) {
+      written = owner.socket.write(chunk)
+      bytes += chunk.length
+      for (let i = 0; i < 5; i++) await turn()
+    }
+    assert.equal(written, WRITE.PENDING)
+    let refused: number = WRITE.PENDING
+    for (let i = 0; i < 200 && refused === WRITE.PENDING; i++) {
+      refused = owner.socket.write(chunk)
+      if (refused === WRITE.PENDING) bytes += chunk.length
+    }
+    if (level.name === 'handles') assert.equal(refused, WRITE.FAILED)
+    await quiet()
+    assert.deepEqual(
+      owner.calls.filter(call => call !== 'DRAINED'),
+      [],
+    )
+    client.socket.resume()
+    tcp.resume()
+    await eventually('all that was taken', () => client.text.length === bytes)
+    client.socket.destroy()
+  })
+
+  test(`${version}: close while a write waits ends the connection, and nothing is called back`, async () => {
+    for (const how of ['destroy', 'reset'] as const) {
+      const { owner, client, tcp } = await connected(version)
+      client.socket.pause()
+      tcp.pause()
+      assert.equal(owner.socket.write(pattern(16 * MEBIBYTE)), WRITE.PENDING)
+      await quiet()
+      owner.socket[how]()
+      owner.calls.length = 0
+      client.socket.resume()
+      tcp.resume()
+      await eventually('the end', () => client.isClosed || client.socket.readableEnded)
+      assert.ok(client.text.length < 16 * MEBIBYTE)
+      assert.deepEqual(owner.calls, [])
+    }
+  })
+
+  test(`${version}: reset is a reset of TCP`, async () => {
+    const { owner, client } = await connected(version)
+    owner.socket.reset()
+    await eventually('the reset', () => client.errors.length > 0)
+    assert.equal(client.errors[0]!.code, 'ECONNRESET')
+  })
+
+  // ---- reading ------------------------------------------------------------------------------------------------------
+
+  test(`${version}: nothing is delivered while reading is off, and the sender is held back`, async () => {
+    const { owner, client } = await connected(version, 5000)
+    const bytes = pattern(16 * MEBIBYTE)
+    const before = owner.length
+    owner.onData = () => owner.socket.setReading(false)
+    client.socket.write(bytes)
+    await eventually('the first of it', () => owner.length > before)
+    const first = owner.length
+    await quiet()
+    assert.equal(owner.length, first)
+    assert.ok(client.socket.writableLength > 0)
+    // One read at a time from now on: each stops reading, and the test starts it again.
+    for (let i = 0; i < 20; i++) {
+      const { length } = owner
+      owner.socket.setReading(true)
+      await eventually('a further read', () => owner.length > length)
+      assert.ok(owner.length - length <= 5000)
+    }
+    owner.onData = () => undefined
+    owner.socket.setReading(true)
+    await eventually('the rest', () => owner.length === before + bytes.length)
+    assert.ok(Buffer.from(owner.text, 'latin1').subarray(before).equals(bytes))
+    client.socket.destroy()
+  })
+
+  test(`${version}: the end is told behind what waits, and only while reading`, async () => {
+    const { owner, client } = await connected(version, 1000)
+    owner.onData = () => owner.socket.setReading(false)
+    client.socket.end(pattern(2500))
+    await eventually('the first of it', () => owner.length > 5)
+    await quiet()
+    assert.equal(owner.length, 1005)
+    owner.onData = () => undefined
+    owner.socket.setReading(true)
+    await owner.called('END')
+    assert.equal(owner.length, 2505)
+    assert.deepEqual(owner.calls, ['END'])
+    owner.socket.destroy()
+  })
+
+  test(`${version}: a peer that ended still gets its answer`, async () => {
+    const { owner, client } = await connected(version)
+    client.socket.end('bye')
+    await owner.called('END')
+    assert.equal(owner.text, 'hellobye')
+    assert.notEqual(owner.socket.write(Buffer.from('answer')), WRITE.FAILED)
+    owner.socket.end()
+    await eventually('the answer', () => client.text === 'answer')
+    owner.socket.destroy()
+  })
+
+  // ---- cut short ----------------------------------------------------------------------------------------------------
+
+  test(`${version}, RFC 8446 6.1: FIN without close_notify is a loss, with bytes before it or without`, async () => {
+    for (const before of [0, 10, 40_000]) {
+      const { owner, client, tcp } = await connected(version)
+      if (before > 0) {
+        client.socket.write(pattern(before))
+        await eventually('the bytes', () => owner.length === 5 + before)
+      }
+      tcp.end()
+      assert.equal(await owner.called('LOST'), 'LOST ERR_TLS_TRUNCATED')
+      assert.deepEqual(owner.calls, ['LOST ERR_TLS_TRUNCATED'])
+      client.socket.destroy()
+    }
+  })
+
+  test(`${version}: a FIN in the midst of a record, right behind bytes, is a loss behind these bytes`, async () => {
+    const relay = await cuttingRelay()
+    const listener = await SecuredListener.open(serverPlan({ maxVersion: version }))
+    open.push(listener)
+    relay.to = listener.port
+    const client = nodeClient(relay.port, { maxVersion: version })
+    await once(client.socket, 'secureConnect')
+    client.socket.write('hello')
+    const owner = await listener.next()
+    await eventually('the first bytes', () => owner.text === 'hello')
+    relay.cutNext = 20
+    client.socket.write(pattern(1000))
+    assert.equal(await owner.called('LOST'), 'LOST ERR_TLS_TRUNCATED')
+    assert.equal(owner.text, 'hello')
+    client.socket.destroy()
+  })
+
+  test(`${version}: a reset is a loss`, async () => {
+    const { owner, tcp } = await connected(version)
+    tcp.resetAndDestroy()
+    assert.equal(await owner.called('LOST'), 'LOST ECONNRESET')
+    assert.deepEqual(owner.calls, ['LOST ECONNRESET'])
+  })
+
+  test(`${version}: a byte that was changed on the way is a loss that says so`, async () => {
+    const relay = await cuttingRelay()
+    const listener = await SecuredListener.open(serverPlan({ maxVersion: version }))
+    open.push(listener)
+    relay.to = listener.port
+    const client = nodeClient(relay.port, { maxVersion: version })
+    await once(client.socket, 'secureConnect')
+    client.socket.write('hello')
+    const owner = await listener.next()
+    await eventually('the first bytes', () => owner.text === 'hello')
+    relay.changesNext = true
+    client.socket.write('more')
+    assert.match(await owner.called('LOST'), /^LOST ERR_SSL_(?:DECRYPTION_FAILED_OR_BAD_RECORD_MAC|CIPHER_OPERATION_FAILED)$/)
+    assert.equal(owner.text, 'hello')
+    client.socket.destroy()
+  })
+
+  test(`${version}: what a backend cut short is no end of a message`, async () => {
+    const sockets: TLSSocket[] = []
+    const server = createServer({ ...SERVER, maxVersion: version, allowHalfOpen: true }, socket => {
+      socket.on('error', () => undefined)
+      sockets.push(socket)
+    })
+    const raw: Socket[] = []
+    server.on('connection', socket => raw.push(socket))
+    server.listen(0, '127.0.0.1')
+    open.push(server)
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    const client = tls.client(clientPlan())
+    for (const isClean of [true, false]) {
+      const count = sockets.length
+      const owner = await dialSecured(client, port)
+      await eventually('the end of the backend', () => sockets.length > count)
+      const socket = sockets.at(-1)!
+      socket.write('HTTP/1.1 200 OK\r\n\r\nhalf of it')
+      await eventually('the bytes', () => owner.text.endsWith('half of it'))
+      if (isClean) socket.end()
+      else raw.at(-1)!.end()
+      await owner.called(isClean ? 'END' : 'LOST ERR_TLS_TRUNCATED')
+      assert.deepEqual(owner.calls, ['CONNECTED', isClean ? 'END' : 'LOST ERR_TLS_TRUNCATED'])
+      owner.socket.destroy()
+      socket.destroy()
+    }
+  })
+}
+
+interface Relay {
+  readonly port: number
+  to: number
+  /** Hands on so many bytes of the next piece of the client, then FIN. */
+  cutNext: number
+  /** Changes the last byte of the next piece of the client. */
+  changesNext: boolean
+}
+
+async function cuttingRelay(): Promise<Relay> {
+  const relay = { port: 0, to: 0, cutNext: 0, changesNext: false }
+  const server = createTcp(from => {
+    const to = connectTcp(relay.to, '127.0.0.1')
+    for (const socket of [from, to]) socket.on('error', () => undefined)
+    to.pipe(from)
+    from.on('data', (bytes: Buffer) => {
+      if (relay.changesNext) bytes[bytes.length - 1]! ^= 1
+      if (relay.cutNext > 0) to.end(bytes.subarray(0, relay.cutNext))
+      else to.write(bytes)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  open.push(server)
+  await once(server, 'listening')
+  relay.port = (server.address() as { port: number }).port
+  return relay
+}
+
+// ---- another owner --------------------------------------------------------------------------------------------------
+
+for (const isSecured of [false, true]) {
+  for (const when of ['in onConnected', 'in onBytes', 'later, with reading off'] as const) {
+    test(`attach of a dialled ${isSecured ? 'TLS' : 'plain'} socket ${when}: the new owner hears and reads`, async () => {
+      const listener = isSecured
+        ? await SecuredListener.open(serverPlan())
+        : await level.listen({ host: '127.0.0.1', port: 0, reusePort: false }, socket => {
+            const peer = new Recorder()
+            peer.socket = socket
+            peers.push(peer)
+            socket.attach(peer, peer.view)
+          })
+      const peers: Recorder[] = isSecured ? (listener as SecuredListener).accepted : []
+      open.push(listener)
+      const first = new Recorder()
+      const second = new Recorder(100)
+      const take = () => {
+        first.view.fill(0xee)
+        second.socket = first.socket
+        first.socket.attach(second, second.view)
+      }
+      if (when === 'in onConnected') first.onOpen = take
+      if (when === 'in onBytes') first.onData = take
+      if (isSecured) {
+        const plain = new Recorder()
+        const client = tls.client(clientPlan())
+        plain.onOpen = () => {
+          first.socket = client.wrap(plain.socket, 'localhost', first, first.view)
+        }
+        plain.socket = level.dial('127.0.0.1', listener.port, plain, plain.view)
+      } else first.socket = level.dial('127.0.0.1', listener.port, first, first.view)
+      await first.called('CONNECTED')
+      await eventually('the other end', () => peers.length > 0)
+      const [peer] = peers as [Recorder]
+      first.socket.write(Buffer.from('x'))
+      await eventually('its first byte', () => peer.text === 'x')
+      if (when === 'in onBytes') {
+        peer.socket.write(Buffer.from('1'))
+        await eventually('a byte', () => first.text === '1')
+      } else if (when !== 'in onConnected') {
+        first.socket.setReading(false)
+        peer.socket.write(pattern(2000))
+        await quiet()
+        take()
+      }
+      const { length } = second
+      const bytes = pattern(5000)
+      peer.socket.write(bytes)
+      const earlier = when === 'later, with reading off' ? 2000 : 0
+      await eventually('the bytes', () => second.length === length + earlier + 5000 || second.length === 7000)
+      assert.ok(second.text.endsWith(bytes.toString('latin1')))
+      assert.equal(first.length, when === 'in onBytes' ? 1 : 0)
+      peer.socket.end()
+      await second.called('END')
+      assert.ok(!first.has('END'))
+      second.socket.destroy()
+    })
+  }
+}
