@@ -18,7 +18,8 @@ export function identityOf({ setting, label, contents }: OpenStore, findings: Fi
     return findings.fault(label, fileName, expected, 'put the certificate of the key, and its chain, into the store')
   }
   if (contents.keys.length > 1) noteChoice(label, chosen, contents.keys, findings)
-  warnOfDates(label, fileName, leaf, findings)
+  const dates = datesOf(leaf)
+  if (dates !== '') findings.warn(label, fileName, dates, 'renew it; the other side refuses it')
   return {
     cert: [leaf, ...rest].map(certificate => certificate.toString()).join(''),
     key: String(chosen.key.export({ type: 'pkcs8', format: 'pem' })),
@@ -40,7 +41,11 @@ export function trustedOf({ setting, label, contents }: OpenStore, findings: Fin
     const remedy = 'import the certificates that are to be trusted'
     return findings.fault(label, fileName, 'there is no trusted certificate in it', remedy)
   }
-  for (const { certificate } of trusted) warnOfDates(label, fileName, certificate, findings)
+  const dated = trusted.filter(({ certificate }) => datesOf(certificate) !== '')
+  // Stores that come with Java have a hundred authorities, and some of them are always past.
+  const more = dated.length > 1 ? `, and so with ${dated.length - 1} more of ${trusted.length}` : ''
+  if (dated.length > 0)
+    findings.warn(label, fileName, `${datesOf(dated[0]!.certificate)}${more}`, 'nothing they signed is taken')
   return [...new Set(trusted.map(({ certificate }) => certificate.toString()))]
 }
 
@@ -75,12 +80,12 @@ function chainOf(key: KeyObject, certificates: readonly StoredCertificate[]): re
   return chain
 }
 
-function warnOfDates(label: string, key: string, certificate: X509Certificate, findings: Findings): void {
-  const { subject, validFrom, validTo, validFromDate, validToDate } = certificate
+/** What is wrong with the dates of a certificate; '' when it is valid now. */
+function datesOf({ subject, validFrom, validTo, validFromDate, validToDate }: X509Certificate): string {
   const named = `the certificate of ${(subject ?? '').replaceAll('\n', ', ')}`
   const now = new Date()
-  if (validToDate < now) findings.warn(label, key, `${named} has expired on ${validTo}`, 'renew it')
-  else if (validFromDate > now) findings.warn(label, key, `${named} is valid from ${validFrom} only`, 'check the clock')
+  if (validToDate < now) return `${named} has expired on ${validTo}`
+  return validFromDate > now ? `${named} is valid from ${validFrom} only` : ''
 }
 
 /** Names that a certificate is for, in lower case: DNS names of its SAN. */

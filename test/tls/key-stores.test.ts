@@ -2,7 +2,16 @@ import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { test } from 'node:test'
 import type { TlsIdentity } from '../../src/socket/tls.ts'
-import { CA, CLIENT, EXPIRED, INTERMEDIATE_CLIENT, OTHER_CA, RSA_SERVER, SERVER } from '../harness/certificates.ts'
+import {
+  CA,
+  CLIENT,
+  EXPIRED,
+  EXPIRED_CLIENT,
+  INTERMEDIATE_CLIENT,
+  OTHER_CA,
+  RSA_SERVER,
+  SERVER,
+} from '../harness/certificates.ts'
 import {
   ENCRYPTED_KEY,
   FUTURE_CERTIFICATE,
@@ -192,7 +201,7 @@ for (const [name, store, type, password, keyPassword, fault] of BROKEN) {
   })
 }
 
-/** Lengths that are only known at the end, and content in pieces (X.690 8.1.3.6 and 8.7.3), in the outer parts of a store. */
+/** Lengths known only at the end, and content in pieces (X.690 8.1.3.6 and 8.7.3), in the outer parts of a store. */
 function asBer(der: Buffer): Buffer {
   const [type] = der
   const long = der[1]! >= 0x80 ? der[1]! & 0x7f : 0
@@ -241,6 +250,14 @@ test('a store that is damaged anywhere is read or refused, and what is wrong nam
   }
 })
 
+test('certificates of a trust store that have expired are named together', async t => {
+  const place = new Place(t)
+  place.write('security/store', EXPIRED_CLIENT.cert + CA.cert + EXPIRED.cert)
+  await place.open({ 'sender.trust_store.file_name': 'store', 'sender.trust_store.type': 'PEM' }, { listens: false })
+  assert.equal(place.said.length, 1)
+  assert.match(place.said[0]!, /^warn: .*CN=Expired Client has expired on .* 2021 GMT, and so with 1 more of 3 \(/)
+})
+
 test('what is no file is not waited for', async t => {
   const place = new Place(t)
   const [fault] = await place.faults({ 'listener.key_store.file_name': place.home })
@@ -283,7 +300,7 @@ const DUBIOUS: readonly (readonly [string, string | Buffer, string, string, RegE
     EXPIRED.key + EXPIRED.cert,
     'PEM',
     '',
-    /^warn: .*CN=localhost has expired on Jan {2}1 .* 2021 GMT \(renew it\)$/,
+    /^warn: .*CN=localhost has expired on Jan {2}1 .* 2021 GMT \(renew it; /,
   ],
   [
     'not valid yet',
