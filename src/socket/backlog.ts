@@ -1,7 +1,7 @@
 /**
  * What came for an owner who does not read: bytes in their order, and the end behind them. Needed where reading cannot
- * be stopped at once, because what was read already comes in pieces (records of TLS, chunks of a stream). Bounded by one
- * read of the socket below, which is stopped meanwhile.
+ * be stopped at once, because what was read already comes in pieces (records of TLS, chunks of a stream). Bounded by
+ * one read of the socket below, which is stopped meanwhile.
  */
 
 const NOTHING = new Uint8Array(0)

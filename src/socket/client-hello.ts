@@ -1,7 +1,7 @@
 /**
- * The name that a client asks for (SNI, RFC 6066 3), read from its first bytes before any of them reach OpenSSL: so each
- * virtual host is a context of its own from the first byte, sessions and client certificates included. Everything that
- * is not a plain ClientHello has no name here, and OpenSSL says what is wrong with it.
+ * The name that a client asks for (SNI, RFC 6066 3), read from its first bytes before any of them reach OpenSSL: so
+ * each virtual host is a context of its own from the first byte, sessions and client certificates included. Everything
+ * that is not a ClientHello has no name here, and OpenSSL says what is wrong with it.
  */
 
 /** A ClientHello of more bytes than this gets the default host. */

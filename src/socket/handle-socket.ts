@@ -52,7 +52,7 @@ interface ConnectRequest {
   sluice: HandleSocket
   oncomplete: (this: ConnectRequest, status: number) => void
 }
-export interface Bindings {
+interface Bindings {
   readonly TCP: { new (type: number): TcpHandle }
   readonly TCPConnectWrap: { new (): ConnectRequest }
   readonly ShutdownWrap: { new (): ShutdownRequest }

@@ -1,16 +1,22 @@
 /**
  * Are Node's internal handles what we take them for? Run as a program of its own, because a wrong call on a handle can
  * abort the process: exit 0 says yes. Listens, dials, moves bytes both ways (some of them too many for one write), sees
- * both ends.
+ * both ends; then the same over TLS, and that the end of TLS and a mere FIN are told apart.
  */
-import type { ByteSocket, ConnectingOwner, SocketOwner } from './byte-socket.ts'
+import { connect as connectTcp } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE } from './byte-socket.ts'
 import { handleLevel } from './handle-socket.ts'
+import { SELF_TEST_HOST, SELF_TEST_IDENTITY } from './self-test-identity.ts'
+import { handleTls } from './tls-handle.ts'
+import { TRUNCATED } from './tls-verdict.ts'
 
 const LENGTH = 8 * 1024 * 1024
 const DEADLINE_MS = 5000
 
 const level = handleLevel()
 const view = new Uint8Array(65_536)
+const other = new Uint8Array(65_536)
 
 function fail(why: string): never {
   process.stderr.write(`${why}\n`)
@@ -29,43 +35,122 @@ const IGNORE: SocketOwner = {
   onBug: error => fail(String(error)),
 }
 
-let received = 0
-let drained = 0
+type Wrap = (socket: ByteSocket) => ByteSocket
 
-function serve(socket: ByteSocket): void {
-  if (socket.remoteAddress !== '127.0.0.1') fail('no peer address')
-  const owner: SocketOwner = {
-    ...IGNORE,
-    onBytes(length) {
-      if (length !== 4 || view[0] !== 112) fail('bytes are not where they should be')
-      socket.write(new Uint8Array(LENGTH))
-      socket.end()
+/** One exchange of bytes: a few to the server, many back, both ends. */
+async function exchange(accept: Wrap, dial: (owner: ConnectingOwner, port: number) => ByteSocket): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let received = 0
+  let drained = 0
+  const listening = await level.listen({ host: '127.0.0.1', port: 0, reusePort: false }, accepted => {
+    const socket = accept(accepted)
+    if (socket.remoteAddress !== '127.0.0.1') fail('no peer address')
+    const owner: SocketOwner = {
+      ...IGNORE,
+      onBytes(length) {
+        if (length !== 4 || view[0] !== 112) fail('bytes are not where they should be')
+        if (socket.write(new Uint8Array(LENGTH)) !== WRITE.PENDING) fail('a large write did not wait')
+        socket.end()
+        return undefined
+      },
+      onDrained() {
+        drained++
+      },
+      onEnd() {
+        if (received !== LENGTH || drained !== 1) fail('bytes or callbacks are missing')
+        socket.destroy()
+        resolve()
+      },
+    }
+    socket.attach(owner, view)
+  })
+  const client = dial(
+    {
+      ...IGNORE,
+      onConnected() {
+        if (client.write(Buffer.from('ping')) !== WRITE.DONE) fail('a small write did not complete')
+      },
+      onBytes(length) {
+        received += length
+        return other
+      },
+      onEnd() {
+        client.end()
+      },
+    },
+    listening.port,
+  )
+  await promise
+  client.destroy()
+  listening.close()
+}
+
+await exchange(
+  socket => socket,
+  (owner, port) => level.dial('127.0.0.1', port, owner, other),
+)
+
+const tls = handleTls()
+const VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' } as const
+const host = { identity: SELF_TEST_IDENTITY, verifyClient: 'optional', ca: [SELF_TEST_IDENTITY.cert] } as const
+const server = tls.server({ ...VERSIONS, ...host, hosts: [], ticketKeys: new Uint8Array(48) })
+const backend = { ca: host.ca, identity: null, hostname: 'strict' } as const
+
+for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+  const client = tls.client({ ...VERSIONS, maxVersion, ...backend })
+  await exchange(
+    socket => server.wrap(socket),
+    (owner, port) => {
+      let secured: ByteSocket
+      const plain = level.dial(
+        '127.0.0.1',
+        port,
+        {
+          ...IGNORE,
+          onConnected: () => {
+            secured = client.wrap(plain, SELF_TEST_HOST, owner, other)
+          },
+        },
+        other,
+      )
+      return {
+        remoteAddress: '',
+        attach: () => fail('not asked for'),
+        setReading: () => fail('not asked for'),
+        reset: () => secured.reset(),
+        write: bytes => secured.write(bytes),
+        end: () => secured.end(),
+        destroy: () => secured.destroy(),
+      }
+    },
+  )
+}
+
+/** A peer of Node itself, which ends without the end of TLS. */
+async function cutShort(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const listening = await level.listen({ host: '127.0.0.1', port: 0, reusePort: false }, accepted => {
+    const socket = server.wrap(accepted)
+    const onBytes = () => {
+      if (socket.write(Buffer.from('one')) === WRITE.FAILED) fail('a write failed')
+      if (socket.write(Buffer.from('two')) !== WRITE.PENDING) fail('a second write did not wait')
       return undefined
-    },
-    onDrained() {
-      drained++
-    },
-    onEnd() {
-      if (received !== LENGTH || drained !== 1) fail('bytes or callbacks are missing')
-      process.exit(0)
-    },
-  }
-  socket.attach(owner, view)
+    }
+    socket.attach({ ...IGNORE, onBytes, onLost: resolve }, view)
+  })
+  const tcp = connectTcp(listening.port, '127.0.0.1')
+  const client = connectTls({ socket: tcp, servername: SELF_TEST_HOST, ca: [SELF_TEST_IDENTITY.cert] })
+  let text = ''
+  client.on('secureConnect', () => client.write('ping'))
+  client.on('data', (bytes: Buffer) => {
+    text += bytes.toString()
+    if (text === 'onetwo') tcp.end()
+  })
+  client.on('error', () => undefined)
+  if ((await promise) !== TRUNCATED) fail('the end of TLS and a FIN look alike')
+  client.destroy()
+  listening.close()
 }
 
-const listening = await level.listen({ host: '127.0.0.1', port: 0, reusePort: false }, serve)
-const other = new Uint8Array(65_536)
-const caller: ConnectingOwner = {
-  ...IGNORE,
-  onConnected() {
-    if (client.write(Buffer.from('ping')) !== 0) fail('a small write did not complete')
-  },
-  onBytes(length) {
-    received += length
-    return other
-  },
-  onEnd() {
-    client.end()
-  },
-}
-const client = level.dial('127.0.0.1', listening.port, caller, other)
+await cutShort()
+process.exit(0)

@@ -9,45 +9,10 @@
 import { getSystemErrorName } from 'node:util'
 import { Backlog, type Receiver } from './backlog.ts'
 import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
-import { bindHandles, type ShutdownRequest, type TcpHandle } from './handle-socket.ts'
+import type { TcpHandle } from './handle-socket.ts'
 import { ignore, nobody } from './nobody.ts'
 import { brokenOffFault, handshakeFault, TRUNCATED } from './tls-verdict.ts'
-
-/** The members of Node's TLSWrap that are used here, as seen in Node 26. */
-export interface TlsHandle {
-  sluice: TlsHandleSocket
-  onread: (this: TlsHandle) => Uint8Array | undefined
-  onerror: (this: TlsHandle, error: NodeJS.ErrnoException) => void
-  onhandshakedone: (this: TlsHandle) => void
-  onnewsession: (this: TlsHandle, id: Buffer, session: Buffer) => void
-  /** Encrypted bytes that are not known to be with the kernel. */
-  readonly writeQueueSize: number
-  useUserBuffer(view: Uint8Array): void
-  readStart(): number
-  readStop(): number
-  receive(bytes: Uint8Array): void
-  /** A number when it failed; else the request, whose `oncomplete` is called. */
-  writeBuffer(request: null, bytes: Uint8Array): number | TlsWrite
-  shutdown(request: ShutdownRequest): number
-  setVerifyMode(request: boolean, require: boolean): void
-  setALPNProtocols(protocols: Uint8Array): void
-  setServername(name: string): void
-  setSession(session: Buffer): void
-  enableSessionCallbacks(): void
-  start(): void
-  isSessionReused(): boolean
-  verifyError(): NodeJS.ErrnoException | null
-  getPeerCertificate(): object | undefined
-  destroySSL(): void
-}
-interface TlsWrite {
-  sluice: TlsHandleSocket
-  /** The status, where it completed before `oncomplete` was there. */
-  writeStatus: number | null
-  oncomplete: (this: TlsWrite, status: number) => void
-}
-
-export const bindings = bindHandles()
+import { bindings, type TlsHandle, type TlsWrite } from './tls-wrap.ts'
 
 /** Copies of writes that wait for the one under way; a producer stops at the first. */
 const QUEUE_MAX = 4 * 1024 * 1024

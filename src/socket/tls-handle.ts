@@ -13,21 +13,16 @@ import {
   type KeptSession,
   ServerContexts,
 } from './tls-contexts.ts'
-import { bindings, type TlsHandle, TlsHandleSocket } from './tls-handle-socket.ts'
+import { TlsHandleSocket } from './tls-handle-socket.ts'
 import { backendFault, brokenOffFault, clientFault } from './tls-verdict.ts'
-
-type Wrap = (tcp: TcpHandle, context: unknown, isServer: boolean, hasWrites: boolean) => TlsHandle
-let wrap: Wrap
+import { bindings, type TlsHandle, wrapHandle } from './tls-wrap.ts'
 
 /** A list of names, each behind its length (RFC 7301 3.1). */
 const PROTOCOLS = Buffer.from(`${String.fromCharCode(APPLICATION_PROTOCOL.length)}${APPLICATION_PROTOCOL}`)
 /** Where a ClientHello lands whose name decides about the context. */
 const HELLO = new Uint8Array(HELLO_MAX)
 
-/** Throws where Node's internals are not as expected. */
 export function handleTls(): TlsLevel {
-  const { binding } = process as unknown as { binding(name: string): { wrap: Wrap } }
-  wrap = binding.call(process, 'tls_wrap').wrap
   return { server: plan => new HandleTlsServer(plan), client: plan => new HandleTlsClient(plan) }
 }
 
@@ -121,7 +116,7 @@ class AcceptedTls extends TlsHandleSocket {
 
   #accept(host: HostContext): void {
     this.#host = host
-    const tls = wrap(this.tcp, host.context.context, true, false)
+    const tls = wrapHandle(this.tcp, host.context.context, 'server')
     if (host.verifyClient !== 'none') tls.setVerifyMode(true, host.verifyClient === 'require')
     tls.setALPNProtocols(PROTOCOLS)
     this.secure(tls)
@@ -166,7 +161,7 @@ class DialledTls extends TlsHandleSocket {
   }
 
   #prepare(): TlsHandle {
-    const tls = wrap(this.tcp, this.#context.context.context, false, false)
+    const tls = wrapHandle(this.tcp, this.#context.context.context, 'client')
     if (isIP(this.#host) === 0) tls.setServername(this.#host)
     tls.setALPNProtocols(PROTOCOLS)
     tls.onnewsession = onnewsession

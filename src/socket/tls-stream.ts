@@ -1,9 +1,9 @@
 /**
- * TLS for sockets on streams, by Node's `tls`. What a TLSSocket reads and writes goes through a stream of ours instead of
- * the TCP socket itself: a TLSSocket tells the end of TLS and a mere FIN alike, and only the second cuts a message short.
+ * TLS for sockets on streams, by Node's `tls`. What a TLSSocket reads and writes goes through a stream of ours instead
+ * of the TCP socket itself: a TLSSocket tells the end of TLS and a mere FIN alike, and the second cuts a message short.
  *
- * Of a TLSSocket on the server's side without a `tls.Server`, which could not be told which context to take, two members
- * are used that are not documented but as old as the class: the event `_tlsError` and `ssl.verifyError()`.
+ * On the server's side there is no `tls.Server`, which could not be told which context to take. So two members of
+ * TLSSocket are used that are not documented but as old as the class: the event `_tlsError` and `ssl.verifyError()`.
  */
 import { isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'

@@ -1,7 +1,7 @@
 /**
  * Who is at the other end, and if it is not the right one or the handshake fails, why, in words for the operator.
- * OpenSSL has checked chains of certificates and Node never ends a handshake for it: that is decided here, on both socket
- * levels, with full handshakes and resumed ones alike.
+ * OpenSSL has checked the chain of certificates, but Node ends no handshake for it: that is decided here, on both
+ * socket levels, for full handshakes and resumed ones alike.
  */
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import type { TlsClientPlan, TlsHost } from './tls.ts'
@@ -10,7 +10,7 @@ import type { TlsClientPlan, TlsHost } from './tls.ts'
 export const TRUNCATED = 'ERR_TLS_TRUNCATED'
 
 /** What is known after a handshake. */
-export interface PeerFacts {
+interface PeerFacts {
   /** Code of OpenSSL's verdict about the chain, '' if it leads to a trusted certificate. */
   readonly chainError: string
   /** What the peer showed, now or in the handshake that is resumed; null for nothing. */

@@ -1,4 +1,4 @@
-/** Both ends of TLS for the tests of sockets: ours on the level of this run, and owners that note what they are told. */
+/** Both ends of TLS for tests: ours on the socket level of this run, and owners that note what they are told. */
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'

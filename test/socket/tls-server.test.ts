@@ -154,7 +154,8 @@ test('RFC 9325 3.3: a client that offers compression gets none', async () => {
   const client = await tcpClient(port)
   // A hello of TLS 1.2 with DEFLATE before null, one suite, P-256, ECDSA with SHA-256.
   const extensions = '000a00040002001700' + '0d000400020403' + 'ff01000100'
-  const body = `0303${'22'.repeat(32)}000002c02b020100${(extensions.length / 2).toString(16).padStart(4, '0')}${extensions}`
+  const extensionsLength = (extensions.length / 2).toString(16).padStart(4, '0')
+  const body = `0303${'22'.repeat(32)}000002c02b020100${extensionsLength}${extensions}`
   const length = body.length / 2
   const hello = `160301${(length + 4).toString(16).padStart(4, '0')}01${length.toString(16).padStart(6, '0')}${body}`
   client.write(Buffer.from(hello, 'hex'))
