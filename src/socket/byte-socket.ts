@@ -12,7 +12,10 @@ export interface SocketOwner {
   onBytes(length: number): Uint8Array | undefined
   /** The peer will send no more (FIN). Writing may go on. */
   onEnd(): void
-  /** The connection is lost. `code` is an errno name. The socket is closed already. */
+  /**
+   * The connection is lost. `code` is an errno name, or under TLS one of OpenSSL's, or that of an end which cut short
+   * what came before. The socket is closed already.
+   */
   onLost(code: string): void
   /**
    * The TLS handshake failed, so there was never a connection. `cause` says what was wrong, with the certificate if it
@@ -49,7 +52,10 @@ export type Written = (typeof WRITE)[keyof typeof WRITE]
 export interface ByteSocket {
   /** Numeric address of the peer, '' when it is gone already. */
   readonly remoteAddress: string
-  /** Takes the socket into use and starts reading into `view`; of a dialled one, in place of the owner it had. */
+  /**
+   * Takes the socket into use and starts reading into `view`; of a dialled one, in place of the owner it had. An owner
+   * that is replaced inside its `onBytes` answers undefined there.
+   */
   attach(owner: SocketOwner, view: Uint8Array): void
   write(bytes: Uint8Array): Written
   /** Starts or stops reading; nothing changes when it is so already. While stopped, `onBytes` is not called. */

@@ -200,6 +200,23 @@ for (const version of VERSIONS) {
     owner.socket.destroy()
   })
 
+  test(`${version}: once it is closed from inside onBytes, the view is left alone though more has come`, async () => {
+    for (const how of ['destroy', 'reset', 'throw'] as const) {
+      const { owner, client } = await connected(version)
+      owner.onData = () => {
+        if (how === 'throw') throw new Error('of the owner')
+        owner.socket[how]()
+        owner.view.fill(0)
+      }
+      client.socket.write(pattern(60_000))
+      await eventually('the end', () => client.isClosed || client.socket.readableEnded)
+      assert.ok(owner.length <= 5 + 60_000)
+      assert.deepEqual(owner.calls, how === 'throw' ? ['BUG Error: of the owner'] : [])
+      if (how !== 'throw') assert.ok(owner.view.every(byte => byte === 0))
+      client.socket.destroy()
+    }
+  })
+
   // ---- cut short ----------------------------------------------------------------------------------------------------
 
   test(`${version}, RFC 8446 6.1: FIN without close_notify is a loss, with bytes before it or without`, async () => {
