@@ -148,7 +148,7 @@ test('walk: other requests leave no trace in it', async () => {
   assert.equal(events.filter(event => event.includes('RESPONSE_DATA')).length, 2)
 })
 
-test('walk: a second one has to wait for the end of the first, and one that is broken off frees its place', async () => {
+test('walk: a second one waits for the end of the first, and one that is broken off frees its place', async () => {
   const gateway = await start()
   const first = begin(gateway.home, 'walk', `/t${SILENT}`)
   await untilListed(gateway.home, 'REQUEST_DONE', 'target')
