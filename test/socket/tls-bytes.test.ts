@@ -7,7 +7,7 @@ import { createServer, type TLSSocket } from 'node:tls'
 import { WRITE } from '../../src/socket/byte-socket.ts'
 import { SERVER } from '../harness/certificates.ts'
 import { eventually, quiet, turn } from '../harness/peers.ts'
-import { clientPlan, dialSecured, level, nodeClient, Recorder, SecuredListener, serverPlan, tls } from './secured.ts'
+import { clientPlan, dialSecured, level, nodeClient, SecuredListener, serverPlan, tls } from './secured.ts'
 
 const open: { close(): unknown }[] = []
 after(() => {
