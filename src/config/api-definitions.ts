@@ -5,6 +5,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { apiPaths } from './api-paths.ts'
+import { DEFAULT_SETTINGS, type EndpointSettings } from './endpoint-settings.ts'
 import { contextFault, endpointFault, type Objection, versionFault } from './api-syntax.ts'
 import type { Fault } from './fault.ts'
 import { labelOf, readSource } from './source-file.ts'
@@ -17,7 +18,23 @@ export interface ApiDefinition {
   readonly context: string
   readonly version: string
   readonly isDefaultVersion: boolean
-  readonly endpointUrl: string
+  readonly endpoints: EndpointsDefinition
+}
+
+/** Where an API is answered, as its project says. */
+export interface EndpointsDefinition {
+  readonly kind: 'single' | 'failover' | 'load_balance' | 'default'
+  readonly algorithm: 'round_robin' | 'weighted' | 'least_pending'
+  /** Of load balancing: one that fails hands over to the next. */
+  readonly failsOver: boolean
+  /** One for `single`, none for `default`. In the order in which they are tried. */
+  readonly endpoints: readonly EndpointDefinition[]
+}
+
+export interface EndpointDefinition {
+  /** http, https, ws or wss. */
+  readonly url: string
+  readonly settings: EndpointSettings
 }
 
 interface ApiDefinitions {
@@ -95,7 +112,13 @@ function readDefinition(file: YamlFile): ApiDefinition | undefined {
     file.object(['data', 'context'], context, 'the default version would be reached under every path', remedy)
     return undefined
   }
-  return { name, context, version, isDefaultVersion, endpointUrl }
+  const endpoints: EndpointsDefinition = {
+    kind: 'single',
+    algorithm: 'round_robin',
+    failsOver: false,
+    endpoints: [{ url: endpointUrl, settings: DEFAULT_SETTINGS }],
+  }
+  return { name, context, version, isDefaultVersion, endpoints }
 }
 
 /** The text at a path, or '' with a fault noted. */
