@@ -43,7 +43,7 @@ data:
   version: 1.0.0
   isDefaultVersion: true
   endpointConfig:
-    endpoint_type: ${others.length === 0 ? 'http' : 'load_balance'}
+    endpoint_type: ${others.length === 0 ? 'http' : 'load_balance\n    failOver: "True"'}
     production_endpoints:${endpoints}
 `
 }
