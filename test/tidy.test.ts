@@ -64,7 +64,8 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY]],
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|yaml)$/, ['config']],
-  [/^(node-forge|@xmldom)\//, ['tls']],
+  [/^node-forge\//, ['tls']],
+  [/^@xmldom\//, ['config']],
   [/^undici/, ['src/http1/llhttp.ts']],
 ]
 /** A reactor starts fast and stays small: these never reach its import graph. */

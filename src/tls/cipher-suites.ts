@@ -2,8 +2,8 @@
  * Cipher suites by their two names: the registry's, which Java uses, and OpenSSL's. Only suites that are both forward
  * secret and authenticated (RFC 9325 4.2) are ever offered; what else an operator names is left out and said so.
  */
+import type { Findings } from '../config/findings.ts'
 import { nearest } from '../config/nearest.ts'
-import type { Findings } from './findings.ts'
 
 /** Registry name -> OpenSSL name. TLS 1.3 suites have one name. */
 const STRONG: Readonly<Record<string, string>> = {

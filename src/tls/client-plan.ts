@@ -1,11 +1,11 @@
 /** The sender's side: from the keys of its section, and its profiles, to a plan per backend. */
+import type { Findings } from '../config/findings.ts'
+import type { XmlElement } from '../config/xml.ts'
 import type { TlsClientPlan, TlsTerms } from '../socket/tls.ts'
-import type { Findings } from './findings.ts'
 import { readProfiles, storeOf, wordsOf } from './profile-file.ts'
 import type { StoreSetting } from './store-file.ts'
 import type { Surroundings } from './surroundings.ts'
 import { DEFAULT_TERMS } from './terms.ts'
-import type { XmlElement } from './xml-file.ts'
 
 export interface ClientSetting {
   /** Null for none. */

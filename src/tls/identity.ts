@@ -1,7 +1,7 @@
 /** What a store is for: a key with its chain to show, or the certificates that the other side's must lead to. */
 import type { KeyObject, X509Certificate } from 'node:crypto'
+import type { Findings } from '../config/findings.ts'
 import type { TlsIdentity } from '../socket/tls.ts'
-import type { Findings } from './findings.ts'
 import type { StoredCertificate, StoredKey } from './store-contents.ts'
 import type { OpenStore } from './store-file.ts'
 

@@ -2,11 +2,11 @@
  * Files of TLS profiles: `<parameter name="..."><profile>...</profile></parameter>`. What both kinds of profile have in
  * common: their stores, and the elements that nothing acts on.
  */
+import type { Findings } from '../config/findings.ts'
 import { labelOf } from '../config/source-file.ts'
-import type { Findings } from './findings.ts'
+import { parseXml, type XmlElement } from '../config/xml.ts'
 import { type StoreSetting, storeNames } from './store-file.ts'
 import { locate, type WatchedFiles } from './watched-files.ts'
-import { parseXml, type XmlElement } from './xml-file.ts'
 
 const PROFILES_MAX = 1000
 /** Folder of configuration on the reference platform, which documented paths begin with. */

@@ -1,13 +1,13 @@
 /** The listener's side: from the keys of its section, and its profiles, to the plan that reactors serve. */
 import { X509Certificate } from 'node:crypto'
+import type { Findings } from '../config/findings.ts'
+import type { XmlElement } from '../config/xml.ts'
 import type { TlsHost, TlsIdentity, TlsServerPlan } from '../socket/tls.ts'
-import type { Findings } from './findings.ts'
 import { dnsNamesOf } from './identity.ts'
 import { readProfiles, storeOf, wordsOf } from './profile-file.ts'
 import type { StoreSetting } from './store-file.ts'
 import type { Surroundings } from './surroundings.ts'
 import { type TermsSetting, termsOf } from './terms.ts'
-import type { XmlElement } from './xml-file.ts'
 
 export interface ServerSetting {
   /** Null for the self-signed one. */

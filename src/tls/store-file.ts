@@ -1,6 +1,6 @@
 /** One key or trust store as it is configured: where it lies, what opens it, and how its keys are called in faults. */
+import type { Findings } from '../config/findings.ts'
 import { labelOf } from '../config/source-file.ts'
-import type { Findings } from './findings.ts'
 import { type StoreContents, StoreProblem } from './store-contents.ts'
 import { locate, type WatchedFiles } from './watched-files.ts'
 

@@ -1,6 +1,6 @@
 /** What plans are made in: where files are looked for, which were read, and what was found on the way. */
+import type { Findings } from '../config/findings.ts'
 import type { TlsIdentity } from '../socket/tls.ts'
-import type { Findings } from './findings.ts'
 import { identityOf, trustedOf } from './identity.ts'
 import { openStore, type OpenStore, type StoreSetting } from './store-file.ts'
 import type { WatchedFiles } from './watched-files.ts'

@@ -1,7 +1,7 @@
 /** Protocol versions and cipher suites, from the spelling of a configuration to what both sides agree on. */
+import type { Findings } from '../config/findings.ts'
 import type { TlsTerms, TlsVersion } from '../socket/tls.ts'
 import { is13, SUITES_13, suitesOf } from './cipher-suites.ts'
-import type { Findings } from './findings.ts'
 
 const VERSIONS: readonly TlsVersion[] = ['TLSv1.2', 'TLSv1.3']
 /** As Java spells them; `SSLv2Hello` is a greeting and no version. RFC 8996: not to be offered. */

@@ -4,7 +4,7 @@ import { createSecureContext, getCiphers } from 'node:tls'
 import { describe } from '../../src/config/fault.ts'
 import type { TlsTerms } from '../../src/socket/tls.ts'
 import { SUITES_13 } from '../../src/tls/cipher-suites.ts'
-import { Findings } from '../../src/tls/findings.ts'
+import { Findings } from '../../src/config/findings.ts'
 import { termsOf } from '../../src/tls/terms.ts'
 
 const ALL_13 = SUITES_13.join(':')

@@ -1,5 +1,5 @@
-/** What is wrong, and what is worth knowing, in keys and files that TLS is made of: all of it, never only the first. */
-import type { Fault } from '../config/fault.ts'
+/** What is wrong, and what is worth knowing, in files and texts that keys lead to: all of it, never only the first. */
+import type { Fault } from './fault.ts'
 
 export class Findings {
   readonly faults: Fault[] = []

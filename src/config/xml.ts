@@ -1,4 +1,4 @@
-/** A small XML file as elements with lines. A document type is refused: entities could grow, or read files. */
+/** A small XML text as elements with lines. A document type is refused: entities could grow, or read files. */
 import type { Element } from '@xmldom/xmldom'
 import type { Findings } from './findings.ts'
 
@@ -53,7 +53,7 @@ export class XmlElement {
     return this.#element.localName ?? ''
   }
 
-  /** File and line. */
+  /** Label and line. */
   get where(): string {
     const { lineNumber } = this.#element as unknown as { readonly lineNumber?: number }
     return `${this.#label}:${lineNumber ?? 1}`
