@@ -12,6 +12,7 @@ const SPACE = 32
 const CR = 13
 const LF = 10
 const SLASH = 47
+const COLON = 58
 const COMMA = 44
 
 const BAD = {
@@ -19,7 +20,7 @@ const BAD = {
   version: bad(505, 'HTTP version is not 1.0 or 1.1 (RFC 9110 15.6.6)'),
   fragment: bad(400, 'request target holds a fragment (RFC 9112 3.2)'),
   targetForm: bad(400, 'request target is in none of the forms that its method allows (RFC 9112 3.2)'),
-  absoluteForm: bad(400, 'absolute-form target without plain http authority (RFC 9112 3.2.2)'),
+  absoluteForm: bad(400, 'absolute-form target without plain authority and the right scheme (RFC 9112 3.2.2)'),
   hostMissing: bad(400, 'Host is missing (RFC 9112 3.2)'),
   hostTwice: bad(400, 'Host occurs more than once (RFC 9112 3.2)'),
   hostValue: bad(400, 'Host is not a valid authority (RFC 9112 3.2)'),
@@ -101,18 +102,20 @@ function isAuthority(bytes: Uint8Array, at: number, end: number): boolean {
     if (i === at) return false
   }
   if (i === end) return true
-  if (bytes[i] !== 58) return false
+  if (bytes[i] !== COLON) return false
   const port = decimal(bytes, i + 1, end)
   return port > 0 && port < 65536
 }
 
-/** "http://" authority path: where the path starts, or -1. Its authority must be valid (RFC 9112 3.2.2). */
-export function absoluteFormPath(bytes: Uint8Array, at: number, end: number): number {
-  if (end - at < 8 || !isName(bytes, at, 4, 'http') || bytes[at + 4] !== 58) return -1
-  if (bytes[at + 5] !== SLASH || bytes[at + 6] !== SLASH) return -1
-  let i = at + 7
+/** scheme "://" authority path: where the path starts, or -1. Its authority must be valid (RFC 9112 3.2.2). */
+export function absoluteFormPath(bytes: Uint8Array, at: number, end: number, scheme: string): number {
+  const colon = at + scheme.length
+  const authority = colon + 3
+  if (end <= authority || !isName(bytes, at, scheme.length, scheme) || bytes[colon] !== COLON) return -1
+  if (bytes[colon + 1] !== SLASH || bytes[colon + 2] !== SLASH) return -1
+  let i = authority
   while (i < end && bytes[i] !== SLASH && bytes[i] !== 63) i++
-  return isAuthority(bytes, at + 7, i) ? i : -1
+  return isAuthority(bytes, authority, i) ? i : -1
 }
 
 function checkHost(bytes: Uint8Array, head: Head): BadMessage | undefined {
@@ -166,14 +169,14 @@ function checkRequestLine(bytes: Uint8Array, head: Head, at: number): BadMessage
   return head.minorVersion > 1 ? BAD.version : undefined
 }
 
-/** Only asterisk-form, origin-form and absolute-form with plain http; CONNECT is refused before. */
-function checkTarget(bytes: Uint8Array, head: Head): BadMessage | undefined {
+/** Only asterisk-form, origin-form and absolute-form with this scheme; CONNECT is refused before. */
+function checkTarget(bytes: Uint8Array, head: Head, scheme: string): BadMessage | undefined {
   const at = head.targetAt
   const end = at + head.targetLength
   for (let i = at; i < end; i++) if (bytes[i] === 35) return BAD.fragment
   if (bytes[at] === SLASH) return undefined
   if (bytes[at] === 42) return head.targetLength === 1 ? undefined : BAD.targetForm
-  return absoluteFormPath(bytes, at, end) < 0 ? BAD.absoluteForm : undefined
+  return absoluteFormPath(bytes, at, end, scheme) < 0 ? BAD.absoluteForm : undefined
 }
 
 function checkExpect(bytes: Uint8Array, head: Head): BadMessage | undefined {
@@ -199,11 +202,11 @@ function hasTooManyOptions(bytes: Uint8Array, head: Head): boolean {
   return options > CONNECTION_OPTIONS_MAX
 }
 
-/** Every rule for a complete, classified request head whose first byte stands at `at`. */
-export function checkRequest(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
+/** Every rule for a complete, classified request head whose first byte stands at `at`; `scheme` is the listener's. */
+export function checkRequest(bytes: Uint8Array, head: Head, at: number, scheme: string): BadMessage | undefined {
   return (
     checkRequestLine(bytes, head, at) ??
-    checkTarget(bytes, head) ??
+    checkTarget(bytes, head, scheme) ??
     checkHost(bytes, head) ??
     checkRequestFraming(bytes, head) ??
     checkExpect(bytes, head) ??

@@ -17,6 +17,7 @@ const ROWS = {
   connectionsOpen: ['gauge', 'client_connections_open', '', 'Client connections open now.'],
   connectionsRefusedAtLimit: ['counter', 'client_connections_refused_total', 'limit="all"', 'Reset at once, by limit.'],
   connectionsRefusedPerClient: ['counter', 'client_connections_refused_total', 'limit="per_client"', ''],
+  tlsHandshakesFailed: ['counter', 'tls_handshakes_failed_total', '', 'Handshakes of clients that failed.'],
   connectionsReset: ['counter', 'client_connections_reset_total', '', 'Client connections reset by the client.'],
   requests: ['counter', 'requests_total', '', 'Requests whose head was read.'],
   retries: ['counter', 'backend_retries_total', '', 'Requests sent again on a fresh connection.'],

@@ -6,6 +6,9 @@ import { SOURCE_RECEIVING, SOURCE_SENDING } from '../protocol/fate.ts'
 import { type Machine, ProtocolViolation } from '../protocol/machine.ts'
 import { STATE, STATE_NAMES } from '../protocol/states.ts'
 
+/** What src/socket/tls-verdict.ts says where the certificate of a client, or ours, is in the way. */
+const CERTIFICATE = /certificate/
+
 export class ClientReport {
   readonly #around: Surroundings
   readonly #machine: Machine
@@ -29,6 +32,27 @@ export class ClientReport {
   /** A failure of the connection itself, while receiving the request or sending the response. */
   broke(event: string, cause: string): void {
     this.failed(this.#machine.state >= STATE.RESPONSE_HEAD ? SOURCE_SENDING : SOURCE_RECEIVING, event, cause)
+  }
+
+  /** The request does not come on. */
+  late(): void {
+    const { metrics, settings } = this.#around
+    const isHead = this.#machine.state === STATE.REQUEST_HEAD
+    metrics.add(isHead ? METRIC.timeoutRequestHead : METRIC.timeoutRequestBody, 1)
+    const cause = isHead ? `head not complete within ${settings.headerReadMs} ms` : 'no progress of the request body'
+    this.failed(SOURCE_RECEIVING, 'client timed out', cause)
+  }
+
+  /** The client takes nothing of its response. */
+  stalled(): void {
+    this.#around.metrics.add(METRIC.timeoutSourceStalled, 1)
+    this.broke('client timed out', `no byte taken within ${this.#around.settings.socketTimeoutMs} ms`)
+  }
+
+  /** Scanners and clients of another time come all day; a certificate that is not taken concerns somebody. */
+  handshakeFailed(cause: string): void {
+    this.#around.metrics.add(METRIC.tlsHandshakesFailed, 1)
+    this.say(CERTIFICATE.test(cause) ? 'warn' : 'debug', 'TLS handshake failed', cause)
   }
 
   /** The connection is lost. One that nobody waits for is worth a line only to somebody who debugs. */

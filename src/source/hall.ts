@@ -19,11 +19,14 @@ export interface Hall {
   closed(connection: SourceConnection): void
 }
 
-/** Who is at the other end. One per client address, shared by its connections. */
+/** Who is at the other end, and through which door. One per listener and client address, shared by its connections. */
 export interface Client {
   readonly address: string
   readonly isTrusted: boolean
   /** Prefix of the correlation ids of this thread. */
   readonly idPrefix: string
   readonly intake: RequestIntake
+  readonly scheme: 'http' | 'https'
+  /** What the listener takes: on `ws` and `wss` nothing but WebSocket. */
+  readonly kind: 'http' | 'https' | 'ws' | 'wss'
 }

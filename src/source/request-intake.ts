@@ -1,7 +1,7 @@
 /**
  * From a complete request head to an exchange: the checks that need no API, and the few strings that decisions need.
- * One per client address, shared by its connections: what it says of the client never changes, and what it says of a
- * request is read at once.
+ * One per listener and client address, shared by its connections: what it says of the client never changes, and what it
+ * says of a request is read at once.
  */
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
@@ -14,6 +14,7 @@ import { methodName } from '../http1/llhttp.ts'
 import { readConnection } from '../http1/persistence.ts'
 import { absoluteFormPath, checkRequest, trimmedEnd } from '../http1/strictness.ts'
 import { isFieldText } from '../http1/writer.ts'
+import type { Client } from './hall.ts'
 
 /** RFC 9110 15.5.6: a 405 says what there is. */
 const OFFERED = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
@@ -56,7 +57,7 @@ export class RequestIntake {
   }
 
   /** Fills the exchange from a head whose first byte stands at `at`; answers the rule that it broke. */
-  take(exchange: Exchange, head: Head, at: number, method: number): BadMessage | undefined {
+  take(exchange: Exchange, head: Head, at: number, method: number, { scheme }: Client): BadMessage | undefined {
     const { bytes } = this.#around.arena
     this.persists = false
     exchange.method = methodName(method)
@@ -64,13 +65,13 @@ export class RequestIntake {
     this.#correlate(exchange, head)
     if (head.targetLength > this.#around.settings.targetBytesMax) return BAD.targetLength
     if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
-    const broken = checkRequest(bytes, head, at)
+    const broken = checkRequest(bytes, head, at, scheme)
     exchange.minorVersion = Math.min(head.minorVersion, 1)
     if (broken !== undefined) return broken
     exchange.requestFraming = requestBody(bytes, head)
     exchange.acceptsTrailers = acceptsTrailers(bytes, head)
     this.persists = readConnection(bytes, head)
-    this.#locate(exchange, head)
+    this.#locate(exchange, head, scheme)
     if (this.#logsAgents) {
       exchange.userAgent = firstValue(bytes, head, KIND.USER_AGENT)
       exchange.referer = firstValue(bytes, head, KIND.REFERER)
@@ -79,15 +80,15 @@ export class RequestIntake {
   }
 
   /** Path and host: an absolute-form target beats Host and never selects a backend (RFC 9112 3.2.2, D7). */
-  #locate(exchange: Exchange, head: Head): void {
+  #locate(exchange: Exchange, head: Head, scheme: string): void {
     const { bytes } = this.#around.arena
     let host = ''
     exchange.pathAt = 0
     if (bytes[head.targetAt] !== SLASH && head.targetLength > 1) {
       const end = head.targetAt + head.targetLength
-      const path = absoluteFormPath(bytes, head.targetAt, end)
+      const path = absoluteFormPath(bytes, head.targetAt, end, scheme)
       exchange.pathAt = path - head.targetAt
-      host = this.#forwarded.host(bytes, head.targetAt + 'http://'.length, path)
+      host = this.#forwarded.host(bytes, head.targetAt + scheme.length + '://'.length, path)
     } else if (head.host >= 0) {
       host = this.#forwarded.host(bytes, head.valueAt(head.host), trimmedEnd(bytes, head, head.host))
     }

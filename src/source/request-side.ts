@@ -13,7 +13,7 @@ import { METRIC } from '../observe/metrics.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
 import { MARGIN } from '../structure/arena.ts'
-import type { RequestIntake } from './request-intake.ts'
+import type { Client } from './hall.ts'
 
 /** What the receiving half needs of its connection. */
 export interface RequestOwner {
@@ -46,7 +46,7 @@ export class RequestSide {
   readonly #around: Surroundings
   readonly #machine: Machine
   readonly #exchange: Exchange
-  readonly #intake: RequestIntake
+  readonly #client: Client
   readonly #reader: MessageReader
   readonly #inbox: Inbox
   /** Body bytes at which `body.read_timeout` starts anew, and when it ends. */
@@ -62,14 +62,14 @@ export class RequestSide {
     machine: Machine,
     exchange: Exchange,
     reader: MessageReader,
-    intake: RequestIntake,
+    client: Client,
     around: Surroundings,
   ) {
     this.#owner = owner
     this.#around = around
     this.#machine = machine
     this.#exchange = exchange
-    this.#intake = intake
+    this.#client = client
     this.#reader = reader
     this.#inbox = new Inbox(around.memory)
   }
@@ -152,13 +152,14 @@ export class RequestSide {
       return false
     }
     const { head } = reader
-    const bad = this.#intake.take(exchange, head, inbox.from, reader.method)
+    const { intake } = this.#client
+    const bad = intake.take(exchange, head, inbox.from, reader.method, this.#client)
     if (bad !== undefined) {
       this.#owner.refuseHead(bad)
       return false
     }
     const isLast = this.hasEnded && reader.parsedTo === inbox.to
-    exchange.persists = this.#intake.persists && !isLast
+    exchange.persists = intake.persists && !isLast
     // "Content-Length: 0" announces a body that needs no bytes.
     if (found.message || (exchange.requestFraming === 0 && reader.readBody(reader.parsedTo) && found.message)) {
       exchange.requestDoneMs = exchange.startedMs

@@ -21,21 +21,18 @@ import { Deadline } from '../structure/deadline-wheel.ts'
 import { ClientReport } from './client-report.ts'
 import type { Client, Hall } from './hall.ts'
 import { ReplyWriter, type responseDrops } from './reply-writer.ts'
-import type { RequestIntake } from './request-intake.ts'
 import { type RequestOwner, RequestSide } from './request-side.ts'
 
 /** A client that we finished with may send for so long before it is cut off (RFC 9112 9.6). */
 const LINGER_MS = 2000
 const LINGER_BYTES_MAX = 4 * 1024 * 1024
-
 const TRUNCATED = bad(400, 'the connection ended within the head (RFC 9112 8)')
 
 export class SourceConnection extends Deadline implements SocketOwner, Downstream, RequestOwner {
-  readonly clientAddress: string
+  readonly #client: Client
   readonly #socket: ByteSocket
   readonly #around: Surroundings
   readonly #hall: Hall
-  readonly #intake: RequestIntake
   readonly #machine = new Machine('source')
   readonly #exchange: Exchange
   readonly #request: RequestSide
@@ -57,12 +54,15 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#socket = socket
     this.#around = around
     this.#hall = hall
-    this.#intake = client.intake
-    this.clientAddress = client.address
+    this.#client = client
     this.#exchange = new Exchange(this, client.address, id, client.isTrusted, client.idPrefix)
-    this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client.intake, around)
+    this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client, around)
     this.#writer = new ReplyWriter(socket, this.#machine, this.#exchange, around, left)
     this.#report = new ClientReport(around, this.#machine, this.#exchange)
+  }
+
+  get clientAddress(): string {
+    return this.#client.address
   }
 
   open(): void {
@@ -71,7 +71,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   }
 
   show(lister: ConnectionLister): void {
-    lister.add('source', this.#exchange.sourceId, this.#machine.state, this.clientAddress, 'http', '', this.#exchange)
+    const { address, scheme } = this.#client
+    lister.add('source', this.#exchange.sourceId, this.#machine.state, address, scheme, '', this.#exchange)
   }
 
   // ---- the request ------------------------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   // ---- refusing ---------------------------------------------------------------------------------------------------
 
   refuseHead(bad: BadMessage): void {
-    this.#intake.identify(this.#exchange)
+    this.#client.intake.identify(this.#exchange)
     this.#report.failed(SOURCE_RECEIVING, 'malformed request', bad.rule)
     this.#hall.refuse(this.#exchange, { code: 400, status: bad.status, description: bad.rule, lines: bad.lines }, null)
   }
@@ -300,6 +301,11 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#close()
   }
 
+  onHandshakeFailed(cause: string): void {
+    this.#report.handshakeFailed(cause)
+    this.#close()
+  }
+
   onWriteFailed(code: string): void {
     this.onLost(code)
   }
@@ -312,19 +318,14 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   }
 
   override onDeadline(): void {
-    const { settings, metrics } = this.#around
     switch (this.#machine.state) {
       case STATE.REQUEST_HEAD:
-        metrics.add(METRIC.timeoutRequestHead, 1)
-        this.#timedOut(`head not complete within ${settings.headerReadMs} ms`)
-        return
       case STATE.REQUEST_BODY:
-        metrics.add(METRIC.timeoutRequestBody, 1)
-        this.#timedOut('no progress of the request body')
+        this.#late()
         return
       case STATE.REQUEST_READY:
         if (this.isBlocked) break
-        metrics.add(METRIC.timeoutSourceIdle, 1)
+        this.#around.metrics.add(METRIC.timeoutSourceIdle, 1)
         this.#close()
         return
       case STATE.CLOSING:
@@ -336,14 +337,13 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
         // Waiting for the target, whose own deadline counts, unless the client takes no bytes.
         if (!this.isBlocked) return
     }
-    metrics.add(METRIC.timeoutSourceStalled, 1)
-    this.#report.broke('client timed out', `no byte taken within ${settings.socketTimeoutMs} ms`)
+    this.#report.stalled()
     this.#giveUp()
   }
 
-  #timedOut(cause: string): void {
-    this.#intake.identify(this.#exchange)
-    this.#report.failed(SOURCE_RECEIVING, 'client timed out', cause)
+  #late(): void {
+    this.#client.intake.identify(this.#exchange)
+    this.#report.late()
     this.#abandon()
     this.#hall.refuse(this.#exchange, refusal(408), null)
   }

@@ -47,7 +47,7 @@ const rows: readonly (readonly [name: string, fields: readonly string[], refused
 for (const [name, fields, refused] of rows) {
   test(`7.6.1: ${name} ${refused ? 'are refused' : 'pass'} in a request`, () => {
     const head = parsed('GET / HTTP/1.1', ['Host: h', ...fields])
-    const broken = checkRequest(arena.bytes, head, bufferAt)
+    const broken = checkRequest(arena.bytes, head, bufferAt, 'http')
     assert.equal(broken?.status, refused ? 400 : undefined)
     if (broken !== undefined) assert.match(broken.rule, /RFC 9110 7\.6\.1/)
   })
@@ -76,7 +76,7 @@ test("7.6.1: the gateway's own fields are not nominated away, others are", () =>
   const names = OWN.map(([field]) => field.slice(0, field.indexOf(':')))
   const options = [...names, ...names.map(name => name.toUpperCase()), 'x-hop'].join(', ')
   const head = parsed('GET / HTTP/1.1', [...OWN.map(([field]) => field), 'X-Hop: y', `Connection: ${options}`])
-  assert.equal(checkRequest(arena.bytes, head, bufferAt), undefined)
+  assert.equal(checkRequest(arena.bytes, head, bufferAt, 'http'), undefined)
   assert.equal(readConnection(arena.bytes, head), true)
   for (const [index, [field, kind]] of OWN.entries()) assert.equal(head.kinds[index], kind, field)
   assert.equal(head.kinds[OWN.length], KIND.NOMINATED)
@@ -88,7 +88,7 @@ for (const form of ['x-forwarded', 'forwarded', 'both', 'none'] as const) {
       const lines = new ForwardedLines(form, '192.0.2.7', 'http', trusted)
       const linesOf = (version: string) => {
         const head = parsed(`GET / HTTP/${version}`, ['Host: h'])
-        assert.equal(checkRequest(arena.bytes, head, bufferAt), undefined)
+        assert.equal(checkRequest(arena.bytes, head, bufferAt, 'http'), undefined)
         return lines.lines(arena.bytes, head, 'h')
       }
       const of11 = linesOf('1.1')
