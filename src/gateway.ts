@@ -4,10 +4,7 @@
  */
 import { closeSync, openSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { availableParallelism } from 'node:os'
-import { isAbsolute, join } from 'node:path'
 import type { ApiDefinition } from './config/api-definitions.ts'
-import { apiPaths } from './config/api-paths.ts'
 import type { Configuration } from './config/catalogue.ts'
 import { controlCommands } from './control-commands.ts'
 import { ControlSocket } from './control-socket.ts'
@@ -16,11 +13,12 @@ import { type HealthListener, startHealthListener } from './health-listener.ts'
 import { LOG_FILE_MODE } from './observe/line-file.ts'
 import { LineStream } from './observe/line-stream.ts'
 import { type Log, logEvent } from './observe/log.ts'
-import { allocateMetrics, METRIC, MetricsColumn } from './observe/metrics.ts'
-import { type ApiPlan, CLIENT_ROWS, type FromReactor, type ReactorPlan } from './plan.ts'
+import { METRIC, MetricsColumn } from './observe/metrics.ts'
+import type { FromReactor, ListenerPlan, ReactorPlan } from './plan.ts'
+import { Planning } from './planning.ts'
 import { ReactorPool } from './reactor-pool.ts'
 import { chooseLevel } from './socket-level.ts'
-import { SharedGauge } from './structure/shared-gauge.ts'
+import type { TlsMaterial } from './tls/tls-material.ts'
 
 /** The port is taken, or cannot be listened on; the message names it. */
 export class CannotListen extends Error {
@@ -35,6 +33,8 @@ export class CannotWrite extends Error {
 interface GatewayOptions {
   readonly configuration: Configuration
   readonly apis: readonly ApiDefinition[]
+  /** Folder of the configuration. */
+  readonly home: string
   readonly dataDir: string
   readonly compileCache: string
   readonly log: Log
@@ -44,8 +44,8 @@ interface GatewayOptions {
 
 /** What a started gateway listens on. */
 export interface Listeners {
-  readonly host: string
-  readonly port: number
+  /** With the ports that are in use. */
+  readonly listeners: readonly ListenerPlan[]
   readonly reactors: number
   readonly level: string
   readonly healthHost: string
@@ -58,14 +58,16 @@ export class Gateway {
   readonly #pool: ReactorPool
   readonly #plans: readonly ReactorPlan[]
   readonly #stdout: LineStream
+  readonly #tls: TlsMaterial | null
   #health: HealthListener | null = null
   #control: ControlSocket | null = null
   #isReady = false
 
-  private constructor(options: GatewayOptions, lock: DataLock, plans: readonly ReactorPlan[]) {
+  private constructor(options: GatewayOptions, lock: DataLock, plans: readonly ReactorPlan[], tls: TlsMaterial | null) {
     this.#options = options
     this.#lock = lock
     this.#plans = plans
+    this.#tls = tls
     const metrics = new MetricsColumn(plans[0]!.metrics, plans.length)
     this.#stdout = new LineStream(process.stdout, {
       dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
@@ -78,12 +80,17 @@ export class Gateway {
     })
   }
 
-  /** Throws DataLocked, CannotListen, CannotWrite or ReactorFailed. */
+  /** Throws DataLocked, CannotListen, CannotWrite, ConfigurationFaults or ReactorFailed. */
   static async start(options: GatewayOptions): Promise<{ gateway: Gateway; listeners: Listeners }> {
     const lock = DataLock.take(options.dataDir)
     try {
-      const plans = planReactors(options)
-      const gateway = new Gateway(options, lock, plans)
+      const { level, why } = chooseLevel(options.configuration['transport.passthru_http'].socket_level, options.dataDir)
+      options.log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
+      const planning = new Planning({ ...options, level })
+      let gateway: Gateway | null = null
+      const changed = (plans: TlsMaterial['plans']): void => gateway?.replaceTls(planning.reactorTls(plans))
+      const tls = planning.usesTls ? await openTls(options, planning.listensSecured, changed) : null
+      gateway = new Gateway(options, lock, planning.reactorPlans(tls?.plans ?? null), tls)
       return { gateway, listeners: await gateway.#start() }
     } catch (error) {
       lock.release()
@@ -93,23 +100,25 @@ export class Gateway {
 
   async #start(): Promise<Listeners> {
     const { configuration } = this.#options
-    const { http, port, level, metrics, accessLog, accessLogPath } = this.#plans[0]!
+    const { listeners, level, metrics, accessLog, accessLogPath } = this.#plans[0]!
     if (accessLog.target === 'file') claimLog(accessLogPath)
-    const host = http['listener.parameters.bind_address']
-    await claimPort(host, port, 'transport.passthru_http.listener.parameters.port')
+    for (const { kind, host, port } of listeners) {
+      await claimPort(host, port, `${SECTIONS[kind]}.listener.parameters.port`)
+    }
     const { health_port: wanted, bind_address: healthHost } = configuration.management
     const healthPort = wanted === 0 ? 0 : wanted + configuration.server.offset
     await claimPort(healthHost, healthPort, 'management.health_port')
     try {
-      const listening = await this.#pool.start()
+      const ports = await this.#pool.start()
+      const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
       this.#health = await startHealthListener(healthHost, healthPort, {
         isReady: () => this.#isReady,
         metrics,
         testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
       })
-      this.#control = await this.#openControl({ scheme: 'http', host, port: listening })
+      this.#control = await this.#openControl(listening)
       this.#isReady = true
-      return { host, port: listening, reactors: this.#plans.length, level, healthHost, healthPort: this.#health.port }
+      return { listeners: listening, reactors: this.#plans.length, level, healthHost, healthPort: this.#health.port }
     } catch (error) {
       this.#pool.stop()
       throw error
@@ -117,11 +126,11 @@ export class Gateway {
   }
 
   /** For the command line. */
-  #openControl(listener: { scheme: string; host: string; port: number }): Promise<ControlSocket | null> {
+  #openControl(listeners: readonly ListenerPlan[]): Promise<ControlSocket | null> {
     const { http } = this.#plans[0]!
     const commands = controlCommands({
       ask: (question, waitMs) => this.#pool.ask(question, waitMs),
-      listeners: () => [listener],
+      listeners: () => listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
       correlationField: http['correlation.header'],
     })
     return ControlSocket.open(this.#options.dataDir, commands, cause => this.#options.log.warn(cause))
@@ -136,6 +145,16 @@ export class Gateway {
     else if (message.kind === 'access') this.#stdout.write(message.batch)
   }
 
+  replaceTls(tls: Pick<ReactorPlan, 'tlsServer' | 'tlsClients'>): void {
+    this.#pool.replaceTls(tls)
+  }
+
+  /** Reads key stores and TLS profiles again, and reopens the log. */
+  refresh(): void {
+    this.reopenLogs()
+    void this.#tls?.reload()
+  }
+
   reopenLogs(): void {
     this.#pool.send({ kind: 'reopenLogs' })
   }
@@ -143,6 +162,7 @@ export class Gateway {
   /** Accepts nothing more, finishes what is in flight, at most for `transport.listener.shutdown.wait.sec`. */
   async drain(): Promise<void> {
     this.#isReady = false
+    this.#tls?.stop()
     await this.#pool.drain(this.#options.configuration['transport.listener']['shutdown.wait.sec'] * 1000)
     await this.#health?.close()
     this.#control?.close()
@@ -151,6 +171,7 @@ export class Gateway {
 
   /** Ends at once. */
   abort(): void {
+    this.#tls?.stop()
     this.#pool.stop()
     this.#control?.close()
     this.#lock.release()
@@ -180,50 +201,29 @@ function claimLog(path: string): void {
   }
 }
 
-function planReactors({ configuration, apis, dataDir, log }: GatewayOptions): ReactorPlan[] {
-  const http = configuration['transport.passthru_http']
-  const { path } = configuration.access_log
-  const listenerPort = http['listener.parameters.port']
-  // Every listener of a free port would get one of its own.
-  const reactors = listenerPort === 0 || !canReusePort() ? 1 : http.reactors || availableParallelism()
-  const plans = planApis(apis)
-  const { level, why } = chooseLevel(http.socket_level, dataDir)
-  log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
-  const rows = plans.reduce((most, { row }) => Math.max(most, row), 0) + 1
-  const common = {
-    reactors,
-    http,
-    accessLog: configuration.access_log,
-    accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
-    logLevel: configuration.logging.level,
-    apis: plans,
-    level,
-    port: listenerPort === 0 ? 0 : listenerPort + configuration.server.offset,
-    // The last column is the primary's own.
-    metrics: allocateMetrics(reactors + 1),
-    gauge: SharedGauge.allocate(reactors, rows),
-    clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_ROWS),
-    clientSeed: Math.floor(Math.random() * 2 ** 31),
-    heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
-  }
-  return Array.from({ length: reactors }, (_, reactor) => ({ ...common, reactor }))
-}
+const SECTIONS = {
+  http: 'transport.passthru_http',
+  https: 'transport.passthru_https',
+  ws: 'transport.ws',
+  wss: 'transport.wss',
+} as const
 
-/** Systems on which Node's `reusePort` spreads connections over listeners. */
-function canReusePort(): boolean {
-  return process.platform === 'linux'
-}
-
-/** APIs with the same host and port share a row of the gauge, and so a pool. */
-function planApis(apis: readonly ApiDefinition[]): ApiPlan[] {
-  const rows = new Map<string, number>()
-  return apis.map(({ name, context, version, isDefaultVersion, endpointUrl }) => {
-    const url = new URL(endpointUrl)
-    const port = url.port === '' ? 80 : Number(url.port)
-    const authority = `${url.hostname}:${port}`
-    const row = rows.get(authority) ?? rows.size + 1
-    rows.set(authority, row)
-    const basePath = url.pathname.replace(/\/+$/, '')
-    return { name, paths: apiPaths(context, version, isDefaultVersion), host: url.hostname, port, basePath, row }
+/** Loaded only where something is secured. */
+async function openTls(
+  { configuration, home, dataDir, log }: GatewayOptions,
+  listens: boolean,
+  changed: (plans: TlsMaterial['plans']) => void,
+): Promise<TlsMaterial> {
+  const { TlsMaterial: Material } = await import('./tls/tls-material.ts')
+  const wss = configuration['transport.wss']
+  return Material.open({
+    https: configuration['transport.passthru_https'],
+    wss: { location: wss['sender.trust_store.location'], password: wss['sender.trust_store.password'] },
+    hostname: configuration.server.hostname,
+    listens,
+    home,
+    dataDir,
+    log,
+    changed,
   })
 }

@@ -40,7 +40,7 @@ interface Seat {
   beatMs: number
   /** Why it is ended, or else what it died of. */
   cause: Error
-  readonly listening: PromiseWithResolvers<number>
+  readonly listening: PromiseWithResolvers<readonly number[]>
   hasListened: boolean
   readonly gone: PromiseWithResolvers<void>
   /** By the number of the question; null: there will be no answer. */
@@ -48,7 +48,7 @@ interface Seat {
 }
 
 export class ReactorPool {
-  readonly #plans: readonly ReactorPlan[]
+  #plans: readonly ReactorPlan[]
   readonly #compileCache: string
   readonly #watcher: PoolWatcher
   readonly #entry: URL
@@ -76,12 +76,21 @@ export class ReactorPool {
     this.#heartbeats = new Int32Array(plans[0]!.heartbeats)
   }
 
-  /** Answers the port once all of them listen. Throws ReactorFailed, or what the first thread died of. */
-  async start(): Promise<number> {
+  /**
+   * Answers the ports, in the order of the listeners, once all of them listen. Throws ReactorFailed, or what the first
+   * thread died of.
+   */
+  async start(): Promise<readonly number[]> {
     for (let reactor = 0; reactor < this.#plans.length; reactor++) this.#seats[reactor] = this.#spawn(reactor, true)
     this.#timer = setInterval(() => this.#check(), CHECK_MS)
     const ports = await Promise.all(this.#seats.map(seat => seat.listening.promise))
     return ports[0]!
+  }
+
+  /** Other keys and terms for TLS, for those that run and those that come. */
+  replaceTls(tls: Pick<ReactorPlan, 'tlsServer' | 'tlsClients'>): void {
+    this.#plans = this.#plans.map(plan => ({ ...plan, ...tls }))
+    this.send({ kind: 'tls', server: tls.tlsServer, clients: tls.tlsClients })
   }
 
   send(message: ToReactor, only?: number): void {
@@ -160,7 +169,7 @@ export class ReactorPool {
       if (message.kind === 'listening') {
         seat.hasListened = true
         seat.beatMs = performance.now()
-        seat.listening.resolve(message.port)
+        seat.listening.resolve(message.ports)
       } else if (message.kind === 'failed') end(seat, new ReactorFailed(message.cause))
       this.#watcher.message(reactor, message)
     })

@@ -9,6 +9,7 @@ import type { Asked } from './questions.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from './socket/handle-socket.ts'
 import { streamLevel } from './socket/stream-socket.ts'
+import type { TlsLevel } from './socket/tls.ts'
 
 const plan = workerData as ReactorPlan
 const port = parentPort!
@@ -41,8 +42,16 @@ function accessLog(): AccessLog | null {
   return new AccessLog(plan.accessLog.format, write, { wallOffsetMs: () => Date.now() - performance.now() })
 }
 
+/** Loaded only where something is secured: it costs memory and time. */
+async function tlsLevel(): Promise<TlsLevel | null> {
+  if (plan.tlsServer === null && Object.keys(plan.tlsClients).length === 0) return null
+  if (plan.level === 'streams') return (await import('./socket/tls-stream.ts')).streamTls
+  return (await import('./socket/tls-handle.ts')).handleTls()
+}
+
 const reactor = new Reactor(plan, {
   level: plan.level === 'handles' ? handleLevel() : streamLevel,
+  tls: await tlsLevel(),
   report: (level, event, fields) => events.report(level, event, fields),
   accessLog: accessLog(),
   // Nothing stands between route and target yet.
@@ -73,10 +82,11 @@ port.on('message', (message: ToReactor) => {
   else if (message.kind === 'drain') reactor.drain()
   else if (message.kind === 'cutOff') reactor.cutOff()
   else if (message.kind === 'reopenLogs') file?.reopen()
+  else if (message.kind === 'tls') reactor.replaceTls(message.server, message.clients)
   else while (message.kind === 'hang');
 })
 
 reactor.start().then(
-  listening => post({ kind: 'listening', port: listening }),
+  ports => post({ kind: 'listening', ports }),
   (error: Error) => post({ kind: 'failed', cause: error.message }),
 )

@@ -2,7 +2,6 @@
  * One event loop's share of the gateway: its listener, its connections, its pools, its clock. Builds the rooms from a
  * plan; `walk.ts` says in which order a request goes through them. Runs in a worker thread, and in tests as it is.
  */
-import { LRUCache } from 'lru-cache'
 import type { Failure, Handler } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { ReadMemory } from './exchange/inbox.ts'
@@ -14,13 +13,16 @@ import { arena, Parser } from './http1/llhttp.ts'
 import { MessageReader } from './http1/message-reader.ts'
 import type { AccessLog } from './observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from './observe/metrics.ts'
-import { type ApiPlan, CLIENT_ROWS, type ReactorPlan } from './plan.ts'
+import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type ReactorPlan } from './plan.ts'
+import { Listener } from './listener.ts'
+import { TlsSide } from './tls-side.ts'
 import { ReactorAnswers } from './reactor-answers.ts'
 import { tracer } from './protocol/tracer.ts'
 import { ApiTable } from './route/api-table.ts'
 import { settingsOf } from './settings.ts'
 import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
-import type { ByteSocket, Listening, SocketLevel } from './socket/byte-socket.ts'
+import type { ByteSocket, SocketLevel } from './socket/byte-socket.ts'
+import type { TlsLevel, TlsServerPlan } from './socket/tls.ts'
 import { Admission } from './source/admission.ts'
 import type { Client, Hall } from './source/hall.ts'
 import { responseDrops } from './source/reply-writer.ts'
@@ -37,11 +39,10 @@ const TICK_MS = 100
 /** Room for what is added to a head: path of the endpoint, Host, forwarding fields; each of them has a limit. */
 const HEAD_EXTRA_BYTES = 8192
 
-/** Client addresses remembered; a client that comes again and again costs less. */
-const CLIENTS_MAX = 4096
-
 interface ReactorOutlets {
   readonly level: SocketLevel
+  /** TLS at that level; null where nothing in the plan is secured. */
+  readonly tls: TlsLevel | null
   readonly report: Report
   /** null: no access log. */
   readonly accessLog: AccessLog | null
@@ -67,11 +68,11 @@ export class Reactor implements Hall {
   readonly #idPrefix = `${randomText()}${randomText()}-`
   readonly #numbers = new RequestNumbers()
   readonly #drops: ReturnType<typeof responseDrops>
-  readonly #clients = new LRUCache<string, Client>({ max: CLIENTS_MAX })
   readonly #connections = new Set<SourceConnection>()
   readonly #pools: readonly HostPool[]
   readonly #heartbeats: Int32Array
-  #listening: Listening | null = null
+  readonly #listeners: readonly Listener[]
+  readonly #tls: TlsSide
   #timer: NodeJS.Timeout | null = null
   #coarseNow = performance.now()
   #nextId = 1
@@ -87,10 +88,15 @@ export class Reactor implements Hall {
     this.#trusted = new Networks(plan.http.trusted_proxies)
     const gauge = new SharedGauge(plan.gauge, plan.reactors, plan.reactor)
     this.#admission = this.#newAdmission(gauge)
+    this.#tls = new TlsSide(outlets.tls, plan)
+    this.#listeners = plan.listeners.map(listener => this.#listener(listener))
     const context: PoolContext = {
       around: this.#around,
-      dialer: outlets.level,
-      addresses: new AddressBook(plan.http['dns.cache_seconds']),
+      paths: {
+        dialer: outlets.level,
+        addresses: new AddressBook(plan.http['dns.cache_seconds']),
+        tlsFor: route => this.#tls.clientFor(route),
+      },
       gauge,
       reactors: plan.reactors,
       nextId: 1,
@@ -100,9 +106,20 @@ export class Reactor implements Hall {
     this.#pools = pools
   }
 
+  #listener(plan: ListenerPlan): Listener {
+    const isSecured = plan.kind === 'https' || plan.kind === 'wss'
+    return new Listener(plan, isSecured ? this.#tls.server : null, {
+      level: this.#outlets.level,
+      reusePort: this.#plan.reactors > 1,
+      newClient: (address, kind) => this.#newClient(address, kind),
+      accept: (socket, listener) => this.#accept(socket, listener),
+      threw: error => this.#outlets.report('error', 'bug', { CAUSE_OF_ERROR: String(error) }),
+    })
+  }
+
   #surroundings(): Surroundings {
     const { http } = this.#plan
-    const settings = settingsOf(http)
+    const settings = settingsOf(http, this.#plan.responseMs)
     const capacity = settings.headerCountMax
     // Times are wanted to the microsecond only for the access log.
     const now = this.#outlets.accessLog === null ? () => this.#coarseNow : () => performance.now()
@@ -134,20 +151,21 @@ export class Reactor implements Hall {
     return new Admission(gauge, allMax, byClient, clientMax, CLIENT_ROWS, clientSeed, this.#metrics)
   }
 
-  /** Listens; answers the port. */
-  async start(): Promise<number> {
-    const { http, port, reactors } = this.#plan
+  /** Listens; answers the ports, in the order of the listeners. */
+  async start(): Promise<readonly number[]> {
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
-    const options = { host: http['listener.parameters.bind_address'], port, reusePort: reactors > 1 }
-    this.#listening = await this.#outlets.level.listen(options, socket => {
-      try {
-        this.#accept(socket)
-      } catch (error) {
-        this.#outlets.report('error', 'bug', { CAUSE_OF_ERROR: String(error) })
-        socket.reset()
-      }
-    })
-    return this.#listening.port
+    return Promise.all(this.#listeners.map(listener => listener.open()))
+  }
+
+  /** Keys, certificates and terms for new handshakes; open connections keep theirs. */
+  replaceTls(server: TlsServerPlan | null, clients: ReactorPlan['tlsClients']): void {
+    try {
+      this.#tls.replace(server, clients)
+    } catch (error) {
+      this.#outlets.report('error', 'TLS plan refused', { CAUSE_OF_ERROR: String(error) })
+    }
+    // An idle connection was secured with what no longer holds.
+    for (const pool of this.#pools) if (pool.route.secured) pool.drain()
   }
 
   /** Accepts nothing more; what is in flight is finished and its connections closed. */
@@ -163,8 +181,7 @@ export class Reactor implements Hall {
   }
 
   #stopListening(): void {
-    this.#listening?.close()
-    this.#listening = null
+    for (const listener of this.#listeners) listener.close()
   }
 
   /** Ends every exchange now. */
@@ -182,7 +199,7 @@ export class Reactor implements Hall {
     this.#outlets.accessLog?.flush()
   }
 
-  #accept(socket: ByteSocket): void {
+  #accept(socket: ByteSocket, listener: Listener): void {
     const address = plainAddress(socket.remoteAddress)
     if (!this.#admission.enter(address)) {
       socket.reset()
@@ -201,22 +218,19 @@ export class Reactor implements Hall {
       extensionBytesMax: settings.extensionBytesMax,
       trailerBytesMax: settings.trailerBytesMax,
     })
-    const client = this.#client(address)
-    const connection = new SourceConnection(this.#nextId++, socket, client, reader, this.#drops, this.#around, this)
+    const client = listener.client(address)
+    const own = listener.secure(socket)
+    const connection = new SourceConnection(this.#nextId++, own, client, reader, this.#drops, this.#around, this)
     this.#connections.add(connection)
     connection.open()
   }
 
-  #client(address: string): Client {
-    let client = this.#clients.get(address)
-    if (client === undefined) {
-      const isTrusted = this.#trusted.includes(address)
-      const forwarded = new ForwardedLines(this.#around.settings.forwardedFields, address, 'http', isTrusted)
-      const intake = new RequestIntake(this.#around, this.#numbers, forwarded, this.#outlets.accessLog !== null)
-      client = { address, isTrusted, idPrefix: this.#idPrefix, intake }
-      this.#clients.set(address, client)
-    }
-    return client
+  #newClient(address: string, kind: ListenerPlan['kind']): Client {
+    const isTrusted = this.#trusted.includes(address)
+    const scheme = kind === 'https' || kind === 'wss' ? 'https' : 'http'
+    const forwarded = new ForwardedLines(this.#around.settings.forwardedFields, address, scheme, isTrusted)
+    const intake = new RequestIntake(this.#around, this.#numbers, forwarded, this.#outlets.accessLog !== null)
+    return { address, isTrusted, idPrefix: this.#idPrefix, intake, scheme, kind }
   }
 
   #tick(): void {
@@ -268,7 +282,8 @@ export class Reactor implements Hall {
   }
 
   #endDrain(): void {
-    if (this.#around.isDraining && this.#listening === null && this.#connections.size === 0) this.#outlets.drained()
+    if (this.#around.isDraining && this.#listeners.every(listener => !listener.isOpen) && this.#connections.size === 0)
+      this.#outlets.drained()
   }
 }
 
@@ -290,7 +305,7 @@ function dateLine(): string {
   return `Date: ${new Date().toUTCString()}\r\n`
 }
 
-/** The APIs of a plan as a table; APIs with the same backend share its pool. */
+/** The APIs of a plan as a table; endpoints with the same route share its pool. */
 function deploy(
   plans: readonly ApiPlan[],
   chainOf: ReactorOutlets['chainOf'],
@@ -298,14 +313,13 @@ function deploy(
 ): { apis: ApiTable; pools: readonly HostPool[] } {
   const pools = new Map<number, HostPool>()
   const entries = plans.flatMap(plan => {
-    const { name, paths, host, port, basePath, row } = plan
-    let pool = pools.get(row)
-    if (pool === undefined) {
-      pool = new HostPool({ host, port }, port === 80 ? host : `${host}:${port}`, row, context)
-      pools.set(row, pool)
-    }
-    const target = new HttpUpstream(pool, basePath, context.around)
-    const api = { name, path: paths[0]!, handlers: chainOf(plan), target }
+    const { name, paths, endpoints } = plan
+    const [target] = endpoints.endpoints.map(({ route, basePath }) => {
+      const pool = pools.get(route.row) ?? new HostPool(route, context)
+      pools.set(route.row, pool)
+      return new HttpUpstream(pool, basePath, context.around)
+    })
+    const api = { name, path: paths[0]!, handlers: chainOf(plan), target: target! }
     return paths.map(path => ({ path, api }))
   })
   return { apis: new ApiTable(entries), pools: [...pools.values()] }

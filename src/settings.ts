@@ -4,11 +4,12 @@ import type { Settings } from './exchange/surroundings.ts'
 
 type Passthru = Configuration['transport.passthru_http']
 
-export function settingsOf(http: Passthru): Settings {
+export function settingsOf(http: Passthru, responseMs: number): Settings {
   const preserved = new Set(http['http.headers.preserve'].map(name => name.toLowerCase()))
   return {
     socketTimeoutMs: http['http.socket.timeout'],
     connectTimeoutMs: http['http.connection.timeout'],
+    responseMs,
     headerReadMs: http['header.read_timeout'],
     bodyReadMs: http['body.read_timeout'],
     keepAliveMs: http['keepalive.timeout'],

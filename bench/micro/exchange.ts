@@ -2,6 +2,7 @@
  * One exchange through a whole reactor, on sockets that only hand memory over: what the gateway's own code costs,
  * without the kernel. `npx node bench/micro/exchange.ts`
  */
+import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { loadConfiguration } from '../../src/config/load.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import { Reactor } from '../../src/reactor.ts'
@@ -53,6 +54,14 @@ const level: SocketLevel = {
 }
 
 const { configuration } = loadConfiguration(`${import.meta.dirname}/../../conf`, [])
+const route = { row: 1, secured: false, host: '127.0.0.1', port: 2, tlsClient: '', proxy: null }
+const endpoint = { row: 0, url: 'http://127.0.0.1:2', basePath: '', settings: DEFAULT_SETTINGS }
+const ENDPOINTS = {
+  kind: 'single',
+  algorithm: 'round_robin',
+  failsOver: false,
+  endpoints: [{ ...endpoint, route: { ...route, connectsThroughProxy: false } }],
+} as const
 const reactor = new Reactor(
   {
     reactor: 0,
@@ -61,9 +70,14 @@ const reactor = new Reactor(
     accessLog: configuration.access_log,
     accessLogPath: '',
     logLevel: 'error',
-    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], host: '127.0.0.1', port: 2, basePath: '', row: 1 }],
+    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS }],
     level: 'streams',
-    port: 0,
+    listeners: [{ kind: 'http', host: '127.0.0.1', port: 0 }],
+    tlsServer: null,
+    tlsClients: {},
+    responseMs: 120_000,
+    warnOn500: { plain: '', secured: '' },
+    endpoints: new SharedArrayBuffer(0),
     metrics: allocateMetrics(1),
     gauge: SharedGauge.allocate(1, 2),
     clients: SharedGauge.allocate(1, 1),

@@ -38,11 +38,23 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
   const { dataDir } = args
   try {
     const backend = sample ? await startSample() : undefined
-    const { gateway, listeners } = await Gateway.start({ configuration, apis, dataDir, compileCache, log, fatal })
+    const { gateway, listeners } = await Gateway.start({
+      configuration,
+      apis,
+      home: args.home,
+      dataDir,
+      compileCache,
+      log,
+      fatal,
+    })
     endOnSignals(gateway, ended.resolve, log)
     announce(listeners, apis.length, backend)
     flushCompileCache()
   } catch (error) {
+    if (error instanceof ConfigurationFaults) {
+      for (const fault of error.faults) process.stderr.write(`${describe(fault)}\n`)
+      return EXIT_CONFIGURATION
+    }
     if (!EXPECTED.some(kind => error instanceof kind)) throw error
     process.stderr.write(`${(error as Error).message}\n`)
     return EXIT_FAILED
@@ -72,19 +84,29 @@ async function startSample(): Promise<number> {
   }
 }
 
-function announce(listeners: Listeners, apis: number, samplePort: number | undefined): void {
-  const { host, port, reactors, level, healthHost, healthPort } = listeners
-  const shown = host.includes(':') ? `[${host}]` : host === '' ? '*' : host
+function announce(started: Listeners, apis: number, samplePort: number | undefined): void {
+  const { listeners, reactors, level, healthHost, healthPort } = started
   const threads = `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'}`
-  const lines = [
-    `listening on http://${shown}:${port} (${threads}, ${level}, ${apis} ${apis === 1 ? 'API' : 'APIs'})`,
+  const lines = listeners.map(({ kind, host, port }) => `listening on ${kind}://${shown(host)}:${port}`)
+  lines.push(
+    `${threads}, ${level}, ${apis} ${apis === 1 ? 'API' : 'APIs'}`,
     `health on http://${healthHost}:${healthPort}/healthz`,
-  ]
+  )
   if (samplePort !== undefined) lines.push(`sample backend on http://127.0.0.1:${samplePort}`)
   lines.push('ready')
-  const reachable = host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : shown
-  if (samplePort !== undefined) lines.push(`try: curl -i http://${reachable}:${port}/sample/1.0.0/echo -d 'hello'`)
+  const plain = listeners.find(({ kind }) => kind === 'http')
+  if (samplePort !== undefined && plain !== undefined) {
+    lines.push(`try: curl -i http://${reachable(plain.host)}:${plain.port}/sample/1.0.0/echo -d 'hello'`)
+  }
   process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function shown(host: string): string {
+  return host.includes(':') ? `[${host}]` : host === '' ? '*' : host
+}
+
+function reachable(host: string): string {
+  return host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : shown(host)
 }
 
 function endOnSignals(gateway: Gateway, end: (code: number) => void, log: { info(text: string): void }): void {
@@ -99,5 +121,5 @@ function endOnSignals(gateway: Gateway, end: (code: number) => void, log: { info
   }
   process.on('SIGTERM', () => stop('SIGTERM'))
   process.on('SIGINT', () => stop('SIGINT'))
-  process.on('SIGHUP', () => gateway.reopenLogs())
+  process.on('SIGHUP', () => gateway.refresh())
 }

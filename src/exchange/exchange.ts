@@ -47,6 +47,8 @@ export class Exchange {
   startedMs = 0
   requestDoneMs = 0
   sentMs = 0
+  /** When the request was complete on its way to the backend. */
+  requestSentMs = 0
   connectMs = 0
   firstByteMs = 0
   doneMs = 0
@@ -102,6 +104,7 @@ export class Exchange {
     this.startedMs = startedMs
     this.requestDoneMs = 0
     this.sentMs = 0
+    this.requestSentMs = 0
     this.connectMs = 0
     this.firstByteMs = 0
     this.doneMs = 0

@@ -11,6 +11,8 @@ import type { BodyPart } from './contract.ts'
 export interface Settings {
   readonly socketTimeoutMs: number
   readonly connectTimeoutMs: number
+  /** Longest wait for a response; 0: only `socketTimeoutMs`. */
+  readonly responseMs: number
   readonly headerReadMs: number
   /** For each further 64 KiB of a request body; 0: off. */
   readonly bodyReadMs: number

@@ -13,23 +13,15 @@ import type { ConnectionLister } from '../observe/connection-row.ts'
 import { faultCell, METRIC } from '../observe/metrics.ts'
 import { POOL_FULL } from '../protocol/fate.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
-import type { AddressBook } from '../socket/address-book.ts'
-import type { ByteSocket, Dialer } from '../socket/byte-socket.ts'
 import type { SharedGauge } from '../structure/shared-gauge.ts'
 import type { SavedRequest } from './saved-request.ts'
-import { TargetConnection } from './target-connection.ts'
-
-/** Where a backend is. */
-interface Endpoint {
-  readonly host: string
-  readonly port: number
-}
+import { authorityOf, type Paths, type Route, schemeOf } from './route.ts'
+import { type Sender, TargetConnection } from './target-connection.ts'
 
 /** What the pools of a thread share. */
 export interface PoolContext {
   readonly around: Surroundings
-  readonly dialer: Dialer
-  readonly addresses: AddressBook
+  readonly paths: Paths
   readonly gauge: SharedGauge
   readonly reactors: number
   /** N of http-outgoing-N. */
@@ -37,21 +29,29 @@ export interface PoolContext {
 }
 
 export class HostPool {
+  readonly route: Route
   readonly authority: string
-  readonly #endpoint: Endpoint
+  readonly scheme: 'http' | 'https'
   readonly #context: PoolContext
-  /** Row of this backend in the shared gauge. */
-  readonly #row: number
   readonly #idle: TargetConnection[] = []
   readonly #open = new Set<TargetConnection>()
   /** Address to begin with, so that connections spread over all addresses of a name. */
   #turn = 0
 
-  constructor(endpoint: Endpoint, authority: string, row: number, context: PoolContext) {
-    this.#endpoint = endpoint
-    this.authority = authority
-    this.#row = row
+  constructor(route: Route, context: PoolContext) {
+    this.route = route
+    this.authority = authorityOf(route)
+    this.scheme = schemeOf(route)
     this.#context = context
+  }
+
+  get paths(): Paths {
+    return this.#context.paths
+  }
+
+  /** Address to begin with: another one each time. */
+  nextTurn(): number {
+    return this.#turn++
   }
 
   /** The idle connection used last, or undefined. */
@@ -69,17 +69,18 @@ export class HostPool {
     const { around, gauge, reactors } = this.#context
     const limit = around.settings.connectionsPerHostMax
     // Where no reactor has its share of the limit open, the sum cannot have reached it, and is not asked for.
-    return reactors > 1 && this.#open.size * reactors >= limit && gauge.sum(this.#row) >= limit
+    return reactors > 1 && this.#open.size * reactors >= limit && gauge.sum(this.route.row) >= limit
   }
 
   /** A fresh connection for the exchange, or a fault. */
-  connect(exchange: Exchange, saved: SavedRequest): void {
+  connect(exchange: Exchange, saved: SavedRequest, sender: Sender): void {
     const { around, gauge } = this.#context
     const parser = Parser.forResponses()
-    if (parser === undefined || !gauge.take(this.#row, around.settings.connectionsPerHostMax)) {
+    if (parser === undefined || !gauge.take(this.route.row, around.settings.connectionsPerHostMax)) {
       parser?.release()
-      saved.release()
-      this.refuse(exchange, { base: POOL_FULL, state: 0, cause: 'no further connection to this back end', status: 503 })
+      const failure = { base: POOL_FULL, state: 0, cause: 'no further connection to this back end', status: 503 }
+      this.failed(exchange, failure, 'warn')
+      if (!sender.failed(exchange, failure, saved)) exchange.downstream.fail(failure)
       return
     }
     const { responseHeads, trailerHeads, kinds, settings } = around
@@ -93,7 +94,7 @@ export class HostPool {
     this.#open.add(connection)
     around.metrics.add(METRIC.targetsOpened, 1)
     around.metrics.add(METRIC.targetsOpen, 1)
-    connection.connect(exchange, saved)
+    connection.connect(exchange, saved, sender)
   }
 
   refuse(exchange: Exchange, failure: Failure): void {
@@ -101,23 +102,11 @@ export class HostPool {
     exchange.downstream.fail(failure)
   }
 
-  /** Addresses to try, a different one first each time. */
-  addresses(callback: (error: string | null, addresses: readonly string[]) => void): void {
-    this.#context.addresses.find(this.#endpoint.host, (error, found) => {
-      const first = found.length === 0 ? 0 : this.#turn++ % found.length
-      callback(error, first === 0 ? found : [...found.slice(first), ...found.slice(0, first)])
-    })
-  }
-
-  dial(address: string, connection: TargetConnection, view: Uint8Array): ByteSocket {
-    return this.#context.dialer.dial(address, this.#endpoint.port, connection, view)
-  }
-
   closed(connection: TargetConnection): void {
     if (!this.#open.delete(connection)) return
     const idle = this.#idle.indexOf(connection)
     if (idle >= 0) this.#idle.splice(idle, 1)
-    this.#context.gauge.give(this.#row)
+    this.#context.gauge.give(this.route.row)
     this.#context.around.metrics.add(METRIC.targetsOpen, -1)
   }
 
@@ -132,9 +121,9 @@ export class HostPool {
       CAUSE_OF_ERROR: cause,
       ERROR_CODE: transportCode(base, state),
       BASE_ERROR_CODE: base,
-      TARGET_HOST: this.#endpoint.host,
-      TARGET_PORT: this.#endpoint.port,
-      REMOTE_ADDRESS: address === '' ? '' : `${address}:${this.#endpoint.port}`,
+      TARGET_HOST: this.route.host,
+      TARGET_PORT: this.route.port,
+      REMOTE_ADDRESS: address === '' ? '' : `${address}:${this.route.port}`,
       HTTP_URL: exchange.requestTarget,
       HTTP_METHOD: exchange.method,
       SOCKET_TIMEOUT: settings.socketTimeoutMs,

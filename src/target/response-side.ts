@@ -16,8 +16,8 @@ import { MARGIN } from '../structure/arena.ts'
 
 /** What the receiving half needs of its connection. */
 interface ResponseOwner {
-  /** The backend has answered: from here on the request is not sent again. */
-  answered(): void
+  /** The backend has answered, if only with 1xx: from here on the request is not sent again. */
+  answered(status: number): void
   /** The response breaks the protocol. */
   unreadable(rule: string): void
   /** The response is complete. `idleMs`: how long the connection may wait for another request, 0: not at all. */
@@ -133,7 +133,7 @@ export class ResponseSide {
       this.#owner.unreadable(broken?.rule ?? '101 without a request to switch protocols (RFC 9110 15.2.2)')
       return false
     }
-    this.#owner.answered()
+    this.#owner.answered(head.status)
     if (head.status < 200) return this.#interim(exchange, at)
     const framing = responseBody(bytes, head, exchange.isHead)
     this.#framing = framing

@@ -26,24 +26,28 @@ export class SavedRequest {
   /** Some of its body is here. */
   hasBody = false
 
-  private constructor(arena: Arena, pieces: Piece[]) {
+  /** Bytes in front that another endpoint would have otherwise: start line, Host and what belongs to the route. */
+  #prefix: number
+
+  private constructor(arena: Arena, pieces: Piece[], prefix: number) {
     this.#arena = arena
     this.#pieces = pieces
+    this.#prefix = prefix
   }
 
   /** A copy of the composed head; null when there is no memory: the request is then sent once only. */
-  static copyOf(composer: Composer, length: number): SavedRequest | null {
+  static copyOf(composer: Composer, length: number, prefix: number): SavedRequest | null {
     const chunk = composer.arena.lend(length)
     if (chunk === undefined) return null
     composer.arena.bytes.copyWithin(chunk.offset, composer.chunk.offset, composer.chunk.offset + length)
-    const saved = new SavedRequest(composer.arena, [{ chunk, length }])
+    const saved = new SavedRequest(composer.arena, [{ chunk, length }], prefix)
     saved.isComplete = true
     return saved
   }
 
   /** The composed head itself; body parts are added. Null when there is no memory to go on with. */
-  static of(composer: Composer, length: number): SavedRequest | null {
-    const saved = SavedRequest.copyOf(composer, length)
+  static of(composer: Composer, length: number, prefix: number): SavedRequest | null {
+    const saved = SavedRequest.copyOf(composer, length, prefix)
     if (saved !== null) saved.isComplete = false
     return saved
   }
@@ -70,6 +74,32 @@ export class SavedRequest {
     if (chunk === undefined) return false
     arena.bytes.copyWithin(chunk.offset, at, at + length)
     this.#pieces.push({ chunk, length })
+    return true
+  }
+
+  /** A second one like it, of a request that is complete and has no body; null when there is no memory. */
+  copy(): SavedRequest | null {
+    const [{ chunk: from, length }] = this.#pieces as [Piece]
+    const chunk = this.#arena.lend(length)
+    if (chunk === undefined) return null
+    this.#arena.bytes.copyWithin(chunk.offset, from.offset, from.offset + length)
+    const copy = new SavedRequest(this.#arena, [{ chunk, length }], this.#prefix)
+    copy.isComplete = true
+    return copy
+  }
+
+  /** Puts the composer's first `prefix` bytes in place of the prefix; false when there is no memory for it. */
+  address(composer: Composer, prefix: number): boolean {
+    const [{ chunk: old, length }, ...others] = this.#pieces as [Piece, ...Piece[]]
+    const rest = length - this.#prefix
+    const chunk = this.#arena.lend(prefix + rest)
+    if (chunk === undefined) return false
+    const { bytes } = this.#arena
+    bytes.copyWithin(chunk.offset, composer.chunk.offset, composer.chunk.offset + prefix)
+    bytes.copyWithin(chunk.offset + prefix, old.offset + this.#prefix, old.offset + length)
+    this.#arena.giveBack(old)
+    this.#pieces = [{ chunk, length: prefix + rest }, ...others]
+    this.#prefix = prefix
     return true
   }
 

@@ -3,7 +3,7 @@
  * of the request, what a lost connection means, and whether it may serve again; `response-side.ts` owns what is read.
  * Every change of state goes through the machine.
  */
-import type { BodyPart, Upstream } from '../exchange/contract.ts'
+import type { BodyPart, Failure, Upstream } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
@@ -12,7 +12,6 @@ import type { ConnectionLister } from '../observe/connection-row.ts'
 import { METRIC } from '../observe/metrics.ts'
 import {
   CONNECT_CANCELLED,
-  CONNECT_FAILED,
   CONNECT_TIMED_OUT,
   FATE,
   type Loss,
@@ -23,16 +22,32 @@ import {
 import { Machine, ProtocolViolation } from '../protocol/machine.ts'
 import { EVENT, STATE, STATE_NAMES } from '../protocol/states.ts'
 import { tracer } from '../protocol/tracer.ts'
-import { type ByteSocket, type ConnectingOwner, WRITE, type Written } from '../socket/byte-socket.ts'
+import { type ByteSocket, type SocketOwner, WRITE, type Written } from '../socket/byte-socket.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
+import { Connector } from './connector.ts'
 import type { HostPool } from './host-pool.ts'
 import { ResponseSide } from './response-side.ts'
 import { mayResend, SavedRequest } from './saved-request.ts'
 
+/** Whoever sends exchanges over backend connections, and hears what became of them. */
+export interface Sender {
+  /** Longest wait for a response in milliseconds, 0: only that of all endpoints. */
+  readonly responseMs: number
+  /** Somebody else could answer in its place: the request is worth keeping until it is answered. */
+  readonly hasAlternative: boolean
+  /** A final response has begun. */
+  answered(exchange: Exchange): void
+  /**
+   * The exchange failed before a byte of a response came. `saved`: the request, where it may be sent once more; it is
+   * the sender's then, and what the client still sends follows to whom it is given. True: somebody has taken over.
+   */
+  failed(exchange: Exchange, failure: Failure, saved: SavedRequest | null): boolean
+}
+
 /** A backend that broke off the request may still say why; it gets so long for that. */
 const LAST_WORD_MS = 1000
 
-export class TargetConnection extends Deadline implements ConnectingOwner, Upstream {
+export class TargetConnection extends Deadline implements SocketOwner, Upstream {
   readonly id: number
   readonly #pool: HostPool
   readonly #around: Surroundings
@@ -47,11 +62,10 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   #served = 0
   /** Why nothing more can be written, '' while it can. */
   #brokenBy = ''
-  /** Addresses not tried yet, the one that is, and how long. */
-  #addresses: readonly string[] = []
+  #sender: Sender | null = null
+  /** While it is being opened. */
+  #connector: Connector | null = null
   #address = ''
-  #dialMs = 0
-  #dialledMs = 0
 
   constructor(id: number, pool: HostPool, reader: MessageReader, around: Surroundings) {
     super()
@@ -63,58 +77,40 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   }
 
   show(lister: ConnectionLister): void {
-    lister.add('target', this.id, this.#machine.state, this.#address, 'http', this.#pool.authority, this.#exchange)
+    lister.add(
+      'target',
+      this.id,
+      this.#machine.state,
+      this.#address,
+      this.#pool.scheme,
+      this.#pool.authority,
+      this.#exchange,
+    )
   }
 
   /** Connects for an exchange whose request is saved. */
-  connect(exchange: Exchange, saved: SavedRequest): void {
-    this.#assign(exchange, 'connecting as')
+  connect(exchange: Exchange, saved: SavedRequest, sender: Sender): void {
+    this.#assign(exchange, sender, 'connecting as')
     this.#saved = saved
     // The head is in `saved`; what follows it later needs the framing that it announced.
     this.#writer.compose(0, exchange.requestFraming)
-    this.#dialledMs = this.#around.now()
-    this.#around.wheel.set(this, this.#around.settings.connectTimeoutMs)
-    this.#pool.addresses((error, addresses) => {
-      try {
-        this.#found(error, addresses)
-      } catch (bug) {
-        this.onBug(bug)
-      }
-    })
+    exchange.connectMs = this.#around.now()
+    this.#connector = new Connector(this.#pool.route, this.#pool.paths, this.#around, this)
+    this.#connector.start(this.#pool.nextTurn())
   }
 
-  #found(error: string | null, addresses: readonly string[]): void {
-    if (!this.#isConnecting || this.#exchange === null) return
-    if (error !== null) {
-      this.#fail(CONNECT_FAILED, error)
-      return
-    }
-    this.#addresses = addresses
-    this.#dialMs = Math.ceil(this.#around.settings.connectTimeoutMs / Math.max(1, addresses.length))
-    this.#dialNext('EADDRNOTAVAIL')
-  }
-
-  #dialNext(lastError: string): void {
-    const [address, ...others] = this.#addresses
-    if (address === undefined) {
-      this.#fail(CONNECT_FAILED, lastError)
-      return
-    }
-    this.#addresses = others
-    this.#address = address
-    // Each address has its share of the time, so that one that swallows connections does not hide the others.
-    this.#around.wheel.set(this, this.#dialMs)
-    this.#socket = this.#pool.dial(address, this, this.#response.firstView)
-    this.#writer.open(this.#socket)
-  }
-
-  onConnected(): void {
+  connected(socket: ByteSocket, address: string): void {
     const exchange = this.#exchange!
     const saved = this.#saved!
-    exchange.connectMs = this.#around.now() - this.#dialledMs
-    tracer?.noted(exchange, 'connected', this.#address)
-    this.#around.wheel.suspend(this)
+    this.#connector = null
+    this.#address = address
+    this.#socket = socket
+    this.#writer.open(socket)
+    socket.attach(this, this.#response.firstView)
+    exchange.connectMs = this.#around.now() - exchange.connectMs
+    tracer?.noted(exchange, 'connected', address)
     this.#begin(exchange)
+    this.#saved = this.#sender!.hasAlternative && mayResend(exchange) ? saved.copy() : null
     const written = this.#writer.outbox.writeChunks(saved.take())
     if (written === WRITE.FAILED) {
       this.#lose('WRITE_ERROR', 'EPIPE')
@@ -122,29 +118,36 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     }
     if (saved.hasBody) this.#machine.advance(EVENT.REQUEST_DATA)
     if (saved.isComplete) this.#requestSent()
-    this.#saved = null
     if (written === WRITE.DONE) exchange.downstream.resumeRequest()
     else this.#watch()
   }
 
+  notConnected(base: number, cause: string, address: string): void {
+    this.#connector = null
+    this.#address = address
+    if (base === CONNECT_TIMED_OUT) this.#around.metrics.add(METRIC.timeoutConnect, 1)
+    this.#fail(base, cause)
+  }
+
   get #isConnecting(): boolean {
-    return this.#machine.state === STATE.REQUEST_READY && this.#saved !== null
+    return this.#connector !== null
   }
 
   // ---- the request ------------------------------------------------------------------------------------------------
 
   /** Takes an exchange whose head stands composed in the thread's composer. */
-  serve(exchange: Exchange, headLength: number, framing: number): void {
-    this.#assign(exchange, 'reusing')
+  serve(exchange: Exchange, headLength: number, prefix: number, sender: Sender): void {
+    this.#assign(exchange, sender, 'reusing')
     this.#around.wheel.suspend(this)
-    this.#writer.compose(headLength, framing)
-    if (mayResend(exchange)) this.#saved = SavedRequest.copyOf(this.#around.composer, headLength)
+    this.#writer.compose(headLength, exchange.requestFraming)
+    if (mayResend(exchange)) this.#saved = SavedRequest.copyOf(this.#around.composer, headLength, prefix)
     this.#around.metrics.add(METRIC.targetsReused, 1)
     this.#begin(exchange)
   }
 
-  #assign(exchange: Exchange, how: string): void {
+  #assign(exchange: Exchange, sender: Sender, how: string): void {
     this.#exchange = exchange
+    this.#sender = sender
     exchange.upstream = this
     exchange.targetId = this.id
     tracer?.taken(exchange, this.#machine, 'back end', `${this.#pool.authority}, ${how} http-outgoing-${this.id}`)
@@ -160,7 +163,7 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   requestPart(part: BodyPart): Written {
     if (this.#isConnecting) {
       const kept = this.#saved!.add(this.#around, part, this.#exchange!.requestFraming)
-      if (!kept) this.#fail(POOL_FULL, 'no memory for a request that waits for its connection')
+      if (!kept) this.#failWhole(POOL_FULL, 'no memory for a request that waits for its connection')
       return kept ? WRITE.PENDING : WRITE.FAILED
     }
     // The backend wants no more; what it says is still awaited, and the rest of the body has nowhere to go.
@@ -176,12 +179,21 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   /** The request is complete; now the backend has its time. */
   #requestSent(): void {
     this.#machine.advance(EVENT.REQUEST_END)
+    this.#exchange!.requestSentMs = this.#around.now()
     this.#watch()
   }
 
-  /** The next move is the backend's: `http.socket.timeout` from now. */
+  /** The next move is the backend's: `http.socket.timeout` from now, and for a response at most what is set for that. */
   #watch(): void {
-    this.#around.wheel.set(this, this.#around.settings.socketTimeoutMs)
+    const { socketTimeoutMs } = this.#around.settings
+    const waitMs = this.#machine.state === STATE.REQUEST_DONE ? this.#responseWaitMs(socketTimeoutMs) : socketTimeoutMs
+    this.#around.wheel.set(this, waitMs)
+  }
+
+  #responseWaitMs(mostMs: number): number {
+    const limitMs = this.#sender!.responseMs || this.#around.settings.responseMs
+    if (limitMs === 0) return mostMs
+    return Math.max(1, Math.min(mostMs, limitMs - (this.#around.now() - this.#exchange!.requestSentMs)))
   }
 
   /** While a request body is under way and the backend takes it, the next move is the client's. */
@@ -247,9 +259,10 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     return this.#exchange?.downstream.isBlocked ?? false
   }
 
-  answered(): void {
+  answered(status: number): void {
     this.#saved?.release()
     this.#saved = null
+    if (status >= 200) this.#sender!.answered(this.#exchange!)
   }
 
   unreadable(rule: string): void {
@@ -289,11 +302,11 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
     else this.#lose('WRITE_ERROR', this.#brokenBy)
   }
 
+  onHandshakeFailed(cause: string): void {
+    this.#lose('READ_ERROR', cause)
+  }
+
   onLost(code: string): void {
-    if (this.#isConnecting) {
-      this.#dialNext(code)
-      return
-    }
     this.#lose(this.#brokenBy === '' ? 'READ_ERROR' : 'WRITE_ERROR', this.#brokenBy === '' ? code : this.#brokenBy)
   }
 
@@ -311,21 +324,21 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   }
 
   override onDeadline(): void {
-    if (this.#isConnecting && this.#addresses.length > 0) {
-      this.#socket?.destroy()
-      this.#dialNext('ETIMEDOUT')
-    } else if (this.#isConnecting) {
-      this.#around.metrics.add(METRIC.timeoutConnect, 1)
-      this.#fail(CONNECT_TIMED_OUT, `no connection within ${this.#around.settings.connectTimeoutMs} ms`)
-    } else if (this.#exchange === null) {
+    if (this.#exchange === null) {
       this.#around.metrics.add(METRIC.timeoutTargetIdle, 1)
       this.#close()
     } else if (this.#brokenBy !== '') this.#lose('WRITE_ERROR', this.#brokenBy)
     // A client that takes no bytes is not the backend's fault.
     else if (!this.#clientBlocked) {
       this.#around.metrics.add(METRIC.timeoutTarget, 1)
-      this.#lose('TIMED_OUT', `no input within ${this.#around.settings.socketTimeoutMs} ms`)
+      this.#lose('TIMED_OUT', this.#lateness())
     }
+  }
+
+  #lateness(): string {
+    const { socketTimeoutMs } = this.#around.settings
+    const waitMs = this.#machine.state === STATE.REQUEST_DONE ? this.#responseWaitMs(socketTimeoutMs) : socketTimeoutMs
+    return waitMs < socketTimeoutMs ? 'no response within the time for one' : `no input within ${socketTimeoutMs} ms`
   }
 
   /** The client left. */
@@ -358,22 +371,35 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
   }
 
   #resend(exchange: Exchange, saved: SavedRequest): void {
+    const sender = this.#sender!
     this.#saved = null
     this.#exchange = null
     this.#around.metrics.add(METRIC.retries, 1)
     this.#around.metrics.add(METRIC.staleConnections, 1)
     this.#close()
-    this.#pool.connect(exchange, saved)
+    this.#pool.connect(exchange, saved, sender)
   }
 
+  /** Before a byte of a response came, and while the request is here: perhaps for another endpoint. */
   #fail(base: number, cause: string): void {
+    const saved = this.#response.isEmpty ? this.#saved : null
+    if (saved !== null) this.#saved = null
+    this.#failed(base, cause, saved)
+  }
+
+  #failWhole(base: number, cause: string): void {
+    this.#failed(base, cause, null)
+  }
+
+  #failed(base: number, cause: string, saved: SavedRequest | null): void {
     const exchange = this.#exchange!
+    const sender = this.#sender!
     const failure = { base, state: this.#machine.reported, cause, status: 0 }
     exchange.targetState = failure.state
     this.#exchange = null
     this.#close()
     this.#pool.failed(exchange, failure, 'warn', this.#address)
-    exchange.downstream.fail(failure)
+    if (!sender.failed(exchange, failure, saved)) exchange.downstream.fail(failure)
   }
 
   /** An idle connection that its backend ended, or spoke on: there is nobody to tell. */
@@ -389,6 +415,8 @@ export class TargetConnection extends Deadline implements ConnectingOwner, Upstr
 
   #close(): void {
     this.#machine.advance(EVENT.SOCKET_CLOSED)
+    this.#connector?.cancel()
+    this.#connector = null
     this.#socket?.destroy()
     this.#around.wheel.clear(this)
     this.#saved?.release()

@@ -1,5 +1,5 @@
 /** A backend over HTTP/1.1 as a target: composes the request, picks a connection, hands over. */
-import type { Target } from '../exchange/contract.ts'
+import type { Failure, Target } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { KIND } from '../http1/field-kinds.ts'
@@ -9,8 +9,10 @@ import { type Drops, drops, putFields } from '../http1/rewrite.ts'
 import { putBytes, putLineEnd, putText } from '../http1/writer.ts'
 import type { HostPool } from './host-pool.ts'
 import { SavedRequest } from './saved-request.ts'
+import type { Sender } from './target-connection.ts'
 
 const SLASH = 47
+const NO_MEMORY = { base: 101504, state: 0, cause: 'no memory for a request', status: 503 }
 
 /** Fields of a request that are left out; which ones depends on the body and on the client. */
 class RequestDrops {
@@ -43,8 +45,11 @@ class RequestDrops {
   }
 }
 
-export class HttpUpstream implements Target {
+export class HttpUpstream implements Target, Sender {
+  /** URL of the endpoint. */
   readonly name: string
+  /** Bytes of the head composed last that belong to this endpoint: start line and Host. */
+  #prefix = 0
   readonly #around: Surroundings
   readonly #pool: HostPool
   readonly #drops: RequestDrops
@@ -54,7 +59,7 @@ export class HttpUpstream implements Target {
   readonly #hostLine: string
 
   constructor(pool: HostPool, basePath: string, around: Surroundings) {
-    this.name = `http://${pool.authority}${basePath}`
+    this.name = `${pool.scheme}://${pool.authority}${basePath}`
     this.#pool = pool
     this.#basePath = basePath
     this.#around = around
@@ -62,17 +67,47 @@ export class HttpUpstream implements Target {
     this.#hostLine = `Host: ${pool.authority}\r\n`
   }
 
+  get responseMs(): number {
+    return 0
+  }
+
+  get hasAlternative(): boolean {
+    return false
+  }
+
+  answered(): void {}
+
+  failed(_exchange: Exchange, _failure: Failure, saved: SavedRequest | null): boolean {
+    saved?.release()
+    return false
+  }
+
   send(exchange: Exchange): void {
     exchange.backend = this.#pool.authority
     const length = this.#compose(exchange)
     const idle = this.#pool.takeIdle()
     if (idle !== undefined) {
-      idle.serve(exchange, length, exchange.requestFraming)
+      idle.serve(exchange, length, this.#prefix, this)
       return
     }
-    const saved = SavedRequest.of(this.#around.composer, length)
-    if (saved !== null) this.#pool.connect(exchange, saved)
-    else this.#pool.refuse(exchange, { base: 101504, state: 0, cause: 'no memory for a request', status: 503 })
+    const saved = SavedRequest.of(this.#around.composer, length, this.#prefix)
+    if (saved !== null) this.#pool.connect(exchange, saved, this)
+    else this.#pool.refuse(exchange, NO_MEMORY)
+  }
+
+  /** Sends a request that was saved for another endpoint; `saved` is this one's from now on. */
+  resend(exchange: Exchange, saved: SavedRequest): void {
+    exchange.backend = this.#pool.authority
+    const { composer } = this.#around
+    const rest = exchange.requestTarget.slice(exchange.restAt)
+    const end = this.#putStart(exchange, composer.chunk.offset, rest === '' || rest[0] !== '/')
+    const { bytes } = this.#around.arena
+    this.#putPrefixEnd(exchange, putText(bytes, end, rest))
+    if (saved.address(composer, this.#prefix)) this.#pool.connect(exchange, saved, this)
+    else {
+      saved.release()
+      this.#pool.refuse(exchange, NO_MEMORY)
+    }
   }
 
   /** Puts the head of the request into the composer; answers its length. */
@@ -84,16 +119,11 @@ export class HttpUpstream implements Target {
     const start = composer.chunk.offset
     const restAt = head.targetAt + exchange.restAt
     const targetEnd = head.targetAt + head.targetLength
-    let at = putText(bytes, start, this.#start(exchange.method))
-    // A target must not become empty: what is left of it may begin with its query, or with nothing.
-    if (this.#basePath === '' && (restAt === targetEnd || bytes[restAt] !== SLASH)) at = putText(bytes, at, '/')
+    let at = this.#putStart(exchange, start, restAt === targetEnd || bytes[restAt] !== SLASH)
     at = putBytes(bytes, at, restAt, targetEnd)
-    at = putText(bytes, at, ' HTTP/1.1\r\n')
     // A preserved Host may be missing in a 1.0 request; one is due all the same (RFC 9112 3.2).
-    // What absolute-form says beats the Host field, preserved or not (RFC 9112 3.2.2).
+    at = this.#putPrefixEnd(exchange, at)
     const named = settings.preservesHost && exchange.pathAt > 0
-    if (named) at = putLineEnd(bytes, putText(bytes, putText(bytes, at, 'Host: '), exchange.host))
-    else if (!settings.preservesHost || head.host < 0) at = putText(bytes, at, this.#hostLine)
     const expects = exchange.minorVersion === 1
     at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, expects, named))
     at = putText(bytes, at, exchange.forwardedLines)
@@ -104,6 +134,25 @@ export class HttpUpstream implements Target {
     if (settings.closesTargets) at = putText(bytes, at, 'Connection: close\r\n')
     else if (exchange.acceptsTrailers) at = putText(bytes, at, 'TE: trailers\r\nConnection: TE\r\n')
     return putLineEnd(bytes, at) - start
+  }
+
+  /** A target must not become empty: what is left of it may begin with its query, or with nothing. */
+  #putStart(exchange: Exchange, start: number, lacksSlash: boolean): number {
+    const { bytes } = this.#around.arena
+    const at = putText(bytes, start, this.#start(exchange.method))
+    return this.#basePath === '' && lacksSlash ? putText(bytes, at, '/') : at
+  }
+
+  /** Rest of the start line and Host. What absolute-form says beats a preserved Host field (RFC 9112 3.2.2). */
+  #putPrefixEnd(exchange: Exchange, position: number): number {
+    const { arena, composer, settings } = this.#around
+    const { bytes } = arena
+    let at = putText(bytes, position, ' HTTP/1.1\r\n')
+    if (settings.preservesHost && exchange.pathAt > 0) {
+      at = putLineEnd(bytes, putText(bytes, putText(bytes, at, 'Host: '), exchange.host))
+    } else if (!settings.preservesHost || exchange.host === '') at = putText(bytes, at, this.#hostLine)
+    this.#prefix = at - composer.chunk.offset
+    return at
   }
 
   #start(method: string): string {

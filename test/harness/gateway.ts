@@ -6,10 +6,12 @@ import { loadConfiguration } from '../../src/config/load.ts'
 import type { Handler } from '../../src/exchange/contract.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
-import { CLIENT_ROWS, type ReactorPlan } from '../../src/plan.ts'
+import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type ReactorPlan, type RoutePlan } from '../../src/plan.ts'
 import { Reactor } from '../../src/reactor.ts'
+import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
+import type { TlsLevel } from '../../src/socket/tls.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 
 interface Reported {
@@ -19,7 +21,10 @@ interface Reported {
 }
 
 export interface TestGateway {
+  /** Of the first listener. */
   readonly port: number
+  /** Of all, in order. */
+  readonly ports: readonly number[]
   readonly reports: readonly Reported[]
   readonly accessLines: readonly string[]
   readonly reactor: Reactor
@@ -27,11 +32,19 @@ export interface TestGateway {
   stop(): void
 }
 
-interface TestApi {
+export interface TestApi {
   readonly context: string
   readonly host?: string
   readonly port: number
   readonly basePath?: string
+  /** What a plain route does not have. */
+  readonly route?: Partial<RoutePlan>
+}
+
+/** What most gateways of tests do not have. */
+export interface MorePlan extends Partial<ReactorPlan> {
+  /** One plain listener where none are named. */
+  readonly kinds?: readonly ListenerPlan['kind'][]
 }
 
 /** Socket level of this run of the suite: `SLUICE_LEVEL=streams npm test`. */
@@ -41,38 +54,38 @@ const home = mkdtempSync(join(tmpdir(), 'sluice-test-'))
 writeFileSync(join(home, 'deployment.toml'), '')
 process.once('exit', () => rmSync(home, { recursive: true, force: true }))
 
-/** `http`: keys of `[transport.passthru_http]`. */
+/** `http`: keys of `[transport.passthru_http]`. `more`: parts of the plan that take the place of these. */
 export async function startGateway(
   apis: readonly TestApi[],
   http: Readonly<Record<string, unknown>> = {},
   accessLogFormat: 'json' | 'combined' | null = null,
   handlers: readonly Handler[] = [],
+  { kinds = ['http'], ...more }: MorePlan = {},
 ): Promise<TestGateway> {
   const sets = Object.entries(http).map(([key, value]) => `transport.passthru_http.${key}=${JSON.stringify(value)}`)
   const { configuration } = loadConfiguration(home, sets)
-  const backends = [...new Set(apis.map(api => `${api.host ?? '127.0.0.1'}:${api.port}`))]
+  const planned = planApis(apis)
   const plan: ReactorPlan = {
     reactor: 0,
     reactors: 1,
-    http: { ...configuration['transport.passthru_http'], 'listener.parameters.bind_address': '127.0.0.1' },
+    http: configuration['transport.passthru_http'],
     accessLog: configuration.access_log,
     accessLogPath: '',
     logLevel: 'debug',
-    apis: apis.map(api => ({
-      name: api.context.slice(1),
-      paths: [api.context],
-      host: api.host ?? '127.0.0.1',
-      port: api.port,
-      basePath: api.basePath ?? '',
-      row: 1 + backends.indexOf(`${api.host ?? '127.0.0.1'}:${api.port}`),
-    })),
+    apis: planned,
     level: LEVEL,
-    port: 0,
+    listeners: kinds.map(kind => ({ kind, host: '127.0.0.1', port: 0 })),
+    tlsServer: null,
+    tlsClients: {},
+    responseMs: configuration.mediation['synapse.global_timeout_interval'],
+    warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(1),
-    gauge: SharedGauge.allocate(1, 1 + backends.length),
+    gauge: SharedGauge.allocate(1, 1 + rowsOf(more.apis ?? planned)),
+    endpoints: new SharedArrayBuffer(0),
     clients: SharedGauge.allocate(1, CLIENT_ROWS),
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4),
+    ...more,
   }
   const reports: Reported[] = []
   const accessLines: string[] = []
@@ -88,14 +101,16 @@ export async function startGateway(
         )
   const reactor = new Reactor(plan, {
     level: LEVEL === 'streams' ? streamLevel : handleLevel(),
+    tls: plan.tlsServer === null && Object.keys(plan.tlsClients).length === 0 ? null : await tlsLevel(),
     report: (level, event, fields) => reports.push({ level, event, fields }),
     accessLog,
     chainOf: () => handlers,
     drained: () => {},
   })
-  const port = await reactor.start()
+  const ports = await reactor.start()
   return {
-    port,
+    port: ports[0]!,
+    ports,
     reports,
     accessLines,
     reactor,
@@ -103,3 +118,33 @@ export async function startGateway(
     stop: () => reactor.stop(),
   }
 }
+
+async function tlsLevel(): Promise<TlsLevel> {
+  if (LEVEL === 'streams') return (await import('../../src/socket/tls-stream.ts')).streamTls
+  return (await import('../../src/socket/tls-handle.ts')).handleTls()
+}
+
+/** Rows of the gauge that the routes of these APIs take. */
+function rowsOf(apis: readonly ApiPlan[]): number {
+  return Math.max(0, ...apis.flatMap(api => api.endpoints.endpoints.map(({ route }) => route.row)))
+}
+
+/** Each API with one endpoint; those with the same backend share a route. */
+function planApis(apis: readonly TestApi[]): readonly ApiPlan[] {
+  const backends: string[] = []
+  return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route }, row) => {
+    const backend = JSON.stringify([host, port, route])
+    if (!backends.includes(backend)) backends.push(backend)
+    const endpoint = {
+      row,
+      url: `http://${host}:${port}${basePath}`,
+      route: { ...PLAIN, row: 1 + backends.indexOf(backend), host, port, ...route },
+      basePath,
+      settings: DEFAULT_SETTINGS,
+    }
+    const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
+    return { name: context.slice(1), paths: [context], endpoints }
+  })
+}
+
+const PLAIN = { secured: false, tlsClient: '', proxy: null, connectsThroughProxy: false }
