@@ -14,10 +14,10 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
     return EXIT_USAGE
   }
   const configured = examine(args.home, args.sets, args.dataDir)
-  const { apis, faults: apiFaults } = loadApiDefinitions(args.home)
+  const { apis, faults: apiFaults, warnings: apiWarnings } = loadApiDefinitions(args.home)
   // At start an unknown key is only a warning: the file may be meant for a newer release. Here it was asked for.
   const faults = [...configured.faults, ...configured.unknown, ...apiFaults]
-  const { warnings } = configured
+  const warnings = [...configured.warnings, ...apiWarnings]
   if (args.json)
     output.write(`${JSON.stringify({ valid: faults.length === 0, faults, warnings, apis: apis.length })}\n`)
   else report(output, faults, warnings, apis.length)

@@ -5,8 +5,9 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { apiPaths } from './api-paths.ts'
-import { DEFAULT_SETTINGS, type EndpointSettings } from './endpoint-settings.ts'
-import { contextFault, endpointFault, type Objection, versionFault } from './api-syntax.ts'
+import { contextFault, type Objection, versionFault } from './api-syntax.ts'
+import { readEndpoints } from './endpoint-config.ts'
+import type { EndpointSettings } from './endpoint-settings.ts'
 import type { Fault } from './fault.ts'
 import { labelOf, readSource } from './source-file.ts'
 import { YamlFile } from './yaml-file.ts'
@@ -40,19 +41,24 @@ export interface EndpointDefinition {
 interface ApiDefinitions {
   readonly apis: readonly ApiDefinition[]
   readonly faults: readonly Fault[]
+  /** What is accepted and not acted on. */
+  readonly warnings: readonly Fault[]
 }
 
 export function loadApiDefinitions(home: string): ApiDefinitions {
   const folder = join(home, 'apis')
   const apis: ApiDefinition[] = []
   const faults: Fault[] = []
+  const warnings: Fault[] = []
   const taken = new Map<string, Definition>()
   for (const name of namesIn(folder)) {
-    const { definition, faults: own } = readApi(join(folder, name))
+    const reading = readApi(join(folder, name))
+    const { definition } = reading
     if (definition !== undefined && claimPaths(definition, taken)) apis.push(definition.api)
-    faults.push(...own)
+    faults.push(...reading.faults)
+    warnings.push(...reading.warnings)
   }
-  return { apis, faults }
+  return { apis, faults, warnings }
 }
 
 /** Sorted, so that of two APIs that clash the same one is left out on every machine. */
@@ -75,15 +81,17 @@ interface Definition {
 interface Reading {
   readonly definition: Definition | undefined
   readonly faults: readonly Fault[]
+  readonly warnings: readonly Fault[]
 }
 
 function readApi(project: string): Reading {
   const source = readSource(join(project, 'api.yaml'))
-  if (source === undefined) return { definition: undefined, faults: missing(project) }
-  if (source.fault !== undefined) return { definition: undefined, faults: [source.fault] }
+  if (source === undefined) return { definition: undefined, faults: missing(project), warnings: [] }
+  if (source.fault !== undefined) return { definition: undefined, faults: [source.fault], warnings: [] }
   const file = new YamlFile(source.label, source.text)
   const api = file.faults.length > 0 ? undefined : readDefinition(file)
-  return { definition: api === undefined ? undefined : { api, file }, faults: file.faults }
+  const definition = api === undefined ? undefined : { api, file }
+  return { definition, faults: file.faults, warnings: file.warnings }
 }
 
 function missing(project: string): readonly Fault[] {
@@ -105,18 +113,12 @@ function readDefinition(file: YamlFile): ApiDefinition | undefined {
   const context = checked(file, ['data', 'context'], contextFault)
   const version = checked(file, ['data', 'version'], versionFault)
   const isDefaultVersion = file.flag(['data', 'isDefaultVersion'], false)
-  const endpointUrl = readEndpoint(file)
-  if (file.faults.length > 0) return undefined
+  const endpoints = readEndpoints(file)
+  if (file.faults.length > 0 || endpoints === undefined) return undefined
   if (isDefaultVersion && apiPaths(context, version, true).includes('')) {
     const remedy = 'put a segment beside {version}'
     file.object(['data', 'context'], context, 'the default version would be reached under every path', remedy)
     return undefined
-  }
-  const endpoints: EndpointsDefinition = {
-    kind: 'single',
-    algorithm: 'round_robin',
-    failsOver: false,
-    endpoints: [{ url: endpointUrl, settings: DEFAULT_SETTINGS }],
   }
   return { name, context, version, isDefaultVersion, endpoints }
 }
@@ -128,25 +130,6 @@ function checked(file: YamlFile, path: readonly string[], objection: (text: stri
   const [expected, remedy, shown] = objection(text) ?? []
   if (expected !== undefined) file.object(path, shown ?? text, expected, remedy ?? '')
   return text
-}
-
-const ENDPOINT_TYPES = ['http', 'address']
-
-function readEndpoint(file: YamlFile): string {
-  const config = ['data', 'endpointConfig']
-  if (!file.has(config)) {
-    file.lacks(config)
-    return ''
-  }
-  checked(file, [...config, 'endpoint_type'], type =>
-    ENDPOINT_TYPES.includes(type) ? undefined : ['expected http', 'other endpoint types come later'],
-  )
-  const production = [...config, 'production_endpoints']
-  if (file.isList(production)) {
-    file.object(production, undefined, 'expected one endpoint', 'several endpoints of one API come later')
-    return ''
-  }
-  return checked(file, [...production, 'url'], endpointFault)
 }
 
 /** False, with a fault noted, when another API has one of the paths already. */

@@ -35,7 +35,7 @@ export function versionFault(version: string): Objection | undefined {
 
 /** Its path is put in front of that of every request, and its host behind it: there is room for so much. */
 const URL_CHARS_MAX = 2048
-const PARTS = /^http:\/\/([^/?#]*)([^?#]*)([?#]?)/i
+const PARTS = /^(?:http|ws)s?:\/\/([^/?#]*)([^?#]*)([?#]?)/i
 
 export function endpointFault(url: string): Objection | undefined {
   const shown = withoutCredentials(url)
@@ -45,11 +45,8 @@ export function endpointFault(url: string): Objection | undefined {
 
 function endpointObjection(url: string): Objection | undefined {
   if (url.length > URL_CHARS_MAX) return [`must be at most ${URL_CHARS_MAX} characters long`, 'shorten its path']
-  if (/^https:/i.test(url)) {
-    return ['endpoints over TLS are not built yet', 'use an http:// endpoint until the secured transport is there']
-  }
   const parts = PARTS.exec(url)
-  if (parts === null) return ['must be an http:// URL', 'for example http://backend.example:8080/base']
+  if (parts === null) return ['must be an http, https, ws or wss URL', 'for example http://backend.example:8080/base']
   const [, authority = '', path = '', rest] = parts
   if (authority.includes('@')) return ['must not hold a user or password', 'remove what stands before the "@"']
   if (rest === '#') return ['must not hold a fragment', 'remove the "#" and what follows']

@@ -7,11 +7,11 @@ export interface EndpointSettings {
   /** First suspension; 0: it is never suspended. */
   readonly initialMs: number
   readonly factor: number
-  /** Longest suspension. */
+  /** Longest suspension; 0: it is never suspended. */
   readonly maximumMs: number
-  /** Codes that lead to TIMEOUT; empty: the bases 101504 and 101505. */
+  /** Codes that lead to TIMEOUT; empty: the bases 101504 and 101505. -1 alone: none. */
   readonly timeoutCodes: readonly number[]
-  /** Codes that suspend; empty: all others. */
+  /** Codes that suspend; empty: all others. -1 alone: none. */
   readonly suspendCodes: readonly number[]
   /** Longest wait for a response; 0: only the limit of all endpoints. */
   readonly responseMs: number

@@ -1,11 +1,15 @@
 /** One YAML file, asked by path. Notes a fault, with its line, for whatever is not there or not of the right kind. */
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type ParsedNode } from 'yaml'
+import type { Document, ParsedNode, YAMLMap, YAMLSeq } from 'yaml'
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { type Fault, show } from './fault.ts'
 
-type Path = readonly string[]
+/** Names of keys, and places in lists from 0. */
+export type Path = readonly (string | number)[]
 
 export class YamlFile {
   readonly faults: Fault[] = []
+  /** What is accepted and not acted on. */
+  readonly warnings: Fault[] = []
   readonly #label: string
   readonly #lines = new LineCounter()
   readonly #document: Document
@@ -26,8 +30,10 @@ export class YamlFile {
     return this.#node(path) !== undefined
   }
 
-  isList(path: Path): boolean {
-    return isSeq(this.#node(path))
+  /** How many items the list at a path has; undefined where there is no list. */
+  lengthOf(path: Path): number | undefined {
+    const node = this.#node(path)
+    return isSeq(node) ? node.items.length : undefined
   }
 
   /** Numbers keep their spelling: the version 1.10 must not become 1.1. */
@@ -47,15 +53,26 @@ export class YamlFile {
     const node = this.#node(path)
     if (node === undefined) return fallback
     const value = isScalar(node) ? node.value : undefined
-    if (value === true || value === 'true') return true
-    if (value === false || value === 'false') return false
+    // Exports write some of them as "True" and "False".
+    if (/^true$/i.test(String(value))) return true
+    if (/^false$/i.test(String(value))) return false
     this.object(path, value, 'expected true or false', `leave it out for ${fallback}`)
     return fallback
   }
 
   /** Notes that the value at a path will not do. */
   object(path: Path, given: unknown, expected: string, remedy: string): void {
-    this.faults.push({ where: this.where(path), key: path.join('.'), given: show(given), expected, remedy })
+    this.faults.push(this.#finding(path, given, expected, remedy))
+  }
+
+  /** Notes that the value at a path is accepted and does nothing. */
+  warn(path: Path, given: unknown, expected: string, remedy: string): void {
+    this.warnings.push(this.#finding(path, given, expected, remedy))
+  }
+
+  #finding(path: Path, given: unknown, expected: string, remedy: string): Fault {
+    const key = path.map(part => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')
+    return { where: this.where(path), key: key.slice(1), given: show(given), expected, remedy }
   }
 
   /** Notes that there is nothing at a path. */
@@ -66,14 +83,15 @@ export class YamlFile {
   /** The file and line of a path, or of the nearest thing around it that is there. */
   where(path: Path): string {
     for (let length = path.length; length > 0; length--) {
-      const offset = this.#offsetOfKey(path.slice(0, length))
+      const offset = this.#offsetOf(path.slice(0, length))
       if (offset !== undefined) return `${this.#label}:${this.#lines.linePos(offset).line}`
     }
     return `${this.#label}:1`
   }
 
-  #offsetOfKey(path: Path): number | undefined {
+  #offsetOf(path: Path): number | undefined {
     const parent = path.length === 1 ? this.#resolved(this.#document.contents) : this.#node(path.slice(0, -1))
+    if (isSeq(parent)) return (parent.get(path.at(-1), true) as ParsedNode | undefined)?.range[0]
     if (!isMap(parent)) return undefined
     const pair = parent.items.find(({ key }) => isScalar(key) && key.value === path.at(-1))
     return (pair?.key as ParsedNode | undefined)?.range[0]
@@ -82,8 +100,8 @@ export class YamlFile {
   #node(path: Path): unknown {
     let node = this.#resolved(this.#document.contents)
     for (const name of path) {
-      if (!isMap(node)) return undefined
-      node = this.#resolved(node.get(name, true))
+      if (!(typeof name === 'number' ? isSeq(node) : isMap(node))) return undefined
+      node = this.#resolved((node as YAMLMap | YAMLSeq).get(name, true))
     }
     return isScalar(node) && node.value === null ? undefined : (node ?? undefined)
   }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { loadApiDefinitions } from '../../src/config/api-definitions.ts'
 import { apiPaths } from '../../src/config/api-paths.ts'
+import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { describe } from '../../src/config/fault.ts'
 import { temporaryHome } from './temporary-home.ts'
 
@@ -25,6 +26,12 @@ data:
       verb: GET
 `
 
+/** One endpoint with nothing configured. */
+function single(url: string): object {
+  const endpoints = [{ url, settings: DEFAULT_SETTINGS }]
+  return { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints }
+}
+
 /** The faults of one project, `A`, with the folder of the projects left out. */
 function faultsOf(t: TestContext, yaml: string): readonly string[] {
   const home = temporaryHome(t, { 'apis/A/api.yaml': yaml })
@@ -41,10 +48,11 @@ test('the sample API', () => {
         context: '/sample',
         version: '1.0.0',
         isDefaultVersion: true,
-        endpointUrl: 'http://127.0.0.1:8288',
+        endpoints: single('http://127.0.0.1:8288'),
       },
     ],
     faults: [],
+    warnings: [],
   })
 })
 
@@ -57,7 +65,7 @@ test('an exported project, whose further fields are left alone', t => {
       context: '/orders',
       version: '1.0.0',
       isDefaultVersion: true,
-      endpointUrl: 'http://backend.example:8080/base',
+      endpoints: single('http://backend.example:8080/base'),
     },
   ])
 })
@@ -73,15 +81,20 @@ const TAKEN: readonly (readonly [from: string, to: string, field: string, value:
   ['isDefaultVersion: true', 'isDefaultVersion: "false"', 'isDefaultVersion', false],
   ['context: /orders', 'context: /a/{version}/b', 'context', '/a/{version}/b'],
   ['context: /orders', 'context: &c /a', 'context', '/a'],
-  ['http://backend.example:8080/base', 'http://[::1]:80/', 'endpointUrl', 'http://[::1]:80/'],
-  ['http://backend.example:8080/base', 'HTTP://h/a%20b/', 'endpointUrl', 'HTTP://h/a%20b/'],
+  ['http://backend.example:8080/base', 'http://[::1]:80/', 'endpoints', single('http://[::1]:80/')],
+  ['http://backend.example:8080/base', 'https://h', 'endpoints', single('https://h')],
+  ['http://backend.example:8080/base', 'wss://h/a', 'endpoints', single('wss://h/a')],
+  ['endpoint_type: http', 'endpoint_type: address', 'endpoints', single('http://backend.example:8080/base')],
+  ['endpoint_type: http', 'endpoint_type: ws', 'endpoints', single('http://backend.example:8080/base')],
+  ['isDefaultVersion: true', 'isDefaultVersion: "True"', 'isDefaultVersion', true],
+  ['http://backend.example:8080/base', 'HTTP://h/a%20b/', 'endpoints', single('HTTP://h/a%20b/')],
 ]
 
 for (const [from, to, field, value] of TAKEN) {
   test(`taken: ${JSON.stringify(to)}`, t => {
     const { apis, faults } = loadApiDefinitions(temporaryHome(t, { 'apis/A/api.yaml': GOOD.replace(from, to) }))
     assert.deepEqual(faults, [])
-    assert.equal((apis[0] as unknown as Readonly<Record<string, unknown>>)[field], value)
+    assert.deepEqual((apis[0] as unknown as Readonly<Record<string, unknown>>)[field], value)
   })
 }
 
@@ -162,9 +175,15 @@ const REFUSED: readonly (readonly [from: string, to: string, fault: string])[] =
   ],
   [
     'endpoint_type: http',
-    'endpoint_type: failover',
-    'A/api.yaml:10: data.endpointConfig.endpoint_type = "failover": expected http (other endpoint types come later)',
+    'endpoint_type: aws',
+    'A/api.yaml:10: data.endpointConfig.endpoint_type = "aws": expected http, address, ws, failover, load_balance (other endpoint types come later)',
   ],
+  [
+    'endpoint_type: http',
+    'endpoint_type: default',
+    'A/api.yaml:10: data.endpointConfig.endpoint_type = "default": expected http, address, ws, failover, load_balance (its address comes from a sequence, and they come later)',
+  ],
+  ['    endpoint_type: http\n', '', 'A/api.yaml:9: data.endpointConfig.endpoint_type: is missing (add it)'],
   [
     '      url: http://backend.example:8080/base\n',
     '',
@@ -173,12 +192,12 @@ const REFUSED: readonly (readonly [from: string, to: string, fault: string])[] =
   [
     '\n      url: http://backend.example:8080/base',
     '\n      - url: http://h',
-    'A/api.yaml:13: data.endpointConfig.production_endpoints: expected one endpoint (several endpoints of one API come later)',
+    'A/api.yaml:13: data.endpointConfig.production_endpoints: expected one endpoint (write endpoint_type: load_balance or failover)',
   ],
   [
     'url: http://backend.example:8080/base',
     'url: 5',
-    'A/api.yaml:14: data.endpointConfig.production_endpoints.url = "5": must be an http:// URL (for example http://backend.example:8080/base)',
+    'A/api.yaml:14: data.endpointConfig.production_endpoints.url = "5": must be an http, https, ws or wss URL (for example http://backend.example:8080/base)',
   ],
 ]
 
@@ -193,16 +212,11 @@ const NO_HOST = 'must name a host, and a port from 1 to 65535 if any (for exampl
 
 /** [URL, the fault, how the URL is shown where that differs]. */
 const URLS: readonly (readonly [url: string, fault: string, shown?: string])[] = [
-  ['https://h/', 'endpoints over TLS are not built yet (use an http:// endpoint until the secured transport is there)'],
-  ['ftp://h/', 'must be an http:// URL (for example http://backend.example:8080/base)'],
-  ['h:80', 'must be an http:// URL (for example http://backend.example:8080/base)'],
-  ['http:/h', 'must be an http:// URL (for example http://backend.example:8080/base)'],
+  ['ftp://h/', 'must be an http, https, ws or wss URL (for example http://backend.example:8080/base)'],
+  ['h:80', 'must be an http, https, ws or wss URL (for example http://backend.example:8080/base)'],
+  ['http:/h', 'must be an http, https, ws or wss URL (for example http://backend.example:8080/base)'],
   ['http://u:geheim@h/', 'must not hold a user or password (remove what stands before the "@")', 'http://(set)@h/'],
-  [
-    'https://u:geheim@h/',
-    'endpoints over TLS are not built yet (use an http:// endpoint until the secured transport is there)',
-    'https://(set)@h/',
-  ],
+  ['wss://u:geheim@h/', 'must not hold a user or password (remove what stands before the "@")', 'wss://(set)@h/'],
   ['http://h/a#b', 'must not hold a fragment (remove the "#" and what follows)'],
   ['http://h/a?key=geheim', 'must not hold a query (the query of a request is passed on as it is)', 'http://h/a?(set)'],
   ['http://', NO_HOST],
@@ -258,7 +272,7 @@ for (const [name, yaml, fault] of BROKEN) {
 test('every fault of a file is found, and one broken API stops no other', t => {
   const bad = GOOD.replace('name: Orders', 'name: ""')
     .replace('context: /orders', 'context: x')
-    .replace('http://b', 'https://b')
+    .replace('http://b', 'ftp://b')
   const home = temporaryHome(t, {
     'apis/A/api.yaml': bad,
     'apis/B/api.yaml': GOOD,
@@ -279,7 +293,7 @@ test('every fault of a file is found, and one broken API stops no other', t => {
 })
 
 test('a home without APIs has none', t => {
-  assert.deepEqual(loadApiDefinitions(temporaryHome(t, {})), { apis: [], faults: [] })
+  assert.deepEqual(loadApiDefinitions(temporaryHome(t, {})), { apis: [], faults: [], warnings: [] })
 })
 
 const api = (context: string, version: string, isDefault: boolean): string =>

@@ -1,0 +1,228 @@
+/** `endpointConfig` as exported projects write it: groups, what failures mean, and what is not acted on. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { loadApiDefinitions } from '../../src/config/api-definitions.ts'
+import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
+import { describe } from '../../src/config/fault.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+/** Its lines are those of the file from line 7 on. */
+function read(t: TestContext, endpointConfig: string): ReturnType<typeof loadApiDefinitions> {
+  const head = 'type: api\nversion: v4.0.0\ndata:\n  name: A\n  context: /a\n  version: "1"\n'
+  return loadApiDefinitions(temporaryHome(t, { 'apis/A/api.yaml': `${head}  endpointConfig: ${endpointConfig}\n` }))
+}
+
+const FAILOVER = `
+    endpoint_type: failover
+    production_endpoints: {url: "http://a", config: null}
+    production_failovers:
+      - {url: "http://b", config: null, template_not_supported: false}
+      - {url: "http://c"}
+    failOver: "True"`
+
+const BALANCED = `
+    endpoint_type: load_balance
+    algoCombo: org.apache.synapse.endpoints.algorithms.RoundRobin
+    algoClassName: org.apache.synapse.endpoints.algorithms.RoundRobin
+    sessionManagement: ""
+    sessionTimeOut: ""
+    failOver: "True"
+    production_endpoints:
+      - {url: "http://a", config: null}
+      - url: http://b`
+
+/** [what it is, endpointConfig, what is read: kind, algorithm, whether it fails over, URLs]. */
+const GROUPS: readonly (readonly [string, string, string, string, boolean, string])[] = [
+  ['failover, in the order of the file', FAILOVER, 'failover', 'round_robin', true, 'http://a http://b http://c'],
+  [
+    'failover without others',
+    FAILOVER.replace(/ {4}production_failovers[\s\S]*(?= {4}fail)/, ''),
+    'failover',
+    'round_robin',
+    true,
+    'http://a',
+  ],
+  ['a balanced list', BALANCED, 'load_balance', 'round_robin', true, 'http://a http://b'],
+  ['no failing over', BALANCED.replace('"True"', '"False"'), 'load_balance', 'round_robin', false, 'http://a http://b'],
+  ['failing over unsaid', BALANCED.replace('failOver', 'x'), 'load_balance', 'round_robin', true, 'http://a http://b'],
+  [
+    'the weighted class of the reference',
+    BALANCED.replace(/algorithms\.RoundRobin/g, 'algorithms.WeightedRoundRobin'),
+    ...(['load_balance', 'weighted', true, 'http://a http://b'] as const),
+  ],
+  [
+    'our own name of an algorithm, which wins',
+    BALANCED.replace('algoCombo', 'algorithm: least_pending\n    algoCombo'),
+    ...(['load_balance', 'least_pending', true, 'http://a http://b'] as const),
+  ],
+  [
+    'a class beside "other"',
+    BALANCED.replace(/algoCombo: .*/, 'algoCombo: other'),
+    ...(['load_balance', 'round_robin', true, 'http://a http://b'] as const),
+  ],
+]
+
+for (const [what, yaml, kind, algorithm, failsOver, urls] of GROUPS) {
+  test(`read: ${what}`, t => {
+    const { apis, faults, warnings } = read(t, yaml)
+    assert.deepEqual([...faults, ...warnings], [])
+    const { endpoints } = apis[0]!
+    assert.deepEqual([endpoints.kind, endpoints.algorithm, endpoints.failsOver], [kind, algorithm, failsOver])
+    assert.equal(endpoints.endpoints.map(({ url }) => url).join(' '), urls)
+    for (const { settings } of endpoints.endpoints) assert.deepEqual(settings, DEFAULT_SETTINGS)
+  })
+}
+
+const single = (config: string): string =>
+  `\n    endpoint_type: http\n    production_endpoints:\n      url: http://a\n      config: ${config}`
+
+/** [config of an endpoint, the settings that differ from the default]. */
+const SETTINGS: readonly (readonly [config: string, changes: object])[] = [
+  ['null', {}],
+  ['[]', {}],
+  ['{}', {}],
+  [
+    '{retryErroCode: [], suspendErrorCode: [], retryTimeOut: "", retryDelay: "", suspendDuration: "", suspendMaxDuration: "", factor: "", actionSelect: "", actionDuration: ""}',
+    {},
+  ],
+  ['{suspendDuration: -1, suspendMaxDuration: "-1", retryDelay: -1}', {}],
+  ['{retryTimeOut: "3", retryDelay: 5000}', { retriesBeforeSuspension: 3, retryDelayMs: 5000 }],
+  ['{suspendDuration: "2000", factor: "1.5"}', { initialMs: 2000, factor: 1.5 }],
+  ['{suspendDuration: 0}', { initialMs: 0 }],
+  ['{suspendMaxDuration: "60000", factor: 2}', { maximumMs: 60_000, factor: 2 }],
+  ['{actionSelect: fault, actionDuration: "30000"}', { responseMs: 30_000 }],
+  ['{retryErroCode: ["101504", "101505"]}', { timeoutCodes: [101504, 101505] }],
+  ['{suspendErrorCode: [101503, "101508"]}', { suspendCodes: [101503, 101508] }],
+  ['{suspendErrorCode: "101503, 101508"}', { suspendCodes: [101503, 101508] }],
+  ['{retryErroCode: ["-1"], suspendErrorCode: "-1"}', { timeoutCodes: [-1], suspendCodes: [-1] }],
+  [
+    '{health_check: {path: /health}}',
+    { healthCheck: { path: '/health', intervalMs: 10_000, timeoutMs: 2000, unhealthyAfter: 3, healthyAfter: 2 } },
+  ],
+  [
+    '{health_check: {interval: 500, timeout: 100, unhealthy_after: 1, healthy_after: 5}}',
+    { healthCheck: { path: '/', intervalMs: 500, timeoutMs: 100, unhealthyAfter: 1, healthyAfter: 5 } },
+  ],
+]
+
+for (const [config, changes] of SETTINGS) {
+  test(`config: ${config}`, t => {
+    const { apis, faults, warnings } = read(t, single(config))
+    assert.deepEqual([...faults, ...warnings], [])
+    assert.deepEqual(apis[0]!.endpoints.endpoints[0]!.settings, { ...DEFAULT_SETTINGS, ...changes })
+  })
+}
+
+test('a weight of each balanced endpoint', t => {
+  const yaml = BALANCED.replace('url: http://b', 'url: http://b\n        weight: "3"')
+  const { apis, warnings } = read(t, yaml.replace('algoCombo', 'algorithm: weighted\n    algoCombo'))
+  assert.deepEqual(warnings, [])
+  assert.deepEqual(
+    apis[0]!.endpoints.endpoints.map(({ settings }) => settings.weight),
+    [1, 3],
+  )
+})
+
+const P = 'data.endpointConfig.production_endpoints'
+const C = `apis/A/api.yaml:11: ${P}.config`
+
+/** [endpointConfig, the fault]. */
+const REFUSED: readonly (readonly [yaml: string, fault: string])[] = [
+  [single('{retryTimeOut: many}'), `${C}.retryTimeOut = "many": expected 0 to 255 (leave it empty for the default, 0)`],
+  [single('{retryTimeOut: 256}'), `${C}.retryTimeOut = "256": expected 0 to 255 (leave it empty for the default, 0)`],
+  [
+    single('{suspendDuration: 1.5}'),
+    `${C}.suspendDuration = "1.5": expected 0 to 31536000000 (leave it empty for the default, 30000)`,
+  ],
+  [
+    single('{suspendMaxDuration: -2}'),
+    `${C}.suspendMaxDuration = "-2": expected a whole number from 0 on (leave it empty for the default)`,
+  ],
+  [
+    single('{factor: 0.5}'),
+    `${C}.factor = "0.5": expected a number from 1 on (write 1 for suspensions of the same length)`,
+  ],
+  [
+    single('{suspendErrorCode: ["101503", refused]}'),
+    `${C}.suspendErrorCode[1] = "refused": expected error codes of six digits (for example 101504, or -1 for none)`,
+  ],
+  [
+    single('{actionSelect: ignore}'),
+    `${C}.actionSelect = "ignore": expected fault (or discard, for which the client gets a fault too)`,
+  ],
+  [
+    single('{health_check: {path: health}}'),
+    `${C}.health_check.path = "health": must start with "/" and hold no space (for example /health)`,
+  ],
+  [
+    single('{health_check: {interval: 1}}'),
+    `${C}.health_check.interval = "1": expected 100 to 31536000000 (leave it empty for the default, 10000)`,
+  ],
+  [
+    BALANCED.replace(/algorithms\.RoundRobin/g, 'algorithms.Mine'),
+    'apis/A/api.yaml:10: data.endpointConfig.algoClassName = "org.apache.synapse.endpoints.algorithms.Mine": there is no such algorithm (write algorithm: round_robin, weighted or least_pending)',
+  ],
+  [
+    BALANCED.replace('sessionManagement: ""', 'sessionManagement: soap'),
+    'apis/A/api.yaml:11: data.endpointConfig.sessionManagement = "soap": keeping the requests of a session with one endpoint is not built (write none if the back ends share their sessions)',
+  ],
+  [
+    BALANCED.replace(/production_endpoints:[\s\S]*/, 'production_endpoints: []'),
+    `apis/A/api.yaml:14: ${P}: expected at least one endpoint (add one with its url)`,
+  ],
+  [
+    BALANCED.replace('url: http://b', 'url: ftp://b'),
+    `apis/A/api.yaml:16: ${P}[1].url = "ftp://b": must be an http, https, ws or wss URL (for example http://backend.example:8080/base)`,
+  ],
+  [BALANCED.replace('url: http://b', 'uri: http://b'), `apis/A/api.yaml:16: ${P}[1].url: is missing (add it)`],
+  [
+    BALANCED.replace('"True"', 'maybe'),
+    'apis/A/api.yaml:13: data.endpointConfig.failOver = "maybe": expected true or false (leave it out for true)',
+  ],
+  [
+    BALANCED + '\n      - url: http://b'.repeat(31),
+    `apis/A/api.yaml:14: ${P}: expected at most 32 endpoints (put a balancer of their own in front of them)`,
+  ],
+  [
+    FAILOVER.replace(/production_failovers:[\s\S]*\n(?= {4}fail)/, 'production_failovers: http://b\n'),
+    'apis/A/api.yaml:10: data.endpointConfig.production_failovers: expected a list (write each endpoint behind a "-")',
+  ],
+]
+
+for (const [yaml, fault] of REFUSED) {
+  test(`refused: ${fault}`, t => {
+    const { apis, faults } = read(t, yaml)
+    assert.deepEqual(apis, [])
+    assert.deepEqual(
+      faults.map(it => describe(it).replace(/^.*?(?=apis\/A)/, '')),
+      [fault],
+    )
+  })
+}
+
+/** [endpointConfig, the warning]: the API is taken all the same. */
+const WARNED: readonly (readonly [yaml: string, warning: string])[] = [
+  [
+    `${single('null')}\n    sandbox_endpoints: {url: "http://s"}`,
+    'apis/A/api.yaml:12: data.endpointConfig.sandbox_endpoints: is not acted on while there are no sandbox keys (every request goes to the production endpoints)',
+  ],
+  [
+    single('{actionSelect: discard}'),
+    `${C}.actionSelect = "discard": the client gets a fault all the same (write fault)`,
+  ],
+  [
+    BALANCED.replace('url: http://b', 'url: http://b\n        weight: 2'),
+    `apis/A/api.yaml:17: ${P}[1].weight = 2: is not acted on by this algorithm (write algorithm: weighted)`,
+  ],
+]
+
+for (const [yaml, warning] of WARNED) {
+  test(`warned of: ${warning}`, t => {
+    const { apis, faults, warnings } = read(t, yaml)
+    assert.deepEqual([apis.length, faults], [1, []])
+    assert.deepEqual(
+      warnings.map(it => describe(it).replace(/^.*?(?=apis\/A)/, '')),
+      [warning],
+    )
+  })
+}
