@@ -29,14 +29,14 @@ const RULES: readonly Rule<Values<typeof row>>[] = [
 
 export const proxyProfile = repeatedSection(
   'transport.http.proxy_profile',
-  'An outgoing proxy for backends on plain HTTP; the first row that fits a backend holds.',
+  'An outgoing proxy for backends on plain HTTP; the first row that fits a backend holds, `*` after all others.',
   row,
   RULES,
 )
 
 export const securedProxyProfile = repeatedSection(
   'transport.http.secured_proxy_profile',
-  'An outgoing proxy for backends on TLS, through CONNECT; the first row that fits a backend holds.',
+  'An outgoing proxy for backends on TLS, through CONNECT; the first row that fits a backend holds, `*` after all others.',
   row,
   RULES,
 )
