@@ -63,6 +63,8 @@ export const FATE: { readonly [S in StateName]: { readonly [L in Loss]: Fate } }
   EARLY_HEAD: RECEIVING,
   EARLY_BODY: RECEIVING,
   TUNNEL: RECEIVING,
+  TUNNEL_REPLYING: RECEIVING,
+  TUNNEL_ASKING: RECEIVING,
 }
 
 /** Failures before there is a connection; the state is REQUEST_READY. */

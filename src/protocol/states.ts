@@ -28,13 +28,17 @@ export const STATE = {
   EARLY_BODY: 10,
   /** After 101: the bytes are no longer HTTP. Reported as RESPONSE_BODY. */
   TUNNEL: 11,
+  /** A tunnel whose client has ended its side: bytes still come from the backend. Reported as RESPONSE_BODY. */
+  TUNNEL_REPLYING: 12,
+  /** A tunnel whose backend has ended its side: bytes still come from the client. Reported as RESPONSE_BODY. */
+  TUNNEL_ASKING: 13,
 } as const
 
 export type StateName = keyof typeof STATE
 export type State = (typeof STATE)[StateName]
 
 /** State -> the documented number used in error codes, logs and metrics. */
-export const REPORTED = Uint8Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 4, 5, 5)
+export const REPORTED = Uint8Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 4, 5, 5, 5, 5)
 
 export const STATE_NAMES = Object.keys(STATE) as readonly StateName[]
 
@@ -44,9 +48,9 @@ export const EVENT = {
   REQUEST_BEGIN: 0,
   /** The request head is complete and a body follows. */
   REQUEST_BODY: 1,
-  /** Bytes of the request body. */
+  /** Bytes of the request body, or of a tunnel on their way to the backend. */
   REQUEST_DATA: 2,
-  /** The request is complete. */
+  /** The request is complete, or the client has ended its side of a tunnel. */
   REQUEST_END: 3,
   /** A 1xx response other than 101. */
   RESPONSE_INTERIM: 4,
@@ -54,9 +58,9 @@ export const EVENT = {
   RESPONSE_BEGIN: 5,
   /** The response head is complete and a body follows. */
   RESPONSE_BODY: 6,
-  /** Bytes of the response body. */
+  /** Bytes of the response body, or of a tunnel on their way to the client. */
   RESPONSE_DATA: 7,
-  /** The response is complete. */
+  /** The response is complete, or the backend has ended its side of a tunnel. */
   RESPONSE_END: 8,
   /** 101 to a requested upgrade. */
   SWITCH: 9,

@@ -1,7 +1,7 @@
 /**
  * The whole protocol. Rule: everything that decides which state follows which stands in these two tables; a cell that
  * is missing is a transition that cannot happen. `satisfies Table` makes a missing row or a misspelt cell a compile
- * error. test/protocol/transitions.test.ts asserts all 312 cells from a grid written by hand.
+ * error. test/protocol/transitions.test.ts asserts all 364 cells from a grid written by hand.
  */
 import type { EventName, StateName } from './states.ts'
 
@@ -40,7 +40,16 @@ export const TARGET = {
     RESPONSE_END: 'CLOSING',
     ...HANG_UP,
   },
-  TUNNEL: HANG_UP,
+  // Two directions, each with an end of its own; nothing comes behind them.
+  TUNNEL: {
+    REQUEST_DATA: 'TUNNEL',
+    REQUEST_END: 'TUNNEL_REPLYING',
+    RESPONSE_DATA: 'TUNNEL',
+    RESPONSE_END: 'TUNNEL_ASKING',
+    ...HANG_UP,
+  },
+  TUNNEL_REPLYING: { RESPONSE_DATA: 'TUNNEL_REPLYING', RESPONSE_END: 'CLOSING', ...HANG_UP },
+  TUNNEL_ASKING: { REQUEST_DATA: 'TUNNEL_ASKING', REQUEST_END: 'CLOSING', ...HANG_UP },
   CLOSING: HANG_UP,
   CLOSED: {},
 } as const satisfies Table

@@ -34,6 +34,8 @@ const TABLE = `
   EARLY_HEAD     | 101508    | 101509      | 101505     | 101505      | 101510
   EARLY_BODY     | 101509    | 101510      | 101506     | 101506      | 101511
   TUNNEL         | 101509    | 101510      | 101506     | 101506      | 101511
+  TUNNEL_REPLYING| 101509    | 101510      | 101506     | 101506      | 101511
+  TUNNEL_ASKING  | 101509    | 101510      | 101506     | 101506      | 101511
 `
 
 const BASES: Readonly<Record<Loss, readonly number[]>> = {
@@ -82,7 +84,8 @@ test('a timeout is never tried again: the backend may still be at work', () => {
 })
 
 test('once a response has begun, or a body was sent, nothing is tried again', () => {
-  const begun = ['REQUEST_BODY', 'RESPONSE_HEAD', 'RESPONSE_BODY', 'EARLY_HEAD', 'EARLY_BODY', 'TUNNEL'] as const
+  const receiving = ['RESPONSE_HEAD', 'RESPONSE_BODY', 'EARLY_HEAD', 'EARLY_BODY'] as const
+  const begun = ['REQUEST_BODY', ...receiving, 'TUNNEL', 'TUNNEL_REPLYING', 'TUNNEL_ASKING'] as const
   for (const state of begun) for (const loss of LOSSES) assert.equal(FATE[state][loss].retry, 'never')
 })
 

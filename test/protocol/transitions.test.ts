@@ -36,6 +36,8 @@ const SHORT: Readonly<Record<string, StateName>> = {
   eHead: 'EARLY_HEAD',
   eBody: 'EARLY_BODY',
   tunnl: 'TUNNEL',
+  tRepl: 'TUNNEL_REPLYING',
+  tAsk: 'TUNNEL_ASKING',
 }
 
 // A dot: the event cannot happen in this state.
@@ -52,7 +54,9 @@ const TARGET_GRID = `
   gone  |          .     .     .     .     |           .       .     .     .     .     | .      .     .     .
   eHead |          .     .     eHead pHead |           .       .     eBody .     leave | .      .     leave gone
   eBody |          .     .     eBody pBody |           .       .     .     eBody leave | .      .     leave gone
-  tunnl |          .     .     .     .     |           .       .     .     .     .     | .      .     leave gone
+  tunnl |          .     .     tunnl tRepl |           .       .     .     tunnl tAsk  | .      .     leave gone
+  tRepl |          .     .     .     .     |           .       .     .     tRepl leave | .      .     leave gone
+  tAsk  |          .     .     tAsk  leave |           .       .     .     .     .     | .      .     leave gone
 `
 
 const SOURCE_GRID = `
@@ -68,7 +72,9 @@ const SOURCE_GRID = `
   gone  |          .     .     .     .     |           .       .     .     .     .     | .      .     .     .
   eHead |          .     .     eHead pHead |           .       .     eBody .     leave | .      .     leave gone
   eBody |          .     .     eBody pBody |           .       .     .     eBody leave | .      .     leave gone
-  tunnl |          .     .     .     .     |           .       .     .     .     .     | .      .     leave gone
+  tunnl |          .     .     tunnl tRepl |           .       .     .     tunnl tAsk  | .      .     leave gone
+  tRepl |          .     .     .     .     |           .       .     .     tRepl leave | .      .     leave gone
+  tAsk  |          .     .     tAsk  leave |           .       .     .     .     .     | .      .     leave gone
 `
 
 type Cell = { readonly state: StateName; readonly event: EventName; readonly next: StateName | undefined }
@@ -102,6 +108,8 @@ const PATHS: Readonly<Record<StateName, readonly EventName[]>> = {
   EARLY_HEAD: ['REQUEST_BEGIN', 'REQUEST_BODY', 'RESPONSE_BEGIN'],
   EARLY_BODY: ['REQUEST_BEGIN', 'REQUEST_BODY', 'RESPONSE_BEGIN', 'RESPONSE_BODY'],
   TUNNEL: ['REQUEST_BEGIN', 'REQUEST_END', 'SWITCH'],
+  TUNNEL_REPLYING: ['REQUEST_BEGIN', 'REQUEST_END', 'SWITCH', 'REQUEST_END'],
+  TUNNEL_ASKING: ['REQUEST_BEGIN', 'REQUEST_END', 'SWITCH', 'RESPONSE_END'],
 }
 
 function machineIn(side: Side, state: StateName): Machine {
@@ -113,7 +121,7 @@ function machineIn(side: Side, state: StateName): Machine {
 
 for (const side of ['source', 'target'] as const) {
   test(`${side}: all ${GRIDS[side].length} cells`, () => {
-    assert.equal(GRIDS[side].length, 156)
+    assert.equal(GRIDS[side].length, 182)
     for (const { state, event, next } of GRIDS[side]) {
       const machine = machineIn(side, state)
       if (next !== undefined) {
@@ -153,6 +161,15 @@ test('a connection whose request never finished cannot be used again', () => {
       machine.advance(EVENT.RESPONSE_END)
       assert.throws(() => machine.advance(EVENT.REUSE), ProtocolViolation)
       assert.throws(() => machine.advance(EVENT.REQUEST_BEGIN), ProtocolViolation)
+    }
+  }
+})
+
+test('a connection that was a tunnel carries no further message', () => {
+  for (const side of ['source', 'target'] as const) {
+    for (const tunnel of ['TUNNEL', 'TUNNEL_REPLYING', 'TUNNEL_ASKING'] as const) {
+      for (const event of ['REQUEST_BEGIN', 'RESPONSE_BEGIN', 'REUSE', 'SWITCH'] as const)
+        assert.throws(() => machineIn(side, tunnel).advance(EVENT[event]), ProtocolViolation, `${tunnel} + ${event}`)
     }
   }
 })
@@ -209,6 +226,8 @@ const DOCUMENTED: readonly (readonly [StateName, number, number])[] = [
   ['EARLY_HEAD', 9, 4],
   ['EARLY_BODY', 10, 5],
   ['TUNNEL', 11, 5],
+  ['TUNNEL_REPLYING', 12, 5],
+  ['TUNNEL_ASKING', 13, 5],
 ]
 
 test('states keep their documented numbers; those of our own report as the nearest', () => {
