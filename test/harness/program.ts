@@ -129,9 +129,17 @@ export interface RunningGateway {
   readonly healthPort: number
 }
 
+/** For tests of the plain listener: the ports of the others may be taken. */
+export const PLAIN_ONLY = [
+  'transport.passthru_https.listener.enable=false',
+  'transport.ws.listener.enable=false',
+  'transport.wss.listener.enable=false',
+]
+
 /** `sets`: `section.key=value`; the ports are free ones unless set. */
 export function launch(home: Home, sets: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
   const defaults = [
+    ...PLAIN_ONLY,
     'transport.passthru_http.listener.parameters.port=0',
     'management.health_port=0',
     `transport.passthru_http.socket_level=${LEVEL}`,
@@ -147,7 +155,7 @@ export async function startProgram(
 ): Promise<RunningGateway> {
   const program = launch(home, sets, env)
   await Promise.race([program.out.until(/^ready$/m), failedToStart(program)])
-  const [, port] = await program.out.until(/^listening on http:\/\/\S*:(\d+) /m)
+  const [, port] = await program.out.until(/^listening on http:\/\/\S*:(\d+)$/m)
   const [, health] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
   return { program, home, port: Number(port), healthPort: Number(health) }
 }

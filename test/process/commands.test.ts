@@ -19,7 +19,7 @@ import {
   startTwo,
   untilListed,
 } from '../harness/operator.ts'
-import { ask, freePort } from '../harness/program.ts'
+import { ask, freePort, PLAIN_ONLY } from '../harness/program.ts'
 
 after(leave)
 
@@ -167,7 +167,7 @@ test('without room for a socket the gateway runs on and says so', async () => {
   const at = home()
   const data = join(at.path, 'd'.repeat(100))
   const port = await freePort()
-  const sets = ['management.health_port=0', `transport.passthru_http.listener.parameters.port=${port}`]
+  const sets = [...PLAIN_ONLY, 'management.health_port=0', `transport.passthru_http.listener.parameters.port=${port}`]
   const program = begin(at, 'start', '--data', data, ...sets.flatMap(set => ['--set', set]))
   await program.out.until(/^ready$/m)
   await program.err.until(/"msg":"no control socket .*104 bytes/)

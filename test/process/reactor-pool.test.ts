@@ -24,7 +24,7 @@ function poolOf(steps: readonly string[], startMs = 60_000) {
     if (step === 'hang') while (true);
     if (step === 'silent') await new Promise(() => {})
     if (step === 'fail') parentPort.postMessage({ kind: 'failed', cause: 'no luck' })
-    else parentPort.postMessage({ kind: 'listening', port: 7 })
+    else parentPort.postMessage({ kind: 'listening', ports: [7] })
     if (step === 'die') setTimeout(() => process.exit(), 20)`
   const plan = {
     reactor: 0,

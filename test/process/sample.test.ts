@@ -24,7 +24,9 @@ function startScript(): Program {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
   const [node, ...words] = scripts.start.split(' ')
   assert.equal(node, 'node')
-  const sets = ['transport.passthru_http.listener.parameters.port=0', 'management.health_port=0']
+  const sections = ['passthru_http', 'passthru_https', 'ws', 'wss']
+  const ports = sections.map(section => `transport.${section}.listener.parameters.port=0`)
+  const sets = [...ports, 'management.health_port=0']
   return new Program(process.execPath, [...words, '--data', data, ...sets.flatMap(set => ['--set', set])])
 }
 
@@ -44,10 +46,12 @@ test('npm start: listeners, ready, and one line that works when pasted', async (
   program = await startSample()
   const [, line, port, path] = await program.out.until(/^try: (curl -i http:\/\/127\.0\.0\.1:(\d+)(\S+) -d 'hello')$/m)
   const lines = program.out.text.trimEnd().split('\n')
-  assert.match(lines[0]!, /^listening on http:\/\/\*:\d+ \(1 reactor, (handles|streams), 1 API\)$/)
-  assert.match(lines[1]!, /^health on http:\/\/127\.0\.0\.1:\d+\/healthz$/)
-  assert.match(lines[2]!, /^sample backend on http:\/\/127\.0\.0\.1:8288$/)
-  assert.equal(lines[3], 'ready')
+  const kinds = ['http', 'https', 'ws', 'wss']
+  for (const [i, kind] of kinds.entries()) assert.match(lines[i]!, new RegExp(`^listening on ${kind}://\\*:\\d+$`))
+  assert.match(lines[4]!, /^1 reactor, (handles|streams), 1 API$/)
+  assert.match(lines[5]!, /^health on http:\/\/127\.0\.0\.1:\d+\/healthz$/)
+  assert.match(lines[6]!, /^sample backend on http:\/\/127\.0\.0\.1:8288$/)
+  assert.equal(lines[7], 'ready')
 
   const peer = await connectPeer(Number(port))
   peer.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello`)

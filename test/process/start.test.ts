@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { LEVEL } from '../harness/gateway.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
-import { ask, freePort, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
+import { ask, freePort, type Home, launch, makeHome, PLAIN_ONLY, Program, startProgram } from '../harness/program.ts'
 
 const backend = await ScriptedBackend.listen(peer => {
   void peer
@@ -44,7 +44,8 @@ test('prints a line per listener, then ready, and answers', async () => {
   const { program, port, healthPort } = await start(home())
   const lines = program.out.text.trimEnd().split('\n')
   assert.deepEqual(lines, [
-    `listening on http://*:${port} (1 reactor, ${LEVEL}, 1 API)`,
+    `listening on http://*:${port}`,
+    `1 reactor, ${LEVEL}, 1 API`,
     `health on http://127.0.0.1:${healthPort}/healthz`,
     'ready',
   ])
@@ -83,10 +84,9 @@ test('from its TypeScript side as well', async () => {
     'start',
     '--home',
     home().path,
-    '--set',
-    'transport.passthru_http.listener.parameters.port=0',
-    '--set',
-    'management.health_port=0',
+    ...[...PLAIN_ONLY, 'transport.passthru_http.listener.parameters.port=0', 'management.health_port=0'].flatMap(
+      set => ['--set', set],
+    ),
   ])
   programs.push(program)
   await program.out.until(/^ready$/m)
