@@ -84,7 +84,7 @@ const reactor = new Reactor(
     clientSeed: 1,
     heartbeats: new SharedArrayBuffer(4),
   },
-  { level, report: console.error, accessLog: null, chainOf: () => [], drained: () => {} },
+  { level, tls: null, report: console.error, accessLog: null, chainOf: () => [], drained: () => {} },
 )
 await reactor.start()
 

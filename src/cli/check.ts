@@ -2,6 +2,7 @@
 import { loadApiDefinitions } from '../config/api-definitions.ts'
 import { describe, type Fault } from '../config/fault.ts'
 import { examine } from '../config/load.ts'
+import { sendable } from '../config/websocket-senders.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
 
@@ -14,9 +15,10 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
     return EXIT_USAGE
   }
   const configured = examine(args.home, args.sets, args.dataDir)
-  const { apis, faults: apiFaults, warnings: apiWarnings } = loadApiDefinitions(args.home)
+  const { apis: defined, faults: apiFaults, warnings: apiWarnings } = loadApiDefinitions(args.home)
+  const { apis, faults: senderFaults } = sendable(defined, configured.configuration)
   // At start an unknown key is only a warning: the file may be meant for a newer release. Here it was asked for.
-  const faults = [...configured.faults, ...configured.unknown, ...apiFaults]
+  const faults = [...configured.faults, ...configured.unknown, ...apiFaults, ...senderFaults]
   const warnings = [...configured.warnings, ...apiWarnings]
   if (args.json)
     output.write(`${JSON.stringify({ valid: faults.length === 0, faults, warnings, apis: apis.length })}\n`)

@@ -3,6 +3,7 @@ import { flushCompileCache } from 'node:module'
 import { loadApiDefinitions } from '../config/api-definitions.ts'
 import { ConfigurationFaults, describe } from '../config/fault.ts'
 import { type Loaded, loadConfiguration } from '../config/load.ts'
+import { sendable } from '../config/websocket-senders.ts'
 import { DataLocked } from '../data-lock.ts'
 import { CannotListen, CannotWrite, Gateway, type Listeners } from '../gateway.ts'
 import { openLog } from '../observe/log.ts'
@@ -27,9 +28,11 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
   const { configuration, warnings } = loaded
   const log = openLog(configuration.logging.level)
   for (const warning of warnings) log.warn(warning)
-  const { apis, faults } = loadApiDefinitions(args.home)
+  const defined = loadApiDefinitions(args.home)
+  const { apis, faults } = sendable(defined.apis, configuration)
+  for (const warning of defined.warnings) log.warn(describe(warning))
   // One broken API never stops the others.
-  for (const fault of faults) log.error(describe(fault))
+  for (const fault of [...defined.faults, ...faults]) log.error(describe(fault))
   const ended = Promise.withResolvers<number>()
   const fatal = (cause: string): void => {
     log.fatal(cause)

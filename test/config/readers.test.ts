@@ -10,12 +10,12 @@ import { readTree } from '../tidy/source-tree.ts'
 /** Under which names the values of a section go outside of `src/config`. */
 const OWNERS: Readonly<Record<string, string>> = {
   server: 'configuration\\.server',
-  'transport.passthru_http': 'http',
-  'transport.passthru_https': "(?:https|configuration\\['transport\\.passthru_https'\\])",
+  'transport.passthru_http': "(?:http|section|configuration\\['transport\\.passthru_http'\\])",
+  'transport.passthru_https': "(?:https|section|configuration\\['transport\\.passthru_https'\\])",
   'transport.http.proxy_profile': 'profile',
   'transport.http.secured_proxy_profile': 'profile',
-  'transport.ws': "(?:websocket|configuration\\['transport\\.ws'\\])",
-  'transport.wss': "(?:websocket|configuration\\['transport\\.wss'\\])",
+  'transport.ws': "(?:websocket|section|configuration\\['transport\\.ws'\\])",
+  'transport.wss': "(?:wss|section|configuration\\['transport\\.wss'\\])",
   mediation: '(?:mediation|configuration\\.mediation)',
   'transport.listener': "configuration\\['transport\\.listener'\\]",
   management: 'configuration\\.management',
@@ -24,15 +24,20 @@ const OWNERS: Readonly<Record<string, string>> = {
 }
 
 const READERS = [...readTree().values()].filter(
-  ({ path }) => path.startsWith('src/') && !path.startsWith('src/config/') && path !== 'src/plan.ts',
+  ({ path }) =>
+    path.startsWith('src/') &&
+    (!path.startsWith('src/config/') || path === 'src/config/websocket-senders.ts') &&
+    path !== 'src/plan.ts',
 )
 
 /** `owner.key`, `owner['key']`, or `{ key } = owner`. */
-function reading({ section, key }: CatalogueKey): RegExp | undefined {
+function reading({ section, key, definition }: CatalogueKey): RegExp | undefined {
   const owner = OWNERS[section]
   if (owner === undefined) return undefined
   const name = RegExp.escape(key)
-  const member = /^\w+$/.test(key) ? `\\.${name}\\b` : `\\['${name}'\\]`
+  // The four stores have the same keys: `https[`${prefix}.file_name`]`.
+  const last = definition.inertReason === '' ? RegExp.escape(key.slice(key.lastIndexOf('.'))) : '(?!)'
+  const member = /^\w+$/.test(key) ? `\\.${name}\\b` : `\\[(?:'${name}'|\`\\$\\{prefix\\}${last}\`)\\]`
   return new RegExp(`\\b${owner}${member}|\\{[^{}]*(?<![.\\w:] ?)\\b${name}\\b[^{}]*\\} = (?:[\\w.#]+\\.)?${owner}\\b`)
 }
 

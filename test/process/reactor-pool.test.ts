@@ -65,7 +65,7 @@ for (const [what, startMs, step, cause] of [
   test(`a replacement that ${what} is itself replaced, once`, async t => {
     const { pool, replaced } = poolOf(['die', step, 'listen'], startMs)
     t.after(() => pool.stop())
-    assert.equal(await pool.start(), 7)
+    assert.deepEqual(await pool.start(), [7])
     assert.equal(await replaced, cause)
     pool.stop()
     await pool.drain(1000)

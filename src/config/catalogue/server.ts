@@ -5,10 +5,7 @@ const CONSOLE = 'there is no management console that could restart or stop the s
 const SOAP = 'there is no SOAP stack'
 
 export const server = section('server', 'The node: its name, its profile and the offset of its ports.', {
-  hostname: inert(
-    host('localhost', 'Host name or IP address of the node.'),
-    'nothing that is built names the node; only references to the key have a use for it',
-  ),
+  hostname: host('localhost', 'Host name or IP address of the node; a self-signed certificate is made out to it.'),
   node_ip: inert(host('', 'IP address of the node.'), 'every address the machine has is found at start'),
   offset: count(0, '', 0, 64_535, 'Added to every port, so that instances on one machine stay apart.'),
   mode: inert(

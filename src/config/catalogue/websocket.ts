@@ -13,7 +13,7 @@ const anyScalar: typeof parameter = {
 }
 
 const senderKeys = {
-  'sender.enable': inert(flag(false, 'Send from sequences.'), SEQUENCES),
+  'sender.enable': flag(false, 'Send to backends of this kind; an API with one is not deployed otherwise.'),
   'sender.parameters.ws.outflow.dispatch.sequence': inert(
     text('outflowDispatchSeq', 'Sequence that messages from the backend go through.'),
     SEQUENCES,
@@ -26,11 +26,8 @@ const senderKeys = {
 } as const
 
 const trustStore = {
-  'sender.trust_store.location': inert(
-    text('', 'Store of the authorities that sign the certificates of backends.'),
-    SEQUENCES,
-  ),
-  'sender.trust_store.password': inert(secret('Password of that store.'), SEQUENCES),
+  'sender.trust_store.location': text('', 'Store of the authorities that sign the certificates of backends.'),
+  'sender.trust_store.password': secret('Password of that store.'),
 }
 
 type Secured = Values<typeof senderKeys & typeof trustStore>

@@ -1,0 +1,39 @@
+/** WebSocket backends and the senders that they need. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
+import { loadConfiguration } from '../../src/config/load.ts'
+import { sendable } from '../../src/config/websocket-senders.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const WSS = ['wss.sender.enable=true', 'wss.sender.trust_store.location=t.p12', 'wss.sender.trust_store.password=x']
+
+for (const [url, on, left] of [
+  ['http://a', [], ''],
+  ['https://a', [], ''],
+  ['ws://a', [], 'transport.ws'],
+  ['ws://a', ['ws.sender.enable=true'], ''],
+  ['ws://a', WSS, 'transport.ws'],
+  ['wss://a', ['ws.sender.enable=true'], 'transport.wss'],
+  ['wss://a', WSS, ''],
+] as const) {
+  test(`an API with a backend at ${url} and ${on[0] ?? 'no sender on'} is ${left === '' ? '' : 'not '}deployed`, t => {
+    const sets = on.map(set => `transport.${set}`)
+    const { configuration } = loadConfiguration(temporaryHome(t, { 'deployment.toml': '' }), sets)
+    const endpoints = [{ url, settings: DEFAULT_SETTINGS }]
+    const api = {
+      name: 'A',
+      context: '/a',
+      version: '1',
+      isDefaultVersion: false,
+      endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints },
+    } as const
+    const { apis, faults } = sendable([api], configuration)
+    assert.deepEqual(apis, left === '' ? [api] : [])
+    const remedies = left === '' ? [] : [`set ${left}.sender.enable = true`]
+    assert.deepEqual(
+      faults.map(({ where, remedy }) => [where, remedy]),
+      remedies.map(remedy => ['API A 1', remedy]),
+    )
+  })
+}
