@@ -8,6 +8,7 @@ import { allocateMetrics } from './observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type EndpointPlan, type ListenerPlan, type ReactorPlan } from './plan.ts'
 import type { RoutePlan } from './plan.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
+import { EndpointTable } from './target/endpoint-table.ts'
 import type { TlsPlans } from './tls/tls-material.ts'
 
 interface PlanningOptions {
@@ -103,7 +104,7 @@ export class Planning {
       // The last column is the primary's own.
       metrics: allocateMetrics(reactors + 1),
       gauge: SharedGauge.allocate(reactors, 1 + this.#routes.size),
-      endpoints: new SharedArrayBuffer(0),
+      endpoints: EndpointTable.allocate(this.#endpoints, reactors),
       clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_ROWS),
       clientSeed: Math.floor(Math.random() * 2 ** 31),
       heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),

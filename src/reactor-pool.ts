@@ -7,6 +7,7 @@ import { clearGauges } from './observe/metrics.ts'
 import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
 import type { Answer, Question } from './questions.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
+import { EndpointTable } from './target/endpoint-table.ts'
 
 interface PoolWatcher {
   message(reactor: number, message: FromReactor): void
@@ -195,6 +196,7 @@ export class ReactorPool {
     clearGauges(plan.metrics, reactor)
     SharedGauge.clear(plan.gauge, plan.reactors, reactor)
     SharedGauge.clear(plan.clients, plan.reactors, reactor)
+    EndpointTable.clear(plan.endpoints, reactor)
     const seat = this.#spawn(reactor, false)
     this.#seats[reactor] = seat
     seat.listening.promise.then(() => this.#watcher.replaced(reactor, cause))

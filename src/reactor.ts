@@ -14,11 +14,12 @@ import { MessageReader } from './http1/message-reader.ts'
 import type { AccessLog } from './observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from './observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type ReactorPlan } from './plan.ts'
+import { deploy } from './deployment.ts'
 import { Listener } from './listener.ts'
+import { monotonicMs } from './monotonic-clock.ts'
 import { TlsSide } from './tls-side.ts'
 import { ReactorAnswers } from './reactor-answers.ts'
 import { tracer } from './protocol/tracer.ts'
-import { ApiTable } from './route/api-table.ts'
 import { settingsOf } from './settings.ts'
 import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
 import type { ByteSocket, SocketLevel } from './socket/byte-socket.ts'
@@ -30,8 +31,8 @@ import { RequestIntake, RequestNumbers } from './source/request-intake.ts'
 import { SourceConnection } from './source/source-connection.ts'
 import { DeadlineWheel } from './structure/deadline-wheel.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
-import { HostPool, type PoolContext } from './target/host-pool.ts'
-import { HttpUpstream } from './target/upstream.ts'
+import { EndpointTable } from './target/endpoint-table.ts'
+import type { HostPool, PoolContext } from './target/host-pool.ts'
 import { type Rooms, refuse, walk } from './walk.ts'
 
 /** Resolution of all deadlines. */
@@ -70,6 +71,7 @@ export class Reactor implements Hall {
   readonly #drops: ReturnType<typeof responseDrops>
   readonly #connections = new Set<SourceConnection>()
   readonly #pools: readonly HostPool[]
+  readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
   readonly #listeners: readonly Listener[]
   readonly #tls: TlsSide
@@ -101,7 +103,8 @@ export class Reactor implements Hall {
       reactors: plan.reactors,
       nextId: 1,
     }
-    const { apis, pools } = deploy(plan.apis, outlets.chainOf, context)
+    this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
+    const { apis, pools } = deploy(plan.apis, outlets.chainOf, context, this.#endpoints)
     this.#rooms = { apis, threw: (exchange, error) => this.#threw(exchange, error) }
     this.#pools = pools
   }
@@ -271,6 +274,7 @@ export class Reactor implements Hall {
     metrics.add(sizeCell('response', exchange.responseBodyBytes), 1)
     metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
     metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
+    if (exchange.pendingRow >= 0) this.#endpoints.left(exchange)
     this.#outlets.accessLog?.append(exchange)
     if (tracer !== null) this.answers.done(exchange)
   }
@@ -303,24 +307,4 @@ function composerBytes(settings: Surroundings['settings']): number {
 
 function dateLine(): string {
   return `Date: ${new Date().toUTCString()}\r\n`
-}
-
-/** The APIs of a plan as a table; endpoints with the same route share its pool. */
-function deploy(
-  plans: readonly ApiPlan[],
-  chainOf: ReactorOutlets['chainOf'],
-  context: PoolContext,
-): { apis: ApiTable; pools: readonly HostPool[] } {
-  const pools = new Map<number, HostPool>()
-  const entries = plans.flatMap(plan => {
-    const { name, paths, endpoints } = plan
-    const [target] = endpoints.endpoints.map(({ route, basePath }) => {
-      const pool = pools.get(route.row) ?? new HostPool(route, context)
-      pools.set(route.row, pool)
-      return new HttpUpstream(pool, basePath, context.around)
-    })
-    const api = { name, path: paths[0]!, handlers: chainOf(plan), target: target! }
-    return paths.map(path => ({ path, api }))
-  })
-  return { apis: new ApiTable(entries), pools: [...pools.values()] }
 }

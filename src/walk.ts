@@ -70,7 +70,9 @@ function enter(exchange: Exchange, outcome: Outcome | undefined): void {
 /** The fault of an outcome, to the client. */
 export function refuse(exchange: Exchange, outcome: Outcome, failure: Failure | null): void {
   const { status, reason, lines, body } = renderFault(outcome, failure)
-  exchange.downstream.answer(status, reason, lines, body)
+  const { retryAfterS } = exchange
+  const more = retryAfterS === 0 ? lines : `${lines}Retry-After: ${retryAfterS}\r\n`
+  exchange.downstream.answer(status, reason, more, body)
 }
 
 const METHODS = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'

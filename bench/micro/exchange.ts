@@ -8,6 +8,7 @@ import { allocateMetrics } from '../../src/observe/metrics.ts'
 import { Reactor } from '../../src/reactor.ts'
 import type { ByteSocket, ConnectingOwner, SocketLevel, SocketOwner } from '../../src/socket/byte-socket.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
+import { EndpointTable } from '../../src/target/endpoint-table.ts'
 
 class MemorySocket implements ByteSocket {
   readonly remoteAddress = '127.0.0.1'
@@ -77,7 +78,7 @@ const reactor = new Reactor(
     tlsClients: {},
     responseMs: 120_000,
     warnOn500: { plain: '', secured: '' },
-    endpoints: new SharedArrayBuffer(0),
+    endpoints: EndpointTable.allocate(1, 1),
     metrics: allocateMetrics(1),
     gauge: SharedGauge.allocate(1, 2),
     clients: SharedGauge.allocate(1, 1),

@@ -44,6 +44,12 @@ export const FAULT = {
     message: 'Incomplete payload',
     description: 'The payload is too large or was not delivered whole',
   },
+  303000: {
+    status: 503,
+    message: 'No endpoint is ready',
+    description: 'Every endpoint of the API is suspended or switched off',
+  },
+  303001: { status: 503, message: 'Endpoint suspended', description: 'The endpoint is suspended or switched off' },
 } as const satisfies Record<number, FaultRow>
 
 export type FaultCode = keyof typeof FAULT

@@ -56,6 +56,14 @@ export class Exchange {
   sourceState = 0
   targetState = -1
   backend = ''
+  /** The backend connection that it was given has served before. */
+  reusesConnection = false
+  /** Endpoints of a group that it was sent to, a bit each. */
+  triedEndpoints = 0
+  /** Row of the endpoint that counts it among its pending requests, -1: none. */
+  pendingRow = -1
+  /** Seconds after which asking again is worth while, for a refusal; 0: nobody knows. */
+  retryAfterS = 0
   errorBase = 0
   errorState = 0
   userAgent = ''
@@ -111,6 +119,7 @@ export class Exchange {
     this.targetId = 0
     this.targetState = -1
     this.backend = ''
+    this.retryAfterS = 0
     this.errorBase = 0
     this.errorState = 0
     this.userAgent = ''

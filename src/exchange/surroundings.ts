@@ -74,7 +74,11 @@ interface MutableBodyPart extends BodyPart {
 }
 
 /** A failure for the log: level, event and the documented fields. */
-export type Report = (level: 'debug' | 'warn' | 'error', event: string, fields: Record<string, string | number>) => void
+export type Report = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  event: string,
+  fields: Record<string, string | number>,
+) => void
 
 export interface Surroundings {
   readonly settings: Settings

@@ -1,5 +1,4 @@
-/** A backend over HTTP/1.1 as a target: composes the request, picks a connection, hands over. */
-import type { Failure, Target } from '../exchange/contract.ts'
+/** A backend over HTTP/1.1: composes the request, picks a connection, hands over. */
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { KIND } from '../http1/field-kinds.ts'
@@ -45,9 +44,7 @@ class RequestDrops {
   }
 }
 
-export class HttpUpstream implements Target, Sender {
-  /** URL of the endpoint. */
-  readonly name: string
+export class HttpUpstream {
   /** Bytes of the head composed last that belong to this endpoint: start line and Host. */
   #prefix = 0
   readonly #around: Surroundings
@@ -59,7 +56,6 @@ export class HttpUpstream implements Target, Sender {
   readonly #hostLine: string
 
   constructor(pool: HostPool, basePath: string, around: Surroundings) {
-    this.name = `${pool.scheme}://${pool.authority}${basePath}`
     this.#pool = pool
     this.#basePath = basePath
     this.#around = around
@@ -67,43 +63,31 @@ export class HttpUpstream implements Target, Sender {
     this.#hostLine = `Host: ${pool.authority}\r\n`
   }
 
-  get responseMs(): number {
-    return 0
-  }
-
-  get hasAlternative(): boolean {
-    return false
-  }
-
-  answered(): void {}
-
-  failed(_exchange: Exchange, _failure: Failure, saved: SavedRequest | null): boolean {
-    saved?.release()
-    return false
-  }
-
-  send(exchange: Exchange): void {
+  /** `sender` hears what becomes of it. */
+  send(exchange: Exchange, sender: Sender): void {
     exchange.backend = this.#pool.authority
     const length = this.#compose(exchange)
     const idle = this.#pool.takeIdle()
+    exchange.reusesConnection = idle !== undefined
     if (idle !== undefined) {
-      idle.serve(exchange, length, this.#prefix, this)
+      idle.serve(exchange, length, this.#prefix, sender)
       return
     }
     const saved = SavedRequest.of(this.#around.composer, length, this.#prefix)
-    if (saved !== null) this.#pool.connect(exchange, saved, this)
+    if (saved !== null) this.#pool.connect(exchange, saved, sender)
     else this.#pool.refuse(exchange, NO_MEMORY)
   }
 
   /** Sends a request that was saved for another endpoint; `saved` is this one's from now on. */
-  resend(exchange: Exchange, saved: SavedRequest): void {
+  resend(exchange: Exchange, saved: SavedRequest, sender: Sender): void {
+    exchange.reusesConnection = false
     exchange.backend = this.#pool.authority
     const { composer } = this.#around
     const rest = exchange.requestTarget.slice(exchange.restAt)
     const end = this.#putStart(exchange, composer.chunk.offset, rest === '' || rest[0] !== '/')
     const { bytes } = this.#around.arena
     this.#putPrefixEnd(exchange, putText(bytes, end, rest))
-    if (saved.address(composer, this.#prefix)) this.#pool.connect(exchange, saved, this)
+    if (saved.address(composer, this.#prefix)) this.#pool.connect(exchange, saved, sender)
     else {
       saved.release()
       this.#pool.refuse(exchange, NO_MEMORY)

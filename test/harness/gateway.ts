@@ -13,6 +13,7 @@ import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
 import type { TlsLevel } from '../../src/socket/tls.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
+import { EndpointTable } from '../../src/target/endpoint-table.ts'
 
 interface Reported {
   readonly level: string
@@ -81,7 +82,7 @@ export async function startGateway(
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(1),
     gauge: SharedGauge.allocate(1, 1 + rowsOf(more.apis ?? planned)),
-    endpoints: new SharedArrayBuffer(0),
+    endpoints: EndpointTable.allocate(endpointsOf(more.apis ?? planned), 1),
     clients: SharedGauge.allocate(1, CLIENT_ROWS),
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4),
@@ -129,7 +130,11 @@ function rowsOf(apis: readonly ApiPlan[]): number {
   return Math.max(0, ...apis.flatMap(api => api.endpoints.endpoints.map(({ route }) => route.row)))
 }
 
-/** Each API with one endpoint; those with the same backend share a route. */
+function endpointsOf(apis: readonly ApiPlan[]): number {
+  return apis.reduce((sum, api) => sum + api.endpoints.endpoints.length, 0)
+}
+
+/** Each API with one endpoint, which is never suspended; those with the same backend share a route. */
 function planApis(apis: readonly TestApi[]): readonly ApiPlan[] {
   const backends: string[] = []
   return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route }, row) => {
@@ -140,7 +145,7 @@ function planApis(apis: readonly TestApi[]): readonly ApiPlan[] {
       url: `http://${host}:${port}${basePath}`,
       route: { ...PLAIN, row: 1 + backends.indexOf(backend), host, port, ...route },
       basePath,
-      settings: DEFAULT_SETTINGS,
+      settings: { ...DEFAULT_SETTINGS, initialMs: 0 },
     }
     const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
     return { name: context.slice(1), paths: [context], endpoints }
