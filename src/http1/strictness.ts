@@ -215,7 +215,7 @@ export function checkRequest(bytes: Uint8Array, head: Head, at: number, scheme: 
 }
 
 /** The status line; sets `minorVersion`. */
-function checkStatusLine(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
+export function checkStatusLine(bytes: Uint8Array, head: Head, at: number): BadMessage | undefined {
   if (!isHttp(bytes, at) || bytes[at + 5] !== 49 || bytes[at + 6] !== 46) return BAD.statusLine
   head.minorVersion = bytes[at + 7]! - 48
   if (head.minorVersion > 1 || head.status < 100 || bytes[at + 8] !== SPACE) return BAD.statusLine

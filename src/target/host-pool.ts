@@ -15,7 +15,7 @@ import { POOL_FULL } from '../protocol/fate.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import type { SharedGauge } from '../structure/shared-gauge.ts'
 import type { SavedRequest } from './saved-request.ts'
-import { authorityOf, type Paths, type Route, schemeOf } from './route.ts'
+import { authorityOf, hopOf, type Paths, type Route, schemeOf } from './route.ts'
 import { type Sender, TargetConnection } from './target-connection.ts'
 
 /** What the pools of a thread share. */
@@ -123,7 +123,7 @@ export class HostPool {
       BASE_ERROR_CODE: base,
       TARGET_HOST: this.route.host,
       TARGET_PORT: this.route.port,
-      REMOTE_ADDRESS: address === '' ? '' : `${address}:${this.route.port}`,
+      REMOTE_ADDRESS: address === '' ? '' : `${address}:${hopOf(this.route).port}`,
       HTTP_URL: exchange.requestTarget,
       HTTP_METHOD: exchange.method,
       SOCKET_TIMEOUT: settings.socketTimeoutMs,

@@ -4,7 +4,7 @@ import type { AddressBook } from '../socket/address-book.ts'
 import type { TlsClient } from '../socket/tls.ts'
 
 /** A forward proxy on the way. */
-interface Proxy {
+export interface ForwardProxy {
   readonly host: string
   readonly port: number
   /** Value of Proxy-Authorization, '' without credentials. Secret. */
@@ -19,7 +19,7 @@ export interface Route {
   readonly port: number
   /** Whose terms secure it where none are for this backend; '' where it is not secured. */
   readonly tlsClient: string
-  readonly proxy: Proxy | null
+  readonly proxy: ForwardProxy | null
   readonly connectsThroughProxy: boolean
 }
 
@@ -34,6 +34,26 @@ export interface Paths {
 /** Host as in Host and in messages: the port only where it is not that of the scheme. */
 export function authorityOf({ secured, host, port }: Route): string {
   return port === (secured ? 443 : 80) ? host : `${host}:${port}`
+}
+
+/** Whom the connection is made to: the backend, or the proxy in front of it. */
+export function hopOf(route: Route): { readonly host: string; readonly port: number } {
+  return route.proxy ?? route
+}
+
+/** Through a tunnel, so that the proxy sees no request (RFC 9110 9.3.6). */
+export function isTunnelled({ proxy, secured, connectsThroughProxy }: Route): boolean {
+  return proxy !== null && (secured || connectsThroughProxy)
+}
+
+/** By a proxy that reads each request: its target is in absolute-form (RFC 9112 3.2.2). */
+export function isForwarded(route: Route): boolean {
+  return route.proxy !== null && !isTunnelled(route)
+}
+
+/** For messages. */
+export function nameOfProxy({ host, port }: ForwardProxy): string {
+  return `proxy ${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 export function schemeOf({ secured }: Route): 'http' | 'https' {

@@ -1,0 +1,340 @@
+/** Backends behind a forward proxy that opens tunnels: CONNECT, TLS through it, and every way in which it can fail. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { after, type TestContext, test } from 'node:test'
+import type { ProxyPlan, RoutePlan } from '../../src/plan.ts'
+import type { TlsClientPlan } from '../../src/socket/tls.ts'
+import { assertFault, takeAnswer } from '../harness/answers.ts'
+import { CA, OTHER_CA, SERVER } from '../harness/certificates.ts'
+import { ConnectProxy } from '../harness/connect-proxy.ts'
+import { countedFailures, failureLine } from '../harness/failures.ts'
+import { startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+
+const TLS: TlsClientPlan = {
+  minVersion: 'TLSv1.2',
+  maxVersion: 'TLSv1.3',
+  ciphers: '',
+  ca: [CA.cert],
+  identity: null,
+  hostname: 'strict',
+}
+const BASIC = `Basic ${btoa('gateway:secret')}`
+const TIMEOUT_MS = 300
+
+/** A backend on TLS that says its name, the path, and how many requests its connection has carried. */
+async function securedBackend(t: { after(done: () => void): void }, name: string): Promise<number> {
+  const carried = new WeakMap<object, number>()
+  const server = createServer({ key: SERVER.key, cert: SERVER.cert }, (request, response) => {
+    const count = (carried.get(request.socket) ?? 0) + 1
+    carried.set(request.socket, count)
+    response.setHeader('x-seen', JSON.stringify([request.headers.host, request.headers['proxy-authorization'] ?? '']))
+    const body = `${name} ${request.method} ${request.url} ${count}`
+    response.setHeader('content-length', body.length)
+    response.end(body)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+function proxyAt(port: number, authorization = ''): ProxyPlan {
+  return { host: '127.0.0.1', port, authorization }
+}
+
+function secured(port: number, proxy: ProxyPlan, context = '/t', host = 'localhost'): TestApi {
+  return { context, host, port, route: { secured: true, tlsClient: 'default', proxy } }
+}
+
+async function gatewayFor(
+  t: TestContext,
+  apis: readonly TestApi[],
+  http: Readonly<Record<string, unknown>> = {},
+  tls: TlsClientPlan = TLS,
+): Promise<TestGateway> {
+  const gateway = await startGateway(apis, http, null, [], { tlsClients: { default: tls } })
+  t.after(() => gateway.stop())
+  return gateway
+}
+
+async function ask(t: TestContext, gateway: TestGateway, path: string): Promise<Peer> {
+  const client = await connectPeer(gateway.port)
+  t.after(() => client.destroy())
+  client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  return client
+}
+
+/** The connection to the backend cannot be had: 502 with 101503, and the cause in the one line of the log. */
+async function assertRefused(t: TestContext, gateway: TestGateway, cause: string): Promise<void> {
+  const from = gateway.reports.length
+  const counted = countedFailures(gateway, 101503, 0)
+  assertFault(await takeAnswer(await ask(t, gateway, '/t/it')), 502, 101503, 0, false)
+  const { fields, level } = failureLine(gateway, from)
+  assert.equal(fields.CAUSE_OF_ERROR, cause)
+  assert.equal(fields.ERROR_CODE, 101503)
+  assert.equal(level, 'warn')
+  assert.equal(countedFailures(gateway, 101503, 0), counted + 1)
+  assert.equal(gateway.metrics().counts.targetsOpen, 0)
+}
+
+test('a backend on TLS is reached through CONNECT with credentials, which it never sees', async t => {
+  const port = await securedBackend(t, 'one')
+  const proxy = await ConnectProxy.listen(BASIC)
+  t.after(() => proxy.close())
+  const gateway = await gatewayFor(t, [secured(port, proxyAt(proxy.port, BASIC))])
+  const answer = await takeAnswer(await ask(t, gateway, '/t/it?a=b'))
+  assert.equal(answer.body, 'one GET /it?a=b 1')
+  assert.deepEqual(answer.fields.get('x-seen'), [JSON.stringify([`localhost:${port}`, ''])])
+  const authority = `localhost:${port}`
+  assert.deepEqual(proxy.heads, [
+    `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Authorization: ${BASIC}\r\n\r\n`,
+  ])
+  assert.ok(!JSON.stringify(gateway.reports).includes(btoa('gateway:secret')))
+})
+
+test('a tunnel serves again and again, its own backend only', async t => {
+  const one = await securedBackend(t, 'one')
+  const two = await securedBackend(t, 'two')
+  const proxy = await ConnectProxy.listen()
+  t.after(() => proxy.close())
+  const plan = proxyAt(proxy.port)
+  const gateway = await gatewayFor(t, [secured(one, plan, '/one'), secured(two, plan, '/two')])
+  const bodies: string[] = []
+  for (const path of ['/one/', '/two/', '/one/', '/two/', '/one/']) {
+    bodies.push((await takeAnswer(await ask(t, gateway, path))).body)
+  }
+  assert.deepEqual(bodies, ['one GET / 1', 'two GET / 1', 'one GET / 2', 'two GET / 2', 'one GET / 3'])
+  assert.deepEqual(
+    proxy.heads.map(head => head.split(' ')[1]),
+    [`localhost:${one}`, `localhost:${two}`],
+  )
+})
+
+test('a plain route that is to be tunnelled is, and its requests are in origin-form', async t => {
+  const backend = await ScriptedBackend.listen()
+  const proxy = await ConnectProxy.listen(BASIC)
+  t.after(() => {
+    backend.close()
+    proxy.close()
+  })
+  const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port, BASIC), connectsThroughProxy: true }
+  const gateway = await gatewayFor(t, [{ context: '/t', port: backend.port, basePath: '/base', route }])
+  const client = await ask(t, gateway, '/t/it')
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  assert.match(peer.text, /^GET \/base\/it HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n/)
+  assert.ok(!peer.text.includes('Proxy-Authorization'))
+  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  assert.equal((await takeAnswer(client)).body, 'ok')
+  assert.match(proxy.heads[0]!, /^CONNECT 127\.0\.0\.1:\d+ HTTP\/1\.1\r\n/)
+})
+
+test('wrong credentials: 502 with 101503, and the log says who asked for others', async t => {
+  const port = await securedBackend(t, 'one')
+  const proxy = await ConnectProxy.listen(BASIC)
+  t.after(() => proxy.close())
+  const gateway = await gatewayFor(t, [secured(port, proxyAt(proxy.port, `Basic ${btoa('gateway:wrong')}`))])
+  const cause = `proxy 127.0.0.1:${proxy.port} answered 407: it was given no credentials, or wrong ones`
+  await assertRefused(t, gateway, cause)
+})
+
+test('a backend that does not accept: the proxy says so', async t => {
+  const closed = await ScriptedBackend.listen()
+  closed.close()
+  const proxy = await ConnectProxy.listen()
+  t.after(() => proxy.close())
+  const gateway = await gatewayFor(t, [secured(closed.port, proxyAt(proxy.port))])
+  await assertRefused(t, gateway, `proxy 127.0.0.1:${proxy.port} answered 502 to CONNECT`)
+})
+
+test('a proxy that does not accept: 502 with 101503, and the log names it', async t => {
+  const closed = await ScriptedBackend.listen()
+  closed.close()
+  const gateway = await gatewayFor(t, [secured(443, proxyAt(closed.port))])
+  await assertRefused(t, gateway, `proxy 127.0.0.1:${closed.port}: ECONNREFUSED`)
+  const { fields } = failureLine(gateway, 0)
+  assert.equal(fields.TARGET_PORT, 443)
+  assert.equal(fields.REMOTE_ADDRESS, `127.0.0.1:${closed.port}`)
+})
+
+test('a proxy whose name does not resolve', async t => {
+  const proxy = { host: 'proxy.invalid', port: 3128, authorization: '' }
+  const gateway = await gatewayFor(t, [secured(443, proxy)])
+  assertFault(await takeAnswer(await ask(t, gateway, '/t/')), 502, 101503, 0, false)
+  assert.match(String(failureLine(gateway, 0).fields.CAUSE_OF_ERROR), /^proxy proxy\.invalid:3128: E/)
+})
+
+test('a certificate that is not trusted is the failure of the backend behind the proxy', async t => {
+  const port = await securedBackend(t, 'one')
+  const proxy = await ConnectProxy.listen()
+  t.after(() => proxy.close())
+  const gateway = await gatewayFor(t, [secured(port, proxyAt(proxy.port))], {}, { ...TLS, ca: [OTHER_CA.cert] })
+  assertFault(await takeAnswer(await ask(t, gateway, '/t/')), 502, 101503, 0, false)
+  const cause = String(failureLine(gateway, 0).fields.CAUSE_OF_ERROR)
+  assert.ok(cause.endsWith(` (through proxy 127.0.0.1:${proxy.port})`), cause)
+  assert.match(cause, /certificate/)
+})
+
+// ---- a proxy of few words -------------------------------------------------------------------------------------------
+
+const proxy = await ScriptedBackend.listen()
+after(() => proxy.close())
+const NAME = `proxy 127.0.0.1:${proxy.port}`
+
+/** What the proxy does with CONNECT, and what the log says of it. */
+const REFUSALS: readonly (readonly [string, (peer: Peer) => unknown, string])[] = [
+  ['403', peer => peer.send('HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno'), ' answered 403 to CONNECT'],
+  ['a redirection', peer => peer.send('HTTP/1.1 302 No\r\nLocation: /\r\n\r\n'), ' answered 302 to CONNECT'],
+  [
+    '101',
+    peer => peer.send('HTTP/1.1 101 No\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
+    ' answered 101 to CONNECT',
+  ],
+  [
+    'bytes behind its answer',
+    peer => peer.send('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n'),
+    ': bytes behind its answer to CONNECT',
+  ],
+  [
+    'a body that its answer announces',
+    peer => peer.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx'),
+    ': bytes behind its answer to CONNECT',
+  ],
+  ['garbage', peer => peer.send('SSH-2.0-OpenSSH_9.6\r\n'), ': Expected HTTP/, RTSP/ or ICE/ (RFC 9112)'],
+  [
+    'another version',
+    peer => peer.send('HTTP/2.0 200 OK\r\n\r\n'),
+    ': status line is not "HTTP/1.x SP code SP reason" (RFC 9112 4)',
+  ],
+  [
+    'a head that is too long',
+    peer => peer.send(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(5000)}\r\n\r\n`),
+    ': head is longer than the limit (RFC 6585 5)',
+  ],
+  [
+    'a head that never ends',
+    peer => peer.send(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(5000)}`),
+    ': head is longer than the limit (RFC 6585 5)',
+  ],
+  [
+    'interim responses without end',
+    peer => peer.send('HTTP/1.1 102 Wait\r\n\r\n'.repeat(17)),
+    ': more than 16 interim responses',
+  ],
+  ['an end at once', peer => peer.end(), ' closed the connection instead of opening a tunnel'],
+  [
+    'an end in the midst of its answer',
+    peer => {
+      peer.send('HTTP/1.1 200 OK\r\nX')
+      peer.end()
+    },
+    ' closed the connection instead of opening a tunnel',
+  ],
+  ['a reset', peer => peer.reset(), ': ECONNRESET'],
+]
+
+for (const [what, act, cause] of REFUSALS) {
+  test(`a proxy that answers CONNECT with ${what}: 502 with 101503, and its connection is closed`, async t => {
+    const gateway = await gatewayFor(t, [secured(443, proxyAt(proxy.port))], { 'response.header.max_bytes': 4096 })
+    proxy.skip()
+    const refused = assertRefused(t, gateway, `${NAME}${cause}`)
+    const peer = await proxy.next()
+    await peer.untilText('\r\n\r\n')
+    act(peer)
+    await refused
+    if (what !== 'a reset') await peer.untilEnd()
+    peer.destroy()
+  })
+}
+
+const OPENINGS: readonly (readonly [string, string])[] = [
+  ['200', 'HTTP/1.1 200 OK\r\n\r\n'],
+  ['another 2xx, of HTTP/1.0', 'HTTP/1.0 299 Whatever it says\r\nServer: x\r\n\r\n'],
+  ['a length that means nothing (RFC 9110 9.3.6)', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n'],
+  ['a coding that means nothing (RFC 9110 9.3.6)', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'],
+  [
+    'interim responses before',
+    'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n',
+  ],
+  ['no body to a 204', 'HTTP/1.1 204 No Content\r\n\r\n'],
+]
+
+for (const [what, bytes] of OPENINGS) {
+  for (const cut of [false, true]) {
+    test(`a tunnel is open after ${what}${cut ? ', byte by byte' : ''}`, async t => {
+      const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
+      const gateway = await gatewayFor(t, [{ context: '/t', host: 'backend.example', port: 80, route }])
+      proxy.skip()
+      const client = await ask(t, gateway, '/t/it')
+      const peer = await proxy.next()
+      await peer.untilText('\r\n\r\n')
+      assert.equal(peer.take(), 'CONNECT backend.example:80 HTTP/1.1\r\nHost: backend.example:80\r\n\r\n')
+      if (cut) await peer.sendBytewise(bytes)
+      else peer.send(bytes)
+      await peer.untilText('\r\n\r\n')
+      assert.match(peer.take(), /^GET \/it HTTP\/1\.1\r\nHost: backend\.example\r\n/)
+      peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      assert.equal((await takeAnswer(client)).body, 'ok')
+      peer.destroy()
+    })
+  }
+}
+
+test('an IPv6 backend is named in brackets', async t => {
+  const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
+  const gateway = await gatewayFor(t, [{ context: '/t', host: '[2001:db8::1]', port: 8080, route }])
+  proxy.skip()
+  await ask(t, gateway, '/t/it')
+  const peer = await proxy.next()
+  await peer.untilText('\r\n\r\n')
+  assert.equal(peer.take(), 'CONNECT [2001:db8::1]:8080 HTTP/1.1\r\nHost: [2001:db8::1]:8080\r\n\r\n')
+  peer.destroy()
+})
+
+/** Where it stops, and what did not come. */
+const STOPS: readonly (readonly [string, string, string])[] = [
+  ['says nothing', '', `answer of ${NAME} to CONNECT`],
+  ['stops in the midst of its answer', 'HTTP/1.1 200 OK\r\n', `answer of ${NAME} to CONNECT`],
+  ['opens a tunnel to a backend that says nothing', 'HTTP/1.1 200 OK\r\n\r\n', 'end of the TLS handshake'],
+]
+
+for (const [what, bytes, awaited] of STOPS) {
+  test(`a proxy that ${what}: 504 with 101508 within the time for all steps`, async t => {
+    const limit = { 'http.connection.timeout': TIMEOUT_MS }
+    const gateway = await gatewayFor(t, [secured(443, proxyAt(proxy.port))], limit)
+    proxy.skip()
+    const client = await ask(t, gateway, '/t/it')
+    const peer = await proxy.next()
+    await peer.untilText('\r\n\r\n')
+    peer.send(bytes)
+    assertFault(await takeAnswer(client), 504, 101508, 0, false)
+    const { fields } = failureLine(gateway, 0)
+    assert.equal(fields.CAUSE_OF_ERROR, `no ${awaited} within ${TIMEOUT_MS} ms`)
+    assert.equal(gateway.metrics().counts.timeoutConnect, 1)
+    assert.equal(gateway.metrics().counts.targetsOpen, 0)
+    await peer.untilEnd()
+    peer.destroy()
+  })
+}
+
+test('the client leaves while the proxy is asked: 101507, in the debug log only, and the proxy is left', async t => {
+  const gateway = await gatewayFor(t, [secured(443, proxyAt(proxy.port))])
+  proxy.skip()
+  const client = await ask(t, gateway, '/t/it')
+  const peer = await proxy.next()
+  await peer.untilText('\r\n\r\n')
+  peer.send('HTTP/1.1 20')
+  client.reset()
+  await peer.untilEnd()
+  await eventually('its end', () => gateway.metrics().counts.targetsOpen === 0)
+  const { level, fields } = failureLine(gateway, 0)
+  assert.equal(level, 'debug')
+  assert.equal(fields.ERROR_CODE, 101507)
+  peer.destroy()
+})
