@@ -7,6 +7,7 @@ import { CHUNKED } from '../http1/framing.ts'
 import { type Drops, drops, putFields } from '../http1/rewrite.ts'
 import { putBytes, putLineEnd, putText } from '../http1/writer.ts'
 import type { HostPool } from './host-pool.ts'
+import { isForwarded } from './route.ts'
 import { SavedRequest } from './saved-request.ts'
 import type { Sender } from './target-connection.ts'
 
@@ -45,7 +46,7 @@ class RequestDrops {
 }
 
 export class HttpUpstream {
-  /** Bytes of the head composed last that belong to this endpoint: start line and Host. */
+  /** Bytes of the head composed last that belong to this endpoint: start line, Host, Proxy-Authorization. */
   #prefix = 0
   readonly #around: Surroundings
   readonly #pool: HostPool
@@ -54,6 +55,9 @@ export class HttpUpstream {
   readonly #basePath: string
   readonly #starts = new Map<string, string>()
   readonly #hostLine: string
+  /** What a proxy needs that reads each request (RFC 9112 3.2.2): in front of the path, and a line; '' without one. */
+  readonly #origin: string
+  readonly #proxyLine: string
 
   constructor(pool: HostPool, basePath: string, around: Surroundings) {
     this.#pool = pool
@@ -61,6 +65,9 @@ export class HttpUpstream {
     this.#around = around
     this.#drops = new RequestDrops(around.settings)
     this.#hostLine = `Host: ${pool.authority}\r\n`
+    this.#origin = isForwarded(pool.route) ? `${pool.scheme}://${pool.authority}` : ''
+    const credentials = isForwarded(pool.route) ? pool.route.proxy!.authorization : ''
+    this.#proxyLine = credentials === '' ? '' : `Proxy-Authorization: ${credentials}\r\n`
   }
 
   /** `sender` hears what becomes of it. */
@@ -127,7 +134,7 @@ export class HttpUpstream {
     return this.#basePath === '' && lacksSlash ? putText(bytes, at, '/') : at
   }
 
-  /** Rest of the start line and Host. What absolute-form says beats a preserved Host field (RFC 9112 3.2.2). */
+  /** Rest of the start line, Host, and what a proxy needs. Absolute-form beats a preserved Host (RFC 9112 3.2.2). */
   #putPrefixEnd(exchange: Exchange, position: number): number {
     const { arena, composer, settings } = this.#around
     const { bytes } = arena
@@ -135,6 +142,7 @@ export class HttpUpstream {
     if (settings.preservesHost && exchange.pathAt > 0) {
       at = putLineEnd(bytes, putText(bytes, putText(bytes, at, 'Host: '), exchange.host))
     } else if (!settings.preservesHost || exchange.host === '') at = putText(bytes, at, this.#hostLine)
+    if (this.#proxyLine !== '') at = putText(bytes, at, this.#proxyLine)
     this.#prefix = at - composer.chunk.offset
     return at
   }
@@ -142,7 +150,7 @@ export class HttpUpstream {
   #start(method: string): string {
     let start = this.#starts.get(method)
     if (start === undefined) {
-      start = `${method} ${this.#basePath}`
+      start = `${method} ${this.#origin}${this.#basePath}`
       this.#starts.set(method, start)
     }
     return start
