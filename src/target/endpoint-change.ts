@@ -28,7 +28,7 @@ export function describeChange(
     ENDPOINT: url,
     FROM: REPORTED_STATE[from],
     TO: REPORTED_STATE[to],
-    CAUSE: cause,
+    CAUSE_OF_ERROR: cause,
   }
   if (code !== 0) fields.ERROR_CODE = code
   if (waitTenths >= 0 && to !== ENDPOINT_STATE.ACTIVE) fields.RETRY_IN_MS = waitTenths * 100

@@ -108,6 +108,10 @@ export class EndpointTable {
     return (this.#cells[cellOf(row)]! & STATE_MASK) === ENDPOINT_STATE.ACTIVE
   }
 
+  isTried(row: number): boolean {
+    return (this.#cells[cellOf(row)]! & STATE_MASK) === ENDPOINT_STATE.TRIED
+  }
+
   /** It may be used now; `admit` decides. */
   isReady(row: number): boolean {
     const state = this.#cells[cellOf(row)]! & STATE_MASK

@@ -10,10 +10,11 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { METRIC } from '../observe/metrics.ts'
 import { tracer } from '../protocol/tracer.ts'
 import { describeChange } from './endpoint-change.ts'
+import { ENDPOINT_STATE } from './endpoint-states.ts'
 import { blameOf } from './endpoint-blame.ts'
 import type { EndpointChange, EndpointTable } from './endpoint-table.ts'
 import type { SavedRequest } from './saved-request.ts'
-import type { Sender } from './target-connection.ts'
+import type { Sender } from './sender.ts'
 import type { HttpUpstream } from './upstream.ts'
 
 /** What the primary has planned. */
@@ -22,6 +23,8 @@ interface EndpointIdentity {
   readonly url: string
   readonly settings: EndpointSettings
 }
+
+const TRIAL: EndpointChange = { from: ENDPOINT_STATE.SUSPENDED, to: ENDPOINT_STATE.TRIED, waitTenths: -1 }
 
 /** Who else could answer. */
 interface Siblings {
@@ -80,7 +83,10 @@ export class Endpoint implements Target, Sender {
 
   /** It may be used, and the next exchange that it takes is the one that was asked for. */
   admit(): boolean {
-    return this.#states.admit(this.#row, this.#settings)
+    if (this.#states.isActive(this.#row)) return true
+    const admitted = this.#states.admit(this.#row, this.#settings)
+    if (admitted && this.#states.isTried(this.#row)) this.#tell(TRIAL, 'its time is up', 0)
+    return admitted
   }
 
   /** As the only endpoint of an API. */
