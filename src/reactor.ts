@@ -101,6 +101,7 @@ export class Reactor implements Hall {
       },
       gauge,
       reactors: plan.reactors,
+      warnOn500: plan.warnOn500,
       nextId: 1,
     }
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)

@@ -16,6 +16,7 @@ import { STATE_NAMES } from '../protocol/states.ts'
 import type { SharedGauge } from '../structure/shared-gauge.ts'
 import type { SavedRequest } from './saved-request.ts'
 import { authorityOf, hopOf, type Paths, type Route, schemeOf } from './route.ts'
+import { StatusWatch, type WarnOn500 } from './status-watch.ts'
 import { type Sender, TargetConnection } from './target-connection.ts'
 
 /** What the pools of a thread share. */
@@ -24,6 +25,7 @@ export interface PoolContext {
   readonly paths: Paths
   readonly gauge: SharedGauge
   readonly reactors: number
+  readonly warnOn500: WarnOn500
   /** N of http-outgoing-N. */
   nextId: number
 }
@@ -32,6 +34,7 @@ export class HostPool {
   readonly route: Route
   readonly authority: string
   readonly scheme: 'http' | 'https'
+  readonly watch: StatusWatch
   readonly #context: PoolContext
   readonly #idle: TargetConnection[] = []
   readonly #open = new Set<TargetConnection>()
@@ -42,6 +45,7 @@ export class HostPool {
     this.route = route
     this.authority = authorityOf(route)
     this.scheme = schemeOf(route)
+    this.watch = new StatusWatch(route, context.warnOn500, context.around)
     this.#context = context
   }
 

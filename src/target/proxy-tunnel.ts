@@ -8,7 +8,7 @@ import { MessageReader } from '../http1/message-reader.ts'
 import { checkStatusLine } from '../http1/strictness.ts'
 import { Inbox } from '../exchange/inbox.ts'
 import { type ByteSocket, type SocketOwner, WRITE } from '../socket/byte-socket.ts'
-import { nameOfProxy, type ForwardProxy, type Route } from './route.ts'
+import { type ForwardProxy, nameOfProxy, type Route, withoutCredentials } from './route.ts'
 
 /** Interim responses to one CONNECT. */
 const INTERIMS_MAX = 16
@@ -22,7 +22,7 @@ interface TunnelTaker {
 }
 
 export class ProxyTunnel implements SocketOwner {
-  readonly #proxy: string
+  readonly #proxy: ForwardProxy
   readonly #taker: TunnelTaker
   readonly #reader: MessageReader
   readonly #inbox: Inbox
@@ -39,7 +39,7 @@ export class ProxyTunnel implements SocketOwner {
 
   private constructor(route: Route, proxy: ForwardProxy, parser: Parser, around: Surroundings, taker: TunnelTaker) {
     const { settings, kinds, responseHeads, trailerHeads } = around
-    this.#proxy = nameOfProxy(proxy)
+    this.#proxy = proxy
     this.#taker = taker
     this.#reader = new MessageReader(parser, arena, kinds, responseHeads, trailerHeads, {
       headBytesMax: settings.responseHeaderBytesMax,
@@ -55,7 +55,7 @@ export class ProxyTunnel implements SocketOwner {
   open(socket: ByteSocket): void {
     this.#reader.begin(this.#inbox.from)
     socket.attach(this, this.#inbox.firstView)
-    if (socket.write(this.#request) === WRITE.FAILED) this.#refuse(': EPIPE')
+    if (socket.write(this.#request) === WRITE.FAILED) this.#refuse(this.#wrong('EPIPE'))
   }
 
   /** Nobody wants it any more. */
@@ -76,7 +76,7 @@ export class ProxyTunnel implements SocketOwner {
     }
     const view = objection === null ? this.#inbox.settle(false) : undefined
     if (objection !== null) this.#refuse(objection)
-    else if (view === null) this.#refuse(': no memory for its answer')
+    else if (view === null) this.#refuse(this.#wrong('no memory for its answer'))
     else this.#reader.moveBy(this.#inbox.moved)
     return view ?? undefined
   }
@@ -88,12 +88,12 @@ export class ProxyTunnel implements SocketOwner {
     while (inbox.length > 0) {
       const at = inbox.from
       // Whatever it announces, no body follows an answer that opens a tunnel, and that of another one is of no use.
-      if (!reader.readHead(at, inbox.to, true)) return reader.broken === null ? null : `: ${reader.broken.rule}`
+      if (!reader.readHead(at, inbox.to, true)) return reader.broken === null ? null : this.#wrong(reader.broken.rule)
       const { head } = reader
       const broken = checkStatusLine(arena.bytes, head, at)
-      if (broken !== undefined) return `: ${broken.rule}`
+      if (broken !== undefined) return this.#wrong(broken.rule)
       if (head.status >= 200 || head.status === 101) return this.#verdict(head.status, inbox.to > head.end)
-      if (++this.#interims > INTERIMS_MAX) return `: more than ${INTERIMS_MAX} interim responses`
+      if (++this.#interims > INTERIMS_MAX) return this.#wrong(`more than ${INTERIMS_MAX} interim responses`)
       inbox.from = head.end
       reader.finish()
       reader.begin(inbox.from)
@@ -102,33 +102,37 @@ export class ProxyTunnel implements SocketOwner {
   }
 
   #verdict(status: number, hasMore: boolean): string {
-    if (status === 407) return ' answered 407: it was given no credentials, or wrong ones'
-    if (status < 200 || status > 299) return ` answered ${status} to CONNECT`
+    if (status === 407) return withoutCredentials(this.#proxy)
+    if (status < 200 || status > 299) return `${nameOfProxy(this.#proxy)} answered ${status} to CONNECT`
     // The backend has not been spoken to: whoever says this, it is no answer to anything of ours.
-    return hasMore ? ': bytes behind its answer to CONNECT' : ''
+    return hasMore ? this.#wrong('bytes behind its answer to CONNECT') : ''
   }
 
-  #refuse(objection: string): void {
+  #wrong(what: string): string {
+    return `${nameOfProxy(this.#proxy)}: ${what}`
+  }
+
+  #refuse(cause: string): void {
     if (this.#isOver) return
     this.dispose()
-    this.#taker.refused(`${this.#proxy}${objection}`)
+    this.#taker.refused(cause)
   }
 
   onEnd(): void {
-    this.#refuse(' closed the connection instead of opening a tunnel')
+    this.#refuse(`${nameOfProxy(this.#proxy)} closed the connection instead of opening a tunnel`)
   }
 
   onLost(code: string): void {
-    this.#refuse(`: ${code}`)
+    this.#refuse(this.#wrong(code))
   }
 
   /** Never called: TLS begins behind the tunnel. */
   onHandshakeFailed(cause: string): void {
-    this.#refuse(`: ${cause}`)
+    this.#refuse(this.#wrong(cause))
   }
 
   onWriteFailed(code: string): void {
-    this.#refuse(`: ${code}`)
+    this.#refuse(this.#wrong(code))
   }
 
   onDrained(): void {}

@@ -13,6 +13,7 @@ import { checkResponse } from '../http1/strictness.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
 import { MARGIN } from '../structure/arena.ts'
+import type { StatusWatch } from './status-watch.ts'
 
 /** What the receiving half needs of its connection. */
 interface ResponseOwner {
@@ -36,6 +37,7 @@ export class ResponseSide {
   readonly #machine: Machine
   readonly #reader: MessageReader
   readonly #inbox: Inbox
+  readonly #watch: StatusWatch
   #exchange: Exchange | null = null
   #idleMs = 0
   /** Of the response under way. llhttp is not asked: it lets a trailer section change its mind. */
@@ -43,12 +45,13 @@ export class ResponseSide {
   /** Interim responses to the request under way. */
   #interims = 0
 
-  constructor(owner: ResponseOwner, machine: Machine, reader: MessageReader, around: Surroundings) {
+  constructor(owner: ResponseOwner, machine: Machine, reader: MessageReader, around: Surroundings, watch: StatusWatch) {
     this.#owner = owner
     this.#around = around
     this.#machine = machine
     this.#reader = reader
     this.#inbox = new Inbox(around.memory)
+    this.#watch = watch
   }
 
   get firstView(): Uint8Array {
@@ -131,6 +134,12 @@ export class ResponseSide {
     const broken = checkResponse(bytes, head, at)
     if (broken !== undefined || head.status === 101) {
       this.#owner.unreadable(broken?.rule ?? '101 without a request to switch protocols (RFC 9110 15.2.2)')
+      return false
+    }
+    const isWatched = head.status === 407 || head.status === 500
+    const objection = isWatched ? this.#watch.objection(exchange, head) : ''
+    if (objection !== '') {
+      this.#owner.unreadable(objection)
       return false
     }
     this.#owner.answered(head.status)

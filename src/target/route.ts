@@ -56,6 +56,11 @@ export function nameOfProxy({ host, port }: ForwardProxy): string {
   return `proxy ${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+/** What a 407 means, which is said to the gateway. */
+export function withoutCredentials(proxy: ForwardProxy): string {
+  return `${nameOfProxy(proxy)} answered 407: it was given no credentials, or wrong ones`
+}
+
 export function schemeOf({ secured }: Route): 'http' | 'https' {
   return secured ? 'https' : 'http'
 }

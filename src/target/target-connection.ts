@@ -72,7 +72,7 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.id = id
     this.#pool = pool
     this.#around = around
-    this.#response = new ResponseSide(this, this.#machine, reader, around)
+    this.#response = new ResponseSide(this, this.#machine, reader, around, pool.watch)
     this.#writer = new MessageWriter(around.composer, around.metrics, METRIC.bytesToTargets)
   }
 

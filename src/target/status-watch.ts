@@ -1,0 +1,67 @@
+/** Final responses that concern the gateway itself: a proxy that asks it for credentials, a 500 worth a warning. */
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Surroundings } from '../exchange/surroundings.ts'
+import { isName } from '../http1/field-kinds.ts'
+import type { Head } from '../http1/head.ts'
+import { type ForwardProxy, isForwarded, type Route, withoutCredentials } from './route.ts'
+
+/** Content types of `sender.warnOnHTTP500` by the kind of route; '' for none. */
+export interface WarnOn500 {
+  readonly plain: string
+  readonly secured: string
+}
+
+const ANY_TYPE = '*'
+
+export class StatusWatch {
+  readonly #route: Route
+  readonly #around: Surroundings
+  /** The proxy that answers in place of the backend where it cannot reach it; null where none reads requests. */
+  readonly #proxy: ForwardProxy | null
+  /** Media types of 500s that are warned of, in lower case. */
+  readonly #types: ReadonlySet<string>
+
+  constructor(route: Route, warnOn500: WarnOn500, around: Surroundings) {
+    this.#route = route
+    this.#around = around
+    this.#proxy = isForwarded(route) ? route.proxy : null
+    const types = (route.secured ? warnOn500.secured : warnOn500.plain).split(/[|,]/)
+    this.#types = new Set(types.map(mediaType).filter(type => type !== ''))
+  }
+
+  /** Why the response is not the client's; '' when it is. To be asked for 407 and 500 only. */
+  objection(exchange: Exchange, head: Head): string {
+    // RFC 9110 15.5.8: whoever answers 407 means the one that sent the request to it, which is the gateway.
+    if (head.status === 407) return this.#proxy === null ? '' : withoutCredentials(this.#proxy)
+    if (head.status === 500 && this.#types.size > 0) this.#warn(exchange, head)
+    return ''
+  }
+
+  #warn(exchange: Exchange, head: Head): void {
+    const type = contentType(this.#around.arena.bytes, head)
+    if (!this.#types.has(ANY_TYPE) && !this.#types.has(mediaType(type))) return
+    this.#around.report('warn', 'back end answered 500', {
+      CONTENT_TYPE: type,
+      TARGET_HOST: this.#route.host,
+      TARGET_PORT: this.#route.port,
+      HTTP_URL: exchange.requestTarget,
+      HTTP_METHOD: exchange.method,
+      CLIENT_ADDRESS: exchange.clientAddress,
+      CORRELATION_ID: exchange.correlationId,
+      CONNECTION: `http-outgoing-${exchange.targetId}`,
+    })
+  }
+}
+
+/** RFC 9110 8.3.1: without parameters; its case does not count. */
+function mediaType(text: string): string {
+  return text.split(';', 1)[0]!.trim().toLowerCase()
+}
+
+/** '' when there is none. */
+function contentType(bytes: Buffer, head: Head): string {
+  for (let field = 0; field < head.count; field++) {
+    if (isName(bytes, head.nameAt(field), head.nameLength(field), 'content-type')) return head.value(bytes, field)
+  }
+  return ''
+}
