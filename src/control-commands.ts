@@ -20,6 +20,31 @@ interface ControlSources {
   readonly listeners: () => readonly OpenListener[]
   /** Name of the field that carries the id of a request. */
   readonly correlationField: string
+  readonly endpoints: {
+    readonly list: () => readonly EndpointRow[]
+    /** By name or URL; false where there is no such endpoint. */
+    readonly turn: (name: string, on: boolean) => boolean
+  }
+}
+
+export interface EndpointRow {
+  readonly name: string
+  readonly api: string
+  readonly url: string
+  /** ACTIVE, TIMEOUT, SUSPENDED or OFF. */
+  readonly state: 'ACTIVE' | 'TIMEOUT' | 'SUSPENDED' | 'OFF'
+  /** Milliseconds until it is tried again; -1: it is not waited for. */
+  readonly retryInMs: number
+  readonly failures: number
+  readonly timeouts: number
+  readonly suspensions: number
+  readonly recoveries: number
+  /** Error code of the last failure, as its client saw it; 0 where there was none. */
+  readonly lastError: number
+}
+
+export interface EndpointsAnswer {
+  readonly endpoints: readonly EndpointRow[]
 }
 
 interface ReactorConnections extends ConnectionList {
@@ -46,6 +71,7 @@ export interface WalkAnswer {
 }
 
 const ROWS_MAX = 100_000
+const NAMES_SHOWN = 20
 const ROWS_DEFAULT = 1000
 /** An exchange is watched for so long; what has happened by then is told. */
 const WATCH_MS = 10_000
@@ -57,6 +83,7 @@ export function controlCommands(sources: ControlSources): Readonly<Record<string
   return {
     connections: request => listConnections(request, sources),
     walk: (request, client) => walkOne(request, client, sources),
+    endpoints: request => switchEndpoints(request, sources),
   }
 }
 
@@ -72,6 +99,18 @@ async function listConnections(request: ControlRequest, sources: ControlSources)
   const reactors = answers.flatMap((answer, reactor) => (answer === null ? [] : [{ reactor, ...answer }]))
   const silent = answers.flatMap((answer, reactor) => (answer === null ? [reactor] : []))
   return { reactors, silent }
+}
+
+/** All endpoints, after one was switched if that was asked for. */
+function switchEndpoints({ turn, name }: ControlRequest, { endpoints }: ControlSources): EndpointsAnswer {
+  if (turn === 'on' || turn === 'off') {
+    if (typeof name !== 'string' || !endpoints.turn(name, turn === 'on')) {
+      const known = endpoints.list().map(endpoint => endpoint.name)
+      const some = known.slice(0, NAMES_SHOWN).join(', ')
+      throw new Refused(`there is no endpoint ${name}${some === '' ? '' : `; there is ${some}`}`)
+    }
+  }
+  return { endpoints: endpoints.list() }
 }
 
 /** Watches for one exchange in all reactors: nobody knows which one the kernel will give its connection to. */

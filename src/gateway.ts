@@ -9,6 +9,8 @@ import type { Configuration } from './config/catalogue.ts'
 import { controlCommands } from './control-commands.ts'
 import { ControlSocket } from './control-socket.ts'
 import { DataLock } from './data-lock.ts'
+import type { ForwardProxies } from './forward-proxies.ts'
+import { EndpointDesk } from './endpoint-desk.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
 import { LOG_FILE_MODE } from './observe/line-file.ts'
 import { LineStream } from './observe/line-stream.ts'
@@ -33,6 +35,7 @@ export class CannotWrite extends Error {
 interface GatewayOptions {
   readonly configuration: Configuration
   readonly apis: readonly ApiDefinition[]
+  readonly proxies: ForwardProxies
   /** Folder of the configuration. */
   readonly home: string
   readonly dataDir: string
@@ -59,6 +62,8 @@ export class Gateway {
   readonly #plans: readonly ReactorPlan[]
   readonly #stdout: LineStream
   readonly #tls: TlsMaterial | null
+  readonly #desk: EndpointDesk
+  #tlsClients: ReactorPlan['tlsClients']
   #health: HealthListener | null = null
   #control: ControlSocket | null = null
   #isReady = false
@@ -68,6 +73,8 @@ export class Gateway {
     this.#lock = lock
     this.#plans = plans
     this.#tls = tls
+    this.#desk = new EndpointDesk(plans[0]!, options.log)
+    this.#tlsClients = plans[0]!.tlsClients
     const metrics = new MetricsColumn(plans[0]!.metrics, plans.length)
     this.#stdout = new LineStream(process.stdout, {
       dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
@@ -114,9 +121,11 @@ export class Gateway {
       this.#health = await startHealthListener(healthHost, healthPort, {
         isReady: () => this.#isReady,
         metrics,
+        moreMetrics: () => this.#desk.metrics(),
         testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
       })
       this.#control = await this.#openControl(listening)
+      await this.#desk.check(() => this.#tlsClients)
       this.#isReady = true
       return { listeners: listening, reactors: this.#plans.length, level, healthHost, healthPort: this.#health.port }
     } catch (error) {
@@ -132,6 +141,7 @@ export class Gateway {
       ask: (question, waitMs) => this.#pool.ask(question, waitMs),
       listeners: () => listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
       correlationField: http['correlation.header'],
+      endpoints: this.#desk,
     })
     return ControlSocket.open(this.#options.dataDir, commands, cause => this.#options.log.warn(cause))
   }
@@ -146,6 +156,7 @@ export class Gateway {
   }
 
   replaceTls(tls: Pick<ReactorPlan, 'tlsServer' | 'tlsClients'>): void {
+    this.#tlsClients = tls.tlsClients
     this.#pool.replaceTls(tls)
   }
 
@@ -162,6 +173,7 @@ export class Gateway {
   /** Accepts nothing more, finishes what is in flight, at most for `transport.listener.shutdown.wait.sec`. */
   async drain(): Promise<void> {
     this.#isReady = false
+    this.#desk.stop()
     this.#tls?.stop()
     await this.#pool.drain(this.#options.configuration['transport.listener']['shutdown.wait.sec'] * 1000)
     await this.#health?.close()
@@ -171,6 +183,7 @@ export class Gateway {
 
   /** Ends at once. */
   abort(): void {
+    this.#desk.stop()
     this.#tls?.stop()
     this.#pool.stop()
     this.#control?.close()

@@ -9,6 +9,8 @@ import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from './observe/
 interface HealthSources {
   readonly isReady: () => boolean
   readonly metrics: SharedArrayBuffer
+  /** Lines beside those of the counters. */
+  readonly moreMetrics: () => string
   /** What tests do to a reactor; null outside of tests. */
   readonly testHooks: { kill(): void; hang(): void } | null
 }
@@ -46,7 +48,8 @@ function answer(method: string, path: string, sources: HealthSources): Answer {
   if (path === '/readyz')
     return sources.isReady() ? text('200 OK', 'ready') : text('503 Service Unavailable', 'not ready')
   if (path === '/metrics') {
-    return { status: '200 OK', type: METRICS_CONTENT_TYPE, body: renderMetrics(snapshotMetrics(sources.metrics)) }
+    const body = renderMetrics(snapshotMetrics(sources.metrics)) + sources.moreMetrics()
+    return { status: '200 OK', type: METRICS_CONTENT_TYPE, body }
   }
   return text('404 Not Found', 'there is /healthz, /readyz and /metrics')
 }

@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import type { ApiDefinition } from './config/api-definitions.ts'
 import { apiPaths } from './config/api-paths.ts'
 import type { Configuration } from './config/catalogue.ts'
+import type { ForwardProxies } from './forward-proxies.ts'
 import { allocateMetrics } from './observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type EndpointPlan, type ListenerPlan, type ReactorPlan } from './plan.ts'
 import type { RoutePlan } from './plan.ts'
@@ -14,6 +15,7 @@ import type { TlsPlans } from './tls/tls-material.ts'
 interface PlanningOptions {
   readonly configuration: Configuration
   readonly apis: readonly ApiDefinition[]
+  readonly proxies: ForwardProxies
   readonly dataDir: string
   readonly level: ReactorPlan['level']
 }
@@ -66,13 +68,14 @@ export class Planning {
     const key = `${scheme}//${host}:${port}`
     const known = this.#routes.get(key)
     if (known !== undefined) return known
+    const secured = scheme === 'https:' || scheme === 'wss:'
     const route: RoutePlan = {
       row: this.#routes.size + 1,
-      secured: scheme === 'https:' || scheme === 'wss:',
+      secured,
       host,
       port,
       tlsClient: scheme === 'https:' ? 'default' : scheme === 'wss:' ? 'wss' : '',
-      proxy: null,
+      proxy: this.#options.proxies.proxyFor(secured, host),
       connectsThroughProxy: scheme === 'ws:',
     }
     this.#routes.set(key, route)

@@ -122,6 +122,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   why: 'why [CODE [STATE]]   what an error code means, in every reading, and where to look; without CODE, all codes',
   walk: 'walk URL             one request through the running gateway, step by step, with its microseconds',
   connections: 'connections          the connections of the running gateway, by side and state',
+  endpoints: 'endpoints [on|off N] the endpoints of the running gateway and their states; switches one on or off',
 }
 
 /** Options of one command, and examples. */
@@ -138,6 +139,12 @@ The gateway is the one that uses the data folder: give --home and --data as to s
   connections: `  --side source|target     client connections only, or those to back ends
   --state STATE            in this state only, as REQUEST_DONE
   --limit N                so many rows at most (default 1000 for each reactor); all are counted
+The gateway is the one that uses the data folder: give --home and --data as to start.
+`,
+  endpoints: `sluice endpoints           all of them, with API, state and what went wrong last
+sluice endpoints off NAME  takes NAME out of service until it is switched on, or the gateway started anew
+sluice endpoints on NAME   makes NAME active, whatever it was
+NAME is that of the list, or the URL of a backend for all endpoints that have it.
 The gateway is the one that uses the data folder: give --home and --data as to start.
 `,
 }

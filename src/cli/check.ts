@@ -3,6 +3,7 @@ import { loadApiDefinitions } from '../config/api-definitions.ts'
 import { describe, type Fault } from '../config/fault.ts'
 import { examine } from '../config/load.ts'
 import { sendable } from '../config/websocket-senders.ts'
+import { forwardProxies } from '../forward-proxies.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
 
@@ -17,9 +18,10 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
   const configured = examine(args.home, args.sets, args.dataDir)
   const { apis: defined, faults: apiFaults, warnings: apiWarnings } = loadApiDefinitions(args.home)
   const { apis, faults: senderFaults } = sendable(defined, configured.configuration)
+  const proxies = await forwardProxies(configured.configuration, configured.keys)
   // At start an unknown key is only a warning: the file may be meant for a newer release. Here it was asked for.
-  const faults = [...configured.faults, ...configured.unknown, ...apiFaults, ...senderFaults]
-  const warnings = [...configured.warnings, ...apiWarnings]
+  const faults = [...configured.faults, ...configured.unknown, ...proxies.faults, ...apiFaults, ...senderFaults]
+  const warnings = [...configured.warnings, ...proxies.warnings, ...apiWarnings]
   if (args.json)
     output.write(`${JSON.stringify({ valid: faults.length === 0, faults, warnings, apis: apis.length })}\n`)
   else report(output, faults, warnings, apis.length)

@@ -8,6 +8,7 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
   explain: async args => (await import('./explain.ts')).explain(args),
   reference: async args => (await import('./reference.ts')).reference(args),
   why: async args => (await import('./why.ts')).why(args),
+  endpoints: async args => (await import('./endpoints.ts')).endpoints(args),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
 }

@@ -5,6 +5,7 @@ import { ConfigurationFaults, describe } from '../config/fault.ts'
 import { type Loaded, loadConfiguration } from '../config/load.ts'
 import { sendable } from '../config/websocket-senders.ts'
 import { DataLocked } from '../data-lock.ts'
+import { type ForwardProxies, forwardProxies } from '../forward-proxies.ts'
 import { CannotListen, CannotWrite, Gateway, type Listeners } from '../gateway.ts'
 import { openLog } from '../observe/log.ts'
 import { ReactorFailed } from '../reactor-pool.ts'
@@ -23,9 +24,9 @@ const EXPECTED = [DataLocked, CannotListen, CannotWrite, ReactorFailed, SampleFa
 
 /** Resolves with the exit code. `sample`: start the sample backend too. */
 export async function start(args: CliArguments, sample: boolean, compileCache: string): Promise<number> {
-  const loaded = load(args)
+  const loaded = await load(args)
   if (loaded === undefined) return EXIT_CONFIGURATION
-  const { configuration, warnings } = loaded
+  const { configuration, warnings, proxies } = loaded
   const log = openLog(configuration.logging.level)
   for (const warning of warnings) log.warn(warning)
   const defined = loadApiDefinitions(args.home)
@@ -44,6 +45,7 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
     const { gateway, listeners } = await Gateway.start({
       configuration,
       apis,
+      proxies,
       home: args.home,
       dataDir,
       compileCache,
@@ -65,9 +67,12 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
   return ended.promise
 }
 
-function load(args: CliArguments): Loaded | undefined {
+async function load(args: CliArguments): Promise<(Loaded & { readonly proxies: ForwardProxies }) | undefined> {
   try {
-    return loadConfiguration(args.home, args.sets, args.dataDir)
+    const loaded = loadConfiguration(args.home, args.sets, args.dataDir)
+    const proxies = await forwardProxies(loaded.configuration, loaded.resolved)
+    if (proxies.faults.length > 0) throw new ConfigurationFaults(proxies.faults)
+    return { ...loaded, warnings: [...loaded.warnings, ...proxies.warnings.map(describe)], proxies }
   } catch (error) {
     if (!(error instanceof ConfigurationFaults)) throw error
     for (const fault of error.faults) process.stderr.write(`${describe(fault)}\n`)

@@ -197,7 +197,7 @@ export function renderMetrics(snapshot: MetricsSnapshot): string {
   return `${lines.join('\n')}\n`
 }
 
-function heading(series: string, kind: Kind | 'histogram', help: string): string[] {
+export function heading(series: string, kind: Kind | 'histogram', help: string): string[] {
   return [`# HELP sluice_${series} ${help}`, `# TYPE sluice_${series} ${kind}`]
 }
 

@@ -1,0 +1,80 @@
+/**
+ * The primary's view of the endpoints: lists and switches them for the command line, renders their metrics, and lets
+ * their health checks decide about them. The states themselves are in memory that it shares with the reactors.
+ */
+import { transportCode } from './errors/transport-code.ts'
+import type { EndpointRow } from './control-commands.ts'
+import type { HealthChecks } from './health-checks.ts'
+import { monotonicMs } from './monotonic-clock.ts'
+import { renderEndpoints } from './observe/endpoint-metrics.ts'
+import type { Log } from './observe/log.ts'
+import type { EndpointPlan, ReactorPlan } from './plan.ts'
+import { describeChange } from './target/endpoint-change.ts'
+import { type EndpointChange, EndpointTable } from './target/endpoint-table.ts'
+
+interface KnownEndpoint {
+  /** `orders/1.0.0`, with `:2` for the second of a group. */
+  readonly name: string
+  readonly api: string
+  readonly plan: EndpointPlan
+}
+
+export class EndpointDesk {
+  readonly #endpoints: readonly KnownEndpoint[]
+  readonly #states: EndpointTable
+  readonly #log: Log
+  #checks: HealthChecks | null = null
+
+  constructor({ apis, endpoints }: Pick<ReactorPlan, 'apis' | 'endpoints'>, log: Log) {
+    this.#log = log
+    this.#states = new EndpointTable(endpoints, 0, monotonicMs)
+    this.#endpoints = apis.flatMap(({ name: api, paths, endpoints: { kind, endpoints: own } }) => {
+      const path = paths[0]!.slice(1)
+      return own.map((plan, i) => ({ name: kind === 'single' ? path : `${path}:${i + 1}`, api, plan }))
+    })
+  }
+
+  /** Begins the checks of those endpoints that have one; `tlsClients` are those in force. */
+  async check(tlsClients: () => ReactorPlan['tlsClients']): Promise<void> {
+    const plans = this.#endpoints.map(({ plan }) => plan).filter(({ settings }) => settings.healthCheck !== null)
+    if (plans.length === 0) return
+    const { HealthChecks: Checks } = await import('./health-checks.ts')
+    this.#checks = Checks.start(plans, tlsClients, {
+      isActive: plan => this.#states.isActive(plan.row),
+      found: (plan, isHealthy, cause) => {
+        this.#tell(this.#states.checked(plan.row, plan.settings, isHealthy), plan.url, cause)
+      },
+    })
+  }
+
+  stop(): void {
+    this.#checks?.stop()
+  }
+
+  list(): readonly EndpointRow[] {
+    return this.#endpoints.map(({ name, api, plan: { row, url } }) => {
+      const { lastBase, lastState, ...reading } = this.#states.read(row)
+      return { name, api, url, ...reading, lastError: transportCode(lastBase, lastState) }
+    })
+  }
+
+  /** Switches the endpoint of that name, or all with that URL; false where there is none. */
+  turn(name: string, isOn: boolean): boolean {
+    const meant = this.#endpoints.filter(endpoint => endpoint.name === name || endpoint.plan.url === name)
+    for (const { plan } of meant) {
+      this.#tell(this.#states.switched(plan.row, plan.settings, isOn), plan.url, 'by hand')
+    }
+    return meant.length > 0
+  }
+
+  /** For `/metrics`. */
+  metrics(): string {
+    return renderEndpoints(this.list())
+  }
+
+  #tell(change: EndpointChange | null, url: string, cause: string): void {
+    if (change === null) return
+    const { level, event, fields } = describeChange(change, url, cause, 0)
+    this.#log[level](fields, event)
+  }
+}

@@ -1,0 +1,161 @@
+/** Endpoints of a gateway that was started as operators start it: one state for all reactors, listed and switched. */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test, type TestContext } from 'node:test'
+import { asked, outcome, Patient, untilOutcome } from '../harness/endpoints.ts'
+import { home, leave, sluice, start } from '../harness/operator.ts'
+import { ask, freePort, type Home, type RunningGateway } from '../harness/program.ts'
+
+after(leave)
+
+const LONG = { suspendDuration: '3600000' }
+
+/** A home whose API `/t` has these endpoints. */
+function homeOf(endpointConfig: object): Home {
+  const made = home()
+  const data = { name: 'Test', context: '/t', version: '1.0.0', isDefaultVersion: true, endpointConfig }
+  writeFileSync(join(made.path, 'apis', 'Test', 'api.yaml'), JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  return made
+}
+
+async function patients(t: TestContext, ...names: readonly string[]): Promise<readonly Patient[]> {
+  const all = await Promise.all(names.map(name => Patient.start(name)))
+  t.after(async () => {
+    for (const patient of all) await patient.die()
+  })
+  return all
+}
+
+const urlOf = ({ port }: Patient): string => `http://127.0.0.1:${port}`
+
+async function twoReactors(at: Home): Promise<RunningGateway> {
+  const port = await freePort()
+  return start(at, ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`])
+}
+
+interface Row {
+  readonly name: string
+  readonly state: string
+  readonly failures: number
+  readonly suspensions: number
+  readonly lastError: number
+  readonly url: string
+}
+
+async function listed(at: Home, ...words: string[]): Promise<readonly Row[]> {
+  const { code, out, err } = await sluice(at, 'endpoints', ...words, '--json')
+  assert.deepEqual([code, err], [0, ''])
+  return JSON.parse(out)
+}
+
+test('what one reactor finds out about an endpoint holds for all of them', async t => {
+  const [a, b] = (await patients(t, 'a', 'b')) as [Patient, Patient]
+  const config = {
+    endpoint_type: 'failover',
+    production_endpoints: { url: urlOf(a), config: LONG },
+    production_failovers: [{ url: urlOf(b), config: LONG }],
+  }
+  const gateway = await twoReactors(homeOf(config))
+  assert.equal(await outcome(gateway), 'a')
+  await a.die()
+  // Each on a connection of its own: the kernel spreads them over the reactors.
+  for (let i = 0; i < 40; i++) assert.equal(await outcome(gateway), 'b')
+  const [first, second] = await listed(gateway.home)
+  assert.deepEqual([first!.state, first!.failures, first!.suspensions, first!.lastError], ['SUSPENDED', 1, 1, 101503])
+  assert.deepEqual([second!.state, second!.failures], ['ACTIVE', 0])
+})
+
+test('endpoints are listed for people, and switched off and on by name or URL', async t => {
+  const [a, b] = (await patients(t, 'a', 'b')) as [Patient, Patient]
+  const config = {
+    endpoint_type: 'load_balance',
+    production_endpoints: [{ url: urlOf(a), config: LONG }, { url: urlOf(b) }],
+  }
+  const gateway = await twoReactors(homeOf(config))
+  const at = gateway.home
+  const { out } = await sluice(at, 'endpoints')
+  assert.match(out, /^endpoint +API +state +URL\n/)
+  assert.match(out, new RegExp(`\nt/1\\.0\\.0:1 +Test +ACTIVE +${urlOf(a)}\n`))
+  assert.deepEqual(
+    (await listed(at, 'off', 't/1.0.0:1')).map(({ state }) => state),
+    ['OFF', 'ACTIVE'],
+  )
+  for (let i = 0; i < 20; i++) assert.equal(await outcome(gateway), 'b')
+  await listed(at, 'off', urlOf(b))
+  const refused = await asked(gateway)
+  assert.equal(refused.status, 503)
+  assert.match(refused.body, /"code":303000,/)
+  assert.deepEqual(
+    (await listed(at, 'on', urlOf(b))).map(({ state }) => state),
+    ['OFF', 'ACTIVE'],
+  )
+  await listed(at, 'on', 't/1.0.0:1')
+  await untilOutcome(gateway, 'a')
+  assert.match(gateway.program.err.text, /"msg":"endpoint switched off"/)
+})
+
+test('an endpoint that is not there, and words that make no sense', async t => {
+  const [a] = (await patients(t, 'a')) as [Patient]
+  const gateway = await start(homeOf({ endpoint_type: 'http', production_endpoints: { url: urlOf(a) } }))
+  const { code, out, err } = await sluice(gateway.home, 'endpoints', 'off', 'nobody')
+  assert.deepEqual([code, out], [1, ''])
+  assert.match(err, /there is no endpoint nobody; there is t\/1\.0\.0/)
+  for (const words of [['off'], ['on'], ['away', 'x'], ['off', 'x', 'y']]) {
+    assert.equal((await sluice(gateway.home, 'endpoints', ...words)).code, 2, words.join(' '))
+  }
+})
+
+test('the state of each endpoint is a metric', async t => {
+  const [a, b] = (await patients(t, 'a', 'b')) as [Patient, Patient]
+  const config = {
+    endpoint_type: 'failover',
+    production_endpoints: { url: urlOf(a), config: LONG },
+    production_failovers: [{ url: urlOf(b) }],
+  }
+  const gateway = await start(homeOf(config))
+  await a.die()
+  assert.equal(await outcome(gateway), 'b')
+  const metrics = await ask(gateway.healthPort, 'GET', '/metrics')
+  const labels = (n: number, patient: Patient): string => `api="Test",endpoint="t/1.0.0:${n}",url="${urlOf(patient)}"`
+  for (const line of [
+    '# TYPE sluice_endpoint_state gauge',
+    `sluice_endpoint_state{${labels(1, a)},state="ACTIVE"} 0`,
+    `sluice_endpoint_state{${labels(1, a)},state="SUSPENDED"} 1`,
+    `sluice_endpoint_state{${labels(2, b)},state="ACTIVE"} 1`,
+    `sluice_endpoint_suspensions_total{${labels(1, a)}} 1`,
+    `sluice_endpoint_failures_total{${labels(2, b)}} 0`,
+    'sluice_endpoint_handovers_total 1',
+  ]) {
+    assert.ok(metrics.split('\n').includes(line), `${line} is not in ${metrics}`)
+  }
+})
+
+test('a health check takes an endpoint out before any request meets it, and brings it back', async t => {
+  const [a, b] = (await patients(t, 'a', 'b')) as [Patient, Patient]
+  const check = { path: '/health', interval: 100, timeout: 1000, unhealthy_after: 2, healthy_after: 2 }
+  const config = {
+    endpoint_type: 'failover',
+    production_endpoints: { url: urlOf(a), config: { health_check: check } },
+    production_failovers: [{ url: urlOf(b) }],
+  }
+  a.health = 'errs'
+  const gateway = await start(homeOf(config))
+  await gateway.program.err.until(/"msg":"endpoint suspended by its health check"/)
+  assert.equal(await outcome(gateway), 'b')
+  assert.ok(a.requests.every(request => request.startsWith('GET /health ')))
+  assert.deepEqual(b.requests.length, 1)
+  await a.die()
+  await a.revive()
+  await gateway.program.err.until(/"msg":"endpoint is active again"/)
+  assert.equal(await outcome(gateway), 'a')
+})
+
+test('what endpoints are configured to do and the gateway does not is warned of at the start', async t => {
+  const [a] = (await patients(t, 'a')) as [Patient]
+  const url = urlOf(a)
+  const config = { endpoint_type: 'http', production_endpoints: { url }, sandbox_endpoints: { url } }
+  const gateway = await start(homeOf(config))
+  await gateway.program.err.until(/sandbox_endpoints: is not acted on while there are no sandbox keys/)
+  assert.equal(await outcome(gateway), 'a')
+})
