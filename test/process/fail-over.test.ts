@@ -1,0 +1,135 @@
+/**
+ * One of two back ends falls ill under load and gets well again: every request is answered, the healthy one takes over,
+ * the sick one comes back by itself.
+ */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, type TestContext, test } from 'node:test'
+import { takeAnswer } from '../harness/answers.ts'
+import { Patient } from '../harness/endpoints.ts'
+import { home, leave, sluice, start } from '../harness/operator.ts'
+import { eventually, type Peer, connectPeer } from '../harness/peers.ts'
+import { freePort, type RunningGateway } from '../harness/program.ts'
+
+after(leave)
+
+const CLIENTS = 16
+const CONFIG = { actionSelect: 'fault', actionDuration: '300', suspendDuration: '300', factor: '1' }
+
+async function begin(t: TestContext, algorithm: string): Promise<{ gateway: RunningGateway; a: Patient; b: Patient }> {
+  const [a, b] = await Promise.all([Patient.start('a'), Patient.start('b')])
+  const at = home()
+  const endpointConfig = {
+    endpoint_type: 'load_balance',
+    algorithm,
+    failOver: 'True',
+    production_endpoints: [a, b].map(({ port }) => ({ url: `http://127.0.0.1:${port}`, config: CONFIG })),
+  }
+  const data = { name: 'Test', context: '/t', version: '1.0.0', isDefaultVersion: true, endpointConfig }
+  writeFileSync(join(at.path, 'apis', 'Test', 'api.yaml'), JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  const port = await freePort()
+  const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
+  const gateway = await start(at, sets)
+  t.after(async () => {
+    await a.die()
+    await b.die()
+  })
+  return { gateway, a, b }
+}
+
+/** Clients that ask one request after the other, each on its own connection, until told to stop. */
+class Load {
+  readonly answers: string[] = []
+  #isOver = false
+  #clients: readonly Promise<void>[] = []
+
+  async start({ port }: RunningGateway): Promise<void> {
+    const peers = await Promise.all(Array.from({ length: CLIENTS }, () => connectPeer(port)))
+    this.#clients = peers.map(peer => this.#ask(peer))
+  }
+
+  async #ask(peer: Peer): Promise<void> {
+    while (!this.#isOver) {
+      peer.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
+      const { status, body } = await takeAnswer(peer)
+      this.answers.push(status === 200 ? body : `${status} ${body}`)
+    }
+    peer.destroy()
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await Promise.all(this.#clients)
+  }
+
+  /** Waits for so many further answers of that one. */
+  async further(count: number, body: string): Promise<void> {
+    const from = this.answers.length
+    const isEnough = (): boolean => this.answers.slice(from).filter(answer => answer === body).length >= count
+    await eventually(`${count} answers of ${body}`, isEnough)
+  }
+}
+
+/** [what it does, how it falls ill and gets well while the load goes on]. */
+const ILLNESSES: readonly (readonly [string, (sick: Patient, load: Load) => Promise<void>])[] = [
+  [
+    'dies',
+    async (sick, load) => {
+      await sick.die()
+      await load.further(500, 'b')
+      await sick.revive()
+    },
+  ],
+  [
+    'hangs',
+    async (sick, load) => {
+      sick.health = 'hangs'
+      await eventually('requests that hang', () => sick.held > 0)
+      await load.further(500, 'b')
+      sick.health = 'well'
+    },
+  ],
+  [
+    'closes without an answer',
+    async (sick, load) => {
+      sick.health = 'closes'
+      await load.further(500, 'b')
+      sick.health = 'well'
+    },
+  ],
+  [
+    'flaps',
+    async (sick, load) => {
+      for (let i = 0; i < 5; i++) {
+        await sick.die()
+        await load.further(100, 'b')
+        await sick.revive()
+        await load.further(10, 'a')
+      }
+    },
+  ],
+]
+
+for (const algorithm of ['round_robin', 'least_pending']) {
+  for (const [what, fallIll] of ILLNESSES) {
+    test(`${algorithm}: a backend that ${what} under load: every request is answered, and it comes back`, async t => {
+      const { gateway, a } = await begin(t, algorithm)
+      const load = new Load()
+      await load.start(gateway)
+      await load.further(100, 'a')
+      await fallIll(a, load)
+      await load.further(100, 'a')
+      await load.stop()
+      const others = load.answers.filter(answer => answer !== 'a' && answer !== 'b')
+      assert.deepEqual(others, [])
+      const { out } = await sluice(gateway.home, 'endpoints', '--json')
+      const rows: readonly { state: string; suspensions: number }[] = JSON.parse(out)
+      assert.deepEqual(
+        rows.map(({ state }) => state),
+        ['ACTIVE', 'ACTIVE'],
+      )
+      assert.equal(rows[1]!.suspensions, 0, 'the healthy one was never suspended')
+    })
+  }
+}
