@@ -163,13 +163,14 @@ export class Reactor implements Hall {
 
   /** Keys, certificates and terms for new handshakes; open connections keep theirs. */
   replaceTls(server: TlsServerPlan | null, clients: ReactorPlan['tlsClients']): void {
+    let isDifferent = true
     try {
-      this.#tls.replace(server, clients)
+      isDifferent = this.#tls.replace(server, clients)
     } catch (error) {
       this.#outlets.report('error', 'TLS plan refused', { CAUSE_OF_ERROR: String(error) })
     }
-    // An idle connection was secured with what no longer holds.
-    for (const pool of this.#pools) if (pool.route.secured) pool.drain()
+    // Connections to backends were secured with what no longer holds.
+    if (isDifferent) for (const pool of this.#pools) if (pool.route.secured) pool.renew()
   }
 
   /** Accepts nothing more; what is in flight is finished and its connections closed. */

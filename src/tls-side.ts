@@ -7,6 +7,8 @@ export class TlsSide {
   readonly #level: TlsLevel | null
   readonly server: TlsServer | null
   readonly #clients = new Map<string, TlsClient>()
+  /** What each of them was made of. */
+  readonly #plans = new Map<string, string>()
 
   /** `level`: null where nothing in the plan is secured. */
   constructor(level: TlsLevel | null, plan: Pick<ReactorPlan, 'tlsServer' | 'tlsClients'>) {
@@ -15,17 +17,32 @@ export class TlsSide {
     for (const [name, client] of Object.entries(plan.tlsClients)) this.#put(name, client)
   }
 
-  /** Serves new handshakes from now on. Throws when OpenSSL refuses it; what was refused is not in force then. */
-  replace(server: TlsServerPlan | null, clients: ReactorPlan['tlsClients']): void {
+  /**
+   * Serves new handshakes from now on. Answers whether anything is different for backends. Throws when OpenSSL refuses
+   * it; what was refused is not in force then.
+   */
+  replace(server: TlsServerPlan | null, clients: ReactorPlan['tlsClients']): boolean {
     if (server !== null) this.server?.replace(server)
-    for (const [name, client] of Object.entries(clients)) this.#put(name, client)
-    for (const name of this.#clients.keys()) if (!(name in clients)) this.#clients.delete(name)
+    let isDifferent = false
+    for (const [name, client] of Object.entries(clients)) isDifferent = this.#put(name, client) || isDifferent
+    for (const name of this.#clients.keys()) {
+      if (name in clients) continue
+      this.#clients.delete(name)
+      this.#plans.delete(name)
+      isDifferent = true
+    }
+    return isDifferent
   }
 
-  #put(name: string, plan: TlsClientPlan): void {
+  /** What has not changed keeps its sessions. */
+  #put(name: string, plan: TlsClientPlan): boolean {
+    const text = JSON.stringify(plan)
+    if (this.#level === null || this.#plans.get(name) === text) return false
     const known = this.#clients.get(name)
     if (known !== undefined) known.replace(plan)
-    else if (this.#level !== null) this.#clients.set(name, this.#level.client(plan))
+    else this.#clients.set(name, this.#level.client(plan))
+    this.#plans.set(name, text)
+    return true
   }
 
   /** A profile for this very backend, or what the route names. */

@@ -15,6 +15,13 @@ interface RenderedFault {
   readonly body: string
 }
 
+/** Causes in the words of src/socket/tls-verdict.ts, with the code that is the last thing in brackets. */
+const TLS_CAUSE = /^(certificate of |handshake: |TLS: )(?:.*\(([A-Z][A-Z0-9_]*)[^()]*\))?/
+const TLS_DESCRIPTIONS: Readonly<Record<string, string>> = {
+  'certificate of ': 'The certificate of the back end is not accepted',
+  'handshake: ': 'The TLS handshake with the back end failed',
+  'TLS: ': 'TLS with the back end failed',
+}
 const JSON_LINE = 'Content-Type: application/json; charset=UTF-8\r\n'
 
 /** `failure`: of the transport, whose code is base + state. */
@@ -24,9 +31,17 @@ export function renderFault(outcome: Outcome, failure: Failure | null): Rendered
   const code = failure === null ? outcome.code : transportCode(failure.base, failure.state)
   const reason = STATUS_CODES[status] ?? 'Error'
   const message = outcome.code === 400 ? reason : row.message
-  // 101504 is both: a back end that is late, and one to which no further connection may be opened.
-  const isFull = failure !== null && failure.status === 503
-  const description = outcome.description ?? (isFull ? 'No further connection to the back end' : row.description)
+  const description = outcome.description ?? descriptionOf(failure) ?? row.description
   const fault = { code, type: 'Status report', message, description }
   return { status, reason, lines: JSON_LINE + outcome.lines, body: JSON.stringify({ fault }) }
+}
+
+/** What the code alone does not say. Names, addresses and dates of backends are for the log. */
+function descriptionOf(failure: Failure | null): string | undefined {
+  if (failure === null) return undefined
+  // 101504 is both: a back end that is late, and one to which no further connection may be opened.
+  if (failure.status === 503) return 'No further connection to the back end'
+  const [, kind = '', code] = TLS_CAUSE.exec(failure.cause) ?? []
+  const words = TLS_DESCRIPTIONS[kind]
+  return words !== undefined && code !== undefined ? `${words} (${code})` : words
 }

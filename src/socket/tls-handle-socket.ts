@@ -11,7 +11,7 @@ import { Backlog, type Receiver } from './backlog.ts'
 import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
 import type { TcpHandle } from './handle-socket.ts'
 import { ignore, nobody } from './nobody.ts'
-import { brokenOffFault, handshakeFault, TRUNCATED } from './tls-verdict.ts'
+import { brokenOffFault, handshakeFault, lossOf, TRUNCATED } from './tls-verdict.ts'
 import { bindings, type TlsHandle, type TlsWrite } from './tls-wrap.ts'
 
 /** Copies of writes that wait for the one under way; a producer stops at the first. */
@@ -190,7 +190,7 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
   failed(error: NodeJS.ErrnoException): void {
     const code = error.code ?? 'ERR_SSL_UNKNOWN'
     if (this.#stage === STAGE.HANDSHAKE) this.refuse(handshakeFault(code))
-    else this.#lost(code)
+    else this.#lost(lossOf(code))
   }
 
   // ---- reading ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import {
   type KeptSession,
   ServerContexts,
 } from './tls-contexts.ts'
-import { backendFault, brokenOffFault, clientFault, handshakeFault, TRUNCATED } from './tls-verdict.ts'
+import { backendFault, brokenOffFault, clientFault, handshakeFault, lossOf, TRUNCATED } from './tls-verdict.ts'
 
 export const streamTls: TlsLevel = {
   server: plan => new StreamTlsServer(plan),
@@ -136,7 +136,7 @@ abstract class TlsStreamSocket extends StreamSocket {
       const code = error.code ?? 'ERR_SSL_UNKNOWN'
       if (this.stage === 'handshake')
         this.refuse(code.startsWith('ERR_SSL') ? handshakeFault(code) : brokenOffFault(code))
-      else this.lost(code)
+      else this.lost(lossOf(code))
     }
     tls.on('error', failed)
     tls.on('_tlsError', failed)

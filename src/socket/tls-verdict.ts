@@ -104,9 +104,17 @@ const HANDSHAKE_FAULTS: Readonly<Record<string, string>> = {
 
 /** `code`: as Node derives it from OpenSSL's reason, or an errno name. */
 export function handshakeFault(code: string): string {
+  return `handshake: ${wordsOf(code)} (${code})`
+}
+
+/** The same once the handshake is done here: in TLS 1.3 a peer refuses our certificate, or misses it, after that. */
+export function lossOf(code: string): string {
+  return code.startsWith('ERR_SSL_') ? `TLS: ${wordsOf(code)} (${code})` : code
+}
+
+function wordsOf(code: string): string {
   const reason = code.replace(/^ERR_SSL_/, '').replace(/^(?:(?:SSL|TLS)V\d+|SSL\/TLS)_/, '')
-  const words = HANDSHAKE_FAULTS[reason] ?? reason.toLowerCase().replaceAll('_', ' ')
-  return `handshake: ${words} (${code})`
+  return HANDSHAKE_FAULTS[reason] ?? reason.toLowerCase().replaceAll('_', ' ')
 }
 
 /** The connection ended before the handshake did. `code` is an errno name, '' for an ordinary end. */

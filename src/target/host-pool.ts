@@ -40,6 +40,8 @@ export class HostPool {
   readonly #open = new Set<TargetConnection>()
   /** Address to begin with, so that connections spread over all addresses of a name. */
   #turn = 0
+  /** Connections of a lower number are not used again. */
+  #firstId = 0
 
   constructor(route: Route, context: PoolContext) {
     this.route = route
@@ -64,7 +66,7 @@ export class HostPool {
   }
 
   release(connection: TargetConnection): void {
-    if (this.#isScarce) connection.close()
+    if (connection.id < this.#firstId || this.#isScarce) connection.close()
     else this.#idle.push(connection)
   }
 
@@ -139,6 +141,12 @@ export class HostPool {
 
   show(lister: ConnectionLister): void {
     for (const connection of this.#open) connection.show(lister)
+  }
+
+  /** No connection that there is now takes another request. */
+  renew(): void {
+    this.#firstId = this.#context.nextId
+    this.drain()
   }
 
   /** Closes what is idle; what serves goes on. */
