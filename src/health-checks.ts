@@ -1,7 +1,7 @@
 /**
  * Active health checks, made by the primary for those endpoints that have one: so many failures in a row, and no
- * request meets the endpoint; so many successes in a row, and it is active again. Each check is a GET on a connection of
- * its own, straight to the backend. Loaded only where there is a check: Node's HTTP client is not free.
+ * request meets the endpoint; so many successes in a row, and it is active again. Each check is a GET on a connection
+ * of its own, straight to the backend. Loaded only where there is a check: Node's HTTP client is not free.
  */
 import { type IncomingMessage, request as requestPlain } from 'node:http'
 import { request as requestSecured } from 'node:https'
@@ -23,6 +23,7 @@ class HealthCheck {
   readonly #watcher: CheckWatcher
   readonly #aborted = new AbortController()
   #timer: NodeJS.Timeout | null = null
+  #secured: ClientContext | null = null
   #failures = 0
   #successes = 0
 
@@ -96,10 +97,9 @@ class HealthCheck {
     const clients = this.#tlsClients()
     const plan = clients[`${host}:${port}`] ?? clients[tlsClient]
     if (plan === undefined) throw new Error(`no TLS terms for ${host}:${port}`)
-    const { context } = new ClientContext(plan)
-    return plan.hostname === 'none'
-      ? { secureContext: context, checkServerIdentity: () => undefined }
-      : { secureContext: context }
+    if (this.#secured?.plan !== plan) this.#secured = new ClientContext(plan)
+    const secureContext = this.#secured.context
+    return plan.hostname === 'none' ? { secureContext, checkServerIdentity: () => undefined } : { secureContext }
   }
 }
 

@@ -1,4 +1,4 @@
-/** A clock that all threads share: it counts from the start of the machine, where `performance` counts from its thread. */
+/** A clock that all threads share; that of `performance` counts from the start of each thread. */
 
 const NS_PER_MS = 1_000_000
 

@@ -7,6 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { METRIC } from '../observe/metrics.ts'
 import { type Endpoint, refuseUnready } from './endpoint.ts'
+import { mayResend } from './saved-request.ts'
 
 /** In which order endpoints are chosen. */
 type Choice = 'in_order' | 'round_robin' | 'weighted' | 'least_pending'
@@ -16,7 +17,8 @@ export class EndpointGroup implements Target {
   readonly failsOver: boolean
   readonly #endpoints: readonly Endpoint[]
   readonly #around: Surroundings
-  readonly #choose: (tried: number) => number
+  /** `isCareful`: none that may fail the request that tries it. Answers -1 where there is none. */
+  readonly #choose: (tried: number, isCareful: boolean) => number
   /** Where round robin goes on, and where a search among equals begins. */
   #turn = 0
   /** Smooth weighting: what each endpoint has in hand. */
@@ -28,11 +30,11 @@ export class EndpointGroup implements Target {
     this.#endpoints = endpoints
     this.#around = around
     this.#credit = new Int32Array(endpoints.length)
-    const choices: Readonly<Record<Choice, (tried: number) => number>> = {
-      in_order: tried => this.#first(tried),
-      round_robin: tried => this.#nextInTurn(tried),
-      weighted: tried => this.#heaviest(tried),
-      least_pending: tried => this.#idlest(tried),
+    const choices: Readonly<Record<Choice, (tried: number, isCareful: boolean) => number>> = {
+      in_order: (tried, isCareful) => this.#first(tried, isCareful),
+      round_robin: (tried, isCareful) => this.#nextInTurn(tried, isCareful),
+      weighted: (tried, isCareful) => this.#heaviest(tried, isCareful),
+      least_pending: (tried, isCareful) => this.#idlest(tried, isCareful),
     }
     this.#choose = choices[choice]
     for (const endpoint of endpoints) {
@@ -53,8 +55,11 @@ export class EndpointGroup implements Target {
   }
 
   next(exchange: Exchange): Endpoint | null {
+    const isCareful = this.failsOver && !mayResend(exchange)
     for (;;) {
-      const index = this.#choose(exchange.triedEndpoints)
+      const { triedEndpoints: tried } = exchange
+      const safe = isCareful ? this.#choose(tried, true) : -1
+      const index = safe < 0 ? this.#choose(tried, false) : safe
       if (index < 0) return null
       exchange.triedEndpoints |= 1 << index
       const endpoint = this.#endpoints[index]!
@@ -63,20 +68,21 @@ export class EndpointGroup implements Target {
     }
   }
 
-  #isOpen(index: number, tried: number): boolean {
-    return (tried & (1 << index)) === 0 && this.#endpoints[index]!.isReady
+  #isOpen(index: number, tried: number, isCareful: boolean): boolean {
+    const endpoint = this.#endpoints[index]!
+    return (tried & (1 << index)) === 0 && endpoint.isReady && !(isCareful && endpoint.isDoubtful)
   }
 
-  #first(tried: number): number {
-    for (let index = 0; index < this.#endpoints.length; index++) if (this.#isOpen(index, tried)) return index
+  #first(tried: number, isCareful: boolean): number {
+    for (let index = 0; index < this.#endpoints.length; index++) if (this.#isOpen(index, tried, isCareful)) return index
     return -1
   }
 
-  #nextInTurn(tried: number): number {
+  #nextInTurn(tried: number, isCareful: boolean): number {
     const { length } = this.#endpoints
     for (let step = 0; step < length; step++) {
       const index = (this.#turn + step) % length
-      if (!this.#isOpen(index, tried)) continue
+      if (!this.#isOpen(index, tried, isCareful)) continue
       this.#turn = (index + 1) % length
       return index
     }
@@ -84,11 +90,11 @@ export class EndpointGroup implements Target {
   }
 
   /** Smooth: of weights 3 and 1 not three to the first and then one to the second, but the one in the middle. */
-  #heaviest(tried: number): number {
+  #heaviest(tried: number, isCareful: boolean): number {
     let best = -1
     let sum = 0
     for (let index = 0; index < this.#endpoints.length; index++) {
-      if (!this.#isOpen(index, tried)) continue
+      if (!this.#isOpen(index, tried, isCareful)) continue
       const { weight } = this.#endpoints[index]!
       sum += weight
       this.#credit[index]! += weight
@@ -98,13 +104,13 @@ export class EndpointGroup implements Target {
     return best
   }
 
-  #idlest(tried: number): number {
+  #idlest(tried: number, isCareful: boolean): number {
     const { length } = this.#endpoints
     let best = -1
     let least = Number.POSITIVE_INFINITY
     for (let step = 0; step < length; step++) {
       const index = (this.#turn + step) % length
-      if (!this.#isOpen(index, tried)) continue
+      if (!this.#isOpen(index, tried, isCareful)) continue
       const { pending } = this.#endpoints[index]!
       if (pending >= least) continue
       best = index

@@ -61,6 +61,8 @@ const STATE_MASK = 7
  * slowly, or whose reactor dies, must not keep the endpoint suspended.
  */
 const TRIAL_TENTHS = 10
+/** So long a suspended endpoint whose time is up waits for a request that could be sent again. */
+const OVERDUE_TENTHS = 10
 /** No suspension is longer, whatever the factor: beyond it the clock could not tell past and future apart. */
 const YEAR_TENTHS = 365 * 864_000
 
@@ -112,11 +114,22 @@ export class EndpointTable {
     return (this.#cells[cellOf(row)]! & STATE_MASK) === ENDPOINT_STATE.TRIED
   }
 
+  /** What is sent to it now may fail: it has failed when it was asked last. */
+  isDoubtful(row: number): boolean {
+    const state = this.#cells[cellOf(row)]! & STATE_MASK
+    return state === ENDPOINT_STATE.SUSPENDED || state === ENDPOINT_STATE.TRIED
+  }
+
   /** It may be used now; `admit` decides. */
   isReady(row: number): boolean {
     const state = this.#cells[cellOf(row)]! & STATE_MASK
     if (state === ENDPOINT_STATE.ACTIVE) return true
     return state <= ENDPOINT_STATE.TRIED && left(this.#cells[cellOf(row) + 1]!, this.#tenths()) <= 0
+  }
+
+  /** Suspended, though its time is up: nobody has tried it for a while. */
+  isOverdue(row: number): boolean {
+    return left(this.#cells[cellOf(row) + 1]!, this.#tenths()) < -OVERDUE_TENTHS
   }
 
   /** A request goes to it: in ACTIVE and TIMEOUT every one, to a suspended endpoint one at a time. */

@@ -71,6 +71,11 @@ export class Endpoint implements Target, Sender {
     return this.#states.isReady(this.#row)
   }
 
+  /** A request that could not be sent again had better not be the one that tries it, unless no other comes. */
+  get isDoubtful(): boolean {
+    return this.#states.isDoubtful(this.#row) && !this.#states.isOverdue(this.#row)
+  }
+
   /** Requests under way to it, of all reactors. */
   get pending(): number {
     return this.#states.pending(this.#row)

@@ -81,10 +81,7 @@ const SETTINGS: readonly (readonly [config: string, changes: object])[] = [
   ['null', {}],
   ['[]', {}],
   ['{}', {}],
-  [
-    '{retryErroCode: [], suspendErrorCode: [], retryTimeOut: "", retryDelay: "", suspendDuration: "", suspendMaxDuration: "", factor: "", actionSelect: "", actionDuration: ""}',
-    {},
-  ],
+  ['{retryErroCode: [], suspendErrorCode: [], retryTimeOut: "", retryDelay: "", suspendDuration: "", factor: ""}', {}],
   ['{suspendDuration: -1, suspendMaxDuration: "-1", retryDelay: -1}', {}],
   ['{retryTimeOut: "3", retryDelay: 5000}', { retriesBeforeSuspension: 3, retryDelayMs: 5000 }],
   ['{suspendDuration: "2000", factor: "1.5"}', { initialMs: 2000, factor: 1.5 }],

@@ -7,7 +7,7 @@ import type { ApiPlan, EndpointPlan, EndpointsPlan } from '../../src/plan.ts'
 import { EndpointTable } from '../../src/target/endpoint-table.ts'
 import { startGateway, type TestGateway } from './gateway.ts'
 import { takeAnswer } from './answers.ts'
-import { connectPeer, eventually } from './peers.ts'
+import { connectPeer } from './peers.ts'
 
 type Health = 'well' | 'hangs' | 'closes' | 'resets' | 'errs'
 
@@ -153,8 +153,4 @@ export async function untilOutcome(gateway: { readonly port: number }, wanted: s
     if (performance.now() > end) throw new Error(`waited in vain for ${wanted}, was answered ${last}`)
     last = await outcome(gateway)
   }
-}
-
-export function untilState(gateway: EndpointGateway, row: number, state: string): Promise<void> {
-  return eventually(`endpoint ${row} in ${state}`, () => gateway.states[row] === state)
 }

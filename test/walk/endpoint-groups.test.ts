@@ -194,6 +194,27 @@ test('a sick child comes back by itself, and is first again', async t => {
   assert.equal(await answers(gateway, 3), 'a a a')
 })
 
+test('a suspended endpoint is tried by a request that could be sent again, as long as there is one', async t => {
+  const { gateway, backends } = await begin(t, { settings: { initialMs: 200 } })
+  backends[0]!.health = 'hangs'
+  assert.equal(await outcome(gateway), 'b')
+  await eventually('the next try', () => gateway.table.isReady(0))
+  assert.equal(await outcome(gateway, 'POST', 'x'), 'b')
+  const asked = backends[0]!.requests.length
+  assert.equal(await outcome(gateway), 'b')
+  assert.equal(backends[0]!.requests.length, asked + 1, 'GET has tried it')
+})
+
+test('where only requests come that cannot be sent again, one of them tries', async t => {
+  const { gateway, backends } = await begin(t, { settings: { initialMs: 100 } })
+  await backends[0]!.die()
+  assert.equal(await outcome(gateway, 'POST', 'x'), 'b')
+  await backends[0]!.revive()
+  await eventually('that nobody else has come', () => gateway.table.isOverdue(0))
+  assert.equal(await outcome(gateway, 'POST', 'x'), 'a')
+  assert.deepEqual(gateway.states[0], 'ACTIVE')
+})
+
 test('what the client asked for stays the same for every endpoint, but for start line and Host', async t => {
   const { gateway, backends } = await begin(t)
   await backends[0]!.die()

@@ -161,7 +161,7 @@ test('the client that leaves is not the endpoint’s fault', async t => {
   assert.deepEqual([gateway.states, gateway.table.read(0).failures], [['ACTIVE'], 0])
 })
 
-test('an idle connection that the backend has closed is not the endpoint’s fault, even where POST cannot be repeated', async t => {
+test('an idle connection that was closed is not the endpoint’s fault, even where POST cannot be repeated', async t => {
   const { gateway, backend } = await begin(t, { initialMs: LONG_MS })
   assert.equal(await outcome(gateway), 'well')
   backend.health = 'resets'
