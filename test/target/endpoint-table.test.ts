@@ -202,6 +202,7 @@ test('OFF is manual, and so is the way back', () => {
   assert.deepEqual([bench.state, bench.admits, bench.table.waitMs(0)], ['OFF', false, -1])
   bench.table.switched(0, bench.settings, true)
   assert.deepEqual([bench.state, bench.admits], ['ACTIVE', true])
+  assert.equal(bench.table.read(0).recoveries, 0, 'it did not recover by itself')
 })
 
 test('an endpoint that its checks have found ill is not tried by requests', () => {
@@ -281,4 +282,36 @@ test('threads that suspend one endpoint at once never both do it, and none is lo
   assert.equal(failures, THREADS * ROUNDS)
   assert.deepEqual([suspensions, recoveries], [sum('suspended'), sum('recovered')])
   assert.equal(suspensions - recoveries, state === 'SUSPENDED' ? 1 : 0)
+})
+
+/** Two that meet before each try, when the suspension is over for both; posts how often it was let through. */
+const TRIER = `
+  const { parentPort, workerData } = require('node:worker_threads')
+  import(workerData.table).then(({ EndpointTable }) => {
+    const meeting = new Int32Array(workerData.meeting)
+    let round = 0
+    let admitted = 0
+    const table = new EndpointTable(workerData.shared, workerData.thread, () => round * 100000)
+    for (round = 1; round <= workerData.rounds; round++) {
+      Atomics.add(meeting, 0, 1)
+      while (Atomics.load(meeting, 0) < 2 * round);
+      if (table.admit(0, workerData.settings)) admitted++
+    }
+    parentPort.postMessage(admitted)
+  })`
+
+test('threads that try one suspended endpoint at once never both do it', async () => {
+  const rounds = 20_000
+  const shared = EndpointTable.allocate(1, 2)
+  const meeting = new SharedArrayBuffer(4)
+  const table = new URL('../../src/target/endpoint-table.ts', import.meta.url).href
+  new EndpointTable(shared, 0, () => 0).failed(0, DEFAULT_SETTINGS, false, REFUSED, 0)
+  const admitted = await Promise.all(
+    [0, 1].map(async thread => {
+      const workerData = { shared, meeting, thread, table, settings: DEFAULT_SETTINGS, rounds }
+      const [count] = (await once(new Worker(TRIER, { eval: true, workerData }), 'message')) as [number]
+      return count
+    }),
+  )
+  assert.equal(admitted[0]! + admitted[1]!, rounds)
 })

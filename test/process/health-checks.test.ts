@@ -1,0 +1,132 @@
+/** Active health checks: what is healthy, how often it must be so, and over TLS with the terms of requests. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer as createPlainServer } from 'node:http'
+import { createServer } from 'node:https'
+import { type TestContext, test } from 'node:test'
+import { DEFAULT_SETTINGS, type HealthCheckSettings } from '../../src/config/endpoint-settings.ts'
+import { HealthChecks } from '../../src/health-checks.ts'
+import type { EndpointPlan } from '../../src/plan.ts'
+import type { TlsClientPlan } from '../../src/socket/tls.ts'
+import { CA, OTHER_CA, SERVER, VIRTUAL } from '../harness/certificates.ts'
+import { Patient } from '../harness/endpoints.ts'
+import { eventually } from '../harness/peers.ts'
+
+const CHECK: HealthCheckSettings = {
+  path: '/health',
+  intervalMs: 5,
+  timeoutMs: 200,
+  unhealthyAfter: 3,
+  healthyAfter: 2,
+}
+
+function planOf(port: number, check: Partial<HealthCheckSettings> = {}, secured = false): EndpointPlan {
+  const place = { row: 1, secured, host: '127.0.0.1', port, tlsClient: secured ? 'default' : '' }
+  return {
+    row: 0,
+    url: '',
+    route: { ...place, proxy: null, connectsThroughProxy: false },
+    basePath: '',
+    settings: { ...DEFAULT_SETTINGS, healthCheck: { ...CHECK, ...check } },
+  }
+}
+
+/** What the checks of one endpoint have found, in order; it is active while what was found last is good. */
+function watch(t: TestContext, plan: EndpointPlan, tls: Readonly<Record<string, TlsClientPlan>> = {}): string[] {
+  const found: string[] = []
+  const checks = HealthChecks.start([plan], () => tls, {
+    isActive: () => found.length === 0 || found.at(-1) === 'healthy',
+    found: (_, isHealthy, cause) => found.push(isHealthy ? 'healthy' : cause),
+  })
+  t.after(() => checks.stop())
+  return found
+}
+
+async function patient(t: TestContext): Promise<Patient> {
+  const backend = await Patient.start('a')
+  t.after(() => backend.die())
+  return backend
+}
+
+test('an endpoint is ill after so many failures in a row, and well after so many successes', async t => {
+  const backend = await patient(t)
+  backend.health = 'errs'
+  const found = watch(t, planOf(backend.port))
+  await eventually('its illness', () => found.length > 0)
+  assert.equal(found[0], 'its health check was answered 500')
+  assert.equal(backend.requests.length, 3)
+  assert.match(backend.requests[0]!, /^GET \/health /)
+  backend.health = 'well'
+  await eventually('its recovery', () => found.at(-1) === 'healthy')
+})
+
+test('failures that are not in a row do not make it ill', async t => {
+  let asked = 0
+  const server = createPlainServer((_, response) => {
+    response.statusCode = ++asked % 3 === 0 ? 200 : 500
+    response.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const found = watch(t, planOf((server.address() as { port: number }).port, { intervalMs: 1 }))
+  await eventually('some checks', () => asked > 20)
+  assert.deepEqual(found, [])
+})
+
+test('nobody listens: ill, with the error as the cause', async t => {
+  const backend = await patient(t)
+  await backend.die()
+  const found = watch(t, planOf(backend.port))
+  await eventually('its illness', () => found.length > 0)
+  assert.equal(found[0], 'ECONNREFUSED')
+})
+
+test('no answer in time: ill', async t => {
+  const backend = await patient(t)
+  backend.health = 'hangs'
+  const found = watch(t, planOf(backend.port, { timeoutMs: 50, unhealthyAfter: 1 }))
+  await eventually('its illness', () => found.length > 0)
+  assert.equal(found[0], 'no answer within 50 ms')
+})
+
+const VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' } as const
+const TERMS: TlsClientPlan = { ...VERSIONS, ca: [CA.cert], identity: null, hostname: 'strict' }
+
+for (const [what, { cert, key }, tls, first] of [
+  ['trusted: well', SERVER, { default: TERMS }, 'none'],
+  ['for another name, where any will do: well', VIRTUAL, { default: { ...TERMS, hostname: 'none' } }, 'none'],
+  ['not trusted: ill', SERVER, { default: { ...TERMS, ca: [OTHER_CA.cert] } }, /UNABLE_TO_VERIFY|SELF_SIGNED|ISSUER/],
+  ['for another name: ill', VIRTUAL, { default: TERMS }, /ERR_TLS_CERT_ALTNAME_INVALID/],
+] as const) {
+  test(`over TLS, a certificate that is ${what}`, async t => {
+    let asked = 0
+    const server = createServer({ cert, key }, (_, response) => {
+      asked++
+      response.end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const { port } = server.address() as { port: number }
+    const found = watch(t, planOf(port, { unhealthyAfter: 1 }, true), tls)
+    if (first === 'none') await eventually('checks', () => asked > 3)
+    else await eventually('its illness', () => found.length > 0)
+    assert.match(found[0] ?? 'none', first === 'none' ? /^none$/ : first)
+  })
+}
+
+test('when the checks stop nothing is asked any more', async t => {
+  const backend = await patient(t)
+  const found: string[] = []
+  const checks = HealthChecks.start([planOf(backend.port, { intervalMs: 1 })], () => ({}), {
+    isActive: () => true,
+    found: (_, __, cause) => found.push(cause),
+  })
+  await eventually('a check', () => backend.requests.length > 0)
+  backend.health = 'hangs'
+  await eventually('one that hangs', () => backend.held > 0)
+  checks.stop()
+  await backend.die()
+  assert.deepEqual(found, [])
+})
