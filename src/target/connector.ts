@@ -78,7 +78,7 @@ export class Connector extends Deadline implements ConnectingOwner {
   /** What is wrong behind the proxy, if there is one. */
   #ofBackend(cause: string): string {
     const { proxy } = this.#route
-    return proxy === null ? cause : `${cause} (through ${nameOfProxy(proxy)})`
+    return proxy === null ? cause : `${cause}, through ${nameOfProxy(proxy)}`
   }
 
   #found(found: readonly string[], turn: number): void {
