@@ -232,6 +232,18 @@ test('round robin: one after the other', async t => {
   assert.equal(await answers(gateway, 7), 'a b c a b c a')
 })
 
+test('the requests of one connection go round as well, however often', async t => {
+  const { gateway } = await begin(t, { kind: 'load_balance' })
+  const client = await connectPeer(gateway.port)
+  const names: string[] = []
+  for (let i = 0; i < 7; i++) {
+    client.send('GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n')
+    names.push((await takeAnswer(client)).body)
+  }
+  assert.equal(names.join(' '), 'a b c a b c a')
+  client.destroy()
+})
+
 test('round robin leaves out who is not ready, and nobody has its share twice', async t => {
   const { gateway, backends } = await begin(t, { kind: 'load_balance' })
   gateway.table.switched(1, gateway.settings[1]!, false)

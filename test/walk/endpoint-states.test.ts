@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { EndpointSettings } from '../../src/config/endpoint-settings.ts'
+import { takeAnswer } from '../harness/answers.ts'
 import { asked, type EndpointGateway, outcome, Patient, startEndpoints, untilOutcome } from '../harness/endpoints.ts'
 import { connectPeer, eventually } from '../harness/peers.ts'
 
@@ -44,6 +45,21 @@ test('a suspended endpoint answers 303001, and nothing reaches the backend', asy
   assert.ok(Number(answer.fields.get('retry-after')?.[0]) > 3500)
   assert.deepEqual(backend.requests, [])
   assert.equal(gateway.metrics().counts.refusedSuspended, 1)
+})
+
+test('Retry-After is of one answer, not of the next on the same connection', async t => {
+  const { gateway, backend } = await begin(t, { initialMs: LONG_MS })
+  gateway.table.failed(0, gateway.settings[0]!, false, 101503, 0)
+  const client = await connectPeer(gateway.port)
+  const ask = async (path: string): ReturnType<typeof takeAnswer> => {
+    client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    return takeAnswer(client)
+  }
+  assert.ok((await ask('/t/')).fields.has('retry-after'))
+  const other = await ask('/nothing-there')
+  assert.deepEqual([other.status, other.fields.has('retry-after')], [404, false])
+  assert.deepEqual(backend.requests, [])
+  client.destroy()
 })
 
 test('ACTIVE -> SUSPENDED -> ACTIVE on the first success, each told in the log with its cause', async t => {
