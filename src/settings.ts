@@ -14,6 +14,7 @@ export function settingsOf(http: Passthru, responseMs: number): Settings {
     bodyReadMs: http['body.read_timeout'],
     keepAliveMs: http['keepalive.timeout'],
     targetKeepAliveMs: http['sender.keepalive.timeout'],
+    tunnelIdleMs: http['tunnel.idle_timeout'],
     headerBytesMax: http['header.max_bytes'],
     headerCountMax: http['header.max_count'],
     targetBytesMax: http['target.max_bytes'],

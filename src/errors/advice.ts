@@ -152,7 +152,7 @@ export const WHEN: Readonly<Record<'source' | 'target', Readonly<Record<number, 
     2: 'while the body of a request was being read',
     3: 'while the back end was at work',
     4: 'while the head of the response was on its way',
-    5: 'while the body of the response was on its way',
+    5: 'while the body of the response was on its way, or in a tunnel',
     7: 'while the end of the last response was on its way',
   },
   target: {
@@ -161,7 +161,7 @@ export const WHEN: Readonly<Record<'source' | 'target', Readonly<Record<number, 
     2: 'while the body of the request was being written',
     3: 'after the request was complete and before a response',
     4: 'between the head of the response and its body',
-    5: 'in the middle of the response body',
+    5: 'in the middle of the response body, or in a tunnel',
   },
 }
 

@@ -7,6 +7,7 @@ import type { Written } from '../socket/byte-socket.ts'
 import type { Exchange } from './exchange.ts'
 import type { Inbox } from './inbox.ts'
 import type { Outcome } from './outcome.ts'
+import type { TunnelParty } from './tunnel.ts'
 
 /** undefined: carry on. A promise holds the request back until it is known. */
 export type Verdict = Outcome | undefined | Promise<Outcome | undefined>
@@ -75,6 +76,11 @@ export interface Downstream {
   reply(head: Head, at: number, framing: number): void
   /** Body bytes, or the end of the body. Called at least once after `reply`, with `last`. */
   replyPart(part: BodyPart): Written
+  /**
+   * A 101 to what the client asked for, whose first byte stands at `at`. The client's socket and the backend's are from
+   * here on those of a tunnel.
+   */
+  switchProtocols(head: Head, at: number, backend: TunnelParty): void
   /** The target takes bytes again: reading may go on. */
   resumeRequest(): void
   /** A whole answer of the gateway's own; `lines` are response lines, each with its CRLF. */

@@ -38,6 +38,8 @@ export class Exchange {
   forwardedLines = ''
   /** The client's connection may carry another request; what goes wrong takes that back. */
   persists = false
+  /** Protocols that the backend is asked to switch to; '' for none (RFC 9110 7.8). */
+  upgrade = ''
   /** The client accepts trailers (TE: trailers). */
   acceptsTrailers = false
 
@@ -103,6 +105,7 @@ export class Exchange {
     this.requestTarget = ''
     this.minorVersion = 1
     this.requestFraming = 0
+    this.upgrade = ''
     this.persists = false
     this.correlation.clear()
     this.host = ''

@@ -18,6 +18,8 @@ export interface Settings {
   readonly bodyReadMs: number
   readonly keepAliveMs: number
   readonly targetKeepAliveMs: number
+  /** For a tunnel in which nothing moves. */
+  readonly tunnelIdleMs: number
   readonly headerBytesMax: number
   readonly headerCountMax: number
   readonly targetBytesMax: number

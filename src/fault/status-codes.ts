@@ -7,6 +7,7 @@ export const STATUS_CODES: Readonly<Record<number, string>> = {
   408: 'Request Timeout',
   414: 'URI Too Long',
   417: 'Expectation Failed',
+  426: 'Upgrade Required',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   501: 'Not Implemented',

@@ -11,7 +11,7 @@ export const KIND = {
   CONTENT_LENGTH: 2,
   TRANSFER_ENCODING: 3,
   CONNECTION: 4,
-  /** Consumed by this hop (RFC 9110 7.6.1): Proxy-Connection, Upgrade, Proxy-Authenticate, … */
+  /** Consumed by this hop (RFC 9110 7.6.1): Proxy-Connection, Proxy-Authenticate, … */
   HOP_BY_HOP: 5,
   EXPECT: 6,
   TRAILER: 7,
@@ -30,6 +30,8 @@ export const KIND = {
   TE: 18,
   X_FORWARDED_PROTO: 19,
   X_FORWARDED_HOST: 20,
+  /** Ends here as well; what may be asked for is said anew (RFC 9110 7.8). */
+  UPGRADE: 21,
 } as const
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
@@ -43,7 +45,7 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['expect', KIND.EXPECT],
   ['referer', KIND.REFERER],
   ['trailer', KIND.TRAILER],
-  ['upgrade', KIND.HOP_BY_HOP],
+  ['upgrade', KIND.UPGRADE],
   ['forwarded', KIND.FORWARDED],
   ['x-real-ip', KIND.X_FORWARDED_OTHER],
   ['connection', KIND.CONNECTION],

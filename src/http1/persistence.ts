@@ -28,16 +28,17 @@ const PROTECTED = new Set<number>([
 const PROTECTED_NAMES = ['via']
 
 /** The tokens of Connection that decide something; filled by `readConnection`. */
-export const connection = { close: false, keepAlive: false }
+export const connection = { close: false, keepAlive: false, upgrade: false }
 
 /**
- * Reads every Connection field: notes close and keep-alive in `connection`, and marks the fields that it names as
- * NOMINATED. Answers whether the connection persists after this message. The head passed strictness.ts, which bounds
+ * Reads every Connection field: notes close, keep-alive and upgrade in `connection`, and marks the fields that it names
+ * as NOMINATED. Answers whether the connection persists after this message. The head passed strictness.ts, which bounds
  * the number of names.
  */
 export function readConnection(bytes: Buffer, head: Head): boolean {
   connection.close = false
   connection.keepAlive = false
+  connection.upgrade = false
   for (let field = head.connection; field >= 0 && field < head.count; field++) {
     if (head.kinds[field] === KIND.CONNECTION) readTokens(bytes, head, head.valueAt(field), head.valueLength(field))
   }
@@ -62,6 +63,7 @@ function readTokens(bytes: Buffer, head: Head, at: number, length: number): void
 function readToken(bytes: Buffer, head: Head, at: number, length: number): void {
   if (isName(bytes, at, length, 'keep-alive')) connection.keepAlive = true
   else if (isName(bytes, at, length, 'close')) connection.close = true
+  else if (isName(bytes, at, length, 'upgrade')) connection.upgrade = true
   else nominate(bytes, head, bytes.latin1Slice(at, at + length).toLowerCase())
 }
 

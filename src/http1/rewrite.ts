@@ -15,7 +15,15 @@ const STATUS_END = 12
 export type Drops = Uint8Array
 
 /** Kinds that no message carries further, whatever the configuration says. */
-const ALWAYS = [KIND.CONNECTION, KIND.KEEP_ALIVE, KIND.HOP_BY_HOP, KIND.NOMINATED, KIND.TRANSFER_ENCODING, KIND.TE]
+const ALWAYS = [
+  KIND.CONNECTION,
+  KIND.KEEP_ALIVE,
+  KIND.HOP_BY_HOP,
+  KIND.NOMINATED,
+  KIND.TRANSFER_ENCODING,
+  KIND.TE,
+  KIND.UPGRADE,
+]
 
 export function drops(...kinds: readonly number[]): Drops {
   const table = new Uint8Array(32)

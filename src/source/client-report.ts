@@ -21,12 +21,12 @@ export class ClientReport {
   }
 
   /** A failure that the exchange carries: base code and the state it happened in. */
-  failed(base: number, event: string, cause: string): void {
+  failed(base: number, event: string, cause: string, level: 'debug' | 'warn' = 'warn'): void {
     const { reported } = this.#machine
     this.#exchange.errorBase = base
     this.#exchange.errorState = reported
     this.#around.metrics.add(faultCell('source', base, reported), 1)
-    this.say('warn', event, cause)
+    this.say(level, event, cause)
   }
 
   /** A failure of the connection itself, while receiving the request or sending the response. */
@@ -49,6 +49,12 @@ export class ClientReport {
     this.broke('client timed out', `no byte taken within ${this.#around.settings.socketTimeoutMs} ms`)
   }
 
+  /** Nothing moves in a tunnel. */
+  tunnelExpired(): void {
+    this.#around.metrics.add(METRIC.timeoutTunnelIdle, 1)
+    this.say('debug', 'idle tunnel closed', `nothing moved within ${this.#around.settings.tunnelIdleMs} ms`)
+  }
+
   /** Scanners and clients of another time come all day; a certificate that is not taken concerns somebody. */
   handshakeFailed(cause: string): void {
     this.#around.metrics.add(METRIC.tlsHandshakesFailed, 1)
@@ -63,7 +69,9 @@ export class ClientReport {
       return
     }
     this.#around.metrics.add(METRIC.connectionsReset, 1)
-    this.broke('client connection lost', code)
+    // Most clients leave a tunnel without a word: a browser that closes a page does.
+    if (state >= STATE.TUNNEL) this.failed(SOURCE_SENDING, 'client left its tunnel', code, 'debug')
+    else this.broke('client connection lost', code)
   }
 
   /** What was thrown: a violation by the client, or a bug of ours, with where it happened. */

@@ -13,11 +13,14 @@ import type { Head } from '../http1/head.ts'
 import { connection } from '../http1/persistence.ts'
 import { bodySpans } from '../http1/llhttp.ts'
 import { type Drops, drops, putResponseStart } from '../http1/rewrite.ts'
+import { upgradeLines } from '../http1/upgrade.ts'
 import { putLineEnd, putText } from '../http1/writer.ts'
 import { METRIC } from '../observe/metrics.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
 import { type ByteSocket, WRITE, type Written } from '../socket/byte-socket.ts'
+
+const UPGRADE_REQUIRED = 426
 
 /** Response fields left out, by configuration. */
 export function responseDrops(preservesServer: boolean): {
@@ -71,6 +74,26 @@ export class ReplyWriter {
     return this.outbox.writeComposed(end - start)
   }
 
+  /** The head of a 101 to what the client asked for; what follows it is no longer HTTP. */
+  switchProtocols(head: Head, at: number): Written {
+    const { arena, composer } = this.#around
+    this.#exchange.status = head.status
+    this.#machine.advance(EVENT.SWITCH)
+    const { bytes } = arena
+    const start = composer.chunk.offset
+    let position = this.#putOwnStart(head, at, this.#drops.bodiless)
+    position = putText(bytes, position, upgradeLines(bytes, head))
+    return this.outbox.writeComposed(putLineEnd(bytes, position) - start)
+  }
+
+  /** The passing fields and the correlation id; answers where they end. */
+  #putOwnStart(head: Head, at: number, left: Drops): number {
+    const { arena, composer, settings } = this.#around
+    let position = putResponseStart(arena.bytes, composer.chunk.offset, at, head, left)
+    position = putText(arena.bytes, position, settings.correlationStart)
+    return putLineEnd(arena.bytes, this.#exchange.correlation.put(arena.bytes, position))
+  }
+
   /** Whether the connection must close behind a body of this framing: nothing else would end it. */
   #endsWithConnection(framing: number): boolean {
     return this.#exchange.minorVersion === 0 && (framing === CHUNKED || framing === UNTIL_CLOSE)
@@ -103,12 +126,11 @@ export class ReplyWriter {
           ? this.#drops.chunked
           : this.#drops.plain
     const start = this.#around.composer.chunk.offset
-    let position = putResponseStart(bytes, start, at, head, left)
-    position = putText(bytes, position, this.#around.settings.correlationStart)
-    position = putLineEnd(bytes, exchange.correlation.put(bytes, position))
+    let position = this.#putOwnStart(head, at, left)
     // RFC 9110 6.6.1: a recipient with a clock adds the Date that an origin left out (D2).
     if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#around.dateLine)
     if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
+    if (head.status === UPGRADE_REQUIRED) position = putText(bytes, position, upgradeLines(bytes, head))
     position = putText(bytes, position, connectionLine(exchange))
     this.#writer.compose(putLineEnd(bytes, position) - start, leaves)
   }

@@ -13,6 +13,7 @@ import type { Head } from '../http1/head.ts'
 import { methodName } from '../http1/llhttp.ts'
 import { readConnection } from '../http1/persistence.ts'
 import { absoluteFormPath, checkRequest, trimmedEnd } from '../http1/strictness.ts'
+import { readUpgrade, requireWebSocket, upgrade } from '../http1/upgrade.ts'
 import { isFieldText } from '../http1/writer.ts'
 import type { Client } from './hall.ts'
 
@@ -57,7 +58,7 @@ export class RequestIntake {
   }
 
   /** Fills the exchange from a head whose first byte stands at `at`; answers the rule that it broke. */
-  take(exchange: Exchange, head: Head, at: number, method: number, { scheme }: Client): BadMessage | undefined {
+  take(exchange: Exchange, head: Head, at: number, method: number, { scheme, kind }: Client): BadMessage | undefined {
     const { bytes } = this.#around.arena
     this.persists = false
     exchange.method = methodName(method)
@@ -71,12 +72,24 @@ export class RequestIntake {
     exchange.requestFraming = requestBody(bytes, head)
     exchange.acceptsTrailers = acceptsTrailers(bytes, head)
     this.persists = readConnection(bytes, head)
+    const isWebSocketOnly = kind === 'ws' || kind === 'wss'
+    if (head.has(KIND.UPGRADE) || isWebSocketOnly) {
+      const refused = this.#takeUpgrade(exchange, head, isWebSocketOnly)
+      if (refused !== undefined) return refused
+    }
     this.#locate(exchange, head, scheme)
     if (this.#logsAgents) {
       exchange.userAgent = firstValue(bytes, head, KIND.USER_AGENT)
       exchange.referer = firstValue(bytes, head, KIND.REFERER)
     }
     return undefined
+  }
+
+  #takeUpgrade(exchange: Exchange, head: Head, isWebSocketOnly: boolean): BadMessage | undefined {
+    const broken = readUpgrade(this.#around.arena.bytes, head, exchange.requestFraming)
+    const refused = broken ?? (isWebSocketOnly ? requireWebSocket(exchange.method) : undefined)
+    if (refused === undefined) exchange.upgrade = upgrade.protocols
+    return refused
   }
 
   /** Path and host: an absolute-form target beats Host and never selects a backend (RFC 9112 3.2.2, D7). */

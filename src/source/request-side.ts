@@ -48,7 +48,7 @@ export class RequestSide {
   readonly #exchange: Exchange
   readonly #client: Client
   readonly #reader: MessageReader
-  readonly #inbox: Inbox
+  readonly inbox: Inbox
   /** Body bytes at which `body.read_timeout` starts anew, and when it ends. */
   #progressAt = 0
   #progressDueMs = 0
@@ -71,26 +71,26 @@ export class RequestSide {
     this.#exchange = exchange
     this.#client = client
     this.#reader = reader
-    this.#inbox = new Inbox(around.memory)
+    this.inbox = new Inbox(around.memory)
   }
 
   get firstView(): Uint8Array {
-    return this.#inbox.firstView
+    return this.inbox.firstView
   }
 
   /** Nothing that was read waits to be dealt with. */
   get isEmpty(): boolean {
-    return this.#inbox.length === 0
+    return this.inbox.length === 0
   }
 
   /** `length` bytes were read. */
   receive(length: number): void {
-    this.#inbox.begin(length)
+    this.inbox.begin(length)
   }
 
   /** Drops what was read. */
   discard(): void {
-    this.#inbox.from = this.#inbox.to
+    this.inbox.from = this.inbox.to
   }
 
   /** Deals with everything that was read, request after request, as far as replies allow. */
@@ -122,7 +122,7 @@ export class RequestSide {
   }
 
   #beginRequest(): boolean {
-    const inbox = this.#inbox
+    const inbox = this.inbox
     this.#skipEmptyLines()
     // A client that does not read its answers gets no further ones. A single CR may become an empty line.
     if (inbox.length === 0 || this.#owner.isBlocked) return false
@@ -137,13 +137,13 @@ export class RequestSide {
 
   /** RFC 9112 2.2: empty lines in front of a request line are ignored; a bare CR or LF is no line. */
   #skipEmptyLines(): void {
-    const inbox = this.#inbox
+    const inbox = this.inbox
     const { bytes } = this.#around.arena
     while (inbox.length > 1 && bytes[inbox.from] === CR && bytes[inbox.from + 1] === LF) inbox.from += 2
   }
 
   #readHead(): boolean {
-    const inbox = this.#inbox
+    const inbox = this.inbox
     const reader = this.#reader
     const exchange = this.#exchange
     if (!reader.readHead(inbox.from, inbox.to, false)) {
@@ -200,21 +200,21 @@ export class RequestSide {
   #walked(): void {
     if (this.#machine.state === STATE.CLOSED) return
     this.#reader.unpinHead()
-    this.#inbox.from = this.#reader.parsedTo
+    this.inbox.from = this.#reader.parsedTo
     this.#exchange.head = null
     if (this.#exchange.upstream === null) return
     if (this.#machine.state !== STATE.REQUEST_BODY) this.#deliver(0, true)
     // The head leaves with the first body bytes, if they are here already.
-    else if (this.#inbox.length === 0) this.#deliver(0, false)
+    else if (this.inbox.length === 0) this.#deliver(0, false)
   }
 
   #readBody(): boolean {
     const exchange = this.#exchange
     const reader = this.#reader
     // Nobody to take it yet, or nothing to take.
-    if (this.isUndecided || this.#inbox.to === reader.parsedTo) return false
+    if (this.isUndecided || this.inbox.to === reader.parsedTo) return false
     const from = reader.parsedTo
-    if (!reader.readBody(this.#inbox.to)) {
+    if (!reader.readBody(this.inbox.to)) {
       this.#owner.refuseBody(reader.broken!.rule)
       return true
     }
@@ -233,7 +233,7 @@ export class RequestSide {
     if (this.#machine.state === STATE.CLOSED) return false
     // A trailer section that came in pieces was kept until now; left in the inbox it would be the next request.
     if (last) reader.finish()
-    this.#inbox.from = reader.keptFrom(this.#inbox.from)
+    this.inbox.from = reader.keptFrom(this.inbox.from)
     return last
   }
 
@@ -250,7 +250,7 @@ export class RequestSide {
     part.floor = from - MARGIN
     part.last = last
     part.trailers = this.#reader.trailers
-    part.inbox = this.#inbox
+    part.inbox = this.inbox
     this.#exchange.upstream!.requestPart(part)
   }
 
@@ -263,8 +263,8 @@ export class RequestSide {
   settle(): Uint8Array | undefined | null {
     const { state } = this.#machine
     const inBody = state === STATE.REQUEST_BODY || state === STATE.EARLY_BODY || state === STATE.EARLY_HEAD
-    const view = this.#inbox.settle(inBody && this.wantsBytes)
-    this.#reader.moveBy(this.#inbox.moved)
+    const view = this.inbox.settle(inBody && this.wantsBytes)
+    this.#reader.moveBy(this.inbox.moved)
     return view
   }
 
@@ -282,7 +282,7 @@ export class RequestSide {
         return true
       default:
         // Pipelined bytes wait in the inbox, up to a limit. Reading on is how a client that leaves is noticed.
-        return this.#inbox.length < this.#around.settings.pipelineBytesMax && this.#inbox.room > 0
+        return this.inbox.length < this.#around.settings.pipelineBytesMax && this.inbox.room > 0
     }
   }
 
@@ -305,7 +305,7 @@ export class RequestSide {
 
   /** The connection is gone. */
   dispose(): void {
-    this.#inbox.dispose()
+    this.inbox.dispose()
     this.#reader.dispose()
   }
 }

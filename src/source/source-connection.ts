@@ -8,6 +8,7 @@ import type { BodyPart, Downstream, Failure } from '../exchange/contract.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import { type Outcome, refusal } from '../exchange/outcome.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
+import { type Ending, Tunnel, type TunnelParty } from '../exchange/tunnel.ts'
 import { type BadMessage, bad } from '../http1/bad-message.ts'
 import type { Head } from '../http1/head.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
@@ -18,14 +19,13 @@ import { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
 import { type ByteSocket, type SocketOwner, WRITE, type Written } from '../socket/byte-socket.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
+import { ClientEnd } from './client-end.ts'
 import { ClientReport } from './client-report.ts'
 import type { Client, Hall } from './hall.ts'
+import { Lingering } from './lingering.ts'
 import { ReplyWriter, type responseDrops } from './reply-writer.ts'
 import { type RequestOwner, RequestSide } from './request-side.ts'
 
-/** A client that we finished with may send for so long before it is cut off (RFC 9112 9.6). */
-const LINGER_MS = 2000
-const LINGER_BYTES_MAX = 4 * 1024 * 1024
 const TRUNCATED = bad(400, 'the connection ended within the head (RFC 9112 8)')
 
 export class SourceConnection extends Deadline implements SocketOwner, Downstream, RequestOwner {
@@ -38,8 +38,9 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   readonly #request: RequestSide
   readonly #writer: ReplyWriter
   readonly #report: ClientReport
-  /** Bytes discarded while closing. */
-  #lingered = 0
+  readonly #lingering: Lingering
+  /** After 101: who has the socket. */
+  #tunnel: Tunnel | null = null
 
   constructor(
     id: number,
@@ -59,6 +60,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client, around)
     this.#writer = new ReplyWriter(socket, this.#machine, this.#exchange, around, left)
     this.#report = new ClientReport(around, this.#machine, this.#exchange)
+    this.#lingering = new Lingering(this, socket, this.#machine, this.#request, around)
   }
 
   get clientAddress(): string {
@@ -80,7 +82,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   onBytes(length: number): Uint8Array | undefined {
     this.#around.metrics.add(METRIC.bytesFromClients, length)
     this.#request.receive(length)
-    if (this.#machine.state === STATE.CLOSING) this.#discard(length)
+    if (this.#machine.state === STATE.CLOSING) this.#lingering.drop(length)
     else this.#request.serve()
     if (this.#machine.state === STATE.CLOSED) return undefined
     const view = this.#request.settle()
@@ -126,14 +128,6 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     }
   }
 
-  /** Closing: what still comes is read and dropped, so that no reset overtakes the last response. */
-  #discard(length: number): void {
-    this.#request.discard()
-    this.#machine.advance(EVENT.REQUEST_DATA)
-    this.#lingered += length
-    if (this.#lingered > LINGER_BYTES_MAX) this.#close(this.isBlocked ? 'reset' : 'close')
-  }
-
   // ---- the reply --------------------------------------------------------------------------------------------------
 
   get isBlocked(): boolean {
@@ -170,6 +164,23 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     return true
   }
 
+  switchProtocols(head: Head, at: number, backend: TunnelParty): void {
+    const { metrics, wheel } = this.#around
+    const exchange = this.#exchange
+    if (this.#writer.switchProtocols(head, at) === WRITE.FAILED) {
+      this.onLost('EPIPE')
+      return
+    }
+    wheel.clear(this)
+    exchange.upstream = null
+    metrics.add(METRIC.tunnelsOpened, 1)
+    metrics.add(METRIC.tunnelsOpen, 1)
+    const { outbox } = this.#writer
+    const client = new ClientEnd(this, this.#socket, this.#machine, this.#request, outbox, this.#report)
+    this.#tunnel = new Tunnel(exchange, client, backend, this.#around)
+    this.#tunnel.open()
+  }
+
   fail(failure: Failure): void {
     const exchange = this.#exchange
     exchange.upstream = null
@@ -178,7 +189,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     const { state } = this.#machine
     if (state !== STATE.REQUEST_DONE && state !== STATE.REQUEST_BODY) {
       // Part of a response is out. A reset is the only way to say that the rest will not come.
-      this.#close('reset')
+      this.close('reset')
       return
     }
     this.#hall.refuse(exchange, refusal(failure.base as FaultCode), failure)
@@ -192,7 +203,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#exchange.upstream = null
     this.#machine.advance(EVENT.RESPONSE_END)
     this.#account()
-    if (this.#machine.state === STATE.CLOSING) this.#linger()
+    if (this.#machine.state === STATE.CLOSING) this.#lingering.wait()
     else if (this.#exchange.persists && !isDraining) {
       this.#machine.advance(EVENT.REUSE)
       wheel.set(this, this.isBlocked ? settings.socketTimeoutMs : settings.keepAliveMs)
@@ -201,8 +212,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     } else {
       this.#machine.advance(EVENT.CLOSE)
       // Nothing unread and nothing unsent: no reset can overtake the response.
-      if (this.#request.isEmpty && !this.isBlocked) this.#close()
-      else this.#linger()
+      if (this.#request.isEmpty && !this.isBlocked) this.close()
+      else this.#lingering.wait()
     }
   }
 
@@ -220,7 +231,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     const { settings, wheel } = this.#around
     this.#writer.outbox.release()
     const { state } = this.#machine
-    if (state === STATE.CLOSING) this.#linger()
+    if (state === STATE.CLOSING) this.#lingering.wait()
     else if (state !== STATE.REQUEST_READY) {
       wheel.suspend(this)
       this.#exchange.upstream?.resumeReply()
@@ -228,7 +239,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     } else if (this.#exchange.persists && !this.#around.isDraining) {
       wheel.set(this, settings.keepAliveMs)
       this.#serveOn()
-    } else this.#close()
+    } else this.close()
   }
 
   // ---- refusing ---------------------------------------------------------------------------------------------------
@@ -253,7 +264,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   #abandonFor(outcome: Outcome): void {
     this.#abandon()
     if (this.#machine.state === STATE.REQUEST_BODY) this.#hall.refuse(this.#exchange, outcome, null)
-    else this.#close('reset')
+    else this.close('reset')
   }
 
   #abandon(): void {
@@ -290,7 +301,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
       default:
         // What waits for the client still leaves; after that there is nothing to wait for.
         if (this.#request.isEmpty) this.#exchange.persists = false
-        if (!this.isBlocked) this.#close()
+        if (!this.isBlocked) this.close()
     }
   }
 
@@ -298,12 +309,12 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     if (this.#machine.state === STATE.CLOSED) return
     this.#report.lost(code)
     this.#abandon()
-    this.#close()
+    this.close()
   }
 
   onHandshakeFailed(cause: string): void {
     this.#report.handshakeFailed(cause)
-    this.#close()
+    this.close()
   }
 
   onWriteFailed(code: string): void {
@@ -326,12 +337,12 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
       case STATE.REQUEST_READY:
         if (this.isBlocked) break
         this.#around.metrics.add(METRIC.timeoutSourceIdle, 1)
-        this.#close()
+        this.close()
         return
       case STATE.CLOSING:
         // The end of a response still waits for the client: to close now would look like its end.
         if (this.isBlocked) break
-        this.#close()
+        this.close()
         return
       default:
         // Waiting for the target, whose own deadline counts, unless the client takes no bytes.
@@ -350,41 +361,29 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   /** The process is stopping: an idle connection has nothing to wait for. */
   drain(): void {
-    if (this.#machine.state === STATE.REQUEST_READY && this.#request.isEmpty && !this.isBlocked) this.#close()
+    if (this.#machine.state === STATE.REQUEST_READY && this.#request.isEmpty && !this.isBlocked) this.close()
   }
 
   /** The process has waited long enough. */
   cutOff(): void {
-    if (this.#machine.state !== STATE.CLOSED) this.#giveUp()
+    if (this.#tunnel !== null) this.#tunnel.cut()
+    else if (this.#machine.state !== STATE.CLOSED) this.#giveUp()
   }
 
   /** Aborts what is under way on both sides, so that nobody takes it for the whole. */
   #giveUp(): void {
     this.#abandon()
-    this.#close('reset')
+    this.close('reset')
   }
 
-  #linger(): void {
-    this.#request.discard()
-    if (!this.isBlocked) {
-      // A client that has ended sends nothing more that we would have to wait for.
-      if (this.#request.hasEnded) {
-        this.#close()
-        return
-      }
-      this.#socket.end()
-    }
-    this.#around.wheel.set(this, this.isBlocked ? this.#around.settings.socketTimeoutMs : LINGER_MS)
-    this.#socket.setReading(true)
-  }
-
-  #close(how: 'close' | 'reset' = 'close'): void {
+  close(how: Ending = 'close'): void {
     if (this.#machine.state === STATE.CLOSED) return
     if (how === 'reset') this.#socket.reset()
     else this.#socket.destroy()
     const { reported } = this.#machine
     this.#machine.advance(EVENT.SOCKET_CLOSED)
     if (this.#exchange.isOpen) this.#account(reported)
+    if (this.#tunnel !== null) this.#around.metrics.add(METRIC.tunnelsOpen, -1)
     this.#around.wheel.clear(this)
     this.#writer.outbox.release()
     this.#request.dispose()

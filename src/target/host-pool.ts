@@ -16,8 +16,9 @@ import { STATE_NAMES } from '../protocol/states.ts'
 import type { SharedGauge } from '../structure/shared-gauge.ts'
 import type { SavedRequest } from './saved-request.ts'
 import { authorityOf, hopOf, type Paths, type Route, schemeOf } from './route.ts'
+import type { Sender } from './sender.ts'
 import { StatusWatch, type WarnOn500 } from './status-watch.ts'
-import { type Sender, TargetConnection } from './target-connection.ts'
+import { TargetConnection } from './target-connection.ts'
 
 /** What the pools of a thread share. */
 export interface PoolContext {
@@ -137,6 +138,12 @@ export class HostPool {
       CORRELATION_ID: exchange.correlationId,
       CONNECTION: `http-outgoing-${exchange.targetId}`,
     })
+  }
+
+  /** Something of ours threw while a connection was served. */
+  threw(id: number, error: unknown): void {
+    const cause = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    this.#context.around.report('error', 'bug', { CAUSE_OF_ERROR: cause, CONNECTION: `http-outgoing-${id}` })
   }
 
   show(lister: ConnectionLister): void {

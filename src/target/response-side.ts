@@ -6,10 +6,12 @@ import type { Exchange } from '../exchange/exchange.ts'
 import { Inbox } from '../exchange/inbox.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { announcesBody, responseBody, UNTIL_CLOSE } from '../http1/framing.ts'
+import type { Head } from '../http1/head.ts'
 import { found } from '../http1/llhttp.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
 import { keepAliveTimeout, readConnection } from '../http1/persistence.ts'
 import { checkResponse } from '../http1/strictness.ts'
+import { brokenSwitch } from '../http1/upgrade.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
 import { MARGIN } from '../structure/arena.ts'
@@ -19,6 +21,8 @@ import type { StatusWatch } from './status-watch.ts'
 interface ResponseOwner {
   /** The backend has answered, if only with 1xx: from here on the request is not sent again. */
   answered(status: number): void
+  /** A 101 to what was asked for, whose first byte stands at `at`; what is left in `inbox` came behind it. */
+  switched(head: Head, at: number, inbox: Inbox): void
   /** The response breaks the protocol. */
   unreadable(rule: string): void
   /** The response is complete. `idleMs`: how long the connection may wait for another request, 0: not at all. */
@@ -30,6 +34,7 @@ interface ResponseOwner {
  * memory with them while a client does not read.
  */
 const INTERIMS_MAX = 64
+const SWITCHING_PROTOCOLS = 101
 
 export class ResponseSide {
   readonly #owner: ResponseOwner
@@ -132,10 +137,11 @@ export class ResponseSide {
     const { head } = reader
     const { bytes } = this.#around.arena
     const broken = checkResponse(bytes, head, at)
-    if (broken !== undefined || head.status === 101) {
-      this.#owner.unreadable(broken?.rule ?? '101 without a request to switch protocols (RFC 9110 15.2.2)')
+    if (broken !== undefined) {
+      this.#owner.unreadable(broken.rule)
       return false
     }
+    if (head.status === SWITCHING_PROTOCOLS) return this.#switch(exchange, at)
     const isWatched = head.status === 407 || head.status === 500
     const objection = isWatched ? this.#watch.objection(exchange, head) : ''
     if (objection !== '') {
@@ -156,6 +162,25 @@ export class ResponseSide {
     inbox.from = reader.keptFrom(at)
     this.#deliver(head.end, found.body, found.message)
     return true
+  }
+
+  #switch(exchange: Exchange, at: number): boolean {
+    const { head } = this.#reader
+    const { bytes } = this.#around.arena
+    // Marks the fields that end here.
+    readConnection(bytes, head)
+    const rule = brokenSwitch(bytes, head, exchange.upgrade)
+    if (rule !== '') {
+      this.#owner.unreadable(rule)
+      return false
+    }
+    this.#owner.answered(head.status)
+    exchange.firstByteMs = this.#around.now()
+    this.#machine.advance(EVENT.SWITCH)
+    this.#inbox.from = head.end
+    this.#owner.switched(head, at, this.#inbox)
+    this.#reader.finish()
+    return false
   }
 
   /** How long the connection may wait for another request; 0: it must not serve again (RFC 9112 9.3). */

@@ -3,10 +3,12 @@
  * of the request, what a lost connection means, and whether it may serve again; `response-side.ts` owns what is read.
  * Every change of state goes through the machine.
  */
-import type { BodyPart, Failure, Upstream } from '../exchange/contract.ts'
+import type { BodyPart, Upstream } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
+import type { Inbox } from '../exchange/inbox.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
+import type { Head } from '../http1/head.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
 import type { ConnectionLister } from '../observe/connection-row.ts'
 import { METRIC } from '../observe/metrics.ts'
@@ -24,25 +26,13 @@ import { EVENT, STATE, STATE_NAMES } from '../protocol/states.ts'
 import { tracer } from '../protocol/tracer.ts'
 import { type ByteSocket, type SocketOwner, WRITE, type Written } from '../socket/byte-socket.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
+import { BackendEnd } from './backend-end.ts'
 import { Connector } from './connector.ts'
 import type { HostPool } from './host-pool.ts'
+import { ResponseClock } from './response-clock.ts'
 import { ResponseSide } from './response-side.ts'
 import { mayResend, SavedRequest } from './saved-request.ts'
-
-/** Whoever sends exchanges over backend connections, and hears what became of them. */
-export interface Sender {
-  /** Longest wait for a response in milliseconds, 0: only that of all endpoints. */
-  readonly responseMs: number
-  /** Somebody else could answer in its place: the request is worth keeping until it is answered. */
-  readonly hasAlternative: boolean
-  /** A final response has begun. */
-  answered(exchange: Exchange): void
-  /**
-   * The exchange failed before a byte of a response came. `saved`: the request, where it may be sent once more; it is
-   * the sender's then, and what the client still sends follows to whom it is given. True: somebody has taken over.
-   */
-  failed(exchange: Exchange, failure: Failure, saved: SavedRequest | null): boolean
-}
+import type { Sender } from './sender.ts'
 
 /** A backend that broke off the request may still say why; it gets so long for that. */
 const LAST_WORD_MS = 1000
@@ -54,6 +44,7 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
   readonly #machine = new Machine('target')
   readonly #response: ResponseSide
   readonly #writer: MessageWriter
+  readonly #clock: ResponseClock
   #socket: ByteSocket | null = null
   #exchange: Exchange | null = null
   /** The request while it may have to be sent (again): until connected, or until a response begins. */
@@ -73,19 +64,13 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.#pool = pool
     this.#around = around
     this.#response = new ResponseSide(this, this.#machine, reader, around, pool.watch)
+    this.#clock = new ResponseClock(around)
     this.#writer = new MessageWriter(around.composer, around.metrics, METRIC.bytesToTargets)
   }
 
   show(lister: ConnectionLister): void {
-    lister.add(
-      'target',
-      this.id,
-      this.#machine.state,
-      this.#address,
-      this.#pool.scheme,
-      this.#pool.authority,
-      this.#exchange,
-    )
+    const { scheme, authority } = this.#pool
+    lister.add('target', this.id, this.#machine.state, this.#address, scheme, authority, this.#exchange)
   }
 
   /** Connects for an exchange whose request is saved. */
@@ -129,10 +114,6 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.#fail(base, cause)
   }
 
-  get #isConnecting(): boolean {
-    return this.#connector !== null
-  }
-
   // ---- the request ------------------------------------------------------------------------------------------------
 
   /** Takes an exchange whose head stands composed in the thread's composer. */
@@ -161,9 +142,9 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
   }
 
   requestPart(part: BodyPart): Written {
-    if (this.#isConnecting) {
+    if (this.#connector !== null) {
       const kept = this.#saved!.add(this.#around, part, this.#exchange!.requestFraming)
-      if (!kept) this.#failWhole(POOL_FULL, 'no memory for a request that waits for its connection')
+      if (!kept) this.#failed(POOL_FULL, 'no memory for a request that waits for its connection', null)
       return kept ? WRITE.PENDING : WRITE.FAILED
     }
     // The backend wants no more; what it says is still awaited, and the rest of the body has nowhere to go.
@@ -183,17 +164,9 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.#watch()
   }
 
-  /** The next move is the backend's: `http.socket.timeout` from now, and for a response at most what is set for that. */
+  /** The next move is the backend's. */
   #watch(): void {
-    const { socketTimeoutMs } = this.#around.settings
-    const waitMs = this.#machine.state === STATE.REQUEST_DONE ? this.#responseWaitMs(socketTimeoutMs) : socketTimeoutMs
-    this.#around.wheel.set(this, waitMs)
-  }
-
-  #responseWaitMs(mostMs: number): number {
-    const limitMs = this.#sender!.responseMs || this.#around.settings.responseMs
-    if (limitMs === 0) return mostMs
-    return Math.max(1, Math.min(mostMs, limitMs - (this.#around.now() - this.#exchange!.requestSentMs)))
+    this.#around.wheel.set(this, this.#clock.waitMs(this.#machine.state, this.#exchange!, this.#sender!))
   }
 
   /** While a request body is under way and the backend takes it, the next move is the client's. */
@@ -202,14 +175,13 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
   }
 
   get isBlocked(): boolean {
-    return this.#isConnecting || (this.#brokenBy === '' && this.#writer.outbox.isBlocked)
+    return this.#connector !== null || (this.#brokenBy === '' && this.#writer.outbox.isBlocked)
   }
 
   /** The first write on a pooled connection that was closed meanwhile fails as a whole: nothing was sent. */
   #writeFailed(): Written {
-    const exchange = this.#exchange!
     if (this.#machine.state === STATE.REQUEST_HEAD && this.#served > 0 && this.#saved !== null) {
-      this.#resend(exchange, this.#saved)
+      this.#resend(this.#exchange!, this.#saved)
       return WRITE.PENDING
     }
     this.onWriteFailed('EPIPE')
@@ -242,7 +214,9 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
       return undefined
     }
     this.#response.receive(length)
-    if (this.#machine.state === STATE.CLOSED) return undefined
+    const { state } = this.#machine
+    // Closed, or a tunnel's from now on.
+    if (state === STATE.CLOSED || state >= STATE.TUNNEL) return undefined
     const view = this.#response.settle(this.#clientBlocked)
     if (view === null) {
       this.#lose('UNREADABLE', 'no memory for the bytes of a connection')
@@ -263,6 +237,15 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.#saved?.release()
     this.#saved = null
     if (status >= 200) this.#sender!.answered(this.#exchange!)
+  }
+
+  switched(head: Head, at: number, inbox: Inbox): void {
+    const exchange = this.#exchange!
+    this.#sender!.answered(exchange)
+    this.#around.wheel.clear(this)
+    const own = { connection: this, exchange, machine: this.#machine, socket: this.#socket!, inbox }
+    const shared = { outbox: this.#writer.outbox, pool: this.#pool, address: this.#address }
+    exchange.downstream.switchProtocols(head, at, new BackendEnd({ ...own, ...shared }, this.#around))
   }
 
   unreadable(rule: string): void {
@@ -317,8 +300,7 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
       this.unreadable(error.message)
       return
     }
-    const cause = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    this.#around.report('error', 'bug', { CAUSE_OF_ERROR: cause, CONNECTION: `http-outgoing-${this.id}` })
+    this.#pool.threw(this.id, error)
     if (this.#exchange === null) this.#close()
     else this.#fail(RESPONSE_FAILED, 'internal error')
   }
@@ -331,14 +313,8 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     // A client that takes no bytes is not the backend's fault.
     else if (!this.#clientBlocked) {
       this.#around.metrics.add(METRIC.timeoutTarget, 1)
-      this.#lose('TIMED_OUT', this.#lateness())
+      this.#lose('TIMED_OUT', this.#clock.lateness(this.#machine.state, this.#exchange, this.#sender!))
     }
-  }
-
-  #lateness(): string {
-    const { socketTimeoutMs } = this.#around.settings
-    const waitMs = this.#machine.state === STATE.REQUEST_DONE ? this.#responseWaitMs(socketTimeoutMs) : socketTimeoutMs
-    return waitMs < socketTimeoutMs ? 'no response within the time for one' : `no input within ${socketTimeoutMs} ms`
   }
 
   /** The client left. */
@@ -348,7 +324,7 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     if (exchange !== null) {
       const state = this.#machine.reported
       exchange.targetState = state
-      const base = this.#isConnecting ? CONNECT_CANCELLED : SEND_ABORTED
+      const base = this.#connector !== null ? CONNECT_CANCELLED : SEND_ABORTED
       this.#pool.failed(exchange, { base, state, cause: 'the client left', status: 0 }, 'debug', this.#address)
     }
     this.#exchange = null
@@ -385,10 +361,6 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     const saved = this.#response.isEmpty ? this.#saved : null
     if (saved !== null) this.#saved = null
     this.#failed(base, cause, saved)
-  }
-
-  #failWhole(base: number, cause: string): void {
-    this.#failed(base, cause, null)
   }
 
   #failed(base: number, cause: string, saved: SavedRequest | null): void {

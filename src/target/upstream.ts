@@ -5,11 +5,12 @@ import { KIND } from '../http1/field-kinds.ts'
 import { forwardedKinds } from '../http1/forwarded.ts'
 import { CHUNKED } from '../http1/framing.ts'
 import { type Drops, drops, putFields } from '../http1/rewrite.ts'
+import { askingFor } from '../http1/upgrade.ts'
 import { putBytes, putLineEnd, putText } from '../http1/writer.ts'
 import type { HostPool } from './host-pool.ts'
 import { isForwarded } from './route.ts'
 import { SavedRequest } from './saved-request.ts'
-import type { Sender } from './target-connection.ts'
+import type { Sender } from './sender.ts'
 
 const SLASH = 47
 const NO_MEMORY = { base: 101504, state: 0, cause: 'no memory for a request', status: 503 }
@@ -122,7 +123,8 @@ export class HttpUpstream {
     at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
     if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')
     if (!settings.preservesUserAgent) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
-    if (settings.closesTargets) at = putText(bytes, at, 'Connection: close\r\n')
+    if (exchange.upgrade !== '') at = putText(bytes, at, askingFor(exchange.upgrade))
+    else if (settings.closesTargets) at = putText(bytes, at, 'Connection: close\r\n')
     else if (exchange.acceptsTrailers) at = putText(bytes, at, 'TE: trailers\r\nConnection: TE\r\n')
     return putLineEnd(bytes, at) - start
   }

@@ -30,11 +30,6 @@ const stripped: readonly (readonly [string, readonly string[], readonly string[]
   ['TE without trailers', ['TE: gzip', 'Connection: TE', 'A: 1'], ['A: 1']],
   ['Upgrade that was not asked for by Connection', ['Upgrade: websocket', 'A: 1'], ['A: 1']],
   [
-    'an upgrade',
-    ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'],
-    ['Sec-WebSocket-Version: 13'],
-  ],
-  [
     'an upgrade to h2c',
     ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__', 'A: 1'],
     ['A: 1'],
@@ -47,6 +42,32 @@ const stripped: readonly (readonly [string, readonly string[], readonly string[]
     ['A: 1', 'B: 2'],
   ],
   ['all there are', ['TE: x', 'Upgrade: x', 'Keep-Alive: x'], []],
+]
+
+/** Fields that ask for an upgrade, and the list of protocols that the backend is asked for; '' for none. */
+const upgrades: readonly (readonly [string, readonly string[], string])[] = [
+  ['websocket', ['Connection: Upgrade', 'Upgrade: websocket'], 'websocket'],
+  ['in any case', ['connection: uPGRADE', 'uPGRADE: WebSocket'], 'WebSocket'],
+  ['named among other options', ['Connection: keep-alive, Upgrade', 'Upgrade: websocket'], 'websocket'],
+  ['in a second Connection', ['Connection: keep-alive', 'Connection: upgrade', 'Upgrade: websocket'], 'websocket'],
+  ['with a version', ['Connection: Upgrade', 'Upgrade: echo/1.0'], 'echo/1.0'],
+  ['a list', ['Connection: Upgrade', 'Upgrade: a , b/2,,c'], 'a, b/2, c'],
+  ['in several fields', ['Connection: Upgrade', 'Upgrade: a', 'Upgrade: b/2'], 'a, b/2'],
+  ['a list without h2c', ['Connection: Upgrade', 'Upgrade: h2c, websocket'], 'websocket'],
+  ['a list without h2c in any case', ['Connection: Upgrade', 'Upgrade: websocket, H2C, h2c-14'], 'websocket'],
+  ['a list without other ways past the gateway', ['Connection: Upgrade', 'Upgrade: TLS/1.0, HTTP/1.1, x'], 'x'],
+  ['TLS alone, which would hide what follows', ['Connection: Upgrade', 'Upgrade: TLS/1.0'], ''],
+  ['an empty list', ['Connection: Upgrade', 'Upgrade: ,'], ''],
+  ['an option without its field', ['Connection: Upgrade'], ''],
+]
+
+const brokenUpgrades: readonly (readonly [string, string])[] = [
+  ['what is no token', 'Upgrade: "websocket"'],
+  ['a space within', 'Upgrade: web socket'],
+  ['an empty version', 'Upgrade: websocket/'],
+  ['two versions', 'Upgrade: websocket/1/2'],
+  ['a parameter', 'Upgrade: websocket;v=1'],
+  ['more than 256 bytes', `Upgrade: ${'a'.repeat(257)}`],
 ]
 
 /** What Connection cannot name away. */
@@ -131,6 +152,28 @@ export const HOP_BY_HOP_REQUESTS: readonly RequestCase[] = [
     status: 200,
     reaches: { line: GET_X, fields },
   })),
+  ...upgrades.map(([name, fields, asked]) => ({
+    name: `RFC 9110 7.8: an upgrade is asked for in our name: ${name}`,
+    raw: get(...fields, 'A: 1'),
+    status: 200,
+    reaches: {
+      line: GET_X,
+      fields: ['A: 1'],
+      own: asked === '' ? OWN : [...OWN, `Upgrade: ${asked}`, 'Connection: Upgrade'],
+    },
+  })),
+  ...brokenUpgrades.map(([name, field]) => ({
+    name: `RFC 9110 7.8: an Upgrade is refused with ${name}`,
+    raw: get('Connection: Upgrade', field),
+    status: 400,
+  })),
+  {
+    name: 'RFC 9110 7.8: the Upgrade of an HTTP/1.0 request is ignored',
+    raw: 'GET /echo/x HTTP/1.0\r\nHost: gateway.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+    status: 200,
+    closes: true,
+    reaches: { line: GET_X },
+  },
   ...kept.map(([name, row]) => ({ ...row, name: `RFC 9110 7.6.1: Connection cannot name away ${name}` })),
   ...trailersAccepted.map(([name, fields]) => ({
     name: `RFC 9110 10.1.4: TE: trailers ${name} is said to the backend in our name`,
