@@ -168,8 +168,8 @@ const REFUSED: readonly (readonly [yaml: string, fault: string])[] = [
     `apis/A/api.yaml:14: ${P}: expected at least one endpoint (add one with its url)`,
   ],
   [
-    BALANCED.replace('url: http://b', 'url: ftp://b'),
-    `apis/A/api.yaml:16: ${P}[1].url = "ftp://b": must be an http, https, ws or wss URL (for example http://backend.example:8080/base)`,
+    BALANCED.replace('url: http://b', 'url: http://b#x'),
+    `apis/A/api.yaml:16: ${P}[1].url = "http://b#x": must not hold a fragment (remove the "#" and what follows)`,
   ],
   [BALANCED.replace('url: http://b', 'uri: http://b'), `apis/A/api.yaml:16: ${P}[1].url: is missing (add it)`],
   [
