@@ -21,6 +21,11 @@ const RECORD_MAX = 16_384
 /** Where bytes land that the owner does not read at the moment; they are copied out at once. */
 const SCRATCH = new Uint8Array(RECORD_MAX)
 
+/** A view of an owner can be a Buffer, whose `slice` copies nothing. */
+function copyOf(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes)
+}
+
 function onread(this: TlsHandle): Uint8Array | undefined {
   const { sluice } = this
   const result = bindings.streamState[bindings.readResult]!
@@ -205,7 +210,7 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
       this.#landing = this.view
       return this.view
     }
-    this.#backlog.add(this.#landing.slice(0, length))
+    this.#backlog.add(copyOf(this.#landing.subarray(0, length)))
     const next = !this.isClosed && this.#backlog.isClear ? this.view : SCRATCH
     this.#landing = next
     return next
@@ -254,7 +259,7 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
 
   #enqueue(bytes: Uint8Array): Written {
     if (this.#queued + bytes.length > QUEUE_MAX) return WRITE.FAILED
-    this.#queue.push(bytes.slice())
+    this.#queue.push(copyOf(bytes))
     this.#queued += bytes.length
     this.#isPending = true
     return WRITE.PENDING

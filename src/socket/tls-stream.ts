@@ -220,7 +220,7 @@ abstract class TlsStreamSocket extends StreamSocket {
     if (this.stage === 'closed' || this.#endsEarly) return WRITE.FAILED
     // Encrypted when it returns: the memory of the owner is never held.
     if (this.stage === 'open') return super.write(bytes)
-    this.#early.push(bytes.slice())
+    this.#early.push(new Uint8Array(bytes))
     return WRITE.PENDING
   }
 
