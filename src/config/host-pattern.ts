@@ -40,7 +40,7 @@ export class HostPattern {
     const last = pieces.at(-1)!
     if (pieces.length === 1) return name === first
     const end = name.length - last.length
-    if (!name.startsWith(first) || !name.endsWith(last) || end < first.length) return false
+    if (!name.startsWith(first) || !name.endsWith(last)) return false
     let at = first.length
     for (const piece of pieces.slice(1, -1)) {
       const found = name.indexOf(piece, at)

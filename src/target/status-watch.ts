@@ -33,7 +33,7 @@ export class StatusWatch {
   objection(exchange: Exchange, head: Head): string {
     // RFC 9110 15.5.8: whoever answers 407 means the one that sent the request to it, which is the gateway.
     if (head.status === 407) return this.#proxy === null ? '' : withoutCredentials(this.#proxy)
-    if (head.status === 500 && this.#types.size > 0) this.#warn(exchange, head)
+    if (this.#types.size > 0) this.#warn(exchange, head)
     return ''
   }
 

@@ -288,6 +288,22 @@ for (const [what, bytes] of OPENINGS) {
   }
 }
 
+test('407 that comes through a tunnel is what the backend says', async t => {
+  const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
+  const gateway = await gatewayFor(t, [{ context: '/t', host: 'backend.example', port: 80, route }])
+  proxy.skip()
+  const client = await ask(t, gateway, '/t/it')
+  const peer = await proxy.next()
+  await peer.untilText('\r\n\r\n')
+  peer.take()
+  peer.send('HTTP/1.1 200 OK\r\n\r\n')
+  await peer.untilText('\r\n\r\n')
+  peer.send('HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno')
+  const answer = await takeAnswer(client)
+  assert.deepEqual([answer.status, answer.body], [407, 'no'])
+  peer.destroy()
+})
+
 test('an IPv6 backend is named in brackets', async t => {
   const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
   const gateway = await gatewayFor(t, [{ context: '/t', host: '[2001:db8::1]', port: 8080, route }])
