@@ -1,0 +1,321 @@
+/** Clients on TLS of a whole gateway: handshakes that do not come on or go wrong, certificates of clients, limits, ends. */
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { after, test } from 'node:test'
+import type { ConnectionOptions } from 'node:tls'
+import type { TlsServerPlan } from '../../src/socket/tls.ts'
+import { takeAnswer } from '../harness/answers.ts'
+import {
+  CA,
+  CLIENT,
+  EXPIRED_CLIENT,
+  INTERMEDIATE_CLIENT,
+  OTHER_CLIENT,
+  SERVER,
+  VIRTUAL,
+  WILDCARD,
+} from '../harness/certificates.ts'
+import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually, Peer, ScriptedBackend } from '../harness/peers.ts'
+import { connectSecured, type SecuredPeer, serverPlan, startSecured } from '../harness/secured-peers.ts'
+
+const backend = await ScriptedBackend.listen()
+const gateways: TestGateway[] = []
+after(() => {
+  for (const gateway of gateways) gateway.stop()
+  backend.close()
+})
+
+async function gatewayWith(
+  tlsServer: Partial<TlsServerPlan> = {},
+  http: Readonly<Record<string, unknown>> = {},
+): Promise<TestGateway> {
+  const plan = { kinds: ['https'], tlsServer: serverPlan(tlsServer) } as const
+  const gateway = await startGateway([{ context: '/t', port: backend.port }], http, null, [], plan)
+  gateways.push(gateway)
+  backend.skip()
+  return gateway
+}
+
+const GET = 'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n'
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** The backend's end of the next connection, with a request on it. */
+async function reached(): Promise<Peer> {
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  return peer
+}
+
+// ---- handshakes that come to nothing ----------------------------------------------------------------------------------
+
+const SLOW: readonly (readonly [string, (peer: Peer) => Promise<void> | void])[] = [
+  ['says nothing', () => undefined],
+  ['begins a hello', peer => peer.send(Buffer.from('1603010200010001fc0303', 'hex'))],
+  [
+    'sends it byte by byte',
+    async peer => {
+      const hello = Buffer.concat([Buffer.from('1603010200010001fc0303', 'hex'), Buffer.alloc(500)])
+      for (let at = 0; at < hello.length && !peer.isClosed && peer.ending === ''; at++) {
+        peer.send(hello.subarray(at, at + 1))
+        await new Promise(resolve => setTimeout(resolve, 10))
+      }
+    },
+  ],
+]
+for (const hosts of [
+  [],
+  [{ identity: VIRTUAL, verifyClient: 'none', ca: [], names: ['shop.example.test'] }],
+] as const) {
+  for (const [name, act] of SLOW) {
+    test(`with ${hosts.length} virtual hosts, a client that ${name}: closed after header.read_timeout`, async () => {
+      const gateway = await gatewayWith({ hosts }, { 'header.read_timeout': 300 })
+      const peer = await connectPeer(gateway.port)
+      void act(peer)
+      await peer.untilEnd()
+      await eventually('its end', () => gateway.metrics().counts.connectionsOpen === 0)
+      // As in the clear: a connection on which no request came.
+      assert.equal(gateway.metrics().counts.timeoutSourceIdle, 1)
+      peer.destroy()
+    })
+  }
+}
+
+test('a client that is silent after the handshake is closed in silence after header.read_timeout', async () => {
+  const gateway = await gatewayWith({}, { 'header.read_timeout': 300 })
+  const { peer } = await connectSecured(gateway.port)
+  assert.equal(await peer.untilEnd(), 'FIN')
+  assert.equal(peer.length, 0)
+  assert.equal(gateway.metrics().counts.tlsHandshakesFailed, 0)
+  peer.destroy()
+})
+
+test('a head that trickles in is answered 408 after header.read_timeout', async () => {
+  const gateway = await gatewayWith({}, { 'header.read_timeout': 300 })
+  const { peer } = await connectSecured(gateway.port)
+  peer.send('GET /t/it HTTP/1.1\r\nHo')
+  assert.equal((await takeAnswer(peer)).status, 408)
+  assert.equal(await peer.untilEnd(), 'FIN')
+  peer.destroy()
+})
+
+const GARBAGE: readonly (readonly [string, Buffer])[] = [
+  ['noise', Buffer.from(Array.from({ length: 2000 }, (_, at) => (at * 7919) % 256))],
+  ['zeros', Buffer.alloc(20_000)],
+  ['a record of 64 KiB', Buffer.concat([Buffer.from('160303ffff', 'hex'), Buffer.alloc(70_000, 1)])],
+  ['an alert', Buffer.from('15030300020228', 'hex')],
+  ['application data', Buffer.concat([Buffer.from('1703030100', 'hex'), Buffer.alloc(256, 5)])],
+  [
+    'SSL 2',
+    Buffer.from('802e0100020015000000100100800200800300800600400400800700c0000000000000000000000000000000', 'hex'),
+  ],
+]
+for (const hosts of [
+  [],
+  [{ identity: VIRTUAL, verifyClient: 'none', ca: [], names: ['shop.example.test'] }],
+] as const) {
+  for (const [name, bytes] of GARBAGE) {
+    test(`with ${hosts.length} virtual hosts, ${name}: ended, counted, no warning`, async () => {
+      const gateway = await gatewayWith({ hosts }, { 'header.read_timeout': 300 })
+      const peer = await connectPeer(gateway.port)
+      peer.send(bytes)
+      peer.end()
+      await peer.untilEnd()
+      await eventually('its end', () => gateway.metrics().counts.connectionsOpen === 0)
+      assert.equal(gateway.metrics().counts.tlsHandshakesFailed, 1)
+      assert.deepEqual(
+        gateway.reports.filter(({ level }) => level !== 'debug'),
+        [],
+      )
+      peer.destroy()
+    })
+  }
+}
+
+test('garbage behind the handshake: the connection is lost, its request is not made whole', async () => {
+  const gateway = await gatewayWith()
+  const { peer, tcp } = await connectSecured(gateway.port)
+  peer.send('POST /t/it HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello')
+  const at = await backend.next()
+  await at.untilText('hello')
+  tcp.write(Buffer.from(`1703030020${'ab'.repeat(32)}`, 'hex'))
+  assert.equal(await at.untilEnd(), 'FIN')
+  assert.doesNotMatch(at.text, /hello./)
+  await eventually('its end', () => gateway.metrics().counts.connectionsOpen === 0)
+  assert.match(JSON.stringify(gateway.reports), /DECRYPTION_FAILED_OR_BAD_RECORD_MAC/)
+  peer.destroy()
+})
+
+// ---- requests cut short -------------------------------------------------------------------------------------------------
+
+const BODIES: readonly (readonly [string, string])[] = [
+  ['of known length', 'Content-Length: 10\r\n\r\nhello'],
+  ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n'],
+]
+const ENDS: readonly (readonly [string, (client: SecuredPeer) => void, answered: boolean])[] = [
+  ['a FIN without the end of TLS', ({ tcp }) => void tcp.end(), false],
+  ['a reset', ({ tcp }) => void tcp.resetAndDestroy(), false],
+  ['an end of TLS', ({ tls }) => void tls.end(), true],
+]
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+  for (const [body, head] of BODIES) {
+    for (const [name, end, answered] of ENDS) {
+      test(`${version}: a request ${body} with ${name} amid its body never looks whole`, async () => {
+        const gateway = await gatewayWith()
+        const client = await connectSecured(gateway.port, { maxVersion: version })
+        client.peer.send(`POST /t/it HTTP/1.1\r\nHost: a\r\n${head}`)
+        const at = await backend.next()
+        await at.untilText('hello')
+        end(client)
+        await at.untilEnd()
+        assert.doesNotMatch(at.text, /\r\n0\r\n\r\n$/)
+        if (answered) assert.match((await takeAnswer(client.peer)).body, /"code":102511/)
+        await eventually('its end', () => gateway.metrics().counts.connectionsOpen === 0)
+        client.peer.destroy()
+      })
+    }
+  }
+}
+
+// ---- certificates of clients --------------------------------------------------------------------------------------------
+
+type Shown = readonly [string, ConnectionOptions, optional: boolean, require: boolean]
+const SHOWN: readonly Shown[] = [
+  ['no certificate', {}, true, false],
+  ['a certificate of the authority', CLIENT, true, true],
+  ['one by way of an intermediate', INTERMEDIATE_CLIENT, true, true],
+  ['an expired one', EXPIRED_CLIENT, false, false],
+  ['one of another authority', OTHER_CLIENT, false, false],
+  ['one that is for servers', VIRTUAL, false, false],
+]
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+  for (const mode of ['optional', 'require'] as const) {
+    for (const [name, options, optional, require] of SHOWN) {
+      const isIn = mode === 'optional' ? optional : require
+      test(`${version}, SSLVerifyClient ${mode}: ${name} is ${isIn ? 'served' : 'refused'}`, async () => {
+        const gateway = await gatewayWith({ verifyClient: mode, ca: [CA.cert] })
+        const { peer } = await startSecured(gateway.port, { ...options, maxVersion: version })
+        peer.send(GET)
+        if (isIn) {
+          const at = await reached()
+          at.send(OK)
+          assert.equal((await takeAnswer(peer)).status, 200)
+          at.destroy()
+        } else {
+          await peer.until('the refusal', () => peer.ending !== '' || peer.isClosed)
+          assert.equal(peer.length, 0)
+          await eventually('its end', () => gateway.metrics().counts.connectionsOpen === 0)
+          assert.equal(gateway.metrics().counts.tlsHandshakesFailed, 1)
+          const line = gateway.reports.find(({ event }) => event === 'TLS handshake failed')!
+          assert.equal(line.level, 'warn')
+          assert.match(String(line.fields.CAUSE_OF_ERROR), /certificate/)
+          assert.equal(line.fields.CLIENT_ADDRESS, '127.0.0.1')
+        }
+        peer.destroy()
+      })
+    }
+  }
+}
+
+// ---- hosts ----------------------------------------------------------------------------------------------------------------
+
+test('RFC 6066 3: each name is shown its certificate, and all are served by the same APIs', async () => {
+  const gateway = await gatewayWith({
+    hosts: [
+      { identity: VIRTUAL, verifyClient: 'require', ca: [CA.cert], names: ['shop.example.test'] },
+      { identity: WILDCARD, verifyClient: 'none', ca: [], names: ['*.example.test'] },
+    ],
+  })
+  const NAMES: readonly (readonly [string, string, ConnectionOptions])[] = [
+    ['localhost', 'localhost', {}],
+    ['shop.example.test', 'shop.example.test', CLIENT],
+    ['mail.example.test', '*.example.test', {}],
+    ['unknown.test', 'localhost', { checkServerIdentity: () => undefined }],
+  ]
+  let at: Peer | undefined
+  for (const [servername, subject, options] of NAMES) {
+    const { peer, tls } = await connectSecured(gateway.port, { servername, ...options })
+    assert.match(tls.getPeerCertificate().subjectaltname ?? '', new RegExp(`DNS:${subject.replace('*', '\\*')}`))
+    peer.send(GET)
+    at ??= await backend.next()
+    await at.untilText('\r\n\r\n')
+    at.take()
+    at.send(OK)
+    assert.equal((await takeAnswer(peer)).status, 200)
+    peer.destroy()
+  }
+  const { peer } = await startSecured(gateway.port, { servername: 'SHOP.example.test' })
+  await peer.until('the refusal', () => peer.ending !== '' || peer.isClosed)
+  at!.destroy()
+})
+
+// ---- limits and ends ------------------------------------------------------------------------------------------------------
+
+test('max_open_connections and max_connections_per_client count handshakes under way', async () => {
+  for (const key of ['max_open_connections', 'max_connections_per_client']) {
+    const gateway = await gatewayWith({}, { [key]: 2 })
+    const first = await connectPeer(gateway.port)
+    const second = await connectSecured(gateway.port)
+    const third = new Peer(connect(gateway.port, '127.0.0.1'))
+    assert.equal(await third.untilEnd(), 'RST')
+    first.destroy()
+    await eventually('room', () => gateway.metrics().counts.connectionsOpen === 1)
+    const fourth = await connectSecured(gateway.port)
+    fourth.peer.send(GET)
+    const at = await reached()
+    at.send(OK)
+    assert.equal((await takeAnswer(fourth.peer)).status, 200)
+    for (const { peer } of [second, fourth]) peer.destroy()
+    await eventually('all ends', () => gateway.metrics().counts.connectionsOpen === 0)
+    at.destroy()
+  }
+})
+
+test('draining: idle connections and handshakes end, what is in flight is answered with close', async () => {
+  const gateway = await gatewayWith()
+  const idle = await connectSecured(gateway.port)
+  const silent = await connectPeer(gateway.port)
+  const busy = await connectSecured(gateway.port)
+  busy.peer.send(GET)
+  const at = await reached()
+  gateway.reactor.drain()
+  assert.equal(await idle.peer.untilEnd(), 'FIN')
+  await silent.untilEnd()
+  at.send(OK)
+  const answer = await takeAnswer(busy.peer)
+  assert.equal(answer.status, 200)
+  assert.deepEqual(answer.fields.get('connection'), ['close'])
+  assert.equal(await busy.peer.untilEnd(), 'FIN')
+  await eventually('all ends', () => gateway.metrics().counts.connectionsOpen === 0)
+})
+
+test('a client that leaves during its handshake leaves nothing behind', async () => {
+  const gateway = await gatewayWith()
+  for (let i = 0; i < 50; i++) {
+    const { tls, tcp } = await startSecured(gateway.port)
+    tls.on('error', () => undefined)
+    if (i % 2 === 0) tcp.resetAndDestroy()
+    else tls.destroy()
+  }
+  await eventually('all ends', () => gateway.metrics().counts.connectionsOpen === 0)
+  assert.equal(gateway.metrics().counts.connectionsAccepted, 50)
+})
+
+test('a change of client verification holds for resumed sessions', async () => {
+  const gateway = await gatewayWith()
+  const first = await connectSecured(gateway.port)
+  let session: Buffer | undefined
+  first.tls.on('session', it => (session = it))
+  first.peer.send(GET)
+  const at = await reached()
+  at.send(OK)
+  await takeAnswer(first.peer)
+  await eventually('the session', () => session !== undefined)
+  gateway.reactor.replaceTls(serverPlan({ verifyClient: 'require', ca: [CA.cert], identity: SERVER }), {})
+  const { peer } = await startSecured(gateway.port, { session: session! })
+  peer.send(GET)
+  await peer.until('the refusal', () => peer.ending !== '' || peer.isClosed)
+  assert.equal(peer.length, 0)
+  first.peer.destroy()
+  at.destroy()
+})
