@@ -64,9 +64,13 @@ export class Patient {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    request.on('error', () => {})
     let body = ''
-    for await (const piece of request.setEncoding('latin1')) body += piece
+    try {
+      for await (const piece of request.setEncoding('latin1')) body += piece
+    } catch {
+      // The gateway gave it up, or we died meanwhile.
+      return
+    }
     this.requests.push(`${request.method} ${request.url} ${request.headers.host}`)
     this.bodies.push(body)
     if (this.health === 'hangs') this.#held.push(response)
