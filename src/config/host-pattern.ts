@@ -1,8 +1,8 @@
 /**
  * Patterns of host names, as they are written for proxies: names, addresses, `*`, sets of sub-domains. The reference
  * platform reads them as regular expressions (`.*.example.com`, `.*\.example\.com`), everybody else as wildcards
- * (`*.example.com`, `10.1.*`). One small language takes both: `*`, and `.*` but for the front of an IPv4 address, is any
- * run of characters; `\.` and every other dot is a dot. Nothing else of expressions is there, so none can run wild.
+ * (`*.example.com`, `10.1.*`). One small language takes both: `*`, and `.*` but behind the front of an IPv4 address, is
+ * any run of characters; `\.` and every other dot is a dot. Nothing else of expressions is there, so none can run wild.
  */
 import { readNetwork } from './cidr.ts'
 

@@ -145,7 +145,7 @@ test('one proxy for all backends but those that bypass it, apart for plain ones 
   assertRoutes(plainOnly, true, { 'a.example': '' })
 })
 
-test('the first profile that fits holds, one for every backend after all others, sender.http.proxyHost last', async t => {
+test('the first profile that fits holds, `*` after the others, sender.http.proxyHost last', async t => {
   const toml =
     `[${HTTP}]\nsender.http.proxyHost = "fallback"\nsender.http.proxyPort = 1\n` +
     row(ROWS, '["x.example", "*"]', 'any') +
@@ -196,8 +196,8 @@ test('profiles of either form come together, rows first', async t => {
   const proxies = await load(t, row(SECURED_ROWS, '["a.example"]', 'row') + xml(HTTPS, text))
   assertRoutes(proxies, true, { 'a.example': 'row', 'b.example': 'xml' })
   const place = `${SECURED_ROWS}[0].target_hosts`
-  const warned = `${HTTPS}.sender.proxyProfiles:1: profile[0]/targetHosts = a.example: is in ${place} already, which holds`
-  assert.deepEqual(proxies.said, [`${warned} (name it once)`])
+  const key = `${HTTPS}.sender.proxyProfiles:1: profile[0]/targetHosts`
+  assert.deepEqual(proxies.said, [`${key} = a.example: is in ${place} already, which holds (name it once)`])
 })
 
 test('credentials are Basic, in UTF-8 (RFC 7617 2.1)', async t => {

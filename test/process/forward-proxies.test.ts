@@ -50,7 +50,8 @@ test('a backend on TLS is reached through the profile in XML of the secured tran
     backend.closeAllConnections()
   })
   const { port: backendPort } = backend.address() as AddressInfo
-  const profile = `<profile><targetHosts>*</targetHosts><proxyHost>127.0.0.1</proxyHost><proxyPort>${proxy.port}</proxyPort>
+  const profile = `<profile><targetHosts>*</targetHosts>
+<proxyHost>127.0.0.1</proxyHost><proxyPort>${proxy.port}</proxyPort>
 <proxyUserName>gateway</proxyUserName><proxyPassword>secret</proxyPassword></profile>`
   const deployment = `[transport.passthru_https]
 sender.proxyProfiles = '''${profile}'''

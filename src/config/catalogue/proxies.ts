@@ -36,7 +36,7 @@ export const proxyProfile = repeatedSection(
 
 export const securedProxyProfile = repeatedSection(
   'transport.http.secured_proxy_profile',
-  'An outgoing proxy for backends on TLS, through CONNECT; the first row that fits a backend holds, `*` after all others.',
+  'An outgoing proxy for backends on TLS, by CONNECT; the first row that fits a backend holds, `*` after all others.',
   row,
   RULES,
 )
