@@ -81,6 +81,7 @@ export class HostPool {
 
   /** A fresh connection for the exchange, or a fault. */
   connect(exchange: Exchange, saved: SavedRequest, sender: Sender): void {
+    exchange.reusesConnection = false
     const { around, gauge } = this.#context
     const parser = Parser.forResponses()
     if (parser === undefined || !gauge.take(this.route.row, around.settings.connectionsPerHostMax)) {

@@ -76,8 +76,8 @@ export class HttpUpstream {
     exchange.backend = this.#pool.authority
     const length = this.#compose(exchange)
     const idle = this.#pool.takeIdle()
-    exchange.reusesConnection = idle !== undefined
     if (idle !== undefined) {
+      exchange.reusesConnection = true
       idle.serve(exchange, length, this.#prefix, sender)
       return
     }
@@ -88,7 +88,6 @@ export class HttpUpstream {
 
   /** Sends a request that was saved for another endpoint; `saved` is this one's from now on. */
   resend(exchange: Exchange, saved: SavedRequest, sender: Sender): void {
-    exchange.reusesConnection = false
     exchange.backend = this.#pool.authority
     const { composer } = this.#around
     const rest = exchange.requestTarget.slice(exchange.restAt)

@@ -187,6 +187,14 @@ test('an idle connection that was closed is not the endpoint’s fault, even whe
   assert.deepEqual(gateway.states, ['SUSPENDED'], 'on a fresh connection it is')
 })
 
+test('a fresh connection that is lost after an idle one was is the endpoint’s fault', async t => {
+  const { gateway, backend } = await begin(t, { initialMs: LONG_MS })
+  assert.equal(await outcome(gateway), 'well')
+  backend.health = 'resets'
+  assert.equal(await outcome(gateway), 101504)
+  assert.deepEqual([backend.requests.length, gateway.states], [3, ['SUSPENDED']])
+})
+
 test('while a suspended endpoint is tried by one request the others are answered at once', async t => {
   const { gateway, backend } = await begin(t, { initialMs: 100 })
   await backend.die()
