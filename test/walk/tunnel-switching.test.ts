@@ -45,7 +45,7 @@ async function forgetAll(...clients: readonly Peer[]): Promise<void> {
   backend.skip()
 }
 
-// ---- what passes ------------------------------------------------------------------------------------------------------
+// ---- what passes ---------------------------------------------------------------------------------------------------
 
 test('RFC 6455 4.2.2: both heads pass with what belongs to WebSocket, hop-by-hop fields are said anew', async () => {
   const own = ['Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Version: 13']
@@ -101,7 +101,7 @@ test('a 101 in single bytes opens a tunnel', async () => {
   await forgetAll(client)
 })
 
-// ---- a 101 that opens nothing -----------------------------------------------------------------------------------------
+// ---- a 101 that opens nothing --------------------------------------------------------------------------------------
 
 const PLAIN = 'GET /echo/x HTTP/1.1\r\nHost: a\r\n\r\n'
 const WITH_BODY = asking('websocket', 'Content-Length: 1').replace('GET', 'POST')
@@ -146,7 +146,7 @@ test('RFC 9110 7.8: a request with a body asks for no upgrade, and a 101 to it i
   await forgetAll(client)
 })
 
-// ---- an upgrade that is refused ---------------------------------------------------------------------------------------
+// ---- an upgrade that is refused ------------------------------------------------------------------------------------
 
 for (const [status, fields] of [
   [200, []],
@@ -183,7 +183,7 @@ test('RFC 9112 9.3.2: what is pipelined behind a refused upgrade is the next req
   await forgetAll(client)
 })
 
-// ---- bytes around the heads -------------------------------------------------------------------------------------------
+// ---- bytes around the heads ----------------------------------------------------------------------------------------
 
 test('RFC 6455 4.1: bytes in one segment with the 101 reach the client, and more follows', async () => {
   const { client, peer } = await asked(asking())
@@ -223,7 +223,7 @@ test('what is read before the 101 is bounded, and every byte of it arrives in or
   await forgetAll(client)
 })
 
-test('a client that has ended before the 101: its bytes and its end reach the backend, the answer comes back', async () => {
+test('a client that has ended before the 101: its bytes and its end reach the backend, which answers', async () => {
   const { client, peer } = await asked(`${asking()}all there is`)
   client.end()
   await quiet()
@@ -238,7 +238,7 @@ test('a client that has ended before the 101: its bytes and its end reach the ba
   await forgetAll(client)
 })
 
-// ---- listeners of WebSocket -------------------------------------------------------------------------------------------
+// ---- listeners of WebSocket ----------------------------------------------------------------------------------------
 
 const notWebSocket: readonly (readonly [string, string])[] = [
   ['a plain request', PLAIN],
