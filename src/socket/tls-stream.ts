@@ -111,7 +111,7 @@ abstract class TlsStreamSocket extends StreamSocket {
     this.cipher.on('error', ignore)
     tcp.on('end', () => this.#finished())
     tcp.on('error', (error: NodeJS.ErrnoException) => this.#broken(error.code ?? 'ERROR'))
-    tcp.on('close', () => this.#broken('ECONNRESET'))
+    tcp.on('close', () => this.#gone())
   }
 
   protected override get socket(): Socket {
@@ -176,6 +176,12 @@ abstract class TlsStreamSocket extends StreamSocket {
   #broken(code: string): void {
     if (this.stage === 'handshake') this.refuse(brokenOffFault(code === 'ECONNRESET' && this.#hasFin ? '' : code))
     else if (!this.backlog.owesEnd) this.lost(code)
+  }
+
+  /** TCP is gone. After the end of both sides that is in order, and what came may still have to be read. */
+  #gone(): void {
+    if (this.stage === 'open' && this.#hasFin) this.#awaitEnd()
+    else this.#broken('ECONNRESET')
   }
 
   // ---- reading ----------------------------------------------------------------------------------------------------
