@@ -176,10 +176,12 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   408: ['the client: it opened a connection and sent its request too slowly, or not at all'],
   500: ['the event "bug" in the event log, with the stack of where it happened; please report it'],
   303000: [
+    'sluice endpoints: the state of each, when it is tried again, and the code of its last failure',
     'every endpoint of the group: none was ready; the log has the failure that took each of them out',
     'the back ends themselves: they failed one after the other, or all at once',
   ],
   303001: [
+    'sluice endpoints: whether it is suspended or switched off, and when it is tried again',
     'the failures in the event log before this one: they are why the endpoint is suspended',
     'the suspension of the endpoint: how long it lasts, and which error codes count for it',
   ],
