@@ -50,11 +50,12 @@ const FROM_BACKEND: Direction = { data: EVENT.RESPONSE_DATA, end: EVENT.RESPONSE
 
 /**
  * A read of this length is one of many: the next ones get a large chunk, which is written from where it stands. After a
- * shorter one the side goes back to the buffer that all share, so that a tunnel at rest holds none.
+ * shorter one, or after some rest, the side goes back to the buffer that all share: a tunnel at rest holds none.
  */
 const LONG_READ_BYTES = 16_384
+const REST_MS = 1000
 
-/** Its own deadline is that of silence; those of the sides are for peers that take nothing. */
+/** Its own deadline is that of silence; those of the sides are for peers that take nothing, and for rest. */
 export class Tunnel extends Deadline {
   readonly #exchange: Exchange
   readonly #around: Surroundings
@@ -180,14 +181,16 @@ class TunnelSide extends Deadline implements SocketOwner {
   }
 
   onBytes(length: number): Uint8Array | undefined {
-    const { inbox, machine, bytesRead } = this.party
+    const { inbox, outbox, machine, bytesRead } = this.party
     this.#around.metrics.add(bytesRead, length)
     this.#tunnel.touch()
     inbox.begin(length)
     this.#forward()
     if (machine.state === STATE.CLOSED) return undefined
     this.#regulate()
-    return inbox.settle(length >= LONG_READ_BYTES && !this.#other.party.outbox.isBlocked) ?? undefined
+    const isBusy = length >= LONG_READ_BYTES && !this.#other.party.outbox.isBlocked
+    if (isBusy && !outbox.isBlocked) this.#around.wheel.set(this, REST_MS)
+    return inbox.settle(isBusy) ?? undefined
   }
 
   /** Gives the other peer everything that was read. */
@@ -215,11 +218,11 @@ class TunnelSide extends Deadline implements SocketOwner {
 
   onDrained(): void {
     this.party.outbox.release()
-    this.#around.wheel.suspend(this)
     if (this.party.machine.state === STATE.CLOSING) {
       this.close('close')
       return
     }
+    this.#around.wheel.set(this, REST_MS)
     this.#tunnel.touch()
     this.#other.#regulate()
   }
@@ -241,7 +244,17 @@ class TunnelSide extends Deadline implements SocketOwner {
   }
 
   override onDeadline(): void {
-    this.#tunnel.fail(this, 'TIMED_OUT', `no byte taken within ${this.#around.settings.socketTimeoutMs} ms`)
+    if (!this.party.outbox.isBlocked) this.#rest()
+    else this.#tunnel.fail(this, 'TIMED_OUT', `no byte taken within ${this.#around.settings.socketTimeoutMs} ms`)
+  }
+
+  /** No long read for a while: the chunk for the next one goes back. */
+  #rest(): void {
+    const { socket, inbox } = this.party
+    const view = inbox.settle(false) ?? undefined
+    if (view === undefined) return
+    socket.attach(this, view)
+    this.#regulate()
   }
 
   override onBug(error: unknown): void {
