@@ -9,6 +9,7 @@ import { startGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { type RandomMessage, randomRequest, randomResponse } from '../harness/random-messages.ts'
+import { clientPlan, connectSecured, SECURED, SecuredBackend, serverPlan } from '../harness/secured-peers.ts'
 import { parseRequest, parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
 const CONNECTIONS = IS_LONG ? 20_000 : 1000
@@ -22,24 +23,34 @@ interface Exchange {
 
 const exchanges = new Map<string, Exchange>()
 const failures: string[] = []
-const backend = await ScriptedBackend.listen(peer => void serve(peer).catch(error => failures.push(String(error))))
-/** One with the usual buffers, one with the smallest, which are full most of the time. */
-const gateways = await Promise.all([
-  startGateway([{ context: '/echo', port: backend.port }]),
-  startGateway([{ context: '/echo', port: backend.port }], {
-    io_buffer_size: 4096,
-    'header.max_bytes': 4096,
-    'target.max_bytes': 4096,
-    'response.header.max_bytes': 4096,
-    'pipeline.max_bytes': 1024,
-    'trailer.max_bytes': 4096,
-  }),
+const begin = (peer: Peer) => void serve(peer).catch(error => failures.push(String(error)))
+const backend = await ScriptedBackend.listen(begin)
+const securedBackend = await SecuredBackend.listen({}, begin)
+/** Which are full most of the time. */
+const SMALL = {
+  io_buffer_size: 4096,
+  'header.max_bytes': 4096,
+  'target.max_bytes': 4096,
+  'response.header.max_bytes': 4096,
+  'pipeline.max_bytes': 1024,
+  'trailer.max_bytes': 4096,
+}
+const ON_TLS = { kinds: ['https'], tlsServer: serverPlan(), tlsClients: { default: clientPlan() } } as const
+const plainApis = [{ context: '/echo', port: backend.port }]
+const securedApis = [{ context: '/echo', host: 'localhost', port: securedBackend.port, route: SECURED }]
+/** In the clear and on TLS on both sides, each with the usual buffers and with the smallest. */
+const plain = await Promise.all([startGateway(plainApis), startGateway(plainApis, SMALL)])
+const secured = await Promise.all([
+  startGateway(securedApis, {}, null, [], ON_TLS),
+  startGateway(securedApis, SMALL, null, [], ON_TLS),
 ])
+const gateways = [...plain, ...secured]
 /** What the thread itself holds. */
 const atRest = { chunks: arena.lentChunks, parsers: Parser.inUse }
 after(() => {
   for (const gateway of gateways) gateway.stop()
   backend.close()
+  securedBackend.close()
 })
 
 function check(side: string, got: StrictMessage, sent: RandomMessage): void {
@@ -102,7 +113,8 @@ async function converse(random: Random, name: string): Promise<void> {
     return exchange
   })
   const isPipelined = random.once(2)
-  const client = await connectPeer(random.pick(gateways).port)
+  const through = random.pick(gateways)
+  const client = secured.includes(through) ? (await connectSecured(through.port)).peer : await connectPeer(through.port)
   try {
     const raws = plans.map(({ request }) => request.raw)
     const parts = isPipelined ? [raws.join('')] : raws
