@@ -1,4 +1,4 @@
-/** The program on TLS as operators meet it: its first certificate, stores, profiles that change, sessions of two reactors. */
+/** The program on TLS as operators meet it: first certificate, stores, changing profiles, sessions of two reactors. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
@@ -138,7 +138,7 @@ function profile(store: string): string {
     </profile></parameter>`
 }
 
-test('profiles and stores that change under load: in force within the interval or at SIGHUP, and no request fails', async () => {
+test('profiles and stores that change under load are in force within the interval, and no request fails', async () => {
   const at = home()
   put(at, 'profiles.xml', profile('one.pem'))
   put(at, 'security/main.pem', PEM)

@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createTcp, connect as connectTcp, type Socket } from 'node:net'
-import { Duplex } from 'node:stream'
 import { after, test } from 'node:test'
 import { createServer, type TLSSocket } from 'node:tls'
 import { WRITE } from '../../src/socket/byte-socket.ts'
 import { SERVER } from '../harness/certificates.ts'
 import { eventually, quiet, turn } from '../harness/peers.ts'
-import { clientPlan, dialSecured, level, nodeClient, SecuredListener, serverPlan, tcpClient, tls } from './secured.ts'
+import { clientPlan, dialSecured, level, nodeClient, SecuredListener, serverPlan, tls } from './secured.ts'
 
 const open: { close(): unknown }[] = []
 after(() => {
@@ -32,36 +31,6 @@ async function connected(version: (typeof VERSIONS)[number] = 'TLSv1.3', viewByt
   await eventually('the first bytes', () => owner.text === 'hello')
   owner.calls.length = 0
   return { owner, client, tcp, listener }
-}
-
-/** What TLS writes goes out in one write once it is told to. */
-class Gathering extends Duplex {
-  readonly #tcp: Socket
-
-  constructor(tcp: Socket) {
-    super()
-    this.#tcp = tcp
-    tcp.on('data', bytes => this.push(bytes))
-  }
-
-  override _read(): void {}
-
-  #held: Buffer[] | null = null
-
-  hold(): void {
-    this.#held = []
-  }
-
-  letGo(): void {
-    this.#tcp.write(Buffer.concat(this.#held ?? []))
-    this.#held = null
-  }
-
-  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
-    if (this.#held === null) this.#tcp.write(bytes)
-    else this.#held.push(bytes)
-    done()
-  }
 }
 
 /** `length` bytes that differ by their position. */
@@ -220,31 +189,6 @@ for (const version of VERSIONS) {
     owner.socket.setReading(true)
     await eventually('the rest', () => owner.length === before + bytes.length)
     assert.ok(Buffer.from(owner.text, 'latin1').subarray(before).equals(bytes))
-    client.socket.destroy()
-  })
-
-  test(`${version}: of two records in one read, the one that waits for the owner is not in the owner's memory`, async () => {
-    const listener = await SecuredListener.open(serverPlan({ maxVersion: version }))
-    open.push(listener)
-    const gathering = new Gathering(await tcpClient(listener.port))
-    const client = nodeClient(listener.port, { socket: gathering, maxVersion: version })
-    await once(client.socket, 'secureConnect')
-    const owner = await listener.next()
-    const sent = ['first', 'second']
-    gathering.hold()
-    for (const text of sent) await new Promise(resolve => client.socket.write(text, resolve))
-    owner.onData = () => {
-      owner.view.fill(0)
-      owner.socket.setReading(false)
-    }
-    gathering.letGo()
-    await eventually('the first of it', () => owner.length > 0)
-    while (owner.length < sent.join('').length) {
-      await quiet()
-      owner.view.fill(0)
-      owner.socket.setReading(true)
-    }
-    assert.equal(owner.text, sent.join(''))
     client.socket.destroy()
   })
 

@@ -1,4 +1,4 @@
-/** Backends on TLS, whole gateways in front of them: whom they are not believed to be, how they end, what is kept open. */
+/** Backends on TLS behind a whole gateway: whom they are not believed to be, how they end, what is kept open. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -45,7 +45,7 @@ function answerOk(peer: Peer): void {
   )
 }
 
-// ---- backends that are not the right ones -----------------------------------------------------------------------------
+// ---- backends that are not the right ones --------------------------------------------------------------------------
 
 type Refused = readonly [name: string, options: TlsOptions, plan: Partial<TlsClientPlan>, cause: RegExp, seen: string]
 const CERTIFICATE = 'The certificate of the back end is not accepted'
@@ -69,7 +69,7 @@ const REFUSED: readonly Refused[] = [
     'the certificate of another host',
     VIRTUAL,
     {},
-    /^certificate of localhost: is not for this host: altnames DNS:shop\.example\.test \(ERR_TLS_CERT_ALTNAME_INVALID\)$/,
+    /^certificate of localhost: is not for this host: .*shop\.example\.test \(ERR_TLS_CERT_ALTNAME_INVALID\)$/,
     `${CERTIFICATE} (ERR_TLS_CERT_ALTNAME_INVALID)`,
   ],
   [
@@ -194,7 +194,7 @@ for (const [name, act, code, cause] of NO_TLS) {
   })
 }
 
-// ---- responses cut short ------------------------------------------------------------------------------------------------
+// ---- responses cut short -------------------------------------------------------------------------------------------
 
 const HEADS: readonly (readonly [string, string])[] = [
   ['of known length', 'Content-Length: 10\r\n\r\nhello'],
@@ -234,7 +234,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   }
 }
 
-// ---- connections kept ---------------------------------------------------------------------------------------------------
+// ---- connections kept ----------------------------------------------------------------------------------------------
 
 test('connections are used again, with one handshake; a new one resumes the session', async () => {
   const at = await backend({}, peer => void serveAll(peer))

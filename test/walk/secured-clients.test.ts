@@ -1,4 +1,4 @@
-/** Clients on TLS of a whole gateway: handshakes that do not come on or go wrong, certificates of clients, limits, ends. */
+/** Clients on TLS of a whole gateway: handshakes that do not come on or go wrong, certificates, limits, ends. */
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
@@ -47,7 +47,7 @@ async function reached(): Promise<Peer> {
   return peer
 }
 
-// ---- handshakes that come to nothing ----------------------------------------------------------------------------------
+// ---- handshakes that come to nothing -------------------------------------------------------------------------------
 
 const SLOW: readonly (readonly [string, (peer: Peer) => Promise<void> | void])[] = [
   ['says nothing', () => undefined],
@@ -146,7 +146,7 @@ test('garbage behind the handshake: the connection is lost, its request is not m
   peer.destroy()
 })
 
-// ---- requests cut short -------------------------------------------------------------------------------------------------
+// ---- requests cut short --------------------------------------------------------------------------------------------
 
 const BODIES: readonly (readonly [string, string])[] = [
   ['of known length', 'Content-Length: 10\r\n\r\nhello'],
@@ -177,7 +177,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   }
 }
 
-// ---- certificates of clients --------------------------------------------------------------------------------------------
+// ---- certificates of clients ---------------------------------------------------------------------------------------
 
 type Shown = readonly [string, ConnectionOptions, optional: boolean, require: boolean]
 const SHOWN: readonly Shown[] = [
@@ -217,7 +217,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   }
 }
 
-// ---- hosts ----------------------------------------------------------------------------------------------------------------
+// ---- hosts ---------------------------------------------------------------------------------------------------------
 
 test('RFC 6066 3: each name is shown its certificate, and all are served by the same APIs', async () => {
   const gateway = await gatewayWith({
@@ -249,7 +249,7 @@ test('RFC 6066 3: each name is shown its certificate, and all are served by the 
   at!.destroy()
 })
 
-// ---- limits and ends ------------------------------------------------------------------------------------------------------
+// ---- limits and ends -----------------------------------------------------------------------------------------------
 
 test('max_open_connections and max_connections_per_client count handshakes under way', async () => {
   for (const key of ['max_open_connections', 'max_connections_per_client']) {
