@@ -39,11 +39,11 @@ export interface EndpointPlan {
 }
 
 export interface EndpointsPlan {
-  readonly kind: 'single' | 'failover' | 'load_balance' | 'default'
+  readonly kind: 'single' | 'failover' | 'load_balance'
   readonly algorithm: 'round_robin' | 'weighted' | 'least_pending'
   /** Of load balancing: one that fails hands over to the next. */
   readonly failsOver: boolean
-  /** One for `single`, none for `default`. In the order in which they are tried. */
+  /** One for `single`. In the order in which they are tried. */
   readonly endpoints: readonly EndpointPlan[]
 }
 

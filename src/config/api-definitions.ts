@@ -24,11 +24,11 @@ export interface ApiDefinition {
 
 /** Where an API is answered, as its project says. */
 export interface EndpointsDefinition {
-  readonly kind: 'single' | 'failover' | 'load_balance' | 'default'
+  readonly kind: 'single' | 'failover' | 'load_balance'
   readonly algorithm: 'round_robin' | 'weighted' | 'least_pending'
   /** Of load balancing: one that fails hands over to the next. */
   readonly failsOver: boolean
-  /** One for `single`, none for `default`. In the order in which they are tried. */
+  /** One for `single`. In the order in which they are tried. */
   readonly endpoints: readonly EndpointDefinition[]
 }
 
