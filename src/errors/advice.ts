@@ -14,6 +14,7 @@ interface Advice {
 }
 
 const HTTP = 'transport.passthru_http.'
+const HTTPS = 'transport.passthru_https.'
 
 /** Base code -> advice, whatever the state. */
 export const TRANSPORT_ADVICE: Readonly<Record<number, Advice>> = {
@@ -58,8 +59,15 @@ export const TRANSPORT_ADVICE: Readonly<Record<number, Advice>> = {
     look: [
       'CAUSE_OF_ERROR in the event log: ECONNREFUSED is a port where nothing listens, ENOTFOUND a name that is wrong',
       'TARGET_HOST and TARGET_PORT there: is that where the back end is? Does it run? Can this machine reach it?',
+      'a cause that begins with "certificate of" or "handshake": trust store, host name, versions',
     ],
-    keys: [`${HTTP}http.connection.timeout`, `${HTTP}dns.cache_seconds`],
+    keys: [
+      `${HTTP}http.connection.timeout`,
+      `${HTTP}dns.cache_seconds`,
+      `${HTTPS}sender.trust_store.file_name`,
+      `${HTTPS}sender.key_store.file_name`,
+      `${HTTPS}sender.hostname_verifier`,
+    ],
     metrics: ['sluice_backend_connections_opened_total'],
   },
   101504: {
