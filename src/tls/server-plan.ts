@@ -80,7 +80,7 @@ async function virtualHosts(setting: ServerSetting, surroundings: Surroundings):
   const owners = new Map<string, string>()
   for (const profile of await readProfiles(file, surroundings.home, surroundings.files, surroundings.findings)) {
     warnOfAddress(profile, bindAddress, surroundings.findings)
-    const host = await virtualHost(profile, surroundings)
+    const host = await virtualHost(profile, setting, surroundings)
     if (host === undefined) continue
     hosts.push(host)
     for (const name of host.names) noteOwner(name, profile.where, owners, surroundings.findings)
@@ -88,21 +88,24 @@ async function virtualHosts(setting: ServerSetting, surroundings: Surroundings):
   return hosts
 }
 
+/** What a profile leaves out about the certificates of clients is as for the listener: a name must not be a way around. */
 async function virtualHost(
   profile: XmlElement,
+  setting: ServerSetting,
   surroundings: Surroundings,
 ): Promise<TlsServerPlan['hosts'][number] | undefined> {
   const { findings } = surroundings
   const keyStore = storeOf(profile, 'KeyStore', findings)
-  const trustStore = storeOf(profile, 'TrustStore', findings) ?? null
+  const trustStore =
+    profile.child('TrustStore') === undefined ? setting.trustStore : storeOf(profile, 'TrustStore', findings)
   if (keyStore === undefined) {
     if (profile.child('KeyStore') === undefined) findings.fault(profile.where, 'KeyStore', 'is missing', 'add it')
     return undefined
   }
-  const mode = profile.child('SSLVerifyClient')?.text ?? ''
+  const mode = profile.child('SSLVerifyClient')?.text || setting.verifyClient
   const names = { where: profile.where, verifyClient: 'SSLVerifyClient', trustStore: 'TrustStore' }
   const identity = await surroundings.identity(keyStore)
-  const host = await hostOf(identity, trustStore, mode, names, surroundings)
+  const host = await hostOf(identity, trustStore ?? null, mode, names, surroundings)
   if (host === undefined) return undefined
   const given = wordsOf(profile, 'serverName')
   for (const name of given.filter(word => !SERVER_NAME.test(word))) {

@@ -48,6 +48,28 @@ test('profiles of the listener are virtual hosts, by the names of their certific
   )
 })
 
+test('a profile that says nothing of client certificates asks for them as the listener does', async t => {
+  const place = placeWith(t)
+  const open = `${keyStore('wild.pem')}<SSLVerifyClient>none</SSLVerifyClient>`
+  const others = `<serverName>other.example</serverName>${keyStore('shop.pem')}${trustStore('other.pem')}`
+  place.write('sslprofiles/listener.xml', profiles('SSLProfiles', keyStore('shop.pem'), open, others))
+  const listener = {
+    ...LISTENER,
+    'listener.parameters.SSLVerifyClient': 'require' as const,
+    'listener.trust_store.file_name': 'ca.pem',
+    'listener.trust_store.type': 'PEM' as const,
+  }
+  const { hosts } = (await place.open(listener)).plans.server!
+  assert.deepEqual(
+    hosts.map(({ names, verifyClient, ca }) => [names[0], verifyClient, ca]),
+    [
+      ['shop.example.test', 'require', [CA.cert]],
+      ['*.example.test', 'none', []],
+      ['other.example', 'require', [OTHER_CA.cert]],
+    ],
+  )
+})
+
 test('profiles of the sender are plans by server; what they leave out is as for every backend', async t => {
   const place = placeWith(t)
   const both = `<servers>One.Example:8443, [::1]:443</servers>${trustStore('ca.pem')}${keyStore('client.pem')}`
