@@ -88,7 +88,7 @@ async function virtualHosts(setting: ServerSetting, surroundings: Surroundings):
   return hosts
 }
 
-/** What a profile leaves out about the certificates of clients is as for the listener: a name must not be a way around. */
+/** What a profile leaves out about client certificates is as for the listener: a name must not be a way around. */
 async function virtualHost(
   profile: XmlElement,
   setting: ServerSetting,
