@@ -99,15 +99,16 @@ export class ControlSocket {
 
   #accept(socket: Socket): void {
     socket.on('error', () => socket.destroy())
+    socket.setTimeout(SILENCE_MS, () => socket.destroy())
     if (this.#clients.size >= CLIENTS_MAX) {
       socket.end(line({ error: `busy: ${CLIENTS_MAX} commands are under way` }))
-      socket.on('end', () => socket.destroy())
+      // Its end is only seen behind what it sends.
+      socket.resume()
       return
     }
     this.#clients.add(socket)
     socket.on('close', () => this.#clients.delete(socket))
     socket.setEncoding('utf8')
-    socket.setTimeout(SILENCE_MS, () => socket.destroy())
     const gone = new AbortController()
     let received = ''
     socket.on('end', () => {

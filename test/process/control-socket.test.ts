@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, afterEach, test } from 'node:test'
 import { askOnce, CannotAsk, Control } from '../../src/cli/ask.ts'
 import { type ControlCommand, ControlSocket, controlPath, Refused } from '../../src/control-socket.ts'
-import { Peer } from '../harness/peers.ts'
+import { eventually, Peer } from '../harness/peers.ts'
 import { Program } from '../harness/program.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'sluice-control-'))
@@ -146,6 +146,23 @@ test('no more than 8 clients are served at a time; the next is told so, and serv
   await waiting[0]!.until('its end', peer => peer.isClosed)
   assert.match(await tell(dataDir, '{"command":"echo"}\n'), /^\{"request"/)
 })
+
+test('a client that is turned away and leaves is let go, whatever it has sent', async () => {
+  const dataDir = folder()
+  await open(dataDir)
+  for (let i = 0; i < 8; i++) await dial(dataDir)
+  const peer = await dial(dataDir)
+  peer.send('{"command":"echo"}\n')
+  await peer.untilEnd()
+  const left = openPipes() - 2
+  peer.destroy()
+  await eventually('both ends are gone', () => openPipes() === left)
+})
+
+/** Sockets of this kind that the process has, on either side. */
+function openPipes(): number {
+  return process.getActiveResourcesInfo().filter(kind => kind === 'PipeWrap').length
+}
 
 test('where somebody answers there already, there is no second socket, and the first stays', async () => {
   const dataDir = folder()
