@@ -1,6 +1,6 @@
 /**
- * APIs with a WebSocket backend (`ws://`, `wss://`) need the sender for it, `[transport.ws]` or `[transport.wss]`: off by
- * default as on the reference platform. Upgrades to http and https backends need neither.
+ * APIs with a WebSocket backend (`ws://`, `wss://`) need the sender for it, `[transport.ws]` or `[transport.wss]`: off
+ * by default as on the reference platform. Upgrades to http and https backends need neither.
  */
 import type { ApiDefinition } from './api-definitions.ts'
 import type { Configuration } from './catalogue.ts'

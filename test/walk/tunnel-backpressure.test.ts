@@ -1,6 +1,7 @@
 /**
- * Backpressure in a tunnel, chunk by chunk of the arena: a peer that takes nothing stops the other one, in one direction
- * and in both, with a bounded number of chunks held; afterwards every byte arrives. At rest a tunnel holds none.
+ * Backpressure in a tunnel, chunk by chunk of the arena: a peer that takes nothing stops the other one, in one
+ * direction and in both, with a bounded number of chunks held; afterwards every byte arrives. At rest a tunnel holds
+ * none.
  */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
