@@ -124,6 +124,8 @@ export class Tunnel extends Deadline {
   /** Ends both sides at once, and visibly so. */
   cut(): void {
     this.#around.wheel.clear(this)
+    const { machine } = this.#backend.party
+    if (machine.state !== STATE.CLOSED) this.#exchange.targetState = machine.reported
     this.#backend.close('reset')
     this.#client.close('reset')
   }

@@ -217,7 +217,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     }
   }
 
-  /** Pipelined requests that were read already. Inside of a read its own loop finds them. */
+  /** Pipelined requests that were read already; inside of a read its own loop finds them. */
   #serveOn(): void {
     try {
       this.#request.serve()
@@ -246,7 +246,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   refuseHead(bad: BadMessage): void {
     this.#client.intake.identify(this.#exchange)
-    this.#report.failed(SOURCE_RECEIVING, 'malformed request', bad.rule)
+    this.#report.failed(SOURCE_RECEIVING, bad.status === 426 ? 'upgrade required' : 'malformed request', bad.rule)
     this.#hall.refuse(this.#exchange, { code: 400, status: bad.status, description: bad.rule, lines: bad.lines }, null)
   }
 
@@ -366,6 +366,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   /** The process has waited long enough. */
   cutOff(): void {
+    if (this.#exchange.isOpen) this.#report.broke('cut off', 'the gateway stops')
     if (this.#tunnel !== null) this.#tunnel.cut()
     else if (this.#machine.state !== STATE.CLOSED) this.#giveUp()
   }

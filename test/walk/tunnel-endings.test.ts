@@ -301,6 +301,9 @@ for (const place of PLACES) {
       const line = await over(gateway)
       assert.equal(line.status, 101)
       assert.equal(line.request_body_bytes, 5)
+      assert.deepEqual([line.error_base, line.error_state, line.target_state], [101000, 5, 'RESPONSE_BODY'])
+      const { event, fields } = gateway.reports.at(-1)!
+      assert.deepEqual([event, fields.CAUSE_OF_ERROR], ['cut off', 'the gateway stops'])
     })
 
     test('a tunnel that was lost has no deadline left', async () => {
