@@ -20,7 +20,7 @@ import type { FromReactor, ListenerPlan, ReactorPlan } from './plan.ts'
 import { Planning } from './planning.ts'
 import { ReactorPool } from './reactor-pool.ts'
 import { chooseLevel } from './socket-level.ts'
-import type { TlsMaterial } from './tls/tls-material.ts'
+import type { TlsMaterial, TlsSources } from './tls/tls-material.ts'
 
 /** The port is taken, or cannot be listened on; the message names it. */
 export class CannotListen extends Error {
@@ -96,7 +96,7 @@ export class Gateway {
       const planning = new Planning({ ...options, level })
       let gateway: Gateway | null = null
       const changed = (plans: TlsMaterial['plans']): void => gateway?.replaceTls(planning.reactorTls(plans))
-      const tls = planning.usesTls ? await openTls(options, planning.listensSecured, changed) : null
+      const tls = planning.usesTls ? await openTls(options, planning.tlsSources, changed) : null
       gateway = new Gateway(options, lock, planning.reactorPlans(tls?.plans ?? null), tls)
       return { gateway, listeners: await gateway.#start() }
     } catch (error) {
@@ -223,20 +223,10 @@ const SECTIONS = {
 
 /** Loaded only where something is secured. */
 async function openTls(
-  { configuration, home, dataDir, log }: GatewayOptions,
-  listens: boolean,
+  { home, dataDir, log }: GatewayOptions,
+  sources: TlsSources,
   changed: (plans: TlsMaterial['plans']) => void,
 ): Promise<TlsMaterial> {
   const { TlsMaterial: Material } = await import('./tls/tls-material.ts')
-  const wss = configuration['transport.wss']
-  return Material.open({
-    https: configuration['transport.passthru_https'],
-    wss: { location: wss['sender.trust_store.location'], password: wss['sender.trust_store.password'] },
-    hostname: configuration.server.hostname,
-    listens,
-    home,
-    dataDir,
-    log,
-    changed,
-  })
+  return Material.open({ ...sources, home, dataDir, log, changed })
 }

@@ -10,7 +10,7 @@ import { type ApiPlan, CLIENT_ROWS, type EndpointPlan, type ListenerPlan, type R
 import type { RoutePlan } from './plan.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import { EndpointTable } from './target/endpoint-table.ts'
-import type { TlsPlans } from './tls/tls-material.ts'
+import type { TlsPlans, TlsSources } from './tls/tls-material.ts'
 
 interface PlanningOptions {
   readonly configuration: Configuration
@@ -43,6 +43,18 @@ export class Planning {
 
   get usesTls(): boolean {
     return this.listensSecured || this.#dialsSecured
+  }
+
+  /** What TLS is made of, where it is used. */
+  get tlsSources(): TlsSources {
+    const { configuration } = this.#options
+    const wss = configuration['transport.wss']
+    return {
+      https: configuration['transport.passthru_https'],
+      wss: { location: wss['sender.trust_store.location'], password: wss['sender.trust_store.password'] },
+      hostname: configuration.server.hostname,
+      listens: this.listensSecured,
+    }
   }
 
   get #dialsSecured(): boolean {

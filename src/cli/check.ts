@@ -1,9 +1,11 @@
 /** `check`: everything that is wrong with a configuration and its APIs, in one run, without starting anything. */
 import { loadApiDefinitions } from '../config/api-definitions.ts'
 import { describe, type Fault } from '../config/fault.ts'
+import type { Findings } from '../config/findings.ts'
 import { examine } from '../config/load.ts'
 import { sendable } from '../config/websocket-senders.ts'
 import { forwardProxies } from '../forward-proxies.ts'
+import { Planning } from '../planning.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
 
@@ -19,13 +21,31 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
   const { apis: defined, faults: apiFaults, warnings: apiWarnings } = loadApiDefinitions(args.home)
   const { apis, faults: senderFaults } = sendable(defined, configured.configuration)
   const proxies = await forwardProxies(configured.configuration, configured.keys)
+  const tls = await examineSecured(
+    new Planning({ ...configured, apis, proxies, dataDir: args.dataDir, level: 'streams' }),
+    args.home,
+  )
   // At start an unknown key is only a warning: the file may be meant for a newer release. Here it was asked for.
-  const faults = [...configured.faults, ...configured.unknown, ...proxies.faults, ...apiFaults, ...senderFaults]
-  const warnings = [...configured.warnings, ...proxies.warnings, ...apiWarnings]
+  const faults = [
+    ...configured.faults,
+    ...configured.unknown,
+    ...proxies.faults,
+    ...tls.faults,
+    ...apiFaults,
+    ...senderFaults,
+  ]
+  const warnings = [...configured.warnings, ...proxies.warnings, ...tls.warnings, ...apiWarnings]
   if (args.json)
     output.write(`${JSON.stringify({ valid: faults.length === 0, faults, warnings, apis: apis.length })}\n`)
   else report(output, faults, warnings, apis.length)
   return faults.length === 0 ? 0 : EXIT_CONFIGURATION
+}
+
+/** Key stores and profiles are opened where a start would open them; loaded only then. */
+async function examineSecured(planning: Planning, home: string): Promise<Pick<Findings, 'faults' | 'warnings'>> {
+  if (!planning.usesTls) return { faults: [], warnings: [] }
+  const { examineTls } = await import('../tls/tls-material.ts')
+  return examineTls(planning.tlsSources, home)
 }
 
 function report(output: Terminal, faults: readonly Fault[], warnings: readonly Fault[], apiCount: number): void {

@@ -19,7 +19,8 @@ import { WatchedFiles } from './watched-files.ts'
 const TICKET_KEYS_MS = 12 * 3_600_000
 const TICKET_KEY_BYTES = 48
 
-interface TlsMaterialOptions {
+/** Where everything is read from. */
+export interface TlsSources {
   readonly https: Configuration['transport.passthru_https']
   /** `transport.wss.sender.trust_store.*`. */
   readonly wss: { readonly location: string; readonly password: string }
@@ -27,6 +28,9 @@ interface TlsMaterialOptions {
   readonly hostname: string
   /** Whether there is a listener on TLS at all. Without one its stores are not read. */
   readonly listens: boolean
+}
+
+interface TlsMaterialOptions extends TlsSources {
   readonly home: string
   readonly dataDir: string
   readonly log: TlsLog
@@ -157,13 +161,28 @@ export class TlsMaterial {
   }
 }
 
+/** What is wrong with the files, and what is worth a warning, as a start would find it. Writes nothing. */
+export async function examineTls(sources: TlsSources, home: string): Promise<Findings> {
+  const findings = new Findings()
+  // Where there is no key store, a start makes one: nothing that is there can be wrong.
+  await read(sources, async () => undefined, new Surroundings(home, new WatchedFiles(), findings))
+  return findings
+}
+
 async function attempt(options: TlsMaterialOptions): Promise<Attempt> {
   const findings = new Findings()
   const files = new WatchedFiles()
   const surroundings = new Surroundings(options.home, files, findings)
-  const server = options.listens
-    ? await serverPlan(serverSettingOf(options.https), () => selfSignedOne(options, findings), surroundings)
-    : null
+  return { material: await read(options, () => selfSignedOne(options, findings), surroundings), findings, files }
+}
+
+/** `selfSigned`: the identity of a listener without a key store. Undefined with faults in the findings. */
+async function read(
+  options: TlsSources,
+  selfSigned: () => Promise<TlsIdentity | undefined>,
+  surroundings: Surroundings,
+): Promise<Material | undefined> {
+  const server = options.listens ? await serverPlan(serverSettingOf(options.https), selfSigned, surroundings) : null
   const clientSetting = clientSettingOf(options.https)
   const clients = await clientPlans(clientSetting, surroundings)
   const fallback = clients.at(-1)!.plan
@@ -175,8 +194,8 @@ async function attempt(options: TlsMaterialOptions): Promise<Attempt> {
           ...(await planOf(null, trustStore, fallback.hostname, DEFAULT_TERMS, surroundings)),
           identity: fallback.identity,
         }
-  const isWhole = findings.faults.length === 0 && server !== undefined
-  return { material: isWhole ? { server, clients, wss } : undefined, findings, files }
+  const isWhole = surroundings.findings.faults.length === 0 && server !== undefined
+  return isWhole ? { server, clients, wss } : undefined
 }
 
 /** Undefined with a fault when it cannot be kept. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
 import { reference } from '../../src/cli/reference.ts'
 import { referencePage } from '../../src/config/publish.ts'
+import { JAVA_P12 } from '../tls/fixtures/stores.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const CONF = resolve(import.meta.dirname, '../../conf')
@@ -71,7 +72,9 @@ key_password = "p"
 test('the secured transport acts on its TLS keys; what holds for both transports is set in the plain one', async t => {
   const output = new Transcript()
   const home = temporaryHome(t, { 'deployment.toml': SECURED })
-  assert.equal(await check(argumentsFor(home), output), 0)
+  // Its store is not there, and is not opened without a listener.
+  const sets = ['transport.passthru_https', 'transport.wss'].map(section => `${section}.listener.enable=false`)
+  assert.equal(await check(argumentsFor(home, { sets }), output), 0, output.text)
   const warnings = output.text.split('\n').filter(line => line.startsWith('warning'))
   const SHARED =
     'is accepted and not acted on (the value of [transport.passthru_http] holds for both transports, as on the reference platform)'
@@ -94,3 +97,56 @@ test('check --json, and check with something behind it', async t => {
   assert.equal(faults[0].key, 'server.offset')
   assert.equal(await check(argumentsFor(home, { rest: ['x'] }), output), 2)
 })
+
+const LISTENING = '[transport.passthru_https]\n"listener.enable" = true\n'
+const DEAF = '[transport.passthru_https]\n"listener.enable" = false\n[transport.wss]\n"listener.enable" = false\n'
+const STORE = `${LISTENING}[transport.passthru_https.listener.key_store]\nfile_name = "own.p12"\npassword = `
+const API = (url: string): string =>
+  'type: api\nversion: v4.0.0\ndata:\n  name: A\n  context: /a\n  version: 1.0.0\n  endpointConfig:\n' +
+  `    endpoint_type: http\n    production_endpoints:\n      url: ${url}\n`
+
+/** What is set, the endpoint, and what `start` would refuse to run with. */
+const TLS_FILES: readonly (readonly [string, string, string, RegExp | null])[] = [
+  [
+    'a wrong password of the listener',
+    `${STORE}"other"`,
+    '',
+    /^fault .*wrong password for .*own\.p12.*key_store\.password/m,
+  ],
+  ['the right one', `${STORE}"storepw"`, '', null],
+  ['no key store: a start makes one', LISTENING, '', null],
+  [
+    'a profile that is missing',
+    `${LISTENING}[transport.passthru_https.listener]\n"ssl_profile.file_path" = "gone.xml"`,
+    '',
+    /^fault .*gone\.xml.*listener\.ssl_profile\.file_path/m,
+  ],
+  [
+    'a profile for back ends that is missing',
+    `${DEAF}[transport.passthru_https.sender]\n"ssl_profile.file_path" = "gone.xml"`,
+    'https://h',
+    /^fault .*gone\.xml.*sender\.ssl_profile\.file_path/m,
+  ],
+  [
+    'a profile for back ends of which none is secured',
+    `${DEAF}[transport.passthru_https.sender]\n"ssl_profile.file_path" = "gone.xml"`,
+    'http://h',
+    null,
+  ],
+]
+
+for (const [what, text, url, fault] of TLS_FILES) {
+  test(`check opens what TLS is made of: ${what}`, async t => {
+    const home = temporaryHome(t, {
+      'deployment.toml': text,
+      ...(url === '' ? {} : { 'apis/A/api.yaml': API(url) }),
+    })
+    mkdirSync(join(home, 'security'))
+    writeFileSync(join(home, 'security/own.p12'), JAVA_P12)
+    const output = new Transcript()
+    assert.equal(await check(argumentsFor(home), output), fault === null ? 0 : 78, output.text)
+    if (fault !== null) assert.match(output.text, fault)
+    assert.doesNotMatch(output.text, /"other"/)
+    assert.equal(existsSync(join(home, 'data')), false, 'nothing is written')
+  })
+}
