@@ -14,7 +14,7 @@ import {
   WRITE,
   type Written,
 } from './byte-socket.ts'
-import { ignore, nobody } from './nobody.ts'
+import { nobody } from './nobody.ts'
 
 /** The members of Node's TCP handle that are used here, as seen in Node 26. */
 export interface TcpHandle {
@@ -131,6 +131,10 @@ class HandleSocket implements ByteSocket {
   #pendingWrites = 0
   #view: Uint8Array | null = null
   #isReading = false
+  /** The end goes out behind the writes that wait. */
+  #endAsked = false
+  /** A FIN that has not called back. */
+  #isShutting = false
 
   constructor(handle: TcpHandle) {
     this.#handle = handle
@@ -189,7 +193,10 @@ class HandleSocket implements ByteSocket {
   written(status: number): void {
     this.#pendingWrites--
     if (status < 0) this.owner.onWriteFailed(getSystemErrorName(status))
-    else if (this.#pendingWrites === 0) this.owner.onDrained()
+    else if (this.#pendingWrites === 0) {
+      this.owner.onDrained()
+      if (this.#endAsked && this.owner !== NOBODY) this.#shut()
+    }
   }
 
   readFailed(result: number): void {
@@ -205,10 +212,18 @@ class HandleSocket implements ByteSocket {
   }
 
   end(): void {
-    if (this.owner === NOBODY) return
+    if (this.owner === NOBODY || this.#endAsked) return
+    this.#endAsked = true
+    if (this.#pendingWrites === 0) this.#shut()
+  }
+
+  /** Never before all writes are done: from here on a reset is refused until the FIN has left. */
+  #shut(): void {
     const request = new bindings.ShutdownWrap()
-    request.oncomplete = ignore
-    this.#handle.shutdown(request)
+    request.oncomplete = () => {
+      this.#isShutting = false
+    }
+    this.#isShutting = this.#handle.shutdown(request) === 0
   }
 
   destroy(): void {
@@ -220,8 +235,10 @@ class HandleSocket implements ByteSocket {
   reset(): void {
     if (this.owner === NOBODY) return
     this.owner = NOBODY
-    // Refused while a FIN is under way; then an ordinary close has to do.
-    if (this.#handle.reset() !== 0) this.#handle.close()
+    // While a FIN is under way a reset is refused, and Node would take the handle for closed all the same: it would
+    // stay open for good, with the bytes that wait. All of those are with the kernel by now, so a close has to do.
+    if (this.#isShutting) this.#handle.close()
+    else this.#handle.reset()
   }
 
   #lost(status: number): void {

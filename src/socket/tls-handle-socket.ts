@@ -10,7 +10,7 @@ import { getSystemErrorName } from 'node:util'
 import { Backlog, type Receiver } from './backlog.ts'
 import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
 import type { TcpHandle } from './handle-socket.ts'
-import { ignore, nobody } from './nobody.ts'
+import { nobody } from './nobody.ts'
 import { brokenOffFault, handshakeFault, lossOf, TRUNCATED } from './tls-verdict.ts'
 import { bindings, type TlsHandle, type TlsWrite } from './tls-wrap.ts'
 
@@ -105,6 +105,8 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
   #isPending = false
   #isBroken = false
   #isShut = false
+  /** A FIN that has not called back. */
+  #isShutting = false
   #endAsked = false
   #queue: Uint8Array[] = []
   #queued = 0
@@ -324,8 +326,10 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
     if (this.#isShut || this.#isBroken) return
     this.#isShut = true
     const request = new bindings.ShutdownWrap()
-    request.oncomplete = ignore
-    this.tls!.shutdown(request)
+    request.oncomplete = () => {
+      this.#isShutting = false
+    }
+    this.#isShutting = this.tls!.shutdown(request) === 0
   }
 
   destroy(): void {
@@ -347,8 +351,9 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
     if (this.isClosed) return
     this.owner = NOBODY
     this.#stage = STAGE.CLOSED
-    // Refused while a FIN is under way; then an ordinary close has to do.
-    if (this.tcp.reset(onclosed) !== 0) this.tcp.close(onclosed)
+    // While a FIN is under way a reset is refused, and Node would take the handle for closed all the same.
+    if (this.#isShutting) this.tcp.close(onclosed)
+    else this.tcp.reset(onclosed)
   }
 
   #lost(code: string): void {
