@@ -55,11 +55,12 @@ export const TRANSPORT_ADVICE: Readonly<Record<number, Advice>> = {
     metrics: ['sluice_backend_connections_stale_total'],
   },
   101503: {
-    what: 'No connection to the back end could be made: refused, unreachable, no such name, or its TLS not accepted.',
+    what: 'No connection to the back end: refused by it or a proxy, unreachable, no such name, or TLS not accepted.',
     look: [
       'CAUSE_OF_ERROR in the event log: ECONNREFUSED is a port where nothing listens, ENOTFOUND a name that is wrong',
       'TARGET_HOST and TARGET_PORT there: is that where the back end is? Does it run? Can this machine reach it?',
       'a cause that begins with "certificate of" or "handshake": trust store, host name, versions',
+      'one that begins with "proxy": the forward proxy in between; after 407 its name and password in the profile',
     ],
     keys: [
       `${HTTP}http.connection.timeout`,
@@ -67,6 +68,8 @@ export const TRANSPORT_ADVICE: Readonly<Record<number, Advice>> = {
       `${HTTPS}sender.trust_store.file_name`,
       `${HTTPS}sender.key_store.file_name`,
       `${HTTPS}sender.hostname_verifier`,
+      'transport.http.proxy_profile.proxy_password',
+      'transport.http.secured_proxy_profile.proxy_password',
     ],
     metrics: ['sluice_backend_connections_opened_total'],
   },

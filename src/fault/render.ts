@@ -22,6 +22,8 @@ const TLS_DESCRIPTIONS: Readonly<Record<string, string>> = {
   'handshake: ': 'The TLS handshake with the back end failed',
   'TLS: ': 'TLS with the back end failed',
 }
+/** As causes in src/target begin of a proxy that answers in its own name: proxy-tunnel.ts, route.ts. */
+const PROXY_CAUSE = /^proxy \S+ answered (\d{3})\b/
 const JSON_LINE = 'Content-Type: application/json; charset=UTF-8\r\n'
 
 /** `failure`: of the transport, whose code is base + state. */
@@ -36,11 +38,13 @@ export function renderFault(outcome: Outcome, failure: Failure | null): Rendered
   return { status, reason, lines: JSON_LINE + outcome.lines, body: JSON.stringify({ fault }) }
 }
 
-/** What the code alone does not say. Names, addresses and dates of backends are for the log. */
+/** What the code alone does not say. Names, addresses and dates of backends and proxies are for the log. */
 function descriptionOf(failure: Failure | null): string | undefined {
   if (failure === null) return undefined
   // 101504 is both: a back end that is late, and one to which no further connection may be opened.
   if (failure.status === 503) return 'No further connection to the back end'
+  const refused = PROXY_CAUSE.exec(failure.cause)
+  if (refused !== null) return `The forward proxy refused the request (${refused[1]})`
   const [, kind = '', code] = TLS_CAUSE.exec(failure.cause) ?? []
   const words = TLS_DESCRIPTIONS[kind]
   return words !== undefined && code !== undefined ? `${words} (${code})` : words

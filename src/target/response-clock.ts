@@ -4,6 +4,9 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { STATE, type State } from '../protocol/states.ts'
 import type { Sender } from './sender.ts'
 
+/** A backend that broke off the request may still say why; it gets so long for that. */
+export const LAST_WORD_MS = 1000
+
 export class ResponseClock {
   readonly #around: Surroundings
 

@@ -25,6 +25,8 @@ interface ResponseOwner {
   switched(head: Head, at: number, inbox: Inbox): void
   /** The response breaks the protocol. */
   unreadable(rule: string): void
+  /** The proxy in between refuses the request: the response is not the back end's. */
+  refused(cause: string): void
   /** The response is complete. `idleMs`: how long the connection may wait for another request, 0: not at all. */
   completed(idleMs: number): void
 }
@@ -145,7 +147,7 @@ export class ResponseSide {
     const isWatched = head.status === 407 || head.status === 500
     const objection = isWatched ? this.#watch.objection(exchange, head) : ''
     if (objection !== '') {
-      this.#owner.unreadable(objection)
+      this.#owner.refused(objection)
       return false
     }
     this.#owner.answered(head.status)

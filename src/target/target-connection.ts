@@ -14,6 +14,7 @@ import type { ConnectionLister } from '../observe/connection-row.ts'
 import { METRIC } from '../observe/metrics.ts'
 import {
   CONNECT_CANCELLED,
+  CONNECT_FAILED,
   CONNECT_TIMED_OUT,
   FATE,
   type Loss,
@@ -29,13 +30,10 @@ import { Deadline } from '../structure/deadline-wheel.ts'
 import { BackendEnd } from './backend-end.ts'
 import { Connector } from './connector.ts'
 import type { HostPool } from './host-pool.ts'
-import { ResponseClock } from './response-clock.ts'
+import { LAST_WORD_MS, ResponseClock } from './response-clock.ts'
 import { ResponseSide } from './response-side.ts'
 import { mayResend, SavedRequest } from './saved-request.ts'
 import type { Sender } from './sender.ts'
-
-/** A backend that broke off the request may still say why; it gets so long for that. */
-const LAST_WORD_MS = 1000
 
 export class TargetConnection extends Deadline implements SocketOwner, Upstream {
   readonly id: number
@@ -252,6 +250,11 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.#lose('UNREADABLE', rule)
   }
 
+  /** As when a proxy opens no tunnel: there is no connection to the backend, however much the proxy was sent. */
+  refused(cause: string): void {
+    this.#failed(CONNECT_FAILED, cause, null)
+  }
+
   completed(idleMs: number): void {
     this.#exchange = null
     this.#served++
@@ -276,12 +279,9 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
   // ---- endings ----------------------------------------------------------------------------------------------------
 
   onEnd(): void {
-    if (this.#response.endsWithConnection) {
-      this.#response.end()
-      return
-    }
+    if (this.#response.endsWithConnection) this.#response.end()
     // After a reset that a write has met, reading sees nothing but an end.
-    if (this.#brokenBy === '') this.#lose('PEER_CLOSED', 'connection closed by the back end')
+    else if (this.#brokenBy === '') this.#lose('PEER_CLOSED', 'connection closed by the back end')
     else this.#lose('WRITE_ERROR', this.#brokenBy)
   }
 
@@ -351,8 +351,7 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.#saved = null
     this.#exchange = null
     this.#around.metrics.add(METRIC.retries, 1)
-    this.#around.metrics.add(METRIC.staleConnections, 1)
-    this.#close()
+    this.#dropStale()
     this.#pool.connect(exchange, saved, sender)
   }
 
@@ -366,15 +365,16 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
   #failed(base: number, cause: string, saved: SavedRequest | null): void {
     const exchange = this.#exchange!
     const sender = this.#sender!
-    const failure = { base, state: this.#machine.reported, cause, status: 0 }
-    exchange.targetState = failure.state
+    const state = base === CONNECT_FAILED ? STATE.REQUEST_READY : this.#machine.reported
+    const failure = { base, state, cause, status: 0 }
+    exchange.targetState = state
     this.#exchange = null
     this.#close()
     this.#pool.failed(exchange, failure, 'warn', this.#address)
     if (!sender.failed(exchange, failure, saved)) exchange.downstream.fail(failure)
   }
 
-  /** An idle connection that its backend ended, or spoke on: there is nobody to tell. */
+  /** A kept connection that its backend ended, or spoke on: there is nobody to tell. */
   #dropStale(): void {
     this.#around.metrics.add(METRIC.staleConnections, 1)
     this.#close()

@@ -54,15 +54,25 @@ export function faultBody(base: number, state: number): string {
   return `{"fault":{"code":${code},"type":"Status report","message":"${message}","description":"${description}"}}`
 }
 
-/** A fault of the gateway's own: status, body, media type, and whether it announces the end of the connection. */
-export function assertFault(answer: Answer, status: number, base: number, state: number, closes: boolean): void {
+/**
+ * A fault of the gateway's own: status, body, media type, and whether it announces the end of the connection.
+ * `description`: where the code alone does not say it.
+ */
+export function assertFault(
+  answer: Answer,
+  status: number,
+  base: number,
+  state: number,
+  closes: boolean,
+  description = TEXTS[base]![1],
+): void {
   assert.equal(answer.status, status)
   const late = 'The back end did not answer in time'
   // A full pool has the code of a time-out and a description of its own.
   const body =
     status === 503
       ? faultBody(base, state).replace(late, 'No further connection to the back end')
-      : faultBody(base, state)
+      : faultBody(base, state).replace(TEXTS[base]![1], description)
   assert.equal(answer.body, body)
   assert.deepEqual(answer.fields.get('content-type'), ['application/json; charset=UTF-8'])
   assert.deepEqual(answer.fields.get('connection'), closes ? ['close'] : undefined)

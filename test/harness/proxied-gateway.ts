@@ -43,11 +43,18 @@ export async function ask(t: TestContext, gateway: TestGateway, path: string): P
   return client
 }
 
+/** What the client is told of a proxy that refuses; where the proxy is, is for the log. */
+export function refusalOf(status: number): string {
+  return `The forward proxy refused the request (${status})`
+}
+
 /** The connection to the backend cannot be had: 502 with 101503, and the cause in the one line of the log. */
 export async function assertRefused(t: TestContext, gateway: TestGateway, cause: string): Promise<void> {
   const from = gateway.reports.length
   const counted = countedFailures(gateway, 101503, 0)
-  assertFault(await takeAnswer(await ask(t, gateway, '/t/it')), 502, 101503, 0, false)
+  const [, status] = /^proxy \S+ answered (\d+)/.exec(cause) ?? []
+  const description = status === undefined ? undefined : refusalOf(Number(status))
+  assertFault(await takeAnswer(await ask(t, gateway, '/t/it')), 502, 101503, 0, false, description)
   const { fields, level } = failureLine(gateway, from)
   assert.equal(fields.CAUSE_OF_ERROR, cause)
   assert.equal(fields.ERROR_CODE, 101503)

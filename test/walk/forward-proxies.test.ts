@@ -7,6 +7,7 @@ import { assertFault, takeAnswer } from '../harness/answers.ts'
 import { countedFailures, failureLine } from '../harness/failures.ts'
 import { type MorePlan, startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, type Peer, quiet, ScriptedBackend } from '../harness/peers.ts'
+import { refusalOf } from '../harness/proxied-gateway.ts'
 
 const BASIC = `Basic ${btoa('gateway:secret')}`
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -221,7 +222,7 @@ test('a proxy that does not accept: 502 with 101503, and the log names it', asyn
   assert.equal(fields.REMOTE_ADDRESS, `127.0.0.1:${closed.port}`)
 })
 
-test('407 of a proxy: 502 with 101509, nothing of it reaches the client, and the log names the proxy', async t => {
+test('407 of a proxy: 502 with 101503, nothing of it reaches the client, and the log names the proxy', async t => {
   const gateway = await gatewayFor(t, [{ context: '/t', host: 'one.example', port: 80, route: { proxy: plan() } }])
   const asking = await client(t, gateway)
   asking.send('GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n')
@@ -229,26 +230,26 @@ test('407 of a proxy: 502 with 101509, nothing of it reaches the client, and the
   await peer.untilText('\r\n\r\n')
   peer.send(PROXY_407)
   const answer = await takeAnswer(asking)
-  assertFault(answer, 502, 101506, 3, false)
+  assertFault(answer, 502, 101503, 0, false, refusalOf(407))
   assert.equal(answer.fields.has('proxy-authenticate'), false)
   const { fields, level } = failureLine(gateway, 0)
   assert.equal(fields.CAUSE_OF_ERROR, `${NAME} answered 407: it was given no credentials, or wrong ones`)
-  assert.equal(fields.ERROR_CODE, 101509)
+  assert.deepEqual([fields.ERROR_CODE, fields.BASE_ERROR_CODE, fields.INTERNAL_STATE], [101503, 101503, 0])
   assert.equal(level, 'warn')
-  assert.equal(countedFailures(gateway, 101506, 3), 1)
+  assert.equal(countedFailures(gateway, 101503, 0), 1)
   await peer.untilEnd()
   assert.ok(!JSON.stringify(gateway.reports).includes(BASIC))
   peer.destroy()
 })
 
-test('407 of a proxy before the request is complete: 502 with 101508', async t => {
+test('407 of a proxy before the request is complete: 502 with 101503', async t => {
   const gateway = await gatewayFor(t, [{ context: '/t', host: 'one.example', port: 80, route: { proxy: plan() } }])
   const asking = await client(t, gateway)
   asking.send('POST /t/it HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nbody')
   const peer = await proxy.next()
   await peer.untilText('body')
   peer.send(PROXY_407)
-  assertFault(await takeAnswer(asking), 502, 101506, 2, true)
+  assertFault(await takeAnswer(asking), 502, 101503, 0, true, refusalOf(407))
   await peer.untilEnd()
   peer.destroy()
 })
