@@ -146,13 +146,19 @@ export abstract class StreamSocket implements ByteSocket, Receiver {
 
   reset(): void {
     this.detach()
-    this.socket.resetAndDestroy()
+    resetStream(this.socket)
   }
 
   /** The owner hears nothing more. */
   protected detach(): void {
     this.owner = NOBODY
   }
+}
+
+/** While a FIN is under way a reset is refused, and the handle would stay open; then all bytes are with the kernel. */
+export function resetStream(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished && socket.writableLength === 0) socket.destroy()
+  else socket.resetAndDestroy()
 }
 
 /** A socket of TCP, which TLS may be put upon. */

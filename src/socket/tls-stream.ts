@@ -11,7 +11,7 @@ import { connect, type PeerCertificate, TLSSocket } from 'node:tls'
 import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
 import { serverNameIn } from './client-hello.ts'
 import { ignore } from './nobody.ts'
-import { releaseStream, StreamSocket } from './stream-socket.ts'
+import { releaseStream, resetStream, StreamSocket } from './stream-socket.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
 import {
   APPLICATION_PROTOCOL,
@@ -245,7 +245,7 @@ abstract class TlsStreamSocket extends StreamSocket {
 
   override reset(): void {
     this.detach()
-    this.#tcp.resetAndDestroy()
+    resetStream(this.#tcp)
   }
 
   protected override detach(): void {
