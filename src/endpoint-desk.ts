@@ -36,12 +36,7 @@ export class EndpointDesk {
 
   /** Begins the checks of those endpoints that have one; `tlsClients` are those in force. */
   async check(tlsClients: () => ReactorPlan['tlsClients']): Promise<void> {
-    const wanted = this.#endpoints.map(({ plan }) => plan).filter(({ settings }) => settings.healthCheck !== null)
-    const plans = wanted.filter(({ route }) => route.proxy === null)
-    for (const { url, route } of wanted) {
-      // A check goes straight to the backend, and would take out one that only the proxy can reach.
-      if (route.proxy !== null) this.#log.warn({ ENDPOINT: url }, 'no health check through a forward proxy')
-    }
+    const plans = this.#endpoints.map(({ plan }) => plan).filter(({ settings }) => settings.healthCheck !== null)
     if (plans.length === 0) return
     const { HealthChecks: Checks } = await import('./health-checks.ts')
     this.#checks = Checks.start(plans, tlsClients, {

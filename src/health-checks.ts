@@ -1,13 +1,15 @@
 /**
  * Active health checks, made by the primary for those endpoints that have one: so many failures in a row, and no
  * request meets the endpoint; so many successes in a row, and it is active again. Each check is a GET on a connection
- * of its own, straight to the backend. Loaded only where there is a check: Node's HTTP client is not free.
+ * of its own, through the forward proxy where there is one. Loaded only where there is a check: Node's HTTP client is
+ * not free.
  */
-import { type IncomingMessage, request as requestPlain } from 'node:http'
-import { request as requestSecured } from 'node:https'
+import { type IncomingMessage, Agent as PlainAgent, request as requestPlain } from 'node:http'
+import { Agent as SecuredAgent, request as requestSecured } from 'node:https'
 import type { HealthCheckSettings } from './config/endpoint-settings.ts'
 import type { EndpointPlan, ReactorPlan, RoutePlan } from './plan.ts'
 import { ClientContext } from './socket/tls-contexts.ts'
+import { type ForwardProxy, nameOfProxy, withoutCredentials } from './target/route.ts'
 
 interface CheckWatcher {
   isActive(plan: EndpointPlan): boolean
@@ -21,6 +23,7 @@ class HealthCheck {
   readonly #settings: HealthCheckSettings
   readonly #tlsClients: () => ReactorPlan['tlsClients']
   readonly #watcher: CheckWatcher
+  readonly #agent: PlainAgent | false
   readonly #aborted = new AbortController()
   #timer: NodeJS.Timeout | null = null
   #secured: ClientContext | null = null
@@ -37,6 +40,7 @@ class HealthCheck {
     this.#settings = settings
     this.#tlsClients = tlsClients
     this.#watcher = watcher
+    this.#agent = plan.route.proxy === null ? false : agentFor(plan.route.secured, plan.route.proxy, settings.timeoutMs)
   }
 
   async run(): Promise<void> {
@@ -68,22 +72,33 @@ class HealthCheck {
   /** Why it is not well; '' where it is. */
   async #ask(): Promise<string> {
     const { path, timeoutMs } = this.#settings
+    const { route } = this.#plan
     const limit = AbortSignal.any([this.#aborted.signal, AbortSignal.timeout(timeoutMs)])
     const { promise, resolve } = Promise.withResolvers<string>()
     const answered = (response: IncomingMessage): void => {
       // Only the status is of interest.
       response.destroy()
       const { statusCode = 0 } = response
-      resolve(statusCode >= 200 && statusCode < 400 ? '' : `its health check was answered ${statusCode}`)
+      if (statusCode >= 200 && statusCode < 400) resolve('')
+      else if (statusCode === 407 && route.proxy !== null && !route.secured) resolve(withoutCredentials(route.proxy))
+      else resolve(`its health check was answered ${statusCode}`)
     }
+    const late = `no answer within ${timeoutMs} ms`
+    // A request that still waits for its tunnel says nothing when it is aborted.
+    limit.addEventListener('abort', () => resolve(late))
     try {
-      const { route } = this.#plan
-      const options = { ...placeOf(route), path, agent: false, signal: limit, headers: { 'user-agent': 'Sluice' } }
+      const options = {
+        ...placeOf(route),
+        path,
+        agent: this.#agent,
+        signal: limit,
+        headers: { 'user-agent': 'Sluice' },
+      }
       const request = route.secured
         ? requestSecured({ ...options, ...this.#terms(route) }, answered)
         : requestPlain(options, answered)
       request.on('error', (error: NodeJS.ErrnoException) => {
-        resolve(limit.aborted ? `no answer within ${timeoutMs} ms` : (error.code ?? error.message))
+        resolve(limit.aborted ? late : causeOf(error, route.proxy))
       })
       request.end()
     } catch (error) {
@@ -101,6 +116,31 @@ class HealthCheck {
     const secureContext = this.#secured.context
     return plan.hostname === 'none' ? { secureContext, checkServerIdentity: () => undefined } : { secureContext }
   }
+}
+
+/** An agent that keeps no connections and takes all of them through the proxy: absolute-form, or CONNECT for TLS. */
+function agentFor(secured: boolean, { host, port, authorization }: ForwardProxy, timeoutMs: number): PlainAgent {
+  const url = new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
+  // RFC 7617 2: the name ends at the first colon. Of the agent's URL both are decoded again.
+  const credentials = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString()
+  const colon = credentials.indexOf(':')
+  if (colon >= 0) {
+    url.username = encodeURIComponent(credentials.slice(0, colon))
+    url.password = encodeURIComponent(credentials.slice(colon + 1))
+  }
+  // Nor does aborting end a CONNECT: the agent's own limit does, after the request's.
+  return secured
+    ? new SecuredAgent({ proxyEnv: { HTTPS_PROXY: url.href }, timeout: 2 * timeoutMs })
+    : new PlainAgent({ proxyEnv: { HTTP_PROXY: url.href } })
+}
+
+function causeOf({ code, message, syscall }: NodeJS.ErrnoException, proxy: ForwardProxy | null): string {
+  // Its message names the proxy and what it answered, without credentials.
+  if (code === 'ERR_PROXY_TUNNEL') return message
+  const cause = code ?? message
+  return proxy !== null && (syscall === 'connect' || syscall === 'getaddrinfo')
+    ? `${nameOfProxy(proxy)}: ${cause}`
+    : cause
 }
 
 /** Without the brackets of an IPv6 address. */

@@ -59,7 +59,7 @@ export class ConnectProxy {
   #serve(client: Socket, head: string): void {
     this.heads.push(head)
     const [, host, port] = /^CONNECT (\S+):(\d+) HTTP\/1\.1\r\n/.exec(head) ?? []
-    const given = /^Proxy-Authorization: (.*)\r$/m.exec(head)?.[1] ?? ''
+    const given = /^Proxy-Authorization: (.*)\r$/im.exec(head)?.[1] ?? ''
     if (host === undefined) client.end('HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n')
     else if (given !== this.#authorization) {
       client.end('HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm="x"\r\nContent-Length: 0\r\n\r\n')

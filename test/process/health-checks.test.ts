@@ -6,11 +6,15 @@ import { createServer } from 'node:https'
 import { type TestContext, test } from 'node:test'
 import { DEFAULT_SETTINGS, type HealthCheckSettings } from '../../src/config/endpoint-settings.ts'
 import { HealthChecks } from '../../src/health-checks.ts'
-import type { EndpointPlan } from '../../src/plan.ts'
+import type { EndpointPlan, ProxyPlan } from '../../src/plan.ts'
 import type { TlsClientPlan } from '../../src/socket/tls.ts'
+import { EndpointDesk } from '../../src/endpoint-desk.ts'
+import { openLog } from '../../src/observe/log.ts'
+import { EndpointTable } from '../../src/target/endpoint-table.ts'
 import { CA, OTHER_CA, SERVER, VIRTUAL } from '../harness/certificates.ts'
+import { ConnectProxy } from '../harness/connect-proxy.ts'
 import { Patient } from '../harness/endpoints.ts'
-import { eventually } from '../harness/peers.ts'
+import { eventually, ScriptedBackend } from '../harness/peers.ts'
 
 const CHECK: HealthCheckSettings = {
   path: '/health',
@@ -20,12 +24,17 @@ const CHECK: HealthCheckSettings = {
   healthyAfter: 2,
 }
 
-function planOf(port: number, check: Partial<HealthCheckSettings> = {}, secured = false): EndpointPlan {
+function planOf(
+  port: number,
+  check: Partial<HealthCheckSettings> = {},
+  secured = false,
+  proxy: ProxyPlan | null = null,
+): EndpointPlan {
   const place = { row: 1, secured, host: '127.0.0.1', port, tlsClient: secured ? 'default' : '' }
   return {
     row: 0,
     url: '',
-    route: { ...place, proxy: null, connectsThroughProxy: false },
+    route: { ...place, proxy, connectsThroughProxy: false },
     basePath: '',
     settings: { ...DEFAULT_SETTINGS, healthCheck: { ...CHECK, ...check } },
   }
@@ -115,6 +124,99 @@ for (const [what, { cert, key }, tls, first] of [
     assert.match(found[0] ?? 'none', first === 'none' ? /^none$/ : first)
   })
 }
+
+// ---- through a forward proxy ----------------------------------------------------------------------------------------
+
+/** Whatever URLs would have to encode. */
+const AUTHORIZATION = `Basic ${Buffer.from('g@te:pass:/wörd%').toString('base64')}`
+
+test('a plain endpoint is asked through its proxy, in absolute-form and with credentials; 407 is its', async t => {
+  const heads: string[] = []
+  let status = 200
+  const proxy = createPlainServer(({ method, url, headers }, response) => {
+    heads.push(`${method} ${url} ${headers.host} ${headers['proxy-authorization']}`)
+    response.statusCode = status
+    response.end()
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.after(() => proxy.close())
+  const { port } = proxy.address() as { port: number }
+  const plan = planOf(8080, { unhealthyAfter: 1 }, false, { host: '127.0.0.1', port, authorization: AUTHORIZATION })
+  const found = watch(t, plan)
+  await eventually('checks', () => heads.length > 3)
+  assert.equal(heads[0], `GET http://127.0.0.1:8080/health 127.0.0.1:8080 ${AUTHORIZATION}`)
+  assert.deepEqual(found, [])
+  status = 407
+  await eventually('its illness', () => found.length > 0)
+  assert.equal(found[0], `proxy 127.0.0.1:${port} answered 407: it was given no credentials, or wrong ones`)
+})
+
+for (const [what, { cert, key }, authorization, tls, first] of [
+  ['is well', SERVER, AUTHORIZATION, TERMS, /^none$/],
+  ['is not trusted', SERVER, AUTHORIZATION, { ...TERMS, ca: [OTHER_CA.cert] }, /UNABLE_TO_VERIFY|SELF_SIGNED|ISSUER/],
+  ['is another one', VIRTUAL, AUTHORIZATION, TERMS, /ERR_TLS_CERT_ALTNAME_INVALID/],
+  ['is another one, where any will do', VIRTUAL, AUTHORIZATION, { ...TERMS, hostname: 'none' }, /^none$/],
+  ['is refused by the proxy', SERVER, 'Basic eDpzZWNyZXQ=', TERMS, /127\.0\.0\.1:\d+.*407/],
+] as const) {
+  test(`through a tunnel of its proxy, a secured endpoint that ${what}`, async t => {
+    let asked = 0
+    const server = createServer({ cert, key }, (_, response) => {
+      asked++
+      response.end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const proxy = await ConnectProxy.listen(AUTHORIZATION)
+    t.after(() => proxy.close())
+    const { port } = server.address() as { port: number }
+    const plan = planOf(port, { unhealthyAfter: 1 }, true, { host: '127.0.0.1', port: proxy.port, authorization })
+    const found = watch(t, plan, { default: tls })
+    await eventually('checks', () => found.length > 0 || asked > 3)
+    assert.match(found[0] ?? 'none', first)
+    assert.doesNotMatch(found[0] ?? '', /secret|eDpz/)
+    for (const head of proxy.heads) assert.ok(head.startsWith(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n`), head)
+    assert.ok(proxy.heads.length >= asked)
+  })
+}
+
+test('a proxy that does not accept: ill, and the cause names it', async t => {
+  const backend = await patient(t)
+  await backend.die()
+  for (const secured of [false, true]) {
+    const plan = planOf(1, { unhealthyAfter: 1 }, secured, { host: '127.0.0.1', port: backend.port, authorization: '' })
+    const found = watch(t, plan, { default: TERMS })
+    await eventually('its illness', () => found.length > 0)
+    assert.equal(found[0], `proxy 127.0.0.1:${backend.port}: ECONNREFUSED`)
+  }
+})
+
+for (const secured of [false, true]) {
+  test(`a proxy that does not answer ${secured ? 'CONNECT' : 'GET'}: ill in time, and it is left`, async t => {
+    const proxy = await ScriptedBackend.listen()
+    t.after(() => proxy.close())
+    const plan = { host: '127.0.0.1', port: proxy.port, authorization: '' }
+    const found = watch(t, planOf(8080, { timeoutMs: 50, unhealthyAfter: 1 }, secured, plan), { default: TERMS })
+    const peer = await proxy.next()
+    await eventually('its illness', () => found.length > 0)
+    assert.equal(found[0], 'no answer within 50 ms')
+    await peer.untilEnd()
+    peer.destroy()
+  })
+}
+
+test('an endpoint behind a proxy is checked as any other', async t => {
+  const proxy = await patient(t)
+  proxy.health = 'errs'
+  const plan = planOf(8080, {}, false, { host: '127.0.0.1', port: proxy.port, authorization: '' })
+  const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [plan] } as const
+  const apis = [{ name: 'A', paths: ['/a'], endpoints }]
+  const desk = new EndpointDesk({ apis, endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
+  t.after(() => desk.stop())
+  await desk.check(() => ({}))
+  await eventually('its illness', () => desk.list()[0]!.state !== 'ACTIVE')
+})
 
 test('when the checks stop nothing is asked any more', async t => {
   const backend = await patient(t)
