@@ -1,5 +1,5 @@
 /** `why`: every reading of an error code: what happened, what the client gets, and where to look. */
-import { API_ADVICE, POOL_FULL_ADVICE, TRANSPORT_ADVICE, WHEN } from '../errors/advice.ts'
+import { API_ADVICE, API_METRICS, POOL_FULL_ADVICE, TRANSPORT_ADVICE, WHEN } from '../errors/advice.ts'
 import { FAULT } from '../errors/catalogue.ts'
 import { STATUS_CODES } from '../fault/status-codes.ts'
 import { READINGS, type Reading } from '../protocol/readings.ts'
@@ -71,7 +71,7 @@ function tellReading(base: number, state: number): readonly Told[] {
 function tellApiCode(code: number): readonly Told[] {
   if (!isApiCode(code)) return []
   const { status, message, description } = FAULT[code as keyof typeof FAULT]
-  const metrics = [`sluice_responses_total{class="${Math.floor(status / 100)}xx",status="${status}"}`]
+  const responses = `sluice_responses_total{class="${Math.floor(status / 100)}xx",status="${status}"}`
   return [
     {
       code,
@@ -83,7 +83,7 @@ function tellApiCode(code: number): readonly Told[] {
       answer: statusLine(status),
       look: API_ADVICE[code] ?? [],
       keys: [],
-      metrics,
+      metrics: [...(API_METRICS[code] ?? []), responses],
     },
   ]
 }

@@ -197,3 +197,9 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
     'the suspension of the endpoint: how long it lasts, and which error codes count for it',
   ],
 }
+
+/** Code that is no transport code -> metrics that count it alone; all of them are in sluice_responses_total. */
+export const API_METRICS: Readonly<Record<number, readonly string[]>> = {
+  303000: ['sluice_endpoint_refusals_total{code="303000"}'],
+  303001: ['sluice_endpoint_refusals_total{code="303001"}'],
+}

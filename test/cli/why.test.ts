@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { why } from '../../src/cli/why.ts'
 import { allKeys } from '../../src/config/catalogue.ts'
-import { API_ADVICE, POOL_FULL_ADVICE, TRANSPORT_ADVICE } from '../../src/errors/advice.ts'
+import { API_ADVICE, API_METRICS, POOL_FULL_ADVICE, TRANSPORT_ADVICE } from '../../src/errors/advice.ts'
 import { FAULT } from '../../src/errors/catalogue.ts'
 import { allocateMetrics, renderMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
@@ -145,6 +145,7 @@ test('keys and metrics that are named exist', () => {
     for (const key of advice.keys) assert.ok(keys.has(key), key)
     for (const metric of advice.metrics) assert.ok(metrics.includes(`${metric} 0`), metric)
   }
+  for (const metric of Object.values(API_METRICS).flat()) assert.ok(metrics.includes(`${metric} 0`), metric)
 })
 
 test('a code on a terminal and elsewhere', async () => {
@@ -183,6 +184,15 @@ test('codes of APIs', async () => {
     out,
     /^404\n {2}Not Found: The requested resource is not available\.\n {2}client gets {2}404 Not Found\n/,
   )
+})
+
+test('codes of endpoints that are not ready lead to them', async () => {
+  for (const code of ['303000', '303001']) {
+    const { out } = await ask(code)
+    assert.match(out, /^ {2}look at {6}sluice endpoints: /m)
+    assert.match(out, new RegExp(`^ {2}metrics {6}sluice_endpoint_refusals_total\\{code="${code}"\\}$`, 'm'))
+    assert.match(out, /^ {15}sluice_responses_total\{class="5xx",status="503"\}$/m)
+  }
 })
 
 test('a code that is none', async () => {
