@@ -41,6 +41,7 @@ export class StatusWatch {
     const type = contentType(this.#around.arena.bytes, head)
     if (!this.#types.has(ANY_TYPE) && !this.#types.has(mediaType(type))) return
     this.#around.report('warn', 'back end answered 500', {
+      API: exchange.apiName,
       CONTENT_TYPE: type,
       TARGET_HOST: this.#route.host,
       TARGET_PORT: this.#route.port,

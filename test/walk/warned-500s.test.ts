@@ -46,10 +46,10 @@ for (const [list, status, line, isWarned] of CASES) {
       isWarned ? [['warn', 'back end answered 500']] : [],
     )
     if (isWarned) {
-      const { TARGET_HOST, TARGET_PORT, CORRELATION_ID, HTTP_METHOD } = gateway.reports[0]!.fields
+      const { API, TARGET_HOST, TARGET_PORT, CORRELATION_ID, HTTP_METHOD } = gateway.reports[0]!.fields
       assert.deepEqual(
-        [TARGET_HOST, TARGET_PORT, CORRELATION_ID, HTTP_METHOD],
-        ['127.0.0.1', backend.port, 'me', 'GET'],
+        [API, TARGET_HOST, TARGET_PORT, CORRELATION_ID, HTTP_METHOD],
+        ['t', '127.0.0.1', backend.port, 'me', 'GET'],
       )
     }
     client.destroy()
