@@ -53,6 +53,7 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
       fatal,
     })
     endOnSignals(gateway, ended.resolve, log)
+    if (listeners.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
     announce(listeners, apis.length, backend)
     flushCompileCache()
   } catch (error) {

@@ -121,6 +121,12 @@ for (const [what, key, sets] of [
   })
 }
 
+test('a gateway without any listener warns of that', async () => {
+  const program = tryStart(home(), ['transport.passthru_http.listener.enable=false'])
+  await program.out.until(/^ready$/m)
+  assert.ok(program.events.some(({ msg }) => msg === 'no listener is enabled: no client can reach this gateway'))
+})
+
 test('an access log that cannot be written is an error that names the key and the path', async () => {
   const own = home()
   const program = tryStart(own, ['access_log.target=file', 'access_log.path=nowhere/access.log'])
