@@ -2,18 +2,19 @@
 import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { getSystemErrorName } from 'node:util'
-import type { ByteSocket, ConnectingOwner, SocketOwner } from './byte-socket.ts'
+import type { ConnectingOwner, SocketOwner } from './byte-socket.ts'
 import { HELLO_MAX, serverNameIn } from './client-hello.ts'
 import { releaseHandle, type TcpHandle } from './handle-socket.ts'
-import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
+import type { TlsLevel } from './tls.ts'
 import {
   APPLICATION_PROTOCOL,
-  ClientContext,
+  type ClientContext,
   type HostContext,
   type KeptSession,
-  ServerContexts,
+  type ServerContexts,
 } from './tls-contexts.ts'
 import { TlsHandleSocket } from './tls-handle-socket.ts'
+import { tlsLevel } from './tls-level.ts'
 import { backendFault, brokenOffFault, clientFault } from './tls-verdict.ts'
 import { bindings, type TlsHandle, wrapHandle } from './tls-wrap.ts'
 
@@ -23,39 +24,10 @@ const PROTOCOLS = Buffer.from(`${String.fromCharCode(APPLICATION_PROTOCOL.length
 const HELLO = new Uint8Array(HELLO_MAX)
 
 export function handleTls(): TlsLevel {
-  return { server: plan => new HandleTlsServer(plan), client: plan => new HandleTlsClient(plan) }
-}
-
-class HandleTlsServer implements TlsServer {
-  #contexts: ServerContexts
-
-  constructor(plan: TlsServerPlan) {
-    this.#contexts = new ServerContexts(plan)
-  }
-
-  replace(plan: TlsServerPlan): void {
-    this.#contexts = new ServerContexts(plan)
-  }
-
-  wrap(socket: ByteSocket): ByteSocket {
-    return new AcceptedTls(releaseHandle(socket), this.#contexts)
-  }
-}
-
-class HandleTlsClient implements TlsClient {
-  #context: ClientContext
-
-  constructor(plan: TlsClientPlan) {
-    this.#context = new ClientContext(plan)
-  }
-
-  replace(plan: TlsClientPlan): void {
-    this.#context = new ClientContext(plan)
-  }
-
-  wrap(socket: ByteSocket, host: string, owner: ConnectingOwner, view: Uint8Array): ByteSocket {
-    return new DialledTls(releaseHandle(socket), this.#context, host, owner, view)
-  }
+  return tlsLevel(
+    (socket, contexts) => new AcceptedTls(releaseHandle(socket), contexts),
+    (socket, context, host, owner, view) => new DialledTls(releaseHandle(socket), context, host, owner, view),
+  )
 }
 
 function certificateOf(tls: TlsHandle): PeerCertificate | null {

@@ -12,52 +12,21 @@ import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Wr
 import { serverNameIn } from './client-hello.ts'
 import { ignore } from './nobody.ts'
 import { releaseStream, resetStream, StreamSocket } from './stream-socket.ts'
-import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
+import type { TlsLevel } from './tls.ts'
 import {
   APPLICATION_PROTOCOL,
-  ClientContext,
+  type ClientContext,
   type HostContext,
   type KeptSession,
-  ServerContexts,
+  type ServerContexts,
 } from './tls-contexts.ts'
+import { tlsLevel } from './tls-level.ts'
 import { backendFault, brokenOffFault, clientFault, handshakeFault, lossOf, TRUNCATED } from './tls-verdict.ts'
 
-export const streamTls: TlsLevel = {
-  server: plan => new StreamTlsServer(plan),
-  client: plan => new StreamTlsClient(plan),
-}
-
-class StreamTlsServer implements TlsServer {
-  #contexts: ServerContexts
-
-  constructor(plan: TlsServerPlan) {
-    this.#contexts = new ServerContexts(plan)
-  }
-
-  replace(plan: TlsServerPlan): void {
-    this.#contexts = new ServerContexts(plan)
-  }
-
-  wrap(socket: ByteSocket): ByteSocket {
-    return new AcceptedTls(socket, this.#contexts)
-  }
-}
-
-class StreamTlsClient implements TlsClient {
-  #context: ClientContext
-
-  constructor(plan: TlsClientPlan) {
-    this.#context = new ClientContext(plan)
-  }
-
-  replace(plan: TlsClientPlan): void {
-    this.#context = new ClientContext(plan)
-  }
-
-  wrap(socket: ByteSocket, host: string, owner: ConnectingOwner, view: Uint8Array): ByteSocket {
-    return new DialledTls(socket, this.#context, host, owner, view)
-  }
-}
+export const streamTls: TlsLevel = tlsLevel(
+  (socket, contexts) => new AcceptedTls(socket, contexts),
+  (socket, context, host, owner, view) => new DialledTls(socket, context, host, owner, view),
+)
 
 /** The encrypted side: what TCP brings, and what goes out. */
 class Cipher extends Duplex {
