@@ -164,7 +164,7 @@ export class TlsMaterial {
 /** What is wrong with the files, and what is worth a warning, as a start would find it. Writes nothing. */
 export async function examineTls(sources: TlsSources, home: string): Promise<Findings> {
   const findings = new Findings()
-  // Where there is no key store, a start makes one: nothing that is there can be wrong.
+  // Where none is set, a start makes a key store; whether the data folder takes it is known only then.
   await read(sources, async () => undefined, new Surroundings(home, new WatchedFiles(), findings))
   return findings
 }
