@@ -148,16 +148,26 @@ test('keys and metrics that are named exist', () => {
   for (const metric of Object.values(API_METRICS).flat()) assert.ok(metrics.includes(`${metric} 0`), metric)
 })
 
-test('a code on a terminal and elsewhere', async () => {
+test('a code on a terminal and elsewhere', async t => {
   const { exit, out } = await ask('101507')
   assert.equal(exit, 0)
   assert.match(out, /^101507 can be read in 4 ways\./)
   assert.match(out, /^101507 = 101504 \+ 3 {2}REQUEST_DONE, back end side$/m)
   assert.match(out, /^ {2}client gets {2}504 Gateway Timeout$/m)
   assert.match(out, /^ {2}keys {9}transport\.passthru_http\.http\.socket\.timeout$/m)
-  const terminal = new Transcript(true)
-  await why(argumentsFor('/nowhere', { rest: ['101507'] }), terminal)
-  assert.match(terminal.text, /\x1b\[1m/)
+  const { NO_COLOR } = process.env
+  t.after(() => {
+    if (NO_COLOR !== undefined) process.env.NO_COLOR = NO_COLOR
+  })
+  for (const [wish, escape] of [
+    ['', /\x1b\[1m/],
+    ['1', /^[^\x1b]*$/],
+  ] as const) {
+    process.env.NO_COLOR = wish
+    const terminal = new Transcript(true)
+    await why(argumentsFor('/nowhere', { rest: ['101507'] }), terminal)
+    assert.match(terminal.text, escape)
+  }
 })
 
 test('with its state a code is a base code, as the event log shows it', async () => {
