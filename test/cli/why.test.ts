@@ -159,14 +159,14 @@ test('a code on a terminal and elsewhere', async t => {
   t.after(() => {
     if (NO_COLOR !== undefined) process.env.NO_COLOR = NO_COLOR
   })
-  for (const [wish, escape] of [
+  for (const [wish, expected] of [
     ['', /\x1b\[1m/],
     ['1', /^[^\x1b]*$/],
   ] as const) {
     process.env.NO_COLOR = wish
     const terminal = new Transcript(true)
     await why(argumentsFor('/nowhere', { rest: ['101507'] }), terminal)
-    assert.match(terminal.text, escape)
+    assert.match(terminal.text, expected)
   }
 })
 
