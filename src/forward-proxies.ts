@@ -10,13 +10,13 @@ import { Findings } from './config/findings.ts'
 import { HostPattern } from './config/host-pattern.ts'
 import type { ResolvedKey } from './config/resolve.ts'
 import type { XmlElement } from './config/xml.ts'
-import type { ProxyPlan } from './plan.ts'
+import type { ForwardProxy } from './target/route.ts'
 
 type ProfileRow = Configuration['transport.http.proxy_profile'][number]
 
 export interface ForwardProxies {
   /** `host`: that of the endpoint, in the spelling of `URL.hostname`. Null: directly. */
-  proxyFor(secured: boolean, host: string): ProxyPlan | null
+  proxyFor(secured: boolean, host: string): ForwardProxy | null
   /** With any of these the proxies are of no use. */
   readonly faults: readonly Fault[]
   readonly warnings: readonly Fault[]
@@ -26,7 +26,7 @@ export interface ForwardProxies {
 interface Profile {
   readonly targets: readonly HostPattern[]
   readonly bypass: readonly HostPattern[]
-  readonly proxy: ProxyPlan
+  readonly proxy: ForwardProxy
 }
 
 /** What the keys of one transport say. */
@@ -77,7 +77,7 @@ export async function forwardProxies(
   return { proxyFor: (isSecured, host) => proxyIn(isSecured ? secured : plain, host), faults, warnings }
 }
 
-function proxyIn(profiles: readonly Profile[], host: string): ProxyPlan | null {
+function proxyIn(profiles: readonly Profile[], host: string): ForwardProxy | null {
   const profile =
     profiles.find(({ targets }) => targets.some(target => !target.isAny && target.matches(host))) ??
     profiles.find(({ targets }) => targets.some(target => target.isAny))

@@ -7,7 +7,8 @@
 import { type IncomingMessage, Agent as PlainAgent, request as requestPlain } from 'node:http'
 import { Agent as SecuredAgent, request as requestSecured } from 'node:https'
 import type { HealthCheckSettings } from './config/endpoint-settings.ts'
-import type { EndpointPlan, ReactorPlan, RoutePlan } from './plan.ts'
+import type { EndpointPlan, ReactorPlan } from './plan.ts'
+import type { Route } from './target/route.ts'
 import { ClientContext } from './socket/tls-contexts.ts'
 import { type ForwardProxy, nameOfProxy, withoutCredentials } from './target/route.ts'
 
@@ -108,7 +109,7 @@ class HealthCheck {
   }
 
   /** The same as for requests. */
-  #terms({ host, port, tlsClient }: RoutePlan): object {
+  #terms({ host, port, tlsClient }: Route): object {
     const clients = this.#tlsClients()
     const plan = clients[`${host}:${port}`] ?? clients[tlsClient]
     if (plan === undefined) throw new Error(`no TLS terms for ${host}:${port}`)
@@ -144,7 +145,7 @@ function causeOf({ code, message, syscall }: NodeJS.ErrnoException, proxy: Forwa
 }
 
 /** Without the brackets of an IPv6 address. */
-function placeOf({ host, port }: RoutePlan): { readonly host: string; readonly port: number } {
+function placeOf({ host, port }: Route): { readonly host: string; readonly port: number } {
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port }
 }
 

@@ -1,30 +1,9 @@
 /** What the primary hands to a reactor: plain data and shared memory, nothing else. */
+import type { EndpointsDefinition } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
 import type { EndpointSettings } from './config/endpoint-settings.ts'
 import type { TlsClientPlan, TlsServerPlan } from './socket/tls.ts'
-
-/** A forward proxy on the way to a backend. */
-export interface ProxyPlan {
-  readonly host: string
-  readonly port: number
-  /** Value of Proxy-Authorization, '' without credentials. Secret. */
-  readonly authorization: string
-}
-
-/** How a backend is connected to. Endpoints with the same row share a pool of connections. */
-export interface RoutePlan {
-  /** Row in the shared gauge of connections. */
-  readonly row: number
-  readonly secured: boolean
-  readonly host: string
-  readonly port: number
-  /** Key of `ReactorPlan.tlsClients`; '' where the route is not secured. */
-  readonly tlsClient: string
-  /** null: directly. A secured route goes through it by CONNECT. */
-  readonly proxy: ProxyPlan | null
-  /** Plain, but by CONNECT all the same: what goes through it is WebSocket (RFC 6455 4.1). */
-  readonly connectsThroughProxy: boolean
-}
+import type { Route } from './target/route.ts'
 
 /** One server that answers for an API, and what its failures mean. Times in milliseconds. */
 export interface EndpointPlan {
@@ -32,20 +11,14 @@ export interface EndpointPlan {
   readonly row: number
   /** As configured, without credentials: `http://10.0.0.7:8080/base`. */
   readonly url: string
-  readonly route: RoutePlan
+  readonly route: Route
   /** Path of the URL without a slash at its end. */
   readonly basePath: string
   readonly settings: EndpointSettings
 }
 
-export interface EndpointsPlan {
-  readonly kind: 'single' | 'failover' | 'load_balance'
-  readonly algorithm: 'round_robin' | 'weighted' | 'least_pending'
-  /** Of load balancing: one that fails hands over to the next. */
-  readonly failsOver: boolean
-  /** One for `single`. In the order in which they are tried. */
-  readonly endpoints: readonly EndpointPlan[]
-}
+/** As the project of the API has it, its endpoints planned. */
+export type EndpointsPlan = Omit<EndpointsDefinition, 'endpoints'> & { readonly endpoints: readonly EndpointPlan[] }
 
 /** One API. */
 export interface ApiPlan {
@@ -78,7 +51,7 @@ export interface ReactorPlan {
   readonly listeners: readonly ListenerPlan[]
   /** For the secured listeners; null where there is none. */
   readonly tlsServer: TlsServerPlan | null
-  /** What secured routes are secured with, by `RoutePlan.tlsClient`. */
+  /** What secured routes are secured with, by `Route.tlsClient`. */
   readonly tlsClients: Readonly<Record<string, TlsClientPlan>>
   /** Longest wait for a response, 0: no limit but that of inactivity (`mediation.synapse.global_timeout_interval`). */
   readonly responseMs: number

@@ -7,7 +7,7 @@ import type { Configuration } from './config/catalogue.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
 import { allocateMetrics } from './observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type EndpointPlan, type ListenerPlan, type ReactorPlan } from './plan.ts'
-import type { RoutePlan } from './plan.ts'
+import type { Route } from './target/route.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import { EndpointTable } from './target/endpoint-table.ts'
 import type { TlsPlans, TlsSources } from './tls/tls-material.ts'
@@ -27,7 +27,7 @@ export class Planning {
   readonly apis: readonly ApiPlan[]
   readonly #options: PlanningOptions
   /** Routes by what makes them one; row 0 of the gauge is that of the clients. */
-  readonly #routes = new Map<string, RoutePlan>()
+  readonly #routes = new Map<string, Route>()
   #endpoints = 0
 
   constructor(options: PlanningOptions) {
@@ -76,12 +76,12 @@ export class Planning {
     return { row: this.#endpoints++, url: text, route, basePath: url.pathname.replace(/\/+$/, ''), settings }
   }
 
-  #planRoute(scheme: keyof typeof DEFAULT_PORTS, host: string, port: number): RoutePlan {
+  #planRoute(scheme: keyof typeof DEFAULT_PORTS, host: string, port: number): Route {
     const key = `${scheme}//${host}:${port}`
     const known = this.#routes.get(key)
     if (known !== undefined) return known
     const secured = scheme === 'https:' || scheme === 'wss:'
-    const route: RoutePlan = {
+    const route: Route = {
       row: this.#routes.size + 1,
       secured,
       host,

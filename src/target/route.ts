@@ -11,15 +11,18 @@ export interface ForwardProxy {
   readonly authorization: string
 }
 
-/** As the primary has planned it. */
+/** As the primary has planned it. Endpoints with the same row share a pool of connections. */
 export interface Route {
+  /** Row in the shared gauge of connections. */
   readonly row: number
   readonly secured: boolean
   readonly host: string
   readonly port: number
   /** Whose terms secure it where none are for this backend; '' where it is not secured. */
   readonly tlsClient: string
+  /** null: directly. A secured route goes through it by CONNECT. */
   readonly proxy: ForwardProxy | null
+  /** Plain, but by CONNECT all the same: what goes through it is WebSocket (RFC 6455 4.1). */
   readonly connectsThroughProxy: boolean
 }
 

@@ -6,7 +6,8 @@ import { loadConfiguration } from '../../src/config/load.ts'
 import type { Handler } from '../../src/exchange/contract.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
-import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type ReactorPlan, type RoutePlan } from '../../src/plan.ts'
+import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type ReactorPlan } from '../../src/plan.ts'
+import type { Route } from '../../src/target/route.ts'
 import { Reactor } from '../../src/reactor.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { handleLevel } from '../../src/socket/handle-socket.ts'
@@ -39,7 +40,7 @@ export interface TestApi {
   readonly port: number
   readonly basePath?: string
   /** What a plain route does not have. */
-  readonly route?: Partial<RoutePlan>
+  readonly route?: Partial<Route>
 }
 
 /** What most gateways of tests do not have. */

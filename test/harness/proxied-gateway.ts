@@ -1,7 +1,7 @@
 /** Gateways of tests whose backends are behind forward proxies. */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { ProxyPlan } from '../../src/plan.ts'
+import type { ForwardProxy } from '../../src/target/route.ts'
 import type { TlsClientPlan } from '../../src/socket/tls.ts'
 import { assertFault, takeAnswer } from './answers.ts'
 import { CA } from './certificates.ts'
@@ -17,11 +17,11 @@ export const TLS: TlsClientPlan = {
   identity: null,
   hostname: 'strict',
 }
-export function proxyAt(port: number, authorization = ''): ProxyPlan {
+export function proxyAt(port: number, authorization = ''): ForwardProxy {
   return { host: '127.0.0.1', port, authorization }
 }
 
-export function secured(port: number, proxy: ProxyPlan, context = '/t', host = 'localhost'): TestApi {
+export function secured(port: number, proxy: ForwardProxy, context = '/t', host = 'localhost'): TestApi {
   return { context, host, port, route: { secured: true, tlsClient: 'default', proxy } }
 }
 

@@ -6,7 +6,8 @@ import { createServer } from 'node:https'
 import { type TestContext, test } from 'node:test'
 import { DEFAULT_SETTINGS, type HealthCheckSettings } from '../../src/config/endpoint-settings.ts'
 import { HealthChecks } from '../../src/health-checks.ts'
-import type { EndpointPlan, ProxyPlan } from '../../src/plan.ts'
+import type { EndpointPlan } from '../../src/plan.ts'
+import type { ForwardProxy } from '../../src/target/route.ts'
 import type { TlsClientPlan } from '../../src/socket/tls.ts'
 import { EndpointDesk } from '../../src/endpoint-desk.ts'
 import { openLog } from '../../src/observe/log.ts'
@@ -28,7 +29,7 @@ function planOf(
   port: number,
   check: Partial<HealthCheckSettings> = {},
   secured = false,
-  proxy: ProxyPlan | null = null,
+  proxy: ForwardProxy | null = null,
 ): EndpointPlan {
   const place = { row: 1, secured, host: '127.0.0.1', port, tlsClient: secured ? 'default' : '' }
   return {

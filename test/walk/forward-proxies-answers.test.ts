@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { arena, Parser } from '../../src/http1/llhttp.ts'
-import type { RoutePlan } from '../../src/plan.ts'
+import type { Route } from '../../src/target/route.ts'
 import { assertFault, takeAnswer } from '../harness/answers.ts'
 import { failureLine } from '../harness/failures.ts'
 import { eventually, type Peer, quiet, ScriptedBackend } from '../harness/peers.ts'
@@ -95,7 +95,7 @@ const OPENINGS: readonly (readonly [string, string])[] = [
 for (const [what, bytes] of OPENINGS) {
   for (const cut of [false, true]) {
     test(`a tunnel is open after ${what}${cut ? ', byte by byte' : ''}`, async t => {
-      const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
+      const route: Partial<Route> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
       const gateway = await gatewayFor(t, [{ context: '/t', host: 'backend.example', port: 80, route }])
       proxy.skip()
       const client = await ask(t, gateway, '/t/it')
@@ -114,7 +114,7 @@ for (const [what, bytes] of OPENINGS) {
 }
 
 test('407 that comes through a tunnel is what the backend says', async t => {
-  const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
+  const route: Partial<Route> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
   const gateway = await gatewayFor(t, [{ context: '/t', host: 'backend.example', port: 80, route }])
   proxy.skip()
   const client = await ask(t, gateway, '/t/it')
@@ -130,7 +130,7 @@ test('407 that comes through a tunnel is what the backend says', async t => {
 })
 
 test('an IPv6 backend is named in brackets', async t => {
-  const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
+  const route: Partial<Route> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
   const gateway = await gatewayFor(t, [{ context: '/t', host: '[2001:db8::1]', port: 8080, route }])
   proxy.skip()
   await ask(t, gateway, '/t/it')

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import type { RoutePlan } from '../../src/plan.ts'
+import type { Route } from '../../src/target/route.ts'
 import { assertFault, takeAnswer } from '../harness/answers.ts'
 import { OTHER_CA, SERVER } from '../harness/certificates.ts'
 import { ConnectProxy } from '../harness/connect-proxy.ts'
@@ -74,7 +74,7 @@ test('a plain route that is to be tunnelled is, and its requests are in origin-f
     backend.close()
     proxy.close()
   })
-  const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port, BASIC), connectsThroughProxy: true }
+  const route: Partial<Route> = { proxy: proxyAt(proxy.port, BASIC), connectsThroughProxy: true }
   const gateway = await gatewayFor(t, [{ context: '/t', port: backend.port, basePath: '/base', route }])
   const client = await ask(t, gateway, '/t/it')
   const peer = await backend.next()
@@ -140,7 +140,7 @@ test('an upgrade passes through a tunnel, and then whatever is said', async t =>
     backend.close()
     proxy.close()
   })
-  const route: Partial<RoutePlan> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
+  const route: Partial<Route> = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
   const gateway = await gatewayFor(t, [{ context: '/t', port: backend.port, route }])
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())

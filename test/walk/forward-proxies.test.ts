@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
-import type { EndpointPlan, ProxyPlan } from '../../src/plan.ts'
+import type { EndpointPlan } from '../../src/plan.ts'
+import type { ForwardProxy } from '../../src/target/route.ts'
 import { assertFault, takeAnswer } from '../harness/answers.ts'
 import { countedFailures, failureLine } from '../harness/failures.ts'
 import { type MorePlan, startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
@@ -17,7 +18,7 @@ const proxy = await ScriptedBackend.listen()
 after(() => proxy.close())
 const NAME = `proxy 127.0.0.1:${proxy.port}`
 
-function plan(authorization = BASIC): ProxyPlan {
+function plan(authorization = BASIC): ForwardProxy {
   return { host: '127.0.0.1', port: proxy.port, authorization }
 }
 
@@ -174,7 +175,7 @@ test('a request sent once more on a fresh connection has all that the first had'
 })
 
 /** An endpoint of `failover`; without a proxy in between where none is named. */
-function endpoint(row: number, port: number, through: ProxyPlan | null): EndpointPlan {
+function endpoint(row: number, port: number, through: ForwardProxy | null): EndpointPlan {
   const route = { secured: false, host: '127.0.0.1', port, tlsClient: '', proxy: through, connectsThroughProxy: false }
   const url = `http://127.0.0.1:${port}/e${row}`
   return { row, url, basePath: `/e${row}`, route: { row: row + 1, ...route }, settings: DEFAULT_SETTINGS }
