@@ -157,7 +157,9 @@ export class Gateway {
 
   replaceTls(tls: Pick<ReactorPlan, 'tlsServer' | 'tlsClients'>): void {
     this.#tlsClients = tls.tlsClients
-    this.#pool.replaceTls(tls)
+    const { http, logLevel, responseMs, warnOn500, apis } = this.#plans[0]!
+    const live = { http, logLevel, responseMs, warnOn500, ...tls }
+    void this.#pool.deploy(live, apis, { removed: [], deployed: [] })
   }
 
   /** Reads key stores and TLS profiles again, and reopens the log. */

@@ -36,19 +36,11 @@ export interface ListenerPlan {
   readonly port: number
 }
 
-export interface ReactorPlan {
-  /** Which reactor, from 0, of how many. */
-  readonly reactor: number
-  readonly reactors: number
+/** What a reload replaces in a reactor that runs. */
+export interface LivePlan {
+  /** Keys that are not live are as they were at the start. */
   readonly http: Configuration['transport.passthru_http']
-  readonly accessLog: Configuration['access_log']
-  /** Absolute path of the access log file. */
-  readonly accessLogPath: string
   readonly logLevel: string
-  readonly apis: readonly ApiPlan[]
-  /** Socket implementation, decided by the primary. */
-  readonly level: 'handles' | 'streams'
-  readonly listeners: readonly ListenerPlan[]
   /** For the secured listeners; null where there is none. */
   readonly tlsServer: TlsServerPlan | null
   /** What secured routes are secured with, by `Route.tlsClient`. */
@@ -57,6 +49,26 @@ export interface ReactorPlan {
   readonly responseMs: number
   /** Content types of 500s that are warned of, by secured and not. */
   readonly warnOn500: { readonly plain: string; readonly secured: string }
+}
+
+/** What a reload does to the APIs of a reactor. An API is known by the first of its paths. */
+export interface ApiChanges {
+  readonly removed: readonly string[]
+  /** New ones, and those of which anything is different. */
+  readonly deployed: readonly ApiPlan[]
+}
+
+export interface ReactorPlan extends LivePlan {
+  /** Which reactor, from 0, of how many. */
+  readonly reactor: number
+  readonly reactors: number
+  readonly accessLog: Configuration['access_log']
+  /** Absolute path of the access log file. */
+  readonly accessLogPath: string
+  readonly apis: readonly ApiPlan[]
+  /** Socket implementation, decided by the primary. */
+  readonly level: 'handles' | 'streams'
+  readonly listeners: readonly ListenerPlan[]
   readonly metrics: SharedArrayBuffer
   /** Row 0: client connections; then a row per route. */
   readonly gauge: SharedArrayBuffer
@@ -86,6 +98,5 @@ export type ToReactor =
   | { readonly kind: 'drain' }
   | { readonly kind: 'cutOff' }
   | { readonly kind: 'reopenLogs' }
-  | { readonly kind: 'tls'; readonly server: TlsServerPlan | null; readonly clients: ReactorPlan['tlsClients'] }
   /** Tests only, under a switch of the environment: block the event loop for good. */
   | { readonly kind: 'hang' }

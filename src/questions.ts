@@ -1,6 +1,7 @@
-/** What the primary asks of its reactors for the command line, and what they answer: plain data, by message. */
+/** What the primary asks of its reactors, and what they answer: plain data, by message. */
 import type { ConnectionList, ConnectionQuery } from './observe/connection-row.ts'
 import type { Trace } from './observe/exchange-trace.ts'
+import type { ApiChanges, LivePlan } from './plan.ts'
 
 export type Question =
   | { readonly kind: 'connections'; readonly query: ConnectionQuery }
@@ -9,12 +10,15 @@ export type Question =
   /** Answers when that exchange is over, or nobody watches for it any more: null if it was never seen. */
   | { readonly kind: 'trace'; readonly correlationId: string }
   | { readonly kind: 'disarm'; readonly correlationId: string }
+  /** Other settings, keys and APIs from now on. Answers '', or why not: then everything is as it was. */
+  | { readonly kind: 'deploy'; readonly live: LivePlan; readonly apis: ApiChanges }
 
 interface Answers {
   readonly connections: ConnectionList
   readonly arm: boolean
   readonly trace: Trace | null
   readonly disarm: true
+  readonly deploy: string
 }
 
 export type Answer<Q extends Question = Question> = Answers[Q['kind']]

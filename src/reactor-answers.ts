@@ -5,6 +5,9 @@ import type { Exchange } from './exchange/exchange.ts'
 import { watch } from './protocol/tracer.ts'
 import type { Answer, Question } from './questions.ts'
 
+/** What is asked about connections and exchanges. */
+type Inquiry = Exclude<Question, { kind: 'deploy' }>
+
 /** Shows every open connection to a lister. */
 type ShowConnections = (lister: ConnectionLister) => void
 
@@ -24,7 +27,7 @@ export class ReactorAnswers {
     this.#show = show
   }
 
-  answer(question: Question): Answer | Promise<Answer> {
+  answer(question: Inquiry): Answer | Promise<Answer> {
     switch (question.kind) {
       case 'connections':
         return this.#list(new ConnectionLister(question.query, performance.now()))

@@ -4,7 +4,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { clearGauges } from './observe/metrics.ts'
-import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
+import type { ApiChanges, ApiPlan, FromReactor, LivePlan, ReactorPlan, ToReactor } from './plan.ts'
 import type { Answer, Question } from './questions.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import { EndpointTable } from './target/endpoint-table.ts'
@@ -33,6 +33,8 @@ const DEATHS_MAX = 10
 const DEATH_WINDOW_MS = 30_000
 /** A reactor that has not answered a question by then is not waited for. */
 const ANSWER_MS = 2000
+/** The same for one that has thousands of APIs to build. */
+const DEPLOY_MS = 10_000
 
 interface Seat {
   worker: Worker
@@ -88,10 +90,14 @@ export class ReactorPool {
     return ports[0]!
   }
 
-  /** Other keys and terms for TLS, for those that run and those that come. */
-  replaceTls(tls: Pick<ReactorPlan, 'tlsServer' | 'tlsClients'>): void {
-    this.#plans = this.#plans.map(plan => ({ ...plan, ...tls }))
-    this.send({ kind: 'tls', server: tls.tlsServer, clients: tls.tlsClients })
+  /**
+   * Other settings, keys and APIs, for those that run and those that come. Resolves with what went wrong in a reactor,
+   * if anything; one that does not answer in time takes them later, or is replaced by one that has them.
+   */
+  async deploy(live: LivePlan, apis: readonly ApiPlan[], changes: ApiChanges): Promise<readonly string[]> {
+    this.#plans = this.#plans.map(plan => ({ ...plan, ...live, apis }))
+    const answers = await Promise.all(this.ask({ kind: 'deploy', live, apis: changes }, DEPLOY_MS))
+    return answers.filter(cause => cause !== null && cause !== '') as string[]
   }
 
   send(message: ToReactor, only?: number): void {

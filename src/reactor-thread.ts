@@ -5,7 +5,7 @@ import { EventLog } from './observe/events.ts'
 import { LineFile } from './observe/line-file.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
 import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
-import type { Asked } from './questions.ts'
+import type { Asked, Question } from './questions.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from './socket/handle-socket.ts'
 import { streamLevel } from './socket/stream-socket.ts'
@@ -68,9 +68,20 @@ function finish(): void {
   })
 }
 
+/** '' when it is in force. */
+async function deploy({ live, apis }: Extract<Question, { kind: 'deploy' }>): Promise<string> {
+  try {
+    reactor.deploy(live, apis)
+    return ''
+  } catch (error) {
+    return error instanceof Error ? (error.stack ?? error.message) : String(error)
+  }
+}
+
 async function answer({ id, question }: Asked): Promise<void> {
   try {
-    post({ kind: 'answer', id, answer: await reactor.answers.answer(question) })
+    const answer = question.kind === 'deploy' ? await deploy(question) : await reactor.answers.answer(question)
+    post({ kind: 'answer', id, answer })
   } catch (error) {
     // Traffic goes on; whoever asked is told that there was no answer.
     events.report('error', 'bug', { CAUSE_OF_ERROR: error instanceof Error ? (error.stack ?? '') : String(error) })
@@ -82,7 +93,6 @@ port.on('message', (message: ToReactor) => {
   else if (message.kind === 'drain') reactor.drain()
   else if (message.kind === 'cutOff') reactor.cutOff()
   else if (message.kind === 'reopenLogs') file?.reopen()
-  else if (message.kind === 'tls') reactor.replaceTls(message.server, message.clients)
   else while (message.kind === 'hang');
 })
 

@@ -13,7 +13,14 @@ import { arena, Parser } from './http1/llhttp.ts'
 import { MessageReader } from './http1/message-reader.ts'
 import type { AccessLog } from './observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from './observe/metrics.ts'
-import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type ReactorPlan } from './plan.ts'
+import {
+  type ApiChanges,
+  type ApiPlan,
+  CLIENT_ROWS,
+  type ListenerPlan,
+  type LivePlan,
+  type ReactorPlan,
+} from './plan.ts'
 import { deploy } from './deployment.ts'
 import { Listener } from './listener.ts'
 import { monotonicMs } from './monotonic-clock.ts'
@@ -161,8 +168,16 @@ export class Reactor implements Hall {
     return Promise.all(this.#listeners.map(listener => listener.open()))
   }
 
+  /**
+   * Takes over what a reload brings; open connections and exchanges under way go on. Throws when something cannot be
+   * built: then everything is as it was.
+   */
+  deploy(live: LivePlan, _apis: ApiChanges): void {
+    this.#replaceTls(live.tlsServer, live.tlsClients)
+  }
+
   /** Keys, certificates and terms for new handshakes; open connections keep theirs. */
-  replaceTls(server: TlsServerPlan | null, clients: ReactorPlan['tlsClients']): void {
+  #replaceTls(server: TlsServerPlan | null, clients: ReactorPlan['tlsClients']): void {
     let isDifferent = true
     try {
       isDifferent = this.#tls.replace(server, clients)
