@@ -34,10 +34,14 @@ function plain(_: string, value: unknown): unknown {
 
 const SHOWN_LENGTH = 60
 
+/** Credentials within a URL: in front of its host, and as a parameter as database drivers take it. */
+const CREDENTIALS = /(:\/\/)[^/@\s"]+(?=@)|\b(password|passwd|pwd|secret|token)=[^&;,\s"]+/gi
+
 /** A value as it may be shown: one line, bounded, without control characters. */
 export function show(value: unknown): string {
   const text = typeof value === 'number' ? String(value) : (JSON.stringify(value, plain) ?? '')
-  const printable = text.replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
+  const masked = text.replace(CREDENTIALS, (_, host?: string, name?: string) => `${host ?? `${name}=`}(set)`)
+  const printable = masked.replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
   return printable.length > SHOWN_LENGTH ? `${printable.slice(0, SHOWN_LENGTH)}...` : printable

@@ -13,18 +13,35 @@ export function presentKeys(paths: readonly string[], rows: readonly PlacedRow[]
 }
 
 function isRowOf(table: string, path: string): boolean {
-  return path.startsWith(`${table}[`) && withoutPlaces(path) === table && path.endsWith(']')
+  return path.endsWith(']') && withoutPlaces(path) === table
 }
 
 function keysAt({ keys }: AnySection, section: string, paths: readonly string[]): readonly CatalogueKey[] {
-  return Object.entries(keys).flatMap(([key, definition]) => {
-    const names = key.endsWith(FREE_NAME) ? freeNames(section, key, paths) : [key]
-    return names.map(name => ({ section, key: name, path: `${section}.${name}`, definition }))
-  })
+  const entries = Object.entries(keys)
+  const named = entries.filter(([key]) => !key.includes(FREE_NAME))
+  const free = entries.filter(([key]) => key.includes(FREE_NAME))
+  const listed = [...named, ...(free.length === 0 ? [] : freeKeys(section, named, free, paths))]
+  return listed.map(([key, definition]) => ({ section, key, path: `${section}.${key}`, definition }))
 }
 
-function freeNames(section: string, key: string, paths: readonly string[]): readonly string[] {
-  const start = `${section}.${key.slice(0, -FREE_NAME.length)}`
-  const taken = paths.filter(path => path.startsWith(start) && path.length > start.length && !path.includes('['))
-  return taken.map(path => path.slice(section.length + 1))
+type Entries = readonly (readonly [key: string, definition: CatalogueKey['definition']])[]
+
+/** Every key that a name can have, for each name that somebody has used with one of them. */
+function freeKeys(section: string, named: Entries, free: Entries, paths: readonly string[]): Entries {
+  const own = paths.filter(path => path.startsWith(`${section}.`)).map(path => path.slice(section.length + 1))
+  const taken = new Set(named.map(([key]) => key))
+  const found = new Map<string, CatalogueKey['definition']>()
+  for (const [pattern] of free) {
+    const [start = '', end = ''] = pattern.split(FREE_NAME)
+    for (const key of own) {
+      if (taken.has(key) || !key.startsWith(start) || !key.endsWith(end)) continue
+      const name = key.slice(start.length, key.length - end.length)
+      // A name that has keys of its own is none that the operator chose.
+      if (name === '' || named.some(([known]) => known.startsWith(`${start}${name}.`))) continue
+      for (const [other, definition] of free) {
+        if (other.startsWith(`${start}${FREE_NAME}`)) found.set(other.replace(FREE_NAME, name), definition)
+      }
+    }
+  }
+  return [...found]
 }

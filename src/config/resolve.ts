@@ -2,7 +2,7 @@
  * The value of every key: its default, or what the file says, or what `--set` says, references followed. Remembers
  * which of them won, and collects every fault there is.
  */
-import { type CatalogueKey, type Configuration, RULES, SECTIONS } from './catalogue.ts'
+import { allKeys, type CatalogueKey, type Configuration, RULES, SECTIONS } from './catalogue.ts'
 import { type Fault, show } from './fault.ts'
 import { nearest } from './nearest.ts'
 import { presentKeys } from './present-keys.ts'
@@ -34,7 +34,7 @@ export function resolve(
   rows: readonly PlacedRow[],
   properties: ReadonlyMap<string, string>,
 ): Resolution {
-  const winners = new Map(settings.map(setting => [setting.path, setting]))
+  const { winners, faults: twice } = winnersOf(settings)
   const present = presentKeys([...winners.keys()], rows)
   const values = new ValueSearch(winners, present, rows, properties)
   const keys = present.map(key => values.resolved(key))
@@ -42,11 +42,39 @@ export function resolve(
   const broken = rulesBroken(keys, configuration)
   return {
     keys,
-    faults: [...values.faults, ...misplaced(winners, rows), ...broken.faults],
+    faults: [...twice, ...values.faults, ...misplaced(winners, rows), ...broken.faults],
     unknown: unknownOnes(winners, present),
     warnings: [...inertOnes(keys), ...broken.warnings],
     configuration,
   }
+}
+
+/** Other spellings of keys, without places, and how the catalogue spells them. */
+const ALIASES: ReadonlyMap<string, { readonly alias: string; readonly key: string }> = new Map(
+  allKeys().flatMap(({ section, key, definition }) =>
+    definition.aliases.map(alias => [`${section}.${alias}`, { alias, key }] as const),
+  ),
+)
+
+/** By the catalogue's spelling. A key that one file sets under two spellings has no value that would be right. */
+function winnersOf(settings: readonly Setting[]): {
+  readonly winners: ReadonlyMap<string, Setting>
+  readonly faults: readonly Fault[]
+} {
+  const winners = new Map<string, Setting>()
+  const faults: Fault[] = []
+  for (const setting of settings) {
+    const { alias, key } = ALIASES.get(withoutPlaces(setting.path)) ?? { alias: '', key: '' }
+    const path = `${setting.path.slice(0, setting.path.length - alias.length)}${key}`
+    const before = winners.get(path)
+    const areOfTheFile = before !== undefined && before.line > 0 && setting.line > 0
+    if (areOfTheFile && before.path !== setting.path) {
+      const remedy = `it is already set as ${before.path} (${before.where}); leave one of them out`
+      faults.push({ where: setting.where, key: setting.path, given: '', expected: 'set twice', remedy })
+    }
+    winners.set(path, setting)
+  }
+  return { winners, faults }
 }
 
 interface Settled extends Found {
@@ -105,7 +133,7 @@ class ValueSearch {
     const definition = this.#known.get(path)?.definition
     const where = setting?.where ?? 'default'
     const shown = definition?.secret ? '(set)' : show(setting?.value)
-    if (setting === undefined && definition?.required) return this.#missing(path)
+    if (setting === undefined && definition?.required && this.#opened(path) !== '') return this.#missing(path)
     try {
       const given = setting === undefined ? this.#fallback(path) : setting.value
       const found = expand(given, this.#lookup)
@@ -126,13 +154,24 @@ class ValueSearch {
     return FAILED
   }
 
+  /** Where its row stands, or the first key of its section that was set; '' where nobody uses the section. */
+  #opened(path: string): string {
+    const { section } = this.#known.get(path)!
+    const row = this.#rows.get(section)
+    if (row !== undefined) return row
+    return this.#winners.values().find(setting => setting.path.startsWith(`${section}.`))?.where ?? ''
+  }
+
   #missing(path: string): Settled {
     const { section, definition } = this.#known.get(path)!
+    const expected = this.#rows.has(section)
+      ? 'is missing, and every row needs it'
+      : `is missing, and [${section}] needs it`
     this.faults.push({
-      where: this.#rows.get(section)!,
+      where: this.#opened(path),
       key: path,
       given: '',
-      expected: 'is missing, and every row needs it',
+      expected,
       remedy: `expected ${definition.expects}`,
     })
     return FAILED
@@ -140,9 +179,10 @@ class ValueSearch {
 
   #fallback(path: string): unknown {
     const { section, definition } = this.#known.get(path)!
-    if (definition.ceiling === '') return definition.fallback
-    const ceiling = this.#referred(`${section}.${definition.ceiling}`).value
-    return Math.min(definition.fallback as number, ceiling as number)
+    const { ceiling, follows, fallback } = definition
+    if (follows !== '') return `$ref{${follows.startsWith('.') ? section : ''}${follows}}`
+    if (ceiling === '') return fallback
+    return Math.min(fallback as number, this.#referred(`${section}.${ceiling}`).value as number)
   }
 
   #referred(path: string): Found {

@@ -9,21 +9,24 @@ const SINGLE = SECTIONS.filter(section => !section.repeated).map(section => sect
 const REPEATED = SECTIONS.filter(section => section.repeated).map(section => section.name)
 
 function sectionOf(path: string): string {
-  return SINGLE.filter(name => path.startsWith(`${name}.`)).reduce(
-    (one, other) => (other.length > one.length ? other : one),
-    '',
-  )
+  return longest(SINGLE.filter(name => path.startsWith(`${name}.`)))
 }
 
 /** The repeated table a path is about, whatever places it names; '' when there is none. */
 function repeatedOf(path: string): string {
   const plain = withoutPlaces(path)
-  return REPEATED.find(name => plain === name || plain.startsWith(`${name}.`)) ?? ''
+  return longest(REPEATED.filter(name => plain === name || plain.startsWith(`${name}.`)))
+}
+
+/** Tables may stand within tables: the innermost is meant. */
+function longest(names: readonly string[]): string {
+  return names.reduce((one, other) => (other.length > one.length ? other : one), '')
 }
 
 /** `a.b[0]` of `a.b[0].c`; '' when the path names no place of the table. */
 function rowOf(path: string, table: string): string {
-  return path.startsWith(`${table}[`) ? path.slice(0, path.indexOf(']', table.length) + 1) : ''
+  const ends = [...path.matchAll(/\]/g)].map(({ index }) => path.slice(0, index + 1))
+  return ends.find(row => withoutPlaces(row) === table) ?? ''
 }
 
 /** Keys the catalogue has, under a header that makes them a list, or under one that makes no list of them. */

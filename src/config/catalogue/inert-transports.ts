@@ -1,6 +1,7 @@
 /** Transports of the reference platform that have no counterpart here: their keys load, and nothing acts on them. */
-import { choice, count, duration, except, flag, type Key, orText, port, section, text } from '../key.ts'
-import { allInert, DAY_MS } from './passthru-keys.ts'
+import { allInert, except, type Key, orText, section } from '../key.ts'
+import { choice, count, duration, flag, port, text } from '../kinds.ts'
+import { DAY_MS } from './passthru-keys.ts'
 
 const NON_BLOCKING = 'there is no blocking transport: every connection is non-blocking'
 const SERVLET = 'there is no servlet container'

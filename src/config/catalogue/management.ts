@@ -1,5 +1,6 @@
 /** What an operator sees of a running gateway: the management listener, the access log, the event log, its end. */
-import { choice, duration, host, port, section, text } from '../key.ts'
+import { section } from '../key.ts'
+import { choice, duration, host, port, text } from '../kinds.ts'
 
 export const listener = section('transport.listener', 'What holds for every listener.', {
   'shutdown.wait.sec': duration(30, 's', 0, 86_400, 'How long a stop waits for exchanges in flight.'),

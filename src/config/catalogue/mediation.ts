@@ -1,5 +1,6 @@
 /** `[mediation]`: of the documented keys one is about transport, the others wait for what they are about. */
-import { count, duration, except, flag, inert, orText, section, text } from '../key.ts'
+import { except, inert, orText, section } from '../key.ts'
+import { count, duration, flag, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const MEDIATION = 'not built yet: mediation'

@@ -1,7 +1,7 @@
 /** The pass-through transport on plain HTTP: the documented keys, then the gateway's own. */
-import { choice, cidrs, count, duration, except, fieldName, flag, port, section, upTo } from '../key.ts'
+import { allInert, except, section, upTo } from '../key.ts'
+import { choice, cidrs, count, duration, fieldName, flag, port } from '../kinds.ts'
 import {
-  allInert,
   BUFFER_MAX,
   bindAddress,
   DAY_MS,
@@ -127,55 +127,57 @@ export const passthruHttp = section(
   'transport.passthru_http',
   'The non-blocking pass-through transport on plain HTTP.',
   { ...documented, ...own },
-  [
-    PROXY_RULE,
-    {
-      keys: ['header.max_bytes', 'io_buffer_size'],
-      must: 'header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
-      severity: 'fault',
-      holds: it => it['header.max_bytes'] <= it.io_buffer_size,
-    },
-    {
-      keys: ['response.header.max_bytes', 'io_buffer_size'],
-      must: 'response.header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
-      severity: 'fault',
-      holds: it => it['response.header.max_bytes'] <= it.io_buffer_size,
-    },
-    {
-      keys: ['pipeline.max_bytes', 'io_buffer_size'],
-      must: 'pipeline.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers',
-      severity: 'fault',
-      holds: it => it['pipeline.max_bytes'] <= it.io_buffer_size,
-    },
-    {
-      keys: ['trailer.max_bytes', 'io_buffer_size'],
-      must: 'trailer.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers',
-      severity: 'fault',
-      holds: it => it['trailer.max_bytes'] <= it.io_buffer_size,
-    },
-    {
-      keys: ['target.max_bytes', 'header.max_bytes'],
-      must: 'target.max_bytes must not exceed header.max_bytes: the request target is part of the head',
-      severity: 'fault',
-      holds: it => it['target.max_bytes'] <= it['header.max_bytes'],
-    },
-    {
-      keys: ['worker_pool_size_core', 'worker_pool_size_max'],
-      must: 'worker_pool_size_core must not exceed worker_pool_size_max',
-      severity: 'fault',
-      holds: it => it.worker_pool_size_core <= it.worker_pool_size_max,
-    },
-    {
-      keys: ['worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'],
-      must: 'worker_pool_size_max has no effect behind an unbounded queue: bound the queue or raise the core size',
-      severity: 'warning',
-      holds: it => it.worker_pool_queue_length !== -1 || it.worker_pool_size_max === it.worker_pool_size_core,
-    },
-    {
-      keys: ['correlation.header'],
-      must: 'correlation.header must not be a field that frames, routes or forwards a message',
-      severity: 'fault',
-      holds: it => !FRAMING.test(it['correlation.header']),
-    },
-  ],
+  {
+    rules: [
+      PROXY_RULE,
+      {
+        keys: ['header.max_bytes', 'io_buffer_size'],
+        must: 'header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
+        severity: 'fault',
+        holds: it => it['header.max_bytes'] <= it.io_buffer_size,
+      },
+      {
+        keys: ['response.header.max_bytes', 'io_buffer_size'],
+        must: 'response.header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
+        severity: 'fault',
+        holds: it => it['response.header.max_bytes'] <= it.io_buffer_size,
+      },
+      {
+        keys: ['pipeline.max_bytes', 'io_buffer_size'],
+        must: 'pipeline.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers',
+        severity: 'fault',
+        holds: it => it['pipeline.max_bytes'] <= it.io_buffer_size,
+      },
+      {
+        keys: ['trailer.max_bytes', 'io_buffer_size'],
+        must: 'trailer.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers',
+        severity: 'fault',
+        holds: it => it['trailer.max_bytes'] <= it.io_buffer_size,
+      },
+      {
+        keys: ['target.max_bytes', 'header.max_bytes'],
+        must: 'target.max_bytes must not exceed header.max_bytes: the request target is part of the head',
+        severity: 'fault',
+        holds: it => it['target.max_bytes'] <= it['header.max_bytes'],
+      },
+      {
+        keys: ['worker_pool_size_core', 'worker_pool_size_max'],
+        must: 'worker_pool_size_core must not exceed worker_pool_size_max',
+        severity: 'fault',
+        holds: it => it.worker_pool_size_core <= it.worker_pool_size_max,
+      },
+      {
+        keys: ['worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'],
+        must: 'worker_pool_size_max has no effect behind an unbounded queue: bound the queue or raise the core size',
+        severity: 'warning',
+        holds: it => it.worker_pool_queue_length !== -1 || it.worker_pool_size_max === it.worker_pool_size_core,
+      },
+      {
+        keys: ['correlation.header'],
+        must: 'correlation.header must not be a field that frames, routes or forwards a message',
+        severity: 'fault',
+        holds: it => !FRAMING.test(it['correlation.header']),
+      },
+    ],
+  },
 )

@@ -1,7 +1,7 @@
 /** The pass-through transport on TLS: what it does with TLS, and where it reaches backends through a proxy. */
-import { port, section } from '../key.ts'
+import { allInert, section } from '../key.ts'
+import { port } from '../kinds.ts'
 import {
-  allInert,
   bindAddress,
   listenerEnable,
   listenerTls,
@@ -27,5 +27,5 @@ export const passthruHttps = section(
     ...listenerEnable,
     ...bindAddress,
   },
-  [PROXY_RULE],
+  { rules: [PROXY_RULE] },
 )

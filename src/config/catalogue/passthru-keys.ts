@@ -2,21 +2,8 @@
  * The documented rows of the pass-through transport, in the parts in which its two sections differ. Bounds are wide
  * where a bound is a matter of taste and tight where the code depends on it.
  */
-import {
-  choice,
-  count,
-  duration,
-  except,
-  fieldNames,
-  flag,
-  host,
-  inert,
-  type Key,
-  orText,
-  secret,
-  text,
-  words,
-} from '../key.ts'
+import { except, inert, type Key, orText } from '../key.ts'
+import { choice, count, duration, fieldNames, flag, host, secret, text, words } from '../kinds.ts'
 
 /** Longest piece that a connection may call its own: a chunk of the arena. */
 export const BUFFER_MAX = 65_536
@@ -26,12 +13,6 @@ const MEDIATION = 'not built yet: message validation comes with mediation'
 const SOAP = 'there is no SOAP service whose description it would appear in'
 const TRUST_ONLY = 'a trust store is read for its certificates: no key of it is used'
 const STORES = ['JKS', 'PKCS12', 'PEM'] as const
-
-type Keys = Readonly<Record<string, Key<unknown>>>
-
-export function allInert<K extends Keys>(keys: K, reason: string): K {
-  return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, inert(key, reason)])) as unknown as K
-}
 
 /** What the reference platform keeps in one file for both transports. */
 export const shared = {

@@ -1,5 +1,6 @@
 /** Outgoing proxies, one row each, for plain backends and for those on TLS. */
-import { count, host, orText, type Rule, repeatedSection, required, secret, text, type Values, words } from '../key.ts'
+import { orText, type Rule, repeatedSection, required, type Values } from '../key.ts'
+import { count, host, secret, text, words } from '../kinds.ts'
 
 const row = {
   target_hosts: required(
@@ -31,12 +32,12 @@ export const proxyProfile = repeatedSection(
   'transport.http.proxy_profile',
   'An outgoing proxy for backends on plain HTTP; the first row that fits a backend holds, `*` after all others.',
   row,
-  RULES,
+  { rules: RULES },
 )
 
 export const securedProxyProfile = repeatedSection(
   'transport.http.secured_proxy_profile',
   'An outgoing proxy for backends on TLS, by CONNECT; the first row that fits a backend holds, `*` after all others.',
   row,
-  RULES,
+  { rules: RULES },
 )

@@ -1,5 +1,6 @@
 /** The server itself: who it is, and the port offset that keeps several of them apart on one machine. */
-import { choice, count, flag, host, inert, secret, section, text } from '../key.ts'
+import { inert, section, ROLES } from '../key.ts'
+import { choice, count, flag, host, secret, text } from '../kinds.ts'
 
 const CONSOLE = 'there is no management console that could restart or stop the server'
 const SOAP = 'there is no SOAP stack'
@@ -24,11 +25,7 @@ export const server = section('server', 'The node: its name, its profile and the
     'caches without entries hold no memory here',
   ),
   server_role: inert(
-    choice(
-      'default',
-      ['default', 'api-devportal', 'api-key-manager', 'api-publisher', 'gateway-worker', 'traffic-manager'],
-      'Profile of the node.',
-    ),
+    choice('default', ROLES, 'Profile of the node.'),
     'every node runs the gateway with all its parts',
   ),
   enableMTOM: inert(flag(false, 'Message transmission optimisation.'), SOAP),

@@ -1,5 +1,6 @@
 /** The WebSocket listeners, plain and on TLS. The documented keys are about sequences that such messages go through. */
-import { flag, inert, port, type Rule, secret, section, text, type Values } from '../key.ts'
+import { inert, type Rule, section, type Values } from '../key.ts'
+import { flag, port, secret, text } from '../kinds.ts'
 import { bindAddress, listenerEnable } from './passthru-keys.ts'
 
 const SEQUENCES = 'not built yet: taken up with the sequences'
@@ -58,5 +59,5 @@ export const wss = section(
     'listener.parameters.port': port(8099, 'Listening port; `server.offset` is added.'),
     ...bindAddress,
   },
-  [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
+  { rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')] },
 )
