@@ -1,9 +1,9 @@
 /** What an operator sees of a running gateway: the management listener, the access log, the event log, its end. */
-import { section } from '../key.ts'
+import { live, section } from '../key.ts'
 import { choice, duration, host, port, text } from '../kinds.ts'
 
 export const listener = section('transport.listener', 'What holds for every listener.', {
-  'shutdown.wait.sec': duration(30, 's', 0, 86_400, 'How long a stop waits for exchanges in flight.'),
+  'shutdown.wait.sec': live(duration(30, 's', 0, 86_400, 'How long a stop waits for exchanges in flight.')),
 })
 
 export const management = section('management', 'Liveness and readiness, on a listener of their own.', {
@@ -18,9 +18,11 @@ export const accessLog = section('access_log', 'One line per exchange.', {
 })
 
 export const logging = section('logging', 'Events of the gateway itself.', {
-  level: choice(
-    'info',
-    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-    'The least severe level that is written.',
+  level: live(
+    choice(
+      'info',
+      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      'The least severe level that is written.',
+    ),
   ),
 })

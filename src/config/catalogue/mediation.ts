@@ -1,5 +1,5 @@
 /** `[mediation]`: of the documented keys one is about transport, the others wait for what they are about. */
-import { except, inert, orText, section } from '../key.ts'
+import { except, inert, live, orText, section } from '../key.ts'
 import { count, duration, flag, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
@@ -22,11 +22,13 @@ export const mediation = section('mediation', 'What holds for the mediation of e
     orText(except(-1, 'unbounded', count(10, 'messages', 0, 10_000_000, 'Messages that wait for a thread.'))),
     MEDIATION,
   ),
-  'synapse.global_timeout_interval': orText(
-    except(
-      0,
-      'off',
-      duration(120_000, 'ms', 1, DAY_MS, 'Time for a backend to respond where its endpoint names none of its own.'),
+  'synapse.global_timeout_interval': live(
+    orText(
+      except(
+        0,
+        'off',
+        duration(120_000, 'ms', 1, DAY_MS, 'Time for a backend to respond where its endpoint names none of its own.'),
+      ),
     ),
   ),
   'synapse.enable_xpath_dom_failover': inert(flag(true, 'Evaluate XPath on a DOM where streaming fails.'), MEDIATION),

@@ -1,5 +1,5 @@
 /** The pass-through transport on plain HTTP: the documented keys, then the gateway's own. */
-import { allInert, except, section, upTo } from '../key.ts'
+import { allInert, except, live, section, upTo } from '../key.ts'
 import { choice, cidrs, count, duration, fieldName, flag, port } from '../kinds.ts'
 import {
   BUFFER_MAX,
@@ -41,67 +41,62 @@ const own = {
   ),
   ...listenerEnable,
   ...bindAddress,
-  'http.connection.timeout': duration(
-    10_000,
-    'ms',
-    1,
-    DAY_MS,
-    'Longest time a connection to a backend may take to open.',
+  'http.connection.timeout': live(
+    duration(10_000, 'ms', 1, DAY_MS, 'Longest time a connection to a backend may take to open.'),
   ),
   'header.max_bytes': upTo(
     'io_buffer_size',
     count(16_384, 'bytes', 512, BUFFER_MAX, 'Longest head of a request, start line included; 431 beyond.'),
   ),
   'header.max_count': count(128, 'fields', 1, 10_000, 'Most fields in the head of a request; 431 beyond.'),
-  'target.max_bytes': upTo(
-    'header.max_bytes',
-    count(8192, 'bytes', 1, BUFFER_MAX, 'Longest request target; 414 beyond.'),
+  'target.max_bytes': live(
+    upTo('header.max_bytes', count(8192, 'bytes', 1, BUFFER_MAX, 'Longest request target; 414 beyond.')),
   ),
-  'header.read_timeout': duration(
-    30_000,
-    'ms',
-    1,
-    DAY_MS,
-    'Time from the first byte of a request to the end of its head; 408 beyond.',
+  'header.read_timeout': live(
+    duration(30_000, 'ms', 1, DAY_MS, 'Time from the first byte of a request to the end of its head; 408 beyond.'),
   ),
-  'body.read_timeout': except(
-    0,
-    'off',
+  'body.read_timeout': live(
+    except(
+      0,
+      'off',
+      duration(
+        180_000,
+        'ms',
+        1,
+        DAY_MS,
+        'Each further 64 KiB of a request body, or its end, must arrive within this time.',
+      ),
+    ),
+  ),
+  'keepalive.timeout': live(duration(75_000, 'ms', 1, DAY_MS, 'Idle time after which a client connection is closed.')),
+  'sender.keepalive.timeout': live(
+    duration(55_000, 'ms', 1, DAY_MS, 'Idle time after which a backend connection is closed.'),
+  ),
+  'tunnel.idle_timeout': live(
     duration(
-      180_000,
+      900_000,
       'ms',
       1,
       DAY_MS,
-      'Each further 64 KiB of a request body, or its end, must arrive within this time.',
+      'Idle time after which a tunnel is closed: WebSocket, and whatever else a backend agreed to upgrade to.',
     ),
   ),
-  'keepalive.timeout': duration(75_000, 'ms', 1, DAY_MS, 'Idle time after which a client connection is closed.'),
-  'sender.keepalive.timeout': duration(
-    55_000,
-    'ms',
-    1,
-    DAY_MS,
-    'Idle time after which a backend connection is closed.',
+  'body.max_bytes': live(
+    except(-1, 'unlimited', count(-1, 'bytes', 0, UNBOUNDED, 'Longest request body; 102511 beyond.')),
   ),
-  'tunnel.idle_timeout': duration(
-    900_000,
-    'ms',
-    1,
-    DAY_MS,
-    'Idle time after which a tunnel is closed: WebSocket, and whatever else a backend agreed to upgrade to.',
-  ),
-  'body.max_bytes': except(-1, 'unlimited', count(-1, 'bytes', 0, UNBOUNDED, 'Longest request body; 102511 beyond.')),
-  'pipeline.max_bytes': upTo(
-    'io_buffer_size',
-    count(
-      16_384,
-      'bytes',
-      1,
-      BUFFER_MAX,
-      'Bytes of further requests held while one is being answered; then reading pauses.',
+  'pipeline.max_bytes': live(
+    upTo(
+      'io_buffer_size',
+      count(
+        16_384,
+        'bytes',
+        1,
+        BUFFER_MAX,
+        'Bytes of further requests held while one is being answered; then reading pauses.',
+      ),
     ),
   ),
-  'chunk.max_extension_bytes': count(1024, 'bytes', 0, 16_777_216, 'Bytes of chunk extensions in one message.'),
+  'chunk.max_extension_bytes': live(count(1024, 'bytes', 0, 16_777_216, 'Bytes of chunk extensions in one message.')),
   'trailer.max_bytes': upTo('io_buffer_size', count(8192, 'bytes', 0, BUFFER_MAX, 'Bytes of trailers in one message.')),
   'response.header.max_bytes': upTo(
     'io_buffer_size',
@@ -112,15 +107,21 @@ const own = {
     'unlimited',
     count(-1, 'connections', 1, 10_000_000, 'Connections of one client address.'),
   ),
-  trusted_proxies: cidrs([], 'Clients whose forwarding fields are believed and extended; of others they are replaced.'),
-  'forwarded.headers': choice(
-    'x-forwarded',
-    ['x-forwarded', 'forwarded', 'both', 'none'],
-    'Which fields tell the backend about the client: X-Forwarded-*, Forwarded (RFC 7239), both or neither.',
+  trusted_proxies: live(
+    cidrs([], 'Clients whose forwarding fields are believed and extended; of others they are replaced.'),
   ),
-  abort_on_half_close: flag(false, 'Abort an exchange whose client closed its sending side, instead of answering it.'),
+  'forwarded.headers': live(
+    choice(
+      'x-forwarded',
+      ['x-forwarded', 'forwarded', 'both', 'none'],
+      'Which fields tell the backend about the client: X-Forwarded-*, Forwarded (RFC 7239), both or neither.',
+    ),
+  ),
+  abort_on_half_close: live(
+    flag(false, 'Abort an exchange whose client closed its sending side, instead of answering it.'),
+  ),
   'correlation.header': fieldName('activityid', 'Field that carries the correlation id, made up where it is absent.'),
-  'dns.cache_seconds': duration(30, 's', 0, 86_400, 'How long the addresses of a backend are kept.'),
+  'dns.cache_seconds': live(duration(30, 's', 0, 86_400, 'How long the addresses of a backend are kept.')),
 }
 
 export const passthruHttp = section(

@@ -2,7 +2,7 @@
  * The documented rows of the pass-through transport, in the parts in which its two sections differ. Bounds are wide
  * where a bound is a matter of taste and tight where the code depends on it.
  */
-import { except, inert, type Key, orText } from '../key.ts'
+import { except, inert, type Key, live, orText } from '../key.ts'
 import { choice, count, duration, fieldNames, flag, host, secret, text, words } from '../kinds.ts'
 
 /** Longest piece that a connection may call its own: a chunk of the arena. */
@@ -16,7 +16,9 @@ const STORES = ['JKS', 'PKCS12', 'PEM'] as const
 
 /** What the reference platform keeps in one file for both transports. */
 export const shared = {
-  'http.socket.timeout': duration(180_000, 'ms', 1, DAY_MS, 'Inactivity between data packets that ends an exchange.'),
+  'http.socket.timeout': live(
+    duration(180_000, 'ms', 1, DAY_MS, 'Inactivity between data packets that ends an exchange.'),
+  ),
   worker_pool_size_core: inert(count(400, 'messages', 1, 100_000, 'Messages mediated at once.'), WORKERS),
   worker_pool_size_max: inert(
     count(400, 'messages', 1, 100_000, 'Messages mediated at once when a bounded queue is full.'),
@@ -33,21 +35,25 @@ export const shared = {
     BUFFER_MAX,
     'Bytes a connection keeps between reads; what a slow peer leaves of one read (64 KiB) comes on top.',
   ),
-  'http.max.connection.per.host.port': count(
-    32_767,
-    'connections',
-    1,
-    1_000_000,
-    'Connections to one backend; beyond it a request fails at once with 101504.',
+  'http.max.connection.per.host.port': live(
+    count(
+      32_767,
+      'connections',
+      1,
+      1_000_000,
+      'Connections to one backend; beyond it a request fails at once with 101504.',
+    ),
   ),
-  'http.user.agent.preserve': flag(true, "Pass the client's User-Agent on."),
-  'http.headers.preserve': fieldNames(['Content-Type'], 'Fields passed on that would otherwise be rebuilt.'),
-  preserve_http_server_name: flag(false, "Pass the backend's Server field on to the client."),
-  disable_connection_keepalive: flag(false, 'Close backend connections after each request.'),
-  max_open_connections: except(
-    -1,
-    'unlimited',
-    count(-1, 'connections', 1, 10_000_000, 'Client connections in all; one more is reset at once and counted.'),
+  'http.user.agent.preserve': live(flag(true, "Pass the client's User-Agent on.")),
+  'http.headers.preserve': live(fieldNames(['Content-Type'], 'Fields passed on that would otherwise be rebuilt.')),
+  preserve_http_server_name: live(flag(false, "Pass the backend's Server field on to the client.")),
+  disable_connection_keepalive: live(flag(false, 'Close backend connections after each request.')),
+  max_open_connections: live(
+    except(
+      -1,
+      'unlimited',
+      count(-1, 'connections', 1, 10_000_000, 'Client connections in all; one more is reset at once and counted.'),
+    ),
   ),
   force_xml_validation: inert(flag(false, 'Refuse XML messages that are not well-formed.'), MEDIATION),
   force_json_validation: inert(flag(false, 'Refuse JSON messages that do not parse.'), MEDIATION),
@@ -63,68 +69,72 @@ function profileInterval(meaning: string): Key<number> {
 
 /** TLS towards clients. */
 export const listenerTls = {
-  'listener.parameters.SSLVerifyClient': choice(
-    'none',
-    ['none', 'optional', 'require'],
-    'Whether clients are asked for a certificate, and whether they must show one.',
+  'listener.parameters.SSLVerifyClient': live(
+    choice(
+      'none',
+      ['none', 'optional', 'require'],
+      'Whether clients are asked for a certificate, and whether they must show one.',
+    ),
   ),
-  'listener.key_store.file_name': text(
-    '',
-    'Store of the certificate the listener shows, and its key; empty: one is made and kept in the data folder.',
+  'listener.key_store.file_name': live(
+    text(
+      '',
+      'Store of the certificate the listener shows, and its key; empty: one is made and kept in the data folder.',
+    ),
   ),
-  'listener.key_store.type': choice('PKCS12', STORES, 'Type of the key store.'),
-  'listener.key_store.password': secret('Password of the key store.'),
-  'listener.key_store.key_password': secret('Password of the key within; empty: that of the store.'),
-  'listener.trust_store.file_name': text('', 'Store of the authorities that sign the certificates of clients.'),
-  'listener.trust_store.type': choice('PKCS12', STORES, 'Type of the trust store.'),
-  'listener.trust_store.password': secret('Password of the trust store.'),
+  'listener.key_store.type': live(choice('PKCS12', STORES, 'Type of the key store.')),
+  'listener.key_store.password': live(secret('Password of the key store.')),
+  'listener.key_store.key_password': live(secret('Password of the key within; empty: that of the store.')),
+  'listener.trust_store.file_name': live(text('', 'Store of the authorities that sign the certificates of clients.')),
+  'listener.trust_store.type': live(choice('PKCS12', STORES, 'Type of the trust store.')),
+  'listener.trust_store.password': live(secret('Password of the trust store.')),
   'listener.trust_store.key_password': inert(secret('Password of a key within.'), TRUST_ONLY),
-  'listener.protocols': words([], 'TLS versions offered to clients, such as `TLSv1.2`; empty: TLS 1.2 and 1.3.'),
-  'listener.preferred_ciphers': words(
-    [],
-    'Cipher suites offered to clients, the preferred first; empty: strong ones with forward secrecy.',
+  'listener.protocols': live(words([], 'TLS versions offered to clients, such as `TLSv1.2`; empty: TLS 1.2 and 1.3.')),
+  'listener.preferred_ciphers': live(
+    words([], 'Cipher suites offered to clients, the preferred first; empty: strong ones with forward secrecy.'),
   ),
-  'listener.ssl_profile.file_path': text('', 'File with TLS profiles per address or host name.'),
-  'listener.ssl_profile_interval': profileInterval('How often that file is read again.'),
+  'listener.ssl_profile.file_path': live(text('', 'File with TLS profiles per address or host name.')),
+  'listener.ssl_profile_interval': live(profileInterval('How often that file is read again.')),
 }
 
 /** TLS towards backends. */
 export const senderTls = {
-  'sender.key_store.file_name': text('', 'Store of the certificate shown to backends that ask for one, and its key.'),
-  'sender.key_store.type': choice('PKCS12', STORES, 'Type of the key store.'),
-  'sender.key_store.password': secret('Password of the key store.'),
-  'sender.key_store.key_password': secret('Password of the key within; empty: that of the store.'),
-  'sender.trust_store.file_name': text(
-    '',
-    'Store of the authorities that sign the certificates of backends; empty: the well-known ones.',
+  'sender.key_store.file_name': live(
+    text('', 'Store of the certificate shown to backends that ask for one, and its key.'),
   ),
-  'sender.trust_store.type': choice('PKCS12', STORES, 'Type of the trust store.'),
-  'sender.trust_store.password': secret('Password of the trust store.'),
+  'sender.key_store.type': live(choice('PKCS12', STORES, 'Type of the key store.')),
+  'sender.key_store.password': live(secret('Password of the key store.')),
+  'sender.key_store.key_password': live(secret('Password of the key within; empty: that of the store.')),
+  'sender.trust_store.file_name': live(
+    text('', 'Store of the authorities that sign the certificates of backends; empty: the well-known ones.'),
+  ),
+  'sender.trust_store.type': live(choice('PKCS12', STORES, 'Type of the trust store.')),
+  'sender.trust_store.password': live(secret('Password of the trust store.')),
   'sender.trust_store.key_password': inert(secret('Password of a key within.'), TRUST_ONLY),
-  'sender.hostname_verifier': text(
-    '',
-    "How a backend's certificate must name it: `Strict`, `Default`, `DefaultAndLocalhost` or `AllowAll`.",
+  'sender.hostname_verifier': live(
+    text('', "How a backend's certificate must name it: `Strict`, `Default`, `DefaultAndLocalhost` or `AllowAll`."),
   ),
-  'sender.ssl_profile.file_path': text('', 'File with TLS profiles per backend.'),
-  'sender.ssl_profile.interval': profileInterval('How often that file is read again.'),
+  'sender.ssl_profile.file_path': live(text('', 'File with TLS profiles per backend.')),
+  'sender.ssl_profile.interval': live(profileInterval('How often that file is read again.')),
 }
 
 /** What a sender does beside TLS. */
 export const sender = {
-  'sender.warnOnHTTP500': text(
-    '',
-    'Content types of responses with status 500 worth a warning, separated by `|` or commas, or `*`; empty: none.',
+  'sender.warnOnHTTP500': live(
+    text(
+      '',
+      'Content types of responses with status 500 worth a warning, separated by `|` or commas, or `*`; empty: none.',
+    ),
   ),
-  'sender.http.proxyHost': host('', 'Outgoing proxy for backends that no proxy profile is for.'),
-  'sender.http.proxyPort': orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.'))),
-  'sender.http.nonProxyHosts': text(
-    '',
-    'Backends that bypass the outgoing proxy, separated by `|`; `.*.example.com` is a set of sub-domains.',
+  'sender.http.proxyHost': live(host('', 'Outgoing proxy for backends that no proxy profile is for.')),
+  'sender.http.proxyPort': live(orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.')))),
+  'sender.http.nonProxyHosts': live(
+    text('', 'Backends that bypass the outgoing proxy, separated by `|`; `.*.example.com` is a set of sub-domains.'),
   ),
-  'sender.proxyProfiles': {
+  'sender.proxyProfiles': live({
     ...secret('Proxy profiles as text: `targetHosts`, `proxyHost`, `proxyPort`, `proxyUserName`, `proxyPassword`.'),
     expects: 'text in quotes, with a profile in XML',
-  },
+  }),
 }
 
 export const listenerEnable = { 'listener.enable': flag(true, 'Listen at all.') }

@@ -1,16 +1,16 @@
 /** Outgoing proxies, one row each, for plain backends and for those on TLS. */
-import { orText, type Rule, repeatedSection, required, type Values } from '../key.ts'
+import { live, orText, repeatedSection, required, type Rule, type Values } from '../key.ts'
 import { count, host, secret, text, words } from '../kinds.ts'
 
 const row = {
-  target_hosts: required(
-    words([], 'Backends reached through this proxy: host names, IP addresses, patterns, or `*` for all.'),
+  target_hosts: live(
+    required(words([], 'Backends reached through this proxy: host names, IP addresses, patterns, or `*` for all.')),
   ),
-  proxy_host: required(host('', 'Host of the proxy.')),
-  proxy_port: required(orText(count(0, '', 1, 65_535, 'Port of the proxy.'))),
-  proxy_username: text('', 'Name the gateway gives to the proxy; empty: it gives none.'),
-  proxy_password: secret('Password that goes with the name.'),
-  bypass_hosts: words([], 'Backends among the targets that are reached without this proxy, spelled like them.'),
+  proxy_host: live(required(host('', 'Host of the proxy.'))),
+  proxy_port: live(required(orText(count(0, '', 1, 65_535, 'Port of the proxy.')))),
+  proxy_username: live(text('', 'Name the gateway gives to the proxy; empty: it gives none.')),
+  proxy_password: live(secret('Password that goes with the name.')),
+  bypass_hosts: live(words([], 'Backends among the targets that are reached without this proxy, spelled like them.')),
 }
 
 const RULES: readonly Rule<Values<typeof row>>[] = [

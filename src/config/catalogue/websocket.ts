@@ -1,5 +1,5 @@
 /** The WebSocket listeners, plain and on TLS. The documented keys are about sequences that such messages go through. */
-import { inert, type Rule, section, type Values } from '../key.ts'
+import { inert, live, type Rule, section, type Values } from '../key.ts'
 import { flag, port, secret, text } from '../kinds.ts'
 import { bindAddress, listenerEnable } from './passthru-keys.ts'
 
@@ -14,7 +14,7 @@ const anyScalar: typeof parameter = {
 }
 
 const senderKeys = {
-  'sender.enable': flag(false, 'Send to backends of this kind; an API with one is not deployed otherwise.'),
+  'sender.enable': live(flag(false, 'Send to backends of this kind; an API with one is not deployed otherwise.')),
   'sender.parameters.ws.outflow.dispatch.sequence': inert(
     text('outflowDispatchSeq', 'Sequence that messages from the backend go through.'),
     SEQUENCES,
@@ -27,8 +27,8 @@ const senderKeys = {
 } as const
 
 const trustStore = {
-  'sender.trust_store.location': text('', 'Store of the authorities that sign the certificates of backends.'),
-  'sender.trust_store.password': secret('Password of that store.'),
+  'sender.trust_store.location': live(text('', 'Store of the authorities that sign the certificates of backends.')),
+  'sender.trust_store.password': live(secret('Password of that store.')),
 }
 
 type Secured = Values<typeof senderKeys & typeof trustStore>
