@@ -1,33 +1,103 @@
-/** From the plan of a reactor to its APIs: pools, endpoints, groups, handler chains. */
+/**
+ * The APIs of a reactor, and the pools of connections that they share: built from plans, and changed while requests are
+ * served. An exchange under way goes on with the target that it was given, whatever has come in its place.
+ */
+import type { Api } from './exchange/api.ts'
 import type { Handler, Target } from './exchange/contract.ts'
-import type { ApiPlan, EndpointPlan } from './plan.ts'
+import type { ApiChanges, ApiPlan, EndpointPlan } from './plan.ts'
 import { ApiTable } from './route/api-table.ts'
 import { Endpoint } from './target/endpoint.ts'
 import { EndpointGroup } from './target/endpoint-group.ts'
 import type { EndpointTable } from './target/endpoint-table.ts'
 import { HostPool, type PoolContext } from './target/host-pool.ts'
+import type { Route } from './target/route.ts'
 import { HttpUpstream } from './target/upstream.ts'
 
-/** Endpoints with the same route share its pool. */
-export function deploy(
-  plans: readonly ApiPlan[],
-  chainOf: (api: ApiPlan) => readonly Handler[],
-  context: PoolContext,
-  states: EndpointTable,
-): { apis: ApiTable; pools: readonly HostPool[] } {
-  const pools = new Map<number, HostPool>()
-  const endpointOf = (plan: EndpointPlan): Endpoint => {
-    const { route, basePath } = plan
-    const pool = pools.get(route.row) ?? new HostPool(route, context)
-    pools.set(route.row, pool)
-    return new Endpoint(plan, new HttpUpstream(pool, basePath, context.around), states, context.around)
+/** An API with what belongs to it alone, and the pools that it uses. */
+interface Deployed {
+  readonly api: Api
+  readonly paths: readonly string[]
+  readonly pools: ReadonlySet<HostPool>
+}
+
+export class Deployment {
+  readonly #chainOf: (api: ApiPlan) => readonly Handler[]
+  readonly #context: PoolContext
+  readonly #states: EndpointTable
+  /** By the first of their paths. */
+  #apis: ReadonlyMap<string, Deployed> = new Map()
+  /** Of the routes in use, by all that makes a route: what differs in anything has connections of its own. */
+  #pools: ReadonlyMap<string, HostPool> = new Map()
+  #table = new ApiTable([])
+
+  constructor(chainOf: (api: ApiPlan) => readonly Handler[], context: PoolContext, states: EndpointTable) {
+    this.#chainOf = chainOf
+    this.#context = context
+    this.#states = states
   }
-  const entries = plans.flatMap(plan => {
+
+  /** Where requests are looked up that come from now on. */
+  get table(): ApiTable {
+    return this.#table
+  }
+
+  /** Of the routes in use. */
+  get pools(): Iterable<HostPool> {
+    return this.#pools.values()
+  }
+
+  /**
+   * Builds what is new, and throws where that cannot be done. Nothing has changed before what it answers is called,
+   * which cannot fail.
+   */
+  prepare({ removed, deployed }: ApiChanges): () => void {
+    const apis = new Map(this.#apis)
+    const pools = new Map(this.#pools)
+    for (const path of removed) apis.delete(path)
+    for (const plan of deployed) apis.set(plan.paths[0]!, this.#build(plan, pools))
+    const table = new ApiTable([...apis.values()].flatMap(({ api, paths }) => paths.map(path => ({ path, api }))))
+    return () => {
+      this.#apis = apis
+      this.#pools = pools
+      this.#table = table
+      this.#retireUnused(pools)
+    }
+  }
+
+  #retireUnused(pools: Map<string, HostPool>): void {
+    const used = new Set<HostPool>()
+    for (const api of this.#apis.values()) for (const pool of api.pools) used.add(pool)
+    for (const [route, pool] of pools) {
+      if (used.has(pool)) continue
+      pools.delete(route)
+      pool.retire()
+    }
+  }
+
+  /** Endpoints with the same route share its pool; those that `pools` lacks are added. */
+  #build(plan: ApiPlan, pools: Map<string, HostPool>): Deployed {
     const { name, paths } = plan
-    const api = { name, path: paths[0]!, handlers: chainOf(plan), target: targetOf(plan, endpointOf, context) }
-    return paths.map(path => ({ path, api }))
-  })
-  return { apis: new ApiTable(entries), pools: [...pools.values()] }
+    const used = new Set<HostPool>()
+    const endpointOf = (endpoint: EndpointPlan): Endpoint => {
+      const pool = poolOf(endpoint.route, pools, this.#context)
+      used.add(pool)
+      const { around, drops } = this.#context
+      const upstream = new HttpUpstream(pool, endpoint.basePath, drops, around)
+      return new Endpoint(endpoint, upstream, this.#states, around)
+    }
+    const target = targetOf(plan, endpointOf, this.#context)
+    return { api: { name, path: paths[0]!, handlers: this.#chainOf(plan), target }, paths, pools: used }
+  }
+}
+
+function poolOf(route: Route, pools: Map<string, HostPool>, context: PoolContext): HostPool {
+  const key = JSON.stringify(route)
+  let pool = pools.get(key)
+  if (pool === undefined) {
+    pool = new HostPool(route, context)
+    pools.set(key, pool)
+  }
+  return pool
 }
 
 function targetOf(
@@ -36,6 +106,7 @@ function targetOf(
   { around }: PoolContext,
 ): Target {
   const [first, ...others] = endpoints.map(endpointOf)
-  if (kind === 'single') return first!
-  return new EndpointGroup(name, [first!, ...others], kind === 'failover' ? 'in_order' : algorithm, failsOver, around)
+  if (first === undefined) throw new Error(`the API ${name} has no endpoint`)
+  if (kind === 'single') return first
+  return new EndpointGroup(name, [first, ...others], kind === 'failover' ? 'in_order' : algorithm, failsOver, around)
 }

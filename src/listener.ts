@@ -60,6 +60,11 @@ export class Listener {
     return this.#tls === null ? socket : this.#tls.wrap(socket)
   }
 
+  /** What is known of clients has changed: those that come from now on are looked at anew. */
+  forgetClients(): void {
+    this.#clients.clear()
+  }
+
   client(address: string): Client {
     let client = this.#clients.get(address)
     if (client === undefined) {

@@ -4,8 +4,8 @@ import { AccessLog } from './observe/access-log.ts'
 import { EventLog } from './observe/events.ts'
 import { LineFile } from './observe/line-file.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
-import type { FromReactor, ReactorPlan, ToReactor } from './plan.ts'
-import type { Asked, Question } from './questions.ts'
+import type { FromReactor, LivePlan, ReactorPlan, ToReactor } from './plan.ts'
+import type { Answer, Asked, Question } from './questions.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from './socket/handle-socket.ts'
 import { streamLevel } from './socket/stream-socket.ts'
@@ -43,15 +43,17 @@ function accessLog(): AccessLog | null {
 }
 
 /** Loaded only where something is secured: it costs memory and time. */
-async function tlsLevel(): Promise<TlsLevel | null> {
-  if (plan.tlsServer === null && Object.keys(plan.tlsClients).length === 0) return null
+async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel | null> {
+  if (tlsServer === null && Object.keys(tlsClients).length === 0) return null
   if (plan.level === 'streams') return (await import('./socket/tls-stream.ts')).streamTls
   return (await import('./socket/tls-handle.ts')).handleTls()
 }
 
+let tls = await tlsLevel(plan)
+
 const reactor = new Reactor(plan, {
   level: plan.level === 'handles' ? handleLevel() : streamLevel,
-  tls: await tlsLevel(),
+  tls,
   report: (level, event, fields) => events.report(level, event, fields),
   accessLog: accessLog(),
   // Nothing stands between route and target yet.
@@ -68,20 +70,31 @@ function finish(): void {
   })
 }
 
+/** The reload before, in force or not: what was asked for last is what is in force last. */
+let deploying: Promise<unknown> = Promise.resolve()
+
 /** '' when it is in force. */
 async function deploy({ live, apis }: Extract<Question, { kind: 'deploy' }>): Promise<string> {
   try {
-    reactor.deploy(live, apis)
+    tls ??= await tlsLevel(live)
+    reactor.deploy(live, apis, tls)
+    events.setLevel(live.logLevel)
     return ''
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error)
   }
 }
 
+function answerTo(question: Question): Answer | Promise<Answer> {
+  if (question.kind !== 'deploy') return reactor.answers.answer(question)
+  const next = deploying.then(() => deploy(question))
+  deploying = next
+  return next
+}
+
 async function answer({ id, question }: Asked): Promise<void> {
   try {
-    const answer = question.kind === 'deploy' ? await deploy(question) : await reactor.answers.answer(question)
-    post({ kind: 'answer', id, answer })
+    post({ kind: 'answer', id, answer: await answerTo(question) })
   } catch (error) {
     // Traffic goes on; whoever asked is told that there was no answer.
     events.report('error', 'bug', { CAUSE_OF_ERROR: error instanceof Error ? (error.stack ?? '') : String(error) })

@@ -8,7 +8,6 @@ import { ReadMemory } from './exchange/inbox.ts'
 import { Composer } from './exchange/outbox.ts'
 import { Heads, type Report, type Surroundings } from './exchange/surroundings.ts'
 import { FieldKinds } from './http1/field-kinds.ts'
-import { ForwardedLines } from './http1/forwarded.ts'
 import { arena, Parser } from './http1/llhttp.ts'
 import { MessageReader } from './http1/message-reader.ts'
 import type { AccessLog } from './observe/access-log.ts'
@@ -21,25 +20,26 @@ import {
   type LivePlan,
   type ReactorPlan,
 } from './plan.ts'
-import { deploy } from './deployment.ts'
+import { Deployment } from './deployment.ts'
 import { Listener } from './listener.ts'
 import { monotonicMs } from './monotonic-clock.ts'
 import { TlsSide } from './tls-side.ts'
 import { ReactorAnswers } from './reactor-answers.ts'
 import { tracer } from './protocol/tracer.ts'
-import { settingsOf } from './settings.ts'
+import { renewSettings, requestLimits, responseLimits, settingsOf } from './settings.ts'
 import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
 import type { ByteSocket, SocketLevel } from './socket/byte-socket.ts'
-import type { TlsLevel, TlsServerPlan } from './socket/tls.ts'
+import type { TlsLevel } from './socket/tls.ts'
 import { Admission } from './source/admission.ts'
 import type { Client, Hall } from './source/hall.ts'
-import { responseDrops } from './source/reply-writer.ts'
+import { ResponseDrops } from './source/reply-writer.ts'
 import { RequestIntake, RequestNumbers } from './source/request-intake.ts'
 import { SourceConnection } from './source/source-connection.ts'
 import { DeadlineWheel } from './structure/deadline-wheel.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import { EndpointTable } from './target/endpoint-table.ts'
-import type { HostPool, PoolContext } from './target/host-pool.ts'
+import type { PoolContext } from './target/host-pool.ts'
+import { RequestDrops } from './target/request-drops.ts'
 import { type Rooms, refuse, walk } from './walk.ts'
 
 /** Resolution of all deadlines. */
@@ -64,7 +64,7 @@ export class Reactor implements Hall {
   /** To what the primary asks for the command line. */
   readonly answers = new ReactorAnswers(lister => {
     for (const connection of this.#connections) connection.show(lister)
-    for (const pool of this.#pools) pool.show(lister)
+    for (const connection of this.#targets.connections) connection.show(lister)
   })
   readonly #plan: ReactorPlan
   readonly #outlets: ReactorOutlets
@@ -72,12 +72,17 @@ export class Reactor implements Hall {
   readonly #rooms: Rooms
   readonly #metrics: MetricsColumn
   readonly #admission: Admission
-  readonly #trusted: Networks
+  readonly #addresses: AddressBook
+  #trusted: Networks
+  /** What the clients that are known were made of. */
+  #believed: string
   readonly #idPrefix = `${randomText()}${randomText()}-`
   readonly #numbers = new RequestNumbers()
-  readonly #drops: ReturnType<typeof responseDrops>
+  readonly #drops: ResponseDrops
   readonly #connections = new Set<SourceConnection>()
-  readonly #pools: readonly HostPool[]
+  /** What the pools of backend connections share. */
+  readonly #targets: PoolContext
+  readonly #deployment: Deployment
   readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
   readonly #listeners: readonly Listener[]
@@ -93,28 +98,36 @@ export class Reactor implements Hall {
     this.#metrics = new MetricsColumn(plan.metrics, plan.reactor)
     this.#heartbeats = new Int32Array(plan.heartbeats)
     this.#around = this.#surroundings()
-    this.#drops = responseDrops(this.#around.settings.preservesServer)
+    this.#drops = new ResponseDrops(this.#around.settings)
     this.#trusted = new Networks(plan.http.trusted_proxies)
+    this.#believed = believed(plan.http)
     const gauge = new SharedGauge(plan.gauge, plan.reactors, plan.reactor)
     this.#admission = this.#newAdmission(gauge)
     this.#tls = new TlsSide(outlets.tls, plan)
     this.#listeners = plan.listeners.map(listener => this.#listener(listener))
-    const context: PoolContext = {
+    this.#addresses = new AddressBook(plan.http['dns.cache_seconds'])
+    this.#targets = this.#poolContext(gauge)
+    this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
+    this.#deployment = new Deployment(outlets.chainOf, this.#targets, this.#endpoints)
+    this.#deployment.prepare({ removed: [], deployed: plan.apis })()
+    this.#rooms = { apis: this.#deployment.table, threw: (exchange, error) => this.#threw(exchange, error) }
+  }
+
+  #poolContext(gauge: SharedGauge): PoolContext {
+    return {
       around: this.#around,
       paths: {
-        dialer: outlets.level,
-        addresses: new AddressBook(plan.http['dns.cache_seconds']),
+        dialer: this.#outlets.level,
+        addresses: this.#addresses,
         tlsFor: route => this.#tls.clientFor(route),
       },
       gauge,
-      reactors: plan.reactors,
-      warnOn500: plan.warnOn500,
+      reactors: this.#plan.reactors,
+      drops: new RequestDrops(this.#around.settings),
+      connections: new Set(),
+      warnOn500: this.#plan.warnOn500,
       nextId: 1,
     }
-    this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
-    const { apis, pools } = deploy(plan.apis, outlets.chainOf, context, this.#endpoints)
-    this.#rooms = { apis, threw: (exchange, error) => this.#threw(exchange, error) }
-    this.#pools = pools
   }
 
   #listener(plan: ListenerPlan): Listener {
@@ -145,6 +158,8 @@ export class Reactor implements Hall {
       kinds: new FieldKinds(settings.correlationField),
       requestHeads: new Heads(capacity),
       responseHeads: new Heads(capacity),
+      requestLimits: requestLimits(settings),
+      responseLimits: responseLimits(settings),
       trailerHeads,
       part: { spans: 0, floor: 0, last: false, trailers: trailerHeads.scratch, inbox: null as never },
       report: this.#outlets.report,
@@ -172,26 +187,48 @@ export class Reactor implements Hall {
    * Takes over what a reload brings; open connections and exchanges under way go on. Throws when something cannot be
    * built: then everything is as it was.
    */
-  deploy(live: LivePlan, _apis: ApiChanges): void {
-    this.#replaceTls(live.tlsServer, live.tlsClients)
+  deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null): void {
+    const trusted = new Networks(live.http.trusted_proxies)
+    const putInForce = this.#deployment.prepare(apis)
+    const securesAnew = this.#tls.replace(tls, live)
+    // From here on nothing throws.
+    putInForce()
+    this.#rooms.apis = this.#deployment.table
+    this.#renewSettings(live)
+    if (believed(live.http) !== this.#believed) this.#renewClients(trusted, live.http)
+    for (const pool of this.#deployment.pools) {
+      pool.watch.renew(live.warnOn500)
+      pool.trim()
+      // What it has was secured with what no longer holds.
+      if (securesAnew && pool.route.secured) pool.renew()
+    }
   }
 
-  /** Keys, certificates and terms for new handshakes; open connections keep theirs. */
-  #replaceTls(server: TlsServerPlan | null, clients: ReactorPlan['tlsClients']): void {
-    let isDifferent = true
-    try {
-      isDifferent = this.#tls.replace(server, clients)
-    } catch (error) {
-      this.#outlets.report('error', 'TLS plan refused', { CAUSE_OF_ERROR: String(error) })
-    }
-    // Connections to backends were secured with what no longer holds.
-    if (isDifferent) for (const pool of this.#pools) if (pool.route.secured) pool.renew()
+  /** Whatever is read from now on is read of these, on connections that are open as well. */
+  #renewSettings({ http, responseMs, warnOn500 }: LivePlan): void {
+    const { settings } = this.#around
+    renewSettings(settings, http, responseMs)
+    Object.assign(this.#around.requestLimits, requestLimits(settings))
+    Object.assign(this.#around.responseLimits, responseLimits(settings))
+    this.#drops.renew(settings)
+    this.#targets.drops.renew()
+    this.#targets.warnOn500 = warnOn500
+    this.#addresses.keepFor(http['dns.cache_seconds'])
+    this.#admission.limit(http.max_open_connections)
+  }
+
+  /** What clients are believed, and what is said of them to backends: from their next requests on. */
+  #renewClients(trusted: Networks, http: LivePlan['http']): void {
+    this.#trusted = trusted
+    this.#believed = believed(http)
+    for (const listener of this.#listeners) listener.forgetClients()
+    for (const { client } of this.#connections) client.intake.renew(trusted.includes(client.address))
   }
 
   /** Accepts nothing more; what is in flight is finished and its connections closed. */
   drain(): void {
     this.#around.isDraining = true
-    for (const pool of this.#pools) pool.drain()
+    for (const pool of this.#deployment.pools) pool.drain()
     for (const connection of [...this.#connections]) connection.drain()
     // What the kernel has accepted for us already is still served, once.
     setTimeout(() => {
@@ -214,7 +251,7 @@ export class Reactor implements Hall {
   stop(): void {
     this.#stopListening()
     this.cutOff()
-    for (const pool of this.#pools) pool.drain()
+    for (const pool of this.#deployment.pools) pool.drain()
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#outlets.accessLog?.flush()
   }
@@ -231,13 +268,8 @@ export class Reactor implements Hall {
       socket.reset()
       return
     }
-    const { settings, kinds, requestHeads, trailerHeads } = this.#around
-    const reader = new MessageReader(parser, arena, kinds, requestHeads, trailerHeads, {
-      headBytesMax: settings.headerBytesMax,
-      targetBytesMax: settings.targetBytesMax,
-      extensionBytesMax: settings.extensionBytesMax,
-      trailerBytesMax: settings.trailerBytesMax,
-    })
+    const { kinds, requestHeads, requestLimits: limits, trailerHeads } = this.#around
+    const reader = new MessageReader(parser, arena, kinds, requestHeads, trailerHeads, limits)
     const client = listener.client(address)
     const own = listener.secure(socket)
     const connection = new SourceConnection(this.#nextId++, own, client, reader, this.#drops, this.#around, this)
@@ -246,11 +278,11 @@ export class Reactor implements Hall {
   }
 
   #newClient(address: string, kind: ListenerPlan['kind']): Client {
-    const isTrusted = this.#trusted.includes(address)
     const scheme = kind === 'https' || kind === 'wss' ? 'https' : 'http'
-    const forwarded = new ForwardedLines(this.#around.settings.forwardedFields, address, scheme, isTrusted)
-    const intake = new RequestIntake(this.#around, this.#numbers, forwarded, this.#outlets.accessLog !== null)
-    return { address, isTrusted, idPrefix: this.#idPrefix, intake, scheme, kind }
+    const logsAgents = this.#outlets.accessLog !== null
+    const isTrusted = this.#trusted.includes(address)
+    const intake = new RequestIntake(this.#around, this.#numbers, { address, scheme }, isTrusted, logsAgents)
+    return { address, idPrefix: this.#idPrefix, intake, scheme, kind }
   }
 
   #tick(): void {
@@ -298,7 +330,7 @@ export class Reactor implements Hall {
 
   closed(connection: SourceConnection): void {
     this.#connections.delete(connection)
-    this.#admission.leave(connection.clientAddress)
+    this.#admission.leave(connection.client.address)
     this.#endDrain()
   }
 
@@ -306,6 +338,11 @@ export class Reactor implements Hall {
     if (this.#around.isDraining && this.#listeners.every(listener => !listener.isOpen) && this.#connections.size === 0)
       this.#outlets.drained()
   }
+}
+
+/** All that the fields of a client and those about it depend on. */
+function believed({ trusted_proxies, 'forwarded.headers': form }: LivePlan['http']): string {
+  return `${form} ${trusted_proxies}`
 }
 
 /** Six characters. Ids must differ between threads and runs; nobody is kept out by not knowing them. */

@@ -1,6 +1,7 @@
-/** From the configuration's sections to the settings that connections read. */
+/** From the configuration's sections to the settings that connections read, and to those that a reload changes. */
 import type { Configuration } from './config/catalogue.ts'
 import type { Settings } from './exchange/surroundings.ts'
+import type { ReaderLimits } from './http1/message-reader.ts'
 
 type Passthru = Configuration['transport.passthru_http']
 
@@ -33,4 +34,28 @@ export function settingsOf(http: Passthru, responseMs: number): Settings {
     correlationStart: `${http['correlation.header']}: `,
     forwardedFields: http['forwarded.headers'],
   }
+}
+
+/**
+ * The settings of now, in the object that every connection has in hand: none has to look for them anywhere else. Memory
+ * was cut by the sizes of the start, and every head is read by its name of the correlation field; they stay.
+ */
+export function renewSettings(settings: Settings, http: Passthru, responseMs: number): void {
+  const { headerBytesMax, headerCountMax, responseHeaderBytesMax, trailerBytesMax } = settings
+  const { correlationField, correlationStart } = settings
+  Object.assign(settings, settingsOf(http, responseMs), {
+    ...{ headerBytesMax, headerCountMax, responseHeaderBytesMax, trailerBytesMax },
+    ...{ correlationField, correlationStart },
+  })
+}
+
+/** What the readers of all client connections keep to. */
+export function requestLimits(settings: Settings): ReaderLimits {
+  const { headerBytesMax, targetBytesMax, extensionBytesMax, trailerBytesMax } = settings
+  return { headBytesMax: headerBytesMax, targetBytesMax, extensionBytesMax, trailerBytesMax }
+}
+
+/** The same of backend connections. */
+export function responseLimits(settings: Settings): ReaderLimits {
+  return { ...requestLimits(settings), headBytesMax: settings.responseHeaderBytesMax }
 }

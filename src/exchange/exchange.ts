@@ -13,8 +13,6 @@ export class Exchange {
   readonly clientAddress: string
   /** N of http-incoming-N. */
   readonly sourceId: number
-  /** The client is a proxy of ours: what it says of its own client is believed. */
-  readonly isTrusted: boolean
   readonly correlation: CorrelationId
 
   /** Valid only until the walk's first wait: the bytes of the head move on afterwards. */
@@ -36,6 +34,8 @@ export class Exchange {
   host = ''
   /** Whole lines for the backend that say where the request came from. */
   forwardedLines = ''
+  /** The client is a proxy of ours: what it says of its own client is believed. */
+  isTrusted = false
   /** The client's connection may carry another request; what goes wrong takes that back. */
   persists = false
   /** Protocols that the backend is asked to switch to; '' for none (RFC 9110 7.8). */
@@ -71,11 +71,10 @@ export class Exchange {
   userAgent = ''
   referer = ''
 
-  constructor(downstream: Downstream, clientAddress: string, sourceId: number, isTrusted: boolean, idPrefix: string) {
+  constructor(downstream: Downstream, clientAddress: string, sourceId: number, idPrefix: string) {
     this.downstream = downstream
     this.clientAddress = clientAddress
     this.sourceId = sourceId
-    this.isTrusted = isTrusted
     this.correlation = new CorrelationId(idPrefix)
   }
 

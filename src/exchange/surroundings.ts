@@ -1,13 +1,17 @@
 /** What a connection gets from its thread: settings, memory, time, and where to report. Made once per reactor. */
 import type { FieldKinds } from '../http1/field-kinds.ts'
 import { Head } from '../http1/head.ts'
+import type { ReaderLimits } from '../http1/message-reader.ts'
 import type { Arena } from '../structure/arena.ts'
 import type { DeadlineWheel } from '../structure/deadline-wheel.ts'
 import type { Inbox, ReadMemory } from './inbox.ts'
 import type { Composer } from './outbox.ts'
 import type { BodyPart } from './contract.ts'
 
-/** The settings that connections read, from `[transport.passthru_http]`; times in milliseconds, sizes in bytes. */
+/**
+ * The settings that connections read, from `[transport.passthru_http]`; times in milliseconds, sizes in bytes. A reload
+ * puts its values into the same object: what is read of it is of now, and only what was begun keeps what it began with.
+ */
 export interface Settings {
   readonly socketTimeoutMs: number
   readonly connectTimeoutMs: number
@@ -91,6 +95,9 @@ export interface Surroundings {
   readonly kinds: FieldKinds
   readonly requestHeads: Heads
   readonly responseHeads: Heads
+  /** Of the messages of clients, and of backends; renewed in place like the settings. */
+  readonly requestLimits: ReaderLimits
+  readonly responseLimits: ReaderLimits
   readonly trailerHeads: Heads
   readonly part: MutableBodyPart
   readonly report: Report

@@ -15,7 +15,8 @@ export interface HeadSource {
   unpin(head: Head): void
 }
 
-interface ReaderLimits {
+/** Shared by the readers of one kind of connection. */
+export interface ReaderLimits {
   readonly headBytesMax: number
   /** Of a request; responses have no target. */
   readonly targetBytesMax: number

@@ -36,7 +36,7 @@ interface EventLogOptions {
 export class EventLog {
   readonly #post: (event: LogEvent) => void
   readonly #options: EventLogOptions
-  readonly #threshold: number
+  #threshold: number
   #windowEndsMs = 0
   #posted = 0
   #suppressed = 0
@@ -45,6 +45,11 @@ export class EventLog {
     this.#post = post
     this.#options = options
     this.#threshold = thresholdOf(options.level)
+  }
+
+  /** What is less severe is kept back from now on. */
+  setLevel(level: string): void {
+    this.#threshold = thresholdOf(level)
   }
 
   report(level: EventLevel, event: string, fields: EventFields): void {

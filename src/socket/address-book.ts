@@ -19,7 +19,8 @@ type Resolver = (
 ) => void
 
 export class AddressBook {
-  readonly #cache: LRUCache<string, readonly string[]> | null
+  #cache: LRUCache<string, readonly string[]> | null
+  #cacheSeconds: number
   /** Error of each name that did not resolve lately. */
   readonly #failures: LRUCache<string, string>
   /** Who waits for each name that is being resolved. */
@@ -27,9 +28,17 @@ export class AddressBook {
   readonly #resolver: Resolver
 
   constructor(cacheSeconds: number, resolver: Resolver = lookup, failureMs = FAILURE_MS) {
-    this.#cache = cacheSeconds > 0 ? new LRUCache({ max: NAMES_MAX, ttl: cacheSeconds * 1000 }) : null
+    this.#cache = cacheFor(cacheSeconds)
+    this.#cacheSeconds = cacheSeconds
     this.#failures = new LRUCache({ max: NAMES_MAX, ttl: failureMs })
     this.#resolver = resolver
+  }
+
+  /** Names are asked for anew, and kept for so long. */
+  keepFor(cacheSeconds: number): void {
+    if (cacheSeconds === this.#cacheSeconds) return
+    this.#cache = cacheFor(cacheSeconds)
+    this.#cacheSeconds = cacheSeconds
   }
 
   /** Numeric addresses of a host; what is known, a failure too, at once. */
@@ -67,6 +76,11 @@ export class AddressBook {
       for (const callback of waiting) process.nextTick(callback, code, addresses)
     })
   }
+}
+
+/** null: nothing is kept. */
+function cacheFor(seconds: number): LRUCache<string, readonly string[]> | null {
+  return seconds > 0 ? new LRUCache({ max: NAMES_MAX, ttl: seconds * 1000 }) : null
 }
 
 /** Whether an address lies in one of the networks, which are CIDRs or single addresses. */

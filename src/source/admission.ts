@@ -10,7 +10,7 @@ const ALL_CLIENTS = 0
 
 export class Admission {
   readonly #all: SharedGauge
-  readonly #allMax: number
+  #allMax: number
   readonly #byClient: SharedGauge | null
   readonly #perClientMax: number
   readonly #rows: number
@@ -34,6 +34,11 @@ export class Admission {
     this.#rows = rows
     this.#seed = seed
     this.#metrics = metrics
+  }
+
+  /** At most so many from now on; those who are in stay. */
+  limit(allMax: number): void {
+    this.#allMax = allMax
   }
 
   enter(address: string): boolean {

@@ -22,7 +22,6 @@ export interface Hall {
 /** Who is at the other end, and through which door. One per listener and client address, shared by its connections. */
 export interface Client {
   readonly address: string
-  readonly isTrusted: boolean
   /** Prefix of the correlation ids of this thread. */
   readonly idPrefix: string
   readonly intake: RequestIntake

@@ -22,18 +22,20 @@ import { type ByteSocket, WRITE, type Written } from '../socket/byte-socket.ts'
 
 const UPGRADE_REQUIRED = 426
 
-/** Response fields left out, by configuration. */
-export function responseDrops(preservesServer: boolean): {
-  readonly plain: Drops
-  readonly bodiless: Drops
-  readonly chunked: Drops
-} {
-  const kinds = preservesServer ? [KIND.CORRELATION] : [KIND.CORRELATION, KIND.SERVER]
-  return {
-    plain: drops(...kinds, KIND.TRAILER),
-    // 1xx and 204 have no Content-Length (RFC 9110 8.6).
-    bodiless: drops(...kinds, KIND.TRAILER, KIND.CONTENT_LENGTH),
-    chunked: drops(...kinds),
+/** Response fields left out, by configuration. One for all connections of a thread. */
+export class ResponseDrops {
+  readonly plain = drops(KIND.CORRELATION, KIND.TRAILER)
+  // 1xx and 204 have no Content-Length (RFC 9110 8.6).
+  readonly bodiless = drops(KIND.CORRELATION, KIND.TRAILER, KIND.CONTENT_LENGTH)
+  readonly chunked = drops(KIND.CORRELATION)
+
+  constructor(settings: Surroundings['settings']) {
+    this.renew(settings)
+  }
+
+  /** The tables themselves are changed: whoever has one in hand has that of now. */
+  renew({ preservesServer }: Surroundings['settings']): void {
+    for (const table of [this.plain, this.bodiless, this.chunked]) table[KIND.SERVER] = preservesServer ? 0 : 1
   }
 }
 
@@ -42,15 +44,9 @@ export class ReplyWriter {
   readonly #exchange: Exchange
   readonly #writer: MessageWriter
   readonly #around: Surroundings
-  readonly #drops: ReturnType<typeof responseDrops>
+  readonly #drops: ResponseDrops
 
-  constructor(
-    socket: ByteSocket,
-    machine: Machine,
-    exchange: Exchange,
-    around: Surroundings,
-    left: ReturnType<typeof responseDrops>,
-  ) {
+  constructor(socket: ByteSocket, machine: Machine, exchange: Exchange, around: Surroundings, left: ResponseDrops) {
     this.#machine = machine
     this.#exchange = exchange
     this.#around = around

@@ -1,13 +1,12 @@
 /**
  * From a complete request head to an exchange: the checks that need no API, and the few strings that decisions need.
- * One per listener and client address, shared by its connections: what it says of the client never changes, and what it
- * says of a request is read at once.
+ * One per listener and client address, shared by its connections: what it says of a request is read at once.
  */
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { type BadMessage, bad } from '../http1/bad-message.ts'
 import { isName, KIND } from '../http1/field-kinds.ts'
-import type { ForwardedLines } from '../http1/forwarded.ts'
+import { ForwardedLines } from '../http1/forwarded.ts'
 import { requestBody } from '../http1/framing.ts'
 import type { Head } from '../http1/head.ts'
 import { methodName } from '../http1/llhttp.ts'
@@ -39,17 +38,39 @@ export class RequestNumbers {
 export class RequestIntake {
   readonly #around: Surroundings
   readonly #numbers: RequestNumbers
-  readonly #forwarded: ForwardedLines
+  readonly #address: string
+  readonly #scheme: 'http' | 'https'
   readonly #logsAgents: boolean
+  #isTrusted: boolean
+  #forwarded: ForwardedLines
   /** Whether the connection persists after the request taken last. */
   persists = true
 
   /** `logsAgents`: an access log wants User-Agent and Referer. */
-  constructor(around: Surroundings, numbers: RequestNumbers, forwarded: ForwardedLines, logsAgents: boolean) {
+  constructor(
+    around: Surroundings,
+    numbers: RequestNumbers,
+    client: Pick<Client, 'address' | 'scheme'>,
+    isTrusted: boolean,
+    logsAgents: boolean,
+  ) {
     this.#around = around
     this.#numbers = numbers
-    this.#forwarded = forwarded
+    this.#address = client.address
+    this.#scheme = client.scheme
+    this.#isTrusted = isTrusted
+    this.#forwarded = this.#newLines()
     this.#logsAgents = logsAgents
+  }
+
+  /** Whether the client is a proxy of ours, and what is said of it: of now, for its next requests. */
+  renew(isTrusted: boolean): void {
+    this.#isTrusted = isTrusted
+    this.#forwarded = this.#newLines()
+  }
+
+  #newLines(): ForwardedLines {
+    return new ForwardedLines(this.#around.settings.forwardedFields, this.#address, this.#scheme, this.#isTrusted)
   }
 
   /** An exchange that never got a readable head still has an id, for its answer and its log line. */
@@ -106,6 +127,7 @@ export class RequestIntake {
       host = this.#forwarded.host(bytes, head.valueAt(head.host), trimmedEnd(bytes, head, head.host))
     }
     exchange.host = host
+    exchange.isTrusted = this.#isTrusted
     exchange.forwardedLines = this.#forwarded.lines(bytes, head, host)
   }
 

@@ -23,7 +23,7 @@ import { ClientEnd } from './client-end.ts'
 import { ClientReport } from './client-report.ts'
 import type { Client, Hall } from './hall.ts'
 import { Lingering } from './lingering.ts'
-import { ReplyWriter, type responseDrops } from './reply-writer.ts'
+import { ReplyWriter, type ResponseDrops } from './reply-writer.ts'
 import { type RequestOwner, RequestSide } from './request-side.ts'
 
 const TRUNCATED = bad(400, 'the connection ended within the head (RFC 9112 8)')
@@ -47,7 +47,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     socket: ByteSocket,
     client: Client,
     reader: MessageReader,
-    left: ReturnType<typeof responseDrops>,
+    left: ResponseDrops,
     around: Surroundings,
     hall: Hall,
   ) {
@@ -56,15 +56,15 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#around = around
     this.#hall = hall
     this.#client = client
-    this.#exchange = new Exchange(this, client.address, id, client.isTrusted, client.idPrefix)
+    this.#exchange = new Exchange(this, client.address, id, client.idPrefix)
     this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client, around)
     this.#writer = new ReplyWriter(socket, this.#machine, this.#exchange, around, left)
     this.#report = new ClientReport(around, this.#machine, this.#exchange)
     this.#lingering = new Lingering(this, socket, this.#machine, this.#request, around)
   }
 
-  get clientAddress(): string {
-    return this.#client.address
+  get client(): Client {
+    return this.#client
   }
 
   open(): void {

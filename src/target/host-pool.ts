@@ -9,11 +9,11 @@ import type { Surroundings } from '../exchange/surroundings.ts'
 import { transportCode } from '../errors/transport-code.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
-import type { ConnectionLister } from '../observe/connection-row.ts'
 import { faultCell, METRIC } from '../observe/metrics.ts'
 import { POOL_FULL } from '../protocol/fate.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import type { SharedGauge } from '../structure/shared-gauge.ts'
+import type { RequestDrops } from './request-drops.ts'
 import type { SavedRequest } from './saved-request.ts'
 import { authorityOf, hopOf, type Paths, type Route, schemeOf } from './route.ts'
 import type { Sender } from './sender.ts'
@@ -26,7 +26,10 @@ export interface PoolContext {
   readonly paths: Paths
   readonly gauge: SharedGauge
   readonly reactors: number
-  readonly warnOn500: WarnOn500
+  readonly drops: RequestDrops
+  /** Of all pools, those that are retired as well: what is open, idle or not. */
+  readonly connections: Set<TargetConnection>
+  warnOn500: WarnOn500
   /** N of http-outgoing-N. */
   nextId: number
 }
@@ -38,7 +41,8 @@ export class HostPool {
   readonly watch: StatusWatch
   readonly #context: PoolContext
   readonly #idle: TargetConnection[] = []
-  readonly #open = new Set<TargetConnection>()
+  /** Connections that are open, idle or not. */
+  #open = 0
   /** Address to begin with, so that connections spread over all addresses of a name. */
   #turn = 0
   /** Connections of a lower number are not used again. */
@@ -71,12 +75,14 @@ export class HostPool {
     else this.#idle.push(connection)
   }
 
-  /** Idle here, a connection would be missing where another reactor wants to open one. */
+  /** Idle here, a connection would be missing where another reactor wants to open one, or is one too many anywhere. */
   get #isScarce(): boolean {
     const { around, gauge, reactors } = this.#context
     const limit = around.settings.connectionsPerHostMax
     // Where no reactor has its share of the limit open, the sum cannot have reached it, and is not asked for.
-    return reactors > 1 && this.#open.size * reactors >= limit && gauge.sum(this.route.row) >= limit
+    if (this.#open * reactors < limit) return false
+    const sum = gauge.sum(this.route.row)
+    return sum > limit || (reactors > 1 && sum === limit)
   }
 
   /** A fresh connection for the exchange, or a fault. */
@@ -91,15 +97,11 @@ export class HostPool {
       if (!sender.failed(exchange, failure, saved)) exchange.downstream.fail(failure)
       return
     }
-    const { responseHeads, trailerHeads, kinds, settings } = around
-    const reader = new MessageReader(parser, arena, kinds, responseHeads, trailerHeads, {
-      headBytesMax: settings.responseHeaderBytesMax,
-      targetBytesMax: settings.targetBytesMax,
-      extensionBytesMax: settings.extensionBytesMax,
-      trailerBytesMax: settings.trailerBytesMax,
-    })
+    const { responseHeads, trailerHeads, kinds, responseLimits } = around
+    const reader = new MessageReader(parser, arena, kinds, responseHeads, trailerHeads, responseLimits)
     const connection = new TargetConnection(this.#context.nextId++, this, reader, around)
-    this.#open.add(connection)
+    this.#open++
+    this.#context.connections.add(connection)
     around.metrics.add(METRIC.targetsOpened, 1)
     around.metrics.add(METRIC.targetsOpen, 1)
     connection.connect(exchange, saved, sender)
@@ -111,7 +113,8 @@ export class HostPool {
   }
 
   closed(connection: TargetConnection): void {
-    if (!this.#open.delete(connection)) return
+    if (!this.#context.connections.delete(connection)) return
+    this.#open--
     const idle = this.#idle.indexOf(connection)
     if (idle >= 0) this.#idle.splice(idle, 1)
     this.#context.gauge.give(this.route.row)
@@ -147,14 +150,26 @@ export class HostPool {
     this.#context.around.report('error', 'bug', { CAUSE_OF_ERROR: cause, CONNECTION: `http-outgoing-${id}` })
   }
 
-  show(lister: ConnectionLister): void {
-    for (const connection of this.#open) connection.show(lister)
-  }
-
   /** No connection that there is now takes another request. */
   renew(): void {
     this.#firstId = this.#context.nextId
     this.drain()
+  }
+
+  /**
+   * No endpoint has this route any more. Exchanges under way may still open connections; none of them takes another
+   * request, and with the last one the pool is gone.
+   */
+  retire(): void {
+    this.#firstId = Number.POSITIVE_INFINITY
+    this.drain()
+  }
+
+  /** The limit is lower now: closes what is idle beyond it, used longest ago first. */
+  trim(): void {
+    const { around, gauge } = this.#context
+    const limit = around.settings.connectionsPerHostMax
+    while (this.#idle.length > 0 && gauge.sum(this.route.row) > limit) this.#idle[0]!.close()
   }
 
   /** Closes what is idle; what serves goes on. */

@@ -19,14 +19,18 @@ export class StatusWatch {
   /** The proxy that answers in place of the backend where it cannot reach it; null where none reads requests. */
   readonly #proxy: ForwardProxy | null
   /** Media types of 500s that are warned of, in lower case. */
-  readonly #types: ReadonlySet<string>
+  #types: ReadonlySet<string>
 
   constructor(route: Route, warnOn500: WarnOn500, around: Surroundings) {
     this.#route = route
     this.#around = around
     this.#proxy = isForwarded(route) ? route.proxy : null
-    const types = (route.secured ? warnOn500.secured : warnOn500.plain).split(/[|,]/)
-    this.#types = new Set(types.map(mediaType).filter(type => type !== ''))
+    this.#types = typesOf(route, warnOn500)
+  }
+
+  /** What is warned of from now on. */
+  renew(warnOn500: WarnOn500): void {
+    this.#types = typesOf(this.#route, warnOn500)
   }
 
   /** Why the response is not the client's; '' when it is. To be asked for 407 and 500 only. */
@@ -52,6 +56,11 @@ export class StatusWatch {
       CONNECTION: `http-outgoing-${exchange.targetId}`,
     })
   }
+}
+
+function typesOf({ secured }: Route, { plain, secured: behindTls }: WarnOn500): ReadonlySet<string> {
+  const types = (secured ? behindTls : plain).split(/[|,]/)
+  return new Set(types.map(mediaType).filter(type => type !== ''))
 }
 
 /** RFC 9110 8.3.1: without parameters; its case does not count. */

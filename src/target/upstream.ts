@@ -1,50 +1,18 @@
 /** A backend over HTTP/1.1: composes the request, picks a connection, hands over. */
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import { KIND } from '../http1/field-kinds.ts'
-import { forwardedKinds } from '../http1/forwarded.ts'
 import { CHUNKED } from '../http1/framing.ts'
-import { type Drops, drops, putFields } from '../http1/rewrite.ts'
+import { putFields } from '../http1/rewrite.ts'
 import { askingFor } from '../http1/upgrade.ts'
 import { putBytes, putLineEnd, putText } from '../http1/writer.ts'
 import type { HostPool } from './host-pool.ts'
+import type { RequestDrops } from './request-drops.ts'
 import { isForwarded } from './route.ts'
 import { SavedRequest } from './saved-request.ts'
 import type { Sender } from './sender.ts'
 
 const SLASH = 47
 const NO_MEMORY = { base: 101504, state: 0, cause: 'no memory for a request', status: 503 }
-
-/** Fields of a request that are left out; which ones depends on the body and on the client. */
-class RequestDrops {
-  readonly #tables: (Drops | undefined)[] = new Array(16).fill(undefined)
-  readonly #kinds: readonly number[]
-  readonly #form: Surroundings['settings']['forwardedFields']
-
-  constructor(settings: Surroundings['settings']) {
-    this.#kinds = [
-      KIND.CORRELATION,
-      ...(settings.preservesHost ? [] : [KIND.HOST]),
-      ...(settings.preservesUserAgent ? [] : [KIND.USER_AGENT]),
-    ]
-    this.#form = settings.forwardedFields
-  }
-
-  table(chunked: boolean, trusted: boolean, expects: boolean, named: boolean): Drops {
-    const key = (chunked ? 1 : 0) | (trusted ? 2 : 0) | (expects ? 4 : 0) | (named ? 8 : 0)
-    let table = this.#tables[key]
-    if (table === undefined) {
-      const more: number[] = [...forwardedKinds(this.#form, trusted)]
-      if (!chunked) more.push(KIND.TRAILER)
-      // RFC 9110 10.1.1: an expectation in a 1.0 request is ignored.
-      if (!expects) more.push(KIND.EXPECT)
-      if (named) more.push(KIND.HOST)
-      table = drops(...this.#kinds, ...more)
-      this.#tables[key] = table
-    }
-    return table
-  }
-}
 
 export class HttpUpstream {
   /** Bytes of the head composed last that belong to this endpoint: start line, Host, Proxy-Authorization. */
@@ -60,11 +28,11 @@ export class HttpUpstream {
   readonly #origin: string
   readonly #proxyLine: string
 
-  constructor(pool: HostPool, basePath: string, around: Surroundings) {
+  constructor(pool: HostPool, basePath: string, drops: RequestDrops, around: Surroundings) {
     this.#pool = pool
     this.#basePath = basePath
     this.#around = around
-    this.#drops = new RequestDrops(around.settings)
+    this.#drops = drops
     this.#hostLine = `Host: ${pool.authority}\r\n`
     this.#origin = isForwarded(pool.route) ? `${pool.scheme}://${pool.authority}` : ''
     const credentials = isForwarded(pool.route) ? pool.route.proxy!.authorization : ''
@@ -112,11 +80,9 @@ export class HttpUpstream {
     const targetEnd = head.targetAt + head.targetLength
     let at = this.#putStart(exchange, start, restAt === targetEnd || bytes[restAt] !== SLASH)
     at = putBytes(bytes, at, restAt, targetEnd)
-    // A preserved Host may be missing in a 1.0 request; one is due all the same (RFC 9112 3.2).
     at = this.#putPrefixEnd(exchange, at)
-    const named = settings.preservesHost && exchange.pathAt > 0
     const expects = exchange.minorVersion === 1
-    at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, expects, named))
+    at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, expects))
     at = putText(bytes, at, exchange.forwardedLines)
     at = putText(bytes, at, settings.correlationStart)
     at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
@@ -135,14 +101,17 @@ export class HttpUpstream {
     return this.#basePath === '' && lacksSlash ? putText(bytes, at, '/') : at
   }
 
-  /** Rest of the start line, Host, and what a proxy needs. Absolute-form beats a preserved Host (RFC 9112 3.2.2). */
+  /**
+   * Rest of the start line, Host, and what a proxy needs. A preserved Host may be missing in a 1.0 request; one is due
+   * all the same (RFC 9112 3.2).
+   */
   #putPrefixEnd(exchange: Exchange, position: number): number {
     const { arena, composer, settings } = this.#around
     const { bytes } = arena
     let at = putText(bytes, position, ' HTTP/1.1\r\n')
-    if (settings.preservesHost && exchange.pathAt > 0) {
+    if (settings.preservesHost && exchange.host !== '') {
       at = putLineEnd(bytes, putText(bytes, putText(bytes, at, 'Host: '), exchange.host))
-    } else if (!settings.preservesHost || exchange.host === '') at = putText(bytes, at, this.#hostLine)
+    } else at = putText(bytes, at, this.#hostLine)
     if (this.#proxyLine !== '') at = putText(bytes, at, this.#proxyLine)
     this.#prefix = at - composer.chunk.offset
     return at

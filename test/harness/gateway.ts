@@ -2,11 +2,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Configuration } from '../../src/config/catalogue.ts'
 import { loadConfiguration } from '../../src/config/load.ts'
 import type { Handler } from '../../src/exchange/contract.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
-import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type ReactorPlan } from '../../src/plan.ts'
+import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from '../../src/plan.ts'
 import type { Route } from '../../src/target/route.ts'
 import { Reactor } from '../../src/reactor.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
@@ -31,6 +32,10 @@ export interface TestGateway {
   readonly accessLines: readonly string[]
   readonly reactor: Reactor
   metrics(): ReturnType<typeof snapshotMetrics>
+  /** Connections of all routes that have ever been. */
+  heldRows(): number
+  /** As the primary would; throws why not. */
+  deploy(changes: Changes): Promise<void>
   stop(): void
 }
 
@@ -49,12 +54,31 @@ export interface MorePlan extends Partial<ReactorPlan> {
   readonly kinds?: readonly ListenerPlan['kind'][]
 }
 
+/** What a reload brings; everything else is as it was. */
+export interface Changes extends Partial<Omit<LivePlan, 'http'>> {
+  /** Keys of `[transport.passthru_http]`. */
+  readonly http?: Readonly<Record<string, unknown>>
+  /** New APIs, and those that are different. */
+  readonly apis?: readonly TestApi[]
+  /** The same, planned. */
+  readonly planned?: readonly ApiPlan[]
+  /** First paths of APIs that are gone. */
+  readonly removed?: readonly string[]
+}
+
 /** Socket level of this run of the suite: `SLUICE_LEVEL=streams npm test`. */
 export const LEVEL = process.env.SLUICE_LEVEL === 'streams' ? 'streams' : 'handles'
+/** Rows of the shared tables for what reloads bring. */
+const SPARE_ROWS = 64
 
 const home = mkdtempSync(join(tmpdir(), 'sluice-test-'))
 writeFileSync(join(home, 'deployment.toml'), '')
 process.once('exit', () => rmSync(home, { recursive: true, force: true }))
+
+function configured(http: Readonly<Record<string, unknown>>): Configuration {
+  const sets = Object.entries(http).map(([key, value]) => `transport.passthru_http.${key}=${JSON.stringify(value)}`)
+  return loadConfiguration(home, sets).configuration
+}
 
 /** `http`: keys of `[transport.passthru_http]`. `more`: parts of the plan that take the place of these. */
 export async function startGateway(
@@ -64,9 +88,9 @@ export async function startGateway(
   handlers: readonly Handler[] = [],
   { kinds = ['http'], ...more }: MorePlan = {},
 ): Promise<TestGateway> {
-  const sets = Object.entries(http).map(([key, value]) => `transport.passthru_http.${key}=${JSON.stringify(value)}`)
-  const { configuration } = loadConfiguration(home, sets)
-  const planned = planApis(apis)
+  const configuration = configured(http)
+  const rows = new Rows()
+  const planned = rows.plan(apis)
   const plan: ReactorPlan = {
     reactor: 0,
     reactors: 1,
@@ -82,8 +106,8 @@ export async function startGateway(
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(1),
-    gauge: SharedGauge.allocate(1, 1 + rowsOf(more.apis ?? planned)),
-    endpoints: EndpointTable.allocate(endpointsOf(more.apis ?? planned), 1),
+    gauge: SharedGauge.allocate(1, 1 + rowsOf(more.apis ?? planned) + SPARE_ROWS),
+    endpoints: EndpointTable.allocate(endpointsOf(more.apis ?? planned) + SPARE_ROWS, 1),
     clients: SharedGauge.allocate(1, CLIENT_ROWS),
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4),
@@ -91,25 +115,18 @@ export async function startGateway(
   }
   const reports: Reported[] = []
   const accessLines: string[] = []
-  const accessLog =
-    accessLogFormat === null
-      ? null
-      : new AccessLog(
-          accessLogFormat,
-          batch => accessLines.push(...Buffer.from(batch).toString('latin1').trimEnd().split('\n')),
-          {
-            wallOffsetMs: () => Date.now() - performance.now(),
-          },
-        )
+  let tls = await tlsLevel(plan)
   const reactor = new Reactor(plan, {
     level: LEVEL === 'streams' ? streamLevel : handleLevel(),
-    tls: plan.tlsServer === null && Object.keys(plan.tlsClients).length === 0 ? null : await tlsLevel(),
+    tls,
     report: (level, event, fields) => reports.push({ level, event, fields }),
-    accessLog,
+    accessLog: accessLogFormat === null ? null : linesOf(accessLogFormat, accessLines),
     chainOf: () => handlers,
     drained: () => {},
   })
   const ports = await reactor.start()
+  let live: LivePlan = plan
+  let keys = http
   return {
     port: ports[0]!,
     ports,
@@ -117,11 +134,28 @@ export async function startGateway(
     accessLines,
     reactor,
     metrics: () => snapshotMetrics(plan.metrics),
+    heldRows: () => new Int32Array(plan.gauge).subarray(1).reduce((sum, held) => sum + held, 0),
+    deploy: async ({ http: other = {}, apis = [], planned = [], removed = [], ...more }) => {
+      const nextKeys = { ...keys, ...other }
+      const isSame = Object.keys(other).length === 0
+      const next = { ...live, ...more, http: isSame ? live.http : configured(nextKeys)['transport.passthru_http'] }
+      tls ??= await tlsLevel(next)
+      reactor.deploy(next, { removed, deployed: [...rows.plan(apis), ...planned] }, tls)
+      live = next
+      keys = nextKeys
+    },
     stop: () => reactor.stop(),
   }
 }
 
-async function tlsLevel(): Promise<TlsLevel> {
+/** An access log whose lines are kept. */
+function linesOf(format: 'json' | 'combined', lines: string[]): AccessLog {
+  const keep = (batch: Uint8Array) => lines.push(...Buffer.from(batch).toString('latin1').trimEnd().split('\n'))
+  return new AccessLog(format, keep, { wallOffsetMs: () => Date.now() - performance.now() })
+}
+
+async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel | null> {
+  if (tlsServer === null && Object.keys(tlsClients).length === 0) return null
   if (LEVEL === 'streams') return (await import('../../src/socket/tls-stream.ts')).streamTls
   return (await import('../../src/socket/tls-handle.ts')).handleTls()
 }
@@ -135,22 +169,31 @@ function endpointsOf(apis: readonly ApiPlan[]): number {
   return apis.reduce((sum, api) => sum + api.endpoints.endpoints.length, 0)
 }
 
-/** Each API with one endpoint, which is never suspended; those with the same backend share a route. */
-function planApis(apis: readonly TestApi[]): readonly ApiPlan[] {
-  const backends: string[] = []
-  return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route }, row) => {
-    const backend = JSON.stringify([host, port, route])
-    if (!backends.includes(backend)) backends.push(backend)
-    const endpoint = {
-      row,
-      url: `http://${host}:${port}${basePath}`,
-      route: { ...PLAIN, row: 1 + backends.indexOf(backend), host, port, ...route },
-      basePath,
-      settings: { ...DEFAULT_SETTINGS, initialMs: 0 },
-    }
-    const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
-    return { name: context.slice(1), paths: [context], endpoints }
-  })
+/** Rows that routes and endpoints of a gateway have got, and keep over reloads. */
+class Rows {
+  readonly #backends: string[] = []
+  readonly #endpoints: string[] = []
+
+  /** Each API with one endpoint, which is never suspended; those with the same backend share a route. */
+  plan(apis: readonly TestApi[]): readonly ApiPlan[] {
+    return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route }) => {
+      const url = `http://${host}:${port}${basePath}`
+      const endpoint = {
+        row: rowIn(this.#endpoints, `${context} ${url} ${JSON.stringify(route)}`),
+        url,
+        route: { ...PLAIN, row: 1 + rowIn(this.#backends, JSON.stringify([host, port, route])), host, port, ...route },
+        basePath,
+        settings: { ...DEFAULT_SETTINGS, initialMs: 0 },
+      }
+      const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
+      return { name: context.slice(1), paths: [context], endpoints }
+    })
+  }
+}
+
+function rowIn(known: string[], key: string): number {
+  const row = known.indexOf(key)
+  return row >= 0 ? row : known.push(key) - 1
 }
 
 const PLAIN = { secured: false, tlsClient: '', proxy: null, connectsThroughProxy: false }

@@ -89,7 +89,7 @@ for (const side of ['listener', 'backends', 'both'] as const) {
     for (let change = 1; change <= CHANGES; change++) {
       const server = serverPlan(side === 'backends' ? {} : { identity: IDENTITIES[change % 2]! })
       const client = clientPlan(side === 'listener' || change % 2 === 0 ? {} : TRUST)
-      gateway.reactor.replaceTls(server, { default: client })
+      await gateway.deploy({ tlsServer: server, tlsClients: { default: client } })
       const before = asked
       // Something is asked under each of them.
       while (asked === before && change % 10 === 0) await Promise.race([turn(), all])
@@ -110,9 +110,9 @@ for (const side of ['listener', 'backends', 'both'] as const) {
 }
 
 test('a new connection sees the new certificate at once, an open one goes on', async () => {
-  gateway.reactor.replaceTls(serverPlan(), { default: clientPlan() })
+  await gateway.deploy({ tlsServer: serverPlan(), tlsClients: { default: clientPlan() } })
   const old = await newClient()
-  gateway.reactor.replaceTls(serverPlan({ identity: SELF_SIGNED }), { default: clientPlan() })
+  await gateway.deploy({ tlsServer: serverPlan({ identity: SELF_SIGNED }) })
   const young = await newClient()
   assert.notEqual(serialOf(old), serialOf(young))
   await ask(old)
@@ -124,20 +124,27 @@ test('a change of the listener alone leaves the connections to backends as they 
   const client = await newClient()
   await ask(client)
   const { targetsOpened } = gateway.metrics().counts
-  gateway.reactor.replaceTls(serverPlan(), { default: clientPlan() })
+  await gateway.deploy({ tlsServer: serverPlan(), tlsClients: { default: clientPlan() } })
   await ask(client)
   assert.equal(gateway.metrics().counts.targetsOpened, targetsOpened)
   client.peer.destroy()
 })
 
-test('a plan that OpenSSL refuses changes nothing, and is in the log', async () => {
+test('a plan that OpenSSL refuses changes nothing, whichever side it is for', async () => {
   const client = await newClient()
   await ask(client)
-  const from = gateway.reports.length
-  gateway.reactor.replaceTls(serverPlan({ identity: { cert: 'x', key: 'y' } }), { default: clientPlan() })
-  assert.equal(gateway.reports.slice(from).find(({ level }) => level === 'error')!.event, 'TLS plan refused')
+  const { targetsOpened } = gateway.metrics().counts
+  const wrong = { cert: 'x', key: 'y' }
+  const ofListener = { tlsServer: serverPlan({ identity: wrong }), tlsClients: { default: clientPlan(TRUST) } }
+  await assert.rejects(gateway.deploy(ofListener))
+  const ofBackends = { tlsServer: serverPlan({ identity: SELF_SIGNED }), tlsClients: { default: clientPlan() } }
+  await assert.rejects(
+    gateway.deploy({ ...ofBackends, tlsClients: { ...ofBackends.tlsClients, odd: clientPlan({ identity: wrong }) } }),
+  )
   await ask(client)
+  assert.equal(gateway.metrics().counts.targetsOpened, targetsOpened)
   const young = await newClient()
   await ask(young)
+  assert.equal(serialOf(young), serialOf(client))
   for (const { peer } of [client, young]) peer.destroy()
 })

@@ -311,7 +311,7 @@ test('a change of client verification holds for resumed sessions', async () => {
   at.send(OK)
   await takeAnswer(first.peer)
   await eventually('the session', () => session !== undefined)
-  gateway.reactor.replaceTls(serverPlan({ verifyClient: 'require', ca: [CA.cert], identity: SERVER }), {})
+  await gateway.deploy({ tlsServer: serverPlan({ verifyClient: 'require', ca: [CA.cert], identity: SERVER }) })
   const { peer } = await startSecured(gateway.port, { session: session! })
   peer.send(GET)
   await peer.until('the refusal', () => peer.ending !== '' || peer.isClosed)
