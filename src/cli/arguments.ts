@@ -24,6 +24,9 @@ export interface CommandOptions {
   readonly state: string
   readonly side: string
   readonly limit: string
+  /** Only what differs from the defaults. */
+  readonly changed: boolean
+  readonly burst: string
 }
 
 interface CommandLine {
@@ -52,6 +55,8 @@ const OPTIONS = {
   state: { type: 'string' },
   side: { type: 'string' },
   limit: { type: 'string' },
+  changed: { type: 'boolean' },
+  burst: { type: 'string' },
 } as const
 
 /** Option -> the only command that knows it. */
@@ -63,6 +68,8 @@ const OWNERS: Readonly<Record<string, string>> = {
   state: 'connections',
   side: 'connections',
   limit: 'connections',
+  changed: 'explain',
+  burst: 'explain',
 }
 
 const DEFAULT_HOME = resolve(import.meta.dirname, '../../conf')
@@ -94,6 +101,8 @@ export function parseArguments(argv: readonly string[]): CommandLine {
       state: values.state ?? '',
       side: values.side ?? '',
       limit: values.limit ?? '',
+      changed: values.changed ?? false,
+      burst: values.burst ?? '',
     },
   }
 }
@@ -118,7 +127,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   start: 'start [--sample]     run the gateway; --sample brings the built-in sample backend along',
   check: 'check                is the configuration right? lists every fault; exit code 78 when there is one',
   explain: 'explain [KEY]        every value in effect and where it was set, or all about one key or section',
-  reference: 'reference [FILE]     the page of all keys, printed or written to FILE',
+  reference: 'reference [FILE...]  the page of all keys, printed; or pages, schema and commented file, written to FILE',
   why: 'why [CODE [STATE]]   what an error code means, in every reading, and where to look; without CODE, all codes',
   walk: 'walk URL             one request through the running gateway, step by step, with its microseconds',
   connections: 'connections          the connections of the running gateway, by side and state',
@@ -129,6 +138,15 @@ const COMMANDS: Readonly<Record<string, string>> = {
 const DETAILS: Readonly<Record<string, string>> = {
   why: `STATE is a number, 0 to 8, or its name. With it CODE is taken as a base code, as the event log shows it
 (BASE_ERROR_CODE and INTERNAL_STATE): sluice why 101504 3, sluice why 101504+REQUEST_DONE
+`,
+  explain: `  --changed                only what differs from the defaults
+  --burst N                messages that arrive at once, for the sums of pools (default 1000)
+KEY is a whole path, a section, the end of a path, or any part of one: all that have it are listed.
+With --json secrets are shown as (set) as well.
+`,
+  reference: `The end of FILE says what is written: .md the page, .schema.json the JSON Schema for editors, .toml a
+configuration with every key commented out at its default. A .toml in which a key is set is left as it is.
+With --json and without FILE: keys, defaults and rules for scripts.
 `,
   walk: `  -X, --method METHOD      GET, or POST where there is a body
   -H, --header 'K: V'      a header field; may be repeated

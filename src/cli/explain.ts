@@ -3,10 +3,10 @@ import { RULES, SECTIONS } from '../config/catalogue.ts'
 import { describe, type Fault } from '../config/fault.ts'
 import { examine } from '../config/load.ts'
 import { nearest } from '../config/nearest.ts'
-import { defaultOf } from '../config/publish.ts'
+import { defaultOf } from '../config/published.ts'
 import { type ResolvedKey, shown } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
-import { type CliArguments, usage } from './arguments.ts'
+import { type CliArguments, type CommandOptions, usage } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
 
 const EXIT_USAGE = 2
@@ -16,6 +16,7 @@ export async function explain(
   args: CliArguments,
   output: Terminal = process.stdout,
   complaints: Terminal = process.stderr,
+  _options: Pick<CommandOptions, 'changed' | 'burst'> = { changed: false, burst: '' },
 ): Promise<number> {
   const [wanted = '', ...more] = args.rest
   if (more.length > 0) {

@@ -5,7 +5,8 @@ const EXIT_USAGE = 2
 
 const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOptions) => Promise<number>>> = {
   check: async args => (await import('./check.ts')).check(args),
-  explain: async args => (await import('./explain.ts')).explain(args),
+  explain: async (args, options) =>
+    (await import('./explain.ts')).explain(args, process.stdout, process.stderr, options),
   reference: async args => (await import('./reference.ts')).reference(args),
   why: async args => (await import('./why.ts')).why(args),
   endpoints: async args => (await import('./endpoints.ts')).endpoints(args),

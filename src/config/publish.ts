@@ -1,14 +1,7 @@
 /** The catalogue as a page to read and as data for tools. Nothing is said here that the catalogue does not say. */
 import { type AnySection, allKeys, RULES, SECTIONS } from './catalogue.ts'
-import { show } from './fault.ts'
 import type { Key } from './key.ts'
-
-/** A default as it may be read: 'none' for what is empty, and never that of a secret. */
-export function defaultOf({ fallback, secret, required, ceiling }: Key<unknown>): string {
-  if (required) return 'none: every row must set it'
-  if (secret || fallback === '' || (Array.isArray(fallback) && fallback.length === 0)) return 'none'
-  return ceiling === '' ? show(fallback) : `${show(fallback)}, or ${ceiling} where that is less`
-}
+import { defaultOf } from './published.ts'
 
 const PREAMBLE = `# Configuration reference
 

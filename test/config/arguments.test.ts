@@ -23,7 +23,10 @@ test('a command line with everything', () => {
       command: 'start',
       help: true,
       args: { home: '/h', dataDir: '/d', sets: ['a.b=1', 'c=d=e'], json: true, rest: ['key'] },
-      options: { sample: true, method: '', headers: [], body: null, state: '', side: '', limit: '' },
+      options: {
+        ...{ sample: true, method: '', headers: [], body: null, state: '', side: '', limit: '' },
+        ...{ changed: false, burst: '' },
+      },
     },
   )
 })

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
-import { reference } from '../../src/cli/reference.ts'
-import { referencePage } from '../../src/config/publish.ts'
 import { JAVA_P12 } from '../tls/fixtures/stores.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
@@ -14,23 +12,6 @@ test('the configuration that comes with the gateway is valid and warns of nothin
   const output = new Transcript()
   assert.equal(await check(argumentsFor(CONF), output), 0)
   assert.match(output.text, /^valid: 0 faults, 0 warnings, \d+ APIs?\n$/)
-})
-
-test('conf/reference.md is up to date (npm run reference)', () => {
-  assert.equal(readFileSync(join(CONF, 'reference.md'), 'utf8'), referencePage())
-})
-
-test('reference prints the page, or writes it', async t => {
-  const home = temporaryHome(t, {})
-  const output = new Transcript()
-  assert.equal(await reference(argumentsFor(home), output), 0)
-  assert.equal(output.text, referencePage())
-  assert.equal(await reference(argumentsFor(home, { rest: [join(home, 'page.md')] }), output), 0)
-  assert.equal(readFileSync(join(home, 'page.md'), 'utf8'), referencePage())
-  assert.equal(await reference(argumentsFor(home, { rest: ['a', 'b'] }), output), 2)
-  const json = new Transcript()
-  await reference(argumentsFor(home, { json: true }), json)
-  assert.ok(JSON.parse(json.text).keys.length > 80)
 })
 
 const FILES = {

@@ -1,0 +1,174 @@
+/**
+ * The catalogue as a JSON Schema of `deployment.toml`, draft 7, for editors that complete and check while somebody
+ * types. It says no more than `check` does: what is about several keys, and what a reference comes to, is left to that.
+ */
+import { type AnySection, allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
+import { FREE_NAME, type JsonSchema, type Key } from './key.ts'
+import { defaultOf, inertNote } from './published.ts'
+
+const REFERENCE = {
+  description: 'Text with a reference in it, to another key, the environment, a file or a property.',
+  type: 'string',
+  pattern: '\\$(ref|conf|env|file)?\\{[^{}]*\\}',
+}
+const TO_REFERENCE = { $ref: '#/definitions/reference' }
+
+/** What may stand in one table of the file, or the value at its place. */
+interface Place {
+  /** By the next name of the path; FREE_NAME for any other. */
+  readonly below: Map<string, Place>
+  /** Keys further down whose names are joined by dots and quoted: `"http.socket.timeout" = 1`. */
+  readonly quoted: Map<string, JsonSchema>
+  section?: AnySection
+  value?: JsonSchema
+}
+
+export function schemaPage(): string {
+  const root = emptyPlace()
+  for (const section of SECTIONS) placeSection(root, section)
+  const definitions = Object.fromEntries(allKeys().map(key => [definitionName(key.path), definitionOf(key)]))
+  const schema = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'deployment.toml of Sluice',
+    description: 'Derived from the catalogue of keys; `npm run reference` writes it anew.',
+    ...schemaOf(root),
+    definitions: { reference: REFERENCE, ...definitions },
+  }
+  return `${printed(schema, 0, 0)}\n`
+}
+
+function emptyPlace(): Place {
+  return { below: new Map(), quoted: new Map() }
+}
+
+function placeAt(place: Place, name: string): Place {
+  const before = place.below.get(name)
+  if (before !== undefined) return before
+  const made = emptyPlace()
+  place.below.set(name, made)
+  return made
+}
+
+function placeSection(root: Place, section: AnySection): void {
+  const table = section.name.split('.').reduce(placeAt, root)
+  table.section = section
+  for (const [key, { aliases }] of Object.entries(section.keys)) {
+    const reference = { $ref: `#/definitions/${definitionName(`${section.name}.${key}`)}` }
+    for (const spelling of [key, ...aliases]) placeKey(table, spelling.split('.'), reference)
+  }
+}
+
+function placeKey(table: Place, names: readonly string[], reference: JsonSchema): void {
+  let place = table
+  names.forEach((name, depth) => {
+    if (depth < names.length - 1) place.quoted.set(names.slice(depth).join('.'), reference)
+    place = placeAt(place, name)
+  })
+  place.value = reference
+}
+
+/** Free of what a reference within the document would have to escape. */
+function definitionName(path: string): string {
+  return path.replaceAll(FREE_NAME, 'NAME')
+}
+
+function schemaOf(place: Place): JsonSchema {
+  if (place.below.size === 0 && place.section === undefined) return place.value ?? {}
+  const table = tableOf(place)
+  const { section } = place
+  const described = section === undefined ? {} : { description: section.meaning }
+  const written = section?.repeated === true ? { type: 'array', items: table } : table
+  return place.value === undefined ? { ...described, ...written } : { anyOf: [place.value, written] }
+}
+
+function tableOf({ below, quoted, section }: Place): JsonSchema {
+  const named = [...below]
+    .filter(([name]) => name !== FREE_NAME)
+    .map(([name, place]) => [name, schemaOf(place)] as const)
+  const joined = [...quoted].filter(([name]) => !name.includes(FREE_NAME))
+  const patterns = [...quoted].filter(([name]) => name.includes(FREE_NAME)).map(([name, to]) => [pattern(name), to])
+  const free = below.get(FREE_NAME)
+  return {
+    type: 'object',
+    ...(section === undefined ? {} : needed(section, below)),
+    properties: Object.fromEntries([...named, ...joined]),
+    ...(patterns.length === 0 ? {} : { patternProperties: Object.fromEntries(patterns) }),
+    additionalProperties: free === undefined ? false : schemaOf(free),
+  }
+}
+
+function pattern(name: string): string {
+  return `^${name.replaceAll('.', '\\.').replaceAll(FREE_NAME, '.+')}$`
+}
+
+/**
+ * Keys that a row must set. Of tables that are not repeated nothing is said: one that is only there for the tables
+ * within it needs no key of its own.
+ */
+function needed({ repeated, keys }: AnySection, below: Place['below']): JsonSchema {
+  const names = Object.entries(keys)
+    .filter(([name, { required, aliases }]) => required && aliases.length === 0 && below.has(name))
+    .map(([name]) => name)
+  return repeated && names.length > 0 ? { required: names } : {}
+}
+
+function definitionOf({ definition }: CatalogueKey): JsonSchema {
+  const { secret, required, ceiling, follows, fallback } = definition
+  const hasDefault = !secret && !required && ceiling === '' && follows === ''
+  return {
+    description: descriptionOf(definition),
+    ...(hasDefault ? { default: fallback } : {}),
+    ...(secret ? { examples: ['$env{NAME}'] } : {}),
+    ...typesOf(definition),
+  }
+}
+
+function descriptionOf(key: Key<unknown>): string {
+  const { meaning, expects, aliases, inertReason, isLive } = key
+  return [
+    meaning,
+    `Expected: ${expects}.`,
+    `Default: ${defaultOf(key)}.`,
+    aliases.length === 0 ? '' : `Also spelled ${aliases.join(', ')}.`,
+    inertReason === '' ? `Takes effect ${isLive ? 'at a reload' : 'at a restart'}.` : `${inertNote(key)}.`,
+  ]
+    .filter(part => part !== '')
+    .join(' ')
+}
+
+/** The value itself or, where not every text will do anyway, a text with a reference in it. */
+function typesOf({ schema }: Key<unknown>): JsonSchema {
+  const alternatives = flattened(schema)
+  const takesAnyText = alternatives.some(({ type, pattern }) => type === 'string' && pattern === undefined)
+  if (!takesAnyText) return { anyOf: [...alternatives, TO_REFERENCE] }
+  return alternatives.length === 1 ? alternatives[0]! : { anyOf: alternatives }
+}
+
+function flattened(schema: JsonSchema): readonly JsonSchema[] {
+  return Array.isArray(schema.anyOf) ? schema.anyOf.flatMap(flattened) : [schema]
+}
+
+const WIDTH = 120
+
+/** JSON as the formatter of this repository leaves it: on one line where it fits. `before`: columns in front of it. */
+function printed(value: unknown, indent: number, before: number): string {
+  const flat = onOneLine(value)
+  if (before + flat.length < WIDTH || typeof value !== 'object' || value === null) return flat
+  const inner = ' '.repeat(indent + 2)
+  const isList = Array.isArray(value)
+  const items = isList
+    ? value.map(item => `${inner}${printed(item, indent + 2, indent + 2)}`)
+    : Object.entries(value).map(([name, item]) => {
+        const start = `${inner}${JSON.stringify(name)}: `
+        return `${start}${printed(item, indent + 2, start.length)}`
+      })
+  const [open, close] = isList ? ['[', ']'] : ['{', '}']
+  return `${open}\n${items.join(',\n')}\n${' '.repeat(indent)}${close}`
+}
+
+function onOneLine(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(onOneLine).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${onOneLine(item)}`)
+  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
+}

@@ -1,0 +1,95 @@
+/**
+ * The catalogue as a `deployment.toml` with every key commented out at its default: an operator takes the `#` away in
+ * front of what is to differ. What is acted on comes first.
+ */
+import { type AnySection, SECTIONS } from './catalogue.ts'
+import { FREE_NAME, type Key } from './key.ts'
+import { defaultOf, inertNote } from './published.ts'
+
+const HOW_TO = `#:schema ./deployment.schema.json
+# Configuration of the gateway. Everything has a default, so this file says only what differs from it.
+#
+#   npm run sluice -- check                   is this file right? every fault, with its line
+#   npm run sluice -- explain                 every value in effect, and where it was set
+#   npm run sluice -- explain io_buffer_size  all about one key
+#
+# A line such as #offset = 0 is a key at its default: take the # away and write another value. Lines of the kind
+# #[[section]] open a row, once for each row; take their # away with those of the keys below.
+#
+# Any value may hold $ref{section.key}, $env{NAME}, $file{PATH} and properties such as \${home}; passwords belong into
+# one of them. In place of NAME and example choose names of your own. conf/reference.md has ranges, rules and types.
+# Made by \`npm run reference\`, which leaves a file alone in which a key is set.
+`
+
+/** A name that an operator would choose. */
+const CHOSEN = 'example'
+
+type Keys = readonly (readonly [name: string, key: Key<unknown>])[]
+
+export function tomlPage(): string {
+  const isIdle = ({ keys }: AnySection): boolean => Object.values(keys).every(key => key.inertReason !== '')
+  const inForce = SECTIONS.filter(section => !isIdle(section)).map(section => sectionPart(section, ''))
+  const idle = Map.groupBy(SECTIONS.filter(isIdle), oneNote)
+  const groups = [...idle].map(([note, sections]) => {
+    const parts = sections.map(section => sectionPart(section, note))
+    return `${title(note === '' ? 'Not acted on, for several reasons' : note)}\n${parts.join('\n')}`
+  })
+  return `${HOW_TO}\n${inForce.join('\n')}${groups.map(group => `\n${group}`).join('')}`
+}
+
+function title(text: string): string {
+  const rule = `# ${'-'.repeat(98)}\n`
+  return `${rule}# ${text}.\n${rule}`
+}
+
+/** Why none of its keys is acted on; '' where there are several reasons. */
+function oneNote({ keys }: AnySection): string {
+  const notes = new Set(Object.values(keys).map(inertNote))
+  return notes.size === 1 ? [...notes][0]! : ''
+}
+
+/** `said`: the note that stands above the section already. */
+function sectionPart({ name, meaning, repeated, keys }: AnySection, said: string): string {
+  const header = repeated ? `#[[${name}]]` : `[${name}]`
+  const groups = [...Map.groupBy(Object.entries(keys), ([, key]) => inertNote(key))].sort(
+    ([one], [other]) => Number(one !== '') - Number(other !== ''),
+  )
+  const parts = groups.map(([note, group]) => {
+    const heading = note === '' || note === said ? '' : `# ${note}.\n`
+    return `${heading}${lines(name, group)}`
+  })
+  return `# ${meaning}\n${header}\n${parts.join('')}`
+}
+
+const COMMENTS_AT = 56
+
+function lines(section: string, keys: Keys): string {
+  const written = keys.map(([name, key]) => [setting(section, name, key), key] as const)
+  const width = Math.min(COMMENTS_AT, Math.max(...written.map(([line]) => line.length)))
+  return written.map(([line, key]) => `${line.padEnd(width)}  # ${remark(key)}\n`).join('')
+}
+
+function setting(section: string, name: string, key: Key<unknown>): string {
+  return `#${name.replaceAll(FREE_NAME, CHOSEN)} = ${toml(sample(section, name, key))}`
+}
+
+/** What an editor of the file most wants to know behind a value: its unit, and what it does. */
+function remark(key: Key<unknown>): string {
+  const unit = key.unit === '' ? '' : `[${key.unit}] `
+  const must = key.required ? 'Must be set. ' : ''
+  const least = key.ceiling === '' ? '' : ` Default: ${defaultOf(key)}.`
+  return `${unit}${must}${key.meaning}${least}`
+}
+
+/** The default or, where there is none to write down, a value of the kind. */
+function sample(section: string, name: string, { secret, follows, required, fallback, read }: Key<unknown>): unknown {
+  if (secret) return `$env{${`${section}.${name}`.replace(/\W+/g, '_').toUpperCase()}}`
+  if (follows !== '') return `$ref{${follows.startsWith('.') ? section : ''}${follows}}`
+  if (!required) return fallback
+  const samples = [fallback, [CHOSEN], CHOSEN, 1, 'https://host.example', ['https://host.example'], '10.0.0.1']
+  return samples.find(value => read(value) !== undefined) ?? ''
+}
+
+function toml(value: unknown): string {
+  return Array.isArray(value) ? `[${value.map(toml).join(', ')}]` : JSON.stringify(value)
+}

@@ -1,0 +1,123 @@
+/** What is derived from the catalogue: fresh in the repository, and the commented configuration valid line by line. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { before, test } from 'node:test'
+import { reference } from '../../src/cli/reference.ts'
+import { allKeys, SECTIONS } from '../../src/config/catalogue.ts'
+import { readDocument } from '../../src/config/document.ts'
+import { examine } from '../../src/config/load.ts'
+import { referencePage } from '../../src/config/publish.ts'
+import { schemaPage } from '../../src/config/publish-schema.ts'
+import { tomlPage } from '../../src/config/publish-toml.ts'
+import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
+
+const CONF = resolve(import.meta.dirname, '../../conf')
+const PAGES = {
+  'reference.md': referencePage,
+  'deployment.schema.json': schemaPage,
+  'deployment.toml': tomlPage,
+} as const
+
+for (const [file, page] of Object.entries(PAGES)) {
+  test(`conf/${file} is what the catalogue says`, () => {
+    const isFresh = readFileSync(join(CONF, file), 'utf8') === page()
+    assert.ok(isFresh, `conf/${file} is out of date: run \`npm run reference\``)
+  })
+}
+
+test('reference prints the page, or writes each file as its name ends', async t => {
+  const home = temporaryHome(t, {})
+  const output = new Transcript()
+  assert.equal(await reference(argumentsFor(home), output, output), 0)
+  assert.equal(output.text, referencePage())
+  const rest = Object.keys(PAGES).map(file => join(home, file))
+  assert.equal(await reference(argumentsFor(home, { rest }), output, output), 0)
+  for (const [file, page] of Object.entries(PAGES)) assert.equal(readFileSync(join(home, file), 'utf8'), page())
+  const json = new Transcript()
+  await reference(argumentsFor(home, { json: true }), json)
+  assert.ok(JSON.parse(json.text).keys.length > 80)
+})
+
+test('reference refuses a file whose name says nothing', async t => {
+  const complaints = new Transcript()
+  const rest = [join(temporaryHome(t, {}), 'page')]
+  assert.equal(await reference(argumentsFor('.', { rest }), new Transcript(), complaints), 2)
+  assert.match(complaints.text, /^Usage:/)
+})
+
+for (const kept of ['[server]\noffset = 1\n', '[[transport.http.proxy_profile]]\n', 'not = toml = at all\n']) {
+  test(`reference leaves a configuration alone that says ${JSON.stringify(kept)}`, async t => {
+    const home = temporaryHome(t, { 'deployment.toml': kept })
+    const complaints = new Transcript()
+    const rest = [join(home, 'deployment.toml'), join(home, 'reference.md')]
+    assert.equal(await reference(argumentsFor(home, { rest }), new Transcript(), complaints), 1)
+    assert.match(complaints.text, /deployment\.toml sets keys and is left as it is/)
+    assert.equal(readFileSync(rest[0]!, 'utf8'), kept)
+    assert.equal(readFileSync(rest[1]!, 'utf8'), referencePage())
+  })
+}
+
+/** The sections of the commented file: their headers, and their keys as they read without the `#`. */
+interface Part {
+  readonly header: string
+  readonly keys: readonly string[]
+}
+
+const PARTS = partsOf(tomlPage())
+
+// Secrets come from the environment: empty, which is their default, unless one must be set.
+before(() => {
+  for (const [, name, must] of tomlPage().matchAll(/"\$env\{(\w+)\}"(.*Must be set)?/g)) {
+    process.env[name!] = must === undefined ? '' : 'a secret'
+  }
+})
+
+function partsOf(page: string): readonly Part[] {
+  const parts: { header: string; keys: string[] }[] = []
+  for (const line of page.split('\n')) {
+    if (/^#?\[/.test(line)) parts.push({ header: line.replace('#', ''), keys: [] })
+    else if (/^#\w/.test(line)) parts.at(-1)!.keys.push(line.slice(1))
+  }
+  return parts
+}
+
+/** Every fault and unknown key; and the values that are not the default. */
+function judged(t: Parameters<typeof temporaryHome>[0], text: string): readonly unknown[] {
+  const home = temporaryHome(t, { 'deployment.toml': text })
+  const { faults, unknown, keys } = examine(home, [], join(home, 'data'))
+  const defaults = new Map(allKeys().map(({ path, definition }) => [path, definition]))
+  const changed = keys.filter(({ path, value, secret, definition }) => {
+    const { fallback, required, follows } = defaults.get(path) ?? definition
+    const isText = typeof fallback === 'string' && fallback.includes('$')
+    return !secret && !required && follows === '' && !isText && JSON.stringify(value) !== JSON.stringify(fallback)
+  })
+  return [...faults, ...unknown, ...changed.map(({ path, value }) => ({ path, value }))]
+}
+
+test('the commented file sets nothing as it is, and has every section and key', () => {
+  const { entries, rows, faults } = readDocument('deployment.toml', tomlPage())
+  assert.deepEqual([entries, rows, faults], [[], [], []])
+  assert.equal(PARTS.length, SECTIONS.length)
+  assert.equal(PARTS.flatMap(({ keys }) => keys).length, allKeys().length)
+  assert.match(tomlPage(), /^#:schema \.\/deployment\.schema\.json\n/)
+})
+
+test('every section of the commented file is valid without its # and changes nothing', t => {
+  for (const { header, keys } of PARTS) {
+    assert.deepEqual(judged(t, [header, ...keys].join('\n')), [], header)
+  }
+})
+
+test('every line of the commented file is valid without its # and changes nothing', t => {
+  for (const { header, keys } of PARTS) {
+    const needed = keys.filter(key => key.includes('Must be set.'))
+    for (const key of keys) {
+      if (!needed.includes(key)) assert.deepEqual(judged(t, [header, ...needed, key].join('\n')), [], key)
+    }
+  }
+})
+
+test('the whole commented file is valid without any # and changes nothing', t => {
+  assert.deepEqual(judged(t, PARTS.map(({ header, keys }) => [header, ...keys].join('\n')).join('\n')), [])
+})
