@@ -104,6 +104,14 @@ export function text(fallback: string, meaning: string): Key<string> {
   return key({ kind: 'string', fallback, meaning, expects, schema: TEXT, read: plainText })
 }
 
+/** Text, for values whose type the reader decides: numbers and flags are taken as they would be written. */
+export function scalar(meaning: string): Key<string> {
+  const schema = { type: ['string', 'number', 'boolean'] }
+  const read = (given: unknown): string | undefined =>
+    plainText(typeof given === 'number' || typeof given === 'boolean' ? String(given) : given)
+  return key({ kind: 'scalar', fallback: '', meaning, expects: 'text, a number, true or false', schema, read })
+}
+
 export function secret(meaning: string): Key<string> {
   const expects = 'text in quotes, such as "$env{NAME}"'
   const read = (given: unknown): string | undefined => (typeof given === 'string' ? given : undefined)

@@ -1,17 +1,10 @@
 /** The WebSocket listeners, plain and on TLS. The documented keys are about sequences that such messages go through. */
 import { inert, live, type Rule, section, type Values } from '../key.ts'
-import { flag, port, secret, text } from '../kinds.ts'
+import { flag, port, scalar, secret, text } from '../kinds.ts'
 import { bindAddress, listenerEnable } from './passthru-keys.ts'
 
 const SEQUENCES = 'not built yet: taken up with the sequences'
 const CUSTOM = 'not built yet: taken up with the sequences, which alone could read a parameter of their own'
-
-const parameter = text('', 'A parameter with a name of your own.')
-const anyScalar: typeof parameter = {
-  ...parameter,
-  expects: 'text, a number, true or false',
-  read: given => parameter.read(typeof given === 'number' || typeof given === 'boolean' ? String(given) : given),
-}
 
 const senderKeys = {
   'sender.enable': live(flag(false, 'Send to backends of this kind; an API with one is not deployed otherwise.')),
@@ -23,7 +16,7 @@ const senderKeys = {
     text('outflowFaultSeq', 'Sequence that takes over when that one fails.'),
     SEQUENCES,
   ),
-  'sender.parameter.<name>': inert(anyScalar, CUSTOM),
+  'sender.parameter.<name>': inert(scalar('A parameter with a name of your own.'), CUSTOM),
 } as const
 
 const trustStore = {

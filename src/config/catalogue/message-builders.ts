@@ -1,0 +1,98 @@
+/** What makes messages of bytes and bytes of messages, by content type: for both transports, and rows for further types. */
+import { allInert, type Key, repeatedSection, required, section } from '../key.ts'
+import { text } from '../kinds.ts'
+
+const BUILDERS = 'not built yet: messages are built and formatted with mediation'
+const BLOCKING = 'there is no blocking transport, so no message of one'
+
+/** Key -> content type. */
+const BUILT = {
+  application_xml: 'application/xml',
+  form_urlencoded: 'application/x-www-form-urlencoded',
+  multipart_form_data: 'multipart/form-data',
+  text_plain: 'text/plain',
+  application_json: 'application/json',
+  json_badgerfish: 'application/json/badgerfish',
+  text_javascript: 'text/javascript',
+  octet_stream: 'application/octet-stream',
+  application_binary: 'application/binary',
+} as const
+const FORMATTED = { ...BUILT, text_xml: 'text/xml', soap_xml: 'application/soap+xml' } as const
+
+type Classes<T> = { readonly [P in keyof T]: Key<string> }
+
+function classes<T extends Readonly<Record<string, string>>>(types: T, does: string, reason: string): Classes<T> {
+  const keys = Object.entries(types).map(([name, type]) => [
+    name,
+    text('', `Class that ${does} ${type}; empty: a built-in one.`),
+  ])
+  return allInert(Object.fromEntries(keys), reason) as Classes<T>
+}
+
+function row(does: string, reason: string) {
+  return allInert(
+    {
+      content_type: required(text('', `Content type that the class ${does}.`)),
+      class: required(text('', 'The class.')),
+    },
+    reason,
+  )
+}
+
+const ROLES = { roles: ['gateway-worker'] } as const
+
+export const messageBuilders = section(
+  'message_builders',
+  'What reads messages, by content type.',
+  classes(BUILT, 'reads', BUILDERS),
+  ROLES,
+)
+
+export const blockingMessageBuilders = section(
+  'blocking.message_builders',
+  'What reads messages of the blocking transport, by content type.',
+  classes(BUILT, 'reads', BLOCKING),
+  ROLES,
+)
+
+export const messageFormatters = section(
+  'message_formatters',
+  'What writes messages, by content type.',
+  classes(FORMATTED, 'writes', BUILDERS),
+  ROLES,
+)
+
+export const blockingMessageFormatters = section(
+  'blocking.message_formatters',
+  'What writes messages of the blocking transport, by content type.',
+  classes(FORMATTED, 'writes', BLOCKING),
+  ROLES,
+)
+
+export const customMessageBuilders = repeatedSection(
+  'custom_message_builders',
+  'What reads messages of a further content type.',
+  row('reads', BUILDERS),
+  ROLES,
+)
+
+export const blockingCustomMessageBuilders = repeatedSection(
+  'blocking.custom_message_builders',
+  'What reads messages of a further content type for the blocking transport.',
+  row('reads', BLOCKING),
+  ROLES,
+)
+
+export const customMessageFormatters = repeatedSection(
+  'custom_message_formatters',
+  'What writes messages of a further content type.',
+  row('writes', BUILDERS),
+  ROLES,
+)
+
+export const blockingCustomMessageFormatters = repeatedSection(
+  'blocking.custom_message_formatters',
+  'What writes messages of a further content type for the blocking transport.',
+  row('writes', BLOCKING),
+  ROLES,
+)
