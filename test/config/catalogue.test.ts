@@ -2,24 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allKeys, RULES } from '../../src/config/catalogue.ts'
 import { loadConfiguration } from '../../src/config/load.ts'
-import { withoutPlaces } from '../../src/config/setting.ts'
-import { OWN_KEYS, SPEC_KEYS } from './spec-keys.ts'
 import { temporaryHome } from './temporary-home.ts'
-
-const ROW = '\ntarget_hosts = "*"\nproxy_host = "a"\nproxy_port = 1\n'
-const ROWS = `[[transport.http.proxy_profile]]${ROW}[[transport.http.secured_proxy_profile]]${ROW}`
-
-test('every documented key and every own key has its default and its type', t => {
-  const { resolved } = loadConfiguration(temporaryHome(t, { 'deployment.toml': ROWS }), [])
-  const found = resolved.map(({ path, value, definition }) => [
-    withoutPlaces(path),
-    definition.required ? 'required' : value,
-    definition.kind,
-  ])
-  const byPath = (one: readonly unknown[], other: readonly unknown[]): number =>
-    String(one[0]) < String(other[0]) ? -1 : 1
-  assert.deepEqual(found.sort(byPath), [...SPEC_KEYS, ...OWN_KEYS].sort(byPath))
-})
 
 test('a configuration is frozen throughout and can be handed to another thread', t => {
   const { configuration } = loadConfiguration(temporaryHome(t, { 'deployment.toml': '' }), [])

@@ -1,0 +1,100 @@
+/**
+ * Where the specification says in words of its own what the grammar cannot read, the words are rewritten into what they
+ * mean before they are read. An adapter that fits nowhere is a fault: the specification has changed under it.
+ */
+
+export interface Adapter {
+  /** Why the words are not enough. */
+  readonly because: string
+  readonly pattern: RegExp
+  readonly means: (...found: readonly string[]) => string
+}
+
+/** Headings whose tables name no section, and the section their keys are given here. */
+export const HEADING_SECTIONS: Readonly<Record<string, string>> = {
+  'User store properties (section name unnamed here)': 'user_store.properties',
+}
+
+/** Sentences that are about no key. */
+export const PLAIN_SENTENCES: readonly string[] = [
+  'The resources are configuration sections',
+  'Types are as stated; many boolean-like keys are typed string with `true`/`false`',
+  'Built-in default credentials exist for several keys and are not reproduced; replace them in every deployment',
+  'One group per analytics node set',
+  'Remaining servlet transport keys and sections after it: not shown',
+  'Each key is a content type name mapped to an implementation class; defaults are built in',
+  'Sections and keys beyond those listed: not shown',
+]
+
+const IN_XML = 'an element of the proxy profile in XML'
+
+/** Looks like a key and is none: why. */
+export const NON_KEYS: ReadonlyMap<string, string> = new Map([
+  ['*', 'a value of target_hosts'],
+  ['true', 'said of booleans in general'],
+  ['false', 'said of booleans in general'],
+  ['targetHosts', IN_XML],
+  ['proxyHost', IN_XML],
+  ['proxyPort', IN_XML],
+  ['proxyUserName', IN_XML],
+  ['proxyPassword', IN_XML],
+])
+
+export const ADAPTERS: readonly Adapter[] = [
+  {
+    because: 'the sections of the blocking mode are its two transports, of which the text names one, and late',
+    pattern: /^Blocking mode: /,
+    means: () => '`[transport.blocking_http]` and `[transport.blocking_https]`: ',
+  },
+  {
+    because: 'a section is named by its last word',
+    pattern: /; wss adds /,
+    means: () => '; `[transport.wss]` ',
+  },
+  {
+    because: 'the profile as text is a key of the sender, and the sections of the table stand behind its keys',
+    pattern:
+      /: either `(proxyProfiles)` (\(.*?\)) or an array of tables with (.*) \(sections (.*)\)\. `targetHosts`.*$/,
+    means: (key, remark, keys, sections) => `: \`sender.${key}\` ${remark}; ${sections}: ${keys}.`,
+  },
+  {
+    because: 'builders and formatters share a list, and each has a plain section and a blocking one',
+    pattern: /Builder keys: ([^.]*)\. Formatter keys: the same plus (\w+) and (\w+)\./,
+    means: (builders, ...more) =>
+      `${classes('builders', builders!)}. ${classes('formatters', [builders, ...more].join(', '))}.`,
+  },
+  {
+    because: 'a checker is a section, and its properties are keys of it',
+    pattern: /Checkers: `(\w+)` \((.*?), properties (.*?)\); `(\w+)` \((.*?), properties (.*?)\); custom `\[(\w+)\]` /,
+    means: (one, keys, properties, other, otherKeys, otherProperties, custom) =>
+      `${checker(one!, keys!, properties!)}; ${checker(other!, otherKeys!, otherProperties!)}; \`[[${custom}]]\` `,
+  },
+  {
+    because: 'every grant type is a section, with what all have and what some have',
+    pattern: new RegExp(
+      '^Grant types \\(`\\[(.*)\\.<name>\\]`\\): each has (.*); (.*) also have (`\\w+`)\\. ' +
+        'Names and enable defaults: (.*) \\(as listed\\)\\. (.*)$',
+    ),
+    means: (parent, all, some, validator, names, single) =>
+      `\`[${parent}.<name>]\` each has ${all}; ${grantTypes(parent!, all!, some!, validator!, names!)}; ` +
+      single!.replace(/`(\w+)\.(\w+)`/g, `\`[${parent}.$1]\` \`$2\``),
+  },
+]
+
+function classes(kind: string, keys: string): string {
+  const listed = keys.split(', ').map(key => `\`${key}\` class (default built in)`)
+  return `\`[message_${kind}]\`, \`[blocking.message_${kind}]\`: ${listed.join(', ')}`
+}
+
+function checker(name: string, keys: string, properties: string): string {
+  return `\`[${name}]\` ${keys}, ${properties.replace(/`(?=\w)/g, '`properties.')}`
+}
+
+function grantTypes(parent: string, all: string, some: string, validator: string, names: string): string {
+  const sections = names.split(', ').map(named => {
+    const [name, enabled] = named.split(' ')
+    const keys = all.replace('`enable` boolean', `\`enable\` boolean default ${enabled}`)
+    return `\`[${parent}.${name}]\` ${keys}${some.includes(`\`${name}\``) ? `, ${validator} class` : ''}`
+  })
+  return sections.join('; ')
+}

@@ -1,0 +1,191 @@
+/** The catalogue beside the specification: every documented key is there, as it is documented. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type CatalogueKey, allKeys, RULES, SECTIONS } from '../../src/config/catalogue.ts'
+import { FREE_NAME } from '../../src/config/key.ts'
+import { examine } from '../../src/config/load.ts'
+import type { Resolution } from '../../src/config/resolve.ts'
+import { withoutPlaces } from '../../src/config/setting.ts'
+import { DOCUMENTED, type DocumentedKey, fileOf, innermost, REPEATED, withName } from './documented-keys.ts'
+import { OWN_KEYS } from './own-keys.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const KEYS = DOCUMENTED.filter(({ aliasOf }) => aliasOf === '')
+const CATALOGUE: ReadonlyMap<string, CatalogueKey> = new Map(allKeys().map(key => [key.path, key]))
+const CATALOGUE_REPEATED = SECTIONS.filter(({ repeated }) => repeated).map(({ name }) => name)
+
+const FREE: readonly (readonly [RegExp, CatalogueKey])[] = allKeys()
+  .filter(key => key.path.includes(FREE_NAME))
+  .map(key => [new RegExp(`^${key.path.split(FREE_NAME).map(RegExp.escape).join('[^.]+')}$`), key])
+
+/** The key itself, or the one with a free name that takes it. */
+function knownKey(path: string): CatalogueKey | undefined {
+  return CATALOGUE.get(path) ?? FREE.find(([pattern]) => pattern.test(path))?.[1]
+}
+
+function examined(t: TestContext, toml: string): Resolution {
+  const home = temporaryHome(t, { 'deployment.toml': toml })
+  return examine(home, [], join(home, 'data'))
+}
+
+/** One test for each section, so that a gap is named by where it is. `objection`: what is wrong with a key, or ''. */
+function testSections(clause: string, keys: readonly DocumentedKey[], objection: (key: DocumentedKey) => string): void {
+  for (const [section, listed] of Map.groupBy(keys, key => key.section)) {
+    test(`[${section}] ${clause}`, () => {
+      const objections = listed.flatMap(key => {
+        const said = objection(key)
+        return said === '' ? [] : [`${key.path} (line ${key.line} of the specification): ${said}`]
+      })
+      assert.deepEqual(objections, [])
+    })
+  }
+}
+
+testSections('has every documented key, in a table repeated as documented', KEYS, ({ path }) => {
+  if (knownKey(path) === undefined) return 'is not in the catalogue'
+  const documented = innermost(path, REPEATED)
+  const own = innermost(path, CATALOGUE_REPEATED)
+  return documented === own ? '' : `is in a row of "${own}", and documented in one of "${documented}"`
+})
+
+test('what the catalogue has beside the documented keys are the own keys, with their defaults and kinds', () => {
+  const documented = new Set(KEYS.map(({ path }) => knownKey(path)?.path))
+  const own = allKeys().filter(({ path }) => !documented.has(path))
+  assert.deepEqual(
+    own.map(({ path, definition }) => [path, definition.fallback, definition.kind]).sort(),
+    OWN_KEYS.toSorted(),
+  )
+})
+
+const KNOWN = KEYS.filter(({ path }) => knownKey(path) !== undefined)
+
+/** What a documented default may mean to the key: plain text, a number, a list; durations in their documented unit. */
+function readings(text: string, { unit }: DocumentedKey): readonly unknown[] {
+  const minutes = /^(\d+) minutes$/.exec(text)?.[1]
+  if (minutes !== undefined) return [`${minutes}m`]
+  if (text.startsWith('[')) return [JSON.parse(text)]
+  const number = /^-?\d+(\.\d+)?$/.test(text) ? [Number(text)] : []
+  const list = text.includes(', ') ? [text.split(', ')] : []
+  // With its unit first: a key that counts in another one then differs by its value.
+  return [...(unit === '' || number.length === 0 ? [] : [`${text}${unit}`]), ...number, ...list, text]
+}
+
+function isNothing(value: unknown, { definition }: CatalogueKey): boolean {
+  if (Array.isArray(value)) return value.length === 0
+  return value === '' || value === false || definition.named[String(value)] !== undefined
+}
+
+/** Undefined where the specification only describes the default in words that say nothing about the value. */
+function isAsDocumented(key: DocumentedKey, known: CatalogueKey, value: unknown): boolean | undefined {
+  const { fallback, follows, read } = known.definition
+  const last = known.path.endsWith('password') || known.path.endsWith('pass') ? 'password' : 'username'
+  // There are no built-in credentials: who follows nobody has none until it is given some.
+  if (key.described === 'super admin credentials') return fallback === '' || follows === `super_admin.${last}`
+  if (key.described === 'value of username/password') return fallback === '' || follows.endsWith(`.${last}`)
+  if (key.fallback === 'none') return isNothing(value, known)
+  if (key.fallback === '') return undefined
+  const expected = readings(key.fallback, key).map(read)
+  return isDeepEqual(
+    expected.find(reading => reading !== undefined),
+    value,
+  )
+}
+
+function isDeepEqual(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}
+
+test('every documented default holds in a file that leaves the key out', async t => {
+  const rows = fileOf(KNOWN, () => '').replace(/^(?!\[\[).*\n/gm, '')
+  const { keys } = examined(t, rows)
+  const values = new Map(keys.map(({ path, value }) => [withoutPlaces(path), value]))
+  for (const [section, listed] of Map.groupBy(KNOWN, key => key.section)) {
+    await t.test(section, () => {
+      const differing = listed.flatMap(key => {
+        const known = knownKey(key.path)!
+        const value = values.has(key.path) ? values.get(key.path) : known.definition.fallback
+        if (isAsDocumented(key, known, value) !== false) return []
+        return [`${key.path}: ${JSON.stringify(value)}, documented is ${key.fallback || key.described}`]
+      })
+      assert.deepEqual(differing, [])
+    })
+  }
+})
+
+const NUMBERS = ['integer', 'number', 'port', 'duration']
+/** Documented type -> kinds of key that are of it; many booleans and numbers are documented as strings. */
+const KINDS: Readonly<Record<string, readonly string[]>> = {
+  boolean: ['boolean'],
+  'boolean or string': ['boolean', 'string'],
+  integer: NUMBERS,
+  int: NUMBERS,
+  number: NUMBERS,
+  float: ['number'],
+}
+
+/** A value of the documented type, as it would stand in a file; undefined where none is documented. */
+function written({ type, fallback }: DocumentedKey): unknown {
+  if (fallback === '' || fallback === 'none' || type === '') return undefined
+  if (/^(?:array|list|string array)/.test(type)) return fallback.split(',')
+  return /^(?:boolean|integer|int|number|float)$/.test(type) ? JSON.parse(fallback) : fallback
+}
+
+testSections('has the documented types, and takes defaults as they are written', KNOWN, key => {
+  const { kind, fallback, read } = knownKey(key.path)!.definition
+  if (KINDS[key.type]?.includes(kind) === false) return `is of the kind ${kind}, documented is ${key.type}`
+  if (/array|list/.test(key.type) && !Array.isArray(fallback)) return `is no list, documented is ${key.type}`
+  const value = written(key)
+  return value !== undefined && read(value) === undefined ? `does not take ${JSON.stringify(value)}` : ''
+})
+
+/** No key takes a list of numbers; where the type is more telling, so is the mistake. */
+function wrongValue({ type, fallback }: DocumentedKey): string {
+  if (type === 'boolean' || (type === '' && /^(?:true|false)$/.test(fallback))) return '"perhaps"'
+  return /^(?:int|integer|number|float)$/.test(type) || (type === '' && /^-?\d+$/.test(fallback)) ? '"many"' : '[1]'
+}
+
+test('values of a wrong type in every documented key are a fault each, with its line', async t => {
+  const toml = fileOf(KNOWN, wrongValue)
+  const { faults, unknown } = examined(t, toml)
+  assert.deepEqual(unknown, [])
+  const places = new Map(faults.map(({ key, where }) => [withoutPlaces(key), where]))
+  const lines = new Map<string, number>()
+  let section = ''
+  toml.split('\n').forEach((line, index) => {
+    section = /^\[+(.*?)\]+$/.exec(line)?.[1] ?? section
+    const key = /^"(.*)" = /.exec(line)?.[1]
+    if (key !== undefined) lines.set(`${section}.${key}`, index + 1)
+  })
+  for (const [name, listed] of Map.groupBy(KNOWN, key => key.section)) {
+    await t.test(name, () => {
+      const paths = listed.map(({ path }) => withName(path))
+      const misjudged = paths.filter(path => !places.get(path)?.endsWith(`:${lines.get(path)}`))
+      assert.deepEqual(misjudged, [])
+    })
+  }
+})
+
+const CHOOSING = KNOWN.filter(({ choices }) => choices.length > 0)
+testSections('takes every value that is documented by name', CHOOSING, ({ path, choices }) => {
+  const refused = choices.filter(choice => knownKey(path)!.definition.read(choice) === undefined)
+  return refused.length === 0 ? '' : `refuses ${refused.join(', ')}`
+})
+
+/** Required, and no default is documented that could stand in. */
+const DEMANDED = KNOWN.filter(
+  ({ required, fallback, described }) => required && (fallback === '' || fallback === 'none') && described === '',
+)
+testSections('demands what is required and has no default', DEMANDED, ({ path }) => {
+  const known = knownKey(path)!
+  const isRuled = RULES.some(({ keys, severity }) => severity === 'fault' && keys.includes(known.path))
+  return known.definition.required || isRuled ? '' : 'may be left out'
+})
+
+for (const { path, section, aliasOf } of DOCUMENTED.filter(key => key.aliasOf !== '')) {
+  test(`${path} is another spelling of ${aliasOf}`, t => {
+    const { keys, faults, unknown } = examined(t, `[${section}]\n${path.slice(section.length + 1)} = ["a"]\n`)
+    assert.deepEqual([...faults, ...unknown], [])
+    assert.deepEqual(keys.find(key => key.path === `${section}.${aliasOf}`)?.value, ['a'])
+  })
+}

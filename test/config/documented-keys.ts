@@ -1,0 +1,53 @@
+/** What the specification says of every key: `spec-keys.json`, which `scripts/spec-keys.ts` writes from it. */
+import { readFileSync } from 'node:fs'
+import type { SpecKey } from '../../scripts/spec-keys/extract.ts'
+import { FREE_NAME } from '../../src/config/key.ts'
+
+export interface DocumentedKey extends SpecKey {
+  /** `section.key` */
+  readonly path: string
+}
+
+const UNSAID = {
+  repeated: false,
+  type: '',
+  unit: '',
+  fallback: '',
+  described: '',
+  required: false,
+  choices: [],
+  exampleOnly: false,
+  aliasOf: '',
+} as const
+
+const LISTED: readonly (Partial<SpecKey> & Pick<SpecKey, 'section' | 'key' | 'line'>)[] = JSON.parse(
+  readFileSync(new URL('spec-keys.json', import.meta.url), 'utf8'),
+)
+
+export const DOCUMENTED: readonly DocumentedKey[] = LISTED.map(listed => {
+  return { ...UNSAID, ...listed, path: `${listed.section}.${listed.key}` }
+})
+
+/** Tables that are written `[[name]]`, once per row. */
+export const REPEATED: readonly string[] = [
+  ...new Set(DOCUMENTED.filter(({ repeated }) => repeated).map(({ section }) => section)),
+]
+
+/** The innermost of `tables` that a path is in; '' for none. */
+export function innermost(path: string, tables: readonly string[]): string {
+  return tables.filter(table => path.startsWith(`${table}.`)).reduce((a, b) => (b.length > a.length ? b : a), '')
+}
+
+/** A path with a name in place of the one that operators choose. */
+export function withName(path: string): string {
+  return path.replace(FREE_NAME, 'example')
+}
+
+/** A file with these keys, each with its value in TOML; sections come in documented order, as TOML wants them. */
+export function fileOf(keys: readonly DocumentedKey[], writtenValue: (key: DocumentedKey) => string): string {
+  const sections = [...Map.groupBy(keys, ({ section }) => section)].map(([section, listed]) => {
+    const header = REPEATED.includes(section) ? `[[${section}]]` : `[${withName(section)}]`
+    return [header, ...listed.map(key => `"${withName(key.key)}" = ${writtenValue(key)}`)].join('\n')
+  })
+  return `${sections.join('\n\n')}\n`
+}
