@@ -45,12 +45,20 @@ function within(given: unknown, from: number, to: number): number | undefined {
   return typeof given === 'number' && Number.isInteger(given) && given >= from && given <= to ? given : undefined
 }
 
+const DECIMAL = /^\d{1,9}(\.\d{1,9})?$/
+
+/** A number, quoted or not. */
 export function decimal(fallback: number, unit: string, from: number, to: number, meaning: string): Key<number> {
   const range = `${from} to ${to}`
   const expects = `a number${unit === '' ? '' : ` of ${unit}`}, ${range}`
-  const schema = { type: 'number', minimum: from, maximum: to }
+  const schema = {
+    anyOf: [
+      { type: 'number', minimum: from, maximum: to },
+      { type: 'string', pattern: DECIMAL.source },
+    ],
+  }
   const read = (given: unknown): number | undefined => {
-    const value = typeof given === 'string' && /^\d{1,9}(\.\d{1,9})?$/.test(given) ? Number(given) : given
+    const value = typeof given === 'string' && DECIMAL.test(given) ? Number(given) : given
     return typeof value === 'number' && value >= from && value <= to ? value : undefined
   }
   return key({ kind: 'number', fallback, meaning, expects, schema, range, unit, read })
@@ -106,7 +114,7 @@ export function text(fallback: string, meaning: string): Key<string> {
 
 /** Text, for values whose type the reader decides: numbers and flags are taken as they would be written. */
 export function scalar(meaning: string): Key<string> {
-  const schema = { type: ['string', 'number', 'boolean'] }
+  const schema = { anyOf: [TEXT, { type: 'number' }, { type: 'boolean' }] }
   const read = (given: unknown): string | undefined =>
     plainText(typeof given === 'number' || typeof given === 'boolean' ? String(given) : given)
   return key({ kind: 'scalar', fallback: '', meaning, expects: 'text, a number, true or false', schema, read })

@@ -3,7 +3,7 @@
  * types. It says no more than `check` does: what is about several keys, and what a reference comes to, is left to that.
  */
 import { type AnySection, allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
-import { FREE_NAME, type JsonSchema, type Key } from './key.ts'
+import { FREE_NAME, type JsonSchema, type Key, keyPath } from './key.ts'
 import { defaultOf, inertNote } from './published.ts'
 
 const REFERENCE = {
@@ -50,10 +50,10 @@ function placeAt(place: Place, name: string): Place {
 }
 
 function placeSection(root: Place, section: AnySection): void {
-  const table = section.name.split('.').reduce(placeAt, root)
-  table.section = section
+  const table = section.name === '' ? root : section.name.split('.').reduce(placeAt, root)
+  if (table !== root) table.section = section
   for (const [key, { aliases }] of Object.entries(section.keys)) {
-    const reference = { $ref: `#/definitions/${definitionName(`${section.name}.${key}`)}` }
+    const reference = { $ref: `#/definitions/${definitionName(keyPath(section.name, key))}` }
     for (const spelling of [key, ...aliases]) placeKey(table, spelling.split('.'), reference)
   }
 }
@@ -137,11 +137,18 @@ function descriptionOf(key: Key<unknown>): string {
 }
 
 /** The value itself or, where not every text will do anyway, a text with a reference in it. */
-function typesOf({ schema }: Key<unknown>): JsonSchema {
-  const alternatives = flattened(schema)
-  const takesAnyText = alternatives.some(({ type, pattern }) => type === 'string' && pattern === undefined)
+function typesOf({ schema, required }: Key<unknown>): JsonSchema {
+  const alternatives = required ? flattened(schema).map(nonEmpty) : flattened(schema)
+  const takesAnyText = alternatives.some(
+    ({ type, pattern }) => pattern === undefined && [type].flat().includes('string'),
+  )
   if (!takesAnyText) return { anyOf: [...alternatives, TO_REFERENCE] }
   return alternatives.length === 1 ? alternatives[0]! : { anyOf: alternatives }
+}
+
+function nonEmpty(schema: JsonSchema): JsonSchema {
+  if (schema.type === 'array') return { ...schema, minItems: 1 }
+  return schema.type === 'string' ? { ...schema, minLength: 1 } : schema
 }
 
 function flattened(schema: JsonSchema): readonly JsonSchema[] {

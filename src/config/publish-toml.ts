@@ -3,7 +3,7 @@
  * front of what is to differ. What is acted on comes first.
  */
 import { type AnySection, SECTIONS } from './catalogue.ts'
-import { FREE_NAME, type Key } from './key.ts'
+import { FREE_NAME, type Key, keyPath } from './key.ts'
 import { defaultOf, inertNote } from './published.ts'
 
 const HOW_TO = `#:schema ./deployment.schema.json
@@ -28,13 +28,16 @@ type Keys = readonly (readonly [name: string, key: Key<unknown>])[]
 
 export function tomlPage(): string {
   const isIdle = ({ keys }: AnySection): boolean => Object.values(keys).every(key => key.inertReason !== '')
-  const inForce = SECTIONS.filter(section => !isIdle(section)).map(section => sectionPart(section, ''))
-  const idle = Map.groupBy(SECTIONS.filter(isIdle), oneNote)
+  // Below a header they would be keys of its table.
+  const first = SECTIONS.filter(({ name }) => name === '').map(section => sectionPart(section, ''))
+  const tables = SECTIONS.filter(({ name }) => name !== '')
+  const inForce = tables.filter(section => !isIdle(section)).map(section => sectionPart(section, ''))
+  const idle = Map.groupBy(tables.filter(isIdle), oneNote)
   const groups = [...idle].map(([note, sections]) => {
     const parts = sections.map(section => sectionPart(section, note))
     return `${title(note === '' ? 'Not acted on, for several reasons' : note)}\n${parts.join('\n')}`
   })
-  return `${HOW_TO}\n${inForce.join('\n')}${groups.map(group => `\n${group}`).join('')}`
+  return `${HOW_TO}\n${[...first, ...inForce].join('\n')}${groups.map(group => `\n${group}`).join('')}`
 }
 
 function title(text: string): string {
@@ -50,7 +53,7 @@ function oneNote({ keys }: AnySection): string {
 
 /** `said`: the note that stands above the section already. */
 function sectionPart({ name, meaning, repeated, keys }: AnySection, said: string): string {
-  const header = repeated ? `#[[${name}]]` : `[${name}]`
+  const header = repeated ? `#[[${name}]]\n` : name === '' ? '' : `[${name}]\n`
   const groups = [...Map.groupBy(Object.entries(keys), ([, key]) => inertNote(key))].sort(
     ([one], [other]) => Number(one !== '') - Number(other !== ''),
   )
@@ -58,7 +61,7 @@ function sectionPart({ name, meaning, repeated, keys }: AnySection, said: string
     const heading = note === '' || note === said ? '' : `# ${note}.\n`
     return `${heading}${lines(name, group)}`
   })
-  return `# ${meaning}\n${header}\n${parts.join('')}`
+  return `# ${meaning}\n${header}${parts.join('')}`
 }
 
 const COMMENTS_AT = 56
@@ -83,7 +86,7 @@ function remark(key: Key<unknown>): string {
 
 /** The default or, where there is none to write down, a value of the kind. */
 function sample(section: string, name: string, { secret, follows, required, fallback, read }: Key<unknown>): unknown {
-  if (secret) return `$env{${`${section}.${name}`.replace(/\W+/g, '_').toUpperCase()}}`
+  if (secret) return `$env{${keyPath(section, name).replace(/\W+/g, '_').toUpperCase()}}`
   if (follows !== '') return `$ref{${follows.startsWith('.') ? section : ''}${follows}}`
   if (!required) return fallback
   const samples = [fallback, [CHOSEN], CHOSEN, 1, 'https://host.example', ['https://host.example'], '10.0.0.1']

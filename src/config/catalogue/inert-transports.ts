@@ -22,7 +22,11 @@ const listenerKeys = {
 
 /** Documented as one of two texts, of which one looks like a flag. */
 function orTrue(wrapped: Key<'chunked' | 'true'>): typeof wrapped {
-  return { ...wrapped, read: given => wrapped.read(given === true ? 'true' : given) }
+  return {
+    ...wrapped,
+    schema: { anyOf: [wrapped.schema, { const: true }] },
+    read: given => wrapped.read(given === true ? 'true' : given),
+  }
 }
 
 const senderKeys = {

@@ -1,0 +1,171 @@
+/** The derived JSON Schema, judged by a validator of JSON Schema, says what `check` says. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { Ajv, type ValidateFunction } from 'ajv'
+import { parse } from 'smol-toml'
+import { allKeys, type CatalogueKey, SECTIONS } from '../../src/config/catalogue.ts'
+import { FREE_NAME } from '../../src/config/key.ts'
+import { examine } from '../../src/config/load.ts'
+import { schemaPage } from '../../src/config/publish-schema.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const SCHEMA = JSON.parse(schemaPage())
+const ajv = new Ajv({ strict: true, allowUnionTypes: true, allowMatchingProperties: true })
+ajv.addSchema(SCHEMA, 'deployment')
+const isValid = ajv.getSchema('deployment')!
+
+function ofKey({ path }: CatalogueKey): ValidateFunction {
+  return ajv.compile({ $ref: `deployment#/definitions/${path.replaceAll(FREE_NAME, 'NAME')}` })
+}
+
+/** Values of every kind, right for some keys and wrong for most. */
+const VALUES: readonly unknown[] = [
+  ...[true, false, 'true', 'false', 0, 1, -1, 5, 10, 25, 443, 5000, 65_535, 70_000, -7, 2 ** 40, 0.5, 1.5, 99.5],
+  ...['', '0', '10', '-1', '1.5', '500ms', '30s', '15m', '2h', '1d', 'x', 'a b', 'a,b', '*', 'X-Field', 'host.example'],
+  ...[
+    'https://host.example/x',
+    'http://[::1]:8080',
+    'tcp://host.example:7611',
+    'ssl://host.example:7711',
+    '10.0.0.0/8',
+  ],
+  ...['wss://h:1', 'jdbc:mysql://h:3306/db', 'text\u0000with control', 'base64', 'default', 'production', 'SHA-256'],
+  ...[[], ['a'], ['a', 'b'], ['10.0.0.0/8', '::1'], ['https://host.example'], [1], [true], [['a']], {}, { a: 1 }],
+]
+/** What a schema can tell apart: the rest of what makes a text right is for `check`. */
+const NOT_TEXT = VALUES.filter(value => typeof value !== 'string' && !isWords(value))
+
+function isWords(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(word => typeof word === 'string')
+}
+
+test('nothing that a key takes is refused, its default included', () => {
+  for (const key of allKeys()) {
+    const accepts = ofKey(key)
+    const { read, fallback, schema } = key.definition
+    const choices = Array.isArray(schema.enum) ? schema.enum : []
+    for (const value of [...VALUES, ...choices, fallback]) {
+      if (read(value) !== undefined) assert.ok(accepts(value), `${key.path} = ${JSON.stringify(value)}`)
+    }
+  }
+})
+
+test('what is of the wrong type, or a number out of range, is refused as a key refuses it', () => {
+  for (const key of allKeys()) {
+    const accepts = ofKey(key)
+    for (const value of NOT_TEXT) {
+      const isTaken = key.definition.read(value) !== undefined
+      assert.equal(accepts(value), isTaken, `${key.path} = ${JSON.stringify(value)}`)
+    }
+  }
+})
+
+test('a text that no value of the key could be is refused, unless the key takes any text', () => {
+  for (const key of allKeys().filter(({ definition }) => /^(boolean|integer|port|choice)$/.test(definition.kind))) {
+    const accepts = ofKey(key)
+    assert.equal(accepts('no such thing'), key.definition.read('no such thing') !== undefined, key.path)
+  }
+})
+
+const REFERENCES = ['$ref{server.offset}', '$conf{a.b}', '$env{NAME}', '$file{x/y}', `${'$'}{home}`, `http://${'$'}{host}:1/`]
+
+test('any value may be text with a reference', () => {
+  for (const key of allKeys()) {
+    for (const text of REFERENCES) assert.ok(ofKey(key)(text), `${key.path} = ${text}`)
+  }
+})
+
+/** A table of the file with one key in it: its names nested from `depth` on, and joined by dots before that. */
+function written({ section, key, definition }: CatalogueKey, depth: number): unknown {
+  const names = key.replaceAll(FREE_NAME, 'chosen').split('.')
+  const spelled = [...names.slice(0, depth), names.slice(depth).join('.')].filter(name => name !== '')
+  const rows = SECTIONS.filter(({ repeated }) => repeated).map(({ name }) => name)
+  const value = spelled.reduceRight<unknown>((inner, name) => ({ [name]: inner }), sampleOf(definition))
+  if (section === '') return value
+  return section.split('.').reduceRight<unknown>((inner, name, index, all) => {
+    const isRow = rows.includes(all.slice(0, index + 1).join('.'))
+    return { [name]: isRow ? [inner] : inner }
+  }, value)
+}
+
+function sampleOf({ read, fallback }: CatalogueKey['definition']): unknown {
+  return [fallback, ...VALUES].find(value => read(value) !== undefined)
+}
+
+/** Without what is about a row as a whole. */
+function faultsOf(document: unknown): readonly unknown[] {
+  isValid(document)
+  return (isValid.errors ?? []).filter(({ keyword }) => keyword !== 'required')
+}
+
+test('every key may be spelled with nested tables, quoted, or quoted from any table on', () => {
+  for (const key of allKeys()) {
+    for (let depth = 0; depth < key.key.split('.').length; depth++) {
+      assert.deepEqual(faultsOf(written(key, depth)), [], `${key.path}, nested ${depth}`)
+    }
+  }
+})
+
+const RIGHT: Readonly<Record<string, string>> = {
+  nothing: '',
+  'a nested key': '[transport.passthru_http]\nhttp.socket.timeout = 1000',
+  'a quoted key': '[transport.passthru_http]\n"http.socket.timeout" = "15m"',
+  'a table of its own for the front of a key': '[transport.passthru_http.http.socket]\ntimeout = 1000',
+  'a name that the operator chose': '[transport.ws]\nsender.parameter.mine = "x"\n"sender.parameter.other" = 1',
+  'a row with what it must have':
+    '[[transport.http.proxy_profile]]\ntarget_hosts = ["*"]\nproxy_host = "p.example"\nproxy_port = 3128',
+  'inline tables': 'server = { offset = 1, hostname = "h.example" }',
+  'a reference in the place of a number': '[server]\noffset = "$env{NOT_TOLD_TO_EDITORS}"',
+}
+
+const WRONG: Readonly<Record<string, string>> = {
+  'a section that is not there': '[sever]\noffset = 1',
+  'a table within a transport that is not there': '[transport.passthru]\nx = 1',
+  'a key that is not there': '[server]\nofset = 1',
+  'a quoted key that is not there': '[transport.passthru_http]\n"http.sockt.timeout" = 1000',
+  'a nested key that is not there': '[transport.passthru_http]\nhttp.sockt.timeout = 1000',
+  'text for a number': '[server]\noffset = "one"',
+  'a number for a text': '[server]\nhostname = 10',
+  'a number out of range': '[transport.passthru_http]\nio_buffer_size = 1',
+  'a choice that is none': '[logging]\nlevel = "loud"',
+  'a table for a value': '[server.offset]\nx = 1',
+  'rows for a table': '[[server]]\noffset = 1',
+  'a table for rows': '[transport.http.proxy_profile]\nproxy_host = "p"',
+  'a row without what it must have': '[[transport.http.proxy_profile]]\nproxy_host = "p.example"',
+  'a list of what is no text': '[transport.passthru_http]\ntrusted_proxies = [1, 2]',
+}
+
+for (const [what, text] of Object.entries(RIGHT)) {
+  test(`right: ${what}`, t => {
+    process.env.NOT_TOLD_TO_EDITORS = '1'
+    isValid(parse(text))
+    assert.deepEqual(isValid.errors ?? [], [])
+    assert.deepEqual(complaints(t, text), [])
+  })
+}
+
+for (const [what, text] of Object.entries(WRONG)) {
+  test(`wrong: ${what}`, t => {
+    assert.equal(isValid(parse(text)), false)
+    assert.notDeepEqual(complaints(t, text), [])
+  })
+}
+
+function complaints(t: Parameters<typeof temporaryHome>[0], text: string): readonly unknown[] {
+  const home = temporaryHome(t, { 'deployment.toml': text })
+  const { faults, unknown } = examine(home, [], join(home, 'data'))
+  return [...faults, ...unknown]
+}
+
+test('every key is described, with its default where there is one to show', () => {
+  for (const { path, definition } of allKeys()) {
+    const { description, default: shown } = SCHEMA.definitions[path.replaceAll(FREE_NAME, 'NAME')]
+    assert.ok(description.startsWith(definition.meaning), path)
+    if (definition.inertReason !== '') assert.ok(description.includes(definition.inertReason.slice(1)), path)
+    if (definition.secret) assert.equal(shown, undefined, path)
+    else if (definition.follows === '' && definition.ceiling === '' && !definition.required) {
+      assert.deepEqual(shown, definition.fallback, path)
+    }
+  }
+})
