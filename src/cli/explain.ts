@@ -76,10 +76,12 @@ function readable(key: ResolvedKey): string {
 function listAll(output: Terminal, keys: readonly ResolvedKey[]): void {
   const nameWidth = Math.max(...keys.map(key => key.key.length))
   const valueWidth = Math.min(40, Math.max(...keys.map(key => readable(key).length)))
-  let section = ''
+  let section: string | undefined
   for (const key of keys) {
-    if (key.section !== section)
-      output.write(`${section === '' ? '' : '\n'}${paint(output, 'bold', `[${key.section}]`)}\n`)
+    if (key.section !== section) {
+      const header = key.section === '' ? '(above every table)' : `[${key.section}]`
+      output.write(`${section === undefined ? '' : '\n'}${paint(output, 'bold', header)}\n`)
+    }
     section = key.section
     const changed = key.where !== ''
     const inert = key.definition.inertReason === '' ? '' : '(inert)'

@@ -58,6 +58,11 @@ export interface Rule<V> {
   holds(values: V): boolean
 }
 
+/** `section.key`; the key alone where it stands above every table, in the section without a name. */
+export function keyPath(section: string, key: string): string {
+  return section === '' ? key : `${section}.${key}`
+}
+
 /** What a node is for (`server.server_role`). */
 export const ROLES = [
   'default',
@@ -70,6 +75,7 @@ export const ROLES = [
 export type Role = (typeof ROLES)[number]
 
 export interface Section<N extends string, K extends Keys, R extends boolean = boolean> {
+  /** '' for the keys above the first table of the file. */
   readonly name: N
   readonly meaning: string
   /** Written `[[name]]`, once per row, and a list of rows to its reader. */

@@ -1,10 +1,15 @@
 /** The keys of one configuration: those of the catalogue, once per row of a repeated table and per free name in use. */
 import { type AnySection, type CatalogueKey, SECTIONS } from './catalogue.ts'
-import { FREE_NAME } from './key.ts'
-import { type PlacedRow, withoutPlaces } from './setting.ts'
+import { FREE_NAME, keyPath } from './key.ts'
+import { type PlacedTable, withoutPlaces } from './setting.ts'
+
+export interface PresentKey extends CatalogueKey {
+  /** Its beginning: a key is required where another of this beginning is set. */
+  readonly group: string
+}
 
 /** In documented order, rows in that of the file. `paths` are those that somebody set. */
-export function presentKeys(paths: readonly string[], rows: readonly PlacedRow[]): readonly CatalogueKey[] {
+export function presentKeys(paths: readonly string[], rows: readonly PlacedTable[]): readonly PresentKey[] {
   return SECTIONS.flatMap(section => {
     if (!section.repeated) return keysAt(section, section.name, paths)
     const places = rows.map(row => row.path).filter(path => isRowOf(section.name, path))
@@ -16,21 +21,23 @@ function isRowOf(table: string, path: string): boolean {
   return path.endsWith(']') && withoutPlaces(path) === table
 }
 
-function keysAt({ keys }: AnySection, section: string, paths: readonly string[]): readonly CatalogueKey[] {
+function keysAt({ keys }: AnySection, section: string, paths: readonly string[]): readonly PresentKey[] {
   const entries = Object.entries(keys)
   const named = entries.filter(([key]) => !key.includes(FREE_NAME))
   const free = entries.filter(([key]) => key.includes(FREE_NAME))
   const listed = [...named, ...(free.length === 0 ? [] : freeKeys(section, named, free, paths))]
-  return listed.map(([key, definition]) => ({ section, key, path: `${section}.${key}`, definition }))
+  return listed.map(([key, definition]) => ({ section, key, path: keyPath(section, key), definition }))
 }
 
 type Entries = readonly (readonly [key: string, definition: CatalogueKey['definition']])[]
 
+interface FreeKey extends Pick<PresentKey, 'key' | 'definition' | 'group'> {}
+
 /** Every key that a name can have, for each name that somebody has used with one of them. */
-function freeKeys(section: string, named: Entries, free: Entries, paths: readonly string[]): Entries {
+function freeKeys(section: string, named: Entries, free: Entries, paths: readonly string[]): readonly FreeKey[] {
   const own = paths.filter(path => path.startsWith(`${section}.`)).map(path => path.slice(section.length + 1))
   const taken = new Set(named.map(([key]) => key))
-  const found = new Map<string, CatalogueKey['definition']>()
+  const found = new Map<string, FreeKey>()
   for (const [pattern] of free) {
     const [start = '', end = ''] = pattern.split(FREE_NAME)
     for (const key of own) {
@@ -39,9 +46,11 @@ function freeKeys(section: string, named: Entries, free: Entries, paths: readonl
       // A name that has keys of its own is none that the operator chose.
       if (name === '' || named.some(([known]) => known.startsWith(`${start}${name}.`))) continue
       for (const [other, definition] of free) {
-        if (other.startsWith(`${start}${FREE_NAME}`)) found.set(other.replace(FREE_NAME, name), definition)
+        if (!other.startsWith(`${start}${FREE_NAME}`)) continue
+        const key = other.replace(FREE_NAME, name)
+        found.set(key, { key, definition, group: `${start}${name}.` })
       }
     }
   }
-  return [...found]
+  return [...found.values()]
 }

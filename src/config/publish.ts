@@ -1,6 +1,6 @@
 /** The catalogue as a page to read and as data for tools. Nothing is said here that the catalogue does not say. */
 import { type AnySection, allKeys, RULES, SECTIONS } from './catalogue.ts'
-import type { Key } from './key.ts'
+import { type Key, keyPath } from './key.ts'
 import { defaultOf } from './published.ts'
 
 const PREAMBLE = `# Configuration reference
@@ -20,12 +20,14 @@ export function referencePage(): string {
 
 function sectionPart(section: AnySection): string {
   const rows = Object.entries(section.keys).map(row)
-  const own = RULES.filter(rule => rule.keys[0]!.startsWith(`${section.name}.`)).map(rule => rule.must)
+  const own = RULES.filter(rule =>
+    Object.keys(section.keys).some(key => rule.keys[0] === keyPath(section.name, key)),
+  ).map(rule => rule.must)
   const rules = [...new Set(own)].map(must => `- ${escaped(must)}\n`)
   const written = section.repeated ? ` Written \`[[${section.name}]]\`, once per row.` : ''
   const table = `| Key | Type | Default | Unit | Range | Meaning |\n|---|---|---|---|---|---|\n${rows.join('')}`
   const list = rules.length === 0 ? '' : `\nRules:\n\n${rules.join('')}`
-  return `## ${section.name}\n\n${section.meaning}${written}\n\n${table}${list}`
+  return `## ${section.name === '' ? 'Above every table' : section.name}\n\n${section.meaning}${written}\n\n${table}${list}`
 }
 
 function row([name, key]: readonly [string, Key<unknown>]): string {

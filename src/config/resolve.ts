@@ -133,7 +133,11 @@ class ValueSearch {
     const definition = this.#known.get(path)?.definition
     const where = setting?.where ?? 'default'
     const shown = definition?.secret ? '(set)' : show(setting?.value)
-    if (setting === undefined && definition?.required && this.#opened(path) !== '') return this.#missing(path)
+    if (setting === undefined && definition?.required) {
+      if (this.#opened(path) !== '') return this.#missing(path)
+      // Nobody uses the section: what it must have is missed by nobody.
+      return { value: definition.fallback, secret: definition.secret, faulty: false }
+    }
     try {
       const given = setting === undefined ? this.#fallback(path) : setting.value
       const found = expand(given, this.#lookup)
