@@ -64,10 +64,14 @@ export const ADAPTERS: readonly Adapter[] = [
       `${classes('builders', builders!)}. ${classes('formatters', [builders, ...more].join(', '))}.`,
   },
   {
-    because: 'a checker is a section, and its properties are keys of it',
-    pattern: /Checkers: `(\w+)` \((.*?), properties (.*?)\); `(\w+)` \((.*?), properties (.*?)\); custom `\[(\w+)\]` /,
-    means: (one, keys, properties, other, otherKeys, otherProperties, custom) =>
-      `${checker(one!, keys!, properties!)}; ${checker(other!, otherKeys!, otherProperties!)}; \`[[${custom}]]\` `,
+    because: 'only what stands in brackets is a section: a checker is a group of keys, and one of your own is a row',
+    pattern: /Checkers: (`\w+` \(.*?\)); (`\w+` \(.*?\)); custom `\[(\w+)\]` /,
+    means: (one, other, custom) => `${checker(one!)}; ${checker(other!)}; \`[[${custom}]]\` `,
+  },
+  {
+    because: 'the key stands above every table of the file',
+    pattern: /^Synapse handlers: (?=`)/,
+    means: () => '`[]` ',
   },
   {
     because: 'every grant type is a section, with what all have and what some have',
@@ -86,8 +90,14 @@ function classes(kind: string, keys: string): string {
   return `\`[message_${kind}]\`, \`[blocking.message_${kind}]\`: ${listed.join(', ')}`
 }
 
-function checker(name: string, keys: string, properties: string): string {
-  return `\`[${name}]\` ${keys}, ${properties.replace(/`(?=\w)/g, '`properties.')}`
+/** Of "`name` (`a` true, properties `b`)": `name.a` true, `name.properties.b`. */
+function checker(text: string): string {
+  const [, name, keys, properties] = /^`(\w+)` \((.*?)(?:, properties (.*))?\)$/.exec(text)!
+  const groups = [
+    [`${name}.`, keys!],
+    [`${name}.properties.`, properties ?? ''],
+  ] as const
+  return groups.map(([group, listed]) => listed.replace(/`(?=\w)/g, `\`${group}`)).join(', ')
 }
 
 function grantTypes(parent: string, all: string, some: string, validator: string, names: string): string {

@@ -2,6 +2,7 @@
 import { SpecFault, splitOutside } from './markdown.ts'
 
 export interface SectionName {
+  /** '' for what stands above every table of a file. */
   readonly name: string
   /** `[[name]]` */
   readonly repeated: boolean
@@ -14,7 +15,7 @@ interface NamedKey {
 }
 
 const NAME = /^[A-Za-z]\w*(?:[.-]\w+)*(?:\.<name>)?$/
-const SECTION = /^(?:\[\[([\w.]+)\]\]|\[([\w.]+(?:\.<name>)?)\])$/
+const SECTION = /^(?:\[\[([\w.]+)\]\]|\[([\w.]*(?:\.<name>)?)\])$/
 
 /** Undefined for what is no section in brackets. */
 export function sectionOf(token: string): SectionName | undefined {

@@ -239,7 +239,8 @@ const ADAPTED = specOf(
   'Websocket: `[transport.ws]` `d`; wss adds `e`.',
   '### Others',
   '- Sections: `[message_builders]`. Builder keys: f. Formatter keys: the same plus g and h.',
-  '- Checkers: `i_checker` (`enable` true, properties `j` 80); `k_checker` (`enable` true, properties `l`, `m`); ' +
+  'Synapse handlers: `z` array of names; `[[y]]` `name` string.',
+  '- `[x]` `enable`. Checkers: `i` (`enable` true, properties `j` 80); `k` (`enable` true, properties `l`, `m`); ' +
     'custom `[n]` `o`.',
   '- Grant types (`[g.<name>]`): each has `enable` boolean; `s` also have `v`. Names and enable defaults: r true, ' +
     's false (as listed). `r.t` false.',
@@ -257,8 +258,8 @@ const ADAPTED_KEYS = [
   '[message_builders] f',
   '[blocking.message_builders] f',
   ...['f', 'g', 'h'].flatMap(key => [`[message_formatters] ${key}`, `[blocking.message_formatters] ${key}`]),
-  ...['[i_checker] enable', '[i_checker] properties.j'],
-  ...['[k_checker] enable', '[k_checker] properties.l', '[k_checker] properties.m', '[[n]] o'],
+  ...['[] z', '[[y]] name', '[x] enable', '[x] i.enable', '[x] i.properties.j'],
+  ...['[x] k.enable', '[x] k.properties.l', '[x] k.properties.m', '[[n]] o'],
   ...['[g.<name>] enable', '[g.r] enable', '[g.s] enable', '[g.s] v', '[g.r] t'],
 ]
 
