@@ -37,7 +37,7 @@ export function extractKeys(markdown: string, adapters: readonly Adapter[]): rea
   for (const block of blocks) extraction.read(block)
   const lines = markdown.split('\n')
   for (const line of new Set(blocks.map(block => block.line))) extraction.account(lines[line - 1]!, line)
-  extraction.accountForCutOff()
+  extraction.accountForNames()
   return extraction.keys
 }
 
@@ -51,6 +51,8 @@ class Extraction {
   /** Whatever was understood below one heading, for each of its lines. */
   readonly #namedAt = new Map<number, Set<string>>()
   #named = new Set<string>()
+  /** Sections in brackets -> the line. */
+  readonly #bracketed = new Map<string, number>()
   readonly #cutOff: { readonly name: string; readonly line: number }[] = []
 
   read(block: Block): void {
@@ -69,7 +71,7 @@ class Extraction {
   #readHeading({ text, line }: Block): void {
     const given = HEADING_SECTIONS[text]
     this.#heading = given === undefined ? readSentence(text, [], line).sections : [{ name: given, repeated: false }]
-    for (const { name } of this.#heading) this.#named.add(name)
+    this.#noteSections(this.#heading, line)
   }
 
   #readSentence({ text, line, paragraph }: Block): void {
@@ -85,10 +87,17 @@ class Extraction {
     if (keys.length === 0 && cutOff.length === 0 && !sections.some(({ name }) => text.includes(name))) {
       throw new SpecFault(line, `no key was found in "${text}"`)
     }
-    for (const { name } of sections) this.#named.add(name)
+    this.#noteSections(sections, line)
     this.#sections = sections
     this.#cutOff.push(...cutOff.map(name => ({ name, line })))
     for (const key of keys) this.#add({ ...key, aliasOf: '' }, line, key.exampleOnly)
+  }
+
+  #noteSections(sections: readonly SectionName[], line: number): void {
+    for (const { name } of sections) {
+      this.#named.add(name)
+      this.#bracketed.set(name, line)
+    }
   }
 
   #add({ section, name, aliasOf, facts }: RowKey, line: number, exampleOnly: boolean): void {
@@ -126,7 +135,11 @@ class Extraction {
     }
   }
 
-  accountForCutOff(): void {
+  /** Every section that is named has keys, and every name that is cut off goes on somewhere. */
+  accountForNames(): void {
+    for (const [name, line] of this.#bracketed) {
+      if (!this.keys.some(({ section }) => section === name)) throw new SpecFault(line, `[${name}] has no key`)
+    }
     for (const { name, line } of this.#cutOff) {
       if (!this.keys.some(({ key }) => key.startsWith(`${name}.`)))
         throw new SpecFault(line, `no key begins with ${name}`)

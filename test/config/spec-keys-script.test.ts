@@ -208,6 +208,7 @@ const REFUSED: readonly (readonly [clause: string, lines: readonly string[], lin
   ['a key in no section', ['`b` string.'], 3, '`b` stands in no section'],
   ['a row in no section', ['### A', ...TABLE, '| b | string | x | |'], 6, '"b" stands in no section'],
   ['a sentence without keys', ['Keys beyond those: ask.'], 3, 'no key was found in "Keys beyond those: ask"'],
+  ['a section without keys', ['### A (`[a]`)', '`[b]` `c`.'], 3, '[a] has no key'],
   ['a name that is none', ['`[a]` `b c`.'], 3, '"b c" is no name of a key'],
   [
     'a column nobody knows',
