@@ -4,7 +4,7 @@
  * one record of findings per thread is enough.
  */
 import { createRequire } from 'node:module'
-import { Arena } from '../structure/arena.ts'
+import { Arena, ARENA_BYTES } from '../structure/arena.ts'
 import { type Head, SPAN } from './head.ts'
 
 /** The exports this file relies on; test/http1/llhttp.test.ts pins them and the version that carries them. */
@@ -153,12 +153,6 @@ function instantiate(): Exports {
 }
 
 const llhttp = instantiate()
-
-/**
- * Address space of the arena, in bytes. Reserved at once, because memory that grows detaches every view of it; pages
- * that are never touched cost nothing. When it is used up, connections are refused, not served badly.
- */
-const ARENA_BYTES = 512 * 1024 * 1024
 
 /** One parser of each type, made by llhttp itself; every other one is a copy in the arena. */
 const templates = { [REQUEST]: llhttp.llhttp_alloc(REQUEST), [RESPONSE]: llhttp.llhttp_alloc(RESPONSE) }

@@ -31,6 +31,12 @@ export class Chunk {
   }
 }
 
+/**
+ * Address space of a thread's arena, in bytes. Reserved at once, because memory that grows detaches every view of it;
+ * pages that are never touched cost nothing. When it is used up, connections are refused, not served badly.
+ */
+export const ARENA_BYTES = 512 * 1024 * 1024
+
 /** Bytes in front of every chunk and behind it that its holder may use as well, to put something around the content. */
 export const MARGIN = 32
 
