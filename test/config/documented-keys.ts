@@ -1,14 +1,15 @@
 /** What the specification says of every key: `spec-keys.json`, which `scripts/spec-keys.ts` writes from it. */
 import { readFileSync } from 'node:fs'
 import type { SpecKey } from '../../scripts/spec-keys/extract.ts'
-import { FREE_NAME } from '../../src/config/key.ts'
+import { FREE_NAME, keyPath } from '../../src/config/key.ts'
 
 export interface DocumentedKey extends SpecKey {
-  /** `section.key` */
+  /** `section.key`; the key alone above every table. */
   readonly path: string
 }
 
 const UNSAID = {
+  section: '',
   repeated: false,
   type: '',
   unit: '',
@@ -20,12 +21,13 @@ const UNSAID = {
   aliasOf: '',
 } as const
 
-const LISTED: readonly (Partial<SpecKey> & Pick<SpecKey, 'section' | 'key' | 'line'>)[] = JSON.parse(
+const LISTED: readonly (Partial<SpecKey> & Pick<SpecKey, 'key' | 'line'>)[] = JSON.parse(
   readFileSync(new URL('spec-keys.json', import.meta.url), 'utf8'),
 )
 
 export const DOCUMENTED: readonly DocumentedKey[] = LISTED.map(listed => {
-  return { ...UNSAID, ...listed, path: `${listed.section}.${listed.key}` }
+  const key = { ...UNSAID, ...listed }
+  return { ...key, path: keyPath(key.section, key.key) }
 })
 
 /** Tables that are written `[[name]]`, once per row. */
@@ -45,9 +47,14 @@ export function withName(path: string): string {
 
 /** A file with these keys, each with its value in TOML; sections come in documented order, as TOML wants them. */
 export function fileOf(keys: readonly DocumentedKey[], writtenValue: (key: DocumentedKey) => string): string {
-  const sections = [...Map.groupBy(keys, ({ section }) => section)].map(([section, listed]) => {
+  const bySection = Map.groupBy(keys, ({ section }) => section)
+  const top = bySection.get('') ?? []
+  bySection.delete('')
+  const lines = (listed: readonly DocumentedKey[]): readonly string[] =>
+    listed.map(key => `"${withName(key.key)}" = ${writtenValue(key)}`)
+  const tables = [...bySection].map(([section, listed]) => {
     const header = REPEATED.includes(section) ? `[[${section}]]` : `[${withName(section)}]`
-    return [header, ...listed.map(key => `"${withName(key.key)}" = ${writtenValue(key)}`)].join('\n')
+    return [header, ...lines(listed), ''].join('\n')
   })
-  return `${sections.join('\n\n')}\n`
+  return [...lines(top), ...tables].join('\n')
 }

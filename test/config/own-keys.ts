@@ -1,9 +1,10 @@
-/** The keys that are this gateway's own, beside those that are documented for the reference platform. */
+/** The keys beside those of the specification. */
 
 /** Path, default, kind. */
 type OwnKey = readonly [path: string, fallback: unknown, kind: string]
 
-export const OWN_KEYS: readonly OwnKey[] = [
+/** No counterpart on the reference platform. */
+const GATEWAY: readonly OwnKey[] = [
   ['transport.passthru_http.reactors', 0, 'integer'],
   ['transport.passthru_http.socket_level', 'auto', 'choice'],
   ['transport.passthru_http.listener.parameters.bind_address', '', 'host'],
@@ -44,3 +45,51 @@ export const OWN_KEYS: readonly OwnKey[] = [
   ['access_log.format', 'json', 'choice'],
   ['logging.level', 'info', 'choice'],
 ]
+
+const STORES: readonly OwnKey[] = ['keystore.primary', 'keystore.tls', 'keystore.internal', 'truststore'].flatMap(
+  (section): readonly OwnKey[] => [
+    [`${section}.file_name`, '', 'string'],
+    [`${section}.type`, '', 'choice'],
+    [`${section}.password`, '', 'secret'],
+    [`${section}.alias`, '', 'string'],
+    [`${section}.key_password`, '', 'secret'],
+  ],
+)
+
+/** In files of the reference platform. */
+const REFERENCE: readonly OwnKey[] = [
+  ...STORES,
+  ['transport.passthru_http.listener.key_store.alias', '', 'string'],
+  ['transport.passthru_http.sender.key_store.alias', '', 'string'],
+  ['transport.passthru_https.listener.key_store.alias', '', 'string'],
+  ['transport.passthru_https.sender.key_store.alias', '', 'string'],
+  // The connection of every group that has none of its own.
+  ['apim.throttling.username', '', 'string'],
+  ['apim.throttling.password', '', 'secret'],
+  ['apim.throttling.receiver_username', '', 'string'],
+  ['apim.throttling.receiver_password', '', 'secret'],
+  ['apim.throttling.policy_deploy.username', '', 'string'],
+  ['apim.throttling.policy_deploy.password', '', 'secret'],
+  ['apim.throttling.jms.username', '', 'string'],
+  ['apim.throttling.jms.password', '', 'secret'],
+  ['apim.throttling.publisher.max_idle', 1000, 'integer'],
+  ['apim.throttling.publisher.init_idle_size', 200, 'integer'],
+  ['apim.throttling.publisher.pool_size', 200, 'integer'],
+  ['apim.throttling.publisher.max_pool_size', 1000, 'integer'],
+  ['apim.throttling.publisher.keep_alive_time', 200, 'duration'],
+  ['apim.throttling.service_url', '', 'URL'],
+  ['apim.throttling.jms.start_delay', 0, 'duration'],
+  ['apim.throttling.jms.destination', 'throttleData', 'string'],
+  ['apim.throttling.jms.conn_jndi_name', 'TopicConnectionFactory', 'string'],
+  ['apim.throttling.jms.destination_type', 'topic', 'choice'],
+  ['apim.throttling.jms.java_naming_factory_initial', '', 'string'],
+  ['apim.throttling.decision_connection_type', 'andes', 'choice'],
+  ['oauth.grant_type.<name>.grant_validator', '', 'string'],
+  ['user_store.type', '', 'string'],
+  ['user_store.base_dn', '', 'string'],
+  ['user_store.connection_url', '', 'string'],
+  ['user_store.connection_name', '', 'string'],
+  ['user_store.connection_password', '', 'secret'],
+]
+
+export const OWN_KEYS: readonly OwnKey[] = [...GATEWAY, ...REFERENCE]
