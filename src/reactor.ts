@@ -194,13 +194,16 @@ export class Reactor implements Hall {
     // From here on nothing throws.
     putInForce()
     this.#rooms.apis = this.#deployment.table
+    const { targetKeepAliveMs: keptMs } = this.#around.settings
     this.#renewSettings(live)
     if (believed(live.http) !== this.#believed) this.#renewClients(trusted, live.http)
+    const { closesTargets, targetKeepAliveMs } = this.#around.settings
     for (const pool of this.#deployment.pools) {
       pool.watch.renew(live.warnOn500)
       pool.trim()
-      // What it has was secured with what no longer holds.
-      if (securesAnew && pool.route.secured) pool.renew()
+      // What it has was secured with what no longer holds, or would be kept for longer than a backend keeps it.
+      const isOld = (securesAnew && pool.route.secured) || closesTargets || targetKeepAliveMs < keptMs
+      if (isOld) pool.renew()
     }
   }
 

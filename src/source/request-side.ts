@@ -49,6 +49,8 @@ export class RequestSide {
   readonly #client: Client
   readonly #reader: MessageReader
   readonly inbox: Inbox
+  /** `body.max_bytes` as it was when the body under way began; -1: unlimited. */
+  #bodyMax = -1
   /** Body bytes at which `body.read_timeout` starts anew, and when it ends. */
   #progressAt = 0
   #progressDueMs = 0
@@ -168,7 +170,8 @@ export class RequestSide {
       this.#machine.advance(EVENT.REQUEST_BODY)
       this.#progressAt = PROGRESS_BYTES
       this.#progressDueMs = this.#around.now() + this.#around.settings.bodyReadMs
-      if (exchange.requestFraming > this.#bodyMax) this.#owner.refuseSize()
+      this.#bodyMax = this.#around.settings.bodyBytesMax
+      if (this.#isTooLong(exchange.requestFraming)) this.#owner.refuseSize()
     }
     if (exchange.status === 0) this.#walk(head)
     else inbox.from = reader.parsedTo
@@ -220,7 +223,7 @@ export class RequestSide {
     }
     const last = found.message
     for (let i = 0; i < found.body; i++) exchange.requestBodyBytes += bodySpans[2 * i + 1]!
-    if (exchange.requestBodyBytes > this.#bodyMax) {
+    if (this.#isTooLong(exchange.requestBodyBytes)) {
       this.#owner.refuseSize()
       return true
     }
@@ -254,9 +257,8 @@ export class RequestSide {
     this.#exchange.upstream!.requestPart(part)
   }
 
-  get #bodyMax(): number {
-    const { bodyBytesMax } = this.#around.settings
-    return bodyBytesMax < 0 ? Number.MAX_SAFE_INTEGER : bodyBytesMax
+  #isTooLong(bytes: number): boolean {
+    return bytes > this.#bodyMax && this.#bodyMax >= 0
   }
 
   /** After a read was dealt with: the view for the next one; null when there is no memory for what must be kept. */

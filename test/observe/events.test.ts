@@ -105,3 +105,16 @@ test('a flood followed by silence is accounted for at the tick, once', () => {
   }
   assert.deepEqual(posted.slice(200), [{ level: 'warn', event: 'log lines suppressed', fields: { SUPPRESSED: 1 } }])
 })
+
+test('another level holds from the next event on', () => {
+  const { log, posted } = scripted('error')
+  log.report('warn', 'kept back', {})
+  log.setLevel('debug')
+  log.report('debug', 'told', {})
+  log.setLevel('silent')
+  log.report('error', 'kept back', {})
+  assert.deepEqual(
+    posted.map(({ event }) => event),
+    ['told'],
+  )
+})

@@ -63,3 +63,37 @@ test('numeric addresses are not asked for', () => {
   assert.deepEqual(answers, ['192.0.2.7', '2001:db8::7'])
   assert.deepEqual(asked, [])
 })
+
+test('another time to keep addresses: names are asked for anew, one that is the same changes nothing', async () => {
+  const { asked, resolve, answer } = resolver(null)
+  const book = new AddressBook(30, resolve)
+  const find = async () => {
+    book.find('a.test', () => undefined)
+    await answer()
+  }
+  const steps: readonly (readonly [seconds: number, asked: number])[] = [
+    [30, 1],
+    [30, 1],
+    [60, 2],
+    [60, 2],
+    [0, 3],
+    [0, 4],
+    [30, 5],
+    [30, 5],
+  ]
+  for (const [seconds, times] of steps) {
+    book.keepFor(seconds)
+    await find()
+    assert.equal(asked.length, times)
+  }
+})
+
+test('addresses that come after another time was set are kept for that time', async () => {
+  const { asked, resolve, answer } = resolver(null)
+  const book = new AddressBook(0, resolve)
+  book.find('a.test', () => undefined)
+  book.keepFor(30)
+  await answer()
+  book.find('a.test', () => undefined)
+  assert.equal(asked.length, 1)
+})

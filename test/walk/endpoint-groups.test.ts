@@ -1,10 +1,9 @@
 /** Several endpoints of one API over real sockets: who is asked, who takes over, and who shares the load how. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import type { EndpointsPlan } from '../../src/plan.ts'
 import { takeAnswer } from '../harness/answers.ts'
+import { deafListener } from '../harness/deaf-listener.ts'
 import { asked, type EndpointGateway, outcome, Patient, startEndpoints, untilOutcome } from '../harness/endpoints.ts'
 import { connectPeer, eventually } from '../harness/peers.ts'
 
@@ -102,26 +101,6 @@ test('a connection that never comes: POST is handed over with its body', async t
   assert.deepEqual(backend.bodies, ['the body'])
   assert.equal(gateway.table.read(0).lastBase, 101508)
 })
-
-/** A listener whose queue is full: further connections get no answer at all. */
-async function deafListener(): Promise<{ port: number; close(): void }> {
-  const program = `
-    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
-      process.stdout.write(String(server.address().port) + '\\n')
-    })`
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [line] = (await once(child.stdout, 'data')) as [Buffer]
-  child.kill('SIGSTOP')
-  const port = Number(line.toString())
-  const waiting = [await connectPeer(port), await connectPeer(port)]
-  return {
-    port,
-    close() {
-      for (const peer of waiting) peer.destroy()
-      child.kill('SIGKILL')
-    },
-  }
-}
 
 const BODIES: readonly (readonly [string, string, readonly string[], string])[] = [
   ['of known length', 'Content-Length: 10', ['hello', 'world'], 'helloworld'],

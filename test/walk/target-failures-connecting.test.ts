@@ -1,9 +1,8 @@
 /** Connections to a backend that cannot be had: it does not accept, or there are as many as there may be. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { after, test } from 'node:test'
 import { assertFault, takeAnswer } from '../harness/answers.ts'
+import { deafListener } from '../harness/deaf-listener.ts'
 import { countedFailures, failureLine } from '../harness/failures.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, ScriptedBackend } from '../harness/peers.ts'
@@ -13,27 +12,6 @@ const GET = 'GET /t/it?a=b HTTP/1.1\r\nHost: a\r\n\r\n'
 
 const backend = await ScriptedBackend.listen()
 after(() => backend.close())
-
-/** A listener that accepts nothing and whose queue is full: further connections get no answer at all. */
-async function deafListener(): Promise<{ port: number; close(): void }> {
-  const program = `
-    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
-      process.stdout.write(String(server.address().port) + '\\n')
-    })`
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [line] = (await once(child.stdout, 'data')) as [Buffer]
-  child.kill('SIGSTOP')
-  const port = Number(line.toString())
-  // The queue of a listener holds one more than it was asked for.
-  const waiting = [await connectPeer(port), await connectPeer(port)]
-  return {
-    port,
-    close() {
-      for (const peer of waiting) peer.destroy()
-      child.kill('SIGKILL')
-    },
-  }
-}
 
 test('a backend that does not even accept', async t => {
   const deaf = await deafListener()
