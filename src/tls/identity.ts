@@ -3,21 +3,22 @@ import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Findings } from '../config/findings.ts'
 import type { TlsIdentity } from '../socket/tls.ts'
 import type { StoredCertificate, StoredKey } from './store-contents.ts'
-import type { OpenStore } from './store-file.ts'
+import type { OpenStore, StoreSetting } from './store-file.ts'
 
 /** Undefined with a fault when there is no key, or no certificate for it. Dates are warned of. */
 export function identityOf({ setting, label, contents }: OpenStore, findings: Findings): TlsIdentity | undefined {
   const { fileName } = setting.names
-  const chosen = firstKey(contents.keys)
-  if (chosen === undefined) {
+  if (contents.keys.length === 0) {
     return findings.fault(label, fileName, 'there is no key in it', 'take a store with a key and its certificate')
   }
+  const chosen = chosenKey(setting, label, contents.keys, findings)
+  if (chosen === undefined) return undefined
   const [leaf, ...rest] = chainOf(chosen.key, contents.certificates)
   if (leaf === undefined) {
     const expected = `no certificate in it belongs to ${shownKey(chosen)}`
     return findings.fault(label, fileName, expected, 'put the certificate of the key, and its chain, into the store')
   }
-  if (contents.keys.length > 1) noteChoice(label, chosen, contents.keys, findings)
+  if (contents.keys.length > 1 && setting.alias === undefined) noteChoice(label, chosen, contents.keys, findings)
   const dates = datesOf(leaf)
   if (dates !== '') findings.warn(label, fileName, dates, 'renew it; the other side refuses it')
   return {
@@ -49,13 +50,32 @@ export function trustedOf({ setting, label, contents }: OpenStore, findings: Fin
   return [...new Set(trusted.map(({ certificate }) => certificate.toString()))]
 }
 
-/** Order of the names, because Java stores have none of their own; without names that of the file. */
-function firstKey(keys: readonly StoredKey[]): StoredKey | undefined {
-  return [...keys].sort(({ alias: one }, { alias: other }) => (one < other ? -1 : Number(one > other)))[0]
+/** Undefined with a fault when the wanted one is not among several. Java takes names without regard to case. */
+function chosenKey(
+  { alias }: StoreSetting,
+  label: string,
+  keys: readonly StoredKey[],
+  findings: Findings,
+): StoredKey | undefined {
+  // Order of the names, because Java stores have none of their own; without names that of the file.
+  const sorted = [...keys].sort(({ alias: one }, { alias: other }) => (one < other ? -1 : Number(one > other)))
+  const first = sorted[0]
+  const names = keys.map(key => key.alias).join(', ')
+  // PEM has no names to choose by.
+  if (alias === undefined || (keys.length === 1 && names === '')) return first
+  const chosen = sorted.find(key => key.alias.toLowerCase() === alias.wanted.toLowerCase())
+  if (chosen !== undefined) return chosen
+  const remedy = names.replaceAll(', ', '') === '' ? 'the keys in it have no names' : `in it there is ${names}`
+  if (keys.length > 1) {
+    return findings.fault(label, alias.name, 'there is no key of that name in it', remedy, alias.wanted)
+  }
+  // A name that came along from another store, as in most files of the reference platform, must not end a start.
+  findings.warn(label, alias.name, 'there is no key of that name in it, so the only one is used', remedy, alias.wanted)
+  return first
 }
 
 function noteChoice(label: string, chosen: StoredKey, keys: readonly StoredKey[], findings: Findings): void {
-  findings.note('of several keys in a store the first by name is used; keep a store with the wanted one alone', {
+  findings.note('of several keys in a store the first by name is used; set alias for another one', {
     STORE: label,
     KEY: chosen.alias,
     KEYS: keys.map(({ alias }) => alias).join(', '),

@@ -11,13 +11,14 @@ const WSS_LOCATION = 'transport.wss.sender.trust_store.location'
 const WSS_PASSWORD = 'transport.wss.sender.trust_store.password'
 const STORE_KEYS = ['file_name', 'type', 'password', 'key_password'] as const
 
-type StorePrefix = 'listener.key_store' | 'listener.trust_store' | 'sender.key_store' | 'sender.trust_store'
+type KeyStorePrefix = 'listener.key_store' | 'sender.key_store'
+type StorePrefix = KeyStorePrefix | 'listener.trust_store' | 'sender.trust_store'
 
 export const KEY_STORE_KEY = `${SECTION}listener.key_store.file_name`
 
 export function serverSettingOf(https: Secured): ServerSetting {
   return {
-    keyStore: storeOf(https, 'listener.key_store'),
+    keyStore: keyStoreOf(https, 'listener.key_store'),
     trustStore: storeOf(https, 'listener.trust_store'),
     verifyClient: https['listener.parameters.SSLVerifyClient'],
     terms: {
@@ -39,7 +40,7 @@ export function serverSettingOf(https: Secured): ServerSetting {
 
 export function clientSettingOf(https: Secured): ClientSetting {
   return {
-    keyStore: storeOf(https, 'sender.key_store'),
+    keyStore: keyStoreOf(https, 'sender.key_store'),
     trustStore: storeOf(https, 'sender.trust_store'),
     hostnameVerifier: https['sender.hostname_verifier'],
     profilePath: https['sender.ssl_profile.file_path'],
@@ -63,6 +64,12 @@ export function intervalOf(https: Secured): number {
   const intervals = [https['listener.ssl_profile_interval'], https['sender.ssl_profile.interval']]
   const set = intervals.filter(interval => interval > 0)
   return set.length === 0 ? 0 : Math.min(...set)
+}
+
+function keyStoreOf(https: Secured, prefix: KeyStorePrefix): StoreSetting | null {
+  const store = storeOf(https, prefix)
+  const wanted = https[`${prefix}.alias`]
+  return store === null || wanted === '' ? store : { ...store, alias: { wanted, name: `${SECTION}${prefix}.alias` } }
 }
 
 function storeOf(https: Secured, prefix: StorePrefix): StoreSetting | null {

@@ -12,6 +12,8 @@ export interface StoreSetting {
   readonly password: string
   /** '' for that of the store. */
   readonly keyPassword: string
+  /** The key to take of several, and how that setting is called; left out for the first by name. */
+  readonly alias?: { readonly wanted: string; readonly name: string }
   /** How these are called where they were set. */
   readonly names: Readonly<Record<'fileName' | 'type' | 'password' | 'keyPassword', string>>
 }

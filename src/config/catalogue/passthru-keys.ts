@@ -2,8 +2,9 @@
  * The documented rows of the pass-through transport, in the parts in which its two sections differ. Bounds are wide
  * where a bound is a matter of taste and tight where the code depends on it.
  */
-import { except, inert, type Key, live, orText } from '../key.ts'
+import { alsoSpelled, except, inert, type Key, live, orText, sameAs } from '../key.ts'
 import { choice, count, duration, fieldNames, flag, host, secret, text, words } from '../kinds.ts'
+import { keyAlias, keyPassword, storeFile, storePassword, storeType, TRUST_ONLY } from './key-stores.ts'
 
 /** Longest piece that a connection may call its own: a chunk of the arena. */
 export const BUFFER_MAX = 65_536
@@ -11,8 +12,6 @@ export const DAY_MS = 86_400_000
 const WORKERS = 'not built yet: the worker pool comes with mediation'
 const MEDIATION = 'not built yet: message validation comes with mediation'
 const SOAP = 'there is no SOAP service whose description it would appear in'
-const TRUST_ONLY = 'a trust store is read for its certificates: no key of it is used'
-const STORES = ['JKS', 'PKCS12', 'PEM'] as const
 
 /** What the reference platform keeps in one file for both transports. */
 export const shared = {
@@ -67,6 +66,31 @@ function profileInterval(meaning: string): Key<number> {
   return orText(except(0, 'never', duration(600_000, 'ms', 100, DAY_MS, meaning)))
 }
 
+type Named<P extends string, L extends string> = { readonly [K in `${P}.${L}`]: Key<string> }
+type Typed<P extends string> = { readonly [K in `${P}.type`]: ReturnType<typeof storeType> }
+
+function keyStoreKeys<const P extends 'listener.key_store' | 'sender.key_store'>(prefix: P, meaning: string) {
+  return {
+    [`${prefix}.file_name`]: live(sameAs('keystore.tls.file_name', storeFile(prefix, meaning))),
+    [`${prefix}.type`]: live(sameAs('keystore.tls.type', storeType())),
+    [`${prefix}.password`]: live(sameAs('keystore.tls.password', storePassword())),
+    [`${prefix}.alias`]: live(sameAs('keystore.tls.alias', keyAlias())),
+    [`${prefix}.key_password`]: live(sameAs('keystore.tls.key_password', keyPassword())),
+  } as Named<P, 'file_name' | 'password' | 'alias' | 'key_password'> & Typed<P>
+}
+
+function trustStoreKeys<const P extends 'listener.trust_store' | 'sender.trust_store'>(prefix: P, meaning: string) {
+  return {
+    [`${prefix}.file_name`]: live(sameAs('truststore.file_name', storeFile(prefix, meaning))),
+    [`${prefix}.type`]: live(sameAs('truststore.type', storeType())),
+    [`${prefix}.password`]: live(sameAs('truststore.password', storePassword())),
+    [`${prefix}.key_password`]: inert(
+      sameAs('truststore.key_password', secret('Password of a key within.')),
+      TRUST_ONLY,
+    ),
+  } as Named<P, 'file_name' | 'password' | 'key_password'> & Typed<P>
+}
+
 /** TLS towards clients. */
 export const listenerTls = {
   'listener.parameters.SSLVerifyClient': live(
@@ -76,73 +100,106 @@ export const listenerTls = {
       'Whether clients are asked for a certificate, and whether they must show one.',
     ),
   ),
-  'listener.key_store.file_name': live(
-    text(
-      '',
-      'Store of the certificate the listener shows, and its key; empty: one is made and kept in the data folder.',
-    ),
+  ...keyStoreKeys(
+    'listener.key_store',
+    'Store of the certificate the listener shows, and its key; empty: one is made and kept in the data folder.',
   ),
-  'listener.key_store.type': live(choice('PKCS12', STORES, 'Type of the key store.')),
-  'listener.key_store.password': live(secret('Password of the key store.')),
-  'listener.key_store.key_password': live(secret('Password of the key within; empty: that of the store.')),
-  'listener.trust_store.file_name': live(text('', 'Store of the authorities that sign the certificates of clients.')),
-  'listener.trust_store.type': live(choice('PKCS12', STORES, 'Type of the trust store.')),
-  'listener.trust_store.password': live(secret('Password of the trust store.')),
-  'listener.trust_store.key_password': inert(secret('Password of a key within.'), TRUST_ONLY),
-  'listener.protocols': live(words([], 'TLS versions offered to clients, such as `TLSv1.2`; empty: TLS 1.2 and 1.3.')),
-  'listener.preferred_ciphers': live(
-    words([], 'Cipher suites offered to clients, the preferred first; empty: strong ones with forward secrecy.'),
+  ...trustStoreKeys('listener.trust_store', 'Store of the authorities that sign the certificates of clients.'),
+  'listener.protocols': alsoSpelled(
+    ['listener.parameters.HttpsProtocols'],
+    live(words([], 'TLS versions offered to clients, such as `TLSv1.2`; empty: TLS 1.2 and 1.3.')),
+  ),
+  'listener.preferred_ciphers': alsoSpelled(
+    ['listener.parameters.PreferredCiphers'],
+    live(words([], 'Cipher suites offered to clients, the preferred first; empty: strong ones with forward secrecy.')),
   ),
   'listener.ssl_profile.file_path': live(text('', 'File with TLS profiles per address or host name.')),
-  'listener.ssl_profile_interval': live(profileInterval('How often that file is read again.')),
+  'listener.ssl_profile_interval': alsoSpelled(
+    ['listener.ssl_profile.interval'],
+    live(
+      profileInterval('How often that file and the stores are looked at again; the shorter interval holds for all.'),
+    ),
+  ),
 }
 
 /** TLS towards backends. */
 export const senderTls = {
-  'sender.key_store.file_name': live(
-    text('', 'Store of the certificate shown to backends that ask for one, and its key.'),
+  ...keyStoreKeys('sender.key_store', 'Store of the certificate shown to backends that ask for one, and its key.'),
+  ...trustStoreKeys(
+    'sender.trust_store',
+    'Store of the authorities that sign the certificates of backends; empty: the well-known ones.',
   ),
-  'sender.key_store.type': live(choice('PKCS12', STORES, 'Type of the key store.')),
-  'sender.key_store.password': live(secret('Password of the key store.')),
-  'sender.key_store.key_password': live(secret('Password of the key within; empty: that of the store.')),
-  'sender.trust_store.file_name': live(
-    text('', 'Store of the authorities that sign the certificates of backends; empty: the well-known ones.'),
-  ),
-  'sender.trust_store.type': live(choice('PKCS12', STORES, 'Type of the trust store.')),
-  'sender.trust_store.password': live(secret('Password of the trust store.')),
-  'sender.trust_store.key_password': inert(secret('Password of a key within.'), TRUST_ONLY),
-  'sender.hostname_verifier': live(
-    text('', "How a backend's certificate must name it: `Strict`, `Default`, `DefaultAndLocalhost` or `AllowAll`."),
+  'sender.hostname_verifier': alsoSpelled(
+    ['sender.parameters.HostnameVerifier'],
+    live(
+      text('', "How a backend's certificate must name it: `Strict`, `Default`, `DefaultAndLocalhost` or `AllowAll`."),
+    ),
   ),
   'sender.ssl_profile.file_path': live(text('', 'File with TLS profiles per backend.')),
-  'sender.ssl_profile.interval': live(profileInterval('How often that file is read again.')),
+  'sender.ssl_profile.interval': alsoSpelled(
+    ['sender.ssl_profile_interval'],
+    live(
+      profileInterval('How often that file and the stores are looked at again; the shorter interval holds for all.'),
+    ),
+  ),
+}
+
+/** A list is one text with `|` between its words. */
+function orListed(wrapped: Key<string>): Key<string> {
+  return {
+    ...wrapped,
+    expects: `${wrapped.expects}, or a list of texts`,
+    schema: { anyOf: [wrapped.schema, { type: 'array', items: { type: 'string' } }] },
+    read: given =>
+      wrapped.read(Array.isArray(given) && given.every(word => typeof word === 'string') ? given.join('|') : given),
+  }
 }
 
 /** What a sender does beside TLS. */
 export const sender = {
-  'sender.warnOnHTTP500': live(
-    text(
-      '',
-      'Content types of responses with status 500 worth a warning, separated by `|` or commas, or `*`; empty: none.',
+  'sender.warnOnHTTP500': alsoSpelled(
+    ['sender.parameters.warnOnHTTP500'],
+    live(
+      text(
+        '',
+        'Content types of responses with status 500 worth a warning, separated by `|` or commas, or `*`; empty: none.',
+      ),
     ),
   ),
-  'sender.http.proxyHost': live(host('', 'Outgoing proxy for backends that no proxy profile is for.')),
-  'sender.http.proxyPort': live(orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.')))),
-  'sender.http.nonProxyHosts': live(
-    text('', 'Backends that bypass the outgoing proxy, separated by `|`; `.*.example.com` is a set of sub-domains.'),
+  'sender.http.proxyHost': alsoSpelled(
+    ['sender.parameters.http.proxyHost'],
+    live(host('', 'Outgoing proxy for backends that no proxy profile is for.')),
   ),
-  'sender.proxyProfiles': live({
-    ...secret('Proxy profiles as text: `targetHosts`, `proxyHost`, `proxyPort`, `proxyUserName`, `proxyPassword`.'),
-    expects: 'text in quotes, with a profile in XML',
-  }),
+  'sender.http.proxyPort': alsoSpelled(
+    ['sender.parameters.http.proxyPort'],
+    live(orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.')))),
+  ),
+  'sender.http.nonProxyHosts': alsoSpelled(
+    ['sender.parameters.http.nonProxyHosts'],
+    live(
+      orListed(
+        text(
+          '',
+          'Backends that bypass the outgoing proxy, separated by `|`; `.*.example.com` is a set of sub-domains.',
+        ),
+      ),
+    ),
+  ),
+  'sender.proxyProfiles': alsoSpelled(
+    ['sender.parameters.proxyProfiles'],
+    live({
+      ...secret('Proxy profiles as text: `targetHosts`, `proxyHost`, `proxyPort`, `proxyUserName`, `proxyPassword`.'),
+      expects: 'text in quotes, with a profile in XML',
+    }),
+  ),
 }
 
 export const listenerEnable = { 'listener.enable': flag(true, 'Listen at all.') }
 
 export const bindAddress = {
-  'listener.parameters.bind_address': host(
-    '',
-    'Address the listener is bound to; empty is every address, IPv6 and IPv4.',
+  'listener.parameters.bind_address': alsoSpelled(
+    ['listener.parameters.bind-address', 'listener.bind-address'],
+    host('', 'Address the listener is bound to; empty is every address, IPv6 and IPv4.'),
   ),
 }
 

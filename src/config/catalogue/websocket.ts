@@ -1,5 +1,5 @@
 /** The WebSocket listeners, plain and on TLS. The documented keys are about sequences that such messages go through. */
-import { inert, live, type Rule, section, type Values } from '../key.ts'
+import { inert, live, orText, type Rule, sameAs, section, type Values } from '../key.ts'
 import { flag, port, scalar, secret, text } from '../kinds.ts'
 import { bindAddress, listenerEnable } from './passthru-keys.ts'
 
@@ -20,8 +20,10 @@ const senderKeys = {
 } as const
 
 const trustStore = {
-  'sender.trust_store.location': live(text('', 'Store of the authorities that sign the certificates of backends.')),
-  'sender.trust_store.password': live(secret('Password of that store.')),
+  'sender.trust_store.location': live(
+    sameAs('truststore.file_name', text('', 'Store of the authorities that sign the certificates of backends.')),
+  ),
+  'sender.trust_store.password': live(sameAs('truststore.password', secret('Password of that store.'))),
 }
 
 type Secured = Values<typeof senderKeys & typeof trustStore>
@@ -38,7 +40,7 @@ function needs(key: keyof typeof trustStore): Rule<Secured> {
 export const ws = section('transport.ws', 'WebSocket on a port of its own, plain.', {
   ...senderKeys,
   ...listenerEnable,
-  'listener.parameters.port': port(9099, 'Listening port; `server.offset` is added.'),
+  'listener.parameters.port': orText(port(9099, 'Listening port; `server.offset` is added.')),
   ...bindAddress,
 })
 
@@ -49,7 +51,7 @@ export const wss = section(
     ...senderKeys,
     ...trustStore,
     ...listenerEnable,
-    'listener.parameters.port': port(8099, 'Listening port; `server.offset` is added.'),
+    'listener.parameters.port': orText(port(8099, 'Listening port; `server.offset` is added.')),
     ...bindAddress,
   },
   { rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')] },
