@@ -8,6 +8,25 @@ import { mediation } from './catalogue/mediation.ts'
 import { passthruHttp } from './catalogue/passthru-http.ts'
 import { passthruHttps } from './catalogue/passthru-https.ts'
 import { proxyProfile, securedProxyProfile } from './catalogue/proxies.ts'
+import { analytics, analyticsGroup } from './catalogue/analytics.ts'
+import {
+  gatewayTokenCache,
+  jwtClaimCache,
+  keyManagerTokenCache,
+  publisherRolesCache,
+  recentApisCache,
+  resourceCache,
+  scopesCache,
+  tagsCache,
+} from './catalogue/caches.ts'
+import { cors } from './catalogue/cors.ts'
+import { apimDatabase, sharedDatabase } from './catalogue/databases.ts'
+import { environment, gatewayLabels } from './catalogue/environments.ts'
+import { backendJwt, claimMapping, jwtIssuer } from './catalogue/jwt.ts'
+import { httpClient, keyManager, oauthConfig } from './catalogue/key-manager.ts'
+import { notification, openTracer, tokenRevocation } from './catalogue/notices.ts'
+import { developerPortal, indexing, sdk, workflow } from './catalogue/portals.ts'
+import { blockingConditions, eventManagement, eventSync, throttling, throttlingGroup } from './catalogue/throttling.ts'
 import { databaseConfiguration, server, superAdmin } from './catalogue/server.ts'
 import { ws, wss } from './catalogue/websocket.ts'
 import type { Key, Rule, Section, Values } from './key.ts'
@@ -16,6 +35,39 @@ const ALL = [
   server,
   superAdmin,
   databaseConfiguration,
+  apimDatabase,
+  sharedDatabase,
+  backendJwt,
+  jwtIssuer,
+  claimMapping,
+  environment,
+  gatewayLabels,
+  gatewayTokenCache,
+  resourceCache,
+  keyManagerTokenCache,
+  recentApisCache,
+  scopesCache,
+  publisherRolesCache,
+  jwtClaimCache,
+  tagsCache,
+  analytics,
+  analyticsGroup,
+  keyManager,
+  httpClient,
+  oauthConfig,
+  developerPortal,
+  cors,
+  throttling,
+  throttlingGroup,
+  blockingConditions,
+  eventSync,
+  eventManagement,
+  workflow,
+  sdk,
+  openTracer,
+  tokenRevocation,
+  notification,
+  indexing,
   passthruHttp,
   passthruHttps,
   proxyProfile,
@@ -104,9 +156,43 @@ function differs(one: Port, other: Port): CatalogueRule {
   }
 }
 
+/** Two rows that go by the same name: the second is to blame. */
+function namedOnce(table: 'apim.gateway.environment' | 'apim.jwt.issuer'): CatalogueRule {
+  return {
+    keys: [`${table}.name`],
+    repeats: table,
+    must: 'no two rows may have the same name',
+    severity: 'fault',
+    holds: (it, row) => it[table].findIndex(({ name }) => name === it[table][row]!.name) === row,
+  }
+}
+
+const ONE_TOKEN_CACHE: CatalogueRule = {
+  keys: ['apim.cache.km_token.enable', 'apim.cache.gateway_token.enable'],
+  repeats: '',
+  must: 'only one of the token caches may be enabled: what one still remembers the other has forgotten',
+  severity: 'fault',
+  holds: it => !it['apim.cache.km_token'].enable || !it['apim.cache.gateway_token'].enable,
+}
+
+const ONE_TOKEN_IN_A_FIELD: CatalogueRule = {
+  keys: ['apim.jwt.header', 'apim.oauth_config.auth_header', 'apim.oauth_config.enable_outbound_auth_header'],
+  repeats: '',
+  must: "header must not be auth_header where enable_outbound_auth_header passes the client's own on",
+  severity: 'fault',
+  holds: it =>
+    !it['apim.jwt'].enable ||
+    !it['apim.oauth_config'].enable_outbound_auth_header ||
+    it['apim.jwt'].header.toLowerCase() !== it['apim.oauth_config'].auth_header.toLowerCase(),
+}
+
 const ACROSS: readonly CatalogueRule[] = [
   ...PORTS.map(staysPort),
   ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => differs(one, other))),
+  namedOnce('apim.gateway.environment'),
+  namedOnce('apim.jwt.issuer'),
+  ONE_TOKEN_CACHE,
+  ONE_TOKEN_IN_A_FIELD,
 ]
 
 type AnyValues = Readonly<Record<string, unknown>>

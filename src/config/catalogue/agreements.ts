@@ -1,0 +1,76 @@
+/** Rules of the same shape in several sections. */
+import type { Rule } from '../key.ts'
+
+type Having<N extends string, T> = Readonly<Record<N, T>>
+
+/** Of keys that take `custom` and, in another key, what is meant by it. */
+export function customNeeds<const T extends string, const I extends string>(
+  type: T,
+  implementation: I,
+): readonly Rule<Having<T | I, string>>[] {
+  return [
+    {
+      keys: [type, implementation],
+      must: `${implementation} is required where ${type} is custom`,
+      severity: 'fault',
+      holds: it => it[type] !== 'custom' || it[implementation] !== '',
+    },
+    {
+      keys: [implementation, type],
+      must: `${implementation} has no effect unless ${type} is custom`,
+      severity: 'warning',
+      holds: it => it[implementation] === '' || it[type] === 'custom',
+    },
+  ]
+}
+
+export function mustNotExceed<const L extends string, const G extends string>(
+  lesser: L,
+  greater: G,
+): Rule<Having<L | G, number>> {
+  return {
+    keys: [lesser, greater],
+    must: `${lesser} must not exceed ${greater}`,
+    severity: 'fault',
+    holds: it => it[lesser] <= it[greater],
+  }
+}
+
+/** Addresses for events and for logging in are pairs: the first belongs to the first. */
+export function inPairs<const E extends string, const A extends string>(
+  events: E,
+  logins: A,
+): Rule<Having<E | A, readonly string[]>> {
+  return {
+    keys: [events, logins],
+    must: `${events} and ${logins} must be as many: the nodes are named in the same order in both`,
+    severity: 'fault',
+    holds: it => it[events].length === it[logins].length,
+  }
+}
+
+/** A key that another one silences. */
+export function givesWay<const L extends string, const W extends string>(
+  loser: L,
+  winner: W,
+): Rule<Having<L | W, unknown>> {
+  return {
+    keys: [loser, winner],
+    must: `${loser} has no effect beside ${winner}, which wins`,
+    severity: 'warning',
+    holds: it => it[winner] === '',
+  }
+}
+
+/** A key that does something only while a flag is on. */
+export function needsFlag<const N extends string, const F extends string>(
+  key: N,
+  flag: F,
+): Rule<Having<N, unknown> & Having<F, boolean>> {
+  return {
+    keys: [key, flag],
+    must: `${key} has no effect while ${flag} is false`,
+    severity: 'warning',
+    holds: it => it[flag],
+  }
+}

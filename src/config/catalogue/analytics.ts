@@ -1,0 +1,52 @@
+/** `[apim.analytics]`: where events about requests go. */
+import { allInert, repeatedSection, sameAs, section } from '../key.ts'
+import { choice, flag, secret, text, url } from '../kinds.ts'
+import { customNeeds, inPairs } from './agreements.ts'
+import { nodes } from './throttling.ts'
+
+const ANALYTICS = 'not built yet: analytics'
+
+export const analytics = section(
+  'apim.analytics',
+  'Events about requests, sent to analytics nodes.',
+  allInert(
+    {
+      enable: flag(false, 'Publish them.'),
+      store_api_url: url(
+        'https://localhost:7444',
+        ['https', 'http'],
+        'REST address of the analytics store; of several nodes, that of their load balancer.',
+      ),
+      username: sameAs('super_admin.username', text('', 'Account at the analytics nodes.')),
+      password: sameAs('super_admin.password', secret('Password of that account.')),
+      receiver_username: sameAs('.username', text('', 'Account that events are published with.')),
+      receiver_password: sameAs('.password', secret('Password of that account.')),
+      store_api_username: sameAs('.username', text('', 'Account at the REST address of the store.')),
+      store_api_password: sameAs('.password', secret('Password of that account.')),
+      event_publisher_type: choice('default', ['default', 'custom'], 'What publishes them.'),
+      event_publisher_impl: text('', 'Class that publishes them where the type is `custom`.'),
+      publish_response_size: flag(false, 'Say how many bytes a response had.'),
+    },
+    ANALYTICS,
+  ),
+  {
+    roles: ['api-devportal', 'api-publisher', 'gateway-worker'],
+    rules: customNeeds('event_publisher_type', 'event_publisher_impl'),
+  },
+)
+
+const NODES = ['tcp', 'ssl'] as const
+
+export const analyticsGroup = repeatedSection(
+  'apim.analytics.url_group',
+  'Analytics nodes that belong together; every group gets every event.',
+  allInert(
+    {
+      analytics_url: nodes(['tcp://localhost:7612'], NODES, 'Where events are sent to, one address per node.'),
+      analytics_auth_url: nodes(['ssl://localhost:7712'], NODES, 'Where the gateway logs in, in the same order.'),
+      type: choice('', ['', 'loadbalance', 'failover'], 'Whether the nodes share events or stand in for each other.'),
+    },
+    ANALYTICS,
+  ),
+  { roles: ['gateway-worker'], rules: [inPairs('analytics_url', 'analytics_auth_url')] },
+)

@@ -1,0 +1,100 @@
+/** The gateway and the key manager: how one reaches the other, and what both have to know about OAuth. */
+import { allInert, alsoSpelled, inert, type Key, orText, sameAs, section, upTo } from '../key.ts'
+import { choice, count, fieldName, flag, secret, text, url, words } from '../kinds.ts'
+import { customNeeds, mustNotExceed } from './agreements.ts'
+
+const KEY_MANAGER = 'not built yet: the key manager'
+const VALIDATION = 'not built yet: token validation'
+
+export const keyManager = section(
+  'apim.key_manager',
+  'The key manager that a gateway asks about tokens.',
+  allInert(
+    {
+      service_url: url('https://localhost:9443/services/', ['https', 'http'], 'Address of its services.'),
+      username: sameAs('super_admin.username', text('', 'Account the gateway asks with.')),
+      password: sameAs('super_admin.password', secret('Password of that account.')),
+      'pool.init_idle_capacity': upTo(
+        'pool.max_idle',
+        orText(count(50, 'connections', 0, 100_000, 'Connections to it kept open from the start.')),
+      ),
+      'pool.max_idle': orText(count(100, 'connections', 0, 100_000, 'Idle connections to it kept open at most.')),
+      key_validation_handler_type: choice('default', ['default', 'custom'], 'What validates tokens and subscriptions.'),
+      key_validation_handler_impl: text('', 'Class that validates them where the type is `custom`.'),
+    },
+    KEY_MANAGER,
+  ),
+  {
+    rules: [
+      mustNotExceed('pool.init_idle_capacity', 'pool.max_idle'),
+      ...customNeeds('key_validation_handler_type', 'key_validation_handler_impl'),
+    ],
+  },
+)
+
+export const httpClient = section(
+  'apim.http_client',
+  'Calls of the gateway to the key manager about reference tokens; a token that holds its own claims needs none.',
+  allInert(
+    {
+      max_total: orText(count(100, 'connections', 1, 100_000, 'Connections open at once.')),
+      default_max_per_route: orText(count(50, 'connections', 1, 100_000, 'Of these, to one address.')),
+    },
+    VALIDATION,
+  ),
+  {
+    roles: ['gateway-worker'],
+    rules: [
+      {
+        keys: ['default_max_per_route', 'max_total'],
+        must: 'default_max_per_route has no effect beyond max_total',
+        severity: 'warning',
+        holds: it => it.default_max_per_route <= it.max_total,
+      },
+    ],
+  },
+)
+
+/** Patterns of scopes. The documented default has two in one text of a list, so commas part them there, too. */
+function patterns(fallback: readonly string[], meaning: string): Key<readonly string[]> {
+  const plain = words(fallback, meaning)
+  const read = (given: unknown): readonly string[] | undefined =>
+    plain.read(typeof given === 'string' ? [given] : given)?.flatMap(apart)
+  return { ...plain, expects: 'a list of patterns, or one text with commas', read }
+}
+
+/** At commas outside of braces: `a{1,2}` is one pattern. */
+function apart(text: string): readonly string[] {
+  const parts = text.split(/,(?![^{]*\})/).map(part => part.trim())
+  return parts.filter(part => part !== '')
+}
+
+export const oauthConfig = section(
+  'apim.oauth_config',
+  'How tokens travel, and how they are kept.',
+  {
+    enable_outbound_auth_header: inert(
+      flag(false, "Pass the client's authorization field on to the backend as it is."),
+      VALIDATION,
+    ),
+    auth_header: inert(fieldName('Authorization', 'Field in which clients send their token.'), VALIDATION),
+    revoke_endpoint: inert(
+      url(
+        'https://localhost:9443/oauth2/revoke',
+        ['https', 'http'],
+        'Where tokens are revoked, as the portal says it.',
+      ),
+      'there is no developer portal that would show it',
+    ),
+    enable_token_encryption: inert(flag(false, 'Encrypt tokens in the database.'), KEY_MANAGER),
+    enable_token_hashing: inert(flag(false, 'Keep hashes of tokens in the database, not tokens.'), KEY_MANAGER),
+    allowed_scopes: inert(
+      alsoSpelled(
+        ['white_listed_scopes'],
+        patterns(['^device_.*', 'openid'], 'Scopes, as patterns, that every token may have unasked.'),
+      ),
+      KEY_MANAGER,
+    ),
+  },
+  { roles: ['api-devportal', 'api-key-manager', 'gateway-worker'] },
+)

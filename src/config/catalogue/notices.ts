@@ -1,0 +1,88 @@
+/** What the gateway tells others: traces, revoked tokens, mail. */
+import { allInert, orText, required, section } from '../key.ts'
+import { count, duration, flag, host, secret, text } from '../kinds.ts'
+import { needsFlag } from './agreements.ts'
+import { DAY_MS } from './passthru-keys.ts'
+
+export const openTracer = section(
+  'apim.open_tracer',
+  'Traces of requests.',
+  allInert(
+    {
+      'remote_tracer.enable': flag(false, 'Send them to a tracer.'),
+      'remote_tracer.name': text('zipkin', 'Kind of the tracer.'),
+      'remote_tracer.properties.hostname': host('localhost', 'Host of the tracer.'),
+      'remote_tracer.properties.port': orText(count(9411, '', 1, 65_535, 'Port of the tracer.')),
+      'log_tracer.enable': flag(false, 'Write them to the log.'),
+    },
+    'not built yet: tracing',
+  ),
+  {
+    roles: ['gateway-worker'],
+    rules: [
+      needsFlag('remote_tracer.name', 'remote_tracer.enable'),
+      needsFlag('remote_tracer.properties.hostname', 'remote_tracer.enable'),
+      needsFlag('remote_tracer.properties.port', 'remote_tracer.enable'),
+    ],
+  },
+)
+
+export const tokenRevocation = section(
+  'apim.token.revocation',
+  'How gateways hear of revoked tokens.',
+  allInert(
+    {
+      notifier_impl: text('', 'Class that tells them in place of the built-in one.'),
+      enable_realtime_notifier: flag(true, 'Tell them at once; off, they are told as by the persistent notifier.'),
+      enable_persistent_notifier: flag(true, 'Keep revoked tokens where a gateway looks for them at its start.'),
+      'realtime_notifier.ttl': duration(5000, 'ms', 1, DAY_MS, 'How long a message about one waits for its receivers.'),
+      'persistent_notifier.hostname': text('', 'Address of the store that keeps them.'),
+      'persistent_notifier.ttl': duration(5000, 'ms', 1, DAY_MS, 'How long it keeps one at least.'),
+      'persistent_notifier.username': text('', 'Account at that store.'),
+      'persistent_notifier.password': secret('Password of that account.'),
+    },
+    'not built yet: revocation comes with token validation',
+  ),
+  {
+    roles: ['api-key-manager', 'gateway-worker'],
+    rules: [
+      needsFlag('realtime_notifier.ttl', 'enable_realtime_notifier'),
+      needsFlag('persistent_notifier.hostname', 'enable_persistent_notifier'),
+      needsFlag('persistent_notifier.ttl', 'enable_persistent_notifier'),
+      {
+        keys: ['persistent_notifier.password', 'persistent_notifier.username'],
+        must: 'persistent_notifier.password has no effect without persistent_notifier.username',
+        severity: 'warning',
+        holds: it => it['persistent_notifier.username'] !== '',
+      },
+    ],
+  },
+)
+
+export const notification = section(
+  'apim.notification',
+  'Mail to subscribers of an API.',
+  allInert(
+    {
+      from_address: required(text('', 'Address it is sent from.')),
+      username: required(text('', 'Account at the mail server.')),
+      password: required(secret('Password of that account.')),
+      hostname: host('', 'Host of the mail server (SMTP).'),
+      port: orText(count(25, '', 1, 65_535, 'Port of the mail server.')),
+      enable_start_tls: flag(false, 'Go over to TLS (STARTTLS).'),
+      enable_authentication: flag(false, 'Log in with the account.'),
+    },
+    'not built yet: mail',
+  ),
+  {
+    roles: ['api-publisher'],
+    rules: [
+      {
+        keys: ['enable_authentication', 'enable_start_tls'],
+        must: 'enable_authentication sends the password unprotected unless enable_start_tls is true',
+        severity: 'warning',
+        holds: it => !it.enable_authentication || it.enable_start_tls,
+      },
+    ],
+  },
+)
