@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allKeys, RULES } from '../../src/config/catalogue.ts'
+import { keyPath } from '../../src/config/key.ts'
 import { loadConfiguration } from '../../src/config/load.ts'
 import { temporaryHome } from './temporary-home.ts'
 
@@ -28,11 +29,26 @@ test('every default is a value its own key would take', () => {
   }
 })
 
-test('a default that gives way does so to a key of its own section', () => {
+test('no path is taken twice, by a key or by another spelling of one', () => {
+  const paths = allKeys().flatMap(({ section, path, definition }) => [
+    path,
+    ...definition.aliases.map(alias => keyPath(section, alias)),
+  ])
+  assert.deepEqual(
+    paths.filter((path, index) => paths.indexOf(path) !== index),
+    [],
+  )
+})
+
+test('a default that gives way, or follows another key, does so to a key there is', () => {
   const paths = new Set(allKeys().map(key => key.path))
-  const giving = allKeys().filter(key => key.definition.ceiling !== '')
-  assert.equal(giving.length, 5)
-  for (const { section, definition } of giving) assert.ok(paths.has(`${section}.${definition.ceiling}`))
+  const dependent = allKeys().filter(({ definition }) => definition.ceiling !== '' || definition.follows !== '')
+  assert.ok(dependent.length > 0)
+  for (const { section, definition } of dependent) {
+    const { ceiling, follows } = definition
+    if (ceiling !== '') assert.ok(paths.has(keyPath(section, ceiling)), ceiling)
+    if (follows !== '') assert.ok(paths.has(follows.startsWith('.') ? section + follows : follows), follows)
+  }
 })
 
 test('rules are about keys there are', () => {
