@@ -1,6 +1,7 @@
 /**
  * Every key of the catalogue is either acted on or says that it is not: a key that is not inert is read somewhere
- * outside of `src/config`, and an inert one nowhere. Read: taken from its section under its documented spelling.
+ * outside of `src/config`, and an inert one nowhere. Read: taken from its section under its documented spelling, or
+ * followed by a key that is acted on.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -41,17 +42,26 @@ function reading({ section, key, definition }: CatalogueKey): RegExp | undefined
   return new RegExp(`\\b${owner}${member}|\\{[^{}]*(?<![.\\w:] ?)\\b${name}\\b[^{}]*\\} = (?:[\\w.#]+\\.)?${owner}\\b`)
 }
 
+/** Keys that decide what others come to which are acted on. */
+const FOLLOWED: ReadonlySet<string> = new Set(
+  allKeys()
+    .filter(({ definition }) => definition.inertReason === '' && definition.follows !== '')
+    .map(({ section, definition: { follows } }) => (follows.startsWith('.') ? `${section}${follows}` : follows)),
+)
+
 for (const row of allKeys()) {
   const { inertReason } = row.definition
   test(`${row.path} is ${inertReason === '' ? 'read' : 'read nowhere'}`, () => {
     const pattern = reading(row)
     const readers = READERS.filter(({ uncommented }) => pattern?.test(uncommented)).map(({ path }) => path)
-    if (inertReason === '') assert.notDeepEqual(readers, [])
-    else assert.deepEqual(readers, [])
+    if (inertReason !== '') assert.deepEqual([readers, FOLLOWED.has(row.path)], [[], false])
+    else if (!FOLLOWED.has(row.path)) assert.notDeepEqual(readers, [])
   })
 }
 
 test('sections without a reader hold nothing but inert keys', () => {
-  const unread = allKeys().filter(({ section, definition }) => !(section in OWNERS) && definition.inertReason === '')
+  const unread = allKeys().filter(
+    ({ section, path, definition }) => !(section in OWNERS) && definition.inertReason === '' && !FOLLOWED.has(path),
+  )
   assert.deepEqual(unread, [])
 })
