@@ -2,9 +2,24 @@
  * The sections in documented order, and what keys of different sections must agree on. Defaults, types, validation,
  * `explain` and the reference page come from here and from nowhere else.
  */
+import { consoleAccess, servletFilter, webAppAccess, webAppListener } from './catalogue/access-control.ts'
+import { ai, synapseHandlers, topLevel } from './catalogue/handlers.ts'
+import { governance, healthCheck, healthChecker, heartbeat } from './catalogue/health-checks.ts'
 import { blockingHttp, blockingHttps, servlet } from './catalogue/inert-transports.ts'
 import { accessLog, listener, logging, management } from './catalogue/management.ts'
+import { customStore, internalStore, primaryStore, tlsStore, trustStore } from './catalogue/key-stores.ts'
 import { mediation } from './catalogue/mediation.ts'
+import {
+  blockingCustomMessageBuilders,
+  blockingCustomMessageFormatters,
+  blockingMessageBuilders,
+  blockingMessageFormatters,
+  customMessageBuilders,
+  customMessageFormatters,
+  messageBuilders,
+  messageFormatters,
+} from './catalogue/message-builders.ts'
+import { grantTypes, oauth } from './catalogue/oauth.ts'
 import { passthruHttp } from './catalogue/passthru-http.ts'
 import { passthruHttps } from './catalogue/passthru-https.ts'
 import { proxyProfile, securedProxyProfile } from './catalogue/proxies.ts'
@@ -28,8 +43,9 @@ import { notification, openTracer, tokenRevocation } from './catalogue/notices.t
 import { developerPortal, indexing, sdk, workflow } from './catalogue/portals.ts'
 import { blockingConditions, eventManagement, eventSync, throttling, throttlingGroup } from './catalogue/throttling.ts'
 import { databaseConfiguration, server, superAdmin } from './catalogue/server.ts'
+import { userStore, userStoreProperties } from './catalogue/user-store.ts'
 import { ws, wss } from './catalogue/websocket.ts'
-import type { Key, Rule, Section, Values } from './key.ts'
+import { type Key, keyPath, type Rule, type Section, type Values } from './key.ts'
 
 const ALL = [
   server,
@@ -68,6 +84,10 @@ const ALL = [
   tokenRevocation,
   notification,
   indexing,
+  primaryStore,
+  tlsStore,
+  internalStore,
+  trustStore,
   passthruHttp,
   passthruHttps,
   proxyProfile,
@@ -81,7 +101,31 @@ const ALL = [
   management,
   accessLog,
   logging,
+  messageBuilders,
+  blockingMessageBuilders,
+  messageFormatters,
+  blockingMessageFormatters,
+  customMessageBuilders,
+  blockingCustomMessageBuilders,
+  customMessageFormatters,
+  blockingCustomMessageFormatters,
   mediation,
+  topLevel,
+  synapseHandlers,
+  governance,
+  heartbeat,
+  healthCheck,
+  healthChecker,
+  oauth,
+  grantTypes,
+  userStore,
+  userStoreProperties,
+  consoleAccess,
+  webAppAccess,
+  servletFilter,
+  webAppListener,
+  customStore,
+  ai,
 ] as const
 
 /** One property per section, a list for a repeated one; plain, frozen, and cloneable into another thread. */
@@ -199,7 +243,7 @@ type AnyValues = Readonly<Record<string, unknown>>
 
 function ofSection({ name, repeated }: AnySection, rule: Rule<AnyValues>): CatalogueRule {
   return {
-    keys: rule.keys.map(key => `${name}.${key}`),
+    keys: rule.keys.map(key => keyPath(name, key)),
     repeats: repeated ? name : '',
     must: rule.must,
     severity: rule.severity,
@@ -226,6 +270,6 @@ export interface CatalogueKey {
 /** Every key in documented order; those of repeated tables once, without a place. */
 export function allKeys(): readonly CatalogueKey[] {
   return SECTIONS.flatMap(({ name, keys }) =>
-    Object.entries(keys).map(([key, definition]) => ({ section: name, key, path: `${name}.${key}`, definition })),
+    Object.entries(keys).map(([key, definition]) => ({ section: name, key, path: keyPath(name, key), definition })),
   )
 }
