@@ -55,6 +55,7 @@ export const environment = repeatedSection(
     ),
   },
   {
+    roles: ['api-devportal', 'api-publisher', 'gateway-worker'],
     rules: [
       {
         keys: ['virtual_host.https_endpoint', ...VIRTUAL_HOST.map(name => `virtual_host.${name}` as const)],
