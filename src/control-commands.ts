@@ -4,6 +4,7 @@ import type { ConnectionList } from './observe/connection-row.ts'
 import type { Trace } from './observe/exchange-trace.ts'
 import { STATE_NAMES, type StateName } from './protocol/states.ts'
 import type { Answer, Question } from './questions.ts'
+import type { ReloadAnswer } from './reload-report.ts'
 
 /** Where a request can be sent to. */
 export interface OpenListener {
@@ -25,6 +26,7 @@ interface ControlSources {
     /** By name or URL; false where there is no such endpoint. */
     readonly turn: (name: string, on: boolean) => boolean
   }
+  readonly reload: () => Promise<ReloadAnswer>
 }
 
 export interface EndpointRow {
@@ -84,6 +86,7 @@ export function controlCommands(sources: ControlSources): Readonly<Record<string
     connections: request => listConnections(request, sources),
     walk: (request, client) => walkOne(request, client, sources),
     endpoints: request => switchEndpoints(request, sources),
+    reload: () => sources.reload(),
   }
 }
 

@@ -2,13 +2,14 @@
  * The primary's view of the endpoints: lists and switches them for the command line, renders their metrics, and lets
  * their health checks decide about them. The states themselves are in memory that it shares with the reactors.
  */
+import { labelOfApi } from './api-planner.ts'
 import { transportCode } from './errors/transport-code.ts'
 import type { EndpointRow } from './control-commands.ts'
 import type { HealthChecks } from './health-checks.ts'
 import { monotonicMs } from './monotonic-clock.ts'
 import { renderEndpoints } from './observe/endpoint-metrics.ts'
 import type { Log } from './observe/log.ts'
-import type { EndpointPlan, ReactorPlan } from './plan.ts'
+import type { ApiPlan, EndpointPlan, ReactorPlan } from './plan.ts'
 import { describeChange } from './target/endpoint-change.ts'
 import { type EndpointChange, EndpointTable } from './target/endpoint-table.ts'
 
@@ -20,34 +21,47 @@ interface KnownEndpoint {
 }
 
 export class EndpointDesk {
-  readonly #endpoints: readonly KnownEndpoint[]
+  #endpoints: readonly KnownEndpoint[]
   readonly #states: EndpointTable
   readonly #log: Log
   #checks: HealthChecks | null = null
+  #isStopped = false
 
   constructor({ apis, endpoints }: Pick<ReactorPlan, 'apis' | 'endpoints'>, log: Log) {
     this.#log = log
     this.#states = new EndpointTable(endpoints, 0, monotonicMs)
-    this.#endpoints = apis.flatMap(({ name: api, paths, endpoints: { kind, endpoints: own } }) => {
-      const path = paths[0]!.slice(1)
-      return own.map((plan, i) => ({ name: kind === 'single' ? path : `${path}:${i + 1}`, api, plan }))
-    })
+    this.#endpoints = knownIn(apis)
   }
 
-  /** Begins the checks of those endpoints that have one; `tlsClients` are those in force. */
+  /** These and no others, from now on. */
+  put(apis: readonly ApiPlan[]): void {
+    const before = new Set(this.#endpoints.filter(isChecked).map(({ plan }) => plan.row))
+    this.#endpoints = knownIn(apis)
+    for (const known of this.#endpoints) {
+      const { row, settings, url } = known.plan
+      // Nobody else would ever find that it is well again.
+      if (before.has(row) && !isChecked(known) && this.#states.isUnhealthy(row)) {
+        this.#tell(this.#states.checked(row, settings, true), url, 'it has no health check any more')
+      }
+    }
+  }
+
+  /** Begins the checks of those endpoints that have one, and ends all others; `tlsClients` are those in force. */
   async check(tlsClients: () => ReactorPlan['tlsClients']): Promise<void> {
-    const plans = this.#endpoints.map(({ plan }) => plan).filter(({ settings }) => settings.healthCheck !== null)
-    if (plans.length === 0) return
+    if (this.#checks === null && !this.#endpoints.some(isChecked)) return
     const { HealthChecks: Checks } = await import('./health-checks.ts')
-    this.#checks = Checks.start(plans, tlsClients, {
+    if (this.#isStopped) return
+    this.#checks ??= new Checks(tlsClients, {
       isActive: plan => this.#states.isActive(plan.row),
       found: (plan, isHealthy, cause) => {
         this.#tell(this.#states.checked(plan.row, plan.settings, isHealthy), plan.url, cause)
       },
     })
+    this.#checks.put(this.#endpoints.filter(isChecked).map(({ plan }) => plan))
   }
 
   stop(): void {
+    this.#isStopped = true
     this.#checks?.stop()
   }
 
@@ -77,4 +91,15 @@ export class EndpointDesk {
     const { level, event, fields } = describeChange(change, url, cause, 0)
     this.#log[level](fields, event)
   }
+}
+
+function knownIn(apis: readonly ApiPlan[]): readonly KnownEndpoint[] {
+  return apis.flatMap(({ name: api, paths, endpoints: { kind, endpoints: own } }) => {
+    const path = labelOfApi({ paths })
+    return own.map((plan, i) => ({ name: kind === 'single' ? path : `${path}:${i + 1}`, api, plan }))
+  })
+}
+
+function isChecked({ plan }: KnownEndpoint): boolean {
+  return plan.settings.healthCheck !== null
 }

@@ -4,23 +4,29 @@
  */
 import { closeSync, openSync } from 'node:fs'
 import { createServer } from 'node:net'
-import type { ApiDefinition } from './config/api-definitions.ts'
-import type { Configuration } from './config/catalogue.ts'
+import { ApiPlanner } from './api-planner.ts'
+import { ApiWatch } from './api-watch.ts'
+import type { ApiProjects } from './config/api-definitions.ts'
 import { controlCommands } from './control-commands.ts'
 import { ControlSocket } from './control-socket.ts'
 import { DataLock } from './data-lock.ts'
-import type { ForwardProxies } from './forward-proxies.ts'
 import { EndpointDesk } from './endpoint-desk.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
+import { InForce } from './in-force.ts'
+import { LISTENER_SECTIONS, planListeners } from './listener-plans.ts'
 import { LOG_FILE_MODE } from './observe/line-file.ts'
 import { LineStream } from './observe/line-stream.ts'
 import { type Log, logEvent } from './observe/log.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
 import type { FromReactor, ListenerPlan, ReactorPlan } from './plan.ts'
-import { Planning } from './planning.ts'
+import { reactorPlans, reactorsOf } from './planning.ts'
+import type { Place, Prepared } from './preparation.ts'
 import { ReactorPool } from './reactor-pool.ts'
+import { Reloader } from './reload.ts'
+import { ReloadQueue } from './reload-queue.ts'
+import { linesOf, type ReloadScope } from './reload-report.ts'
 import { chooseLevel } from './socket-level.ts'
-import type { TlsMaterial, TlsSources } from './tls/tls-material.ts'
+import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
 
 /** The port is taken, or cannot be listened on; the message names it. */
 export class CannotListen extends Error {
@@ -33,12 +39,10 @@ export class CannotWrite extends Error {
 }
 
 interface GatewayOptions {
-  readonly configuration: Configuration
-  readonly apis: readonly ApiDefinition[]
-  readonly proxies: ForwardProxies
-  /** Folder of the configuration. */
-  readonly home: string
-  readonly dataDir: string
+  readonly place: Place
+  readonly projects: ApiProjects
+  /** Without faults, but for those of single APIs. */
+  readonly prepared: Prepared
   readonly compileCache: string
   readonly log: Log
   /** Something happened after which the process cannot go on. */
@@ -55,49 +59,68 @@ export interface Listeners {
   readonly healthPort: number
 }
 
+/** What stays as it was at the start. */
+interface Started {
+  readonly lock: DataLock
+  readonly planner: ApiPlanner
+  readonly plans: readonly ReactorPlan[]
+  readonly inForce: InForce
+  readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
+}
+
 export class Gateway {
   readonly #options: GatewayOptions
-  readonly #lock: DataLock
+  readonly #started: Started
   readonly #pool: ReactorPool
-  readonly #plans: readonly ReactorPlan[]
   readonly #stdout: LineStream
-  readonly #tls: TlsMaterial | null
   readonly #desk: EndpointDesk
-  #tlsClients: ReactorPlan['tlsClients']
+  readonly #reloader: Reloader
+  readonly #reloads: ReloadQueue
+  #watch: ApiWatch | null = null
   #health: HealthListener | null = null
   #control: ControlSocket | null = null
   #isReady = false
 
-  private constructor(options: GatewayOptions, lock: DataLock, plans: readonly ReactorPlan[], tls: TlsMaterial | null) {
+  private constructor(options: GatewayOptions, started: Started) {
+    const { log, compileCache, prepared } = options
+    const { plans } = started
     this.#options = options
-    this.#lock = lock
-    this.#plans = plans
-    this.#tls = tls
-    this.#desk = new EndpointDesk(plans[0]!, options.log)
-    this.#tlsClients = plans[0]!.tlsClients
+    this.#started = started
+    this.#desk = new EndpointDesk(plans[0]!, log)
     const metrics = new MetricsColumn(plans[0]!.metrics, plans.length)
     this.#stdout = new LineStream(process.stdout, {
       dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-      failed: cause => options.log.error({ CAUSE_OF_ERROR: cause.message }, 'standard output failed'),
+      failed: cause => log.error({ CAUSE_OF_ERROR: cause.message }, 'standard output failed'),
     })
-    this.#pool = new ReactorPool(plans, options.compileCache, {
+    this.#pool = new ReactorPool(plans, compileCache, {
       message: (reactor, message) => this.#onMessage(reactor, message),
-      replaced: (reactor, cause) => options.log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
+      replaced: (reactor, cause) => log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
       hopeless: cause => options.fatal(`reactors keep dying: ${cause}`),
     })
+    const { unknown, warnings, apis } = prepared
+    const said = linesOf({ faults: apis.faults, warnings: [...unknown, ...warnings, ...apis.warnings] })
+    this.#reloader = new Reloader({ ...options, ...started, pool: this.#pool, desk: this.#desk, said })
+    this.#reloads = new ReloadQueue(scope => this.#reloader.run(scope))
   }
 
   /** Throws DataLocked, CannotListen, CannotWrite, ConfigurationFaults or ReactorFailed. */
   static async start(options: GatewayOptions): Promise<{ gateway: Gateway; listeners: Listeners }> {
-    const lock = DataLock.take(options.dataDir)
+    const { place, prepared, log } = options
+    const { configuration, apis } = prepared
+    const lock = DataLock.take(place.dataDir)
     try {
-      const { level, why } = chooseLevel(options.configuration['transport.passthru_http'].socket_level, options.dataDir)
-      options.log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
-      const planning = new Planning({ ...options, level })
+      const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, place.dataDir)
+      log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
+      const endpoints = apis.apis.reduce((sum, { endpoints: { endpoints: own } }) => sum + own.length, 0)
+      const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
+      const planned = planner.plan(apis.apis, prepared.proxies)
       let gateway: Gateway | null = null
-      const changed = (plans: TlsMaterial['plans']): void => gateway?.replaceTls(planning.reactorTls(plans))
-      const tls = planning.usesTls ? await openTls(options, planning.tlsSources, changed) : null
-      gateway = new Gateway(options, lock, planning.reactorPlans(tls?.plans ?? null), tls)
+      const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
+      const tls = prepared.tls === null ? null : await openTls(prepared.tls)
+      const inForce = new InForce(prepared, apis.projects, planned, tls)
+      const { dataDir } = place
+      const plans = reactorPlans({ configuration, dataDir, level, planner, planned, tls: tls?.plans ?? null })
+      gateway = new Gateway(options, { lock, planner, plans, inForce, openTls })
       return { gateway, listeners: await gateway.#start() }
     } catch (error) {
       lock.release()
@@ -106,14 +129,15 @@ export class Gateway {
   }
 
   async #start(): Promise<Listeners> {
-    const { configuration } = this.#options
-    const { listeners, level, metrics, accessLog, accessLogPath } = this.#plans[0]!
+    const { plans, inForce } = this.#started
+    const { management, server } = inForce.configured.configuration
+    const { listeners, level, metrics, accessLog, accessLogPath } = plans[0]!
     if (accessLog.target === 'file') claimLog(accessLogPath)
     for (const { kind, host, port } of listeners) {
-      await claimPort(host, port, `${SECTIONS[kind]}.listener.parameters.port`)
+      await claimPort(host, port, `${LISTENER_SECTIONS[kind]}.listener.parameters.port`)
     }
-    const { health_port: wanted, bind_address: healthHost } = configuration.management
-    const healthPort = wanted === 0 ? 0 : wanted + configuration.server.offset
+    const { health_port: wanted, bind_address: healthHost } = management
+    const healthPort = wanted === 0 ? 0 : wanted + server.offset
     await claimPort(healthHost, healthPort, 'management.health_port')
     try {
       const ports = await this.#pool.start()
@@ -125,9 +149,9 @@ export class Gateway {
         testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
       })
       this.#control = await this.#openControl(listening)
-      await this.#desk.check(() => this.#tlsClients)
+      await this.#desk.check(() => inForce.live.tlsClients)
       this.#isReady = true
-      return { listeners: listening, reactors: this.#plans.length, level, healthHost, healthPort: this.#health.port }
+      return { listeners: listening, reactors: plans.length, level, healthHost, healthPort: this.#health.port }
     } catch (error) {
       this.#pool.stop()
       throw error
@@ -136,14 +160,16 @@ export class Gateway {
 
   /** For the command line. */
   #openControl(listeners: readonly ListenerPlan[]): Promise<ControlSocket | null> {
-    const { http } = this.#plans[0]!
+    const { place, log } = this.#options
     const commands = controlCommands({
       ask: (question, waitMs) => this.#pool.ask(question, waitMs),
       listeners: () => listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
-      correlationField: http['correlation.header'],
+      // It is not live.
+      correlationField: this.#started.plans[0]!.http['correlation.header'],
       endpoints: this.#desk,
+      reload: () => this.#reloads.request('all'),
     })
-    return ControlSocket.open(this.#options.dataDir, commands, cause => this.#options.log.warn(cause))
+    return ControlSocket.open(place.dataDir, commands, cause => log.warn(cause))
   }
 
   #testHooks(): { kill(): void; hang(): void } {
@@ -155,41 +181,61 @@ export class Gateway {
     else if (message.kind === 'access') this.#stdout.write(message.batch)
   }
 
-  replaceTls(tls: Pick<ReactorPlan, 'tlsServer' | 'tlsClients'>): void {
-    this.#tlsClients = tls.tlsClients
-    const { http, logLevel, responseMs, warnOn500, apis } = this.#plans[0]!
-    const live = { http, logLevel, responseMs, warnOn500, ...tls }
-    void this.#pool.deploy(live, apis, { removed: [], deployed: [] })
+  /** Keys or certificates were read anew. */
+  tlsChanged(): void {
+    void this.#reloader.deploy({ removed: [], deployed: [] }).then(failures => {
+      for (const CAUSE_OF_ERROR of failures) {
+        this.#options.log.error({ CAUSE_OF_ERROR }, 'a reactor has not taken the new TLS keys')
+      }
+    })
   }
 
-  /** Reads key stores and TLS profiles again, and reopens the log. */
+  /** Reads everything again, and reopens the log. What comes of it is in the log. */
   refresh(): void {
-    this.reopenLogs()
-    void this.#tls?.reload()
+    this.#pool.send({ kind: 'reopenLogs' })
+    this.#reload('all')
   }
 
-  reopenLogs(): void {
-    this.#pool.send({ kind: 'reopenLogs' })
+  /** Deploys API files as they change. */
+  watch(): void {
+    const { place, log } = this.#options
+    this.#watch = new ApiWatch(place.home, {
+      changed: () => this.#reload('apis'),
+      warn: cause => log.warn(cause),
+    })
+  }
+
+  #reload(scope: ReloadScope): void {
+    this.#reloads.request(scope).catch((error: Error) => {
+      this.#options.log.error({ CAUSE_OF_ERROR: error.message }, 'not reloaded')
+    })
   }
 
   /** Accepts nothing more, finishes what is in flight, at most for `transport.listener.shutdown.wait.sec`. */
   async drain(): Promise<void> {
     this.#isReady = false
-    this.#desk.stop()
-    this.#tls?.stop()
-    await this.#pool.drain(this.#options.configuration['transport.listener']['shutdown.wait.sec'] * 1000)
+    this.#endWatching()
+    const { configuration } = this.#started.inForce.configured
+    await this.#pool.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000)
     await this.#health?.close()
     this.#control?.close()
-    this.#lock.release()
+    this.#started.lock.release()
   }
 
   /** Ends at once. */
   abort(): void {
-    this.#desk.stop()
-    this.#tls?.stop()
+    this.#endWatching()
     this.#pool.stop()
     this.#control?.close()
-    this.#lock.release()
+    this.#started.lock.release()
+  }
+
+  /** Whatever changes from now on is not heeded any more. */
+  #endWatching(): void {
+    this.#watch?.stop()
+    this.#reloader.end()
+    this.#desk.stop()
+    this.#started.inForce.tls?.stop()
   }
 }
 
@@ -216,19 +262,12 @@ function claimLog(path: string): void {
   }
 }
 
-const SECTIONS = {
-  http: 'transport.passthru_http',
-  https: 'transport.passthru_https',
-  ws: 'transport.ws',
-  wss: 'transport.wss',
-} as const
-
 /** Loaded only where something is secured. */
-async function openTls(
-  { home, dataDir, log }: GatewayOptions,
-  sources: TlsSources,
-  changed: (plans: TlsMaterial['plans']) => void,
+async function openMaterial(
+  draft: TlsDraft,
+  { place, log }: GatewayOptions,
+  changed: () => void,
 ): Promise<TlsMaterial> {
   const { TlsMaterial: Material } = await import('./tls/tls-material.ts')
-  return Material.open({ ...sources, home, dataDir, log, changed })
+  return Material.open(draft, { home: place.home, dataDir: place.dataDir, log, changed })
 }

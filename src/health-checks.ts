@@ -150,26 +150,34 @@ function placeOf({ host, port }: Route): { readonly host: string; readonly port:
 }
 
 export class HealthChecks {
-  readonly #checks: readonly HealthCheck[]
+  readonly #tlsClients: () => ReactorPlan['tlsClients']
+  readonly #watcher: CheckWatcher
+  /** By row of the endpoint, with what each was made of. */
+  readonly #checks = new Map<number, { readonly plan: string; readonly check: HealthCheck }>()
 
-  private constructor(checks: readonly HealthCheck[]) {
-    this.#checks = checks
+  constructor(tlsClients: () => ReactorPlan['tlsClients'], watcher: CheckWatcher) {
+    this.#tlsClients = tlsClients
+    this.#watcher = watcher
   }
 
-  static start(
-    plans: readonly EndpointPlan[],
-    tlsClients: () => ReactorPlan['tlsClients'],
-    watcher: CheckWatcher,
-  ): HealthChecks {
-    const checks = plans.flatMap(plan => {
-      const { healthCheck } = plan.settings
-      return healthCheck === null ? [] : [new HealthCheck(plan, healthCheck, tlsClients, watcher)]
-    })
-    for (const check of checks) void check.run()
-    return new HealthChecks(checks)
+  /** Checks these endpoints and no others. What has been counted of those that have not changed goes on. */
+  put(plans: readonly EndpointPlan[]): void {
+    const checked = plans.filter(({ settings }) => settings.healthCheck !== null)
+    const wanted = new Map(checked.map(plan => [plan.row, JSON.stringify(plan)]))
+    for (const [row, { plan, check }] of this.#checks) {
+      if (wanted.get(row) === plan) continue
+      check.stop()
+      this.#checks.delete(row)
+    }
+    for (const plan of checked) {
+      if (this.#checks.has(plan.row)) continue
+      const check = new HealthCheck(plan, plan.settings.healthCheck!, this.#tlsClients, this.#watcher)
+      this.#checks.set(plan.row, { plan: wanted.get(plan.row)!, check })
+      void check.run()
+    }
   }
 
   stop(): void {
-    for (const check of this.#checks) check.stop()
+    for (const { check } of this.#checks.values()) check.stop()
   }
 }

@@ -36,6 +36,16 @@ const ANSWER_MS = 2000
 /** The same for one that has thousands of APIs to build. */
 const DEPLOY_MS = 10_000
 
+/** How the reactors have taken what was deployed. */
+interface Deployed {
+  /** Why reactors have not: everything is as it was there, and the next time they are told again. */
+  readonly refusals: readonly string[]
+  /** Those that have not answered in time, and take it when they can. */
+  readonly late: readonly number[]
+}
+
+const NO_CHANGES: ApiChanges = { removed: [], deployed: [] }
+
 interface Seat {
   worker: Worker
   beat: number
@@ -62,6 +72,8 @@ export class ReactorPool {
   #timer: NodeJS.Timeout | null = null
   #isStopping = false
   #nextQuestion = 1
+  /** What some reactor has refused, and has to be told again. */
+  #owed = NO_CHANGES
 
   /** `entry` and `startMs`: for tests. */
   constructor(
@@ -90,14 +102,19 @@ export class ReactorPool {
     return ports[0]!
   }
 
-  /**
-   * Other settings, keys and APIs, for those that run and those that come. Resolves with what went wrong in a reactor,
-   * if anything; one that does not answer in time takes them later, or is replaced by one that has them.
-   */
-  async deploy(live: LivePlan, apis: readonly ApiPlan[], changes: ApiChanges): Promise<readonly string[]> {
+  /** Other settings, keys and APIs, for those that run and those that come. */
+  async deploy(live: LivePlan, apis: readonly ApiPlan[], changes: ApiChanges): Promise<Deployed> {
     this.#plans = this.#plans.map(plan => ({ ...plan, ...live, apis }))
-    const answers = await Promise.all(this.ask({ kind: 'deploy', live, apis: changes }, DEPLOY_MS))
-    return answers.filter(cause => cause !== null && cause !== '') as string[]
+    const owed = together(this.#owed, changes, apis)
+    // Who is asked next must have all of it, too.
+    this.#owed = NO_CHANGES
+    const seats = [...this.#seats]
+    const answers = await Promise.all(this.ask({ kind: 'deploy', live, apis: owed }, DEPLOY_MS))
+    const refusals = answers.filter(cause => cause !== null && cause !== '') as string[]
+    if (refusals.length > 0) this.#owed = together(owed, this.#owed, this.#plans[0]!.apis)
+    // One that was replaced meanwhile was started with all of it.
+    const isLate = answers.map((answer, reactor) => answer === null && this.#seats[reactor] === seats[reactor])
+    return { refusals, late: [...isLate.keys()].filter(reactor => isLate[reactor]) }
   }
 
   send(message: ToReactor, only?: number): void {
@@ -225,6 +242,15 @@ export class ReactorPool {
       end(seat, new ReactorFailed(`reactor ${reactor} ${cause}`))
     })
   }
+}
+
+/** What leads to `apis` from before both of the changes, or from between them. */
+function together(one: ApiChanges, other: ApiChanges, apis: readonly ApiPlan[]): ApiChanges {
+  if (one.removed.length + one.deployed.length === 0) return other
+  const touched = new Set([one, other].flatMap(it => [...it.removed, ...it.deployed.map(({ paths }) => paths[0]!)]))
+  const deployed = apis.filter(({ paths }) => touched.has(paths[0]!))
+  for (const { paths } of deployed) touched.delete(paths[0]!)
+  return { removed: [...touched], deployed }
 }
 
 /** The rest follows from the thread's exit. */

@@ -16,6 +16,8 @@ export interface CliArguments {
 export interface CommandOptions {
   /** Start the built-in sample backend as well. */
   readonly sample: boolean
+  /** Deploy API files as they change. */
+  readonly watch: boolean
   readonly method: string
   /** `Name: value`, in the order given. */
   readonly headers: readonly string[]
@@ -49,6 +51,7 @@ const OPTIONS = {
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   sample: { type: 'boolean' },
+  watch: { type: 'boolean' },
   method: { type: 'string', short: 'X' },
   header: { type: 'string', short: 'H', multiple: true },
   body: { type: 'string', short: 'd' },
@@ -62,6 +65,7 @@ const OPTIONS = {
 /** Option -> the only command that knows it. */
 const OWNERS: Readonly<Record<string, string>> = {
   sample: 'start',
+  watch: 'start',
   method: 'walk',
   header: 'walk',
   body: 'walk',
@@ -95,6 +99,7 @@ export function parseArguments(argv: readonly string[]): CommandLine {
     },
     options: {
       sample: values.sample ?? false,
+      watch: values.watch ?? false,
       method: values.method ?? '',
       headers: values.header ?? [],
       body: values.body ?? null,
@@ -124,18 +129,27 @@ const COMMON = `  --home DIR               folder with deployment.toml and apis/
   --help                   this text`
 
 const COMMANDS: Readonly<Record<string, string>> = {
-  start: 'start [--sample]     run the gateway; --sample brings the built-in sample backend along',
+  start: 'start                run the gateway, until SIGTERM or SIGINT',
   check: 'check                is the configuration right? lists every fault; exit code 78 when there is one',
   explain: 'explain [KEY]        every value in effect and where it was set, or all about one key or section',
   reference: 'reference [FILE...]  the page of all keys, printed; or pages, schema and commented file, written to FILE',
   why: 'why [CODE [STATE]]   what an error code means, in every reading, and where to look; without CODE, all codes',
   walk: 'walk URL             one request through the running gateway, step by step, with its microseconds',
   connections: 'connections          the connections of the running gateway, by side and state',
+  reload: 'reload               the running gateway reads configuration, APIs and key stores again, without a restart',
   endpoints: 'endpoints [on|off N] the endpoints of the running gateway and their states; switches one on or off',
 }
 
 /** Options of one command, and examples. */
 const DETAILS: Readonly<Record<string, string>> = {
+  start: `  --sample                 start the built-in sample backend as well
+  --watch                  deploy API files as they change; the configuration takes a reload
+`,
+  reload: `Prints what is in force now and what takes a restart. A faulty configuration is refused as a whole, and
+everything stays as it was; a faulty API project goes on as it was, and the others are deployed. Exit code 0 when all of
+it is in force, 78 when anything was faulty. SIGHUP does the same and reopens the access log.
+The gateway is the one that uses the data folder: give --home and --data as to start.
+`,
   why: `STATE is a number, 0 to 8, or its name. With it CODE is taken as a base code, as the event log shows it
 (BASE_ERROR_CODE and INTERNAL_STATE): sluice why 101504 3, sluice why 101504+REQUEST_DONE
 `,

@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
     (await import('./explain.ts')).explain(args, process.stdout, process.stderr, options),
   reference: async args => (await import('./reference.ts')).reference(args),
   why: async args => (await import('./why.ts')).why(args),
+  reload: async args => (await import('./reload.ts')).reload(args),
   endpoints: async args => (await import('./endpoints.ts')).endpoints(args),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
@@ -22,7 +23,7 @@ export async function run(argv: readonly string[], compileCache: string): Promis
       process.stdout.write(usage(command))
       return 0
     }
-    if (command === 'start') return await (await import('./start.ts')).start(args, options.sample, compileCache)
+    if (command === 'start') return await (await import('./start.ts')).start(args, options, compileCache)
     const known = COMMANDS[command]
     if (known !== undefined) return await known(args, options)
     process.stderr.write(usage(command))

@@ -1,15 +1,13 @@
 /** `start`: the gateway itself, until a signal ends it. */
 import { flushCompileCache } from 'node:module'
-import { loadApiDefinitions } from '../config/api-definitions.ts'
-import { ConfigurationFaults, describe } from '../config/fault.ts'
-import { type Loaded, loadConfiguration } from '../config/load.ts'
-import { sendable } from '../config/websocket-senders.ts'
+import { ApiProjects } from '../config/api-definitions.ts'
+import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
 import { DataLocked } from '../data-lock.ts'
-import { type ForwardProxies, forwardProxies } from '../forward-proxies.ts'
 import { CannotListen, CannotWrite, Gateway, type Listeners } from '../gateway.ts'
 import { openLog } from '../observe/log.ts'
+import { prepare } from '../preparation.ts'
 import { ReactorFailed } from '../reactor-pool.ts'
-import type { CliArguments } from './arguments.ts'
+import type { CliArguments, CommandOptions } from './arguments.ts'
 
 const EXIT_FAILED = 1
 const EXIT_CONFIGURATION = 78
@@ -22,45 +20,37 @@ class SampleFailed extends Error {
 /** What an operator can put right: the message says all there is to say. */
 const EXPECTED = [DataLocked, CannotListen, CannotWrite, ReactorFailed, SampleFailed]
 
-/** Resolves with the exit code. `sample`: start the sample backend too. */
-export async function start(args: CliArguments, sample: boolean, compileCache: string): Promise<number> {
-  const loaded = await load(args)
-  if (loaded === undefined) return EXIT_CONFIGURATION
-  const { configuration, warnings, proxies } = loaded
+/** Resolves with the exit code. */
+export async function start(
+  place: CliArguments,
+  { sample, watch }: CommandOptions,
+  compileCache: string,
+): Promise<number> {
+  const projects = new ApiProjects(place.home)
+  const prepared = await prepare(place, projects)
+  const { configuration, apis } = prepared
+  // What keeps it from starting, and beside it what would not have.
+  if (prepared.faults.length > 0) return refuse([...prepared.faults, ...apis.faults])
   const log = openLog(configuration.logging.level)
-  for (const warning of warnings) log.warn(warning)
-  const defined = loadApiDefinitions(args.home)
-  const { apis, faults } = sendable(defined.apis, configuration)
-  for (const warning of defined.warnings) log.warn(describe(warning))
+  for (const fault of prepared.unknown) log.warn(`${describe(fault)}; it has no effect`)
+  for (const warning of [...prepared.warnings, ...apis.warnings]) log.warn(describe(warning))
   // One broken API never stops the others.
-  for (const fault of [...defined.faults, ...faults]) log.error(describe(fault))
+  for (const fault of apis.faults) log.error(describe(fault))
   const ended = Promise.withResolvers<number>()
   const fatal = (cause: string): void => {
     log.fatal(cause)
     ended.resolve(EXIT_FAILED)
   }
-  const { dataDir } = args
   try {
     const backend = sample ? await startSample() : undefined
-    const { gateway, listeners } = await Gateway.start({
-      configuration,
-      apis,
-      proxies,
-      home: args.home,
-      dataDir,
-      compileCache,
-      log,
-      fatal,
-    })
+    const { gateway, listeners } = await Gateway.start({ place, projects, prepared, compileCache, log, fatal })
     endOnSignals(gateway, ended.resolve, log)
+    if (watch) gateway.watch()
     if (listeners.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
-    announce(listeners, apis.length, backend)
+    announce(listeners, apis.apis.length, backend)
     flushCompileCache()
   } catch (error) {
-    if (error instanceof ConfigurationFaults) {
-      for (const fault of error.faults) process.stderr.write(`${describe(fault)}\n`)
-      return EXIT_CONFIGURATION
-    }
+    if (error instanceof ConfigurationFaults) return refuse(error.faults)
     if (!EXPECTED.some(kind => error instanceof kind)) throw error
     process.stderr.write(`${(error as Error).message}\n`)
     return EXIT_FAILED
@@ -68,17 +58,9 @@ export async function start(args: CliArguments, sample: boolean, compileCache: s
   return ended.promise
 }
 
-async function load(args: CliArguments): Promise<(Loaded & { readonly proxies: ForwardProxies }) | undefined> {
-  try {
-    const loaded = loadConfiguration(args.home, args.sets, args.dataDir)
-    const proxies = await forwardProxies(loaded.configuration, loaded.resolved)
-    if (proxies.faults.length > 0) throw new ConfigurationFaults(proxies.faults)
-    return { ...loaded, warnings: [...loaded.warnings, ...proxies.warnings.map(describe)], proxies }
-  } catch (error) {
-    if (!(error instanceof ConfigurationFaults)) throw error
-    for (const fault of error.faults) process.stderr.write(`${describe(fault)}\n`)
-    return undefined
-  }
+function refuse(faults: readonly Fault[]): number {
+  for (const fault of faults) process.stderr.write(`${describe(fault)}\n`)
+  return EXIT_CONFIGURATION
 }
 
 async function startSample(): Promise<number> {

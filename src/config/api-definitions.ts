@@ -8,7 +8,7 @@ import { apiPaths } from './api-paths.ts'
 import { contextFault, type Objection, versionFault } from './api-syntax.ts'
 import { readEndpoints } from './endpoint-config.ts'
 import type { EndpointSettings } from './endpoint-settings.ts'
-import type { Fault } from './fault.ts'
+import { type Fault, show } from './fault.ts'
 import { labelOf, readSource } from './source-file.ts'
 import { YamlFile } from './yaml-file.ts'
 
@@ -38,50 +38,120 @@ export interface EndpointDefinition {
   readonly settings: EndpointSettings
 }
 
-interface ApiDefinitions {
+/** A definition, and what tells it apart from others in faults. */
+interface Placed {
+  readonly api: ApiDefinition
+  /** File and line of its context. */
+  readonly where: string
+}
+
+/** What the home holds, for a start or a reload. */
+export interface ApiDefinitions {
   readonly apis: readonly ApiDefinition[]
+  /** The same by the name of their project folder. */
+  readonly projects: ReadonlyMap<string, Placed>
+  /** Those of them that stay as they were because their project is faulty now. */
+  readonly kept: readonly ApiDefinition[]
   readonly faults: readonly Fault[]
   /** What is accepted and not acted on. */
   readonly warnings: readonly Fault[]
 }
 
-export function loadApiDefinitions(home: string): ApiDefinitions {
-  const folder = join(home, 'apis')
-  const apis: ApiDefinition[] = []
-  const faults: Fault[] = []
-  const warnings: Fault[] = []
-  const taken = new Map<string, Definition>()
-  for (const name of namesIn(folder)) {
-    const reading = readApi(join(folder, name))
-    const { definition } = reading
-    if (definition !== undefined && claimPaths(definition, taken)) apis.push(definition.api)
-    faults.push(...reading.faults)
-    warnings.push(...reading.warnings)
-  }
-  return { apis, faults, warnings }
-}
-
-/** Sorted, so that of two APIs that clash the same one is left out on every machine. */
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-      .filter(name => !name.startsWith('.'))
-      .sort()
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
-    throw error
-  }
-}
-
-interface Definition {
-  readonly api: ApiDefinition
-  readonly file: YamlFile
-}
-
 interface Reading {
-  readonly definition: Definition | undefined
+  readonly definition: Placed | undefined
   readonly faults: readonly Fault[]
   readonly warnings: readonly Fault[]
+}
+
+interface Cached extends Reading {
+  /** What the file looked like; '' where that is no proof of what is in it. */
+  readonly signature: string
+}
+
+/** Why an API cannot be deployed, although its project is right. */
+type Objector = (api: ApiDefinition) => Fault | undefined
+
+/**
+ * File times are as coarse as the ticks of the kernel: of a file that changed this short a time before it was read, a
+ * later change may look the same.
+ */
+const TICK_MS = 50
+
+/** The projects of one home. Of those whose file has not changed nothing is read again. */
+export class ApiProjects {
+  readonly #folder: string
+  #cache: ReadonlyMap<string, Cached> = new Map()
+
+  constructor(home: string) {
+    this.#folder = join(home, 'apis')
+  }
+
+  /** `inForce`: what projects that are faulty now go on with. */
+  load(objectTo: Objector = () => undefined, inForce: ApiDefinitions['projects'] = new Map()): ApiDefinitions {
+    const cache = new Map<string, Cached>()
+    const projects = new Map<string, Placed>()
+    const kept: ApiDefinition[] = []
+    const listing = namesIn(this.#folder)
+    const faults: Fault[] = [...listing.faults]
+    const warnings: Fault[] = []
+    const taken = new Map<string, Placed>()
+    for (const name of listing.names ?? [...inForce.keys()]) {
+      const reading = listing.names === undefined ? NOTHING : this.#read(name, cache)
+      faults.push(...reading.faults)
+      warnings.push(...reading.warnings)
+      const { definition } = reading
+      const fault = definition === undefined ? undefined : obstacle(definition, taken, objectTo)
+      if (fault !== undefined) faults.push(fault)
+      const isRight = definition !== undefined && fault === undefined
+      const chosen = isRight ? definition : inForce.get(name)
+      if (chosen === undefined || (!isRight && obstacle(chosen, taken, objectTo) !== undefined)) continue
+      if (!isRight) kept.push(chosen.api)
+      projects.set(name, chosen)
+      for (const path of pathsOf(chosen)) taken.set(path, chosen)
+    }
+    this.#cache = cache
+    return { apis: [...projects.values()].map(({ api }) => api), projects, kept, faults, warnings }
+  }
+
+  #read(name: string, cache: Map<string, Cached>): Reading {
+    const project = join(this.#folder, name)
+    const signature = signatureOf(join(project, 'api.yaml'))
+    const before = this.#cache.get(name)
+    const reading =
+      before !== undefined && signature !== '' && before.signature === signature
+        ? before
+        : { ...readApi(project), signature }
+    cache.set(name, reading)
+    return reading
+  }
+}
+
+const NOTHING: Reading = { definition: undefined, faults: [], warnings: [] }
+
+/** '' for no file, and for one that is too young for its times to say what is in it. */
+function signatureOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = statSync(path, { bigint: true })
+    return Date.now() - Number(ctimeMs) < TICK_MS ? '' : [dev, ino, size, mtimeNs, ctimeNs].join()
+  } catch {
+    // Whatever is wrong with it shows when it is read.
+    return ''
+  }
+}
+
+/** Sorted, so that of two APIs that clash the same one is left out on every machine. No names: nobody can tell. */
+function namesIn(folder: string): { readonly names?: readonly string[]; readonly faults: readonly Fault[] } {
+  try {
+    const names = readdirSync(folder)
+      .filter(name => !name.startsWith('.'))
+      .sort()
+    return { names, faults: [] }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return { names: [], faults: [] }
+    const expected = `cannot be read: ${code ?? message}`
+    return { faults: [{ where: labelOf(folder), key: '', given: '', expected, remedy: 'make it readable' }] }
+  }
 }
 
 function readApi(project: string): Reading {
@@ -90,7 +160,7 @@ function readApi(project: string): Reading {
   if (source.fault !== undefined) return { definition: undefined, faults: [source.fault], warnings: [] }
   const file = new YamlFile(source.label, source.text)
   const api = file.faults.length > 0 ? undefined : readDefinition(file)
-  const definition = api === undefined ? undefined : { api, file }
+  const definition = api === undefined ? undefined : { api, where: file.where(['data', 'context']) }
   return { definition, faults: file.faults, warnings: file.warnings }
 }
 
@@ -132,18 +202,20 @@ function checked(file: YamlFile, path: readonly string[], objection: (text: stri
   return text
 }
 
-/** False, with a fault noted, when another API has one of the paths already. */
-function claimPaths({ api, file }: Definition, taken: Map<string, Definition>): boolean {
-  const paths = apiPaths(api.context, api.version, api.isDefaultVersion)
-  const clashing = paths.find(path => taken.has(path))
-  if (clashing === undefined) {
-    for (const path of paths) taken.set(path, { api, file })
-    return true
+function pathsOf({ api: { context, version, isDefaultVersion } }: Placed): readonly string[] {
+  return apiPaths(context, version, isDefaultVersion)
+}
+
+/** Why it cannot be deployed beside those that have their paths already. */
+function obstacle(definition: Placed, taken: ReadonlyMap<string, Placed>, objectTo: Objector): Fault | undefined {
+  const clashing = pathsOf(definition).find(path => taken.has(path))
+  if (clashing === undefined) return objectTo(definition.api)
+  const { api, where } = taken.get(clashing)!
+  return {
+    where: definition.where,
+    key: 'data.context',
+    given: show(definition.api.context),
+    expected: `${clashing} is already a path of ${api.name} ${api.version} (${where})`,
+    remedy: 'give one of them another context or version, or make only one the default version',
   }
-  const other = taken.get(clashing)!
-  const place = other.file.where(['data', 'context'])
-  const expected = `${clashing} is already a path of ${other.api.name} ${other.api.version} (${place})`
-  const remedy = 'give one of them another context or version, or make only one the default version'
-  file.object(['data', 'context'], api.context, expected, remedy)
-  return false
 }

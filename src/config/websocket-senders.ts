@@ -6,27 +6,21 @@ import type { ApiDefinition } from './api-definitions.ts'
 import type { Configuration } from './catalogue.ts'
 import type { Fault } from './fault.ts'
 
-interface Sendable {
-  readonly apis: readonly ApiDefinition[]
-  /** One for each API that is left out. */
-  readonly faults: readonly Fault[]
-}
-
-export function sendable(apis: readonly ApiDefinition[], configuration: Configuration): Sendable {
+/** Why the API is not deployed; undefined where nothing is missing. */
+export function missingSender(
+  { name, version, endpoints }: ApiDefinition,
+  configuration: Configuration,
+): Fault | undefined {
   const senders = [
     ['ws://', 'transport.ws', configuration['transport.ws']['sender.enable']],
     ['wss://', 'transport.wss', configuration['transport.wss']['sender.enable']],
   ] as const
-  const off = senders.filter(([, , isOn]) => !isOn)
-  const faults: Fault[] = []
-  const able = apis.filter(({ name, version, endpoints }) => {
-    const missing = off.find(([start]) => endpoints.endpoints.some(({ url }) => url.startsWith(start)))
-    if (missing === undefined) return true
-    const [start, section] = missing
-    const expected = `a ${start} backend needs the sender of [${section}], which is off`
-    const remedy = `set ${section}.sender.enable = true`
-    faults.push({ where: `API ${name} ${version}`, key: '', given: '', expected, remedy })
-    return false
-  })
-  return { apis: able, faults }
+  const missing = senders.find(
+    ([start, , isOn]) => !isOn && endpoints.endpoints.some(({ url }) => url.startsWith(start)),
+  )
+  if (missing === undefined) return undefined
+  const [start, section] = missing
+  const expected = `a ${start} backend needs the sender of [${section}], which is off`
+  const remedy = `set ${section}.sender.enable = true`
+  return { where: `API ${name} ${version}`, key: '', given: '', expected, remedy }
 }

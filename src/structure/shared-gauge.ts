@@ -39,10 +39,10 @@ export class SharedGauge {
     return sum
   }
 
-  /** A thread died: what it held is free. */
+  /** A thread died: what it held is free. Rows that nobody has used are only read: their memory is not there yet. */
   static clear(shared: SharedArrayBuffer, threads: number, thread: number): void {
     const columns = new Int32Array(shared)
     const rows = columns.length / threads
-    for (let row = 0; row < rows; row++) Atomics.store(columns, thread * rows + row, 0)
+    for (let at = thread * rows; at < (thread + 1) * rows; at++) if (columns[at] !== 0) Atomics.store(columns, at, 0)
   }
 }

@@ -97,7 +97,17 @@ export class EndpointTable {
   /** A reactor died, and with it the requests that it had. */
   static clear(shared: SharedArrayBuffer, reactor: number): void {
     const table = new EndpointTable(shared, reactor, () => 0)
-    for (let row = 0; row < table.#rows; row++) Atomics.store(table.#cells, table.#column + row, 0)
+    const cells = table.#cells
+    const end = table.#column + table.#rows
+    // Rows that nobody has used are only read: their memory is not there yet.
+    for (let at = table.#column; at < end; at++) if (cells[at] !== 0) Atomics.store(cells, at, 0)
+  }
+
+  /** The row goes to another endpoint, which has no past. */
+  reset(row: number): void {
+    const cell = cellOf(row)
+    Atomics.store(this.#words, cell >> 1, 0n)
+    for (let offset = FAILURES; offset <= LAST_FAILURE; offset++) Atomics.store(this.#cells, cell + offset, 0)
   }
 
   #columnOf(reactor: number): number {
@@ -112,6 +122,11 @@ export class EndpointTable {
 
   isTried(row: number): boolean {
     return (this.#cells[cellOf(row)]! & STATE_MASK) === ENDPOINT_STATE.TRIED
+  }
+
+  /** Only its health check can bring it back. */
+  isUnhealthy(row: number): boolean {
+    return (this.#cells[cellOf(row)]! & STATE_MASK) === ENDPOINT_STATE.UNHEALTHY
   }
 
   /** What is sent to it now may fail: it has failed when it was asked last. */

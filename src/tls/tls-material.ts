@@ -19,6 +19,8 @@ import { WatchedFiles } from './watched-files.ts'
 const TICKET_KEYS_MS = 12 * 3_600_000
 const TICKET_KEY_BYTES = 48
 
+const CHANGED = 'TLS keys, certificates or profiles have changed and are in force'
+
 /** Where everything is read from. */
 export interface TlsSources {
   readonly https: Configuration['transport.passthru_https']
@@ -30,7 +32,7 @@ export interface TlsSources {
   readonly listens: boolean
 }
 
-interface TlsMaterialOptions extends TlsSources {
+interface TlsMaterialOptions {
   readonly home: string
   readonly dataDir: string
   readonly log: TlsLog
@@ -60,15 +62,23 @@ interface Material {
   readonly wss: TlsClientPlan
 }
 
-interface Attempt {
+/** What was made of the sources, before anything of it is in force. Nothing was written for it. */
+export interface TlsDraft {
+  readonly sources: TlsSources
   readonly material: Material | undefined
+  /** With faults there is no material. */
   readonly findings: Findings
   readonly files: WatchedFiles
 }
 
+/** Stands for the certificate of a listener that has no key store, until one is made. */
+const SELF_SIGNED: TlsIdentity = { cert: '', key: '' }
+
 export class TlsMaterial {
   readonly #options: TlsMaterialOptions
-  readonly #timers: readonly NodeJS.Timeout[]
+  readonly #ticketTimer: NodeJS.Timeout
+  #lookTimer: NodeJS.Timeout | undefined
+  #sources: TlsSources
   #files: WatchedFiles
   #material: Material
   #plans: TlsPlans
@@ -79,27 +89,44 @@ export class TlsMaterial {
   #isStopped = false
 
   /** Throws ConfigurationFaults with all that is wrong. */
-  static async open(options: TlsMaterialOptions): Promise<TlsMaterial> {
-    const { material, findings, files } = await attempt(options)
-    if (material === undefined) throw new ConfigurationFaults(findings.faults)
-    return new TlsMaterial(options, material, files, findings)
+  static async open(draft: TlsDraft, options: TlsMaterialOptions): Promise<TlsMaterial> {
+    const whole = await completed(draft, options.dataDir)
+    if (whole.material === undefined) throw new ConfigurationFaults(whole.findings.faults)
+    return new TlsMaterial(options, whole.material, whole)
   }
 
-  private constructor(options: TlsMaterialOptions, material: Material, files: WatchedFiles, findings: Findings) {
+  private constructor(options: TlsMaterialOptions, material: Material, { sources, files, findings }: TlsDraft) {
     this.#options = options
+    this.#sources = sources
     this.#material = material
     this.#files = files
     this.#plans = plansOf(material, newTicketKeys())
     this.#tell(findings)
-    const interval = intervalOf(options.https)
-    const timers = [setInterval(() => this.#enqueue(() => this.#renewTicketKeys()), TICKET_KEYS_MS)]
-    if (interval > 0) timers.push(setInterval(() => this.#enqueue(() => this.#lookAtFiles()), interval))
-    for (const timer of timers) timer.unref()
-    this.#timers = timers
+    this.#ticketTimer = setInterval(() => this.#enqueue(() => this.#renewTicketKeys()), TICKET_KEYS_MS)
+    this.#ticketTimer.unref()
+    this.#lookAgainAndAgain()
+  }
+
+  #lookAgainAndAgain(): void {
+    clearInterval(this.#lookTimer)
+    const interval = intervalOf(this.#sources.https)
+    if (interval === 0 || this.#isStopped) return
+    this.#lookTimer = setInterval(() => this.#enqueue(() => this.#lookAtFiles()), interval)
+    this.#lookTimer.unref()
   }
 
   get plans(): TlsPlans {
     return this.#plans
+  }
+
+  /** Takes over what was made of these or other sources, completed and without faults; `changed` is not called. */
+  adopt({ sources, material, findings, files }: TlsDraft): void {
+    if (material === undefined) throw new Error('a faulty draft is never in force')
+    this.#sources = sources
+    this.#files = files
+    this.#tell(findings)
+    this.#lookAgainAndAgain()
+    if (this.#change(material)) this.#options.log.info({}, CHANGED)
   }
 
   /** Reads everything again, changed or not. Resolves when that is done; what is wrong is in the log. */
@@ -109,7 +136,8 @@ export class TlsMaterial {
 
   stop(): void {
     this.#isStopped = true
-    for (const timer of this.#timers) clearInterval(timer)
+    clearInterval(this.#ticketTimer)
+    clearInterval(this.#lookTimer)
   }
 
   #enqueue(task: () => Promise<void>): Promise<void> {
@@ -127,27 +155,48 @@ export class TlsMaterial {
   /** A self-signed certificate is renewed on this occasion too. */
   async #renewTicketKeys(): Promise<void> {
     await this.#rebuild()
-    if (this.#options.listens) this.#put(this.#material, newTicketKeys())
+    if (!this.#sources.listens) return
+    this.#put(this.#material, newTicketKeys())
+    this.#announce()
   }
 
   async #rebuild(): Promise<void> {
-    const { material, findings, files } = await attempt(this.#options)
-    if (this.#isStopped) return
+    const sources = this.#sources
+    const { material, findings, files } = await completed(
+      await draftTls(sources, this.#options.home),
+      this.#options.dataDir,
+    )
+    // Other sources have come meanwhile: what was read of these is out of date.
+    if (this.#isStopped || sources !== this.#sources) return
     // Also of files that were wrong: they are read again once they have changed, not each time.
     this.#files = files
     for (const fault of findings.faults) this.#options.log.error(`${describe(fault)}; what was in force stays so`)
     if (material === undefined) return
     this.#tell(findings)
-    if (JSON.stringify(material) === JSON.stringify(this.#material)) return
-    // A resumed session would keep a client certificate that is trusted no more.
-    const isAsBefore = verificationOf(material.server) === verificationOf(this.#material.server)
-    this.#put(material, isAsBefore ? this.#plans.server?.ticketKeys : newTicketKeys())
-    this.#options.log.info({}, 'TLS keys, certificates or profiles have changed and are in force')
+    if (!this.#change(material)) return
+    this.#announce()
+    this.#options.log.info({}, CHANGED)
   }
 
-  #put(material: Material, ticketKeys: Uint8Array = newTicketKeys()): void {
+  /** Answers whether anything is different. */
+  #change(material: Material): boolean {
+    if (JSON.stringify(material) === JSON.stringify(this.#material)) return false
+    this.#put(material, this.#ticketKeysFor(material))
+    return true
+  }
+
+  /** A resumed session would keep a client certificate that is trusted no more. */
+  #ticketKeysFor({ server }: Material): Uint8Array {
+    const isAsBefore = verificationOf(server) === verificationOf(this.#material.server)
+    return (isAsBefore ? this.#plans.server?.ticketKeys : undefined) ?? newTicketKeys()
+  }
+
+  #put(material: Material, ticketKeys: Uint8Array): void {
     this.#material = material
     this.#plans = plansOf(material, ticketKeys)
+  }
+
+  #announce(): void {
     if (!this.#isStopped) this.#options.changed(this.#plans)
   }
 
@@ -161,48 +210,47 @@ export class TlsMaterial {
   }
 }
 
-/** What is wrong with the files, and what is worth a warning, as a start would find it. Writes nothing. */
-export async function examineTls(sources: TlsSources, home: string): Promise<Findings> {
-  const findings = new Findings()
-  // Where none is set, a start makes a key store; whether the data folder takes it is known only then.
-  await read(sources, async () => undefined, new Surroundings(home, new WatchedFiles(), findings))
-  return findings
-}
-
-async function attempt(options: TlsMaterialOptions): Promise<Attempt> {
+/** Reads everything, and writes nothing. */
+export async function draftTls(sources: TlsSources, home: string): Promise<TlsDraft> {
   const findings = new Findings()
   const files = new WatchedFiles()
-  const surroundings = new Surroundings(options.home, files, findings)
-  return { material: await read(options, () => selfSignedOne(options, findings), surroundings), findings, files }
+  const material = await read(sources, new Surroundings(home, files, findings))
+  return { sources, material, findings, files }
 }
 
-/** `selfSigned`: the identity of a listener without a key store. Undefined with faults in the findings. */
-async function read(
-  options: TlsSources,
-  selfSigned: () => Promise<TlsIdentity | undefined>,
-  surroundings: Surroundings,
-): Promise<Material | undefined> {
-  const server = options.listens ? await serverPlan(serverSettingOf(options.https), selfSigned, surroundings) : null
+/** With the certificate that a listener has without a key store, where it needs one. */
+export async function completed(draft: TlsDraft, dataDir: string): Promise<TlsDraft> {
+  const { sources, material, findings } = draft
+  const server = material?.server
+  if (material === undefined || server?.identity !== SELF_SIGNED) return draft
+  const identity = await selfSignedOne(sources.hostname, dataDir, findings)
+  return { ...draft, material: identity === undefined ? undefined : { ...material, server: { ...server, identity } } }
+}
+
+/** Undefined with faults in the findings. */
+async function read(options: TlsSources, surroundings: Surroundings): Promise<Material | undefined> {
+  const fallback = async (): Promise<TlsIdentity> => SELF_SIGNED
+  const server = options.listens ? await serverPlan(serverSettingOf(options.https), fallback, surroundings) : null
   const clientSetting = clientSettingOf(options.https)
   const clients = await clientPlans(clientSetting, surroundings)
-  const fallback = clients.at(-1)!.plan
+  const other = clients.at(-1)!.plan
   const trustStore = wssTrustStore(options.wss.location, options.wss.password)
   const wss =
     trustStore === null
-      ? fallback
+      ? other
       : {
-          ...(await planOf(null, trustStore, fallback.hostname, DEFAULT_TERMS, surroundings)),
-          identity: fallback.identity,
+          ...(await planOf(null, trustStore, other.hostname, DEFAULT_TERMS, surroundings)),
+          identity: other.identity,
         }
   const isWhole = surroundings.findings.faults.length === 0 && server !== undefined
   return isWhole ? { server, clients, wss } : undefined
 }
 
 /** Undefined with a fault when it cannot be kept. */
-async function selfSignedOne(options: TlsMaterialOptions, findings: Findings): Promise<TlsIdentity | undefined> {
+async function selfSignedOne(hostname: string, dataDir: string, findings: Findings): Promise<TlsIdentity | undefined> {
   const { selfSigned } = await import('./self-signed.ts')
   try {
-    const { path, identity, validTo } = await selfSigned(options.dataDir, options.hostname)
+    const { path, identity, validTo } = await selfSigned(dataDir, hostname)
     findings.note(`a self-signed certificate is in use, which no client trusts; set ${KEY_STORE_KEY}`, {
       STORE: labelOf(path),
       VALID_TO: validTo,
@@ -211,12 +259,7 @@ async function selfSignedOne(options: TlsMaterialOptions, findings: Findings): P
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     const expected = `no self-signed certificate can be kept there (${code ?? message})`
-    return findings.fault(
-      labelOf(options.dataDir),
-      KEY_STORE_KEY,
-      expected,
-      `set ${KEY_STORE_KEY}, or make it writable`,
-    )
+    return findings.fault(labelOf(dataDir), KEY_STORE_KEY, expected, `set ${KEY_STORE_KEY}, or make it writable`)
   }
 }
 

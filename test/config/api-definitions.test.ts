@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { loadApiDefinitions } from '../../src/config/api-definitions.ts'
+import { type ApiDefinitions, ApiProjects } from '../../src/config/api-definitions.ts'
 import { apiPaths } from '../../src/config/api-paths.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { describe } from '../../src/config/fault.ts'
@@ -26,6 +26,10 @@ data:
       verb: GET
 `
 
+function loadApiDefinitions(home: string): ApiDefinitions {
+  return new ApiProjects(home).load()
+}
+
 /** One endpoint with nothing configured. */
 function single(url: string): object {
   const endpoints = [{ url, settings: DEFAULT_SETTINGS }]
@@ -41,19 +45,23 @@ function faultsOf(t: TestContext, yaml: string): readonly string[] {
 }
 
 test('the sample API', () => {
-  assert.deepEqual(loadApiDefinitions(resolve(import.meta.dirname, '../../conf')), {
-    apis: [
-      {
-        name: 'Sample',
-        context: '/sample',
-        version: '1.0.0',
-        isDefaultVersion: true,
-        endpoints: single('http://127.0.0.1:8288'),
-      },
-    ],
-    faults: [],
-    warnings: [],
-  })
+  const { apis, faults, warnings } = loadApiDefinitions(resolve(import.meta.dirname, '../../conf'))
+  assert.deepEqual(
+    { apis, faults, warnings },
+    {
+      apis: [
+        {
+          name: 'Sample',
+          context: '/sample',
+          version: '1.0.0',
+          isDefaultVersion: true,
+          endpoints: single('http://127.0.0.1:8288'),
+        },
+      ],
+      faults: [],
+      warnings: [],
+    },
+  )
 })
 
 test('an exported project, whose further fields are left alone', t => {
@@ -293,7 +301,8 @@ test('every fault of a file is found, and one broken API stops no other', t => {
 })
 
 test('a home without APIs has none', t => {
-  assert.deepEqual(loadApiDefinitions(temporaryHome(t, {})), { apis: [], faults: [], warnings: [] })
+  const { apis, faults, warnings } = loadApiDefinitions(temporaryHome(t, {}))
+  assert.deepEqual([apis, faults, warnings], [[], [], []])
 })
 
 const api = (context: string, version: string, isDefault: boolean): string =>

@@ -1,15 +1,16 @@
 /** `endpointConfig` as exported projects write it: groups, what failures mean, and what is not acted on. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { loadApiDefinitions } from '../../src/config/api-definitions.ts'
+import { type ApiDefinitions, ApiProjects } from '../../src/config/api-definitions.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { describe } from '../../src/config/fault.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 /** Its lines are those of the file from line 7 on. */
-function read(t: TestContext, endpointConfig: string): ReturnType<typeof loadApiDefinitions> {
+function read(t: TestContext, endpointConfig: string): ApiDefinitions {
   const head = 'type: api\nversion: v4.0.0\ndata:\n  name: A\n  context: /a\n  version: "1"\n'
-  return loadApiDefinitions(temporaryHome(t, { 'apis/A/api.yaml': `${head}  endpointConfig: ${endpointConfig}\n` }))
+  const home = temporaryHome(t, { 'apis/A/api.yaml': `${head}  endpointConfig: ${endpointConfig}\n` })
+  return new ApiProjects(home).load()
 }
 
 const FAILOVER = `

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { loadConfiguration } from '../../src/config/load.ts'
-import { sendable } from '../../src/config/websocket-senders.ts'
+import { missingSender } from '../../src/config/websocket-senders.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 const WSS = ['wss.sender.enable=true', 'wss.sender.trust_store.location=t.p12', 'wss.sender.trust_store.password=x']
@@ -28,12 +28,8 @@ for (const [url, on, left] of [
       isDefaultVersion: false,
       endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints },
     } as const
-    const { apis, faults } = sendable([api], configuration)
-    assert.deepEqual(apis, left === '' ? [api] : [])
-    const remedies = left === '' ? [] : [`set ${left}.sender.enable = true`]
-    assert.deepEqual(
-      faults.map(({ where, remedy }) => [where, remedy]),
-      remedies.map(remedy => ['API A 1', remedy]),
-    )
+    const fault = missingSender(api, configuration)
+    const expected = left === '' ? [undefined, undefined] : ['API A 1', `set ${left}.sender.enable = true`]
+    assert.deepEqual([fault?.where, fault?.remedy], expected)
   })
 }

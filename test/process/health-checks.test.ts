@@ -44,10 +44,11 @@ function planOf(
 /** What the checks of one endpoint have found, in order; it is active while what was found last is good. */
 function watch(t: TestContext, plan: EndpointPlan, tls: Readonly<Record<string, TlsClientPlan>> = {}): string[] {
   const found: string[] = []
-  const checks = HealthChecks.start([plan], () => tls, {
+  const checks = new HealthChecks(() => tls, {
     isActive: () => found.length === 0 || found.at(-1) === 'healthy',
     found: (_, isHealthy, cause) => found.push(isHealthy ? 'healthy' : cause),
   })
+  checks.put([plan])
   t.after(() => checks.stop())
   return found
 }
@@ -222,10 +223,8 @@ test('an endpoint behind a proxy is checked as any other', async t => {
 test('when the checks stop nothing is asked any more', async t => {
   const backend = await patient(t)
   const found: string[] = []
-  const checks = HealthChecks.start([planOf(backend.port, { intervalMs: 1 })], () => ({}), {
-    isActive: () => true,
-    found: (_, __, cause) => found.push(cause),
-  })
+  const checks = new HealthChecks(() => ({}), { isActive: () => true, found: (_, __, cause) => found.push(cause) })
+  checks.put([planOf(backend.port, { intervalMs: 1 })])
   await eventually('a check', () => backend.requests.length > 0)
   backend.health = 'hangs'
   await eventually('one that hangs', () => backend.held > 0)

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { ConfigurationFaults, describe } from '../../src/config/fault.ts'
 import { loadConfiguration } from '../../src/config/load.ts'
-import { TlsMaterial, type TlsPlans } from '../../src/tls/tls-material.ts'
+import { draftTls, TlsMaterial, type TlsPlans } from '../../src/tls/tls-material.ts'
 
 /** Keys of `[transport.passthru_https]`. */
 type Keys = Readonly<Record<string, string | number | readonly string[]>>
@@ -42,11 +42,13 @@ export class Place {
       this.said.push(`${level}: ${text.replaceAll(`${this.home}/`, '')}`)
       this.#stir()
     }
-    const material = await TlsMaterial.open({
+    const sources = {
       https: configuration['transport.passthru_https'],
       wss: { location: more.wss ?? '', password: 'storepw' },
       hostname: more.hostname ?? 'localhost',
       listens: more.listens ?? true,
+    }
+    const material = await TlsMaterial.open(await draftTls(sources, this.home), {
       home: this.home,
       dataDir: this.dataDir,
       log: {

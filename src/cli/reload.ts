@@ -1,0 +1,62 @@
+/** `reload`: the running gateway reads its configuration and its APIs again. */
+import { describe } from '../config/fault.ts'
+import type { KeyChange } from '../reload-comparison.ts'
+import type { ReloadAnswer } from '../reload-report.ts'
+import { type CliArguments, usage } from './arguments.ts'
+import { askOnce, CannotAsk } from './ask.ts'
+import { paint, type Terminal } from './terminal.ts'
+
+const EXIT_FAILED = 1
+const EXIT_USAGE = 2
+const EXIT_CONFIGURATION = 78
+
+export async function reload(
+  args: CliArguments,
+  output: Terminal = process.stdout,
+  complaints: Terminal = process.stderr,
+): Promise<number> {
+  if (args.rest.length > 0) {
+    complaints.write(usage('reload'))
+    return EXIT_USAGE
+  }
+  try {
+    const answer = await askOnce<ReloadAnswer>(args.dataDir, { command: 'reload' })
+    if (args.json) output.write(`${JSON.stringify(answer, null, 2)}\n`)
+    else show(answer, output)
+    if (answer.faults.length > 0) return EXIT_CONFIGURATION
+    return answer.failures.length > 0 ? EXIT_FAILED : 0
+  } catch (error) {
+    if (!(error instanceof CannotAsk)) throw error
+    complaints.write(`${error.message}\n`)
+    return EXIT_FAILED
+  }
+}
+
+const WIDTH = 9
+
+function show({ outcome, apis, keys, restart, faults, warnings, failures }: ReloadAnswer, output: Terminal): void {
+  const line = (style: 'red' | 'yellow' | 'dim', word: string, text: string): void => {
+    output.write(`${paint(output, style, word.padEnd(WIDTH))}${text}\n`)
+  }
+  for (const fault of faults) line('red', 'fault', describe(fault))
+  for (const warning of warnings) line('yellow', 'warning', describe(warning))
+  for (const failure of failures) line('red', 'failed', failure.split('\n')[0]!)
+  for (const change of keys) line('dim', 'changed', valuesOf(change))
+  for (const change of restart) line('yellow', 'restart', `${valuesOf(change)}: takes a restart`)
+  for (const name of apis.added) line('dim', 'added', name)
+  for (const name of apis.changed) line('dim', 'changed', name)
+  for (const name of apis.removed) line('dim', 'removed', name)
+  for (const name of apis.kept) line('yellow', 'kept', `${name}: as it was, because its project is faulty`)
+  if (outcome === 'refused') output.write(`${paint(output, 'red', 'refused')}: everything stays as it was\n`)
+  else output.write(`${paint(output, 'green', 'in force')}${waiting(restart.length)}\n`)
+}
+
+function valuesOf({ key, running, wanted, where }: KeyChange): string {
+  const told = (value: string): string => (value === '' ? 'not there' : value)
+  return `${key}: ${told(running)} -> ${told(wanted)}${where === '' ? '' : ` (${where})`}`
+}
+
+function waiting(keys: number): string {
+  if (keys === 0) return ''
+  return keys === 1 ? ', but for one key that takes a restart' : `, but for ${keys} keys that take a restart`
+}

@@ -1,0 +1,100 @@
+/**
+ * Everything that a home folder says, read and judged at once: configuration, APIs, forward proxies, key stores.
+ * `check` reports it, a start and a reload put it in force; nothing is changed or written here.
+ */
+import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
+import type { Configuration } from './config/catalogue.ts'
+import type { Fault } from './config/fault.ts'
+import { examine } from './config/load.ts'
+import type { Resolution, ResolvedKey } from './config/resolve.ts'
+import { missingSender } from './config/websocket-senders.ts'
+import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
+import { listensSecured, planListeners } from './listener-plans.ts'
+import type { TlsDraft, TlsSources } from './tls/tls-material.ts'
+
+/** Where the configuration is, and how the command line has changed it. */
+export interface Place {
+  readonly home: string
+  readonly dataDir: string
+  /** `section.key=value`, in the order given. */
+  readonly sets: readonly string[]
+}
+
+export interface Prepared {
+  readonly configuration: Configuration
+  readonly keys: readonly ResolvedKey[]
+  /** An API that is faulty is not among them, unless it goes on as it was. */
+  readonly apis: ApiDefinitions
+  readonly proxies: ForwardProxies
+  /** Null where nothing is secured. */
+  readonly tls: TlsDraft | null
+  /** With any of these it is of no use. Those of APIs stand with the APIs: they stop no other. */
+  readonly faults: readonly Fault[]
+  /** Keys that the catalogue does not have: warnings at start, faults under `check`. */
+  readonly unknown: readonly Fault[]
+  readonly warnings: readonly Fault[]
+}
+
+/** What is in force while something else is prepared. */
+interface Running {
+  readonly projects: ApiDefinitions['projects']
+  /** What can be in force of a configuration without faults, and what of it cannot be. */
+  settle(resolution: Resolution): Pick<Resolution, 'configuration' | 'keys' | 'faults'>
+}
+
+/** At a start nothing is in force. */
+const NOTHING_RUNS: Running = { projects: new Map(), settle: resolution => resolution }
+
+export async function prepare(
+  { home, sets, dataDir }: Place,
+  projects: ApiProjects,
+  running: Running = NOTHING_RUNS,
+): Promise<Prepared> {
+  const examined = examine(home, sets, dataDir)
+  const { unknown } = examined
+  const { configuration, keys, faults } = examined.faults.length === 0 ? running.settle(examined) : examined
+  // Nothing can be said of the rest where the file itself cannot be read.
+  if (faults.length > 0 && faults.every(({ key }) => key === '')) {
+    const { warnings } = examined
+    return { configuration, keys, apis: NO_APIS, proxies: DIRECT, tls: null, faults, unknown, warnings }
+  }
+  const apis = projects.load(api => missingSender(api, configuration), running.projects)
+  const proxies = await forwardProxies(configuration, keys)
+  const tls = await draftOf(configuration, apis, home)
+  return {
+    configuration,
+    keys,
+    apis,
+    proxies,
+    tls,
+    faults: [...faults, ...proxies.faults, ...(tls?.findings.faults ?? [])],
+    unknown,
+    warnings: [...examined.warnings, ...proxies.warnings],
+  }
+}
+
+const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], faults: [], warnings: [] }
+const DIRECT: ForwardProxies = { proxyFor: () => null, faults: [], warnings: [] }
+
+/** Key stores and profiles are opened where something is secured; what reads them is loaded only then. */
+export async function draftOf(
+  configuration: Configuration,
+  { apis }: Pick<ApiDefinitions, 'apis'>,
+  home: string,
+): Promise<TlsDraft | null> {
+  const listens = listensSecured(planListeners(configuration))
+  const dials = apis.some(({ endpoints }) => endpoints.endpoints.some(({ url }) => /^(?:https|wss):/i.test(url)))
+  if (!listens && !dials) return null
+  const { draftTls } = await import('./tls/tls-material.ts')
+  return draftTls(tlsSources(configuration, listens), home)
+}
+
+function tlsSources(configuration: Configuration, listens: boolean): TlsSources {
+  const wss = configuration['transport.wss']
+  return {
+    https: configuration['transport.passthru_https'],
+    wss: { location: wss['sender.trust_store.location'], password: wss['sender.trust_store.password'] },
+    hostname: configuration.server.hostname,
+    listens,
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * What another configuration means for a gateway that runs: keys that are live take effect, the others keep the value
+ * that runs and are named, inert ones are nobody's business. What comes of it is a mixture of both configurations, and
+ * must keep the rules of the catalogue as well as they do. Rows of a repeated table stand or fall together.
+ */
+import { type Configuration, RULES, SECTIONS } from './config/catalogue.ts'
+import type { Fault } from './config/fault.ts'
+import { type Resolution, type ResolvedKey, shown } from './config/resolve.ts'
+import { withoutPlaces } from './config/setting.ts'
+
+/** A key that has another value than it had, both as they may be printed. */
+export interface KeyChange {
+  readonly key: string
+  /** '' where it was not there, as for a row that is new. */
+  readonly running: string
+  readonly wanted: string
+  /** Where the wanted one is set; '' for a default. */
+  readonly where: string
+}
+
+type Configured = Pick<Resolution, 'configuration' | 'keys'>
+
+interface Comparison extends Configured {
+  /** Live ones, which take effect. */
+  readonly changed: readonly KeyChange[]
+  /** Those that take effect after a restart. */
+  readonly restart: readonly KeyChange[]
+  /** Rules that the mixture would break. With any of these it must not be in force. */
+  readonly faults: readonly Fault[]
+}
+
+/** One key in both. */
+interface Pair {
+  readonly path: string
+  readonly before: ResolvedKey | undefined
+  readonly after: ResolvedKey | undefined
+  /** The repeated table it is of; '' for none. */
+  readonly table: string
+}
+
+const TABLES = new Set(SECTIONS.filter(({ repeated }) => repeated).map(({ name }) => name))
+
+/** `next` is without faults. */
+export function compare(running: Configured, next: Configured): Comparison {
+  const differing = pairsOf(running.keys, next.keys).filter(isDifferent)
+  const stubborn = differing.filter(pair => !definitionOf(pair).isLive)
+  const tables = new Set(stubborn.map(({ table }) => table).filter(table => table !== ''))
+  const needsRestart = (pair: Pair): boolean => tables.has(pair.table) || !definitionOf(pair).isLive
+  const kept = differing.filter(needsRestart)
+  const mixture = {
+    configuration: mixtureOf(running.configuration, next.configuration, kept),
+    keys: keysOf(running.keys, next.keys, kept),
+  }
+  return {
+    ...mixture,
+    changed: differing.filter(pair => !needsRestart(pair)).map(changeOf),
+    restart: kept.map(changeOf),
+    faults: brokenRules(mixture, kept),
+  }
+}
+
+function pairsOf(running: readonly ResolvedKey[], next: readonly ResolvedKey[]): readonly Pair[] {
+  const before = new Map(running.map(key => [key.path, key]))
+  const after = new Map(next.map(key => [key.path, key]))
+  return [...new Set([...after.keys(), ...before.keys()])].map(path => {
+    const { section } = (after.get(path) ?? before.get(path))!
+    const table = withoutPlaces(section)
+    return { path, before: before.get(path), after: after.get(path), table: TABLES.has(table) ? table : '' }
+  })
+}
+
+function definitionOf({ before, after }: Pair): ResolvedKey['definition'] {
+  return (after ?? before)!.definition
+}
+
+function isDifferent(pair: Pair): boolean {
+  const { before, after } = pair
+  if (definitionOf(pair).inertReason !== '') return false
+  return before === undefined || after === undefined || JSON.stringify(before.value) !== JSON.stringify(after.value)
+}
+
+function changeOf({ path, before, after }: Pair): KeyChange {
+  const told = (key: ResolvedKey | undefined): string => (key === undefined ? '' : shown(key))
+  return { key: path, running: told(before), wanted: told(after), where: after?.where ?? '' }
+}
+
+type AnySections = Record<string, unknown>
+
+/** The next configuration, with the running values of what is kept. */
+function mixtureOf(running: Configuration, next: Configuration, kept: readonly Pair[]): Configuration {
+  const mixture: AnySections = { ...next }
+  for (const { before, after, table } of kept) {
+    if (table !== '') {
+      mixture[table] = (running as AnySections)[table]
+      continue
+    }
+    const { section, key } = (before ?? after)!
+    const { [key]: _, ...others } = mixture[section] as AnySections
+    mixture[section] = before === undefined ? others : { ...others, [key]: before.value }
+  }
+  return mixture as Configuration
+}
+
+function keysOf(
+  running: readonly ResolvedKey[],
+  next: readonly ResolvedKey[],
+  kept: readonly Pair[],
+): readonly ResolvedKey[] {
+  const paths = new Set(kept.map(({ path }) => path))
+  const tables = new Set(kept.map(({ table }) => table).filter(table => table !== ''))
+  const isKept = ({ path, section }: ResolvedKey): boolean => paths.has(path) || tables.has(withoutPlaces(section))
+  return [...next.filter(key => !isKept(key)), ...running.filter(isKept)]
+}
+
+/** Rows of a table come from one of two configurations that keep the rules. */
+function brokenRules({ configuration, keys }: Configured, kept: readonly Pair[]): readonly Fault[] {
+  return RULES.filter(rule => rule.severity === 'fault' && rule.repeats === '' && !rule.holds(configuration, 0)).map(
+    rule => {
+      const waiting = kept.filter(({ path }) => rule.keys.includes(path)).map(changeOf)
+      const named = waiting.map(({ key, running, wanted }) => `${key} = ${running}, and ${wanted} after a restart`)
+      const isWaiting = (path: string): boolean => waiting.some(({ key }) => key === path)
+      const about = keys.filter(({ path }) => rule.keys.includes(path))
+      const culprit = about.find(({ path }) => !isWaiting(path)) ?? about[0]!
+      return {
+        where: culprit.where === '' ? 'default' : culprit.where,
+        key: culprit.path,
+        given: shown(culprit),
+        expected: rule.must,
+        remedy: `it takes a restart: beside it runs ${named.join(', and ')}`,
+      }
+    },
+  )
+}

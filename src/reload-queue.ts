@@ -1,0 +1,25 @@
+/** Reloads, one after the other. At most one of each scope waits; whoever asks meanwhile gets the same answer. */
+import type { ReloadAnswer, ReloadScope } from './reload-report.ts'
+
+export class ReloadQueue {
+  readonly #run: (scope: ReloadScope) => Promise<ReloadAnswer>
+  readonly #waiting = new Map<ReloadScope, Promise<ReloadAnswer>>()
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(run: (scope: ReloadScope) => Promise<ReloadAnswer>) {
+    this.#run = run
+  }
+
+  /** Of a reload that begins after this. */
+  request(scope: ReloadScope): Promise<ReloadAnswer> {
+    const known = this.#waiting.get(scope)
+    if (known !== undefined) return known
+    const answer = this.#last.then(() => {
+      this.#waiting.delete(scope)
+      return this.#run(scope)
+    })
+    this.#waiting.set(scope, answer)
+    this.#last = answer.catch(() => {})
+    return answer
+  }
+}

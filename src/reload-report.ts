@@ -1,0 +1,81 @@
+/** What a reload has come to: the answer to whoever asked for it, and what of it the log says. */
+import type { Fault } from './config/fault.ts'
+import { describe } from './config/fault.ts'
+import type { Log } from './observe/log.ts'
+import type { KeyChange } from './reload-comparison.ts'
+
+/** All of it, or the API files only. */
+export type ReloadScope = 'all' | 'apis'
+
+export interface ReloadAnswer {
+  /** `refused`: everything is as it was. */
+  readonly outcome: 'in force' | 'refused'
+  /** As `orders/1.0.0`. */
+  readonly apis: {
+    readonly added: readonly string[]
+    readonly changed: readonly string[]
+    readonly removed: readonly string[]
+    /** As they were, because their projects are faulty now. */
+    readonly kept: readonly string[]
+  }
+  /** With the values that are in force now. */
+  readonly keys: readonly KeyChange[]
+  /** What is set and takes a restart. */
+  readonly restart: readonly KeyChange[]
+  /** Why it was refused; otherwise what is wrong with single APIs. */
+  readonly faults: readonly Fault[]
+  readonly warnings: readonly Fault[]
+  /** What reactors could not take over, or not yet. */
+  readonly failures: readonly string[]
+}
+
+export const NO_APIS_CHANGED: ReloadAnswer['apis'] = { added: [], changed: [], removed: [], kept: [] }
+
+/** So many names stand in one line of the log; the rest is counted. */
+const NAMES_SHOWN = 20
+
+/** `said`: lines that are in the log already, and no news. */
+export function logReload(log: Log, answer: ReloadAnswer, scope: ReloadScope, said: ReadonlySet<string>): void {
+  const { outcome, restart, faults, warnings, failures } = answer
+  // What nobody asked for is not repeated with every change of a file.
+  const isNews = (line: string): boolean => !said.has(line)
+  for (const line of warnings.map(describe).filter(isNews)) log.warn(line)
+  for (const line of faults.map(describe)) if (scope === 'all' || isNews(line)) log.error(line)
+  for (const { key, running, wanted, where } of restart) {
+    const fields = { KEY: key, RUNNING: running, WANTED: wanted, WHERE: where }
+    log.warn(fields, 'a key has changed that takes a restart')
+  }
+  for (const CAUSE_OF_ERROR of failures) log.error({ CAUSE_OF_ERROR }, 'a reactor has not taken the reload')
+  if (outcome === 'refused') {
+    log.error({ FAULTS: faults.length }, 'reload refused; what was in force stays so')
+    return
+  }
+  const fields = fieldsOf(answer)
+  // A file that is written need not be another one.
+  const isNothing = scope === 'apis' && Object.keys(fields).length === 0
+  log[isNothing ? 'debug' : 'info'](fields, scope === 'all' ? 'reloaded' : 'APIs reloaded')
+}
+
+function fieldsOf({ apis, keys, restart }: ReloadAnswer): Readonly<Record<string, string>> {
+  const changes = keys.map(({ key, running, wanted }) => `${key}: ${running} -> ${wanted}`)
+  const waiting = restart.map(({ key }) => key)
+  return {
+    ...named('APIS_ADDED', apis.added),
+    ...named('APIS_CHANGED', apis.changed),
+    ...named('APIS_REMOVED', apis.removed),
+    ...named('APIS_KEPT', apis.kept),
+    ...named('KEYS_CHANGED', changes),
+    ...named('KEYS_FOR_RESTART', waiting),
+  }
+}
+
+function named(field: string, names: readonly string[]): Readonly<Record<string, string>> {
+  if (names.length === 0) return {}
+  const more = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : ''
+  return { [field]: `${names.slice(0, NAMES_SHOWN).join(', ')}${more}` }
+}
+
+/** Every line of an answer that need not be said again. */
+export function linesOf({ faults, warnings }: Pick<ReloadAnswer, 'faults' | 'warnings'>): ReadonlySet<string> {
+  return new Set([...faults, ...warnings].map(describe))
+}

@@ -1,0 +1,202 @@
+/**
+ * A reload, from the files to the reactors: everything is read and judged first, and what is faulty is refused as a
+ * whole, but for API projects, of which each stands for itself. Then all of it is in force at one moment in the primary
+ * and in each reactor by one message; no connection is dropped for it.
+ */
+import { statSync } from 'node:fs'
+import { type ApiPlanner, changesBetween, labelOfApi, type PlannedApis, RowsUsedUp } from './api-planner.ts'
+import type { ApiProjects } from './config/api-definitions.ts'
+import type { Fault } from './config/fault.ts'
+import { labelOf } from './config/source-file.ts'
+import { missingSender } from './config/websocket-senders.ts'
+import { Refused } from './control-socket.ts'
+import type { EndpointDesk } from './endpoint-desk.ts'
+import type { InForce } from './in-force.ts'
+import type { Log } from './observe/log.ts'
+import type { ApiChanges } from './plan.ts'
+import { draftOf, type Place, type Prepared, prepare } from './preparation.ts'
+import type { ReactorPool } from './reactor-pool.ts'
+import { compare, type KeyChange } from './reload-comparison.ts'
+import { linesOf, logReload, NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope } from './reload-report.ts'
+import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
+
+interface ReloaderOptions {
+  readonly place: Place
+  readonly projects: ApiProjects
+  readonly inForce: InForce
+  readonly planner: ApiPlanner
+  readonly pool: ReactorPool
+  readonly desk: EndpointDesk
+  readonly log: Log
+  /** Of a gateway that had no TLS until now. */
+  readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
+  /** What the log has warned of since the start. */
+  readonly said: ReadonlySet<string>
+}
+
+/** What might be in force next. */
+interface Candidate extends Pick<Prepared, 'configuration' | 'keys' | 'apis' | 'proxies' | 'faults'> {
+  /** Undefined: TLS stays as it is. */
+  readonly tls: TlsDraft | null | undefined
+  readonly warnings: readonly Fault[]
+  readonly changed: readonly KeyChange[]
+  readonly restart: readonly KeyChange[]
+}
+
+export class Reloader {
+  readonly #options: ReloaderOptions
+  #said: ReadonlySet<string>
+  #isEnding = false
+
+  constructor(options: ReloaderOptions) {
+    this.#options = options
+    this.#said = options.said
+  }
+
+  /** One at a time. Throws Refused while the gateway ends. */
+  async run(scope: ReloadScope): Promise<ReloadAnswer> {
+    this.#refuseAtTheEnd()
+    const candidate = scope === 'all' ? await this.#everything() : await this.#apisAlone()
+    const answer = candidate.faults.length > 0 ? refusal(candidate, []) : await this.#putInForce(candidate)
+    // TLS has its own say in the log.
+    const told = linesOf({ faults: [], warnings: candidate.tls?.findings.warnings ?? [] })
+    logReload(this.#options.log, answer, scope, this.#said.union(told))
+    this.#said = linesOf(answer)
+    return answer
+  }
+
+  /** Nothing is put in force from now on. */
+  end(): void {
+    this.#isEnding = true
+  }
+
+  #refuseAtTheEnd(): void {
+    if (this.#isEnding) throw new Refused('the gateway is ending: nothing is reloaded any more')
+  }
+
+  async #everything(): Promise<Candidate> {
+    const { place, projects, inForce } = this.#options
+    let changes: Pick<Candidate, 'changed' | 'restart'> = { changed: [], restart: [] }
+    const prepared = await prepare(place, projects, {
+      projects: inForce.projects,
+      settle: resolution => {
+        const comparison = compare(inForce.configured, resolution)
+        changes = comparison
+        return comparison
+      },
+    })
+    const { unknown, apis, tls } = prepared
+    const warnings = [...unknown, ...prepared.warnings, ...(tls?.findings.warnings ?? []), ...apis.warnings]
+    return { ...prepared, ...changes, warnings }
+  }
+
+  /** API files only; everything else stays as it was read. */
+  async #apisAlone(): Promise<Candidate> {
+    const { place, projects, inForce } = this.#options
+    const { configuration, keys } = inForce.configured
+    const apis = projects.load(api => missingSender(api, configuration), inForce.projects)
+    const tls = inForce.tls === null ? await draftOf(configuration, apis, place.home) : undefined
+    const faults = [...withoutHome(place), ...(tls?.findings.faults ?? [])]
+    const { proxies } = inForce.planned
+    return { configuration, keys, apis, proxies, tls, faults, warnings: apis.warnings, changed: [], restart: [] }
+  }
+
+  async #putInForce(candidate: Candidate): Promise<ReloadAnswer> {
+    const { place, planner, inForce } = this.#options
+    const draft = candidate.tls ? await completedIn(candidate.tls, place) : candidate.tls
+    if (draft && draft.findings.faults.length > 0) return refusal(candidate, draft.findings.faults)
+    const planned = this.#plan(candidate)
+    if (planned === undefined) return refusal(candidate, [tooMany(place)])
+    const opened = draft && inForce.tls === null ? await this.#options.openTls(draft) : null
+    if (this.#isEnding) opened?.stop()
+    this.#refuseAtTheEnd()
+    const changes = changesBetween(inForce.planned.apis, planned.apis)
+    const labels = new Set(inForce.planned.apis.map(labelOfApi))
+    this.#replaceTls(draft, opened)
+    inForce.configured = candidate
+    inForce.projects = candidate.apis.projects
+    inForce.planned = planned
+    const failures = await this.deploy(changes)
+    // Nobody is told of what has gone any more.
+    planner.release(planned)
+    const deployed = changes.deployed.map(labelOfApi)
+    return {
+      outcome: 'in force',
+      apis: {
+        added: deployed.filter(label => !labels.has(label)),
+        changed: deployed.filter(label => labels.has(label)),
+        removed: changes.removed.map(path => path.slice(1)),
+        kept: candidate.apis.kept.map(definition => labelOfApi(planned.byDefinition.get(definition)!.plan)),
+      },
+      keys: candidate.changed,
+      restart: candidate.restart,
+      faults: candidate.apis.faults,
+      warnings: candidate.warnings,
+      failures,
+    }
+  }
+
+  /** Undefined: there is no room. */
+  #plan({ apis, proxies }: Candidate): PlannedApis | undefined {
+    const { planner, inForce } = this.#options
+    try {
+      return planner.plan(apis.apis, proxies, inForce.planned)
+    } catch (error) {
+      planner.release(inForce.planned)
+      if (error instanceof RowsUsedUp) return undefined
+      throw error
+    }
+  }
+
+  #replaceTls(draft: TlsDraft | null | undefined, opened: TlsMaterial | null | undefined): void {
+    const { inForce } = this.#options
+    if (opened) inForce.tls = opened
+    else if (draft) inForce.tls!.adopt(draft)
+    else if (draft === null) {
+      inForce.tls?.stop()
+      inForce.tls = null
+    }
+  }
+
+  /** What is in force, to everybody whom it concerns. Answers what went wrong. */
+  async deploy(changes: ApiChanges): Promise<readonly string[]> {
+    const { inForce, pool, desk, log } = this.#options
+    const { configured, live, planned } = inForce
+    log.level = configured.configuration.logging.level
+    desk.put(planned.apis)
+    const [{ refusals, late }] = await Promise.all([
+      pool.deploy(live, planned.apis, changes),
+      desk.check(() => inForce.live.tlsClients),
+    ])
+    const waiting = late.map(reactor => `reactor ${reactor} has not answered, and takes it over when it can`)
+    return [...refusals, ...waiting]
+  }
+}
+
+/** Everything stays as it was. */
+function refusal({ faults, apis, restart, warnings }: Candidate, more: readonly Fault[]): ReloadAnswer {
+  return {
+    outcome: 'refused',
+    apis: NO_APIS_CHANGED,
+    keys: [],
+    restart,
+    faults: [...faults, ...more, ...apis.faults],
+    warnings,
+    failures: [],
+  }
+}
+
+async function completedIn(draft: TlsDraft, { dataDir }: Place): Promise<TlsDraft> {
+  const { completed } = await import('./tls/tls-material.ts')
+  return completed(draft, dataDir)
+}
+
+function withoutHome({ home }: Place): readonly Fault[] {
+  if (statSync(home, { throwIfNoEntry: false })?.isDirectory()) return []
+  return [{ where: labelOf(home), key: '', given: '', expected: 'there is no such folder any more', remedy: '' }]
+}
+
+function tooMany({ home }: Place): Fault {
+  const expected = 'the tables of this gateway have no room for so many more endpoints'
+  return { where: labelOf(home), key: '', given: '', expected, remedy: 'restart it: they are made anew then' }
+}
