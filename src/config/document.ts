@@ -4,7 +4,9 @@
  */
 import { parse, TomlError } from 'smol-toml'
 import type { Fault } from './fault.ts'
-import { outlineOf, type RowHeader, type Statement } from './statements.ts'
+import { type Header, outlineOf, type Statement } from './statements.ts'
+import { withoutPlaces } from './setting.ts'
+import { isRepeated } from './tables.ts'
 
 export interface Entry {
   /** Dotted whole: `[a.b]` with `c.d`, with `"c.d"` and with `c = { d }` all give `a.b.c.d`. */
@@ -15,15 +17,17 @@ export interface Entry {
   readonly table: string
 }
 
-/** A row of a repeated table: `a.b[0]`, and the line of its header. */
-interface Row {
+/** A header: `a.b` of a table, `a.b[0]` of a row of a repeated one. */
+interface Table {
   readonly path: string
   readonly line: number
 }
 
 interface Document {
   readonly entries: readonly Entry[]
-  readonly rows: readonly Row[]
+  readonly rows: readonly Table[]
+  /** Tables that are written once. */
+  readonly tables: readonly Table[]
   readonly faults: readonly Fault[]
 }
 
@@ -34,14 +38,27 @@ export function readDocument(file: string, source: string): Document {
     tree = parse(source, { integersAsBigInt: 'asNeeded' })
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
-    return { entries: [], rows: [], faults: [syntaxFault(file, error)] }
+    return { entries: [], rows: [], tables: [], faults: [syntaxFault(file, error)] }
   }
-  const { statements, rows } = outlineOf(source)
-  return { ...flatten(file, tree, statements), rows: rows.map(rowAt) }
+  const { statements, headers } = outlineOf(source, segments => isListOfRows(tree, segments))
+  const rows = headers.filter(header => header.repeated).map(tableAt)
+  const tables = headers.filter(header => !header.repeated).map(tableAt)
+  return { ...flatten(file, tree, statements), rows, tables }
 }
 
-function rowAt({ segments, line }: RowHeader): Row {
+function tableAt({ segments, line }: Header): Table {
   return { path: pathOf(segments), line }
+}
+
+/** `x = [{ a = 1 }, { a = 2 }]` is what `[[x]]` is to TOML, and so it is here. */
+function isListOfRows(tree: unknown, segments: Segments): boolean {
+  if (!isRepeated(withoutPlaces(pathOf(segments)))) return false
+  const value = valueAt(tree, segments)
+  return Array.isArray(value) && value.every(isTable)
+}
+
+function isTable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 
 // The parser's message goes on with the lines around the mistake. They are not shown: one of them may hold a password.
@@ -60,7 +77,7 @@ function flatten(
   file: string,
   tree: Readonly<Record<string, unknown>>,
   written: readonly Statement[],
-): Omit<Document, 'rows'> {
+): Pick<Document, 'entries' | 'faults'> {
   const entries: Entry[] = []
   const faults: Fault[] = []
   const firstLine = new Map<string, number>()

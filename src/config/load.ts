@@ -1,12 +1,15 @@
 /** From a home folder and `--set` arguments to a configuration. */
 import { join, resolve as resolvePath } from 'node:path'
-import { parse, TomlError } from 'smol-toml'
 import type { Configuration } from './catalogue.ts'
 import { readDocument } from './document.ts'
 import { ConfigurationFaults, describe, type Fault } from './fault.ts'
+import { readEnvironment } from './environment.ts'
+import { settablePaths } from './present-keys.ts'
 import { type Resolution, type ResolvedKey, resolve } from './resolve.ts'
-import type { PlacedRow, Setting } from './setting.ts'
+import { type Headers, readValue, type Setting } from './setting.ts'
 import { labelOf, readSource } from './source-file.ts'
+
+const FILE_NAME = 'deployment.toml'
 
 export interface Loaded {
   readonly configuration: Configuration
@@ -24,47 +27,82 @@ export function loadConfiguration(home: string, sets: readonly string[], dataDir
 
 /** Everything there is to say about a configuration, good or bad. */
 export function examine(home: string, sets: readonly string[], dataDir: string): Resolution {
-  const properties = new Map([
-    ['home', resolvePath(home)],
-    ['data', resolvePath(dataDir)],
-  ])
   const file = readFile(home)
   const overrides = sets.map(readSet)
   const faults = [...file.faults, ...overrides.flatMap(({ fault }) => fault ?? [])]
-  const settings = [...file.settings, ...overrides.flatMap(({ setting }) => setting ?? [])]
-  const resolution = resolve(settings, file.rows, properties)
+  const last = overrides.flatMap(({ setting }) => setting ?? [])
+  const written = [...file.settings, ...last].map(({ path }) => path)
+  const outside = readEnvironment(process.env, settablePaths(written, file.rows))
+  const resolution = resolve([...file.settings, ...outside.settings, ...last], file, {
+    home: resolvePath(home),
+    data: resolvePath(dataDir),
+    folder: resolvePath(file.folder),
+  })
+  const unknown = [...resolution.unknown, ...outside.unknown].sort(inOrderOfTheFile)
+  const warnings = [...file.warnings, ...resolution.warnings]
   // Without its file every other fault would be about defaults.
   const all = file.unreadable ? faults : [...faults, ...resolution.faults].sort(inOrderOfTheFile)
-  return { ...resolution, faults: all }
+  return { ...resolution, faults: all, unknown, warnings }
 }
 
+/** By the line of the file; then the environment, then `--set`. */
 function inOrderOfTheFile(one: Fault, other: Fault): number {
-  return one.where.localeCompare(other.where, 'en', { numeric: true })
+  return lineOf(one) - lineOf(other)
 }
 
-interface FileSettings {
-  readonly settings: readonly Setting[]
-  readonly rows: readonly PlacedRow[]
-  readonly faults: readonly Fault[]
-  readonly unreadable: boolean
+const BEHIND_ALL_LINES = ['environment', '--set', 'default']
+
+function lineOf({ where }: Fault): number {
+  const outside = BEHIND_ALL_LINES.findIndex(start => where.startsWith(start))
+  if (outside >= 0) return Number.MAX_SAFE_INTEGER - BEHIND_ALL_LINES.length + outside
+  return Number(/:(\d+)(?::\d+)?$/.exec(where)?.[1] ?? 0)
 }
+
+interface FileSettings extends Headers {
+  readonly settings: readonly Setting[]
+  readonly faults: readonly Fault[]
+  readonly warnings: readonly Fault[]
+  readonly unreadable: boolean
+  /** What relative paths start from. */
+  readonly folder: string
+}
+
+const NOTHING = { settings: [], rows: [], tables: [], faults: [], warnings: [], unreadable: true }
 
 /** The file stands in the home itself or, as on the reference platform, in `repository/conf` below it. */
 function readFile(home: string): FileSettings {
-  const candidates = [join(home, 'deployment.toml'), join(home, 'repository', 'conf', 'deployment.toml')]
-  for (const path of candidates) {
-    const source = readSource(path)
-    if (source === undefined) continue
-    if (source.fault !== undefined) return { settings: [], rows: [], faults: [source.fault], unreadable: true }
-    const document = readDocument(source.label, source.text)
-    const { entries, faults } = document
-    const settings = entries.map(entry => ({ ...entry, where: `${source.label}:${entry.line}`, otherwise: undefined }))
-    const rows = document.rows.map(({ path, line }) => ({ path, where: `${source.label}:${line}` }))
-    return { settings, rows, faults, unreadable: faults.length > 0 && entries.length === 0 }
+  const folders = [home, join(home, 'repository', 'conf')]
+  const there = folders.flatMap(folder => {
+    const source = readSource(join(folder, FILE_NAME))
+    return source === undefined ? [] : [{ folder, source }]
+  })
+  const [first, second] = there
+  if (first === undefined) {
+    const expected = `there is no ${FILE_NAME} in it, nor in ${join('repository', 'conf')} below it`
+    const fault = { where: labelOf(home), key: '', given: '', expected, remedy: 'name the right folder with --home' }
+    return { ...NOTHING, faults: [fault], folder: home }
   }
-  const expected = `there is no deployment.toml in it, nor in ${join('repository', 'conf')} below it`
-  const fault = { where: labelOf(home), key: '', given: '', expected, remedy: 'name the right folder with --home' }
-  return { settings: [], rows: [], faults: [fault], unreadable: true }
+  const { label, text, fault } = first.source
+  if (fault !== undefined) return { ...NOTHING, faults: [fault], folder: first.folder }
+  const warnings = second === undefined ? [] : [ignored(second.source.label, label)]
+  const { entries, faults, ...headers } = readDocument(label, text)
+  const placed = ({ path, line }: { readonly path: string; readonly line: number }) => ({
+    path,
+    where: `${label}:${line}`,
+  })
+  return {
+    settings: entries.map(entry => ({ ...entry, ...placed(entry), otherwise: undefined })),
+    rows: headers.rows.map(placed),
+    tables: headers.tables.map(placed),
+    faults,
+    warnings,
+    unreadable: faults.length > 0 && entries.length === 0,
+    folder: first.folder,
+  }
+}
+
+function ignored(label: string, inForce: string): Fault {
+  return { where: label, key: '', given: '', expected: 'is not read', remedy: `${inForce} is; keep one of them` }
 }
 
 interface Override {
@@ -83,15 +121,4 @@ function readSet(argument: string): Override {
   const text = argument.slice(equals + 1)
   const path = argument.slice(0, equals).trim()
   return { setting: { path, value: readValue(text), otherwise: text, line: 0, table: '', where: '--set' } }
-}
-
-function readValue(text: string): unknown {
-  // A line end would let a value bring further keys with it.
-  if (/[\r\n]/.test(text)) return text
-  try {
-    return parse(`value = ${text}`, { integersAsBigInt: 'asNeeded' }).value
-  } catch (error) {
-    if (error instanceof TomlError) return text
-    throw error
-  }
 }

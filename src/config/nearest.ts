@@ -5,19 +5,57 @@ const SLIP = 2
 
 /** The nearest of `known`, or '' when none is near enough to be worth a guess. */
 export function nearest(misspelt: string, known: readonly string[]): string {
-  const ranked = known
-    .map(name => ({ name, distance: distance(misspelt.toLowerCase(), name.toLowerCase()) }))
-    .sort((one, other) => one.distance - other.distance)
-  const best = ranked[0]
-  if (best === undefined || best.distance <= SLIP) return best?.name ?? ''
-  // A key written without its group, or in the wrong one, is nearer than one spelt a little alike.
-  const sameEnd = known.filter(name => lastPart(name) === lastPart(misspelt))
-  if (sameEnd.length > 0) return sameEnd.reduce((one, other) => (other.length < one.length ? other : one))
-  return best.distance <= misspelt.length / 3 ? best.name : ''
+  return nearOrRegrouped(misspelt, known) || (closest(misspelt, known)?.name ?? '')
 }
 
-function lastPart(name: string): string {
+/** One that a slip of the finger, or a group left out or mistaken, makes of the other; '' for mere likeness. */
+export function nearOrRegrouped(misspelt: string, known: readonly string[]): string {
+  const best = closest(misspelt, known)
+  const isSlip = best !== undefined && best.edits <= SLIP
+  const regrouped = known.filter(name => isRegrouped(misspelt, name))
+  // A name without any group is more likely to have lost it than to be another one that is misspelt as well.
+  if (isSlip && (regrouped.length === 0 || misspelt.includes('.'))) return best.name
+  return regrouped.length === 0 ? '' : regrouped.reduce((one, other) => (other.length < one.length ? other : one))
+}
+
+/** The same key without its group or in another one, unless nothing but the last part is the same. */
+function isRegrouped(misspelt: string, name: string): boolean {
+  if (lastPart(name) !== lastPart(misspelt)) return false
+  return name.split('.')[0] === misspelt.split('.')[0] || name.endsWith(`.${misspelt}`) || misspelt.endsWith(`.${name}`)
+}
+
+export function lastPart(name: string): string {
   return name.slice(name.lastIndexOf('.') + 1)
+}
+
+interface Candidate {
+  readonly name: string
+  readonly edits: number
+}
+
+function closest(misspelt: string, known: readonly string[]): Candidate | undefined {
+  const wanted = misspelt.toLowerCase()
+  let best: Candidate | undefined
+  for (const name of known) {
+    const furthest = best?.edits ?? Math.max(SLIP, wanted.length / 3) + 1
+    // Names whose lengths alone put them further away are not compared.
+    if (Math.abs(name.length - wanted.length) >= furthest) continue
+    const edits = distance(wanted, name.toLowerCase())
+    if (edits < furthest && isAlike(wanted, name.toLowerCase(), edits)) best = { name, edits }
+  }
+  return best
+}
+
+/** Each part for itself: a long path does not make two short names alike. */
+function isAlike(one: string, other: string, edits: number): boolean {
+  const [parts, otherParts] = [one.split('.'), other.split('.')]
+  if (parts.length !== otherParts.length) return edits <= SLIP
+  return parts.every((part, index) => distance(part, otherParts[index]!) <= allowance(part.length))
+}
+
+function allowance(length: number): number {
+  if (length < 3) return 0
+  return length < 6 ? 1 : Math.max(SLIP, length / 3)
 }
 
 /** Edits between two names: a letter more, less or other, or two neighbours swapped. */

@@ -2,6 +2,7 @@
 import { type AnySection, type CatalogueKey, SECTIONS } from './catalogue.ts'
 import { FREE_NAME, keyPath } from './key.ts'
 import { type PlacedTable, withoutPlaces } from './setting.ts'
+import { canonical } from './tables.ts'
 
 export interface PresentKey extends CatalogueKey {
   /** Its beginning: a key is required where another of this beginning is set. */
@@ -25,8 +26,11 @@ function keysAt({ keys }: AnySection, section: string, paths: readonly string[])
   const entries = Object.entries(keys)
   const named = entries.filter(([key]) => !key.includes(FREE_NAME))
   const free = entries.filter(([key]) => key.includes(FREE_NAME))
-  const listed = [...named, ...(free.length === 0 ? [] : freeKeys(section, named, free, paths))]
-  return listed.map(([key, definition]) => ({ section, key, path: keyPath(section, key), definition }))
+  const own = named.map(([key, definition]) => ({ key, definition, group: '' }))
+  const used = free.length === 0 ? [] : freeKeys(section, named, free, paths)
+  return [...own, ...used].map(({ key, definition, group }) => {
+    return { section, key, path: keyPath(section, key), definition, group: keyPath(section, group) }
+  })
 }
 
 type Entries = readonly (readonly [key: string, definition: CatalogueKey['definition']])[]
@@ -53,4 +57,10 @@ function freeKeys(section: string, named: Entries, free: Entries, paths: readonl
     }
   }
   return [...found.values()]
+}
+
+/** What can be set by name: the keys there are, their other spellings, and keys of the operator's own. */
+export function settablePaths(written: readonly string[], rows: readonly PlacedTable[]): ReadonlySet<string> {
+  const paths = written.map(canonical)
+  return new Set([...presentKeys(paths, rows).map(key => key.path), ...paths])
 }

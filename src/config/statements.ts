@@ -12,17 +12,23 @@ export interface Statement {
   readonly table: readonly (string | number)[]
 }
 
-/** A header that opens the next place of a repeated table. */
-export type RowHeader = Pick<Statement, 'segments' | 'line'>
+/** A header, or an inline table that stands for one. */
+export interface Header extends Pick<Statement, 'segments' | 'line'> {
+  /** It opens the next place of a repeated table. */
+  readonly repeated: boolean
+}
 
 interface Outline {
   /** Every key with a value that is not an inline table with keys of its own, in the order of the text. */
   readonly statements: readonly Statement[]
-  readonly rows: readonly RowHeader[]
+  readonly headers: readonly Header[]
 }
 
-export function outlineOf(source: string): Outline {
-  return new Scanner(source).all()
+/** Whether the array at this place is a repeated table, `x = [{ a = 1 }]` for `[[x]]`, and no value. */
+type IsRows = (segments: Statement['segments']) => boolean
+
+export function outlineOf(source: string, isRows: IsRows = () => false): Outline {
+  return new Scanner(source, isRows).all()
 }
 
 const BLANK = /[ \t]*/y
@@ -34,15 +40,17 @@ const SCALAR = /[^,\]}\s#]+(?: \d[^,\]}\s#]*)?/y
 class Scanner {
   readonly #source: string
   readonly #found: Statement[] = []
-  readonly #rows: RowHeader[] = []
+  readonly #headers: Header[] = []
+  readonly #isRows: IsRows
   readonly #repeats = new Map<string, number>()
   #at = 0
   #line = 1
   #countedTo = 0
   #table: readonly (string | number)[] = []
 
-  constructor(source: string) {
+  constructor(source: string, isRows: IsRows) {
     this.#source = source
+    this.#isRows = isRows
   }
 
   all(): Outline {
@@ -52,7 +60,7 @@ class Scanner {
       else this.#keyAndValue(this.#table)
       this.#take(VOID)
     }
-    return { statements: this.#found, rows: this.#rows }
+    return { statements: this.#found, headers: this.#headers }
   }
 
   #take(pattern: RegExp): string {
@@ -74,7 +82,7 @@ class Scanner {
     const written = this.#key()
     this.#at += repeated ? 2 : 1
     this.#table = this.#placed(written, repeated)
-    if (repeated) this.#rows.push({ segments: this.#table, line })
+    this.#headers.push({ segments: this.#table, line, repeated })
   }
 
   /** `[[a]]` opens the next place of `a`; `[a.b]` after it means the `b` of the last place. */
@@ -112,6 +120,9 @@ class Scanner {
     this.#take(BLANK)
     if (this.#source[this.#at] === '{') {
       if (this.#inlineTable(segments)) return
+    } else if (this.#source[this.#at] === '[' && this.#isRows(segments)) {
+      this.#inlineRows(segments)
+      return
     } else this.#value()
     this.#found.push({ segments, line, table: this.#table })
   }
@@ -129,6 +140,21 @@ class Scanner {
     }
     this.#at++
     return this.#found.length > before
+  }
+
+  /** An array of nothing but inline tables. */
+  #inlineRows(segments: readonly (string | number)[]): void {
+    this.#at++
+    this.#take(VOID)
+    for (let place = 0; this.#source[this.#at] === '{'; place++) {
+      const row = [...segments, place]
+      this.#headers.push({ segments: row, line: this.#lineHere(), repeated: true })
+      this.#inlineTable(row)
+      this.#take(VOID)
+      if (this.#source[this.#at] === ',') this.#at++
+      this.#take(VOID)
+    }
+    this.#at++
   }
 
   #value(): void {

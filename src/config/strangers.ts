@@ -1,54 +1,61 @@
-/** What is set and has no place in the catalogue: unknown keys and sections, and tables repeated or not against it. */
-import { allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
+/** What is set and has no place in the catalogue: unknown keys and sections, tables and values one for the other. */
+import { allKeys, type CatalogueKey } from './catalogue.ts'
 import type { Fault } from './fault.ts'
 import { FREE_NAME } from './key.ts'
-import { nearest } from './nearest.ts'
-import { type PlacedRow, type Setting, withoutPlaces } from './setting.ts'
+import { nearest, nearOrRegrouped } from './nearest.ts'
+import type { PresentKey } from './present-keys.ts'
+import { type Headers, type PlacedTable, type Setting, withoutPlaces } from './setting.ts'
+import { bracketed, isKnownTable, isRepeated, isSingle, repeatedOf, rowOf, sectionOf, TABLES } from './tables.ts'
 
-const SINGLE = SECTIONS.filter(section => !section.repeated).map(section => section.name)
-const REPEATED = SECTIONS.filter(section => section.repeated).map(section => section.name)
-
-function sectionOf(path: string): string {
-  return longest(SINGLE.filter(name => path.startsWith(`${name}.`)))
+interface Written extends Headers {
+  /** By the catalogue's spelling of each path. */
+  readonly winners: ReadonlyMap<string, Setting>
+  readonly present: readonly PresentKey[]
+  /** Keys of any name that others refer to: those are of use. */
+  readonly referred: ReadonlySet<string>
 }
 
-/** The repeated table a path is about, whatever places it names; '' when there is none. */
-function repeatedOf(path: string): string {
-  const plain = withoutPlaces(path)
-  return longest(REPEATED.filter(name => plain === name || plain.startsWith(`${name}.`)))
+interface Strangers {
+  /** Keys the catalogue has, written as what they are not. */
+  readonly misplaced: readonly Fault[]
+  readonly unknown: readonly Fault[]
 }
 
-/** Tables may stand within tables: the innermost is meant. */
-function longest(names: readonly string[]): string {
-  return names.reduce((one, other) => (other.length > one.length ? other : one), '')
-}
-
-/** `a.b[0]` of `a.b[0].c`; '' when the path names no place of the table. */
-function rowOf(path: string, table: string): string {
-  const ends = [...path.matchAll(/\]/g)].map(({ index }) => path.slice(0, index + 1))
-  return ends.find(row => withoutPlaces(row) === table) ?? ''
-}
-
-/** Keys the catalogue has, under a header that makes them a list, or under one that makes no list of them. */
-export function misplaced(winners: ReadonlyMap<string, Setting>, rows: readonly PlacedRow[]): readonly Fault[] {
-  const places = new Set(rows.map(row => row.path))
+export function strangersIn(written: Written): Strangers {
   const found = new Map<string, Fault>()
-  for (const setting of winners.values()) {
-    const repeated = repeatedOf(setting.path)
-    const fault = repeated === '' ? listedAgainst(setting) : unlistedAgainst(setting, repeated, places)
-    if (fault !== undefined && !found.has(fault.key)) found.set(fault.key, fault)
+  const judged = new Set<string>()
+  const blame = (fault: Fault | undefined, setting?: Setting): void => {
+    if (fault === undefined) return
+    if (setting !== undefined) judged.add(setting.path)
+    if (!found.has(fault.key)) found.set(fault.key, fault)
   }
-  return [...found.values()]
+  const places = new Set(written.rows.map(row => row.path))
+  const known = new Map(written.present.map(key => [key.path, key]))
+  const listed = written.rows.filter(row => listedAgainst(row) !== undefined)
+  for (const row of listed) blame(listedAgainst(row))
+  for (const { where, path } of written.tables) blame(unlistedAgainst(path, where, places))
+  for (const setting of written.winners.values()) {
+    const { path, where } = setting
+    if (known.has(path)) continue
+    if (listed.some(row => path.startsWith(`${row.path}.`))) judged.add(path)
+    blame(unlistedAgainst(path, where, places), setting)
+    blame(tableForValue(setting, known) ?? valueForTable(setting), setting)
+  }
+  return { misplaced: [...found.values()], unknown: unknownOnes(written, known, judged) }
 }
 
-function listedAgainst({ where, table }: Setting): Fault | undefined {
-  const single = withoutPlaces(table)
-  if (single === table || (!SINGLE.includes(single) && sectionOf(single) === '')) return undefined
+function listedAgainst({ where, path }: PlacedTable): Fault | undefined {
+  const single = withoutPlaces(path)
+  if (!path.endsWith(']') || isRepeated(single)) return undefined
+  const isOurs = isSingle(single) || sectionOf(single) !== '' || repeatedOf(single) !== ''
+  if (!isOurs || !isKnownTable(single)) return undefined
   const remedy = `write [${single}], not [[${single}]]`
   return { where, key: single, given: '', expected: 'cannot be repeated', remedy }
 }
 
-function unlistedAgainst({ where, path }: Setting, table: string, places: ReadonlySet<string>): Fault | undefined {
+function unlistedAgainst(path: string, where: string, places: ReadonlySet<string>): Fault | undefined {
+  const table = repeatedOf(path)
+  if (table === '') return undefined
   const row = rowOf(path, table)
   if (places.has(row)) return undefined
   if (row !== '') {
@@ -60,51 +67,118 @@ function unlistedAgainst({ where, path }: Setting, table: string, places: Readon
   return { where, key: table, given: '', expected: 'is a list of rows', remedy }
 }
 
-/** Misplaced ones are not among them. */
-export function unknownOnes(winners: ReadonlyMap<string, Setting>, present: readonly CatalogueKey[]): readonly Fault[] {
-  const known = new Set(present.map(key => key.path))
-  const sections = new Set(present.map(key => key.section))
-  const reportedTables = new Set<string>()
+/** `key.more = 1` or `key = { more = 1 }` where the key has a value of its own. */
+function tableForValue({ path, where }: Setting, known: ReadonlyMap<string, PresentKey>): Fault | undefined {
+  const ends = [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index))
+  const key = known.get(ends.find(end => known.has(end)) ?? '')
+  if (key === undefined) return undefined
+  const expected = `expected ${key.definition.expects}`
+  return { where, key: key.path, given: 'a table', expected, remedy: 'write one value behind the equals sign' }
+}
+
+/** `section = 1`, or a group of keys with a value. */
+function valueForTable({ path, where, value }: Setting): Fault | undefined {
+  const plain = withoutPlaces(path)
+  if (!isKnownTable(plain) || isRepeated(plain)) return undefined
+  const kind = isSingle(plain) ? 'a section' : 'a group of keys'
+  const given = Array.isArray(value) ? 'a list' : isEmptyTable(value) ? '' : 'a value'
+  // `section = {}` is a section without keys.
+  if (given === '') return undefined
+  return { where, key: path, given, expected: `is ${kind}`, remedy: `write [${plain}] above its keys` }
+}
+
+function isEmptyTable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !(value instanceof Date)
+}
+
+function unknownOnes(
+  { winners, rows, tables, referred }: Written,
+  known: ReadonlyMap<string, PresentKey>,
+  judged: ReadonlySet<string>,
+): readonly Fault[] {
+  const sections = new Set([...known.values()].map(key => key.section))
+  const reported = new Set<string>()
   const faults: Fault[] = []
   for (const setting of winners.values()) {
-    if (known.has(setting.path)) continue
-    const repeated = repeatedOf(setting.path)
+    const { path } = setting
+    if (known.has(path) || judged.has(path) || referred.has(path)) continue
+    const repeated = repeatedOf(path)
+    const section = repeated === '' ? sectionOf(path) : rowOf(path, repeated)
     const table = withoutPlaces(setting.table)
-    const section = repeated === '' ? sectionOf(setting.path) : rowOf(setting.path, repeated)
     if (section !== '' && sections.has(section)) faults.push(unknownKey(setting, section))
-    else if (repeated !== '' || sectionOf(`${table}.`) !== '') continue
-    else if (table === '' || !reportedTables.has(table)) {
-      reportedTables.add(table)
-      faults.push(unknownSection(setting))
-    }
+    else if (table === '') faults.push(unknownTopKey(setting))
+    else if (!reported.has(table)) faults.push(unknownSection(setting.where, table))
+    reported.add(table)
+  }
+  // Headers with nothing below them.
+  for (const { path, where } of [...tables, ...rows]) {
+    const table = withoutPlaces(path)
+    const isUsed = winners.values().some(setting => `${setting.table}.`.startsWith(`${path}.`))
+    if (isUsed || isKnownTable(table) || reported.has(table)) continue
+    reported.add(table)
+    faults.push(unknownSection(where, table))
   }
   return faults
 }
 
 function unknownKey({ where, path }: Setting, section: string): Fault {
   const table = withoutPlaces(section)
-  const within = allKeys().filter(known => known.section === table)
   const name = path.slice(section.length + 1)
-  // Where a name is free, it is not what is misspelt.
-  const end = name.slice(name.lastIndexOf('.') + 1)
-  const own = nearest(
-    name,
-    within.map(known => known.key.replace(FREE_NAME, end)),
-  )
-  const guess = own === '' ? (allKeys().find(known => known.path.endsWith(`.${name}`))?.path ?? '') : own
-  const remedy = guess === '' ? `\`explain ${table}\` lists its keys` : `did you mean ${guess}?`
+  const guess = guessFor(name, table)
+  const remedy = guess === '' ? `\`explain ${table}\` lists its keys` : guess
   return { where, key: path, given: '', expected: `unknown key in ${bracketed(table)}`, remedy }
 }
 
-function unknownSection({ where, path, table }: Setting): Fault {
-  const isKey = table === ''
-  const name = isKey ? path : withoutPlaces(table)
-  const sections = [...SINGLE, ...REPEATED]
-  const guess = nearest(name, isKey ? [...allKeys().map(key => key.path), ...sections] : sections)
-  const remedy = guess === '' ? '`explain` lists the sections' : `did you mean ${isKey ? guess : bracketed(guess)}?`
-  return { where, key: name, given: '', expected: isKey ? 'unknown key' : 'unknown section', remedy }
+function guessFor(name: string, table: string): string {
+  const within = allKeys().filter(key => key.section === table)
+  const own = within.map(({ key }) => key.replace(FREE_NAME, nameWithin(name, key)))
+  const near = nearOrRegrouped(name, own)
+  if (near !== '') return `did you mean ${near}?`
+  const home = homeOf(name, table)
+  if (home !== undefined) return `did you mean ${home.path}? It belongs in ${bracketed(home.section)}`
+  const alike = nearest(name, own)
+  return alike === '' ? '' : `did you mean ${alike}?`
 }
 
-function bracketed(table: string): string {
-  return REPEATED.includes(table) ? `[[${table}]]` : `[${table}]`
+/** So short a name is found in too many places to be worth a guess. */
+const TELLING = 5
+
+/** Where a key of another section belongs: in the one section that has it, or that is nearest of those that do. */
+function homeOf(name: string, table: string): CatalogueKey | undefined {
+  const homes = allKeys().filter(({ key }) => key === name)
+  const shared = homes.map(({ section }) => sharedSegments(section, table))
+  const most = Math.max(0, ...shared)
+  const [home, other] = homes.filter((_, index) => shared[index] === most)
+  return other !== undefined || (most === 0 && name.length < TELLING) ? undefined : home
+}
+
+function sharedSegments(one: string, other: string): number {
+  const segments = other.split('.')
+  const differs = one.split('.').findIndex((segment, index) => segment !== segments[index])
+  return differs < 0 ? segments.length : differs
+}
+
+/** The operator's own part of a key with a free name: it is not what is misspelt. */
+function nameWithin(name: string, pattern: string): string {
+  const place = pattern.split('.').indexOf(FREE_NAME)
+  const segments = name.split('.')
+  return pattern.endsWith(FREE_NAME) ? segments.slice(place).join('.') : (segments[place] ?? '')
+}
+
+/** Above the first header. */
+function unknownTopKey({ where, path }: Setting): Fault {
+  const guess = nearest(
+    path,
+    allKeys().map(key => key.path),
+  )
+  const section = allKeys().find(key => key.path === guess)?.section ?? ''
+  const remedy =
+    guess === '' ? '`explain` lists the keys' : `did you mean ${guess}? It belongs below ${bracketed(section)}`
+  return { where, key: path, given: '', expected: 'unknown key', remedy }
+}
+
+function unknownSection(where: string, name: string): Fault {
+  const guess = nearest(name, TABLES)
+  const remedy = guess === '' ? '`explain` lists the sections' : `did you mean ${bracketed(guess)}?`
+  return { where, key: name, given: '', expected: 'unknown section', remedy }
 }

@@ -92,7 +92,7 @@ const MISSING: readonly (readonly [toml: string, ...faults: readonly string[]])[
   ],
   [
     `[access_log]\npath = "\u{24}{carbon}"`,
-    'F:2: access_log.path = "\u{24}{carbon}": there is no property carbon (properties are data, home, host, offset; another key is $ref{section.key})',
+    'F:2: access_log.path = "\u{24}{carbon}": there is no property carbon (conf/reference.md lists the properties; another key is $ref{section.key})',
   ],
   [
     '[server]\noffset = "$env{SLUICE_TEST_TEXT}"',
@@ -104,7 +104,7 @@ const MISSING: readonly (readonly [toml: string, ...faults: readonly string[]])[
   ],
   [
     '[access_log]\npath = "x$ref{my.a}"\n[my]\na = "$ref{my.b}"\nb = "$ref{my.a}"',
-    'F:5: my.b = "$ref{my.a}": references run in a circle: my.a -> my.b -> my.a (give one of them a value)',
+    'F:2: access_log.path = "x$ref{my.a}": references run in a circle: access_log.path -> my.a (F:4) -> my.b (F:5) -> my.a (give one of them a value)',
   ],
   // A value that refers to a faulty one is not blamed as well.
   [

@@ -76,9 +76,9 @@ const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonl
   [
     'required keys that are empty, and a value of a wrong type',
     `[[${TABLE}]]\ntarget_hosts = []\nproxy_host = ""\nproxy_port = 0`,
-    'F:2: T[0].target_hosts = []: expected a list of texts, or one text with commas (every row must set it)',
-    'F:3: T[0].proxy_host = "": expected a host name or an IP address (every row must set it)',
-    'F:4: T[0].proxy_port = 0: expected a whole number, 1 to 65535, quoted or not (every row must set it)',
+    'F:2: T[0].target_hosts = []: expected a list of texts, or one text with commas (it has no default)',
+    'F:3: T[0].proxy_host = "": expected a host name or an IP address (it has no default)',
+    'F:4: T[0].proxy_port = 0: expected a whole number, 1 to 65535, quoted or not (it has no default)',
   ],
   [
     'an unknown key in a row',
@@ -89,17 +89,35 @@ const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonl
   [
     'a single table',
     `[${TABLE}]\nproxy_host = "a"\nproxy_port = 1`,
+    'F:1: T: is a list of rows (write [[T]] above the keys of each row)',
+  ],
+  [
+    'a single table with nothing in it',
+    `[${TABLE}]`,
+    'F:1: T: is a list of rows (write [[T]] above the keys of each row)',
+  ],
+  [
+    'a key of the table without a header',
+    `${TABLE}.proxy_host = "a"`,
+    'F:1: T: is a list of rows (write [[T]] above the keys of each row)',
+  ],
+  [
+    'a list of something else than tables',
+    `[transport.http]\nproxy_profile = ["proxy:1"]`,
     'F:2: T: is a list of rows (write [[T]] above the keys of each row)',
   ],
   [
-    'a list of inline tables',
-    `[transport.http]\nproxy_profile = [{ proxy_host = "a" }]`,
-    'F:2: T: is a list of rows (write [[T]] above the keys of each row)',
+    'a row in a list of inline tables',
+    '[transport.http]\nproxy_profile = [\n' +
+      '  { target_hosts = "*", proxy_host = "a", proxy_port = 1 },\n  { proxy_host = "a",\n    proxy_prt = 1 },\n]',
+    'F:4: T[1].target_hosts: is missing, and every row needs it (expected a list of texts, or one text with commas)',
+    'F:4: T[1].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)',
+    'F:5: T[1].proxy_prt: unknown key in [[T]] (did you mean proxy_port?)',
   ],
   [
     'a table below one that is repeated against the catalogue',
     `[[transport.http]]\n[transport.http.proxy_profile]\nproxy_host = "a"`,
-    'F:3: T: is a list of rows (write [[T]] above the keys of each row)',
+    'F:2: T: is a list of rows (write [[T]] above the keys of each row)',
   ],
   [
     'a misspelt table',
@@ -164,5 +182,5 @@ test('explain shows each row, one row, one key of a row, and a table without row
   const key = await explained(t, toml, `${TABLE}[1].proxy_password`)
   assert.match(key, /default +none\n +set +F:10\n/)
   assert.match(key, /rule +proxy_password needs a proxy_username/)
-  assert.equal(await explained(t, '', TABLE), `there is no [[${TABLE}]]; conf/reference.md lists its keys\n`)
+  assert.match(await explained(t, '', TABLE), /transport\.http\.proxy_profile/)
 })

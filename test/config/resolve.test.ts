@@ -259,8 +259,8 @@ const UNKNOWN: readonly (readonly [toml: string, warning: RegExp])[] = [
   ],
   ['[totally.different]\na = 1', /:2: totally\.different: unknown section \(`explain` lists the sections\)/],
   ['[server]\nxyzzyplugh = 1', /unknown key in \[server\] \(`explain server` lists its keys\)/],
-  ['offset = 1', /:1: offset: unknown key \(did you mean server\.offset\?\)/],
-  ['[[apim.jwt.issuer]]\nname = "a"\n[[apim.jwt.issuer]]\nname = "b"', /:2: apim\.jwt\.issuer: unknown section/],
+  ['offset = 1', /:1: offset: unknown key \(did you mean server\.offset\? It belongs below \[server\]\)/],
+  ['[[apim.issuer]]\nname = "a"\n[[apim.issuer]]\nname = "b"', /:2: apim\.issuer: unknown section/],
 ]
 
 for (const [toml, warning] of UNKNOWN) {
@@ -273,7 +273,7 @@ for (const [toml, warning] of UNKNOWN) {
 
 test('a section of the catalogue written as a list is a fault and not a warning besides', t => {
   assert.deepEqual(faultsOf(t, '[[management]]\nhealth_port = 1'), [
-    'F:2: management: cannot be repeated (write [management], not [[management]])',
+    'F:1: management: cannot be repeated (write [management], not [[management]])',
   ])
 })
 
@@ -301,22 +301,23 @@ level = ["info"]
 path = "$ref{logging.levle}"
 `
   assert.deepEqual(faultsOf(t, toml, ['access_log.format=xml']), [
-    '--set: access_log.format = "xml": expected one of "json", "combined" (the default is format = "json")',
     'F:2: server.hostname = "a b": expected a host name or an IP address (the default is hostname = "localhost")',
     'F:3: server.offset = "1": expected a whole number, 0 to 64535 (write it without quotes: 1)',
     'F:4: server.mode = "triple": expected one of "single", "ha" (the default is mode = "single")',
     'F:6: transport.passthru_http.http.socket.timeout = -1: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (the default is http.socket.timeout = 180000)',
     'F:7: transport.passthru_http.io_buffer_size = "16384": expected a whole number of bytes, 4096 to 65536 (write it without quotes: 16384)',
     'F:8: transport.passthru_http.http.max.connection.per.host.port = 0: expected a whole number of connections, 1 to 1000000 (the default is http.max.connection.per.host.port = 32767)',
-    'F:9: transport.passthru_http.http.user.agent.preserve = "yes": expected true or false (the default is http.user.agent.preserve = true)',
-    'F:10: transport.passthru_http.listener.parameters.port = 65536: expected a whole number, 1 to 65535, or 0 (any free one) (the default is listener.parameters.port = 8290)',
+    'F:9: transport.passthru_http.http.user.agent.preserve = "yes": expected true or false (write true)',
+    'F:10: transport.passthru_http.listener.parameters.port = 65536: expected a whole number, 1 to 65535, or 0 (any free one), quoted or not (the default is listener.parameters.port = 8290)',
     'F:11: transport.passthru_http.max_open_connections = 0: expected a whole number of connections, 1 to 10000000, or -1 (unlimited) (the default is max_open_connections = -1)',
     'F:12: transport.passthru_http.trusted_proxies = ["10.0.0.1/8"]: expected networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set behind the prefix (the default is trusted_proxies = [])',
     'F:13: transport.passthru_http.correlation.header = "a b": expected the name of a header field (the default is correlation.header = "activityid")',
     'F:14: transport.passthru_http.body.max_bytes = 100000000000000000000: expected a whole number of bytes, 0 or more, or -1 (unlimited) (the default is body.max_bytes = -1)',
+    'F:15: transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind the equals sign)',
     'F:17: management.bind_address = 5: expected a host name or an IP address (write it in quotes: "5")',
-    'F:19: logging.level = ["info"]: expected one of "trace", "debug", "info", "warn", "error", "fatal", "silent" (the default is level = "info")',
+    'F:19: logging.level = ["info"]: expected one of "trace", "debug", "info", "warn", "error", "fatal", "silent" (write it without brackets)',
     'F:21: access_log.path = "$ref{logging.levle}": there is no key logging.levle to refer to (did you mean logging.level?)',
+    '--set: access_log.format = "xml": expected one of "json", "combined" (the default is format = "json")',
   ])
 })
 

@@ -68,7 +68,14 @@ test('a text that no value of the key could be is refused, unless the key takes 
   }
 })
 
-const REFERENCES = ['$ref{server.offset}', '$conf{a.b}', '$env{NAME}', '$file{x/y}', `${'$'}{home}`, `http://${'$'}{host}:1/`]
+const REFERENCES = [
+  '$ref{server.offset}',
+  '$conf{a.b}',
+  '$env{NAME}',
+  '$file{x/y}',
+  `${'$'}{home}`,
+  `http://${'$'}{host}:1/`,
+]
 
 test('any value may be text with a reference', () => {
   for (const key of allKeys()) {

@@ -46,7 +46,7 @@ const FILES: readonly (readonly [name: string, toml: string, sets?: readonly str
   ],
   [
     'a rule about values that refer to a secret',
-    `[super_admin]\npassword = "20000"\n[transport.passthru_http]\nheader.max_bytes = "$ref{super_admin.password}"`,
+    `[super_admin]\npassword = "20731"\n[transport.passthru_http]\nheader.max_bytes = "$ref{super_admin.password}"`,
   ],
   ['a syntax error beside a secret', `[super_admin]\npassword = "${SECRET}" x`],
   ['a syntax error in a secret', `[super_admin]\npassword = "${SECRET}\nx = 1`],
@@ -81,7 +81,7 @@ for (const [name, toml, sets = []] of FILES) {
     assert.ok(seen.text.length > 1000)
     assert.ok(!seen.text.includes(SECRET), seen.text.split('\n').find(line => line.includes(SECRET)) ?? '')
     // Nor by its own fault about a range, where the secret is a number of another length.
-    assert.ok(!/\b20000\b/.test(seen.text))
+    assert.ok(!/\b20731\b/.test(seen.text))
   })
 }
 

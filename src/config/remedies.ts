@@ -1,0 +1,47 @@
+/** What to do about a value that its key does not take. */
+import { show } from './fault.ts'
+import { nearest } from './nearest.ts'
+import type { PresentKey } from './present-keys.ts'
+
+type Definition = PresentKey['definition']
+
+/** `secret`: nothing of the value may be shown. */
+export function remedyFor({ key, definition }: PresentKey, given: unknown, secret: boolean): string {
+  const other = otherSpelling(definition, given, secret)
+  if (other !== '') return other
+  if (definition.required) return 'it has no default'
+  return secret ? 'it is not shown, because it is a secret' : `the default is ${key} = ${show(definition.fallback)}`
+}
+
+/** The same value as the key would take it; '' where there is no such thing. */
+function otherSpelling(definition: Definition, given: unknown, secret: boolean): string {
+  if (typeof given === 'string') return secret ? '' : ofText(definition, given)
+  if (typeof given === 'number' || typeof given === 'boolean' || given instanceof Date) {
+    const written = given instanceof Date ? given.toISOString() : String(given)
+    if (definition.kind !== 'list' && definition.read(written) !== undefined) {
+      return secret ? 'write it in quotes' : `write it in quotes: "${written}"`
+    }
+    return secret ? '' : ofText(definition, written)
+  }
+  if (!Array.isArray(given)) return ''
+  if (given.some(Array.isArray)) return 'write one list, without lists in it'
+  return given.length === 1 && definition.read(given[0]) !== undefined ? 'write it without brackets' : ''
+}
+
+function ofText({ kind, schema, read }: Definition, given: string): string {
+  const number = Number(given.replaceAll(/[ _,]/g, '') || Number.NaN)
+  if (read(number) !== undefined) return `write it without quotes: ${number}`
+  if (kind === 'boolean') return flagFor(given)
+  const options = Array.isArray(schema.enum) ? schema.enum.filter(option => typeof option === 'string') : []
+  const meant = options.find(option => option.toLowerCase() === given.toLowerCase()) ?? nearest(given, options)
+  return meant === '' ? '' : `did you mean "${meant}"?`
+}
+
+const YES = ['yes', 'y', 'on', 'true', '1', 'enable', 'enabled']
+const NO = ['no', 'n', 'off', 'false', '0', 'disable', 'disabled']
+
+function flagFor(given: string): string {
+  const word = given.trim().toLowerCase()
+  if (YES.includes(word)) return 'write true'
+  return NO.includes(word) ? 'write false' : ''
+}

@@ -1,0 +1,73 @@
+/** Which table of the catalogue a path is about, and whether that one is written once or once per row. */
+import { allKeys, SECTIONS } from './catalogue.ts'
+import { FREE_NAME, keyPath } from './key.ts'
+import { withoutPlaces } from './setting.ts'
+
+// Keys above every header are in a section without a name, which no path can be said to lie in.
+const SINGLE = SECTIONS.filter(({ name, repeated }) => name !== '' && !repeated).map(section => section.name)
+const REPEATED = SECTIONS.filter(section => section.repeated).map(section => section.name)
+export const TABLES: readonly string[] = [...SINGLE, ...REPEATED]
+
+export function isSingle(table: string): boolean {
+  return SINGLE.includes(table)
+}
+
+export function isRepeated(table: string): boolean {
+  return REPEATED.includes(table)
+}
+
+/** The section, written once, that a path lies in; '' when there is none. */
+export function sectionOf(path: string): string {
+  return longest(SINGLE.filter(name => path.startsWith(`${name}.`)))
+}
+
+/** The repeated table a path is about, whatever places it names; '' when there is none. */
+export function repeatedOf(path: string): string {
+  const plain = withoutPlaces(path)
+  return longest(REPEATED.filter(name => plain === name || plain.startsWith(`${name}.`)))
+}
+
+/** Tables may stand within tables: the innermost is meant. */
+function longest(names: readonly string[]): string {
+  return names.reduce((one, other) => (other.length > one.length ? other : one), '')
+}
+
+/** `a.b[0]` of `a.b[0].c`; '' when the path names no place of the table. */
+export function rowOf(path: string, table: string): string {
+  const ends = [...path.matchAll(/\]/g)].map(({ index }) => path.slice(0, index + 1))
+  return ends.find(row => withoutPlaces(row) === table) ?? ''
+}
+
+export function bracketed(table: string): string {
+  if (table === '') return 'the part above every header'
+  return isRepeated(table) ? `[[${table}]]` : `[${table}]`
+}
+
+/** Sections, and groups of keys within them, each segment by segment. */
+const GROUPS: readonly (readonly string[])[] = SECTIONS.flatMap(({ name, keys }) => [
+  name.split('.'),
+  ...Object.keys(keys).map(key => keyPath(name, key).split('.').slice(0, -1)),
+])
+
+/** Whether a header of this name, without places, can have keys of the catalogue below it. */
+export function isKnownTable(table: string): boolean {
+  const segments = table.split('.')
+  return GROUPS.some(
+    group =>
+      group.length >= segments.length &&
+      segments.every((segment, index) => group[index] === segment || group[index] === FREE_NAME),
+  )
+}
+
+/** Other spellings of keys, without places, and how the catalogue spells them. */
+const ALIASES: ReadonlyMap<string, { readonly alias: string; readonly key: string }> = new Map(
+  allKeys().flatMap(({ section, key, definition }) =>
+    definition.aliases.map(alias => [keyPath(section, alias), { alias, key }] as const),
+  ),
+)
+
+/** A path as the catalogue spells it. */
+export function canonical(path: string): string {
+  const { alias, key } = ALIASES.get(withoutPlaces(path)) ?? { alias: '', key: '' }
+  return `${path.slice(0, path.length - alias.length)}${key}`
+}
