@@ -74,12 +74,19 @@ export const ROLES = [
 ] as const
 export type Role = (typeof ROLES)[number]
 
+/**
+ * How documents write rows of `[[table]]` too: '' in no other way, `table` as `[table]` for the only one, `named` as
+ * `[table.NAME]`, where NAME is the key `name` of the row unless that is set.
+ */
+type AnyForm = '' | 'table' | 'named'
+
 export interface Section<N extends string, K extends Keys, R extends boolean = boolean> {
   /** '' for the keys above the first table of the file. */
   readonly name: N
   readonly meaning: string
   /** Written `[[name]]`, once per row, and a list of rows to its reader. */
   readonly repeated: R
+  readonly otherForm: AnyForm
   readonly keys: K
   readonly rules: readonly Rule<Values<K>>[]
   /** Roles of the nodes that read it. A node of the role `default` has every part, so it reads all. */
@@ -94,6 +101,8 @@ interface About<K extends Keys> {
   /** All of them where it is left out. */
   readonly roles?: readonly Exclude<Role, 'default'>[]
   readonly readBy?: readonly string[]
+  /** Of repeated tables alone. */
+  readonly otherForm?: AnyForm
 }
 
 export function section<const N extends string, K extends Keys>(
@@ -114,8 +123,8 @@ export function repeatedSection<const N extends string, K extends Keys>(
   return { name, meaning, repeated: true, keys, ...whole(about) }
 }
 
-function whole<K extends Keys>({ rules = [], roles, readBy = [] }: About<K>) {
-  return { rules, readBy, roles: roles === undefined ? ROLES : (['default', ...roles] as const) }
+function whole<K extends Keys>({ rules = [], roles, readBy = [], otherForm = '' }: About<K>) {
+  return { rules, readBy, otherForm, roles: roles === undefined ? ROLES : (['default', ...roles] as const) }
 }
 
 /** A key that must be set wherever its section is used; empty will not do either. */

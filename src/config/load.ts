@@ -5,6 +5,7 @@ import { readDocument } from './document.ts'
 import { ConfigurationFaults, describe, type Fault } from './fault.ts'
 import { readEnvironment } from './environment.ts'
 import { settablePaths } from './present-keys.ts'
+import { inRows } from './row-forms.ts'
 import { type Resolution, type ResolvedKey, resolve } from './resolve.ts'
 import { type Headers, readValue, type Setting } from './setting.ts'
 import { labelOf, readSource } from './source-file.ts'
@@ -85,7 +86,7 @@ function readFile(home: string): FileSettings {
   const { label, text, fault } = first.source
   if (fault !== undefined) return { ...NOTHING, faults: [fault], folder: first.folder }
   const warnings = second === undefined ? [] : [ignored(second.source.label, label)]
-  const { entries, faults, ...headers } = readDocument(label, text)
+  const { entries, faults, ...headers } = inRows(readDocument(label, text))
   const placed = ({ path, line }: { readonly path: string; readonly line: number }) => ({
     path,
     where: `${label}:${line}`,

@@ -77,8 +77,16 @@ function schemaOf(place: Place): JsonSchema {
   const table = tableOf(place)
   const { section } = place
   const described = section === undefined ? {} : { description: section.meaning }
-  const written = section?.repeated === true ? { type: 'array', items: table } : table
+  const written = section?.repeated === true ? rowsOf(section, table) : table
   return place.value === undefined ? { ...described, ...written } : { anyOf: [place.value, written] }
+}
+
+function rowsOf({ otherForm }: AnySection, row: JsonSchema): JsonSchema {
+  if (otherForm === '') return { type: 'array', items: row }
+  const { required: _, ...ofNamed } = row
+  // What is said of tables is nothing to an array, and the other way round.
+  const table = otherForm === 'table' ? row : { additionalProperties: ofNamed }
+  return { ...table, type: ['array', 'object'], items: row }
 }
 
 function tableOf({ below, quoted, section }: Place): JsonSchema {

@@ -24,7 +24,7 @@ export const synapseHandlers = repeatedSection(
     name: inert(required(text('', 'Name of the handler, for `enabled_global_handlers`.')), HANDLERS),
     class: inert(required(text('', 'Class of the handler.')), HANDLERS),
   },
-  { roles: ['gateway-worker'] },
+  { roles: ['gateway-worker'], otherForm: 'named' },
 )
 
 export const ai = section(

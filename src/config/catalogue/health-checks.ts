@@ -84,8 +84,13 @@ export const healthCheck = section('carbon_health_check', 'Checks of user stores
   ),
 })
 
-export const healthChecker = repeatedSection('health_checker', "A check of an operator's own.", {
-  name: inert(text('', 'Name of the check.'), CUSTOM),
-  order: inert(orText(count(0, '', 0, ORDER_MAX, ORDER)), CUSTOM),
-  'properties.<name>': inert(scalar('A property of the check.'), CUSTOM),
-})
+export const healthChecker = repeatedSection(
+  'health_checker',
+  "A check of an operator's own.",
+  {
+    name: inert(text('', 'Name of the check.'), CUSTOM),
+    order: inert(orText(count(0, '', 0, ORDER_MAX, ORDER)), CUSTOM),
+    'properties.<name>': inert(scalar('A property of the check.'), CUSTOM),
+  },
+  { otherForm: 'table' },
+)

@@ -1,0 +1,89 @@
+/** Rows of repeated tables, in the other ways that documents write them. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { describe } from '../../src/config/fault.ts'
+import { examine } from '../../src/config/load.ts'
+import type { Resolution } from '../../src/config/resolve.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+function examined(t: TestContext, toml: string, sets: readonly string[] = []): Resolution {
+  const home = temporaryHome(t, { 'deployment.toml': toml })
+  return examine(home, sets, join(home, 'data'))
+}
+
+function strange({ faults, unknown }: Resolution): readonly string[] {
+  return [...faults, ...unknown].map(fault => describe(fault).replace(/^.*deployment\.toml/, 'F'))
+}
+
+const A = { name: 'a', class: 'com.example.A' }
+const B = { name: 'b', class: 'com.example.B' }
+
+const HANDLERS: readonly (readonly [string, string, readonly unknown[]])[] = [
+  ['an array of tables', '[[synapse_handlers]]\nname = "a"\nclass = "com.example.A"\n', [A]],
+  [
+    'a table of tables, dotted',
+    '[synapse_handlers]\nx.name = "a"\nx.class = "com.example.A"\ny.name = "b"\ny.class = "com.example.B"\n',
+    [A, B],
+  ],
+  [
+    'a table of tables with headers, named by them',
+    '[synapse_handlers.a]\nclass = "com.example.A"\n[synapse_handlers.b]\nclass = "com.example.B"\n',
+    [A, B],
+  ],
+  ['one table', '[synapse_handlers]\nname = "a"\nclass = "com.example.A"\n', [A]],
+  [
+    'inline tables',
+    'synapse_handlers = { a = { class = "com.example.A" }, b = { class = "com.example.B" } }\n',
+    [A, B],
+  ],
+  ['a header and nothing below it', '[synapse_handlers]\n', []],
+]
+
+for (const [name, toml, rows] of HANDLERS) {
+  test(`synapse_handlers is read as ${name}`, t => {
+    const resolution = examined(t, toml)
+    assert.deepEqual(strange(resolution), [])
+    assert.deepEqual(resolution.configuration.synapse_handlers, rows)
+  })
+}
+
+test('a value of a row is reported with the line that it stands on, and a name with that of its header', t => {
+  const { keys } = examined(t, '\n[synapse_handlers.a]\nclass = "com.example.A"\n')
+  const places = keys.filter(({ section }) => section === 'synapse_handlers[0]').map(({ where }) => where)
+  assert.deepEqual(
+    places.map(where => where.slice(where.lastIndexOf(':'))),
+    [':2', ':3'],
+  )
+})
+
+test('what is wrong in such a row names the row and the line', t => {
+  assert.deepEqual(strange(examined(t, '[synapse_handlers.a]\nclass = 5\nenabled = true\n[synapse_handlers.b]\n')), [
+    'F:2: synapse_handlers[0].class = 5: expected text in quotes, without control characters (write it in quotes: "5")',
+    'F:4: synapse_handlers[1].class: is missing, and every row needs it (expected text in quotes, without control characters)',
+    'F:3: synapse_handlers[0].enabled: unknown key in [[synapse_handlers]] (`explain synapse_handlers` lists its keys)',
+  ])
+})
+
+for (const header of ['[health_checker]', '[[health_checker]]']) {
+  test(`a check of an operator's own is a row of ${header}`, t => {
+    const toml = `${header}\nname = "c"\norder = "90"\n[health_checker.properties]\nfirst = "value"\n"second.one" = 2\n`
+    const resolution = examined(t, toml)
+    assert.deepEqual(strange(resolution), [])
+    assert.deepEqual(resolution.configuration.health_checker, [
+      { name: 'c', order: 90, 'properties.first': 'value', 'properties.second.one': '2' },
+    ])
+  })
+}
+
+test('--set reaches a row that the file has opened in another way', t => {
+  const toml = '[synapse_handlers.a]\nclass = "com.example.A"\n'
+  const { configuration } = examined(t, toml, ['synapse_handlers[0].class=com.example.B'])
+  assert.deepEqual(configuration.synapse_handlers, [{ name: 'a', class: 'com.example.B' }])
+})
+
+test('a table of rows that are written in no other way stays a fault', t => {
+  assert.deepEqual(strange(examined(t, '[custom_message_builders]\nclass = "a"\n')), [
+    'F:1: custom_message_builders: is a list of rows (write [[custom_message_builders]] above the keys of each row)',
+  ])
+})
