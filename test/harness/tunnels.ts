@@ -26,7 +26,7 @@ export async function takeSwitch(client: Peer): Promise<string> {
 }
 
 /** A tunnel in which nothing was sent yet. */
-export async function openTunnel(gateway: TestGateway, backend: ScriptedBackend): Promise<OpenTunnel> {
+export async function openTunnel(gateway: TestGateway, backend: Pick<ScriptedBackend, 'next'>): Promise<OpenTunnel> {
   const client = await connectPeer(gateway.port)
   client.send(asking())
   const peer = await backend.next()

@@ -1,4 +1,4 @@
-/** Settings that a reload changes, and that one request shows: on connections that were open before, and on new ones. */
+/** Settings that a reload changes and one request shows: on connections that were open before, and on new ones. */
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { takeAnswer } from '../harness/answers.ts'
