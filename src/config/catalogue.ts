@@ -41,7 +41,14 @@ import { backendJwt, claimMapping, jwtIssuer } from './catalogue/jwt.ts'
 import { httpClient, keyManager, oauthConfig } from './catalogue/key-manager.ts'
 import { notification, openTracer, tokenRevocation } from './catalogue/notices.ts'
 import { developerPortal, indexing, sdk, workflow } from './catalogue/portals.ts'
-import { blockingConditions, eventManagement, eventSync, throttling, throttlingGroup } from './catalogue/throttling.ts'
+import {
+  blockingConditions,
+  eventManagement,
+  eventSync,
+  OWN_SERVICES,
+  throttling,
+  throttlingGroup,
+} from './catalogue/throttling.ts'
 import { databaseConfiguration, server, superAdmin } from './catalogue/server.ts'
 import { userStore, userStoreProperties } from './catalogue/user-store.ts'
 import { ws, wss } from './catalogue/websocket.ts'
@@ -230,6 +237,15 @@ const ONE_TOKEN_IN_A_FIELD: CatalogueRule = {
     it['apim.jwt'].header.toLowerCase() !== it['apim.oauth_config'].auth_header.toLowerCase(),
 }
 
+const A_TRAFFIC_MANAGER: CatalogueRule = {
+  keys: ['apim.throttling.url_group.service_url'],
+  repeats: 'apim.throttling.url_group',
+  must: 'service_url is required on a gateway-worker, which is no traffic manager, here or once in [apim.throttling]',
+  severity: 'fault',
+  holds: (it, row) =>
+    it.server.server_role !== 'gateway-worker' || it['apim.throttling.url_group'][row]!.service_url !== OWN_SERVICES,
+}
+
 const ACROSS: readonly CatalogueRule[] = [
   ...PORTS.map(staysPort),
   ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => differs(one, other))),
@@ -237,6 +253,7 @@ const ACROSS: readonly CatalogueRule[] = [
   namedOnce('apim.jwt.issuer'),
   ONE_TOKEN_CACHE,
   ONE_TOKEN_IN_A_FIELD,
+  A_TRAFFIC_MANAGER,
 ]
 
 type AnyValues = Readonly<Record<string, unknown>>

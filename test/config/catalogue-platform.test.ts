@@ -105,8 +105,8 @@ const FAULTS: readonly (readonly [toml: string, ...faults: readonly string[]])[]
     ':3 apim.throttling.publisher.pool_size: publisher.pool_size must not exceed publisher.max_pool_size',
   ],
   [
-    GROUP,
-    ':1 apim.throttling.url_group[0].service_url: service_url is required in each row, or once in [apim.throttling]',
+    `[server]\nserver_role = "gateway-worker"\n${GROUP}`,
+    ':3 apim.throttling.url_group[0].service_url: service_url is required on a gateway-worker, which is no traffic manager, here or once in [apim.throttling]',
   ],
   [
     '[[apim.throttling.url_group]]\nservice_url = "https://a"',
@@ -209,6 +209,19 @@ for (const [toml, ...warnings] of WARNINGS) {
   test(`${warnings.length === 0 ? 'no advice' : 'advice'}: ${JSON.stringify(toml)}`, t => {
     assert.deepEqual(found(t, toml), { faults: [], warnings })
   })
+}
+
+const FREE: readonly (readonly [name: string, toml: string])[] = [
+  ['a group of traffic managers on a node that is one', GROUP],
+  ['a gateway whose groups have their own services', `[server]\nserver_role = "gateway-worker"\n${GROUP}${SERVICE}`],
+  ['a gateway with one for all', `[server]\nserver_role = "gateway-worker"\n${THROTTLING}${SERVICE}${GROUP}`],
+  ['one token cache on, the other off', '[apim.cache]\nkm_token.enable = true\ngateway_token.enable = "false"'],
+  ['credentials for origins by name', '[apim.cors]\nallow_credentials = true\nallow_origins = "https://a"'],
+  ['a URL in capitals', '[database.apim_db]\ntype = "mysql"\nurl = "JDBC:MariaDB://db/x"'],
+]
+
+for (const [name, toml] of FREE) {
+  test(`nothing to say of ${name}`, t => assert.deepEqual(found(t, toml), { faults: [], warnings: [] }))
 }
 
 const VALUES: readonly (readonly [path: string, given: unknown, value: unknown])[] = [

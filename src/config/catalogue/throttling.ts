@@ -34,6 +34,9 @@ export function nodes(
 const name = (meaning: string): Key<string> => sameAs('super_admin.username', text('', meaning))
 const word = (meaning: string): Key<string> => sameAs('super_admin.password', secret(meaning))
 
+/** Those of a traffic manager on the node itself. */
+export const OWN_SERVICES = 'https://localhost:9443/services/'
+
 const connection = {
   username: name('Account at the traffic manager.'),
   password: word('Password of that account.'),
@@ -48,7 +51,7 @@ const connection = {
   'publisher.pool_size': upTo('publisher.max_pool_size', pooled(200, 'Publishers that work at once.')),
   'publisher.max_pool_size': pooled(1000, 'Publishers that work at once when many events wait.'),
   'publisher.keep_alive_time': duration(200, 's', 0, DAY_S, 'How long a publisher beyond the pool is kept.'),
-  service_url: url('', ['https', 'http'], 'Address of the services of the traffic manager.'),
+  service_url: url(OWN_SERVICES, ['https', 'http'], 'Address of the services of the traffic manager.'),
   'jms.start_delay': delay('How long after the start decisions are listened for, such as `5m`.'),
   'jms.destination': text('throttleData', 'Where decisions are published at the broker.'),
   'jms.conn_jndi_name': text('TopicConnectionFactory', 'Name under which the connection to the broker is looked up.'),
@@ -115,16 +118,7 @@ export const throttlingGroup = repeatedSection(
   ),
   {
     roles: ['gateway-worker'],
-    rules: [
-      inPairs('traffic_manager_urls', 'traffic_manager_auth_urls'),
-      ...POOLS,
-      {
-        keys: ['service_url'],
-        must: 'service_url is required in each row, or once in [apim.throttling]',
-        severity: 'fault',
-        holds: it => it.service_url !== '',
-      },
-    ],
+    rules: [inPairs('traffic_manager_urls', 'traffic_manager_auth_urls'), ...POOLS],
   },
 )
 
