@@ -37,11 +37,21 @@ const SHOWN_LENGTH = 60
 /** Credentials within a URL: in front of its host, and as a parameter as database drivers take it. */
 const CREDENTIALS = /(:\/\/)[^/@\s"]+(?=@)|\b(password|passwd|pwd|secret|token)=[^&;,\s"]+/gi
 
+/** A text without the credentials in its URLs. */
+export function masked(text: string): string {
+  return text.replace(CREDENTIALS, (_, host?: string, name?: string) => `${host ?? `${name}=`}(set)`)
+}
+
+/** As TOML writes it, without quotes. */
+function bare(value: number | Date): string {
+  return value instanceof Date ? value.toISOString() : String(value)
+}
+
 /** A value as it may be shown: one line, bounded, without control characters. */
 export function show(value: unknown): string {
-  const text = typeof value === 'number' ? String(value) : (JSON.stringify(value, plain) ?? '')
-  const masked = text.replace(CREDENTIALS, (_, host?: string, name?: string) => `${host ?? `${name}=`}(set)`)
-  const printable = masked.replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
+  const isBare = typeof value === 'number' || value instanceof Date
+  const text = isBare ? bare(value) : (JSON.stringify(value, plain) ?? '')
+  const printable = masked(text).replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
   return printable.length > SHOWN_LENGTH ? `${printable.slice(0, SHOWN_LENGTH)}...` : printable

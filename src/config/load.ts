@@ -39,11 +39,14 @@ export function examine(home: string, sets: readonly string[], dataDir: string):
     data: resolvePath(dataDir),
     folder: resolvePath(file.folder),
   })
-  const unknown = [...resolution.unknown, ...outside.unknown].sort(inOrderOfTheFile)
-  const warnings = [...file.warnings, ...resolution.warnings]
   // Without its file every other fault would be about defaults.
-  const all = file.unreadable ? faults : [...faults, ...resolution.faults].sort(inOrderOfTheFile)
-  return { ...resolution, faults: all, unknown, warnings }
+  if (file.unreadable) return { ...resolution, faults: file.faults, unknown: [], warnings: [] }
+  return {
+    ...resolution,
+    faults: [...faults, ...resolution.faults].sort(inOrderOfTheFile),
+    unknown: [...resolution.unknown, ...outside.unknown].sort(inOrderOfTheFile),
+    warnings: [...file.warnings, ...resolution.warnings].sort(inOrderOfTheFile),
+  }
 }
 
 /** By the line of the file; then the environment, then `--set`. */

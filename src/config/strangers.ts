@@ -97,6 +97,7 @@ function unknownOnes(
   judged: ReadonlySet<string>,
 ): readonly Fault[] {
   const sections = new Set([...known.values()].map(key => key.section))
+  const headers = new Map([...tables, ...rows].map(({ path, where }) => [path, where]))
   const reported = new Set<string>()
   const faults: Fault[] = []
   for (const setting of winners.values()) {
@@ -107,11 +108,11 @@ function unknownOnes(
     const table = withoutPlaces(setting.table)
     if (section !== '' && sections.has(section)) faults.push(unknownKey(setting, section))
     else if (table === '') faults.push(unknownTopKey(setting))
-    else if (!reported.has(table)) faults.push(unknownSection(setting.where, table))
+    else if (!reported.has(table)) faults.push(unknownSection(headers.get(setting.table) ?? setting.where, table))
     reported.add(table)
   }
   // Headers with nothing below them.
-  for (const { path, where } of [...tables, ...rows]) {
+  for (const [path, where] of headers) {
     const table = withoutPlaces(path)
     const isUsed = winners.values().some(setting => `${setting.table}.`.startsWith(`${path}.`))
     if (isUsed || isKnownTable(table) || reported.has(table)) continue

@@ -122,7 +122,7 @@ const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonl
   [
     'a misspelt table',
     `[[transport.http.proxy_profil]]\nproxy_host = "a"`,
-    'F:2: transport.http.proxy_profil: unknown section (did you mean [[T]]?)',
+    'F:1: transport.http.proxy_profil: unknown section (did you mean [[T]]?)',
   ],
   [
     'a reference that leads nowhere',

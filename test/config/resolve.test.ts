@@ -255,12 +255,12 @@ const UNKNOWN: readonly (readonly [toml: string, warning: RegExp])[] = [
   ['[transport.passthru_http]\nshutdown.wait.sec = 1', /did you mean transport\.listener\.shutdown\.wait\.sec\?/],
   [
     '[transport.passthru_htp]\nreactors = 1\nport = 2',
-    /:2: transport\.passthru_htp: unknown section \(did you mean \[transport\.passthru_http\]\?\)/,
+    /:1: transport\.passthru_htp: unknown section \(did you mean \[transport\.passthru_http\]\?\)/,
   ],
-  ['[totally.different]\na = 1', /:2: totally\.different: unknown section \(`explain` lists the sections\)/],
+  ['[totally.different]\na = 1', /:1: totally\.different: unknown section \(`explain` lists the sections\)/],
   ['[server]\nxyzzyplugh = 1', /unknown key in \[server\] \(`explain server` lists its keys\)/],
   ['offset = 1', /:1: offset: unknown key \(did you mean server\.offset\? It belongs below \[server\]\)/],
-  ['[[apim.issuer]]\nname = "a"\n[[apim.issuer]]\nname = "b"', /:2: apim\.issuer: unknown section/],
+  ['[[apim.issuer]]\nname = "a"\n[[apim.issuer]]\nname = "b"', /:1: apim\.issuer: unknown section/],
 ]
 
 for (const [toml, warning] of UNKNOWN) {

@@ -1,0 +1,163 @@
+/** One file with the mistakes that operators make most: all of them are found at once, each with its line and remedy. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { describe } from '../../src/config/fault.ts'
+import { examine } from '../../src/config/load.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+/** A line of the file, and what is said about it. */
+const LINES: readonly (readonly [line: string, fault?: string])[] = [
+  ['hostname = "gw.example.com"', 'hostname: unknown key (did you mean server.hostname? It belongs below [server])'],
+  ['[server]'],
+  ['offset = 2000'],
+  ['mode = "HA"', 'server.mode = "HA": expected one of "single", "ha" (did you mean "ha"?)'],
+  ['hostnme = "gw.example.com"', 'server.hostnme: unknown key in [server] (did you mean hostname?)'],
+  [
+    'health_port = 9000',
+    'server.health_port: unknown key in [server] (did you mean management.health_port? It belongs in [management])',
+  ],
+  [
+    'base_path = 2026-11-21',
+    'server.base_path = 2026-11-21: expected text in quotes, without control characters (write it in quotes: "2026-11-21")',
+  ],
+  ['[super_admin]'],
+  [
+    'username = 4711',
+    'super_admin.username = 4711: expected text in quotes, without control characters (write it in quotes: "4711")',
+  ],
+  ['create_admin_account = "yes"', 'super_admin.create_admin_account = "yes": expected true or false (write true)'],
+  ['[transport.passthru_http]'],
+  [
+    'io_buffer_size = 1024',
+    'transport.passthru_http.io_buffer_size = 1024: expected a whole number of bytes, 4096 to 65536 (the default is io_buffer_size = 16384)',
+  ],
+  [
+    'max_open_connections = "5000"',
+    'transport.passthru_http.max_open_connections = "5000": expected a whole number of connections, 1 to 10000000, or -1 (unlimited) (write it without quotes: 5000)',
+  ],
+  [
+    '"http.socket.timeout" = "three minutes"',
+    'transport.passthru_http.http.socket.timeout = "three minutes": expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (the default is http.socket.timeout = 180000)',
+  ],
+  [
+    'listener = 8280',
+    'transport.passthru_http.listener = a value: is a group of keys (write [transport.passthru_http.listener] above its keys)',
+  ],
+  [
+    'keepalive.timeout = { seconds = 5 }',
+    'transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind the equals sign)',
+  ],
+  [
+    'worker_pool_size_core = 500',
+    'transport.passthru_http.worker_pool_size_core = 500: worker_pool_size_core must not exceed worker_pool_size_max (beside it transport.passthru_http.worker_pool_size_max = 400 (default))',
+  ],
+  [
+    '"http.headers.preserve" = [["Date"], ["Server"]]',
+    'transport.passthru_http.http.headers.preserve = [["Date"],["Server"]]: expected names of header fields, a list or one text with commas (write one list, without lists in it)',
+  ],
+  [
+    '"correlation.header" = "request id"',
+    'transport.passthru_http.correlation.header = "request id": expected the name of a header field (the default is correlation.header = "activityid")',
+  ],
+  ['[transport.passthru_https]'],
+  [
+    'listener.parameters.port = 64000',
+    'transport.passthru_https.listener.parameters.port = 64000: listener.parameters.port and server.offset must add up to 65535 at most (beside it server.offset = 2000 (F:3))',
+  ],
+  ['listener.enable = true'],
+  [
+    '"listener.enable" = true',
+    'transport.passthru_https.listener.enable: set twice (it is already set on line 22; quoted and nested spellings name the same key)',
+  ],
+  ['[transport.ws]'],
+  [
+    'listener.parameters.port = 8290',
+    'transport.ws.listener.parameters.port = 8290: two listeners must not share a port (beside it transport.passthru_http.listener.parameters.port = 8290 (default))',
+  ],
+  ['[transport.wss]'],
+  [
+    'sender.enable = true',
+    'transport.wss.sender.enable = true: sender.trust_store.password is required where sender.enable is true (beside it transport.wss.sender.trust_store.password = (not set) (default))',
+  ],
+  ['sender.trust_store.location = "client-truststore.jks"'],
+  ['[[logging]]', 'logging: cannot be repeated (write [logging], not [[logging]])'],
+  ['level = "debug"'],
+  [
+    '[transport.http.proxy_profile]',
+    'transport.http.proxy_profile: is a list of rows (write [[transport.http.proxy_profile]] above the keys of each row)',
+  ],
+  [
+    '[[transport.http.secured_proxy_profile]]',
+    'transport.http.secured_proxy_profile[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)',
+  ],
+  ['target_hosts = ["*"]'],
+  ['proxy_host = "proxy.example.com"'],
+  ['[access_log]'],
+  [
+    'path = "$ref{server.hostnam}.log"',
+    'access_log.path = "$ref{server.hostnam}.log": there is no key server.hostnam to refer to (did you mean server.hostname?)',
+  ],
+  ['[management]'],
+  [
+    'bind_address = "$ref{gateway.address}"',
+    'management.bind_address = "$ref{gateway.address}": references run in a circle: management.bind_address -> gateway.address (F:40) -> gateway.host (F:41) -> gateway.address (give one of them a value)',
+  ],
+  ['[gateway]'],
+  ['address = "$ref{gateway.host}"'],
+  ['host = "$ref{gateway.address}"'],
+  ['[apim.key_manager]'],
+  [
+    'username = "$env{SLUICE_TEST_NOT_SET}"',
+    'apim.key_manager.username = "$env{SLUICE_TEST_NOT_SET}": there is no environment variable SLUICE_TEST_NOT_SET (set it before the start, or write the value here)',
+  ],
+  [
+    'password = "$file{no-such-password}"',
+    'apim.key_manager.password = (set): there is no file ~/no-such-password (relative paths start from the folder of deployment.toml)',
+  ],
+  ['[apim.oauth_config]'],
+  ['allowed_scopes = ["openid"]'],
+  [
+    'white_listed_scopes = ["^device_.*"]',
+    'apim.oauth_config.white_listed_scopes: set twice (it is already set as apim.oauth_config.allowed_scopes (F:46); leave one of them out)',
+  ],
+  ['[apim.throtling]', 'apim.throtling: unknown section (did you mean [apim.throttling]?)'],
+  ['enable_policy_deploy = true'],
+]
+
+const FILE = LINES.map(([line]) => line).join('\n')
+
+test('a file with 20 semantic faults yields 20 messages, each naming line and remedy', t => {
+  const home = temporaryHome(t, { 'deployment.toml': FILE })
+  const { faults, unknown } = examine(home, [], join(home, 'data'))
+  const said = [...faults, ...unknown].map(fault => ({ line: Number(fault.where.split(':').at(-1)), fault }))
+  const messages = said
+    .sort((one, other) => one.line - other.line)
+    .map(({ fault }) => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F').replaceAll(home, '~'))
+  const expected = LINES.flatMap(([, fault], index) => (fault === undefined ? [] : [`F:${index + 1}: ${fault}`]))
+  assert.ok(expected.length >= 20)
+  assert.deepEqual(messages, expected)
+  for (const { remedy } of faults) assert.notEqual(remedy, '')
+})
+
+test('faults come in the order of the file', t => {
+  const home = temporaryHome(t, { 'deployment.toml': FILE })
+  const { faults, unknown } = examine(home, ['logging.level=loud'], join(home, 'data'))
+  for (const listed of [faults, unknown]) {
+    const lines = listed.map(({ where }) => (where === '--set' ? LINES.length + 1 : Number(where.split(':').at(-1))))
+    assert.deepEqual(
+      lines,
+      [...lines].sort((one, other) => one - other),
+    )
+  }
+  assert.equal(faults.at(-1)!.where, '--set')
+})
+
+test('a syntax error stands first and alone', t => {
+  const home = temporaryHome(t, { 'deployment.toml': `${FILE}\n[server` })
+  const { faults, unknown } = examine(home, ['logging.level=loud', 'no.such=1', 'nothing'], join(home, 'data'))
+  assert.deepEqual(
+    [...faults, ...unknown].map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F')),
+    [`F:${LINES.length + 1}:2: not valid TOML: incomplete key-value: cannot find end of key (nothing else was checked)`],
+  )
+})
