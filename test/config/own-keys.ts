@@ -63,6 +63,13 @@ const REFERENCE: readonly OwnKey[] = [
   ['transport.passthru_http.sender.key_store.alias', '', 'string'],
   ['transport.passthru_https.listener.key_store.alias', '', 'string'],
   ['transport.passthru_https.sender.key_store.alias', '', 'string'],
+  // Documented for the secured side only.
+  ['transport.blocking_http.sender.enable', true, 'boolean'],
+  ['transport.blocking_http.sender.parameters.cacheHttpClient', false, 'boolean'],
+  ['transport.blocking_http.sender.parameters.Transfer-Encoding', 'chunked', 'choice'],
+  ['transport.blocking_http.sender.parameters.defaultMaxConnectionsPerHost', 0, 'integer'],
+  ['transport.blocking_http.sender.parameters.OmitSOAP12Action', false, 'boolean'],
+  ['transport.blocking_http.sender.parameters.SO_TIMEOUT', 60000, 'duration'],
   // The connection of every group that has none of its own.
   ['apim.throttling.username', '', 'string'],
   ['apim.throttling.password', '', 'secret'],
@@ -77,7 +84,7 @@ const REFERENCE: readonly OwnKey[] = [
   ['apim.throttling.publisher.pool_size', 200, 'integer'],
   ['apim.throttling.publisher.max_pool_size', 1000, 'integer'],
   ['apim.throttling.publisher.keep_alive_time', 200, 'duration'],
-  ['apim.throttling.service_url', '', 'URL'],
+  ['apim.throttling.service_url', 'https://localhost:9443/services/', 'URL'],
   ['apim.throttling.jms.start_delay', 0, 'duration'],
   ['apim.throttling.jms.destination', 'throttleData', 'string'],
   ['apim.throttling.jms.conn_jndi_name', 'TopicConnectionFactory', 'string'],
