@@ -1,5 +1,5 @@
 /** Who may reach the consoles, the web applications and single paths of them. */
-import { allInert, inert, repeatedSection, required, section } from '../key.ts'
+import { allInert, inert, type Rule, repeatedSection, required, section, type Values } from '../key.ts'
 import { cidrs, flag, text } from '../kinds.ts'
 
 const MANAGEMENT = 'not built yet: access to the management endpoints comes with them'
@@ -10,16 +10,27 @@ const access = {
   allow: cidrs([], 'Addresses that are let in; empty: the machine itself alone.'),
 }
 
+const RULES: readonly Rule<Values<typeof access>>[] = [
+  {
+    keys: ['allow', 'enable'],
+    must: 'allow has no effect while enable is false: everybody is let in',
+    severity: 'warning',
+    holds: it => it.enable || it.allow.length === 0,
+  },
+]
+
 export const consoleAccess = section(
   'admin_console.control_access',
   'Who may reach the management endpoints.',
   allInert(access, MANAGEMENT),
+  { rules: RULES },
 )
 
 export const webAppAccess = section(
   'web_app.control_access',
   'Who may reach the web applications.',
   allInert(access, MANAGEMENT),
+  { rules: RULES },
 )
 
 export const servletFilter = repeatedSection(

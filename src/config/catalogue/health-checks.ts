@@ -1,5 +1,5 @@
 /** The registry, the broker, and the checks of what a node depends on. */
-import { alsoSpelled, inert, orText, repeatedSection, section } from '../key.ts'
+import { alsoSpelled, inert, orText, type Rule, repeatedSection, section, type Values } from '../key.ts'
 import { count, decimal, duration, flag, scalar, text, words } from '../kinds.ts'
 
 const CHECKS = 'not built yet: what would be checked comes with the databases and user stores'
@@ -39,7 +39,7 @@ function spelt(key: string): readonly string[] {
   return [`health_checker.${key}`]
 }
 
-export const healthCheck = section('carbon_health_check', 'Checks of user stores and databases.', {
+const checks = {
   enable: inert(flag(false, 'Check at all.'), CHECKS),
   'super_tenant_health_checker.enable': inert(
     alsoSpelled(spelt('super_tenant_health_checker.enable'), flag(true, 'Check user stores.')),
@@ -82,6 +82,21 @@ export const healthCheck = section('carbon_health_check', 'Checks of user stores
     ),
     CHECKS,
   ),
+}
+
+function needsEnable(
+  checker: 'super_tenant_health_checker' | 'data_source_health_checker',
+): Rule<Values<typeof checks>> {
+  return {
+    keys: [`${checker}.enable`, 'enable'],
+    must: `${checker}.enable has no effect while enable is false`,
+    severity: 'warning',
+    holds: it => it.enable || !it[`${checker}.enable`],
+  }
+}
+
+export const healthCheck = section('carbon_health_check', 'Checks of user stores and databases.', checks, {
+  rules: [needsEnable('super_tenant_health_checker'), needsEnable('data_source_health_checker')],
 })
 
 export const healthChecker = repeatedSection(

@@ -43,7 +43,7 @@ const senderKeys = {
 export const blockingHttp = section(
   'transport.blocking_http',
   'The blocking transport of the reference platform.',
-  allInert(listenerKeys, NON_BLOCKING),
+  allInert({ ...listenerKeys, ...senderKeys }, NON_BLOCKING),
 )
 
 export const blockingHttps = section(
@@ -71,4 +71,14 @@ export const servlet = section(
     },
     SERVLET,
   ),
+  {
+    rules: [
+      {
+        keys: ['minSpareThreads', 'maxThreads'],
+        must: 'minSpareThreads must not exceed maxThreads',
+        severity: 'warning',
+        holds: it => it.minSpareThreads <= it.maxThreads || it.maxThreads === 0,
+      },
+    ],
+  },
 )

@@ -80,6 +80,9 @@ export const customStore = section(
     '<name>.type': inert(storeType(), CUSTOM),
     '<name>.password': inert(storePassword(), CUSTOM),
     '<name>.alias': inert(keyAlias(), CUSTOM),
-    '<name>.key_password': inert(keyPassword(), CUSTOM),
+    '<name>.key_password': inert(
+      secret('Password of the key within, to be kept the same as that of the store; empty: that one.'),
+      CUSTOM,
+    ),
   },
 )

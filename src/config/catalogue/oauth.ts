@@ -38,7 +38,7 @@ const keys = {
   'oidc.user_info.response_type': choice('json', ['json', 'jwt'], 'Form of user-info answers.'),
   'oidc.token_validation.id_token_validity': validity(3600, 'an id token'),
   'oidc.id_token.issuer': text(
-    'https://$ref{server.hostname}:9443/oauth2/token',
+    `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
     'Issuer named in id tokens: the address of the token endpoint.',
   ),
   'oidc.id_token.redirect_error_page': flag(true, 'Send the browser to the page for errors when a request is refused.'),

@@ -7,7 +7,7 @@ import {
   DAY_MS,
   listenerEnable,
   listenerTls,
-  PROXY_RULE,
+  PROXY_RULES,
   sender,
   senderTls,
   shared,
@@ -129,8 +129,9 @@ export const passthruHttp = section(
   'The non-blocking pass-through transport on plain HTTP.',
   { ...documented, ...own },
   {
+    readBy: ['forward-proxies.ts', 'gateway.ts', 'listener-plans.ts', 'planning.ts', 'reactor.ts', 'settings.ts'],
     rules: [
-      PROXY_RULE,
+      ...PROXY_RULES,
       {
         keys: ['header.max_bytes', 'io_buffer_size'],
         must: 'header.max_bytes must not exceed io_buffer_size: a head is buffered whole',

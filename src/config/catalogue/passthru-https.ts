@@ -5,7 +5,8 @@ import {
   bindAddress,
   listenerEnable,
   listenerTls,
-  PROXY_RULE,
+  PROXY_RULES,
+  STORE_RULES,
   sender,
   senderTls,
   shared,
@@ -27,5 +28,8 @@ export const passthruHttps = section(
     ...listenerEnable,
     ...bindAddress,
   },
-  { rules: [PROXY_RULE] },
+  {
+    rules: [...PROXY_RULES, ...STORE_RULES],
+    readBy: ['forward-proxies.ts', 'listener-plans.ts', 'planning.ts', 'tls/settings.ts'],
+  },
 )

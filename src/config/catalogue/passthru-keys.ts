@@ -2,7 +2,7 @@
  * The documented rows of the pass-through transport, in the parts in which its two sections differ. Bounds are wide
  * where a bound is a matter of taste and tight where the code depends on it.
  */
-import { alsoSpelled, except, inert, type Key, live, orText, sameAs } from '../key.ts'
+import { alsoSpelled, except, inert, type Key, live, orText, type Rule, sameAs, type Values } from '../key.ts'
 import { choice, count, duration, fieldNames, flag, host, secret, text, words } from '../kinds.ts'
 import { keyAlias, keyPassword, storeFile, storePassword, storeType, TRUST_ONLY } from './key-stores.ts'
 
@@ -203,11 +203,35 @@ export const bindAddress = {
   ),
 }
 
-/** Holds of either section. */
-export const PROXY_RULE = {
-  keys: ['sender.http.proxyHost', 'sender.http.proxyPort'],
-  must: 'sender.http.proxyHost and sender.http.proxyPort must be set together',
-  severity: 'fault',
-  holds: (it: { readonly 'sender.http.proxyHost': string; readonly 'sender.http.proxyPort': number }) =>
-    (it['sender.http.proxyHost'] === '') === (it['sender.http.proxyPort'] === 0),
-} as const
+/** Hold of either section. */
+export const PROXY_RULES: readonly Rule<Values<typeof sender>>[] = [
+  {
+    keys: ['sender.http.proxyHost', 'sender.http.proxyPort'],
+    must: 'sender.http.proxyHost and sender.http.proxyPort must be set together',
+    severity: 'fault',
+    holds: it => (it['sender.http.proxyHost'] === '') === (it['sender.http.proxyPort'] === 0),
+  },
+  {
+    keys: ['sender.http.nonProxyHosts', 'sender.http.proxyHost'],
+    must: 'sender.http.nonProxyHosts has no effect without sender.http.proxyHost; profiles have bypass_hosts',
+    severity: 'warning',
+    holds: it => it['sender.http.nonProxyHosts'] === '' || it['sender.http.proxyHost'] !== '',
+  },
+]
+
+type Tls = Values<typeof listenerTls & typeof senderTls>
+type Store = 'listener.key_store' | 'listener.trust_store' | 'sender.key_store' | 'sender.trust_store'
+
+function needsStore(store: Store): Rule<Tls> {
+  return {
+    keys: [`${store}.password`, `${store}.file_name`],
+    must: `${store}.password has no effect without ${store}.file_name`,
+    severity: 'warning',
+    holds: it => it[`${store}.password`] === '' || it[`${store}.file_name`] !== '',
+  }
+}
+
+/** Hold of the secured section. */
+export const STORE_RULES: readonly Rule<Tls>[] = (
+  ['listener.key_store', 'listener.trust_store', 'sender.key_store', 'sender.trust_store'] as const
+).map(needsStore)

@@ -5,34 +5,39 @@ import { choice, count, flag, host, secret, text } from '../kinds.ts'
 const CONSOLE = 'there is no management console that could restart or stop the server'
 const SOAP = 'there is no SOAP stack'
 
-export const server = section('server', 'The node: its name, its profile and the offset of its ports.', {
-  hostname: host('localhost', 'Host name or IP address of the node; a self-signed certificate is made out to it.'),
-  node_ip: inert(host('', 'IP address of the node.'), 'every address the machine has is found at start'),
-  offset: count(0, '', 0, 64_535, 'Added to every port, so that instances on one machine stay apart.'),
-  mode: inert(
-    choice('single', ['single', 'ha'], 'One node, or one of several.'),
-    'not built yet: sharing state between nodes',
-  ),
-  base_path: inert(
-    text(
-      'https://$ref{server.hostname}:9443',
-      'Address under which the management endpoints are reached from outside.',
+export const server = section(
+  'server',
+  'The node: its name, its profile and the offset of its ports.',
+  {
+    hostname: host('localhost', 'Host name or IP address of the node; a self-signed certificate is made out to it.'),
+    node_ip: inert(host('', 'IP address of the node.'), 'every address the machine has is found at start'),
+    offset: count(0, '', 0, 64_535, 'Added to every port, so that instances on one machine stay apart.'),
+    mode: inert(
+      choice('single', ['single', 'ha'], 'One node, or one of several.'),
+      'not built yet: sharing state between nodes',
     ),
-    'not built yet: the management endpoints',
-  ),
-  discard_empty_caches: inert(
-    flag(false, 'Drop caches without entries.'),
-    'caches without entries hold no memory here',
-  ),
-  server_role: inert(
-    choice('default', ROLES, 'Profile of the node.'),
-    'every node runs the gateway with all its parts',
-  ),
-  enableMTOM: inert(flag(false, 'Message transmission optimisation.'), SOAP),
-  enableSwA: inert(flag(false, 'SOAP with attachments.'), SOAP),
-  disable_shutdown_from_ui: inert(flag(false, 'Hide shutdown in the management console.'), CONSOLE),
-  disable_restart_from_ui: inert(flag(false, 'Hide restart in the management console.'), CONSOLE),
-})
+    base_path: inert(
+      text(
+        `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}`,
+        'Address under which the management endpoints are reached from outside.',
+      ),
+      'not built yet: the management endpoints',
+    ),
+    discard_empty_caches: inert(
+      flag(false, 'Drop caches without entries.'),
+      'caches without entries hold no memory here',
+    ),
+    server_role: inert(
+      choice('default', ROLES, 'Profile of the node.'),
+      'every node runs the gateway with all its parts',
+    ),
+    enableMTOM: inert(flag(false, 'Message transmission optimisation.'), SOAP),
+    enableSwA: inert(flag(false, 'SOAP with attachments.'), SOAP),
+    disable_shutdown_from_ui: inert(flag(false, 'Hide shutdown in the management console.'), CONSOLE),
+    disable_restart_from_ui: inert(flag(false, 'Hide restart in the management console.'), CONSOLE),
+  },
+  { readBy: ['gateway.ts', 'listener-plans.ts', 'preparation.ts'] },
+)
 
 const ACCOUNTS = 'not built yet: accounts come with the key manager'
 
