@@ -97,13 +97,6 @@ const REFERENCE: readonly OwnKey[] = [
   ['user_store.connection_url', '', 'string'],
   ['user_store.connection_name', '', 'string'],
   ['user_store.connection_password', '', 'secret'],
-  // Documented for the secured one alone.
-  ['transport.blocking_http.sender.enable', true, 'boolean'],
-  ['transport.blocking_http.sender.parameters.cacheHttpClient', false, 'boolean'],
-  ['transport.blocking_http.sender.parameters.Transfer-Encoding', 'chunked', 'choice'],
-  ['transport.blocking_http.sender.parameters.defaultMaxConnectionsPerHost', 0, 'integer'],
-  ['transport.blocking_http.sender.parameters.OmitSOAP12Action', false, 'boolean'],
-  ['transport.blocking_http.sender.parameters.SO_TIMEOUT', 60000, 'duration'],
 ]
 
 export const OWN_KEYS: readonly OwnKey[] = [...GATEWAY, ...REFERENCE]
