@@ -203,6 +203,8 @@ export class Gateway {
       changed: () => this.#reload('apis'),
       warn: cause => log.warn(cause),
     })
+    // What has changed since they were read.
+    this.#reload('apis')
   }
 
   #reload(scope: ReloadScope): void {

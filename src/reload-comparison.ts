@@ -45,18 +45,48 @@ export function compare(running: Configured, next: Configured): Comparison {
   const differing = pairsOf(running.keys, next.keys).filter(isDifferent)
   const stubborn = differing.filter(pair => !definitionOf(pair).isLive)
   const tables = new Set(stubborn.map(({ table }) => table).filter(table => table !== ''))
-  const needsRestart = (pair: Pair): boolean => tables.has(pair.table) || !definitionOf(pair).isLive
-  const kept = differing.filter(needsRestart)
+  const kept = new Set(differing.filter(pair => tables.has(pair.table) || !definitionOf(pair).isLive))
+  const derived = derivedFrom(kept, differing)
+  for (const pair of derived) kept.add(pair)
   const mixture = {
-    configuration: mixtureOf(running.configuration, next.configuration, kept),
-    keys: keysOf(running.keys, next.keys, kept),
+    configuration: mixtureOf(running.configuration, next.configuration, [...kept]),
+    keys: keysOf(running.keys, next.keys, [...kept]),
   }
+  // A default that only follows what takes a restart needs no mention beside it.
+  const isMentioned = (pair: Pair): boolean => !derived.has(pair) || isSet(pair.before) || isSet(pair.after)
   return {
     ...mixture,
-    changed: differing.filter(pair => !needsRestart(pair)).map(changeOf),
-    restart: kept.map(changeOf),
-    faults: brokenRules(mixture, kept),
+    changed: differing.filter(pair => !kept.has(pair)).map(changeOf),
+    restart: [...kept].filter(isMentioned).map(changeOf),
+    faults: brokenRules(mixture, [...kept]),
   }
+}
+
+function isSet(key: ResolvedKey | undefined): boolean {
+  return key !== undefined && key.where !== ''
+}
+
+/** Keys whose default comes from one that is kept: its new value is not there yet. */
+function derivedFrom(kept: ReadonlySet<Pair>, differing: readonly Pair[]): ReadonlySet<Pair> {
+  const waiting = new Set([...kept].map(({ path }) => path))
+  const derived = new Set<Pair>()
+  for (;;) {
+    const more = differing.filter(pair => !derived.has(pair) && sourcesOf(pair).some(path => waiting.has(path)))
+    if (more.length === 0) return derived
+    for (const pair of more) {
+      derived.add(pair)
+      waiting.add(pair.path)
+    }
+  }
+}
+
+/** Whole paths of the keys that make a default. */
+function sourcesOf({ after }: Pair): readonly string[] {
+  if (after === undefined || isSet(after)) return []
+  const { section, definition } = after
+  const { ceiling, follows } = definition
+  const followed = follows.startsWith('.') ? `${section}${follows}` : follows
+  return [ceiling === '' ? '' : `${section}.${ceiling}`, followed].filter(path => path !== '')
 }
 
 function pairsOf(running: readonly ResolvedKey[], next: readonly ResolvedKey[]): readonly Pair[] {

@@ -1,0 +1,33 @@
+/** Homes whose files change while their gateway runs, and the reloads that are asked of it. */
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { askOnce } from '../../src/cli/ask.ts'
+import type { ReloadAnswer } from '../../src/reload-report.ts'
+import type { Home, RunningGateway } from './program.ts'
+
+/** Writes a file of the home, and its folders; never half of it. */
+export function put(home: Home, path: string, content: string | Buffer): void {
+  const whole = join(home.path, path)
+  mkdirSync(dirname(whole), { recursive: true })
+  writeFileSync(`${whole}~`, content)
+  renameSync(`${whole}~`, whole)
+}
+
+/** A project in a folder of that name, answered by these URLs at `/<context>/1.0.0`. */
+export function putApi(home: Home, project: string, context: string, ...urls: readonly string[]): void {
+  const [first, ...others] = urls.map(url => ({ url }))
+  const endpointConfig =
+    others.length === 0
+      ? { endpoint_type: 'http', production_endpoints: first }
+      : { endpoint_type: 'load_balance', failOver: true, production_endpoints: [first, ...others] }
+  const data = { name: project, context: `/${context}`, version: '1.0.0', isDefaultVersion: true, endpointConfig }
+  put(home, `apis/${project}/api.yaml`, JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+}
+
+export function removeApi(home: Home, project: string): void {
+  rmSync(join(home.path, 'apis', project), { recursive: true })
+}
+
+export function reload({ home }: RunningGateway): Promise<ReloadAnswer> {
+  return askOnce<ReloadAnswer>(home.data, { command: 'reload' })
+}

@@ -1,0 +1,334 @@
+/** A reload as operators ask for it: what is in force afterwards, what takes a restart, and what is refused. */
+import assert from 'node:assert/strict'
+import { renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test, type TestContext } from 'node:test'
+import { takeAnswer } from '../harness/answers.ts'
+import { Patient } from '../harness/endpoints.ts'
+import { dial, home, leave, listed, sluice, start, startTwo } from '../harness/operator.ts'
+import type { Peer } from '../harness/peers.ts'
+import { ask, freePort, type RunningGateway } from '../harness/program.ts'
+import { put, putApi, reload, removeApi } from '../harness/reloading.ts'
+
+after(leave)
+
+const HTTP = '[transport.passthru_http]\n'
+const NONE = { added: [], changed: [], removed: [], kept: [] }
+
+async function patient(t: TestContext, name: string): Promise<string> {
+  const backend = await Patient.start(name)
+  t.after(() => backend.die())
+  return `http://127.0.0.1:${backend.port}`
+}
+
+/** Status and body of one request on a connection that stays open. */
+async function on(client: Peer, path: string, body = ''): Promise<readonly [number, string]> {
+  const length = body === '' ? '' : `Content-Length: ${body.length}\r\n`
+  client.send(`${body === '' ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nHost: a\r\n${length}\r\n${body}`)
+  const answer = await takeAnswer(client)
+  return [answer.status, answer.body]
+}
+
+async function started(deployment = ''): Promise<RunningGateway> {
+  const at = home()
+  put(at, 'deployment.toml', deployment)
+  return start(at)
+}
+
+test('a live key is in force for open connections, and named with both values', async t => {
+  const gateway = await started()
+  putApi(gateway.home, 'Test', 't', await patient(t, 'a'))
+  await reload(gateway)
+  const client = await dial(gateway)
+  assert.deepEqual(await on(client, '/t/', 'hello'), [200, 'a'])
+  put(gateway.home, 'deployment.toml', `${HTTP}"body.max_bytes" = 3\n`)
+  const answer = await reload(gateway)
+  assert.equal(answer.outcome, 'in force')
+  assert.deepEqual(answer.apis, NONE)
+  assert.deepEqual(
+    answer.keys.map(({ key, running, wanted, where }) => [key, running, wanted, where.replace(/.*\//, '')]),
+    [['transport.passthru_http.body.max_bytes', '-1', '3', 'deployment.toml:2']],
+  )
+  assert.deepEqual(await on(client, '/t/', 'abc'), [200, 'a'])
+  const [status, body] = await on(client, '/t/', 'hello')
+  assert.equal(status, 400)
+  assert.match(body, /"code":102511,/)
+  const again = await reload(gateway)
+  assert.deepEqual([again.keys, again.restart, again.faults], [[], [], []])
+})
+
+test('a key that takes a restart is named with both values at each reload, and keeps the one that runs', async () => {
+  const gateway = await started(`${HTTP}io_buffer_size = 8192\n`)
+  put(gateway.home, 'deployment.toml', `${HTTP}io_buffer_size = 9000\n[access_log]\ntarget = "file"\n`)
+  for (let i = 0; i < 2; i++) {
+    const { outcome, keys, restart } = await reload(gateway)
+    assert.deepEqual([outcome, keys], ['in force', []])
+    assert.deepEqual(
+      restart.map(({ key, running, wanted }) => [key, running, wanted]),
+      [
+        ['transport.passthru_http.io_buffer_size', '8192', '9000'],
+        ['access_log.target', '"off"', '"file"'],
+      ],
+    )
+  }
+  const { code, out } = await sluice(gateway.home, 'reload')
+  assert.equal(code, 0)
+  assert.match(out, /^restart +transport\.passthru_http\.io_buffer_size: 8192 -> 9000 \(.*:2\): takes a restart$/m)
+  assert.match(out, /^in force, but for 2 keys that take a restart\n$/m)
+  const warned = gateway.program.events.filter(({ KEY }) => KEY === 'access_log.target')
+  assert.deepEqual([warned[0]?.level, warned[0]?.RUNNING, warned[0]?.WANTED], ['warn', '"off"', '"file"'])
+  put(gateway.home, 'deployment.toml', `${HTTP}io_buffer_size = 8192\n`)
+  assert.deepEqual((await reload(gateway)).restart, [])
+})
+
+test('a secret that changes is named, and never shown', async () => {
+  const gateway = await started('[super_admin]\n[transport.passthru_https]\n"sender.key_store.password" = "geheim1"\n')
+  put(gateway.home, 'deployment.toml', '[transport.passthru_https]\n"sender.key_store.password" = "geheim2"\n')
+  const { code, out } = await sluice(gateway.home, 'reload', '--json')
+  assert.equal(code, 0)
+  const [change] = JSON.parse(out).keys
+  assert.deepEqual([change.running, change.wanted], ['(set)', '(set)'])
+  assert.doesNotMatch(out + gateway.program.err.text, /geheim/)
+})
+
+test('a faulty configuration is refused as a whole with every fault, and everything stays', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const gateway = await started(`${HTTP}"body.max_bytes" = 3\n`)
+  putApi(gateway.home, 'Test', 't', a)
+  await reload(gateway)
+  putApi(gateway.home, 'Test', 't', b)
+  put(gateway.home, 'deployment.toml', `${HTTP}"body.max_bytes" = 9\nio_buffer_size = "x"\n[access_log]\ntarget = 1\n`)
+  const { code, out } = await sluice(gateway.home, 'reload')
+  assert.equal(code, 78)
+  assert.match(out, /^fault +\S*deployment\.toml:3: transport\.passthru_http\.io_buffer_size = "x"/m)
+  assert.match(out, /^fault +\S*deployment\.toml:5: access_log\.target = 1/m)
+  assert.match(out, /^refused: everything stays as it was\n$/m)
+  const client = await dial(gateway)
+  assert.deepEqual(await on(client, '/t/', 'abc'), [200, 'a'])
+  assert.equal((await on(client, '/t/', 'hello'))[0], 400)
+  assert.ok(gateway.program.events.some(({ msg }) => msg === 'reload refused; what was in force stays so'))
+})
+
+for (const [what, write] of [
+  ['half written', gateway => put(gateway.home, 'deployment.toml', '[transport.passthru_http]\nio_buffer_size = ')],
+  ['gone', gateway => renameSync(join(gateway.home.path, 'deployment.toml'), join(gateway.home.path, 'other.toml'))],
+  ['gone with the whole home', gateway => rmSync(join(gateway.home.path, 'apis'), { recursive: true })],
+] as const satisfies readonly (readonly [string, (gateway: RunningGateway) => void])[]) {
+  test(`a file that is ${what} is one fault, and everything stays`, async t => {
+    const gateway = await started()
+    putApi(gateway.home, 'Test', 't', await patient(t, 'a'))
+    await reload(gateway)
+    write(gateway)
+    rmSync(join(gateway.home.path, what === 'half written' ? 'none' : 'deployment.toml'), { force: true })
+    const { outcome, faults } = await reload(gateway)
+    assert.deepEqual([outcome, faults.length], ['refused', 1])
+    assert.deepEqual(await on(await dial(gateway), '/t/'), [200, 'a'])
+  })
+}
+
+test('keys that take a restart, and keys that only hold beside them, are refused together', async () => {
+  const gateway = await started()
+  put(gateway.home, 'deployment.toml', `${HTTP}"header.max_bytes" = 12000\n"target.max_bytes" = 11000\n`)
+  assert.equal((await reload(gateway)).outcome, 'in force')
+  put(gateway.home, 'deployment.toml', `${HTTP}io_buffer_size = 40000\n"pipeline.max_bytes" = 30000\n`)
+  const { outcome, restart, faults } = await reload(gateway)
+  assert.deepEqual([outcome, faults.length], ['refused', 1])
+  assert.deepEqual(
+    restart.map(({ key, running, wanted }) => [key, running, wanted]),
+    [['transport.passthru_http.io_buffer_size', '16384', '40000']],
+  )
+  const [{ key, given, remedy } = assert.fail()] = faults
+  assert.deepEqual([key, given], ['transport.passthru_http.pipeline.max_bytes', '30000'])
+  assert.match(remedy, /takes a restart: beside it runs transport\.passthru_http\.io_buffer_size = 16384, and 40000 /)
+})
+
+test('unknown keys are warned of, and do not keep the rest from being in force', async () => {
+  const gateway = await started()
+  put(gateway.home, 'deployment.toml', '[server]\nofset = 1\n')
+  const { outcome, warnings } = await reload(gateway)
+  assert.deepEqual([outcome, warnings.map(({ key }) => key)], ['in force', ['server.ofset']])
+  await reload(gateway)
+  assert.equal(gateway.program.events.filter(({ msg }) => /server\.ofset/.test(String(msg))).length, 1)
+})
+
+test('APIs are added, changed, removed, and kept as they were where their project is faulty', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const gateway = await started()
+  const at = gateway.home
+  for (const name of ['one', 'two', 'three']) putApi(at, name, name, a)
+  removeApi(at, 'Test')
+  const first = await reload(gateway)
+  assert.deepEqual(first.apis, { ...NONE, added: ['one/1.0.0', 'three/1.0.0', 'two/1.0.0'], removed: ['t/1.0.0'] })
+  const client = await dial(gateway)
+  assert.deepEqual(await on(client, '/two/'), [200, 'a'])
+
+  putApi(at, 'two', 'two', b)
+  putApi(at, 'four', 'four', b)
+  removeApi(at, 'three')
+  put(at, 'apis/one/api.yaml', 'type: api\ndata: [')
+  const second = await reload(gateway)
+  assert.equal(second.outcome, 'in force')
+  assert.deepEqual(second.apis, {
+    added: ['four/1.0.0'],
+    changed: ['two/1.0.0'],
+    removed: ['three/1.0.0'],
+    kept: ['one/1.0.0'],
+  })
+  assert.match(second.faults[0]!.where, /apis\/one\/api\.yaml/)
+  for (const [path, status, body] of [
+    ['/one/', 200, 'a'],
+    ['/two/1.0.0/', 200, 'b'],
+    ['/four/', 200, 'b'],
+    ['/three/', 404, null],
+    ['/t/', 404, null],
+  ] as const) {
+    const [got, text] = await on(client, path)
+    assert.equal(got, status, path)
+    if (body !== null) assert.equal(text, body, path)
+  }
+  const { code, out } = await sluice(at, 'reload')
+  assert.equal(code, 78)
+  assert.match(out, /^kept +one\/1\.0\.0: as it was, because its project is faulty\nin force\n$/m)
+  // A start knows nothing of what it was.
+  assert.equal((await sluice(at, 'check')).code, 78)
+  removeApi(at, 'one')
+  assert.deepEqual((await reload(gateway)).apis, { ...NONE, removed: ['one/1.0.0'] })
+})
+
+test('of two APIs that clash the one is in force that would be after a start', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const gateway = await started()
+  putApi(gateway.home, 'B', 'x', b)
+  await reload(gateway)
+  putApi(gateway.home, 'A', 'x', a)
+  const { apis, faults } = await reload(gateway)
+  assert.deepEqual([apis.changed, faults.length], [['x/1.0.0'], 1])
+  assert.deepEqual(await on(await dial(gateway), '/x/'), [200, 'a'])
+})
+
+test('endpoints keep their state for as long as they stay what they are', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const gateway = await started()
+  const at = gateway.home
+  putApi(at, 'Test', 't', a, b)
+  await reload(gateway)
+  const states = async (...words: string[]): Promise<readonly string[]> => {
+    const { out } = await sluice(at, 'endpoints', ...words, '--json')
+    return JSON.parse(out).map(({ name, state }: Record<string, string>) => `${name} ${state}`)
+  }
+  assert.deepEqual(await states('off', 't/1.0.0:1'), ['t/1.0.0:1 OFF', 't/1.0.0:2 ACTIVE'])
+  putApi(at, 'Other', 'other', a)
+  await reload(gateway)
+  assert.deepEqual(await states(), ['other/1.0.0 ACTIVE', 't/1.0.0:1 OFF', 't/1.0.0:2 ACTIVE'])
+  // Others around it, in another order.
+  putApi(at, 'Test', 't', b, `${a}/x`, a)
+  await reload(gateway)
+  assert.deepEqual(await states(), ['other/1.0.0 ACTIVE', 't/1.0.0:1 ACTIVE', 't/1.0.0:2 ACTIVE', 't/1.0.0:3 OFF'])
+  putApi(at, 'Test', 't', b)
+  await reload(gateway)
+  putApi(at, 'Test', 't', a, b)
+  await reload(gateway)
+  assert.deepEqual(await states(), ['other/1.0.0 ACTIVE', 't/1.0.0:1 ACTIVE', 't/1.0.0:2 ACTIVE'])
+  assert.deepEqual(await on(await dial(gateway), '/t/'), [200, 'a'])
+})
+
+test('a WebSocket sender that is switched on deploys the APIs that wait for it, and off takes them away', async () => {
+  const gateway = await started()
+  putApi(gateway.home, 'Ws', 'ws', 'ws://127.0.0.1:9')
+  const without = await reload(gateway)
+  assert.deepEqual([without.outcome, without.apis, without.faults.length], ['in force', NONE, 1])
+  put(gateway.home, 'deployment.toml', '[transport.ws]\nsender.enable = true\n')
+  assert.deepEqual((await reload(gateway)).apis.added, ['ws/1.0.0'])
+  put(gateway.home, 'deployment.toml', '')
+  assert.deepEqual((await reload(gateway)).apis.removed, ['ws/1.0.0'])
+})
+
+test('a forward proxy that is set takes the requests of open connections', async t => {
+  const [a, proxy] = [await patient(t, 'a'), await patient(t, 'proxy')]
+  const gateway = await started()
+  putApi(gateway.home, 'Test', 't', a)
+  await reload(gateway)
+  const client = await dial(gateway)
+  assert.deepEqual(await on(client, '/t/'), [200, 'a'])
+  const { port } = new URL(proxy)
+  const keys = `"sender.http.proxyHost" = "127.0.0.1"\n"sender.http.proxyPort" = ${port}\n`
+  put(gateway.home, 'deployment.toml', HTTP + keys)
+  assert.deepEqual((await reload(gateway)).apis.changed, ['t/1.0.0'])
+  assert.deepEqual(await on(client, '/t/'), [200, 'proxy'])
+})
+
+test('SIGHUP reloads, and what it comes to is in the log', async t => {
+  const gateway = await started()
+  putApi(gateway.home, 'New', 'new', await patient(t, 'a'))
+  put(gateway.home, 'deployment.toml', `${HTTP}"body.max_bytes" = 3\nreactors = 1\n`)
+  gateway.program.signal('SIGHUP')
+  await gateway.program.err.until(/"msg":"reloaded"/)
+  const line = gateway.program.events.find(({ msg }) => msg === 'reloaded')!
+  assert.equal(line.APIS_ADDED, 'new/1.0.0')
+  assert.equal(line.KEYS_CHANGED, 'transport.passthru_http.body.max_bytes: -1 -> 3')
+  assert.equal(line.KEYS_FOR_RESTART, 'transport.passthru_http.reactors')
+  assert.deepEqual(await on(await dial(gateway), '/new/'), [200, 'a'])
+})
+
+test('the level of the log is live, in the primary and in the reactors', async () => {
+  const gateway = await started()
+  const at = gateway.home
+  for (const name of ['quiet', 'loud']) putApi(at, name, name, `http://127.0.0.1:${await freePort()}`)
+  put(at, 'deployment.toml', '[logging]\nlevel = "error"\n')
+  await reload(gateway)
+  await ask(gateway.port, 'GET', '/quiet/')
+  put(at, 'deployment.toml', '[logging]\nlevel = "info"\n')
+  await reload(gateway)
+  await ask(gateway.port, 'GET', '/loud/')
+  await gateway.program.err.until(/"msg":"back end failed"/)
+  const failures = gateway.program.events.filter(({ msg }) => msg === 'back end failed')
+  assert.deepEqual(
+    failures.map(({ HTTP_URL }) => HTTP_URL),
+    ['/loud/'],
+  )
+})
+
+test('while the gateway ends nothing is reloaded', async t => {
+  const backend = await Patient.start('a')
+  t.after(() => backend.die())
+  backend.health = 'hangs'
+  const gateway = await start(home(backend.port))
+  const client = await dial(gateway)
+  client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
+  while (backend.held === 0) await listed(gateway.home)
+  gateway.program.signal('SIGTERM')
+  await gateway.program.err.until(/finishing what is in flight/)
+  const { code, err } = await sluice(gateway.home, 'reload')
+  assert.equal(code, 1)
+  assert.match(err, /the gateway is ending: nothing is reloaded any more/)
+  backend.answerHeld()
+  assert.equal((await gateway.program.exited).code, 0)
+})
+
+test('without a gateway there is nobody to ask', async () => {
+  const { code, err } = await sluice(home(), 'reload')
+  assert.equal(code, 1)
+  assert.match(err, /no gateway runs with the data folder/)
+  assert.equal((await sluice(home(), 'reload', 'x')).code, 2)
+})
+
+for (const hook of ['kill', 'hang'] as const) {
+  test(`a reactor that is replaced meanwhile (${hook}) has what was reloaded`, async t => {
+    const gateway = await startTwo({ SLUICE_TEST_HOOKS: '1' })
+    putApi(gateway.home, 'New', 'new', await patient(t, 'a'))
+    await ask(gateway.healthPort, 'POST', `/test/${hook}`)
+    const { outcome, failures } = await reload(gateway)
+    assert.deepEqual([outcome, failures], ['in force', []])
+    await gateway.program.err.until(/"msg":"reactor replaced"/)
+    const reactors = new Set<string>()
+    for (let i = 0; i < 40 || (reactors.size < 2 && i < 400); i++) {
+      const client = await dial(gateway)
+      client.send('GET /new/ HTTP/1.1\r\nHost: a\r\n\r\n')
+      const { status, fields } = await takeAnswer(client)
+      assert.equal(status, 200)
+      reactors.add(fields.get('activityid')![0]!.slice(0, 12))
+      client.destroy()
+    }
+    assert.equal(reactors.size, 2)
+  })
+}
