@@ -48,10 +48,10 @@ function byName([one]: readonly [string, unknown], [other]: readonly [string, un
 }
 
 function guessFor(name: string, known: readonly string[]): string {
+  const isRow = allKeys().some(({ section, path }) => isRepeated(section) && isOfRow(name, section, path))
+  if (isRow) return 'rows are opened in the file, and numbered from 0'
   const guess = nearest(name, known)
-  if (guess !== '') return `did you mean ${guess}?`
-  const rows = allKeys().some(({ section, path }) => isRepeated(section) && isOfRow(name, section, path))
-  return rows ? 'rows are opened in the file, and numbered from 0' : '`explain` lists the keys'
+  return guess === '' ? '`explain` lists the keys' : `did you mean ${guess}?`
 }
 
 /** Of a row that the file does not have. */

@@ -34,8 +34,11 @@ function plain(_: string, value: unknown): unknown {
 
 const SHOWN_LENGTH = 60
 
-/** Credentials within a URL: in front of its host, and as a parameter as database drivers take it. */
-const CREDENTIALS = /(:\/\/)[^/@\s"]+(?=@)|\b(password|passwd|pwd|secret|token)=[^&;,\s"]+/gi
+/**
+ * Credentials within a URL: in front of its host, and as a parameter as database drivers take it. A password may hold any
+ * character, so all up to the last `@` is one.
+ */
+const CREDENTIALS = /(:\/\/)[^\s"]+(?=@)|\b(password|passwd|pwd|secret|token)=[^&;,\s"]+/gi
 
 /** A text without the credentials in its URLs. */
 export function masked(text: string): string {

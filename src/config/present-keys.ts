@@ -62,5 +62,9 @@ function freeKeys(section: string, named: Entries, free: Entries, paths: readonl
 /** What can be set by name: the keys there are, their other spellings, and keys of the operator's own. */
 export function settablePaths(written: readonly string[], rows: readonly PlacedTable[]): ReadonlySet<string> {
   const paths = written.map(canonical)
-  return new Set([...presentKeys(paths, rows).map(key => key.path), ...paths])
+  const spellings = presentKeys(paths, rows).flatMap(({ section, path, definition }) => [
+    path,
+    ...definition.aliases.map(alias => keyPath(section, alias)),
+  ])
+  return new Set([...spellings, ...paths])
 }

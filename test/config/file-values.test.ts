@@ -1,0 +1,116 @@
+/** `$file{PATH}`: a value that stands in a file of its own. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { explain } from '../../src/cli/explain.ts'
+import { describe } from '../../src/config/fault.ts'
+import { examine } from '../../src/config/load.ts'
+import type { Resolution } from '../../src/config/resolve.ts'
+import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
+
+/** The configuration of a home whose `access_log.path` is `value`, with that content in `value.txt`. */
+function resolved(t: TestContext, content: string | Uint8Array, value = '$file{value.txt}'): Resolution {
+  const home = temporaryHome(t, { 'deployment.toml': `[access_log]\npath = '${value}'` })
+  writeFileSync(join(home, 'value.txt'), content)
+  return examine(home, [], join(home, 'data'))
+}
+
+const CONTENTS: readonly (readonly [what: string, content: string | Uint8Array, value: string])[] = [
+  ['text', 'x', 'x'],
+  ['nothing', '', ''],
+  ['one line end', 'x\n', 'x'],
+  ['a line end of Windows', 'x\r\n', 'x'],
+  ['letters beyond ASCII', 'pä$$wörd', 'pä$$wörd'],
+  ['a mark of the byte order', '\ufeffx', 'x'],
+  [
+    'references, which are text',
+    '$env{HOME} $ref{server.hostname} \u{24}{home} $file{other}',
+    '$env{HOME} $ref{server.hostname} \u{24}{home} $file{other}',
+  ],
+  ['64 KiB', 'x'.repeat(65_536), 'x'.repeat(65_536)],
+]
+
+for (const [what, content, value] of CONTENTS) {
+  test(`a file with ${what} is a value`, t => {
+    const { configuration, faults } = resolved(t, content)
+    assert.deepEqual(faults, [])
+    assert.equal(configuration.access_log.path, value)
+  })
+}
+
+test('of two line ends one is part of the value', t => {
+  const home = temporaryHome(t, {
+    'deployment.toml': '[super_admin]\npassword = "$file{value.txt}"',
+    'value.txt': 'x\n\n',
+  })
+  assert.equal(examine(home, [], join(home, 'data')).configuration.super_admin.password, 'x\n')
+})
+
+const FAULTS: readonly (readonly [what: string, path: string, fault: string])[] = [
+  ['is not there', 'gone', 'there is no file ~/gone (relative paths start from the folder of deployment.toml)'],
+  ['is below a file', 'long/x', 'there is no file ~/long/x (relative paths start from the folder of deployment.toml)'],
+  ['is a folder', 'folder', '~/folder is a folder (name a file in it)'],
+  ['has no name', '', '$file{} names no file (write $file{PATH})'],
+  ['is longer than 64 KiB', 'long', '~/long is longer than 64 KiB (a value is at most that long)'],
+  ['is not UTF-8', 'binary', '~/binary is not UTF-8 (a value is text; keep binary content in a file of its own)'],
+  ['is a pipe that nobody writes to', 'pipe', '~/pipe is not a regular file (name a file)'],
+  ['has no end', '/dev/zero', '/dev/zero is not a regular file (name a file)'],
+]
+
+for (const [what, path, fault] of FAULTS) {
+  test(`a file that ${what} is a fault`, t => {
+    const home = temporaryHome(t, { 'deployment.toml': `[access_log]\npath = "$file{${path}}"` })
+    mkdirSync(join(home, 'folder'))
+    writeFileSync(join(home, 'long'), 'x'.repeat(65_537))
+    writeFileSync(join(home, 'binary'), Uint8Array.of(0xff, 0xfe))
+    execFileSync('mkfifo', [join(home, 'pipe')])
+    const said = examine(home, [], join(home, 'data')).faults.map(each => describe(each).replaceAll(home, '~'))
+    assert.deepEqual(said, [`~/deployment.toml:2: access_log.path = "$file{${path}}": ${fault}`])
+  })
+}
+
+test('a file that may not be read is a fault', { skip: process.getuid?.() === 0 }, t => {
+  const home = temporaryHome(t, { 'deployment.toml': '[access_log]\npath = "$file{x}"', x: 'x' })
+  chmodSync(join(home, 'x'), 0)
+  const [fault] = examine(home, [], join(home, 'data')).faults
+  assert.match(fault!.expected, /cannot be read: EACCES$/)
+  assert.equal(fault!.remedy, 'let the user of the gateway read it')
+})
+
+test('a relative path starts from the folder of deployment.toml, an absolute one anywhere', t => {
+  const home = temporaryHome(t, {
+    'repository/conf/deployment.toml': '',
+    'repository/value': 'a',
+    value: 'b',
+  })
+  const file = join(home, 'repository/conf/deployment.toml')
+  writeFileSync(file, `[access_log]\npath = "$file{../value}/$file{${join(home, 'value')}}"`)
+  assert.equal(examine(home, [], join(home, 'data')).configuration.access_log.path, 'a/b')
+})
+
+test('what comes from a file is shown to nobody, whatever the key', async t => {
+  const SECRET = '20739'
+  const toml = `[access_log]
+path = "logs/$file{value.txt}"
+[server]
+offset = "$file{value.txt}"
+hostname = "$ref{own.name}"
+[own]
+name = "$file{value.txt} "
+[transport.passthru_http]
+"header.max_bytes" = "$file{value.txt}"
+`
+  const home = temporaryHome(t, { 'deployment.toml': toml, 'value.txt': SECRET })
+  const seen = new Transcript()
+  for (const json of [false, true]) {
+    for (const rest of [[], ['access_log.path'], ['server'], ['server.hostname'], ['server.base_path']]) {
+      await explain(argumentsFor(home, { rest, json }), seen, seen)
+    }
+  }
+  const { faults, warnings } = examine(home, [], join(home, 'data'))
+  for (const fault of [...faults, ...warnings]) seen.write(describe(fault))
+  assert.ok(faults.length >= 2)
+  assert.ok(!seen.text.includes(SECRET), seen.text.split('\n').find(line => line.includes(SECRET)) ?? '')
+})

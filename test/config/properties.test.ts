@@ -1,0 +1,134 @@
+/** `${property}`: what is known only when the gateway starts. */
+import assert from 'node:assert/strict'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { explain } from '../../src/cli/explain.ts'
+import { describe } from '../../src/config/fault.ts'
+import { examine } from '../../src/config/load.ts'
+import { PROPERTIES } from '../../src/config/properties.ts'
+import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
+
+const FILE = `[server]
+hostname = "gw.example.com"
+node_ip = "10.0.1.11"
+offset = 7
+[super_admin]
+username = "chief"
+password = "geheim"
+[transport.passthru_http]
+listener.parameters.port = 1000
+[transport.passthru_https]
+listener.parameters.port = 2000
+[transport.ws]
+listener.parameters.port = 3000
+[transport.wss]
+listener.parameters.port = 4000
+[management]
+health_port = 5000
+[access_log]
+path = `
+
+function referenceTo(name: string): string {
+  return `$\{${name}}`
+}
+
+/** What a text with the property comes to. */
+function comesTo(t: TestContext, name: string, file = FILE): string {
+  const home = temporaryHome(t, { 'deployment.toml': `${file}"=${referenceTo(name)}"` })
+  const { configuration, faults } = examine(home, [], join(home, 'elsewhere'))
+  assert.deepEqual(faults.map(describe), [])
+  return configuration.access_log.path.slice(1).replaceAll(home, '~')
+}
+
+const VALUES: Readonly<Record<string, string>> = {
+  home: '~',
+  data: '~/elsewhere',
+  host: 'gw.example.com',
+  ip: '10.0.1.11',
+  offset: '7',
+  'port.http': '1007',
+  'port.https': '2007',
+  'port.ws': '3007',
+  'port.wss': '4007',
+  'port.health': '5007',
+  'port.management': '9450',
+  'carbon.home': '~',
+  'carbon.host': 'gw.example.com',
+  'carbon.local.ip': '10.0.1.11',
+  'carbon.protocol': 'https',
+  'carbon.management.port': '9450',
+  'mgt.transport.https.port': '9450',
+  'mgt.transport.http.port': '5007',
+  'http.nio.port': '1007',
+  'https.nio.port': '2007',
+  'receiver.url.port': '9618',
+  'auth.url.port': '9718',
+  'jms.port': '5679',
+  'admin.username': 'chief',
+  'admin.password': 'geheim',
+}
+
+test('every property is listed with its meaning', () => {
+  assert.deepEqual(
+    PROPERTIES.map(({ name }) => name),
+    Object.keys(VALUES),
+  )
+  for (const { name, meaning } of PROPERTIES) assert.match(meaning, /^\S.*\.$/, name)
+})
+
+for (const [name, value] of Object.entries(VALUES)) {
+  test(`${name} comes to ${value}`, t => assert.equal(comesTo(t, name), value))
+}
+
+test('a port that will be any free one is 0 until then, offset or not', t => {
+  assert.equal(comesTo(t, 'http.nio.port', FILE.replace('port = 1000', 'port = 0')), '0')
+})
+
+test('without node_ip the address is one of this machine', t => {
+  assert.notEqual(isIP(comesTo(t, 'carbon.local.ip', '[access_log]\npath = ')), 0)
+})
+
+test('a port alone is a number', t => {
+  const home = temporaryHome(t, {
+    'deployment.toml': `[server]\noffset = 3\n[transport.ws]\nlistener.parameters.port = "${referenceTo('jms.port')}"`,
+  })
+  const { configuration, faults } = examine(home, [], join(home, 'data'))
+  assert.deepEqual(faults, [])
+  assert.equal(configuration['transport.ws']['listener.parameters.port'], 5675)
+})
+
+const FAULTS: readonly (readonly [toml: string, ...faults: readonly string[]])[] = [
+  [
+    `[access_log]\npath = "${referenceTo('carbon.hots')}"`,
+    `F:2: access_log.path = "${referenceTo('carbon.hots')}": there is no property carbon.hots (did you mean ${referenceTo('carbon.host')}?; another key is $ref{section.key})`,
+  ],
+  // One that derives from a faulty key is no fault besides.
+  [
+    `[server]\noffset = "x"\n[access_log]\npath = "${referenceTo('http.nio.port')}"`,
+    'F:2: server.offset = "x": expected a whole number, 0 to 64535 (the default is offset = 0)',
+  ],
+  [
+    `[server]\noffset = "${referenceTo('http.nio.port')}"`,
+    `F:2: server.offset = "${referenceTo('http.nio.port')}": references run in a circle: server.offset -> ${referenceTo('http.nio.port')} -> server.offset (give one of them a value)`,
+  ],
+]
+
+for (const [toml, ...faults] of FAULTS) {
+  test(`a property that leads nowhere is one fault: ${JSON.stringify(toml)}`, t => {
+    const home = temporaryHome(t, { 'deployment.toml': toml })
+    const said = examine(home, [], join(home, 'data')).faults.map(describe)
+    assert.deepEqual(
+      said.map(line => line.replaceAll(join(home, 'deployment.toml'), 'F')),
+      faults,
+    )
+  })
+}
+
+test('the password of the administrator stays a secret in every key that it comes to', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': `${FILE}"x${referenceTo('admin.password')}"` })
+  const output = new Transcript()
+  await explain(argumentsFor(home, { rest: ['access_log.path'] }), output, output)
+  assert.match(output.text, /\(set\)/)
+  assert.doesNotMatch(output.text, /geheim/)
+})
