@@ -80,20 +80,19 @@ function configured(http: Readonly<Record<string, unknown>>): Configuration {
   return loadConfiguration(home, sets).configuration
 }
 
-/** `http`: keys of `[transport.passthru_http]`. `more`: parts of the plan that take the place of these. */
-export async function startGateway(
+/** The plan of a gateway, and what keeps its rows. */
+export function planGateway(
   apis: readonly TestApi[],
   http: Readonly<Record<string, unknown>> = {},
-  accessLogFormat: 'json' | 'combined' | null = null,
-  handlers: readonly Handler[] = [],
   { kinds = ['http'], ...more }: MorePlan = {},
-): Promise<TestGateway> {
+): { readonly plan: ReactorPlan; readonly rows: Rows } {
   const configuration = configured(http)
   const rows = new Rows()
   const planned = rows.plan(apis)
+  const reactors = more.reactors ?? 1
   const plan: ReactorPlan = {
     reactor: 0,
-    reactors: 1,
+    reactors,
     http: configuration['transport.passthru_http'],
     accessLog: configuration.access_log,
     accessLogPath: '',
@@ -105,14 +104,26 @@ export async function startGateway(
     tlsClients: {},
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
     warnOn500: { plain: '', secured: '' },
-    metrics: allocateMetrics(1),
-    gauge: SharedGauge.allocate(1, 1 + rowsOf(more.apis ?? planned) + SPARE_ROWS),
-    endpoints: EndpointTable.allocate(endpointsOf(more.apis ?? planned) + SPARE_ROWS, 1),
-    clients: SharedGauge.allocate(1, CLIENT_ROWS),
+    metrics: allocateMetrics(reactors + 1),
+    gauge: SharedGauge.allocate(reactors, 1 + rowsOf(more.apis ?? planned) + SPARE_ROWS),
+    endpoints: EndpointTable.allocate(endpointsOf(more.apis ?? planned) + SPARE_ROWS, reactors),
+    clients: SharedGauge.allocate(reactors, CLIENT_ROWS),
     clientSeed: 42,
-    heartbeats: new SharedArrayBuffer(4),
+    heartbeats: new SharedArrayBuffer(4 * reactors),
     ...more,
   }
+  return { plan, rows }
+}
+
+/** `http`: keys of `[transport.passthru_http]`. `more`: parts of the plan that take the place of these. */
+export async function startGateway(
+  apis: readonly TestApi[],
+  http: Readonly<Record<string, unknown>> = {},
+  accessLogFormat: 'json' | 'combined' | null = null,
+  handlers: readonly Handler[] = [],
+  more: MorePlan = {},
+): Promise<TestGateway> {
+  const { plan, rows } = planGateway(apis, http, more)
   const reports: Reported[] = []
   const accessLines: string[] = []
   let tls = await tlsLevel(plan)
@@ -135,10 +146,10 @@ export async function startGateway(
     reactor,
     metrics: () => snapshotMetrics(plan.metrics),
     heldRows: () => new Int32Array(plan.gauge).subarray(1).reduce((sum, held) => sum + held, 0),
-    deploy: async ({ http: other = {}, apis = [], planned = [], removed = [], ...more }) => {
+    deploy: async ({ http: other = {}, apis = [], planned = [], removed = [], ...changes }) => {
       const nextKeys = { ...keys, ...other }
       const isSame = Object.keys(other).length === 0
-      const next = { ...live, ...more, http: isSame ? live.http : configured(nextKeys)['transport.passthru_http'] }
+      const next = { ...live, ...changes, http: isSame ? live.http : configured(nextKeys)['transport.passthru_http'] }
       tls ??= await tlsLevel(next)
       reactor.deploy(next, { removed, deployed: [...rows.plan(apis), ...planned] }, tls)
       live = next
