@@ -29,8 +29,8 @@ export const gatewayTokenCache = section(
   'What the gateway found out about a token.',
   allInert(
     {
-      enable: flag(true, 'Remember it; use only one of this cache and `apim.cache.km_token`.'),
-      expiry_time: expiry('For how long, and never beyond the end of the token itself.'),
+      enable: flag(true, 'Remember what was found out about a token; use only one of this and `apim.cache.km_token`.'),
+      expiry_time: expiry('How long that is remembered, and never beyond the end of the token itself.'),
     },
     VALIDATION,
   ),
@@ -40,7 +40,13 @@ export const gatewayTokenCache = section(
 export const resourceCache = section(
   'apim.cache.resource',
   'Which resource of an API a request is for.',
-  allInert({ enable: flag(true, 'Remember it.'), expiry_time: expiry('For how long.') }, RESOURCES),
+  allInert(
+    {
+      enable: flag(true, 'Remember which resource a path and method lead to.'),
+      expiry_time: expiry('How long that is remembered.'),
+    },
+    RESOURCES,
+  ),
   { roles: ['gateway-worker'], rules: [SECONDS] },
 )
 
@@ -49,8 +55,11 @@ export const keyManagerTokenCache = section(
   'What the key manager found out about a token.',
   allInert(
     {
-      enable: flag(false, 'Remember it; use only one of this cache and `apim.cache.gateway_token`.'),
-      expiry_time: expiry('For how long.'),
+      enable: flag(
+        false,
+        'Remember what was found out about a token; use only one of this and `apim.cache.gateway_token`.',
+      ),
+      expiry_time: expiry('How long that is remembered.'),
     },
     KEY_MANAGER,
   ),
@@ -60,21 +69,21 @@ export const keyManagerTokenCache = section(
 export const recentApisCache = section(
   'apim.cache.recent_apis',
   'The APIs added last, for the list in the developer portal.',
-  allInert({ enable: flag(false, 'Remember them for 15 minutes.') }, DEVELOPER_PORTAL),
+  allInert({ enable: flag(false, 'Remember the latest APIs for 15 minutes.') }, DEVELOPER_PORTAL),
   { roles: ['api-devportal'] },
 )
 
 export const scopesCache = section(
   'apim.cache.scopes',
   'The scopes of an API.',
-  allInert({ enable: flag(true, 'Remember them for 15 minutes.') }, KEY_MANAGER),
+  allInert({ enable: flag(true, 'Remember scopes for 15 minutes.') }, KEY_MANAGER),
   { roles: ['api-key-manager', 'api-publisher'] },
 )
 
 export const publisherRolesCache = section(
   'apim.cache.publisher_roles',
   'The roles of those who publish APIs.',
-  allInert({ enable: flag(true, 'Remember them for 15 minutes.') }, PUBLISHER),
+  allInert({ enable: flag(true, 'Remember roles of publishers for 15 minutes.') }, PUBLISHER),
   { roles: ['api-publisher'] },
 )
 
@@ -83,11 +92,11 @@ export const jwtClaimCache = section(
   'What is known of a user for the token that goes to backends.',
   allInert(
     {
-      enable: flag(true, 'Remember it.'),
+      enable: flag(true, 'Remember what is known of a user.'),
       expiry_time: except(
         0,
         'as long as the token lasts',
-        duration(0, 's', 1, DAY_S, 'For how long; give it the lifetime of the tokens.'),
+        duration(0, 's', 1, DAY_S, 'How long that is remembered; give it the lifetime of the tokens.'),
       ),
     },
     VALIDATION,
@@ -99,7 +108,7 @@ export const tagsCache = section(
   'apim.cache.tags',
   'The tags of APIs, for the developer portal.',
   allInert(
-    { expiry_time: except(0, 'not remembered', duration(120_000, 'ms', 1, DAY_MS, 'How long they are remembered.')) },
+    { expiry_time: except(0, 'not remembered', duration(120_000, 'ms', 1, DAY_MS, 'How long tags are remembered.')) },
     DEVELOPER_PORTAL,
   ),
   { roles: ['api-devportal'] },

@@ -34,13 +34,15 @@ const shared = {
   type: choice('h2', ['mysql', 'h2', 'mssql', 'postgre', 'oracle', 'db2'], 'Kind of the database; `h2` is embedded.'),
   url: jdbcUrl('Where the database is, as a JDBC URL with any properties; empty: the embedded one in the data folder.'),
   username: text('', 'Account at the database; there is no built-in one.'),
-  password: secret('Password of that account; there is no built-in one.'),
+  password: secret('Password that goes with `username`; there is no built-in one.'),
 }
 
 const apim = {
   ...shared,
   hostname: host('', 'Host of the database server, in place of `url`.'),
-  port: orText(except(0, 'the usual one of the type', count(0, '', 1, 65_535, 'Port of that server.'))),
+  port: orText(
+    except(0, 'the usual one of the type', count(0, '', 1, 65_535, 'Port of the database server, in place of `url`.')),
+  ),
   validationQuery: text('SELECT 1', 'Statement that shows whether a connection still works; depends on the database.'),
   'pool_options.maxActive': orText(count(50, 'connections', 1, 10_000, 'Connections open at once.')),
   'pool_options.maxWait': duration(60_000, 'ms', 0, DAY_MS, 'How long a request waits for a connection.'),
@@ -50,7 +52,7 @@ const apim = {
     'ms',
     0,
     DAY_MS,
-    'How long a connection counts as working after such a test.',
+    'How long a connection counts as working after it was tested.',
   ),
   'pool_options.defaultAutoCommit': flag(true, 'Commit each statement by itself.'),
 }

@@ -19,37 +19,47 @@ export const environment = repeatedSection(
       choice('hybrid', ['production', 'sandbox', 'hybrid'], 'Which keys its APIs take: production, sandbox or both.'),
       ADDRESSES,
     ),
-    display_in_api_console: inert(flag(true, "Show it under 'Try it' in the developer portal."), PORTAL),
+    display_in_api_console: inert(flag(true, "Show the environment under 'Try it' in the developer portal."), PORTAL),
     description: inert(
-      text('A hybrid gateway that takes production and sandbox keys.', 'What the portals say of it.'),
+      text('A hybrid gateway that takes production and sandbox keys.', 'What the portals say of the environment.'),
       PORTAL,
     ),
-    show_as_token_endpoint_url: inert(flag(true, 'Make the sample request of it.'), PORTAL),
+    show_as_token_endpoint_url: inert(flag(true, 'Make the sample request for a token of its address.'), PORTAL),
     ...allInert(
       {
         service_url: url('https://localhost:9443/services/', PLAIN, 'Where APIs are published to.'),
         username: sameAs('super_admin.username', text('', 'Account that APIs are published with.')),
-        password: sameAs('super_admin.password', secret('Password of that account.')),
+        password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
       },
       PUSHED,
     ),
     ...allInert(
       {
-        ws_endpoint: required(url('', ['ws', 'wss'], 'Address of its WebSocket APIs, such as `ws://host:9099`.')),
-        https_endpoint: required(url('', TLS, 'Address of its APIs on TLS, such as `https://host:8253`.')),
-        http_endpoint: url('', ['http'], 'Address of its plain APIs, such as `http://host:8290`; empty: none.'),
+        ws_endpoint: required(
+          url('', ['ws', 'wss'], 'WebSocket address of the environment, such as `ws://host:9099`.'),
+        ),
+        https_endpoint: required(url('', TLS, 'Address of the environment on TLS, such as `https://host:8253`.')),
+        http_endpoint: url('', ['http'], 'Plain address of the environment, such as `http://host:8290`; empty: none.'),
         'virtual_host.http_endpoint': url(
           '',
           ['http'],
-          "Plain address of the virtual host; empty: port 80 of the host in the virtual host's `https_endpoint`.",
+          'Plain address of the virtual host; empty: port 80 of the host in its `https_endpoint`.',
         ),
         'virtual_host.https_endpoint': url(
           '',
           TLS,
           'Address of a virtual host on TLS, `https://host:port/context`; the context may be left out.',
         ),
-        'virtual_host.ws_endpoint': url('', ['ws'], 'Address of its WebSocket APIs; empty: port 9099 of that host.'),
-        'virtual_host.wss_endpoint': url('', ['wss'], 'The same on TLS; empty: port 8099 of that host.'),
+        'virtual_host.ws_endpoint': url(
+          '',
+          ['ws'],
+          'WebSocket address of the virtual host; empty: port 9099 of the host in its `https_endpoint`.',
+        ),
+        'virtual_host.wss_endpoint': url(
+          '',
+          ['wss'],
+          'WebSocket address on TLS of the virtual host; empty: port 8099 of the host in its `https_endpoint`.',
+        ),
       },
       ADDRESSES,
     ),

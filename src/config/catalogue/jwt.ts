@@ -14,8 +14,8 @@ export const backendJwt = section(
   'The token the gateway makes for backends, so that they learn who is calling.',
   allInert(
     {
-      enable: flag(false, 'Give backends such a token.'),
-      encoding: choice('base64', ['base64', 'base64url'], 'How its parts are encoded.'),
+      enable: flag(false, 'Tell backends who is calling by such a token.'),
+      encoding: choice('base64', ['base64', 'base64url'], 'How the parts of the token are encoded.'),
       generator_impl: text('', 'Class that makes the token in place of the built-in generator.'),
       header: fieldName('X-JWT-Assertion', 'Field of the request to the backend that carries the token.'),
       claim_dialect: text('', 'Dialect of claims, the URI in front of their names; empty: names by themselves.'),
@@ -25,7 +25,7 @@ export const backendJwt = section(
         'How the token is signed; `NONE` leaves it unsigned.',
       ),
       enable_user_claims: flag(false, 'Add what the user store says of the user.'),
-      claims_extractor_impl: text('', 'Class that looks up those claims in place of the built-in retriever.'),
+      claims_extractor_impl: text('', 'Class that looks up claims of the user in place of the built-in retriever.'),
       enable_claim_retrieval: flag(false, 'Have the key manager look up claims of the user for the token.'),
     },
     BACKEND_JWT,

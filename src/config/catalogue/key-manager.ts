@@ -11,16 +11,25 @@ export const keyManager = section(
   'The key manager that a gateway asks about tokens.',
   allInert(
     {
-      service_url: url('https://localhost:9443/services/', ['https', 'http'], 'Address of its services.'),
-      username: sameAs('super_admin.username', text('', 'Account the gateway asks with.')),
-      password: sameAs('super_admin.password', secret('Password of that account.')),
+      service_url: url(
+        'https://localhost:9443/services/',
+        ['https', 'http'],
+        'Address of the services of the key manager.',
+      ),
+      username: sameAs('super_admin.username', text('', 'Account the gateway asks the key manager with.')),
+      password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
       'pool.init_idle_capacity': upTo(
         'pool.max_idle',
-        orText(count(50, 'connections', 0, 100_000, 'Connections to it kept open from the start.')),
+        orText(count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.')),
       ),
-      'pool.max_idle': orText(count(100, 'connections', 0, 100_000, 'Idle connections to it kept open at most.')),
+      'pool.max_idle': orText(
+        count(100, 'connections', 0, 100_000, 'Idle connections to the key manager kept open at most.'),
+      ),
       key_validation_handler_type: choice('default', ['default', 'custom'], 'What validates tokens and subscriptions.'),
-      key_validation_handler_impl: text('', 'Class that validates them where the type is `custom`.'),
+      key_validation_handler_impl: text(
+        '',
+        'Class that validates them where `key_validation_handler_type` is `custom`.',
+      ),
     },
     KEY_MANAGER,
   ),
@@ -37,8 +46,8 @@ export const httpClient = section(
   'Calls of the gateway to the key manager about reference tokens; a token that holds its own claims needs none.',
   allInert(
     {
-      max_total: orText(count(100, 'connections', 1, 100_000, 'Connections open at once.')),
-      default_max_per_route: orText(count(50, 'connections', 1, 100_000, 'Of these, to one address.')),
+      max_total: orText(count(100, 'connections', 1, 100_000, 'Connections to key managers open at once.')),
+      default_max_per_route: orText(count(50, 'connections', 1, 100_000, 'Connections to one address open at once.')),
     },
     VALIDATION,
   ),
@@ -82,7 +91,7 @@ export const oauthConfig = section(
       url(
         'https://localhost:9443/oauth2/revoke',
         ['https', 'http'],
-        'Where tokens are revoked, as the portal says it.',
+        'Where tokens are revoked, as the developer portal says it.',
       ),
       'there is no developer portal that would show it',
     ),

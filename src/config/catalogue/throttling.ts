@@ -39,25 +39,34 @@ export const OWN_SERVICES = 'https://localhost:9443/services/'
 
 const connection = {
   username: name('Account at the traffic manager.'),
-  password: word('Password of that account.'),
+  password: word('Password that goes with `username`.'),
   receiver_username: name('Account that events are published with.'),
-  receiver_password: word('Password of that account.'),
+  receiver_password: word('Password that goes with `receiver_username`.'),
   'policy_deploy.username': name('Account that policies are deployed with.'),
-  'policy_deploy.password': word('Password of that account.'),
+  'policy_deploy.password': word('Password that goes with `policy_deploy.username`.'),
   'jms.username': name('Account at the broker of decisions.'),
-  'jms.password': word('Password of that account.'),
+  'jms.password': word('Password that goes with `jms.username`.'),
   'publisher.max_idle': pooled(1000, 'Publishers of events kept without work.'),
-  'publisher.init_idle_size': upTo('publisher.max_idle', pooled(200, 'Of these, from the start.')),
-  'publisher.pool_size': upTo('publisher.max_pool_size', pooled(200, 'Publishers that work at once.')),
-  'publisher.max_pool_size': pooled(1000, 'Publishers that work at once when many events wait.'),
-  'publisher.keep_alive_time': duration(200, 's', 0, DAY_S, 'How long a publisher beyond the pool is kept.'),
+  'publisher.init_idle_size': upTo(
+    'publisher.max_idle',
+    pooled(200, 'Publishers of events kept without work from the start.'),
+  ),
+  'publisher.pool_size': upTo('publisher.max_pool_size', pooled(200, 'Publishers of events that work at once.')),
+  'publisher.max_pool_size': pooled(1000, 'Publishers of events that work at once when many events wait.'),
+  'publisher.keep_alive_time': duration(
+    200,
+    's',
+    0,
+    DAY_S,
+    'How long a publisher beyond `publisher.pool_size` is kept.',
+  ),
   service_url: url(OWN_SERVICES, ['https', 'http'], 'Address of the services of the traffic manager.'),
   'jms.start_delay': delay('How long after the start decisions are listened for, such as `5m`.'),
   'jms.destination': text('throttleData', 'Where decisions are published at the broker.'),
   'jms.conn_jndi_name': text('TopicConnectionFactory', 'Name under which the connection to the broker is looked up.'),
-  'jms.destination_type': choice('topic', ['topic', 'queue'], 'What that destination is.'),
-  decision_connection_type: choice('andes', ['andes'], 'Kind of the connection to the broker.'),
-  'jms.java_naming_factory_initial': text('', 'Class that looks names up.'),
+  'jms.destination_type': choice('topic', ['topic', 'queue'], 'What `jms.destination` is.'),
+  decision_connection_type: choice('andes', ['andes'], 'Kind of the connection to the broker of decisions.'),
+  'jms.java_naming_factory_initial': text('', 'Class that looks up `jms.conn_jndi_name`.'),
 }
 
 const POOLS = [
@@ -67,7 +76,7 @@ const POOLS = [
 
 export const throttling = section(
   'apim.throttling',
-  'Limits of requests: how they are counted, and how gateways hear of it when one is reached.',
+  'Limits of requests: how they are counted, and how gateways hear that one is reached.',
   allInert(
     {
       enable_data_publishing: flag(true, 'Publish requests to the traffic manager.'),
@@ -103,12 +112,16 @@ function following<K extends Readonly<Record<string, Key<unknown>>>>(keys: K): K
 
 export const throttlingGroup = repeatedSection(
   'apim.throttling.url_group',
-  'Traffic managers that belong together; every group hears of every request. What a row leaves out is as above.',
+  'Traffic managers that belong together; each group hears of each request. Left out is as in `[apim.throttling]`.',
   allInert(
     {
       traffic_manager_urls: required(nodes([], EVENTS, 'Where events are sent to, one address per traffic manager.')),
       traffic_manager_auth_urls: required(nodes([], EVENTS, 'Where the gateway logs in, in the same order.')),
-      type: choice('failover', ['failover', 'loadbalance'], 'Whether they stand in for each other or share events.'),
+      type: choice(
+        'failover',
+        ['failover', 'loadbalance'],
+        'Whether traffic managers stand in for each other or share events.',
+      ),
       ...following({
         ...connection,
         'blacklist_condition.start_delay': delay('How long after the start blocking conditions are fetched.'),
@@ -127,8 +140,12 @@ export const blockingConditions = section(
   'Conditions under which requests are blocked, fetched by each gateway.',
   allInert(
     {
-      start_delay: delay('How long after the start they are fetched, such as `5m`.'),
-      period: except(0, 'never', duration(0, 'ms', 1, 31 * DAY_MS, 'How often they are fetched anew, such as `1h`.')),
+      start_delay: delay('How long after the start conditions are fetched, such as `5m`.'),
+      period: except(
+        0,
+        'never',
+        duration(0, 'ms', 1, 31 * DAY_MS, 'How often conditions are fetched anew, such as `1h`.'),
+      ),
     },
     THROTTLING,
   ),
