@@ -1,48 +1,92 @@
 /** `explain`: the values in effect, where each was set, and all there is to know about one key. */
-import { RULES, SECTIONS } from '../config/catalogue.ts'
-import { describe, type Fault } from '../config/fault.ts'
+import { allKeys, SECTIONS } from '../config/catalogue.ts'
+import { describe } from '../config/fault.ts'
+import { FREE_NAME } from '../config/key.ts'
 import { examine } from '../config/load.ts'
 import { nearest } from '../config/nearest.ts'
-import { defaultOf } from '../config/published.ts'
-import { type ResolvedKey, shown } from '../config/resolve.ts'
+import type { ResolvedKey } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
-import { type CliArguments, type CommandOptions, usage } from './arguments.ts'
+import { canonical } from '../config/tables.ts'
+import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'
+import { explainKey, factsOf, idleNote, isChanged, readable, type Situation } from './explain-key.ts'
+import { machineFor } from './machine.ts'
 import { paint, type Terminal } from './terminal.ts'
 
 const EXIT_USAGE = 2
 const EXIT_CONFIGURATION = 78
 
+type Options = Pick<CommandOptions, 'changed' | 'burst'>
+
 export async function explain(
   args: CliArguments,
   output: Terminal = process.stdout,
   complaints: Terminal = process.stderr,
-  _options: Pick<CommandOptions, 'changed' | 'burst'> = { changed: false, burst: '' },
+  options: Options = { changed: false, burst: '' },
 ): Promise<number> {
   const [wanted = '', ...more] = args.rest
   if (more.length > 0) {
     complaints.write(usage('explain'))
     return EXIT_USAGE
   }
-  const { keys, faults } = examine(args.home, args.sets, args.dataDir)
-  const chosen = choose(keys, wanted)
-  const isTableWithoutRows = chosen.length === 0 && SECTIONS.some(({ name, repeated }) => repeated && name === wanted)
+  const burst = burstOf(options.burst)
+  const { keys, faults, configuration } = examine(args.home, args.sets, args.dataDir)
+  const byPath = new Map(keys.map(key => [key.path, key]))
+  const situation = { keys, faults, configuration, byPath, machine: machineFor(configuration), burst }
+  const isTableWithoutRows =
+    SECTIONS.some(({ name, repeated }) => repeated && name === wanted) && !keys.some(key => isWithin(key, wanted))
+  const { chosen, single } = isTableWithoutRows ? NOTHING : choose(keys, wanted)
   if (chosen.length === 0 && !isTableWithoutRows) {
     complaints.write(noSuchKey(keys, wanted))
     return EXIT_USAGE
   }
-  const single = chosen.length === 1 && !isSection(keys, wanted) ? chosen[0] : undefined
-  if (args.json)
-    output.write(`${JSON.stringify(single === undefined ? chosen.map(asJson) : asJson(single), null, 2)}\n`)
+  const listed = options.changed ? chosen.filter(key => isChanged(key, byPath)) : chosen
+  if (args.json) output.write(`${JSON.stringify(asJson(listed, single, situation), null, 2)}\n`)
   else if (isTableWithoutRows) output.write(`there is no [[${wanted}]]; conf/reference.md lists its keys\n`)
-  else if (single === undefined) listAll(output, chosen)
-  else explainOne(output, single, faults)
+  else if (listed.length === 0) output.write('nothing differs from the defaults\n')
+  else if (single) explainKey(output, listed[0]!, situation)
+  else listAll(output, listed, situation)
   if (faults.length === 0) return 0
   for (const fault of faults) complaints.write(`${paint(complaints, 'red', 'fault')}  ${describe(fault)}\n`)
   return EXIT_CONFIGURATION
 }
 
-function isSection(keys: readonly ResolvedKey[], name: string): boolean {
-  return keys.some(key => isWithin(key, name))
+const USUAL_BURST = 1000
+
+function burstOf(given: string): number {
+  if (given === '') return USUAL_BURST
+  if (!/^[1-9]\d{0,8}$/.test(given)) throw new UsageError('--burst is a whole number, 1 to 999999999')
+  return Number(given)
+}
+
+/** One object where one key was asked for. */
+function asJson(listed: readonly ResolvedKey[], single: boolean, situation: Situation): unknown {
+  const facts = listed.map(key => factsOf(key, situation))
+  return single ? facts[0] : facts
+}
+
+interface Choice {
+  readonly chosen: readonly ResolvedKey[]
+  /** One key was meant, and not a section that has one. */
+  readonly single: boolean
+}
+
+const NOTHING: Choice = { chosen: [], single: false }
+
+/** All keys, those of a section, the one meant by its path or the end of that, or all with these letters in it. */
+function choose(keys: readonly ResolvedKey[], wanted: string): Choice {
+  if (wanted === '') return { chosen: keys, single: false }
+  const ofSection = keys.filter(key => isWithin(key, wanted))
+  if (ofSection.length > 0) return { chosen: ofSection, single: false }
+  const path = canonical(wanted)
+  const letters = wanted.toLowerCase()
+  const ways: readonly ((key: ResolvedKey) => boolean)[] = [
+    key => key.path === path,
+    key => key.path.endsWith(`.${wanted}`) || key.definition.aliases.includes(wanted),
+    key => key.path.toLowerCase().includes(letters),
+  ]
+  const known = [...keys, ...absentKeys(keys)]
+  const chosen = ways.map(way => known.filter(way)).find(found => found.length > 0) ?? []
+  return { chosen, single: chosen.length === 1 }
 }
 
 /** Of the section, of one row of a repeated table, or of any row of it. */
@@ -50,12 +94,19 @@ function isWithin({ section }: ResolvedKey, name: string): boolean {
   return section === name || withoutPlaces(section) === name
 }
 
-/** All keys, those of a section, or the one meant: by its whole path, or by as much of its end as is unmistakable. */
-function choose(keys: readonly ResolvedKey[], wanted: string): readonly ResolvedKey[] {
-  if (wanted === '') return keys
-  if (isSection(keys, wanted)) return keys.filter(key => isWithin(key, wanted))
-  const exact = keys.filter(key => key.path === wanted)
-  return exact.length > 0 ? exact : keys.filter(key => key.path.endsWith(`.${wanted}`))
+/** Keys of repeated tables that have no row, and of names that nobody has chosen yet: with their defaults. */
+function absentKeys(keys: readonly ResolvedKey[]): readonly ResolvedKey[] {
+  const tables = new Set(keys.map(({ section }) => withoutPlaces(section)))
+  return allKeys()
+    .filter(({ section, key }) => !tables.has(section) || key.includes(FREE_NAME))
+    .map(key => ({
+      ...key,
+      value: key.definition.fallback,
+      where: '',
+      settings: [],
+      secret: key.definition.secret,
+      faulty: false,
+    }))
 }
 
 function noSuchKey(keys: readonly ResolvedKey[], wanted: string): string {
@@ -66,74 +117,22 @@ function noSuchKey(keys: readonly ResolvedKey[], wanted: string): string {
   return `there is no key or section ${wanted}${guess === '' ? '' : `; did you mean ${guess}?`}\n`
 }
 
-function readable(key: ResolvedKey): string {
-  const { named, unit } = key.definition
-  const meaning = named[String(key.value)]
-  if (meaning !== undefined) return `${shown(key)} (${meaning})`
-  return unit === '' || key.secret ? shown(key) : `${shown(key)} ${unit}`
-}
-
-function listAll(output: Terminal, keys: readonly ResolvedKey[]): void {
-  const nameWidth = Math.max(...keys.map(key => key.key.length))
-  const valueWidth = Math.min(40, Math.max(...keys.map(key => readable(key).length)))
-  let section: string | undefined
-  for (const key of keys) {
-    if (key.section !== section) {
-      const header = key.section === '' ? '(above every table)' : `[${key.section}]`
-      output.write(`${section === undefined ? '' : '\n'}${paint(output, 'bold', header)}\n`)
+function listAll(output: Terminal, keys: readonly ResolvedKey[], { byPath }: Situation): void {
+  for (const [section, own] of Map.groupBy(keys, key => key.section)) {
+    const note = idleNote(own[0]!)
+    const title = section === '' ? 'above the first section' : `[${section}]`
+    output.write(`${paint(output, 'bold', title)}${note === '' ? '' : `  ${note}`}\n`)
+    const nameWidth = Math.max(...own.map(key => key.key.length))
+    const valueWidth = Math.min(40, Math.max(...own.map(key => readable(key).length)))
+    for (const key of own) {
+      const isInert = note === '' && key.definition.inertReason !== ''
+      const remarks = [key.where, key.faulty ? 'FAULTY, this is the default' : '', isInert ? '(inert)' : '']
+      const cells = [key.key.padEnd(nameWidth), readable(key).padEnd(valueWidth), remarks.filter(Boolean).join(' ')]
+      const isNews = isChanged(key, byPath)
+      const mark = isNews ? '*' : key.where === '' ? ' ' : '='
+      output.write(`${mark} ${paint(output, isNews ? 'green' : 'dim', cells.join('  ').trimEnd())}\n`)
     }
-    section = key.section
-    const changed = key.where !== ''
-    const inert = key.definition.inertReason === '' ? '' : '(inert)'
-    const remarks = [changed ? key.where : '', key.faulty ? 'FAULTY, this is the default' : '', inert]
-    const value = readable(key).padEnd(valueWidth)
-    const line =
-      `${key.key.padEnd(nameWidth)}  ${value}  ${remarks.filter(remark => remark !== '').join(' ')}`.trimEnd()
-    output.write(`${changed ? '* ' : '  '}${paint(output, changed ? 'green' : 'dim', line)}\n`)
+    output.write('\n')
   }
-  output.write('\n* set by the file or by --set; everything else has its default\n')
-}
-
-function explainOne(output: Terminal, key: ResolvedKey, faults: readonly Fault[]): void {
-  const { definition } = key
-  const own = faults.filter(fault => fault.key === key.path)
-  const rows: readonly (readonly [string, string])[] = [
-    ['value', key.faulty ? `${readable(key)}, the default: what was set is faulty` : readable(key)],
-    ['default', defaultOf(definition)],
-    ['set', key.where === '' ? 'nowhere, so the default holds' : key.where],
-    ['type', definition.kind],
-    ['unit', definition.unit],
-    ['range', definition.range],
-    ['meaning', definition.meaning],
-    ['acted on', definition.inertReason === '' ? 'yes' : `no: ${definition.inertReason}`],
-    ...rulesOf(key).map(rule => ['rule', rule] as const),
-    ...own.map(fault => ['fault', describe(fault)] as const),
-  ]
-  output.write(`${paint(output, 'bold', key.path)}\n`)
-  for (const [name, value] of rows) {
-    if (value !== '') output.write(`  ${paint(output, 'dim', name.padEnd(8))}  ${value}\n`)
-  }
-}
-
-function rulesOf(key: ResolvedKey): readonly string[] {
-  const path = withoutPlaces(key.path)
-  return [...new Set(RULES.filter(rule => rule.keys.includes(path)).map(rule => rule.must))]
-}
-
-function asJson(key: ResolvedKey): Readonly<Record<string, unknown>> {
-  const { definition } = key
-  return {
-    key: key.path,
-    value: key.secret ? shown(key) : key.value,
-    default: definition.secret ? '' : definition.fallback,
-    where: key.where,
-    faulty: key.faulty,
-    required: definition.required,
-    type: definition.kind,
-    unit: definition.unit,
-    range: definition.range,
-    meaning: definition.meaning,
-    inert: definition.inertReason,
-    rules: rulesOf(key),
-  }
+  output.write('* differs from its default, = set to its default; everything else is set nowhere\n')
 }

@@ -165,20 +165,21 @@ function flattened(schema: JsonSchema): readonly JsonSchema[] {
 
 const WIDTH = 120
 
-/** JSON as the formatter of this repository leaves it: on one line where it fits. `before`: columns in front of it. */
-function printed(value: unknown, indent: number, before: number): string {
+/** JSON as the formatter of this repository leaves it: on one line where it fits. `taken`: columns around it. */
+function printed(value: unknown, indent: number, taken: number): string {
   const flat = onOneLine(value)
-  if (before + flat.length < WIDTH || typeof value !== 'object' || value === null) return flat
+  if (taken + flat.length <= WIDTH || typeof value !== 'object' || value === null) return flat
   const inner = ' '.repeat(indent + 2)
   const isList = Array.isArray(value)
-  const items = isList
-    ? value.map(item => `${inner}${printed(item, indent + 2, indent + 2)}`)
-    : Object.entries(value).map(([name, item]) => {
-        const start = `${inner}${JSON.stringify(name)}: `
-        return `${start}${printed(item, indent + 2, start.length)}`
-      })
+  const members = isList
+    ? value.map(item => ['', item] as const)
+    : Object.entries(value).map(([name, item]) => [`${JSON.stringify(name)}: `, item] as const)
+  const items = members.map(([name, item], index) => {
+    const comma = index < members.length - 1 ? ',' : ''
+    return `${inner}${name}${printed(item, indent + 2, inner.length + name.length + comma.length)}${comma}\n`
+  })
   const [open, close] = isList ? ['[', ']'] : ['{', '}']
-  return `${open}\n${items.join(',\n')}\n${' '.repeat(indent)}${close}`
+  return `${open}\n${items.join('')}${' '.repeat(indent)}${close}`
 }
 
 function onOneLine(value: unknown): string {

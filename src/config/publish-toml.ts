@@ -89,7 +89,14 @@ function sample(section: string, name: string, { secret, follows, required, fall
   if (secret) return `$env{${keyPath(section, name).replace(/\W+/g, '_').toUpperCase()}}`
   if (follows !== '') return `$ref{${follows.startsWith('.') ? section : ''}${follows}}`
   if (!required) return fallback
-  const samples = [fallback, [CHOSEN], CHOSEN, 1, 'https://host.example', ['https://host.example'], '10.0.0.1']
+  const samples = [
+    fallback,
+    [CHOSEN],
+    CHOSEN,
+    1,
+    ...['https', 'wss', 'ws'].map(scheme => `${scheme}://host.example`),
+    ...['tcp', 'ssl'].map(scheme => [`${scheme}://host.example:9000`]),
+  ]
   return samples.find(value => read(value) !== undefined) ?? ''
 }
 

@@ -2,27 +2,47 @@
 import { live, section } from '../key.ts'
 import { choice, duration, host, port, text } from '../kinds.ts'
 
-export const listener = section('transport.listener', 'What holds for every listener.', {
-  'shutdown.wait.sec': live(duration(30, 's', 0, 86_400, 'How long a stop waits for exchanges in flight.')),
-})
+export const listener = section(
+  'transport.listener',
+  'What holds for every listener.',
+  {
+    'shutdown.wait.sec': live(duration(30, 's', 0, 86_400, 'How long a stop waits for exchanges in flight.')),
+  },
+  { readBy: ['gateway.ts'] },
+)
 
-export const management = section('management', 'Liveness and readiness, on a listener of their own.', {
-  health_port: port(9763, 'Plain HTTP port of `/healthz` and `/readyz`; `server.offset` is added.'),
-  bind_address: host('127.0.0.1', 'Address the management listener is bound to.'),
-})
+export const management = section(
+  'management',
+  'Liveness and readiness, on a listener of their own.',
+  {
+    health_port: port(9763, 'Plain HTTP port of `/healthz` and `/readyz`; `server.offset` is added.'),
+    bind_address: host('127.0.0.1', 'Address the management listener is bound to.'),
+  },
+  { readBy: ['gateway.ts'] },
+)
 
-export const accessLog = section('access_log', 'One line per exchange.', {
-  target: choice('off', ['off', 'file', 'stdout'], 'Where the lines go.'),
-  path: text('access.log', 'The file, relative to the data folder; reopened on SIGHUP.'),
-  format: choice('json', ['json', 'combined'], 'JSON lines, or the combined format that log tools know.'),
-})
+export const accessLog = section(
+  'access_log',
+  'One line per exchange.',
+  {
+    target: choice('off', ['off', 'file', 'stdout'], 'Where the lines go.'),
+    path: text('access.log', 'The file, relative to the data folder; reopened on SIGHUP.'),
+    format: choice('json', ['json', 'combined'], 'JSON lines, or the combined format that log tools know.'),
+  },
+  { readBy: ['gateway.ts', 'planning.ts', 'reactor-thread.ts'] },
+)
 
-export const logging = section('logging', 'Events of the gateway itself.', {
-  level: live(
-    choice(
-      'info',
-      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-      'The least severe level that is written.',
+export const logging = section(
+  'logging',
+  'Events of the gateway itself.',
+  {
+    level: live(
+      choice(
+        'info',
+        ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+        'The least severe level that is written.',
+      ),
     ),
-  ),
-})
+  },
+  { readBy: ['reload.ts'] },
+)

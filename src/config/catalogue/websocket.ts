@@ -37,12 +37,17 @@ function needs(key: keyof typeof trustStore): Rule<Secured> {
   }
 }
 
-export const ws = section('transport.ws', 'WebSocket on a port of its own, plain.', {
-  ...senderKeys,
-  ...listenerEnable,
-  'listener.parameters.port': orText(port(9099, 'Listening port; `server.offset` is added.')),
-  ...bindAddress,
-})
+export const ws = section(
+  'transport.ws',
+  'WebSocket on a port of its own, plain.',
+  {
+    ...senderKeys,
+    ...listenerEnable,
+    'listener.parameters.port': orText(port(9099, 'Listening port; `server.offset` is added.')),
+    ...bindAddress,
+  },
+  { readBy: ['config/websocket-senders.ts', 'listener-plans.ts'] },
+)
 
 export const wss = section(
   'transport.wss',
@@ -54,5 +59,8 @@ export const wss = section(
     'listener.parameters.port': orText(port(8099, 'Listening port; `server.offset` is added.')),
     ...bindAddress,
   },
-  { rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')] },
+  {
+    readBy: ['config/websocket-senders.ts', 'listener-plans.ts', 'preparation.ts'],
+    rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
+  },
 )

@@ -1,0 +1,221 @@
+/** All there is to know about one key. The names of these facts are those of `--json`, and stay what they are. */
+import { RULES, SECTIONS } from '../config/catalogue.ts'
+import { variableOf } from '../config/environment.ts'
+import { describe, type Fault, masked, show } from '../config/fault.ts'
+import { ROLES } from '../config/key.ts'
+import { defaultOf, inertNote } from '../config/published.ts'
+import { type Resolution, type ResolvedKey, shown } from '../config/resolve.ts'
+import { withoutPlaces } from '../config/setting.ts'
+import { chainsOf } from './explain-chain.ts'
+import { type PoolSum, sumOf } from './explain-pools.ts'
+import type { Machine } from './machine.ts'
+import { paint, type Terminal } from './terminal.ts'
+
+/** What the questions about every key are answered from. */
+export interface Situation extends Pick<Resolution, 'keys' | 'faults' | 'configuration'> {
+  readonly byPath: ReadonlyMap<string, ResolvedKey>
+  readonly machine: Machine
+  readonly burst: number
+}
+
+interface RuleFact {
+  readonly must: string
+  readonly severity: 'fault' | 'warning'
+  readonly keys: readonly string[]
+  /** null where one of its keys is faulty, or there is no row to judge. */
+  readonly holds: boolean | null
+}
+
+interface KeyFacts {
+  readonly key: string
+  readonly value: unknown
+  readonly default: unknown
+  /** The key whose value is the default; '' for none. */
+  readonly sameAs: string
+  /** It is set, and not to its default. */
+  readonly changed: boolean
+  readonly where: string
+  /** What set it as well and did not win, the last first. */
+  readonly overrode: readonly { readonly where: string; readonly value: unknown }[]
+  readonly through: readonly string[]
+  readonly faulty: boolean
+  readonly faults: readonly string[]
+  readonly required: boolean
+  readonly secret: boolean
+  readonly type: string
+  readonly unit: string
+  readonly range: string
+  readonly expects: string
+  readonly aliases: readonly string[]
+  /** Of the environment, which overrides the file. */
+  readonly variable: string
+  readonly meaning: string
+  readonly roles: readonly string[]
+  readonly readBy: readonly string[]
+  readonly effect: 'reload' | 'restart' | 'none'
+  readonly inert: string
+  readonly rules: readonly RuleFact[]
+  readonly pool: PoolSum | null
+}
+
+export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
+  const { definition } = key
+  const section = sectionOf(key)
+  const isInert = definition.inertReason !== ''
+  return {
+    key: key.path,
+    value: valueOfKey(key, key.value),
+    default: definition.secret ? '' : printable(definition.fallback),
+    sameAs: sameAs(key),
+    changed: isChanged(key, situation.byPath),
+    where: key.where,
+    overrode: key.settings
+      .slice(0, -1)
+      .reverse()
+      .map(({ where, value }) => ({ where, value: valueOfKey(key, value) })),
+    through: chainsOf(key, situation.byPath),
+    faulty: key.faulty,
+    faults: faultsOf(key, situation.faults).map(describe),
+    required: definition.required,
+    secret: key.secret,
+    type: definition.kind,
+    unit: definition.unit,
+    range: definition.range,
+    expects: definition.expects,
+    aliases: definition.aliases,
+    variable: variableOf(key.path),
+    meaning: definition.meaning,
+    roles: section.roles,
+    readBy: isInert ? [] : section.readBy,
+    effect: isInert ? 'none' : definition.isLive ? 'reload' : 'restart',
+    inert: definition.inertReason,
+    rules: rulesOf(key, situation),
+    pool: poolOf(key, situation),
+  }
+}
+
+/** Set, and to another value than its default. Of a secret that is set nothing more is said. */
+export function isChanged(key: ResolvedKey, byPath: ReadonlyMap<string, ResolvedKey>): boolean {
+  if (key.where === '') return false
+  if (key.secret || key.faulty) return true
+  const followed = sameAs(key)
+  const ordinary = followed === '' ? key.definition.fallback : byPath.get(followed)?.value
+  return JSON.stringify(key.value) !== JSON.stringify(ordinary)
+}
+
+/** '' where the default stands by itself. */
+function sameAs({ section, definition: { follows } }: ResolvedKey): string {
+  return `${follows.startsWith('.') ? section : ''}${follows}`
+}
+
+function sectionOf({ section }: ResolvedKey): (typeof SECTIONS)[number] {
+  const name = withoutPlaces(section)
+  return SECTIONS.find(each => each.name === name)!
+}
+
+function valueOfKey(key: ResolvedKey, value: unknown): unknown {
+  if (!key.secret) return printable(value)
+  return value === '' ? '(not set)' : '(set)'
+}
+
+/** As it may leave the process: without the credentials in its URLs. */
+function printable(value: unknown): unknown {
+  const plain = (_: string, part: unknown): unknown => {
+    if (typeof part === 'bigint') return Number(part)
+    return typeof part === 'string' ? masked(part) : part
+  }
+  return JSON.parse(JSON.stringify(value, plain))
+}
+
+function faultsOf({ path }: ResolvedKey, faults: readonly Fault[]): readonly Fault[] {
+  return faults.filter(fault => fault.key === path)
+}
+
+/** Rules that say the same of several keys are one. */
+function rulesOf(key: ResolvedKey, situation: Situation): readonly RuleFact[] {
+  const path = withoutPlaces(key.path)
+  const about = RULES.filter(rule => rule.keys.includes(path))
+  return [...Map.groupBy(about, rule => rule.must)].map(([must, rules]) => {
+    const verdicts = rules.map(rule => holds(rule, key, situation))
+    return {
+      must,
+      severity: rules[0]!.severity,
+      keys: [...new Set(rules.flatMap(rule => rule.keys))],
+      holds: verdicts.includes(false) ? false : verdicts.includes(null) ? null : true,
+    }
+  })
+}
+
+function holds(rule: (typeof RULES)[number], { section }: ResolvedKey, situation: Situation): boolean | null {
+  const { repeats } = rule
+  const sections = [...new Set(situation.keys.map(key => key.section))]
+  const row = repeats === '' ? 0 : sections.filter(each => withoutPlaces(each) === repeats).indexOf(section)
+  const keys = rule.keys.map(path => situation.byPath.get(repeats === '' ? path : section + path.slice(repeats.length)))
+  if (row < 0 || keys.some(key => key === undefined || key.faulty)) return null
+  return rule.holds(situation.configuration, row)
+}
+
+function poolOf({ section, key }: ResolvedKey, { byPath, machine, burst }: Situation): PoolSum | null {
+  const sum = sumOf(withoutPlaces(section), key)
+  return sum?.(name => Number(byPath.get(`${section}.${name}`)?.value ?? 0), machine, burst) ?? null
+}
+
+/** A value with its unit, or with the name it has. */
+export function readable(key: ResolvedKey): string {
+  const { named, unit } = key.definition
+  const meaning = named[String(key.value)]
+  if (meaning !== undefined) return `${shown(key)} (${meaning})`
+  return unit === '' || key.secret ? shown(key) : `${shown(key)} ${unit}`
+}
+
+const EFFECTS = { reload: 'at a reload or a restart', restart: 'at a restart', none: '' } as const
+
+export function explainKey(output: Terminal, key: ResolvedKey, situation: Situation): void {
+  const facts = factsOf(key, situation)
+  const { definition } = key
+  const label = definition.inertReason === '' ? 'sum' : 'if built'
+  const rows: readonly (readonly [string, string])[] = [
+    ['value', facts.faulty ? `${readable(key)}, the default: what was set is faulty` : readable(key)],
+    ['default', defaultOf(definition)],
+    ['set', facts.where === '' ? 'nowhere, so the default holds' : facts.where],
+    ...facts.overrode.map(({ where, value }) => ['overrode', `${where}: ${key.secret ? value : show(value)}`] as const),
+    ...facts.through.map(chain => ['through', chain] as const),
+    ['type', facts.type],
+    ['unit', facts.unit],
+    ['range', facts.range],
+    ['required', facts.required ? 'wherever its section is used' : ''],
+    ['spelled', facts.aliases.length === 0 ? '' : `${facts.aliases.join(', ')} as well`],
+    ['variable', facts.variable],
+    ['meaning', facts.meaning],
+    ['roles', rolesSaid(facts.roles, situation)],
+    ['read by', facts.readBy.map(file => `src/${file}`).join(', ')],
+    ['effect', EFFECTS[facts.effect]],
+    ['acted on', definition.inertReason === '' ? 'yes' : `no: ${definition.inertReason}`],
+    ...facts.rules.map(rule => ['rule', `${rule.must} (${verdict(rule)})`] as const),
+    ...(facts.pool?.lines ?? []).map(line => [label, line] as const),
+    ...facts.faults.map(fault => ['fault', fault] as const),
+  ]
+  output.write(`${paint(output, 'bold', key.path)}\n`)
+  for (const [name, value] of rows) {
+    if (value !== '') output.write(`  ${paint(output, 'dim', name.padEnd(8))}  ${value}\n`)
+  }
+}
+
+function rolesSaid(roles: readonly string[], { byPath }: Situation): string {
+  if (roles.length === ROLES.length) return 'every node'
+  const own = String(byPath.get('server.server_role')?.value)
+  return `${roles.join(', ')}${roles.includes(own) ? '' : `; not this node, which is ${own}`}`
+}
+
+function verdict({ holds, severity }: RuleFact): string {
+  if (holds === null) return 'not judged'
+  return holds ? 'holds' : `broken, a ${severity}`
+}
+
+/** Why a section as a whole is not acted on; '' for one of which a key is. */
+export function idleNote({ section }: ResolvedKey): string {
+  const keys = Object.values(SECTIONS.find(({ name }) => name === withoutPlaces(section))!.keys)
+  if (keys.some(key => key.inertReason === '')) return ''
+  const notes = new Set(keys.map(inertNote))
+  return notes.size === 1 ? [...notes][0]! : 'Not acted on, for several reasons'
+}

@@ -1,0 +1,87 @@
+/** What sizes of pools come to: facts of the pass-through transport, and the design of the worker pool. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sumOf } from '../../src/cli/explain-pools.ts'
+import { allKeys } from '../../src/config/catalogue.ts'
+
+const MACHINE = { processors: 4, reactors: 2, openFiles: 1024 }
+const HTTP = 'transport.passthru_http'
+
+type Values = Readonly<Record<string, number>>
+
+/** Core, most, queue; burst; then how many run, wait and are refused; then threads and tasks of each. */
+const POOLS: readonly (readonly [number, number, number, number, number, number, number, string])[] = [
+  // An unbounded queue: the pool never grows beyond its core, so the most has no effect.
+  [400, 400, -1, 1000, 400, 600, 0, '4 threads x 100 tasks'],
+  [400, 800, -1, 1000, 400, 600, 0, '4 threads x 100 tasks'],
+  [400, 800, -1, 100, 100, 0, 0, '4 threads x 100 tasks'],
+  // A bounded one: core first, then the queue, then up to the most, then 503.
+  [400, 800, 100, 400, 400, 0, 0, '4 threads x 200 tasks'],
+  [400, 800, 100, 450, 400, 50, 0, '4 threads x 200 tasks'],
+  [400, 800, 100, 600, 500, 100, 0, '4 threads x 200 tasks'],
+  [400, 800, 100, 1000, 800, 100, 100, '4 threads x 200 tasks'],
+  [400, 400, 0, 1000, 400, 0, 600, '4 threads x 100 tasks'],
+  // Fewer messages than processors, and a number that does not divide.
+  [1, 2, 10, 20, 2, 10, 8, '2 threads x 1 task'],
+  [10, 10, -1, 20, 10, 10, 0, '4 threads x 3 tasks'],
+]
+
+const QUEUED = [
+  [HTTP, 'worker_pool_size_core', 'worker_pool_size_max', 'worker_pool_queue_length'],
+  ['mediation', 'synapse.core_threads', 'synapse.max_threads', 'synapse.threads_queue_length'],
+] as const
+
+for (const [section, core, most, queue] of QUEUED) {
+  for (const [coreSize, mostSize, length, size, runs, waits, refused, threads] of POOLS) {
+    test(`${section}: ${coreSize} to ${mostSize}, queue ${length}, burst ${size}`, () => {
+      const values: Values = { [core]: coreSize, [most]: mostSize, [queue]: length }
+      for (const key of [core, most, queue]) {
+        const { burst, lines } = sumOf(section, key)!(name => values[name]!, MACHINE, size)
+        assert.deepEqual(burst, { size, runs, waits, refused })
+        assert.ok(lines[0]?.includes(threads), lines.join('; '))
+        const isUnbounded = lines[1]!.includes('has no effect')
+        assert.equal(isUnbounded, length === -1)
+      }
+    })
+  }
+}
+
+/** [section, key, values of the section, burst, runs, waits, refused, words]. */
+const OTHERS: readonly (readonly [string, string, Values, number, number, number, number, RegExp])[] = [
+  [HTTP, 'io_buffer_size', { io_buffer_size: 16384 }, 1000, 1000, 0, 0, /16 KiB .*1000 .* 15\.6 MiB on 2 reactors/],
+  // The arena lends powers of two.
+  [HTTP, 'io_buffer_size', { io_buffer_size: 20000 }, 1000, 1000, 0, 0, /^32 KiB /],
+  [HTTP, 'io_buffer_size', { io_buffer_size: 65536 }, 20_000, 16_384, 0, 3616, /used up by 8192 of them/],
+  [HTTP, 'http.max.connection.per.host.port', { 'http.max.connection.per.host.port': 50 }, 60, 50, 0, 10, /101504/],
+  [HTTP, 'max_open_connections', { max_open_connections: -1 }, 60, 60, 0, 0, /no limit.*1024 files/],
+  [HTTP, 'max_open_connections', { max_open_connections: 50 }, 60, 50, 0, 10, /reset at once/],
+  [HTTP, 'max_connections_per_client', { max_connections_per_client: 5 }, 6, 5, 0, 1, /5 connections of one address/],
+  [HTTP, 'reactors', { reactors: 0 }, 1001, 1001, 0, 0, /2 threads on 4 processors.*about 501 .*1 GiB in all/],
+  [
+    'database.apim_db',
+    'pool_options.maxActive',
+    { 'pool_options.maxActive': 50, 'pool_options.maxWait': 60_000 },
+    ...[1000, 50, 950, 0],
+    /4 threads x 13.*after 60000 ms/,
+  ] as unknown as (typeof OTHERS)[number],
+  [
+    'apim.http_client',
+    'max_total',
+    { max_total: 100, default_max_per_route: 50 },
+    ...[1000, 50, 950, 0],
+    /50 calls to one key manager at once, 100 to all/,
+  ] as unknown as (typeof OTHERS)[number],
+]
+
+for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) {
+  test(`${section}.${key} = ${values[key]}, burst ${size}`, () => {
+    const { burst, lines } = sumOf(section, key)!(name => values[name]!, MACHINE, size)
+    assert.deepEqual(burst, { size, runs, waits, refused })
+    assert.match(lines.join(' '), words)
+  })
+}
+
+test('the keys of every sum are in the catalogue', () => {
+  const summed = allKeys().filter(({ section, key }) => sumOf(section, key) !== undefined)
+  assert.equal(summed.length, 8 + 3 + 2 + 2 + 5 + 5)
+})
