@@ -4,12 +4,19 @@
  */
 import { type AnySection, allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
 import { FREE_NAME, type JsonSchema, type Key, keyPath } from './key.ts'
+import { SECRETS } from './outside.ts'
 import { defaultOf, inertNote } from './published.ts'
 
 const REFERENCE = {
   description: 'Text with a reference in it, to another key, the environment, a file or a property.',
   type: 'string',
-  pattern: '\\$(ref|conf|env|file)?\\{[^{}]*\\}',
+  pattern: '\\$(ref|conf|env|file|secret)?\\{[^{}]*\\}',
+}
+/** The one section whose keys are all the operator's own. */
+const OPERATORS_SECRETS = {
+  description: 'Texts in square brackets, "[text]", that $secret{name} refers to by their names.',
+  type: 'object',
+  additionalProperties: { type: 'string' },
 }
 const TO_REFERENCE = { $ref: '#/definitions/reference' }
 
@@ -27,11 +34,13 @@ export function schemaPage(): string {
   const root = emptyPlace()
   for (const section of SECTIONS) placeSection(root, section)
   const definitions = Object.fromEntries(allKeys().map(key => [definitionName(key.path), definitionOf(key)]))
+  const { properties, ...table } = tableOf(root)
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'deployment.toml of Sluice',
     description: 'Derived from the catalogue of keys; `npm run reference` writes it anew.',
-    ...schemaOf(root),
+    ...table,
+    properties: { ...(properties as JsonSchema), [SECRETS]: OPERATORS_SECRETS },
     definitions: { reference: REFERENCE, ...definitions },
   }
   return `${printed(schema, 0, 0)}\n`

@@ -33,11 +33,18 @@ export function tomlPage(): string {
   const tables = SECTIONS.filter(({ name }) => name !== '')
   const inForce = tables.filter(section => !isIdle(section)).map(section => sectionPart(section, ''))
   const idle = Map.groupBy(tables.filter(isIdle), oneNote)
-  const groups = [...idle].map(([note, sections]) => {
+  const inOrder = [...idle].sort(([one], [other]) => rankOf(one) - rankOf(other))
+  const groups = inOrder.map(([note, sections]) => {
     const parts = sections.map(section => sectionPart(section, note))
     return `${title(note === '' ? 'Not acted on, for several reasons' : note)}\n${parts.join('\n')}`
   })
   return `${HOW_TO}\n${[...first, ...inForce].join('\n')}${groups.map(group => `\n${group}`).join('')}`
+}
+
+/** What may yet come, before what will not. */
+function rankOf(note: string): number {
+  if (note === '') return 2
+  return note.startsWith('Not built yet') ? 0 : 1
 }
 
 function title(text: string): string {

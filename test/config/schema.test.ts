@@ -1,5 +1,6 @@
 /** The derived JSON Schema, judged by a validator of JSON Schema, says what `check` says. */
 import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Ajv, type ValidateFunction } from 'ajv'
@@ -122,6 +123,10 @@ const RIGHT: Readonly<Record<string, string>> = {
   'a name that the operator chose': '[transport.ws]\nsender.parameter.mine = "x"\n"sender.parameter.other" = 1',
   'a row with what it must have':
     '[[transport.http.proxy_profile]]\ntarget_hosts = ["*"]\nproxy_host = "p.example"\nproxy_port = 3128',
+  'keys above every table': 'enabled_global_handlers = ["a", "b"]',
+  'secrets as the platform has them': '[secrets]\npw = "[x]"\n[super_admin]\npassword = "$secret{pw}"',
+  'the only row as a table': '[health_checker]\nname = "a"\norder = 1',
+  'rows by their names': '[synapse_handlers.mine]\nclass = "x"',
   'inline tables': 'server = { offset = 1, hostname = "h.example" }',
   'a reference in the place of a number': '[server]\noffset = "$env{NOT_TOLD_TO_EDITORS}"',
 }
@@ -156,6 +161,17 @@ for (const [what, text] of Object.entries(WRONG)) {
   test(`wrong: ${what}`, t => {
     assert.equal(isValid(parse(text)), false)
     assert.notDeepEqual(complaints(t, text), [])
+  })
+}
+
+const HOMES = join(import.meta.dirname, 'reference-homes')
+
+const FILES = existsSync(HOMES) ? readdirSync(HOMES, { recursive: true, encoding: 'utf8' }) : []
+
+for (const file of FILES.filter(name => name.endsWith('.toml'))) {
+  test(`a file in the style of the reference platform is right: ${file}`, () => {
+    isValid(parse(readFileSync(join(HOMES, file), 'utf8')))
+    assert.deepEqual(isValid.errors ?? [], [])
   })
 }
 
