@@ -87,6 +87,8 @@ export interface Section<N extends string, K extends Keys, R extends boolean = b
   /** Written `[[name]]`, once per row, and a list of rows to its reader. */
   readonly repeated: R
   readonly otherForm: AnyForm
+  /** Other names that documents give the section. */
+  readonly otherNames: readonly string[]
   readonly keys: K
   readonly rules: readonly Rule<Values<K>>[]
   /** Roles of the nodes that read it. A node of the role `default` has every part, so it reads all. */
@@ -103,6 +105,7 @@ interface About<K extends Keys> {
   readonly readBy?: readonly string[]
   /** Of repeated tables alone. */
   readonly otherForm?: AnyForm
+  readonly otherNames?: readonly string[]
 }
 
 export function section<const N extends string, K extends Keys>(
@@ -123,8 +126,8 @@ export function repeatedSection<const N extends string, K extends Keys>(
   return { name, meaning, repeated: true, keys, ...whole(about) }
 }
 
-function whole<K extends Keys>({ rules = [], roles, readBy = [], otherForm = '' }: About<K>) {
-  return { rules, readBy, otherForm, roles: roles === undefined ? ROLES : (['default', ...roles] as const) }
+function whole<K extends Keys>({ rules = [], roles, readBy = [], otherForm = '', otherNames = [] }: About<K>) {
+  return { rules, readBy, otherForm, otherNames, roles: roles === undefined ? ROLES : (['default', ...roles] as const) }
 }
 
 /** A key that must be set wherever its section is used; empty will not do either. */

@@ -32,7 +32,8 @@ interface Place {
 
 export function schemaPage(): string {
   const root = emptyPlace()
-  for (const section of SECTIONS) placeSection(root, section)
+  for (const section of SECTIONS)
+    for (const name of [section.name, ...section.otherNames]) placeSection(root, section, name)
   const definitions = Object.fromEntries(allKeys().map(key => [definitionName(key.path), definitionOf(key)]))
   const { properties, ...table } = tableOf(root)
   const schema = {
@@ -58,8 +59,9 @@ function placeAt(place: Place, name: string): Place {
   return made
 }
 
-function placeSection(root: Place, section: AnySection): void {
-  const table = section.name === '' ? root : section.name.split('.').reduce(placeAt, root)
+/** `name`: its own or another. */
+function placeSection(root: Place, section: AnySection, name: string): void {
+  const table = name === '' ? root : name.split('.').reduce(placeAt, root)
   if (table !== root) table.section = section
   for (const [key, { aliases }] of Object.entries(section.keys)) {
     const reference = { $ref: `#/definitions/${definitionName(keyPath(section.name, key))}` }

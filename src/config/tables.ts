@@ -66,8 +66,12 @@ const ALIASES: ReadonlyMap<string, { readonly alias: string; readonly key: strin
   ),
 )
 
+const OTHER_NAMES = SECTIONS.flatMap(({ name, otherNames }) => otherNames.map(other => [other, name] as const))
+
 /** A path as the catalogue spells it. */
 export function canonical(path: string): string {
-  const { alias, key } = ALIASES.get(withoutPlaces(path)) ?? { alias: '', key: '' }
-  return `${path.slice(0, path.length - alias.length)}${key}`
+  const [other = '', name = ''] = OTHER_NAMES.find(([given]) => path.startsWith(`${given}.`)) ?? []
+  const ours = name + path.slice(other.length)
+  const { alias, key } = ALIASES.get(withoutPlaces(ours)) ?? { alias: '', key: '' }
+  return `${ours.slice(0, ours.length - alias.length)}${key}`
 }

@@ -70,6 +70,8 @@ const REFERENCE: readonly OwnKey[] = [
   ['transport.blocking_http.sender.parameters.defaultMaxConnectionsPerHost', 0, 'integer'],
   ['transport.blocking_http.sender.parameters.OmitSOAP12Action', false, 'boolean'],
   ['transport.blocking_http.sender.parameters.SO_TIMEOUT', 60000, 'duration'],
+  ['synapse_handlers.enabled', true, 'boolean'],
+  ['user_store.properties.<name>', '', 'scalar'],
   // The connection of every group that has none of its own.
   ['apim.throttling.username', '', 'string'],
   ['apim.throttling.password', '', 'secret'],

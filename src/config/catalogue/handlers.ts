@@ -1,6 +1,6 @@
 /** Handlers that see every message, and the one setting about errors of AI APIs. */
 import { inert, repeatedSection, required, section } from '../key.ts'
-import { text, words } from '../kinds.ts'
+import { flag, text, words } from '../kinds.ts'
 
 const HANDLERS = 'not built yet: handlers of operators come with mediation'
 
@@ -23,6 +23,7 @@ export const synapseHandlers = repeatedSection(
   {
     name: inert(required(text('', 'Name of the handler, for `enabled_global_handlers`.')), HANDLERS),
     class: inert(required(text('', 'Class of the handler.')), HANDLERS),
+    enabled: inert(flag(true, 'Send messages through it where `enabled_global_handlers` names it.'), HANDLERS),
   },
   { roles: ['gateway-worker'], otherForm: 'named' },
 )

@@ -23,9 +23,9 @@ export const heartbeat = section(
   'Signs of life between the broker of throttle decisions and its subscribers.',
   {
     delay: inert(orText(duration(0, 's', 0, 86_400, 'Time between two pings; 0: none.')), BROKER),
-    timeout_factor: inert(
-      decimal(2, '', 0, 1000, 'How many delays a subscriber may stay silent before its channel ends.'),
-      BROKER,
+    timeout_factor: alsoSpelled(
+      ['timeoutFactor'],
+      inert(decimal(2, '', 0, 1000, 'How many delays a subscriber may stay silent before its channel ends.'), BROKER),
     ),
   },
   { roles: ['traffic-manager'] },

@@ -130,6 +130,8 @@ export const passthruHttp = section(
   { ...documented, ...own },
   {
     readBy: ['forward-proxies.ts', 'gateway.ts', 'listener-plans.ts', 'planning.ts', 'reactor.ts', 'settings.ts'],
+    // Where the reference platform reads what holds for both transports.
+    otherNames: ['passthru_http'],
     rules: [
       ...PROXY_RULES,
       {

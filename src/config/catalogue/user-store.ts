@@ -1,6 +1,6 @@
 /** Where users are kept. The properties carry names of their own, as the reference platform has them. */
 import { alsoSpelled, except, inert, type Key, orText, section } from '../key.ts'
-import { choice, count, duration, flag, secret, text } from '../kinds.ts'
+import { choice, count, duration, flag, scalar, secret, text } from '../kinds.ts'
 
 const ACCOUNTS = 'not built yet: user stores come with the key manager'
 const LDAP = 'users are kept in the database: no directory is asked'
@@ -90,6 +90,7 @@ export const userStoreProperties = section(
       orText(duration(5, 'm', 0, 525_600, 'How long users that were asked for are kept.')),
       ACCOUNTS,
     ),
+    '<name>': inert(scalar('A property that the class of a user store knows.'), 'no class of a user store is loaded'),
     CaseInsensitiveUsername: inert(flag(false, 'Take user names in upper and lower case for the same.'), ACCOUNTS),
   },
   {
