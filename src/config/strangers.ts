@@ -33,6 +33,7 @@ export function strangersIn(written: Written): Strangers {
   const known = new Map(written.present.map(key => [key.path, key]))
   const listed = written.rows.filter(row => listedAgainst(row) !== undefined)
   for (const row of listed) blame(listedAgainst(row))
+  for (const row of written.rows) blame(outsideOfRows(row))
   for (const { where, path } of written.tables) blame(unlistedAgainst(path, where, places))
   for (const setting of written.winners.values()) {
     const { path, where } = setting
@@ -51,6 +52,15 @@ function listedAgainst({ where, path }: PlacedTable): Fault | undefined {
   if (!isOurs || !isKnownTable(single)) return undefined
   const remedy = `write [${single}], not [[${single}]]`
   return { where, key: single, given: '', expected: 'cannot be repeated', remedy }
+}
+
+/** `[[a.b]]` where `[[a]]` is repeated as well, and no row of it stands above. */
+function outsideOfRows({ where, path }: PlacedTable): Fault | undefined {
+  const table = withoutPlaces(path)
+  const outer = isRepeated(table) ? repeatedOf(table.slice(0, table.lastIndexOf('.'))) : ''
+  if (outer === '' || rowOf(path, outer) !== '') return undefined
+  const expected = `stands in no row of [[${outer}]]`
+  return { where, key: table, given: '', expected, remedy: `write [[${outer}]] above it` }
 }
 
 function unlistedAgainst(path: string, where: string, places: ReadonlySet<string>): Fault | undefined {

@@ -204,11 +204,17 @@ export class ValueSearch {
   }
 }
 
-/** What a given value may be read as. Text from outside TOML has no type: a number in it counts as one. */
+/**
+ * What a given value may be read as. Text from outside TOML has no type: a number in it counts as one. And what is a
+ * number or a list at one key may be text at another that refers to it.
+ */
 function candidates(given: unknown, value: unknown, setting: Setting | undefined): readonly unknown[] {
   const listed = [value]
   if (setting?.otherwise !== undefined) listed.push(setting.otherwise)
-  if (hasReference(given) && typeof value === 'string' && /^-?\d{1,15}$/.test(value)) listed.push(Number(value))
+  if (!hasReference(given)) return listed
+  if (typeof value === 'string' && /^-?\d{1,15}$/.test(value)) listed.push(Number(value))
+  if (typeof value === 'number' || typeof value === 'boolean') listed.push(String(value))
+  if (Array.isArray(value) && !value.some(Array.isArray)) listed.push(value.join(','))
   return listed
 }
 

@@ -24,6 +24,10 @@ function faultsOf(t: TestContext, toml: string): readonly string[] {
 process.env.SLUICE_TEST_TEXT = 'from outside'
 process.env.SLUICE_TEST_NUMBER = '17'
 process.env.SLUICE_TEST_LIST = '10.0.0.0/8,::1'
+process.env.SLUICE_TEST_FLAG = 'true'
+process.env.SLUICE_TEST_LEVEL = 'error'
+process.env.SLUICE_TEST_PASSWORD = 'p'
+process.env.SLUICE_TEST_API_KEY = 'k'
 
 const PATHS: readonly (readonly [given: string, comesTo: string])[] = [
   ['$ref{server.hostname}', 'gw'],
@@ -32,6 +36,8 @@ const PATHS: readonly (readonly [given: string, comesTo: string])[] = [
   ['$ref{transport.passthru_http.http.headers.preserve}', 'Content-Type'],
   ['$ref{transport.passthru_http.http.headers.preserve}.log', 'Content-Type.log'],
   ['$ref{my.own.key}', 'mine'],
+  ['$ref{server.offset}', '3'],
+  ['$ref{transport.passthru_http.abort_on_half_close}', 'false'],
   ['$env{SLUICE_TEST_TEXT}', 'from outside'],
   [`${HOST}:${OFFSET}`, 'gw:3'],
   ['$${home}', HOME],
@@ -43,8 +49,8 @@ for (const [given, comesTo] of PATHS) {
   test(`${given} comes to ${comesTo}`, t => {
     const toml = `[server]\nhostname = "gw"\noffset = 3\n[my]\nown.key = "mine"\n[access_log]\npath = '${given}'`
     const { configuration, faults } = resolved(t, toml)
-    if (given === '$ref{transport.passthru_http.http.headers.preserve}') assert.equal(faults.length, 1)
-    else assert.equal(configuration.access_log.path, comesTo)
+    assert.deepEqual(faults, [])
+    assert.equal(configuration.access_log.path, comesTo)
   })
 }
 
@@ -81,6 +87,124 @@ test('defaults may refer to other keys', t => {
   assert.equal(resolved(t, '[server]\nhostname = "gw"').configuration.server.base_path, 'https://gw:9443')
 })
 
+const OWN = `[own]
+port = 99
+flag = true
+seconds = "45s"
+list = ["a.example", "b.example"]
+text = "10.0.0.0/8, ::1"
+number = "17"
+name = "gw"
+`
+const PASSTHRU = '[transport.passthru_http]\n'
+
+const KINDS: readonly (readonly [toml: string, path: string, value: unknown, sets?: readonly string[]])[] = [
+  [`${OWN}[management]\nhealth_port = "$ref{own.port}"`, 'management.health_port', 99],
+  [`${OWN}[management]\nhealth_port = "$ref{own.number}"`, 'management.health_port', 17],
+  [`${OWN}[server]\noffset = "1$ref{own.number}"`, 'server.offset', 117],
+  [`${OWN}[qpid.heartbeat]\ntimeout_factor = "$ref{own.number}.5"`, 'qpid.heartbeat.timeout_factor', 17.5],
+  [`${OWN}${PASSTHRU}abort_on_half_close = "$ref{own.flag}"`, 'transport.passthru_http.abort_on_half_close', true],
+  [
+    `${OWN}${PASSTHRU}abort_on_half_close = "$env{SLUICE_TEST_FLAG}"`,
+    'transport.passthru_http.abort_on_half_close',
+    true,
+  ],
+  [`${OWN}${PASSTHRU}keepalive.timeout = "$ref{own.seconds}"`, 'transport.passthru_http.keepalive.timeout', 45_000],
+  [`${OWN}${PASSTHRU}keepalive.timeout = "$ref{own.number}s"`, 'transport.passthru_http.keepalive.timeout', 17_000],
+  [`${OWN}[logging]\nlevel = "$env{SLUICE_TEST_LEVEL}"`, 'logging.level', 'error'],
+  [
+    `${OWN}${PASSTHRU}trusted_proxies = "$ref{own.text}"`,
+    'transport.passthru_http.trusted_proxies',
+    ['10.0.0.0/8', '::1/128'],
+  ],
+  [
+    `${OWN}[apim.sync_runtime_artifacts.gateway]\ngateway_labels = "$ref{own.list}"`,
+    'apim.sync_runtime_artifacts.gateway.gateway_labels',
+    ['a.example', 'b.example'],
+  ],
+  // An item that is a reference to a list brings its items.
+  [
+    `${OWN}[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["x", "$ref{own.list}", "$ref{own.name}-1"]`,
+    'apim.sync_runtime_artifacts.gateway.gateway_labels',
+    ['x', 'a.example', 'b.example', 'gw-1'],
+  ],
+  [`${OWN}access_log = { path = "$ref{own.name}.log" }`.replace(OWN, ''), 'access_log.path', 'gw.log', ['own.name=gw']],
+  [
+    `${OWN}[[transport.http.proxy_profile]]\ntarget_hosts = ["$ref{own.list}"]\nproxy_host = "$ref{own.name}"\nproxy_port = "$ref{own.number}"`,
+    'transport.http.proxy_profile[0].proxy_port',
+    17,
+  ],
+  [
+    `[transport.http]\nproxy_profile = [{ target_hosts = "*", proxy_host = "$ref{server.hostname}", proxy_port = 1 }]`,
+    'transport.http.proxy_profile[0].proxy_host',
+    'localhost',
+  ],
+  [OWN, 'access_log.path', 'gw/17', ['access_log.path=$ref{own.name}/$ref{own.number}']],
+  [OWN, 'server.offset', 17, ['server.offset=$ref{own.number}']],
+  // A key of another spelling, and a row.
+  [
+    '[apim.oauth_config]\nallowed_scopes = ["s"]\n[access_log]\npath = "$ref{apim.oauth_config.white_listed_scopes}"',
+    'apim.oauth_config.allowed_scopes',
+    ['s'],
+  ],
+]
+
+for (const [toml, path, value, sets = []] of KINDS) {
+  test(`a reference works in every kind of value: ${path} = ${JSON.stringify(value)}`, t => {
+    const home = temporaryHome(t, { 'deployment.toml': toml })
+    const { keys, faults } = examine(home, sets, join(home, 'data'))
+    const [fault] = faults.filter(each => each.key === path)
+    assert.equal(fault === undefined ? '' : describe(fault), '')
+    assert.deepEqual(keys.find(key => key.path === path)?.value, value)
+  })
+}
+
+const SECRETS: readonly (readonly [given: string, isSecret: boolean])[] = [
+  ['$env{SLUICE_TEST_TEXT}', false],
+  ['$env{SLUICE_TEST_PASSWORD}', true],
+  ['x-$env{SLUICE_TEST_API_KEY}', true],
+  ['$ref{own.label}', false],
+  ['$ref{own.client_secret}', true],
+  ['$ref{own.copy}', true],
+  ['$ref{super_admin.password}', true],
+  ['$secret{alias}', true],
+]
+
+for (const [given, isSecret] of SECRETS) {
+  test(`${given} is ${isSecret ? 'a secret' : 'none'}`, t => {
+    const toml = `[access_log]\npath = "${given}"\n[own]\nlabel = "a"\nclient_secret = "b"\ncopy = "$ref{own.client_secret}"\n[super_admin]\npassword = "c"\n[secrets]\nalias = "[d]"`
+    const { keys, faults } = resolved(t, toml)
+    assert.deepEqual(faults, [])
+    assert.equal(keys.find(key => key.path === 'access_log.path')?.secret, isSecret)
+  })
+}
+
+test('what others refer to is of use, and nobody is told that it has no effect', t => {
+  const toml = '[access_log]\npath = "$ref{own.a}$secret{alias}"\n[own]\na = "a"\n[secrets]\nalias = "[d]"'
+  assert.deepEqual(resolved(t, toml).unknown, [])
+  const { unknown } = resolved(t, `${toml}\nunused = "[e]"`)
+  assert.deepEqual(
+    unknown.map(({ key }) => key),
+    ['secrets'],
+  )
+})
+
+test('references that double at every step are a fault before they fill the memory', t => {
+  const steps = Array.from({ length: 40 }, (_, at) => `t${at} = "$ref{own.t${at + 1}}$ref{own.t${at + 1}}"`)
+  const toml = `[access_log]\npath = "$ref{own.t0}"\n[own]\n${steps.join('\n')}\nt40 = "x"`
+  const { faults } = resolved(t, toml)
+  assert.equal(faults.length, 1)
+  assert.match(faults[0]!.expected, /^comes to more than a value may be/)
+})
+
+test('references that go on for too long are one fault of a bounded length', t => {
+  const steps = Array.from({ length: 5000 }, (_, at) => `t${at} = "$ref{own.t${at + 1}}"`)
+  const { faults } = resolved(t, `[access_log]\npath = "$ref{own.t0}"\n[own]\n${steps.join('\n')}\nt5000 = "x"`)
+  assert.equal(faults.length, 1)
+  assert.match(faults[0]!.expected, /^references go on for too long: access_log\.path -> own\.t0 .* -> \.\.\. -> /)
+  assert.ok(describe(faults[0]!).length < 2000)
+})
+
 const MISSING: readonly (readonly [toml: string, ...faults: readonly string[]])[] = [
   [
     '[access_log]\npath = "$ref{server.hostnam}"',
@@ -105,6 +229,40 @@ const MISSING: readonly (readonly [toml: string, ...faults: readonly string[]])[
   [
     '[access_log]\npath = "x$ref{my.a}"\n[my]\na = "$ref{my.b}"\nb = "$ref{my.a}"',
     'F:2: access_log.path = "x$ref{my.a}": references run in a circle: access_log.path -> my.a (F:4) -> my.b (F:5) -> my.a (give one of them a value)',
+  ],
+  [
+    '[access_log]\npath = "$ref{own.a}"\n[own]\na = "$ref{own.b}"\nb = "x$ref{own.none}"',
+    'F:2: access_log.path = "$ref{own.a}": there is no key own.none to refer to: access_log.path -> own.a (F:4) -> own.b (F:5) -> own.none (write section.key)',
+  ],
+  // The default of base_path refers to the host name: the chain begins where somebody wrote.
+  [
+    '[server]\nhostname = "$ref{own.a}"\n[own]\na = "$env{SLUICE_TEST_ABSENT}"',
+    'F:2: server.hostname = "$ref{own.a}": there is no environment variable SLUICE_TEST_ABSENT: server.hostname -> own.a (F:4) -> $env{SLUICE_TEST_ABSENT} (set it before the start, or write the value here)',
+  ],
+  [
+    '[access_log]\npath = "$ref{own.a}"\n[management]\nbind_address = "$ref{own.a}"\n[own]\na = "$ref{own.a}"',
+    'F:2: access_log.path = "$ref{own.a}": references run in a circle: access_log.path -> own.a (F:6) -> own.a (give one of them a value)',
+  ],
+  [
+    '[own]\npassword = "geheim$ref{own.none}"\n[super_admin]\nusername = "$ref{own.password}"',
+    'F:4: super_admin.username = "$ref{own.password}": there is no key own.none to refer to: super_admin.username -> own.password (F:2) -> own.none (write section.key)',
+  ],
+  [
+    '[super_admin]\npassword = "$secret{none}"\nusername = "$secret{kept}"\n[secrets]\nkept = "a8f5=="',
+    'F:2: super_admin.password = (set): [secrets] has no none (there is no vault here: write $env{NAME} or $file{PATH})',
+    'F:3: super_admin.username = "$secret{kept}": secrets.kept is not plain text in brackets (there is no vault here: write $env{NAME} or $file{PATH})',
+  ],
+  [
+    '[access_log]\npath = "$sys{log.path}"',
+    'F:2: access_log.path = "$sys{log.path}": there are no system properties here (write $env{NAME} instead)',
+  ],
+  [
+    '[access_log]\npath = "$env{SLUICE_TEST_ABSENT:default}"',
+    'F:2: access_log.path = "$env{SLUICE_TEST_ABSENT:default}": there is no environment variable SLUICE_TEST_ABSENT:default (a default cannot be given here: write $env{SLUICE_TEST_ABSENT}, and set the variable before the start)',
+  ],
+  [
+    '[access_log]\npath = "$env{toString}"',
+    'F:2: access_log.path = "$env{toString}": there is no environment variable toString (set it before the start, or write the value here)',
   ],
   // A value that refers to a faulty one is not blamed as well.
   [

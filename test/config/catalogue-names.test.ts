@@ -1,0 +1,199 @@
+/** What the catalogue may say of a key's name: names of the operator's own in it, other spellings, rows within rows. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { describe } from '../../src/config/fault.ts'
+import { examine } from '../../src/config/load.ts'
+import type { Resolution } from '../../src/config/resolve.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+function resolved(t: TestContext, toml: string, sets: readonly string[] = []): Resolution {
+  const home = temporaryHome(t, { 'deployment.toml': toml })
+  const resolution = examine(home, sets, join(home, 'data'))
+  const short = <F extends { readonly where: string; readonly remedy: string }>(fault: F): F => ({
+    ...fault,
+    where: fault.where.replaceAll(join(home, 'deployment.toml'), 'F'),
+    remedy: fault.remedy.replaceAll(join(home, 'deployment.toml'), 'F'),
+  })
+  const { faults, unknown } = resolution
+  return { ...resolution, faults: faults.map(short), unknown: unknown.map(short) }
+}
+
+function said({ faults, unknown }: Resolution): readonly string[] {
+  return [...faults, ...unknown].map(describe)
+}
+
+function valueOf({ keys }: Resolution, path: string): unknown {
+  return keys.find(key => key.path === path)?.value
+}
+
+test("a name of the operator's own may stand first in a key: [custom_keystore.<name>]", t => {
+  const resolution = resolved(
+    t,
+    '[custom_keystore.signing]\nfile_name = "s.jks"\nkey_password = "k"\n[custom_keystore."a.b"]\nfile_name = "ab.jks"',
+  )
+  assert.deepEqual(said(resolution), [])
+  assert.equal(valueOf(resolution, 'custom_keystore.signing.file_name'), 's.jks')
+  assert.equal(valueOf(resolution, 'custom_keystore.signing.key_password'), 'k')
+  assert.equal(valueOf(resolution, 'custom_keystore.a.b.file_name'), 'ab.jks')
+  // All keys of a name are there as soon as one is; none of a name that nobody uses.
+  const names = resolution.keys.filter(({ section }) => section === 'custom_keystore').map(({ key }) => key)
+  assert.deepEqual(names.filter(name => name.startsWith('signing.')).length * 2, names.length)
+  assert.ok(!names.some(name => name.includes('<')))
+})
+
+test('a misspelt key below such a name is guessed with that name', t => {
+  assert.deepEqual(said(resolved(t, '[custom_keystore.signing]\nfile_name = "s"\nkey_pasword = "p"')), [
+    'F:3: custom_keystore.signing.key_pasword: unknown key in [custom_keystore] (did you mean signing.key_password?)',
+  ])
+})
+
+test('names that the catalogue has, and others beside them: [oauth.grant_type.<name>]', t => {
+  const resolution = resolved(
+    t,
+    '[oauth.grant_type.password]\nenable = false\n[oauth.grant_type.uma_ticket]\nenable = "true"\ngrant_handler = "h"',
+  )
+  assert.deepEqual(said(resolution), [])
+  assert.equal(valueOf(resolution, 'oauth.grant_type.password.enable'), false)
+  assert.equal(valueOf(resolution, 'oauth.grant_type.uma_ticket.enable'), true)
+  assert.equal(valueOf(resolution, 'oauth.grant_type.uma_ticket.grant_handler'), 'h')
+  assert.equal(resolution.keys.filter(({ path }) => path === 'oauth.grant_type.password.enable').length, 1)
+})
+
+test('a name that the catalogue has does not get keys that it does not have', t => {
+  assert.deepEqual(
+    resolved(t, '[oauth.grant_type.password]\ngrant_validator = "v"').unknown.map(({ key }) => key),
+    ['oauth.grant_type.password.grant_validator'],
+  )
+})
+
+test('a fault of such a key names the whole of it', t => {
+  assert.deepEqual(said(resolved(t, '[oauth.grant_type.uma_ticket]\nenable = "perhaps"')), [
+    'F:2: oauth.grant_type.uma_ticket.enable = "perhaps": expected true or false (the default is uma_ticket.enable = false)',
+  ])
+})
+
+const SCOPES = 'apim.oauth_config.allowed_scopes'
+
+test('another spelling is the same key, in the file, by --set, and to those that refer to it', t => {
+  const listed = '[apim.oauth_config]\nwhite_listed_scopes = ["a"]'
+  const inFile = resolved(t, listed)
+  assert.deepEqual(said(inFile), [])
+  assert.deepEqual(valueOf(inFile, SCOPES), ['a'])
+  assert.deepEqual(valueOf(resolved(t, '', ['apim.oauth_config.white_listed_scopes=b']), SCOPES), ['b'])
+  assert.deepEqual(valueOf(resolved(t, listed, [`${SCOPES}=c`]), SCOPES), ['c'])
+  const referring = `[access_log]\npath = "$ref{apim.oauth_config.white_listed_scopes}"\n`
+  assert.equal(resolved(t, referring + listed).configuration.access_log.path, 'a')
+})
+
+test('both spellings in one file are a fault, whichever comes first, and one value of another kind is one fault', t => {
+  assert.deepEqual(said(resolved(t, '[apim.oauth_config]\nwhite_listed_scopes = ["a"]\nallowed_scopes = ["b"]')), [
+    `F:3: ${SCOPES}: set twice (it is already set as apim.oauth_config.white_listed_scopes (F:2); leave one of them out)`,
+  ])
+  assert.deepEqual(
+    resolved(t, '[apim.oauth_config]\nwhite_listed_scopes = 5').faults.map(({ where, key }) => [where, key]),
+    [['F:2', SCOPES]],
+  )
+})
+
+const ISSUERS = `[[apim.jwt.issuer]]
+name = "one"
+jwks.url = "https://one/jwks"
+[[apim.jwt.issuer.claim_mapping]]
+remote_claim = "r1"
+local_claim = "l1"
+[[apim.jwt.issuer.claim_mapping]]
+remote_claim = "r2"
+local_claim = "l2"
+[[apim.jwt.issuer]]
+name = "two"
+[apim.jwt.issuer.jwks]
+url = "https://two/jwks"
+[[apim.jwt.issuer.claim_mapping]]
+remote_claim = "r3"
+local_claim = "l3"
+`
+const INLINE = `[apim.jwt]
+issuer = [
+  { name = "one", jwks = { url = "https://one/jwks" }, claim_mapping = [
+    { remote_claim = "r1", local_claim = "l1" },
+    { remote_claim = "r2", local_claim = "l2" },
+  ] },
+  { name = "two", jwks.url = "https://two/jwks", claim_mapping = [{ remote_claim = "r3", local_claim = "l3" }] },
+]
+`
+
+for (const [how, toml] of [
+  ['by their headers', ISSUERS],
+  ['as inline tables', INLINE],
+] as const) {
+  test(`rows within rows, written ${how}`, t => {
+    const resolution = resolved(t, toml)
+    assert.deepEqual(said(resolution), [])
+    const set = resolution.keys.filter(({ section }) => section.startsWith('apim.jwt.issuer['))
+    assert.deepEqual(
+      set.map(({ path, value }) => `${path.slice('apim.jwt.issuer'.length)}=${String(value)}`),
+      [
+        '[0].name=one',
+        '[0].jwks.url=https://one/jwks',
+        '[1].name=two',
+        '[1].jwks.url=https://two/jwks',
+        '[0].claim_mapping[0].remote_claim=r1',
+        '[0].claim_mapping[0].local_claim=l1',
+        '[0].claim_mapping[1].remote_claim=r2',
+        '[0].claim_mapping[1].local_claim=l2',
+        '[1].claim_mapping[0].remote_claim=r3',
+        '[1].claim_mapping[0].local_claim=l3',
+      ],
+    )
+  })
+}
+
+test('a row within a row is reached by --set and by references', t => {
+  const resolution = resolved(
+    t,
+    `${ISSUERS}[access_log]\npath = "$ref{apim.jwt.issuer[1].claim_mapping[0].local_claim}"`,
+    ['apim.jwt.issuer[1].claim_mapping[0].local_claim=own'],
+  )
+  assert.equal(resolution.configuration.access_log.path, 'own')
+})
+
+const ROW_FAULTS: readonly (readonly [toml: string, ...said: readonly string[]])[] = [
+  [
+    `${ISSUERS}[[apim.jwt.issuer.claim_mapping]]\nremote_claim = "r4"`,
+    'F:17: apim.jwt.issuer[1].claim_mapping[1].local_claim: is missing, and every row needs it (expected text in quotes, without control characters)',
+  ],
+  [
+    '[[apim.jwt.issuer.claim_mapping]]\nremote_claim = "r"\nlocal_claim = "l"',
+    'F:1: apim.jwt.issuer.claim_mapping: stands in no row of [[apim.jwt.issuer]] (write [[apim.jwt.issuer]] above it)',
+  ],
+  [
+    '[[apim.jwt.issuer]]\nname = "a"\njwks.url = "https://a"\n[apim.jwt.issuer.claim_mapping]\nremote_claim = "r"',
+    'F:4: apim.jwt.issuer.claim_mapping: is a list of rows (write [[apim.jwt.issuer.claim_mapping]] above the keys of each row)',
+  ],
+  [
+    '[[apim.jwt.issuer]]\nname = "a"\n[[apim.jwt.issuer.jwks]]\nurl = "https://a"',
+    'F:3: apim.jwt.issuer.jwks: cannot be repeated (write [apim.jwt.issuer.jwks], not [[apim.jwt.issuer.jwks]])',
+  ],
+  [
+    '[[apim.jwt.issuer]]\nname = "a"\njwks.ulr = "https://a"',
+    'F:3: apim.jwt.issuer[0].jwks.ulr: unknown key in [[apim.jwt.issuer]] (did you mean jwks.url?)',
+  ],
+]
+
+for (const [toml, ...faults] of ROW_FAULTS) {
+  test(`what is wrong with rows within rows: ${JSON.stringify(toml.slice(-70))}`, t => {
+    assert.deepEqual(said(resolved(t, toml)), faults)
+  })
+}
+
+test('what a section needs is missed where the section is used, and not where one within it is', t => {
+  const NEEDED = 'apim.throttling.throttle_decision_endpoints'
+  const missing = (toml: string): readonly string[] =>
+    resolved(t, toml)
+      .faults.filter(({ key }) => key === NEEDED)
+      .map(({ where }) => where)
+  assert.deepEqual(missing('[apim.throttling]\nenable_policy_deploy = false'), ['F:2'])
+  assert.deepEqual(missing('[apim.throttling]\n[apim.throttling.event_sync]\nport = 1\nhostName = "h"'), [])
+  assert.deepEqual(missing(''), [])
+})
