@@ -50,7 +50,7 @@ export function referencePage(): string {
 }
 
 function sectionPart(section: AnySection): string {
-  const { name, meaning, repeated, roles, keys } = section
+  const { name, meaning, repeated, otherNames, roles, keys } = section
   const notes = new Set(Object.values(keys).map(inertNote))
   const said = notes.size === 1 ? [...notes][0]! : ''
   const own = RULES.filter(rule => Object.keys(keys).some(key => rule.keys[0] === keyPath(name, key)))
@@ -58,6 +58,7 @@ function sectionPart(section: AnySection): string {
   const remarks = [
     meaning,
     repeated ? `Written \`[[${name}]]\`, once per row${otherForm(section)}.` : '',
+    otherNames.length === 0 ? '' : `Also named ${otherNames.map(other => `\`[${other}]\``).join(', ')}.`,
     roles.length === ROLES.length ? '' : `Roles: ${roles.join(', ')}.`,
     said === '' ? '' : `*${said}.*`,
   ]

@@ -1,4 +1,4 @@
-/** Sections beside the transports and `[apim.*]`: what their keys must agree on, and the other ways of spelling them. */
+/** Sections beside the transports and `[apim.*]`: what their keys must agree on, and other ways of spelling them. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'

@@ -16,8 +16,8 @@ function strange({ faults, unknown }: Resolution): readonly string[] {
   return [...faults, ...unknown].map(fault => describe(fault).replace(/^.*deployment\.toml/, 'F'))
 }
 
-const A = { name: 'a', class: 'com.example.A' }
-const B = { name: 'b', class: 'com.example.B' }
+const A = { name: 'a', class: 'com.example.A', enabled: true }
+const B = { name: 'b', class: 'com.example.B', enabled: true }
 
 const HANDLERS: readonly (readonly [string, string, readonly unknown[]])[] = [
   ['an array of tables', '[[synapse_handlers]]\nname = "a"\nclass = "com.example.A"\n', [A]],
@@ -53,15 +53,15 @@ test('a value of a row is reported with the line that it stands on, and a name w
   const places = keys.filter(({ section }) => section === 'synapse_handlers[0]').map(({ where }) => where)
   assert.deepEqual(
     places.map(where => where.slice(where.lastIndexOf(':'))),
-    [':2', ':3'],
+    [':2', ':3', ''],
   )
 })
 
 test('what is wrong in such a row names the row and the line', t => {
-  assert.deepEqual(strange(examined(t, '[synapse_handlers.a]\nclass = 5\nenabled = true\n[synapse_handlers.b]\n')), [
+  assert.deepEqual(strange(examined(t, '[synapse_handlers.a]\nclass = 5\nenable = true\n[synapse_handlers.b]\n')), [
     'F:2: synapse_handlers[0].class = 5: expected text in quotes, without control characters (write it in quotes: "5")',
     'F:4: synapse_handlers[1].class: is missing, and every row needs it (expected text in quotes, without control characters)',
-    'F:3: synapse_handlers[0].enabled: unknown key in [[synapse_handlers]] (`explain synapse_handlers` lists its keys)',
+    'F:3: synapse_handlers[0].enable: unknown key in [[synapse_handlers]] (did you mean enabled?)',
   ])
 })
 
@@ -79,7 +79,7 @@ for (const header of ['[health_checker]', '[[health_checker]]']) {
 test('--set reaches a row that the file has opened in another way', t => {
   const toml = '[synapse_handlers.a]\nclass = "com.example.A"\n'
   const { configuration } = examined(t, toml, ['synapse_handlers[0].class=com.example.B'])
-  assert.deepEqual(configuration.synapse_handlers, [{ name: 'a', class: 'com.example.B' }])
+  assert.deepEqual(configuration.synapse_handlers, [{ ...B, name: 'a' }])
 })
 
 test('a table of rows that are written in no other way stays a fault', t => {

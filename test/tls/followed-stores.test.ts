@@ -1,4 +1,4 @@
-/** Stores of the transports follow those that the node has for everything: `keystore.tls`, `keystore.primary`, `truststore`. */
+/** Stores of the transports follow `keystore.tls`, which follows `keystore.primary`, and `truststore`. */
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
@@ -9,6 +9,8 @@ import { EC_JKS, JAVA_P12, MODERN_P12, RSA_JKS, TRUST_JKS } from './fixtures/sto
 import { Place } from './place.ts'
 
 const HTTPS = 'transport.passthru_https'
+/** Where the reference platform keeps stores. */
+const DOCUMENTED = 'repository/resources/security'
 const TLS_P12 = '[keystore.tls]\nfile_name = "tls.p12"\npassword = "storepw"\n'
 const PRIMARY_JKS =
   '[keystore.primary]\nfile_name = "primary.jks"\ntype = "JKS"\npassword = "storepw"\nkey_password = "keypw"\n'
@@ -20,9 +22,8 @@ function placeWith(t: TestContext, toml: string): Place {
   place.write('security/tls.p12', MODERN_P12)
   place.write('security/own.p12', JAVA_P12)
   place.write('security/ec.jks', EC_JKS)
-  // Where the reference platform keeps them.
-  place.write('repository/resources/security/primary.jks', RSA_JKS)
-  place.write('repository/resources/security/trust.jks', TRUST_JKS)
+  place.write(`${DOCUMENTED}/primary.jks`, RSA_JKS)
+  place.write(`${DOCUMENTED}/trust.jks`, TRUST_JKS)
   return place
 }
 
@@ -52,7 +53,7 @@ const SHOWN: readonly (readonly [
   ],
   [
     'the location of the templates of the reference platform',
-    `${TLS_P12}[${HTTPS}.listener]\nkey_store.location = "repository/resources/security/primary.jks"\nkey_store.key_password = "keypw"\n`,
+    `${TLS_P12}[${HTTPS}.listener.key_store]\nlocation = "${DOCUMENTED}/primary.jks"\nkey_password = "keypw"\n`,
     RSA_SERVER,
     SERVER,
   ],
@@ -85,7 +86,7 @@ for (const [name, toml, towardsClients, towardsBackends] of SHOWN) {
   })
 }
 
-test('without any store a certificate is made for clients, backends see none, and the well-known are trusted', async t => {
+test('without any store clients see one that is made, backends none, and the well-known are trusted', async t => {
   const { plans } = await placeWith(t, '').open({})
   assert.match(plans.server!.identity.cert, /BEGIN CERTIFICATE/)
   assert.deepEqual(
@@ -118,6 +119,7 @@ test('a type that is not set is what the store says itself', async t => {
 })
 
 const NO_KEY = 'there is no key of that name in it'
+const IN_IT = '(in it there is server)'
 
 test('an alias that none of several keys has is a fault that lists their names', async t => {
   const place = placeWith(t, '[keystore.tls]\nfile_name = "own.p12"\npassword = "storepw"\nalias = "beta"\n')
@@ -135,7 +137,7 @@ test('an alias that the only key does not have is a warning', async t => {
   const { plans } = await place.open({ 'sender.key_store.alias': 'server' })
   assert.ok(isOf(plans.server!.identity, SERVER))
   assert.deepEqual(place.said, [
-    `warn: security/tls.p12: ${HTTPS}.listener.key_store.alias = other: ${NO_KEY}, so the only one is used (in it there is server)`,
+    `warn: security/tls.p12: ${HTTPS}.listener.key_store.alias = other: ${NO_KEY}, so the only one is used ${IN_IT}`,
   ])
 })
 

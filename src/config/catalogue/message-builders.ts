@@ -1,4 +1,4 @@
-/** What makes messages of bytes and bytes of messages, by content type: for both transports, and rows for further types. */
+/** What makes messages of bytes and bytes of messages, by content type: of both transports, and rows for more. */
 import { allInert, type Key, repeatedSection, required, section } from '../key.ts'
 import { text } from '../kinds.ts'
 
