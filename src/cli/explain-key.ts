@@ -2,7 +2,7 @@
 import { RULES, SECTIONS } from '../config/catalogue.ts'
 import { variableOf } from '../config/environment.ts'
 import { describe, type Fault, masked, show } from '../config/fault.ts'
-import { ROLES } from '../config/key.ts'
+import { FREE_NAME, keyPath, ROLES } from '../config/key.ts'
 import { defaultOf, inertNote } from '../config/published.ts'
 import { type Resolution, type ResolvedKey, shown } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
@@ -52,6 +52,8 @@ interface KeyFacts {
   readonly meaning: string
   readonly roles: readonly string[]
   readonly readBy: readonly string[]
+  /** Keys whose default it is. */
+  readonly followedBy: readonly string[]
   readonly effect: 'reload' | 'restart' | 'none'
   readonly inert: string
   readonly rules: readonly RuleFact[]
@@ -87,6 +89,7 @@ export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
     meaning: definition.meaning,
     roles: section.roles,
     readBy: isInert ? [] : section.readBy,
+    followedBy: situation.keys.filter(each => sameAs(each) === key.path).map(({ path }) => path),
     effect: isInert ? 'none' : definition.isLive ? 'reload' : 'restart',
     inert: definition.inertReason,
     rules: rulesOf(key, situation),
@@ -155,9 +158,23 @@ function holds(rule: (typeof RULES)[number], { section }: ResolvedKey, situation
   return rule.holds(situation.configuration, row)
 }
 
+/** A number that is secret is no less so in a sum. */
 function poolOf({ section, key }: ResolvedKey, { byPath, machine, burst }: Situation): PoolSum | null {
-  const sum = sumOf(withoutPlaces(section), key)
-  return sum?.(name => Number(byPath.get(`${section}.${name}`)?.value ?? 0), machine, burst) ?? null
+  let isSecret = false
+  const numberOf = (name: string): number => {
+    const sibling = byPath.get(keyPath(section, name))
+    isSecret ||= sibling?.secret ?? false
+    return Number(sibling?.value ?? 0)
+  }
+  const sum = sumOf(withoutPlaces(section), key)?.(numberOf, machine, burst)
+  return sum === undefined || isSecret ? null : sum
+}
+
+function valueSaid(key: ResolvedKey): string {
+  if (key.path.includes(FREE_NAME)) return `none: nobody has chosen a name for ${FREE_NAME}`
+  if (sectionOf(key).repeated && key.section === withoutPlaces(key.section))
+    return `none: there is no [[${key.section}]]`
+  return key.faulty ? `${readable(key)}, the default: what was set is faulty` : readable(key)
 }
 
 /** A value with its unit, or with the name it has. */
@@ -175,7 +192,7 @@ export function explainKey(output: Terminal, key: ResolvedKey, situation: Situat
   const { definition } = key
   const label = definition.inertReason === '' ? 'sum' : 'if built'
   const rows: readonly (readonly [string, string])[] = [
-    ['value', facts.faulty ? `${readable(key)}, the default: what was set is faulty` : readable(key)],
+    ['value', valueSaid(key)],
     ['default', defaultOf(definition)],
     ['set', facts.where === '' ? 'nowhere, so the default holds' : facts.where],
     ...facts.overrode.map(({ where, value }) => ['overrode', `${where}: ${key.secret ? value : show(value)}`] as const),
@@ -188,6 +205,7 @@ export function explainKey(output: Terminal, key: ResolvedKey, situation: Situat
     ['variable', facts.variable],
     ['meaning', facts.meaning],
     ['roles', rolesSaid(facts.roles, situation)],
+    ['followed', followersSaid(facts.followedBy)],
     ['read by', facts.readBy.map(file => `src/${file}`).join(', ')],
     ['effect', EFFECTS[facts.effect]],
     ['acted on', definition.inertReason === '' ? 'yes' : `no: ${definition.inertReason}`],
@@ -199,6 +217,14 @@ export function explainKey(output: Terminal, key: ResolvedKey, situation: Situat
   for (const [name, value] of rows) {
     if (value !== '') output.write(`  ${paint(output, 'dim', name.padEnd(8))}  ${value}\n`)
   }
+}
+
+const FOLLOWERS_SHOWN = 4
+
+function followersSaid(paths: readonly string[]): string {
+  if (paths.length === 0) return ''
+  const more = paths.length - FOLLOWERS_SHOWN
+  return `by ${paths.slice(0, FOLLOWERS_SHOWN).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
 function rolesSaid(roles: readonly string[], { byPath }: Situation): string {

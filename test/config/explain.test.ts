@@ -125,6 +125,7 @@ test('--json of one key and of all', async t => {
     roles: ['default', 'api-devportal', 'api-key-manager', 'api-publisher', 'gateway-worker', 'traffic-manager'],
     effect: 'restart',
     inert: '',
+    followedBy: [],
     pool: null,
   })
   assert.ok(readBy.includes('settings.ts'))
@@ -170,6 +171,9 @@ const EXPLAINED: readonly (readonly [what: string, key: string, ...lines: RegExp
   ['other spellings', 'apim.oauth_config.allowed_scopes', /spelled {3}white_listed_scopes as well\n/],
   ['roles', 'indexing.frequency', /roles {5}default, api-devportal, api-publisher\n/],
   ['a range', 'management.health_port', /range {5}1 to 65535, or 0 \(any free one\)\n/],
+  ['keys that follow it', 'keystore.tls.alias', /followed {2}by transport\.passthru_http\.listener\.key_store\.alias,/],
+  ['a name that nobody has chosen', 'custom_keystore.<name>.alias', /value {5}none: nobody has chosen a name/],
+  ['a row that is not there', 'synapse_handlers.class', /value {5}none: there is no \[\[synapse_handlers\]\]\n/],
   ['rules that hold', 'management.health_port', /rule {6}two listeners must not share a port \(holds\)\n/],
   [
     'what must be set',
@@ -216,6 +220,18 @@ test('secrets and credentials in URLs show neither as values, nor overridden, no
     }
   }
   assert.match((await run(home, ['super_admin.password'], { sets })).out, /overrode {2}F:2: \(set\)\n/)
+})
+
+test('a pool whose size is a secret has no sum', async t => {
+  process.env.EXPLAINED_SECRET = '7654'
+  const toml =
+    '[transport.passthru_http]\nworker_pool_size_max = "$env{EXPLAINED_SECRET}"\nworker_pool_queue_length = 0\n'
+  const home = temporaryHome(t, { 'deployment.toml': toml })
+  for (const key of ['worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length']) {
+    const { out } = await run(home, [`transport.passthru_http.${key}`])
+    assert.match(out, /acted on/)
+    assert.doesNotMatch(out, /7654|burst/)
+  }
 })
 
 test('a rule that is broken says so, and how grave that is', async t => {
