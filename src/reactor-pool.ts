@@ -244,13 +244,14 @@ export class ReactorPool {
   }
 }
 
-/** What leads to `apis` from before both of the changes, or from between them. */
-function together(one: ApiChanges, other: ApiChanges, apis: readonly ApiPlan[]): ApiChanges {
-  if (one.removed.length + one.deployed.length === 0) return other
-  const touched = new Set([one, other].flatMap(it => [...it.removed, ...it.deployed.map(({ paths }) => paths[0]!)]))
-  const deployed = apis.filter(({ paths }) => touched.has(paths[0]!))
-  for (const { paths } of deployed) touched.delete(paths[0]!)
-  return { removed: [...touched], deployed }
+/** The later changes, and of the earlier ones what they do not undo, as it is now. */
+function together(earlier: ApiChanges, later: ApiChanges, apis: readonly ApiPlan[]): ApiChanges {
+  if (earlier.removed.length + earlier.deployed.length === 0) return later
+  const settled = new Set([...later.removed, ...later.deployed.map(({ paths }) => paths[0]!)])
+  const open = [...earlier.removed, ...earlier.deployed.map(({ paths }) => paths[0]!)].filter(it => !settled.has(it))
+  const deployed = apis.filter(({ paths }) => open.includes(paths[0]!))
+  const removed = open.filter(path => !deployed.some(({ paths }) => paths[0] === path))
+  return { removed: [...later.removed, ...removed], deployed: [...later.deployed, ...deployed] }
 }
 
 /** The rest follows from the thread's exit. */

@@ -40,8 +40,13 @@ export function home(port = backend.port): Home {
 
 type Environment = Readonly<Record<string, string>>
 
-export async function start(at = home(), sets: readonly string[] = [], env: Environment = {}): Promise<RunningGateway> {
-  const running = await startProgram(at, sets, env)
+export async function start(
+  at = home(),
+  sets: readonly string[] = [],
+  env: Environment = {},
+  words: readonly string[] = [],
+): Promise<RunningGateway> {
+  const running = await startProgram(at, sets, env, words)
   started.push(running.program)
   return running
 }

@@ -136,8 +136,13 @@ export const PLAIN_ONLY = [
   'transport.wss.listener.enable=false',
 ]
 
-/** `sets`: `section.key=value`; the ports are free ones unless set. */
-export function launch(home: Home, sets: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
+/** `sets`: `section.key=value`; the ports are free ones unless set. `words`: further ones of the command line. */
+export function launch(
+  home: Home,
+  sets: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  words: readonly string[] = [],
+): Program {
   const defaults = [
     ...PLAIN_ONLY,
     'transport.passthru_http.listener.parameters.port=0',
@@ -145,15 +150,16 @@ export function launch(home: Home, sets: readonly string[], env: Readonly<Record
     `transport.passthru_http.socket_level=${LEVEL}`,
   ]
   const args = ['src/launch.js', 'start', '--home', home.path, ...[...defaults, ...sets].flatMap(it => ['--set', it])]
-  return new Program(process.execPath, args, env)
+  return new Program(process.execPath, [...args, ...words], env)
 }
 
 export async function startProgram(
   home: Home,
   sets: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  words: readonly string[] = [],
 ): Promise<RunningGateway> {
-  const program = launch(home, sets, env)
+  const program = launch(home, sets, env, words)
   await Promise.race([program.out.until(/^ready$/m), failedToStart(program)])
   const [, port] = await program.out.until(/^listening on http:\/\/\S*:(\d+)$/m)
   const [, health] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)

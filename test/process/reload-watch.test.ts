@@ -1,0 +1,112 @@
+/** `start --watch`: what happens to API files is deployed, however they are written, and nothing else is. */
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test, type TestContext } from 'node:test'
+import { ApiWatch } from '../../src/api-watch.ts'
+import { takeAnswer } from '../harness/answers.ts'
+import { Patient } from '../harness/endpoints.ts'
+import { dial, home, leave, start } from '../harness/operator.ts'
+import { eventually, type Peer, quiet } from '../harness/peers.ts'
+import { put, putApi, removeApi } from '../harness/reloading.ts'
+
+after(leave)
+
+async function patient(t: TestContext, name: string): Promise<string> {
+  const backend = await Patient.start(name)
+  t.after(() => backend.die())
+  return `http://127.0.0.1:${backend.port}`
+}
+
+/** Asks on one connection until the answer is that one. */
+async function until(client: Peer, path: string, wanted: number | string): Promise<void> {
+  let last: number | string = ''
+  const end = performance.now() + 15_000
+  while (last !== wanted) {
+    assert.ok(performance.now() < end, `waited in vain for ${wanted} at ${path}, was answered ${last}`)
+    client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    const { status, body } = await takeAnswer(client)
+    last = status === 200 ? body : status
+  }
+}
+
+test('files that are added, replaced, written in place, broken and removed', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const at = home()
+  putApi(at, 'Test', 't', a)
+  const gateway = await start(at, [], {}, ['--watch'])
+  const client = await dial(gateway)
+  await until(client, '/t/', 'a')
+  // As editors do: written beside it, and renamed over it.
+  putApi(at, 'Test', 't', b)
+  await until(client, '/t/', 'b')
+  putApi(at, 'New', 'new', a)
+  await until(client, '/new/', 'a')
+  writeFileSync(join(at.path, 'apis/New/api.yaml'), 'type: api\ndata: [')
+  await gateway.program.err.until(/New\/api\.yaml/)
+  await until(client, '/new/', 'a')
+  removeApi(at, 'New')
+  await until(client, '/new/', 404)
+  // The configuration takes a reload.
+  put(at, 'deployment.toml', 'nonsense')
+  putApi(at, 'Other', 'other', a)
+  await until(client, '/other/', 'a')
+  assert.equal(client.ending, '')
+})
+
+test('the folder of the projects may come later, go, and be another one', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const at = home()
+  rmSync(join(at.path, 'apis'), { recursive: true })
+  const gateway = await start(at, [], {}, ['--watch'])
+  const client = await dial(gateway)
+  await until(client, '/t/', 404)
+  putApi(at, 'Test', 't', a)
+  await until(client, '/t/', 'a')
+  renameSync(join(at.path, 'apis'), join(at.path, 'old'))
+  await until(client, '/t/', 404)
+  // A link to a folder elsewhere, which is exchanged by renaming another link over it.
+  putApi({ ...at, path: join(at.path, 'elsewhere') }, 'Test', 't', b)
+  symlinkSync(join(at.path, 'elsewhere', 'apis'), join(at.path, 'link'))
+  renameSync(join(at.path, 'link'), join(at.path, 'apis'))
+  await until(client, '/t/', 'b')
+  symlinkSync(join(at.path, 'old'), join(at.path, 'link'))
+  renameSync(join(at.path, 'link'), join(at.path, 'apis'))
+  await until(client, '/t/', 'a')
+})
+
+test('without --watch nothing is deployed by itself', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const [watched, other] = [home(), home()]
+  for (const at of [watched, other]) putApi(at, 'Test', 't', a)
+  const one = await start(watched, [], {}, ['--watch'])
+  const two = await start(other)
+  const [first, second] = [await dial(one), await dial(two)]
+  for (const at of [other, watched]) putApi(at, 'Test', 't', b)
+  await until(first, '/t/', 'b')
+  await until(second, '/t/', 'a')
+})
+
+test('what happens in quick succession is one change, and what happens without end is not waited for', async t => {
+  const path = mkdtempSync(join(tmpdir(), 'sluice-watch-'))
+  t.after(() => rmSync(path, { recursive: true }))
+  const file = join(path, 'apis', 'A', 'api.yaml')
+  mkdirSync(join(path, 'apis', 'A'), { recursive: true })
+  let changes = 0
+  let written = 0
+  const changed = (): void => void changes++
+  const watch = new ApiWatch(path, { changed, warn: cause => assert.fail(cause) })
+  t.after(() => watch.stop())
+  await eventually('a change while it is written on and on', () => {
+    writeFileSync(file, String(written++))
+    return changes > 0
+  })
+  assert.ok(written > 10)
+  watch.stop()
+  const before = changes
+  writeFileSync(file, 'more')
+  mkdirSync(join(path, 'apis', 'B'))
+  await quiet()
+  assert.equal(changes, before)
+})
