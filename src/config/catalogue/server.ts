@@ -10,7 +10,10 @@ export const server = section(
   'The node: its name, its profile and the offset of its ports.',
   {
     hostname: host('localhost', 'Host name or IP address of the node; a self-signed certificate is made out to it.'),
-    node_ip: inert(host('', 'IP address of the node.'), 'every address the machine has is found at start'),
+    node_ip: inert(
+      host('', 'IP address of the node; empty: the first that the machine has.'),
+      'listeners have addresses of their own; it is only what the properties `ip` and `carbon.local.ip` come to',
+    ),
     offset: count(0, '', 0, 64_535, 'Added to every port, so that instances on one machine stay apart.'),
     mode: inert(
       choice('single', ['single', 'ha'], 'One node, or one of several.'),
