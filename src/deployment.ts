@@ -15,8 +15,8 @@ import { HttpUpstream } from './target/upstream.ts'
 
 /** An API with what belongs to it alone, and the pools that it uses. */
 interface Deployed {
-  readonly api: Api
-  readonly paths: readonly string[]
+  /** It under each of its paths. */
+  readonly entries: readonly { readonly path: string; readonly api: Api }[]
   readonly pools: ReadonlySet<HostPool>
 }
 
@@ -51,11 +51,12 @@ export class Deployment {
    * which cannot fail.
    */
   prepare({ removed, deployed }: ApiChanges): () => void {
+    if (removed.length === 0 && deployed.length === 0) return () => undefined
     const apis = new Map(this.#apis)
     const pools = new Map(this.#pools)
     for (const path of removed) apis.delete(path)
     for (const plan of deployed) apis.set(plan.paths[0]!, this.#build(plan, pools))
-    const table = new ApiTable([...apis.values()].flatMap(({ api, paths }) => paths.map(path => ({ path, api }))))
+    const table = new ApiTable(entriesOf(apis.values()))
     return () => {
       this.#apis = apis
       this.#pools = pools
@@ -86,8 +87,15 @@ export class Deployment {
       return new Endpoint(endpoint, upstream, this.#states, around)
     }
     const target = targetOf(plan, endpointOf, this.#context)
-    return { api: { name, path: paths[0]!, handlers: this.#chainOf(plan), target }, paths, pools: used }
+    const api: Api = { name, path: paths[0]!, handlers: this.#chainOf(plan), target }
+    return { entries: paths.map(path => ({ path, api })), pools: used }
   }
+}
+
+function entriesOf(apis: Iterable<Deployed>): Deployed['entries'] {
+  const all: Deployed['entries'][number][] = []
+  for (const { entries } of apis) all.push(...entries)
+  return all
 }
 
 function poolOf(route: Route, pools: Map<string, HostPool>, context: PoolContext): HostPool {

@@ -20,15 +20,17 @@ export const match = { api: null as Api | null, end: 0 }
 
 export class ApiTable {
   /** Entries by the FNV-1a hash of their path; those that share one stand in a list. */
-  readonly #byHash = new Map<number, readonly Entry[]>()
+  readonly #byHash = new Map<number, Entry[]>()
   #segmentsMax = 0
 
   /** `paths` of one API: context with version, and context alone for a default version. */
   constructor(entries: readonly Entry[]) {
     for (const entry of entries) {
       const hash = hashOf(entry.path)
-      this.#byHash.set(hash, [...(this.#byHash.get(hash) ?? []), entry])
-      this.#segmentsMax = Math.max(this.#segmentsMax, entry.path.split('/').length - 1)
+      const same = this.#byHash.get(hash)
+      if (same === undefined) this.#byHash.set(hash, [entry])
+      else same.push(entry)
+      this.#segmentsMax = Math.max(this.#segmentsMax, segmentsOf(entry.path))
     }
   }
 
@@ -63,6 +65,12 @@ export class ApiTable {
       match.end = end
     }
   }
+}
+
+function segmentsOf(path: string): number {
+  let slashes = 0
+  for (let i = 0; i < path.length; i++) if (path.charCodeAt(i) === SLASH) slashes++
+  return slashes
 }
 
 function hashOf(path: string): number {

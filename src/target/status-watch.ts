@@ -18,19 +18,24 @@ export class StatusWatch {
   readonly #around: Surroundings
   /** The proxy that answers in place of the backend where it cannot reach it; null where none reads requests. */
   readonly #proxy: ForwardProxy | null
-  /** Media types of 500s that are warned of, in lower case. */
+  /** Media types of 500s that are warned of, in lower case, and the list that names them. */
   #types: ReadonlySet<string>
+  #list: string
 
   constructor(route: Route, warnOn500: WarnOn500, around: Surroundings) {
     this.#route = route
     this.#around = around
     this.#proxy = isForwarded(route) ? route.proxy : null
-    this.#types = typesOf(route, warnOn500)
+    this.#list = listFor(route, warnOn500)
+    this.#types = typesIn(this.#list)
   }
 
   /** What is warned of from now on. */
   renew(warnOn500: WarnOn500): void {
-    this.#types = typesOf(this.#route, warnOn500)
+    const list = listFor(this.#route, warnOn500)
+    if (list === this.#list) return
+    this.#list = list
+    this.#types = typesIn(list)
   }
 
   /** Why the response is not the client's; '' when it is. To be asked for 407 and 500 only. */
@@ -58,9 +63,13 @@ export class StatusWatch {
   }
 }
 
-function typesOf({ secured }: Route, { plain, secured: behindTls }: WarnOn500): ReadonlySet<string> {
-  const types = (secured ? behindTls : plain).split(/[|,]/)
-  return new Set(types.map(mediaType).filter(type => type !== ''))
+function listFor({ secured }: Route, { plain, secured: behindTls }: WarnOn500): string {
+  return secured ? behindTls : plain
+}
+
+function typesIn(list: string): ReadonlySet<string> {
+  const types = list.split(/[|,]/).map(mediaType)
+  return new Set(types.filter(type => type !== ''))
 }
 
 /** RFC 9110 8.3.1: without parameters; its case does not count. */
