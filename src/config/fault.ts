@@ -35,8 +35,8 @@ function plain(_: string, value: unknown): unknown {
 const SHOWN_LENGTH = 60
 
 /**
- * Credentials within a URL: in front of its host, and as a parameter as database drivers take it. A password may hold any
- * character, so all up to the last `@` is one.
+ * Credentials within a URL: in front of its host, and as a parameter as database drivers take it. A password may hold
+ * any character, so all up to the last `@` is one.
  */
 const CREDENTIALS = /(:\/\/)[^\s"]+(?=@)|\b(password|passwd|pwd|secret|token)=[^&;,\s"]+/gi
 

@@ -92,6 +92,7 @@ export const PROPERTIES: readonly Property[] = [
   { name: 'carbon.home', meaning: 'As `home`.', find: from => plain(from.home) },
   { name: 'carbon.host', meaning: 'As `host`.', find: from => from.key('server.hostname') },
   { name: 'carbon.local.ip', meaning: 'As `ip`.', find: localAddress },
+  { name: 'carbon.context', meaning: '`/`: nothing is mounted below a path.', find: () => plain('/') },
   { name: 'carbon.protocol', meaning: '`https`.', find: () => plain('https') },
   { name: 'carbon.management.port', meaning: 'As `port.management`.', find: fixedPort(MANAGEMENT_PORT) },
   { name: 'mgt.transport.https.port', meaning: 'As `port.management`.', find: fixedPort(MANAGEMENT_PORT) },
@@ -109,6 +110,7 @@ export const PROPERTIES: readonly Property[] = [
     find: fixedPort(SECURED_RECEIVER_PORT),
   },
   { name: 'jms.port', meaning: '5672, offset added: where its broker listens.', find: fixedPort(BROKER_PORT) },
+  { name: 'default.server.role', meaning: '`server.server_role`.', find: from => from.key('server.server_role') },
   { name: 'admin.username', meaning: '`super_admin.username`.', find: from => from.key('super_admin.username') },
   { name: 'admin.password', meaning: '`super_admin.password`.', find: from => from.key('super_admin.password') },
 ]

@@ -11,6 +11,7 @@ import { type Headers, type Setting, withoutPlaces } from './setting.ts'
 import { strangersIn } from './strangers.ts'
 import { canonical } from './tables.ts'
 import { ValueSearch } from './value-search.ts'
+import { inertOnes } from './inert-keys.ts'
 
 export { shown } from './rules-broken.ts'
 
@@ -99,21 +100,4 @@ function assemble(keys: readonly ResolvedKey[]): Configuration {
 
 function valuesOf(keys: readonly ResolvedKey[]): Readonly<Record<string, unknown>> {
   return Object.freeze(Object.fromEntries(keys.map(({ key, value }) => [key, Object.freeze(value)])))
-}
-
-/** So many keys of a section that wait for the same thing are one line. */
-const WORTH_A_LINE = 2
-
-function inertOnes(keys: readonly ResolvedKey[]): readonly Fault[] {
-  const set = keys.filter(key => key.where !== '' && key.definition.inertReason !== '')
-  const alike = Map.groupBy(set, ({ section, definition }) => `${section}\n${definition.inertReason}`)
-  return [...alike.values()].flatMap(listed => {
-    if (listed.length <= WORTH_A_LINE) return listed.map(key => inertFault(key, key.path, 'is'))
-    const names = listed.map(({ key }) => key).join(', ')
-    return [inertFault(listed[0]!, `${listed[0]!.section}: ${names}`, 'are')]
-  })
-}
-
-function inertFault({ where, definition }: ResolvedKey, key: string, verb: string): Fault {
-  return { where, key, given: '', expected: `${verb} accepted and not acted on`, remedy: definition.inertReason }
 }

@@ -1,4 +1,4 @@
-/** One file with the mistakes that operators make most: all of them are found at once, each with its line and remedy. */
+/** One file with the mistakes that operators make most: all are found at once, each with its line and remedy. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -158,6 +158,8 @@ test('a syntax error stands first and alone', t => {
   const { faults, unknown } = examine(home, ['logging.level=loud', 'no.such=1', 'nothing'], join(home, 'data'))
   assert.deepEqual(
     [...faults, ...unknown].map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F')),
-    [`F:${LINES.length + 1}:2: not valid TOML: incomplete key-value: cannot find end of key (nothing else was checked)`],
+    [
+      `F:${LINES.length + 1}:2: not valid TOML: incomplete key-value: cannot find end of key (nothing else was checked)`,
+    ],
   )
 })

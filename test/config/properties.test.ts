@@ -56,6 +56,7 @@ const VALUES: Readonly<Record<string, string>> = {
   'carbon.home': '~',
   'carbon.host': 'gw.example.com',
   'carbon.local.ip': '10.0.1.11',
+  'carbon.context': '/',
   'carbon.protocol': 'https',
   'carbon.management.port': '9450',
   'mgt.transport.https.port': '9450',
@@ -65,6 +66,7 @@ const VALUES: Readonly<Record<string, string>> = {
   'receiver.url.port': '9618',
   'auth.url.port': '9718',
   'jms.port': '5679',
+  'default.server.role': 'default',
   'admin.username': 'chief',
   'admin.password': 'geheim',
 }
