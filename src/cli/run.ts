@@ -15,6 +15,18 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
 }
 
+/** The exit code, when everything that was said has been taken: a process that ends before loses it. */
+async function written(code: number): Promise<number> {
+  for (const stream of [process.stdout, process.stderr]) {
+    await new Promise<void>(taken => {
+      // Somebody who reads the first lines only and leaves has had enough.
+      stream.on('error', () => taken())
+      stream.write('', () => taken())
+    })
+  }
+  return code
+}
+
 /** Answers the exit code: 0 done, 1 failed, 2 usage, 78 bad configuration. */
 export async function run(argv: readonly string[], compileCache: string): Promise<number> {
   try {
@@ -25,7 +37,7 @@ export async function run(argv: readonly string[], compileCache: string): Promis
     }
     if (command === 'start') return await (await import('./start.ts')).start(args, options, compileCache)
     const known = COMMANDS[command]
-    if (known !== undefined) return await known(args, options)
+    if (known !== undefined) return await written(await known(args, options))
     process.stderr.write(usage(command))
     return EXIT_USAGE
   } catch (error) {
