@@ -44,12 +44,14 @@ export const blockingHttp = section(
   'transport.blocking_http',
   'The blocking transport of the reference platform.',
   allInert({ ...listenerKeys, ...senderKeys }, NON_BLOCKING),
+  { roles: ['gateway-worker'] },
 )
 
 export const blockingHttps = section(
   'transport.blocking_https',
   'The blocking transport of the reference platform, on TLS.',
   allInert({ ...listenerKeys, ...senderKeys }, NON_BLOCKING),
+  { roles: ['gateway-worker'] },
 )
 
 const number = (fallback: number, unit: string, meaning: string) =>

@@ -129,6 +129,7 @@ export const passthruHttp = section(
   'The non-blocking pass-through transport on plain HTTP.',
   { ...documented, ...own },
   {
+    roles: ['gateway-worker'],
     readBy: ['forward-proxies.ts', 'gateway.ts', 'listener-plans.ts', 'planning.ts', 'reactor.ts', 'settings.ts'],
     // Where the reference platform reads what holds for both transports.
     otherNames: ['passthru_http'],

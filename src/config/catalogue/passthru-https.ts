@@ -30,6 +30,7 @@ export const passthruHttps = section(
   },
   {
     rules: [...PROXY_RULES, ...STORE_RULES],
+    roles: ['gateway-worker'],
     readBy: ['forward-proxies.ts', 'listener-plans.ts', 'planning.ts', 'tls/settings.ts'],
   },
 )

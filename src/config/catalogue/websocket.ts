@@ -46,7 +46,7 @@ export const ws = section(
     'listener.parameters.port': orText(port(9099, 'Listening port; `server.offset` is added.')),
     ...bindAddress,
   },
-  { readBy: ['config/websocket-senders.ts', 'listener-plans.ts'] },
+  { roles: ['gateway-worker'], readBy: ['config/websocket-senders.ts', 'listener-plans.ts'] },
 )
 
 export const wss = section(
@@ -60,6 +60,7 @@ export const wss = section(
     ...bindAddress,
   },
   {
+    roles: ['gateway-worker'],
     readBy: ['config/websocket-senders.ts', 'listener-plans.ts', 'preparation.ts'],
     rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
   },
