@@ -1,5 +1,5 @@
 /** All there is to know about one key. The names of these facts are those of `--json`, and stay what they are. */
-import { RULES, SECTIONS } from '../config/catalogue.ts'
+import { SECTIONS } from '../config/catalogue.ts'
 import { variableOf } from '../config/environment.ts'
 import { describe, type Fault, masked, show } from '../config/fault.ts'
 import { FREE_NAME, keyPath, ROLES } from '../config/key.ts'
@@ -8,22 +8,17 @@ import { type Resolution, type ResolvedKey, shown } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
 import { chainsOf } from './explain-chain.ts'
 import { type PoolSum, sumOf } from './explain-pools.ts'
+import { type RuleFact, rulesOf } from './explain-rules.ts'
 import type { Machine } from './machine.ts'
 import { paint, type Terminal } from './terminal.ts'
 
 /** What the questions about every key are answered from. */
 export interface Situation extends Pick<Resolution, 'keys' | 'faults' | 'configuration'> {
   readonly byPath: ReadonlyMap<string, ResolvedKey>
+  /** Rows in the order of the file. */
+  readonly sections: readonly string[]
   readonly machine: Machine
   readonly burst: number
-}
-
-interface RuleFact {
-  readonly must: string
-  readonly severity: 'fault' | 'warning'
-  readonly keys: readonly string[]
-  /** null where one of its keys is faulty, or there is no row to judge. */
-  readonly holds: boolean | null
 }
 
 interface KeyFacts {
@@ -132,30 +127,6 @@ function printable(value: unknown): unknown {
 
 function faultsOf({ path }: ResolvedKey, faults: readonly Fault[]): readonly Fault[] {
   return faults.filter(fault => fault.key === path)
-}
-
-/** Rules that say the same of several keys are one. */
-function rulesOf(key: ResolvedKey, situation: Situation): readonly RuleFact[] {
-  const path = withoutPlaces(key.path)
-  const about = RULES.filter(rule => rule.keys.includes(path))
-  return [...Map.groupBy(about, rule => rule.must)].map(([must, rules]) => {
-    const verdicts = rules.map(rule => holds(rule, key, situation))
-    return {
-      must,
-      severity: rules[0]!.severity,
-      keys: [...new Set(rules.flatMap(rule => rule.keys))],
-      holds: verdicts.includes(false) ? false : verdicts.includes(null) ? null : true,
-    }
-  })
-}
-
-function holds(rule: (typeof RULES)[number], { section }: ResolvedKey, situation: Situation): boolean | null {
-  const { repeats } = rule
-  const sections = [...new Set(situation.keys.map(key => key.section))]
-  const row = repeats === '' ? 0 : sections.filter(each => withoutPlaces(each) === repeats).indexOf(section)
-  const keys = rule.keys.map(path => situation.byPath.get(repeats === '' ? path : section + path.slice(repeats.length)))
-  if (row < 0 || keys.some(key => key === undefined || key.faulty)) return null
-  return rule.holds(situation.configuration, row)
 }
 
 /** A number that is secret is no less so in a sum. */

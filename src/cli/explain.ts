@@ -31,7 +31,8 @@ export async function explain(
   const burst = burstOf(options.burst)
   const { keys, faults, configuration } = examine(args.home, args.sets, args.dataDir)
   const byPath = new Map(keys.map(key => [key.path, key]))
-  const situation = { keys, faults, configuration, byPath, machine: machineFor(configuration), burst }
+  const sections = [...new Set(keys.map(key => key.section))]
+  const situation = { keys, faults, configuration, byPath, sections, machine: machineFor(configuration), burst }
   const isTableWithoutRows =
     SECTIONS.some(({ name, repeated }) => repeated && name === wanted) && !keys.some(key => isWithin(key, wanted))
   const { chosen, single } = isTableWithoutRows ? NOTHING : choose(keys, wanted)

@@ -37,7 +37,7 @@ test('one key: value, default, place, type, unit, range, meaning, rules', async 
   range     512 to 65536
   variable  SLUICE_SET_TRANSPORT_PASSTHRU_HTTP_HEADER_MAX_BYTES
   meaning   Longest head of a request, start line included; 431 beyond.
-  roles     every node
+  roles     ${passthruHttp.roles.join(', ')}
   read by   ${HTTP_READERS}
   effect    at a restart
   acted on  yes
@@ -122,7 +122,7 @@ test('--json of one key and of all', async t => {
     aliases: [],
     variable: 'SLUICE_SET_TRANSPORT_PASSTHRU_HTTP_HEADER_MAX_BYTES',
     meaning: 'Longest head of a request, start line included; 431 beyond.',
-    roles: ['default', 'api-devportal', 'api-key-manager', 'api-publisher', 'gateway-worker', 'traffic-manager'],
+    roles: passthruHttp.roles,
     effect: 'restart',
     inert: '',
     followedBy: [],
@@ -244,6 +244,20 @@ test('a rule that is broken says so, and how grave that is', async t => {
   const { code: failed, out: other } = await run(temporaryHome(t, { 'deployment.toml': faulty }), asked)
   assert.equal(failed, 78)
   assert.match(other, /worker_pool_size_core must not exceed worker_pool_size_max \(broken, a fault\)\n/)
+})
+
+test('rules of rows are judged row by row', async t => {
+  const row = '[[transport.http.proxy_profile]]\ntarget_hosts = "*"\nproxy_host = "p"\nproxy_port = 1\n'
+  const home = temporaryHome(t, { 'deployment.toml': `${row}${row}proxy_username = "u"\n` })
+  const verdictsOf = async (key: string): Promise<readonly unknown[]> => {
+    const { out } = await run(home, [`transport.http.proxy_profile${key}.proxy_username`], { json: true })
+    return JSON.parse(out).rules.map(({ holds }: { holds: unknown }) => holds)
+  }
+  assert.deepEqual(await verdictsOf('[0]'), [true, true])
+  assert.deepEqual(await verdictsOf('[1]'), [true, false])
+  const empty = temporaryHome(t, { 'deployment.toml': '' })
+  const { out } = await run(empty, ['transport.http.proxy_profile.proxy_username'])
+  assert.match(out, /rule {6}proxy_username goes out with an empty password \(not judged\)\n/)
 })
 
 test('a node that does not read a key is told', async t => {
