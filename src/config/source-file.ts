@@ -10,6 +10,12 @@ interface SourceFile {
   readonly fault: Fault | undefined
 }
 
+/** Code of an error -> what is wrong, and what to do. */
+const UNREADABLE: Readonly<Record<string, readonly [reason: string, remedy: string]>> = {
+  ERR_ENCODING_INVALID_ENCODED_DATA: ['it is not UTF-8', 'save it as UTF-8'],
+  EISDIR: ['it is a folder', 'put a file there'],
+}
+
 /** Undefined when there is no such file. */
 export function readSource(path: string): SourceFile | undefined {
   const label = labelOf(path)
@@ -19,8 +25,8 @@ export function readSource(path: string): SourceFile | undefined {
     if (!(error instanceof Error)) throw error
     const code = 'code' in error ? String(error.code) : ''
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8' : code || error.message
-    const fault = { where: label, key: '', given: '', expected: `cannot be read: ${reason}`, remedy: '' }
+    const [reason, remedy] = UNREADABLE[code] ?? [code || error.message, 'let the user of the gateway read it']
+    const fault = { where: label, key: '', given: '', expected: `cannot be read: ${reason}`, remedy }
     return { label, text: '', fault }
   }
 }
