@@ -183,8 +183,8 @@ function unknownTopKey({ where, path }: Setting): Fault {
     allKeys().map(key => key.path),
   )
   const section = allKeys().find(key => key.path === guess)?.section ?? ''
-  const remedy =
-    guess === '' ? '`explain` lists the keys' : `did you mean ${guess}? It belongs below ${bracketed(section)}`
+  const elsewhere = section === '' ? '' : ` It belongs below ${bracketed(section)}`
+  const remedy = guess === '' ? '`explain` lists the keys' : `did you mean ${guess}?${elsewhere}`
   return { where, key: path, given: '', expected: 'unknown key', remedy }
 }
 

@@ -178,3 +178,23 @@ test('class_name of [web_app.listener] is missed where the section is used', t =
   assert.equal(examined(t, '[web_app.listener]\nclass_name = "com.example.L"\n').faults.length, 0)
   assert.match(examined(t, '[web_app.listener]\nclass_name = ""\n').faults[0]!.expected, /^expected text/)
 })
+
+const TOP_LEVEL: readonly (readonly [name: string, toml: string, remedy: string])[] = [
+  ['misspelt there', 'enabled_global_handler = ["a"]', 'did you mean enabled_global_handlers?'],
+  [
+    'below a header',
+    '[server]\nenabled_global_handlers = ["a"]',
+    'did you mean enabled_global_handlers? It belongs in the part above every header',
+  ],
+]
+
+for (const [name, toml, remedy] of TOP_LEVEL) {
+  test(`a key from above every table is unknown ${name}, with the remedy`, t => {
+    const { faults, unknown } = examined(t, toml)
+    assert.deepEqual(faults, [])
+    assert.deepEqual(
+      unknown.map(fault => fault.remedy),
+      [remedy],
+    )
+  })
+}
