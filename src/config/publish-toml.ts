@@ -68,7 +68,13 @@ function sectionPart({ name, meaning, repeated, keys }: AnySection, said: string
     const heading = note === '' || note === said ? '' : `# ${note}.\n`
     return `${heading}${lines(name, group)}`
   })
-  return `# ${meaning}\n${header}${parts.join('')}`
+  const place = around(name) === '' ? '' : ` Within a row of [[${around(name)}]].`
+  return `# ${meaning}${place}\n${header}${parts.join('')}`
+}
+
+/** The repeated table in whose rows a table stands; '' for most. */
+function around(table: string): string {
+  return SECTIONS.find(({ name, repeated }) => repeated && table.startsWith(`${name}.`))?.name ?? ''
 }
 
 const COMMENTS_AT = 56

@@ -95,6 +95,13 @@ function judged(t: Parameters<typeof temporaryHome>[0], text: string): readonly 
   return [...faults, ...unknown, ...changed.map(({ path, value }) => ({ path, value }))]
 }
 
+/** What must stand above a part that is valid only within a row: the row, with what it must have. */
+function rowAround({ header }: Part): readonly string[] {
+  const name = header.replace(/[[\]]/g, '')
+  const outer = PARTS.find(part => part.header.startsWith('[[') && name.startsWith(`${part.header.slice(2, -2)}.`))
+  return outer === undefined ? [] : [outer.header, ...outer.keys.filter(key => key.includes('Must be set.'))]
+}
+
 test('the commented file sets nothing as it is, and has every section and key', () => {
   const { entries, rows, faults } = readDocument('deployment.toml', tomlPage())
   assert.deepEqual([entries, rows, faults], [[], [], []])
@@ -104,16 +111,19 @@ test('the commented file sets nothing as it is, and has every section and key', 
 })
 
 test('every section of the commented file is valid without its # and changes nothing', t => {
-  for (const { header, keys } of PARTS) {
-    assert.deepEqual(judged(t, [header, ...keys].join('\n')), [], header)
+  for (const part of PARTS) {
+    const { header, keys } = part
+    assert.deepEqual(judged(t, [...rowAround(part), header, ...keys].join('\n')), [], header)
   }
 })
 
 test('every line of the commented file is valid without its # and changes nothing', t => {
-  for (const { header, keys } of PARTS) {
+  for (const part of PARTS) {
+    const { header, keys } = part
     const needed = keys.filter(key => key.includes('Must be set.'))
     for (const key of keys) {
-      if (!needed.includes(key)) assert.deepEqual(judged(t, [header, ...needed, key].join('\n')), [], key)
+      if (!needed.includes(key))
+        assert.deepEqual(judged(t, [...rowAround(part), header, ...needed, key].join('\n')), [], key)
     }
   }
 })
