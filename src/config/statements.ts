@@ -129,17 +129,18 @@ class Scanner {
 
   /** False for an empty one, which is a value like any other. */
   #inlineTable(segments: readonly (string | number)[]): boolean {
-    const before = this.#found.length
+    let isEmpty = true
     this.#at++
     this.#take(VOID)
     while (this.#at < this.#source.length && this.#source[this.#at] !== '}') {
+      isEmpty = false
       this.#keyAndValue(segments)
       this.#take(VOID)
       if (this.#source[this.#at] === ',') this.#at++
       this.#take(VOID)
     }
     this.#at++
-    return this.#found.length > before
+    return !isEmpty
   }
 
   /** An array of nothing but inline tables. */

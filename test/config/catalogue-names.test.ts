@@ -74,6 +74,7 @@ test('a fault of such a key names the whole of it', t => {
 })
 
 const SCOPES = 'apim.oauth_config.allowed_scopes'
+const OTHER = 'apim.oauth_config.white_listed_scopes'
 
 test('another spelling is the same key, in the file, by --set, and to those that refer to it', t => {
   const listed = '[apim.oauth_config]\nwhite_listed_scopes = ["a"]'
@@ -88,7 +89,7 @@ test('another spelling is the same key, in the file, by --set, and to those that
 
 test('both spellings in one file are a fault, whichever comes first, and one value of another kind is one fault', t => {
   assert.deepEqual(said(resolved(t, '[apim.oauth_config]\nwhite_listed_scopes = ["a"]\nallowed_scopes = ["b"]')), [
-    `F:3: ${SCOPES}: set twice (it is already set as apim.oauth_config.white_listed_scopes (F:2); leave one of them out)`,
+    `F:3: ${SCOPES}: set twice (it is already set as ${OTHER} (F:2); leave one of them out)`,
   ])
   assert.deepEqual(
     resolved(t, '[apim.oauth_config]\nwhite_listed_scopes = 5').faults.map(({ where, key }) => [where, key]),

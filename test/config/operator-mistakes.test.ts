@@ -153,13 +153,13 @@ test('faults come in the order of the file', t => {
   assert.equal(faults.at(-1)!.where, '--set')
 })
 
+const SYNTAX_ERROR = 'not valid TOML: incomplete key-value: cannot find end of key'
+
 test('a syntax error stands first and alone', t => {
   const home = temporaryHome(t, { 'deployment.toml': `${FILE}\n[server` })
   const { faults, unknown } = examine(home, ['logging.level=loud', 'no.such=1', 'nothing'], join(home, 'data'))
   assert.deepEqual(
     [...faults, ...unknown].map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F')),
-    [
-      `F:${LINES.length + 1}:2: not valid TOML: incomplete key-value: cannot find end of key (nothing else was checked)`,
-    ],
+    [`F:${LINES.length + 1}:2: ${SYNTAX_ERROR} (nothing else was checked)`],
   )
 })

@@ -100,19 +100,24 @@ test('a port alone is a number', t => {
   assert.equal(configuration['transport.ws']['listener.parameters.port'], 5675)
 })
 
+const MISSPELT = referenceTo('carbon.hots')
+const HTTP_PORT = referenceTo('http.nio.port')
+const GUESS = `did you mean ${referenceTo('carbon.host')}?; another key is $ref{section.key}`
+
 const FAULTS: readonly (readonly [toml: string, ...faults: readonly string[]])[] = [
   [
-    `[access_log]\npath = "${referenceTo('carbon.hots')}"`,
-    `F:2: access_log.path = "${referenceTo('carbon.hots')}": there is no property carbon.hots (did you mean ${referenceTo('carbon.host')}?; another key is $ref{section.key})`,
+    `[access_log]\npath = "${MISSPELT}"`,
+    `F:2: access_log.path = "${MISSPELT}": there is no property carbon.hots (${GUESS})`,
   ],
   // One that derives from a faulty key is no fault besides.
   [
-    `[server]\noffset = "x"\n[access_log]\npath = "${referenceTo('http.nio.port')}"`,
+    `[server]\noffset = "x"\n[access_log]\npath = "${HTTP_PORT}"`,
     'F:2: server.offset = "x": expected a whole number, 0 to 64535 (the default is offset = 0)',
   ],
   [
-    `[server]\noffset = "${referenceTo('http.nio.port')}"`,
-    `F:2: server.offset = "${referenceTo('http.nio.port')}": references run in a circle: server.offset -> ${referenceTo('http.nio.port')} -> server.offset (give one of them a value)`,
+    `[server]\noffset = "${HTTP_PORT}"`,
+    `F:2: server.offset = "${HTTP_PORT}": references run in a circle: ` +
+      `server.offset -> ${HTTP_PORT} -> server.offset (give one of them a value)`,
   ],
 ]
 

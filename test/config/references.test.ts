@@ -130,7 +130,8 @@ const KINDS: readonly (readonly [toml: string, path: string, value: unknown, set
   ],
   [`${OWN}access_log = { path = "$ref{own.name}.log" }`.replace(OWN, ''), 'access_log.path', 'gw.log', ['own.name=gw']],
   [
-    `${OWN}[[transport.http.proxy_profile]]\ntarget_hosts = ["$ref{own.list}"]\nproxy_host = "$ref{own.name}"\nproxy_port = "$ref{own.number}"`,
+    `${OWN}[[transport.http.proxy_profile]]\ntarget_hosts = ["$ref{own.list}"]\n` +
+      'proxy_host = "$ref{own.name}"\nproxy_port = "$ref{own.number}"',
     'transport.http.proxy_profile[0].proxy_port',
     17,
   ],
@@ -172,7 +173,8 @@ const SECRETS: readonly (readonly [given: string, isSecret: boolean])[] = [
 
 for (const [given, isSecret] of SECRETS) {
   test(`${given} is ${isSecret ? 'a secret' : 'none'}`, t => {
-    const toml = `[access_log]\npath = "${given}"\n[own]\nlabel = "a"\nclient_secret = "b"\ncopy = "$ref{own.client_secret}"\n[super_admin]\npassword = "c"\n[secrets]\nalias = "[d]"`
+    const own = '[own]\nlabel = "a"\nclient_secret = "b"\ncopy = "$ref{own.client_secret}"\n'
+    const toml = `[access_log]\npath = "${given}"\n${own}[super_admin]\npassword = "c"\n[secrets]\nalias = "[d]"`
     const { keys, faults } = resolved(t, toml)
     assert.deepEqual(faults, [])
     assert.equal(keys.find(key => key.path === 'access_log.path')?.secret, isSecret)

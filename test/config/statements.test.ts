@@ -56,16 +56,18 @@ function documentOf(roll: (sides: number) => number): string {
   return lines.join('\n')
 }
 
-/** Paths of everything that is no table with something in it. */
+type Path = readonly (string | number)[]
+
+/** Paths of everything that is no table with something in it. `isRows`: whether a list is one of rows. */
 function leaves(
   node: unknown,
-  repeated: ReadonlySet<string>,
-  path: readonly (string | number)[] = [],
+  isRows: (list: readonly unknown[], path: Path) => boolean,
+  path: Path = [],
 ): readonly string[] {
-  const within = Array.isArray(node) ? repeated.has(JSON.stringify(path)) : isTable(node)
+  const within = Array.isArray(node) ? isRows(node, path) : isTable(node)
   const inner = within ? Object.entries(node as object) : []
   if (inner.length === 0) return path.length === 0 || isHeaderOnly(node, path) ? [] : [JSON.stringify(path)]
-  return inner.flatMap(([key, item]) => leaves(item, repeated, [...path, Array.isArray(node) ? Number(key) : key]))
+  return inner.flatMap(([key, item]) => leaves(item, isRows, [...path, Array.isArray(node) ? Number(key) : key]))
 }
 
 function isTable(node: unknown): boolean {
@@ -73,33 +75,62 @@ function isTable(node: unknown): boolean {
 }
 
 /** A header with nothing below it; empty inline tables are only ever written below an `n` or a `k`. */
-function isHeaderOnly(node: unknown, path: readonly (string | number)[]): boolean {
+function isHeaderOnly(node: unknown, path: Path): boolean {
   return isTable(node) && !/^[nk]\d$/.test(String(path.at(-1)))
 }
 
 const RUNS = process.env.SLUICE_LONG === undefined ? 2000 : 200_000
 
-test('the walk finds the keys of the parser, each on a line that holds it', () => {
-  let compared = 0
-  for (let seed = 1; seed <= RUNS; seed++) {
-    const source = documentOf(dice(seed))
-    let tree: unknown
-    try {
-      tree = parse(source)
-    } catch {
-      continue // a key came up twice
+/** By their headers; every other list is a value. */
+function areHeaded(_: readonly unknown[], path: Path): boolean {
+  return path.length === 1 && /^r\d$/.test(String(path[0]))
+}
+
+function areTables(list: readonly unknown[]): boolean {
+  return list.length > 0 && list.every(isTable)
+}
+
+const READINGS = [
+  ['lists of inline tables as values', areHeaded],
+  [
+    'lists of inline tables as rows',
+    (list: readonly unknown[], path: Path) => areHeaded(list, path) || areTables(list),
+  ],
+] as const
+
+for (const [reading, isRows] of READINGS) {
+  test(`the walk finds the keys of the parser, each on a line that holds it: ${reading}`, () => {
+    let compared = 0
+    for (let seed = 1; seed <= RUNS; seed++) {
+      const source = documentOf(dice(seed))
+      const tree = parsed(source)
+      if (tree === undefined) continue // a key came up twice
+      compared++
+      const found = outlineOf(source, path => {
+        const value = valueAt(tree, path)
+        return Array.isArray(value) && isRows(value, path)
+      }).statements
+      assert.deepEqual(
+        found.map(({ segments }) => JSON.stringify(segments)).sort(),
+        [...leaves(tree, isRows)].sort(),
+        `seed ${seed}:\n${source}`,
+      )
+      const lines = source.split('\n')
+      for (const { segments, line } of found)
+        assert.ok(lines[line - 1]?.includes(String(segments.at(-1))), `seed ${seed}`)
     }
-    compared++
-    const found = outlineOf(source).statements
-    const repeated = new Set(['["r0"]', '["r1"]'])
-    assert.deepEqual(
-      found.map(({ segments }) => JSON.stringify(segments)).sort(),
-      [...leaves(tree, repeated)].sort(),
-      `seed ${seed}:\n${source}`,
-    )
-    const lines = source.split('\n')
-    for (const { segments, line } of found)
-      assert.ok(lines[line - 1]?.includes(String(segments.at(-1))), `seed ${seed}`)
+    assert.ok(compared > RUNS / 2)
+  })
+}
+
+function parsed(source: string): unknown {
+  try {
+    return parse(source)
+  } catch {
+    return undefined
   }
-  assert.ok(compared > RUNS / 2)
-})
+}
+
+function valueAt(tree: unknown, path: Path): unknown {
+  return path.reduce((node, segment) => (node as Record<string | number, unknown>)[segment], tree)
+}
