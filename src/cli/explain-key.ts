@@ -161,7 +161,7 @@ const EFFECTS = { reload: 'at a reload or a restart', restart: 'at a restart', n
 export function explainKey(output: Terminal, key: ResolvedKey, situation: Situation): void {
   const facts = factsOf(key, situation)
   const { definition } = key
-  const label = definition.inertReason === '' ? 'sum' : 'if built'
+  const built = definition.inertReason === '' ? '' : 'when built: '
   const rows: readonly (readonly [string, string])[] = [
     ['value', valueSaid(key)],
     ['default', defaultOf(definition)],
@@ -181,7 +181,7 @@ export function explainKey(output: Terminal, key: ResolvedKey, situation: Situat
     ['effect', EFFECTS[facts.effect]],
     ['acted on', definition.inertReason === '' ? 'yes' : `no: ${definition.inertReason}`],
     ...facts.rules.map(rule => ['rule', `${rule.must} (${verdict(rule)})`] as const),
-    ...(facts.pool?.lines ?? []).map(line => [label, line] as const),
+    ...(facts.pool?.lines ?? []).map(line => ['sum', `${built}${line}`] as const),
     ...facts.faults.map(fault => ['fault', fault] as const),
   ]
   output.write(`${paint(output, 'bold', key.path)}\n`)

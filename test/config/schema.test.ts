@@ -107,10 +107,12 @@ function faultsOf(document: unknown): readonly unknown[] {
   return (isValid.errors ?? []).filter(({ keyword }) => keyword !== 'required')
 }
 
-test('every key may be spelled with nested tables, quoted, or quoted from any table on', () => {
+test('every key, in all its spellings, may be nested, quoted, or quoted from any table on', () => {
   for (const key of allKeys()) {
-    for (let depth = 0; depth < key.key.split('.').length; depth++) {
-      assert.deepEqual(faultsOf(written(key, depth)), [], `${key.path}, nested ${depth}`)
+    for (const spelling of [key.key, ...key.definition.aliases]) {
+      for (let depth = 0; depth < spelling.split('.').length; depth++) {
+        assert.deepEqual(faultsOf(written({ ...key, key: spelling }, depth)), [], `${key.path}, ${spelling}, ${depth}`)
+      }
     }
   }
 })
