@@ -3,7 +3,6 @@
  * port. Never touches a proxied byte.
  */
 import { closeSync, openSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { ApiPlanner } from './api-planner.ts'
 import { ApiWatch } from './api-watch.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
@@ -20,6 +19,7 @@ import { type Log, logEvent } from './observe/log.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
 import type { FromReactor, ListenerPlan, ReactorPlan } from './plan.ts'
 import { reactorPlans, reactorsOf } from './planning.ts'
+import { claimPort } from './ports.ts'
 import type { Place, Prepared } from './preparation.ts'
 import { ReactorPool } from './reactor-pool.ts'
 import { Reloader } from './reload.ts'
@@ -27,11 +27,6 @@ import { ReloadQueue } from './reload-queue.ts'
 import { linesOf, type ReloadScope } from './reload-report.ts'
 import { chooseLevel } from './socket-level.ts'
 import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
-
-/** The port is taken, or cannot be listened on; the message names it. */
-export class CannotListen extends Error {
-  override readonly name = 'CannotListen'
-}
 
 /** A file the gateway was told to write cannot be written; the message names it and its key. */
 export class CannotWrite extends Error {
@@ -143,7 +138,7 @@ export class Gateway {
       const ports = await this.#pool.start()
       const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
       this.#health = await startHealthListener(healthHost, healthPort, {
-        isReady: () => this.#isReady,
+        unready: () => (this.#isReady ? '' : 'not ready'),
         metrics,
         moreMetrics: () => this.#desk.metrics(),
         testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
@@ -239,20 +234,6 @@ export class Gateway {
     this.#desk.stop()
     this.#started.inForce.tls?.stop()
   }
-}
-
-/** `reusePort` lets a second listener bind in silence, so the port is bound once without it first (D18). */
-async function claimPort(host: string, port: number, key: string): Promise<void> {
-  if (port === 0) return
-  const probe = createServer()
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  probe.once('error', (error: NodeJS.ErrnoException) => {
-    const where = `${host === '' ? '' : `${host}:`}${port}`
-    const why = error.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${error.code})`
-    reject(new CannotListen(`port ${where} ${why}; set ${key}, or server.offset for all ports`))
-  })
-  probe.listen(host === '' ? { port } : { port, host }, () => probe.close(() => resolve()))
-  await promise
 }
 
 /** Reactors open it for themselves; one that cannot is no place to say so from. */

@@ -7,7 +7,8 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from './observe/metrics.ts'
 
 interface HealthSources {
-  readonly isReady: () => boolean
+  /** '' when it takes traffic, or why not. */
+  readonly unready: () => string
   readonly metrics: SharedArrayBuffer
   /** Lines beside those of the counters. */
   readonly moreMetrics: () => string
@@ -45,8 +46,10 @@ function answer(method: string, path: string, sources: HealthSources): Answer {
   if (method === 'POST' && sources.testHooks !== null) return hook(path, sources.testHooks)
   if (method !== 'GET' && method !== 'HEAD') return text('405 Method Not Allowed', 'only GET and HEAD')
   if (path === '/healthz') return text('200 OK', 'ok')
-  if (path === '/readyz')
-    return sources.isReady() ? text('200 OK', 'ready') : text('503 Service Unavailable', 'not ready')
+  if (path === '/readyz') {
+    const reason = sources.unready()
+    return reason === '' ? text('200 OK', 'ready') : text('503 Service Unavailable', reason)
+  }
   if (path === '/metrics') {
     const body = renderMetrics(snapshotMetrics(sources.metrics)) + sources.moreMetrics()
     return { status: '200 OK', type: METRICS_CONTENT_TYPE, body }

@@ -10,6 +10,7 @@ import type { Resolution, ResolvedKey } from './config/resolve.ts'
 import { missingSender } from './config/websocket-senders.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
+import { partsOf } from './node-parts.ts'
 import type { TlsDraft, TlsSources } from './tls/tls-material.ts'
 
 /** Where the configuration is, and how the command line has changed it. */
@@ -54,7 +55,9 @@ export async function prepare(
   const { unknown } = examined
   const { configuration, keys, faults } = examined.faults.length === 0 ? running.settle(examined) : examined
   // Nothing can be said of the rest where the file itself cannot be read.
-  if (faults.length > 0 && faults.every(({ key }) => key === '')) {
+  const isUnreadable = faults.length > 0 && faults.every(({ key }) => key === '')
+  // What only a gateway would read is not opened: it may be that of another node.
+  if (isUnreadable || !partsOf(configuration.server).runsGateway) {
     const { warnings } = examined
     return { configuration, keys, apis: NO_APIS, proxies: DIRECT, tls: null, faults, unknown, warnings }
   }

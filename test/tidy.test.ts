@@ -55,7 +55,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [
     /^node:(net|tls)$/,
     [
-      ...['socket', 'src/gateway.ts', 'src/health-listener.ts', 'src/tls/openssl.ts'],
+      ...['socket', 'src/ports.ts', 'src/health-listener.ts', 'src/tls/openssl.ts'],
       ...['src/control-socket.ts', 'src/cli/ask.ts'],
     ],
   ],

@@ -3,9 +3,12 @@ import { flushCompileCache } from 'node:module'
 import { ApiProjects } from '../config/api-definitions.ts'
 import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
 import { DataLocked } from '../data-lock.ts'
-import { CannotListen, CannotWrite, Gateway, type Listeners } from '../gateway.ts'
+import { CannotWrite, Gateway, type Listeners } from '../gateway.ts'
+import { IdleNode } from '../idle-node.ts'
+import { type NodeParts, partsOf } from '../node-parts.ts'
 import { openLog } from '../observe/log.ts'
-import { prepare } from '../preparation.ts'
+import { CannotListen } from '../ports.ts'
+import { prepare, type Prepared } from '../preparation.ts'
 import { ReactorFailed } from '../reactor-pool.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 
@@ -41,7 +44,13 @@ export async function start(
     log.fatal(cause)
     ended.resolve(EXIT_FAILED)
   }
+  const parts = partsOf(configuration.server)
+  for (const reason of parts.notBuilt) log.warn(reason)
   try {
+    if (!parts.runsGateway) {
+      await startIdle(parts, prepared, place, ended.resolve, log)
+      return await ended.promise
+    }
     const backend = sample ? await startSample() : undefined
     const { gateway, listeners } = await Gateway.start({ place, projects, prepared, compileCache, log, fatal })
     endOnSignals(gateway, ended.resolve, log)
@@ -56,6 +65,21 @@ export async function start(
     return EXIT_FAILED
   }
   return ended.promise
+}
+
+/** A node whose role has no gateway. */
+async function startIdle(
+  parts: NodeParts,
+  { configuration }: Prepared,
+  { dataDir }: CliArguments,
+  end: (code: number) => void,
+  log: ReturnType<typeof openLog>,
+): Promise<void> {
+  const node = await IdleNode.start({ configuration, parts, dataDir, warn: cause => log.warn(cause) })
+  const reread = (): void => log.warn(`this node runs no gateway (${parts.role}): there is nothing to reload`)
+  endOnSignals({ drain: () => node.drain(), abort: () => node.abort(), refresh: reread }, end, log)
+  const health = `health on http://${shown(node.healthHost)}:${node.healthPort}/healthz`
+  process.stdout.write(`role ${parts.role}: no gateway, so no listener and no API\n${health}\nstarted\n`)
 }
 
 function refuse(faults: readonly Fault[]): number {
@@ -100,7 +124,11 @@ function reachable(host: string): string {
   return host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : shown(host)
 }
 
-function endOnSignals(gateway: Gateway, end: (code: number) => void, log: { info(text: string): void }): void {
+function endOnSignals(
+  gateway: Pick<Gateway, 'drain' | 'abort' | 'refresh'>,
+  end: (code: number) => void,
+  log: { info(text: string): void },
+): void {
   let signals = 0
   const stop = (signal: string): void => {
     if (++signals > 1) {

@@ -66,6 +66,7 @@ export function keyPath(section: string, key: string): string {
 /** What a node is for (`server.server_role`). */
 export const ROLES = [
   'default',
+  'control-plane',
   'api-devportal',
   'api-key-manager',
   'api-publisher',
@@ -101,7 +102,7 @@ export interface Section<N extends string, K extends Keys, R extends boolean = b
 interface About<K extends Keys> {
   readonly rules?: readonly Rule<Values<K>>[]
   /** All of them where it is left out. */
-  readonly roles?: readonly Exclude<Role, 'default'>[]
+  readonly roles?: readonly Exclude<Role, 'default' | 'control-plane'>[]
   readonly readBy?: readonly string[]
   /** Of repeated tables alone. */
   readonly otherForm?: AnyForm
@@ -126,8 +127,15 @@ export function repeatedSection<const N extends string, K extends Keys>(
   return { name, meaning, repeated: true, keys, ...whole(about) }
 }
 
-function whole<K extends Keys>({ rules = [], roles, readBy = [], otherForm = '', otherNames = [] }: About<K>) {
-  return { rules, readBy, otherForm, otherNames, roles: roles === undefined ? ROLES : (['default', ...roles] as const) }
+function whole<K extends Keys>({ rules = [], roles = [], readBy = [], otherForm = '', otherNames = [] }: About<K>) {
+  const all = roles.length === 0 ? ROLES : ROLES.filter(role => reads(role, roles))
+  return { rules, readBy, otherForm, otherNames, roles: all }
+}
+
+/** A control plane has every part but the gateway. */
+function reads(role: Role, roles: readonly Role[]): boolean {
+  if (role === 'control-plane') return roles.some(part => part !== 'gateway-worker')
+  return role === 'default' || roles.includes(role)
 }
 
 /** A key that must be set wherever its section is used; empty will not do either. */

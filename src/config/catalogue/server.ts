@@ -1,5 +1,5 @@
 /** The server itself: who it is, and the port offset that keeps several of them apart on one machine. */
-import { inert, section, ROLES } from '../key.ts'
+import { inert, ROLES, section } from '../key.ts'
 import { choice, count, flag, host, secret, text } from '../kinds.ts'
 
 const CONSOLE = 'there is no management console that could restart or stop the server'
@@ -15,9 +15,10 @@ export const server = section(
       'listeners have addresses of their own; it is only what the properties `ip` and `carbon.local.ip` come to',
     ),
     offset: count(0, '', 0, 64_535, 'Added to every port, so that instances on one machine stay apart.'),
-    mode: inert(
-      choice('single', ['single', 'ha'], 'One node, or one of several.'),
-      'not built yet: sharing state between nodes',
+    mode: choice(
+      'single',
+      ['single', 'ha'],
+      'One node, or one of several; sharing state between nodes is not built yet, and a start with `ha` says so.',
     ),
     base_path: inert(
       text(
@@ -30,16 +31,18 @@ export const server = section(
       flag(false, 'Drop caches without entries.'),
       'caches without entries hold no memory here',
     ),
-    server_role: inert(
-      choice('default', ROLES, 'Profile of the node.'),
-      'every node runs the gateway with all its parts',
+    server_role: choice(
+      'default',
+      ROLES,
+      'Profile of the node: what it starts. `default` and `gateway-worker` start the gateway; the parts of the ' +
+        'other roles are not built yet: such a node answers its health port, says so and is never ready.',
     ),
     enableMTOM: inert(flag(false, 'Message transmission optimisation.'), SOAP),
     enableSwA: inert(flag(false, 'SOAP with attachments.'), SOAP),
     disable_shutdown_from_ui: inert(flag(false, 'Hide shutdown in the management console.'), CONSOLE),
     disable_restart_from_ui: inert(flag(false, 'Hide restart in the management console.'), CONSOLE),
   },
-  { readBy: ['gateway.ts', 'listener-plans.ts', 'preparation.ts'] },
+  { readBy: ['gateway.ts', 'listener-plans.ts', 'node-parts.ts', 'preparation.ts'] },
 )
 
 const ACCOUNTS = 'not built yet: accounts come with the key manager'

@@ -1,0 +1,39 @@
+/**
+ * What a node starts, by `server.server_role` and `server.mode`. A role stands for a part or for several; a part that
+ * does not exist yet is started by nobody, and a node whose role needs such a part says so.
+ */
+import type { Configuration } from './config/catalogue.ts'
+import type { Role } from './config/key.ts'
+
+type Part = 'gateway' | 'key manager' | 'traffic manager' | 'publisher' | 'developer portal'
+
+const CONTROL_PLANE: readonly Part[] = ['key manager', 'traffic manager', 'publisher', 'developer portal']
+
+const PARTS: Readonly<Record<Role, readonly Part[]>> = {
+  default: ['gateway', ...CONTROL_PLANE],
+  'control-plane': CONTROL_PLANE,
+  'gateway-worker': ['gateway'],
+  'api-key-manager': ['key manager'],
+  'traffic-manager': ['traffic manager'],
+  'api-publisher': ['publisher'],
+  'api-devportal': ['developer portal'],
+}
+
+const SHARING =
+  'server.mode is ha, and sharing state between nodes is not built yet: this node keeps its state to itself'
+
+export interface NodeParts {
+  readonly role: Role
+  /** Listeners, APIs, reactors. */
+  readonly runsGateway: boolean
+  /** What its role or mode asks for and does not exist, each a sentence. The default role asks for what there is. */
+  readonly notBuilt: readonly string[]
+}
+
+export function partsOf(server: Configuration['server']): NodeParts {
+  const { server_role: role, mode } = server
+  const parts = PARTS[role]
+  const absent = role === 'default' ? [] : parts.filter(part => part !== 'gateway')
+  const said = absent.map(part => `server.server_role is ${role}, and the ${part} is not built yet`)
+  return { role, runsGateway: parts.includes('gateway'), notBuilt: mode === 'ha' ? [...said, SHARING] : said }
+}

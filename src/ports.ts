@@ -1,0 +1,21 @@
+/** Ports to listen on, asked for before anybody does. */
+import { createServer } from 'node:net'
+
+/** The port is taken, or cannot be listened on; the message names it. */
+export class CannotListen extends Error {
+  override readonly name = 'CannotListen'
+}
+
+/** `reusePort` lets a second listener bind in silence, so the port is bound once without it first (D18). */
+export async function claimPort(host: string, port: number, key: string): Promise<void> {
+  if (port === 0) return
+  const probe = createServer()
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  probe.once('error', (error: NodeJS.ErrnoException) => {
+    const where = `${host === '' ? '' : `${host}:`}${port}`
+    const why = error.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${error.code})`
+    reject(new CannotListen(`port ${where} ${why}; set ${key}, or server.offset for all ports`))
+  })
+  probe.listen(host === '' ? { port } : { port, host }, () => probe.close(() => resolve()))
+  await promise
+}

@@ -1,0 +1,104 @@
+/** `server.server_role` and `server.mode` decide what a node starts; what is not built yet says so. */
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { ROLES } from '../../src/config/key.ts'
+import { partsOf } from '../../src/node-parts.ts'
+import { ScriptedBackend } from '../harness/peers.ts'
+import { ask, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
+
+const backend = await ScriptedBackend.listen(peer => {
+  void peer.untilText('\r\n\r\n').then(() => peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
+})
+const homes: Home[] = []
+const programs: Program[] = []
+after(async () => {
+  for (const program of programs) await program.kill()
+  for (const home of homes) home.remove()
+  backend.close()
+})
+
+function home(server: string): Home {
+  const made = makeHome(backend.port, `[server]\n${server}\n`)
+  homes.push(made)
+  return made
+}
+
+const notBuilt = (role: string, part: string): string =>
+  `server.server_role is ${role}, and the ${part} is not built yet`
+const ALONE = 'server.mode is ha, and sharing state between nodes is not built yet: this node keeps its state to itself'
+
+/** Role, whether it runs the gateway, and what it lacks. */
+const STARTED: readonly (readonly [role: (typeof ROLES)[number], runsGateway: boolean, lacks: readonly string[]])[] = [
+  ['default', true, []],
+  ['gateway-worker', true, []],
+  ['control-plane', false, ['key manager', 'traffic manager', 'publisher', 'developer portal']],
+  ['api-key-manager', false, ['key manager']],
+  ['traffic-manager', false, ['traffic manager']],
+  ['api-publisher', false, ['publisher']],
+  ['api-devportal', false, ['developer portal']],
+]
+
+test('every role is documented here', () => {
+  assert.deepEqual(STARTED.map(([role]) => role).sort(), [...ROLES].sort())
+})
+
+for (const [role, runsGateway, lacks] of STARTED) {
+  const said = lacks.map(part => notBuilt(role, part))
+  test(`role ${role}: ${runsGateway ? 'the gateway' : 'no listener, and never ready'}`, async () => {
+    const warnings = (program: Program): readonly unknown[] =>
+      program.events.map(({ msg }) => msg).filter(msg => String(msg).includes('not built yet'))
+    if (runsGateway) {
+      const { program, port, healthPort } = await started(role)
+      assert.match(await ask(port, 'GET', '/t/1.0.0/x'), /^HTTP\/1\.1 200 /)
+      assert.match(await ask(healthPort, 'GET', '/readyz'), /^HTTP\/1\.1 200 /)
+      assert.deepEqual(warnings(program), [])
+      return
+    }
+    const at = home(`server_role = "${role}"`)
+    const program = launch(at, [])
+    programs.push(program)
+    await program.out.until(/^started$/m)
+    assert.doesNotMatch(program.out.text, /listening on/)
+    const [, port] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+    assert.match(await ask(Number(port), 'GET', '/healthz'), /^HTTP\/1\.1 200 /)
+    const readiness = await ask(Number(port), 'GET', '/readyz')
+    assert.match(readiness, /^HTTP\/1\.1 503 /)
+    assert.ok(readiness.endsWith(`\r\n\r\n${said.join('\n')}\n`))
+    assert.deepEqual(warnings(program), said)
+    const reload = new Program(process.execPath, ['src/launch.js', 'reload', '--home', at.path])
+    assert.deepEqual(await reload.exited, { code: 1, signal: null })
+    assert.equal(reload.err.text, `this node runs no gateway: server.server_role is ${role}\n`)
+    program.signal('SIGTERM')
+    assert.deepEqual(await program.exited, { code: 0, signal: null })
+    assert.deepEqual(readdirSync(join(at.path, 'data')), [])
+  })
+}
+
+async function started(role: string) {
+  const running = await startProgram(home(`server_role = "${role}"`))
+  programs.push(running.program)
+  return running
+}
+
+test('a node without a gateway does not open the key stores of one', async () => {
+  const at = home(
+    'server_role = "traffic-manager"\n[transport.passthru_https]\nlistener.key_store.file_name = "no.p12"',
+  )
+  const program = launch(at, ['transport.passthru_https.listener.enable=true'])
+  programs.push(program)
+  await program.out.until(/^started$/m)
+})
+
+test('mode ha: what would be shared is not, and that is said', async () => {
+  const { program } = await startProgram(home('mode = "ha"'))
+  programs.push(program)
+  await program.err.until(/"msg":"server\.mode is ha/)
+  assert.ok(program.events.some(({ level, msg }) => level === 'warn' && msg === ALONE))
+})
+
+test('a role and a mode add up', () => {
+  const server = { server_role: 'traffic-manager', mode: 'ha' } as Parameters<typeof partsOf>[0]
+  assert.deepEqual(partsOf(server).notBuilt, [notBuilt('traffic-manager', 'traffic manager'), ALONE])
+})
