@@ -23,6 +23,7 @@ export interface Situation extends Pick<Resolution, 'keys' | 'faults' | 'configu
 
 interface KeyFacts {
   readonly key: string
+  /** null where there is no row, or no name, that could have one. */
   readonly value: unknown
   readonly default: unknown
   /** The key whose value is the default; '' for none. */
@@ -61,7 +62,7 @@ export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
   const isInert = definition.inertReason !== ''
   return {
     key: key.path,
-    value: valueOfKey(key, key.value),
+    value: absence(key) === '' ? valueOfKey(key, key.value) : null,
     default: definition.secret ? '' : printable(definition.fallback),
     sameAs: sameAs(key),
     changed: isChanged(key, situation.byPath),
@@ -141,10 +142,15 @@ function poolOf({ section, key }: ResolvedKey, { byPath, machine, burst }: Situa
   return sum === undefined || isSecret ? null : sum
 }
 
+/** Why there is no such key to have a value; '' for those that there are. */
+export function absence(key: ResolvedKey): string {
+  if (key.path.includes(FREE_NAME)) return `nobody has chosen a name for ${FREE_NAME}`
+  const isRow = key.section !== withoutPlaces(key.section)
+  return sectionOf(key).repeated && !isRow ? `there is no [[${key.section}]]` : ''
+}
+
 function valueSaid(key: ResolvedKey): string {
-  if (key.path.includes(FREE_NAME)) return `none: nobody has chosen a name for ${FREE_NAME}`
-  if (sectionOf(key).repeated && key.section === withoutPlaces(key.section))
-    return `none: there is no [[${key.section}]]`
+  if (absence(key) !== '') return `none: ${absence(key)}`
   return key.faulty ? `${readable(key)}, the default: what was set is faulty` : readable(key)
 }
 

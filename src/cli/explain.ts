@@ -8,7 +8,7 @@ import type { ResolvedKey } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
 import { canonical } from '../config/tables.ts'
 import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'
-import { explainKey, factsOf, idleNote, isChanged, readable, type Situation } from './explain-key.ts'
+import { absence, explainKey, factsOf, idleNote, isChanged, readable, type Situation } from './explain-key.ts'
 import { machineFor } from './machine.ts'
 import { paint, type Terminal } from './terminal.ts'
 
@@ -127,7 +127,8 @@ function listAll(output: Terminal, keys: readonly ResolvedKey[], { byPath }: Sit
     const valueWidth = Math.min(40, Math.max(...own.map(key => readable(key).length)))
     for (const key of own) {
       const isInert = note === '' && key.definition.inertReason !== ''
-      const remarks = [key.where, key.faulty ? 'FAULTY, this is the default' : '', isInert ? '(inert)' : '']
+      const faulty = key.faulty ? 'FAULTY, this is the default' : ''
+      const remarks = [key.where, faulty, absence(key), isInert ? '(inert)' : '']
       const cells = [key.key.padEnd(nameWidth), readable(key).padEnd(valueWidth), remarks.filter(Boolean).join(' ')]
       const isNews = isChanged(key, byPath)
       const mark = isNews ? '*' : key.where === '' ? ' ' : '='

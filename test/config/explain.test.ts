@@ -281,6 +281,19 @@ test('a section of which nothing is acted on says so once', async t => {
   assert.doesNotMatch(out, /inert/)
 })
 
+test('keys that no row has are listed as such', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': '' })
+  assert.match(
+    (await run(home, ['proxy_password'])).out,
+    /\n {2}proxy_password {2}\(not set\) {2}there is no \[\[transport/,
+  )
+  const json = JSON.parse((await run(home, ['proxy_password'], { json: true })).out)
+  assert.deepEqual(
+    json.map(({ value }: { value: unknown }) => value),
+    [null, null],
+  )
+})
+
 test('any part of a path selects, and another spelling of a key', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   const { out } = await run(home, ['Cache'])
