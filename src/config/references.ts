@@ -68,13 +68,26 @@ function expandText(text: string, find: Find): Found {
       if (dollar !== '') return written.slice(1)
       const found = find({ kind: kind ?? '', name })
       secret ||= found.secret
-      const brought = Array.isArray(found.value) ? found.value.join(',') : String(found.value)
+      const brought = asText(found.value)
+      if (brought === undefined) throw new Unresolved(`${asWritten({ kind: kind ?? '', name })} is no text`, NO_TEXT)
       length += brought.length
       if (length > LONGEST) throw new Unresolved(TOO_LONG, 'refer to less')
       return brought
     },
   )
   return { value, secret }
+}
+
+const NO_TEXT = 'refer to a text, a number, a flag or a list of them'
+
+/** As it stands within a text; undefined for a table. */
+export function asText(value: unknown): string | undefined {
+  if (Array.isArray(value)) {
+    const items = value.map(asText)
+    return items.includes(undefined) || value.some(Array.isArray) ? undefined : items.join(',')
+  }
+  if (value instanceof Date) return value.toISOString()
+  return typeof value === 'object' ? undefined : String(value)
 }
 
 /** An item that is a reference to a list brings all items of that list. */

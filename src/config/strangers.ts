@@ -34,13 +34,18 @@ export function strangersIn(written: Written): Strangers {
   const listed = written.rows.filter(row => listedAgainst(row) !== undefined)
   for (const row of listed) blame(listedAgainst(row))
   for (const row of written.rows) blame(outsideOfRows(row))
-  for (const { where, path } of written.tables) blame(unlistedAgainst(path, where, places))
+  for (const table of written.tables) {
+    blame(unlistedAgainst(table.path, table.where, places))
+    blame(tableForValue(table, known))
+  }
   for (const setting of written.winners.values()) {
     const { path, where } = setting
     if (known.has(path)) continue
     if (listed.some(row => path.startsWith(`${row.path}.`))) judged.add(path)
     blame(unlistedAgainst(path, where, places), setting)
     blame(tableForValue(setting, known) ?? valueForTable(setting), setting)
+    // `section = {}` is a section without keys.
+    if (isEmptyTable(setting.value) && isKnownTable(withoutPlaces(path))) judged.add(path)
   }
   return { misplaced: [...found.values()], unknown: unknownOnes(written, known, judged) }
 }
@@ -77,13 +82,13 @@ function unlistedAgainst(path: string, where: string, places: ReadonlySet<string
   return { where, key: table, given: '', expected: 'is a list of rows', remedy }
 }
 
-/** `key.more = 1` or `key = { more = 1 }` where the key has a value of its own. */
-function tableForValue({ path, where }: Setting, known: ReadonlyMap<string, PresentKey>): Fault | undefined {
-  const ends = [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index))
+/** `key.more = 1`, `key = { more = 1 }` or `[key]` where the key has a value of its own. */
+function tableForValue({ path, where }: PlacedTable, known: ReadonlyMap<string, PresentKey>): Fault | undefined {
+  const ends = [...path.matchAll(/\.|$/g)].map(({ index }) => path.slice(0, index))
   const key = known.get(ends.find(end => known.has(end)) ?? '')
   if (key === undefined) return undefined
   const expected = `expected ${key.definition.expects}`
-  return { where, key: key.path, given: 'a table', expected, remedy: 'write one value behind the equals sign' }
+  return { where, key: key.path, given: 'a table', expected, remedy: 'write one value behind an equals sign' }
 }
 
 /** `section = 1`, or a group of keys with a value. */
@@ -91,14 +96,13 @@ function valueForTable({ path, where, value }: Setting): Fault | undefined {
   const plain = withoutPlaces(path)
   if (!isKnownTable(plain) || isRepeated(plain)) return undefined
   const kind = isSingle(plain) ? 'a section' : 'a group of keys'
-  const given = Array.isArray(value) ? 'a list' : isEmptyTable(value) ? '' : 'a value'
-  // `section = {}` is a section without keys.
-  if (given === '') return undefined
+  if (isEmptyTable(value)) return undefined
+  const given = Array.isArray(value) ? 'a list' : 'a value'
   return { where, key: path, given, expected: `is ${kind}`, remedy: `write [${plain}] above its keys` }
 }
 
 function isEmptyTable(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !(value instanceof Date)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 
 function unknownOnes(
@@ -125,7 +129,7 @@ function unknownOnes(
   for (const [path, where] of headers) {
     const table = withoutPlaces(path)
     const isUsed = winners.values().some(setting => `${setting.table}.`.startsWith(`${path}.`))
-    if (isUsed || isKnownTable(table) || reported.has(table)) continue
+    if (isUsed || isKnownTable(table) || known.has(path) || reported.has(table)) continue
     reported.add(table)
     faults.push(unknownSection(where, table))
   }
@@ -176,14 +180,14 @@ function nameWithin(name: string, pattern: string): string {
   return pattern.endsWith(FREE_NAME) ? segments.slice(place).join('.') : (segments[place] ?? '')
 }
 
-/** Above the first header. */
-function unknownTopKey({ where, path }: Setting): Fault {
+/** Above the first header, or outside of the file. */
+function unknownTopKey({ where, path, line }: Setting): Fault {
   const guess = nearest(
     path,
     allKeys().map(key => key.path),
   )
   const section = allKeys().find(key => key.path === guess)?.section ?? ''
-  const elsewhere = section === '' ? '' : ` It belongs below ${bracketed(section)}`
+  const elsewhere = section === '' || line === 0 ? '' : ` It belongs below ${bracketed(section)}`
   const remedy = guess === '' ? '`explain` lists the keys' : `did you mean ${guess}?${elsewhere}`
   return { where, key: path, given: '', expected: 'unknown key', remedy }
 }

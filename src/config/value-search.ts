@@ -4,7 +4,7 @@ import { lastPart, nearest } from './nearest.ts'
 import { environmentValue, fileValue, looksSecret, plainSecret, SECRETS } from './outside.ts'
 import type { PresentKey } from './present-keys.ts'
 import { PROPERTIES, type Surroundings } from './properties.ts'
-import { asWritten, expand, type Found, hasReference, type Reference, Unresolved } from './references.ts'
+import { asText, asWritten, expand, type Found, hasReference, type Reference, Unresolved } from './references.ts'
 import { remedyFor } from './remedies.ts'
 import type { Setting } from './setting.ts'
 import { canonical } from './tables.ts'
@@ -213,8 +213,7 @@ function candidates(given: unknown, value: unknown, setting: Setting | undefined
   if (setting?.otherwise !== undefined) listed.push(setting.otherwise)
   if (!hasReference(given)) return listed
   if (typeof value === 'string' && /^-?\d{1,15}$/.test(value)) listed.push(Number(value))
-  if (typeof value === 'number' || typeof value === 'boolean') listed.push(String(value))
-  if (Array.isArray(value) && !value.some(Array.isArray)) listed.push(value.join(','))
+  if (typeof value !== 'string' && asText(value) !== undefined) listed.push(asText(value))
   return listed
 }
 

@@ -46,7 +46,7 @@ const LINES: readonly (readonly [line: string, fault?: string])[] = [
   ],
   [
     'keepalive.timeout = { seconds = 5 }',
-    'transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind the equals sign)',
+    'transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind an equals sign)',
   ],
   [
     'worker_pool_size_core = 500',

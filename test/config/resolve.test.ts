@@ -313,7 +313,7 @@ path = "$ref{logging.levle}"
     'F:12: transport.passthru_http.trusted_proxies = ["10.0.0.1/8"]: expected networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set behind the prefix (the default is trusted_proxies = [])',
     'F:13: transport.passthru_http.correlation.header = "a b": expected the name of a header field (the default is correlation.header = "activityid")',
     'F:14: transport.passthru_http.body.max_bytes = 100000000000000000000: expected a whole number of bytes, 0 or more, or -1 (unlimited) (the default is body.max_bytes = -1)',
-    'F:15: transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind the equals sign)',
+    'F:15: transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind an equals sign)',
     'F:17: management.bind_address = 5: expected a host name or an IP address (write it in quotes: "5")',
     'F:19: logging.level = ["info"]: expected one of "trace", "debug", "info", "warn", "error", "fatal", "silent" (write it without brackets)',
     'F:21: access_log.path = "$ref{logging.levle}": there is no key logging.levle to refer to (did you mean logging.level?)',

@@ -1,0 +1,73 @@
+/** What is set and has no place in the catalogue: guesses at what was meant, and tables that are none. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { describe } from '../../src/config/fault.ts'
+import { examine } from '../../src/config/load.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const WRONG_SECTION: readonly (readonly [toml: string, remedy: string])[] = [
+  ['[server]\nhealth_port = 1', 'did you mean management.health_port? It belongs in [management]'],
+  // Of several sections that have it, the one that is nearest.
+  ['[database.shared_db]\nhostname = "h"', 'did you mean database.apim_db.hostname? It belongs in [database.apim_db]'],
+  ['[apim.oauth_config]\nname = "x"', '`explain apim.oauth_config` lists its keys'],
+]
+
+for (const [toml, remedy] of WRONG_SECTION) {
+  test(`a key in the wrong section: ${JSON.stringify(toml)}`, t => {
+    const home = temporaryHome(t, { 'deployment.toml': toml })
+    assert.deepEqual(
+      examine(home, [], join(home, 'data')).unknown.map(fault => fault.remedy),
+      [remedy],
+    )
+  })
+}
+
+/** Tables with nothing in them are judged like any other. */
+const EMPTY: readonly (readonly [toml: string, said: string])[] = [
+  ['[[management]]', 'F:1: management: cannot be repeated (write [management], not [[management]])'],
+  ['[servr]', 'F:1: servr: unknown section (did you mean [server]?)'],
+  [
+    '[transport.passthru_http.listner]',
+    'F:1: transport.passthru_http.listner: unknown section (`explain` lists the sections)',
+  ],
+  [
+    '[apim]\n[transport]\n[transport.passthru_http.listener]\n[apim.cors]\n[custom_keystore.mine]\n[oauth.grant_type]',
+    '',
+  ],
+  [
+    '[server.hostname]',
+    'F:1: server.hostname = a table: expected a host name or an IP address (write one value behind an equals sign)',
+  ],
+  [
+    'server = {}\nmanagement.x = {}',
+    'F:2: management.x: unknown key in [management] (`explain management` lists its keys)',
+  ],
+]
+
+/** A table for a value, and a value for a table. */
+const KINDS: readonly (readonly [toml: string, said: string])[] = [
+  ['server = 5', 'F:1: server = a value: is a section (write [server] above its keys)'],
+  ['server = ["a"]', 'F:1: server = a list: is a section (write [server] above its keys)'],
+  [
+    '[transport]\npassthru_http = true',
+    'F:2: transport.passthru_http = a value: is a section (write [transport.passthru_http] above its keys)',
+  ],
+  [
+    '[server]\nhostname.name = "a"',
+    'F:2: server.hostname = a table: expected a host name or an IP address (write one value behind an equals sign)',
+  ],
+  [
+    '[server.hostname]\nname = "a"',
+    'F:1: server.hostname = a table: expected a host name or an IP address (write one value behind an equals sign)',
+  ],
+]
+
+for (const [toml, said] of [...EMPTY, ...KINDS]) {
+  test(`what is no table, or a table where none belongs, is said once: ${JSON.stringify(toml)}`, t => {
+    const home = temporaryHome(t, { 'deployment.toml': toml })
+    const { faults, unknown } = examine(home, [], join(home, 'data'))
+    const lines = [...faults, ...unknown].map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F'))
+    assert.deepEqual(lines, said === '' ? [] : [said])
+  })
+}
