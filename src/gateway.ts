@@ -19,7 +19,7 @@ import { type Log, logEvent } from './observe/log.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
 import type { FromReactor, ListenerPlan, ReactorPlan } from './plan.ts'
 import { reactorPlans, reactorsOf } from './planning.ts'
-import { claimPort } from './ports.ts'
+import { claimPort, healthAddress } from './ports.ts'
 import type { Place, Prepared } from './preparation.ts'
 import { ReactorPool } from './reactor-pool.ts'
 import { Reloader } from './reload.ts'
@@ -125,19 +125,17 @@ export class Gateway {
 
   async #start(): Promise<Listeners> {
     const { plans, inForce } = this.#started
-    const { management, server } = inForce.configured.configuration
     const { listeners, level, metrics, accessLog, accessLogPath } = plans[0]!
     if (accessLog.target === 'file') claimLog(accessLogPath)
     for (const { kind, host, port } of listeners) {
-      await claimPort(host, port, `${LISTENER_SECTIONS[kind]}.listener.parameters.port`)
+      await claimPort({ host, port, key: `${LISTENER_SECTIONS[kind]}.listener.parameters.port` })
     }
-    const { health_port: wanted, bind_address: healthHost } = management
-    const healthPort = wanted === 0 ? 0 : wanted + server.offset
-    await claimPort(healthHost, healthPort, 'management.health_port')
+    const health = healthAddress(inForce.configured.configuration)
+    await claimPort(health)
     try {
       const ports = await this.#pool.start()
       const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
-      this.#health = await startHealthListener(healthHost, healthPort, {
+      this.#health = await startHealthListener(health.host, health.port, {
         unready: () => (this.#isReady ? '' : 'not ready'),
         metrics,
         moreMetrics: () => this.#desk.metrics(),
@@ -146,7 +144,13 @@ export class Gateway {
       this.#control = await this.#openControl(listening)
       await this.#desk.check(() => inForce.live.tlsClients)
       this.#isReady = true
-      return { listeners: listening, reactors: plans.length, level, healthHost, healthPort: this.#health.port }
+      return {
+        listeners: listening,
+        reactors: plans.length,
+        level,
+        healthHost: health.host,
+        healthPort: this.#health.port,
+      }
     } catch (error) {
       this.#pool.stop()
       throw error

@@ -8,7 +8,7 @@ import { DataLock } from './data-lock.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
 import type { NodeParts } from './node-parts.ts'
 import { allocateMetrics } from './observe/metrics.ts'
-import { claimPort } from './ports.ts'
+import { claimPort, healthAddress } from './ports.ts'
 
 interface IdleNodeOptions {
   readonly configuration: Configuration
@@ -35,22 +35,21 @@ export class IdleNode {
 
   /** Throws DataLocked or CannotListen. */
   static async start({ configuration, parts, dataDir, warn }: IdleNodeOptions): Promise<IdleNode> {
-    const { health_port: wanted, bind_address: host } = configuration.management
-    const port = wanted === 0 ? 0 : wanted + configuration.server.offset
+    const address = healthAddress(configuration)
     const lock = DataLock.take(dataDir)
     try {
-      await claimPort(host, port, 'management.health_port')
-      const health = await startHealthListener(host, port, {
+      await claimPort(address)
+      const health = await startHealthListener(address.host, address.port, {
         unready: () => parts.notBuilt.join('\n'),
         metrics: allocateMetrics(1),
         moreMetrics: () => '',
         testHooks: null,
       })
       const refuse = (): never => {
-        throw new Refused(`this node runs no gateway: server.server_role is ${parts.role}`)
+        throw new Refused(`this node runs no gateway: ${parts.because}`)
       }
       const commands = Object.fromEntries(COMMANDS.map(command => [command, refuse]))
-      return new IdleNode(host, lock, health, await ControlSocket.open(dataDir, commands, warn))
+      return new IdleNode(address.host, lock, health, await ControlSocket.open(dataDir, commands, warn))
     } catch (error) {
       lock.release()
       throw error

@@ -24,16 +24,19 @@ const SHARING =
 
 export interface NodeParts {
   readonly role: Role
+  /** The key and its value, for messages. */
+  readonly because: string
   /** Listeners, APIs, reactors. */
   readonly runsGateway: boolean
   /** What its role or mode asks for and does not exist, each a sentence. The default role asks for what there is. */
   readonly notBuilt: readonly string[]
 }
 
-export function partsOf(server: Configuration['server']): NodeParts {
-  const { server_role: role, mode } = server
+export function partsOf(configuration: Pick<Configuration, 'server'>): NodeParts {
+  const { server_role: role, mode } = configuration.server
   const parts = PARTS[role]
   const absent = role === 'default' ? [] : parts.filter(part => part !== 'gateway')
-  const said = absent.map(part => `server.server_role is ${role}, and the ${part} is not built yet`)
-  return { role, runsGateway: parts.includes('gateway'), notBuilt: mode === 'ha' ? [...said, SHARING] : said }
+  const because = `server.server_role is ${role}`
+  const said = absent.map(part => `${because}, and the ${part} is not built yet`)
+  return { role, because, runsGateway: parts.includes('gateway'), notBuilt: mode === 'ha' ? [...said, SHARING] : said }
 }

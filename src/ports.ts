@@ -1,13 +1,29 @@
 /** Ports to listen on, asked for before anybody does. */
 import { createServer } from 'node:net'
+import type { Configuration } from './config/catalogue.ts'
 
 /** The port is taken, or cannot be listened on; the message names it. */
 export class CannotListen extends Error {
   override readonly name = 'CannotListen'
 }
 
+interface Address {
+  /** '' for all addresses. */
+  readonly host: string
+  /** With the offset in it; 0: any free one. */
+  readonly port: number
+  /** That sets it. */
+  readonly key: string
+}
+
+/** Where health and readiness are asked for. */
+export function healthAddress(configuration: Configuration): Address {
+  const { health_port: wanted, bind_address: host } = configuration.management
+  return { host, port: wanted === 0 ? 0 : wanted + configuration.server.offset, key: 'management.health_port' }
+}
+
 /** `reusePort` lets a second listener bind in silence, so the port is bound once without it first (D18). */
-export async function claimPort(host: string, port: number, key: string): Promise<void> {
+export async function claimPort({ host, port, key }: Address): Promise<void> {
   if (port === 0) return
   const probe = createServer()
   const { promise, resolve, reject } = Promise.withResolvers<void>()

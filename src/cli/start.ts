@@ -44,7 +44,7 @@ export async function start(
     log.fatal(cause)
     ended.resolve(EXIT_FAILED)
   }
-  const parts = partsOf(configuration.server)
+  const parts = partsOf(configuration)
   for (const reason of parts.notBuilt) log.warn(reason)
   try {
     if (!parts.runsGateway) {

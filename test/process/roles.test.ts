@@ -99,6 +99,6 @@ test('mode ha: what would be shared is not, and that is said', async () => {
 })
 
 test('a role and a mode add up', () => {
-  const server = { server_role: 'traffic-manager', mode: 'ha' } as Parameters<typeof partsOf>[0]
-  assert.deepEqual(partsOf(server).notBuilt, [notBuilt('traffic-manager', 'traffic manager'), ALONE])
+  const server = { server_role: 'traffic-manager', mode: 'ha' } as Parameters<typeof partsOf>[0]['server']
+  assert.deepEqual(partsOf({ server }).notBuilt, [notBuilt('traffic-manager', 'traffic manager'), ALONE])
 })

@@ -18,7 +18,7 @@ export const management = section(
     health_port: port(9763, 'Plain HTTP port of `/healthz` and `/readyz`; `server.offset` is added.'),
     bind_address: host('127.0.0.1', 'Address the management listener is bound to.'),
   },
-  { readBy: ['gateway.ts'] },
+  { readBy: ['ports.ts'] },
 )
 
 export const accessLog = section(
