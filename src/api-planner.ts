@@ -61,9 +61,12 @@ export class ApiPlanner {
 
   /** Of `before` is taken over what has not changed. Throws RowsUsedUp; `release` then gives back what was taken. */
   plan(definitions: readonly ApiDefinition[], proxies: ForwardProxies, before?: PlannedApis): PlannedApis {
-    const known = before?.proxies === proxies ? before.byDefinition : undefined
     const byDefinition = new Map(
-      definitions.map(definition => [definition, known?.get(definition) ?? this.#planApi(definition, proxies)]),
+      definitions.map(definition => {
+        const known = before?.byDefinition.get(definition)
+        const isAsBefore = known !== undefined && goThrough(known.plan, proxies)
+        return [definition, isAsBefore ? known : this.#planApi(definition, proxies)]
+      }),
     )
     const apis = [...byDefinition.values()].map(({ plan }) => plan)
     const dialsSecured = apis.some(({ endpoints }) => endpoints.endpoints.some(({ route }) => route.secured))
@@ -118,6 +121,14 @@ export class ApiPlanner {
       connectsThroughProxy: scheme === 'ws:',
     }
   }
+}
+
+/** Whether these proxies are those of its routes. */
+function goThrough({ endpoints }: ApiPlan, { proxyFor }: ForwardProxies): boolean {
+  return endpoints.endpoints.every(({ route: { secured, host, proxy } }) => {
+    const now = proxyFor(secured, host)
+    return now === proxy || JSON.stringify(now) === JSON.stringify(proxy)
+  })
 }
 
 /** What makes routes one: their connections are counted together. */
