@@ -43,7 +43,7 @@ interface KeyFacts {
   readonly range: string
   readonly expects: string
   readonly aliases: readonly string[]
-  /** Of the environment, which overrides the file. */
+  /** Of the environment, which overrides the file; '' where the file must have the row, or the name, first. */
   readonly variable: string
   readonly meaning: string
   readonly roles: readonly string[]
@@ -81,7 +81,7 @@ export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
     range: definition.range,
     expects: definition.expects,
     aliases: definition.aliases,
-    variable: variableOf(key.path),
+    variable: absence(key) === '' ? variableOf(key.path) : '',
     meaning: definition.meaning,
     roles: section.roles,
     readBy: isInert ? [] : section.readBy,

@@ -59,10 +59,10 @@ function burstOf(given: string): number {
   return Number(given)
 }
 
-/** One object where one key was asked for. */
+/** One object where one key was asked for; null where only a change was, and there is none. */
 function asJson(listed: readonly ResolvedKey[], single: boolean, situation: Situation): unknown {
   const facts = listed.map(key => factsOf(key, situation))
-  return single ? facts[0] : facts
+  return single ? (facts[0] ?? null) : facts
 }
 
 interface Choice {

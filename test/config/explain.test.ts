@@ -273,6 +273,9 @@ test('--changed lists what differs from its default, and only that', async t => 
   assert.match((await run(home, ['management'])).out, /\n= health_port +9763 +F:5\n/)
   const nothing = temporaryHome(t, { 'deployment.toml': `[management]\n${same}` })
   assert.equal((await run(nothing, [], {}, { changed: true, burst: '' })).out, 'nothing differs from the defaults\n')
+  const asJson = async (asked: readonly string[]): Promise<unknown> =>
+    JSON.parse((await run(nothing, asked, { json: true }, { changed: true, burst: '' })).out)
+  assert.deepEqual([await asJson([]), await asJson(['management.health_port'])], [[], null])
 })
 
 test('a section of which nothing is acted on says so once', async t => {
