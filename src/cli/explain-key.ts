@@ -4,6 +4,7 @@ import { variableOf } from '../config/environment.ts'
 import { describe, type Fault, masked, show } from '../config/fault.ts'
 import { FREE_NAME, keyPath, ROLES } from '../config/key.ts'
 import { defaultOf, inertNote } from '../config/published.ts'
+import { expand } from '../config/references.ts'
 import { type Resolution, type ResolvedKey, shown } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
 import { chainsOf } from './explain-chain.ts'
@@ -97,9 +98,9 @@ export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
 export function isChanged(key: ResolvedKey, byPath: ReadonlyMap<string, ResolvedKey>): boolean {
   if (key.where === '') return false
   if (key.secret || key.faulty) return true
-  const followed = sameAs(key)
-  const ordinary = followed === '' ? key.definition.fallback : byPath.get(followed)?.value
-  return JSON.stringify(key.value) !== JSON.stringify(ordinary)
+  const written = sameAs(key) === '' ? key.definition.fallback : `$ref{${sameAs(key)}}`
+  const ordinary = expand(written, ({ name }) => ({ value: byPath.get(name)?.value, secret: false }))
+  return JSON.stringify(key.value) !== JSON.stringify(ordinary.value)
 }
 
 /** '' where the default stands by itself. */

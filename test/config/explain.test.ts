@@ -266,7 +266,7 @@ test('a node that does not read a key is told', async t => {
 })
 
 test('--changed lists what differs from its default, and only that', async t => {
-  const same = 'health_port = 9763\n'
+  const same = 'health_port = 9763\n[server]\nbase_path = "https://localhost:9443"\n'
   const home = temporaryHome(t, { 'deployment.toml': `${TOML}[management]\n${same}` })
   const { out } = await run(home, [], {}, { changed: true, burst: '' })
   assert.deepEqual(out.match(/^. \w\S+/gm)?.sort(), ['* differs', '* header.max_bytes', '* worker_pool_size_core'])
