@@ -27,8 +27,9 @@ export class ConfigurationFaults extends Error {
   }
 }
 
-/** Whole numbers beyond 2^53, which JSON has no place for. */
+/** As JSON takes it: no whole numbers beyond 2^53. */
 function plain(_: string, value: unknown): unknown {
+  if (typeof value === 'string') return masked(value)
   return typeof value === 'bigint' ? Number(value) : value
 }
 
@@ -38,7 +39,7 @@ const SHOWN_LENGTH = 60
  * Credentials within a URL: in front of its host, and as a parameter as database drivers take it. A password may hold
  * any character, so all up to the last `@` is one.
  */
-const CREDENTIALS = /(:\/\/)[^\s"]+(?=@)|\b(password|passwd|pwd|secret|token)=[^&;,\s"]+/gi
+const CREDENTIALS = /(:\/\/)\S+(?=@)|\b(password|passwd|pwd|secret|token)=[^&;,\s]+/gi
 
 /** A text without the credentials in its URLs. */
 export function masked(text: string): string {
@@ -54,7 +55,7 @@ function bare(value: number | Date): string {
 export function show(value: unknown): string {
   const isBare = typeof value === 'number' || value instanceof Date
   const text = isBare ? bare(value) : (JSON.stringify(value, plain) ?? '')
-  const printable = masked(text).replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
+  const printable = text.replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
   return printable.length > SHOWN_LENGTH ? `${printable.slice(0, SHOWN_LENGTH)}...` : printable

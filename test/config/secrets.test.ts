@@ -48,6 +48,31 @@ const FILES: readonly (readonly [name: string, toml: string, sets?: readonly str
     'a rule about values that refer to a secret',
     `[super_admin]\npassword = "20731"\n[transport.passthru_http]\nheader.max_bytes = "$ref{super_admin.password}"`,
   ],
+  ['a text with a variable whose name says that it is a secret', '[access_log]\npath = "x/$env{SLUICE_TEST_SECRET}"'],
+  ['a number that is such a variable', '[server]\noffset = "$env{SLUICE_TEST_SECRET}"'],
+  [
+    'a property that is a secret',
+    `[super_admin]\npassword = "${SECRET}"\n[access_log]\npath = "$\u{7b}admin.password}"`,
+  ],
+  ['a secret by its alias', `[access_log]\npath = "$secret{mine}"\n[secrets]\nmine = "[${SECRET}]"`],
+  ['an encrypted secret', `[access_log]\npath = "$secret{mine}"\n[secrets]\nmine = "${SECRET}"`],
+  [
+    'a key of its own that is named like a secret',
+    `[own]\napi_key = "${SECRET}"\n[access_log]\npath = "$ref{own.api_key}"`,
+  ],
+  [
+    'a key of its own that cannot be resolved',
+    `[own]\ntoken = "${SECRET}$ref{own.none}"\n[access_log]\npath = "$ref{own.token}"`,
+  ],
+  ['credentials in a URL', `[access_log]\npath = "tcp://u:${SECRET}@h:1"\n[server]\nhostname = "tcp://u:${SECRET}@h"`],
+  ['credentials with any character in them', `[server]\nhostname = "tcp://u:p/@\\"${SECRET}/@h:1"`],
+  ['credentials among the parameters of a URL', `[server]\nhostname = "jdbc:x://h/d?user=u&password=${SECRET}&a=b"`],
+  ['a table where a secret is due', `[super_admin]\npassword = { a = "${SECRET}" }`],
+  ['a date where a secret is due', '[super_admin]\npassword = 4711-11-14'],
+  [
+    'a list of a misspelt key of a row in one line',
+    `[transport.http]\nproxy_profile = [{ proxy_pasword = "${SECRET}" }]`,
+  ],
   ['a syntax error beside a secret', `[super_admin]\npassword = "${SECRET}" x`],
   ['a syntax error in a secret', `[super_admin]\npassword = "${SECRET}\nx = 1`],
   ['a --set without a key', '', [SECRET, `=${SECRET}`]],
@@ -80,10 +105,25 @@ for (const [name, toml, sets = []] of FILES) {
     }
     assert.ok(seen.text.length > 1000)
     assert.ok(!seen.text.includes(SECRET), seen.text.split('\n').find(line => line.includes(SECRET)) ?? '')
+    assert.ok(!seen.text.includes('4711-11-14'))
     // Nor by its own fault about a range, where the secret is a number of another length.
     assert.ok(!/\b20731\b/.test(seen.text))
   })
 }
+
+test('no command and no message shows what a variable sets', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': '' })
+  const variables = { SLUICE_SET_SUPER_ADMIN_PASSWORD: SECRET, SLUICE_SET_SUPER_ADMIN_PASWORD: SECRET }
+  Object.assign(process.env, variables)
+  t.after(() => {
+    for (const name of Object.keys(variables)) delete process.env[name]
+  })
+  const seen = new Transcript()
+  for (const rest of ASKED) await explain(argumentsFor(home, { rest }), seen, seen)
+  assert.equal(await check(argumentsFor(home), seen), 78)
+  assert.match(seen.text, /environment SLUICE_SET_SUPER_ADMIN_PASWORD: stands for no key/)
+  assert.ok(!seen.text.includes(SECRET))
+})
 
 test('a secret that is set shows as set, and one that is not as not set', async t => {
   const home = temporaryHome(t, { 'deployment.toml': `[super_admin]\npassword = "${SECRET}"` })
