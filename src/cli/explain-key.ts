@@ -4,7 +4,8 @@ import { variableOf } from '../config/environment.ts'
 import { describe, type Fault, masked, show } from '../config/fault.ts'
 import { FREE_NAME, keyPath, ROLES } from '../config/key.ts'
 import { defaultOf, inertNote } from '../config/published.ts'
-import { expand } from '../config/references.ts'
+import { PROPERTIES, type Surroundings } from '../config/properties.ts'
+import { expand, type Found, type Reference } from '../config/references.ts'
 import { type Resolution, type ResolvedKey, shown } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
 import { chainsOf } from './explain-chain.ts'
@@ -18,6 +19,7 @@ export interface Situation extends Pick<Resolution, 'keys' | 'faults' | 'configu
   readonly byPath: ReadonlyMap<string, ResolvedKey>
   /** Rows in the order of the file. */
   readonly sections: readonly string[]
+  readonly surroundings: Surroundings
   readonly machine: Machine
   readonly burst: number
 }
@@ -66,7 +68,7 @@ export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
     value: absence(key) === '' ? valueOfKey(key, key.value) : null,
     default: definition.secret ? '' : printable(definition.fallback),
     sameAs: sameAs(key),
-    changed: isChanged(key, situation.byPath),
+    changed: isChanged(key, situation),
     where: key.where,
     overrode: key.settings
       .slice(0, -1)
@@ -95,12 +97,24 @@ export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
 }
 
 /** Set, and to another value than its default. Of a secret that is set nothing more is said. */
-export function isChanged(key: ResolvedKey, byPath: ReadonlyMap<string, ResolvedKey>): boolean {
+export function isChanged(key: ResolvedKey, situation: Pick<Situation, 'byPath' | 'surroundings'>): boolean {
   if (key.where === '') return false
   if (key.secret || key.faulty) return true
   const written = sameAs(key) === '' ? key.definition.fallback : `$ref{${sameAs(key)}}`
-  const ordinary = expand(written, ({ name }) => ({ value: byPath.get(name)?.value, secret: false }))
-  return JSON.stringify(key.value) !== JSON.stringify(ordinary.value)
+  return JSON.stringify(key.value) !== JSON.stringify(ordinaryValue(written, situation))
+}
+
+/** What a default comes to that refers to keys or properties. */
+function ordinaryValue(
+  written: unknown,
+  { byPath, surroundings }: Pick<Situation, 'byPath' | 'surroundings'>,
+): unknown {
+  const key = (path: string): Found => ({ value: byPath.get(path)?.value, secret: false })
+  const find = ({ kind, name }: Reference): Found => {
+    const property = PROPERTIES.find(each => kind === '' && each.name === name)
+    return property === undefined ? key(name) : property.find({ ...surroundings, key })
+  }
+  return expand(written, find).value
 }
 
 /** '' where the default stands by itself. */

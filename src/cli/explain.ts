@@ -32,7 +32,9 @@ export async function explain(
   const { keys, faults, configuration } = examine(args.home, args.sets, args.dataDir)
   const byPath = new Map(keys.map(key => [key.path, key]))
   const sections = [...new Set(keys.map(key => key.section))]
-  const situation = { keys, faults, configuration, byPath, sections, machine: machineFor(configuration), burst }
+  const surroundings = { home: args.home, data: args.dataDir, folder: args.home }
+  const machine = machineFor(configuration)
+  const situation = { keys, faults, configuration, byPath, sections, surroundings, machine, burst }
   const isTableWithoutRows =
     SECTIONS.some(({ name, repeated }) => repeated && name === wanted) && !keys.some(key => isWithin(key, wanted))
   const { chosen, single } = isTableWithoutRows ? NOTHING : choose(keys, wanted)
@@ -40,7 +42,7 @@ export async function explain(
     complaints.write(noSuchKey(keys, wanted))
     return EXIT_USAGE
   }
-  const listed = options.changed ? chosen.filter(key => isChanged(key, byPath)) : chosen
+  const listed = options.changed ? chosen.filter(key => isChanged(key, situation)) : chosen
   if (args.json) output.write(`${JSON.stringify(asJson(listed, single, situation), null, 2)}\n`)
   else if (isTableWithoutRows) output.write(`there is no [[${wanted}]]; conf/reference.md lists its keys\n`)
   else if (listed.length === 0) output.write('nothing differs from the defaults\n')
@@ -118,7 +120,7 @@ function noSuchKey(keys: readonly ResolvedKey[], wanted: string): string {
   return `there is no key or section ${wanted}${guess === '' ? '' : `; did you mean ${guess}?`}\n`
 }
 
-function listAll(output: Terminal, keys: readonly ResolvedKey[], { byPath }: Situation): void {
+function listAll(output: Terminal, keys: readonly ResolvedKey[], situation: Situation): void {
   for (const [section, own] of Map.groupBy(keys, key => key.section)) {
     const note = idleNote(own[0]!)
     const title = section === '' ? 'above the first section' : `[${section}]`
@@ -130,7 +132,7 @@ function listAll(output: Terminal, keys: readonly ResolvedKey[], { byPath }: Sit
       const faulty = key.faulty ? 'FAULTY, this is the default' : ''
       const remarks = [key.where, faulty, absence(key), isInert ? '(inert)' : '']
       const cells = [key.key.padEnd(nameWidth), readable(key).padEnd(valueWidth), remarks.filter(Boolean).join(' ')]
-      const isNews = isChanged(key, byPath)
+      const isNews = isChanged(key, situation)
       const mark = isNews ? '*' : key.where === '' ? ' ' : '='
       output.write(`${mark} ${paint(output, isNews ? 'green' : 'dim', cells.join('  ').trimEnd())}\n`)
     }
