@@ -15,7 +15,7 @@ import { EndpointTable } from '../../src/target/endpoint-table.ts'
 import { CA, OTHER_CA, SERVER, VIRTUAL } from '../harness/certificates.ts'
 import { ConnectProxy } from '../harness/connect-proxy.ts'
 import { Patient } from '../harness/endpoints.ts'
-import { eventually, ScriptedBackend } from '../harness/peers.ts'
+import { eventually, quiet, ScriptedBackend } from '../harness/peers.ts'
 
 const CHECK: HealthCheckSettings = {
   path: '/health',
@@ -218,6 +218,49 @@ test('an endpoint behind a proxy is checked as any other', async t => {
   t.after(() => desk.stop())
   await desk.check(() => ({}))
   await eventually('its illness', () => desk.list()[0]!.state !== 'ACTIVE')
+})
+
+test('over a reload an endpoint keeps its check, and without one it is left alone', async t => {
+  const backend = await patient(t)
+  backend.health = 'errs'
+  const checked = planOf(backend.port, { unhealthyAfter: 1, intervalMs: 1 })
+  const apisOf = (plan: EndpointPlan) => {
+    const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [plan] } as const
+    return [{ name: 'A', paths: ['/a'], endpoints }]
+  }
+  const desk = new EndpointDesk({ apis: [], endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
+  t.after(() => desk.stop())
+  const state = () => desk.list()[0]!.state
+  await desk.check(() => ({}))
+  desk.put(apisOf(checked))
+  await desk.check(() => ({}))
+  await eventually('its illness', () => state() === 'SUSPENDED')
+  // Nothing else could ever bring it back.
+  desk.put(apisOf({ ...checked, settings: DEFAULT_SETTINGS }))
+  await desk.check(() => ({}))
+  assert.equal(state(), 'ACTIVE')
+  desk.put(apisOf(checked))
+  await desk.check(() => ({}))
+  await eventually('its illness', () => state() === 'SUSPENDED')
+  desk.put([])
+  await desk.check(() => ({}))
+  assert.deepEqual(desk.list(), [])
+  const before = backend.requests.length
+  await quiet()
+  assert.ok(backend.requests.length <= before + 1)
+})
+
+test('a check goes on counting where its endpoint has not changed', async t => {
+  const backend = await patient(t)
+  backend.health = 'errs'
+  const found: string[] = []
+  const checks = new HealthChecks(() => ({}), { isActive: () => true, found: (_, __, cause) => found.push(cause) })
+  t.after(() => checks.stop())
+  const plan = planOf(backend.port, { unhealthyAfter: 20, intervalMs: 1 })
+  for (let asked = 0; found.length === 0; asked++) {
+    checks.put([{ ...plan }])
+    await eventually('a check', () => backend.requests.length > asked)
+  }
 })
 
 test('when the checks stop nothing is asked any more', async t => {
