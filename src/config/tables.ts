@@ -49,16 +49,6 @@ const GROUPS: readonly (readonly string[])[] = SECTIONS.flatMap(({ name, keys })
   ...Object.keys(keys).map(key => keyPath(name, key).split('.').slice(0, -1)),
 ])
 
-/** Whether a header of this name, without places, can have keys of the catalogue below it. */
-export function isKnownTable(table: string): boolean {
-  const segments = table.split('.')
-  return GROUPS.some(
-    group =>
-      group.length >= segments.length &&
-      segments.every((segment, index) => group[index] === segment || group[index] === FREE_NAME),
-  )
-}
-
 /** Other spellings of keys, without places, and how the catalogue spells them. */
 const ALIASES: ReadonlyMap<string, { readonly alias: string; readonly key: string }> = new Map(
   allKeys().flatMap(({ section, key, definition }) =>
@@ -74,4 +64,14 @@ export function canonical(path: string): string {
   const ours = name + path.slice(other.length)
   const { alias, key } = ALIASES.get(withoutPlaces(ours)) ?? { alias: '', key: '' }
   return `${ours.slice(0, ours.length - alias.length)}${key}`
+}
+
+/** Whether a header of this name, without places, can have keys of the catalogue below it. */
+export function isKnownTable(table: string): boolean {
+  const segments = canonical(`${table}.`).slice(0, -1).split('.')
+  return GROUPS.some(
+    group =>
+      group.length >= segments.length &&
+      segments.every((segment, index) => group[index] === segment || group[index] === FREE_NAME),
+  )
 }

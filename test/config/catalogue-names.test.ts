@@ -198,3 +198,25 @@ test('what a section needs is missed where the section is used, and not where on
   assert.deepEqual(missing('[apim.throttling]\n[apim.throttling.event_sync]\nport = 1\nhostName = "h"'), [])
   assert.deepEqual(missing(''), [])
 })
+
+test('a key that follows another is worth what that one is, until it is set itself', t => {
+  const toml = '[super_admin]\nusername = "chief"\npassword = "geheim"\n[apim.analytics]\nusername = "analyst"'
+  const resolution = resolved(t, toml)
+  assert.equal(valueOf(resolution, 'apim.workflow.wf_engine_user'), 'chief')
+  assert.equal(valueOf(resolution, 'apim.analytics.receiver_username'), 'analyst')
+  const password = resolution.keys.find(({ path }) => path === 'apim.analytics.receiver_password')
+  assert.deepEqual([password?.value, password?.secret, password?.where], ['geheim', true, ''])
+})
+
+test('what many keys follow is one fault, where it was written', t => {
+  assert.deepEqual(said(resolved(t, '[super_admin]\nusername = "$env{SLUICE_TEST_NOT_SET}"\npassword = 5')), [
+    'F:2: super_admin.username = "$env{SLUICE_TEST_NOT_SET}": there is no environment variable SLUICE_TEST_NOT_SET (set it before the start, or write the value here)',
+    'F:3: super_admin.password = (set): expected text in quotes, such as "$env{NAME}" (write it in quotes)',
+  ])
+})
+
+test('a key that follows one that follows it is a circle from where somebody wrote', t => {
+  assert.deepEqual(said(resolved(t, '[apim.analytics]\nusername = "$ref{apim.analytics.receiver_username}"')), [
+    'F:2: apim.analytics.username = "$ref{apim.analytics.receiver_username}": references run in a circle: apim.analytics.username -> apim.analytics.receiver_username -> apim.analytics.username (give one of them a value)',
+  ])
+})

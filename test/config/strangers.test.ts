@@ -32,7 +32,7 @@ const EMPTY: readonly (readonly [toml: string, said: string])[] = [
     'F:1: transport.passthru_http.listner: unknown section (`explain` lists the sections)',
   ],
   [
-    '[apim]\n[transport]\n[transport.passthru_http.listener]\n[apim.cors]\n[custom_keystore.mine]\n[oauth.grant_type]',
+    '[apim]\n[transport]\n[transport.passthru_http.listener]\n[apim.cors]\n[custom_keystore.mine]\n[oauth.grant_type]\n[passthru_http]',
     '',
   ],
   [
