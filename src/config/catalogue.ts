@@ -36,7 +36,7 @@ import {
 } from './catalogue/caches.ts'
 import { cors } from './catalogue/cors.ts'
 import { apimDatabase, sharedDatabase } from './catalogue/databases.ts'
-import { environment, gatewayLabels } from './catalogue/environments.ts'
+import { environment, gatewayLabels, virtualHost } from './catalogue/environments.ts'
 import { backendJwt, claimMapping, jwtIssuer } from './catalogue/jwt.ts'
 import { httpClient, keyManager, oauthConfig } from './catalogue/key-manager.ts'
 import { notification, openTracer, tokenRevocation } from './catalogue/notices.ts'
@@ -64,6 +64,7 @@ const ALL = [
   jwtIssuer,
   claimMapping,
   environment,
+  virtualHost,
   gatewayLabels,
   gatewayTokenCache,
   resourceCache,

@@ -8,7 +8,7 @@ const PUSHED = 'APIs are read from files and not pushed to the gateway by a publ
 
 const PLAIN = ['http', 'https'] as const
 const TLS = ['https'] as const
-const VIRTUAL_HOST = ['http_endpoint', 'ws_endpoint', 'wss_endpoint'] as const
+const ROLES_OF_ADDRESSES = ['api-devportal', 'api-publisher', 'gateway-worker'] as const
 
 export const environment = repeatedSection(
   'apim.gateway.environment',
@@ -40,42 +40,28 @@ export const environment = repeatedSection(
         ),
         https_endpoint: required(url('', TLS, 'Address of the environment on TLS, such as `https://host:8253`.')),
         http_endpoint: url('', ['http'], 'Plain address of the environment, such as `http://host:8290`; empty: none.'),
-        'virtual_host.http_endpoint': url(
-          '',
-          ['http'],
-          'Plain address of the virtual host; empty: port 80 of the host in its `https_endpoint`.',
-        ),
-        'virtual_host.https_endpoint': url(
-          '',
-          TLS,
-          'Address of a virtual host on TLS, `https://host:port/context`; the context may be left out.',
-        ),
-        'virtual_host.ws_endpoint': url(
-          '',
-          ['ws'],
-          'WebSocket address of the virtual host; empty: port 9099 of the host in its `https_endpoint`.',
-        ),
-        'virtual_host.wss_endpoint': url(
-          '',
-          ['wss'],
-          'WebSocket address on TLS of the virtual host; empty: port 8099 of the host in its `https_endpoint`.',
-        ),
       },
       ADDRESSES,
     ),
   },
-  {
-    roles: ['api-devportal', 'api-publisher', 'gateway-worker'],
-    rules: [
-      {
-        keys: ['virtual_host.https_endpoint', ...VIRTUAL_HOST.map(name => `virtual_host.${name}` as const)],
-        must: 'virtual_host.https_endpoint is required where the row has a virtual host: the other addresses go by it',
-        severity: 'fault',
-        holds: it =>
-          it['virtual_host.https_endpoint'] !== '' || VIRTUAL_HOST.every(name => it[`virtual_host.${name}`] === ''),
-      },
-    ],
-  },
+  { roles: ROLES_OF_ADDRESSES },
+)
+
+export const virtualHost = repeatedSection(
+  'apim.gateway.environment.virtual_host',
+  'A host name under which the APIs of the environment above it are reached.',
+  allInert(
+    {
+      https_endpoint: required(
+        url('', TLS, 'Address on TLS, `https://host:port/context`; the context may be left out.'),
+      ),
+      http_endpoint: url('', ['http'], 'Plain address; empty: port 80 of the host in `https_endpoint`.'),
+      ws_endpoint: url('', ['ws'], 'WebSocket address; empty: port 9099 of the host in `https_endpoint`.'),
+      wss_endpoint: url('', ['wss'], 'WebSocket address on TLS; empty: port 8099 of the host in `https_endpoint`.'),
+    },
+    ADDRESSES,
+  ),
+  { roles: ROLES_OF_ADDRESSES, otherForm: 'table' },
 )
 
 export const gatewayLabels = section(
