@@ -124,7 +124,7 @@ for (const [what, key, sets] of [
 test('a gateway without any listener warns of that', async () => {
   const program = tryStart(home(), ['transport.passthru_http.listener.enable=false'])
   await program.out.until(/^ready$/m)
-  assert.ok(program.events.some(({ msg }) => msg === 'no listener is enabled: no client can reach this gateway'))
+  await program.err.until(/"msg":"no listener is enabled: no client can reach this gateway"/)
 })
 
 test('an access log that cannot be written is an error that names the key and the path', async () => {
@@ -181,6 +181,33 @@ test('a bad configuration: exit 78, with every fault and where it is', async () 
   ]
   for (const fault of faults) assert.match(program.err.text, fault)
   assert.equal(program.err.text.trimEnd().split('\n').length, faults.length)
+})
+
+test('whatever is faulty, wherever it stands, is found by one start', async () => {
+  const store = '[transport.passthru_https]\nlistener.key_store.file_name = "none.p12"\n'
+  const proxy = '[[transport.http.proxy_profile]]\ntarget_hosts = "a["\nproxy_host = "p"\nproxy_port = 1\n'
+  const own = home(`[server]\noffset = "x"\n${store}${proxy}`)
+  mkdirSync(join(own.path, 'apis', 'Broken'))
+  writeFileSync(join(own.path, 'apis', 'Broken', 'api.yaml'), 'type: api\ndata: [')
+  const program = tryStart(own, ['transport.passthru_https.listener.enable=true'])
+  assert.deepEqual(await program.exited, { code: 78, signal: null })
+  const faults = [
+    /deployment\.toml:2: server\.offset = "x"/,
+    /deployment\.toml:6: transport\.http\.proxy_profile\[0\]\.target_hosts/,
+    /none\.p12: transport\.passthru_https\.listener\.key_store\.file_name/,
+    /Broken\/api\.yaml/,
+  ]
+  for (const fault of faults) assert.match(program.err.text, fault)
+  assert.equal(program.err.text.trimEnd().split('\n').length, faults.length, program.err.text)
+})
+
+test('a syntax error is found first, and alone', async () => {
+  const own = home('[server]\noffset = ')
+  mkdirSync(join(own.path, 'apis', 'Broken'))
+  writeFileSync(join(own.path, 'apis', 'Broken', 'api.yaml'), 'type: api\ndata: [')
+  const program = tryStart(own, [])
+  assert.deepEqual(await program.exited, { code: 78, signal: null })
+  assert.match(program.err.text, /^\S*deployment\.toml:2:\d+: not valid TOML: .*\n$/)
 })
 
 test('a broken API is reported, and the others are served', async () => {
