@@ -27,12 +27,14 @@ const CHOSEN = 'example'
 type Keys = readonly (readonly [name: string, key: Key<unknown>])[]
 
 export function tomlPage(): string {
-  const isIdle = ({ keys }: AnySection): boolean => Object.values(keys).every(key => key.inertReason !== '')
+  // Rows within rows stand with these, and behind them.
+  const isIdle = (section: AnySection): boolean =>
+    Object.values((around(section) ?? section).keys).every(key => key.inertReason !== '')
   // Below a header they would be keys of its table.
   const first = SECTIONS.filter(({ name }) => name === '').map(section => sectionPart(section, ''))
   const tables = SECTIONS.filter(({ name }) => name !== '')
   const inForce = tables.filter(section => !isIdle(section)).map(section => sectionPart(section, ''))
-  const idle = Map.groupBy(tables.filter(isIdle), oneNote)
+  const idle = Map.groupBy(tables.filter(isIdle), section => oneNote(around(section) ?? section))
   const inOrder = [...idle].sort(([one], [other]) => rankOf(one) - rankOf(other))
   const groups = inOrder.map(([note, sections]) => {
     const parts = sections.map(section => sectionPart(section, note))
@@ -59,7 +61,8 @@ function oneNote({ keys }: AnySection): string {
 }
 
 /** `said`: the note that stands above the section already. */
-function sectionPart({ name, meaning, repeated, keys }: AnySection, said: string): string {
+function sectionPart(section: AnySection, said: string): string {
+  const { name, meaning, repeated, keys } = section
   const header = repeated ? `#[[${name}]]\n` : name === '' ? '' : `[${name}]\n`
   const groups = [...Map.groupBy(Object.entries(keys), ([, key]) => inertNote(key))].sort(
     ([one], [other]) => Number(one !== '') - Number(other !== ''),
@@ -68,13 +71,14 @@ function sectionPart({ name, meaning, repeated, keys }: AnySection, said: string
     const heading = note === '' || note === said ? '' : `# ${note}.\n`
     return `${heading}${lines(name, group)}`
   })
-  const place = around(name) === '' ? '' : ` Within a row of [[${around(name)}]].`
+  const outer = around(section)
+  const place = outer === undefined ? '' : ` Within a row of [[${outer.name}]].`
   return `# ${meaning}${place}\n${header}${parts.join('')}`
 }
 
-/** The repeated table in whose rows a table stands; '' for most. */
-function around(table: string): string {
-  return SECTIONS.find(({ name, repeated }) => repeated && table.startsWith(`${name}.`))?.name ?? ''
+/** The repeated table in whose rows a table stands; most stand in none. */
+function around({ name }: AnySection): AnySection | undefined {
+  return SECTIONS.find(outer => outer.repeated && name.startsWith(`${outer.name}.`))
 }
 
 const COMMENTS_AT = 56
@@ -86,7 +90,14 @@ function lines(section: string, keys: Keys): string {
 }
 
 function setting(section: string, name: string, key: Key<unknown>): string {
-  return `#${name.replaceAll(FREE_NAME, CHOSEN)} = ${toml(sample(section, name, key))}`
+  const spelled = name.replaceAll(FREE_NAME, CHOSEN)
+  return `#${isElsewhere(section, name) ? JSON.stringify(spelled) : spelled} = ${toml(sample(section, name, key))}`
+}
+
+/** A table of which another section has keys too: dots would open it here, and TOML opens a table once. */
+function isElsewhere(section: string, name: string): boolean {
+  const path = keyPath(section, name)
+  return SECTIONS.some(other => other.name.startsWith(`${section}.`) && path.startsWith(`${other.name}.`))
 }
 
 /** What an editor of the file most wants to know behind a value: its unit, and what it does. */

@@ -77,7 +77,7 @@ function partsOf(page: string): readonly Part[] {
   const parts: { header: string; keys: string[] }[] = [{ header: '', keys: [] }]
   for (const line of page.split('\n')) {
     if (/^#?\[/.test(line)) parts.push({ header: line.replace('#', ''), keys: [] })
-    else if (/^#\w/.test(line)) parts.at(-1)!.keys.push(line.slice(1))
+    else if (/^#["\w]/.test(line)) parts.at(-1)!.keys.push(line.slice(1))
   }
   return parts
 }
