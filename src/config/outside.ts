@@ -1,14 +1,20 @@
 /** Values from elsewhere: variables of the environment, files, and secrets as the reference platform has them. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { lastPart } from './nearest.ts'
 import { type Found, Unresolved } from './references.ts'
 import { labelOf } from './source-file.ts'
 
 const SECRET_NAME = /pass|secret|token|key|credential/i
 
-/** Whether the value of a name is kept from the eye: a variable's, or one of the last part of an own key. */
-export function looksSecret(name: string): boolean {
+/** Whether what a variable holds is kept from the eye. */
+function looksSecret(name: string): boolean {
   return SECRET_NAME.test(name)
+}
+
+/** The same of a key that the catalogue does not have, which only references read. */
+export function isOwnSecret(path: string): boolean {
+  return looksSecret(lastPart(path)) || path.startsWith(`${SECRETS}.`)
 }
 
 export function environmentValue(name: string): Found {

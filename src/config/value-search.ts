@@ -1,7 +1,7 @@
 /** Finds the value of every key in the order that references need, and says what is wrong with it. */
 import { type Fault, show } from './fault.ts'
-import { lastPart, nearest } from './nearest.ts'
-import { environmentValue, fileValue, looksSecret, plainSecret, SECRETS } from './outside.ts'
+import { nearest } from './nearest.ts'
+import { environmentValue, fileValue, isOwnSecret, plainSecret, SECRETS } from './outside.ts'
 import type { PresentKey } from './present-keys.ts'
 import { PROPERTIES, type Surroundings } from './properties.ts'
 import { asText, asWritten, expand, type Found, hasReference, type Reference, Unresolved } from './references.ts'
@@ -68,7 +68,7 @@ export class ValueSearch {
     try {
       const given = setting === undefined ? this.#fallback(key!) : setting.value
       const found = expand(given, reference => this.#find(reference))
-      if (key === undefined) return { ...found, secret: found.secret || looksSecret(lastPart(path)), faulty: false }
+      if (key === undefined) return { ...found, secret: found.secret || isOwnSecret(path), faulty: false }
       const secret = found.secret || key.definition.secret
       const value = firstReadable(key.definition.read, candidates(given, found.value, setting))
       return value === undefined ? this.#misread(key, given, found) : { value, secret, faulty: false }
@@ -97,7 +97,7 @@ export class ValueSearch {
   #shown(path: string): string {
     const setting = this.#given.winners.get(path)
     if (setting === undefined) return ''
-    return (this.#known.get(path)?.definition.secret ?? looksSecret(lastPart(path))) ? '(set)' : show(setting.value)
+    return (this.#known.get(path)?.definition.secret ?? isOwnSecret(path)) ? '(set)' : show(setting.value)
   }
 
   /** Reported once, at the first key of the chain that somebody wrote. */

@@ -169,6 +169,7 @@ const SECRETS: readonly (readonly [given: string, isSecret: boolean])[] = [
   ['$ref{own.copy}', true],
   ['$ref{super_admin.password}', true],
   ['$secret{alias}', true],
+  ['$ref{secrets.alias}', true],
 ]
 
 for (const [given, isSecret] of SECRETS) {
