@@ -157,6 +157,48 @@ test('every spelling of a key is the same key, and setting it twice is a fault t
   ])
 })
 
+const ROWS = 'transport.http.proxy_profile'
+
+const HEADERS: readonly (readonly [source: string, rows: readonly string[], tables: readonly string[]])[] = [
+  ['[a]\n[a.b]\nc = 1\n["d.e"]', [], ['a:1', 'a.b:2', 'd.e:4']],
+  ['[[a]]\n[a.b]\n[[a]]\n[[a.c]]\n[a.c.d]', ['a[0]:1', 'a[1]:3', 'a[1].c[0]:4'], ['a[0].b:2', 'a[1].c[0].d:5']],
+  // Inline tables are rows where the catalogue has rows, and values elsewhere.
+  ['x = [{ a = 1 }, { a = 2 }]', [], []],
+  [
+    `${ROWS} = [{ proxy_host = "a" },\n { proxy_host = "b" }, # [{\n {}]`,
+    [`${ROWS}[0]:1`, `${ROWS}[1]:2`, `${ROWS}[2]:3`],
+    [],
+  ],
+  ['[transport]\nhttp = { proxy_profile = [\n{}\n] }', [`${ROWS}[0]:3`], ['transport:1']],
+  [`${ROWS} = []`, [], []],
+  [`${ROWS} = [{}, 5]`, [], []],
+]
+
+for (const [source, rows, tables] of HEADERS) {
+  test(`headers and what stands for them: ${JSON.stringify(source)}`, () => {
+    const read = readDocument('f', source)
+    const placed = (listed: typeof read.rows): readonly string[] => listed.map(({ path, line }) => `${path}:${line}`)
+    assert.deepEqual(placed(read.rows), rows)
+    assert.deepEqual(placed(read.tables), tables)
+  })
+}
+
+test('the keys of a row in one line stand where they are written', () => {
+  const { entries } = readDocument(
+    'f',
+    `${ROWS} = [\n  { proxy_host = "a",\n    proxy_port = 1 },\n  { proxy_host = "b" },\n]\nz = 1`,
+  )
+  assert.deepEqual(
+    entries.map(({ path, value, line }) => [path.replace(ROWS, 'R'), value, line]),
+    [
+      ['R[0].proxy_host', 'a', 2],
+      ['R[0].proxy_port', 1, 3],
+      ['R[1].proxy_host', 'b', 4],
+      ['z', 1, 6],
+    ],
+  )
+})
+
 const BROKEN: readonly (readonly [source: string, where: string])[] = [
   ['a = \n', 'f:1:5'],
   ['[a]\nb = "x\nc = 1', 'f:2:7'],
