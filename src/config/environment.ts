@@ -24,12 +24,14 @@ interface FromEnvironment {
  * `paths`: keys that can be set so, which are those of the catalogue and those that the file has. A name of the
  * operator's own cannot be told from capitals, nor opens a variable a row: both have to be in the file.
  */
-export function readEnvironment(variables: NodeJS.ProcessEnv, paths: Iterable<string>): FromEnvironment {
-  const byVariable = Map.groupBy(new Set(paths), variableOf)
+export function readEnvironment(variables: NodeJS.ProcessEnv, paths: () => Iterable<string>): FromEnvironment {
+  const set = Object.entries(variables).filter(([name]) => name.startsWith(PREFIX))
+  // Most starts have none, and need not know what could be set.
+  if (set.length === 0) return { settings: [], unknown: [] }
+  const byVariable = Map.groupBy(new Set(paths()), variableOf)
   const settings: Setting[] = []
   const unknown: Fault[] = []
-  for (const [name, text = ''] of Object.entries(variables).sort(byName)) {
-    if (!name.startsWith(PREFIX)) continue
+  for (const [name, text = ''] of set.sort(byName)) {
     const where = `environment ${name}`
     const [path, other] = byVariable.get(name) ?? []
     if (path !== undefined && other === undefined) {

@@ -33,7 +33,7 @@ export function examine(home: string, sets: readonly string[], dataDir: string):
   const faults = [...file.faults, ...overrides.flatMap(({ fault }) => fault ?? [])]
   const last = overrides.flatMap(({ setting }) => setting ?? [])
   const written = [...file.settings, ...last].map(({ path }) => path)
-  const outside = readEnvironment(process.env, settablePaths(written, file.rows))
+  const outside = readEnvironment(process.env, () => settablePaths(written, file.rows))
   const resolution = resolve([...file.settings, ...outside.settings, ...last], file, {
     home: resolvePath(home),
     data: resolvePath(dataDir),
