@@ -142,22 +142,26 @@ function keysOf(
   return [...next.filter(key => !isKept(key)), ...running.filter(isKept)]
 }
 
-/** Rows of a table come from one of two configurations that keep the rules. */
+/** Each names what it would have to be restarted for. */
 function brokenRules({ configuration, keys }: Configured, kept: readonly Pair[]): readonly Fault[] {
-  return RULES.filter(rule => rule.severity === 'fault' && rule.repeats === '' && !rule.holds(configuration, 0)).map(
-    rule => {
-      const waiting = kept.filter(({ path }) => rule.keys.includes(path)).map(changeOf)
-      const named = waiting.map(({ key, running, wanted }) => `${key} = ${running}, and ${wanted} after a restart`)
-      const isWaiting = (path: string): boolean => waiting.some(({ key }) => key === path)
-      const about = keys.filter(({ path }) => rule.keys.includes(path))
-      const culprit = about.find(({ path }) => !isWaiting(path)) ?? about[0]!
-      return {
-        where: culprit.where === '' ? 'default' : culprit.where,
-        key: culprit.path,
-        given: shown(culprit),
-        expected: rule.must,
-        remedy: `it takes a restart: beside it runs ${named.join(', and ')}`,
-      }
-    },
-  )
+  return RULES.filter(rule => rule.severity === 'fault' && !holdsIn(configuration, rule)).map(rule => {
+    const isAbout = (path: string): boolean => rule.keys.includes(withoutPlaces(path))
+    const waiting = kept.filter(({ path }) => isAbout(path)).map(changeOf)
+    const named = waiting.map(({ key, running, wanted }) => `${key} = ${running}, and ${wanted} after a restart`)
+    const about = keys.filter(({ path }) => isAbout(path))
+    const culprit = about.find(({ path }) => !waiting.some(({ key }) => key === path)) ?? about[0]
+    return {
+      where: culprit?.where || 'default',
+      key: culprit?.path ?? rule.keys[0]!,
+      given: culprit === undefined ? '' : shown(culprit),
+      expected: rule.must,
+      remedy: `it takes a restart: beside it runs ${named.join(', and ')}`,
+    }
+  })
+}
+
+function holdsIn(configuration: Configuration, { repeats, holds }: (typeof RULES)[number]): boolean {
+  if (repeats === '') return holds(configuration, 0)
+  const rows = configuration[repeats as keyof Configuration] as unknown as readonly unknown[]
+  return rows.every((_, row) => holds(configuration, row))
 }
