@@ -1,6 +1,6 @@
 /** Values from elsewhere: variables of the environment, files, and secrets as the reference platform has them. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import { lastPart } from './nearest.ts'
 import { type Found, Unresolved } from './references.ts'
 import { labelOf } from './source-file.ts'
@@ -42,8 +42,8 @@ export function fileValue(path: string, folder: string): Found {
     if (error instanceof Unresolved || !(error instanceof Error)) throw error
     const code = 'code' in error ? String(error.code) : ''
     if (code === 'ENOENT' || code === 'ENOTDIR') {
-      const remedy = 'relative paths start from the folder of deployment.toml'
-      throw new Unresolved(`there is no file ${label}`, remedy)
+      const start = isAbsolute(path) ? '' : '; relative paths start from the folder of deployment.toml'
+      throw new Unresolved(`there is no file ${label}`, `put it there${start}`)
     }
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') {
       throw new Unresolved(`${label} is not UTF-8`, 'a value is text; keep binary content in a file of its own')

@@ -49,8 +49,17 @@ test('of two line ends one is part of the value', t => {
 })
 
 const FAULTS: readonly (readonly [what: string, path: string, fault: string])[] = [
-  ['is not there', 'gone', 'there is no file ~/gone (relative paths start from the folder of deployment.toml)'],
-  ['is below a file', 'long/x', 'there is no file ~/long/x (relative paths start from the folder of deployment.toml)'],
+  [
+    'is not there',
+    'gone',
+    'there is no file ~/gone (put it there; relative paths start from the folder of deployment.toml)',
+  ],
+  [
+    'is below a file',
+    'long/x',
+    'there is no file ~/long/x (put it there; relative paths start from the folder of deployment.toml)',
+  ],
+  ['is nowhere on this machine', '/nowhere/x', 'there is no file /nowhere/x (put it there)'],
   ['is a folder', 'folder', '~/folder is a folder (name a file in it)'],
   ['has no name', '', '$file{} names no file (write $file{PATH})'],
   ['is longer than 64 KiB', 'long', '~/long is longer than 64 KiB (a value is at most that long)'],

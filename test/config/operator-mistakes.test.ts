@@ -113,7 +113,7 @@ const LINES: readonly (readonly [line: string, fault?: string])[] = [
   ],
   [
     'password = "$file{no-such-password}"',
-    'apim.key_manager.password = (set): there is no file ~/no-such-password (relative paths start from the folder of deployment.toml)',
+    'apim.key_manager.password = (set): there is no file ~/no-such-password (put it there; relative paths start from the folder of deployment.toml)',
   ],
   ['[apim.oauth_config]'],
   ['allowed_scopes = ["openid"]'],
