@@ -32,6 +32,8 @@ function ofText({ kind, schema, read }: Definition, given: string): string {
   const number = Number(given.replaceAll(/[ _,]/g, '') || Number.NaN)
   if (read(number) !== undefined) return `write it without quotes: ${number}`
   if (kind === 'boolean') return flagFor(given)
+  const shorter = kind === 'duration' ? durationFor(given) : kind === 'host' ? hostOf(given) : ''
+  if (shorter !== '' && read(shorter) !== undefined) return `write "${shorter}"`
   const options = Array.isArray(schema.enum) ? schema.enum.filter(option => typeof option === 'string') : []
   const meant = options.find(option => option.toLowerCase() === given.toLowerCase()) ?? nearest(given, options)
   return meant === '' ? '' : `did you mean "${meant}"?`
@@ -44,4 +46,18 @@ function flagFor(given: string): string {
   const word = given.trim().toLowerCase()
   if (YES.includes(word)) return 'write true'
   return NO.includes(word) ? 'write false' : ''
+}
+
+/** "5m" of "5 minutes". */
+function durationFor(given: string): string {
+  const [, digits = '', word = ''] = /^\s*(\d{1,12})\s*([a-z]+)\.?\s*$/i.exec(given) ?? []
+  const unit = word.toLowerCase()
+  if (digits === '') return ''
+  return digits + (unit.startsWith('mil') || unit === 'ms' || unit === 'msec' ? 'ms' : unit.charAt(0))
+}
+
+/** Of a URL, or of a host with a port behind it. */
+function hostOf(given: string): string {
+  const url = given.includes('://') ? given : `http://${given}`
+  return URL.canParse(url) ? new URL(url).hostname.replace(/^\[(.*)\]$/, '$1') : ''
 }
