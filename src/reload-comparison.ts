@@ -52,12 +52,12 @@ export function compare(running: Configured, next: Configured): Comparison {
     configuration: mixtureOf(running.configuration, next.configuration, [...kept]),
     keys: keysOf(running.keys, next.keys, [...kept]),
   }
-  // A default that only follows what takes a restart needs no mention beside it.
-  const isMentioned = (pair: Pair): boolean => !derived.has(pair) || isSet(pair.before) || isSet(pair.after)
+  // A default that only follows another key needs no mention beside it.
+  const isSomebodys = ({ before, after }: Pair): boolean => isSet(before) || isSet(after)
   return {
     ...mixture,
-    changed: differing.filter(pair => !kept.has(pair)).map(changeOf),
-    restart: [...kept].filter(isMentioned).map(changeOf),
+    changed: differing.filter(pair => !kept.has(pair) && isSomebodys(pair)).map(changeOf),
+    restart: [...kept].filter(pair => !derived.has(pair) || isSomebodys(pair)).map(changeOf),
     faults: brokenRules(mixture, [...kept]),
   }
 }

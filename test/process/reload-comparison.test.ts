@@ -54,10 +54,14 @@ const CASES: readonly (readonly [
       ['transport.http.proxy_profile[0].target_hosts', '', '["*"]'],
       ['transport.http.proxy_profile[0].proxy_host', '', '"p"'],
       ['transport.http.proxy_profile[0].proxy_port', '', '1'],
-      ['transport.http.proxy_profile[0].proxy_username', '', '""'],
-      ['transport.http.proxy_profile[0].proxy_password', '', '(not set)'],
-      ['transport.http.proxy_profile[0].bypass_hosts', '', '[]'],
     ],
+    [],
+  ],
+  [
+    'defaults that follow a live key',
+    '',
+    '[truststore]\nfile_name = "t.p12"',
+    [['truststore.file_name', '""', '"t.p12"']],
     [],
   ],
   [
