@@ -25,7 +25,7 @@ interface ReloaderOptions {
   readonly projects: ApiProjects
   readonly inForce: InForce
   readonly planner: ApiPlanner
-  readonly pool: ReactorPool
+  readonly pool: Pick<ReactorPool, 'deploy'>
   readonly desk: EndpointDesk
   readonly log: Log
   /** Of a gateway that had no TLS until now. */
