@@ -176,9 +176,9 @@ export function except(value: number, means: string, wrapped: Key<number>): Key<
     ...wrapped,
     expects: `${wrapped.expects}, or ${value} (${means})`,
     range: `${wrapped.range}, or ${value} (${means})`,
-    schema: { anyOf: [wrapped.schema, { const: value }] },
+    schema: { anyOf: [wrapped.schema, { enum: [value, String(value)] }] },
     named: { ...wrapped.named, [value]: means },
-    read: given => (given === value ? value : wrapped.read(given)),
+    read: given => (numberIn(given) === value ? value : wrapped.read(given)),
   }
 }
 
@@ -187,14 +187,10 @@ export function upTo(ceiling: string, wrapped: Key<number>): Key<number> {
   return { ...wrapped, ceiling }
 }
 
-const NUMERAL = /^-?\d{1,15}$/
+/** Whole numbers are often quoted, and many are documented as text. */
+export const NUMERAL = /^-?\d{1,15}$/
 
-/** For keys that are documented as strings and hold a number. */
-export function orText(wrapped: Key<number>): Key<number> {
-  return {
-    ...wrapped,
-    expects: `${wrapped.expects}, quoted or not`,
-    schema: { anyOf: [wrapped.schema, { type: 'string', pattern: NUMERAL.source }] },
-    read: given => wrapped.read(typeof given === 'string' && NUMERAL.test(given) ? Number(given) : given),
-  }
+/** What was given, as a number where it is the text of one. */
+export function numberIn(given: unknown): unknown {
+  return typeof given === 'string' && NUMERAL.test(given) ? Number(given) : given
 }

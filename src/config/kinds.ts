@@ -1,6 +1,6 @@
 /** The kinds of key: what each takes, what it makes of it, and what it says to somebody who gave it something else. */
 import { readNetwork } from './cidr.ts'
-import { except, type JsonSchema, type Key } from './key.ts'
+import { except, type JsonSchema, type Key, NUMERAL, numberIn } from './key.ts'
 
 interface Kind<T> {
   readonly kind: string
@@ -20,14 +20,15 @@ function key<T>(kind: Kind<T>): Key<T> {
 
 /** Many boolean-like keys are documented as strings, so both spellings are taken everywhere. */
 export function flag(fallback: boolean, meaning: string): Key<boolean> {
-  const schema = { enum: [true, false, 'true', 'false'] }
+  const schema = { anyOf: [{ type: 'boolean' }, { type: 'string', pattern: TRUTH.source }] }
   const read = (given: unknown): boolean | undefined => {
     if (typeof given === 'boolean') return given
-    if (given === 'true') return true
-    return given === 'false' ? false : undefined
+    return typeof given === 'string' && TRUTH.test(given) ? given.toLowerCase() === 'true' : undefined
   }
   return key({ kind: 'boolean', fallback, meaning, expects: 'true or false', schema, read })
 }
+
+const TRUTH = /^([Tt]rue|TRUE|[Ff]alse|FALSE)$/
 
 function numeral(value: number): string {
   return value === Number.MAX_SAFE_INTEGER ? '2^53 - 1' : String(value)
@@ -36,8 +37,13 @@ function numeral(value: number): string {
 export function count(fallback: number, unit: string, from: number, to: number, meaning: string): Key<number> {
   const range = to === Number.MAX_SAFE_INTEGER ? `${from} or more` : `${from} to ${numeral(to)}`
   const expects = `a whole number${unit === '' ? '' : ` of ${unit}`}, ${range}`
-  const schema = { type: 'integer', minimum: from, maximum: to }
-  const read = (given: unknown): number | undefined => within(given, from, to)
+  const schema = {
+    anyOf: [
+      { type: 'integer', minimum: from, maximum: to },
+      { type: 'string', pattern: NUMERAL.source },
+    ],
+  }
+  const read = (given: unknown): number | undefined => within(numberIn(given), from, to)
   return key({ kind: 'integer', fallback, meaning, expects, schema, range, unit, read })
 }
 

@@ -33,8 +33,8 @@ const LINES: readonly (readonly [line: string, fault?: string])[] = [
     'transport.passthru_http.io_buffer_size = 1024: expected a whole number of bytes, 4096 to 65536 (the default is io_buffer_size = 16384)',
   ],
   [
-    'max_open_connections = "5000"',
-    'transport.passthru_http.max_open_connections = "5000": expected a whole number of connections, 1 to 10000000, or -1 (unlimited) (write it without quotes: 5000)',
+    'max_open_connections = "5k"',
+    'transport.passthru_http.max_open_connections = "5k": expected a whole number of connections, 1 to 10000000, or -1 (unlimited) (the default is max_open_connections = -1)',
   ],
   [
     '"http.socket.timeout" = "three minutes"',
@@ -89,7 +89,7 @@ const LINES: readonly (readonly [line: string, fault?: string])[] = [
   ],
   [
     '[[transport.http.secured_proxy_profile]]',
-    'transport.http.secured_proxy_profile[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)',
+    'transport.http.secured_proxy_profile[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535)',
   ],
   ['target_hosts = ["*"]'],
   ['proxy_host = "proxy.example.com"'],

@@ -71,14 +71,14 @@ const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonl
     `\n[[${TABLE}]]\n`,
     'F:2: T[0].target_hosts: is missing, and every row needs it (expected a list of texts, or one text with commas)',
     'F:2: T[0].proxy_host: is missing, and every row needs it (expected a host name or an IP address)',
-    'F:2: T[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)',
+    'F:2: T[0].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535)',
   ],
   [
     'required keys that are empty, and a value of a wrong type',
     `[[${TABLE}]]\ntarget_hosts = []\nproxy_host = ""\nproxy_port = 0`,
     'F:2: T[0].target_hosts = []: expected a list of texts, or one text with commas (it has no default)',
     'F:3: T[0].proxy_host = "": expected a host name or an IP address (it has no default)',
-    'F:4: T[0].proxy_port = 0: expected a whole number, 1 to 65535, quoted or not (it has no default)',
+    'F:4: T[0].proxy_port = 0: expected a whole number, 1 to 65535 (it has no default)',
   ],
   [
     'an unknown key in a row',
@@ -111,7 +111,7 @@ const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonl
     '[transport.http]\nproxy_profile = [\n' +
       '  { target_hosts = "*", proxy_host = "a", proxy_port = 1 },\n  { proxy_host = "a",\n    proxy_prt = 1 },\n]',
     'F:4: T[1].target_hosts: is missing, and every row needs it (expected a list of texts, or one text with commas)',
-    'F:4: T[1].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535, quoted or not)',
+    'F:4: T[1].proxy_port: is missing, and every row needs it (expected a whole number, 1 to 65535)',
     'F:5: T[1].proxy_prt: unknown key in [[T]] (did you mean proxy_port?)',
   ],
   [

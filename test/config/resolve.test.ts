@@ -280,11 +280,11 @@ test('a section of the catalogue written as a list is a fault and not a warning 
 test('every fault is found in one run, in the order of the file, each with its line, value and remedy', t => {
   const toml = `[server]
 hostname = "a b"
-offset = "1"
+offset = "one"
 mode = "triple"
 [transport.passthru_http]
 http.socket.timeout = -1
-io_buffer_size = "16384"
+io_buffer_size = " 16384"
 http.max.connection.per.host.port = 0
 http.user.agent.preserve = "yes"
 listener.parameters.port = 65536
@@ -302,13 +302,13 @@ path = "$ref{logging.levle}"
 `
   assert.deepEqual(faultsOf(t, toml, ['access_log.format=xml']), [
     'F:2: server.hostname = "a b": expected a host name or an IP address (the default is hostname = "localhost")',
-    'F:3: server.offset = "1": expected a whole number, 0 to 64535 (write it without quotes: 1)',
+    'F:3: server.offset = "one": expected a whole number, 0 to 64535 (the default is offset = 0)',
     'F:4: server.mode = "triple": expected one of "single", "ha" (the default is mode = "single")',
     'F:6: transport.passthru_http.http.socket.timeout = -1: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (the default is http.socket.timeout = 180000)',
-    'F:7: transport.passthru_http.io_buffer_size = "16384": expected a whole number of bytes, 4096 to 65536 (write it without quotes: 16384)',
+    'F:7: transport.passthru_http.io_buffer_size = " 16384": expected a whole number of bytes, 4096 to 65536 (write it without quotes: 16384)',
     'F:8: transport.passthru_http.http.max.connection.per.host.port = 0: expected a whole number of connections, 1 to 1000000 (the default is http.max.connection.per.host.port = 32767)',
     'F:9: transport.passthru_http.http.user.agent.preserve = "yes": expected true or false (write true)',
-    'F:10: transport.passthru_http.listener.parameters.port = 65536: expected a whole number, 1 to 65535, or 0 (any free one), quoted or not (the default is listener.parameters.port = 8290)',
+    'F:10: transport.passthru_http.listener.parameters.port = 65536: expected a whole number, 1 to 65535, or 0 (any free one) (the default is listener.parameters.port = 8290)',
     'F:11: transport.passthru_http.max_open_connections = 0: expected a whole number of connections, 1 to 10000000, or -1 (unlimited) (the default is max_open_connections = -1)',
     'F:12: transport.passthru_http.trusted_proxies = ["10.0.0.1/8"]: expected networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set behind the prefix (the default is trusted_proxies = [])',
     'F:13: transport.passthru_http.correlation.header = "a b": expected the name of a header field (the default is correlation.header = "activityid")',

@@ -1,5 +1,5 @@
 /** `[database.*]`: where accounts, applications and subscriptions are kept. */
-import { allInert, except, type Key, orText, type Rule, section, type Values } from '../key.ts'
+import { allInert, except, type Key, type Rule, section, type Values } from '../key.ts'
 import { choice, count, duration, flag, host, secret, text } from '../kinds.ts'
 import { givesWay, needsFlag } from './agreements.ts'
 import { DAY_MS } from './passthru-keys.ts'
@@ -40,11 +40,13 @@ const shared = {
 const apim = {
   ...shared,
   hostname: host('', 'Host of the database server, in place of `url`.'),
-  port: orText(
-    except(0, 'the usual one of the type', count(0, '', 1, 65_535, 'Port of the database server, in place of `url`.')),
+  port: except(
+    0,
+    'the usual one of the type',
+    count(0, '', 1, 65_535, 'Port of the database server, in place of `url`.'),
   ),
   validationQuery: text('SELECT 1', 'Statement that shows whether a connection still works; depends on the database.'),
-  'pool_options.maxActive': orText(count(50, 'connections', 1, 10_000, 'Connections open at once.')),
+  'pool_options.maxActive': count(50, 'connections', 1, 10_000, 'Connections open at once.'),
   'pool_options.maxWait': duration(60_000, 'ms', 0, DAY_MS, 'How long a request waits for a connection.'),
   'pool_options.testOnBorrow': flag(true, 'Run `validationQuery` on a connection before it is used.'),
   'pool_options.validationInterval': duration(

@@ -1,5 +1,5 @@
 /** The registry, the broker, and the checks of what a node depends on. */
-import { alsoSpelled, inert, orText, type Rule, repeatedSection, section, type Values } from '../key.ts'
+import { alsoSpelled, inert, type Rule, repeatedSection, section, type Values } from '../key.ts'
 import { count, decimal, duration, flag, scalar, text, words } from '../kinds.ts'
 
 const CHECKS = 'not built yet: what would be checked comes with the databases and user stores'
@@ -22,7 +22,7 @@ export const heartbeat = section(
   'qpid.heartbeat',
   'Signs of life between the broker of throttle decisions and its subscribers.',
   {
-    delay: inert(orText(duration(0, 's', 0, 86_400, 'Time between two pings; 0: none.')), BROKER),
+    delay: inert(duration(0, 's', 0, 86_400, 'Time between two pings; 0: none.'), BROKER),
     timeout_factor: alsoSpelled(
       ['timeoutFactor'],
       inert(decimal(2, '', 0, 1000, 'How many delays a subscriber may stay silent before its channel ends.'), BROKER),
@@ -46,7 +46,7 @@ const checks = {
     CHECKS,
   ),
   'super_tenant_health_checker.order': inert(
-    alsoSpelled(spelt('super_tenant_health_checker.order'), orText(count(98, '', 0, ORDER_MAX, ORDER))),
+    alsoSpelled(spelt('super_tenant_health_checker.order'), count(98, '', 0, ORDER_MAX, ORDER)),
     CHECKS,
   ),
   'super_tenant_health_checker.properties.monitored.user.stores': inert(
@@ -61,7 +61,7 @@ const checks = {
     CHECKS,
   ),
   'data_source_health_checker.order': inert(
-    alsoSpelled(spelt('data_source_health_checker.order'), orText(count(97, '', 0, ORDER_MAX, ORDER))),
+    alsoSpelled(spelt('data_source_health_checker.order'), count(97, '', 0, ORDER_MAX, ORDER)),
     CHECKS,
   ),
   'data_source_health_checker.properties.pool_usage_limit_percentage': inert(
@@ -71,7 +71,7 @@ const checks = {
         ...spelt('data_source_health_checker.properties.pool_usage_limit_percentage'),
         ...spelt('data_source_health_checker.pool_usage_limit_percentage'),
       ],
-      orText(count(80, '%', 1, 100, 'Share of a pool in use from which it counts as unhealthy.')),
+      count(80, '%', 1, 100, 'Share of a pool in use from which it counts as unhealthy.'),
     ),
     CHECKS,
   ),
@@ -104,7 +104,7 @@ export const healthChecker = repeatedSection(
   "A check of an operator's own.",
   {
     name: inert(text('', 'Name of the check.'), CUSTOM),
-    order: inert(orText(count(0, '', 0, ORDER_MAX, ORDER)), CUSTOM),
+    order: inert(count(0, '', 0, ORDER_MAX, ORDER), CUSTOM),
     'properties.<name>': inert(scalar('A property of the check.'), CUSTOM),
   },
   { otherForm: 'table' },

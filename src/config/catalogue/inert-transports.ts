@@ -1,5 +1,5 @@
 /** Transports of the reference platform that have no counterpart here: their keys load, and nothing acts on them. */
-import { allInert, except, type Key, orText, section } from '../key.ts'
+import { allInert, except, type Key, section } from '../key.ts'
 import { choice, count, duration, flag, port, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
@@ -33,11 +33,13 @@ const senderKeys = {
   'sender.enable': flag(true, 'Send at all.'),
   'sender.parameters.cacheHttpClient': flag(false, 'Keep the client between requests.'),
   'sender.parameters.Transfer-Encoding': orTrue(choice('chunked', ['chunked', 'true'], 'How requests are framed.')),
-  'sender.parameters.defaultMaxConnectionsPerHost': orText(
-    except(0, 'not given', count(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.')),
+  'sender.parameters.defaultMaxConnectionsPerHost': except(
+    0,
+    'not given',
+    count(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.'),
   ),
   'sender.parameters.OmitSOAP12Action': flag(false, 'Leave the action out of SOAP 1.2 requests.'),
-  'sender.parameters.SO_TIMEOUT': orText(duration(60_000, 'ms', 0, DAY_MS, 'Time without data from a backend.')),
+  'sender.parameters.SO_TIMEOUT': duration(60_000, 'ms', 0, DAY_MS, 'Time without data from a backend.'),
 }
 
 export const blockingHttp = section(
@@ -55,15 +57,15 @@ export const blockingHttps = section(
 )
 
 const number = (fallback: number, unit: string, meaning: string) =>
-  orText(except(0, 'not given', count(fallback, unit, 1, UNBOUNDED, meaning)))
+  except(0, 'not given', count(fallback, unit, 1, UNBOUNDED, meaning))
 
 export const servlet = section(
   'transport.http.properties',
   'The servlet transport of the reference platform.',
   allInert(
     {
-      port: orText(except(0, 'not given', count(0, '', 1, 65_535, 'Listening port.'))),
-      redirectPort: orText(except(0, 'not given', count(0, '', 1, 65_535, 'Port that plain requests are sent to.'))),
+      port: except(0, 'not given', count(0, '', 1, 65_535, 'Listening port.')),
+      redirectPort: except(0, 'not given', count(0, '', 1, 65_535, 'Port that plain requests are sent to.')),
       bindOnInit: flag(false, 'Bind the port before the start is complete.'),
       maxHttpHeaderSize: number(8192, 'bytes', 'Longest head of a request.'),
       acceptorThreadCount: number(0, 'threads', 'Threads that accept connections.'),

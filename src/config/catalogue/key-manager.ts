@@ -1,5 +1,5 @@
 /** The gateway and the key manager: how one reaches the other, and what both have to know about OAuth. */
-import { allInert, alsoSpelled, inert, type Key, orText, sameAs, section, upTo } from '../key.ts'
+import { allInert, alsoSpelled, inert, type Key, sameAs, section, upTo } from '../key.ts'
 import { choice, count, fieldName, flag, secret, text, url, words } from '../kinds.ts'
 import { customNeeds, mustNotExceed } from './agreements.ts'
 
@@ -20,11 +20,9 @@ export const keyManager = section(
       password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
       'pool.init_idle_capacity': upTo(
         'pool.max_idle',
-        orText(count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.')),
+        count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.'),
       ),
-      'pool.max_idle': orText(
-        count(100, 'connections', 0, 100_000, 'Idle connections to the key manager kept open at most.'),
-      ),
+      'pool.max_idle': count(100, 'connections', 0, 100_000, 'Idle connections to the key manager kept open at most.'),
       key_validation_handler_type: choice('default', ['default', 'custom'], 'What validates tokens and subscriptions.'),
       key_validation_handler_impl: text(
         '',
@@ -46,8 +44,8 @@ export const httpClient = section(
   'Calls of the gateway to the key manager about reference tokens; a token that holds its own claims needs none.',
   allInert(
     {
-      max_total: orText(count(100, 'connections', 1, 100_000, 'Connections to key managers open at once.')),
-      default_max_per_route: orText(count(50, 'connections', 1, 100_000, 'Connections to one address open at once.')),
+      max_total: count(100, 'connections', 1, 100_000, 'Connections to key managers open at once.'),
+      default_max_per_route: count(50, 'connections', 1, 100_000, 'Connections to one address open at once.'),
     },
     VALIDATION,
   ),

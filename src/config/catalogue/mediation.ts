@@ -1,5 +1,5 @@
 /** `[mediation]`: of the documented keys one is about transport, the others wait for what they are about. */
-import { except, inert, live, orText, type Rule, section, type Values } from '../key.ts'
+import { except, inert, live, type Rule, section, type Values } from '../key.ts'
 import { count, duration, flag, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
@@ -12,32 +12,30 @@ const INBOUND = 'not built yet: inbound endpoints'
 const THREADS_MAX = 100_000
 
 function threads(fallback: number, meaning: string) {
-  return orText(count(fallback, 'threads', 1, THREADS_MAX, meaning))
+  return count(fallback, 'threads', 1, THREADS_MAX, meaning)
 }
 
 const keys = {
   'synapse.core_threads': inert(threads(20, 'Threads that mediate.'), MEDIATION),
   'synapse.max_threads': inert(threads(100, 'Threads that mediate when the queue is full.'), MEDIATION),
   'synapse.threads_queue_length': inert(
-    orText(except(-1, 'unbounded', count(10, 'messages', 0, 10_000_000, 'Messages that wait for a thread.'))),
+    except(-1, 'unbounded', count(10, 'messages', 0, 10_000_000, 'Messages that wait for a thread.')),
     MEDIATION,
   ),
   'synapse.global_timeout_interval': live(
-    orText(
-      except(
-        0,
-        'off',
-        duration(120_000, 'ms', 1, DAY_MS, 'Time for a backend to respond where its endpoint names none of its own.'),
-      ),
+    except(
+      0,
+      'off',
+      duration(120_000, 'ms', 1, DAY_MS, 'Time for a backend to respond where its endpoint names none of its own.'),
     ),
   ),
   'synapse.enable_xpath_dom_failover': inert(flag(true, 'Evaluate XPath on a DOM where streaming fails.'), MEDIATION),
   'synapse.temp_data_chunk_size': inert(
-    orText(count(3072, 'bytes', 1, 16_777_216, 'Size of a piece of buffered messages.')),
+    count(3072, 'bytes', 1, 16_777_216, 'Size of a piece of buffered messages.'),
     MEDIATION,
   ),
   'synapse.script_mediator_pool_size': inert(
-    orText(count(15, 'engines', 1, 10_000, 'Script engines kept for each script mediator.')),
+    count(15, 'engines', 1, 10_000, 'Script engines kept for each script mediator.'),
     MEDIATION,
   ),
   'synapse.preserve_namespace_on_xml_to_json': inert(flag(false, 'Keep namespaces in JSON.'), CONVERSION),
@@ -46,8 +44,8 @@ const keys = {
   'statistics.enable_clean': inert(flag(true, 'Drop statistics after each interval.'), STATISTICS),
   'stat.tracer.collect_payloads': inert(flag(false, 'Keep payloads of traced messages.'), STATISTICS),
   'stat.tracer.collect_mediation_properties': inert(flag(false, 'Keep properties of traced messages.'), STATISTICS),
-  'synapse.command_debugger_port': inert(orText(count(9005, '', 1, 65_535, 'Port for commands.')), DEBUGGER),
-  'synapse.event_debugger_port': inert(orText(count(9006, '', 1, 65_535, 'Port for events.')), DEBUGGER),
+  'synapse.command_debugger_port': inert(count(9005, '', 1, 65_535, 'Port for commands.'), DEBUGGER),
+  'synapse.event_debugger_port': inert(count(9006, '', 1, 65_535, 'Port for events.'), DEBUGGER),
   'synapse.enable_xml_nil': inert(flag(false, 'Write JSON null as an XML nil.'), CONVERSION),
   'synapse.disable_auto_primitive_regex': inert(text('', 'XML texts that match stay texts in JSON.'), CONVERSION),
   'synapse.disable_custom_replace_regex': inert(text('', 'What is cut out of such texts.'), CONVERSION),
@@ -55,10 +53,7 @@ const keys = {
   'synapse.build_valid_nc_name': inert(flag(false, 'Escape JSON names that are no XML names.'), CONVERSION),
   'synapse.enable_auto_primitive': inert(flag(false, 'Write XML texts that are numbers as JSON numbers.'), CONVERSION),
   'synapse.json_out_auto_array': inert(flag(false, 'Write repeated XML elements as a JSON array.'), CONVERSION),
-  'statistics.clean_interval': inert(
-    orText(duration(1000, 'ms', 1, DAY_MS, 'How often statistics are dropped.')),
-    STATISTICS,
-  ),
+  'statistics.clean_interval': inert(duration(1000, 'ms', 1, DAY_MS, 'How often statistics are dropped.'), STATISTICS),
   'inbound.core_threads': inert(threads(20, 'Threads of inbound endpoints.'), INBOUND),
   'inbound.max_threads': inert(threads(100, 'Threads of inbound endpoints when the queue is full.'), INBOUND),
 }

@@ -1,5 +1,5 @@
 /** What the gateway tells others: traces, revoked tokens, mail. */
-import { allInert, orText, required, section } from '../key.ts'
+import { allInert, required, section } from '../key.ts'
 import { count, duration, flag, host, secret, text } from '../kinds.ts'
 import { needsFlag } from './agreements.ts'
 import { DAY_MS } from './passthru-keys.ts'
@@ -12,7 +12,7 @@ export const openTracer = section(
       'remote_tracer.enable': flag(false, 'Send traces to a tracer.'),
       'remote_tracer.name': text('zipkin', 'Kind of the tracer.'),
       'remote_tracer.properties.hostname': host('localhost', 'Host of the tracer.'),
-      'remote_tracer.properties.port': orText(count(9411, '', 1, 65_535, 'Port of the tracer.')),
+      'remote_tracer.properties.port': count(9411, '', 1, 65_535, 'Port of the tracer.'),
       'log_tracer.enable': flag(false, 'Write traces to the log.'),
     },
     'not built yet: tracing',
@@ -74,7 +74,7 @@ export const notification = section(
       username: required(text('', 'Account at the mail server.')),
       password: required(secret('Password that goes with `username`.')),
       hostname: host('', 'Host of the mail server (SMTP).'),
-      port: orText(count(25, '', 1, 65_535, 'Port of the mail server.')),
+      port: count(25, '', 1, 65_535, 'Port of the mail server.'),
       enable_start_tls: flag(false, 'Go over to TLS (STARTTLS).'),
       enable_authentication: flag(false, 'Log in at the mail server.'),
     },

@@ -1,5 +1,5 @@
 /** The OAuth server of the key manager: tokens, their validity, OpenID Connect, and which grants there are. */
-import { allInert, inert, type Key, orText, type Rule, section, type Values } from '../key.ts'
+import { allInert, inert, type Key, type Rule, section, type Values } from '../key.ts'
 import { choice, duration, flag, text, words } from '../kinds.ts'
 
 const KEY_MANAGER = 'not built yet: the OAuth server comes with the key manager'
@@ -10,13 +10,13 @@ const KERBEROS = 'there is no grant for Kerberos: no Kerberos library is on boar
 const YEARS_S = 10 * 366 * 86_400
 
 function validity(fallback: number, of: string): Key<number> {
-  return orText(duration(fallback, 's', 1, YEARS_S, `How long ${of} is valid.`))
+  return duration(fallback, 's', 1, YEARS_S, `How long ${of} is valid.`)
 }
 
 const keys = {
   additional_params_from_error_url: flag(false, 'Pass further parameters on to the page for errors.'),
   allowed_scopes: words([], 'Scopes granted without validation, as patterns.'),
-  timestamp_skew: orText(duration(0, 's', 0, 86_400, 'Difference of clocks that validity periods allow for.')),
+  timestamp_skew: duration(0, 's', 0, 86_400, 'Difference of clocks that validity periods allow for.'),
   'extensions.token_generator': text('', 'Class that makes access tokens; empty: the built-in one.'),
   'extensions.token_context_generator': text('', 'Class that makes the JWT for backends; empty: the built-in one.'),
   'extensions.token_context_claim_retriever': text(

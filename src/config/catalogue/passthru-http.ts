@@ -1,5 +1,5 @@
 /** The pass-through transport on plain HTTP: the documented keys, then the gateway's own. */
-import { allInert, except, live, orText, section, upTo } from '../key.ts'
+import { allInert, except, live, section, upTo } from '../key.ts'
 import { choice, cidrs, count, duration, fieldName, flag, port } from '../kinds.ts'
 import {
   BUFFER_MAX,
@@ -25,7 +25,7 @@ const FRAMING =
 
 const documented = {
   ...shared,
-  'listener.parameters.port': orText(port(8290, 'Listening port; `server.offset` is added.')),
+  'listener.parameters.port': port(8290, 'Listening port; `server.offset` is added.'),
   ...wsdlPrefix,
   ...allInert(listenerTls, PLAIN_LISTENER),
   ...allInert(senderTls, PLAIN_SENDER),

@@ -1,5 +1,5 @@
 /** The pass-through transport on TLS: what it does with TLS, and where it reaches backends through a proxy. */
-import { allInert, orText, section } from '../key.ts'
+import { allInert, section } from '../key.ts'
 import { port } from '../kinds.ts'
 import {
   bindAddress,
@@ -20,7 +20,7 @@ export const passthruHttps = section(
   'The non-blocking pass-through transport on TLS. What no key of it says is as in `[transport.passthru_http]`.',
   {
     ...allInert(shared, SHARED),
-    'listener.parameters.port': orText(port(8253, 'Listening port; `server.offset` is added.')),
+    'listener.parameters.port': port(8253, 'Listening port; `server.offset` is added.'),
     ...wsdlPrefix,
     ...listenerTls,
     ...senderTls,

@@ -2,7 +2,7 @@
  * The documented rows of the pass-through transport, in the parts in which its two sections differ. Bounds are wide
  * where a bound is a matter of taste and tight where the code depends on it.
  */
-import { alsoSpelled, except, inert, type Key, live, orText, type Rule, sameAs, type Values } from '../key.ts'
+import { alsoSpelled, except, inert, type Key, live, type Rule, sameAs, type Values } from '../key.ts'
 import { choice, count, duration, fieldNames, flag, host, secret, text, words } from '../kinds.ts'
 import { keyAlias, keyPassword, storeFile, storePassword, storeType, TRUST_ONLY } from './key-stores.ts'
 
@@ -63,7 +63,7 @@ export const wsdlPrefix = {
 }
 
 function profileInterval(meaning: string): Key<number> {
-  return orText(except(0, 'never', duration(600_000, 'ms', 100, DAY_MS, meaning)))
+  return except(0, 'never', duration(600_000, 'ms', 100, DAY_MS, meaning))
 }
 
 type Named<P extends string, L extends string> = { readonly [K in `${P}.${L}`]: Key<string> }
@@ -172,7 +172,7 @@ export const sender = {
   ),
   'sender.http.proxyPort': alsoSpelled(
     ['sender.parameters.http.proxyPort'],
-    live(orText(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.')))),
+    live(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.'))),
   ),
   'sender.http.nonProxyHosts': alsoSpelled(
     ['sender.parameters.http.nonProxyHosts'],

@@ -1,5 +1,5 @@
 /** What is about the portals of the reference platform and has no counterpart here. */
-import { allInert, alsoSpelled, type Key, orText, sameAs, section } from '../key.ts'
+import { allInert, alsoSpelled, type Key, sameAs, section } from '../key.ts'
 import { choice, count, duration, flag, secret, text, url, words } from '../kinds.ts'
 import { givesWay, needsFlag } from './agreements.ts'
 
@@ -109,9 +109,9 @@ export const indexing = section(
       enable: flag(true, 'Keep the index; needed only on nodes with a publisher or developer portal.'),
       starting_delay: duration(35, 's', 0, DAY_S, 'How long after the start indexing begins.'),
       frequency: duration(3, 's', 1, DAY_S, 'How often changes are looked for.'),
-      bach_size: orText(count(40, 'resources', 1, 1_000_000, 'Resources indexed in one go.')),
-      pool_size: orText(count(40, 'threads', 1, 10_000, 'Threads that index.')),
-      re_indexing: orText(count(0, '', 0, 1_000_000_000, 'Raised by one, this number has everything indexed anew.')),
+      bach_size: count(40, 'resources', 1, 1_000_000, 'Resources indexed in one go.'),
+      pool_size: count(40, 'threads', 1, 10_000, 'Threads that index.'),
+      re_indexing: count(0, '', 0, 1_000_000_000, 'Raised by one, this number has everything indexed anew.'),
     },
     INDEX,
   ),

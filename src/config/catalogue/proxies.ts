@@ -1,5 +1,5 @@
 /** Outgoing proxies, one row each, for plain backends and for those on TLS. */
-import { live, orText, repeatedSection, required, type Rule, type Values } from '../key.ts'
+import { live, repeatedSection, required, type Rule, type Values } from '../key.ts'
 import { count, host, secret, text, words } from '../kinds.ts'
 
 const row = {
@@ -7,7 +7,7 @@ const row = {
     required(words([], 'Backends reached through this proxy: host names, IP addresses, patterns, or `*` for all.')),
   ),
   proxy_host: live(required(host('', 'Host of the proxy.'))),
-  proxy_port: live(required(orText(count(0, '', 1, 65_535, 'Port of the proxy.')))),
+  proxy_port: live(required(count(0, '', 1, 65_535, 'Port of the proxy.'))),
   proxy_username: live(text('', 'Name the gateway gives to the proxy; empty: it gives none.')),
   proxy_password: live(secret('Password that goes with the name.')),
   bypass_hosts: live(words([], 'Backends among the targets that are reached without this proxy, spelled like them.')),

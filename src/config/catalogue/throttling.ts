@@ -3,7 +3,7 @@
  * groups; the reference platform's own files have them above, once for all groups. Both are read: a group that does not
  * say follows the section.
  */
-import { allInert, except, type Key, orText, repeatedSection, required, sameAs, section, upTo } from '../key.ts'
+import { allInert, except, type Key, repeatedSection, required, sameAs, section, upTo } from '../key.ts'
 import { choice, count, duration, flag, host, secret, text, url, urls, words } from '../kinds.ts'
 import { inPairs, mustNotExceed } from './agreements.ts'
 import { DAY_MS } from './passthru-keys.ts'
@@ -14,7 +14,7 @@ const EVENTS = ['tcp', 'ssl'] as const
 const BROKERS = ['tcp', 'ssl', 'amqp', 'amqps'] as const
 
 function pooled(fallback: number, meaning: string): Key<number> {
-  return orText(count(fallback, 'publishers', 0, 1_000_000, meaning))
+  return count(fallback, 'publishers', 0, 1_000_000, meaning)
 }
 
 function delay(meaning: string): Key<number> {
@@ -155,7 +155,7 @@ export const blockingConditions = section(
 function address(whose: string): { readonly hostName: Key<string>; readonly port: Key<number> } {
   return {
     hostName: host('', `Host at which ${whose} is listened to.`),
-    port: orText(except(0, 'none', count(0, '', 1, 65_535, `Port at which ${whose} is listened to.`))),
+    port: except(0, 'none', count(0, '', 1, 65_535, `Port at which ${whose} is listened to.`)),
   }
 }
 

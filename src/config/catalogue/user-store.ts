@@ -1,5 +1,5 @@
 /** Where users are kept. The properties carry names of their own, as the reference platform has them. */
-import { alsoSpelled, except, inert, type Key, orText, section } from '../key.ts'
+import { alsoSpelled, except, inert, type Key, section } from '../key.ts'
 import { choice, count, duration, flag, scalar, secret, text } from '../kinds.ts'
 
 const ACCOUNTS = 'not built yet: user stores come with the key manager'
@@ -59,7 +59,7 @@ export const userStoreProperties = section(
     GroupNameAttribute: ldapText('Attribute that tells groups apart.'),
     MembershipAttribute: ldapText('Attribute that names the members of a group.'),
     MembershipAttributeRange: inert(
-      orText(count(1500, 'members', 1, 1_000_000, 'Members that the directory lists in one answer.')),
+      count(1500, 'members', 1, 1_000_000, 'Members that the directory lists in one answer.'),
       LDAP,
     ),
     UserRoleCacheEnabled: alsoSpelled(
@@ -72,24 +72,19 @@ export const userStoreProperties = section(
     ),
     MultiTenantRealmConfigBuilder: ldapText('Class that makes the store of a tenant.'),
     LDAPConnectionTimeout: inert(
-      orEmpty(orText(duration(5000, 'ms', 0, HOUR_MS, 'Longest time a connection to the directory may take to open.'))),
+      orEmpty(duration(5000, 'ms', 0, HOUR_MS, 'Longest time a connection to the directory may take to open.')),
       LDAP,
     ),
     ReadTimeout: inert(
-      orEmpty(
-        orText(except(-1, 'no end', duration(0, 'ms', 0, HOUR_MS, 'Longest wait for the directory; 0: no end.'))),
-      ),
+      orEmpty(except(-1, 'no end', duration(0, 'ms', 0, HOUR_MS, 'Longest wait for the directory; 0: no end.'))),
       LDAP,
     ),
-    RetryAttempts: inert(orEmpty(orText(count(0, 'tries', 0, 100, 'Further tries after a time-out.'))), LDAP),
+    RetryAttempts: inert(orEmpty(count(0, 'tries', 0, 100, 'Further tries after a time-out.')), LDAP),
     SCIMEnabled: inert(flag(false, 'Manage users by SCIM.'), SCIM),
     kdcEnabled: inert(flag(false, 'Have the directory issue Kerberos tickets.'), LDAP),
     ConnectionPoolingEnabled: inert(flag(false, 'Keep connections to the directory.'), LDAP),
     BackLinksEnabled: inert(flag(false, 'Read the groups of a user from the entry of the user.'), LDAP),
-    UserCoreCacheTimeOut: inert(
-      orText(duration(5, 'm', 0, 525_600, 'How long users that were asked for are kept.')),
-      ACCOUNTS,
-    ),
+    UserCoreCacheTimeOut: inert(duration(5, 'm', 0, 525_600, 'How long users that were asked for are kept.'), ACCOUNTS),
     '<name>': inert(scalar('A property that the class of a user store knows.'), 'no class of a user store is loaded'),
     CaseInsensitiveUsername: inert(flag(false, 'Take user names in upper and lower case for the same.'), ACCOUNTS),
   },

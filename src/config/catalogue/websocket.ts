@@ -1,5 +1,5 @@
 /** The WebSocket listeners, plain and on TLS. The documented keys are about sequences that such messages go through. */
-import { inert, live, orText, type Rule, sameAs, section, type Values } from '../key.ts'
+import { inert, live, type Rule, sameAs, section, type Values } from '../key.ts'
 import { flag, port, scalar, secret, text } from '../kinds.ts'
 import { bindAddress, listenerEnable } from './passthru-keys.ts'
 
@@ -43,7 +43,7 @@ export const ws = section(
   {
     ...senderKeys,
     ...listenerEnable,
-    'listener.parameters.port': orText(port(9099, 'Listening port; `server.offset` is added.')),
+    'listener.parameters.port': port(9099, 'Listening port; `server.offset` is added.'),
     ...bindAddress,
   },
   { roles: ['gateway-worker'], readBy: ['config/websocket-senders.ts', 'listener-plans.ts'] },
@@ -56,7 +56,7 @@ export const wss = section(
     ...senderKeys,
     ...trustStore,
     ...listenerEnable,
-    'listener.parameters.port': orText(port(8099, 'Listening port; `server.offset` is added.')),
+    'listener.parameters.port': port(8099, 'Listening port; `server.offset` is added.'),
     ...bindAddress,
   },
   {
