@@ -7,8 +7,8 @@ import { labelOf } from './source-file.ts'
 
 const SECRET_NAME = /pass|secret|token|key|credential/i
 
-/** Whether what a variable holds is kept from the eye. */
-function looksSecret(name: string): boolean {
+/** Whether what goes by a name that an operator chose, a variable or a property, is kept from the eye. */
+export function looksSecret(name: string): boolean {
   return SECRET_NAME.test(name)
 }
 

@@ -1,6 +1,7 @@
 /** The keys of one configuration: those of the catalogue, once per row of a repeated table and per free name in use. */
 import { type AnySection, type CatalogueKey, SECTIONS } from './catalogue.ts'
 import { FREE_NAME, keyPath } from './key.ts'
+import { looksSecret } from './outside.ts'
 import { type PlacedTable, withoutPlaces } from './setting.ts'
 import { canonical } from './tables.ts'
 
@@ -49,9 +50,11 @@ function freeKeys(section: string, named: Entries, free: Entries, paths: readonl
       const name = key.slice(start.length, key.length - end.length)
       // A name that has keys of its own is none that the operator chose.
       if (name === '' || named.some(([known]) => known.startsWith(`${start}${name}.`))) continue
-      for (const [other, definition] of free) {
+      for (const [other, plain] of free) {
         if (!other.startsWith(`${start}${FREE_NAME}`)) continue
         const key = other.replace(FREE_NAME, name)
+        // What its operator calls a password is one: the catalogue cannot know such a name.
+        const definition = other.endsWith(FREE_NAME) && looksSecret(name) ? { ...plain, secret: true } : plain
         found.set(key, { key, definition, group: `${start}${name}.` })
       }
     }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
 import { explain } from '../../src/cli/explain.ts'
 import { reference } from '../../src/cli/reference.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 // Digits, so that it could pass for a number anywhere a number is expected.
@@ -60,6 +60,10 @@ const FILES: readonly (readonly [name: string, toml: string, sets?: readonly str
     'a key of its own that is named like a secret',
     `[own]\napi_key = "${SECRET}"\n[access_log]\npath = "$ref{own.api_key}"`,
   ],
+  ['a property that is named like a secret', `[user_store.properties]\nConnectionPassword = "${SECRET}"`],
+  ['a property of a check that is one', `[[health_checker]]\nname = "x"\nproperties."db.password" = "${SECRET}"`],
+  ['a parameter that is one', `[transport.ws]\nsender.parameter.api_key = "${SECRET}"`],
+  ['such a parameter of a wrong type', `[transport.wss]\nsender.parameter.Token = ["${SECRET}"]`],
   [
     'a key of its own that cannot be resolved',
     `[own]\ntoken = "${SECRET}$ref{own.none}"\n[access_log]\npath = "$ref{own.token}"`,
