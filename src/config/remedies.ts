@@ -29,7 +29,7 @@ function otherSpelling(definition: Definition, given: unknown, secret: boolean):
 }
 
 function ofText({ kind, schema, read }: Definition, given: string): string {
-  const number = Number(given.replaceAll(/[ _,]/g, '') || Number.NaN)
+  const number = numberMeant(given)
   if (read(number) !== undefined) return `write it without quotes: ${number}`
   if (kind === 'boolean') return flagFor(given)
   const shorter = kind === 'duration' ? durationFor(given) : kind === 'host' ? hostOf(given) : ''
@@ -37,6 +37,13 @@ function ofText({ kind, schema, read }: Definition, given: string): string {
   const options = Array.isArray(schema.enum) ? schema.enum.filter(option => typeof option === 'string') : []
   const meant = options.find(option => option.toLowerCase() === given.toLowerCase()) ?? nearest(given, options)
   return meant === '' ? '' : `did you mean "${meant}"?`
+}
+
+/** A comma parts thousands, or stands in front of decimals: taken for the wrong one, "2,5" would become 25. */
+function numberMeant(given: string): number {
+  const digits = given.replaceAll(/[ _]/g, '')
+  const isGrouped = /^-?\d{1,3}(,\d{3})+$/.test(digits)
+  return Number(digits.replaceAll(',', isGrouped ? '' : '.') || Number.NaN)
 }
 
 const YES = ['yes', 'y', 'on', 'true', '1', 'enable', 'enabled']
