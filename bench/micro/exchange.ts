@@ -3,7 +3,7 @@
  * without the kernel. `npx node bench/micro/exchange.ts`
  */
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../../test/harness/configuration.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import { Reactor } from '../../src/reactor.ts'
 import type { ByteSocket, ConnectingOwner, SocketLevel, SocketOwner } from '../../src/socket/byte-socket.ts'

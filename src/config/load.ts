@@ -1,30 +1,15 @@
 /** From a home folder and `--set` arguments to a configuration. */
 import { join, resolve as resolvePath } from 'node:path'
-import type { Configuration } from './catalogue.ts'
 import { readDocument } from './document.ts'
-import { ConfigurationFaults, describe, type Fault } from './fault.ts'
+import type { Fault } from './fault.ts'
 import { readEnvironment } from './environment.ts'
 import { settablePaths } from './present-keys.ts'
 import { inRows } from './row-forms.ts'
-import { type Resolution, type ResolvedKey, resolve } from './resolve.ts'
+import { type Resolution, resolve } from './resolve.ts'
 import { type Headers, readValue, type Setting } from './setting.ts'
 import { labelOf, readSource } from './source-file.ts'
 
 const FILE_NAME = 'deployment.toml'
-
-export interface Loaded {
-  readonly configuration: Configuration
-  readonly warnings: readonly string[]
-  readonly resolved: readonly ResolvedKey[]
-}
-
-/** Throws ConfigurationFaults. What the catalogue does not know is a warning here, because the file may be newer. */
-export function loadConfiguration(home: string, sets: readonly string[], dataDir = join(home, 'data')): Loaded {
-  const { faults, unknown, warnings, configuration, keys } = examine(home, sets, dataDir)
-  if (faults.length > 0) throw new ConfigurationFaults(faults)
-  const ignored = unknown.map(fault => `${describe(fault)}; it has no effect`)
-  return { configuration, warnings: [...ignored, ...warnings.map(describe)], resolved: keys }
-}
 
 /** Everything there is to say about a configuration, good or bad. */
 export function examine(home: string, sets: readonly string[], dataDir: string): Resolution {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allKeys, RULES } from '../../src/config/catalogue.ts'
 import { keyPath } from '../../src/config/key.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 test('a configuration is frozen throughout and can be handed to another thread', t => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { describe } from '../../src/config/fault.ts'
 import { HostPattern } from '../../src/config/host-pattern.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { type ForwardProxies, forwardProxies } from '../../src/forward-proxies.ts'
 import { temporaryHome } from './temporary-home.ts'
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
 import { explain } from '../../src/cli/explain.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const PASSWORD = 'Tr0ub4dor-and-3'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { missingSender } from '../../src/config/websocket-senders.ts'
 import { temporaryHome } from './temporary-home.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import type { TlsIdentity } from '../../src/socket/tls.ts'
 import { CA, EXPIRED, OTHER_CA, RSA_SERVER, SERVER } from '../harness/certificates.ts'
 import { EC_JKS, JAVA_P12, MODERN_P12, RSA_JKS, TRUST_JKS } from './fixtures/stores.ts'

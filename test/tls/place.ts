@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { ConfigurationFaults, describe } from '../../src/config/fault.ts'
-import { loadConfiguration } from '../../src/config/load.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { draftTls, TlsMaterial, type TlsPlans } from '../../src/tls/tls-material.ts'
 
 /** Keys of `[transport.passthru_https]`. */
