@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { ConfigurationFaults } from '../../src/config/fault.ts'
-
-import { loadConfiguration } from '../harness/configuration.ts'
+import { type Loaded, loadConfiguration } from '../harness/configuration.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 function load(t: TestContext, toml: string, sets: readonly string[] = []): Loaded {
