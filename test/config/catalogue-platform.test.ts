@@ -75,6 +75,10 @@ const WARNINGS: Rows = [
     'ReadTimeout of zero or less waits for ever: name the longest wait in milliseconds',
   ],
   [
+    '[user_store.properties]\nReadTimeout = -5000',
+    'ReadTimeout of zero or less waits for ever: name the longest wait in milliseconds',
+  ],
+  [
     '[user_store.properties]\nPasswordHashMethod = "MD5"',
     'PasswordHashMethod names a hash that protects no password: choose SHA-256',
   ],
@@ -94,6 +98,17 @@ for (const [toml, must] of WARNINGS) {
     assert.doesNotMatch(warnings.map(describe).join(), /secret-1/)
   })
 }
+
+test('what is documented as text and is a number or a flag may be written as one', t => {
+  const toml = `[transport.blocking_https]
+request_core_thread_pool_size = 50
+request_tcp_no_delay = true
+thread_keepalive_time = 5`
+  const { faults, configuration } = examined(t, toml)
+  const { request_core_thread_pool_size: threads, request_tcp_no_delay: isPrompt } =
+    configuration['transport.blocking_https']
+  assert.deepEqual([faults, threads, isPrompt], [[], '50', 'true'])
+})
 
 test('the defaults keep every rule', t => {
   const { faults, unknown, warnings } = examined(t, '')

@@ -1,6 +1,6 @@
 /** Transports of the reference platform that have no counterpart here: their keys load, and nothing acts on them. */
 import { allInert, except, type Key, section } from '../key.ts'
-import { choice, count, duration, flag, port, text } from '../kinds.ts'
+import { choice, count, duration, flag, port, scalar, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const NON_BLOCKING = 'there is no blocking transport: every connection is non-blocking'
@@ -12,11 +12,11 @@ const listenerKeys = {
   'listener.parameters.port': port(8200, 'Listening port.'),
   'listener.hostname': text('', 'Host name of the listener.'),
   origin_server: text('', 'Value of the Server field.'),
-  request_timeout: text('', 'Time-out of a request.'),
-  request_tcp_no_delay: text('', 'Send small packets at once.'),
-  request_core_thread_pool_size: text('', 'Threads that serve requests.'),
-  request_max_thread_pool_size: text('', 'Threads that serve requests at most.'),
-  thread_keepalive_time: text('', 'Idle time after which a thread ends.'),
+  request_timeout: scalar('Time-out of a request.'),
+  request_tcp_no_delay: scalar('Send small packets at once.'),
+  request_core_thread_pool_size: scalar('Threads that serve requests.'),
+  request_max_thread_pool_size: scalar('Threads that serve requests at most.'),
+  thread_keepalive_time: scalar('Idle time after which a thread ends.'),
   thread_keepalive_time_unit: text('', 'Unit of that time.'),
 }
 

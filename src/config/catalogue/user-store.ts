@@ -1,5 +1,5 @@
 /** Where users are kept. The properties carry names of their own, as the reference platform has them. */
-import { alsoSpelled, except, inert, type Key, section } from '../key.ts'
+import { alsoSpelled, inert, type Key, numberIn, section } from '../key.ts'
 import { choice, count, duration, flag, scalar, secret, text } from '../kinds.ts'
 
 const ACCOUNTS = 'not built yet: user stores come with the key manager'
@@ -21,6 +21,21 @@ function orEmpty(wrapped: Key<number>): Key<number> {
     expects: `${wrapped.expects}, or empty`,
     schema: { anyOf: [wrapped.schema, { const: '' }] },
     read: given => (given === '' ? wrapped.fallback : wrapped.read(given)),
+  }
+}
+
+/** Any number below zero means the same as zero does. */
+function orLess(means: string, wrapped: Key<number>): Key<number> {
+  const less = `less than 0 (${means})`
+  return {
+    ...wrapped,
+    expects: `${wrapped.expects}, or ${less}`,
+    range: `${wrapped.range}, or ${less}`,
+    schema: { anyOf: [wrapped.schema, { type: 'integer', maximum: -1 }, { type: 'string', pattern: '^-\\d{1,15}$' }] },
+    read: given => {
+      const number = numberIn(given)
+      return typeof number === 'number' && Number.isSafeInteger(number) && number < 0 ? number : wrapped.read(given)
+    },
   }
 }
 
@@ -76,7 +91,7 @@ export const userStoreProperties = section(
       LDAP,
     ),
     ReadTimeout: inert(
-      orEmpty(except(-1, 'no end', duration(0, 'ms', 0, HOUR_MS, 'Longest wait for the directory; 0: no end.'))),
+      orEmpty(orLess('no end', duration(0, 'ms', 0, HOUR_MS, 'Longest wait for the directory; 0: no end.'))),
       LDAP,
     ),
     RetryAttempts: inert(orEmpty(count(0, 'tries', 0, 100, 'Further tries after a time-out.')), LDAP),
