@@ -37,16 +37,17 @@ export async function explain(
   const situation = { keys, faults, configuration, byPath, sections, surroundings, machine, burst }
   const isTableWithoutRows =
     SECTIONS.some(({ name, repeated }) => repeated && name === wanted) && !keys.some(key => isWithin(key, wanted))
-  const { chosen, single } = isTableWithoutRows ? NOTHING : choose(keys, wanted)
+  const { chosen, named } = isTableWithoutRows ? NOTHING : choose(keys, wanted)
   if (chosen.length === 0 && !isTableWithoutRows) {
     complaints.write(noSuchKey(keys, wanted))
     return EXIT_USAGE
   }
   const listed = options.changed ? chosen.filter(key => isChanged(key, situation)) : chosen
+  const single = named && chosen.length === 1
   if (args.json) output.write(`${JSON.stringify(asJson(listed, single, situation), null, 2)}\n`)
   else if (isTableWithoutRows) output.write(`there is no [[${wanted}]]; conf/reference.md lists its keys\n`)
   else if (listed.length === 0) output.write('nothing differs from the defaults\n')
-  else if (single) explainKey(output, listed[0]!, situation)
+  else if (named && listed.length <= NAMESAKES_MAX) for (const key of listed) explainKey(output, key, situation)
   else listAll(output, listed, situation)
   if (faults.length === 0) return 0
   for (const fault of faults) complaints.write(`${paint(complaints, 'red', 'fault')}  ${describe(fault)}\n`)
@@ -67,29 +68,33 @@ function asJson(listed: readonly ResolvedKey[], single: boolean, situation: Situ
   return single ? (facts[0] ?? null) : facts
 }
 
+/** So many keys of one name are told about in full; of more a list is of more use. */
+const NAMESAKES_MAX = 3
+
 interface Choice {
   readonly chosen: readonly ResolvedKey[]
-  /** One key was meant, and not a section that has one. */
-  readonly single: boolean
+  /** A key was meant, by its path, its name or another spelling, and not a section or a few letters. */
+  readonly named: boolean
 }
 
-const NOTHING: Choice = { chosen: [], single: false }
+const NOTHING: Choice = { chosen: [], named: false }
 
 /** All keys, those of a section, the one meant by its path or the end of that, or all with these letters in it. */
 function choose(keys: readonly ResolvedKey[], wanted: string): Choice {
-  if (wanted === '') return { chosen: keys, single: false }
+  if (wanted === '') return { chosen: keys, named: false }
   const ofSection = keys.filter(key => isWithin(key, wanted))
-  if (ofSection.length > 0) return { chosen: ofSection, single: false }
+  if (ofSection.length > 0) return { chosen: ofSection, named: false }
   const path = canonical(wanted)
   const letters = wanted.toLowerCase()
-  const ways: readonly ((key: ResolvedKey) => boolean)[] = [
+  const names: readonly ((key: ResolvedKey) => boolean)[] = [
     key => key.path === path,
     key => key.path.endsWith(`.${wanted}`) || key.definition.aliases.includes(wanted),
-    key => key.path.toLowerCase().includes(letters),
   ]
   const known = [...keys, ...absentKeys(keys)]
-  const chosen = ways.map(way => known.filter(way)).find(found => found.length > 0) ?? []
-  return { chosen, single: chosen.length === 1 }
+  const chosen = names.map(name => known.filter(name)).find(found => found.length > 0)
+  if (chosen !== undefined) return { chosen, named: true }
+  const alike = known.filter(key => key.path.toLowerCase().includes(letters))
+  return { chosen: alike, named: alike.length === 1 }
 }
 
 /** Of the section, of one row of a repeated table, or of any row of it. */

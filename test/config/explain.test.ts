@@ -287,7 +287,7 @@ test('a section of which nothing is acted on says so once', async t => {
 test('keys that no row has are listed as such', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   assert.match(
-    (await run(home, ['proxy_password'])).out,
+    (await run(home, ['proxy_passw'])).out,
     /\n {2}proxy_password {2}\(not set\) {2}there is no \[\[transport/,
   )
   const json = JSON.parse((await run(home, ['proxy_password'], { json: true })).out)
@@ -295,6 +295,16 @@ test('keys that no row has are listed as such', async t => {
     json.map(({ value }: { value: unknown }) => value),
     [null, null],
   )
+})
+
+test('keys of one name are all told about in full', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': '' })
+  const { out } = await run(home, ['io_buffer_size'])
+  assert.deepEqual(out.match(/^\S.*$/gm), [
+    'transport.passthru_http.io_buffer_size',
+    'transport.passthru_https.io_buffer_size',
+  ])
+  assert.equal(out.match(/^ {2}meaning /gm)!.length, 2)
 })
 
 test('any part of a path selects, and another spelling of a key', async t => {
