@@ -122,18 +122,32 @@ function unknownOnes(
     const table = withoutPlaces(setting.table)
     if (section !== '' && sections.has(section)) faults.push(unknownKey(setting, section))
     else if (table === '') faults.push(unknownTopKey(setting))
+    else if (isKnownTable(table)) faults.push(unknownKey(setting, setting.table))
     else if (!reported.has(table)) faults.push(unknownSection(headers.get(setting.table) ?? setting.where, table))
     reported.add(table)
   }
+  const used = tablesOf(winners.values())
   // Headers with nothing below them.
   for (const [path, where] of headers) {
     const table = withoutPlaces(path)
-    const isUsed = winners.values().some(setting => `${setting.table}.`.startsWith(`${path}.`))
-    if (isUsed || isKnownTable(table) || known.has(path) || reported.has(table)) continue
+    if (used.has(path) || isKnownTable(table) || known.has(path) || reported.has(table)) continue
     reported.add(table)
     faults.push(unknownSection(where, table))
   }
   return faults
+}
+
+/** Those in which something stands, and those around them. */
+function tablesOf(settings: Iterable<Setting>): ReadonlySet<string> {
+  const tables = new Set<string>()
+  for (const { table } of settings) {
+    let path = table
+    while (!tables.has(path)) {
+      tables.add(path)
+      path = path.slice(0, Math.max(0, path.lastIndexOf('.')))
+    }
+  }
+  return tables
 }
 
 function unknownKey({ where, path }: Setting, section: string): Fault {
@@ -149,8 +163,11 @@ function guessFor(name: string, table: string): string {
   const own = within.map(({ key }) => key.replace(FREE_NAME, nameWithin(name, key)))
   const near = nearOrRegrouped(name, own)
   if (near !== '') return `did you mean ${near}?`
-  const home = homeOf(name, table)
-  if (home !== undefined) return `did you mean ${home.path}? It belongs in ${bracketed(home.section)}`
+  const [home, ...others] = homesOf(name, table)
+  if (home !== undefined && others.length === 0) {
+    return `did you mean ${home.path}? It belongs in ${bracketed(home.section)}`
+  }
+  if (home !== undefined) return `it belongs in ${[home, ...others].map(key => bracketed(key.section)).join(' or ')}`
   const alike = nearest(name, own)
   return alike === '' ? '' : `did you mean ${alike}?`
 }
@@ -158,13 +175,19 @@ function guessFor(name: string, table: string): string {
 /** So short a name is found in too many places to be worth a guess. */
 const TELLING = 5
 
-/** Where a key of another section belongs: in the one section that has it, or that is nearest of those that do. */
-function homeOf(name: string, table: string): CatalogueKey | undefined {
+/** Of more sections that have it, none is worth naming. */
+const MOST_HOMES = 2
+
+/** Where a key of another section belongs: in the sections that are nearest of those that have it, and act on it. */
+function homesOf(name: string, table: string): readonly CatalogueKey[] {
   const homes = allKeys().filter(({ key }) => key === name)
   const shared = homes.map(({ section }) => sharedSegments(section, table))
   const most = Math.max(0, ...shared)
-  const [home, other] = homes.filter((_, index) => shared[index] === most)
-  return other !== undefined || (most === 0 && name.length < TELLING) ? undefined : home
+  const near = homes.filter((_, index) => shared[index] === most)
+  const actedOn = near.filter(({ definition }) => definition.inertReason === '')
+  const found = actedOn.length > 0 ? actedOn : near
+  const isTelling = name.length >= TELLING || (most > 0 && found.length === 1)
+  return isTelling && found.length <= MOST_HOMES ? found : []
 }
 
 function sharedSegments(one: string, other: string): number {

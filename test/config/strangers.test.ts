@@ -11,6 +11,19 @@ const WRONG_SECTION: readonly (readonly [toml: string, remedy: string])[] = [
   // Of several sections that have it, the one that is nearest.
   ['[database.shared_db]\nhostname = "h"', 'did you mean database.apim_db.hostname? It belongs in [database.apim_db]'],
   ['[apim.oauth_config]\nname = "x"', '`explain apim.oauth_config` lists its keys'],
+  // Of two that are as near, the one that is acted on.
+  [
+    '[server]\n"http.socket.timeout" = 5',
+    'did you mean transport.passthru_http.http.socket.timeout? It belongs in [transport.passthru_http]',
+  ],
+  ['[server]\nworker_pool_size_core = 5', 'it belongs in [transport.passthru_http] or [transport.passthru_https]'],
+  ['[database]\npassword = "x"', 'it belongs in [database.apim_db] or [database.shared_db]'],
+  [
+    '[database]\nvalidationQuery = "x"',
+    'did you mean database.apim_db.validationQuery? It belongs in [database.apim_db]',
+  ],
+  ['[apim.cors]\npassword = "x"', '`explain apim.cors` lists its keys'],
+  ['[transport]\nnothing.like.it = 1', '`explain transport` lists its keys'],
 ]
 
 for (const [toml, remedy] of WRONG_SECTION) {
