@@ -95,8 +95,10 @@ export class ApiProjects {
     const faults: Fault[] = [...listing.faults]
     const warnings: Fault[] = []
     const taken = new Map<string, Placed>()
-    for (const name of listing.names ?? [...inForce.keys()]) {
-      const reading = listing.names === undefined ? NOTHING : this.#read(name, cache)
+    const readings = (listing.names ?? [...inForce.keys()]).map((name): readonly [string, Reading] => {
+      return [name, listing.names === undefined ? NOTHING : this.#read(name, cache)]
+    })
+    for (const [name, reading] of holdersFirst(readings, inForce)) {
       faults.push(...reading.faults)
       warnings.push(...reading.warnings)
       const { definition } = reading
@@ -204,6 +206,18 @@ function checked(file: YamlFile, path: readonly string[], objection: (text: stri
 
 function pathsOf({ api: { context, version, isDefaultVersion } }: Placed): readonly string[] {
   return apiPaths(context, version, isDefaultVersion)
+}
+
+/** A project that keeps the paths it has in force loses none of them to one that comes or changes. */
+function holdersFirst(
+  readings: readonly (readonly [name: string, reading: Reading])[],
+  inForce: ApiDefinitions['projects'],
+): typeof readings {
+  const holds = ([name, { definition }]: (typeof readings)[number]): boolean => {
+    const held = inForce.get(name)
+    return held !== undefined && (definition === undefined || pathsOf(held).join() === pathsOf(definition).join())
+  }
+  return [...readings.filter(holds), ...readings.filter(reading => !holds(reading))]
 }
 
 /** Why it cannot be deployed beside those that have their paths already. */

@@ -287,7 +287,11 @@ export interface CatalogueKey {
 
 /** Every key in documented order; those of repeated tables once, without a place. */
 export function allKeys(): readonly CatalogueKey[] {
-  return SECTIONS.flatMap(({ name, keys }) =>
+  // Asked for each stranger in a file.
+  everyKey ??= SECTIONS.flatMap(({ name, keys }) =>
     Object.entries(keys).map(([key, definition]) => ({ section: name, key, path: keyPath(name, key), definition })),
   )
+  return everyKey
 }
+
+let everyKey: readonly CatalogueKey[] | undefined

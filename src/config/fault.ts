@@ -11,9 +11,25 @@ export interface Fault {
 }
 
 export function describe(fault: Fault): string {
-  const named = [fault.key, fault.given].filter(part => part !== '').join(' = ')
+  const named = [shortened(fault.key, KEY_SHOWN), fault.given].filter(part => part !== '').join(' = ')
   const said = [fault.where, named, fault.expected].filter(part => part !== '').join(': ')
-  return fault.remedy === '' ? said : `${said} (${fault.remedy})`
+  return shortened(printable(fault.remedy === '' ? said : `${said} (${fault.remedy})`), LINE_SHOWN)
+}
+
+/** Names in a file may be of any length. */
+const KEY_SHOWN = 200
+/** Of a line in all: a chain of references with its files fits. */
+const LINE_SHOWN = 4000
+
+function shortened(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}...` : text
+}
+
+/** In one line, and nothing that a terminal would obey: names of keys and files may hold anything. */
+function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, character => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
 }
 
 /** Every fault of a configuration, never only the first. */
@@ -55,8 +71,5 @@ function bare(value: number | Date): string {
 export function show(value: unknown): string {
   const isBare = typeof value === 'number' || value instanceof Date
   const text = isBare ? bare(value) : (JSON.stringify(value, plain) ?? '')
-  const printable = text.replace(/[\u007f-\u009f\u2028\u2029]/g, character => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
-  return printable.length > SHOWN_LENGTH ? `${printable.slice(0, SHOWN_LENGTH)}...` : printable
+  return shortened(printable(text), SHOWN_LENGTH)
 }

@@ -1,5 +1,5 @@
 /** Reading a file of the home folder as text, and naming it as a person would. */
-import { readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import type { Fault } from './fault.ts'
 
@@ -10,8 +10,18 @@ interface SourceFile {
   readonly fault: Fault | undefined
 }
 
+/** Of a configuration or a project. The reader of a longer one would hold up whoever waits for a reload. */
+const LONGEST_BYTES = 4 * 1024 * 1024
+const PIECE_BYTES = 65_536
+
+/** Beside the codes of the system. */
+const NO_REGULAR_FILE = 'NO_REGULAR_FILE'
+const TOO_LONG = 'TOO_LONG'
+
 /** Code of an error -> what is wrong, and what to do. */
 const UNREADABLE: Readonly<Record<string, readonly [reason: string, remedy: string]>> = {
+  [NO_REGULAR_FILE]: ['it is not a regular file', 'put a file there'],
+  [TOO_LONG]: [`it is longer than ${LONGEST_BYTES / 2 ** 20} MiB`, 'leave out what is not needed'],
   ERR_ENCODING_INVALID_ENCODED_DATA: ['it is not UTF-8', 'save it as UTF-8'],
   EISDIR: ['it is a folder', 'put a file there'],
 }
@@ -20,7 +30,7 @@ const UNREADABLE: Readonly<Record<string, readonly [reason: string, remedy: stri
 export function readSource(path: string): SourceFile | undefined {
   const label = labelOf(path)
   try {
-    return { label, text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)), fault: undefined }
+    return { label, text: new TextDecoder('utf-8', { fatal: true }).decode(readBytes(path)), fault: undefined }
   } catch (error) {
     if (!(error instanceof Error)) throw error
     const code = 'code' in error ? String(error.code) : ''
@@ -29,6 +39,32 @@ export function readSource(path: string): SourceFile | undefined {
     const fault = { where: label, key: '', given: '', expected: `cannot be read: ${reason}`, remedy }
     return { label, text: '', fault }
   }
+}
+
+/** Never waits: nobody may ever write to a pipe of that name, and a device has no end. */
+function readBytes(path: string): Buffer {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const status = fstatSync(file)
+    if (status.isDirectory()) throw failure('EISDIR')
+    if (!status.isFile()) throw failure(NO_REGULAR_FILE)
+    const pieces: Buffer[] = []
+    let length = 0
+    // What it is said to be long is not asked: it may grow meanwhile.
+    for (let read = -1; read !== 0 && length <= LONGEST_BYTES; length += read) {
+      const piece = Buffer.allocUnsafe(PIECE_BYTES)
+      read = readSync(file, piece)
+      pieces.push(piece.subarray(0, read))
+    }
+    if (length > LONGEST_BYTES) throw failure(TOO_LONG)
+    return Buffer.concat(pieces)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function failure(code: string): Error {
+  return Object.assign(new Error(code), { code })
 }
 
 /** A path as a person would type it from where the command was started. */

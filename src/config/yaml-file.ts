@@ -1,6 +1,6 @@
 /** One YAML file, asked by path. Notes a fault, with its line, for whatever is not there or not of the right kind. */
 import type { Document, ParsedNode, YAMLMap, YAMLSeq } from 'yaml'
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
 import { type Fault, show } from './fault.ts'
 
 /** Names of keys, and places in lists from 0. */
@@ -16,14 +16,24 @@ export class YamlFile {
 
   constructor(label: string, source: string) {
     this.#label = label
-    this.#document = parseDocument(source, { lineCounter: this.#lines, prettyErrors: false, stringKeys: true })
-    for (const { message, pos } of this.#document.errors) {
-      const { line, col } = this.#lines.linePos(pos[0])
-      // What follows a colon is a piece of the file, which may hold a password.
-      const reason = message.replace(/(?<! ): [\s\S]*$/, '')
-      const expected = `not valid YAML: ${reason}`
-      this.faults.push({ where: `${label}:${line}:${col}`, key: '', given: '', expected, remedy: '' })
-    }
+    // Uniqueness is looked at below: the parser would compare each key with all before it.
+    const options = { lineCounter: this.#lines, prettyErrors: false, stringKeys: true, uniqueKeys: false }
+    this.#document = parseDocument(source, options)
+    // What follows a colon is a piece of the file, which may hold a password.
+    for (const { message, pos } of this.#document.errors) this.#invalid(pos[0], message.replace(/(?<! ): [\s\S]*$/, ''))
+    // What the parser gave up may be of any shape.
+    if (this.faults.length > 0) return
+    visit(this.#document, {
+      Map: (_, map) => {
+        for (const offset of repeatedKeys(map)) this.#invalid(offset, 'Map keys must be unique')
+      },
+    })
+  }
+
+  #invalid(offset: number, reason: string): void {
+    const { line, col } = this.#lines.linePos(offset)
+    const expected = `not valid YAML: ${reason}`
+    this.faults.push({ where: `${this.#label}:${line}:${col}`, key: '', given: '', expected, remedy: '' })
   }
 
   has(path: Path): boolean {
@@ -109,4 +119,15 @@ export class YamlFile {
   #resolved(node: unknown): unknown {
     return isAlias(node) ? node.resolve(this.#document) : node
   }
+}
+
+/** Where the same key stands again. */
+function repeatedKeys({ items }: YAMLMap): readonly number[] {
+  const seen = new Set<unknown>()
+  return items.flatMap(({ key }) => {
+    if (!isScalar(key)) return []
+    if (seen.has(key.value)) return [(key as ParsedNode).range[0]]
+    seen.add(key.value)
+    return []
+  })
 }

@@ -1,0 +1,96 @@
+/** Files as nobody should write them: what reads them ends soon, and what it says is fit to be printed. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { ApiProjects } from '../../src/config/api-definitions.ts'
+import { describe } from '../../src/config/fault.ts'
+import { examine } from '../../src/config/load.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const MEBIBYTE = 2 ** 20
+
+/** What stands where a file should -> what is said of it. */
+const INSTEAD: readonly (readonly [what: string, make: (path: string) => void, said: string])[] = [
+  ['a pipe', path => execFileSync('mkfifo', [path]), 'it is not a regular file (put a file there)'],
+  ['a device', path => symlinkSync('/dev/zero', path), 'it is not a regular file (put a file there)'],
+  ['a folder', path => mkdirSync(path), 'it is a folder (put a file there)'],
+  ['itself', path => symlinkSync(path, path), 'ELOOP (let the user of the gateway read it)'],
+  [
+    'more than anybody writes',
+    path => writeFileSync(path, '#'.repeat(4 * MEBIBYTE + 1)),
+    'it is longer than 4 MiB (leave out what is not needed)',
+  ],
+]
+
+for (const [what, make, said] of INSTEAD) {
+  test(`${what} for a file is a fault, and nobody waits for it`, t => {
+    const home = temporaryHome(t, {})
+    make(join(home, 'deployment.toml'))
+    mkdirSync(join(home, 'apis', 'A'), { recursive: true })
+    make(join(home, 'apis', 'A', 'api.yaml'))
+    const faults = [...examine(home, [], join(home, 'data')).faults, ...new ApiProjects(home).load().faults]
+    assert.deepEqual(
+      faults.map(fault => describe(fault).replaceAll(home, '~')),
+      [`~/deployment.toml: cannot be read: ${said}`, `~/apis/A/api.yaml: cannot be read: ${said}`],
+    )
+  })
+}
+
+test('what a file names is said in one line of bounded length, without what a terminal would obey', t => {
+  const long = 'x'.repeat(100_000)
+  const home = temporaryHome(t, {
+    'deployment.toml': `"a\\nb" = 1\n"\\u001b[31mred" = 1\n${long} = 1\n[super_admin]\nusername = "$file{${long}}"\n`,
+  })
+  const { faults, unknown } = examine(home, [], join(home, 'data'))
+  const said = [...unknown, ...faults].map(describe)
+  assert.equal(said.length, 4)
+  for (const line of said) assert.doesNotMatch(line, /[\u0000-\u001f\u007f]/)
+  for (const line of said) assert.ok(line.length < 5000, line.slice(0, 100))
+  assert.match(said[0]!, /: a\\u000ab: unknown key/)
+})
+
+test('a project of many keys is judged in the time that it takes to read it, and one that is twice is found', t => {
+  const keys = Array.from({ length: 50_000 }, (_, i) => `k${i}: 1`)
+  const home = temporaryHome(t, { 'apis/A/api.yaml': [...keys, 'more:', '  k0: 1', '  k0: 2', 'k0: 1'].join('\n') })
+  const said = new ApiProjects(home).load().faults.map(describe)
+  assert.deepEqual(
+    said.map(line => line.replace(/^.*apis/, 'apis')),
+    [
+      'apis/A/api.yaml:50004:1: not valid YAML: Map keys must be unique',
+      'apis/A/api.yaml:50003:3: not valid YAML: Map keys must be unique',
+    ],
+  )
+})
+
+function project(name: string, context: string): string {
+  const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: 'http://127.0.0.1:1' } }
+  const data = { name, context, version: '1.0.0', endpointConfig }
+  return JSON.stringify({ type: 'api', version: 'v4', data })
+}
+
+/** After A has /a and B has /b -> the contexts of Aaa, A and B (undefined: broken), and what is in force then. */
+const CLASHES: readonly (readonly [string, readonly (string | undefined)[], Readonly<Record<string, string>>])[] = [
+  ['one that comes', ['/b', '/a', '/b'], { A: '/a', B: '/b' }],
+  ['one that changes', [undefined, '/b', '/b'], { A: '/a', B: '/b' }],
+  ['one that comes where the other is broken', ['/b', '/a', 'no'], { A: '/a', B: '/b' }],
+  ['nobody: both change', [undefined, '/b', '/a'], { A: '/b', B: '/a' }],
+  ['nobody: the other has left', ['/b', '/a', '/c'], { Aaa: '/b', A: '/a', B: '/c' }],
+]
+
+for (const [who, contexts, expected] of CLASHES) {
+  test(`an API keeps its path in a reload; it loses it to: ${who}`, t => {
+    const home = temporaryHome(t, { 'apis/A/api.yaml': project('A', '/a'), 'apis/B/api.yaml': project('B', '/b') })
+    const projects = new ApiProjects(home)
+    const before = projects.load()
+    for (const [i, name] of ['Aaa', 'A', 'B'].entries()) {
+      const context = contexts[i]
+      if (context === undefined) continue
+      mkdirSync(join(home, 'apis', name), { recursive: true })
+      writeFileSync(join(home, 'apis', name, 'api.yaml'), project(name, context))
+    }
+    const { projects: after } = projects.load(undefined, before.projects)
+    assert.deepEqual(Object.fromEntries([...after].map(([name, { api }]) => [name, api.context])), expected)
+  })
+}
