@@ -1,4 +1,5 @@
 /** Finds the value of every key in the order that references need, and says what is wrong with it. */
+import { SECTIONS } from './catalogue.ts'
 import { type Fault, show } from './fault.ts'
 import { nearest } from './nearest.ts'
 import { environmentValue, fileValue, isOwnSecret, plainSecret, SECRETS } from './outside.ts'
@@ -6,7 +7,7 @@ import type { PresentKey } from './present-keys.ts'
 import { PROPERTIES, type Surroundings } from './properties.ts'
 import { asText, asWritten, expand, type Found, hasReference, type Reference, Unresolved } from './references.ts'
 import { remedyFor } from './remedies.ts'
-import type { Setting } from './setting.ts'
+import { type Setting, withoutPlaces } from './setting.ts'
 import { canonical } from './tables.ts'
 
 interface Settled extends Found {
@@ -17,6 +18,8 @@ const FAILED: Settled = { value: undefined, secret: false, faulty: true }
 
 /** More would be no configuration that somebody has written. */
 const LONGEST_CHAIN = 64
+const ROLE = 'server.server_role'
+const ROLES_OF: ReadonlyMap<string, readonly string[]> = new Map(SECTIONS.map(({ name, roles }) => [name, roles]))
 /** Of a chain that is shown. */
 const LINKS_AT_EITHER_END = 5
 
@@ -62,7 +65,7 @@ export class ValueSearch {
     if (setting === undefined && key?.definition.required) {
       const opened = this.#opened(key)
       if (opened !== '') return this.#missing(key, opened)
-      // Nobody uses the section: what it must have is missed by nobody.
+      // What a section must have that is not used here is missed by nobody.
       return { value: key.definition.fallback, secret: key.definition.secret, faulty: false }
     }
     try {
@@ -120,14 +123,22 @@ export class ValueSearch {
     return links.join(' -> ')
   }
 
-  /** Where its row stands, or the first key that makes it necessary; '' where nobody uses the section. */
+  /** Where its row stands, or the first key that makes it necessary; '' where this node has no use for the section. */
   #opened({ section, group }: PresentKey): string {
     const { rows, winners } = this.#given
+    if (!this.#isRead(section)) return ''
     const row = rows.get(section)
     if (row !== undefined) return row
     // A section within this one, with keys of its own, does not count.
     const users = winners.entries().filter(([path]) => this.#known.get(path)?.section === section)
     return users.find(([path]) => path.startsWith(group))?.[1].where ?? ''
+  }
+
+  /** What nodes of other roles read may be incomplete: files are copied from node to node. */
+  #isRead(section: string): boolean {
+    if (this.#chain.includes(ROLE)) return true
+    const { value, faulty } = this.settle(ROLE)
+    return faulty || ROLES_OF.get(withoutPlaces(section))!.includes(String(value))
   }
 
   #missing({ path, section, group, definition }: PresentKey, where: string): Settled {

@@ -1,0 +1,31 @@
+/** What a section must have is missed where the node reads the section, and nowhere else. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { examine } from '../../src/config/load.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const ROW = '[[apim.gateway.environment]]\nname = "a"\n'
+const MISSING = ['apim.gateway.environment[0].ws_endpoint', 'apim.gateway.environment[0].https_endpoint']
+
+/** Value of `server.server_role`, and the keys with faults. */
+const JUDGED: readonly (readonly [role: string, faulty: readonly string[]])[] = [
+  ['default', MISSING],
+  ['gateway-worker', MISSING],
+  ['api-publisher', MISSING],
+  ['control-plane', MISSING],
+  ['api-key-manager', []],
+  ['traffic-manager', []],
+  ['no-such-role', ['server.server_role', ...MISSING]],
+  ['$ref{apim.gateway.environment[0].name}', ['server.server_role', ...MISSING]],
+  ['$ref{apim.gateway.environment[0].ws_endpoint}', [MISSING[0]!, MISSING[1]!]],
+]
+
+for (const [role, faulty] of JUDGED) {
+  test(`required keys of a row of [[apim.gateway.environment]] on a node of the role ${role}`, t => {
+    const home = temporaryHome(t, { 'deployment.toml': `[server]\nserver_role = "${role}"\n${ROW}` })
+    assert.deepEqual(
+      examine(home, [], home).faults.map(({ key }) => key),
+      faulty,
+    )
+  })
+}
