@@ -23,11 +23,12 @@ export async function explain(
   complaints: Terminal = process.stderr,
   options: Options = { changed: false, burst: '' },
 ): Promise<number> {
-  const [wanted = '', ...more] = args.rest
+  const [asked = '', ...more] = args.rest
   if (more.length > 0) {
     complaints.write(usage('explain'))
     return EXIT_USAGE
   }
+  const wanted = asked.replaceAll(/["']/g, '')
   const burst = burstOf(options.burst)
   const { keys, faults, configuration } = examine(args.home, args.sets, args.dataDir)
   const byPath = new Map(keys.map(key => [key.path, key]))
@@ -79,7 +80,7 @@ interface Choice {
 
 const NOTHING: Choice = { chosen: [], named: false }
 
-/** All keys, those of a section, the one meant by its path or the end of that, or all with these letters in it. */
+/** All keys, those of a section, those meant by their path or the end of that, or all with these letters in it. */
 function choose(keys: readonly ResolvedKey[], wanted: string): Choice {
   if (wanted === '') return { chosen: keys, named: false }
   const ofSection = keys.filter(key => isWithin(key, wanted))
@@ -88,6 +89,8 @@ function choose(keys: readonly ResolvedKey[], wanted: string): Choice {
   const letters = wanted.toLowerCase()
   const names: readonly ((key: ResolvedKey) => boolean)[] = [
     key => key.path === path,
+    key => withoutPlaces(key.path) === path || key.path === withoutPlaces(path),
+    key => key.path.includes(FREE_NAME) && isNamed(key.path, path),
     key => key.path.endsWith(`.${wanted}`) || key.definition.aliases.includes(wanted),
   ]
   const known = [...keys, ...absentKeys(keys)]
@@ -95,6 +98,12 @@ function choose(keys: readonly ResolvedKey[], wanted: string): Choice {
   if (chosen !== undefined) return { chosen, named: true }
   const alike = known.filter(key => key.path.toLowerCase().includes(letters))
   return { chosen: alike, named: alike.length === 1 }
+}
+
+/** Whether a path is one of those that a free name stands for. */
+function isNamed(pattern: string, path: string): boolean {
+  const [start = '', end = ''] = pattern.split(FREE_NAME)
+  return path.length > start.length + end.length && path.startsWith(start) && path.endsWith(end)
 }
 
 /** Of the section, of one row of a repeated table, or of any row of it. */

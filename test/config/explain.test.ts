@@ -72,6 +72,27 @@ test('without a key: every section, and a star beside what was set', async t => 
   assert.equal(out.match(/^\* [a-z]/gm)?.length, 4)
 })
 
+const TWO_ROWS = '[[apim.jwt.issuer]]\nname = "a"\n[[apim.jwt.issuer]]\nname = "b"\n'
+
+const NO_ROW = /^apim\.jwt\.issuer\.name\n {2}value {5}none: there is no \[\[apim\.jwt\.issuer\]\]\n/
+
+const ASKED: readonly (readonly [toml: string, wanted: string, said: RegExp])[] = [
+  [TWO_ROWS, 'apim.jwt.issuer.name', /^apim\.jwt\.issuer\[0\]\.name\n[^]*\napim\.jwt\.issuer\[1\]\.name\n/],
+  [TWO_ROWS, 'apim.jwt.issuer[1].name', /^apim\.jwt\.issuer\[1\]\.name\n {2}value {5}"b"\n/],
+  ['', 'apim.jwt.issuer[0].name', NO_ROW],
+  ['', 'custom_keystore.mine.alias', /^custom_keystore\.<name>\.alias\n {2}value {5}none: nobody has chosen a name/],
+  ['', 'transport.passthru_http."http.socket.timeout"', /^transport\.passthru_http\.http\.socket\.timeout\n/],
+]
+
+for (const [toml, wanted, said] of ASKED) {
+  const file = toml === '' ? 'an empty file' : 'a file with rows'
+  test(`a key as the file or the reference page spells it: ${wanted} of ${file}`, async t => {
+    const { code, out } = await run(temporaryHome(t, { 'deployment.toml': toml }), [wanted])
+    assert.equal(code, 0)
+    assert.match(out, said)
+  })
+}
+
 test('a section by its name, a key by its end', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   assert.match((await run(home, ['logging'])).out, /^\[logging\]\n {2}level {2}"info"\n/)
