@@ -164,17 +164,21 @@ export function absence(key: ResolvedKey): string {
   return sectionOf(key).repeated && !isRow ? `there is no [[${key.section}]]` : ''
 }
 
+/** Longer ones are in the file, where it says. */
+const VALUE_SHOWN = 4096
+
 function valueSaid(key: ResolvedKey): string {
   if (absence(key) !== '') return `none: ${absence(key)}`
-  return key.faulty ? `${readable(key)}, the default: what was set is faulty` : readable(key)
+  const value = readable(key, VALUE_SHOWN)
+  return key.faulty ? `${value}, the default: what was set is faulty` : value
 }
 
 /** A value with its unit, or with the name it has. */
-export function readable(key: ResolvedKey): string {
+export function readable(key: ResolvedKey, longest?: number): string {
   const { named, unit } = key.definition
   const meaning = named[String(key.value)]
   if (meaning !== undefined) return `${shown(key)} (${meaning})`
-  return unit === '' || key.secret ? shown(key) : `${shown(key)} ${unit}`
+  return unit === '' || key.secret ? shown(key, longest) : `${shown(key)} ${unit}`
 }
 
 const EFFECTS = { reload: 'at a reload or a restart', restart: 'at a restart', none: '' } as const

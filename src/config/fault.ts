@@ -68,8 +68,8 @@ function bare(value: number | Date): string {
 }
 
 /** A value as it may be shown: one line, bounded, without control characters. */
-export function show(value: unknown): string {
+export function show(value: unknown, longest = SHOWN_LENGTH): string {
   const isBare = typeof value === 'number' || value instanceof Date
   const text = isBare ? bare(value) : (JSON.stringify(value, plain) ?? '')
-  return shortened(printable(text), SHOWN_LENGTH)
+  return shortened(printable(text), longest)
 }

@@ -100,12 +100,14 @@ function isElsewhere(section: string, name: string): boolean {
   return SECTIONS.some(other => other.name.startsWith(`${section}.`) && path.startsWith(`${other.name}.`))
 }
 
-/** What an editor of the file most wants to know behind a value: its unit, and what it does. */
+/** What an editor of the file most wants to know behind a value: its unit, what it does, what else it may be. */
 function remark(key: Key<unknown>): string {
   const unit = key.unit === '' ? '' : `[${key.unit}] `
   const must = key.required ? 'Must be set. ' : ''
+  const choices = key.kind === 'choice' ? ` One of ${key.range}.` : ''
+  const named = Object.entries(key.named).map(([value, means]) => ` ${value}: ${means}.`)
   const least = key.ceiling === '' ? '' : ` Default: ${defaultOf(key)}.`
-  return `${unit}${must}${key.meaning}${least}`
+  return `${unit}${must}${key.meaning}${choices}${named.join('')}${least}`
 }
 
 /** The default or, where there is none to write down, a value of the kind. */

@@ -1,5 +1,4 @@
 /** What pages, schema and `explain` say of a key in the same words. */
-import { show } from './fault.ts'
 import type { Key } from './key.ts'
 
 /** A default as it may be read: 'none' for what is empty, and never that of a secret. */
@@ -7,7 +6,8 @@ export function defaultOf({ fallback, secret, required, ceiling, follows }: Key<
   if (required) return 'none: it must be set'
   if (follows !== '') return `same as ${follows.startsWith('.') ? follows.slice(1) : follows}`
   if (secret || fallback === '' || (Array.isArray(fallback) && fallback.length === 0)) return 'none'
-  return ceiling === '' ? show(fallback) : `${show(fallback)}, or ${ceiling} where that is less`
+  const written = JSON.stringify(fallback)
+  return ceiling === '' ? written : `${written}, or ${ceiling} where that is less`
 }
 
 /** Why a key is not acted on, as a sentence without its full stop; '' for one that is. */

@@ -59,7 +59,7 @@ function whereAndWhat(key: ResolvedKey): string {
 }
 
 /** A value as it may be printed. */
-export function shown(key: ResolvedKey): string {
-  if (!key.secret) return show(key.value)
+export function shown(key: ResolvedKey, longest?: number): string {
+  if (!key.secret) return show(key.value, longest)
   return key.value === '' ? '(not set)' : '(set)'
 }

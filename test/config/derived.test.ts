@@ -131,3 +131,19 @@ test('every line of the commented file is valid without its # and changes nothin
 test('the whole commented file is valid without any # and changes nothing', t => {
   assert.deepEqual(judged(t, PARTS.map(({ header, keys }) => [header, ...keys].join('\n')).join('\n')), [])
 })
+
+test('the reference page has every default whole', () => {
+  const page = referencePage()
+  for (const { path, definition } of allKeys()) {
+    const { fallback, secret, follows, required } = definition
+    const isSaid = !secret && follows === '' && !required && Array.isArray(fallback) && fallback.length > 0
+    if (isSaid) assert.ok(page.includes(` ${JSON.stringify(fallback)} `), path)
+  }
+})
+
+test('the commented configuration names choices, and values with a meaning of their own', () => {
+  const page = tomlPage()
+  assert.match(page, /^#mode = "single" .* One of "single", "ha"\.$/m)
+  assert.match(page, /^#max_open_connections = -1 .* -1: unlimited\.$/m)
+  assert.match(page, /^#reactors = 0 .* 0: one per processor\.$/m)
+})

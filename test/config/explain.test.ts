@@ -77,7 +77,7 @@ const TWO_ROWS = '[[apim.jwt.issuer]]\nname = "a"\n[[apim.jwt.issuer]]\nname = "
 const NO_ROW = /^apim\.jwt\.issuer\.name\n {2}value {5}none: there is no \[\[apim\.jwt\.issuer\]\]\n/
 
 const ASKED: readonly (readonly [toml: string, wanted: string, said: RegExp])[] = [
-  [TWO_ROWS, 'apim.jwt.issuer.name', /^apim\.jwt\.issuer\[0\]\.name\n[^]*\napim\.jwt\.issuer\[1\]\.name\n/],
+  [TWO_ROWS, 'apim.jwt.issuer.name', /^apim\.jwt\.issuer\[0\]\.name\n[\s\S]*\napim\.jwt\.issuer\[1\]\.name\n/],
   [TWO_ROWS, 'apim.jwt.issuer[1].name', /^apim\.jwt\.issuer\[1\]\.name\n {2}value {5}"b"\n/],
   ['', 'apim.jwt.issuer[0].name', NO_ROW],
   ['', 'custom_keystore.mine.alias', /^custom_keystore\.<name>\.alias\n {2}value {5}none: nobody has chosen a name/],
@@ -361,4 +361,12 @@ test('colours only on a terminal, and there not with NO_COLOR', async t => {
   assert.ok(coloured.text.includes('\u001b['))
   assert.ok(!plain.text.includes('\u001b['))
   assert.ok(!(await run(home, ['offset'])).out.includes('\u001b['))
+})
+
+test('one key has its value whole, a list of keys the beginning of it', async t => {
+  const origins = Array.from({ length: 9 }, (_, index) => `https://host-${index}.example.com`)
+  const home = temporaryHome(t, { 'deployment.toml': `[apim.cors]\nallow_origins = ${JSON.stringify(origins)}` })
+  const { out } = await run(home, ['apim.cors.allow_origins'])
+  assert.ok(out.includes(`  value     ${JSON.stringify(origins)}\n`))
+  assert.match((await run(home, ['apim.cors'])).out, /allow_origins .*\.\.\. /)
 })
