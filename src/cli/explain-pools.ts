@@ -27,6 +27,7 @@ const workers = executor('messages', {
   core: 'worker_pool_size_core',
   max: 'worker_pool_size_max',
   queue: 'worker_pool_queue_length',
+  beyond: 'answered with 503',
   note: 'a message that only passes through never enters this pool',
 })
 
@@ -34,6 +35,7 @@ const background = executor('tasks', {
   core: 'synapse.core_threads',
   max: 'synapse.max_threads',
   queue: 'synapse.threads_queue_length',
+  beyond: 'refused',
   note: 'for what no client waits for, such as notices and events',
 })
 
@@ -69,6 +71,8 @@ interface Executor {
   readonly max: string
   /** -1 where it is unbounded. */
   readonly queue: string
+  /** What becomes of one that finds no place. */
+  readonly beyond: string
   readonly note: string
 }
 
@@ -84,13 +88,9 @@ function executor(what: string, keys: Executor): Sum {
     const threads = Math.min(atOnce, processors)
     const growth = isUnbounded
       ? `the queue is unbounded, so ${keys.max} (${max}) has no effect: the pool stays at ${keys.core} (${core})`
-      : `${core} at once, then ${queue} wait, then up to ${max} at once; one more is answered with 503`
+      : `${core} at once, then ${queue} wait, then up to ${max} at once; one more is ${keys.beyond}`
     const burst = { size, runs: first + more, waits, refused: size - first - waits - more }
-    return sum(burst, what, [
-      `${atOnce} ${what} at once: ${counted(threads, 'thread')} x ${counted(Math.ceil(atOnce / threads), 'task')}`,
-      growth,
-      keys.note,
-    ])
+    return sum(burst, what, [`${atOnce} ${what} at once: ${spread(atOnce, threads, 'task')}`, growth, keys.note])
   }
 }
 
@@ -151,7 +151,7 @@ function database(value: Values, { processors }: Machine, size: number): PoolSum
   const runs = Math.min(size, limit)
   const threads = Math.min(limit, processors)
   return sum({ size, runs, waits: size - runs, refused: 0 }, 'statements', [
-    `${limit} connections of the process: ${counted(threads, 'thread')} x ${Math.ceil(limit / threads)}`,
+    `${limit} connections of the process: ${spread(limit, threads, 'connection')}`,
     `who waits fails after ${value('pool_options.maxWait')} ms`,
   ])
 }
@@ -188,6 +188,12 @@ function publisherSums(): Readonly<Record<string, Sum>> {
 function sum(burst: Burst, what: string, lines: readonly string[]): PoolSum {
   const { size, runs, waits, refused } = burst
   return { burst, lines: [...lines, `a burst of ${size} ${what}: ${runs} run, ${waits} wait, ${refused} are refused`] }
+}
+
+/** Some threads have one less where it does not come out even. */
+function spread(count: number, threads: number, noun: string): string {
+  const most = count % threads === 0 ? '' : 'up to '
+  return `${counted(threads, 'thread')} x ${most}${counted(Math.ceil(count / threads), noun)}`
 }
 
 function counted(count: number, noun: string): string {

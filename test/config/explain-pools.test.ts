@@ -23,7 +23,7 @@ const POOLS: readonly (readonly [number, number, number, number, number, number,
   [400, 400, 0, 1000, 400, 0, 600, '4 threads x 100 tasks'],
   // Fewer messages than processors, and a number that does not divide.
   [1, 2, 10, 20, 2, 10, 8, '2 threads x 1 task'],
-  [10, 10, -1, 20, 10, 10, 0, '4 threads x 3 tasks'],
+  [10, 10, -1, 20, 10, 10, 0, '4 threads x up to 3 tasks'],
 ]
 
 const QUEUED = [
@@ -62,7 +62,7 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
     'pool_options.maxActive',
     { 'pool_options.maxActive': 50, 'pool_options.maxWait': 60_000 },
     ...[1000, 50, 950, 0],
-    /4 threads x 13.*after 60000 ms/,
+    /4 threads x up to 13 .*after 60000 ms/,
   ] as unknown as (typeof OTHERS)[number],
   [
     'apim.http_client',
@@ -84,4 +84,10 @@ for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) 
 test('the keys of every sum are in the catalogue', () => {
   const summed = allKeys().filter(({ section, key }) => sumOf(section, key) !== undefined)
   assert.equal(summed.length, 8 + 3 + 2 + 2 + 5 + 5)
+})
+
+test('of tasks that no client waits for, none is answered', () => {
+  const values: Values = { 'synapse.core_threads': 20, 'synapse.max_threads': 100, 'synapse.threads_queue_length': 10 }
+  const { lines } = sumOf('mediation', 'synapse.max_threads')!(name => values[name]!, MACHINE, 1000)
+  assert.equal(lines[1], '20 at once, then 10 wait, then up to 100 at once; one more is refused')
 })
