@@ -27,11 +27,11 @@ function keysAt({ keys }: AnySection, section: string, paths: readonly string[])
   const entries = Object.entries(keys)
   const named = entries.filter(([key]) => !key.includes(FREE_NAME))
   const free = entries.filter(([key]) => key.includes(FREE_NAME))
-  const own = named.map(([key, definition]) => ({ key, definition, group: '' }))
-  const used = free.length === 0 ? [] : freeKeys(section, named, free, paths)
-  return [...own, ...used].map(({ key, definition, group }) => {
-    return { section, key, path: keyPath(section, key), definition, group: keyPath(section, group) }
-  })
+  const whole = keyPath(section, '')
+  const own = named.map(([key, definition]) => ({ section, key, path: whole + key, definition, group: whole }))
+  if (free.length === 0) return own
+  const used = freeKeys(section, named, free, paths)
+  return [...own, ...used.map(found => ({ ...found, section, path: whole + found.key, group: whole + found.group }))]
 }
 
 type Entries = readonly (readonly [key: string, definition: CatalogueKey['definition']])[]

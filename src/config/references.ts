@@ -47,7 +47,7 @@ const TOO_LONG = 'comes to more than a value may be: 1048576 characters, or 1000
 
 export function hasReference(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasReference)
-  return typeof value === 'string' && value.search(REFERENCE) >= 0
+  return typeof value === 'string' && value.includes('{') && value.search(REFERENCE) >= 0
 }
 
 /** The value with its references replaced; what they bring is taken as it is. Throws Unresolved. */

@@ -39,10 +39,10 @@ export interface Resolution {
 export function resolve(settings: readonly Setting[], headers: Headers, surroundings: Surroundings): Resolution {
   const { winners, faults: twice } = winnersOf(settings)
   const settingsOf = Map.groupBy(settings, setting => canonical(setting.path))
-  const present = presentKeys([...winners.keys()], headers.rows)
+  const present = new Map(presentKeys([...winners.keys()], headers.rows).map(key => [key.path, key]))
   const rows = new Map(headers.rows.map(row => [row.path, row.where]))
   const values = new ValueSearch({ winners, present, rows, surroundings })
-  const keys = present.map(key => resolved(key, values, settingsOf.get(key.path) ?? []))
+  const keys = [...present.values().map(key => resolved(key, values, settingsOf.get(key.path) ?? NOT_SET))]
   const configuration = assemble(keys)
   const broken = rulesBroken(keys, configuration, rows)
   const { misplaced, unknown } = strangersIn({ ...headers, winners, present, referred: values.referred })
@@ -76,24 +76,31 @@ function winnersOf(settings: readonly Setting[]): {
   return { winners, faults }
 }
 
-function resolved(key: PresentKey, values: ValueSearch, settings: readonly Setting[]): ResolvedKey {
-  const { value, secret, faulty } = values.settle(key.path)
+const NOT_SET: readonly Setting[] = []
+
+function resolved(present: PresentKey, values: ValueSearch, settings: readonly Setting[]): ResolvedKey {
+  const { section, key, path, definition } = present
+  const { value, secret, faulty } = values.settle(path)
   return {
-    ...key,
-    value: faulty ? key.definition.fallback : value,
+    section,
+    key,
+    path,
+    definition,
+    value: faulty ? definition.fallback : value,
     where: settings.at(-1)?.where ?? '',
     settings,
-    secret: secret || key.definition.secret,
+    secret: secret || definition.secret,
     faulty,
   }
 }
 
 function assemble(keys: readonly ResolvedKey[]): Configuration {
   const bySection = Map.groupBy(keys, key => key.section)
+  const placesOf = Map.groupBy(bySection.keys(), withoutPlaces)
   const sections = SECTIONS.map(({ name, repeated }) => {
     if (!repeated) return [name, valuesOf(bySection.get(name) ?? [])]
-    const rows = [...bySection].filter(([section]) => withoutPlaces(section) === name)
-    return [name, Object.freeze(rows.map(([, row]) => valuesOf(row)))]
+    const rows = placesOf.get(name) ?? []
+    return [name, Object.freeze(rows.map(row => valuesOf(bySection.get(row)!)))]
   })
   return Object.freeze(Object.fromEntries(sections)) as Configuration
 }

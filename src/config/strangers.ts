@@ -10,7 +10,8 @@ import { bracketed, isKnownTable, isRepeated, isSingle, repeatedOf, rowOf, secti
 interface Written extends Headers {
   /** By the catalogue's spelling of each path. */
   readonly winners: ReadonlyMap<string, Setting>
-  readonly present: readonly PresentKey[]
+  /** By path. */
+  readonly present: ReadonlyMap<string, PresentKey>
   /** Keys of any name that others refer to: those are of use. */
   readonly referred: ReadonlySet<string>
 }
@@ -30,7 +31,7 @@ export function strangersIn(written: Written): Strangers {
     if (!found.has(fault.key)) found.set(fault.key, fault)
   }
   const places = new Set(written.rows.map(row => row.path))
-  const known = new Map(written.present.map(key => [key.path, key]))
+  const known = written.present
   const listed = written.rows.filter(row => listedAgainst(row) !== undefined)
   for (const row of listed) blame(listedAgainst(row))
   for (const row of written.rows) blame(outsideOfRows(row))
@@ -110,7 +111,8 @@ function unknownOnes(
   known: ReadonlyMap<string, PresentKey>,
   judged: ReadonlySet<string>,
 ): readonly Fault[] {
-  const sections = new Set([...known.values()].map(key => key.section))
+  if (winners.size + rows.length + tables.length === 0) return []
+  const sections = new Set(known.values().map(key => key.section))
   const headers = new Map([...tables, ...rows].map(({ path, where }) => [path, where]))
   const reported = new Set<string>()
   const faults: Fault[] = []

@@ -43,18 +43,30 @@ export function bracketed(table: string): string {
   return isRepeated(table) ? `[[${table}]]` : `[${table}]`
 }
 
-/** Sections, and groups of keys within them, each segment by segment. */
-const GROUPS: readonly (readonly string[])[] = SECTIONS.flatMap(({ name, keys }) => [
-  name.split('.'),
-  ...Object.keys(keys).map(key => keyPath(name, key).split('.').slice(0, -1)),
-])
+/** Sections, and groups of keys within them, each segment by segment. Many starts never ask. */
+function groups(): readonly (readonly string[])[] {
+  everyGroup ??= SECTIONS.flatMap(({ name, keys }) => [
+    name.split('.'),
+    ...Object.keys(keys).map(key => keyPath(name, key).split('.').slice(0, -1)),
+  ])
+  return everyGroup
+}
+
+let everyGroup: readonly (readonly string[])[] | undefined
+
+type Aliases = ReadonlyMap<string, { readonly alias: string; readonly key: string }>
 
 /** Other spellings of keys, without places, and how the catalogue spells them. */
-const ALIASES: ReadonlyMap<string, { readonly alias: string; readonly key: string }> = new Map(
-  allKeys().flatMap(({ section, key, definition }) =>
-    definition.aliases.map(alias => [keyPath(section, alias), { alias, key }] as const),
-  ),
-)
+function aliases(): Aliases {
+  everyAlias ??= new Map(
+    allKeys().flatMap(({ section, key, definition }) =>
+      definition.aliases.map(alias => [keyPath(section, alias), { alias, key }] as const),
+    ),
+  )
+  return everyAlias
+}
+
+let everyAlias: Aliases | undefined
 
 const OTHER_NAMES = SECTIONS.flatMap(({ name, otherNames }) => otherNames.map(other => [other, name] as const))
 
@@ -62,14 +74,14 @@ const OTHER_NAMES = SECTIONS.flatMap(({ name, otherNames }) => otherNames.map(ot
 export function canonical(path: string): string {
   const [other = '', name = ''] = OTHER_NAMES.find(([given]) => path.startsWith(`${given}.`)) ?? []
   const ours = name + path.slice(other.length)
-  const { alias, key } = ALIASES.get(withoutPlaces(ours)) ?? { alias: '', key: '' }
+  const { alias, key } = aliases().get(withoutPlaces(ours)) ?? { alias: '', key: '' }
   return `${ours.slice(0, ours.length - alias.length)}${key}`
 }
 
 /** Whether a header of this name, without places, can have keys of the catalogue below it. */
 export function isKnownTable(table: string): boolean {
   const segments = canonical(`${table}.`).slice(0, -1).split('.')
-  return GROUPS.some(
+  return groups().some(
     group =>
       group.length >= segments.length &&
       segments.every((segment, index) => group[index] === segment || group[index] === FREE_NAME),

@@ -26,7 +26,8 @@ const LINKS_AT_EITHER_END = 5
 interface Given {
   /** By the catalogue's spelling of each path. */
   readonly winners: ReadonlyMap<string, Setting>
-  readonly present: readonly PresentKey[]
+  /** By path. */
+  readonly present: ReadonlyMap<string, PresentKey>
   /** Row -> where it is opened. */
   readonly rows: ReadonlyMap<string, string>
   readonly surroundings: Surroundings
@@ -44,7 +45,7 @@ export class ValueSearch {
 
   constructor(given: Given) {
     this.#given = given
-    this.#known = new Map(given.present.map(key => [key.path, key]))
+    this.#known = given.present
     // In the order of the file, so that a fault is reported where a reader of the file meets it first.
     for (const path of given.winners.keys()) if (this.#known.has(path)) this.settle(path)
   }
@@ -66,8 +67,9 @@ export class ValueSearch {
       const opened = this.#opened(key)
       if (opened !== '') return this.#missing(key, opened)
       // What a section must have that is not used here is missed by nobody.
-      return { value: key.definition.fallback, secret: key.definition.secret, faulty: false }
+      return defaultOf(key)
     }
+    if (setting === undefined && key !== undefined && standsByItself(key)) return defaultOf(key)
     try {
       const given = setting === undefined ? this.#fallback(key!) : setting.value
       const found = expand(given, reference => this.#find(reference))
@@ -198,7 +200,7 @@ export class ValueSearch {
   }
 
   #key(path: string): Found {
-    const name = canonical(path)
+    const name = this.#known.has(path) ? path : canonical(path)
     if (this.#chain.includes(name)) this.#fail(name, 'references run in a circle', 'give one of them a value')
     if (this.#chain.length > LONGEST_CHAIN)
       this.#fail(name, 'references go on for too long', 'refer to the last of them')
@@ -213,6 +215,15 @@ export class ValueSearch {
     if (settled.faulty) throw new Unresolved('', '')
     return settled
   }
+}
+
+/** A default that refers to nothing is what reading it would answer. */
+function standsByItself({ definition: { ceiling, follows, fallback } }: PresentKey): boolean {
+  return ceiling === '' && follows === '' && !hasReference(fallback)
+}
+
+function defaultOf({ definition }: PresentKey): Settled {
+  return { value: definition.fallback, secret: definition.secret, faulty: false }
 }
 
 /**
