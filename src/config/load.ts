@@ -108,6 +108,7 @@ function readSet(argument: string): Override {
     return { fault: { where: '--set', key: '', given: '', expected, remedy: 'for example --set server.offset=1' } }
   }
   const text = argument.slice(equals + 1)
-  const path = argument.slice(0, equals).trim()
+  // As in a file, quotes make no difference to which key is meant.
+  const path = argument.slice(0, equals).replaceAll(/["']/g, '').trim()
   return { setting: { path, value: readValue(text), otherwise: text, line: 0, table: '', where: '--set' } }
 }

@@ -73,6 +73,8 @@ const SETS: readonly (readonly [
     ['10.0.0.0/8'],
   ],
   ['transport.passthru_http.keepalive.timeout=5s', 'transport.passthru_http', 'keepalive.timeout', 5000],
+  ['transport.passthru_http."keepalive.timeout"=6', 'transport.passthru_http', 'keepalive.timeout', 6],
+  ['\'transport.passthru_http\'.keepalive."timeout" = 7', 'transport.passthru_http', 'keepalive.timeout', 7],
 ]
 
 for (const [argument, section, key, value] of SETS) {
