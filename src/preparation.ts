@@ -4,7 +4,7 @@
  */
 import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
-import type { Fault } from './config/fault.ts'
+import { type Fault, masked } from './config/fault.ts'
 import { examine } from './config/load.ts'
 import type { Resolution, ResolvedKey } from './config/resolve.ts'
 import { missingSender } from './config/websocket-senders.ts'
@@ -70,10 +70,20 @@ export async function prepare(
     apis,
     proxies,
     tls,
-    faults: [...faults, ...proxies.faults, ...(tls?.findings.faults ?? [])],
+    faults: [...faults, ...attributed([...proxies.faults, ...(tls?.findings.faults ?? [])], keys)],
     unknown,
-    warnings: [...examined.warnings, ...proxies.warnings],
+    warnings: [...examined.warnings, ...attributed(proxies.warnings, keys)],
   }
+}
+
+/** What others say of values: with the place where each is set, and without what is secret. */
+export function attributed(findings: readonly Fault[], keys: readonly ResolvedKey[]): readonly Fault[] {
+  const known = new Map(keys.map(key => [key.path, key]))
+  return findings.map(fault => {
+    const { where = '', secret = false } = known.get(fault.key) ?? {}
+    const given = secret && fault.given !== '' ? '(set)' : masked(fault.given)
+    return { ...fault, where: fault.where || where, given }
+  })
 }
 
 const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], faults: [], warnings: [] }

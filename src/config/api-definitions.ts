@@ -112,7 +112,10 @@ export class ApiProjects {
       for (const path of pathsOf(chosen)) taken.set(path, chosen)
     }
     this.#cache = cache
-    return { apis: [...projects.values()].map(({ api }) => api), projects, kept, faults, warnings }
+    const sorted = new Map(
+      readings.flatMap(([name]) => (projects.has(name) ? [[name, projects.get(name)!] as const] : [])),
+    )
+    return { apis: [...sorted.values()].map(({ api }) => api), projects: sorted, kept, faults, warnings }
   }
 
   #read(name: string, cache: Map<string, Cached>): Reading {

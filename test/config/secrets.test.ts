@@ -37,6 +37,11 @@ const FILES: readonly (readonly [name: string, toml: string, sets?: readonly str
     `[super_admin]\npassword = "${SECRET}"\n[server]\noffset = "$ref{super_admin.password}"`,
   ],
   [
+    'versions of TLS that refer to a secret',
+    `super_admin.password = "${SECRET}"\n[transport]\npassthru_https.listener.protocols = "$ref{super_admin.password}"`,
+  ],
+  ['credentials as a version of TLS', `[transport.passthru_https.listener]\nprotocols = "https://a:${SECRET}@h"`],
+  [
     'a host that refers to a reference to a secret',
     `[super_admin]\npassword = "${SECRET}"\n[my]\na = "$ref{super_admin.password}"\n[server]\nhostname = "$ref{my.a} "`,
   ],
