@@ -13,9 +13,29 @@ interface Kind<T> {
   readonly read: Key<T>['read']
 }
 
-function key<T>(kind: Kind<T>): Key<T> {
-  const plain = { unit: '', range: '', named: {}, secret: false, required: false, ceiling: '', follows: '' }
-  return { ...plain, aliases: [], isLive: false, inertReason: '', ...kind }
+const NONE_NAMED = {}
+const NO_ALIASES: readonly string[] = []
+
+// Property by property, and without copies of what they share: there are hundreds, and each start makes all of them.
+function key<T>({ kind, fallback, meaning, expects, schema, range = '', unit = '', read }: Kind<T>): Key<T> {
+  return {
+    kind,
+    fallback,
+    meaning,
+    expects,
+    schema,
+    range,
+    unit,
+    read,
+    named: NONE_NAMED,
+    secret: false,
+    required: false,
+    ceiling: '',
+    follows: '',
+    aliases: NO_ALIASES,
+    isLive: false,
+    inertReason: '',
+  }
 }
 
 /** Many boolean-like keys are documented as strings, so both spellings are taken everywhere. */

@@ -17,17 +17,19 @@ export function rulesBroken(
   configuration: Configuration,
   rows: ReadonlyMap<string, string>,
 ): RulesBroken {
-  const byPath = new Map(keys.map(key => [key.path, key]))
-  const sections = [...new Set(keys.map(key => key.section))]
+  const rowsOf = Map.groupBy(new Set(keys.map(key => key.section)), withoutPlaces)
+  // Made for the first rule that is broken, which most configurations never have.
+  let byPath: ReadonlyMap<string, ResolvedKey> | undefined
   const faults: Fault[] = []
   const warnings: Fault[] = []
   for (const rule of RULES) {
     const listed = rule.severity === 'fault' ? faults : warnings
-    const repeated = sections.filter(section => rule.repeats !== '' && withoutPlaces(section) === rule.repeats)
-    for (const [row, section] of (rule.repeats === '' ? [''] : repeated).entries()) {
-      const about = rule.keys.flatMap(path => byPath.get(inRow(path, rule, section)) ?? [])
+    for (const [row, section] of (rule.repeats === '' ? [''] : (rowsOf.get(rule.repeats) ?? [])).entries()) {
+      if (rule.holds(configuration, row)) continue
+      byPath ??= new Map(keys.map(key => [key.path, key]))
+      const about = rule.keys.flatMap(path => byPath?.get(inRow(path, rule, section)) ?? [])
       // A key that is wrong by itself has its own fault; judging its default here would add a riddle to it.
-      if (about.some(key => key.faulty) || rule.holds(configuration, row)) continue
+      if (about.some(key => key.faulty)) continue
       // A warning is about a value somebody chose: the default of its key needs no advice.
       if (rule.severity === 'warning' && (about[0]?.where ?? '') === '') continue
       listed.push(faultOf(rule, about, rows.get(section) ?? 'default'))
