@@ -28,15 +28,21 @@ export interface NodeParts {
   readonly because: string
   /** Listeners, APIs, reactors. */
   readonly runsGateway: boolean
-  /** What its role or mode asks for and does not exist, each a sentence. The default role asks for what there is. */
+  /** What its role or mode asks for and does not exist, each a sentence: to be warned of. */
   readonly notBuilt: readonly string[]
+  /** What the default role leaves out, because it takes what there is; '' for other roles. */
+  readonly leftOut: string
 }
 
 export function partsOf(configuration: Pick<Configuration, 'server'>): NodeParts {
   const { server_role: role, mode } = configuration.server
   const parts = PARTS[role]
-  const absent = role === 'default' ? [] : parts.filter(part => part !== 'gateway')
   const because = `server.server_role is ${role}`
+  const lacking = parts.filter(part => part !== 'gateway')
+  const leftOut =
+    role === 'default' ? `${because}, and of its parts these are not built yet: ${lacking.join(', ')}` : ''
+  const absent = role === 'default' ? [] : lacking
   const said = absent.map(part => `${because}, and the ${part} is not built yet`)
-  return { role, because, runsGateway: parts.includes('gateway'), notBuilt: mode === 'ha' ? [...said, SHARING] : said }
+  const notBuilt = mode === 'ha' ? [...said, SHARING] : said
+  return { role, because, runsGateway: parts.includes('gateway'), notBuilt, leftOut }
 }

@@ -4,7 +4,6 @@ import { ApiProjects } from '../config/api-definitions.ts'
 import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
 import { DataLocked } from '../data-lock.ts'
 import { CannotWrite, Gateway, type Listeners } from '../gateway.ts'
-import { IdleNode } from '../idle-node.ts'
 import { type NodeParts, partsOf } from '../node-parts.ts'
 import { openLog } from '../observe/log.ts'
 import { CannotListen } from '../ports.ts'
@@ -55,6 +54,7 @@ export async function start(
     const { gateway, listeners } = await Gateway.start({ place, projects, prepared, compileCache, log, fatal })
     endOnSignals(gateway, ended.resolve, log)
     if (watch) gateway.watch()
+    if (parts.leftOut !== '') log.info(parts.leftOut)
     if (listeners.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
     announce(listeners, apis.apis.length, backend)
     flushCompileCache()
@@ -75,6 +75,7 @@ async function startIdle(
   end: (code: number) => void,
   log: ReturnType<typeof openLog>,
 ): Promise<void> {
+  const { IdleNode } = await import('../idle-node.ts')
   const node = await IdleNode.start({ configuration, parts, dataDir, warn: cause => log.warn(cause) })
   const reread = (): void => log.warn(`this node runs no gateway (${parts.role}): there is nothing to reload`)
   endOnSignals({ drain: () => node.drain(), abort: () => node.abort(), refresh: reread }, end, log)

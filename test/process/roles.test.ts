@@ -29,6 +29,10 @@ const notBuilt = (role: string, part: string): string =>
   `server.server_role is ${role}, and the ${part} is not built yet`
 const ALONE = 'server.mode is ha, and sharing state between nodes is not built yet: this node keeps its state to itself'
 
+const LEFT_OUT =
+  'server.server_role is default, and of its parts these are not built yet: key manager, traffic manager, publisher, ' +
+  'developer portal'
+
 /** Role, whether it runs the gateway, and what it lacks. */
 const STARTED: readonly (readonly [role: (typeof ROLES)[number], runsGateway: boolean, lacks: readonly string[]])[] = [
   ['default', true, []],
@@ -47,13 +51,16 @@ test('every role is documented here', () => {
 for (const [role, runsGateway, lacks] of STARTED) {
   const said = lacks.map(part => notBuilt(role, part))
   test(`role ${role}: ${runsGateway ? 'the gateway' : 'no listener, and never ready'}`, async () => {
-    const warnings = (program: Program): readonly unknown[] =>
-      program.events.map(({ msg }) => msg).filter(msg => String(msg).includes('not built yet'))
+    const told = (program: Program, wanted: string): readonly unknown[] =>
+      program.events
+        .filter(({ level, msg }) => level === wanted && String(msg).includes('not built yet'))
+        .map(({ msg }) => msg)
     if (runsGateway) {
       const { program, port, healthPort } = await started(role)
       assert.match(await ask(port, 'GET', '/t/1.0.0/x'), /^HTTP\/1\.1 200 /)
       assert.match(await ask(healthPort, 'GET', '/readyz'), /^HTTP\/1\.1 200 /)
-      assert.deepEqual(warnings(program), [])
+      assert.deepEqual(told(program, 'warn'), [])
+      assert.deepEqual(told(program, 'info'), role === 'default' ? [LEFT_OUT] : [])
       return
     }
     const at = home(`server_role = "${role}"`)
@@ -66,7 +73,7 @@ for (const [role, runsGateway, lacks] of STARTED) {
     const readiness = await ask(Number(port), 'GET', '/readyz')
     assert.match(readiness, /^HTTP\/1\.1 503 /)
     assert.ok(readiness.endsWith(`\r\n\r\n${said.join('\n')}\n`))
-    assert.deepEqual(warnings(program), said)
+    assert.deepEqual(told(program, 'warn'), said)
     const reload = new Program(process.execPath, ['src/launch.js', 'reload', '--home', at.path])
     assert.deepEqual(await reload.exited, { code: 1, signal: null })
     assert.equal(reload.err.text, `this node runs no gateway: server.server_role is ${role}\n`)
