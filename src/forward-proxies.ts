@@ -195,16 +195,25 @@ async function writtenProfiles(
 ): Promise<readonly Profile[]> {
   const path = `${section}.sender.proxyProfiles`
   const { parseXml } = await import('./config/xml.ts')
-  const text = `<parameter>${profiles.replace(XML_DECLARATION, '')}</parameter>`
-  const root = await parseXml(text, path, 'parameter', findings)
-  if (root === undefined) return []
-  const elements = unframed(root)
-  if (elements.length === 0)
-    findings.fault(whereOf(path), path, 'holds no <profile>', 'add one, or leave it out', '(set)')
-  return elements.flatMap((element, at) => {
-    const read = readProfile(element, `profile[${at}]`, findings)
-    return read === undefined ? [] : [profileOf(read.profile, read.places, owners, findings)]
+  // Without its lines those of the profiles would be others.
+  const body = profiles.replace(XML_DECLARATION, declaration => declaration.replaceAll(/[^\n]/g, ''))
+  const within = new Findings()
+  const root = await parseXml(`<parameter>${body}</parameter>`, path, 'parameter', within)
+  const elements = root === undefined ? [] : unframed(root)
+  const read = elements.flatMap((element, at) => {
+    const found = readProfile(element, `profile[${at}]`, within)
+    return found === undefined ? [] : [profileOf(found.profile, found.places, owners, within)]
   })
+  const placed = ({ where, key, ...said }: Fault): Fault => ({
+    ...said,
+    where: whereOf(path),
+    key: key === '' ? where : `${where}: ${key}`,
+  })
+  findings.faults.push(...within.faults.map(placed))
+  findings.warnings.push(...within.warnings.map(placed))
+  if (root !== undefined && elements.length === 0)
+    findings.fault(whereOf(path), path, 'holds no <profile>', 'add one, or leave it out', '(set)')
+  return read
 }
 
 function unframed(root: XmlElement): readonly XmlElement[] {

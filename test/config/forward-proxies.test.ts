@@ -196,7 +196,7 @@ test('profiles of either form come together, rows first', async t => {
   const proxies = await load(t, row(SECURED_ROWS, '["a.example"]', 'row') + xml(HTTPS, text))
   assertRoutes(proxies, true, { 'a.example': 'row', 'b.example': 'xml' })
   const place = `${SECURED_ROWS}[0].target_hosts`
-  const key = `${HTTPS}.sender.proxyProfiles:1: profile[0]/targetHosts`
+  const key = `F:7: ${HTTPS}.sender.proxyProfiles:1: profile[0]/targetHosts`
   assert.deepEqual(proxies.said, [`${key} = a.example: is in ${place} already, which holds (name it once)`])
 })
 
@@ -211,6 +211,8 @@ test('credentials are Basic, in UTF-8 (RFC 7617 2.1)', async t => {
 const user = (name: string, password: string): string =>
   `proxy_username = ${JSON.stringify(name)}\nproxy_password = ${JSON.stringify(password)}`
 const XML_KEY = `${HTTP}.sender.proxyProfiles`
+/** The line of the file, the key, and then the line within its text. */
+const XML_AT = `F:2: ${XML_KEY}`
 const EXPECTED_PATTERN =
   'expected host names, IP addresses, or patterns of which only * and \\. have a meaning (for example *.example.com)'
 const KNOWN = 'targetHosts, proxyHost, proxyPort, proxyUserName, proxyPassword, bypass, bypassHosts'
@@ -249,19 +251,24 @@ const FAULTS: readonly (readonly [string, string, readonly string[]])[] = [
   [
     'XML that is not well-formed',
     xml(HTTP, '\n<profile>\n<targetHosts>secret\n</profile>'),
-    [`${XML_KEY}:2: not well-formed: Opening and ending tag mismatch (correct it)`],
+    [`${XML_AT}:2: not well-formed: Opening and ending tag mismatch (correct it)`],
   ],
   [
     'XML with a document type',
     xml(HTTP, '<!DOCTYPE a><profile/>'),
-    [`${XML_KEY}:1: a document type is not allowed (remove <!DOCTYPE)`],
+    [`${XML_AT}:1: a document type is not allowed (remove <!DOCTYPE)`],
+  ],
+  [
+    'XML with a declaration on lines of its own',
+    xml(HTTP, '\n\n<?xml version="1.0"?>\n<proxy/>'),
+    [`${XML_AT}:3: proxy: is not known here (expected <profile>)`],
   ],
   [
     'XML without a profile',
     xml(HTTP, 'secret'),
     [`F:2: ${XML_KEY} = (set): holds no <profile> (add one, or leave it out)`],
   ],
-  ['XML of something else', xml(HTTP, '<proxy/>'), [`${XML_KEY}:1: proxy: is not known here (expected <profile>)`]],
+  ['XML of something else', xml(HTTP, '<proxy/>'), [`${XML_AT}:1: proxy: is not known here (expected <profile>)`]],
   [
     'profiles as XML with parts missing, unknown, doubled and wrong',
     xml(
@@ -270,22 +277,22 @@ const FAULTS: readonly (readonly [string, string, readonly string[]])[] = [
 ${profile('*', 'p', '<targetHosts>a</targetHosts>')}`,
     ),
     [
-      `${XML_KEY}:2: profile[0]/targethosts: is not known (known are ${KNOWN})`,
-      `${XML_KEY}:1: profile[0]/targetHosts: is missing (every profile must have it)`,
-      `${XML_KEY}:1: profile[0]/proxyHost = (set): expected a host name or an IP address`,
-      `${XML_KEY}:2: profile[0]/proxyPort = (set): expected a whole number, 1 to 65535`,
-      `${XML_KEY}:3: profile[1]/targetHosts: is there twice (separate hosts by commas)`,
+      `${XML_AT}:2: profile[0]/targethosts: is not known (known are ${KNOWN})`,
+      `${XML_AT}:1: profile[0]/targetHosts: is missing (every profile must have it)`,
+      `${XML_AT}:1: profile[0]/proxyHost = (set): expected a host name or an IP address`,
+      `${XML_AT}:2: profile[0]/proxyPort = (set): expected a whole number, 1 to 65535`,
+      `${XML_AT}:3: profile[1]/targetHosts: is there twice (separate hosts by commas)`,
     ],
   ],
   [
     'a password without a name',
     xml(HTTP, profile('*', 'p', '<proxyPassword>secret</proxyPassword>')),
-    [`${XML_KEY}:1: profile[0]/proxyPassword: proxy_password needs a proxy_username: a password alone is never sent`],
+    [`${XML_AT}:1: profile[0]/proxyPassword: proxy_password needs a proxy_username: a password alone is never sent`],
   ],
   [
     'a name without a password',
     xml(HTTP, profile('*', 'p', '<proxyUserName>name</proxyUserName>')),
-    [`${XML_KEY}:1: profile[0]/proxyUserName: proxy_username goes out with an empty password`],
+    [`${XML_AT}:1: profile[0]/proxyUserName: proxy_username goes out with an empty password`],
   ],
   [
     'a backend in two profiles',
