@@ -121,6 +121,18 @@ const HTTPS = 'transport.passthru_https'
 /** How a file spells a key, which key that is, its value. */
 const SPELLINGS: readonly (readonly [toml: string, path: string, value: unknown])[] = [
   ['enabled_global_handlers = ["a", "b"]', 'enabled_global_handlers', ['a', 'b']],
+  // The specification's list begins with `listener.hostname`, and may mean that group for what follows it.
+  ...['blocking_http', 'blocking_https'].flatMap(side =>
+    [
+      'origin_server',
+      'request_timeout',
+      'request_tcp_no_delay',
+      'request_core_thread_pool_size',
+      'request_max_thread_pool_size',
+      'thread_keepalive_time',
+      'thread_keepalive_time_unit',
+    ].map(key => [`[transport.${side}.listener]\n${key} = "5"`, `transport.${side}.${key}`, '5'] as const),
+  ),
   ['[passthru_http]\n"http.socket.timeout" = "3m"', 'transport.passthru_http.http.socket.timeout', 180_000],
   ['[passthru_http]\nhttp.socket.timeout = "3m"', 'transport.passthru_http.http.socket.timeout', 180_000],
   [

@@ -1,5 +1,5 @@
 /** Transports of the reference platform that have no counterpart here: their keys load, and nothing acts on them. */
-import { allInert, except, type Key, section } from '../key.ts'
+import { allInert, alsoSpelled, except, type Key, section } from '../key.ts'
 import { choice, count, duration, flag, port, scalar, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
@@ -7,10 +7,8 @@ const NON_BLOCKING = 'there is no blocking transport: every connection is non-bl
 const SERVLET = 'there is no servlet container'
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
 
-const listenerKeys = {
-  'listener.enable': flag(true, 'Listen at all.'),
-  'listener.parameters.port': port(8200, 'Listening port.'),
-  'listener.hostname': text('', 'Host name of the listener.'),
+/** Documented in a list behind `listener.hostname`, which may mean the group of that key for them too. */
+const besideHostname = {
   origin_server: text('', 'Value of the Server field.'),
   request_timeout: scalar('Time-out of a request.'),
   request_tcp_no_delay: scalar('Send small packets at once.'),
@@ -18,6 +16,19 @@ const listenerKeys = {
   request_max_thread_pool_size: scalar('Threads that serve requests at most.'),
   thread_keepalive_time: scalar('Idle time after which a thread ends.'),
   thread_keepalive_time_unit: text('', 'Unit of that time.'),
+}
+
+function orInGroup<K extends Readonly<Record<string, Key<unknown>>>>(group: string, keys: K): K {
+  return Object.fromEntries(
+    Object.entries(keys).map(([name, key]) => [name, alsoSpelled([`${group}.${name}`], key)]),
+  ) as K
+}
+
+const listenerKeys = {
+  'listener.enable': flag(true, 'Listen at all.'),
+  'listener.parameters.port': port(8200, 'Listening port.'),
+  'listener.hostname': text('', 'Host name of the listener.'),
+  ...orInGroup('listener', besideHostname),
 }
 
 /** Documented as one of two texts, of which one looks like a flag. */
