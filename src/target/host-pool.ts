@@ -165,11 +165,9 @@ export class HostPool {
     this.drain()
   }
 
-  /** The limit is lower now: closes what is idle beyond it, used longest ago first. */
+  /** The limit is lower now: closes what would not be kept idle any more, used longest ago first. */
   trim(): void {
-    const { around, gauge } = this.#context
-    const limit = around.settings.connectionsPerHostMax
-    while (this.#idle.length > 0 && gauge.sum(this.route.row) > limit) this.#idle[0]!.close()
+    while (this.#idle.length > 0 && this.#isScarce) this.#idle[0]!.close()
   }
 
   /** Closes what is idle; what serves goes on. */

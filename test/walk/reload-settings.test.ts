@@ -27,14 +27,14 @@ interface Started {
   readonly backend: ScriptedBackend
 }
 
-async function start(t: TestContext, http: Readonly<Record<string, unknown>> = {}): Promise<Started> {
+async function start(t: TestContext, http: Readonly<Record<string, unknown>> = {}, reactors = 1): Promise<Started> {
   const backend = await ScriptedBackend.listen()
   const apis = [
     { context: '/t', port: backend.port },
     { context: '/echo', port: backend.port },
     { context: '/quick', port: quick.port },
   ]
-  const gateway = await startGateway(apis, http)
+  const gateway = await startGateway(apis, http, null, [], { reactors })
   t.after(() => {
     gateway.stop()
     backend.close()
@@ -180,6 +180,13 @@ test('http.max.connection.per.host.port: idle ones beyond it are closed, and one
   await gateway.deploy({ http: { 'http.max.connection.per.host.port': 3 } })
   clients[2]!.send(GET)
   await eventually('three', () => gateway.metrics().counts.targetsOpen === 3)
+})
+
+test('http.max.connection.per.host.port: beside other reactors none idle is kept that they would miss', async t => {
+  const { gateway, backend } = await start(t, {}, 2)
+  await serveAtOnce(t, { gateway, backend }, 3)
+  await gateway.deploy({ http: { 'http.max.connection.per.host.port': 2 } })
+  assert.equal(gateway.metrics().counts.targetsOpen, 1)
 })
 
 test('http.max.connection.per.host.port: those beyond it that serve are closed when they have served', async t => {
