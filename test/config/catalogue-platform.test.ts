@@ -99,6 +99,14 @@ for (const [toml, must] of WARNINGS) {
   })
 }
 
+test('a flag that is off is not warned of where another one silences it', t => {
+  const toml = '[oauth.token_cleanup]\nretain_access_tokens_for_auditing = false\nenable = false'
+  assert.deepEqual(
+    examined(t, toml).warnings.filter(({ expected }) => expected.includes('no effect')),
+    [],
+  )
+})
+
 test('what is documented as text and is a number or a flag may be written as one', t => {
   const toml = `[transport.blocking_https]
 request_core_thread_pool_size = 50

@@ -24,13 +24,15 @@ export function customNeeds<const T extends string, const I extends string>(
   ]
 }
 
+/** `reason`: what follows in the sentence, with its punctuation. */
 export function mustNotExceed<const L extends string, const G extends string>(
   lesser: L,
   greater: G,
+  reason = '',
 ): Rule<Having<L | G, number>> {
   return {
     keys: [lesser, greater],
-    must: `${lesser} must not exceed ${greater}`,
+    must: `${lesser} must not exceed ${greater}${reason}`,
     severity: 'fault',
     holds: it => it[lesser] <= it[greater],
   }
@@ -62,7 +64,21 @@ export function givesWay<const L extends string, const W extends string>(
   }
 }
 
-/** A key that does something only while a flag is on. */
+/** Of a pool that starts threads beyond `core` only when its queue is full; a length of -1 is unbounded. */
+export function needsBoundedQueue<const M extends string, const C extends string, const Q extends string>(
+  max: M,
+  core: C,
+  queue: Q,
+): Rule<Having<M | C | Q, number>> {
+  return {
+    keys: [max, core, queue],
+    must: `${max} has no effect behind an unbounded queue: bound the queue or raise the core size`,
+    severity: 'warning',
+    holds: it => it[queue] !== -1 || it[max] === it[core],
+  }
+}
+
+/** A key that does something only while a flag is on; one that is a flag itself does nothing while it is off. */
 export function needsFlag<const N extends string, const F extends string>(
   key: N,
   flag: F,
@@ -71,6 +87,6 @@ export function needsFlag<const N extends string, const F extends string>(
     keys: [key, flag],
     must: `${key} has no effect while ${flag} is false`,
     severity: 'warning',
-    holds: it => it[flag],
+    holds: it => it[flag] || it[key] === false,
   }
 }

@@ -1,6 +1,7 @@
 /** The registry, the broker, and the checks of what a node depends on. */
-import { alsoSpelled, inert, type Rule, repeatedSection, section, type Values } from '../key.ts'
+import { alsoSpelled, inert, repeatedSection, section } from '../key.ts'
 import { count, decimal, duration, flag, scalar, text, words } from '../kinds.ts'
+import { needsFlag } from './agreements.ts'
 
 const CHECKS = 'not built yet: what would be checked comes with the databases and user stores'
 const CUSTOM = 'a class that would do this check cannot be loaded; `/healthz` and `/readyz` say what the gateway knows'
@@ -84,19 +85,11 @@ const checks = {
   ),
 }
 
-function needsEnable(
-  checker: 'super_tenant_health_checker' | 'data_source_health_checker',
-): Rule<Values<typeof checks>> {
-  return {
-    keys: [`${checker}.enable`, 'enable'],
-    must: `${checker}.enable has no effect while enable is false`,
-    severity: 'warning',
-    holds: it => it.enable || !it[`${checker}.enable`],
-  }
-}
-
 export const healthCheck = section('carbon_health_check', 'Checks of user stores and databases.', checks, {
-  rules: [needsEnable('super_tenant_health_checker'), needsEnable('data_source_health_checker')],
+  rules: [
+    needsFlag('super_tenant_health_checker.enable', 'enable'),
+    needsFlag('data_source_health_checker.enable', 'enable'),
+  ],
 })
 
 export const healthChecker = repeatedSection(

@@ -1,6 +1,7 @@
 /** `[mediation]`: of the documented keys one is about transport, the others wait for what they are about. */
-import { except, inert, live, type Rule, section, type Values } from '../key.ts'
+import { except, inert, live, section } from '../key.ts'
 import { count, duration, flag, text } from '../kinds.ts'
+import { mustNotExceed, needsBoundedQueue, needsFlag } from './agreements.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const MEDIATION = 'not built yet: mediation'
@@ -58,43 +59,14 @@ const keys = {
   'inbound.max_threads': inert(threads(100, 'Threads of inbound endpoints when the queue is full.'), INBOUND),
 }
 
-type Mediation = Values<typeof keys>
-type Pool = 'synapse' | 'inbound'
-
-function ordered(pool: Pool): Rule<Mediation> {
-  return {
-    keys: [`${pool}.core_threads`, `${pool}.max_threads`],
-    must: `${pool}.core_threads must not exceed ${pool}.max_threads`,
-    severity: 'fault',
-    holds: it => it[`${pool}.core_threads`] <= it[`${pool}.max_threads`],
-  }
-}
-
-const RULES: readonly Rule<Mediation>[] = [
-  ordered('synapse'),
-  ordered('inbound'),
-  {
-    keys: ['synapse.max_threads', 'synapse.core_threads', 'synapse.threads_queue_length'],
-    must: 'synapse.max_threads has no effect behind an unbounded queue: bound the queue or raise the core size',
-    severity: 'warning',
-    holds: it => it['synapse.threads_queue_length'] !== -1 || it['synapse.max_threads'] === it['synapse.core_threads'],
-  },
-  {
-    keys: ['flow.statistics.capture_all', 'flow.statistics.enable'],
-    must: 'flow.statistics.capture_all has no effect while flow.statistics.enable is false',
-    severity: 'warning',
-    holds: it => it['flow.statistics.enable'] || !it['flow.statistics.capture_all'],
-  },
-  {
-    keys: ['statistics.clean_interval', 'statistics.enable_clean'],
-    must: 'statistics.clean_interval has no effect while statistics.enable_clean is false',
-    severity: 'warning',
-    holds: it => it['statistics.enable_clean'],
-  },
-]
-
 export const mediation = section('mediation', 'What holds for the mediation of every message.', keys, {
-  rules: RULES,
+  rules: [
+    mustNotExceed('synapse.core_threads', 'synapse.max_threads'),
+    mustNotExceed('inbound.core_threads', 'inbound.max_threads'),
+    needsBoundedQueue('synapse.max_threads', 'synapse.core_threads', 'synapse.threads_queue_length'),
+    needsFlag('flow.statistics.capture_all', 'flow.statistics.enable'),
+    needsFlag('statistics.clean_interval', 'statistics.enable_clean'),
+  ],
   roles: ['gateway-worker'],
   readBy: ['planning.ts'],
 })

@@ -1,6 +1,7 @@
 /** The OAuth server of the key manager: tokens, their validity, OpenID Connect, and which grants there are. */
-import { allInert, inert, type Key, type Rule, section, type Values } from '../key.ts'
+import { allInert, inert, type Key, section } from '../key.ts'
 import { choice, duration, flag, text, words } from '../kinds.ts'
+import { needsFlag } from './agreements.ts'
 
 const KEY_MANAGER = 'not built yet: the OAuth server comes with the key manager'
 const HANDLER = 'grants are built in: a class that would handle one cannot be loaded'
@@ -46,25 +47,18 @@ const keys = {
   'oidc.claims.enable_unmapped_user_attributes': flag(false, 'Add attributes of users that no claim is mapped to.'),
 }
 
-const RULES: readonly Rule<Values<typeof keys>>[] = [
-  {
-    keys: ['token_validation.refresh_token_validity', 'token_validation.user_access_token_validity'],
-    must: 'a refresh token that ends before its access token renews nothing',
-    severity: 'warning',
-    holds: it => it['token_validation.refresh_token_validity'] >= it['token_validation.user_access_token_validity'],
-  },
-  {
-    keys: ['token_cleanup.retain_access_tokens_for_auditing', 'token_cleanup.enable'],
-    must: 'token_cleanup.retain_access_tokens_for_auditing has no effect while token_cleanup.enable is false',
-    severity: 'warning',
-    holds: it => it['token_cleanup.enable'] || !it['token_cleanup.retain_access_tokens_for_auditing'],
-  },
-]
-
 const ROLES = ['api-key-manager'] as const
 
 export const oauth = section('oauth', 'The OAuth server.', allInert(keys, KEY_MANAGER), {
-  rules: RULES,
+  rules: [
+    {
+      keys: ['token_validation.refresh_token_validity', 'token_validation.user_access_token_validity'],
+      must: 'a refresh token that ends before its access token renews nothing',
+      severity: 'warning',
+      holds: it => it['token_validation.refresh_token_validity'] >= it['token_validation.user_access_token_validity'],
+    },
+    needsFlag('token_cleanup.retain_access_tokens_for_auditing', 'token_cleanup.enable'),
+  ],
   roles: ROLES,
 })
 
@@ -101,18 +95,8 @@ export const grantTypes = section(
   {
     roles: ROLES,
     rules: [
-      {
-        keys: ['client_credentials.allow_refresh_tokens', 'client_credentials.enable'],
-        must: 'client_credentials.allow_refresh_tokens has no effect while client_credentials.enable is false',
-        severity: 'warning',
-        holds: it => it['client_credentials.enable'] || !it['client_credentials.allow_refresh_tokens'],
-      },
-      {
-        keys: ['client_credentials.allow_id_token', 'client_credentials.enable'],
-        must: 'client_credentials.allow_id_token has no effect while client_credentials.enable is false',
-        severity: 'warning',
-        holds: it => it['client_credentials.enable'] || !it['client_credentials.allow_id_token'],
-      },
+      needsFlag('client_credentials.allow_refresh_tokens', 'client_credentials.enable'),
+      needsFlag('client_credentials.allow_id_token', 'client_credentials.enable'),
     ],
   },
 )

@@ -1,6 +1,7 @@
 /** The pass-through transport on plain HTTP: the documented keys, then the gateway's own. */
 import { allInert, except, live, section, upTo } from '../key.ts'
 import { choice, cidrs, count, duration, fieldName, flag, port } from '../kinds.ts'
+import { mustNotExceed, needsBoundedQueue } from './agreements.ts'
 import {
   BUFFER_MAX,
   bindAddress,
@@ -124,6 +125,9 @@ const own = {
   'dns.cache_seconds': live(duration(30, 's', 0, 86_400, 'How long the addresses of a backend are kept.')),
 }
 
+const WHOLE_HEAD = ': a head is buffered whole'
+const BUFFERED = ', which bounds what a connection buffers'
+
 export const passthruHttp = section(
   'transport.passthru_http',
   'The non-blocking pass-through transport on plain HTTP.',
@@ -135,48 +139,13 @@ export const passthruHttp = section(
     otherNames: ['passthru_http'],
     rules: [
       ...PROXY_RULES,
-      {
-        keys: ['header.max_bytes', 'io_buffer_size'],
-        must: 'header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
-        severity: 'fault',
-        holds: it => it['header.max_bytes'] <= it.io_buffer_size,
-      },
-      {
-        keys: ['response.header.max_bytes', 'io_buffer_size'],
-        must: 'response.header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
-        severity: 'fault',
-        holds: it => it['response.header.max_bytes'] <= it.io_buffer_size,
-      },
-      {
-        keys: ['pipeline.max_bytes', 'io_buffer_size'],
-        must: 'pipeline.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers',
-        severity: 'fault',
-        holds: it => it['pipeline.max_bytes'] <= it.io_buffer_size,
-      },
-      {
-        keys: ['trailer.max_bytes', 'io_buffer_size'],
-        must: 'trailer.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers',
-        severity: 'fault',
-        holds: it => it['trailer.max_bytes'] <= it.io_buffer_size,
-      },
-      {
-        keys: ['target.max_bytes', 'header.max_bytes'],
-        must: 'target.max_bytes must not exceed header.max_bytes: the request target is part of the head',
-        severity: 'fault',
-        holds: it => it['target.max_bytes'] <= it['header.max_bytes'],
-      },
-      {
-        keys: ['worker_pool_size_core', 'worker_pool_size_max'],
-        must: 'worker_pool_size_core must not exceed worker_pool_size_max',
-        severity: 'fault',
-        holds: it => it.worker_pool_size_core <= it.worker_pool_size_max,
-      },
-      {
-        keys: ['worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'],
-        must: 'worker_pool_size_max has no effect behind an unbounded queue: bound the queue or raise the core size',
-        severity: 'warning',
-        holds: it => it.worker_pool_queue_length !== -1 || it.worker_pool_size_max === it.worker_pool_size_core,
-      },
+      mustNotExceed('header.max_bytes', 'io_buffer_size', WHOLE_HEAD),
+      mustNotExceed('response.header.max_bytes', 'io_buffer_size', WHOLE_HEAD),
+      mustNotExceed('pipeline.max_bytes', 'io_buffer_size', BUFFERED),
+      mustNotExceed('trailer.max_bytes', 'io_buffer_size', BUFFERED),
+      mustNotExceed('target.max_bytes', 'header.max_bytes', ': the request target is part of the head'),
+      mustNotExceed('worker_pool_size_core', 'worker_pool_size_max'),
+      needsBoundedQueue('worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'),
       {
         keys: ['correlation.header'],
         must: 'correlation.header must not be a field that frames, routes or forwards a message',

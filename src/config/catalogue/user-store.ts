@@ -1,6 +1,7 @@
 /** Where users are kept. The properties carry names of their own, as the reference platform has them. */
 import { alsoSpelled, inert, type Key, numberIn, section } from '../key.ts'
 import { choice, count, duration, flag, scalar, secret, text } from '../kinds.ts'
+import { needsFlag } from './agreements.ts'
 
 const ACCOUNTS = 'not built yet: user stores come with the key manager'
 const LDAP = 'users are kept in the database: no directory is asked'
@@ -111,12 +112,7 @@ export const userStoreProperties = section(
         severity: 'warning',
         holds: it => it.ReadTimeout > 0,
       },
-      {
-        keys: ['WriteGroups', 'ReadGroups'],
-        must: 'WriteGroups has no effect while ReadGroups is false',
-        severity: 'warning',
-        holds: it => it.ReadGroups || !it.WriteGroups,
-      },
+      needsFlag('WriteGroups', 'ReadGroups'),
       {
         keys: ['PasswordHashMethod'],
         must: 'PasswordHashMethod names a hash that protects no password: choose SHA-256',
