@@ -227,7 +227,7 @@ export function url(fallback: string, schemes: readonly string[], meaning: strin
 
 /** A list of them, or one text with commas. */
 export function urls(fallback: readonly string[], schemes: readonly string[], meaning: string): Key<readonly string[]> {
-  const expects = `URLs, ${schemes.map(scheme => `${scheme}://…`).join(' or ')}, a list or one text with commas`
+  const expects = `addresses, ${schemes.map(scheme => `${scheme}://…`).join(' or ')}, a list or one text with commas`
   const read = (given: unknown): readonly string[] | undefined => readWords(given, word => readUrl(word, schemes) ?? '')
   return key({ kind: 'URLs', fallback, meaning, expects, schema: WORDS, read })
 }

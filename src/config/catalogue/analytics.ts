@@ -1,8 +1,7 @@
 /** `[apim.analytics]`: where events about requests go. */
 import { allInert, repeatedSection, sameAs, section } from '../key.ts'
-import { choice, flag, secret, text, url } from '../kinds.ts'
+import { choice, flag, secret, text, url, urls } from '../kinds.ts'
 import { customNeeds, inPairs } from './agreements.ts'
-import { nodes } from './throttling.ts'
 
 const ANALYTICS = 'not built yet: analytics'
 
@@ -42,8 +41,8 @@ export const analyticsGroup = repeatedSection(
   'Analytics nodes that belong together; every group gets every event.',
   allInert(
     {
-      analytics_url: nodes(['tcp://localhost:7612'], NODES, 'Where events are sent to, one address per node.'),
-      analytics_auth_url: nodes(['ssl://localhost:7712'], NODES, 'Where the gateway logs in, in the same order.'),
+      analytics_url: urls(['tcp://localhost:7612'], NODES, 'Where events are sent to, one address per node.'),
+      analytics_auth_url: urls(['ssl://localhost:7712'], NODES, 'Where the gateway logs in, in the same order.'),
       type: choice('', ['', 'loadbalance', 'failover'], 'Whether the nodes share events or stand in for each other.'),
     },
     ANALYTICS,

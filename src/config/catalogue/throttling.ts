@@ -21,16 +21,6 @@ function delay(meaning: string): Key<number> {
   return except(0, 'at once', duration(0, 'ms', 1, DAY_MS, meaning))
 }
 
-/** Addresses of nodes, which are reached by something other than HTTP. */
-export function nodes(
-  fallback: readonly string[],
-  schemes: readonly string[],
-  meaning: string,
-): Key<readonly string[]> {
-  const listed = schemes.map(scheme => `${scheme}://…`).join(' or ')
-  return { ...urls(fallback, schemes, meaning), expects: `addresses, ${listed}, a list or one text with commas` }
-}
-
 const name = (meaning: string): Key<string> => sameAs('super_admin.username', text('', meaning))
 const word = (meaning: string): Key<string> => sameAs('super_admin.password', secret(meaning))
 
@@ -91,7 +81,7 @@ export const throttling = section(
       event_type: choice('Binary', ['Binary', 'Thrift'], 'How events are encoded; `Binary` is recommended.'),
       receiver_url: url('', EVENTS, 'Where the traffic manager takes events; empty: at this node.'),
       skip_redeploying_policies: words([], 'Policies that are not deployed anew at start.'),
-      throttle_decision_endpoints: required(nodes([], BROKERS, 'Brokers at which decisions are listened for.')),
+      throttle_decision_endpoints: required(urls([], BROKERS, 'Brokers at which decisions are listened for.')),
       ...connection,
     },
     THROTTLING,
@@ -115,8 +105,8 @@ export const throttlingGroup = repeatedSection(
   'Traffic managers that belong together; each group hears of each request. Left out is as in `[apim.throttling]`.',
   allInert(
     {
-      traffic_manager_urls: required(nodes([], EVENTS, 'Where events are sent to, one address per traffic manager.')),
-      traffic_manager_auth_urls: required(nodes([], EVENTS, 'Where the gateway logs in, in the same order.')),
+      traffic_manager_urls: required(urls([], EVENTS, 'Where events are sent to, one address per traffic manager.')),
+      traffic_manager_auth_urls: required(urls([], EVENTS, 'Where the gateway logs in, in the same order.')),
       type: choice(
         'failover',
         ['failover', 'loadbalance'],
