@@ -21,6 +21,8 @@ const FAULTS: Rows = [
     '[transport.passthru_http]\nsender.http.proxyPort = 8080',
     'sender.http.proxyHost and sender.http.proxyPort must be set together',
   ],
+  ['[apim.jwt]\nheader = "Transfer-Encoding"', 'header must not be a field that frames, routes or forwards a message'],
+  ['[apim.jwt]\nheader = "X-Forwarded-For"', 'header must not be a field that frames, routes or forwards a message'],
   ['[transport.wss]\nsender.enable = true', 'sender.trust_store.location is required where sender.enable is true'],
 ]
 

@@ -38,6 +38,20 @@ export function mustNotExceed<const L extends string, const G extends string>(
   }
 }
 
+// RFC 9112 6, RFC 9110 7.2 and 7.6.1: fields that say where a message ends or goes, or what it came through.
+const FRAMING =
+  /^(host|content-length|transfer-encoding|(proxy-)?connection|keep-alive|te|trailer|upgrade|expect|via)$|forwarded/i
+
+/** Of a key that names the field in which the gateway puts something of its own. */
+export function mustNotRewrite<const N extends string>(field: N): Rule<Having<N, string>> {
+  return {
+    keys: [field],
+    must: `${field} must not be a field that frames, routes or forwards a message`,
+    severity: 'fault',
+    holds: it => !FRAMING.test(it[field]),
+  }
+}
+
 /** Addresses for events and for logging in are pairs: the first belongs to the first. */
 export function inPairs<const E extends string, const A extends string>(
   events: E,

@@ -1,13 +1,10 @@
 /** `[apim.jwt]`: the token that tells a backend who is calling, and the issuers whose tokens callers may bring. */
 import { allInert, repeatedSection, required, section } from '../key.ts'
 import { choice, fieldName, flag, text, url } from '../kinds.ts'
-import { givesWay, needsFlag } from './agreements.ts'
+import { givesWay, mustNotRewrite, needsFlag } from './agreements.ts'
 
 const BACKEND_JWT = 'not built yet: tokens for backends come with token validation'
 const VALIDATION = 'not built yet: token validation'
-
-// RFC 9112 6, RFC 9110 7.2 and 7.6.1: fields that say where a message ends or goes.
-const FRAMING = /^(host|content-length|transfer-encoding|(proxy-)?connection|keep-alive|te|trailer|upgrade|expect)$/i
 
 export const backendJwt = section(
   'apim.jwt',
@@ -35,12 +32,7 @@ export const backendJwt = section(
     rules: [
       givesWay('encoding', 'generator_impl'),
       needsFlag('claims_extractor_impl', 'enable_user_claims'),
-      {
-        keys: ['header'],
-        must: 'header must not be a field that frames or routes a message',
-        severity: 'fault',
-        holds: it => !FRAMING.test(it.header),
-      },
+      mustNotRewrite('header'),
       {
         keys: ['signing_algorithm', 'enable'],
         must: 'signing_algorithm NONE lets anybody who reaches the backend make such a token: sign it',

@@ -1,7 +1,7 @@
 /** The pass-through transport on plain HTTP: the documented keys, then the gateway's own. */
 import { allInert, except, live, section, upTo } from '../key.ts'
 import { choice, cidrs, count, duration, fieldName, flag, port } from '../kinds.ts'
-import { mustNotExceed, needsBoundedQueue } from './agreements.ts'
+import { mustNotExceed, mustNotRewrite, needsBoundedQueue } from './agreements.ts'
 import {
   BUFFER_MAX,
   bindAddress,
@@ -18,11 +18,6 @@ import {
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
 const PLAIN_LISTENER = 'a plain listener has no TLS; the same key of the secured transport decides'
 const PLAIN_SENDER = 'a plain sender has no TLS; the same key of the secured transport decides'
-
-// RFC 9112 6, RFC 9110 7.2 and 7.6.1: fields that say where a message ends or goes. A correlation id in one of them
-// would rewrite the message.
-const FRAMING =
-  /^(host|content-length|transfer-encoding|(proxy-)?connection|keep-alive|te|trailer|upgrade|expect|via)$|forwarded/i
 
 const documented = {
   ...shared,
@@ -146,12 +141,7 @@ export const passthruHttp = section(
       mustNotExceed('target.max_bytes', 'header.max_bytes', ': the request target is part of the head'),
       mustNotExceed('worker_pool_size_core', 'worker_pool_size_max'),
       needsBoundedQueue('worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'),
-      {
-        keys: ['correlation.header'],
-        must: 'correlation.header must not be a field that frames, routes or forwards a message',
-        severity: 'fault',
-        holds: it => !FRAMING.test(it['correlation.header']),
-      },
+      mustNotRewrite('correlation.header'),
     ],
   },
 )
