@@ -5,7 +5,7 @@
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Somebody else holds the folder; the message says who, and what to do. */
+/** Somebody else holds the folder, or it cannot be one; the message says who or why, and what to do. */
 export class DataLocked extends Error {
   override readonly name = 'DataLocked'
 }
@@ -19,15 +19,28 @@ export class DataLock {
 
   /** Makes the folder if need be. Throws DataLocked. */
   static take(dataDir: string): DataLock {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     const file = join(dataDir, 'lock')
-    const holder = acquire(file)
+    const holder = acquireIn(dataDir, file)
     if (holder === undefined) return new DataLock(file)
     throw new DataLocked(`another gateway (process ${holder}) uses ${dataDir}; stop it, or give this one --data DIR`)
   }
 
   release(): void {
     if (contentOf(this.#file) === identity(process.pid)) rmSync(this.#file, { force: true })
+  }
+}
+
+/** What the system refuses an operator can put right: the folder is a file, or belongs to somebody else. */
+function acquireIn(dataDir: string, file: string): number | undefined {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    return acquire(file)
+  } catch (error) {
+    const { code, syscall, path = file } = error as NodeJS.ErrnoException
+    if (code === undefined || syscall === undefined) throw error
+    throw new DataLocked(
+      `${dataDir} cannot be the data folder (${code}: ${path}); make room for it, or give --data DIR`,
+    )
   }
 }
 

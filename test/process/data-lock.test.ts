@@ -1,8 +1,8 @@
 /** The lock of the data folder: one process at a time, also where many find one that was left behind. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { DataLock, DataLocked } from '../../src/data-lock.ts'
 import { Program } from '../harness/program.ts'
@@ -69,3 +69,27 @@ test('of several that start at once on a lock left behind, one gets it', async (
   const all = programs.map(program => program.out.text).join('')
   for (let round = 0; round < ROUNDS; round++) assert.equal(all.split(`got ${round};`).length - 1, 1, `round ${round}`)
 })
+
+const INSTEAD: readonly (readonly [what: string, make: (path: string) => void, code: string])[] = [
+  ['a file', path => writeFileSync(path, ''), 'EEXIST'],
+  ['below a file', path => writeFileSync(dirname(path), ''), 'ENOTDIR'],
+  ['a link to itself', path => symlinkSync(path, path), 'ELOOP'],
+  ['a folder with a folder for a lock', path => mkdirSync(join(path, 'lock'), { recursive: true }), 'EISDIR'],
+]
+
+for (const [what, make, code] of INSTEAD) {
+  test(`a data folder that is ${what} is refused in one sentence`, () => {
+    const parent = folder(`instead-${code}`)
+    const path = join(parent, 'deep', 'data')
+    if (code !== 'ENOTDIR') mkdirSync(dirname(path))
+    make(path)
+    assert.throws(
+      () => DataLock.take(path),
+      (error: Error) => {
+        assert.ok(error instanceof DataLocked)
+        assert.match(error.message, new RegExp(`^${path} cannot be the data folder \\(${code}: .*give --data DIR$`))
+        return true
+      },
+    )
+  })
+}
