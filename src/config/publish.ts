@@ -38,8 +38,9 @@ const EFFECT = `
 ## How a section is read
 
 *Effect* says when another value is in force: at a *reload* (SIGHUP, \`sluice reload\`), or at a *restart* only.
-A key without one is accepted and not acted on, for the reason given; setting it warns. A default that is the *same as*
-another key follows it until it is set. Unless a section says so, nodes of every role read it
+A key without one is *inert*: it is accepted and not acted on, for the reason that stands behind *Not built yet* or
+*Not acted on*; setting it warns. A default that is the *same as* another key follows it until it is set. Unless a
+section says so, nodes of every role read it
 (\`server.server_role\`: ${ROLES.map(role => `\`${role}\``).join(', ')}); a node of the role \`default\` reads all.
 `
 

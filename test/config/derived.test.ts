@@ -141,6 +141,12 @@ test('the reference page has every default whole', () => {
   }
 })
 
+test('the reference page says once what an inert key is, before the first one', () => {
+  const [introduction = '', ...sections] = referencePage().split('\n## server\n')
+  assert.match(introduction, /\*inert\*.*Not built yet.*Not acted on/s)
+  assert.doesNotMatch(sections.join(), /\binert\b/)
+})
+
 test('the commented configuration names choices, and values with a meaning of their own', () => {
   const page = tomlPage()
   assert.match(page, /^#mode = "single" .* One of "single", "ha"\.$/m)
