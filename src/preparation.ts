@@ -2,9 +2,10 @@
  * Everything that a home folder says, read and judged at once: configuration, APIs, forward proxies, key stores.
  * `check` reports it, a start and a reload put it in force; nothing is changed or written here.
  */
+import { attributed } from './attribution.ts'
 import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
-import { type Fault, masked } from './config/fault.ts'
+import type { Fault } from './config/fault.ts'
 import { examine } from './config/load.ts'
 import type { Resolution, ResolvedKey } from './config/resolve.ts'
 import { missingSender } from './config/websocket-senders.ts'
@@ -63,27 +64,17 @@ export async function prepare(
   }
   const apis = projects.load(api => missingSender(api, configuration), running.projects)
   const proxies = await forwardProxies(configuration, keys)
-  const tls = await draftOf(configuration, apis, home)
+  const tls = await draftOf({ configuration, keys }, apis, home)
   return {
     configuration,
     keys,
     apis,
     proxies,
     tls,
-    faults: [...faults, ...attributed([...proxies.faults, ...(tls?.findings.faults ?? [])], keys)],
+    faults: [...faults, ...attributed(proxies.faults, keys), ...(tls?.findings.faults ?? [])],
     unknown,
     warnings: [...examined.warnings, ...attributed(proxies.warnings, keys)],
   }
-}
-
-/** What others say of values: with the place where each is set, and without what is secret. */
-export function attributed(findings: readonly Fault[], keys: readonly ResolvedKey[]): readonly Fault[] {
-  const known = new Map(keys.map(key => [key.path, key]))
-  return findings.map(fault => {
-    const { where = '', secret = false } = known.get(fault.key) ?? {}
-    const given = secret && fault.given !== '' ? '(set)' : masked(fault.given)
-    return { ...fault, where: fault.where || where, given }
-  })
 }
 
 const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], faults: [], warnings: [] }
@@ -91,7 +82,7 @@ const DIRECT: ForwardProxies = { proxyFor: () => null, faults: [], warnings: [] 
 
 /** Key stores and profiles are opened where something is secured; what reads them is loaded only then. */
 export async function draftOf(
-  configuration: Configuration,
+  { configuration, keys }: Pick<Resolution, 'configuration' | 'keys'>,
   { apis }: Pick<ApiDefinitions, 'apis'>,
   home: string,
 ): Promise<TlsDraft | null> {
@@ -99,15 +90,16 @@ export async function draftOf(
   const dials = apis.some(({ endpoints }) => endpoints.endpoints.some(({ url }) => /^(?:https|wss):/i.test(url)))
   if (!listens && !dials) return null
   const { draftTls } = await import('./tls/tls-material.ts')
-  return draftTls(tlsSources(configuration, listens), home)
+  return draftTls(tlsSources(configuration, keys, listens), home)
 }
 
-function tlsSources(configuration: Configuration, listens: boolean): TlsSources {
+function tlsSources(configuration: Configuration, keys: readonly ResolvedKey[], listens: boolean): TlsSources {
   const wss = configuration['transport.wss']
   return {
     https: configuration['transport.passthru_https'],
     wss: { location: wss['sender.trust_store.location'], password: wss['sender.trust_store.password'] },
     hostname: configuration.server.hostname,
     listens,
+    attributed: findings => attributed(findings, keys),
   }
 }

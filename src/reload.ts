@@ -14,7 +14,7 @@ import type { EndpointDesk } from './endpoint-desk.ts'
 import type { InForce } from './in-force.ts'
 import type { Log } from './observe/log.ts'
 import type { ApiChanges } from './plan.ts'
-import { attributed, draftOf, type Place, type Prepared, prepare } from './preparation.ts'
+import { draftOf, type Place, type Prepared, prepare } from './preparation.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 import { compare, type KeyChange } from './reload-comparison.ts'
 import { linesOf, logReload, NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope } from './reload-report.ts'
@@ -95,8 +95,8 @@ export class Reloader {
     const { place, projects, inForce } = this.#options
     const { configuration, keys } = inForce.configured
     const apis = projects.load(api => missingSender(api, configuration), inForce.projects)
-    const tls = inForce.tls === null ? await draftOf(configuration, apis, place.home) : undefined
-    const faults = [...withoutHome(place), ...attributed(tls?.findings.faults ?? [], keys)]
+    const tls = inForce.tls === null ? await draftOf({ configuration, keys }, apis, place.home) : undefined
+    const faults = [...withoutHome(place), ...(tls?.findings.faults ?? [])]
     const { proxies } = inForce.planned
     return { configuration, keys, apis, proxies, tls, faults, warnings: apis.warnings, changed: [], restart: [] }
   }
@@ -105,7 +105,7 @@ export class Reloader {
     const { place, planner, inForce } = this.#options
     const draft = candidate.tls ? await completedIn(candidate.tls, place) : candidate.tls
     if (draft && draft.findings.faults.length > 0) {
-      return refusal(candidate, attributed(draft.findings.faults, candidate.keys))
+      return refusal(candidate, draft.findings.faults)
     }
     const planned = this.#plan(candidate)
     if (planned === undefined) return refusal(candidate, [tooMany(place)])

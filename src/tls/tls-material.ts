@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Configuration } from '../config/catalogue.ts'
-import { ConfigurationFaults, describe } from '../config/fault.ts'
+import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
 import { Findings } from '../config/findings.ts'
 import { labelOf } from '../config/source-file.ts'
 import type { TlsClientPlan, TlsIdentity, TlsServerPlan } from '../socket/tls.ts'
@@ -30,6 +30,8 @@ export interface TlsSources {
   readonly hostname: string
   /** Whether there is a listener on TLS at all. Without one its stores are not read. */
   readonly listens: boolean
+  /** Says of findings which line has led to them, and keeps what is secret to itself. */
+  readonly attributed: (findings: readonly Fault[]) => readonly Fault[]
 }
 
 interface TlsMaterialOptions {
@@ -212,9 +214,13 @@ export class TlsMaterial {
 
 /** Reads everything, and writes nothing. */
 export async function draftTls(sources: TlsSources, home: string): Promise<TlsDraft> {
-  const findings = new Findings()
+  const found = new Findings()
   const files = new WatchedFiles()
-  const material = await read(sources, new Surroundings(home, files, findings))
+  const material = await read(sources, new Surroundings(home, files, found))
+  const findings = new Findings()
+  findings.faults.push(...sources.attributed(found.faults))
+  findings.warnings.push(...sources.attributed(found.warnings))
+  findings.notes.push(...found.notes)
   return { sources, material, findings, files }
 }
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { ConfigurationFaults, describe } from '../../src/config/fault.ts'
+import { ConfigurationFaults, describe, type Fault } from '../../src/config/fault.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { draftTls, TlsMaterial, type TlsPlans } from '../../src/tls/tls-material.ts'
 
@@ -47,6 +47,7 @@ export class Place {
       wss: { location: more.wss ?? '', password: 'storepw' },
       hostname: more.hostname ?? 'localhost',
       listens: more.listens ?? true,
+      attributed: (findings: readonly Fault[]) => findings,
     }
     const material = await TlsMaterial.open(await draftTls(sources, this.home), {
       home: this.home,
