@@ -41,6 +41,7 @@ interface FreeKey extends Pick<PresentKey, 'key' | 'definition' | 'group'> {}
 /** Every key that a name can have, for each name that somebody has used with one of them. */
 function freeKeys(section: string, named: Entries, free: Entries, paths: readonly string[]): readonly FreeKey[] {
   const own = paths.filter(path => path.startsWith(`${section}.`)).map(path => path.slice(section.length + 1))
+  if (own.length === 0) return []
   const taken = new Set(named.map(([key]) => key))
   const found = new Map<string, FreeKey>()
   for (const [pattern] of free) {

@@ -53,6 +53,8 @@ export class ValueSearch {
   settle(path: string): Settled {
     const before = this.#settled.get(path)
     if (before !== undefined) return before
+    const key = this.#known.get(path)
+    if (key !== undefined && standsByItself(key) && !this.#given.winners.has(path)) return defaultOf(key)
     const depth = this.#chain.push(path) - 1
     const settled = this.#read(path)
     this.#chain.length = depth
@@ -69,7 +71,6 @@ export class ValueSearch {
       // What a section must have that is not used here is missed by nobody.
       return defaultOf(key)
     }
-    if (setting === undefined && key !== undefined && standsByItself(key)) return defaultOf(key)
     try {
       const given = setting === undefined ? this.#fallback(key!) : setting.value
       const found = expand(given, reference => this.#find(reference))
@@ -218,8 +219,8 @@ export class ValueSearch {
 }
 
 /** A default that refers to nothing is what reading it would answer. */
-function standsByItself({ definition: { ceiling, follows, fallback } }: PresentKey): boolean {
-  return ceiling === '' && follows === '' && !hasReference(fallback)
+function standsByItself({ definition: { ceiling, follows, required, fallback } }: PresentKey): boolean {
+  return ceiling === '' && follows === '' && !required && !hasReference(fallback)
 }
 
 function defaultOf({ definition }: PresentKey): Settled {
