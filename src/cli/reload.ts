@@ -23,13 +23,18 @@ export async function reload(
     const answer = await askOnce<ReloadAnswer>(args.dataDir, { command: 'reload' })
     if (args.json) output.write(`${JSON.stringify(answer, null, 2)}\n`)
     else show(answer, output)
-    if (answer.faults.length > 0) return EXIT_CONFIGURATION
-    return answer.failures.length > 0 ? EXIT_FAILED : 0
+    return exitOf(answer)
   } catch (error) {
     if (!(error instanceof CannotAsk)) throw error
     complaints.write(`${error.message}\n`)
     return EXIT_FAILED
   }
+}
+
+/** Whoever reads 78 knows that nothing has changed. */
+function exitOf({ outcome, faults, failures }: ReloadAnswer): number {
+  if (outcome === 'refused') return EXIT_CONFIGURATION
+  return faults.length + failures.length > 0 ? EXIT_FAILED : 0
 }
 
 const WIDTH = 9
