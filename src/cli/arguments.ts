@@ -146,9 +146,9 @@ const DETAILS: Readonly<Record<string, string>> = {
   --watch                  deploy API files as they change; the configuration takes a reload
 `,
   reload: `Prints what is in force now and what takes a restart. A faulty configuration is refused as a whole, and
-everything stays as it was; a faulty API project goes on as it was, and the others are deployed. SIGHUP does the same and
-reopens the access log. Exit code 0 when all of it is in force, 78 when it was refused and nothing has changed, 1 when it
-is in force and something is wrong (an API that stays as it was, a reactor that has not taken it), or nobody was there.
+everything stays as it was; a faulty API project goes on as it was, and the others are deployed. SIGHUP does the same
+and reopens the access log. Exit code 0 when all of it is in force, 78 when it was refused and nothing has changed, 1
+when it is in force and something is wrong (a faulty API, a reactor that has not taken it) or no gateway could be asked.
 The gateway is the one that uses the data folder: give --home and --data as to start.
 `,
   why: `STATE is a number, 0 to 8, or its name. With it CODE is taken as a base code, as the event log shows it
