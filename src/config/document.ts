@@ -4,8 +4,9 @@
  */
 import { parse, TomlError } from 'smol-toml'
 import type { Fault } from './fault.ts'
-import { type Header, outlineOf, type Statement } from './statements.ts'
+import { type Header, outlineOf, pathOf, type Statement } from './statements.ts'
 import { withoutPlaces } from './setting.ts'
+import { syntaxFault } from './syntax-fault.ts'
 import { isRepeated } from './tables.ts'
 
 export interface Entry {
@@ -38,7 +39,7 @@ export function readDocument(file: string, source: string): Document {
     tree = parse(source, { integersAsBigInt: 'asNeeded' })
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
-    return { entries: [], rows: [], tables: [], faults: [syntaxFault(file, error)] }
+    return { entries: [], rows: [], tables: [], faults: [syntaxFault(file, source, error)] }
   }
   const { statements, headers } = outlineOf(source, segments => isListOfRows(tree, segments))
   const rows = headers.filter(header => header.repeated).map(tableAt)
@@ -59,18 +60,6 @@ function isListOfRows(tree: unknown, segments: Segments): boolean {
 
 function isTable(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
-}
-
-// The parser's message goes on with the lines around the mistake. They are not shown: one of them may hold a password.
-function syntaxFault(file: string, error: TomlError): Fault {
-  const reason = (error.message.split('\n')[0] ?? '').replace('Invalid TOML document: ', '')
-  return {
-    where: `${file}:${error.line}:${error.column}`,
-    key: '',
-    given: '',
-    expected: `not valid TOML: ${reason}`,
-    remedy: 'nothing else was checked',
-  }
 }
 
 function flatten(
@@ -97,14 +86,6 @@ function flatten(
 }
 
 type Segments = Statement['segments']
-
-/** Numbers are places in a repeated table: `[[a.b]]` gives `a.b[0]`, `a.b[1]`. */
-function pathOf(segments: Segments): string {
-  return segments.reduce<string>((path, segment) => {
-    if (typeof segment === 'number') return `${path}[${segment}]`
-    return path === '' ? segment : `${path}.${segment}`
-  }, '')
-}
 
 function valueAt(tree: unknown, segments: Segments): unknown {
   return segments.reduce<unknown>((value, segment) => (value as Record<string | number, unknown>)[segment], tree)

@@ -192,3 +192,11 @@ function character(_: string, short: string, long: string, byte: string, letter:
   const digits = short ?? long ?? byte
   return digits === undefined ? (ESCAPES[letter] ?? letter) : String.fromCodePoint(Number.parseInt(digits, 16))
 }
+
+/** Numbers are places in a repeated table: `[[a.b]]` gives `a.b[0]`, `a.b[1]`. */
+export function pathOf(segments: Statement['segments']): string {
+  return segments.reduce<string>((path, segment) => {
+    if (typeof segment === 'number') return `${path}[${segment}]`
+    return path === '' ? segment : `${path}.${segment}`
+  }, '')
+}

@@ -218,3 +218,32 @@ for (const [source, where] of BROKEN) {
     assert.match(faults[0]!.expected, /^not valid TOML: [a-z]/)
   })
 }
+
+/** What a syntax error is about, by name, and the line that stands in its way. */
+const NAMED: readonly (readonly [source: string, key: string, expected: RegExp])[] = [
+  ['[a.b]\nc = 1\n[ a . "b" ]', '[a.b]', /redefine .* of line 1$/],
+  ['[[a.b]]\nc = 1\n[a.b]', '[a.b]', /redefine .* of line 1$/],
+  ['[a.b.x]\nc = 1\n[[a.b]]', '[[a.b]]', /redefine .* of line 1$/],
+  ['a = 1\n[a.b]', '[a.b]', /redefine .* of line 1$/],
+  ['[t]\na = 1\nb = 2\n"a" = 3', 't.a', /redefine .* of line 2$/],
+  ['[[t]]\n[t.a]\n[[t]]\n[t.a]\n[t.a] # [x]', '[t.a]', /redefine .* of line 4$/],
+  ['[t]\npassword = hunter2-1', 't.password', /^not valid TOML: /],
+  ['[t]\n"pass.word" = "hunter2', 't.pass.word', /^not valid TOML: /],
+  ["\ufeff[[t]]\na = 1\n[[t]]\n'b' = yes", 't[1].b', /^not valid TOML: /],
+  ['"\\UFFFFFFFF" = 1', '', /^not valid TOML: /],
+  ['[server', '', /^not valid TOML: /],
+  ['[t]\nhunter2', '', /^not valid TOML: /],
+  // Within a value nothing is a name, however it looks.
+  ['[t]\na = """\nhunter2 = x\n""" x', '', /^not valid TOML: /],
+  ['[t]\na = [\n"hunter2" = x\n]', '', /^not valid TOML: /],
+  ['[t]\na = """\n[hunter2]', 't.a', /^not valid TOML: /],
+]
+
+for (const [source, key, expected] of NAMED) {
+  test(`a syntax error names its table or key and no value: ${JSON.stringify(source)}`, () => {
+    const [fault] = readDocument('f', source).faults
+    assert.equal(fault?.key, key)
+    assert.match(fault.expected, expected)
+    assert.doesNotMatch(JSON.stringify(fault), /hunter2/)
+  })
+}
