@@ -1,4 +1,5 @@
 /** What others say of values, with the key that somebody wrote, the place where, and without what is secret. */
+import { normalize } from 'node:path'
 import { type Fault, masked } from './config/fault.ts'
 import type { ResolvedKey } from './config/resolve.ts'
 
@@ -10,8 +11,27 @@ import type { ResolvedKey } from './config/resolve.ts'
 export function attributed(findings: readonly Fault[], keys: readonly ResolvedKey[]): readonly Fault[] {
   if (findings.length === 0) return findings
   const known = new Map(keys.map(key => [key.path, key]))
-  const told = findings.map(fault => attributedTo(known.get(fault.key), fault, known))
+  const hidden = hiddenIn(keys)
+  const told = findings.map(fault => attributedTo(known.get(fault.key), without(hidden, fault), known))
   return [...new Map(told.map(fault => [JSON.stringify(fault), fault])).values()]
+}
+
+/** Shorter ones guard nothing, and occur in other words. */
+const SECRET_LENGTH_MIN = 4
+
+/** What is no secret by its key and came from one, or holds one: names of files as they are, and as paths. */
+function hiddenIn(keys: readonly ResolvedKey[]): readonly string[] {
+  const values = keys.flatMap(({ value, secret, definition }) => {
+    const isHidden = typeof value === 'string' && !definition.secret && (secret || masked(value) !== value)
+    return isHidden && value.length >= SECRET_LENGTH_MIN ? [value, normalize(value)] : []
+  })
+  // What holds another one goes first.
+  return values.sort((one, other) => other.length - one.length)
+}
+
+function without(hidden: readonly string[], { where, expected, remedy, ...rest }: Fault): Fault {
+  const cleared = (text: string): string => hidden.reduce((left, value) => left.replaceAll(value, '(set)'), text)
+  return { ...rest, where: cleared(where), expected: cleared(expected), remedy: cleared(remedy) }
 }
 
 function attributedTo(own: ResolvedKey | undefined, fault: Fault, known: ReadonlyMap<string, ResolvedKey>): Fault {

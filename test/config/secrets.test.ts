@@ -40,6 +40,11 @@ const FILES: readonly (readonly [name: string, toml: string, sets?: readonly str
     'versions of TLS that refer to a secret',
     `super_admin.password = "${SECRET}"\n[transport]\npassthru_https.listener.protocols = "$ref{super_admin.password}"`,
   ],
+  [
+    'a key store whose name refers to a secret',
+    `super_admin.password = "${SECRET}"\n[keystore.tls]\nfile_name = "$ref{super_admin.password}"`,
+  ],
+  ['a key store whose name holds credentials', `[keystore.tls]\nfile_name = "https://a:${SECRET}@h/x"`],
   ['credentials as a version of TLS', `[transport.passthru_https.listener]\nprotocols = "https://a:${SECRET}@h"`],
   [
     'a host that refers to a reference to a secret',
