@@ -12,9 +12,10 @@ export function syntaxFault(file: string, source: string, error: TomlError): Fau
   const first = inTheWay === 0 || !reason.includes('redefine') ? '' : ` of line ${inTheWay}`
   return {
     where: `${file}:${error.line}:${error.column}`,
-    key: name,
+    // Of no key: what all keys come to is not known.
+    key: '',
     given: '',
-    expected: `not valid TOML: ${reason}${first}`,
+    expected: ['not valid TOML', name, `${reason}${first}`].filter(part => part !== '').join(': '),
     remedy: 'nothing else was checked',
   }
 }

@@ -207,7 +207,7 @@ test('a syntax error is found first, and alone', async () => {
   writeFileSync(join(own.path, 'apis', 'Broken', 'api.yaml'), 'type: api\ndata: [')
   const program = tryStart(own, [])
   assert.deepEqual(await program.exited, { code: 78, signal: null })
-  assert.match(program.err.text, /^\S*deployment\.toml:2:\d+: server\.offset: not valid TOML: .*\n$/)
+  assert.match(program.err.text, /^\S*deployment\.toml:2:\d+: not valid TOML: server\.offset: .*\n$/)
 })
 
 test('a broken API is reported, and the others are served', async () => {
