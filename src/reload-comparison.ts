@@ -7,13 +7,17 @@ import { type Configuration, RULES, SECTIONS } from './config/catalogue.ts'
 import type { Fault } from './config/fault.ts'
 import { type Resolution, type ResolvedKey, shown } from './config/resolve.ts'
 import { withoutPlaces } from './config/setting.ts'
+import { plainValue } from './plain-value.ts'
+import { changeSaid } from './reload-report.ts'
 
-/** A key that has another value than it had, both as they may be printed. */
+/** A key that has another value than it had. */
 export interface KeyChange {
   readonly key: string
-  /** '' where it was not there, as for a row that is new. */
-  readonly running: string
-  readonly wanted: string
+  /** Both are plain values, as of `explain --json`; null where it is not there, as for a row that is new. */
+  readonly running: unknown
+  readonly wanted: unknown
+  /** Of both values only whether they are set. */
+  readonly secret: boolean
   /** Where the wanted one is set; '' for a default. */
   readonly where: string
 }
@@ -110,8 +114,9 @@ function isDifferent(pair: Pair): boolean {
 }
 
 function changeOf({ path, before, after }: Pair): KeyChange {
-  const told = (key: ResolvedKey | undefined): string => (key === undefined ? '' : shown(key))
-  return { key: path, running: told(before), wanted: told(after), where: after?.where ?? '' }
+  const secret = [before, after].some(key => key?.secret)
+  const told = (key: ResolvedKey | undefined): unknown => (key === undefined ? null : plainValue(key.value, secret))
+  return { key: path, running: told(before), wanted: told(after), secret, where: after?.where ?? '' }
 }
 
 type AnySections = Record<string, unknown>
@@ -147,7 +152,10 @@ function brokenRules({ configuration, keys }: Configured, kept: readonly Pair[])
   return RULES.filter(rule => rule.severity === 'fault' && !holdsIn(configuration, rule)).map(rule => {
     const isAbout = (path: string): boolean => rule.keys.includes(withoutPlaces(path))
     const waiting = kept.filter(({ path }) => isAbout(path)).map(changeOf)
-    const named = waiting.map(({ key, running, wanted }) => `${key} = ${running}, and ${wanted} after a restart`)
+    const named = waiting.map(change => {
+      const { running, wanted } = changeSaid(change)
+      return `${change.key} = ${running}, and ${wanted} after a restart`
+    })
     const about = keys.filter(({ path }) => isAbout(path))
     const culprit = about.find(({ path }) => !waiting.some(({ key }) => key === path)) ?? about[0]
     return {

@@ -2,6 +2,7 @@
 import type { Fault } from './config/fault.ts'
 import { describe } from './config/fault.ts'
 import type { Log } from './observe/log.ts'
+import { plainSaid } from './plain-value.ts'
 import type { KeyChange } from './reload-comparison.ts'
 
 /** All of it, or the API files only. */
@@ -41,8 +42,9 @@ export function logReload(log: Log, answer: ReloadAnswer, scope: ReloadScope, sa
   const isNews = (line: string): boolean => !said.has(line)
   for (const line of warnings.map(describe).filter(isNews)) log.warn(line)
   for (const line of faults.map(describe)) if (scope === 'all' || isNews(line)) log.error(line)
-  for (const { key, running, wanted, where } of restart) {
-    const fields = { KEY: key, RUNNING: running, WANTED: wanted, WHERE: where }
+  for (const change of restart) {
+    const { running, wanted } = changeSaid(change)
+    const fields = { KEY: change.key, RUNNING: running, WANTED: wanted, WHERE: change.where }
     log.warn(fields, 'a key has changed that takes a restart')
   }
   for (const CAUSE_OF_ERROR of failures) log.error({ CAUSE_OF_ERROR }, 'a reactor has not taken the reload')
@@ -56,8 +58,20 @@ export function logReload(log: Log, answer: ReloadAnswer, scope: ReloadScope, sa
   log[isNothing ? 'debug' : 'info'](fields, scope === 'all' ? 'reloaded' : 'APIs reloaded')
 }
 
+/** Both values in words. */
+export function changeSaid({ running, wanted, secret }: KeyChange): {
+  readonly running: string
+  readonly wanted: string
+} {
+  const said = (value: unknown): string => (value === null ? 'not there' : plainSaid(value, secret))
+  return { running: said(running), wanted: said(wanted) }
+}
+
 function fieldsOf({ apis, keys, restart }: ReloadAnswer): Readonly<Record<string, string>> {
-  const changes = keys.map(({ key, running, wanted }) => `${key}: ${running} -> ${wanted}`)
+  const changes = keys.map(change => {
+    const { running, wanted } = changeSaid(change)
+    return `${change.key}: ${running} -> ${wanted}`
+  })
   const waiting = restart.map(({ key }) => key)
   return {
     ...named('APIS_ADDED', apis.added),

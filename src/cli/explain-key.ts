@@ -1,13 +1,14 @@
 /** All there is to know about one key. The names of these facts are those of `--json`, and stay what they are. */
 import { SECTIONS } from '../config/catalogue.ts'
 import { variableOf } from '../config/environment.ts'
-import { describe, type Fault, masked, show } from '../config/fault.ts'
+import { describe, type Fault, show } from '../config/fault.ts'
 import { FREE_NAME, keyPath, ROLES } from '../config/key.ts'
 import { defaultOf, inertNote } from '../config/published.ts'
 import { PROPERTIES, type Surroundings } from '../config/properties.ts'
 import { expand, type Found, type Reference } from '../config/references.ts'
 import { type Resolution, type ResolvedKey, shown } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
+import { plainValue, withoutCredentials } from '../plain-value.ts'
 import { chainsOf } from './explain-chain.ts'
 import { type PoolSum, sumOf } from './explain-pools.ts'
 import { type RuleFact, rulesOf } from './explain-rules.ts'
@@ -65,15 +66,15 @@ export function factsOf(key: ResolvedKey, situation: Situation): KeyFacts {
   const isInert = definition.inertReason !== ''
   return {
     key: key.path,
-    value: absence(key) === '' ? valueOfKey(key, key.value) : null,
-    default: definition.secret ? '' : printable(definition.fallback),
+    value: absence(key) === '' ? plainValue(key.value, key.secret) : null,
+    default: definition.secret ? '' : withoutCredentials(definition.fallback),
     sameAs: sameAs(key),
     changed: isChanged(key, situation),
     where: key.where,
     overrode: key.settings
       .slice(0, -1)
       .reverse()
-      .map(({ where, value }) => ({ where, value: valueOfKey(key, value) })),
+      .map(({ where, value }) => ({ where, value: plainValue(value, key.secret) })),
     through: chainsOf(key, situation.byPath),
     faulty: key.faulty,
     faults: faultsOf(key, situation.faults).map(describe),
@@ -125,20 +126,6 @@ function sameAs({ section, definition: { follows } }: ResolvedKey): string {
 function sectionOf({ section }: ResolvedKey): (typeof SECTIONS)[number] {
   const name = withoutPlaces(section)
   return SECTIONS.find(each => each.name === name)!
-}
-
-function valueOfKey(key: ResolvedKey, value: unknown): unknown {
-  if (!key.secret) return printable(value)
-  return value === '' ? '(not set)' : '(set)'
-}
-
-/** As it may leave the process: without the credentials in its URLs. */
-function printable(value: unknown): unknown {
-  const plain = (_: string, part: unknown): unknown => {
-    if (typeof part === 'bigint') return Number(part)
-    return typeof part === 'string' ? masked(part) : part
-  }
-  return JSON.parse(JSON.stringify(value, plain))
 }
 
 function faultsOf({ path }: ResolvedKey, faults: readonly Fault[]): readonly Fault[] {

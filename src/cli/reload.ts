@@ -1,7 +1,7 @@
 /** `reload`: the running gateway reads its configuration and its APIs again. */
 import { describe } from '../config/fault.ts'
 import type { KeyChange } from '../reload-comparison.ts'
-import type { ReloadAnswer } from '../reload-report.ts'
+import { changeSaid, type ReloadAnswer } from '../reload-report.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { askOnce, CannotAsk } from './ask.ts'
 import { paint, type Terminal } from './terminal.ts'
@@ -56,9 +56,9 @@ function show({ outcome, apis, keys, restart, faults, warnings, failures }: Relo
   else output.write(`${paint(output, 'green', 'in force')}${waiting(restart.length)}\n`)
 }
 
-function valuesOf({ key, running, wanted, where }: KeyChange): string {
-  const told = (value: string): string => (value === '' ? 'not there' : value)
-  return `${key}: ${told(running)} -> ${told(wanted)}${where === '' ? '' : ` (${where})`}`
+function valuesOf(change: KeyChange): string {
+  const { running, wanted } = changeSaid(change)
+  return `${change.key}: ${running} -> ${wanted}${change.where === '' ? '' : ` (${change.where})`}`
 }
 
 function waiting(keys: number): string {

@@ -55,3 +55,23 @@ test('exit code 1: there is no gateway to ask', async t => {
   assert.equal(await reload(argumentsFor(home, { dataDir: home }), new Transcript(), err), 1)
   assert.match(err.text, /^no gateway runs with the data folder /)
 })
+
+const CHANGES: ReloadAnswer['keys'] = [
+  { key: 'a', running: 'x-corr', wanted: ['p', 'q'], secret: false, where: 'F:2' },
+  { key: 'b', running: null, wanted: 5, secret: false, where: 'F:3' },
+  { key: 'c', running: '(not set)', wanted: '(set)', secret: true, where: '' },
+]
+
+test('values are said as TOML writes them, and plain with --json', async t => {
+  const answer = { ...IN_FORCE, keys: CHANGES, restart: CHANGES.slice(0, 1) }
+  assert.equal(
+    (await asked(t, answer)).out,
+    `changed  a: "x-corr" -> ["p","q"] (F:2)
+changed  b: not there -> 5 (F:3)
+changed  c: (not set) -> (set)
+restart  a: "x-corr" -> ["p","q"] (F:2): takes a restart
+in force, but for one key that takes a restart
+`,
+  )
+  assert.deepEqual(JSON.parse((await asked(t, answer, true)).out), answer)
+})

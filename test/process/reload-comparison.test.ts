@@ -18,25 +18,28 @@ const PROXY = '[[transport.http.proxy_profile]]\ntarget_hosts = "*"\nproxy_host 
 const SET = '[transport.passthru_http]\n'
 const STORES = 'sender.enable = true\nsender.trust_store.location = "t"\nsender.trust_store.password = '
 
-/** What runs, what is set now, and what is changed or waits for a restart: key, running value, wanted value. */
+/**
+ * What runs, what is set now, and what is changed or waits for a restart: key, running value, wanted value. Null is not
+ * there.
+ */
 const CASES: readonly (readonly [
   name: string,
   running: string,
   next: string,
-  changed: readonly (readonly [string, string, string])[],
-  restart: readonly (readonly [string, string, string])[],
+  changed: readonly (readonly [string, unknown, unknown])[],
+  restart: readonly (readonly [string, unknown, unknown])[],
 ])[] = [
   ['nothing', '[server]\noffset = 1', '[server]\noffset = 1', [], []],
-  ['a live key', '', `${SET}"http.socket.timeout" = 5`, [[`${HTTP}http.socket.timeout`, '180000', '5']], []],
+  ['a live key', '', `${SET}"http.socket.timeout" = 5`, [[`${HTTP}http.socket.timeout`, 180_000, 5]], []],
   ['another spelling', `${SET}"http.socket.timeout" = 5000`, `${SET}"http.socket.timeout" = "5s"`, [], []],
-  ['a key that takes a restart', '', '[server]\noffset = 1', [], [['server.offset', '0', '1']]],
-  ['back to a default', '[server]\noffset = 1', '', [], [['server.offset', '1', '0']]],
+  ['a key that takes a restart', '', '[server]\noffset = 1', [], [['server.offset', 0, 1]]],
+  ['back to a default', '[server]\noffset = 1', '', [], [['server.offset', 1, 0]]],
   ['an inert key', '', `${SET}worker_pool_size_core = 300`, [], []],
   [
     'a list',
     `${SET}trusted_proxies = "::1"`,
     `${SET}trusted_proxies = ["::1", "10.0.0.0/8"]`,
-    [[`${HTTP}trusted_proxies`, '["::1/128"]', '["::1/128","10.0.0.0/8"]']],
+    [[`${HTTP}trusted_proxies`, ['::1/128'], ['::1/128', '10.0.0.0/8']]],
     [],
   ],
   [
@@ -51,9 +54,9 @@ const CASES: readonly (readonly [
     '',
     PROXY,
     [
-      ['transport.http.proxy_profile[0].target_hosts', '', '["*"]'],
-      ['transport.http.proxy_profile[0].proxy_host', '', '"p"'],
-      ['transport.http.proxy_profile[0].proxy_port', '', '1'],
+      ['transport.http.proxy_profile[0].target_hosts', null, ['*']],
+      ['transport.http.proxy_profile[0].proxy_host', null, 'p'],
+      ['transport.http.proxy_profile[0].proxy_port', null, 1],
     ],
     [],
   ],
@@ -61,7 +64,7 @@ const CASES: readonly (readonly [
     'defaults that follow a live key',
     '',
     '[truststore]\nfile_name = "t.p12"',
-    [['truststore.file_name', '""', '"t.p12"']],
+    [['truststore.file_name', '', 't.p12']],
     [],
   ],
   [
@@ -69,7 +72,7 @@ const CASES: readonly (readonly [
     `${SET}io_buffer_size = 8192`,
     `${SET}io_buffer_size = 9000`,
     [],
-    [[`${HTTP}io_buffer_size`, '8192', '9000']],
+    [[`${HTTP}io_buffer_size`, 8192, 9000]],
   ],
 ]
 
@@ -79,6 +82,10 @@ for (const [name, before, after, changed, restart] of CASES) {
     const { faults, ...found } = compare(running, next)
     const told = (changes: typeof found.changed) => changes.map(({ key, running: was, wanted }) => [key, was, wanted])
     assert.deepEqual([told(found.changed), told(found.restart), faults], [changed, restart, []])
+    assert.deepEqual(
+      [...found.changed, ...found.restart].map(({ secret }) => secret),
+      [...changed, ...restart].map(([, , wanted]) => wanted === '(set)'),
+    )
     // What waits goes on being different, and nothing else is.
     const again = compare(found, next)
     assert.deepEqual([again.changed, again.restart], [[], found.restart])

@@ -69,7 +69,7 @@ test('other stores are in force at once, or not at all, and open connections go 
   const open = await connectSecured(port)
   put(at, 'deployment.toml', SECTION + store('listener.key_store', 'two.pem'))
   const { outcome, keys } = await reload(gateway)
-  assert.deepEqual([outcome, keys.map(({ wanted }) => wanted)], ['in force', ['"two.pem"']])
+  assert.deepEqual([outcome, keys.map(({ wanted }) => wanted)], ['in force', ['two.pem']])
   assert.equal(await shown(port), serialOf(VIRTUAL))
 
   put(at, 'deployment.toml', `${SECTION}${store('listener.key_store', 'three.pem')}[logging]\nlevel = "debug"\n`)

@@ -47,7 +47,7 @@ test('a live key is in force for open connections, and named with both values', 
   assert.deepEqual(answer.apis, NONE)
   assert.deepEqual(
     answer.keys.map(({ key, running, wanted, where }) => [key, running, wanted, where.replace(/.*\//, '')]),
-    [['transport.passthru_http.body.max_bytes', '-1', '3', 'deployment.toml:2']],
+    [['transport.passthru_http.body.max_bytes', -1, 3, 'deployment.toml:2']],
   )
   assert.deepEqual(await on(client, '/t/', 'abc'), [200, 'a'])
   const [status, body] = await on(client, '/t/', 'hello')
@@ -66,8 +66,8 @@ test('a key that takes a restart is named with both values at each reload, and k
     assert.deepEqual(
       restart.map(({ key, running, wanted }) => [key, running, wanted]),
       [
-        ['transport.passthru_http.io_buffer_size', '8192', '9000'],
-        ['access_log.target', '"off"', '"file"'],
+        ['transport.passthru_http.io_buffer_size', 8192, 9000],
+        ['access_log.target', 'off', 'file'],
       ],
     )
   }
@@ -135,7 +135,7 @@ test('keys that take a restart, and keys that only hold beside them, are refused
   assert.deepEqual([outcome, faults.length], ['refused', 1])
   assert.deepEqual(
     restart.map(({ key, running, wanted }) => [key, running, wanted]),
-    [['transport.passthru_http.io_buffer_size', '16384', '40000']],
+    [['transport.passthru_http.io_buffer_size', 16_384, 40_000]],
   )
   const [{ key, given, remedy } = assert.fail()] = faults
   assert.deepEqual([key, given], ['transport.passthru_http.pipeline.max_bytes', '30000'])
