@@ -2,7 +2,7 @@
  * The primary: makes a plan for every reactor out of configuration and APIs, starts and stops them, answers the health
  * port. Never touches a proxied byte.
  */
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
 import { ApiPlanner } from './api-planner.ts'
 import { ApiWatch } from './api-watch.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
@@ -240,10 +240,13 @@ export class Gateway {
   }
 }
 
+/** A pipe that nobody reads would be waited for without end. */
+const APPENDED_AT_ONCE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
 /** Reactors open it for themselves; one that cannot is no place to say so from. */
 function claimLog(path: string): void {
   try {
-    closeSync(openSync(path, 'a', LOG_FILE_MODE))
+    closeSync(openSync(path, APPENDED_AT_ONCE, LOG_FILE_MODE))
   } catch (error) {
     throw new CannotWrite(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); set access_log.path`)
   }

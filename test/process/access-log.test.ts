@@ -1,10 +1,11 @@
 /** The access log of the running program: whole lines from several reactors, none lost, reopened on SIGHUP. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
-import { ask, freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+import { ask, freePort, type Home, launch, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
 const CLIENTS = 40
 const REQUESTS = 40
@@ -98,6 +99,15 @@ test('stdout: lines of two reactors never interleave', async () => {
   assert.deepEqual(await program.exited, FINISHED)
   const lines = program.out.text.slice(program.out.text.indexOf('{'))
   assertComplete(lines, 'out')
+})
+
+test('file: a pipe that nobody reads is an error, and not waited for', async () => {
+  const home = makeHome(backend.port)
+  homes.push(home)
+  execFileSync('mkfifo', [join(home.path, 'pipe')])
+  const program = launch(home, ['access_log.target=file', `access_log.path=${join(home.path, 'pipe')}`])
+  assert.deepEqual(await program.exited, { code: 1, signal: null })
+  assert.match(program.err.text, /pipe cannot be written \(ENXIO\); set access_log\.path\n$/)
 })
 
 test('off: nothing is written', async () => {
