@@ -1,7 +1,7 @@
 /** All there is to know about one key. The names of these facts are those of `--json`, and stay what they are. */
 import { SECTIONS } from '../config/catalogue.ts'
 import { variableOf } from '../config/environment.ts'
-import { describe, type Fault, show } from '../config/fault.ts'
+import { describe, type Fault, printable, show } from '../config/fault.ts'
 import { FREE_NAME, keyPath, ROLES } from '../config/key.ts'
 import { defaultOf, inertNote } from '../config/published.ts'
 import { PROPERTIES, type Surroundings } from '../config/properties.ts'
@@ -196,9 +196,9 @@ export function explainKey(output: Terminal, key: ResolvedKey, situation: Situat
     ...(facts.pool?.lines ?? []).map(line => ['sum', `${built}${line}`] as const),
     ...facts.faults.map(fault => ['fault', fault] as const),
   ]
-  output.write(`${paint(output, 'bold', key.path)}\n`)
+  output.write(`${paint(output, 'bold', printable(key.path))}\n`)
   for (const [name, value] of rows) {
-    if (value !== '') output.write(`  ${paint(output, 'dim', name.padEnd(8))}  ${value}\n`)
+    if (value !== '') output.write(`  ${paint(output, 'dim', name.padEnd(8))}  ${printable(value)}\n`)
   }
 }
 

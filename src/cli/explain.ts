@@ -1,6 +1,6 @@
 /** `explain`: the values in effect, where each was set, and all there is to know about one key. */
 import { allKeys, SECTIONS } from '../config/catalogue.ts'
-import { describe } from '../config/fault.ts'
+import { describe, printable } from '../config/fault.ts'
 import { FREE_NAME } from '../config/key.ts'
 import { examine } from '../config/load.ts'
 import { nearest } from '../config/nearest.ts'
@@ -131,13 +131,13 @@ function noSuchKey(keys: readonly ResolvedKey[], wanted: string): string {
     wanted,
     keys.flatMap(key => [key.path, key.key, key.section]),
   )
-  return `there is no key or section ${wanted}${guess === '' ? '' : `; did you mean ${guess}?`}\n`
+  return `there is no key or section ${printable(wanted)}${guess === '' ? '' : `; did you mean ${guess}?`}\n`
 }
 
 function listAll(output: Terminal, keys: readonly ResolvedKey[], situation: Situation): void {
   for (const [section, own] of Map.groupBy(keys, key => key.section)) {
     const note = idleNote(own[0]!)
-    const title = section === '' ? 'above the first section' : `[${section}]`
+    const title = section === '' ? 'above the first section' : `[${printable(section)}]`
     output.write(`${paint(output, 'bold', title)}${note === '' ? '' : `  ${note}`}\n`)
     const nameWidth = Math.max(...own.map(key => key.key.length))
     const valueWidth = Math.min(40, Math.max(...own.map(key => readable(key).length)))
@@ -148,7 +148,8 @@ function listAll(output: Terminal, keys: readonly ResolvedKey[], situation: Situ
       const cells = [key.key.padEnd(nameWidth), readable(key).padEnd(valueWidth), remarks.filter(Boolean).join(' ')]
       const isNews = isChanged(key, situation)
       const mark = isNews ? '*' : key.where === '' ? ' ' : '='
-      output.write(`${mark} ${paint(output, isNews ? 'green' : 'dim', cells.join('  ').trimEnd())}\n`)
+      const line = printable(cells.join('  ').trimEnd())
+      output.write(`${mark} ${paint(output, isNews ? 'green' : 'dim', line)}\n`)
     }
     output.write('\n')
   }

@@ -16,6 +16,11 @@ export function describe(fault: Fault): string {
   return shortened(printable(fault.remedy === '' ? said : `${said} (${fault.remedy})`), LINE_SHOWN)
 }
 
+/** What it says but for the line and for what stands beside it: the same again is no news. */
+export function substanceOf({ where, key, given, expected }: Fault): string {
+  return JSON.stringify([where.replace(/(?::\d+){1,2}$/, ''), key, given, expected])
+}
+
 /** Names in a file may be of any length. */
 const KEY_SHOWN = 200
 /** Of a line in all: a chain of references with its files fits. */
@@ -26,7 +31,7 @@ function shortened(text: string, length: number): string {
 }
 
 /** In one line, and nothing that a terminal would obey: names of keys and files may hold anything. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, character => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })

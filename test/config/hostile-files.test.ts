@@ -4,10 +4,11 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { explain } from '../../src/cli/explain.ts'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
 import { describe } from '../../src/config/fault.ts'
 import { examine } from '../../src/config/load.ts'
-import { temporaryHome } from './temporary-home.ts'
+import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const MEBIBYTE = 2 ** 20
 
@@ -49,6 +50,16 @@ test('what a file names is said in one line of bounded length, without what a te
   for (const line of said) assert.doesNotMatch(line, /[\u0000-\u001f\u007f]/)
   for (const line of said) assert.ok(line.length < 5000, line.slice(0, 100))
   assert.match(said[0]!, /: a\\u000ab: unknown key/)
+})
+
+test('explain shows no name as a terminal would obey it', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': '[custom_keystore."\\u001b[31m\\nx"]\nalias = "a"\n' })
+  const key = 'custom_keystore.\u001b[31m\nx.alias'
+  for (const rest of [[], ['custom_keystore'], [key], ['\u001b[31mnone']]) {
+    const [out, err] = [new Transcript(), new Transcript()]
+    await explain(argumentsFor(home, { rest }), out, err)
+    assert.doesNotMatch(out.text + err.text, /[\u0000-\u0009\u000b-\u001f\u007f]/)
+  }
 })
 
 test('a project of many keys is judged in the time that it takes to read it, and one that is twice is found', t => {
