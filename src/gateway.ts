@@ -24,7 +24,7 @@ import type { Place, Prepared } from './preparation.ts'
 import { ReactorPool } from './reactor-pool.ts'
 import { Reloader } from './reload.ts'
 import { ReloadQueue } from './reload-queue.ts'
-import { linesOf, type ReloadScope } from './reload-report.ts'
+import type { ReloadScope } from './reload-report.ts'
 import { chooseLevel } from './socket-level.ts'
 import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
 
@@ -77,7 +77,7 @@ export class Gateway {
   #isReady = false
 
   private constructor(options: GatewayOptions, started: Started) {
-    const { log, compileCache, prepared } = options
+    const { log, compileCache } = options
     const { plans } = started
     this.#options = options
     this.#started = started
@@ -92,9 +92,7 @@ export class Gateway {
       replaced: (reactor, cause) => log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
       hopeless: cause => options.fatal(`reactors keep dying: ${cause}`),
     })
-    const { unknown, warnings, apis } = prepared
-    const said = linesOf({ faults: apis.faults, warnings: [...unknown, ...warnings, ...apis.warnings] })
-    this.#reloader = new Reloader({ ...options, ...started, pool: this.#pool, desk: this.#desk, said })
+    this.#reloader = new Reloader({ ...options, ...started, pool: this.#pool, desk: this.#desk })
     this.#reloads = new ReloadQueue(scope => this.#reloader.run(scope))
   }
 

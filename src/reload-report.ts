@@ -1,6 +1,6 @@
 /** What a reload has come to: the answer to whoever asked for it, and what of it the log says. */
 import type { Fault } from './config/fault.ts'
-import { describe } from './config/fault.ts'
+import { describe, substanceOf } from './config/fault.ts'
 import type { Log } from './observe/log.ts'
 import { plainSaid } from './plain-value.ts'
 import type { KeyChange } from './reload-comparison.ts'
@@ -35,13 +35,13 @@ export const NO_APIS_CHANGED: ReloadAnswer['apis'] = { added: [], changed: [], r
 /** So many names stand in one line of the log; the rest is counted. */
 const NAMES_SHOWN = 20
 
-/** `said`: lines that are in the log already, and no news. */
+/** `said`: of what is in the log already, and no news, the substance. */
 export function logReload(log: Log, answer: ReloadAnswer, scope: ReloadScope, said: ReadonlySet<string>): void {
   const { outcome, restart, faults, warnings, failures } = answer
   // What nobody asked for is not repeated with every change of a file.
-  const isNews = (line: string): boolean => !said.has(line)
-  for (const line of warnings.map(describe).filter(isNews)) log.warn(line)
-  for (const line of faults.map(describe)) if (scope === 'all' || isNews(line)) log.error(line)
+  const isNews = (fault: Fault): boolean => !said.has(substanceOf(fault))
+  for (const warning of warnings.filter(isNews)) log.warn(describe(warning))
+  for (const fault of faults) if (scope === 'all' || isNews(fault)) log.error(describe(fault))
   for (const change of restart) {
     const { running, wanted } = changeSaid(change)
     const fields = { KEY: change.key, RUNNING: running, WANTED: wanted, WHERE: change.where }
@@ -89,7 +89,7 @@ function named(field: string, names: readonly string[]): Readonly<Record<string,
   return { [field]: `${names.slice(0, NAMES_SHOWN).join(', ')}${more}` }
 }
 
-/** Every line of an answer that need not be said again. */
-export function linesOf({ faults, warnings }: Pick<ReloadAnswer, 'faults' | 'warnings'>): ReadonlySet<string> {
-  return new Set([...faults, ...warnings].map(describe))
+/** What need not be said again. */
+export function substancesOf(...said: readonly (readonly Fault[])[]): ReadonlySet<string> {
+  return new Set(said.flat().map(substanceOf))
 }

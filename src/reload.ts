@@ -17,7 +17,7 @@ import type { ApiChanges } from './plan.ts'
 import { draftOf, type Place, type Prepared, prepare } from './preparation.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 import { compare, type KeyChange } from './reload-comparison.ts'
-import { linesOf, logReload, NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope } from './reload-report.ts'
+import { logReload, NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope, substancesOf } from './reload-report.ts'
 import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
 
 interface ReloaderOptions {
@@ -30,8 +30,8 @@ interface ReloaderOptions {
   readonly log: Log
   /** Of a gateway that had no TLS until now. */
   readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
-  /** What the log has warned of since the start. */
-  readonly said: ReadonlySet<string>
+  /** What the gateway was started with, and the log has warned of. */
+  readonly prepared: Pick<Prepared, 'unknown' | 'warnings' | 'apis'>
 }
 
 /** What might be in force next. */
@@ -45,12 +45,17 @@ interface Candidate extends Pick<Prepared, 'configuration' | 'keys' | 'apis' | '
 
 export class Reloader {
   readonly #options: ReloaderOptions
-  #said: ReadonlySet<string>
+  /** What the log has said of the configuration in force: reloads of API files, and refused ones, are silent of it. */
+  #saidOfKeys: ReadonlySet<string>
+  /** What the last reload, or the start, has said. */
+  #saidLast: ReadonlySet<string>
   #isEnding = false
 
   constructor(options: ReloaderOptions) {
     this.#options = options
-    this.#said = options.said
+    const { unknown, warnings, apis } = options.prepared
+    this.#saidOfKeys = substancesOf(unknown, warnings)
+    this.#saidLast = substancesOf(apis.faults, apis.warnings)
   }
 
   /** One at a time. Throws Refused while the gateway ends. */
@@ -59,9 +64,12 @@ export class Reloader {
     const candidate = scope === 'all' ? await this.#everything() : await this.#apisAlone()
     const answer = candidate.faults.length > 0 ? refusal(candidate, []) : await this.#putInForce(candidate)
     // TLS has its own say in the log.
-    const told = linesOf({ faults: [], warnings: candidate.tls?.findings.warnings ?? [] })
-    logReload(this.#options.log, answer, scope, this.#said.union(told))
-    this.#said = linesOf(answer)
+    const told = substancesOf(candidate.tls?.findings.warnings ?? [])
+    logReload(this.#options.log, answer, scope, this.#saidOfKeys.union(this.#saidLast).union(told))
+    this.#saidLast = substancesOf(answer.faults, answer.warnings)
+    if (scope === 'all' && answer.outcome === 'in force') {
+      this.#saidOfKeys = this.#saidLast.difference(substancesOf(candidate.apis.faults, candidate.apis.warnings))
+    }
     return answer
   }
 

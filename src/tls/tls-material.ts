@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Configuration } from '../config/catalogue.ts'
-import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
+import { ConfigurationFaults, describe, type Fault, substanceOf } from '../config/fault.ts'
 import { Findings } from '../config/findings.ts'
 import { labelOf } from '../config/source-file.ts'
 import type { TlsClientPlan, TlsIdentity, TlsServerPlan } from '../socket/tls.ts'
@@ -84,7 +84,7 @@ export class TlsMaterial {
   #files: WatchedFiles
   #material: Material
   #plans: TlsPlans
-  /** Lines that need not be said again. */
+  /** What need not be said again. */
   #said: ReadonlySet<string> = new Set()
   /** The last of the looks at the files, one after the other. */
   #queue: Promise<void> = Promise.resolve()
@@ -202,13 +202,13 @@ export class TlsMaterial {
     if (!this.#isStopped) this.#options.changed(this.#plans)
   }
 
-  /** Each line once, until it has been gone for a while. */
+  /** Each once, until it has been gone for a while. */
   #tell({ warnings, notes }: Findings): void {
     const { log } = this.#options
-    const lines = new Set([...warnings.map(describe), ...notes.map(note => JSON.stringify(note))])
-    for (const line of warnings.map(describe)) if (!this.#said.has(line)) log.warn(line)
+    const said = new Set([...warnings.map(substanceOf), ...notes.map(note => JSON.stringify(note))])
+    for (const warning of warnings) if (!this.#said.has(substanceOf(warning))) log.warn(describe(warning))
     for (const note of notes) if (!this.#said.has(JSON.stringify(note))) log.info(note.fields, note.message)
-    this.#said = lines
+    this.#said = said
   }
 }
 

@@ -43,7 +43,7 @@ async function gateway(t: TestContext, spare = 10) {
     },
   }
   const openTls = () => assert.fail()
-  const reloader = new Reloader({ place, projects, inForce, planner, pool, desk, log, openTls, said: new Set() })
+  const reloader = new Reloader({ place, projects, inForce, planner, pool, desk, log, openTls, prepared })
   return { home, inForce, desk, pool, reloader, deployed, lines }
 }
 
@@ -118,3 +118,72 @@ test('at the end nothing is put in force', async t => {
   await assert.rejects(reloader.run('apis'), /is ending/)
   assert.deepEqual(deployed, [])
 })
+
+/** What the file says at each of the reloads, or the API files alone, and how many warnings each brings. */
+const INERT = '[transport.passthru_http]\nworker_pool_size_core = 300\n'
+const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['all' | 'apis', string, number])[]])[] = [
+  [
+    'the same file',
+    [
+      ['all', INERT, 1],
+      ['all', INERT, 0],
+    ],
+  ],
+  [
+    'the same key on another line',
+    [
+      ['all', INERT, 1],
+      ['all', `\n# more\n${INERT}`, 0],
+    ],
+  ],
+  [
+    'API files in between',
+    [
+      ['all', INERT, 1],
+      ['apis', INERT, 0],
+      ['all', INERT, 0],
+    ],
+  ],
+  [
+    'a file in between that cannot be read',
+    [
+      ['all', INERT, 1],
+      ['all', 'nonsense', 0],
+      ['all', INERT, 0],
+    ],
+  ],
+  [
+    'another key beside it',
+    [
+      ['all', INERT, 1],
+      ['all', `${INERT}[server]\nofset = 1\n`, 1],
+    ],
+  ],
+  [
+    'another value',
+    [
+      ['all', '[transport.passthru_http]\nworker_pool_size_max = 500\n', 2],
+      ['all', '[transport.passthru_http]\nworker_pool_size_max = 600\n', 1],
+    ],
+  ],
+  [
+    'gone for one reload',
+    [
+      ['all', INERT, 1],
+      ['all', '', 0],
+      ['all', INERT, 1],
+    ],
+  ],
+]
+
+for (const [what, reloads] of WARNED) {
+  test(`of warnings the log has those that are new since the last reload: ${what}`, async t => {
+    const { reloader, home, lines } = await gateway(t)
+    for (const [at, [scope, text, warnings]] of reloads.entries()) {
+      put(home, 'deployment.toml', text)
+      await reloader.run(scope)
+      const told = lines.splice(0).filter(({ level }) => level === 'warn')
+      assert.equal(told.length, warnings, `reload ${at}: ${JSON.stringify(told)}`)
+    }
+  })
+}
