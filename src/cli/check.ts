@@ -3,10 +3,8 @@ import { ApiProjects } from '../config/api-definitions.ts'
 import { describe, type Fault } from '../config/fault.ts'
 import { prepare } from '../preparation.ts'
 import { type CliArguments, usage } from './arguments.ts'
+import { EXIT_CONFIGURATION, EXIT_USAGE } from './exit-codes.ts'
 import { paint, type Terminal } from './terminal.ts'
-
-const EXIT_USAGE = 2
-const EXIT_CONFIGURATION = 78
 
 export async function check(args: CliArguments, output: Terminal = process.stdout): Promise<number> {
   if (args.rest.length > 0) {

@@ -4,11 +4,9 @@ import type { ConnectionRow } from '../observe/connection-row.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'
 import { askOnce, CannotAsk } from './ask.ts'
+import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import { table } from './table.ts'
 import { paint, type Terminal } from './terminal.ts'
-
-const EXIT_FAILED = 1
-const EXIT_USAGE = 2
 
 export async function connections(
   args: CliArguments,

@@ -2,11 +2,9 @@
 import type { EndpointRow, EndpointsAnswer } from '../control-commands.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { askOnce, CannotAsk } from './ask.ts'
+import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
-
-const EXIT_FAILED = 1
-const EXIT_USAGE = 2
 
 export async function endpoints(
   args: CliArguments,

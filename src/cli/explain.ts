@@ -8,12 +8,10 @@ import type { ResolvedKey } from '../config/resolve.ts'
 import { withoutPlaces } from '../config/setting.ts'
 import { canonical } from '../config/tables.ts'
 import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'
+import { EXIT_CONFIGURATION, EXIT_USAGE } from './exit-codes.ts'
 import { absence, explainKey, factsOf, idleNote, isChanged, readable, type Situation } from './explain-key.ts'
 import { machineFor } from './machine.ts'
 import { paint, type Terminal } from './terminal.ts'
-
-const EXIT_USAGE = 2
-const EXIT_CONFIGURATION = 78
 
 type Options = Pick<CommandOptions, 'changed' | 'burst'>
 

@@ -7,10 +7,8 @@ import { schemaPage } from '../config/publish-schema.ts'
 import { tomlPage } from '../config/publish-toml.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
 import { type CliArguments, usage } from './arguments.ts'
+import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import type { Terminal } from './terminal.ts'
-
-const EXIT_FAILED = 1
-const EXIT_USAGE = 2
 
 /** End of a file's name -> what is written to it. */
 const PAGES: Readonly<Record<string, () => string>> = {

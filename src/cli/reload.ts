@@ -4,11 +4,8 @@ import type { KeyChange } from '../reload-comparison.ts'
 import { changeSaid, type ReloadAnswer } from '../reload-report.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { askOnce, CannotAsk } from './ask.ts'
+import { EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import { paint, type Terminal } from './terminal.ts'
-
-const EXIT_FAILED = 1
-const EXIT_USAGE = 2
-const EXIT_CONFIGURATION = 78
 
 export async function reload(
   args: CliArguments,

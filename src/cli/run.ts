@@ -1,7 +1,6 @@
 /** Which command was asked for. Each is loaded only when it is. */
 import { type CliArguments, type CommandOptions, parseArguments, UsageError, usage } from './arguments.ts'
-
-const EXIT_USAGE = 2
+import { EXIT_USAGE } from './exit-codes.ts'
 
 const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOptions) => Promise<number>>> = {
   check: async args => (await import('./check.ts')).check(args),

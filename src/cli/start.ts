@@ -10,9 +10,8 @@ import { CannotListen } from '../ports.ts'
 import { prepare, type Prepared } from '../preparation.ts'
 import { ReactorFailed } from '../reactor-pool.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
+import { EXIT_CONFIGURATION, EXIT_FAILED } from './exit-codes.ts'
 
-const EXIT_FAILED = 1
-const EXIT_CONFIGURATION = 78
 const SAMPLE_PORT = 8288
 
 class SampleFailed extends Error {

@@ -5,11 +5,9 @@ import { STATUS_CODES } from '../fault/status-codes.ts'
 import type { Step, Trace } from '../observe/exchange-trace.ts'
 import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'
 import { CannotAsk, Control } from './ask.ts'
+import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import { paint, type Terminal } from './terminal.ts'
 import { type Answer, reachable, sendRequest } from './walk-request.ts'
-
-const EXIT_FAILED = 1
-const EXIT_USAGE = 2
 
 /** What is to be sent, as it was asked for. */
 interface Wanted {

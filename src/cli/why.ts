@@ -5,10 +5,9 @@ import { STATUS_CODES } from '../fault/status-codes.ts'
 import { READINGS, type Reading } from '../protocol/readings.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import { type CliArguments, usage } from './arguments.ts'
+import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import { paint, type Terminal } from './terminal.ts'
 
-const EXIT_FAILED = 1
-const EXIT_USAGE = 2
 const LAST_DOCUMENTED_STATE = 8
 
 /** One way to read a code, as it is told. */
