@@ -39,8 +39,9 @@ const EFFECT = `
 
 *Effect* says when another value is in force: at a *reload* (SIGHUP, \`sluice reload\`), or at a *restart* only.
 A key without one is *inert*: it is accepted and not acted on, for the reason that stands behind *Not built yet* or
-*Not acted on*; setting it warns. A default that is the *same as* another key follows it until it is set. Unless a
-section says so, nodes of every role read it
+*Not acted on*; setting it warns. A default that is the *same as* another key follows it until it is set. A key that
+*must be set* is missed where another key of its section is set, or a row of it is opened; a header alone uses nothing.
+Unless a section says so, nodes of every role read it
 (\`server.server_role\`: ${ROLES.map(role => `\`${role}\``).join(', ')}); a node of the role \`default\` reads all.
 `
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { describe } from '../../src/config/fault.ts'
 import { examine } from '../../src/config/load.ts'
+import { referencePage } from '../../src/config/publish.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
 import { temporaryHome } from './temporary-home.ts'
 
@@ -209,6 +210,14 @@ test('a value under both names of a section is a fault: none of the two would be
 test('an unknown key of a section under its other name is unknown in that section', t => {
   const { unknown } = examined(t, '[passthru_http]\nreactor = 1\n')
   assert.match(unknown[0]!.remedy, /did you mean reactors\?/)
+})
+
+test('a header without keys uses no section, and the reference page says so', t => {
+  for (const toml of ['[web_app.listener]\n', '[apim.notification]\n[apim.throttling]\n', 'web_app.listener = {}\n']) {
+    const { faults, unknown } = examined(t, toml)
+    assert.deepEqual([...faults, ...unknown], [], toml)
+  }
+  assert.match(referencePage(), /a header alone uses nothing/)
 })
 
 test('class_name of [web_app.listener] is missed where the section is used', t => {
