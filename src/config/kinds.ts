@@ -90,9 +90,9 @@ export function decimal(fallback: number, unit: string, from: number, to: number
   return key({ kind: 'number', fallback, meaning, expects, schema, range, unit, read })
 }
 
-const MS_PER = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+export const MS_PER = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const UNIT_NAMES = { ms: 'milliseconds', s: 'seconds', m: 'minutes' } as const
-const DURATION = /^(\d{1,12})(ms|s|m|h|d)?$/
+export const DURATION = /^(\d{1,12})(ms|s|m|h|d)?$/
 
 /** A number in the key's own unit, quoted or not, or text with a unit behind it: "500ms", "30s", "15m", "1h", "1d". */
 export function duration(
@@ -207,12 +207,21 @@ export function host(fallback: string, meaning: string): Key<string> {
   return key({ kind: 'host', fallback, meaning, expects: 'a host name or an IP address', schema: TEXT, read })
 }
 
+// Far from all that is wrong with an address: enough to tell one from a name.
+const NETWORK = '[0-9A-Fa-f.:]+(/\\d{1,3})?'
+const NETWORKS = {
+  anyOf: [
+    { type: 'array', items: { type: 'string', pattern: `^\\s*(${NETWORK})?\\s*$` } },
+    { type: 'string', pattern: `^\\s*(${NETWORK})?\\s*(,\\s*(${NETWORK})?\\s*)*$` },
+  ],
+} as const
+
 /** Networks as `address/prefix`, in normal form; a bare address is a network of one. */
 export function cidrs(fallback: readonly string[], meaning: string): Key<readonly string[]> {
   const expects =
     'networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set behind the prefix'
   const read = (given: unknown): readonly string[] | undefined => readWords(given, readNetwork)
-  return key({ kind: 'networks', fallback, meaning, expects, schema: WORDS, read })
+  return key({ kind: 'networks', fallback, meaning, expects, schema: NETWORKS, read })
 }
 
 /** An absolute URL of one of these schemes, such as `https`. '' only where it is the key's default. */

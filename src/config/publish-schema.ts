@@ -3,7 +3,9 @@
  * types. It says no more than `check` does: what is about several keys, and what a reference comes to, is left to that.
  */
 import { type AnySection, allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
-import { FREE_NAME, type JsonSchema, type Key, keyPath } from './key.ts'
+import { FREE_NAME, type JsonSchema, type Key, keyPath, NUMERAL } from './key.ts'
+import { DURATION, MS_PER } from './kinds.ts'
+import { numeralPattern, suffixedPattern } from './number-patterns.ts'
 import { SECRETS } from './outside.ts'
 import { defaultOf, inertNote } from './published.ts'
 
@@ -34,7 +36,8 @@ export function schemaPage(): string {
   const root = emptyPlace()
   for (const section of SECTIONS)
     for (const name of [section.name, ...section.otherNames]) placeSection(root, section, name)
-  const definitions = Object.fromEntries(allKeys().map(key => [definitionName(key.path), definitionOf(key)]))
+  const shared: Shared = new Map()
+  const definitions = Object.fromEntries(allKeys().map(key => [definitionName(key.path), definitionOf(key, shared)]))
   const { properties, ...table } = tableOf(root)
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -42,7 +45,7 @@ export function schemaPage(): string {
     description: 'Derived from the catalogue of keys; `npm run reference` writes it anew.',
     ...table,
     properties: { ...(properties as JsonSchema), [SECRETS]: OPERATORS_SECRETS },
-    definitions: { reference: REFERENCE, ...definitions },
+    definitions: { reference: REFERENCE, ...Object.fromEntries(shared), ...definitions },
   }
   return `${printed(schema, 0, 0)}\n`
 }
@@ -131,14 +134,14 @@ function needed({ repeated, keys }: AnySection, below: Place['below']): JsonSche
   return repeated && names.length > 0 ? { required: names } : {}
 }
 
-function definitionOf({ definition }: CatalogueKey): JsonSchema {
+function definitionOf({ definition }: CatalogueKey, shared: Shared): JsonSchema {
   const { secret, required, ceiling, follows, fallback } = definition
   const hasDefault = !secret && !required && ceiling === '' && follows === ''
   return {
     description: descriptionOf(definition),
     ...(hasDefault ? { default: fallback } : {}),
     ...(secret ? { examples: ['$env{NAME}'] } : {}),
-    ...typesOf(definition),
+    ...typesOf(definition, shared),
   }
 }
 
@@ -155,14 +158,49 @@ function descriptionOf(key: Key<unknown>): string {
     .join(' ')
 }
 
+/** Definitions that a key refers to, and what they are by name. */
+type Shared = Map<string, JsonSchema>
+
+/** Text for a number in the range of the alternative before it. */
+function numbersAsText(
+  alternatives: readonly JsonSchema[],
+  { unit }: Key<unknown>,
+  shared: Shared,
+): readonly JsonSchema[] {
+  return alternatives.map((alternative, index) => {
+    const { minimum: from, maximum: to } = alternatives[index - 1] ?? {}
+    if (typeof from !== 'number' || typeof to !== 'number') return alternative
+    if (alternative.pattern === NUMERAL.source) {
+      return sharedText(shared, `numeral.${from}-${to}`, numeralPattern(from, to))
+    }
+    if (alternative.pattern !== DURATION.source) return alternative
+    const own = MS_PER[unit as keyof typeof MS_PER]
+    const scales = Object.entries(MS_PER).map(([suffix, ms]) => [suffix, ms / own])
+    const pattern = suffixedPattern(from, to, { '': 1, ...Object.fromEntries(scales) })
+    return sharedText(shared, `duration.${unit}.${from}-${to}`, pattern)
+  })
+}
+
+function sharedText(shared: Shared, name: string, pattern: string): JsonSchema {
+  shared.set(name, { type: 'string', pattern })
+  return { $ref: `#/definitions/${name}` }
+}
+
 /** The value itself or, where not every text will do anyway, a text with a reference in it. */
-function typesOf({ schema, required }: Key<unknown>): JsonSchema {
-  const alternatives = required ? flattened(schema).map(nonEmpty) : flattened(schema)
+function typesOf(key: Key<unknown>, shared: Shared): JsonSchema {
+  const plain = numbersAsText(flattened(key.schema), key, shared).map(orReferences)
+  const alternatives = key.required ? plain.map(nonEmpty) : plain
   const takesAnyText = alternatives.some(
     ({ type, pattern }) => pattern === undefined && [type].flat().includes('string'),
   )
   if (!takesAnyText) return { anyOf: [...alternatives, TO_REFERENCE] }
   return alternatives.length === 1 ? alternatives[0]! : { anyOf: alternatives }
+}
+
+/** Of a list in which not every text will do. */
+function orReferences(schema: JsonSchema): JsonSchema {
+  const items = schema.items as JsonSchema | undefined
+  return items?.pattern === undefined ? schema : { ...schema, items: { anyOf: [items, TO_REFERENCE] } }
 }
 
 function nonEmpty(schema: JsonSchema): JsonSchema {

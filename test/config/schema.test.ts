@@ -69,6 +69,62 @@ test('a text that no value of the key could be is refused, unless the key takes 
   }
 })
 
+const NUMERALS = [
+  '0',
+  '1',
+  '2',
+  '10',
+  '99',
+  '100',
+  '101',
+  '443',
+  '4095',
+  '4096',
+  '64535',
+  '64536',
+  '65535',
+  '65536',
+  '70000',
+  '1e3',
+]
+const SPANS = [
+  '1ms',
+  '86400000ms',
+  '86400001ms',
+  '86400s',
+  '86401s',
+  '1440m',
+  '1441m',
+  '24h',
+  '25h',
+  '1d',
+  '2d',
+  '99d',
+  '5y',
+]
+
+test('a quoted number is refused as a key refuses it, and so is a duration', () => {
+  for (const key of allKeys().filter(({ definition }) => /^(integer|port|duration)$/.test(definition.kind))) {
+    const accepts = ofKey(key)
+    // Of what is smaller than the unit of the key only multiples are taken, and patterns know none.
+    const texts = key.definition.unit === 'ms' ? [...NUMERALS, ...SPANS] : NUMERALS
+    for (const text of texts) {
+      assert.equal(accepts(text), key.definition.read(text) !== undefined, `${key.path} = ${JSON.stringify(text)}`)
+    }
+  }
+})
+
+const NETWORKS = [['10.0.0.0/8', ' ::1 '], '10.0.0.0/8, ::1', '', [''], ['$ref{a.b}', '10.0.0.1'], '10.0.0.1,$env{A}']
+const NO_NETWORKS = [['x'], 'x', ['10.0.0.0/8', 'host'], '10.0.0.0/8, host', ['10.0.0.0/8888'], [1]]
+
+test('what cannot be a network is refused', () => {
+  for (const key of allKeys().filter(({ definition }) => definition.kind === 'networks')) {
+    const accepts = ofKey(key)
+    for (const value of NETWORKS) assert.ok(accepts(value), JSON.stringify(value))
+    for (const value of NO_NETWORKS) assert.ok(!accepts(value), JSON.stringify(value))
+  }
+})
+
 const REFERENCES = [
   '$ref{server.offset}',
   '$conf{a.b}',
