@@ -1,21 +1,9 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { explain } from '../../src/cli/explain.ts'
 import { passthruHttp } from '../../src/config/catalogue/passthru-http.ts'
+import { run } from './explained.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
-
-async function run(
-  home: string,
-  rest: readonly string[],
-  changes = {},
-  options = { changed: false, burst: '' },
-): Promise<{ code: number; out: string; err: string }> {
-  const out = new Transcript()
-  const err = new Transcript()
-  const code = await explain(argumentsFor(home, { rest, ...changes }), out, err, options)
-  return { code, out: out.text.replaceAll(join(home, 'deployment.toml'), 'F'), err: err.text }
-}
 
 const TOML = '[transport.passthru_http]\nheader.max_bytes = 8192\nworker_pool_size_core = 300\n'
 
@@ -70,34 +58,6 @@ test('without a key: every section, and a star beside what was set', async t => 
   assert.match(out, /\n\* level +"debug" +--set\n/)
   assert.match(out, /\n {2}io_buffer_size +16384 bytes\n/)
   assert.equal(out.match(/^\* [a-z]/gm)?.length, 4)
-})
-
-const TWO_ROWS = '[[apim.jwt.issuer]]\nname = "a"\n[[apim.jwt.issuer]]\nname = "b"\n'
-
-const NO_ROW = /^apim\.jwt\.issuer\.name\n {2}value {5}none: there is no \[\[apim\.jwt\.issuer\]\]\n/
-
-const ASKED: readonly (readonly [toml: string, wanted: string, said: RegExp])[] = [
-  [TWO_ROWS, 'apim.jwt.issuer.name', /^apim\.jwt\.issuer\[0\]\.name\n[\s\S]*\napim\.jwt\.issuer\[1\]\.name\n/],
-  [TWO_ROWS, 'apim.jwt.issuer[1].name', /^apim\.jwt\.issuer\[1\]\.name\n {2}value {5}"b"\n/],
-  ['', 'apim.jwt.issuer[0].name', NO_ROW],
-  ['', 'custom_keystore.mine.alias', /^custom_keystore\.<name>\.alias\n {2}value {5}none: nobody has chosen a name/],
-  ['', 'transport.passthru_http."http.socket.timeout"', /^transport\.passthru_http\.http\.socket\.timeout\n/],
-]
-
-for (const [toml, wanted, said] of ASKED) {
-  const file = toml === '' ? 'an empty file' : 'a file with rows'
-  test(`a key as the file or the reference page spells it: ${wanted} of ${file}`, async t => {
-    const { code, out } = await run(temporaryHome(t, { 'deployment.toml': toml }), [wanted])
-    assert.equal(code, 0)
-    assert.match(out, said)
-  })
-}
-
-test('a section by its name, a key by its end', async t => {
-  const home = temporaryHome(t, { 'deployment.toml': '' })
-  assert.match((await run(home, ['logging'])).out, /^\[logging\]\n {2}level {2}"info"\n/)
-  assert.match((await run(home, ['wait.sec'])).out, /^transport\.listener\.shutdown\.wait\.sec\n/)
-  assert.match((await run(home, ['bind_address'])).out, /\[transport\.passthru_http\]\n[\s\S]*\[management\]\n/)
 })
 
 test('what is no key is answered with the nearest and exit code 2', async t => {
@@ -303,37 +263,6 @@ test('a section of which nothing is acted on says so once', async t => {
   const { out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['transport.blocking_http'])
   assert.match(out, /^\[transport\.blocking_http\] {2}Not acted on: there is no blocking transport/)
   assert.doesNotMatch(out, /inert/)
-})
-
-test('keys that no row has are listed as such', async t => {
-  const home = temporaryHome(t, { 'deployment.toml': '' })
-  assert.match(
-    (await run(home, ['proxy_passw'])).out,
-    /\n {2}proxy_password {2}\(not set\) {2}there is no \[\[transport/,
-  )
-  const json = JSON.parse((await run(home, ['proxy_password'], { json: true })).out)
-  assert.deepEqual(
-    json.map(({ value }: { value: unknown }) => value),
-    [null, null],
-  )
-})
-
-test('keys of one name are all told about in full', async t => {
-  const home = temporaryHome(t, { 'deployment.toml': '' })
-  const { out } = await run(home, ['io_buffer_size'])
-  assert.deepEqual(out.match(/^\S.*$/gm), [
-    'transport.passthru_http.io_buffer_size',
-    'transport.passthru_https.io_buffer_size',
-  ])
-  assert.equal(out.match(/^ {2}meaning /gm)!.length, 2)
-})
-
-test('any part of a path selects, and another spelling of a key', async t => {
-  const home = temporaryHome(t, { 'deployment.toml': '' })
-  const { out } = await run(home, ['Cache'])
-  assert.match(out, /\[apim\.cache\.gateway_token\]/)
-  assert.doesNotMatch(out, /\[logging\]/)
-  assert.match((await run(home, ['white_listed_scopes'])).out, /^apim\.oauth_config\.allowed_scopes\n/)
 })
 
 test('a burst is a number', async t => {
