@@ -216,8 +216,14 @@ function rolesSaid(roles: readonly string[], { byPath }: Situation): string {
   return `${roles.join(', ')}${roles.includes(own) ? '' : `; not this node, which is ${own}`}`
 }
 
-function verdict({ holds, severity }: RuleFact): string {
-  if (holds === null) return 'not judged'
+const UNJUDGED: Readonly<Record<Exclude<RuleFact['unjudged'], ''>, string>> = {
+  'no row': 'not judged: there is no row',
+  faulty: 'not judged: a value is faulty',
+  'not set': 'only warned of where it is set',
+}
+
+function verdict({ holds, severity, unjudged }: RuleFact): string {
+  if (unjudged !== '') return UNJUDGED[unjudged]
   return holds ? 'holds' : `broken, a ${severity}`
 }
 

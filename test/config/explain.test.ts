@@ -115,6 +115,7 @@ test('--json of one key and of all', async t => {
     severity: 'fault',
     keys: ['transport.passthru_http.header.max_bytes', 'transport.passthru_http.io_buffer_size'],
     holds: true,
+    unjudged: '',
   })
   const all = JSON.parse((await run(home, [], { json: true })).out)
   assert.ok(all.length > 500)
@@ -238,8 +239,26 @@ test('rules of rows are judged row by row', async t => {
   assert.deepEqual(await verdictsOf('[1]'), [true, false])
   const empty = temporaryHome(t, { 'deployment.toml': '' })
   const { out } = await run(empty, ['transport.http.proxy_profile.proxy_username'])
-  assert.match(out, /rule {6}proxy_username goes out with an empty password \(not judged\)\n/)
+  assert.match(out, /rule {6}proxy_username goes out with an empty password \(not judged: there is no row\)\n/)
 })
+
+const CLAIMS = 'apim.jwt.claims_extractor_impl'
+const UNJUDGED: readonly (readonly [toml: string, unjudged: string, said: string])[] = [
+  ['', 'not set', 'only warned of where it is set'],
+  ['[apim.jwt]\nclaims_extractor_impl = "a"\n', '', 'broken, a warning'],
+  ['[apim.jwt]\nclaims_extractor_impl = 5\n', 'faulty', 'not judged: a value is faulty'],
+]
+
+for (const [toml, unjudged, verdict] of UNJUDGED) {
+  test(`a rule that only warns: ${verdict}`, async t => {
+    const home = temporaryHome(t, { 'deployment.toml': toml })
+    const must = 'claims_extractor_impl has no effect while enable_user_claims is false'
+    assert.ok((await run(home, [CLAIMS])).out.includes(`  rule      ${must} (${verdict})\n`))
+    const { rules } = JSON.parse((await run(home, [CLAIMS], { json: true })).out)
+    const { holds, unjudged: why } = rules.find((rule: { must: string }) => rule.must === must)
+    assert.deepEqual([holds, why], [unjudged === '' ? false : null, unjudged])
+  })
+}
 
 test('a node that does not read a key is told', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '[server]\nserver_role = "gateway-worker"' })
