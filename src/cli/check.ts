@@ -1,6 +1,7 @@
 /** `check`: everything that is wrong with a configuration and its APIs, in one run, without starting anything. */
 import { ApiProjects } from '../config/api-definitions.ts'
 import { describe, type Fault } from '../config/fault.ts'
+import { inOrderOfTheFile } from '../config/load.ts'
 import { prepare } from '../preparation.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { EXIT_CONFIGURATION, EXIT_USAGE } from './exit-codes.ts'
@@ -13,8 +14,9 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
   }
   const { apis, tls, ...prepared } = await prepare(args, new ApiProjects(args.home))
   // At start an unknown key is only a warning: the file may be meant for a newer release. Here it was asked for.
-  const faults = [...prepared.faults, ...prepared.unknown, ...apis.faults]
-  const warnings = [...prepared.warnings, ...(tls?.findings.warnings ?? []), ...apis.warnings]
+  const faults = [...prepared.faults, ...prepared.unknown, ...apis.faults].sort(inOrderOfTheFile)
+  const told = [...prepared.warnings, ...(tls?.findings.warnings ?? []), ...apis.warnings]
+  const warnings = told.sort(inOrderOfTheFile)
   if (args.json)
     output.write(`${JSON.stringify({ valid: faults.length === 0, faults, warnings, apis: apis.apis.length })}\n`)
   else report(output, faults, warnings, apis.apis.length)

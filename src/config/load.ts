@@ -34,17 +34,19 @@ export function examine(home: string, sets: readonly string[], dataDir: string):
   }
 }
 
-/** By the line of the file; then the environment, then `--set`. */
-function inOrderOfTheFile(one: Fault, other: Fault): number {
+/** By the line of the configuration file; then the environment, `--set`, and other files, each as they come. */
+export function inOrderOfTheFile(one: Fault, other: Fault): number {
   return lineOf(one) - lineOf(other)
 }
 
-const BEHIND_ALL_LINES = ['environment', '--set', 'default']
+const OUTSIDE = ['environment', '--set', 'default']
+const LINE = new RegExp(`${RegExp.escape(FILE_NAME)}(?::(\\d+)(?::\\d+)?)?$`)
 
 function lineOf({ where }: Fault): number {
-  const outside = BEHIND_ALL_LINES.findIndex(start => where.startsWith(start))
-  if (outside >= 0) return Number.MAX_SAFE_INTEGER - BEHIND_ALL_LINES.length + outside
-  return Number(/:(\d+)(?::\d+)?$/.exec(where)?.[1] ?? 0)
+  const outside = OUTSIDE.findIndex(start => where.startsWith(start))
+  if (outside >= 0) return Number.MAX_SAFE_INTEGER - OUTSIDE.length - 1 + outside
+  const ofFile = LINE.exec(where)
+  return ofFile === null ? Number.MAX_SAFE_INTEGER : Number(ofFile[1] ?? 0)
 }
 
 interface FileSettings extends Headers {

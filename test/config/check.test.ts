@@ -35,6 +35,61 @@ test('check lists faults of the file, unknown keys as faults, faults of APIs, an
   ])
 })
 
+const MIXED = `[server]
+ofset = 1
+offset = "x"
+[nonsense]
+a = 1
+[[transport.http.proxy_profile]]
+target_hosts = "(a|b)"
+proxy_host = "p"
+proxy_port = 1
+[transport.passthru_https]
+"sender.hostname_verifier" = "Lax"
+listner.enable = true
+"listener.key_store.file_name" = "none.jks"
+[logging]
+level = "loud"
+`
+
+test('faults and unknown keys are in the order of the file, then of what is outside it', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': MIXED, 'apis/Bad/api.yaml': FILES['apis/Bad/api.yaml'] })
+  for (const json of [false, true]) {
+    const output = new Transcript()
+    await check(argumentsFor(home, { json, sets: ['no.such=1', 'management.health_port=x'] }), output)
+    const places = json
+      ? JSON.parse(output.text).faults.map(({ where }: { where: string }) => where)
+      : [...output.text.matchAll(/^fault +(.*?): /gm)].map(([, where]) => where)
+    assert.deepEqual(
+      places.map((where: string) => where.replace(`${home}/`, '').replace('deployment.toml', 'F')),
+      [
+        'F:2',
+        'F:3',
+        'F:4',
+        'F:7',
+        'F:7',
+        'F:11',
+        'F:12',
+        'F:15',
+        '--set',
+        '--set',
+        'security/none.jks',
+        'apis/Bad/api.yaml:5',
+      ],
+    )
+  }
+})
+
+test('warnings come in the order of the file as well', async t => {
+  const toml = '[transport.passthru_https]\n"sender.hostname_verifier" = "AllowAll"\nworker_pool_size_core = 5\n'
+  const output = new Transcript()
+  await check(argumentsFor(temporaryHome(t, { 'deployment.toml': toml })), output)
+  assert.deepEqual(
+    [...output.text.matchAll(/^warning .*deployment\.toml:(\d)/gm)].map(([, line]) => line),
+    ['2', '3'],
+  )
+})
+
 const SECURED = `
 [transport.passthru_https]
 "listener.parameters.port" = 8254
