@@ -1,6 +1,6 @@
 /**
  * The catalogue as a JSON Schema of `deployment.toml`, draft 7, for editors that complete and check while somebody
- * types. It says no more than `check` does: what is about several keys, and what a reference comes to, is left to that.
+ * types. What `check` accepts it accepts, for a node that reads every section; what it cannot say is left to `check`.
  */
 import { type AnySection, allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
 import { FREE_NAME, type JsonSchema, type Key, keyPath, NUMERAL } from './key.ts'
@@ -20,6 +20,10 @@ const OPERATORS_SECRETS = {
   type: 'object',
   additionalProperties: { type: 'string' },
 }
+const ABOUT =
+  'Derived from the catalogue of keys; `npm run reference` writes it anew. `check` judges more: rules across keys, what ' +
+  'references come to, the inside of hosts, addresses, URLs and lists, and values behind the ' +
+  'quoted name of a table. It asks for what a section must have only where the role of the node reads the section.'
 const TO_REFERENCE = { $ref: '#/definitions/reference' }
 
 /** What may stand in one table of the file, or the value at its place. */
@@ -42,7 +46,7 @@ export function schemaPage(): string {
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'deployment.toml of Sluice',
-    description: 'Derived from the catalogue of keys; `npm run reference` writes it anew.',
+    description: ABOUT,
     ...table,
     properties: { ...(properties as JsonSchema), [SECRETS]: OPERATORS_SECRETS },
     definitions: { reference: REFERENCE, ...Object.fromEntries(shared), ...definitions },
@@ -103,35 +107,72 @@ function rowsOf({ otherForm }: AnySection, row: JsonSchema): JsonSchema {
   return { ...table, type: ['array', 'object'], items: row }
 }
 
-function tableOf({ below, quoted, section }: Place): JsonSchema {
+function tableOf(place: Place): JsonSchema {
+  const { below, quoted, section } = place
   const named = [...below]
     .filter(([name]) => name !== FREE_NAME)
-    .map(([name, place]) => [name, schemaOf(place)] as const)
+    .map(([name, inner]) => [name, schemaOf(inner)] as const)
   const joined = [...quoted].filter(([name]) => !name.includes(FREE_NAME))
-  const patterns = [...quoted].filter(([name]) => name.includes(FREE_NAME)).map(([name, to]) => [pattern(name), to])
-  const free = below.get(FREE_NAME)
+  const free = [...quoted].filter(([name]) => name.includes(FREE_NAME))
+  const patterns = [...free.map(([name, to]) => [`^${pattern(name)}$`, to] as const), ...tablesInQuotes(place)]
+  const others = below.get(FREE_NAME)
   return {
     type: 'object',
     ...(section === undefined ? {} : needed(section, below)),
     properties: Object.fromEntries([...named, ...joined]),
     ...(patterns.length === 0 ? {} : { patternProperties: Object.fromEntries(patterns) }),
-    additionalProperties: free === undefined ? false : schemaOf(free),
+    additionalProperties: others === undefined ? false : schemaOf(others),
   }
 }
 
-function pattern(name: string): string {
-  return `^${name.replaceAll('.', '\\.').replaceAll(FREE_NAME, '.+')}$`
+/**
+ * Names in quotes that lead to a table further down, or into another section. Those are known, and what stands behind
+ * them is left to `check`: every value at every place that it may be written from would make a schema of megabytes.
+ */
+function tablesInQuotes(place: Place): readonly (readonly [pattern: string, of: JsonSchema])[] {
+  return [...place.below].flatMap(([name, inner]) => {
+    const tables: string[] = []
+    const sections: string[] = []
+    collectTables(inner, [], tables, sections)
+    const start = `^${pattern(name)}`
+    const [ends, ways] = [alternatives(tables.filter(table => table !== '')), alternatives(sections)]
+    return [
+      ...(ends === '' ? [] : [[`${start}${ends}$`, { type: ['object', 'array'] }] as const]),
+      ...(sections.length === 0 ? [] : [[`${start}${ways}\\.`, {}] as const]),
+    ]
+  })
 }
 
-/**
- * Keys that a row must set. Of tables that are not repeated nothing is said: one that is only there for the tables
- * within it needs no key of its own.
- */
+/** Of tables with their names below the first one; the keys of a section, and of those within it, are its own. */
+function collectTables(place: Place, names: readonly string[], tables: string[], sections: string[]): void {
+  const { below, section } = place
+  if (below.size === 0 && section === undefined) return
+  const name = names.map(each => `\\.${pattern(each)}`).join('')
+  tables.push(name)
+  if (section === undefined) for (const [next, inner] of below) collectTables(inner, [...names, next], tables, sections)
+  else if (!section.repeated || section.otherForm !== '') sections.push(name)
+}
+
+/** '' for nothing but an empty one. */
+function alternatives(patterns: readonly string[]): string {
+  return patterns.join('') === '' ? '' : `(?:${patterns.join('|')})`
+}
+
+function pattern(name: string): string {
+  return name.replaceAll('.', '\\.').replaceAll(FREE_NAME, '.+')
+}
+
+/** Keys that a row must set, and a section that has more in it than tables. */
 function needed({ repeated, keys }: AnySection, below: Place['below']): JsonSchema {
   const names = Object.entries(keys)
     .filter(([name, { required, aliases }]) => required && aliases.length === 0 && below.has(name))
     .map(([name]) => name)
-  return repeated && names.length > 0 ? { required: names } : {}
+  if (names.length === 0) return {}
+  if (repeated) return { required: names }
+  const within = [...below].filter(([, { section }]) => section !== undefined).map(([name]) => pattern(name))
+  const tables =
+    within.length === 0 ? { maxProperties: 0 } : { propertyNames: { pattern: `^(?:${within.join('|')})(?:\\.|$)` } }
+  return { anyOf: [{ required: names }, tables] }
 }
 
 function definitionOf({ definition }: CatalogueKey, shared: Shared): JsonSchema {
