@@ -55,7 +55,11 @@ const SUMS: Readonly<Record<string, Readonly<Record<string, Sum>>>> = {
     'synapse.core_threads': background,
     'synapse.max_threads': background,
     'synapse.threads_queue_length': background,
+    'synapse.script_mediator_pool_size': scripts,
+    'inbound.core_threads': inbound,
+    'inbound.max_threads': inbound,
   },
+  'apim.key_manager': { 'pool.init_idle_capacity': keyManager, 'pool.max_idle': keyManager },
   'database.apim_db': { 'pool_options.maxActive': database, 'pool_options.maxWait': database },
   'apim.http_client': { max_total: httpClient, default_max_per_route: httpClient },
   'apim.throttling': publisherSums(),
@@ -167,6 +171,37 @@ function httpClient(value: Values, _: Machine, size: number): PoolSum {
       'a token that holds its own claims needs no call',
     ],
   )
+}
+
+/** No key bounds a queue of theirs: what finds no thread stays where it came from, unread. */
+function inbound(value: Values, { processors }: Machine, size: number): PoolSum {
+  const [core, max] = [value('inbound.core_threads'), value('inbound.max_threads')]
+  const atOnce = Math.max(core, max)
+  const runs = Math.min(size, atOnce)
+  return sum({ size, runs, waits: size - runs, refused: 0 }, 'tasks of inbound endpoints', [
+    `${atOnce} tasks at once: ${spread(atOnce, Math.min(atOnce, processors), 'task')}`,
+    `${core} at once, then up to ${max} at once; the rest waits, and no key bounds how many`,
+  ])
+}
+
+function scripts(value: Values, { processors }: Machine, size: number): PoolSum {
+  const engines = value('synapse.script_mediator_pool_size')
+  const runs = Math.min(size, engines)
+  return sum({ size, runs, waits: size - runs, refused: 0 }, 'messages through one script mediator', [
+    `${engines} scripts of one mediator at once: ${spread(engines, Math.min(engines, processors), 'script')}`,
+    'a message waits until an engine is free; another mediator has as many of its own',
+  ])
+}
+
+/** Its sizes say how many connections are kept, not how many there may be. */
+function keyManager(value: Values, _: Machine, size: number): PoolSum {
+  const [open, kept] = [value('pool.init_idle_capacity'), value('pool.max_idle')]
+  const onOpen = Math.min(size, open)
+  const closed = Math.max(0, size - Math.max(open, kept))
+  return sum({ size, runs: size, waits: 0, refused: 0 }, 'calls to the key manager', [
+    `${open} connections from the start, up to ${kept} kept without work`,
+    `of ${size} calls at once ${onOpen} on open connections, ${size - onOpen} on new ones; ${closed} are closed behind it`,
+  ])
 }
 
 function publishers(value: Values, _: Machine, size: number): PoolSum {

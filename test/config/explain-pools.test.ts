@@ -46,6 +46,10 @@ for (const [section, core, most, queue] of QUEUED) {
   }
 }
 
+const INBOUND = { 'inbound.core_threads': 20, 'inbound.max_threads': 100 }
+const ENGINES = 'synapse.script_mediator_pool_size'
+const IDLE = { 'pool.init_idle_capacity': 50, 'pool.max_idle': 100 }
+
 /** [section, key, values of the section, burst, runs, waits, refused, words]. */
 const OTHERS: readonly (readonly [string, string, Values, number, number, number, number, RegExp])[] = [
   [HTTP, 'io_buffer_size', { io_buffer_size: 16384 }, 1000, 1000, 0, 0, /16 KiB .*1000 .* 15\.6 MiB on 2 reactors/],
@@ -71,6 +75,21 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
     ...[1000, 50, 950, 0],
     /50 calls to one key manager at once, 100 to all/,
   ] as unknown as (typeof OTHERS)[number],
+  [
+    'mediation',
+    'inbound.max_threads',
+    INBOUND,
+    1000,
+    100,
+    900,
+    0,
+    /^100 tasks at once: 4 threads x 25 .*; the rest waits/,
+  ],
+  ['mediation', 'inbound.core_threads', INBOUND, 10, 10, 0, 0, /20 at once, then up to 100 at once/],
+  ['mediation', ENGINES, { [ENGINES]: 15 }, 1000, 15, 985, 0, /^15 scripts .*: 4 threads x up to 4 scripts/],
+  ['apim.key_manager', 'pool.max_idle', IDLE, 1000, 1000, 0, 0, /50 on open connections, 950 on new .* 900 are closed/],
+  ['apim.key_manager', 'pool.init_idle_capacity', IDLE, 70, 70, 0, 0, /50 on open .*, 20 on new .* 0 are closed/],
+  ['apim.key_manager', 'pool.max_idle', IDLE, 10, 10, 0, 0, /10 on open connections, 0 on new ones; 0 are closed/],
 ]
 
 for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) {
@@ -83,7 +102,20 @@ for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) 
 
 test('the keys of every sum are in the catalogue', () => {
   const summed = allKeys().filter(({ section, key }) => sumOf(section, key) !== undefined)
-  assert.equal(summed.length, 8 + 3 + 2 + 2 + 5 + 5)
+  assert.equal(summed.length, 8 + 3 + 2 + 1 + 2 + 2 + 2 + 5 + 5)
+})
+
+test('every size of a pool that is built, or will be, has a sum', () => {
+  const sizes = allKeys().filter(({ definition: { unit, inertReason } }) => {
+    const isComing = inertReason === '' || inertReason.startsWith('not built yet')
+    return isComing && ['threads', 'connections', 'engines', 'publishers'].includes(unit)
+  })
+  assert.ok(sizes.length > 10)
+  const without = sizes.filter(({ section, key }) => sumOf(section, key) === undefined)
+  assert.deepEqual(
+    without.map(({ path }) => path),
+    [],
+  )
 })
 
 test('of tasks that no client waits for, none is answered', () => {
