@@ -20,10 +20,11 @@ const OPERATORS_SECRETS = {
   type: 'object',
   additionalProperties: { type: 'string' },
 }
-const ABOUT =
-  'Derived from the catalogue of keys; `npm run reference` writes it anew. `check` judges more: rules across keys, what ' +
-  'references come to, the inside of hosts, addresses, URLs and lists, and values behind the ' +
-  'quoted name of a table. It asks for what a section must have only where the role of the node reads the section.'
+const ABOUT = [
+  'Derived from the catalogue of keys; `npm run reference` writes it anew. `check` judges more: rules across keys,',
+  'what references come to, the inside of hosts, addresses, URLs and lists, and values behind the quoted name of a',
+  'table. It asks for what a section must have only where the role of the node reads the section.',
+].join(' ')
 const TO_REFERENCE = { $ref: '#/definitions/reference' }
 
 /** What may stand in one table of the file, or the value at its place. */
@@ -258,7 +259,7 @@ const WIDTH = 120
 /** JSON as the formatter of this repository leaves it: on one line where it fits. `taken`: columns around it. */
 function printed(value: unknown, indent: number, taken: number): string {
   const flat = onOneLine(value)
-  if (taken + flat.length <= WIDTH || typeof value !== 'object' || value === null) return flat
+  if (taken + flat.length <= WIDTH || flat === '{}' || typeof value !== 'object' || value === null) return flat
   const inner = ' '.repeat(indent + 2)
   const isList = Array.isArray(value)
   const members = isList

@@ -149,7 +149,7 @@ test('any value may be text with a reference', () => {
 
 const ROW_TABLES = SECTIONS.filter(({ repeated }) => repeated).map(({ name }) => name)
 
-/** A file with one key in it, its path nested but for the names from `start` to `end`, which stand in one quoted name. */
+/** A file with one key in it, its path nested but for the names from `start` to `end`, which are one in quotes. */
 function written(path: string, value: unknown, start: number, end: number): unknown {
   const names = path.split('.')
   const runs = [
