@@ -23,7 +23,7 @@ function said({ faults, unknown }: Resolution): readonly string[] {
   return [...faults, ...unknown].map(describe)
 }
 
-function valueOf({ keys }: Resolution, path: string): unknown {
+function valueAt({ keys }: Resolution, path: string): unknown {
   return keys.find(key => key.path === path)?.value
 }
 
@@ -33,9 +33,9 @@ test("a name of the operator's own may stand first in a key: [custom_keystore.<n
     '[custom_keystore.signing]\nfile_name = "s.jks"\nkey_password = "k"\n[custom_keystore."a.b"]\nfile_name = "ab.jks"',
   )
   assert.deepEqual(said(resolution), [])
-  assert.equal(valueOf(resolution, 'custom_keystore.signing.file_name'), 's.jks')
-  assert.equal(valueOf(resolution, 'custom_keystore.signing.key_password'), 'k')
-  assert.equal(valueOf(resolution, 'custom_keystore.a.b.file_name'), 'ab.jks')
+  assert.equal(valueAt(resolution, 'custom_keystore.signing.file_name'), 's.jks')
+  assert.equal(valueAt(resolution, 'custom_keystore.signing.key_password'), 'k')
+  assert.equal(valueAt(resolution, 'custom_keystore.a.b.file_name'), 'ab.jks')
   // All keys of a name are there as soon as one is; none of a name that nobody uses.
   const names = resolution.keys.filter(({ section }) => section === 'custom_keystore').map(({ key }) => key)
   assert.deepEqual(names.filter(name => name.startsWith('signing.')).length * 2, names.length)
@@ -54,9 +54,9 @@ test('names that the catalogue has, and others beside them: [oauth.grant_type.<n
     '[oauth.grant_type.password]\nenable = false\n[oauth.grant_type.uma_ticket]\nenable = "true"\ngrant_handler = "h"',
   )
   assert.deepEqual(said(resolution), [])
-  assert.equal(valueOf(resolution, 'oauth.grant_type.password.enable'), false)
-  assert.equal(valueOf(resolution, 'oauth.grant_type.uma_ticket.enable'), true)
-  assert.equal(valueOf(resolution, 'oauth.grant_type.uma_ticket.grant_handler'), 'h')
+  assert.equal(valueAt(resolution, 'oauth.grant_type.password.enable'), false)
+  assert.equal(valueAt(resolution, 'oauth.grant_type.uma_ticket.enable'), true)
+  assert.equal(valueAt(resolution, 'oauth.grant_type.uma_ticket.grant_handler'), 'h')
   assert.equal(resolution.keys.filter(({ path }) => path === 'oauth.grant_type.password.enable').length, 1)
 })
 
@@ -80,9 +80,9 @@ test('another spelling is the same key, in the file, by --set, and to those that
   const listed = '[apim.oauth_config]\nwhite_listed_scopes = ["a"]'
   const inFile = resolved(t, listed)
   assert.deepEqual(said(inFile), [])
-  assert.deepEqual(valueOf(inFile, SCOPES), ['a'])
-  assert.deepEqual(valueOf(resolved(t, '', ['apim.oauth_config.white_listed_scopes=b']), SCOPES), ['b'])
-  assert.deepEqual(valueOf(resolved(t, listed, [`${SCOPES}=c`]), SCOPES), ['c'])
+  assert.deepEqual(valueAt(inFile, SCOPES), ['a'])
+  assert.deepEqual(valueAt(resolved(t, '', ['apim.oauth_config.white_listed_scopes=b']), SCOPES), ['b'])
+  assert.deepEqual(valueAt(resolved(t, listed, [`${SCOPES}=c`]), SCOPES), ['c'])
   const referring = `[access_log]\npath = "$ref{apim.oauth_config.white_listed_scopes}"\n`
   assert.equal(resolved(t, referring + listed).configuration.access_log.path, 'a')
 })
@@ -202,8 +202,8 @@ test('what a section needs is missed where the section is used, and not where on
 test('a key that follows another is worth what that one is, until it is set itself', t => {
   const toml = '[super_admin]\nusername = "chief"\npassword = "geheim"\n[apim.analytics]\nusername = "analyst"'
   const resolution = resolved(t, toml)
-  assert.equal(valueOf(resolution, 'apim.workflow.wf_engine_user'), 'chief')
-  assert.equal(valueOf(resolution, 'apim.analytics.receiver_username'), 'analyst')
+  assert.equal(valueAt(resolution, 'apim.workflow.wf_engine_user'), 'chief')
+  assert.equal(valueAt(resolution, 'apim.analytics.receiver_username'), 'analyst')
   const password = resolution.keys.find(({ path }) => path === 'apim.analytics.receiver_password')
   assert.deepEqual([password?.value, password?.secret, password?.where], ['geheim', true, ''])
 })
