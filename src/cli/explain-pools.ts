@@ -197,10 +197,11 @@ function scripts(value: Values, { processors }: Machine, size: number): PoolSum 
 function keyManager(value: Values, _: Machine, size: number): PoolSum {
   const [open, kept] = [value('pool.init_idle_capacity'), value('pool.max_idle')]
   const onOpen = Math.min(size, open)
+  const onNew = size - onOpen
   const closed = Math.max(0, size - Math.max(open, kept))
   return sum({ size, runs: size, waits: 0, refused: 0 }, 'calls to the key manager', [
     `${open} connections from the start, up to ${kept} kept without work`,
-    `of ${size} calls at once ${onOpen} on open connections, ${size - onOpen} on new ones; ${closed} are closed behind it`,
+    `of ${size} calls at once ${onOpen} on open connections, ${onNew} on new ones; ${closed} are closed behind it`,
   ])
 }
 
