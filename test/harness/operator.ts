@@ -13,7 +13,7 @@ export const backend = await ScriptedBackend.listen(peer => void answerAll(peer)
 
 async function answerAll(peer: Peer): Promise<void> {
   while (!peer.isClosed && peer.ending === '') {
-    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    await peer.untilAsked()
     if (peer.text === '' || peer.text.includes(SILENT)) return
     if (peer.text.includes('Content-Length: 5')) await peer.untilText('hello')
     peer.take()

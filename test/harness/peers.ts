@@ -146,6 +146,11 @@ export class Peer {
     return this.#socket.writableLength
   }
 
+  /** As a server waits: until the head of a request is there, or there will be none. It has no deadline. */
+  async untilAsked(): Promise<void> {
+    while (!this.text.includes('\r\n\r\n') && this.ending === '' && !this.isClosed) await this.changed()
+  }
+
   /** Waits until `holds`; it is asked again whenever something came or ended. */
   async until(what: string, holds: (peer: Peer) => boolean): Promise<void> {
     const guard = Promise.withResolvers<void>()

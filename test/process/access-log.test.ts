@@ -14,7 +14,7 @@ const backend = await ScriptedBackend.listen(peer => void answerAll(peer))
 
 async function answerAll(peer: Peer): Promise<void> {
   while (!peer.isClosed && peer.ending === '') {
-    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    await peer.untilAsked()
     const requests = peer.take().split('\r\n\r\n').length - 1
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'.repeat(requests))
   }

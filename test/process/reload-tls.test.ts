@@ -53,7 +53,7 @@ async function securedBackend(t: TestContext): Promise<string> {
 
 async function answerAll(peer: Peer): Promise<void> {
   for (;;) {
-    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    await peer.untilAsked()
     if (peer.take() === '') return
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   }

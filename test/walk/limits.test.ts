@@ -20,7 +20,7 @@ const quick = await ScriptedBackend.listen(peer => void answerAll(peer))
 
 async function answerAll(peer: Peer): Promise<void> {
   while (!peer.isClosed && peer.ending === '') {
-    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    await peer.untilAsked()
     if (peer.take() !== '') peer.send(OK)
   }
 }

@@ -27,7 +27,7 @@ async function freePort(): Promise<number> {
 
 async function answerAll(peer: Peer): Promise<void> {
   while (peer.ending === '' && !peer.isClosed) {
-    await peer.until('a request', () => peer.text.includes('\r\n\r\n') || peer.ending !== '' || peer.isClosed)
+    await peer.untilAsked()
     if (peer.take() !== '') peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   }
 }
