@@ -19,6 +19,7 @@ const { join } = await import('node:path')
 // Beside the program and not in a folder for everybody, because what lies there is run.
 const compileCache = join(import.meta.dirname, '..', 'node_modules', '.cache', 'sluice')
 enableCompileCache(compileCache)
+await import('./near-modules.js')
 const { run } = await import('./cli/run.ts')
 // Timers and sockets of the other threads end with the process.
 process.exit(await run(process.argv.slice(2), compileCache))

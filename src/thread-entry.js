@@ -3,6 +3,7 @@ import { enableCompileCache, flushCompileCache } from 'node:module'
 import { workerData } from 'node:worker_threads'
 
 enableCompileCache(workerData.compileCache)
+await import('./near-modules.js')
 await import('./reactor-thread.ts')
 // Now, because a thread that is killed would never do it.
 flushCompileCache()
