@@ -1,9 +1,9 @@
 /** Every documented key, and the proof that nothing that looks like one was passed over. */
 import { type Adapter, HEADING_SECTIONS, NON_KEYS, PLAIN_SENTENCES } from './adapters.ts'
-import type { Facts } from './facts.ts'
+import type { Facts, FoundKey } from './facts.ts'
 import { type Block, blocksOf, SpecFault, ticksOf } from './markdown.ts'
 import { type SectionName, sectionOf } from './names.ts'
-import { type RowKey, TableReader } from './rows.ts'
+import { TableReader } from './rows.ts'
 import { readSentence } from './sentences.ts'
 
 export interface SpecKey extends Facts {
@@ -42,12 +42,12 @@ export function extractKeys(markdown: string, adapters: readonly Adapter[]): rea
 }
 
 class Extraction {
-  keys: readonly SpecKey[] = []
+  #keys: readonly SpecKey[] = []
   #heading: readonly SectionName[] = []
   #table: TableReader | undefined
-  /** Of the paragraph that is being read. */
-  #sections: readonly SectionName[] = []
+  /** The paragraph that is being read, and the sections that its next key stands in. */
   #paragraph = 0
+  #sections: readonly SectionName[] = []
   /** Whatever was understood below one heading, for each of its lines. */
   readonly #namedAt = new Map<number, Set<string>>()
   #named = new Set<string>()
@@ -55,12 +55,16 @@ class Extraction {
   readonly #bracketed = new Map<string, number>()
   readonly #cutOff: { readonly name: string; readonly line: number }[] = []
 
+  get keys(): readonly SpecKey[] {
+    return this.#keys
+  }
+
   read(block: Block): void {
     if (block.kind === 'heading') this.#named = new Set()
     this.#namedAt.set(block.line, this.#named)
     if (block.kind === 'row') {
       this.#table ??= new TableReader(this.#heading)
-      for (const key of this.#table.read(block)) this.#add(key, block.line, false)
+      for (const key of this.#table.read(block)) this.#add(key, block.line)
       return
     }
     this.#table = undefined
@@ -90,7 +94,7 @@ class Extraction {
     this.#noteSections(sections, line)
     this.#sections = sections
     this.#cutOff.push(...cutOff.map(name => ({ name, line })))
-    for (const key of keys) this.#add({ ...key, aliasOf: '' }, line, key.exampleOnly)
+    for (const key of keys) this.#add(key, line)
   }
 
   #noteSections(sections: readonly SectionName[], line: number): void {
@@ -100,13 +104,13 @@ class Extraction {
     }
   }
 
-  #add({ section, name, aliasOf, facts }: RowKey, line: number, exampleOnly: boolean): void {
+  #add({ section, name, aliasOf, exampleOnly, facts }: FoundKey, line: number): void {
     // Pairs of any name: the key is the table they stand in.
     const key = facts.type === 'key-value pairs' ? `${name}.<name>` : name
-    const known = this.keys.find(other => other.section === section.name && other.key === key)
+    const known = this.#keys.find(other => other.section === section.name && other.key === key)
     if (known !== undefined) throw new SpecFault(line, `${section.name}.${key} is documented on line ${known.line} too`)
     const found = { section: section.name, repeated: section.repeated, key, ...facts, exampleOnly, aliasOf, line }
-    this.keys = [...this.keys, found]
+    this.#keys = [...this.#keys, found]
     for (const text of [section.name, `${section.name}.${name}`, facts.fallback, facts.described, ...facts.choices]) {
       this.#named.add(text)
     }
@@ -117,11 +121,11 @@ class Extraction {
     const section = this.#heading.find(({ name }) => name.includes(which))?.name
     if (section === undefined) throw new SpecFault(line, `no section of the heading is the ${which} one`)
     for (const key of only) {
-      if (!this.keys.some(known => known.section === section && known.key === key)) {
+      if (!this.#keys.some(known => known.section === section && known.key === key)) {
         throw new SpecFault(line, `${section} has no key ${key}`)
       }
     }
-    this.keys = this.keys.filter(known => known.section !== section || only.includes(known.key))
+    this.#keys = this.#keys.filter(known => known.section !== section || only.includes(known.key))
   }
 
   /** Everything in backticks, and every word that is spelt like a key, has been understood as something. */
@@ -138,11 +142,11 @@ class Extraction {
   /** Every section that is named has keys, and every name that is cut off goes on somewhere. */
   accountForNames(): void {
     for (const [name, line] of this.#bracketed) {
-      if (!this.keys.some(({ section }) => section === name)) throw new SpecFault(line, `[${name}] has no key`)
+      if (!this.#keys.some(({ section }) => section === name)) throw new SpecFault(line, `[${name}] has no key`)
     }
     for (const { name, line } of this.#cutOff) {
-      if (!this.keys.some(({ key }) => key.startsWith(`${name}.`)))
-        throw new SpecFault(line, `no key begins with ${name}`)
+      if (this.#keys.some(({ key }) => key.startsWith(`${name}.`))) continue
+      throw new SpecFault(line, `no key begins with ${name}`)
     }
   }
 }

@@ -1,5 +1,6 @@
 /** What the specification says about a key behind its name: type, unit, default, required or not, choices. */
 import { splitOutside, ticksOf } from './markdown.ts'
+import type { SectionName } from './names.ts'
 
 export interface Facts {
   /** As documented, in the singular. */
@@ -13,6 +14,17 @@ export interface Facts {
   readonly required: boolean
   /** Values that are named; one alone is not all there are. */
   readonly choices: readonly string[]
+}
+
+/** A key as a row or a sentence has it. */
+export interface FoundKey {
+  readonly section: SectionName
+  readonly name: string
+  /** The name that this is another spelling of; '' for a key itself. */
+  readonly aliasOf: string
+  /** Shown in an example, and nothing said of it. */
+  readonly exampleOnly: boolean
+  readonly facts: Facts
 }
 
 export const NOTHING_SAID: Facts = { type: '', unit: '', fallback: '', described: '', required: false, choices: [] }
@@ -30,6 +42,11 @@ const UNIT = /^(ms|milliseconds|seconds)\b/
 const LITERAL_WORDS = /^(?:SELECT 1|\d+ minutes|\w+(?:, \w+)+)$/
 /** A single word behind a key that is no default of it. */
 const REMARKS = ['custom']
+
+/** Of words that begin with one; '' for others. */
+export function unitAtStart(text: string): Facts['unit'] {
+  return UNITS[UNIT.exec(text)?.[1] ?? ''] ?? ''
+}
 
 /** A default is what could stand in a file; anything else describes one. */
 function defaultFrom(text: string): Pick<Facts, 'fallback' | 'described'> {
@@ -95,11 +112,11 @@ function phraseFacts(phrase: string, isRemark: boolean): Facts {
   let rest = phrase.trim()
   const type = TYPE.exec(rest)?.[1] ?? ''
   rest = rest.slice(type.length).trim()
-  const unit = UNIT.exec(rest)?.[1] ?? ''
-  rest = rest.slice(unit.length).trim()
+  const unit = unitAtStart(rest)
+  rest = rest.replace(UNIT, '').trim()
   const isRequired = /(?:^|\W)required$|^required\b/.test(rest)
   if (/^required\b/.test(rest)) rest = rest.slice('required'.length).trim()
-  const said = { ...NOTHING_SAID, type: singular(type), unit: UNITS[unit] ?? '', required: isRequired }
+  const said = { ...NOTHING_SAID, type: singular(type), unit, required: isRequired }
   if (/^(?:all )?(?:default to the )?super admin (?:default|credential)s?$/.test(rest)) {
     return { ...said, described: 'super admin credentials' }
   }

@@ -1,14 +1,7 @@
 /** Keys in tables: the columns are known by their titles. */
-import { choicesOf, defaultOfCell, type Facts, NOTHING_SAID, typeOfCell } from './facts.ts'
+import { choicesOf, defaultOfCell, type Facts, type FoundKey, NOTHING_SAID, typeOfCell, unitAtStart } from './facts.ts'
 import { type Block, SpecFault, splitOutside } from './markdown.ts'
 import { membersOf, namesOfCell, type SectionName } from './names.ts'
-
-export interface RowKey {
-  readonly section: SectionName
-  readonly name: string
-  readonly aliasOf: string
-  readonly facts: Facts
-}
 
 /** Of a name among those of its row. */
 interface Place {
@@ -21,6 +14,9 @@ const COLUMNS = ['Key', 'Keys', 'Section', 'Type', 'Default', 'Defaults', 'Defau
 /** What a transport is called where its two sections differ, and how their names end. */
 const SIDES: Readonly<Record<string, string>> = { plain: 'http', secured: 'https' }
 
+/** Before a remark on the type: the one section of the heading, by its last name, that has the key. */
+const ONE_SECTION = /\((\w+), /
+
 /** Reads the rows of one table; what a cell takes from the row above is kept. */
 export class TableReader {
   readonly #sections: readonly SectionName[]
@@ -32,7 +28,7 @@ export class TableReader {
     this.#sections = sections
   }
 
-  read({ cells, line }: Block): readonly RowKey[] {
+  read({ cells, line }: Block): readonly FoundKey[] {
     const strange = Object.keys(cells).find(column => !COLUMNS.includes(column))
     if (strange !== undefined) throw new SpecFault(line, `the column "${strange}" is not known`)
     const nameCell = cells.Key ?? cells.Keys ?? ''
@@ -41,7 +37,7 @@ export class TableReader {
     const keys = names.flatMap(({ name, aliasOf }, index) =>
       this.#sectionsFor(cells, name, line).map(section => {
         const facts = this.#facts(cells, section, { name, index, count: names.length })
-        return { section, name: below(section, name), aliasOf: below(section, aliasOf), facts }
+        return { section, name: below(section, name), aliasOf: below(section, aliasOf), exampleOnly: false, facts }
       }),
     )
     for (const { name, facts } of keys) this.#above.set(lastOf(name), facts)
@@ -55,16 +51,16 @@ export class TableReader {
       if (!name.includes('.')) throw new SpecFault(line, `"${name}" stands in no section`)
       return [{ name: name.slice(0, name.indexOf('.')), repeated: false }]
     }
-    const remark = /\((\w+),/.exec(cells.Type ?? '')?.[1]
-    return this.#sections.filter(section => remark === undefined || section.name.endsWith(`.${remark}`))
+    const only = ONE_SECTION.exec(cells.Type ?? '')?.[1]
+    return this.#sections.filter(section => only === undefined || section.name.endsWith(`.${only}`))
   }
 
   #facts(cells: Block['cells'], section: SectionName, place: Place): Facts {
     const typeCell = ofEach(cells.Type ?? '', /^\//, place)
-    const type = typeOfCell(typeCell.replace(/\((\w+), /, '('))
+    const type = typeOfCell(typeCell.replace(ONE_SECTION, '('))
     const meaning = cells.Meaning ?? ''
     const only = cells['Default / meaning']
-    const unit = type.unit || (/^(?:ms|milliseconds)\b/.test(only ?? meaning) ? 'ms' : '')
+    const unit = type.unit || unitAtStart(only ?? meaning)
     const choices = choicesOf(only ?? meaning)
     if (only !== undefined) {
       const isDefault = /^(?:true|false|-?\d+)$/.test(only)

@@ -1,17 +1,10 @@
 /** Keys in prose: `[section]` and names in backticks, each with what follows it. */
-import { type Facts, factsFrom, merged, NOTHING_SAID } from './facts.ts'
+import { type FoundKey, factsFrom, merged, NOTHING_SAID } from './facts.ts'
 import { enclosedEnd, SpecFault, splitOutside, ticksOf } from './markdown.ts'
 import { namesOfToken, type SectionName, sectionOf } from './names.ts'
 
-interface ProseKey {
-  readonly section: SectionName
-  readonly name: string
-  readonly facts: Facts
-  readonly exampleOnly: boolean
-}
-
 interface ReadSentence {
-  readonly keys: readonly ProseKey[]
+  readonly keys: readonly FoundKey[]
   /** Those that hold behind the sentence, in the same paragraph. */
   readonly sections: readonly SectionName[]
   /** Beginnings of names, cut off with dots. */
@@ -41,12 +34,13 @@ export function readSentence(sentence: string, sections: readonly SectionName[],
 }
 
 class SentenceReader {
-  readonly keys: ProseKey[] = []
+  readonly keys: FoundKey[] = []
   readonly cutOff: string[] = []
   sections: readonly SectionName[]
   readonly #line: number
   #items: Item[] = []
-  #before = ''
+  /** The name read last: `.b` behind `a.c` is `a.b`. */
+  #nameBefore = ''
   /** Between the last section and here stand only commas and "and". */
   #sectionsGoOn = false
 
@@ -120,13 +114,13 @@ class SentenceReader {
       item.joined = /\band$/.test(before)
       item.behind = item.behind.trim().replace(/,?\s*(?:,|\band)$/, '')
     }
-    for (const name of namesOfToken(token, this.#before, this.#line)) this.#begin(name, '', false)
+    for (const name of namesOfToken(token, this.#nameBefore, this.#line)) this.#begin(name, '', false)
   }
 
   #begin(name: string, behind: string, exampleOnly: boolean): void {
     if (this.sections.length === 0) throw new SpecFault(this.#line, `\`${name}\` stands in no section`)
     this.#items.push({ sections: this.sections, name, exampleOnly, behind, joined: false })
-    this.#before = name
+    this.#nameBefore = name
   }
 
   #finish(): void {
@@ -145,7 +139,7 @@ class SentenceReader {
       const isBare = behind.trim() === '' && !exampleOnly
       const facts = isBare ? merged(joined ? next : NOTHING_SAID, closing) : own
       next = facts
-      return sections.map(section => ({ section, name, facts, exampleOnly })).toReversed()
+      return sections.map(section => ({ section, name, aliasOf: '', exampleOnly, facts })).toReversed()
     })
     this.keys.push(...keys.toReversed())
     this.#items = []
