@@ -29,8 +29,10 @@ function main(given: string[]): number {
     else process.stdout.write(isJson ? asJson(keys) : keys.map(asLine).join(''))
     return 0
   } catch (error) {
-    if (!(error instanceof SpecFault)) throw error
-    process.stderr.write(`${file}:${error.line}: ${error.message}\n`)
+    const isOfTheSystem = error instanceof Error && 'syscall' in error
+    if (!(error instanceof SpecFault) && !isOfTheSystem) throw error
+    const place = error instanceof SpecFault ? `${file}:${error.line}: ` : ''
+    process.stderr.write(`${place}${error.message}\n`)
     return 1
   }
 }

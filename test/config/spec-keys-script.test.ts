@@ -295,6 +295,13 @@ test('the script names file and line of what it does not understand, and ends wi
   assert.deepEqual([stdout, stderr, status], ['', fault, 1])
 })
 
+test('a file that cannot be read is one line', t => {
+  const missing = join(temporaryHome(t, {}), 'spec.md')
+  const { stdout, stderr, status } = run(missing)
+  assert.deepEqual([stdout, status], ['', 1])
+  assert.match(stderr, /^ENOENT: .*spec\.md'\n$/)
+})
+
 test('an adapter that fits nowhere is a fault', t => {
   const home = temporaryHome(t, { 'spec.md': ADAPTED.replace('wss adds', 'wss has') })
   const { stderr, status } = run(join(home, 'spec.md'))
