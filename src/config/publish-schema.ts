@@ -1,6 +1,6 @@
 /**
  * The catalogue as a JSON Schema of `deployment.toml`, draft 7, for editors that complete and check while somebody
- * types. What `check` accepts it accepts, for a node that reads every section; what it cannot say is left to `check`.
+ * types. What it cannot say is left to `check`, and it says so.
  */
 import { type AnySection, allKeys, type CatalogueKey, SECTIONS } from './catalogue.ts'
 import { FREE_NAME, type JsonSchema, type Key, keyPath, NUMERAL } from './key.ts'
@@ -23,7 +23,8 @@ const OPERATORS_SECRETS = {
 const ABOUT = [
   'Derived from the catalogue of keys; `npm run reference` writes it anew. `check` judges more: rules across keys,',
   'what references come to, the inside of hosts, addresses, URLs and lists, and values behind the quoted name of a',
-  'table. It asks for what a section must have only where the role of the node reads the section.',
+  'table. It asks for what a section must have only where the role of the node reads the section, and takes names of',
+  'any kind that references lead to.',
 ].join(' ')
 const TO_REFERENCE = { $ref: '#/definitions/reference' }
 

@@ -283,9 +283,27 @@ function complaints(t: Parameters<typeof temporaryHome>[0], text: string): reado
   return [...faults, ...unknown]
 }
 
-test('what is left to `check` is said', () => {
-  assert.match(SCHEMA.description, /`check` judges more: /)
-})
+/** What a schema cannot say, and the words in which its description says so. */
+const LEFT_TO_CHECK: readonly (readonly [text: string, isRight: boolean, said: string])[] = [
+  ['[mediation]\nsynapse.core_threads = 200', false, 'rules across keys'],
+  ['[server]\noffset = "$ref{server.hostname}"', false, 'what references come to'],
+  ['[management]\nbind_address = "no host"', false, 'the inside of hosts'],
+  ['"server.offset" = "x"', false, 'values behind the quoted name of a table'],
+  [
+    '[server]\nserver_role = "gateway-worker"\n[apim.notification]\nport = 25',
+    true,
+    'only where the role of the node reads the section',
+  ],
+  ['[mine]\nname = "h.example"\n[server]\nhostname = "$ref{mine.name}"', true, 'names of any kind that references'],
+]
+
+for (const [text, isRight, said] of LEFT_TO_CHECK) {
+  test(`left to \`check\`: ${said}`, t => {
+    assert.equal(isValid(parse(text)), !isRight)
+    assert.equal(complaints(t, text).length === 0, isRight)
+    assert.ok(SCHEMA.description.includes(said))
+  })
+}
 
 test('every key is described, with its default where there is one to show', () => {
   for (const { path, definition } of allKeys()) {
