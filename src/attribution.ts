@@ -40,7 +40,7 @@ function attributedTo(own: ResolvedKey | undefined, fault: Fault, known: Readonl
   const isSecret = own.secret || written.secret
   const place = fault.where || written.where
   const isElsewhere = written.where !== '' && place !== written.where
-  const remedy = fault.remedy.replaceAll(own.path, written.path)
+  const remedy = reworded(fault.remedy, own.path, written.path)
   return {
     ...fault,
     key: written.path,
@@ -65,6 +65,13 @@ function followedBy(
   known: ReadonlyMap<string, ResolvedKey>,
 ): ResolvedKey | undefined {
   return follows === '' ? undefined : known.get(`${follows.startsWith('.') ? section : ''}${follows}`)
+}
+
+/** Keys that stand beside it are followed alike, where the two have the same name. */
+function reworded(remedy: string, own: string, written: string): string {
+  const [beside, besideWritten] = [own, written].map(path => path.slice(0, path.lastIndexOf('.') + 1))
+  const areAlike = own.slice(beside!.length) === written.slice(besideWritten!.length)
+  return areAlike ? remedy.replaceAll(beside!, besideWritten!) : remedy.replaceAll(own, written)
 }
 
 /** A password names nothing. */

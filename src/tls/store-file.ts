@@ -64,7 +64,7 @@ export async function openStore(
   } catch (error) {
     // Whatever the library makes of bytes that nobody foresaw, the store is what is wrong.
     const problem = error instanceof StoreProblem ? error : new StoreProblem('unreadable', 'its parts make no sense')
-    return reportProblem(problem, label, type, names, findings)
+    return reportProblem(problem, label, type, setting, findings)
   }
 }
 
@@ -97,9 +97,12 @@ function reportProblem(
   { kind, message }: StoreProblem,
   label: string,
   type: string,
-  names: StoreSetting['names'],
+  { names, password }: StoreSetting,
   findings: Findings,
 ): undefined {
+  if (kind === 'store password' && password === '') {
+    return findings.fault(label, names.fileName, 'needs a password, and none is set', `set ${names.password}`)
+  }
   if (kind === 'store password') {
     return findings.fault(label, names.password, `wrong password for ${label}`, `set ${names.password}`)
   }

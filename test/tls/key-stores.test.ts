@@ -122,11 +122,12 @@ const WRONG_KEY = `security/store: ${KEY_STORE}.key_password: ${WRONG_KEY_SAID}`
 const FOLDER = 'it is looked for in the folder security of the home folder'
 const PLACE = `(put it there, or set ${KEY_STORE}.file_name; ${FOLDER})`
 const FILE = `security/store: ${KEY_STORE}.file_name`
+const NONE = `${FILE}: needs a password, and none is set (set ${KEY_STORE}.password)`
 
 const BROKEN: readonly (readonly [string, string | Buffer, string, string, string, string])[] = [
   ['PKCS#12 with the wrong password', MODERN_P12, 'PKCS12', 'secret-1', '', WRONG],
   ['PKCS#12 with nothing encrypted and the wrong password', MD5_P12, 'PKCS12', 'secret-1', '', WRONG],
-  ['PKCS#12 without its password', MODERN_P12, 'PKCS12', '', '', WRONG],
+  ['PKCS#12 without its password', MODERN_P12, 'PKCS12', '', '', NONE],
   ['PKCS#12 without a MAC and the wrong password', NO_MAC_P12, 'PKCS12', 'secret-1', '', WRONG],
   ['PKCS#12 with the wrong key password', KEY_PASSWORD_P12, 'PKCS12', 'storepw', 'secret-1', WRONG_KEY],
   ['JKS with the wrong password', RSA_JKS, 'JKS', 'secret-1', 'keypw', WRONG],

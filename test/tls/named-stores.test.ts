@@ -85,6 +85,15 @@ const NAMED: readonly (readonly [what: string, toml: string, sets: readonly stri
     ],
   ],
   [
+    'no password at all',
+    '[keystore.tls]\nfile_name = "own.p12"\n',
+    [],
+    [
+      'fault    security/own.p12: keystore.tls.file_name: needs a password, and none is set ' +
+        '(named at F:2; set keystore.tls.password)',
+    ],
+  ],
+  [
     'an alias that is only warned of',
     '[keystore.tls]\nfile_name = "own.p12"\npassword = "storepw"\nalias = "other"\n',
     [],
