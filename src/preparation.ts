@@ -56,9 +56,8 @@ export async function prepare(
   const { unknown } = examined
   const { configuration, keys, faults } = examined.faults.length === 0 ? running.settle(examined) : examined
   // Nothing can be said of the rest where the file itself cannot be read.
-  const isUnreadable = faults.length > 0 && faults.every(({ key }) => key === '')
   // What only a gateway would read is not opened: it may be that of another node.
-  if (isUnreadable || !partsOf(configuration).runsGateway) {
+  if (examined.unreadable || !partsOf(configuration).runsGateway) {
     const { warnings } = examined
     return { configuration, keys, apis: NO_APIS, proxies: DIRECT, tls: null, faults, unknown, warnings }
   }

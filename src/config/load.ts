@@ -11,8 +11,13 @@ import { labelOf, readSource } from './source-file.ts'
 
 const FILE_NAME = 'deployment.toml'
 
+interface Examination extends Resolution {
+  /** The file could not be read: what stands beside its faults are defaults. */
+  readonly unreadable: boolean
+}
+
 /** Everything there is to say about a configuration, good or bad. */
-export function examine(home: string, sets: readonly string[], dataDir: string): Resolution {
+export function examine(home: string, sets: readonly string[], dataDir: string): Examination {
   const file = readFile(home)
   const overrides = sets.map(readSet)
   const faults = [...file.faults, ...overrides.flatMap(({ fault }) => fault ?? [])]
@@ -25,9 +30,10 @@ export function examine(home: string, sets: readonly string[], dataDir: string):
     folder: resolvePath(file.folder),
   })
   // Without its file every other fault would be about defaults.
-  if (file.unreadable) return { ...resolution, faults: file.faults, unknown: [], warnings: [] }
+  if (file.unreadable) return { ...resolution, unreadable: true, faults: file.faults, unknown: [], warnings: [] }
   return {
     ...resolution,
+    unreadable: false,
     faults: [...faults, ...resolution.faults].sort(inOrderOfTheFile),
     unknown: [...resolution.unknown, ...outside.unknown].sort(inOrderOfTheFile),
     warnings: [...file.warnings, ...resolution.warnings].sort(inOrderOfTheFile),
