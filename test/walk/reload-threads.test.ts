@@ -1,5 +1,6 @@
 /** Reloads of reactors in threads: each has them in the order in which they were asked for, and answers how it went. */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { FromReactor, LivePlan, ReactorPlan } from '../../src/plan.ts'
 import { ReactorPool } from '../../src/reactor-pool.ts'
@@ -9,6 +10,9 @@ import { planGateway, type TestApi } from '../harness/gateway.ts'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { freePort } from '../harness/program.ts'
 import { clientPlan, SECURED, SecuredBackend } from '../harness/secured-peers.ts'
+
+/** As the program has it, and in no folder of its own making. */
+const COMPILE_CACHE = join(import.meta.dirname, '../../node_modules/.cache/sluice')
 
 const REACTORS = 2
 
@@ -28,7 +32,7 @@ async function start(t: TestContext, apis: readonly TestApi[]): Promise<Threads>
     if (message.kind === 'event') events.push(`${message.event.level} ${message.event.event}`)
   }
   const plans = Array.from({ length: REACTORS }, (_, reactor) => ({ ...plan, reactor }))
-  const pool = new ReactorPool(plans, '', { message, replaced: () => {}, hopeless: () => {} })
+  const pool = new ReactorPool(plans, COMPILE_CACHE, { message, replaced: () => {}, hopeless: () => {} })
   t.after(() => pool.stop())
   await pool.start()
   const deploy: Threads['deploy'] = async (live, changed = []) => {
