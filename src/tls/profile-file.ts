@@ -6,7 +6,7 @@ import type { Findings } from '../config/findings.ts'
 import { labelOf } from '../config/source-file.ts'
 import { parseXml, type XmlElement } from '../config/xml.ts'
 import { type StoreSetting, storeNames } from './store-file.ts'
-import { locate, type WatchedFiles } from './watched-files.ts'
+import { IS_URL, locate, NO_FILE, type WatchedFiles } from './watched-files.ts'
 
 const PROFILES_MAX = 1000
 /** Folder of configuration on the reference platform, which documented paths begin with. */
@@ -30,6 +30,10 @@ export async function readProfiles(
   files: WatchedFiles,
   findings: Findings,
 ): Promise<readonly XmlElement[]> {
+  if (IS_URL.test(filePath)) {
+    findings.fault('', name, NO_FILE, `set ${name}`)
+    return []
+  }
   const path = locate(home, '', DOCUMENTED_FOLDER, filePath.replace(/^conf\//, DOCUMENTED_FOLDER))
   const label = labelOf(path)
   const { bytes, why } = files.read(path)

@@ -2,7 +2,7 @@
 import type { Findings } from '../config/findings.ts'
 import { labelOf } from '../config/source-file.ts'
 import { type StoreContents, StoreProblem } from './store-contents.ts'
-import { locate, type WatchedFiles } from './watched-files.ts'
+import { IS_URL, locate, NO_FILE, type WatchedFiles } from './watched-files.ts'
 
 export interface StoreSetting {
   /** As given: within the security folder, or absolute. */
@@ -45,9 +45,10 @@ export async function openStore(
   files: WatchedFiles,
   findings: Findings,
 ): Promise<OpenStore | undefined> {
+  const { names } = setting
+  if (IS_URL.test(setting.fileName)) return findings.fault('', names.fileName, NO_FILE, storeRemedy(names))
   const path = locate(home, SECURITY_FOLDER, DOCUMENTED_FOLDER, setting.fileName)
   const label = labelOf(path)
-  const { names } = setting
   const { bytes, why } = files.read(path)
   if (bytes === undefined) return findings.fault(label, names.fileName, `cannot be read: ${why}`, storeRemedy(names))
   const found = typeOf(bytes)

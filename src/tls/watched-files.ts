@@ -33,6 +33,11 @@ export class WatchedFiles {
   }
 }
 
+/** Resolved like a path it would lose what tells its credentials apart. */
+export const IS_URL = /^[a-z][a-z0-9+.-]*:\/\//i
+/** Said without the URL. */
+export const NO_FILE = 'is a URL, and a file is expected'
+
 /**
  * Where a relative path leads: into the folder for it, or from the root that documented files count from. The first
  * place where there is something; the first of all where there is nothing.
