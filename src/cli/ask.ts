@@ -1,6 +1,8 @@
 /** The command line's end of the control socket of a running gateway. */
 import { connect, type Socket } from 'node:net'
 import { controlPath, isTooLong } from '../control-socket.ts'
+import { EXIT_FAILED } from './exit-codes.ts'
+import type { Terminal } from './terminal.ts'
 
 /** Far more than the longest answer. */
 const ANSWER_CHARS_MAX = 256 * 1024 * 1024
@@ -76,11 +78,26 @@ function whyNot(code: string | undefined, dataDir: string): string {
   return `the gateway that uses ${dataDir} cannot be asked (${code})`
 }
 
-/** One question with one answer. Throws CannotAsk. */
-export async function askOnce<Answer>(
+type Asked = { readonly command: string } & Readonly<Record<string, unknown>>
+
+/** A command that is one question: what `tell` makes of the answer is its exit code. */
+export async function askAndTell<Answer>(
   dataDir: string,
-  request: { readonly command: string } & Readonly<Record<string, unknown>>,
-): Promise<Answer> {
+  request: Asked,
+  complaints: Terminal,
+  tell: (answer: Answer) => number,
+): Promise<number> {
+  try {
+    return tell(await askOnce<Answer>(dataDir, request))
+  } catch (error) {
+    if (!(error instanceof CannotAsk)) throw error
+    complaints.write(`${error.message}\n`)
+    return EXIT_FAILED
+  }
+}
+
+/** One question with one answer. Throws CannotAsk. */
+export async function askOnce<Answer>(dataDir: string, request: Asked): Promise<Answer> {
   const control = await Control.connect(dataDir)
   try {
     return await control.ask<Answer>(request)

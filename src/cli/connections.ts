@@ -3,7 +3,7 @@ import type { ConnectionsAnswer } from '../control-commands.ts'
 import type { ConnectionRow } from '../observe/connection-row.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'
-import { askOnce, CannotAsk } from './ask.ts'
+import { askAndTell } from './ask.ts'
 import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import { table } from './table.ts'
 import { paint, type Terminal } from './terminal.ts'
@@ -18,17 +18,13 @@ export async function connections(
     complaints.write(usage('connections'))
     return EXIT_USAGE
   }
-  try {
-    const answer = await askOnce<ConnectionsAnswer>(args.dataDir, { command: 'connections', ...queryOf(options) })
+  const request = { command: 'connections', ...queryOf(options) }
+  return askAndTell<ConnectionsAnswer>(args.dataDir, request, complaints, answer => {
     if (args.json) output.write(`${JSON.stringify(answer, null, 2)}\n`)
     else show(output, answer)
     for (const reactor of answer.silent) complaints.write(`reactor ${reactor} did not answer: it is busy, or hangs\n`)
     return answer.silent.length === 0 ? 0 : EXIT_FAILED
-  } catch (error) {
-    if (!(error instanceof CannotAsk)) throw error
-    complaints.write(`${error.message}\n`)
-    return EXIT_FAILED
-  }
+  })
 }
 
 function queryOf({ side, state, limit }: CommandOptions): Readonly<Record<string, unknown>> {

@@ -1,8 +1,8 @@
 /** `endpoints`: the back ends of the running gateway, their states, and switching one off or on. */
 import type { EndpointRow, EndpointsAnswer } from '../control-commands.ts'
 import { type CliArguments, usage } from './arguments.ts'
-import { askOnce, CannotAsk } from './ask.ts'
-import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
+import { askAndTell } from './ask.ts'
+import { EXIT_USAGE } from './exit-codes.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -17,17 +17,12 @@ export async function endpoints(
     complaints.write(usage('endpoints'))
     return EXIT_USAGE
   }
-  try {
-    const answer = await askOnce<EndpointsAnswer>(args.dataDir, { command: 'endpoints', turn, name })
+  return askAndTell<EndpointsAnswer>(args.dataDir, { command: 'endpoints', turn, name }, complaints, answer => {
     if (args.json) output.write(`${JSON.stringify(answer.endpoints, null, 2)}\n`)
     else if (answer.endpoints.length === 0) output.write('no endpoint\n')
     else output.write(table(output, HEADING, answer.endpoints.map(cellsOf)))
     return 0
-  } catch (error) {
-    if (!(error instanceof CannotAsk)) throw error
-    complaints.write(`${error.message}\n`)
-    return EXIT_FAILED
-  }
+  })
 }
 
 const HEADING = ['endpoint', 'API', 'state', 'retry in', 'failures', 'last error', 'URL']

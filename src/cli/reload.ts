@@ -3,7 +3,7 @@ import { describe } from '../config/fault.ts'
 import type { KeyChange } from '../reload-comparison.ts'
 import { changeSaid, type ReloadAnswer } from '../reload-report.ts'
 import { type CliArguments, usage } from './arguments.ts'
-import { askOnce, CannotAsk } from './ask.ts'
+import { askAndTell } from './ask.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
 import { paint, type Terminal } from './terminal.ts'
 
@@ -16,16 +16,11 @@ export async function reload(
     complaints.write(usage('reload'))
     return EXIT_USAGE
   }
-  try {
-    const answer = await askOnce<ReloadAnswer>(args.dataDir, { command: 'reload' })
+  return askAndTell<ReloadAnswer>(args.dataDir, { command: 'reload' }, complaints, answer => {
     if (args.json) output.write(`${JSON.stringify(answer, null, 2)}\n`)
     else show(answer, output)
     return exitOf(answer)
-  } catch (error) {
-    if (!(error instanceof CannotAsk)) throw error
-    complaints.write(`${error.message}\n`)
-    return EXIT_FAILED
-  }
+  })
 }
 
 /** Whoever reads 78 knows that nothing has changed. */
