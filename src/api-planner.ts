@@ -3,7 +3,7 @@
  * endpoint by the path of its API, its URL and its place among equals, keep theirs for as long as they are there, and
  * with it connection counts and states, whatever a reload changes around them.
  */
-import type { ApiDefinition } from './config/api-definitions.ts'
+import type { ApiDefinition, EndpointDefinition, EndpointsDefinition } from './config/api-definition.ts'
 import { apiPaths } from './config/api-paths.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
 import { monotonicMs } from './monotonic-clock.ts'
@@ -81,11 +81,11 @@ export class ApiPlanner {
   }
 
   #planApi(definition: ApiDefinition, proxies: ForwardProxies): PlannedApi {
-    const { name, context, version, isDefaultVersion, endpoints } = definition
+    const { name, context, version, isDefaultVersion, hosts, transports, isAi, resources } = definition
     const paths = apiPaths(context, version, isDefaultVersion)
     const routes: string[] = []
     const owners: string[] = []
-    const planned = endpoints.endpoints.map(({ url: text, settings }): EndpointPlan => {
+    const planEndpoint = ({ url: text, settings }: EndpointDefinition): EndpointPlan => {
       const url = new URL(text)
       const equals = owners.filter(owner => owner.startsWith(`${paths[0]} ${text} `)).length
       owners.push(`${paths[0]} ${text} ${equals}`)
@@ -93,8 +93,25 @@ export class ApiPlanner {
       routes.push(ownerOf(route, url.protocol))
       const row = this.#endpointRow(owners.at(-1)!)
       return { row, url: text, route, basePath: url.pathname.replace(/\/+$/, ''), settings }
+    }
+    const planned = (endpoints: EndpointsDefinition) => ({
+      ...endpoints,
+      endpoints: endpoints.endpoints.map(planEndpoint),
     })
-    return { plan: { name, paths, endpoints: { ...endpoints, endpoints: planned } }, routes, endpoints: owners }
+    const plan: ApiPlan = {
+      name,
+      version,
+      paths,
+      hosts,
+      transports,
+      lifecycle: { state: definition.lifecycle, deprecatedAtMs: 0, sunsetMs: 0 },
+      isAi,
+      cors: definition.cors,
+      resources,
+      endpoints: planned(definition.endpoints),
+      sandbox: planned(definition.sandbox),
+    }
+    return { plan, routes, endpoints: owners }
   }
 
   #endpointRow(owner: string): number {

@@ -2,9 +2,9 @@
  * The APIs of a reactor, and the pools of connections that they share: built from plans, and changed while requests are
  * served. An exchange under way goes on with the target that it was given, whatever has come in its place.
  */
-import type { Api } from './exchange/api.ts'
+import { type Api, EVERY_RESOURCE } from './exchange/api.ts'
 import type { Handler, Target } from './exchange/contract.ts'
-import type { ApiChanges, ApiPlan, EndpointPlan } from './plan.ts'
+import type { ApiChanges, ApiPlan, EndpointPlan, EndpointsPlan } from './plan.ts'
 import { ApiTable } from './route/api-table.ts'
 import { Endpoint } from './target/endpoint.ts'
 import { EndpointGroup } from './target/endpoint-group.ts'
@@ -86,8 +86,25 @@ export class Deployment {
       const upstream = new HttpUpstream(pool, endpoint.basePath, drops, around)
       return new Endpoint(endpoint, upstream, this.#states, around)
     }
-    const target = targetOf(plan, endpointOf, this.#context)
-    const api: Api = { name, path: paths[0]!, handlers: this.#chainOf(plan), target }
+    const targetOf = ({ kind, algorithm, failsOver, endpoints }: EndpointsPlan): Target | null => {
+      const [first, ...others] = endpoints.map(endpointOf)
+      if (first === undefined || kind === 'single') return first ?? null
+      const order = kind === 'failover' ? 'in_order' : algorithm
+      return new EndpointGroup(name, [first, ...others], order, failsOver, this.#context.around)
+    }
+    const production = targetOf(plan.endpoints)
+    const sandbox = targetOf(plan.sandbox)
+    if (production === null && sandbox === null) throw new Error(`the API ${name} has no endpoint`)
+    const api: Api = {
+      name,
+      version: plan.version,
+      path: paths[0]!,
+      handlers: this.#chainOf(plan),
+      resources: EVERY_RESOURCE,
+      production,
+      sandbox,
+      isAi: plan.isAi,
+    }
     return { entries: paths.map(path => ({ path, api })), pools: used }
   }
 }
@@ -106,15 +123,4 @@ function poolOf(route: Route, pools: Map<string, HostPool>, context: PoolContext
     pools.set(key, pool)
   }
   return pool
-}
-
-function targetOf(
-  { name, endpoints: { kind, algorithm, failsOver, endpoints } }: ApiPlan,
-  endpointOf: (plan: EndpointPlan) => Endpoint,
-  { around }: PoolContext,
-): Target {
-  const [first, ...others] = endpoints.map(endpointOf)
-  if (first === undefined) throw new Error(`the API ${name} has no endpoint`)
-  if (kind === 'single') return first
-  return new EndpointGroup(name, [first, ...others], kind === 'failover' ? 'in_order' : algorithm, failsOver, around)
 }

@@ -1,5 +1,11 @@
 /** What the primary hands to a reactor: plain data and shared memory, nothing else. */
-import type { EndpointsDefinition } from './config/api-definitions.ts'
+import type {
+  CorsDefinition,
+  EndpointsDefinition,
+  LifecycleState,
+  ResourceDefinition,
+  Transport,
+} from './config/api-definition.ts'
 import type { Configuration } from './config/catalogue.ts'
 import type { EndpointSettings } from './config/endpoint-settings.ts'
 import type { TlsClientPlan, TlsServerPlan } from './socket/tls.ts'
@@ -20,12 +26,31 @@ export interface EndpointPlan {
 /** As the project of the API has it, its endpoints planned. */
 export type EndpointsPlan = Omit<EndpointsDefinition, 'endpoints'> & { readonly endpoints: readonly EndpointPlan[] }
 
+/** Where an API stands in its life. Times in milliseconds since 1970; 0: not known, or none. */
+interface LifecyclePlan {
+  readonly state: LifecycleState
+  readonly deprecatedAtMs: number
+  readonly sunsetMs: number
+}
+
 /** One API. */
 export interface ApiPlan {
   readonly name: string
-  /** Paths under which it is reached. */
+  readonly version: string
+  /** Paths under which it is reached; it is known by the first of them. */
   readonly paths: readonly string[]
+  /** Host names under which alone it is reached, in lower case; none: every one. */
+  readonly hosts: readonly string[]
+  readonly transports: readonly Transport[]
+  readonly lifecycle: LifecyclePlan
+  readonly isAi: boolean
+  /** With what it leaves out taken from `[apim.cors]`; null: no CORS. */
+  readonly cors: CorsDefinition | null
+  /** None: every path and method. */
+  readonly resources: readonly ResourceDefinition[]
+  /** For production keys; no endpoint in it: none. */
   readonly endpoints: EndpointsPlan
+  readonly sandbox: EndpointsPlan
 }
 
 /** One listener of a reactor. */

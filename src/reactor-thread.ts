@@ -1,5 +1,6 @@
 /** Entry of a reactor's thread: builds the reactor from its plan, answers the primary's messages. */
 import { parentPort, workerData } from 'node:worker_threads'
+import { chainOf } from './chain-of.ts'
 import { AccessLog } from './observe/access-log.ts'
 import { EventLog } from './observe/events.ts'
 import { LineFile } from './observe/line-file.ts'
@@ -56,8 +57,7 @@ const reactor = new Reactor(plan, {
   tls,
   report: (level, event, fields) => events.report(level, event, fields),
   accessLog: accessLog(),
-  // Nothing stands between route and target yet.
-  chainOf: () => [],
+  chainOf,
   drained: finish,
 })
 

@@ -6,7 +6,7 @@
  */
 import type { Failure, Verdict } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
-import { type Outcome, refusal } from './exchange/outcome.ts'
+import { type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
 import { renderFault } from './fault/render.ts'
 import { runRequest } from './handlers/chain.ts'
 import { tracer } from './protocol/tracer.ts'
@@ -48,13 +48,23 @@ function thrown(exchange: Exchange, rooms: Rooms, error: unknown): Outcome {
 
 function route(exchange: Exchange, apis: ApiTable): Outcome | undefined {
   const { requestTarget, pathAt } = exchange
+  exchange.target = requestTarget
   // OPTIONS * asks about the gateway itself (RFC 9110 9.3.7).
   if (requestTarget === '*') return exchange.method === 'OPTIONS' ? ABOUT_THE_GATEWAY : ASTERISK
   if (!apis.find(requestTarget, pathAt)) return refusal(404)
-  exchange.api = match.api
+  const api = match.api!
+  exchange.api = api
   exchange.restAt = match.end
+  exchange.pathEnd = pathEnd(requestTarget, match.end)
+  exchange.place = api.resources.find(requestTarget, match.end, exchange.pathEnd)
+  exchange.resource = exchange.place?.resource(exchange.method) ?? null
   if (tracer !== null) tracer.noted(exchange, 'route', `${exchange.apiName}, ${exchange.api?.path}`)
   return undefined
+}
+
+function pathEnd(target: string, from: number): number {
+  const query = target.indexOf('?', from)
+  return query < 0 ? target.length : query
 }
 
 function admit(exchange: Exchange): Verdict {
@@ -62,13 +72,20 @@ function admit(exchange: Exchange): Verdict {
 }
 
 function enter(exchange: Exchange, outcome: Outcome | undefined): void {
-  if (outcome === undefined) exchange.api!.target.send(exchange)
-  else if (outcome === ABOUT_THE_GATEWAY) exchange.downstream.answer(200, 'OK', outcome.lines, '')
+  if (outcome === undefined) send(exchange)
+  else if (outcome.code === 0) exchange.downstream.answer(outcome.status, 'OK', outcome.lines, '')
   else refuse(exchange, outcome, null)
 }
 
+function send(exchange: Exchange): void {
+  const { production, sandbox } = exchange.api!
+  const target = exchange.keyType === 'PRODUCTION' ? production : sandbox
+  if (target === null) refuse(exchange, NO_ENDPOINT, null)
+  else target.send(exchange)
+}
+
 /** The fault of an outcome, to the client. */
-export function refuse(exchange: Exchange, outcome: Outcome, failure: Failure | null): void {
+export function refuse(exchange: Exchange, outcome: Refusal, failure: Failure | null): void {
   const { status, reason, lines, body } = renderFault(outcome, failure)
   const { retryAfterS } = exchange
   const more = retryAfterS === 0 ? lines : `${lines}Retry-After: ${retryAfterS}\r\n`
@@ -76,8 +93,9 @@ export function refuse(exchange: Exchange, outcome: Outcome, failure: Failure | 
 }
 
 const METHODS = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
-const ABOUT_THE_GATEWAY: Outcome = { code: 404, status: 200, description: undefined, lines: METHODS }
-const ASTERISK: Outcome = {
+const ABOUT_THE_GATEWAY: OwnAnswer = { code: 0, status: 200, lines: METHODS }
+const NO_ENDPOINT = refusal(900901)
+const ASTERISK: Refusal = {
   code: 400,
   status: undefined,
   description: 'only OPTIONS takes "*" (RFC 9112 3.2.4)',

@@ -2,6 +2,7 @@
  * One exchange through a whole reactor, on sockets that only hand memory over: what the gateway's own code costs,
  * without the kernel. `npx node bench/micro/exchange.ts`
  */
+import { PLAIN_API } from '../../test/harness/api-plan.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { loadConfiguration } from '../../test/harness/configuration.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
@@ -71,7 +72,7 @@ const reactor = new Reactor(
     accessLog: configuration.access_log,
     accessLogPath: '',
     logLevel: 'error',
-    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS }],
+    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS, ...PLAIN_API }],
     level: 'streams',
     listeners: [{ kind: 'http', host: '127.0.0.1', port: 0 }],
     tlsServer: null,

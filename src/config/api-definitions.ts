@@ -4,39 +4,13 @@
  */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { type ApiDefinition, NO_ENDPOINTS } from './api-definition.ts'
 import { apiPaths } from './api-paths.ts'
 import { contextFault, type Objection, versionFault } from './api-syntax.ts'
 import { readEndpoints } from './endpoint-config.ts'
-import type { EndpointSettings } from './endpoint-settings.ts'
 import { type Fault, show } from './fault.ts'
 import { labelOf, readSource } from './source-file.ts'
 import { YamlFile } from './yaml-file.ts'
-
-/** Plain data, handed to the reactors. */
-export interface ApiDefinition {
-  readonly name: string
-  /** `/echo`: no slash at the end; may hold a segment `{version}`. */
-  readonly context: string
-  readonly version: string
-  readonly isDefaultVersion: boolean
-  readonly endpoints: EndpointsDefinition
-}
-
-/** Where an API is answered, as its project says. */
-export interface EndpointsDefinition {
-  readonly kind: 'single' | 'failover' | 'load_balance'
-  readonly algorithm: 'round_robin' | 'weighted' | 'least_pending'
-  /** Of load balancing: one that fails hands over to the next. */
-  readonly failsOver: boolean
-  /** One for `single`. In the order in which they are tried. */
-  readonly endpoints: readonly EndpointDefinition[]
-}
-
-export interface EndpointDefinition {
-  /** http, https, ws or wss. */
-  readonly url: string
-  readonly settings: EndpointSettings
-}
 
 /** A definition, and what tells it apart from others in faults. */
 interface Placed {
@@ -195,7 +169,20 @@ function readDefinition(file: YamlFile): ApiDefinition | undefined {
     file.object(['data', 'context'], context, 'the default version would be reached under every path', remedy)
     return undefined
   }
-  return { name, context, version, isDefaultVersion, endpoints }
+  return {
+    name,
+    context,
+    version,
+    isDefaultVersion,
+    lifecycle: 'PUBLISHED',
+    transports: ['http', 'https'],
+    hosts: [],
+    isAi: false,
+    cors: null,
+    resources: [],
+    endpoints,
+    sandbox: NO_ENDPOINTS,
+  }
 }
 
 /** The text at a path, or '' with a fault noted. */

@@ -2,7 +2,7 @@
  * `endpointConfig` of an exported project: which servers answer for an API, how they are chosen among, and what their
  * failures mean. Values come as exports write them: numbers as text, and empty where nothing was filled in.
  */
-import type { EndpointDefinition, EndpointsDefinition } from './api-definitions.ts'
+import type { EndpointDefinition, EndpointsDefinition } from './api-definition.ts'
 import { endpointFault } from './api-syntax.ts'
 import { DEFAULT_SETTINGS, type EndpointSettings, type HealthCheckSettings } from './endpoint-settings.ts'
 import type { Path, YamlFile } from './yaml-file.ts'

@@ -2,7 +2,7 @@
  * APIs with a WebSocket backend (`ws://`, `wss://`) need the sender for it, `[transport.ws]` or `[transport.wss]`: off
  * by default as on the reference platform. Upgrades to http and https backends need neither.
  */
-import type { ApiDefinition } from './api-definitions.ts'
+import type { ApiDefinition } from './api-definition.ts'
 import type { Configuration } from './catalogue.ts'
 import type { Fault } from './fault.ts'
 

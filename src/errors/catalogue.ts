@@ -15,6 +15,7 @@ export const FAULT = {
   405: { status: 405, message: 'Method not allowed', description: 'Method not allowed for given API resource' },
   408: { status: 408, message: 'Request Timeout', description: 'The request was not received in time' },
   500: { status: 500, message: 'Internal Server Error', description: 'The gateway failed to process the request' },
+  900901: { status: 403, message: 'Invalid Credentials', description: 'The API has no endpoint for keys of this type' },
   101000: { status: 500, message: 'Error in Sender', description: 'The response could not be sent' },
   101001: { status: 400, message: 'Error in Sender', description: 'The request could not be received' },
   101500: { status: 502, message: 'Error in Sender', description: 'The request could not be sent to the back end' },

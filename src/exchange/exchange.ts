@@ -4,8 +4,10 @@
  */
 import type { Head } from '../http1/head.ts'
 import type { Api } from './api.ts'
+import type { CorsGrant } from './cors-grant.ts'
 import type { Downstream, Upstream } from './contract.ts'
 import { CorrelationId } from './correlation-id.ts'
+import type { Resource, ResourcePath } from './resource.ts'
 
 export class Exchange {
   /** The client's side. */
@@ -23,10 +25,31 @@ export class Exchange {
   method = ''
   /** As received, one character per byte. */
   requestTarget = ''
-  /** Index in `requestTarget` where its path starts: behind the authority of an absolute-form target. */
+  /**
+   * Canonical path and query: what is matched, authorised and passed on. The same string as `requestTarget` where that
+   * is canonical already.
+   */
+  target = ''
+  /** Index in `target` where its path starts: behind the authority of an absolute-form target. */
   pathAt = 0
-  /** Index in `requestTarget` behind context and version of the API: what the backend gets. */
+  /** Index in `target` behind context and version of the API: what the backend gets. */
   restAt = 0
+  /** Index in `target` behind its path: that of the query's "?", or its length. */
+  pathEnd = 0
+  /** What may be done at the path; null: the API has no such resource. */
+  place: ResourcePath | null = null
+  /** What the request does there; null: not with this method. */
+  resource: Resource | null = null
+  /** Of the key that it came with; without one, of the gateway's environment. */
+  keyType: 'PRODUCTION' | 'SANDBOX' = 'PRODUCTION'
+  /** The client came over TLS. */
+  isSecured = false
+  /** Origin field (RFC 6454), '' where there is none. */
+  origin = ''
+  /** What CORS lets the page behind it do; null: nothing is said of it. */
+  grant: CorsGrant | null = null
+  /** Further lines for the response, each with its CRLF. */
+  replyLines = ''
   minorVersion = 1
   /** Body length in bytes, CHUNKED or UNTIL_CLOSE. */
   requestFraming = 0
@@ -102,6 +125,13 @@ export class Exchange {
     this.upstream = null
     this.method = ''
     this.requestTarget = ''
+    this.target = ''
+    this.place = null
+    this.resource = null
+    this.keyType = 'PRODUCTION'
+    this.origin = ''
+    this.grant = null
+    this.replyLines = ''
     this.minorVersion = 1
     this.requestFraming = 0
     this.upgrade = ''

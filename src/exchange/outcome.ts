@@ -1,7 +1,10 @@
-/** Why a request is not passed on. A refusal is a value: shared, frozen, without a stack, because floods of it come. */
+/**
+ * What comes of a request that is not passed on. A refusal is a value: shared, frozen, without a stack, because floods
+ * of it come.
+ */
 import type { FaultCode } from '../errors/catalogue.ts'
 
-export interface Outcome {
+export interface Refusal {
   readonly code: FaultCode
   /** Overrides the status and description of the code's row; undefined keeps them. */
   readonly status: number | undefined
@@ -10,10 +13,19 @@ export interface Outcome {
   readonly lines: string
 }
 
-const shared = new Map<FaultCode, Outcome>()
+/** An answer of the gateway's own that is no fault, as to a preflight request. It has no body. */
+export interface OwnAnswer {
+  readonly code: 0
+  readonly status: number
+  readonly lines: string
+}
+
+export type Outcome = Refusal | OwnAnswer
+
+const shared = new Map<FaultCode, Refusal>()
 
 /** The refusal of a code, made once. */
-export function refusal(code: FaultCode): Outcome {
+export function refusal(code: FaultCode): Refusal {
   let outcome = shared.get(code)
   if (outcome === undefined) {
     outcome = Object.freeze({ code, status: undefined, description: undefined, lines: '' })

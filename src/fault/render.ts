@@ -5,7 +5,7 @@
 import { FAULT } from '../errors/catalogue.ts'
 import { transportCode } from '../errors/transport-code.ts'
 import type { Failure } from '../exchange/contract.ts'
-import type { Outcome } from '../exchange/outcome.ts'
+import type { Refusal } from '../exchange/outcome.ts'
 import { STATUS_CODES } from './status-codes.ts'
 
 interface RenderedFault {
@@ -27,7 +27,7 @@ const PROXY_CAUSE = /^proxy \S+ answered (\d{3})\b/
 const JSON_LINE = 'Content-Type: application/json; charset=UTF-8\r\n'
 
 /** `failure`: of the transport, whose code is base + state. */
-export function renderFault(outcome: Outcome, failure: Failure | null): RenderedFault {
+export function renderFault(outcome: Refusal, failure: Failure | null): RenderedFault {
   const row = FAULT[outcome.code]
   const status = outcome.status ?? (failure === null || failure.status === 0 ? row.status : failure.status)
   const code = failure === null ? outcome.code : transportCode(failure.base, failure.state)

@@ -27,6 +27,13 @@ async function waitFor(
 }
 
 function note(exchange: Exchange, { name }: Handler, verdict: Verdict): void {
-  const said = verdict === undefined ? 'passes' : verdict instanceof Promise ? 'waits' : `refuses, ${verdict.code}`
+  const said =
+    verdict === undefined
+      ? 'passes'
+      : verdict instanceof Promise
+        ? 'waits'
+        : verdict.code === 0
+          ? 'answers'
+          : `refuses, ${verdict.code}`
   tracer?.noted(exchange, `handler ${name}`, said)
 }

@@ -32,6 +32,7 @@ export const KIND = {
   X_FORWARDED_HOST: 20,
   /** Ends here as well; what may be asked for is said anew (RFC 9110 7.8). */
   UPGRADE: 21,
+  ORIGIN: 22,
 } as const
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
@@ -43,6 +44,7 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['date', KIND.DATE],
   ['server', KIND.SERVER],
   ['expect', KIND.EXPECT],
+  ['origin', KIND.ORIGIN],
   ['referer', KIND.REFERER],
   ['trailer', KIND.TRAILER],
   ['upgrade', KIND.UPGRADE],

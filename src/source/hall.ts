@@ -4,7 +4,7 @@
  */
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import type { Outcome } from '../exchange/outcome.ts'
+import type { Refusal } from '../exchange/outcome.ts'
 import type { RequestIntake } from './request-intake.ts'
 import type { SourceConnection } from './source-connection.ts'
 
@@ -13,7 +13,7 @@ export interface Hall {
   /** One request through the rooms. A promise of the way on when some step has to wait. */
   walk(exchange: Exchange): Promise<() => void> | undefined
   /** Renders the fault of an outcome and answers it through `answer`. */
-  refuse(exchange: Exchange, outcome: Outcome, failure: Failure | null): void
+  refuse(exchange: Exchange, outcome: Refusal, failure: Failure | null): void
   /** The exchange is over, whatever became of it. */
   done(exchange: Exchange): void
   closed(connection: SourceConnection): void

@@ -127,6 +127,8 @@ export class RequestIntake {
       host = this.#forwarded.host(bytes, head.valueAt(head.host), trimmedEnd(bytes, head, head.host))
     }
     exchange.host = host
+    exchange.isSecured = scheme === 'https'
+    if (head.has(KIND.ORIGIN)) exchange.origin = firstValue(bytes, head, KIND.ORIGIN)
     exchange.isTrusted = this.#isTrusted
     exchange.forwardedLines = this.#forwarded.lines(bytes, head, host)
   }

@@ -6,7 +6,7 @@
 import type { FaultCode } from '../errors/catalogue.ts'
 import type { BodyPart, Downstream, Failure } from '../exchange/contract.ts'
 import { Exchange } from '../exchange/exchange.ts'
-import { type Outcome, refusal } from '../exchange/outcome.ts'
+import { type Refusal, refusal } from '../exchange/outcome.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
 import { type Ending, Tunnel, type TunnelParty } from '../exchange/tunnel.ts'
 import { type BadMessage, bad } from '../http1/bad-message.ts'
@@ -261,7 +261,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   }
 
   /** Gives the request up on the target's side, and answers if that is still possible. */
-  #abandonFor(outcome: Outcome): void {
+  #abandonFor(outcome: Refusal): void {
     this.#abandon()
     if (this.#machine.state === STATE.REQUEST_BODY) this.#hall.refuse(this.#exchange, outcome, null)
     else this.close('reset')

@@ -58,7 +58,7 @@ export class HttpUpstream {
   resend(exchange: Exchange, saved: SavedRequest, sender: Sender): void {
     exchange.backend = this.#pool.authority
     const { composer } = this.#around
-    const rest = exchange.requestTarget.slice(exchange.restAt)
+    const rest = exchange.target.slice(exchange.restAt)
     const end = this.#putStart(exchange, composer.chunk.offset, rest === '' || rest[0] !== '/')
     const { bytes } = this.#around.arena
     this.#putPrefixEnd(exchange, putText(bytes, end, rest))
@@ -76,10 +76,10 @@ export class HttpUpstream {
     const head = exchange.head!
     const chunked = exchange.requestFraming === CHUNKED
     const start = composer.chunk.offset
-    const restAt = head.targetAt + exchange.restAt
-    const targetEnd = head.targetAt + head.targetLength
-    let at = this.#putStart(exchange, start, restAt === targetEnd || bytes[restAt] !== SLASH)
-    at = putBytes(bytes, at, restAt, targetEnd)
+    const { target, restAt } = exchange
+    let at = this.#putStart(exchange, start, restAt === target.length || target.charCodeAt(restAt) !== SLASH)
+    if (target !== exchange.requestTarget) at = putText(bytes, at, target.slice(restAt))
+    else at = putBytes(bytes, at, head.targetAt + restAt, head.targetAt + head.targetLength)
     at = this.#putPrefixEnd(exchange, at)
     const expects = exchange.minorVersion === 1
     at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, expects))

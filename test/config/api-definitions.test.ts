@@ -1,3 +1,4 @@
+import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -55,6 +56,7 @@ test('the sample API', () => {
           context: '/sample',
           version: '1.0.0',
           isDefaultVersion: true,
+          ...PLAIN_DEFINITION,
           endpoints: single('http://127.0.0.1:8288'),
         },
       ],
@@ -73,6 +75,7 @@ test('an exported project, whose further fields are left alone', t => {
       context: '/orders',
       version: '1.0.0',
       isDefaultVersion: true,
+      ...PLAIN_DEFINITION,
       endpoints: single('http://backend.example:8080/base'),
     },
   ])

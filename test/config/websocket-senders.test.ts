@@ -1,4 +1,5 @@
 /** WebSocket backends and the senders that they need. */
+import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
@@ -26,6 +27,7 @@ for (const [url, on, left] of [
       context: '/a',
       version: '1',
       isDefaultVersion: false,
+      ...PLAIN_DEFINITION,
       endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints },
     } as const
     const fault = missingSender(api, configuration)

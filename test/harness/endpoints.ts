@@ -1,4 +1,5 @@
 /** Gateways of tests whose API has endpoints with states, and backends that fall ill and get well again. */
+import { PLAIN_API } from './api-plan.ts'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { DEFAULT_SETTINGS, type EndpointSettings } from '../../src/config/endpoint-settings.ts'
@@ -115,7 +116,7 @@ export async function startEndpoints(
     basePath: '',
     settings: { ...DEFAULT_SETTINGS, ...(Array.isArray(settings) ? settings[row] : settings) },
   }))
-  const api: ApiPlan = { name: 'T', paths: ['/t'], endpoints: { kind, algorithm, failsOver, endpoints } }
+  const api: ApiPlan = { ...PLAIN_API, name: 'T', paths: ['/t'], endpoints: { kind, algorithm, failsOver, endpoints } }
   const shared = EndpointTable.allocate(endpoints.length, 1)
   const gateway = await startGateway([], http, null, [], { apis: [api], endpoints: shared })
   const table = new EndpointTable(shared, 0, monotonicMs)

@@ -1,4 +1,5 @@
 /** A gateway within the test's own process: one reactor on a free port, with everything it reported at hand. */
+import { PLAIN_API } from './api-plan.ts'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -197,7 +198,7 @@ class Rows {
         settings: { ...DEFAULT_SETTINGS, initialMs: 0 },
       }
       const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
-      return { name: context.slice(1), paths: [context], endpoints }
+      return { ...PLAIN_API, name: context.slice(1), paths: [context], endpoints }
     })
   }
 }

@@ -1,8 +1,9 @@
 /** Plans of APIs over reloads: rows that stay, rows that go round, and what reactors are told. */
+import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiPlanner, changesBetween, type PlannedApis, RowsUsedUp } from '../../src/api-planner.ts'
-import type { ApiDefinition } from '../../src/config/api-definitions.ts'
+import type { ApiDefinition } from '../../src/config/api-definition.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import type { ForwardProxies } from '../../src/forward-proxies.ts'
 import { monotonicMs } from '../../src/monotonic-clock.ts'
@@ -14,6 +15,7 @@ const DIRECT: ForwardProxies = { proxyFor: () => null, faults: [], warnings: [] 
 function api(context: string, ...urls: readonly string[]): ApiDefinition {
   const endpoints = urls.map(url => ({ url, settings: DEFAULT_SETTINGS }))
   return {
+    ...PLAIN_DEFINITION,
     ...{ name: context, context: `/${context}`, version: '1', isDefaultVersion: false },
     endpoints: { kind: 'load_balance', algorithm: 'round_robin', failsOver: true, endpoints },
   }

@@ -1,4 +1,5 @@
 /** Active health checks: what is healthy, how often it must be so, and over TLS with the terms of requests. */
+import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createPlainServer } from 'node:http'
@@ -213,7 +214,7 @@ test('an endpoint behind a proxy is checked as any other', async t => {
   proxy.health = 'errs'
   const plan = planOf(8080, {}, false, { host: '127.0.0.1', port: proxy.port, authorization: '' })
   const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [plan] } as const
-  const apis = [{ name: 'A', paths: ['/a'], endpoints }]
+  const apis = [{ ...PLAIN_API, name: 'A', paths: ['/a'], endpoints }]
   const desk = new EndpointDesk({ apis, endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
   t.after(() => desk.stop())
   await desk.check(() => ({}))
@@ -226,7 +227,7 @@ test('over a reload an endpoint keeps its check, and without one it is left alon
   const checked = planOf(backend.port, { unhealthyAfter: 1, intervalMs: 1 })
   const apisOf = (plan: EndpointPlan) => {
     const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [plan] } as const
-    return [{ name: 'A', paths: ['/a'], endpoints }]
+    return [{ ...PLAIN_API, name: 'A', paths: ['/a'], endpoints }]
   }
   const desk = new EndpointDesk({ apis: [], endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
   t.after(() => desk.stop())

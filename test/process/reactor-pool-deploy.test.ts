@@ -1,4 +1,5 @@
 /** What reactors are told of a reload: those that refuse are told again, those that are late or replaced have it. */
+import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
@@ -25,6 +26,7 @@ const CODE = `
 
 function api(path: string, name = ''): ApiPlan {
   return {
+    ...PLAIN_API,
     name,
     paths: [path],
     endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [] },

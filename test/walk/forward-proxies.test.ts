@@ -1,4 +1,5 @@
 /** Plain backends behind a forward proxy that reads each request: absolute-form, credentials, pools, and its 407. */
+import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
@@ -192,7 +193,12 @@ for (const proxyIsFirst of [true, false]) {
       ? [endpoint(0, backend.port, gone), endpoint(1, backend.port, null)]
       : [endpoint(0, closed.port, null), endpoint(1, backend.port, plan())]
     const group = { kind: 'failover', algorithm: 'round_robin', failsOver: true, endpoints } as const
-    const gateway = await gatewayFor(t, [], {}, { apis: [{ name: 'T', paths: ['/t'], endpoints: group }] })
+    const gateway = await gatewayFor(
+      t,
+      [],
+      {},
+      { apis: [{ ...PLAIN_API, name: 'T', paths: ['/t'], endpoints: group }] },
+    )
     const asking = await client(t, gateway)
     asking.send('POST /t/it HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody')
     const peer = await (proxyIsFirst ? backend : proxy).next()

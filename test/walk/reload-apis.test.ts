@@ -2,6 +2,7 @@
  * APIs that come, go and change while requests are served: whoever asks next sees what holds now, what is under way
  * goes on with what it was given, and nothing is left of what is gone.
  */
+import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import type { Handler } from '../../src/exchange/contract.ts'
@@ -305,6 +306,7 @@ test('what cannot be built changes nothing: neither APIs, nor settings, nor conn
   const client = await dial(t, gateway)
   assert.equal(await ask(client), 'one')
   const empty: ApiPlan = {
+    ...PLAIN_API,
     name: 'Empty',
     paths: ['/empty'],
     endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [] },

@@ -1,4 +1,5 @@
 /** Endpoints over reloads: their states stay with their rows, and what is under way goes on among those it knew. */
+import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { DEFAULT_SETTINGS, type EndpointSettings } from '../../src/config/endpoint-settings.ts'
@@ -37,7 +38,12 @@ function apiOf(
       settings: { ...DEFAULT_SETTINGS, initialMs: LONG_MS, ...settings },
     }
   })
-  return { name: 'T', paths: ['/t'], endpoints: { kind, algorithm: 'least_pending', failsOver: true, endpoints } }
+  return {
+    ...PLAIN_API,
+    name: 'T',
+    paths: ['/t'],
+    endpoints: { kind, algorithm: 'least_pending', failsOver: true, endpoints },
+  }
 }
 
 async function start(t: TestContext, rows: readonly number[], kind: EndpointsPlan['kind']): Promise<Started> {

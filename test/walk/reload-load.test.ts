@@ -2,6 +2,7 @@
  * A thousand reloads under load without one failed request: lasting and new connections, uploads, long responses,
  * pipelines, WebSocket and tunnels through a proxy, while APIs, endpoints, routes and settings change.
  */
+import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -291,6 +292,6 @@ async function deployBriefly(gateway: TestGateway, number: number, port: number)
   const url = `http://127.0.0.1:${port}`
   const endpoint = { row: 1 + (number % 8), url, route, basePath: '', settings: DEFAULT_SETTINGS }
   const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
-  await gateway.deploy({ planned: [{ name: 'brief', paths: ['/brief'], endpoints }] })
+  await gateway.deploy({ planned: [{ ...PLAIN_API, name: 'brief', paths: ['/brief'], endpoints }] })
   return new WeakRef(route)
 }

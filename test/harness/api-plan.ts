@@ -1,0 +1,27 @@
+/** What an API of a test is where the test is not about it: published, on every host, with every path and method. */
+import { NO_ENDPOINTS } from '../../src/config/api-definition.ts'
+import type { ApiPlan } from '../../src/plan.ts'
+
+type Rest = Omit<ApiPlan, 'name' | 'paths' | 'endpoints'>
+
+export const PLAIN_API = {
+  version: '1.0.0',
+  hosts: [],
+  transports: ['http', 'https'],
+  lifecycle: { state: 'PUBLISHED', deprecatedAtMs: 0, sunsetMs: 0 },
+  isAi: false,
+  cors: null,
+  resources: [],
+  sandbox: { ...NO_ENDPOINTS, endpoints: [] },
+} as const satisfies Rest
+
+/** The same of a definition. */
+export const PLAIN_DEFINITION = {
+  lifecycle: 'PUBLISHED',
+  transports: ['http', 'https'],
+  hosts: [],
+  isAi: false,
+  cors: null,
+  resources: [],
+  sandbox: NO_ENDPOINTS,
+} as const
