@@ -63,13 +63,20 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'tls', HALLWAY]],
   [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY]],
   [/^pino$/, ['src/observe/log.ts']],
-  [/^(smol-toml|yaml)$/, ['config']],
+  [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config']],
   [/^node-forge\//, ['tls']],
   [/^@xmldom\//, ['config']],
   [/^undici/, ['src/http1/llhttp.ts']],
 ]
 /** A reactor starts fast and stays small: these never reach its import graph. */
-const NOT_IN_A_REACTOR = ['pino', 'smol-toml', 'yaml', 'node-forge', '@xmldom/xmldom']
+const NOT_IN_A_REACTOR = [
+  'pino',
+  'smol-toml',
+  'js-yaml',
+  '@seriousme/openapi-schema-validator',
+  'node-forge',
+  '@xmldom/xmldom',
+]
 const REACTOR_ENTRY = 'src/thread-entry.js'
 
 /** Words that gather what has no place. */

@@ -1,98 +1,149 @@
-/** One YAML file, asked by path. Notes a fault, with its line, for whatever is not there or not of the right kind. */
+/**
+ * One YAML file (JSON is YAML too), asked by path. Notes a fault, with its line, for whatever is not there or not of the
+ * right kind. Values are made at once; lines are looked for only where one is to be named.
+ */
 import { createRequire } from 'node:module'
-import type * as Yaml from 'yaml'
-import type { Document, ParsedNode, YAMLMap, YAMLSeq } from 'yaml'
+import type * as Yaml from 'js-yaml'
+import type { Event, Schema } from 'js-yaml'
 import { type Fault, show } from './fault.ts'
 
 const require = createRequire(import.meta.url)
-let loaded: typeof Yaml | undefined
+let loaded: { readonly yaml: typeof Yaml; readonly asWritten: Schema } | undefined
 
-/** The parser is most of what a start loads: with the first file, because a gateway without APIs has none. */
-function yaml(): typeof Yaml {
-  loaded ??= require('yaml') as typeof Yaml
+/** With the first file, because a gateway without APIs has none. */
+function parser(): NonNullable<typeof loaded> {
+  if (loaded === undefined) {
+    const yaml = require('js-yaml') as typeof Yaml
+    // Numbers keep their spelling: the version 1.10 must not become 1.1.
+    loaded = { yaml, asWritten: yaml.FAILSAFE_SCHEMA.withTags(yaml.nullCoreTag, yaml.boolCoreTag) }
+  }
   return loaded
 }
 
 /** Names of keys, and places in lists from 0. */
 export type Path = readonly (string | number)[]
 
+/** So many faults of one file are told: each costs a search for its line. */
+const FAULTS_MAX = 50
+const LINE_FEED = 10
+
 export class YamlFile {
   readonly faults: Fault[] = []
   /** What is accepted and not acted on. */
   readonly warnings: Fault[] = []
-  readonly #label: string
-  readonly #lines = new (yaml().LineCounter)()
-  readonly #document: Document
+  readonly label: string
+  readonly #source: string
+  #events: Event[] = []
+  readonly #root: unknown
 
   constructor(label: string, source: string) {
-    this.#label = label
-    // Uniqueness is looked at below: the parser would compare each key with all before it.
-    const options = { lineCounter: this.#lines, prettyErrors: false, stringKeys: true, uniqueKeys: false }
-    this.#document = yaml().parseDocument(source, options)
-    // What follows a colon is a piece of the file, which may hold a password.
-    for (const { message, pos } of this.#document.errors) this.#invalid(pos[0], message.replace(/(?<! ): [\s\S]*$/, ''))
-    // What the parser gave up may be of any shape.
-    if (this.faults.length > 0) return
-    yaml().visit(this.#document, {
-      Map: (_, map) => {
-        for (const offset of repeatedKeys(map)) this.#invalid(offset, 'Map keys must be unique')
-      },
+    this.label = label
+    this.#source = source
+    const { yaml, asWritten } = parser()
+    this.#root = this.#guarded(() => {
+      this.#events = yaml.parseEvents(source, {})
+      const documents = yaml.constructFromEvents(this.#events, { source, schema: asWritten })
+      if (documents.length > 1) this.#invalid(this.#secondDocument(), 'there is a second document in it')
+      return documents[0]
     })
   }
 
+  /** As the file means them: numbers are numbers. Aliases stand for one and the same object. */
+  typed(): unknown {
+    const { yaml } = parser()
+    const options = { source: this.#source, schema: yaml.CORE_SCHEMA }
+    return this.#guarded(() => yaml.constructFromEvents(this.#events, options)[0])
+  }
+
+  /** The parser ends at the first thing that it does not take, and on hostile files in more ways than its own. */
+  #guarded(parse: () => unknown): unknown {
+    try {
+      return parse()
+    } catch (error) {
+      const { reason, mark } = error as Yaml.YAMLException
+      // What stands quoted in it, or as a tag, is a piece of the file, which may hold a password.
+      const said = reason === undefined ? 'it is nested too deeply' : reason.replace(/ *["!<][\s\S]*$/, '')
+      this.#invalid(mark?.position ?? 0, said)
+      return undefined
+    }
+  }
+
   #invalid(offset: number, reason: string): void {
-    const { line, col } = this.#lines.linePos(offset)
+    const line = this.#lineAt(offset)
+    const column = offset - this.#source.lastIndexOf('\n', offset - 1)
     const expected = `not valid YAML: ${reason}`
-    this.faults.push({ where: `${this.#label}:${line}:${col}`, key: '', given: '', expected, remedy: '' })
+    const where = `${this.label}:${line}:${offset === 0 ? 1 : column}`
+    this.faults.push({ where, key: '', given: '', expected, remedy: '' })
+  }
+
+  #secondDocument(): number {
+    const { DOCUMENT } = parser().yaml.EVENT_ID
+    const second = this.#events.findLastIndex(({ type }) => type === DOCUMENT)
+    return Math.max(0, startOf(this.#events[second + 1]))
   }
 
   has(path: Path): boolean {
-    return this.#node(path) !== undefined
+    return this.#value(path) !== undefined
   }
 
   /** How many items the list at a path has; undefined where there is no list. */
   lengthOf(path: Path): number | undefined {
-    const node = this.#node(path)
-    return yaml().isSeq(node) ? node.items.length : undefined
+    const value = this.#value(path)
+    return Array.isArray(value) ? value.length : undefined
   }
 
-  /** Numbers keep their spelling: the version 1.10 must not become 1.1. */
+  /** Numbers are as they are spelled. */
   text(path: Path): string | undefined {
-    const node = this.#node(path)
-    if (node === undefined) {
-      this.lacks(path)
-      return undefined
-    }
-    if (yaml().isScalar(node) && typeof node.value === 'string') return node.value
-    if (yaml().isScalar(node) && typeof node.value === 'number') return node.source ?? String(node.value)
-    this.object(path, undefined, 'expected text', 'write one value')
+    const value = this.#value(path)
+    if (typeof value === 'string') return value
+    if (value === undefined) this.lacks(path)
+    else this.object(path, undefined, 'expected text', 'write one value')
     return undefined
   }
 
+  /** '' where there is nothing, or nothing but space. */
+  optional(path: Path): string {
+    return this.has(path) ? (this.text(path) ?? '').trim() : ''
+  }
+
+  /** The texts of a list, or the one text that stands in its place; empty where there is nothing. */
+  texts(path: Path): readonly string[] {
+    const length = this.lengthOf(path)
+    if (length === undefined) return [this.optional(path)].filter(text => text !== '')
+    return Array.from({ length }, (_, item) => this.text([...path, item]) ?? '')
+  }
+
   flag(path: Path, fallback: boolean): boolean {
-    const node = this.#node(path)
-    if (node === undefined) return fallback
-    const value = yaml().isScalar(node) ? node.value : undefined
+    const value = this.#value(path)
+    if (value === undefined) return fallback
+    const given = typeof value === 'object' ? undefined : value
     // Exports write some of them as "True" and "False".
-    if (/^true$/i.test(String(value))) return true
-    if (/^false$/i.test(String(value))) return false
-    this.object(path, value, 'expected true or false', `leave it out for ${fallback}`)
+    if (/^true$/i.test(String(given))) return true
+    if (/^false$/i.test(String(given))) return false
+    this.object(path, given, 'expected true or false', `leave it out for ${fallback}`)
     return fallback
   }
 
   /** Notes that the value at a path will not do. */
   object(path: Path, given: unknown, expected: string, remedy: string): void {
-    this.faults.push(this.#finding(path, given, expected, remedy))
+    this.#note(this.faults, path, given, expected, remedy)
   }
 
   /** Notes that the value at a path is accepted and does nothing. */
   warn(path: Path, given: unknown, expected: string, remedy: string): void {
-    this.warnings.push(this.#finding(path, given, expected, remedy))
+    this.#note(this.warnings, path, given, expected, remedy)
   }
 
-  #finding(path: Path, given: unknown, expected: string, remedy: string): Fault {
+  #note(findings: Fault[], path: Path, given: unknown, expected: string, remedy: string): void {
+    if (findings.length > FAULTS_MAX) return
+    if (findings.length === FAULTS_MAX) {
+      const more = 'there is more that is wrong in this file'
+      findings.push({ where: this.label, key: '', given: '', expected: more, remedy: 'begin with these' })
+      return
+    }
     const key = path.map(part => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')
-    return { where: this.where(path), key: key.slice(1), given: show(given), expected, remedy }
+    const shown = key.replace(/^\./, '')
+    findings.push({ where: this.where(path), key: shown, given: show(given), expected, remedy })
   }
 
   /** Notes that there is nothing at a path. */
@@ -102,42 +153,97 @@ export class YamlFile {
 
   /** The file and line of a path, or of the nearest thing around it that is there. */
   where(path: Path): string {
-    for (let length = path.length; length > 0; length--) {
-      const offset = this.#offsetOf(path.slice(0, length))
-      if (offset !== undefined) return `${this.#label}:${this.#lines.linePos(offset).line}`
-    }
-    return `${this.#label}:1`
+    return `${this.label}:${this.#lineAt(this.#offsetOf(path))}`
   }
 
-  #offsetOf(path: Path): number | undefined {
-    const parent = path.length === 1 ? this.#resolved(this.#document.contents) : this.#node(path.slice(0, -1))
-    if (yaml().isSeq(parent)) return (parent.get(path.at(-1), true) as ParsedNode | undefined)?.range[0]
-    if (!yaml().isMap(parent)) return undefined
-    const pair = parent.items.find(({ key }) => yaml().isScalar(key) && key.value === path.at(-1))
-    return (pair?.key as ParsedNode | undefined)?.range[0]
+  #lineAt(offset: number): number {
+    let line = 1
+    for (let at = 0; at < offset; at++) if (this.#source.charCodeAt(at) === LINE_FEED) line++
+    return line
   }
 
-  #node(path: Path): unknown {
-    let node = this.#resolved(this.#document.contents)
+  #value(path: Path): unknown {
+    let value = this.#root
     for (const name of path) {
-      if (!(typeof name === 'number' ? yaml().isSeq(node) : yaml().isMap(node))) return undefined
-      node = this.#resolved((node as YAMLMap | YAMLSeq).get(name, true))
+      if (typeof value !== 'object' || value === null || Array.isArray(value) !== (typeof name === 'number')) return
+      value = Object.hasOwn(value, name) ? (value as Readonly<Record<string | number, unknown>>)[name] : undefined
     }
-    return yaml().isScalar(node) && node.value === null ? undefined : (node ?? undefined)
+    return value ?? undefined
   }
 
-  #resolved(node: unknown): unknown {
-    return yaml().isAlias(node) ? node.resolve(this.#document) : node
+  /** Of the key where a map has it, and of the item itself in a list. */
+  #offsetOf(path: Path): number {
+    const { MAPPING, SEQUENCE } = parser().yaml.EVENT_ID
+    let offset = 0
+    // Behind that of the document.
+    let at = 1
+    for (const name of path) {
+      at = this.#resolved(at)
+      const type = this.#events[at]?.type
+      const found = type === MAPPING ? this.#entryOf(at, name) : type === SEQUENCE ? this.#itemOf(at, name) : null
+      if (found === null) break
+      offset = startOf(this.#events[found.shown])
+      at = found.at
+    }
+    return offset
+  }
+
+  #entryOf(map: number, name: string | number): Place | null {
+    const { POP, SCALAR } = parser().yaml.EVENT_ID
+    for (let at = map + 1; this.#events[at]!.type !== POP; ) {
+      const key = this.#events[at]!
+      const value = this.#behind(at)
+      const isIt = key.type === SCALAR && parser().yaml.getScalarValue(this.#source, key) === String(name)
+      if (isIt) return { shown: at, at: value }
+      at = this.#behind(value)
+    }
+    return null
+  }
+
+  #itemOf(list: number, place: string | number): Place | null {
+    const { POP } = parser().yaml.EVENT_ID
+    let at = list + 1
+    for (let item = 0; this.#events[at]!.type !== POP; item++) {
+      if (item === place) return { shown: at, at }
+      at = this.#behind(at)
+    }
+    return null
+  }
+
+  /** Where that begins which follows a node. */
+  #behind(node: number): number {
+    const { MAPPING, SEQUENCE, POP } = parser().yaml.EVENT_ID
+    let depth = 0
+    for (let at = node; ; at++) {
+      const { type } = this.#events[at]!
+      if (type === MAPPING || type === SEQUENCE) depth++
+      else if (type === POP) depth--
+      if (depth === 0) return at + 1
+    }
+  }
+
+  /** What an alias stands for: the last node before it with that anchor. */
+  #resolved(at: number): number {
+    const alias = this.#events[at]
+    if (alias?.type !== parser().yaml.EVENT_ID.ALIAS) return at
+    const name = this.#source.slice(alias.anchorStart, alias.anchorEnd)
+    const isMeant = (event: Event | undefined): boolean =>
+      event !== undefined && 'tagStart' in event && this.#source.slice(event.anchorStart, event.anchorEnd) === name
+    let meant = at - 1
+    while (meant > 0 && !isMeant(this.#events[meant])) meant--
+    return meant
   }
 }
 
-/** Where the same key stands again. */
-function repeatedKeys({ items }: YAMLMap): readonly number[] {
-  const seen = new Set<unknown>()
-  return items.flatMap(({ key }) => {
-    if (!yaml().isScalar(key)) return []
-    if (seen.has(key.value)) return [(key as ParsedNode).range[0]]
-    seen.add(key.value)
-    return []
-  })
+/** Events by their places: which one is shown, and which one begins the value. */
+interface Place {
+  readonly shown: number
+  readonly at: number
+}
+
+function startOf(event: Event | undefined): number {
+  if (event === undefined) return 0
+  if ('valueStart' in event) return event.valueStart
+  if ('start' in event) return event.start
+  return 'anchorStart' in event ? event.anchorStart : 0
 }
