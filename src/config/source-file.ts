@@ -21,28 +21,38 @@ const TOO_LONG = 'TOO_LONG'
 /** Code of an error -> what is wrong, and what to do. */
 const UNREADABLE: Readonly<Record<string, readonly [reason: string, remedy: string]>> = {
   [NO_REGULAR_FILE]: ['it is not a regular file', 'put a file there'],
-  [TOO_LONG]: [`it is longer than ${LONGEST_BYTES / 2 ** 20} MiB`, 'leave out what is not needed'],
   ERR_ENCODING_INVALID_ENCODED_DATA: ['it is not UTF-8', 'save it as UTF-8'],
   EISDIR: ['it is a folder', 'put a file there'],
 }
 
+function tooLong(bytes: number): readonly [reason: string, remedy: string] {
+  return [`it is longer than ${bytes / 2 ** 20} MiB`, 'leave out what is not needed']
+}
+
 /** Undefined when there is no such file. */
-export function readSource(path: string): SourceFile | undefined {
+export function readSource(path: string, longestBytes = LONGEST_BYTES): SourceFile | undefined {
   const label = labelOf(path)
   try {
-    return { label, text: new TextDecoder('utf-8', { fatal: true }).decode(readBytes(path)), fault: undefined }
+    return {
+      label,
+      text: new TextDecoder('utf-8', { fatal: true }).decode(readBytes(path, longestBytes)),
+      fault: undefined,
+    }
   } catch (error) {
     if (!(error instanceof Error)) throw error
     const code = 'code' in error ? String(error.code) : ''
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    const [reason, remedy] = UNREADABLE[code] ?? [code || error.message, 'let the user of the gateway read it']
+    const [reason, remedy] = (code === TOO_LONG ? tooLong(longestBytes) : UNREADABLE[code]) ?? [
+      code || error.message,
+      'let the user of the gateway read it',
+    ]
     const fault = { where: label, key: '', given: '', expected: `cannot be read: ${reason}`, remedy }
     return { label, text: '', fault }
   }
 }
 
 /** Never waits: nobody may ever write to a pipe of that name, and a device has no end. */
-function readBytes(path: string): Buffer {
+function readBytes(path: string, longestBytes: number): Buffer {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const status = fstatSync(file)
@@ -51,12 +61,12 @@ function readBytes(path: string): Buffer {
     const pieces: Buffer[] = []
     let length = 0
     // What it is said to be long is not asked: it may grow meanwhile.
-    for (let read = -1; read !== 0 && length <= LONGEST_BYTES; length += read) {
+    for (let read = -1; read !== 0 && length <= longestBytes; length += read) {
       const piece = Buffer.allocUnsafe(PIECE_BYTES)
       read = readSync(file, piece)
       pieces.push(piece.subarray(0, read))
     }
-    if (length > LONGEST_BYTES) throw failure(TOO_LONG)
+    if (length > longestBytes) throw failure(TOO_LONG)
     return Buffer.concat(pieces)
   } finally {
     closeSync(file)
