@@ -33,3 +33,6 @@ export function refusal(code: FaultCode): Refusal {
   }
   return outcome
 }
+
+/** As for a path that no API has, and for whatever must not be told from it: the hallway forgets which API it was. */
+export const NO_SUCH_API = refusal(404)

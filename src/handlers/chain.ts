@@ -4,6 +4,11 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Outcome } from '../exchange/outcome.ts'
 import { tracer } from '../protocol/tracer.ts'
 
+/** A handler that says in one line what it does for its API. */
+export interface ExplainedHandler extends Handler {
+  readonly about: string
+}
+
 export function runRequest(handlers: readonly Handler[], exchange: Exchange, from = 0): Verdict {
   for (let i = from; i < handlers.length; i++) {
     const verdict = handlers[i]!.request(exchange)

@@ -1,0 +1,144 @@
+/**
+ * What pages of other origins may do with an API, or with the gateway itself (WHATWG Fetch, "CORS protocol"). All that
+ * a response says of it is put together once: per policy for named origins, per origin for those that fit a pattern,
+ * of which the latest are kept. A request costs a look at a constant or in a map.
+ */
+import type { CorsDefinition } from '../config/api-definition.ts'
+import type { CorsGrant } from '../exchange/cors-grant.ts'
+import type { ResourcePath } from '../exchange/resource.ts'
+import { OriginPattern } from './origin-pattern.ts'
+
+/** Longer ones are none: a host name has 253 characters. */
+const ORIGIN_CHARS_MAX = 300
+/** Origins that fit a pattern and are kept. Whoever makes some up makes the gateway forget others, and no more. */
+const ORIGINS_KEPT = 256
+/** Of a list of names. Heads are composed in a room of their own, which has a size. */
+const LIST_CHARS_MAX = 2048
+/** RFC 9110 5.6.2 */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const VARY = 'Vary: Origin\r\n'
+
+/** With what is said to a preflight request beside methods and headers. */
+interface Granted extends CorsGrant {
+  /** The same for the answer to a preflight request: Allow-Origin and Allow-Credentials, without Vary. */
+  readonly start: string
+}
+
+export class CorsPolicy {
+  /** Where every origin is granted the same. */
+  readonly #any: Granted | null
+  readonly #nothing: Granted
+  readonly #named: ReadonlyMap<string, Granted>
+  readonly #patterns: readonly OriginPattern[]
+  readonly #fitting = new Map<string, Granted>()
+  readonly #methods: readonly string[]
+  /** What else is said to a preflight request: headers and age. */
+  readonly #rest: string
+  /** Access-Control-Allow-Methods by place, as a line. */
+  readonly #methodLines = new WeakMap<ResourcePath, string>()
+  readonly #exposes: string
+  readonly #credentials: boolean
+
+  constructor({ origins, methods, headers, exposedHeaders, credentials, maxAgeS }: CorsDefinition) {
+    const isOpen = origins.includes('*')
+    // Fetch 3.2.5: a browser takes no `*` where it sends credentials, and to echo every origin would open all to all.
+    this.#credentials = credentials && !isOpen
+    this.#exposes = listOf(exposedHeaders)
+    this.#methods = methods.map(method => method.toUpperCase())
+    const age = maxAgeS < 0 ? '' : `Access-Control-Max-Age: ${maxAgeS}\r\n`
+    this.#rest = line('Access-Control-Allow-Headers', listOf(headers)) + age
+    const vary = isOpen || origins.length === 0 ? '' : VARY
+    this.#any = isOpen ? this.#granted('*', vary) : null
+    this.#nothing = { origin: '', credentials: false, exposes: '', lines: vary, vary, start: '' }
+    const lower = origins.map(origin => origin.toLowerCase())
+    const named = lower.filter(origin => !origin.includes('*'))
+    this.#named = new Map(named.map(origin => [origin, this.#granted(origin, vary)]))
+    this.#patterns = lower.filter(origin => origin.includes('*')).map(origin => new OriginPattern(origin))
+  }
+
+  /** `origin`: as of the request, '' for none. */
+  grant(origin: string): CorsGrant {
+    if (this.#any !== null) return this.#any
+    return origin === '' ? this.#nothing : this.#grantTo(origin)
+  }
+
+  #grantTo(origin: string): Granted {
+    const known = this.#named.get(origin) ?? this.#fitting.get(origin)
+    if (known !== undefined) return known
+    if (origin.length > ORIGIN_CHARS_MAX || !this.#patterns.some(pattern => pattern.matches(origin))) {
+      return this.#nothing
+    }
+    const granted = this.#granted(origin, VARY)
+    if (this.#fitting.size >= ORIGINS_KEPT) this.#fitting.delete(this.#fitting.keys().next().value!)
+    this.#fitting.set(origin, granted)
+    return granted
+  }
+
+  #granted(origin: string, vary: string): Granted {
+    const credentials = this.#credentials
+    const exposes = this.#exposes
+    const allowed = credentials ? 'Access-Control-Allow-Credentials: true\r\n' : ''
+    const start = `Access-Control-Allow-Origin: ${origin}\r\n${allowed}`
+    const lines = start + line('Access-Control-Expose-Headers', exposes) + vary
+    return { origin, credentials, exposes, lines, vary, start }
+  }
+
+  /** What answers a preflight request. `varies`: what asks for no method there gets another answer. */
+  preflightLines(origin: string, place: ResourcePath, varies: boolean): string {
+    const { start, vary } = this.#any ?? (origin === '' ? this.#nothing : this.#grantTo(origin))
+    const said = varies ? 'Vary: Origin, Access-Control-Request-Method\r\n' : vary
+    return start === '' ? said : start + this.#methodLine(place) + this.#rest + said
+  }
+
+  #methodLine(place: ResourcePath): string {
+    let text = this.#methodLines.get(place)
+    if (text === undefined) {
+      text = line('Access-Control-Allow-Methods', listOf(this.#methodsAt(place)))
+      this.#methodLines.set(place, text)
+    }
+    return text
+  }
+
+  /** Those of the place that may be granted. OPTIONS is there everywhere: the gateway answers it. */
+  #methodsAt(place: ResourcePath): readonly string[] {
+    if (this.#methods.includes('*')) return place.allow.split(', ')
+    return this.#methods.filter(method => method === 'OPTIONS' || place.resource(method) !== undefined)
+  }
+
+  /** For `sluice api show`. */
+  get about(): string {
+    const patterns = this.#patterns.length
+    const named = [...this.#named.keys()]
+    const origins = this.#any !== null ? 'every origin' : `${named.length} named origins, ${patterns} patterns`
+    const first = named.length > 0 && named.length <= 3 && patterns === 0 && this.#any === null
+    return `${first ? named.join(', ') : origins}${this.#credentials ? ', with credentials' : ''}`
+  }
+}
+
+function line(name: string, value: string): string {
+  return value === '' ? '' : `${name}: ${value}\r\n`
+}
+
+/** As many as there is room for; what cannot be a name is left out. */
+function listOf(names: readonly string[]): string {
+  let list = ''
+  for (const name of names) {
+    if (!TOKEN.test(name) || list.length + name.length + 2 > LIST_CHARS_MAX) continue
+    list = list === '' ? name : `${list}, ${name}`
+  }
+  return list
+}
+
+/** By definition: APIs that have the same share it, and everything that has been made of it. */
+const policies = new WeakMap<CorsDefinition, CorsPolicy>()
+
+/** Null where nothing is said of CORS. */
+export function policyOf(definition: CorsDefinition | null): CorsPolicy | null {
+  if (definition === null || !definition.enabled) return null
+  let policy = policies.get(definition)
+  if (policy === undefined) {
+    policy = new CorsPolicy(definition)
+    policies.set(definition, policy)
+  }
+  return policy
+}
