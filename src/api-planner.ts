@@ -3,7 +3,7 @@
  * endpoint by the path of its API, its URL and its place among equals, keep theirs for as long as they are there, and
  * with it connection counts and states, whatever a reload changes around them.
  */
-import type { ApiDefinition, EndpointDefinition, EndpointsDefinition } from './config/api-definition.ts'
+import type { ApiDefinition, CorsDefinition, EndpointDefinition, EndpointsDefinition } from './config/api-definition.ts'
 import { apiPaths } from './config/api-paths.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
 import { monotonicMs } from './monotonic-clock.ts'
@@ -37,6 +37,8 @@ export interface PlannedApis {
   readonly apis: readonly ApiPlan[]
   readonly dialsSecured: boolean
   readonly proxies: ForwardProxies
+  /** Of `[apim.cors]`. */
+  readonly cors: CorsDefinition
   readonly byDefinition: ReadonlyMap<ApiDefinition, PlannedApi>
 }
 
@@ -60,17 +62,24 @@ export class ApiPlanner {
   }
 
   /** Of `before` is taken over what has not changed. Throws RowsUsedUp; `release` then gives back what was taken. */
-  plan(definitions: readonly ApiDefinition[], proxies: ForwardProxies, before?: PlannedApis): PlannedApis {
+  plan(
+    definitions: readonly ApiDefinition[],
+    proxies: ForwardProxies,
+    corsNow: CorsDefinition,
+    before?: PlannedApis,
+  ): PlannedApis {
+    const cors = before !== undefined && isSame(before.cors, corsNow) ? before.cors : corsNow
+    const merged: MergedCors = new Map()
     const byDefinition = new Map(
       definitions.map(definition => {
         const known = before?.byDefinition.get(definition)
-        const isAsBefore = known !== undefined && goThrough(known.plan, proxies)
-        return [definition, isAsBefore ? known : this.#planApi(definition, proxies)]
+        const isAsBefore = known !== undefined && cors === before?.cors && goThrough(known.plan, proxies)
+        return [definition, isAsBefore ? known : this.#planApi(definition, proxies, corsOf(definition, cors, merged))]
       }),
     )
     const apis = [...byDefinition.values()].map(({ plan }) => plan)
     const dialsSecured = apis.some(({ endpoints }) => endpoints.endpoints.some(({ route }) => route.secured))
-    return { apis, dialsSecured, proxies, byDefinition }
+    return { apis, dialsSecured, proxies, cors, byDefinition }
   }
 
   /** What has rows beside these APIs has them no longer. */
@@ -80,7 +89,7 @@ export class ApiPlanner {
     freeOthers(this.#endpointRows, new Set(all.flatMap(({ endpoints }) => endpoints)))
   }
 
-  #planApi(definition: ApiDefinition, proxies: ForwardProxies): PlannedApi {
+  #planApi(definition: ApiDefinition, proxies: ForwardProxies, cors: ApiPlan['cors']): PlannedApi {
     const { name, context, version, isDefaultVersion, hosts, transports, isAi, resources } = definition
     const paths = apiPaths(context, version, isDefaultVersion)
     const routes: string[] = []
@@ -106,7 +115,7 @@ export class ApiPlanner {
       transports,
       lifecycle: { state: definition.lifecycle, deprecatedAtMs: 0, sunsetMs: 0 },
       isAi,
-      cors: definition.cors,
+      cors,
       resources,
       endpoints: planned(definition.endpoints),
       sandbox: planned(definition.sandbox),
@@ -138,6 +147,25 @@ export class ApiPlanner {
       connectsThroughProxy: scheme === 'ws:',
     }
   }
+}
+
+/** What came of merging, by its text: APIs that have the same get the same object, and share what is made of it. */
+type MergedCors = Map<string, CorsDefinition>
+
+/** What an API says of itself wins, whatever `[apim.cors]` says of all; null: no CORS. */
+function corsOf({ cors }: ApiDefinition, all: CorsDefinition, merged: MergedCors): CorsDefinition | null {
+  const { enabled } = cors ?? all
+  if (!enabled) return null
+  if (cors === null) return all
+  const own = { ...all, ...cors }
+  const text = JSON.stringify(own)
+  const known = merged.get(text) ?? own
+  merged.set(text, known)
+  return known
+}
+
+function isSame(one: CorsDefinition, other: CorsDefinition): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
 }
 
 /** Whether these proxies are those of its routes. */

@@ -18,7 +18,7 @@ import { LineStream } from './observe/line-stream.ts'
 import { type Log, logEvent } from './observe/log.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
 import type { FromReactor, ListenerPlan, ReactorPlan } from './plan.ts'
-import { reactorPlans, reactorsOf } from './planning.ts'
+import { globalCors, reactorPlans, reactorsOf } from './planning.ts'
 import { claimPort, healthAddress } from './ports.ts'
 import type { Place, Prepared } from './preparation.ts'
 import { ReactorPool } from './reactor-pool.ts'
@@ -106,7 +106,7 @@ export class Gateway {
       log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
       const endpoints = apis.apis.reduce((sum, { endpoints: { endpoints: own } }) => sum + own.length, 0)
       const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
-      const planned = planner.plan(apis.apis, prepared.proxies)
+      const planned = planner.plan(apis.apis, prepared.proxies, globalCors(configuration))
       let gateway: Gateway | null = null
       const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
       const tls = prepared.tls === null ? null : await openTls(prepared.tls)

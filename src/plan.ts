@@ -44,7 +44,7 @@ export interface ApiPlan {
   readonly transports: readonly Transport[]
   readonly lifecycle: LifecyclePlan
   readonly isAi: boolean
-  /** With what it leaves out taken from `[apim.cors]`; null: no CORS. */
+  /** With what it leaves out taken from `[apim.cors]`, or all of it; APIs with the same share it. Null: no CORS. */
   readonly cors: CorsDefinition | null
   /** None: every path and method. */
   readonly resources: readonly ResourceDefinition[]
@@ -72,6 +72,8 @@ export interface LivePlan {
   readonly tlsClients: Readonly<Record<string, TlsClientPlan>>
   /** Longest wait for a response, 0: no limit but that of inactivity (`mediation.synapse.global_timeout_interval`). */
   readonly responseMs: number
+  /** Of `[apim.cors]`, for what is answered where no API is known; null: no CORS. */
+  readonly cors: CorsDefinition | null
   /** Content types of 500s that are warned of, by secured and not. */
   readonly warnOn500: { readonly plain: string; readonly secured: string }
 }

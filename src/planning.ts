@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import type { ApiPlanner, PlannedApis } from './api-planner.ts'
+import type { CorsDefinition } from './config/api-definition.ts'
 import type { Configuration } from './config/catalogue.ts'
 import { planListeners } from './listener-plans.ts'
 import { allocateMetrics } from './observe/metrics.ts'
@@ -56,7 +57,22 @@ export function reactorPlans(options: PlanningOptions): ReactorPlan[] {
   return Array.from({ length: reactors }, (_, reactor) => ({ ...plan, reactor }))
 }
 
-export function livePlan(configuration: Configuration, { dialsSecured }: PlannedApis, tls: TlsPlans | null): LivePlan {
+/** Of every API that says nothing of CORS itself, and of what no API answers. */
+export function globalCors(configuration: Configuration): CorsDefinition {
+  const cors = configuration['apim.cors']
+  return {
+    enabled: cors.enable,
+    origins: cors.allow_origins,
+    methods: cors.allow_methods,
+    headers: cors.allow_headers,
+    exposedHeaders: cors.expose_headers,
+    credentials: cors.allow_credentials,
+    maxAgeS: cors.max_age,
+  }
+}
+
+export function livePlan(configuration: Configuration, planned: PlannedApis, tls: TlsPlans | null): LivePlan {
+  const { dialsSecured, cors } = planned
   const http = configuration['transport.passthru_http']
   const https = configuration['transport.passthru_https']
   const { mediation, logging } = configuration
@@ -66,6 +82,7 @@ export function livePlan(configuration: Configuration, { dialsSecured }: Planned
     logLevel: logging.level,
     tlsServer: tls?.server ?? null,
     tlsClients: tls !== null && dialsSecured ? Object.fromEntries([...clients, ['wss', tls.wss]]) : {},
+    cors: cors.enabled ? cors : null,
     responseMs: mediation['synapse.global_timeout_interval'],
     warnOn500: { plain: http['sender.warnOnHTTP500'], secured: https['sender.warnOnHTTP500'] },
   }

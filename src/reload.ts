@@ -15,6 +15,7 @@ import type { InForce } from './in-force.ts'
 import type { Log } from './observe/log.ts'
 import type { ApiChanges } from './plan.ts'
 import { draftOf, type Place, type Prepared, prepare } from './preparation.ts'
+import { globalCors } from './planning.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 import { compare, type KeyChange } from './reload-comparison.ts'
 import { logReload, NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope, substancesOf } from './reload-report.ts'
@@ -147,10 +148,10 @@ export class Reloader {
   }
 
   /** Undefined: there is no room. */
-  #plan({ apis, proxies }: Candidate): PlannedApis | undefined {
+  #plan({ configuration, apis, proxies }: Candidate): PlannedApis | undefined {
     const { planner, inForce } = this.#options
     try {
-      return planner.plan(apis.apis, proxies, inForce.planned)
+      return planner.plan(apis.apis, proxies, globalCors(configuration), inForce.planned)
     } catch (error) {
       planner.release(inForce.planned)
       if (error instanceof RowsUsedUp) return undefined

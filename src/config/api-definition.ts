@@ -21,7 +21,7 @@ export interface ApiDefinition {
   /** An API of a language model. */
   readonly isAi: boolean
   /** What it says of CORS itself; null: as `[apim.cors]`. */
-  readonly cors: CorsDefinition | null
+  readonly cors: CorsStatement | null
   /** None: every path and method. */
   readonly resources: readonly ResourceDefinition[]
   /** No endpoint in it: none for production keys. */
@@ -54,6 +54,9 @@ export interface CorsDefinition {
   /** Seconds that a preflight may be remembered; -1: the browser's own default. */
   readonly maxAgeS: number
 }
+
+/** What it leaves out is as in `[apim.cors]`. */
+export type CorsStatement = Pick<CorsDefinition, 'enabled'> & Partial<CorsDefinition>
 
 /** Where an API is answered, as its project says. */
 export interface EndpointsDefinition {

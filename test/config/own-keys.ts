@@ -38,12 +38,15 @@ const GATEWAY: readonly OwnKey[] = [
   ['transport.wss.listener.parameters.port', 8099, 'port'],
   ['transport.wss.listener.parameters.bind_address', '', 'host'],
   ['transport.listener.shutdown.wait.sec', 30, 'duration'],
+  ['apim.cors.expose_headers', [], 'field names'],
+  ['apim.cors.max_age', -1, 'duration'],
   ['management.health_port', 9763, 'port'],
   ['management.bind_address', '127.0.0.1', 'host'],
   ['access_log.target', 'off', 'choice'],
   ['access_log.path', 'access.log', 'string'],
   ['access_log.format', 'json', 'choice'],
   ['logging.level', 'info', 'choice'],
+  ['apim.lifecycle.sunset_after', 15_552_000, 'duration'],
 ]
 
 const STORES: readonly OwnKey[] = ['keystore.primary', 'keystore.tls', 'keystore.internal', 'truststore'].flatMap(

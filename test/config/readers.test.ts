@@ -21,11 +21,13 @@ const OWNERS: Readonly<Record<string, string>> = {
   'transport.http.secured_proxy_profile': 'profile',
   'transport.ws': "(?:websocket|section|configuration\\['transport\\.ws'\\])",
   'transport.wss': "(?:wss|section|configuration\\['transport\\.wss'\\])",
+  'apim.cors': 'cors',
   mediation: '(?:mediation|configuration\\.mediation)',
   'transport.listener': "configuration\\['transport\\.listener'\\]",
   management: '(?:management|configuration\\.management)',
   access_log: '(?:accessLog|configuration\\.access_log)',
   logging: 'configuration\\.logging',
+  'apim.lifecycle': "configuration\\['apim\\.lifecycle'\\]",
 }
 
 /** Files of the rooms and the hallway; of the configuration, one that decides by it. Commands only show values. */

@@ -12,6 +12,17 @@ import { EndpointTable } from '../../src/target/endpoint-table.ts'
 
 const DIRECT: ForwardProxies = { proxyFor: () => null, faults: [], warnings: [] }
 
+/** Of every API that says nothing itself. */
+const OPEN = {
+  enabled: true,
+  origins: ['*'],
+  methods: ['GET'],
+  headers: [],
+  exposedHeaders: [],
+  credentials: false,
+  maxAgeS: -1,
+} as const
+
 function api(context: string, ...urls: readonly string[]): ApiDefinition {
   const endpoints = urls.map(url => ({ url, settings: DEFAULT_SETTINGS }))
   return {
@@ -28,14 +39,14 @@ function rowsOf({ apis }: PlannedApis): readonly (readonly [endpoint: number, ro
 
 test('endpoints keep their rows by API, URL and place among equals, routes by where they lead', () => {
   const planner = new ApiPlanner(1, 3)
-  const first = planner.plan([api('a', 'http://h/1', 'http://h/2'), api('b', 'https://h/1')], DIRECT)
+  const first = planner.plan([api('a', 'http://h/1', 'http://h/2'), api('b', 'https://h/1')], DIRECT, OPEN)
   assert.deepEqual(rowsOf(first), [
     [0, 1],
     [1, 1],
     [2, 2],
   ])
   const definitions = [api('b', 'https://h/1'), api('a', 'http://h:80/2', 'http://h/2', 'http://h/2', 'http://h/1')]
-  const second = planner.plan(definitions, DIRECT, first)
+  const second = planner.plan(definitions, DIRECT, OPEN, first)
   assert.deepEqual(rowsOf(second), [
     [2, 2],
     [3, 1],
@@ -48,10 +59,10 @@ test('endpoints keep their rows by API, URL and place among equals, routes by wh
 test('a definition that is the same keeps its plan, unless other proxies hold', () => {
   const planner = new ApiPlanner(1, 1)
   const definition = api('a', 'http://h')
-  const first = planner.plan([definition], DIRECT)
-  assert.equal(planner.plan([definition], DIRECT, first).apis[0], first.apis[0])
+  const first = planner.plan([definition], DIRECT, OPEN)
+  assert.equal(planner.plan([definition], DIRECT, OPEN, first).apis[0], first.apis[0])
   const proxy = { host: 'p', port: 1, authorization: '' }
-  const second = planner.plan([definition], { ...DIRECT, proxyFor: () => proxy }, first)
+  const second = planner.plan([definition], { ...DIRECT, proxyFor: () => proxy }, OPEN, first)
   assert.equal(second.apis[0]!.endpoints.endpoints[0]!.route.proxy, proxy)
   assert.deepEqual(rowsOf(second), rowsOf(first))
 })
@@ -60,20 +71,20 @@ test('a row that is given out again has no past, and none under way', () => {
   const planner = new ApiPlanner(1, 1, 1)
   const states = new EndpointTable(planner.endpoints, 0, monotonicMs)
   const connections = new SharedGauge(planner.gauge, 1, 0)
-  const first = planner.plan([api('a', 'http://h')], DIRECT)
+  const first = planner.plan([api('a', 'http://h')], DIRECT, OPEN)
   states.failed(0, DEFAULT_SETTINGS, false, 101_503, 0)
   const exchange = { pendingRow: -1 }
   states.entered(0, exchange)
   connections.take(1, -1)
-  const second = planner.plan([api('b', 'http://i')], DIRECT, first)
+  const second = planner.plan([api('b', 'http://i')], DIRECT, OPEN, first)
   planner.release(second)
   assert.deepEqual(rowsOf(second), [[1, 2]])
   const third = [api('b', 'http://i'), api('c', 'http://j')]
-  assert.throws(() => planner.plan(third, DIRECT, second), RowsUsedUp)
+  assert.throws(() => planner.plan(third, DIRECT, OPEN, second), RowsUsedUp)
   planner.release(second)
   states.left(exchange)
   connections.give(1)
-  assert.deepEqual(rowsOf(planner.plan(third, DIRECT, second)), [
+  assert.deepEqual(rowsOf(planner.plan(third, DIRECT, OPEN, second)), [
     [1, 2],
     [0, 1],
   ])
@@ -83,9 +94,9 @@ test('a row that is given out again has no past, and none under way', () => {
 
 test('what was taken for a reload that is refused is given back', () => {
   const planner = new ApiPlanner(1, 1, 1)
-  const first = planner.plan([api('a', 'http://h')], DIRECT)
+  const first = planner.plan([api('a', 'http://h')], DIRECT, OPEN)
   for (let i = 0; i < 5; i++) {
-    planner.plan([api('a', 'http://h'), api(`b${i}`, 'http://h')], DIRECT, first)
+    planner.plan([api('a', 'http://h'), api(`b${i}`, 'http://h')], DIRECT, OPEN, first)
     planner.release(first)
   }
 })
@@ -93,8 +104,13 @@ test('what was taken for a reload that is refused is given back', () => {
 test('reactors are told of what is new, different or gone, and of nothing else', () => {
   const planner = new ApiPlanner(1, 3)
   const [a, b, c] = [api('a', 'http://h'), api('b', 'http://h'), api('c', 'http://h')]
-  const first = planner.plan([a, b, c], DIRECT)
-  const second = planner.plan([a, api('b', 'http://h'), api('c', 'http://h/x'), api('d', 'http://h')], DIRECT, first)
+  const first = planner.plan([a, b, c], DIRECT, OPEN)
+  const second = planner.plan(
+    [a, api('b', 'http://h'), api('c', 'http://h/x'), api('d', 'http://h')],
+    DIRECT,
+    OPEN,
+    first,
+  )
   const { removed, deployed } = changesBetween(first.apis, second.apis)
   assert.deepEqual([removed, deployed.map(({ name }) => name)], [[], ['c', 'd']])
   assert.deepEqual(changesBetween(second.apis, first.apis).removed, ['/d/1'])

@@ -8,6 +8,7 @@ import { EndpointDesk } from '../../src/endpoint-desk.ts'
 import { InForce } from '../../src/in-force.ts'
 import { openLog } from '../../src/observe/log.ts'
 import type { ApiChanges, ApiPlan } from '../../src/plan.ts'
+import { globalCors } from '../../src/planning.ts'
 import { prepare } from '../../src/preparation.ts'
 import { Reloader } from '../../src/reload.ts'
 import { makeHome } from '../harness/program.ts'
@@ -31,7 +32,7 @@ async function gateway(t: TestContext, spare = 10) {
   const prepared = await prepare(place, projects)
   assert.deepEqual(prepared.faults, [])
   const planner = new ApiPlanner(1, 1, spare)
-  const planned = planner.plan(prepared.apis.apis, prepared.proxies)
+  const planned = planner.plan(prepared.apis.apis, prepared.proxies, globalCors(prepared.configuration))
   const inForce = new InForce(prepared, prepared.apis.projects, planned, null)
   const desk = new EndpointDesk({ apis: planned.apis, endpoints: planner.endpoints }, log)
   const deployed: ApiChanges[] = []

@@ -1,30 +1,47 @@
 /** `[apim.cors]`: what pages of other origins may do. */
-import { allInert, section } from '../key.ts'
-import { fieldNames, flag, words } from '../kinds.ts'
+import { except, live, section } from '../key.ts'
+import { duration, fieldNames, flag, words } from '../kinds.ts'
 
-const CORS = 'not built yet: CORS'
+const DAY_S = 86_400
+/** They leave in one line of a head, which has a size. */
+const LIST_CHARS_MAX = 2000
 
 const methods = fieldNames(['GET', 'PUT', 'POST', 'DELETE', 'PATCH', 'OPTIONS'], 'Methods a preflight may be granted.')
 
 export const cors = section(
   'apim.cors',
-  'What pages of other origins may do; the gateway answers preflight requests itself, and backends never see them.',
-  allInert(
-    {
-      enable: flag(true, 'Answer preflight requests and add CORS fields to responses.'),
-      allow_origins: words(['*'], 'Origins that may read responses; `*` is any.'),
-      // RFC 9110 9.1: a method is a token, as the name of a field is.
-      allow_methods: { ...methods, kind: 'methods', expects: 'methods such as "GET", a list or one text with commas' },
-      allow_headers: fieldNames(
+  'What pages of other origins may do; the gateway answers preflight requests itself, and backends never see them. ' +
+    'An API that says something of CORS itself goes by that.',
+  {
+    enable: live(flag(true, 'Answer preflight requests and add CORS fields to responses.')),
+    allow_origins: live(
+      words(['*'], 'Origins that may read responses; `*` is any, `https://*.example.com` any that begin and end so.'),
+    ),
+    // RFC 9110 9.1: a method is a token, as the name of a field is.
+    allow_methods: live({
+      ...methods,
+      kind: 'methods',
+      expects: 'methods such as "GET", a list or one text with commas',
+    }),
+    allow_headers: live(
+      fieldNames(
         ['authorization', 'Access-Control-Allow-Origin', 'Content-Type', 'SOAPAction'],
         'Fields of a request that a preflight may be granted.',
       ),
-      allow_credentials: flag(false, 'Let browsers send cookies and credentials along; needs origins by name.'),
-    },
-    CORS,
-  ),
+    ),
+    allow_credentials: live(flag(false, 'Let browsers send cookies and credentials along; needs origins by name.')),
+    expose_headers: live(fieldNames([], 'Fields of a response that pages may read beside the usual ones.')),
+    max_age: live(
+      except(
+        -1,
+        "the browser's own",
+        duration(-1, 's', 0, DAY_S, 'How long a browser may keep what it was answered to a preflight request.'),
+      ),
+    ),
+  },
   {
     roles: ['gateway-worker'],
+    readBy: ['planning.ts'],
     rules: [
       {
         keys: ['allow_credentials', 'allow_origins'],
@@ -33,10 +50,28 @@ export const cors = section(
         holds: it => !it.allow_credentials || !it.allow_origins.includes('*'),
       },
       {
+        keys: ['allow_headers'],
+        must: `allow_headers must be at most ${LIST_CHARS_MAX} characters long: it is one line of an answer`,
+        severity: 'fault',
+        holds: it => it.allow_headers.join(', ').length <= LIST_CHARS_MAX,
+      },
+      {
+        keys: ['expose_headers'],
+        must: `expose_headers must be at most ${LIST_CHARS_MAX} characters long: it is one line of a response`,
+        severity: 'fault',
+        holds: it => it.expose_headers.join(', ').length <= LIST_CHARS_MAX,
+      },
+      {
         keys: ['allow_origins'],
         must: 'an origin is a scheme, a host and perhaps a port: with a slash behind it, it equals none',
         severity: 'warning',
         holds: it => !it.allow_origins.some(origin => /:\/\/.*\//.test(origin)),
+      },
+      {
+        keys: ['allow_origins'],
+        must: 'a star at the end of a host lets in whoever owns a domain that begins so',
+        severity: 'warning',
+        holds: it => !it.allow_origins.some(origin => /:\/\/.*[^/:*]\*+$/.test(origin)),
       },
     ],
   },
