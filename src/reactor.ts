@@ -7,6 +7,7 @@ import type { Exchange } from './exchange/exchange.ts'
 import { ReadMemory } from './exchange/inbox.ts'
 import { Composer } from './exchange/outbox.ts'
 import { Heads, type Report, type Surroundings } from './exchange/surroundings.ts'
+import { policyOf } from './handlers/cors-policy.ts'
 import { FieldKinds } from './http1/field-kinds.ts'
 import { arena, Parser } from './http1/llhttp.ts'
 import { MessageReader } from './http1/message-reader.ts'
@@ -110,7 +111,8 @@ export class Reactor implements Hall {
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
     this.#deployment = new Deployment(outlets.chainOf, this.#targets, this.#endpoints)
     this.#deployment.prepare({ removed: [], deployed: plan.apis })()
-    this.#rooms = { apis: this.#deployment.table, threw: (exchange, error) => this.#threw(exchange, error) }
+    const cors = policyOf(plan.cors)
+    this.#rooms = { apis: this.#deployment.table, cors, threw: (exchange, error) => this.#threw(exchange, error) }
   }
 
   #poolContext(gauge: SharedGauge): PoolContext {
@@ -155,6 +157,7 @@ export class Reactor implements Hall {
       memory,
       composer: new Composer(arena, composerBytes(settings)),
       wheel: new DeadlineWheel(TICK_MS),
+      requestKinds: new FieldKinds(settings.correlationField),
       kinds: new FieldKinds(settings.correlationField),
       requestHeads: new Heads(capacity),
       responseHeads: new Heads(capacity),
@@ -194,6 +197,7 @@ export class Reactor implements Hall {
     // From here on nothing throws.
     putInForce()
     this.#rooms.apis = this.#deployment.table
+    this.#rooms.cors = policyOf(live.cors)
     const { targetKeepAliveMs: keptMs } = this.#around.settings
     this.#renewSettings(live)
     if (believed(live.http) !== this.#believed) this.#renewClients(trusted, live.http)
@@ -271,8 +275,8 @@ export class Reactor implements Hall {
       socket.reset()
       return
     }
-    const { kinds, requestHeads, requestLimits: limits, trailerHeads } = this.#around
-    const reader = new MessageReader(parser, arena, kinds, requestHeads, trailerHeads, limits)
+    const { requestKinds, requestHeads, requestLimits: limits, trailerHeads } = this.#around
+    const reader = new MessageReader(parser, arena, requestKinds, requestHeads, trailerHeads, limits)
     const client = listener.client(address)
     const own = listener.secure(socket)
     const connection = new SourceConnection(this.#nextId++, own, client, reader, this.#drops, this.#around, this)

@@ -6,15 +6,18 @@
  */
 import type { Failure, Verdict } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
-import { type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
+import { NO_SUCH_API, type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
 import { renderFault } from './fault/render.ts'
 import { runRequest } from './handlers/chain.ts'
+import type { CorsPolicy } from './handlers/cors-policy.ts'
 import { tracer } from './protocol/tracer.ts'
 import { type ApiTable, match } from './route/api-table.ts'
 
 /** What the walk leads through; replaced as a whole when APIs are deployed. */
 export interface Rooms {
   apis: ApiTable
+  /** Of what no API answers; null: nothing is said of CORS. */
+  cors: CorsPolicy | null
   /** A handler threw: a bug, whose request is refused, not lost. */
   readonly threw: (exchange: Exchange, error: unknown) => void
 }
@@ -26,11 +29,11 @@ export interface Rooms {
 export function walk(exchange: Exchange, rooms: Rooms): Promise<() => void> | undefined {
   const verdict = decide(exchange, rooms)
   if (!(verdict instanceof Promise)) {
-    enter(exchange, verdict)
+    enter(exchange, verdict, rooms)
     return undefined
   }
   const caught = verdict.catch((error: unknown) => thrown(exchange, rooms, error))
-  return caught.then(outcome => () => enter(exchange, outcome))
+  return caught.then(outcome => () => enter(exchange, outcome, rooms))
 }
 
 function decide(exchange: Exchange, rooms: Rooms): Verdict {
@@ -51,7 +54,7 @@ function route(exchange: Exchange, apis: ApiTable): Outcome | undefined {
   exchange.target = requestTarget
   // OPTIONS * asks about the gateway itself (RFC 9110 9.3.7).
   if (requestTarget === '*') return exchange.method === 'OPTIONS' ? ABOUT_THE_GATEWAY : ASTERISK
-  if (!apis.find(requestTarget, pathAt)) return refusal(404)
+  if (!apis.find(requestTarget, pathAt)) return NO_SUCH_API
   const api = match.api!
   exchange.api = api
   exchange.restAt = match.end
@@ -71,10 +74,22 @@ function admit(exchange: Exchange): Verdict {
   return runRequest(exchange.api!.handlers, exchange)
 }
 
-function enter(exchange: Exchange, outcome: Outcome | undefined): void {
+function enter(exchange: Exchange, outcome: Outcome | undefined, rooms: Rooms): void {
   if (outcome === undefined) send(exchange)
   else if (outcome.code === 0) exchange.downstream.answer(outcome.status, 'OK', outcome.lines, '')
-  else refuse(exchange, outcome, null)
+  else {
+    if (outcome === NO_SUCH_API) forgetApi(exchange, rooms)
+    refuse(exchange, outcome, null)
+  }
+}
+
+/** Nothing in the answer may tell an API that is not there for this request from one that is not there at all. */
+function forgetApi(exchange: Exchange, { cors }: Rooms): void {
+  exchange.api = null
+  exchange.place = null
+  exchange.resource = null
+  exchange.replyLines = ''
+  exchange.grant = cors === null ? null : cors.grant(exchange.origin)
 }
 
 function send(exchange: Exchange): void {

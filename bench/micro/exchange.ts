@@ -77,6 +77,7 @@ const reactor = new Reactor(
     listeners: [{ kind: 'http', host: '127.0.0.1', port: 0 }],
     tlsServer: null,
     tlsClients: {},
+    cors: null,
     responseMs: 120_000,
     warnOn500: { plain: '', secured: '' },
     endpoints: EndpointTable.allocate(1, 1),

@@ -1,5 +1,6 @@
 /** A gateway within the test's own process: one reactor on a free port, with everything it reported at hand. */
 import { PLAIN_API } from './api-plan.ts'
+import { chainOf } from '../../src/chain-of.ts'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -47,12 +48,16 @@ export interface TestApi {
   readonly basePath?: string
   /** What a plain route does not have. */
   readonly route?: Partial<Route>
+  /** What is not as with most APIs of tests: resources, CORS, lifecycle, transports, hosts. */
+  readonly unlike?: Partial<ApiPlan>
 }
 
 /** What most gateways of tests do not have. */
 export interface MorePlan extends Partial<ReactorPlan> {
   /** One plain listener where none are named. */
   readonly kinds?: readonly ListenerPlan['kind'][]
+  /** Requests pass the handlers of production first; otherwise those of the test alone. */
+  readonly isChained?: boolean
 }
 
 /** What a reload brings; everything else is as it was. */
@@ -85,7 +90,7 @@ function configured(http: Readonly<Record<string, unknown>>): Configuration {
 export function planGateway(
   apis: readonly TestApi[],
   http: Readonly<Record<string, unknown>> = {},
-  { kinds = ['http'], ...more }: MorePlan = {},
+  { kinds = ['http'], isChained: _, ...more }: MorePlan = {},
 ): { readonly plan: ReactorPlan; readonly rows: Rows } {
   const configuration = configured(http)
   const rows = new Rows()
@@ -103,6 +108,7 @@ export function planGateway(
     listeners: kinds.map(kind => ({ kind, host: '127.0.0.1', port: 0 })),
     tlsServer: null,
     tlsClients: {},
+    cors: null,
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),
@@ -133,7 +139,7 @@ export async function startGateway(
     tls,
     report: (level, event, fields) => reports.push({ level, event, fields }),
     accessLog: accessLogFormat === null ? null : linesOf(accessLogFormat, accessLines),
-    chainOf: () => handlers,
+    chainOf: api => [...(more.isChained ? chainOf(api) : []), ...handlers],
     drained: () => {},
   })
   const ports = await reactor.start()
@@ -188,7 +194,7 @@ class Rows {
 
   /** Each API with one endpoint, which is never suspended; those with the same backend share a route. */
   plan(apis: readonly TestApi[]): readonly ApiPlan[] {
-    return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route }) => {
+    return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route, unlike }) => {
       const url = `http://${host}:${port}${basePath}`
       const endpoint = {
         row: rowIn(this.#endpoints, `${context} ${url} ${JSON.stringify(route)}`),
@@ -198,7 +204,7 @@ class Rows {
         settings: { ...DEFAULT_SETTINGS, initialMs: 0 },
       }
       const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
-      return { ...PLAIN_API, name: context.slice(1), paths: [context], endpoints }
+      return { ...PLAIN_API, name: context.slice(1), paths: [context], endpoints, ...unlike }
     })
   }
 }
