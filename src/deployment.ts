@@ -2,6 +2,7 @@
  * The APIs of a reactor, and the pools of connections that they share: built from plans, and changed while requests are
  * served. An exchange under way goes on with the target that it was given, whatever has come in its place.
  */
+import { isServed } from './chain-of.ts'
 import { type Api, EVERY_RESOURCE } from './exchange/api.ts'
 import type { Handler, Target } from './exchange/contract.ts'
 import type { ApiChanges, ApiPlan, EndpointPlan, EndpointsPlan } from './plan.ts'
@@ -55,7 +56,11 @@ export class Deployment {
     const apis = new Map(this.#apis)
     const pools = new Map(this.#pools)
     for (const path of removed) apis.delete(path)
-    for (const plan of deployed) apis.set(plan.paths[0]!, this.#build(plan, pools))
+    for (const plan of deployed) {
+      if (isServed(plan)) apis.set(plan.paths[0]!, this.#build(plan, pools))
+      // What is created only or retired leaves its paths to others, and holds no connections.
+      else apis.delete(plan.paths[0]!)
+    }
     const table = new ApiTable(entriesOf(apis.values()))
     return () => {
       this.#apis = apis
