@@ -33,6 +33,12 @@ export const KIND = {
   /** Ends here as well; what may be asked for is said anew (RFC 9110 7.8). */
   UPGRADE: 21,
   ORIGIN: 22,
+  /** Passes; decides about the format of a fault where it speaks of XML. */
+  NEGOTIATED: 23,
+  /** Passes; a fault sequence reads it. */
+  KEPT: 24,
+  /** Passes; a response that has one speaks of CORS itself. */
+  CORS: 25,
 } as const
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
@@ -62,7 +68,19 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['x-forwarded-proto', KIND.X_FORWARDED_PROTO],
   ['proxy-authenticate', KIND.HOP_BY_HOP],
   ['proxy-authorization', KIND.HOP_BY_HOP],
+  ['access-control-allow-origin', KIND.CORS],
+  ['access-control-allow-methods', KIND.CORS],
+  ['access-control-allow-headers', KIND.CORS],
+  ['access-control-allow-credentials', KIND.CORS],
 ]
+
+/** What a fault is worded after. Whoever says nothing of XML gets JSON, and nothing has to be known of the rest. */
+const NEGOTIATED: readonly (readonly [string, Kind])[] = [
+  ['accept', KIND.NEGOTIATED],
+  ['content-type', KIND.NEGOTIATED],
+  ['soapaction', KIND.KEPT],
+]
+const ALWAYS_READ = ['soapaction']
 
 const FORWARDED = 'x-forwarded-'
 const FORWARDED_FIRST = 120
@@ -92,10 +110,38 @@ const LETTERS = 32
 export class FieldKinds {
   /** By length and first letter of the name: one load tells that a field is none of these. */
   readonly #candidates: (Candidate | null)[] = new Array((LENGTH_MAX + 1) * LETTERS).fill(null)
+  readonly #correlation: string
+  /** Bit per KIND that something is kept of. */
+  keptKinds = 0
+  /** Names in lower case of which every value is kept. */
+  keptNames: readonly string[] = []
 
   /** `correlation`: name of the correlation field, any case. */
   constructor(correlation: string) {
-    for (const [name, kind] of [...NAMES, [correlation.toLowerCase(), KIND.CORRELATION] as const]) {
+    this.#correlation = correlation.toLowerCase()
+    this.#rebuild([])
+  }
+
+  /**
+   * Of requests, what fault sequences may ask for when the head is gone: `names`, in lower case, and what decides about
+   * their format. Every reader has it from its next head on.
+   */
+  keep(names: readonly string[]): void {
+    const known = new Map(this.#known())
+    const others = names.filter(name => !known.has(name) && !name.startsWith(FORWARDED))
+    this.#rebuild([...NEGOTIATED.filter(([name]) => !others.includes(name)), ...others.map(asKept)])
+    this.keptNames = [...new Set([...ALWAYS_READ, ...names])]
+    const bits = names.map(name => 1 << (known.get(name) ?? (name.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : 0)))
+    this.keptKinds = bits.reduce((all, bit) => all | bit, (1 << KIND.NEGOTIATED) | (1 << KIND.KEPT)) & ~1
+  }
+
+  #known(): readonly (readonly [string, Kind])[] {
+    return [...NAMES, [this.#correlation, KIND.CORRELATION]]
+  }
+
+  #rebuild(more: readonly (readonly [string, Kind])[]): void {
+    this.#candidates.fill(null)
+    for (const [name, kind] of [...this.#known(), ...more]) {
       const cell = Math.min(name.length, LENGTH_MAX) * LETTERS + (name.charCodeAt(0) & (LETTERS - 1))
       this.#candidates[cell] = { name, kind, next: this.#candidates[cell]! }
     }
@@ -121,6 +167,10 @@ export class FieldKinds {
       }
     }
   }
+}
+
+function asKept(name: string): readonly [string, Kind] {
+  return [name, KIND.KEPT]
 }
 
 function note(head: Head, kind: Kind, field: number): void {

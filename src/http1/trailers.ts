@@ -34,7 +34,8 @@ const FORBIDDEN = [
 ]
 
 function mayPass(bytes: Buffer, trailers: Head, field: number): boolean {
-  if (trailers.kinds[field] !== KIND.OTHER) return false
+  const kind = trailers.kinds[field]!
+  if (kind !== KIND.OTHER && kind !== KIND.NEGOTIATED && kind !== KIND.KEPT) return false
   const at = trailers.nameAt(field)
   const length = trailers.nameLength(field)
   for (const name of FORBIDDEN) if (isName(bytes, at, length, name)) return false

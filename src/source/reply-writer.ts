@@ -112,6 +112,7 @@ export class ReplyWriter {
   #compose(head: Head, at: number, framing: number): void {
     const exchange = this.#exchange
     const { bytes } = this.#around.arena
+    const { grant, replyLines } = exchange
     const unknownLength = framing === CHUNKED || framing === UNTIL_CLOSE
     const leaves = unknownLength ? (exchange.minorVersion === 1 ? CHUNKED : UNTIL_CLOSE) : framing
     const chunked = leaves === CHUNKED
@@ -125,6 +126,9 @@ export class ReplyWriter {
     let position = this.#putOwnStart(head, at, left)
     // RFC 9110 6.6.1: a recipient with a clock adds the Date that an origin left out (D2).
     if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#around.dateLine)
+    // A backend that speaks of CORS has the say: half of its words and half of ours could grant what neither does.
+    if (grant !== null) position = putText(bytes, position, head.has(KIND.CORS) ? grant.vary : grant.lines)
+    if (replyLines !== '') position = putText(bytes, position, replyLines)
     if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
     if (head.status === UPGRADE_REQUIRED) position = putText(bytes, position, upgradeLines(bytes, head))
     position = putText(bytes, position, connectionLine(exchange))
