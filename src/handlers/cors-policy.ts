@@ -16,6 +16,8 @@ const ORIGINS_KEPT = 256
 const LIST_CHARS_MAX = 2048
 /** RFC 9110 5.6.2 */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+/** So many names are shown. */
+const NAMED = 3
 const VARY = 'Vary: Origin\r\n'
 
 /** With what is said to a preflight request beside methods and headers. */
@@ -107,11 +109,13 @@ export class CorsPolicy {
 
   /** For `sluice api show`. */
   get about(): string {
-    const patterns = this.#patterns.length
     const named = [...this.#named.keys()]
-    const origins = this.#any !== null ? 'every origin' : `${named.length} named origins, ${patterns} patterns`
-    const first = named.length > 0 && named.length <= 3 && patterns === 0 && this.#any === null
-    return `${first ? named.join(', ') : origins}${this.#credentials ? ', with credentials' : ''}`
+    const patterns = this.#patterns.length
+    if (this.#any !== null) return 'every origin'
+    if (named.length + patterns === 0) return 'no origin'
+    const isShort = patterns === 0 && named.length <= NAMED
+    const origins = isShort ? named.join(', ') : `origins: ${named.length} by name, ${patterns} by pattern`
+    return `${origins}${this.#credentials ? ', with credentials' : ''}`
   }
 }
 

@@ -1,0 +1,121 @@
+/** The chain of an API: which handlers it has for what its plan says, in which order, and in which words. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { chainOf, explainChain, isServed } from '../../src/chain-of.ts'
+import type { ApiPlan } from '../../src/plan.ts'
+import { PLAIN_API } from '../harness/api-plan.ts'
+
+const API: ApiPlan = {
+  ...PLAIN_API,
+  name: 'Pets',
+  paths: ['/pets/1.0.0'],
+  endpoints: { ...PLAIN_API.sandbox },
+}
+const CORS = {
+  enabled: true,
+  origins: ['*'],
+  methods: ['GET'],
+  headers: [],
+  exposedHeaders: [],
+  credentials: false,
+  maxAgeS: -1,
+} as const
+const RESOURCE = { template: '/pets', verb: 'GET', authType: 'None', tier: 'Unlimited', scopes: [] } as const
+/** 21 and 22 November 2026, noon. */
+const DATES = { deprecatedAtMs: 1795262400500, sunsetMs: 1795348800000 }
+
+interface Case {
+  readonly name: string
+  readonly unlike: Partial<ApiPlan>
+  readonly chain: readonly string[]
+}
+
+const CASES: readonly Case[] = [
+  { name: 'nothing to do', unlike: {}, chain: [] },
+  { name: 'a prototype passes', unlike: { lifecycle: { ...DATES, state: 'PROTOTYPED' } }, chain: [] },
+  { name: 'CORS', unlike: { cors: CORS }, chain: ['cors: every origin'] },
+  { name: 'CORS that is not enabled', unlike: { cors: { ...CORS, enabled: false } }, chain: [] },
+  {
+    name: 'CORS of few by name',
+    unlike: { cors: { ...CORS, origins: ['https://a.example', 'https://b.example'], credentials: true } },
+    chain: ['cors: https://a.example, https://b.example, with credentials'],
+  },
+  {
+    name: 'CORS of many',
+    unlike: { cors: { ...CORS, origins: ['https://a.example', 'https://*.example'] } },
+    chain: ['cors: origins: 1 by name, 1 by pattern'],
+  },
+  { name: 'CORS of nobody', unlike: { cors: { ...CORS, origins: [] } }, chain: ['cors: no origin'] },
+  {
+    name: 'resources',
+    unlike: { resources: [RESOURCE] },
+    chain: ['resources: other paths 403 with 900906, other methods 405'],
+  },
+  {
+    name: 'one transport',
+    unlike: { transports: ['https'] },
+    chain: ['transports: https alone, elsewhere 404 as for an unknown API'],
+  },
+  {
+    name: 'blocked',
+    unlike: { lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 } },
+    chain: ['lifecycle: BLOCKED: 503 with 700700'],
+  },
+  {
+    name: 'deprecated',
+    unlike: { lifecycle: { state: 'DEPRECATED', ...DATES } },
+    chain: ['lifecycle: DEPRECATED: Deprecation: @1795262400, Sunset: Sun, 22 Nov 2026 12:00:00 GMT'],
+  },
+  {
+    name: 'deprecated at no known time',
+    unlike: { lifecycle: { state: 'DEPRECATED', deprecatedAtMs: 0, sunsetMs: 0 } },
+    chain: [],
+  },
+  {
+    name: 'retired',
+    unlike: { lifecycle: { ...DATES, state: 'RETIRED' }, cors: CORS },
+    chain: ['lifecycle: RETIRED: 404 as for an unknown API'],
+  },
+  {
+    name: 'created',
+    unlike: { lifecycle: { ...DATES, state: 'CREATED' }, cors: CORS },
+    chain: ['lifecycle: CREATED: 404 as for an unknown API'],
+  },
+  {
+    name: 'everything, in order',
+    unlike: {
+      transports: ['http'],
+      cors: CORS,
+      resources: [RESOURCE],
+      lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 },
+    },
+    chain: [
+      'transports: http alone, elsewhere 404 as for an unknown API',
+      'cors: every origin',
+      'lifecycle: BLOCKED: 503 with 700700',
+      'resources: other paths 403 with 900906, other methods 405',
+    ],
+  },
+]
+
+for (const { name, unlike, chain } of CASES) {
+  test(`the chain for: ${name}`, () => {
+    const api = { ...API, ...unlike }
+    const explained = explainChain(api)
+    assert.deepEqual(
+      explained.map(({ name, about }) => `${name}: ${about}`),
+      chain,
+    )
+    if (isServed(api))
+      assert.deepEqual(
+        chainOf(api).map(({ name }) => name),
+        explained.map(({ name }) => name),
+      )
+  })
+}
+
+test('APIs that are alike share their handlers', () => {
+  const more = { cors: CORS, resources: [RESOURCE], transports: ['https'] } as const
+  const [one, other] = [chainOf({ ...API, ...more }), chainOf({ ...API, name: 'Dogs', ...more })]
+  for (const [i, handler] of one.entries()) assert.equal(other[i], handler)
+})
