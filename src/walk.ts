@@ -4,10 +4,12 @@
  * source -> route -> handlers -> target -> source. A refusal at any step goes to the fault room and back to the source.
  * With warm caches every step is synchronous, and so is the walk.
  */
+import { NO_ENDPOINT_OF_KIND } from './errors/catalogue.ts'
 import type { Failure, Verdict } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { NO_SUCH_API, type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
-import { renderFault } from './fault/render.ts'
+import { factsOf, reasonOf } from './fault/facts.ts'
+import { faultBody, JSON_LINE } from './fault/render.ts'
 import { runRequest } from './handlers/chain.ts'
 import type { CorsPolicy } from './handlers/cors-policy.ts'
 import { tracer } from './protocol/tracer.ts'
@@ -101,15 +103,15 @@ function send(exchange: Exchange): void {
 
 /** The fault of an outcome, to the client. */
 export function refuse(exchange: Exchange, outcome: Refusal, failure: Failure | null): void {
-  const { status, reason, lines, body } = renderFault(outcome, failure)
+  const facts = factsOf(outcome, failure)
   const { retryAfterS } = exchange
-  const more = retryAfterS === 0 ? lines : `${lines}Retry-After: ${retryAfterS}\r\n`
-  exchange.downstream.answer(status, reason, more, body)
+  const more = retryAfterS === 0 ? outcome.lines : `${outcome.lines}Retry-After: ${retryAfterS}\r\n`
+  exchange.downstream.answer(facts.status, reasonOf(facts.status), `${JSON_LINE}${more}`, faultBody(facts))
 }
 
 const METHODS = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
 const ABOUT_THE_GATEWAY: OwnAnswer = { code: 0, status: 200, lines: METHODS }
-const NO_ENDPOINT = refusal(900901)
+const NO_ENDPOINT: Refusal = { ...NO_ENDPOINT_OF_KIND, lines: '' }
 const ASTERISK: Refusal = {
   code: 400,
   status: undefined,

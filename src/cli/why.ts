@@ -1,6 +1,6 @@
 /** `why`: every reading of an error code: what happened, what the client gets, and where to look. */
 import { API_ADVICE, API_METRICS, POOL_FULL_ADVICE, TRANSPORT_ADVICE, WHEN } from '../errors/advice.ts'
-import { FAULT } from '../errors/catalogue.ts'
+import { FAULT, type FaultCode, NO_ENDPOINT_OF_KIND, NO_ENDPOINT_SEQUENCES, REPLACED } from '../errors/catalogue.ts'
 import { STATUS_CODES } from '../fault/status-codes.ts'
 import { READINGS, type Reading } from '../protocol/readings.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
@@ -21,6 +21,10 @@ interface Told {
   readonly meaning: string
   /** What the client gets. */
   readonly answer: string
+  /** Sequence file that words it; '' where there is no answer. */
+  readonly sequence: string
+  /** File of the program, or what it waits for. */
+  readonly raised: string
   readonly look: readonly string[]
   readonly keys: readonly string[]
   readonly metrics: readonly string[]
@@ -42,12 +46,13 @@ export async function why(
     listAll(args.json, output)
     return 0
   }
-  const found = state === undefined ? tellCode(code) : tellReading(code, state)
+  const own = state === undefined ? tellCode(code) : tellReading(code, state)
+  const found = own.length === 0 && state === undefined ? tellBase(code) : own
   if (found.length === 0) {
     complaints.write(unknownCode(code, state))
     return EXIT_FAILED
   }
-  if (args.json) output.write(`${JSON.stringify(asJson(found), null, 2)}\n`)
+  if (args.json) output.write(`${JSON.stringify(asJson(code, found), null, 2)}\n`)
   else show(output, code, found, state !== undefined)
   return 0
 }
@@ -63,28 +68,48 @@ function tellCode(code: number): readonly Told[] {
   return [...tellApiCode(code), ...READINGS.filter(reading => reading.code === code).map(tell)]
 }
 
+/** A base that is never answered as it is: everything that becomes of it. */
+function tellBase(base: number): readonly Told[] {
+  return READINGS.filter(reading => reading.base === base).map(tell)
+}
+
 function tellReading(base: number, state: number): readonly Told[] {
   return READINGS.filter(reading => reading.base === base && reading.state === state).map(tell)
 }
 
 function tellApiCode(code: number): readonly Told[] {
+  const replaced = REPLACED[code]
+  if (replaced !== undefined) {
+    const meaning = `Not answered any more (${replaced.because}): in its place stands ${replaced.by}.`
+    const [told] = tellApiCode(replaced.by)
+    return [{ ...told!, code, base: code, meaning: `${meaning} ${told!.meaning}` }]
+  }
   if (!isApiCode(code)) return []
-  const { status, message, description } = FAULT[code as keyof typeof FAULT]
+  const { status, message, description, sequence, raisedIn, awaits } = FAULT[code as FaultCode]
+  const raised = raisedIn === '' ? `nothing yet: ${awaits}` : raisedIn
+  const told = tellAnswer(code, status, `${message}: ${description}`, `${sequence}.xml`, raised)
+  if (code !== NO_ENDPOINT_OF_KIND.code) return [told]
+  const { description: ofKind, status: other } = NO_ENDPOINT_OF_KIND
+  const sequences = `${Object.values(NO_ENDPOINT_SEQUENCES).join('.xml, ')}.xml`
+  return [told, tellAnswer(code, other, `${message}: ${ofKind}`, sequences, 'src/walk.ts')]
+}
+
+function tellAnswer(code: number, status: number, meaning: string, sequence: string, raised: string): Told {
   const responses = `sluice_responses_total{class="${Math.floor(status / 100)}xx",status="${status}"}`
-  return [
-    {
-      code,
-      base: code,
-      state: null,
-      stateName: '',
-      side: '',
-      meaning: `${message}: ${description}.`,
-      answer: statusLine(status),
-      look: API_ADVICE[code] ?? [],
-      keys: [],
-      metrics: [...(API_METRICS[code] ?? []), responses],
-    },
-  ]
+  return {
+    code,
+    base: code,
+    state: null,
+    stateName: '',
+    side: '',
+    meaning: meaning.endsWith('.') ? meaning : `${meaning}.`,
+    answer: statusLine(status),
+    sequence,
+    raised,
+    look: API_ADVICE[code] ?? [],
+    keys: [],
+    metrics: [...(API_METRICS[code] ?? []), responses],
+  }
 }
 
 /** In the catalogue, and not a base that a state is added to. */
@@ -95,6 +120,7 @@ function isApiCode(code: number): boolean {
 function tell(reading: Reading): Told {
   const { code, base, state, stateName, side, isPoolFull } = reading
   const advice = isPoolFull ? POOL_FULL_ADVICE : TRANSPORT_ADVICE[base]!
+  const row = FAULT[base as FaultCode]
   const inState = state < 0 ? '' : `,state="${state}"`
   return {
     code,
@@ -104,6 +130,8 @@ function tell(reading: Reading): Told {
     side,
     meaning: advice.what.replace('{when}', WHEN[side][state] ?? ''),
     answer: answerTo(reading),
+    sequence: /^\d/.test(answerTo(reading)) ? `${row.sequence}.xml` : '',
+    raised: row.raisedIn,
     look: advice.look,
     keys: advice.keys,
     metrics: [`sluice_faults_total{side="${side}",base="${base}"${inState}}`, ...advice.metrics],
@@ -134,8 +162,8 @@ function statusLine(status: number): string {
   return `${status} ${STATUS_CODES[status] ?? ''}`.trimEnd()
 }
 
-function asJson(found: readonly Told[]): unknown {
-  return { code: found[0]!.code, readings: found }
+function asJson(code: number, found: readonly Told[]): unknown {
+  return { code, readings: found }
 }
 
 // ---- what is printed ------------------------------------------------------------------------------------------------
@@ -146,19 +174,24 @@ const TOLD_APART = `Base and state stand apart in the event log
 (BASE_ERROR_CODE, INTERNAL_STATE), the access log (error_base, error_state) and the metric sluice_faults_total.`
 
 function show(output: Terminal, code: number, found: readonly Told[], isChosen: boolean): void {
-  if (found.length > 1) {
-    output.write(`${paint(output, 'bold', `${code} can be read in ${found.length} ways.`)} ${TOLD_APART}\n\n`)
+  if (found[0]!.code !== code && !isChosen) {
+    output.write(`${paint(output, 'bold', `${code} is a base code.`)} Answers carry it with a state added.\n\n`)
+  } else if (found.length > 1) {
+    const apart = found.some(({ state }) => state !== null) ? ` ${TOLD_APART}` : ''
+    output.write(`${paint(output, 'bold', `${code} can be read in ${found.length} ways.`)}${apart}\n\n`)
   }
   output.write(found.map(told => block(output, told)).join('\n'))
-  if (!isChosen) output.write(asBase(output, code))
+  if (!isChosen && found[0]!.code === code) output.write(asBase(output, code))
 }
 
 function block(output: Terminal, told: Told): string {
-  const { code, base, state, stateName, side, answer, look, keys, metrics } = told
+  const { code, base, state, stateName, side, answer, sequence, raised, look, keys, metrics } = told
   const sum = state === null ? `${code}` : `${code} = ${base} + ${state}`
   const place = state === null ? SIDES[side] : `${stateName}, ${SIDES[side]}`
   const rows: readonly (readonly [string, readonly string[]])[] = [
     ['client gets', [answer]],
+    ['worded by', sequence === '' ? [] : [sequence]],
+    ['raised by', [raised]],
     ['look at', look],
     ['keys', keys],
     ['metrics', metrics],
@@ -178,7 +211,8 @@ function asBase(output: Terminal, code: number): string {
 }
 
 function listAll(isJson: boolean, output: Terminal): void {
-  const apiCodes = Object.keys(FAULT).map(Number).filter(isApiCode)
+  const answered = Object.keys(FAULT).map(Number).filter(isApiCode)
+  const apiCodes = [...answered, ...Object.keys(REPLACED).map(Number)].sort((one, other) => one - other)
   const all = [...apiCodes.flatMap(tellApiCode), ...READINGS.map(tell)]
   if (isJson) {
     output.write(`${JSON.stringify(all, null, 2)}\n`)
@@ -201,7 +235,7 @@ function unknownCode(code: number, state: number | undefined): string {
     const listed = states.map(reading => `${reading.state} ${reading.stateName}`).join(', ')
     return `${code} does not happen in state ${state}; it does in ${listed}\n`
   }
-  const known = [...Object.keys(FAULT).map(Number), ...READINGS.map(reading => reading.code)]
+  const known = [...Object.keys({ ...FAULT, ...REPLACED }).map(Number), ...READINGS.map(reading => reading.code)]
   const nearest = known.reduce((one, other) => (Math.abs(other - code) < Math.abs(one - code) ? other : one))
   return `there is no code ${code}; the nearest is ${nearest}. sluice why lists all\n`
 }

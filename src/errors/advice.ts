@@ -176,6 +176,10 @@ export const WHEN: Readonly<Record<'source' | 'target', Readonly<Record<number, 
   },
 }
 
+const CREDENTIALS = ['the token: whether it is for this gateway, has not expired, and was not revoked']
+const LIMITS = ['the limits of the API, its subscription and its application, and how often the client calls']
+const RESOURCES = ['the operations of the API: paths and methods in its definition', 'path and method of the request']
+
 /** Code that is no transport code -> where to look. What it means stands in the catalogue. */
 export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   400: ['the description in the answer: it names the rule that was broken', 'the event "malformed request" in the log'],
@@ -196,6 +200,27 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
     'the failures in the event log before this one: they are why the endpoint is suspended',
     'the suspension of the endpoint: how long it lasts, and which error codes count for it',
   ],
+  700700: ['the state of the API: whoever publishes it has blocked it'],
+  900422: ['the query in the body of the request'],
+  900424: ['the credentials of the gateway at the back end'],
+  900800: LIMITS,
+  900801: ['the longest rate that the API allows towards its back end'],
+  900802: LIMITS,
+  900803: LIMITS,
+  900804: LIMITS,
+  900805: ['the blocking conditions: user, address, application or API'],
+  900806: ['the custom policies that apply to the request'],
+  900807: LIMITS,
+  900900: ['whether the key manager is reachable'],
+  900901: [...CREDENTIALS, 'the kind of the key: an API may have endpoints for production keys or sandbox keys alone'],
+  900902: ['the field of the request that carries credentials (apim.oauth_config.auth_header)'],
+  900905: ['whether the token is for an application or for a user, and which the resource needs'],
+  900906: RESOURCES,
+  900907: ['the subscription: the publisher of the API has blocked it'],
+  900908: ['whether the application is subscribed to the API'],
+  900909: ['the subscription: it is not approved yet, or was rejected'],
+  900910: ['the scopes of the token, and those of the resource'],
+  900911: CREDENTIALS,
 }
 
 /** Code that is no transport code -> metrics that count it alone; all of them are in sluice_responses_total. */

@@ -1,56 +1,240 @@
 /**
- * Every code that a client can see, one row each. Transport codes that are base + state have their rows by base; the
- * sum is made in `transport-code.ts`, on the way out, and never parsed back. Status of the transport rows: D4.
+ * Every code that a client can see, one row each: those of the specification's tables, and those that a gateway has
+ * beside them. Transport codes that are base + state have their rows by base; the sum is made in `transport-code.ts`, on
+ * the way out, and never parsed back. Status of the transport rows: D4.
  */
+
+/** Sequence files that word faults, as the specification names them ("Default fault sequences"). */
+export type FaultSequence =
+  | 'fault'
+  | 'main'
+  | '_auth_failure_handler_'
+  | '_production_key_error_'
+  | '_sandbox_key_error_'
+  | '_throttle_out_handler_'
+  | '_token_fault_'
+  | '_resource_mismatch_handler_'
+  | '_threat_fault_'
+  | 'guardrail_fault'
 
 interface FaultRow {
   readonly status: number
   readonly message: string
   readonly description: string
+  readonly sequence: FaultSequence
+  /** File of `src` that raises it; '' while nothing does. */
+  readonly raisedIn: string
+  /** The capability that will raise it; '' where something does. */
+  readonly awaits: string
 }
 
+const BACKEND = { sequence: 'fault', raisedIn: 'src/protocol/fate.ts', awaits: '' } as const
+const GRAPHQL = { sequence: 'fault', raisedIn: '', awaits: 'GraphQL APIs' } as const
+const THROTTLE = { sequence: '_throttle_out_handler_', raisedIn: '', awaits: 'throttling' } as const
+const TOKENS = { sequence: '_auth_failure_handler_', raisedIn: '', awaits: 'authentication' } as const
+
+const SENDER = 'Error in Sender'
+const QUOTA = 'You have exceeded your quota'
+const SUSPENDED = 'is suspended or switched off'
+
 export const FAULT = {
-  400: { status: 400, message: 'Bad Request', description: 'The request is malformed' },
-  404: { status: 404, message: 'Not Found', description: 'The requested resource is not available' },
-  405: { status: 405, message: 'Method not allowed', description: 'Method not allowed for given API resource' },
-  408: { status: 408, message: 'Request Timeout', description: 'The request was not received in time' },
-  500: { status: 500, message: 'Internal Server Error', description: 'The gateway failed to process the request' },
-  900901: { status: 403, message: 'Invalid Credentials', description: 'The API has no endpoint for keys of this type' },
-  101000: { status: 500, message: 'Error in Sender', description: 'The response could not be sent' },
-  101001: { status: 400, message: 'Error in Sender', description: 'The request could not be received' },
-  101500: { status: 502, message: 'Error in Sender', description: 'The request could not be sent to the back end' },
+  400: {
+    status: 400,
+    message: 'Bad Request',
+    description: 'The request is malformed',
+    sequence: 'fault',
+    raisedIn: 'src/source/source-connection.ts',
+    awaits: '',
+  },
+  404: {
+    status: 404,
+    message: 'Not Found',
+    description: 'The requested resource is not available',
+    sequence: 'main',
+    raisedIn: 'src/walk.ts',
+    awaits: '',
+  },
+  405: {
+    status: 405,
+    message: 'Method not allowed',
+    description: 'Method not allowed for given API resource',
+    sequence: '_resource_mismatch_handler_',
+    raisedIn: 'src/handlers/resources.ts',
+    awaits: '',
+  },
+  408: {
+    status: 408,
+    message: 'Request Timeout',
+    description: 'The request was not received in time',
+    sequence: 'fault',
+    raisedIn: 'src/source/source-connection.ts',
+    awaits: '',
+  },
+  500: {
+    status: 500,
+    message: 'Internal Server Error',
+    description: 'The gateway failed to process the request',
+    sequence: 'fault',
+    raisedIn: 'src/walk.ts',
+    awaits: '',
+  },
+  700700: {
+    status: 503,
+    message: 'API blocked',
+    description: 'This API has been blocked temporarily',
+    sequence: 'fault',
+    raisedIn: 'src/handlers/lifecycle.ts',
+    awaits: '',
+  },
+  900422: { status: 422, message: 'Invalid GraphQL query', description: 'The query is not valid', ...GRAPHQL },
+  // The specification lists no status for it: the message says that a later try may succeed (RFC 9110 15.6.4).
+  900424: {
+    status: 503,
+    message: 'Temporary server error',
+    description: 'The back end refused the credentials of the gateway',
+    ...{ ...GRAPHQL, awaits: 'tokens for protected back ends' },
+  },
+  900800: { status: 429, message: 'Message throttled out', description: QUOTA, ...THROTTLE },
+  900801: { status: 503, message: 'Hard limit exceeded', description: 'API not accepting requests', ...THROTTLE },
+  900802: { status: 429, message: 'Resource level throttle out', description: QUOTA, ...THROTTLE },
+  900803: { status: 429, message: 'Application level throttle out', description: QUOTA, ...THROTTLE },
+  900804: { status: 429, message: 'Subscription level throttled out', description: QUOTA, ...THROTTLE },
+  900805: {
+    status: 429,
+    message: 'Message blocked',
+    description: 'You have been blocked from accessing the resource',
+    ...THROTTLE,
+  },
+  900806: { status: 429, message: 'Custom policy throttled out', description: QUOTA, ...THROTTLE },
+  900807: { status: 429, message: 'Message throttled out', description: QUOTA, ...THROTTLE },
+  900900: {
+    status: 500,
+    message: 'Unclassified authentication failure',
+    description: 'Unclassified Authentication Failure',
+    ...TOKENS,
+  },
+  900901: {
+    status: 401,
+    message: 'Invalid credentials',
+    description: 'Make sure you have provided the correct security credentials',
+    ...TOKENS,
+  },
+  900902: {
+    status: 401,
+    message: 'Missing credentials',
+    description: 'Make sure your request has an Authorization header of the form "Bearer ACCESS_TOKEN"',
+    ...TOKENS,
+  },
+  900905: {
+    status: 401,
+    message: 'Incorrect access token type',
+    description: 'Incorrect Access Token Type is provided',
+    ...TOKENS,
+  },
+  900906: {
+    status: 403,
+    message: 'No matching resource found',
+    description: 'No matching resource found in the API for the given request',
+    sequence: '_resource_mismatch_handler_',
+    raisedIn: 'src/handlers/resources.ts',
+    awaits: '',
+  },
+  900907: {
+    status: 401,
+    message: 'Requested API temporarily blocked',
+    description: 'The requested API is temporarily blocked',
+    ...TOKENS,
+  },
+  900908: {
+    status: 403,
+    message: 'Resource forbidden',
+    description: 'User is NOT authorized to access the Resource. API Subscription validation failed.',
+    ...TOKENS,
+  },
+  900909: {
+    status: 401,
+    message: 'Subscription inactive',
+    description: 'The subscription to the API is inactive',
+    ...TOKENS,
+  },
+  900910: {
+    status: 403,
+    message: 'Token does not allow access to the resource',
+    description: 'User is NOT authorized to access the Resource. Scope validation failed.',
+    ...TOKENS,
+  },
+  900911: {
+    status: 401,
+    message: 'Internal Server Error',
+    description: 'The credentials could not be validated',
+    ...TOKENS,
+  },
+  101000: { status: 500, message: SENDER, description: 'The response could not be sent', ...BACKEND },
+  101001: { status: 400, message: SENDER, description: 'The request could not be received', ...BACKEND },
+  101500: { status: 502, message: SENDER, description: 'The request could not be sent to the back end', ...BACKEND },
   101501: {
     status: 502,
-    message: 'Error in Sender',
+    message: SENDER,
     description: 'The response could not be received from the back end',
+    ...BACKEND,
   },
   101503: {
     status: 502,
     message: 'Error connecting to the back end',
     description: 'Connecting to the back end failed',
+    ...BACKEND,
   },
-  101504: { status: 504, message: 'Send timeout', description: 'The back end did not answer in time' },
-  101505: { status: 502, message: 'Error in Sender', description: 'The back end closed the connection' },
-  101506: { status: 502, message: 'Error in Sender', description: 'The back end violated the protocol' },
-  101507: { status: 502, message: 'Error in Sender', description: 'Connecting to the back end was cancelled' },
+  101504: { status: 504, message: 'Send timeout', description: 'The back end did not answer in time', ...BACKEND },
+  101505: { status: 502, message: SENDER, description: 'The back end closed the connection', ...BACKEND },
+  101506: { status: 502, message: SENDER, description: 'The back end violated the protocol', ...BACKEND },
+  101507: { status: 502, message: SENDER, description: 'Connecting to the back end was cancelled', ...BACKEND },
   101508: {
     status: 504,
     message: 'Error connecting to the back end',
     description: 'Connecting to the back end took too long',
+    ...BACKEND,
   },
-  101509: { status: 502, message: 'Error in Sender', description: 'Sending to the back end was aborted' },
-  101510: { status: 502, message: 'Error in Sender', description: 'The response could not be processed' },
+  101509: { status: 502, message: SENDER, description: 'Sending to the back end was aborted', ...BACKEND },
+  101510: { status: 502, message: SENDER, description: 'The response could not be processed', ...BACKEND },
   102511: {
     status: 400,
     message: 'Incomplete payload',
     description: 'The payload is too large or was not delivered whole',
+    sequence: 'fault',
+    raisedIn: 'src/source/source-connection.ts',
+    awaits: '',
   },
   303000: {
     status: 503,
     message: 'No endpoint is ready',
-    description: 'Every endpoint of the API is suspended or switched off',
+    description: `Every endpoint of the API ${SUSPENDED}`,
+    ...{ ...BACKEND, raisedIn: 'src/target/endpoint-group.ts' },
   },
-  303001: { status: 503, message: 'Endpoint suspended', description: 'The endpoint is suspended or switched off' },
+  303001: {
+    status: 503,
+    message: 'Endpoint suspended',
+    description: `The endpoint ${SUSPENDED}`,
+    ...{ ...BACKEND, raisedIn: 'src/target/endpoint.ts' },
+  },
 } as const satisfies Record<number, FaultRow>
 
 export type FaultCode = keyof typeof FAULT
+
+/** A key of one type, and an API with endpoints for the other alone: the code is that of keys that are invalid. */
+export const NO_ENDPOINT_OF_KIND = {
+  code: 900901,
+  status: 403,
+  description: 'The API has no endpoint for keys of this type',
+} as const
+
+/** By what the key is for. */
+export const NO_ENDPOINT_SEQUENCES = {
+  PRODUCTION: '_production_key_error_',
+  SANDBOX: '_sandbox_key_error_',
+} as const satisfies Record<string, FaultSequence>
+
+/** Codes that the specification has, and answers no longer: what stands in their place, and why. */
+export const REPLACED: Readonly<Record<number, { readonly by: FaultCode; readonly because: string }>> = {
+  403: { by: 900906, because: 'the code of the sequence level; answers carry that of the resource' },
+  900904: { by: 900901, because: 'deprecated' },
+}
