@@ -3,6 +3,7 @@
  * again for each request, because requests of a connection are served one after the other.
  */
 import type { Head } from '../http1/head.ts'
+import { type KeptFields, NOTHING_KEPT } from '../http1/kept-fields.ts'
 import type { Api } from './api.ts'
 import type { CorsGrant } from './cors-grant.ts'
 import type { Downstream, Upstream } from './contract.ts'
@@ -93,6 +94,8 @@ export class Exchange {
   errorState = 0
   userAgent = ''
   referer = ''
+  /** What a fault may be worded after, because the head is gone when a backend fails. */
+  kept: KeptFields = NOTHING_KEPT
 
   constructor(downstream: Downstream, clientAddress: string, sourceId: number, idPrefix: string) {
     this.downstream = downstream
@@ -156,5 +159,6 @@ export class Exchange {
     this.errorState = 0
     this.userAgent = ''
     this.referer = ''
+    this.kept = NOTHING_KEPT
   }
 }

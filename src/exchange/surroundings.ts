@@ -92,6 +92,8 @@ export interface Surroundings {
   readonly memory: ReadMemory
   readonly composer: Composer
   readonly wheel: DeadlineWheel
+  /** Of requests, and of responses. */
+  readonly requestKinds: FieldKinds
   readonly kinds: FieldKinds
   readonly requestHeads: Heads
   readonly responseHeads: Heads

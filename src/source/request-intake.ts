@@ -9,6 +9,7 @@ import { isName, KIND } from '../http1/field-kinds.ts'
 import { ForwardedLines } from '../http1/forwarded.ts'
 import { requestBody } from '../http1/framing.ts'
 import type { Head } from '../http1/head.ts'
+import { keptFields } from '../http1/kept-fields.ts'
 import { methodName } from '../http1/llhttp.ts'
 import { readConnection } from '../http1/persistence.ts'
 import { absoluteFormPath, checkRequest, trimmedEnd } from '../http1/strictness.ts'
@@ -84,6 +85,7 @@ export class RequestIntake {
     this.persists = false
     exchange.method = methodName(method)
     exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
+    exchange.kept = keptFields(bytes, head, this.#around.requestKinds)
     this.#correlate(exchange, head)
     if (head.targetLength > this.#around.settings.targetBytesMax) return BAD.targetLength
     if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
