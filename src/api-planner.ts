@@ -78,7 +78,7 @@ export class ApiPlanner {
       }),
     )
     const apis = [...byDefinition.values()].map(({ plan }) => plan)
-    const dialsSecured = apis.some(({ endpoints }) => endpoints.endpoints.some(({ route }) => route.secured))
+    const dialsSecured = apis.some(api => endpointsOf(api).some(({ route }) => route.secured))
     return { apis, dialsSecured, proxies, cors, byDefinition }
   }
 
@@ -114,6 +114,7 @@ export class ApiPlanner {
       hosts,
       transports,
       lifecycle: { state: definition.lifecycle, deprecatedAtMs: 0, sunsetMs: 0 },
+      keyType: definition.keyType,
       isAi,
       cors,
       resources,
@@ -168,9 +169,14 @@ function isSame(one: CorsDefinition, other: CorsDefinition): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
+/** Of both kinds. */
+function endpointsOf({ endpoints, sandbox }: ApiPlan): readonly EndpointPlan[] {
+  return [...endpoints.endpoints, ...sandbox.endpoints]
+}
+
 /** Whether these proxies are those of its routes. */
-function goThrough({ endpoints }: ApiPlan, { proxyFor }: ForwardProxies): boolean {
-  return endpoints.endpoints.every(({ route: { secured, host, proxy } }) => {
+function goThrough(api: ApiPlan, { proxyFor }: ForwardProxies): boolean {
+  return endpointsOf(api).every(({ route: { secured, host, proxy } }) => {
     const now = proxyFor(secured, host)
     return now === proxy || JSON.stringify(now) === JSON.stringify(proxy)
   })

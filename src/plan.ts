@@ -43,6 +43,8 @@ export interface ApiPlan {
   readonly hosts: readonly string[]
   readonly transports: readonly Transport[]
   readonly lifecycle: LifecyclePlan
+  /** What a request without a key counts as. */
+  readonly keyType: 'PRODUCTION' | 'SANDBOX'
   readonly isAi: boolean
   /** With what it leaves out taken from `[apim.cors]`, or all of it; APIs with the same share it. Null: no CORS. */
   readonly cors: CorsDefinition | null

@@ -18,6 +18,8 @@ export interface ApiDefinition {
   readonly transports: readonly Transport[]
   /** Host names under which alone it is reached, in lower case; none: every one. */
   readonly hosts: readonly string[]
+  /** What a request without a key counts as: SANDBOX on a gateway that has sandbox endpoints only. */
+  readonly keyType: 'PRODUCTION' | 'SANDBOX'
   /** An API of a language model. */
   readonly isAi: boolean
   /** What it says of CORS itself; null: as `[apim.cors]`. */

@@ -177,6 +177,7 @@ function readDefinition(file: YamlFile): ApiDefinition | undefined {
     lifecycle: 'PUBLISHED',
     transports: ['http', 'https'],
     hosts: [],
+    keyType: 'PRODUCTION',
     isAi: false,
     cors: null,
     resources: [],
