@@ -106,6 +106,7 @@ export class Deployment {
       path: paths[0]!,
       handlers: this.#chainOf(plan),
       resources: EVERY_RESOURCE,
+      keyType: plan.keyType,
       production,
       sandbox,
       isAi: plan.isAi,

@@ -59,6 +59,7 @@ function route(exchange: Exchange, apis: ApiTable): Outcome | undefined {
   if (!apis.find(requestTarget, pathAt)) return NO_SUCH_API
   const api = match.api!
   exchange.api = api
+  exchange.keyType = api.keyType
   exchange.restAt = match.end
   exchange.pathEnd = pathEnd(requestTarget, match.end)
   exchange.place = api.resources.find(requestTarget, match.end, exchange.pathEnd)

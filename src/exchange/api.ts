@@ -10,6 +10,8 @@ export interface Api {
   /** What a request must pass, in order. */
   readonly handlers: readonly Handler[]
   readonly resources: ResourceTable
+  /** What a request without a key counts as. */
+  readonly keyType: 'PRODUCTION' | 'SANDBOX'
   /** Where it is answered; null where it has no endpoints of that kind. */
   readonly production: Target | null
   readonly sandbox: Target | null
