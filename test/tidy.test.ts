@@ -65,7 +65,8 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config']],
   [/^node-forge\//, ['tls']],
-  [/^@xmldom\//, ['config']],
+  [/^@xmldom\//, ['config', 'src/mediation/tree-library.ts']],
+  [/^(xpath|json-p3)$/, ['src/mediation/expression-parsers.ts', 'src/mediation/tree-library.ts']],
   [/^undici/, ['src/http1/llhttp.ts']],
 ]
 /** A reactor starts fast and stays small: these never reach its import graph. */
@@ -190,7 +191,8 @@ function reactorGraph(): string[] {
     for (const { from, isOurs, isTypeOnly } of TREE.get(name)?.imports ?? []) {
       if (isTypeOnly) continue
       if (isOurs) visit(from)
-      else if (NOT_IN_A_REACTOR.includes(from)) found.push(`${name}, loaded by a reactor, imports ${from}`)
+      else if (NOT_IN_A_REACTOR.includes(from) && !LOADS_ON_FIRST_USE.includes(name))
+        found.push(`${name}, loaded by a reactor, imports ${from}`)
     }
   }
   visit(REACTOR_ENTRY)

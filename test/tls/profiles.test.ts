@@ -169,7 +169,7 @@ const BROKEN_LISTENER: readonly (readonly [string, string, string])[] = [
     '<parameter name="SSLProfiles">\n<profile>&secret;</profile></parameter>',
     `${L}:2: not well-formed: entity not found (correct it)`,
   ],
-  ['has another root', '<profiles/>', `${L}:1: expected the element <parameter> (it holds the profiles)`],
+  ['has another root', '<profiles/>', `${L}:1: expected the element <parameter> (let it hold all others)`],
   [
     'is that of the sender',
     profiles('customSSLProfiles'),

@@ -1,0 +1,95 @@
+/** Expressions as closures. Only one that looks into the payload loads a library, and that when it first runs. */
+import type { Expression, JsonPath, Operator } from './expression.ts'
+import { FUNCTIONS } from './functions.ts'
+import type { Message } from './message.ts'
+import { compileTree } from './tree-expression.ts'
+import { jsonPathLibrary } from './tree-library.ts'
+import { type Json, numberOf, textOf, truthOf, type Value, valueOfJson } from './value.ts'
+
+/** A property that is not there is ''. */
+export type Evaluate = (message: Message) => Value
+
+/** `complain`: it could not be evaluated, and is '' now. */
+export function compileExpression(expression: Expression, complain: (cause: string) => void): Evaluate {
+  switch (expression.kind) {
+    case 'literal': {
+      const { value } = expression
+      return () => value
+    }
+    case 'property': {
+      const { scope, name } = expression
+      return message => message.get(scope, name) ?? ''
+    }
+    case 'to':
+      return message => message.to
+    case 'json-path': {
+      const find = compileJsonPath(expression.path)
+      return message => valueOfJson(find(message.json))
+    }
+    case 'call': {
+      const of = expression.of.map(argument => compileExpression(argument, complain))
+      const { apply } = FUNCTIONS[expression.name]!
+      return message => apply(of.map(evaluate => evaluate(message)))
+    }
+    case 'negative': {
+      const of = compileExpression(expression.of, complain)
+      return message => -numberOf(of(message))
+    }
+    case 'operation': {
+      const [left, right] = [expression.left, expression.right].map(side => compileExpression(side, complain))
+      return compileOperation(expression.operator, left!, right!)
+    }
+    case 'tree':
+      return compileTree(expression, compileJsonPath, complain)
+  }
+}
+
+function compileOperation(operator: Operator, left: Evaluate, right: Evaluate): Evaluate {
+  if (operator === 'or') return message => truthOf(left(message)) || truthOf(right(message))
+  if (operator === 'and') return message => truthOf(left(message)) && truthOf(right(message))
+  if (operator === '=') return message => isSame(left(message), right(message))
+  if (operator === '!=') return message => !isSame(left(message), right(message))
+  const apply = ARITHMETIC[operator]
+  return message => apply(numberOf(left(message)), numberOf(right(message)))
+}
+
+const ARITHMETIC: Readonly<Record<Exclude<Operator, 'or' | 'and' | '=' | '!='>, (a: number, b: number) => Value>> = {
+  '<': (a, b) => a < b,
+  '>': (a, b) => a > b,
+  '<=': (a, b) => a <= b,
+  '>=': (a, b) => a >= b,
+  '+': (a, b) => a + b,
+  '-': (a, b) => a - b,
+  '*': (a, b) => a * b,
+  div: (a, b) => a / b,
+  mod: (a, b) => a % b,
+}
+
+/**
+ * XPath 1.0 3.4, but for truth beside the texts true and false: a property of the type BOOLEAN is compared with them as
+ * if it were text, because that is how sequences are written.
+ */
+function isSame(left: Value, right: Value): boolean {
+  const [one, other] = [left, right].map(value => (value === 'true' ? true : value === 'false' ? false : value))
+  if (typeof left === 'boolean' || typeof right === 'boolean') return truthOf(one!) === truthOf(other!)
+  if (typeof left === 'number' || typeof right === 'number') return numberOf(left) === numberOf(right)
+  return textOf(left) === textOf(right)
+}
+
+/** undefined: there is nothing. Of several places the first, as an array where the path may lead to many. */
+function compileJsonPath({ text, keys }: JsonPath): (json: Json | undefined) => Json | undefined {
+  if (keys !== null) return json => keys.reduce(member, json)
+  let query: ReturnType<ReturnType<typeof jsonPathLibrary>['compile']> | undefined
+  return json => {
+    if (json === undefined) return undefined
+    query ??= jsonPathLibrary().compile(text)
+    return query.query(json).values()
+  }
+}
+
+function member(json: Json | undefined, key: string | number): Json | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  if (Array.isArray(json)) return typeof key === 'number' ? json.at(key) : undefined
+  if (typeof key === 'number' || !Object.hasOwn(json, key)) return undefined
+  return (json as Readonly<Record<string, Json>>)[key]
+}

@@ -1,0 +1,83 @@
+/** What a sequence works on: properties in three scopes, a payload, and what is to become of it. */
+import type { Json, Value } from './value.ts'
+import type { XmlElementNode } from './xml-tree.ts'
+
+export const SCOPES = ['default', 'axis2', 'transport'] as const
+export type Scope = (typeof SCOPES)[number]
+
+export type Payload =
+  /** `text` is well-formed. */
+  | { readonly kind: 'json'; readonly text: string }
+  /** Its root; a SOAP Envelope, a SOAP Fault without one, or anything else. */
+  | { readonly kind: 'xml'; readonly root: XmlElementNode }
+  | { readonly kind: 'text'; readonly text: string }
+
+interface Field {
+  readonly name: string
+  /** undefined: removed, also where the request has it. */
+  readonly value: Value | undefined
+}
+
+/**
+ * Transport properties are fields: names in any case. Those of the request can be read, but only those that a sequence
+ * set leave with the answer.
+ */
+export class Message {
+  /** What was met last that ends a message; `ended`: nothing yet. */
+  outcome: 'answered' | 'dropped' | 'ended' = 'ended'
+  payload: Payload | null = null
+  /** Where it is meant to go; '' for nowhere. */
+  to = ''
+  /** Sequences entered so far. */
+  calls = 0
+  readonly #requestField: (name: string) => string | undefined
+  readonly #default = new Map<string, Value>()
+  readonly #axis2 = new Map<string, Value>()
+  readonly #fields = new Map<string, Field>()
+  /** Of the payload whose text it was read from. */
+  #parsed: { readonly payload: Payload; readonly value: Json } | undefined
+
+  /** `requestField`: by its name in lower case. */
+  constructor(requestField: (name: string) => string | undefined) {
+    this.#requestField = requestField
+  }
+
+  get(scope: Scope, name: string): Value | undefined {
+    if (scope === 'default') return this.#default.get(name)
+    if (scope === 'axis2') return this.#axis2.get(name)
+    const lower = name.toLowerCase()
+    const field = this.#fields.get(lower)
+    return field === undefined ? this.#requestField(lower) : field.value
+  }
+
+  set(scope: Scope, name: string, value: Value): void {
+    if (scope === 'default') this.#default.set(name, value)
+    else if (scope === 'axis2') this.#axis2.set(name, value)
+    else this.#fields.set(name.toLowerCase(), { name, value })
+  }
+
+  remove(scope: Scope, name: string): void {
+    if (scope === 'default') this.#default.delete(name)
+    else if (scope === 'axis2') this.#axis2.delete(name)
+    else this.#fields.set(name.toLowerCase(), { name, value: undefined })
+  }
+
+  /** Fields for the answer: those that a sequence set and did not remove. */
+  *fields(): Iterable<readonly [name: string, value: Value]> {
+    for (const { name, value } of this.#fields.values()) if (value !== undefined) yield [name, value]
+  }
+
+  /** It is on its way back: the property RESPONSE says so. */
+  get isResponse(): boolean {
+    const marker = this.#default.get('RESPONSE')
+    return marker === true || marker === 'true'
+  }
+
+  /** Value of a JSON payload; undefined where there is none. */
+  get json(): Json | undefined {
+    const { payload } = this
+    if (payload?.kind !== 'json') return undefined
+    if (this.#parsed?.payload !== payload) this.#parsed = { payload, value: JSON.parse(payload.text) as Json }
+    return this.#parsed.value
+  }
+}

@@ -1,0 +1,93 @@
+/** The sequences of a reactor: programs compiled once to closures, run synchronously. */
+import type { Report } from '../exchange/surroundings.ts'
+import { compileExpression } from './expression-compiler.ts'
+import type { Compiling, Run } from './mediator.ts'
+import { MEDIATORS } from './mediators/list.ts'
+import type { Message } from './message.ts'
+import type { SequenceProgram, Step } from './program.ts'
+
+/** Sequences that one message may enter, nested or not: what calls itself ends here. */
+const CALLS_MAX = 100
+
+/** A message that entered too many sequences; it is given up. */
+class TooManyCalls extends Error {
+  override readonly name = 'TooManyCalls'
+}
+
+export class Sequences {
+  readonly #report: Report
+  readonly #bodies = new Map<string, Run>()
+  readonly #complaints = new Map<string, number>()
+
+  constructor(programs: readonly SequenceProgram[], report: Report) {
+    this.#report = report
+    for (const program of programs) this.#bodies.set(program.name, this.#compile(program, program.steps))
+  }
+
+  has(name: string): boolean {
+    return this.#bodies.has(name)
+  }
+
+  /** `ended`: it came to its end, or failed, without an answer; also when there is no such sequence. */
+  run(name: string, message: Message): 'answered' | 'dropped' | 'ended' {
+    try {
+      this.#call(name, message)
+      return message.outcome
+    } catch (error) {
+      // Closures do not throw but for this and for bugs; neither may take the answer to the client with it.
+      const cause = error instanceof TooManyCalls ? error.message : `failed: ${String(error)}`
+      this.#complain(name, cause)
+      return 'ended'
+    }
+  }
+
+  #compile(program: SequenceProgram, steps: readonly Step[]): Run {
+    return all(steps.map(step => this.#compileStep(program, step)))
+  }
+
+  #compileStep(program: SequenceProgram, { mediator, line, settings }: Step): Run {
+    const row = MEDIATORS.find(({ name }) => name === mediator)
+    if (row === undefined) throw new Error(`no mediator ${mediator}`)
+    const where = `${program.label}:${line}`
+    const compiling: Compiling = {
+      where,
+      steps: steps => this.#compile(program, steps),
+      expression: expression => compileExpression(expression, cause => this.#complain(where, cause)),
+      call: (key, message) => this.#call(key, message),
+      log: this.#report,
+      complain: cause => this.#complain(where, cause),
+    }
+    return row.compile(settings, compiling)
+  }
+
+  #call(name: string, message: Message): boolean {
+    const body = this.#bodies.get(name)
+    if (body === undefined) {
+      this.#complain(name, 'there is no such sequence')
+      return true
+    }
+    if (++message.calls > CALLS_MAX) throw new TooManyCalls(`entered more than ${CALLS_MAX} sequences`)
+    return body(message)
+  }
+
+  #complain(where: string, cause: string): void {
+    const key = `${where} ${cause}`
+    const times = (this.#complaints.get(key) ?? 0) + 1
+    if (times === 1 && this.#complaints.size === COMPLAINTS_MAX) return
+    this.#complaints.set(key, times)
+    // The 1st, 2nd, 4th, 8th time and so on.
+    if ((times & (times - 1)) === 0) {
+      this.#report('warn', 'sequence failed', { SEQUENCE: where, CAUSE_OF_ERROR: cause, TIMES: times })
+    }
+  }
+}
+
+/** Different ones that are said. */
+const COMPLAINTS_MAX = 1000
+
+function all(runs: readonly Run[]): Run {
+  return message => {
+    for (const run of runs) if (!run(message)) return false
+    return true
+  }
+}

@@ -1,0 +1,93 @@
+/** SOAP 1.1 and 1.2 (5.4): envelopes and faults, and a fault of one version as one of the other. */
+import { declared, element, elementsOf, localName, prefixOf, textWithin, type XmlElementNode } from './xml-tree.ts'
+
+export type SoapVersion = 'soap11' | 'soap12'
+
+export const SOAP_NAMESPACES: Readonly<Record<SoapVersion, string>> = {
+  soap11: 'http://schemas.xmlsoap.org/soap/envelope/',
+  soap12: 'http://www.w3.org/2003/05/soap-envelope',
+}
+/** Codes of the same meaning. */
+const CODE_PAIRS = [
+  ['Client', 'Sender'],
+  ['Server', 'Receiver'],
+] as const
+
+export interface SoapFault {
+  /** Local name of the code in either version. */
+  readonly code: string
+  readonly reason: string
+  /** URI; '' for none. */
+  readonly node: string
+  /** Actor in SOAP 1.1; '' for none. */
+  readonly role: string
+  readonly detail: readonly (XmlElementNode | string)[]
+}
+
+/** Version of an element of that name in a namespace of SOAP, by its own declarations; undefined for any other. */
+export function soapVersion(node: XmlElementNode, name: 'Envelope' | 'Fault'): SoapVersion | undefined {
+  if (localName(node.name) !== name) return undefined
+  const namespace = declared(node, prefixOf(node.name))
+  return (['soap11', 'soap12'] as const).find(version => SOAP_NAMESPACES[version] === namespace)
+}
+
+export function envelope(version: SoapVersion, content: readonly XmlElementNode[]): XmlElementNode {
+  return element('soapenv:Envelope', [element('soapenv:Body', content)], declaration(version))
+}
+
+function declaration(version: SoapVersion): XmlElementNode['attributes'] {
+  return [['xmlns:soapenv', SOAP_NAMESPACES[version]]]
+}
+
+/** What is in its Body, each with the namespaces that it had there. */
+export function bodyOf(root: XmlElementNode): readonly XmlElementNode[] {
+  const body = elementsOf(root).find(({ name }) => localName(name) === 'Body')
+  if (body === undefined) return []
+  const around = [...root.attributes, ...body.attributes].filter(([name]) => name.startsWith('xmlns'))
+  return elementsOf(body).map(child => ({
+    ...child,
+    attributes: [...new Map([...around, ...child.attributes].map(([name, value]) => [name, value]))],
+  }))
+}
+
+/** A code in the words of a version. */
+export function codeOf(version: SoapVersion, code: string): string {
+  const pair = CODE_PAIRS.find(([old, current]) => old === code || current === code)
+  if (pair === undefined) return code
+  return version === 'soap11' ? pair[0] : pair[1]
+}
+
+export function writeFault(version: SoapVersion, fault: SoapFault): XmlElementNode {
+  const code = `soapenv:${codeOf(version, fault.code)}`
+  const optional = (name: string, text: string) => (text === '' ? [] : [element(name, [text])])
+  if (version === 'soap11') {
+    const children = [
+      element('faultcode', [code]),
+      element('faultstring', [fault.reason]),
+      ...optional('faultactor', fault.role || fault.node),
+      ...(fault.detail.length === 0 ? [] : [element('detail', fault.detail)]),
+    ]
+    return element('soapenv:Fault', children, declaration(version))
+  }
+  const children = [
+    element('soapenv:Code', [element('soapenv:Value', [code])]),
+    element('soapenv:Reason', [element('soapenv:Text', [fault.reason], [['xml:lang', 'en']])]),
+    ...optional('soapenv:Node', fault.node),
+    ...optional('soapenv:Role', fault.role),
+    ...(fault.detail.length === 0 ? [] : [element('soapenv:Detail', fault.detail)]),
+  ]
+  return element('soapenv:Fault', children, declaration(version))
+}
+
+/** Of either version; what is missing is ''. */
+export function readFault(root: XmlElementNode): SoapFault {
+  const part = (...names: readonly string[]) => elementsOf(root).find(({ name }) => names.includes(localName(name)))
+  const textOf = (node: XmlElementNode | undefined) => (node === undefined ? '' : textWithin(node).trim())
+  return {
+    code: localName(textOf(part('faultcode') ?? elementsOf(part('Code') ?? root)[0])),
+    reason: textOf(part('faultstring', 'Reason')),
+    node: textOf(part('Node')),
+    role: textOf(part('faultactor', 'Role')),
+    detail: part('detail', 'Detail')?.children ?? [],
+  }
+}

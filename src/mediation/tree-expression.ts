@@ -1,0 +1,129 @@
+/** Expressions that look into the payload as XML: XPath by the library, over a document made of the payload once. */
+import type { JsonPath, TreeExpression } from './expression.ts'
+import { FUNCTIONS } from './functions.ts'
+import { xmlOfJson } from './json-xml.ts'
+import type { Message, Payload, Scope } from './message.ts'
+import { envelope, soapVersion } from './soap.ts'
+import { type DomNode, domLibrary, type LibraryValue, xpathLibrary } from './tree-library.ts'
+import { type Json, textOf, type Value, valueOfJson } from './value.ts'
+import { closed, element, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
+
+const TEXT_NAMESPACE = 'http://ws.apache.org/commons/ns/payload'
+/** Prefixes of variables, where the sequence does not declare them itself. */
+const SCOPE_NAMESPACES: Readonly<Record<string, string>> = { ctx: 'scope:ctx', axis2: 'scope:axis2', trp: 'scope:trp' }
+const SCOPES: Readonly<Record<string, Scope>> = { ctx: 'default', axis2: 'axis2', trp: 'transport' }
+
+/** Of payloads that are still in use. */
+const documents = new WeakMap<Payload, DomNode>()
+const EMPTY: Payload = { kind: 'xml', root: envelope('soap11', []) }
+
+type FindJson = (json: Json | undefined) => Json | undefined
+
+export function compileTree(
+  { text, namespaces, jsonPaths }: TreeExpression,
+  compileJsonPath: (path: JsonPath) => FindJson,
+  complain: (cause: string) => void,
+): (message: Message) => Value {
+  const prefixes = { ...SCOPE_NAMESPACES, ...namespaces }
+  const scopes = new Map(Object.keys(SCOPES).map(prefix => [prefixes[prefix]!, SCOPES[prefix]!]))
+  const finders = new Map(jsonPaths.map(path => [path.text, compileJsonPath(path)]))
+  let parsed: ReturnType<ReturnType<typeof xpathLibrary>['parse']> | undefined
+  return message => {
+    try {
+      parsed ??= xpathLibrary().parse(text)
+      const root = documentOf(message.payload ?? EMPTY)
+      const value = parsed.evaluate({
+        node: root,
+        namespaces: prefixes,
+        variables: (name, namespace) => variable(message, root, scopes.get(namespace), name),
+        functions: name => functionOf(message, name, finders),
+      })
+      return fromLibrary(value)
+    } catch (error) {
+      complain(`expression: ${String(error).slice(0, CAUSE_MAX)}`)
+      return ''
+    }
+  }
+}
+const CAUSE_MAX = 200
+
+/** The payload within an Envelope, whose root element is where location paths begin. */
+function documentOf(payload: Payload): DomNode {
+  let root = documents.get(payload)
+  if (root === undefined) {
+    const { DOMParser } = domLibrary()
+    const document = new DOMParser().parseFromString(writeXml(enveloped(payload)), 'text/xml')
+    root = document.firstChild!
+    documents.set(payload, root)
+  }
+  return root
+}
+
+function enveloped(payload: Payload): XmlElementNode {
+  const root = elementOf(payload)
+  if (soapVersion(root, 'Envelope') !== undefined) return root
+  return envelope(soapVersion(root, 'Fault') ?? 'soap11', [root])
+}
+
+/** A payload of any kind as XML. */
+export function elementOf(payload: Payload): XmlElementNode {
+  if (payload.kind === 'xml') return payload.root
+  if (payload.kind === 'json') return xmlOfJson(JSON.parse(payload.text) as Json)
+  return element('text', [payload.text], [['xmlns', TEXT_NAMESPACE]])
+}
+
+/** As the library takes values: texts, numbers, truth and nodes. */
+function variable(message: Message, root: DomNode, scope: Scope | undefined, name: string): unknown {
+  if (scope !== undefined) return plain(message.get(scope, name) ?? '')
+  const wanted = name === 'body' ? 'Body' : 'Header'
+  return [...root.childNodes].filter(({ nodeName }) => nodeName.replace(/^.*:/, '') === wanted)
+}
+
+function plain(value: Value): string | number | boolean {
+  return typeof value === 'object' ? textOf(value) : value
+}
+
+/** Ours; undefined for the library's own, which know the node they are asked about. */
+function functionOf(
+  message: Message,
+  name: string,
+  finders: ReadonlyMap<string, FindJson>,
+): ((context: never, ...values: never[]) => unknown) | undefined {
+  const ours = (apply: (texts: readonly string[]) => unknown) => {
+    return (_: never, ...values: readonly LibraryValue[]) => apply(values.map(value => value.stringValue()))
+  }
+  if (name === 'get-property') return ours(texts => property(message, texts))
+  if (name === 'json-eval') return ours(([path]) => plain(valueOfJson(finders.get(path!)?.(message.json))))
+  if (!OURS.includes(name)) return undefined
+  return ours(texts => plain(FUNCTIONS[name]!.apply(texts)))
+}
+const OURS = ['base64Encode', 'base64Decode', 'url-encode', 'upper-case', 'lower-case']
+
+function property(message: Message, texts: readonly string[]): string | number | boolean {
+  const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
+  if (texts.length === 1 && name === 'To') return message.to
+  return plain(message.get(scope === 'synapse' ? 'default' : (scope as Scope), name!) ?? '')
+}
+
+function fromLibrary(value: LibraryValue): Value {
+  if (value.toArray !== undefined) return { kind: 'xml', nodes: value.toArray().map(treeOf) }
+  if (/^(?:true|false)$/.test(value.stringValue()) && 'b' in value) return value.booleanValue()
+  return 'num' in value ? value.numberValue() : value.stringValue()
+}
+
+const ELEMENT = 1
+
+function treeOf(node: DomNode): XmlNode {
+  if (node.nodeType !== ELEMENT) return node.nodeValue ?? ''
+  return closed(plainTree(node), prefix => node.lookupNamespaceURI(prefix === '' ? null : prefix) ?? undefined)
+}
+
+function plainTree(node: DomNode): XmlElementNode {
+  const attributes = [...(node.attributes ?? [])].map(({ nodeName, nodeValue }) => [nodeName, nodeValue ?? ''] as const)
+  const children = [...node.childNodes]
+    .filter(({ nodeType }) => nodeType === ELEMENT || nodeType === TEXT || nodeType === CDATA)
+    .map(child => (child.nodeType === ELEMENT ? plainTree(child) : (child.nodeValue ?? '')))
+  return element(node.nodeName, children, attributes)
+}
+const TEXT = 3
+const CDATA = 4

@@ -1,0 +1,60 @@
+/** What properties and expressions hold, and how XPath 1.0 (4.2 to 4.4) makes text, numbers and truth of it. */
+import { textWithin, writeXml, type XmlNode } from './xml-tree.ts'
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
+
+/** A piece of JSON that is no mere text, as `json-eval` finds it. */
+export interface JsonValue {
+  readonly kind: 'json'
+  readonly value: Json
+}
+
+/** What a location path found, in document order; a string is text or the value of an attribute. */
+export interface XmlValue {
+  readonly kind: 'xml'
+  readonly nodes: readonly XmlNode[]
+}
+
+export type Value = string | number | boolean | JsonValue | XmlValue
+
+/** A value of a document: texts, numbers and truth are themselves, null is no text. */
+export function valueOfJson(json: Json | undefined): Value {
+  if (json === undefined || json === null) return ''
+  return typeof json === 'object' ? { kind: 'json', value: json } : json
+}
+
+export function jsonOf(value: Value): Json {
+  if (typeof value !== 'object') return value
+  return value.kind === 'json' ? value.value : textOf(value)
+}
+
+export function textOf(value: Value | undefined): string {
+  if (typeof value === 'string') return value
+  if (value === undefined) return ''
+  if (typeof value !== 'object') return String(value)
+  if (value.kind === 'json') return JSON.stringify(value.value)
+  return value.nodes.length === 0 ? '' : textWithin(value.nodes[0]!)
+}
+
+/** Text with its markup, where a tree is to be shown or stored as text. */
+export function markupOf(value: Value): string {
+  if (typeof value !== 'object' || value.kind === 'json') return textOf(value)
+  return value.nodes.map(node => (typeof node === 'string' ? node : writeXml(node))).join('')
+}
+
+/** XPath numbers have neither exponent nor a plus sign; anything else is NaN. */
+const XPATH_NUMBER = /^[ \t\r\n]*-?(?:\d+(?:\.\d*)?|\.\d+)[ \t\r\n]*$/
+
+export function numberOf(value: Value): number {
+  if (typeof value === 'number') return value
+  if (typeof value === 'boolean') return value ? 1 : 0
+  const text = textOf(value)
+  return XPATH_NUMBER.test(text) ? Number(text) : Number.NaN
+}
+
+export function truthOf(value: Value): boolean {
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'number') return value !== 0 && !Number.isNaN(value)
+  if (typeof value === 'string') return value !== ''
+  return value.kind === 'json' || value.nodes.length > 0
+}

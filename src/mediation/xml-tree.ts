@@ -1,0 +1,88 @@
+/** XML as sequences hold and build it: a tree of plain objects, escaped when it is written and never before. */
+
+export interface XmlElementNode {
+  /** With its prefix. */
+  readonly name: string
+  /** Declarations of namespaces among them. */
+  readonly attributes: readonly (readonly [name: string, value: string])[]
+  readonly children: readonly XmlNode[]
+}
+
+/** A string is text. */
+export type XmlNode = XmlElementNode | string
+
+export function element(
+  name: string,
+  children: readonly XmlNode[],
+  attributes: XmlElementNode['attributes'] = [],
+): XmlElementNode {
+  return { name, attributes, children }
+}
+
+export function localName(name: string): string {
+  return name.slice(name.indexOf(':') + 1)
+}
+
+/** Namespace that a prefix has by the element's own declarations; undefined where it has none. */
+export function declared(node: XmlElementNode, prefix: string): string | undefined {
+  const wanted = prefix === '' ? 'xmlns' : `xmlns:${prefix}`
+  return node.attributes.find(([name]) => name === wanted)?.[1]
+}
+
+export function prefixOf(name: string): string {
+  return name.includes(':') ? name.slice(0, name.indexOf(':')) : ''
+}
+
+export function elementsOf(node: XmlElementNode): readonly XmlElementNode[] {
+  return node.children.filter(child => typeof child !== 'string')
+}
+
+/** With the declarations of all prefixes that it uses and does not declare itself, so that it can stand elsewhere. */
+export function closed(node: XmlElementNode, namespaceOf: (prefix: string) => string | undefined): XmlElementNode {
+  const free = new Set<string>()
+  collectFree(node, [], free)
+  const missing = Array.from(free, prefix => {
+    const name = prefix === '' ? 'xmlns' : `xmlns:${prefix}`
+    return [name, namespaceOf(prefix) ?? ''] as const
+  })
+  const declarations = missing.filter(([, namespace]) => namespace !== '')
+  return declarations.length === 0 ? node : { ...node, attributes: [...declarations, ...node.attributes] }
+}
+
+function collectFree(node: XmlElementNode, around: readonly string[], free: Set<string>): void {
+  const own = node.attributes.filter(([name]) => name === 'xmlns' || name.startsWith('xmlns:'))
+  const bound = [...around, ...own.map(([name]) => name.slice('xmlns:'.length))]
+  const used = node.attributes.map(([name]) => prefixOf(name)).filter(prefix => !['', 'xml', 'xmlns'].includes(prefix))
+  for (const prefix of [prefixOf(node.name), ...used]) if (!bound.includes(prefix)) free.add(prefix)
+  for (const child of elementsOf(node)) collectFree(child, bound, free)
+}
+
+/** All text within. */
+export function textWithin(node: XmlNode): string {
+  if (typeof node === 'string') return node
+  return node.children.map(textWithin).join('')
+}
+
+export function writeXml(node: XmlNode): string {
+  if (typeof node === 'string') return escapeText(node)
+  let text = `<${node.name}`
+  for (const [name, value] of node.attributes) text += ` ${name}="${escapeAttribute(value)}"`
+  if (node.children.length === 0) return `${text}/>`
+  text += '>'
+  for (const child of node.children) text += writeXml(child)
+  return `${text}</${node.name}>`
+}
+
+/** What XML 1.0 (2.2) cannot hold, not even escaped. */
+const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu
+
+const IN_TEXT: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '\r': '&#13;' }
+const IN_ATTRIBUTE: Readonly<Record<string, string>> = { ...IN_TEXT, '"': '&quot;', '\t': '&#9;', '\n': '&#10;' }
+
+function escapeText(text: string): string {
+  return text.replace(NOT_XML, '\ufffd').replace(/[&<>\r]/g, found => IN_TEXT[found]!)
+}
+
+function escapeAttribute(text: string): string {
+  return text.replace(NOT_XML, '\ufffd').replace(/[&<>\r"\t\n]/g, found => IN_ATTRIBUTE[found]!)
+}
