@@ -1,4 +1,5 @@
 /** What the primary does for the command line: asks its reactors, and puts their answers together. */
+import type { ApiDesk } from './api-desk.ts'
 import { type ControlClient, type ControlCommand, type ControlRequest, Refused } from './control-socket.ts'
 import type { ConnectionList } from './observe/connection-row.ts'
 import type { Trace } from './observe/exchange-trace.ts'
@@ -27,6 +28,7 @@ interface ControlSources {
     readonly turn: (name: string, on: boolean) => boolean
   }
   readonly reload: () => Promise<ReloadAnswer>
+  readonly apis: Pick<ApiDesk, 'list' | 'show' | 'change'>
 }
 
 export interface EndpointRow {
@@ -87,6 +89,9 @@ export function controlCommands(sources: ControlSources): Readonly<Record<string
     walk: (request, client) => walkOne(request, client, sources),
     endpoints: request => switchEndpoints(request, sources),
     reload: () => sources.reload(),
+    apis: () => sources.apis.list(),
+    api: ({ name }) => sources.apis.show(name),
+    lifecycle: ({ name, action, sunsetMs }) => sources.apis.change({ name, action, sunsetMs }),
   }
 }
 

@@ -72,6 +72,11 @@ export class EndpointDesk {
     })
   }
 
+  /** Of the endpoint with that row. */
+  reading(row: number): Pick<EndpointRow, 'state' | 'retryInMs'> {
+    return this.#states.read(row)
+  }
+
   /** Switches the endpoint of that name, or all with that URL; false where there is none. */
   turn(name: string, isOn: boolean): boolean {
     const meant = this.#endpoints.filter(endpoint => endpoint.name === name || endpoint.plan.url === name)

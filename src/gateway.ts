@@ -3,9 +3,12 @@
  * port. Never touches a proxied byte.
  */
 import { closeSync, constants, openSync } from 'node:fs'
+import { ApiDesk } from './api-desk.ts'
+import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
 import { ApiPlanner } from './api-planner.ts'
 import { ApiWatch } from './api-watch.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
+import { describe } from './config/fault.ts'
 import { controlCommands } from './control-commands.ts'
 import { ControlSocket } from './control-socket.ts'
 import { DataLock } from './data-lock.ts'
@@ -26,6 +29,7 @@ import { Reloader } from './reload.ts'
 import { ReloadQueue } from './reload-queue.ts'
 import type { ReloadScope } from './reload-report.ts'
 import { chooseLevel } from './socket-level.ts'
+import { LifecycleBook } from './store/lifecycle-book.ts'
 import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
 
 /** A file the gateway was told to write cannot be written; the message names it and its key. */
@@ -60,6 +64,7 @@ interface Started {
   readonly planner: ApiPlanner
   readonly plans: readonly ReactorPlan[]
   readonly inForce: InForce
+  readonly lifecycles: LifecycleBook
   readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
 }
 
@@ -71,6 +76,7 @@ export class Gateway {
   readonly #desk: EndpointDesk
   readonly #reloader: Reloader
   readonly #reloads: ReloadQueue
+  readonly #apis: ApiDesk
   #watch: ApiWatch | null = null
   #health: HealthListener | null = null
   #control: ControlSocket | null = null
@@ -94,6 +100,9 @@ export class Gateway {
     })
     this.#reloader = new Reloader({ ...options, ...started, pool: this.#pool, desk: this.#desk })
     this.#reloads = new ReloadQueue(scope => this.#reloader.run(scope))
+    const { inForce, lifecycles } = started
+    const shared = { inForce, lifecycles, reloads: this.#reloads, reloader: this.#reloader, log }
+    this.#apis = new ApiDesk({ ...shared, endpoints: this.#desk })
   }
 
   /** Throws DataLocked, CannotListen, CannotWrite, ConfigurationFaults or ReactorFailed. */
@@ -106,14 +115,16 @@ export class Gateway {
       log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
       const endpoints = apis.apis.reduce((sum, { endpoints: { endpoints: own } }) => sum + own.length, 0)
       const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
-      const planned = planner.plan(apis.apis, prepared.proxies, globalCors(configuration))
+      const drafted = planner.plan(apis.apis, prepared.proxies, globalCors(configuration))
+      const lifecycles = await keptLifecycles(options)
+      const planned = withLifecycles(drafted, lifecycles.records)
       let gateway: Gateway | null = null
       const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
       const tls = prepared.tls === null ? null : await openTls(prepared.tls)
       const inForce = new InForce(prepared, apis.projects, planned, tls)
       const { dataDir } = place
       const plans = reactorPlans({ configuration, dataDir, level, planner, planned, tls: tls?.plans ?? null })
-      gateway = new Gateway(options, { lock, planner, plans, inForce, openTls })
+      gateway = new Gateway(options, { lock, planner, plans, inForce, lifecycles, openTls })
       return { gateway, listeners: await gateway.#start() }
     } catch (error) {
       lock.release()
@@ -165,6 +176,7 @@ export class Gateway {
       correlationField: this.#started.plans[0]!.http['correlation.header'],
       endpoints: this.#desk,
       reload: () => this.#reloads.request('all'),
+      apis: this.#apis,
     })
     return ControlSocket.open(place.dataDir, commands, cause => log.warn(cause))
   }
@@ -236,6 +248,15 @@ export class Gateway {
     this.#desk.stop()
     this.#started.inForce.tls?.stop()
   }
+}
+
+/** Read once the folder is held: until then another gateway may write. Throws ConfigurationFaults. */
+async function keptLifecycles({ place, prepared, log }: GatewayOptions): Promise<LifecycleBook> {
+  const book = LifecycleBook.open(place.dataDir)
+  const settled = settledNow(book.records, prepared.apis.apis, prepared.configuration)
+  logSettled(log, settled)
+  for (const fault of unkept(await book.follow(settled.records))) log.error(describe(fault))
+  return book
 }
 
 /** A pipe that nobody reads would be waited for without end. */

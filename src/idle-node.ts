@@ -18,7 +18,7 @@ interface IdleNodeOptions {
 }
 
 /** What is asked of a gateway. */
-const COMMANDS = ['connections', 'endpoints', 'reload', 'walk'] as const
+const COMMANDS = ['api', 'apis', 'connections', 'endpoints', 'lifecycle', 'reload', 'walk'] as const
 
 export class IdleNode {
   readonly healthHost: string

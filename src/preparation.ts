@@ -12,6 +12,7 @@ import { missingSender } from './config/websocket-senders.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
 import { partsOf } from './node-parts.ts'
+import { type LifecycleFile, readLifecycles } from './store/lifecycle-book.ts'
 import type { TlsDraft, TlsSources } from './tls/tls-material.ts'
 
 /** Where the configuration is, and how the command line has changed it. */
@@ -28,6 +29,8 @@ export interface Prepared {
   /** An API that is faulty is not among them, unless it goes on as it was. */
   readonly apis: ApiDefinitions
   readonly proxies: ForwardProxies
+  /** What the command line has made of APIs; null on a node without any. */
+  readonly lifecycles: LifecycleFile | null
   /** Null where nothing is secured. */
   readonly tls: TlsDraft | null
   /** With any of these it is of no use. Those of APIs stand with the APIs: they stop no other. */
@@ -59,18 +62,21 @@ export async function prepare(
   // What only a gateway would read is not opened: it may be that of another node.
   if (examined.unreadable || !partsOf(configuration).runsGateway) {
     const { warnings } = examined
-    return { configuration, keys, apis: NO_APIS, proxies: DIRECT, tls: null, faults, unknown, warnings }
+    const nothing = { apis: NO_APIS, proxies: DIRECT, lifecycles: null, tls: null }
+    return { configuration, keys, ...nothing, faults, unknown, warnings }
   }
   const apis = projects.load(api => missingSender(api, configuration), running.projects)
   const proxies = await forwardProxies(configuration, keys)
+  const lifecycles = readLifecycles(dataDir)
   const tls = await draftOf({ configuration, keys }, apis, home)
   return {
     configuration,
     keys,
     apis,
     proxies,
+    lifecycles,
     tls,
-    faults: [...faults, ...attributed(proxies.faults, keys), ...(tls?.findings.faults ?? [])],
+    faults: [...faults, ...attributed(proxies.faults, keys), ...(tls?.findings.faults ?? []), ...lifecycles.faults],
     unknown,
     warnings: [...examined.warnings, ...attributed(proxies.warnings, keys)],
   }

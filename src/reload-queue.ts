@@ -1,4 +1,7 @@
-/** Reloads, one after the other. At most one of each scope waits; whoever asks meanwhile gets the same answer. */
+/**
+ * Reloads, one after the other. At most one of each scope waits; whoever asks meanwhile gets the same answer. Whatever
+ * else changes what is in force stands in the same queue.
+ */
 import type { ReloadAnswer, ReloadScope } from './reload-report.ts'
 
 export class ReloadQueue {
@@ -14,11 +17,17 @@ export class ReloadQueue {
   request(scope: ReloadScope): Promise<ReloadAnswer> {
     const known = this.#waiting.get(scope)
     if (known !== undefined) return known
-    const answer = this.#last.then(() => {
+    const answer = this.alone(() => {
       this.#waiting.delete(scope)
       return this.#run(scope)
     })
     this.#waiting.set(scope, answer)
+    return answer
+  }
+
+  /** While `change` is under way no reload is, and no other change. */
+  alone<T>(change: () => Promise<T>): Promise<T> {
+    const answer = this.#last.then(change)
     this.#last = answer.catch(() => {})
     return answer
   }

@@ -4,6 +4,7 @@
  * and in each reactor by one message; no connection is dropped for it.
  */
 import { statSync } from 'node:fs'
+import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
 import { type ApiPlanner, changesBetween, labelOfApi, type PlannedApis, RowsUsedUp } from './api-planner.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
 import type { Fault } from './config/fault.ts'
@@ -19,12 +20,15 @@ import { globalCors } from './planning.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 import { compare, type KeyChange } from './reload-comparison.ts'
 import { logReload, NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope, substancesOf } from './reload-report.ts'
+import { CannotKeep, type LifecycleBook, type LifecycleFile } from './store/lifecycle-book.ts'
+import type { LifecycleRecords } from './store/lifecycles.ts'
 import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
 
 interface ReloaderOptions {
   readonly place: Place
   readonly projects: ApiProjects
   readonly inForce: InForce
+  readonly lifecycles: LifecycleBook
   readonly planner: ApiPlanner
   readonly pool: Pick<ReactorPool, 'deploy'>
   readonly desk: EndpointDesk
@@ -39,6 +43,8 @@ interface ReloaderOptions {
 interface Candidate extends Pick<Prepared, 'configuration' | 'keys' | 'apis' | 'proxies' | 'faults'> {
   /** Undefined: TLS stays as it is. */
   readonly tls: TlsDraft | null | undefined
+  /** Null: what is in force, the file was not read. */
+  readonly lifecycles: LifecycleFile | null
   readonly warnings: readonly Fault[]
   readonly changed: readonly KeyChange[]
   readonly restart: readonly KeyChange[]
@@ -107,27 +113,32 @@ export class Reloader {
     const tls = inForce.tls === null ? await draftOf({ configuration, keys }, apis, place.home) : undefined
     const faults = [...withoutHome(place), ...(tls?.findings.faults ?? [])]
     const { proxies } = inForce.planned
-    return { configuration, keys, apis, proxies, tls, faults, warnings: apis.warnings, changed: [], restart: [] }
+    const { warnings } = apis
+    return { configuration, keys, apis, proxies, lifecycles: null, tls, faults, warnings, changed: [], restart: [] }
   }
 
   async #putInForce(candidate: Candidate): Promise<ReloadAnswer> {
-    const { place, planner, inForce } = this.#options
+    const { place, planner, inForce, lifecycles, log } = this.#options
     const draft = candidate.tls ? await completedIn(candidate.tls, place) : candidate.tls
     if (draft && draft.findings.faults.length > 0) {
       return refusal(candidate, draft.findings.faults)
     }
-    const planned = this.#plan(candidate)
-    if (planned === undefined) return refusal(candidate, [tooMany(place)])
+    const drafted = this.#plan(candidate)
+    if (drafted === undefined) return refusal(candidate, [tooMany(place)])
     const opened = draft && inForce.tls === null ? await this.#options.openTls(draft) : null
     if (this.#isEnding) opened?.stop()
     this.#refuseAtTheEnd()
+    const records = candidate.lifecycles === null ? lifecycles.records : lifecycles.reread(candidate.lifecycles)
+    const settled = settledNow(records, candidate.apis.apis, candidate.configuration)
+    const planned = withLifecycles(drafted, settled.records)
+    logSettled(log, settled)
     const changes = changesBetween(inForce.planned.apis, planned.apis)
     const labels = new Set(inForce.planned.apis.map(labelOfApi))
     this.#replaceTls(draft, opened)
     inForce.configured = candidate
     inForce.projects = candidate.apis.projects
     inForce.planned = planned
-    const failures = await this.deploy(changes)
+    const [failures, cause] = await Promise.all([this.deploy(changes), lifecycles.follow(settled.records)])
     // Nobody is told of what has gone any more.
     planner.release(planned)
     const deployed = changes.deployed.map(labelOfApi)
@@ -142,9 +153,27 @@ export class Reloader {
       keys: candidate.changed,
       restart: candidate.restart,
       faults: candidate.apis.faults,
-      warnings: candidate.warnings,
+      warnings: [...candidate.warnings, ...unkept(cause)],
       failures,
     }
+  }
+
+  /**
+   * States of APIs alone: no project is read, and only those are deployed whose state is another. Not beside a reload.
+   * Answers what went wrong with reactors. Throws Refused where it cannot be kept, and nothing has changed.
+   */
+  async changeLifecycles(records: LifecycleRecords): Promise<readonly string[]> {
+    this.#refuseAtTheEnd()
+    const { inForce, lifecycles } = this.#options
+    try {
+      await lifecycles.change(records)
+    } catch (error) {
+      throw error instanceof CannotKeep ? new Refused(`${error.message}: nothing has changed`) : error
+    }
+    const planned = withLifecycles(inForce.planned, records)
+    const changes = changesBetween(inForce.planned.apis, planned.apis)
+    inForce.planned = planned
+    return this.deploy(changes)
   }
 
   /** Undefined: there is no room. */

@@ -29,6 +29,7 @@ export interface CommandOptions {
   /** Only what differs from the defaults. */
   readonly changed: boolean
   readonly burst: string
+  readonly sunset: string
 }
 
 interface CommandLine {
@@ -60,6 +61,7 @@ const OPTIONS = {
   limit: { type: 'string' },
   changed: { type: 'boolean' },
   burst: { type: 'string' },
+  sunset: { type: 'string' },
 } as const
 
 /** Option -> the only command that knows it. */
@@ -74,6 +76,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   limit: 'connections',
   changed: 'explain',
   burst: 'explain',
+  sunset: 'api',
 }
 
 const DEFAULT_HOME = resolve(import.meta.dirname, '../../conf')
@@ -108,6 +111,7 @@ export function parseArguments(argv: readonly string[]): CommandLine {
       limit: values.limit ?? '',
       changed: values.changed ?? false,
       burst: values.burst ?? '',
+      sunset: values.sunset ?? '',
     },
   }
 }
@@ -138,6 +142,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   connections: 'connections          the connections of the running gateway, by side and state',
   reload: 'reload               the running gateway reads configuration, APIs and key stores again, without a restart',
   endpoints: 'endpoints [on|off N] the endpoints of the running gateway and their states; switches one on or off',
+  api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
 }
 
 /** Options of one command, and examples. */
@@ -178,6 +183,17 @@ The gateway is the one that uses the data folder: give --home and --data as to s
 sluice endpoints off NAME  takes NAME out of service until it is switched on, or the gateway started anew
 sluice endpoints on NAME   makes NAME active, whatever it was
 NAME is that of the list, or the URL of a backend for all endpoints that have it.
+The gateway is the one that uses the data folder: give --home and --data as to start.
+`,
+  api: `sluice api list                       all of them, and where each stands in its life
+sluice api show NAME                  one: paths, state, endpoints, CORS, chain of handlers, resources
+sluice api lifecycle NAME ACTION      what its next request finds on every reactor; kept in the data folder
+  --sunset DATE            of Deprecate: when it is meant to end, as 2027-06-30 or 2027-06-30T12:00:00Z (UTC)
+NAME is Orders, Orders:1.0.0 or a path, as /orders/1.0.0. ACTION is Publish, Re-Publish, Block, Deprecate, Retire,
+"Deploy as a Prototype" or "Demote to Created", in any case, or the state that is wanted. The state that a project
+declares is where its API begins; a project that later declares another state overrules the command line.
+Exit code 0 when it is in force everywhere, 1 when nothing has changed or a reactor has not taken it yet (--json: its
+failures), 2 for a command line that makes no sense.
 The gateway is the one that uses the data folder: give --home and --data as to start.
 `,
 }

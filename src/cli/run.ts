@@ -10,6 +10,7 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
   why: async args => (await import('./why.ts')).why(args),
   reload: async args => (await import('./reload.ts')).reload(args),
   endpoints: async args => (await import('./endpoints.ts')).endpoints(args),
+  api: async (args, options) => (await import('./api.ts')).api(args, options),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
 }

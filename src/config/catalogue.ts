@@ -35,6 +35,7 @@ import {
   tagsCache,
 } from './catalogue/caches.ts'
 import { cors } from './catalogue/cors.ts'
+import { lifecycle } from './catalogue/lifecycle.ts'
 import { apimDatabase, sharedDatabase } from './catalogue/databases.ts'
 import { environment, gatewayLabels, virtualHost } from './catalogue/environments.ts'
 import { backendJwt, claimMapping, jwtIssuer } from './catalogue/jwt.ts'
@@ -81,6 +82,7 @@ const ALL = [
   oauthConfig,
   developerPortal,
   cors,
+  lifecycle,
   throttling,
   throttlingGroup,
   blockingConditions,

@@ -11,6 +11,7 @@ import type { ApiChanges, ApiPlan } from '../../src/plan.ts'
 import { globalCors } from '../../src/planning.ts'
 import { prepare } from '../../src/preparation.ts'
 import { Reloader } from '../../src/reload.ts'
+import { LifecycleBook } from '../../src/store/lifecycle-book.ts'
 import { makeHome } from '../harness/program.ts'
 import { put, putApi } from '../harness/reloading.ts'
 
@@ -35,6 +36,7 @@ async function gateway(t: TestContext, spare = 10) {
   const planned = planner.plan(prepared.apis.apis, prepared.proxies, globalCors(prepared.configuration))
   const inForce = new InForce(prepared, prepared.apis.projects, planned, null)
   const desk = new EndpointDesk({ apis: planned.apis, endpoints: planner.endpoints }, log)
+  const lifecycles = LifecycleBook.open(home.data)
   const deployed: ApiChanges[] = []
   const pool = {
     outcome: WELL,
@@ -44,7 +46,7 @@ async function gateway(t: TestContext, spare = 10) {
     },
   }
   const openTls = () => assert.fail()
-  const reloader = new Reloader({ place, projects, inForce, planner, pool, desk, log, openTls, prepared })
+  const reloader = new Reloader({ place, projects, inForce, lifecycles, planner, pool, desk, log, openTls, prepared })
   return { home, inForce, desk, pool, reloader, deployed, lines }
 }
 

@@ -1,0 +1,65 @@
+/** Where APIs stand in their lives: as the records in the data folder say, and else as their projects declare. */
+import type { PlannedApis } from './api-planner.ts'
+import type { ApiDefinition } from './config/api-definition.ts'
+import type { Configuration } from './config/catalogue.ts'
+import type { Fault } from './config/fault.ts'
+import type { Log } from './observe/log.ts'
+import type { ApiPlan } from './plan.ts'
+import { type LifecycleRecord, type LifecycleRecords, type Settled, settle } from './store/lifecycles.ts'
+
+/** From deprecation to sunset; 0: none. */
+export function sunsetAfterMs(configuration: Configuration): number {
+  return configuration['apim.lifecycle'].sunset_after * 1000
+}
+
+/** The records for the APIs of this configuration, now. */
+export function settledNow(
+  records: LifecycleRecords,
+  apis: readonly ApiDefinition[],
+  configuration: Configuration,
+): Settled {
+  return settle(records, apis, { nowMs: Date.now(), sunsetAfterMs: sunsetAfterMs(configuration) })
+}
+
+/** The same plans, but for those of APIs that stand elsewhere now; the same object where there are none. */
+export function withLifecycles(planned: PlannedApis, records: LifecycleRecords): PlannedApis {
+  let isSame = true
+  const byDefinition = new Map(planned.byDefinition)
+  for (const [definition, one] of planned.byDefinition) {
+    const lifecycle = lifecycleOf(definition, records.get(one.plan.paths[0]!))
+    if (isSameLife(one.plan.lifecycle, lifecycle)) continue
+    isSame = false
+    byDefinition.set(definition, { ...one, plan: { ...one.plan, lifecycle } })
+  }
+  if (isSame) return planned
+  return { ...planned, byDefinition, apis: [...byDefinition.values()].map(({ plan }) => plan) }
+}
+
+function lifecycleOf({ lifecycle }: ApiDefinition, record: LifecycleRecord | undefined): ApiPlan['lifecycle'] {
+  const state = record?.state ?? lifecycle
+  if (record === undefined || state !== 'DEPRECATED') return { state, deprecatedAtMs: 0, sunsetMs: 0 }
+  return { state, deprecatedAtMs: record.sinceMs, sunsetMs: record.sunsetMs }
+}
+
+function isSameLife(one: ApiPlan['lifecycle'], other: ApiPlan['lifecycle']): boolean {
+  return one.state === other.state && one.deprecatedAtMs === other.deprecatedAtMs && one.sunsetMs === other.sunsetMs
+}
+
+/** What nobody has asked for. */
+export function logSettled(log: Log, { overruled, forgotten }: Settled): void {
+  for (const record of overruled) {
+    log.info({ ...fieldsOf(record), DECLARED_THEN: record.declared }, 'a project declares another state; it is newer')
+  }
+  for (const record of forgotten) log.warn(fieldsOf(record), 'the state of an API that is gone is forgotten')
+}
+
+/** `cause`: why the file is behind what is in force; '' where it is not. */
+export function unkept(cause: string): readonly Fault[] {
+  if (cause === '') return []
+  const remedy = 'make room for it: the next change writes it; after a restart states of APIs may be as they were'
+  return [{ where: '', key: '', given: '', expected: cause, remedy }]
+}
+
+function fieldsOf({ name, version, path, state }: LifecycleRecord): Readonly<Record<string, string>> {
+  return { API: `${name}:${version}`, PATH: path, STATE: state }
+}
