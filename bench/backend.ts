@@ -22,12 +22,16 @@ export interface Backend {
   stop(): Promise<void>
 }
 
+/** Of the exported projects of the contests, and their contexts for proxies that leave them on. */
+const RESOURCES = ['/orders', '/customers/', '/menu/', '/chain/', '/apis/']
+
 /** Both path forms are served: as the client sent it, and without the context that the gateway takes off. */
 function nginxConfiguration(folder: string, port: number, secure: SecurePort | undefined): string {
   const locations = Object.entries(BODY_BYTES).flatMap(([name, bytes]) => {
     const answer = bytes === BODY_BYTES['1k'] ? `return 200 "${'x'.repeat(bytes)}";` : `alias ${folder}/${name};`
     return [`/${name}`, `/bench/${name}`].map(path => `location = ${path} { ${answer} }`)
   })
+  for (const path of RESOURCES) locations.push(`location ${path} { return 200 "${'x'.repeat(BODY_BYTES['1k'])}"; }`)
   return `daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1; worker_rlimit_nofile 16384;
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 events { worker_connections 8192; }

@@ -4,13 +4,16 @@ import { SCENARIOS } from './scenarios.ts'
 
 export const HELP = `npm run bench -- [options]
 
-  --scenario NAME,...   only these (default: all but the open loop): ${Object.keys(SCENARIOS).join(', ')}
+  --scenario NAME,...   only these (default: all but the open loop and the contests):
+                        ${Object.keys(SCENARIOS).join(', ')}
   --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy,
-                        fast-proxy, reply-from
+                        fast-proxy, reply-from; of contests: sluice-core, sluice-before, sluice-1-api,
+                        sluice-100-apis, sluice-10k-apis
   --rounds N            interleaved rounds (default 5)
   --seconds N           seconds of load per peer and round (default 3)
   --quick               2 rounds of 1 second: proves that everything works, measures little
   --open-loop           also the constant rates: 50 % and 80 % of the peak each peer reaches in this run
+  --before DIR          another state of this repository, as sluice-before in the contests (chain)
   --rate N              the open loop at this many requests per second for all peers instead
   --profile             CPU profile of sluice (all its threads) and its most expensive functions
   --profile-dir DIR     where the profiles go (default bench/results/profile)
@@ -32,6 +35,8 @@ export interface Options {
   readonly jsonFile: string | undefined
   readonly write: boolean
   readonly basePort: number
+  /** Where another state of this repository is. */
+  readonly beforeFolder: string | undefined
 }
 
 export class UsageError extends Error {}
@@ -46,7 +51,8 @@ function wholeNumber(option: string, text: string, least: number): number {
 function chosenScenarios(text: string | undefined, openLoop: boolean): string[] {
   const names = Object.keys(SCENARIOS)
   const isOpen = (name: string): boolean => SCENARIOS[name]?.kind === 'open'
-  if (text === undefined) return names.filter(name => openLoop || !isOpen(name))
+  const isContest = (name: string): boolean => SCENARIOS[name]?.kind === 'contest'
+  if (text === undefined) return names.filter(name => (openLoop || !isOpen(name)) && !isContest(name))
   const chosen = text.split(',').flatMap(word => named(word, names))
   return openLoop ? [...new Set([...chosen, ...names.filter(isOpen)])] : chosen
 }
@@ -74,6 +80,7 @@ export function readOptions(words: readonly string[]): Options | undefined {
     jsonFile: values.json,
     write: values.write,
     basePort: wholeNumber('base-port', values['base-port'], 1024),
+    beforeFolder: values.before,
   }
 }
 
@@ -95,6 +102,7 @@ function parse(words: readonly string[]) {
         json: { type: 'string' },
         write: flag,
         'base-port': { type: 'string', default: '18000' },
+        before: { type: 'string' },
         help: flag,
       },
     })

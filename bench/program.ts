@@ -56,6 +56,7 @@ const running = new Set<Program>()
 export class Program {
   readonly name: string
   readonly child: ChildProcess
+  readonly startedMs = performance.now()
   /** The last of what it printed, for the message when it fails. */
   output = ''
   #lines: ((line: string) => void)[] = []

@@ -4,6 +4,7 @@
  * longer be compared.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import type { PairedRatio } from './contest/paired-ratio.ts'
 import { METRIC_NAMES, type MetricName, type Sample, summaryRule } from './metric.ts'
 
 /** A round that differs from the median of its peer by more than this share is marked. */
@@ -39,8 +40,16 @@ export interface ScenarioResult {
   /** Duration of the fixed computation on the proxy's core after each round: the machine's own drift. */
   readonly probeMs: readonly number[]
   readonly peers: Readonly<Record<string, PeerResult>>
+  /** Of a contest: what one contestant costs in comparison with another. */
+  readonly compared?: readonly Compared[]
   /** Peers that were asked for but not measured, and why. */
   readonly skipped: Readonly<Record<string, string>>
+}
+
+export interface Compared extends PairedRatio {
+  readonly of: string
+  readonly to: string
+  readonly limit?: number
 }
 
 export interface Results {

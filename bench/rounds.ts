@@ -17,9 +17,9 @@ import {
   type TunnelLoad,
 } from './scenarios.ts'
 
-const WARM_UP_SECONDS = 1
+export const WARM_UP_SECONDS = 1
 /** Long enough for garbage collectors and allocators to come to rest. */
-const SETTLE_MS = 2000
+export const SETTLE_MS = 2000
 /** What a program may have open besides connections. */
 const OTHER_DESCRIPTORS = 200
 const HOLD_PATIENCE_MS = 60_000
@@ -30,6 +30,8 @@ export interface RunningPeer {
   readonly name: string
   readonly program: Program
   readonly address: Address
+  /** Its own. */
+  readonly folder: string
 }
 
 /** Where a peer listens, and whether with TLS. */
@@ -70,7 +72,7 @@ function tunnelPlan(scenario: TunnelLoad, { port }: Address, seconds: number): T
 }
 
 /** Drives one load and divides the processor time of the whole tree by the requests answered. */
-async function charged(peer: RunningPeer, load: () => Promise<LoadOutcome>): Promise<Sample> {
+export async function charged(peer: RunningPeer, load: () => Promise<LoadOutcome>): Promise<Sample> {
   const startMs = performance.now()
   const othersBefore = secondsElsewhere()
   const before = processorTime(peer.program.pid)

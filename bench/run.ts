@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path'
 import { startBackend } from './backend.ts'
 import { makeCertificate } from './certificate.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
+import { CONTESTANTS, sluiceBefore } from './peers/contestants.ts'
 import { extraPeers } from './peers/extra.ts'
 import { HAPROXY } from './peers/haproxy.ts'
 import { NGINX } from './peers/nginx.ts'
@@ -36,6 +37,8 @@ function choosePeers(options: Options): Peer[] {
     ...HAPROXY,
     ...NPM_PROXIES,
     ...extraPeers(process.env.BENCH_EXTRA ?? ''),
+    ...CONTESTANTS,
+    ...(options.beforeFolder === undefined ? [] : [sluiceBefore(options.beforeFolder)]),
   ]
   if (options.peers === undefined) return all
   return options.peers.map(name => {
@@ -47,7 +50,7 @@ function choosePeers(options: Options): Peer[] {
 }
 
 function surroundings(peers: readonly Peer[]): Surroundings {
-  const versions = peers.filter(peer => peer.missing() === undefined && peer.name !== 'sluice')
+  const versions = peers.filter(peer => peer.missing() === undefined && !isThisState(peer))
   return {
     processor: cpus()[0]?.model ?? 'unknown',
     processors: cpus().length,
@@ -56,6 +59,11 @@ function surroundings(peers: readonly Peer[]): Surroundings {
     commit: execFileSync('git', ['-C', ROOT, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim(),
     versions: Object.fromEntries(versions.map(peer => [peer.name, peer.version()])),
   }
+}
+
+/** Its version is the commit. */
+function isThisState({ name }: Peer): boolean {
+  return name === 'sluice' || CONTESTANTS.some(peer => peer.name === name)
 }
 
 /** A port that somebody else holds would make a peer fail in a way that is hard to read. */

@@ -1,6 +1,7 @@
 /**
  * The scenarios, as data: what is asked of every proxy, how many connections ask, and which figures the table shows.
  */
+import { type Contest, CONTESTS } from './contest/contests.ts'
 import type { MetricName } from './metric.ts'
 
 export const BODY_BYTES = { '1k': 1024, '10k': 10_240, '100k': 102_400, '1m': 1_048_576 } as const
@@ -15,7 +16,7 @@ interface Titled {
 }
 
 /** What a proxy must be able to do, and is configured for: its configuration holds nothing else. */
-export type Ability = 'requests' | 'tls' | 'tls-backend' | 'handshakes' | 'tunnels' | 'fail-over'
+export type Ability = 'requests' | 'tls' | 'tls-backend' | 'handshakes' | 'tunnels' | 'fail-over' | Contest['ability']
 
 /** As many requests as the proxy takes, from a fixed number of connections. */
 export interface ClosedLoad extends Titled {
@@ -78,7 +79,7 @@ interface Startup extends Titled {
   readonly kind: 'startup'
 }
 
-export type Scenario = ClosedLoad | OpenLoad | Handshakes | TunnelLoad | IdleConnections | FailOver | Startup
+export type Scenario = ClosedLoad | OpenLoad | Handshakes | TunnelLoad | IdleConnections | FailOver | Contest | Startup
 
 const BARE: readonly MetricName[] = [
   'cpuMicrosPerRequest',
@@ -160,6 +161,8 @@ export function abilityFor(scenario: Scenario): Ability | undefined {
       return scenario.upgraded === true ? 'tunnels' : 'requests'
     case 'open':
       return 'requests'
+    case 'contest':
+      return scenario.ability
     default:
       return scenario.kind
   }
@@ -247,8 +250,9 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   start: {
     kind: 'startup',
     title: 'Start to ready, and memory at rest with two reactors',
-    shows: ['readyMs', 'readyThousandMs', 'firstReadyMs', 'rssMiB', 'pssMiB'],
+    shows: ['readyMs', 'readyThousandMs', 'readyExportedMs', 'readyDocumentedMs', 'firstReadyMs', 'rssMiB', 'pssMiB'],
   },
+  ...CONTESTS,
   'open-50': {
     kind: 'open',
     title: 'Open loop, 1 KiB, 64 connections, 50 % of the peer’s peak',

@@ -6,6 +6,8 @@
 import { mkdirSync } from 'node:fs'
 import type { Backend } from './backend.ts'
 import type { Certificate } from './certificate.ts'
+import { compared, contestPlan, contestRounds } from './contest/contest.ts'
+import type { Contest } from './contest/contests.ts'
 import { FAIL_OVER_SECONDS, failOverRound, Twins } from './fail-over.ts'
 import { generatorName } from './load/drive.ts'
 import type { Sample } from './metric.ts'
@@ -50,7 +52,7 @@ const FRESH_ROUNDS_MAX = 3
 
 type Measured = Exclude<Scenario, { kind: 'startup' }>
 /** Those whose peers run from the first round to the last. */
-type Lasting = Exclude<Measured, IdleConnections | FailOver>
+type Lasting = Exclude<Measured, IdleConnections | FailOver | Contest>
 
 export class Session {
   readonly #options: Options
@@ -90,8 +92,10 @@ export class Session {
     const startedAt = new Date().toISOString()
     if (scenario.kind === 'startup') await this.#startup(name, turns)
     else if (scenario.kind === 'idle' || scenario.kind === 'fail-over') await this.#fresh(name, scenario, turns)
+    else if (scenario.kind === 'contest') await this.#contest(name, scenario, turns)
     else await this.#load(name, scenario, turns)
     this.#progress.clear()
+    const peers = turns.summaries()
     return {
       title: scenario.title,
       command: this.#command(name),
@@ -101,16 +105,18 @@ export class Session {
       backend: this.#backend.name,
       surroundings: this.#surroundings,
       probeMs: turns.probeMs,
-      peers: turns.summaries(),
+      peers,
+      ...(scenario.kind === 'contest' ? { compared: compared(scenario, peers) } : {}),
       skipped: turns.skipped,
     }
   }
 
   #command(name: string): string {
-    const { rounds, seconds, peers, ratePerSecond } = this.#options
+    const { rounds, seconds, peers, ratePerSecond, beforeFolder } = this.#options
     const chosen = peers === undefined ? '' : ` --peer ${peers.join(',')}`
     const rate = ratePerSecond > 0 ? ` --rate ${ratePerSecond}` : ''
-    return `npm run bench -- --scenario ${name} --rounds ${rounds} --seconds ${seconds}${chosen}${rate}`
+    const before = beforeFolder === undefined ? '' : ' --before DIR'
+    return `npm run bench -- --scenario ${name} --rounds ${rounds} --seconds ${seconds}${chosen}${rate}${before}`
   }
 
   #peersFor(scenario: Scenario): Peer[] {
@@ -118,6 +124,7 @@ export class Session {
     const ability = abilityFor(scenario)
     return this.#peers
       .filter(peer => ability === undefined || peer.abilities.includes(ability))
+      .filter(peer => scenario.kind !== 'contest' || scenario.contestants.includes(peer.name))
       .filter(peer => named || peer.forBodiesOnly !== true || hasLargeBodies(scenario))
   }
 
@@ -131,14 +138,15 @@ export class Session {
     const certificate = this.#certificateFor(ability === 'tls' || ability === 'handshakes')
     const backendCertificate = this.#certificateFor(ability === 'tls-backend')
     const backends = this.#backendPorts(backendCertificate !== undefined)
-    const program = await peer.start({ port, ...backends, ability, certificate, backendCertificate, folder })
+    const shared = this.#folder
+    const program = await peer.start({ port, ...backends, ability, certificate, backendCertificate, shared, folder })
     try {
-      await proved(scenario, { port, certificate })
+      await proved(scenario, peer.name, { port, certificate })
     } catch (error) {
       await program.stop()
       throw error
     }
-    return { name: peer.name, program, address: { port, certificate } }
+    return { name: peer.name, program, address: { port, certificate }, folder }
   }
 
   #backendPorts(secured: boolean): Pick<Backend, 'downloadPort' | 'uploadPort' | 'echoPort' | 'twinPorts'> {
@@ -251,6 +259,21 @@ export class Session {
     }
   }
 
+  async #contest(name: string, scenario: Contest, turns: Turns): Promise<void> {
+    const { rounds, seconds } = this.#options
+    const peers = this.#peersFor(scenario)
+    if (!this.#backend.name.startsWith('nginx')) throw new Error('contests need a backend that is nginx')
+    this.#progress.begin(peers.length * rounds)
+    await contestRounds(scenario, peers, turns, {
+      rounds,
+      seconds,
+      folder: this.#folder,
+      start: peer => this.#start(peer, scenario),
+      step: (round, peer) => this.#progress.step(name, `round ${round} of ${rounds}, ${peer}`),
+      probe: async () => void turns.probeMs.push(await this.#probe.measure()),
+    })
+  }
+
   async #startup(name: string, turns: Turns): Promise<void> {
     const peer = this.#peers.find(candidate => candidate.name === 'sluice')
     if (peer === undefined) return
@@ -268,9 +291,10 @@ export class Session {
 }
 
 /** Asks once for what the scenario is about to ask many times. */
-function proved(scenario: Measured, address: Address): Promise<void> {
+function proved(scenario: Measured, name: string, address: Address): Promise<void> {
   const tunnels = abilityFor(scenario) === 'tunnels'
   if (tunnels || scenario.kind === 'tunnels') return verifyTunnel(address.port)
+  if (scenario.kind === 'contest') return verify(contestPlan(scenario, name, address, 0))
   if (scenario.kind === 'closed') return verify(closedPlan(scenario, address, 0))
   if (scenario.kind === 'handshakes') return verify(handshakeProof(scenario, address))
   return verify(plainPlan(scenario, address, 0))
@@ -279,6 +303,7 @@ function proved(scenario: Measured, address: Address): Promise<void> {
 function loadGenerator(scenario: Scenario): string {
   if (scenario.kind === 'closed') return generatorName(closedPlan(scenario, { port: 0, certificate: undefined }, 1))
   if (scenario.kind === 'handshakes') return 'openssl s_time'
+  if (scenario.kind === 'contest') return 'wrk'
   return scenario.kind === 'startup' ? 'none' : 'own generator'
 }
 

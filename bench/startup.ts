@@ -11,9 +11,24 @@ const REST_MS = 3000
 /** Nothing else runs meanwhile, and threads start side by side. */
 const CORES = `${PROXY_CORE},${LOAD_CORE}`
 
-function sketches(count: number, backendPort: number): ApiSketch[] {
-  return Array.from({ length: count }, (_, index) => {
-    return { name: `Api${index}`, context: `/api/${index}`, ports: [backendPort] }
+/** What a home holds, and under which name the time that it takes is shown. */
+interface Holding {
+  readonly metric: 'readyMs' | 'readyThousandMs' | 'readyExportedMs' | 'readyDocumentedMs'
+  readonly apis: number
+  readonly exported?: ApiSketch['exported']
+}
+
+const HOLDINGS: readonly Holding[] = [
+  { metric: 'readyMs', apis: 10 },
+  { metric: 'readyThousandMs', apis: 1000 },
+  { metric: 'readyExportedMs', apis: 1000, exported: 'operations' },
+  { metric: 'readyDocumentedMs', apis: 1000, exported: 'document' },
+]
+
+function sketches({ apis, exported }: Holding, backendPort: number): ApiSketch[] {
+  return Array.from({ length: apis }, (_, index) => {
+    const sketch = { name: `Api${index}`, context: `/api/${index}`, ports: [backendPort] }
+    return exported === undefined ? sketch : { ...sketch, exported }
   })
 }
 
@@ -41,32 +56,38 @@ async function readyAfterMs(site: Site, rest?: (pid: number) => Promise<void>): 
   }
 }
 
-/** Homes of ten and of a thousand APIs, each started once before anything is timed but the very first start. */
+/** A home for each holding, started once before anything is timed but the very first start. */
 export class StartupSites {
-  readonly #ten: Site
-  readonly #thousand: Site
+  readonly #sites: readonly (readonly [Holding, Site])[]
   #firstReadyMs: number | undefined
 
   constructor(folder: string, port: number, backendPort: number) {
-    this.#ten = { home: `${folder}/ten/home`, data: `${folder}/ten/data`, port }
-    this.#thousand = { home: `${folder}/thousand/home`, data: `${folder}/thousand/data`, port }
-    mkdirSync(folder, { recursive: true })
-    writeHome(this.#ten.home, sketches(10, backendPort))
-    writeHome(this.#thousand.home, sketches(1000, backendPort))
+    this.#sites = HOLDINGS.map(holding => {
+      const site = { home: `${folder}/${holding.metric}/home`, data: `${folder}/${holding.metric}/data`, port }
+      mkdirSync(site.home, { recursive: true })
+      writeHome(site.home, sketches(holding, backendPort))
+      return [holding, site]
+    })
   }
 
   async prepare(): Promise<void> {
-    this.#firstReadyMs = await readyAfterMs(this.#ten)
-    await readyAfterMs(this.#thousand)
+    for (const [, site] of this.#sites) {
+      const took = await readyAfterMs(site)
+      this.#firstReadyMs ??= took
+    }
   }
 
   async round(): Promise<Sample> {
-    let atRest = { rssMiB: Number.NaN, pssMiB: Number.NaN }
-    const readyMs = await readyAfterMs(this.#ten, async pid => {
-      await sleep(REST_MS)
-      atRest = memory(pid)
-    })
-    const readyThousandMs = await readyAfterMs(this.#thousand)
-    return { readyMs, readyThousandMs, ...atRest, firstReadyMs: this.#firstReadyMs ?? Number.NaN }
+    let sample: Sample = { firstReadyMs: this.#firstReadyMs ?? Number.NaN }
+    for (const [{ metric }, site] of this.#sites) {
+      const isFirst = metric === 'readyMs'
+      const took = await readyAfterMs(site, async pid => {
+        if (!isFirst) return
+        await sleep(REST_MS)
+        sample = { ...sample, ...memory(pid) }
+      })
+      sample = { ...sample, [metric]: took }
+    }
+    return sample
   }
 }

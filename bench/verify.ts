@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { connectSecurely } from './certificate.ts'
+import type { Ask } from './contest/ask.ts'
 import { fieldsOf, type LoadPlan } from './load/load-plan.ts'
 import { requestHead } from './request-head.ts'
 import { acceptOf, ECHO_PATH, maskedFrame, plainFrame, upgradeRequest } from './websocket.ts'
@@ -56,6 +57,7 @@ function complete(received: Buffer): boolean {
 
 /** Throws with the reason when a peer does not do what the scenario is about. */
 export async function verify(plan: LoadPlan): Promise<void> {
+  if (plan.ask !== undefined) return verifyAsk(plan, plan.ask)
   const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, fieldsOf(plan))
   const request = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(plan.uploadBytes, 'x')])
   const answer = await ask(plan.port, request, plan.connectionPerRequest, plan.certificate?.chainFile)
@@ -69,6 +71,19 @@ export async function verify(plan: LoadPlan): Promise<void> {
   if (!plan.connectionPerRequest) return
   if (!answer.closed) throw new Error('kept the connection open after Connection: close')
   if (!/\r\nconnection: *close/i.test(answer.head)) throw new Error('closed without saying Connection: close')
+}
+
+/** Every path that differs in more than an id would take long: the first few. */
+const ASKED_MAX = 20
+
+async function verifyAsk(plan: LoadPlan, { method, paths, statuses, uploadBytes, downloadBytes }: Ask): Promise<void> {
+  for (const path of paths.slice(0, ASKED_MAX)) {
+    const head = requestHead(method, path, fieldsOf(plan))
+    const { status, body } = await ask(plan.port, Buffer.from(`${head}${'x'.repeat(uploadBytes)}`, 'latin1'), false)
+    if (!statuses.includes(status)) throw new Error(`answered ${status} instead of ${statuses.join(' or ')} to ${path}`)
+    if (downloadBytes !== null && body.length !== downloadBytes)
+      throw new Error(`returned ${body.length} of ${downloadBytes} body bytes for ${path}`)
+  }
 }
 
 /** Throws with the reason when a message does not come back through a WebSocket connection as it was sent. */

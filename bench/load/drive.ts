@@ -14,7 +14,8 @@ const TUNNEL_GENERATOR = fileURLToPath(new URL('tunnel-generator.ts', import.met
 const WRK_BODY_BYTES_MAX = 16_384
 
 function chooseWrk(plan: LoadPlan): string | undefined {
-  const suits = plan.ratePerSecond === 0 && plan.uploadBytes === 0 && plan.downloadBytes <= WRK_BODY_BYTES_MAX
+  const bodyBytes = plan.ask === undefined ? plan.uploadBytes : 0
+  const suits = plan.ratePerSecond === 0 && bodyBytes === 0 && plan.downloadBytes <= WRK_BODY_BYTES_MAX
   return suits ? findExecutable('wrk') : undefined
 }
 
@@ -24,7 +25,9 @@ export function generatorName(plan: LoadPlan): string {
 
 export function drive(plan: LoadPlan, folder: string): Promise<LoadOutcome> {
   const wrk = chooseWrk(plan)
-  return wrk === undefined ? driveOwn(plan) : driveWrk(wrk, plan, folder)
+  if (wrk !== undefined) return driveWrk(wrk, plan, folder)
+  if (plan.ask !== undefined) throw new Error('wrk is not installed: apt-get install wrk')
+  return driveOwn(plan)
 }
 
 /** One thread, rare collections: helper threads would only compete for the same core. */

@@ -1,5 +1,6 @@
 /** What a load generator is told and what it answers; the same words for wrk and for the own generator. */
 import type { Certificate } from '../certificate.ts'
+import type { Ask } from '../contest/ask.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
 
 export interface LoadPlan {
@@ -18,6 +19,8 @@ export interface LoadPlan {
   readonly ratePerSecond: number
   /** The own generator leaves the latencies of this long out: its own code is not compiled yet. */
   readonly warmUpSeconds: number
+  /** What is asked of a contestant, by wrk alone; in the place of the path and the two sizes. */
+  readonly ask?: Ask
 }
 
 export interface LoadOutcome {
@@ -55,13 +58,19 @@ export interface TunnelPlan {
 }
 
 export function fieldsOf(plan: LoadPlan): Record<string, string> {
+  const usual = plan.ask === undefined ? REQUEST_FIELDS : asked(plan.ask)
   return {
-    ...REQUEST_FIELDS,
+    ...usual,
     ...(plan.connectionPerRequest ? { Connection: 'close' } : {}),
     ...(plan.uploadBytes > 0
       ? { 'Content-Type': 'application/octet-stream', 'Content-Length': String(plan.uploadBytes) }
       : {}),
   }
+}
+
+function asked({ fields }: Ask): Record<string, string> {
+  const all = Object.entries({ ...REQUEST_FIELDS, ...fields })
+  return Object.fromEntries(all.flatMap(([name, value]) => (value === null ? [] : [[name, value]])))
 }
 
 /** Requests at a constant rate, each recorded. */

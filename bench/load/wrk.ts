@@ -1,25 +1,52 @@
 /** Load from wrk: its arguments, and a script that makes it print its counts exactly instead of rounded for people. */
 import { writeFileSync } from 'node:fs'
 import { finished, LOAD_CORE, pinned } from '../program.ts'
+import { type Ask, expectsRefusal } from '../contest/ask.ts'
 import { fieldsOf, type LoadOutcome, type LoadPlan } from './load-plan.ts'
 
 const MARK = 'bench-outcome '
 
-/** Only `done` is defined: with no `request` or `response` function wrk never enters Lua while it measures. */
-function script(plan: LoadPlan): string {
-  const upload = plan.uploadBytes > 0 ? `wrk.method = "POST"\nwrk.body = string.rep("x", ${plan.uploadBytes})\n` : ''
-  return `${upload}done = function(summary, latency)
+/** With no `request` or `response` function wrk never enters Lua while it measures; only several paths take one. */
+function script(plan: LoadPlan, pathFile: string): string {
+  const { ask, uploadBytes } = plan
+  const method = ask?.method ?? (uploadBytes > 0 ? 'POST' : 'GET')
+  const upload = uploadBytes > 0 ? `wrk.body = string.rep("x", ${uploadBytes})\n` : ''
+  const turns = ask !== undefined && ask.paths.length > 1 ? inTurn(pathFile) : ''
+  const wrong = ask !== undefined && expectsRefusal(ask) ? 'summary.requests - e.status' : 'e.status'
+  return `wrk.method = "${method}"
+${upload}${turns}done = function(summary, latency)
   local e = summary.errors
   io.write(string.format('${MARK}{"requests":%d,"micros":%d,"errors":%d,"p50":%d,"p99":%d,"p999":%d,"max":%d}\\n',
-    summary.requests, summary.duration, e.connect + e.read + e.write + e.status + e.timeout,
+    summary.requests, summary.duration, e.connect + e.read + e.write + ${wrong} + e.timeout,
     latency:percentile(50), latency:percentile(99), latency:percentile(99.9), latency.max))
 end
 `
 }
 
+/** Requests are made before the first is sent. */
+function inTurn(pathFile: string): string {
+  return `local requests, last = {}, 0
+init = function()
+  for path in io.lines("${pathFile}") do requests[#requests + 1] = wrk.format(nil, path) end
+end
+request = function()
+  last = last % #requests + 1
+  return requests[last]
+end
+`
+}
+
+/** The paths of a plan, a line each. */
+function pathsOf({ path, ask }: { readonly path: string; readonly ask?: Ask }): readonly string[] {
+  return ask?.paths ?? [path]
+}
+
 export async function driveWrk(wrk: string, plan: LoadPlan, folder: string): Promise<LoadOutcome> {
   const file = `${folder}/load.lua`
-  writeFileSync(file, script(plan))
+  const pathFile = `${folder}/load.paths`
+  const paths = pathsOf(plan)
+  if (paths.length > 1) writeFileSync(pathFile, `${paths.join('\n')}\n`)
+  writeFileSync(file, script(plan, pathFile))
   const fields = Object.entries(fieldsOf(plan)).flatMap(([name, value]) =>
     name === 'Content-Length' ? [] : ['-H', `${name}: ${value}`],
   )

@@ -44,7 +44,7 @@ function server(place: Place): string {
   const { port, certificate, ability } = place
   const listen = `listen 127.0.0.1:${port}${certificate === undefined ? '' : ' ssl'} backlog=4096;
     server_name ${SERVER_NAME};${certificate === undefined ? '' : secured(certificate)}`
-  const [upstreams, locations] = routes[ability === 'tunnels' || ability === 'fail-over' ? ability : 'requests'](place)
+  const [upstreams, locations] = (ability in routes ? routes[ability as keyof typeof routes] : routes.requests)(place)
   return `${upstreams}
   server {
     ${listen}
@@ -66,7 +66,7 @@ function toDownloads(certificate: Certificate | undefined): string {
 
 type Routes = (place: Place) => readonly [upstreams: string, locations: string]
 
-const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over', Routes>> = {
+const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain', Routes>> = {
   requests: ({ downloadPort, uploadPort, backendCertificate }) => [
     `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }
   upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP} }`,
@@ -82,6 +82,21 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over', Routes>> = {
       proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
     }`,
   ],
+  // What the gateway answers itself is answered here, in as few words.
+  chain: ({ downloadPort }) => [
+    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }
+  default_type application/json;`,
+    `location /chain/ { proxy_pass http://downloads; }
+    location = /chain/1.0.0/customers/4711 {
+      if ($request_method = OPTIONS) {
+        add_header Access-Control-Allow-Origin "*"; add_header Access-Control-Allow-Methods "GET, POST";
+        add_header Access-Control-Allow-Headers "authorization, Content-Type"; return 204;
+      }
+      add_header Allow GET always; return 405 '${refusal(405)}';
+    }
+    location /chain/1.0.0/nothing/ { return 403 '${refusal(403)}'; }
+    location / { return 404 '${refusal(404)}'; }`,
+  ],
   'fail-over': ({ twinPorts }) => {
     const servers = twinPorts.map(
       port => `server 127.0.0.1:${port} max_fails=1 fail_timeout=${TWINS.suspendMs / 1000}s;`,
@@ -93,6 +108,10 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over', Routes>> = {
     }`,
     ]
   },
+}
+
+function refusal(code: number): string {
+  return JSON.stringify({ fault: { code, type: 'Status report', message: 'Refused', description: 'What is wrong' } })
 }
 
 function version(): string {
@@ -112,7 +131,7 @@ function missing(): string | undefined {
   return findExecutable('nginx') === undefined ? 'not installed: apt-get install nginx' : undefined
 }
 
-const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over'] as const
+const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'] as const
 
 export const NGINX: readonly Peer[] = [
   { name: 'nginx', abilities: ABILITIES, missing, version, start: place => start('nginx', place, '') },

@@ -18,6 +18,8 @@ export interface Place {
   readonly certificate: Certificate | undefined
   /** Of the download port, if that is one for TLS: to be verified. */
   readonly backendCertificate: Certificate | undefined
+  /** For what is the same at every start, gone after the run. */
+  readonly shared: string
   /** An empty folder of the peer's own, gone after the run. */
   readonly folder: string
 }

@@ -4,9 +4,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Certificate } from '../certificate.ts'
 import { PROXY_CORE, Program, pinned } from '../program.ts'
+import { writeExported } from './exported-project.ts'
 import { type Peer, type Place, TWINS } from './peer.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface ApiSketch {
   readonly name: string
@@ -14,6 +15,8 @@ export interface ApiSketch {
   /** Of its backends on this machine; with several the API balances its load, and fails over. */
   readonly ports: readonly number[]
   readonly scheme?: 'http' | 'https'
+  /** As an exported project with operations, with or without its OpenAPI document. */
+  readonly exported?: 'operations' | 'document'
 }
 
 function endpoint(port: number, scheme = 'http'): string {
@@ -52,8 +55,14 @@ export function writeHome(home: string, apis: readonly ApiSketch[]): void {
   mkdirSync(home, { recursive: true })
   writeFileSync(`${home}/deployment.toml`, '# Written by the bench: everything else is the default.\n')
   for (const api of apis) {
-    mkdirSync(`${home}/apis/${api.name}`, { recursive: true })
-    writeFileSync(`${home}/apis/${api.name}/api.yaml`, definition(api))
+    const { name, context, ports, exported } = api
+    if (exported !== undefined) {
+      const url = `http://127.0.0.1:${ports[0]}`
+      writeExported(home, { name, context, url, documented: exported === 'document' })
+      continue
+    }
+    mkdirSync(`${home}/apis/${name}`, { recursive: true })
+    writeFileSync(`${home}/apis/${name}/api.yaml`, definition(api))
   }
 }
 
@@ -66,6 +75,11 @@ interface SluiceOptions {
   /** For the TLS port, which is then the one at `port`. */
   readonly certificate?: Certificate | undefined
   readonly listensOnAll?: true
+  /** Another state of the repository. */
+  readonly root?: string
+  /** Modules that every thread of it loads first. */
+  readonly imports?: readonly string[]
+  readonly settings?: Readonly<Record<string, string>>
   /** Trusted where backends show it. */
   readonly backendCertificate?: Certificate | undefined
   /** Folder for the profiles of all threads, written when the gateway ends; undefined for none. */
@@ -104,29 +118,40 @@ export function startSluice(options: SluiceOptions): Program {
     'management.health_port': options.port + 1,
     ...listeners(options),
     ...trust(options),
+    ...options.settings,
   }
   const profiling = options.profileFolder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profileFolder]
   const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
-  const own = [`${ROOT}src/launch.js`, 'start', '--home', options.home, '--data', options.data, ...sets]
-  return new Program('sluice', pinned(options.cores, [process.execPath, ...profiling, ...own]))
+  const imports = (options.imports ?? []).flatMap(file => ['--import', file])
+  const own = [
+    `${options.root ?? ROOT}/src/launch.js`,
+    'start',
+    '--home',
+    options.home,
+    '--data',
+    options.data,
+    ...sets,
+  ]
+  return new Program('sluice', pinned(options.cores, [process.execPath, ...profiling, ...imports, ...own]))
 }
 
 export function sluice(profileFolder?: string): Peer {
   return {
     name: 'sluice',
-    abilities: ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over'],
+    abilities: ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'],
     missing: () => undefined,
     version: () => execFileSync('git', ['-C', ROOT, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim(),
     async start(place: Place) {
       const home = `${place.folder}/home`
       const { port, certificate, backendCertificate } = place
       const scheme = backendCertificate === undefined ? 'http' : 'https'
-      writeHome(home, [
+      const plain = [
         { name: 'Bench', context: '/bench', ports: [place.downloadPort], scheme },
         { name: 'Upload', context: '/upload', ports: [place.uploadPort] },
         ...(place.ability === 'tunnels' ? [{ name: 'Echo', context: '/ws', ports: [place.echoPort] }] : []),
         ...(place.ability === 'fail-over' ? [{ name: 'Twins', context: '/twins', ports: place.twinPorts }] : []),
-      ])
+      ] as const
+      writeHome(home, place.ability === 'chain' ? [chainProject(place)] : plain)
       const data = `${place.folder}/data`
       const tls = { certificate, backendCertificate }
       const program = startSluice({ home, data, port, ...tls, reactors: 1, cores: PROXY_CORE, profileFolder })
@@ -134,4 +159,9 @@ export function sluice(profileFolder?: string): Peer {
       return program
     },
   }
+}
+
+/** What `sluice start` serves of the chain. */
+export function chainProject({ downloadPort }: Place): ApiSketch {
+  return { name: 'Chain', context: '/chain', ports: [downloadPort], exported: 'document' }
 }

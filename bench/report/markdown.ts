@@ -1,9 +1,10 @@
 /** Results as Markdown: one table per scenario, each with the command that repeats it. */
 import { formatMetric, type MetricName, metricTitle, type Sample } from '../metric.ts'
-import { disagreeing, type Results, type ScenarioResult } from '../results.ts'
+import { verdictOf } from '../contest/paired-ratio.ts'
+import { type Compared, disagreeing, type Results, type ScenarioResult } from '../results.ts'
 import { SCENARIOS } from '../scenarios.ts'
 
-/** Ratios are given to this peer where it was measured. */
+/** Ratios are given to this peer where it was measured, but in contests. */
 const REFERENCE = 'nginx'
 /** The metrics that carry a ratio; beside every figure they would hide the figures. */
 const RATED: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'cpuSecondsPerGigabyte', 'p99Ms']
@@ -38,9 +39,18 @@ function notes(result: ScenarioResult): string[] {
   if (most > OTHERS_PERCENT_MAX) {
     lines.push(`‡ Other programs used up to ${most.toFixed(0)} % of a processor meanwhile: repeat the run.`)
   }
+  lines.push(...(result.compared ?? []).map(comparedText))
   for (const [peer, why] of Object.entries(result.skipped))
     lines.push(`${peer} was not measured: ${why.replace(/\s+/g, ' ').slice(0, WHY_CHARS)}`)
   return lines
+}
+
+function comparedText(compared: Compared): string {
+  const { of, to, ratio, low, high, pairs, starts, limit } = compared
+  const [middle, least, most] = [ratio, low, high].map(value => value.toFixed(3))
+  const said = `${of} / ${to}, CPU per request: **${middle}** (95 %: ${least} to ${most})`
+  const verdict = limit === undefined ? '' : ` At most ${limit}: ${verdictOf(compared, limit)}.`
+  return `${said}, median of ${pairs} pairs of rounds in ${starts} starts.${verdict}`
 }
 
 function conditions(result: ScenarioResult): string {
@@ -54,10 +64,11 @@ function conditions(result: ScenarioResult): string {
 
 export function scenarioTable(name: string, result: ScenarioResult): string {
   const peers = Object.entries(result.peers)
-  const { shows: shown = [], unit } = SCENARIOS[name] ?? {}
+  const scenario = SCENARIOS[name]
+  const { shows: shown = [], unit } = scenario ?? {}
   const failed = peers.some(([, { median }]) => (median.errors ?? 0) > 0)
   const columns: MetricName[] = [...shown, ...(failed ? (['errors'] as const) : [])]
-  const reference = result.peers[REFERENCE]?.median
+  const reference = result.peers[scenario?.kind === 'contest' ? scenario.reference : REFERENCE]?.median
   const rows = peers.map(([peer, { median, disagreeing: marked }]) => {
     const cells = columns.map(column => cell(column, median, reference))
     return `| ${peer}${marked.length > 0 ? ' †' : ''} | ${cells.join(' | ')} |`

@@ -4,13 +4,15 @@ import { readOptions, UsageError } from '../../bench/options.ts'
 import { extraPeers } from '../../bench/peers/extra.ts'
 import { SCENARIOS } from '../../bench/scenarios.ts'
 
-const OPEN = Object.keys(SCENARIOS).filter(name => SCENARIOS[name]?.kind === 'open')
+const ofKind = (kind: string) => Object.keys(SCENARIOS).filter(name => SCENARIOS[name]?.kind === kind)
+const OPEN = ofKind('open')
+const CONTESTS = ofKind('contest')
 
-test('without options every scenario runs but the open loop', () => {
+test('without options every scenario runs but the open loop and the contests', () => {
   const scenarios = readOptions([])?.scenarios ?? []
   assert.deepEqual(
     scenarios,
-    Object.keys(SCENARIOS).filter(name => !OPEN.includes(name)),
+    Object.keys(SCENARIOS).filter(name => !OPEN.includes(name) && !CONTESTS.includes(name)),
   )
 })
 
@@ -21,6 +23,12 @@ test('--open-loop adds to what was chosen', () => {
 test('a name may stand for all scenarios whose names begin so, unless it is one itself', () => {
   const failOver = ['fail-over-dies', 'fail-over-hangs', 'fail-over-flaps']
   assert.deepEqual(readOptions(['--scenario', 'tls,fail-over'])?.scenarios, ['tls', ...failOver])
+})
+
+test('contests run by the name of their kind, and another state of the repository is named by its folder', () => {
+  const { scenarios, beforeFolder } = readOptions(['--scenario', 'chain,apis', '--before', '/elsewhere'])!
+  assert.deepEqual(scenarios, CONTESTS)
+  assert.equal(beforeFolder, '/elsewhere')
 })
 
 test('--quick shortens, and an explicit number wins over it', () => {
