@@ -7,6 +7,7 @@ import { ApiDesk } from './api-desk.ts'
 import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
 import { ApiPlanner } from './api-planner.ts'
 import { ApiWatch } from './api-watch.ts'
+import { endpointsOf } from './config/api-definition.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
 import { describe } from './config/fault.ts'
 import { controlCommands } from './control-commands.ts'
@@ -108,12 +109,12 @@ export class Gateway {
   /** Throws DataLocked, CannotListen, CannotWrite, ConfigurationFaults or ReactorFailed. */
   static async start(options: GatewayOptions): Promise<{ gateway: Gateway; listeners: Listeners }> {
     const { place, prepared, log } = options
-    const { configuration, apis } = prepared
+    const { configuration, apis, sequences } = prepared
     const lock = DataLock.take(place.dataDir)
     try {
       const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, place.dataDir)
       log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
-      const endpoints = apis.apis.reduce((sum, { endpoints: { endpoints: own } }) => sum + own.length, 0)
+      const endpoints = apis.apis.reduce((sum, api) => sum + endpointsOf(api).length, 0)
       const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
       const drafted = planner.plan(apis.apis, prepared.proxies, globalCors(configuration))
       const lifecycles = await keptLifecycles(options)
@@ -121,9 +122,10 @@ export class Gateway {
       let gateway: Gateway | null = null
       const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
       const tls = prepared.tls === null ? null : await openTls(prepared.tls)
-      const inForce = new InForce(prepared, apis.projects, planned, tls)
+      const inForce = new InForce(prepared, apis.projects, planned, tls, sequences)
       const { dataDir } = place
-      const plans = reactorPlans({ configuration, dataDir, level, planner, planned, tls: tls?.plans ?? null })
+      const shared = { configuration, dataDir, level, planner, planned, sequences }
+      const plans = reactorPlans({ ...shared, tls: tls?.plans ?? null })
       gateway = new Gateway(options, { lock, planner, plans, inForce, lifecycles, openTls })
       return { gateway, listeners: await gateway.#start() }
     } catch (error) {

@@ -8,6 +8,7 @@ import type {
 } from './config/api-definition.ts'
 import type { Configuration } from './config/catalogue.ts'
 import type { EndpointSettings } from './config/endpoint-settings.ts'
+import type { SequenceProgram } from './mediation/program.ts'
 import type { TlsClientPlan, TlsServerPlan } from './socket/tls.ts'
 import type { Route } from './target/route.ts'
 
@@ -63,6 +64,13 @@ export interface ListenerPlan {
   readonly port: number
 }
 
+/** How faults are worded. */
+export interface FaultPlan {
+  readonly programs: readonly SequenceProgram[]
+  /** Name of the one for AI APIs; '' for none of their own. */
+  readonly aiSequence: string
+}
+
 /** What a reload replaces in a reactor that runs. */
 export interface LivePlan {
   /** Keys that are not live are as they were at the start. */
@@ -78,6 +86,7 @@ export interface LivePlan {
   readonly cors: CorsDefinition | null
   /** Content types of 500s that are warned of, by secured and not. */
   readonly warnOn500: { readonly plain: string; readonly secured: string }
+  readonly faults: FaultPlan
 }
 
 /** What a reload does to the APIs of a reactor. An API is known by the first of its paths. */

@@ -7,6 +7,7 @@ import type { Configuration } from './config/catalogue.ts'
 import { planListeners } from './listener-plans.ts'
 import { allocateMetrics } from './observe/metrics.ts'
 import { CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from './plan.ts'
+import type { SequenceSet } from './sequence-files.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import type { TlsPlans } from './tls/tls-material.ts'
 
@@ -18,6 +19,7 @@ interface PlanningOptions {
   readonly planned: PlannedApis
   /** Null where nothing is secured. */
   readonly tls: TlsPlans | null
+  readonly sequences: SequenceSet
 }
 
 /** How many there are. Every listener of a free port would get one of its own. */
@@ -33,13 +35,13 @@ function canReusePort(): boolean {
 }
 
 export function reactorPlans(options: PlanningOptions): ReactorPlan[] {
-  const { configuration, dataDir, level, planner, planned, tls } = options
+  const { configuration, dataDir, level, planner, planned, tls, sequences } = options
   const http = configuration['transport.passthru_http']
   const { path } = configuration.access_log
   const listeners = planListeners(configuration)
   const reactors = reactorsOf(configuration, listeners)
   const plan = {
-    ...livePlan(configuration, planned, tls),
+    ...livePlan(configuration, planned, tls, sequences),
     reactors,
     accessLog: configuration.access_log,
     accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
@@ -71,7 +73,12 @@ export function globalCors(configuration: Configuration): CorsDefinition {
   }
 }
 
-export function livePlan(configuration: Configuration, planned: PlannedApis, tls: TlsPlans | null): LivePlan {
+export function livePlan(
+  configuration: Configuration,
+  planned: PlannedApis,
+  tls: TlsPlans | null,
+  sequences: SequenceSet,
+): LivePlan {
   const { dialsSecured, cors } = planned
   const http = configuration['transport.passthru_http']
   const https = configuration['transport.passthru_https']
@@ -85,5 +92,9 @@ export function livePlan(configuration: Configuration, planned: PlannedApis, tls
     cors: cors.enabled ? cors : null,
     responseMs: mediation['synapse.global_timeout_interval'],
     warnOn500: { plain: http['sender.warnOnHTTP500'], secured: https['sender.warnOnHTTP500'] },
+    faults: {
+      programs: [...sequences.files.values()].map(({ program }) => program),
+      aiSequence: configuration['apim.ai'].custom_error_response_sequence,
+    },
   }
 }

@@ -19,11 +19,18 @@ export interface ReloadAnswer {
     /** As they were, because their projects are faulty now. */
     readonly kept: readonly string[]
   }
+  /** By name: `fault`. */
+  readonly sequences: {
+    /** Those that are new and gone among them. */
+    readonly changed: readonly string[]
+    /** Their own files are faulty now; what was in force, or a default, stands in. */
+    readonly kept: readonly string[]
+  }
   /** With the values that are in force now. */
   readonly keys: readonly KeyChange[]
   /** What is set and takes a restart. */
   readonly restart: readonly KeyChange[]
-  /** Why it was refused; otherwise what is wrong with single APIs. */
+  /** Why it was refused; otherwise what is wrong with single APIs and sequences. */
   readonly faults: readonly Fault[]
   readonly warnings: readonly Fault[]
   /** What reactors could not take over, or not yet. */
@@ -31,6 +38,7 @@ export interface ReloadAnswer {
 }
 
 export const NO_APIS_CHANGED: ReloadAnswer['apis'] = { added: [], changed: [], removed: [], kept: [] }
+export const NO_SEQUENCES_CHANGED: ReloadAnswer['sequences'] = { changed: [], kept: [] }
 
 /** So many names stand in one line of the log; the rest is counted. */
 const NAMES_SHOWN = 20
@@ -67,7 +75,7 @@ export function changeSaid({ running, wanted, secret }: KeyChange): {
   return { running: said(running), wanted: said(wanted) }
 }
 
-function fieldsOf({ apis, keys, restart }: ReloadAnswer): Readonly<Record<string, string>> {
+function fieldsOf({ apis, sequences, keys, restart }: ReloadAnswer): Readonly<Record<string, string>> {
   const changes = keys.map(change => {
     const { running, wanted } = changeSaid(change)
     return `${change.key}: ${running} -> ${wanted}`
@@ -78,6 +86,8 @@ function fieldsOf({ apis, keys, restart }: ReloadAnswer): Readonly<Record<string
     ...named('APIS_CHANGED', apis.changed),
     ...named('APIS_REMOVED', apis.removed),
     ...named('APIS_KEPT', apis.kept),
+    ...named('SEQUENCES_CHANGED', sequences.changed),
+    ...named('SEQUENCES_KEPT', sequences.kept),
     ...named('KEYS_CHANGED', changes),
     ...named('KEYS_FOR_RESTART', waiting),
   }

@@ -78,6 +78,7 @@ const reactor = new Reactor(
     tlsServer: null,
     tlsClients: {},
     cors: null,
+    faults: { programs: [], aiSequence: '' },
     responseMs: 120_000,
     warnOn500: { plain: '', secured: '' },
     endpoints: EndpointTable.allocate(1, 1),

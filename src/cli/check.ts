@@ -12,10 +12,11 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
     output.write(usage('check'))
     return EXIT_USAGE
   }
-  const { apis, tls, ...prepared } = await prepare(args, new ApiProjects(args.home))
+  const { apis, sequences, tls, ...prepared } = await prepare(args, new ApiProjects(args.home))
   // At start an unknown key is only a warning: the file may be meant for a newer release. Here it was asked for.
-  const faults = [...prepared.faults, ...prepared.unknown, ...apis.faults].sort(inOrderOfTheFile)
-  const told = [...prepared.warnings, ...(tls?.findings.warnings ?? []), ...apis.warnings]
+  const faults = [...prepared.faults, ...prepared.unknown, ...apis.faults, ...sequences.faults].sort(inOrderOfTheFile)
+  const ofFiles = [...apis.warnings, ...sequences.warnings]
+  const told = [...prepared.warnings, ...(tls?.findings.warnings ?? []), ...ofFiles]
   const warnings = told.sort(inOrderOfTheFile)
   if (args.json)
     output.write(`${JSON.stringify({ valid: faults.length === 0, faults, warnings, apis: apis.apis.length })}\n`)

@@ -31,7 +31,10 @@ function exitOf({ outcome, faults, failures }: ReloadAnswer): number {
 
 const WIDTH = 9
 
-function show({ outcome, apis, keys, restart, faults, warnings, failures }: ReloadAnswer, output: Terminal): void {
+function show(
+  { outcome, apis, sequences, keys, restart, faults, warnings, failures }: ReloadAnswer,
+  output: Terminal,
+): void {
   const line = (style: 'red' | 'yellow' | 'dim', word: string, text: string): void => {
     output.write(`${paint(output, style, word.padEnd(WIDTH))}${text}\n`)
   }
@@ -44,6 +47,8 @@ function show({ outcome, apis, keys, restart, faults, warnings, failures }: Relo
   for (const name of apis.changed) line('dim', 'changed', name)
   for (const name of apis.removed) line('dim', 'removed', name)
   for (const name of apis.kept) line('yellow', 'kept', `${name}: as it was, because its project is faulty`)
+  for (const name of sequences.changed) line('dim', 'changed', `${name}.xml`)
+  for (const name of sequences.kept) line('yellow', 'kept', `${name}: not as in its file, because that is faulty`)
   if (outcome === 'refused') output.write(`${paint(output, 'red', 'refused')}: everything stays as it was\n`)
   else output.write(`${paint(output, 'green', 'in force')}${waiting(restart.length)}\n`)
 }

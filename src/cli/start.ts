@@ -29,14 +29,14 @@ export async function start(
 ): Promise<number> {
   const projects = new ApiProjects(place.home)
   const prepared = await prepare(place, projects)
-  const { configuration, apis } = prepared
+  const { configuration, apis, sequences } = prepared
   // What keeps it from starting, and beside it what would not have.
-  if (prepared.faults.length > 0) return refuse([...prepared.faults, ...apis.faults])
+  if (prepared.faults.length > 0) return refuse([...prepared.faults, ...apis.faults, ...sequences.faults])
   const log = openLog(configuration.logging.level)
   for (const fault of prepared.unknown) log.warn(`${describe(fault)}; it has no effect`)
-  for (const warning of [...prepared.warnings, ...apis.warnings]) log.warn(describe(warning))
-  // One broken API never stops the others.
-  for (const fault of apis.faults) log.error(describe(fault))
+  for (const warning of [...prepared.warnings, ...apis.warnings, ...sequences.warnings]) log.warn(describe(warning))
+  // One broken API never stops the others, and of a sequence that is broken the default stands in.
+  for (const fault of [...apis.faults, ...sequences.faults]) log.error(describe(fault))
   const ended = Promise.withResolvers<number>()
   const fatal = (cause: string): void => {
     log.fatal(cause)

@@ -16,23 +16,31 @@ const RANGES_MAX = 32
 
 export function formatOf(kept: KeptFields): FaultFormat {
   if (kept.length === 0) return 'application/json'
-  let accept = ''
   let isSoap11 = false
   for (let i = 0; i < kept.length; i += 2) {
     const value = kept[i + 1]!
-    if (kept[i] === 'accept') accept = accept === '' ? value : `${accept},${value}`
-    else if (kept[i] === 'soapaction') isSoap11 = true
+    if (kept[i] === 'soapaction') isSoap11 = true
     // SOAP 1.2 has its action within the type, and needs no SOAPAction (RFC 3902).
     else if (kept[i] === 'content-type' && typeOf(value) === 'application/soap+xml') return 'application/soap+xml'
   }
   if (isSoap11) return 'text/xml'
-  return prefersXml(accept) ? 'application/xml' : 'application/json'
+  return prefersXml(acceptOf(kept)) ? 'application/xml' : 'application/json'
+}
+
+/** Of the two names of an XML document (RFC 7303 9.2): the other one. */
+export function prefersTextXml(kept: KeptFields): boolean {
+  const ranges = rangesOf(acceptOf(kept))
+  return qualityOf(ranges, 'text/xml') > qualityOf(ranges, 'application/xml')
+}
+
+function acceptOf(kept: KeptFields): string {
+  return kept.filter((_, i) => i % 2 === 1 && kept[i - 1] === 'accept').join()
 }
 
 /** Both XML types are one: what is answered is an XML document of no version of SOAP. */
 function prefersXml(accept: string): boolean {
   if (accept === '') return false
-  const ranges = accept.split(',', RANGES_MAX).map(rangeOf)
+  const ranges = rangesOf(accept)
   const json = qualityOf(ranges, 'application/json')
   return Math.max(qualityOf(ranges, 'application/xml'), qualityOf(ranges, 'text/xml')) > json
 }
@@ -42,6 +50,10 @@ function qualityOf(ranges: readonly Range[], type: string): number {
   const group = `${type.slice(0, type.indexOf('/'))}/*`
   const range = [type, group, '*/*'].map(wanted => ranges.find(it => it.type === wanted)).find(it => it !== undefined)
   return range?.quality ?? 0
+}
+
+function rangesOf(accept: string): readonly Range[] {
+  return accept.split(',', RANGES_MAX).map(rangeOf)
 }
 
 function rangeOf(text: string): Range {

@@ -86,6 +86,8 @@ export class RequestIntake {
     exchange.method = methodName(method)
     exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
     exchange.kept = keptFields(bytes, head, this.#around.requestKinds)
+    // Whatever is wrong with the rest: what is answered is for the page that asked.
+    if (head.has(KIND.ORIGIN)) exchange.origin = firstValue(bytes, head, KIND.ORIGIN)
     this.#correlate(exchange, head)
     if (head.targetLength > this.#around.settings.targetBytesMax) return BAD.targetLength
     if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
@@ -130,7 +132,6 @@ export class RequestIntake {
     }
     exchange.host = host
     exchange.isSecured = scheme === 'https'
-    if (head.has(KIND.ORIGIN)) exchange.origin = firstValue(bytes, head, KIND.ORIGIN)
     exchange.isTrusted = this.#isTrusted
     exchange.forwardedLines = this.#forwarded.lines(bytes, head, host)
   }

@@ -4,12 +4,13 @@ import { type TestContext, test } from 'node:test'
 import { reload } from '../../src/cli/reload.ts'
 import type { Fault } from '../../src/config/fault.ts'
 import { ControlSocket } from '../../src/control-socket.ts'
-import { NO_APIS_CHANGED, type ReloadAnswer } from '../../src/reload-report.ts'
+import { NO_APIS_CHANGED, NO_SEQUENCES_CHANGED, type ReloadAnswer } from '../../src/reload-report.ts'
 import { argumentsFor, Transcript, temporaryHome } from '../config/temporary-home.ts'
 
 const IN_FORCE: ReloadAnswer = {
   outcome: 'in force',
   apis: NO_APIS_CHANGED,
+  sequences: NO_SEQUENCES_CHANGED,
   keys: [],
   restart: [],
   faults: [],

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Configuration } from '../../src/config/catalogue.ts'
 import { loadConfiguration } from './configuration.ts'
+import { DEFAULT_FAULTS } from './default-sequences.ts'
 import type { Handler } from '../../src/exchange/contract.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
@@ -109,6 +110,7 @@ export function planGateway(
     tlsServer: null,
     tlsClients: {},
     cors: null,
+    faults: DEFAULT_FAULTS,
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),

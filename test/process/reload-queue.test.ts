@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ReloadQueue } from '../../src/reload-queue.ts'
-import { NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope } from '../../src/reload-report.ts'
+import { NO_APIS_CHANGED, NO_SEQUENCES_CHANGED, type ReloadAnswer, type ReloadScope } from '../../src/reload-report.ts'
 import { quiet } from '../harness/peers.ts'
 
 const ANSWER: ReloadAnswer = {
   outcome: 'in force',
   apis: NO_APIS_CHANGED,
+  sequences: NO_SEQUENCES_CHANGED,
   ...{ keys: [], restart: [], faults: [], warnings: [], failures: [] },
 }
 

@@ -34,7 +34,7 @@ async function gateway(t: TestContext, spare = 10) {
   assert.deepEqual(prepared.faults, [])
   const planner = new ApiPlanner(1, 1, spare)
   const planned = planner.plan(prepared.apis.apis, prepared.proxies, globalCors(prepared.configuration))
-  const inForce = new InForce(prepared, prepared.apis.projects, planned, null)
+  const inForce = new InForce(prepared, prepared.apis.projects, planned, null, prepared.sequences)
   const desk = new EndpointDesk({ apis: planned.apis, endpoints: planner.endpoints }, log)
   const lifecycles = LifecycleBook.open(home.data)
   const deployed: ApiChanges[] = []

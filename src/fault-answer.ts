@@ -1,0 +1,122 @@
+/**
+ * Where the fault room meets mediation: a refusal becomes a message, the sequence that words it is run, and what it
+ * leaves is the answer. Whatever a sequence does, there is an answer: the built-in one where it gives none.
+ */
+import type { FaultSequence } from './errors/catalogue.ts'
+import type { Failure } from './exchange/contract.ts'
+import type { Exchange } from './exchange/exchange.ts'
+import type { Refusal } from './exchange/outcome.ts'
+import type { Report } from './exchange/surroundings.ts'
+import { type FaultFacts, factsOf, reasonOf } from './fault/facts.ts'
+import { formatOf, prefersTextXml } from './fault/format.ts'
+import { faultBody, JSON_LINE } from './fault/render.ts'
+import { linesNotIn, linesWithout } from './fault/reply-lines.ts'
+import { fill } from './fault-message.ts'
+import type { KeptFields } from './http1/kept-fields.ts'
+import { formatAnswer } from './mediation/formatter.ts'
+import { Message } from './mediation/message.ts'
+import { Sequences } from './mediation/sequences.ts'
+import type { FaultPlan } from './plan.ts'
+
+/** The same complaint again is said after so long. */
+const SILENCE_MS = 1000
+const XML_LINE = 'Content-Type: application/xml;'
+const TEXT_XML_LINE = 'Content-Type: text/xml;'
+
+interface Answer {
+  readonly status: number
+  readonly reason: string
+  readonly lines: string
+  readonly body: string
+}
+
+export class FaultAnswers {
+  readonly #report: Report
+  readonly #now: () => number
+  readonly #correlationField: string
+  /** What is in force, to tell whether something else would be. */
+  #plan: string
+  #sequences: Sequences
+  #aiSequence: string
+  #saidMs = Number.NEGATIVE_INFINITY
+
+  /** `correlationField`: its line is the gateway's own. Throws when a program cannot be compiled. */
+  constructor(plan: FaultPlan, correlationField: string, report: Report, now: () => number) {
+    this.#report = report
+    this.#now = now
+    this.#correlationField = correlationField.toLowerCase()
+    this.#plan = JSON.stringify(plan)
+    this.#sequences = new Sequences(plan.programs, report)
+    this.#aiSequence = plan.aiSequence
+  }
+
+  /** Throws when a program cannot be compiled. Nothing has changed before what it answers is called. */
+  prepare(plan: FaultPlan): () => void {
+    const text = JSON.stringify(plan)
+    if (text === this.#plan) return () => undefined
+    const sequences = new Sequences(plan.programs, this.#report)
+    return () => {
+      this.#plan = text
+      this.#sequences = sequences
+      this.#aiSequence = plan.aiSequence
+    }
+  }
+
+  /** `sequence`: of a situation that has its code in common with others; null: that of the code. */
+  answer(exchange: Exchange, outcome: Refusal, failure: Failure | null, sequence: FaultSequence | null): void {
+    const facts = factsOf(outcome, failure)
+    const isAi = this.#aiSequence !== '' && exchange.api?.isAi === true
+    const name = isAi ? this.#aiSequence : (sequence ?? facts.sequence)
+    const worded = this.#worded(name, exchange, facts, failure) ?? builtIn(facts)
+    const { status, reason, body } = worded
+    const lines = linesWithout(worded.lines, this.#correlationField)
+    exchange.downstream.answer(status, reason, lines + linesNotIn(lines, linesOf(exchange, outcome)), body)
+  }
+
+  /** Undefined: the sequence gave no answer. */
+  #worded(name: string, exchange: Exchange, facts: FaultFacts, failure: Failure | null): Answer | undefined {
+    if (!this.#sequences.has(name)) return this.#without(name, 'there is no such sequence')
+    const { kept } = exchange
+    const media = formatOf(kept)
+    const message = new Message(field => fieldOf(kept, field))
+    fill(message, exchange, facts, failure, media)
+    const outcome = this.#sequences.run(name, message)
+    if (outcome !== 'answered') return this.#without(name, `it has ${outcome}, and answered nothing`)
+    const { status, reason = reasonOf(status), lines, body } = formatAnswer(message, this.#report)
+    // As a format text/xml is SOAP; who asks for no envelope still gets the type that was asked for.
+    const isRenamed = lines.startsWith(XML_LINE) && prefersTextXml(kept)
+    return { status, reason, lines: isRenamed ? lines.replace(XML_LINE, TEXT_XML_LINE) : lines, body }
+  }
+
+  #without(name: string, cause: string): undefined {
+    const now = this.#now()
+    if (now - this.#saidMs < SILENCE_MS) return undefined
+    this.#saidMs = now
+    this.#report('warn', 'fault worded without its sequence', { SEQUENCE: name, CAUSE_OF_ERROR: cause })
+    return undefined
+  }
+}
+
+/** Fields of requests that sequences read, in lower case. */
+export function fieldsReadBy({ programs }: FaultPlan): readonly string[] {
+  return [...new Set(programs.flatMap(({ requestFields }) => requestFields))]
+}
+
+function fieldOf(kept: KeptFields, name: string): string | undefined {
+  let value: string | undefined
+  for (let i = 0; i < kept.length; i += 2) {
+    if (kept[i] === name) value = value === undefined ? kept[i + 1] : `${value}, ${kept[i + 1]}`
+  }
+  return value
+}
+
+function builtIn(facts: FaultFacts): Answer {
+  const { status } = facts
+  return { status, reason: reasonOf(status), lines: JSON_LINE, body: faultBody(facts) }
+}
+
+/** What belongs to the refusal, whoever words it. */
+function linesOf({ retryAfterS, replyLines, grant }: Exchange, { lines }: Refusal): string {
+  const retry = retryAfterS === 0 ? '' : `Retry-After: ${retryAfterS}\r\n`
+  return lines + retry + replyLines + (grant === null ? '' : grant.lines)
+}
