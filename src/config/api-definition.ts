@@ -76,6 +76,13 @@ export interface EndpointDefinition {
   readonly settings: EndpointSettings
 }
 
+/** Of both kinds. */
+export function endpointsOf<E>(
+  api: Record<'endpoints' | 'sandbox', { readonly endpoints: readonly E[] }>,
+): readonly E[] {
+  return [...api.endpoints.endpoints, ...api.sandbox.endpoints]
+}
+
 export const NO_ENDPOINTS: EndpointsDefinition = {
   kind: 'single',
   algorithm: 'round_robin',

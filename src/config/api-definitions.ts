@@ -1,45 +1,47 @@
 /**
- * The APIs of a home folder, `apis/<Name>/api.yaml`, in the layout of exported projects. One that is wrong is left out
- * with every fault it has, and never stops the others.
+ * The APIs of a home folder: exported projects, `apis/<Name>/api.yaml`, and bare OpenAPI documents, `apis/<name>.yaml`.
+ * One that is wrong is left out with every fault it has, and never stops the others.
  */
-import { readdirSync, statSync } from 'node:fs'
+import { type Dirent, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type ApiDefinition, NO_ENDPOINTS } from './api-definition.ts'
+import type { ApiDefinition } from './api-definition.ts'
 import { apiPaths } from './api-paths.ts'
-import { contextFault, type Objection, versionFault } from './api-syntax.ts'
-import { readEndpoints } from './endpoint-config.ts'
+import { PROJECT_FILES, type Reading, readDocument, readProject } from './api-project.ts'
 import { type Fault, show } from './fault.ts'
-import { labelOf, readSource } from './source-file.ts'
-import { YamlFile } from './yaml-file.ts'
+import { type DeclaredApi, EVERYWHERE, type GatewayPlace, type Placement, placed } from './gateway-environments.ts'
+import { labelOf } from './source-file.ts'
 
-/** A definition, and what tells it apart from others in faults. */
+/** An API of this gateway. */
 interface Placed {
   readonly api: ApiDefinition
-  /** File and line of its context. */
-  readonly where: string
+  readonly declared: DeclaredApi
 }
 
 /** What the home holds, for a start or a reload. */
 export interface ApiDefinitions {
   readonly apis: readonly ApiDefinition[]
-  /** The same by the name of their project folder. */
+  /** The same by the name of their project's folder, or of their document. */
   readonly projects: ReadonlyMap<string, Placed>
   /** Those of them that stay as they were because their project is faulty now. */
   readonly kept: readonly ApiDefinition[]
+  /** Those that are for other gateways, and how that shows. */
+  readonly leftOut: readonly Fault[]
   readonly faults: readonly Fault[]
   /** What is accepted and not acted on. */
   readonly warnings: readonly Fault[]
 }
 
-interface Reading {
-  readonly definition: Placed | undefined
-  readonly faults: readonly Fault[]
-  readonly warnings: readonly Fault[]
+interface Cached extends Reading {
+  /** What the files looked like; '' where that is no proof of what is in them. */
+  readonly signature: string
 }
 
-interface Cached extends Reading {
-  /** What the file looked like; '' where that is no proof of what is in it. */
-  readonly signature: string
+/** One project or document, and what becomes of it here. */
+interface Judged {
+  readonly name: string
+  readonly reading: Reading
+  /** Null where it cannot be read. */
+  readonly placement: Placement | null
 }
 
 /** Why an API cannot be deployed, although its project is right. */
@@ -51,66 +53,103 @@ type Objector = (api: ApiDefinition) => Fault | undefined
  */
 const TICK_MS = 50
 
-/** The projects of one home. Of those whose file has not changed nothing is read again. */
+/** The projects of one home. Of those whose files have not changed nothing is read again. */
 export class ApiProjects {
   readonly #folder: string
+  readonly #isThorough: boolean
   #cache: ReadonlyMap<string, Cached> = new Map()
 
-  constructor(home: string) {
+  /** `isThorough`: documents are judged as a whole, also where nothing of them is acted on. */
+  constructor(home: string, isThorough = false) {
     this.#folder = join(home, 'apis')
+    this.#isThorough = isThorough
   }
 
   /** `inForce`: what projects that are faulty now go on with. */
-  load(objectTo: Objector = () => undefined, inForce: ApiDefinitions['projects'] = new Map()): ApiDefinitions {
+  load(
+    objectTo: Objector = () => undefined,
+    inForce: ApiDefinitions['projects'] = new Map(),
+    place: GatewayPlace = EVERYWHERE,
+  ): ApiDefinitions {
     const cache = new Map<string, Cached>()
     const projects = new Map<string, Placed>()
     const kept: ApiDefinition[] = []
-    const listing = namesIn(this.#folder)
-    const faults: Fault[] = [...listing.faults]
-    const warnings: Fault[] = []
+    const listing = entriesIn(this.#folder)
     const taken = new Map<string, Placed>()
-    const readings = (listing.names ?? [...inForce.keys()]).map((name): readonly [string, Reading] => {
-      return [name, listing.names === undefined ? NOTHING : this.#read(name, cache)]
+    const names = listing.entries ?? [...inForce.keys()].map(name => ({ name, isDocument: false }))
+    const judged = names.map((entry): Judged => {
+      const reading = listing.entries === undefined ? NOTHING : this.#read(entry, cache)
+      const placement = reading.declared === undefined ? null : placed(reading.declared, place)
+      return { name: entry.name, reading, placement }
     })
-    for (const [name, reading] of holdersFirst(readings, inForce)) {
-      faults.push(...reading.faults)
-      warnings.push(...reading.warnings)
-      const { definition } = reading
-      const fault = definition === undefined ? undefined : obstacle(definition, taken, objectTo)
+    const faults: Fault[] = [...listing.faults]
+    for (const { name, reading, placement } of holdersFirst(judged, inForce)) {
+      faults.push(...reading.faults, ...(placement?.faults ?? []))
+      const isElsewhere = placement !== null && placement.leftOut !== undefined
+      const now = placement?.api === undefined ? undefined : { api: placement.api, declared: reading.declared! }
+      const fault = now === undefined ? undefined : obstacle(now, taken, objectTo)
       if (fault !== undefined) faults.push(fault)
-      const isRight = definition !== undefined && fault === undefined
-      const chosen = isRight ? definition : inForce.get(name)
+      const isRight = now !== undefined && fault === undefined
+      const chosen = isRight ? now : isElsewhere ? undefined : goingOn(inForce.get(name), place)
       if (chosen === undefined || (!isRight && obstacle(chosen, taken, objectTo) !== undefined)) continue
       if (!isRight) kept.push(chosen.api)
       projects.set(name, chosen)
-      for (const path of pathsOf(chosen)) taken.set(path, chosen)
+      for (const path of addressesOf(chosen)) taken.set(path, chosen)
     }
     this.#cache = cache
     const sorted = new Map(
-      readings.flatMap(([name]) => (projects.has(name) ? [[name, projects.get(name)!] as const] : [])),
+      judged.flatMap(({ name }) => (projects.has(name) ? [[name, projects.get(name)!] as const] : [])),
     )
-    return { apis: [...sorted.values()].map(({ api }) => api), projects: sorted, kept, faults, warnings }
+    return {
+      apis: [...sorted.values()].map(({ api }) => api),
+      projects: sorted,
+      kept,
+      leftOut: judged.flatMap(({ placement }) => placement?.leftOut ?? []),
+      faults,
+      warnings: judged.flatMap(({ reading, placement }) => [...reading.warnings, ...(placement?.warnings ?? [])]),
+    }
   }
 
-  #read(name: string, cache: Map<string, Cached>): Reading {
-    const project = join(this.#folder, name)
-    const signature = signatureOf(join(project, 'api.yaml'))
+  #read({ name, isDocument }: Entry, cache: Map<string, Cached>): Reading {
+    const path = join(this.#folder, name)
+    const signature = isDocument ? signatureOf(path) : signatureOfProject(path)
     const before = this.#cache.get(name)
-    const reading =
-      before !== undefined && signature !== '' && before.signature === signature
-        ? before
-        : { ...readApi(project), signature }
+    const isKnown = before !== undefined && signature !== '' && before.signature === signature
+    const reading = isKnown ? before : { ...this.#readAnew(path, isDocument), signature }
     cache.set(name, reading)
     return reading
   }
+
+  #readAnew(path: string, isDocument: boolean): Reading {
+    const reading = isDocument ? readDocument(path) : readProject(path, this.#isThorough)
+    return reading ?? { declared: undefined, faults: missing(path), warnings: [] }
+  }
 }
 
-const NOTHING: Reading = { definition: undefined, faults: [], warnings: [] }
+const NOTHING: Reading = { declared: undefined, faults: [], warnings: [] }
 
-/** '' for no file, and for one that is too young for its times to say what is in it. */
+/** What was in force of a project, where this gateway would have it now. */
+function goingOn(before: Placed | undefined, place: GatewayPlace): Placed | undefined {
+  if (before === undefined) return undefined
+  const { declared } = before
+  const { api } = placed(declared, place)
+  return api === undefined ? undefined : { api, declared }
+}
+
+const NOT_THERE = '-'
+
+/** '' where the times of one of its files do not say what is in it. */
+function signatureOfProject(project: string): string {
+  const signatures = PROJECT_FILES.map(name => signatureOf(join(project, name)))
+  return signatures.includes('') ? '' : signatures.join(' ')
+}
+
+/** '' for a file that is too young for its times to say what is in it. */
 function signatureOf(path: string): string {
   try {
-    const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = statSync(path, { bigint: true })
+    const status = statSync(path, { bigint: true, throwIfNoEntry: false })
+    if (status === undefined) return NOT_THERE
+    const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = status
     return Date.now() - Number(ctimeMs) < TICK_MS ? '' : [dev, ino, size, mtimeNs, ctimeNs].join()
   } catch {
     // Whatever is wrong with it shows when it is read.
@@ -118,29 +157,38 @@ function signatureOf(path: string): string {
   }
 }
 
-/** Sorted, so that of two APIs that clash the same one is left out on every machine. No names: nobody can tell. */
-function namesIn(folder: string): { readonly names?: readonly string[]; readonly faults: readonly Fault[] } {
+interface Entry {
+  readonly name: string
+  /** A file that may be an OpenAPI document; otherwise a project. */
+  readonly isDocument: boolean
+}
+
+/** Sorted, so that of two APIs that clash the same one is left out on every machine. None: nobody can tell. */
+function entriesIn(folder: string): { readonly entries?: readonly Entry[]; readonly faults: readonly Fault[] } {
   try {
-    const names = readdirSync(folder)
-      .filter(name => !name.startsWith('.'))
-      .sort()
-    return { names, faults: [] }
+    const entries = readdirSync(folder, { withFileTypes: true })
+      .filter(({ name }) => !name.startsWith('.'))
+      .map(entry => ({ name: entry.name, isDocument: isDocument(entry) }))
+      .sort((one, other) => (one.name < other.name ? -1 : 1))
+    return { entries, faults: [] }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return { names: [], faults: [] }
+    if (code === 'ENOENT') return { entries: [], faults: [] }
     const expected = `cannot be read: ${code ?? message}`
     return { faults: [{ where: labelOf(folder), key: '', given: '', expected, remedy: 'make it readable' }] }
   }
 }
 
-function readApi(project: string): Reading {
-  const source = readSource(join(project, 'api.yaml'))
-  if (source === undefined) return { definition: undefined, faults: missing(project), warnings: [] }
-  if (source.fault !== undefined) return { definition: undefined, faults: [source.fault], warnings: [] }
-  const file = new YamlFile(source.label, source.text)
-  const api = file.faults.length > 0 ? undefined : readDefinition(file)
-  const definition = api === undefined ? undefined : { api, where: file.where(['data', 'context']) }
-  return { definition, faults: file.faults, warnings: file.warnings }
+/** What was unpacked may be a link to it. */
+function isDocument(entry: Dirent): boolean {
+  if (!/\.(?:ya?ml|json)$/i.test(entry.name) || entry.isDirectory()) return false
+  if (!entry.isSymbolicLink()) return true
+  try {
+    return !statSync(join(entry.parentPath, entry.name)).isDirectory()
+  } catch {
+    // Says so itself when it is read.
+    return true
+  }
 }
 
 function missing(project: string): readonly Fault[] {
@@ -151,76 +199,32 @@ function missing(project: string): readonly Fault[] {
   return [{ where: labelOf(project), key: '', given: '', expected, remedy }]
 }
 
-function readDefinition(file: YamlFile): ApiDefinition | undefined {
-  checked(file, ['type'], type => (type === 'api' ? undefined : ['expected api', 'other project types come later']))
-  checked(file, ['version'], version =>
-    /^v4(\.\d+)*$/.test(version)
-      ? undefined
-      : ['expected v4, v4.1 and so on', 'export the project again from a 4.x release'],
-  )
-  const name = checked(file, ['data', 'name'], it => (it === '' ? ['expected a name', 'give the API one'] : undefined))
-  const context = checked(file, ['data', 'context'], contextFault)
-  const version = checked(file, ['data', 'version'], versionFault)
-  const isDefaultVersion = file.flag(['data', 'isDefaultVersion'], false)
-  const endpoints = readEndpoints(file)
-  if (file.faults.length > 0 || endpoints === undefined) return undefined
-  if (isDefaultVersion && apiPaths(context, version, true).includes('')) {
-    const remedy = 'put a segment beside {version}'
-    file.object(['data', 'context'], context, 'the default version would be reached under every path', remedy)
-    return undefined
-  }
-  return {
-    name,
-    context,
-    version,
-    isDefaultVersion,
-    lifecycle: 'PUBLISHED',
-    transports: ['http', 'https'],
-    hosts: [],
-    keyType: 'PRODUCTION',
-    isAi: false,
-    cors: null,
-    resources: [],
-    endpoints,
-    sandbox: NO_ENDPOINTS,
-  }
-}
-
-/** The text at a path, or '' with a fault noted. */
-function checked(file: YamlFile, path: readonly string[], objection: (text: string) => Objection | undefined): string {
-  const text = file.text(path)
-  if (text === undefined) return ''
-  const [expected, remedy, shown] = objection(text) ?? []
-  if (expected !== undefined) file.object(path, shown ?? text, expected, remedy ?? '')
-  return text
-}
-
-function pathsOf({ api: { context, version, isDefaultVersion } }: Placed): readonly string[] {
-  return apiPaths(context, version, isDefaultVersion)
+/** Where it is reached: host, '' for every one, and path. */
+function addressesOf({ api: { context, version, isDefaultVersion, hosts } }: Placed): readonly string[] {
+  const paths = apiPaths(context, version, isDefaultVersion)
+  return hosts.length === 0 ? paths : hosts.flatMap(host => paths.map(path => `${host}${path}`))
 }
 
 /** A project that keeps the paths it has in force loses none of them to one that comes or changes. */
-function holdersFirst(
-  readings: readonly (readonly [name: string, reading: Reading])[],
-  inForce: ApiDefinitions['projects'],
-): typeof readings {
-  const holds = ([name, { definition }]: (typeof readings)[number]): boolean => {
+function holdersFirst(judged: readonly Judged[], inForce: ApiDefinitions['projects']): readonly Judged[] {
+  const holds = ({ name, placement }: Judged): boolean => {
     const held = inForce.get(name)
-    return held !== undefined && (definition === undefined || pathsOf(held).join() === pathsOf(definition).join())
+    if (held === undefined || placement === null || placement.api === undefined) return held !== undefined
+    return addressesOf(held).join() === addressesOf({ ...held, api: placement.api }).join()
   }
-  return [...readings.filter(holds), ...readings.filter(reading => !holds(reading))]
+  return [...judged.filter(holds), ...judged.filter(one => !holds(one))]
 }
 
 /** Why it cannot be deployed beside those that have their paths already. */
-function obstacle(definition: Placed, taken: ReadonlyMap<string, Placed>, objectTo: Objector): Fault | undefined {
-  const clashing = pathsOf(definition).find(path => taken.has(path))
-  if (clashing === undefined) return objectTo(definition.api)
-  const { api, where } = taken.get(clashing)!
+function obstacle(one: Placed, taken: ReadonlyMap<string, Placed>, objectTo: Objector): Fault | undefined {
+  const clashing = addressesOf(one).find(address => taken.has(address))
+  if (clashing === undefined) return objectTo(one.api)
+  const { api, declared } = taken.get(clashing)!
   return {
-    where: definition.where,
+    where: one.declared.where,
     key: 'data.context',
-    given: show(definition.api.context),
-    expected: `${clashing} is already a path of ${api.name} ${api.version} (${where})`,
+    given: show(one.api.context),
+    expected: `${clashing} is already a path of ${api.name} ${api.version} (${declared.where})`,
     remedy: 'give one of them another context or version, or make only one the default version',
   }
 }

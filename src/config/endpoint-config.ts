@@ -2,7 +2,7 @@
  * `endpointConfig` of an exported project: which servers answer for an API, how they are chosen among, and what their
  * failures mean. Values come as exports write them: numbers as text, and empty where nothing was filled in.
  */
-import type { EndpointDefinition, EndpointsDefinition } from './api-definition.ts'
+import { type EndpointDefinition, type EndpointsDefinition, NO_ENDPOINTS } from './api-definition.ts'
 import { endpointFault } from './api-syntax.ts'
 import { DEFAULT_SETTINGS, type EndpointSettings, type HealthCheckSettings } from './endpoint-settings.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
@@ -19,11 +19,16 @@ const KINDS: Readonly<Record<string, Kind>> = {
   load_balance: 'load_balance',
 }
 /** Which of them a request has tried stands in the bits of one number. */
-const ENDPOINTS_MAX = 32
+export const ENDPOINTS_MAX = 32
 const YEAR_MS = 365 * 86_400_000
 
+export interface BothEndpoints {
+  readonly endpoints: EndpointsDefinition
+  readonly sandbox: EndpointsDefinition
+}
+
 /** Undefined, with every fault noted, where there is anything wrong with it. */
-export function readEndpoints(file: YamlFile): EndpointsDefinition | undefined {
+export function readEndpoints(file: YamlFile): BothEndpoints | undefined {
   if (!file.has(CONFIG)) {
     file.lacks(CONFIG)
     return undefined
@@ -32,15 +37,18 @@ export function readEndpoints(file: YamlFile): EndpointsDefinition | undefined {
   const kind = readKind(file)
   if (kind === undefined) return undefined
   tellWhatIsNotBuilt(file)
-  const places = placesOf(file, kind)
-  if (places.length > ENDPOINTS_MAX) {
-    const remedy = 'put a balancer of their own in front of them'
-    file.object([...CONFIG, 'production_endpoints'], undefined, `expected at most ${ENDPOINTS_MAX} endpoints`, remedy)
-  }
   const algorithm = kind === 'load_balance' ? readAlgorithm(file) : 'round_robin'
   const failsOver = kind === 'failover' || (kind === 'load_balance' && file.flag([...CONFIG, 'failOver'], true))
-  const endpoints = places.map(place => readEndpoint(file, place, algorithm))
-  return file.faults.length > before ? undefined : { kind, algorithm, failsOver, endpoints }
+  const [endpoints, sandbox] = (['production', 'sandbox'] as const).map(type => {
+    const places = placesOf(file, kind, type)
+    if (places.length > ENDPOINTS_MAX) {
+      const remedy = 'put a balancer of their own in front of them'
+      file.object([...CONFIG, `${type}_endpoints`], undefined, `expected at most ${ENDPOINTS_MAX} endpoints`, remedy)
+    }
+    if (places.length === 0) return NO_ENDPOINTS
+    return { kind, algorithm, failsOver, endpoints: places.map(place => readEndpoint(file, place, algorithm)) }
+  })
+  return file.faults.length > before ? undefined : { endpoints: endpoints!, sandbox: sandbox! }
 }
 
 function readKind(file: YamlFile): Kind | undefined {
@@ -57,30 +65,27 @@ function readKind(file: YamlFile): Kind | undefined {
 }
 
 function tellWhatIsNotBuilt(file: YamlFile): void {
-  const sandbox = [...CONFIG, 'sandbox_endpoints']
-  if (file.has(sandbox)) {
-    const remedy = 'every request goes to the production endpoints'
-    file.warn(sandbox, undefined, 'is not acted on while there are no sandbox keys', remedy)
-  }
   const session = [...CONFIG, 'sessionManagement']
-  const kept = optional(file, session)
+  const kept = file.optional(session)
   if (kept === '' || kept === 'none') return
   const remedy = 'write none if the back ends share their sessions'
   file.object(session, kept, 'keeping the requests of a session with one endpoint is not built', remedy)
 }
 
-/** Where the endpoints stand in the file, in the order in which they are tried. */
-function placesOf(file: YamlFile, kind: Kind): readonly Path[] {
-  const production = [...CONFIG, 'production_endpoints']
-  const length = file.lengthOf(production)
+/** Where the endpoints stand in the file, in the order in which they are tried. One of the two types may have none. */
+function placesOf(file: YamlFile, kind: Kind, type: 'production' | 'sandbox'): readonly Path[] {
+  const list = [...CONFIG, `${type}_endpoints`]
+  const other = [...CONFIG, `${type === 'production' ? 'sandbox' : 'production'}_endpoints`]
+  if (!file.has(list) && (type === 'sandbox' || file.has(other))) return []
+  const length = file.lengthOf(list)
   if (kind === 'single') {
-    if (length === undefined) return [production]
-    file.object(production, undefined, 'expected one endpoint', 'write endpoint_type: load_balance or failover')
+    if (length === undefined) return [list]
+    file.object(list, undefined, 'expected one endpoint', 'write endpoint_type: load_balance or failover')
     return []
   }
-  if (length === 0) file.object(production, undefined, 'expected at least one endpoint', 'add one with its url')
-  const first = length === undefined ? [production] : itemsOf(production, length)
-  const failovers = [...CONFIG, 'production_failovers']
+  if (length === 0) file.object(list, undefined, 'expected at least one endpoint', 'add one with its url')
+  const first = length === undefined ? [list] : itemsOf(list, length)
+  const failovers = [...CONFIG, `${type}_failovers`]
   if (kind !== 'failover' || !file.has(failovers)) return first
   const further = file.lengthOf(failovers)
   if (further === undefined) file.object(failovers, undefined, 'expected a list', 'write each endpoint behind a "-"')
@@ -103,7 +108,7 @@ const ALGORITHMS: Readonly<Record<string, Algorithm>> = {
 function readAlgorithm(file: YamlFile): Algorithm {
   for (const key of ['algorithm', 'algoClassName', 'algoCombo']) {
     const path = [...CONFIG, key]
-    const name = optional(file, path)
+    const name = file.optional(path)
     if (name === '' || name === 'other') continue
     if (Object.hasOwn(ALGORITHMS, name)) return ALGORITHMS[name]!
     file.object(path, name, 'there is no such algorithm', 'write algorithm: round_robin, weighted or least_pending')
@@ -143,14 +148,14 @@ function readSettings(file: YamlFile, config: Path): EndpointSettings {
 
 /** The reference platform drops a late response without a word to the client; here the client is always answered. */
 function tellOfDiscard(file: YamlFile, path: Path): void {
-  const action = optional(file, path)
+  const action = file.optional(path)
   if (action === '' || action === 'fault') return
   if (action === 'discard') file.warn(path, action, 'the client gets a fault all the same', 'write fault')
   else file.object(path, action, 'expected fault', 'or discard, for which the client gets a fault too')
 }
 
 function readFactor(file: YamlFile, path: Path): number {
-  const text = optional(file, path)
+  const text = file.optional(path)
   if (text === '') return DEFAULT_SETTINGS.factor
   const factor = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : 0
   if (factor >= 1) return factor
@@ -162,7 +167,7 @@ function readCodes(file: YamlFile, path: Path): readonly number[] {
   const length = file.lengthOf(path)
   const items = length === undefined ? [path] : itemsOf(path, length)
   return items.flatMap(item => {
-    const codes = optional(file, item).split(/[\s,]+/)
+    const codes = file.optional(item).split(/[\s,]+/)
     return codes.filter(code => code !== '').flatMap(code => readCode(file, item, code))
   })
 }
@@ -175,7 +180,7 @@ function readCode(file: YamlFile, item: Path, code: string): readonly number[] {
 
 function readHealthCheck(file: YamlFile, check: Path): HealthCheckSettings | null {
   if (!file.has(check)) return null
-  const asked = optional(file, [...check, 'path'])
+  const asked = file.optional([...check, 'path'])
   if (asked !== '' && !/^\/[\x21-\x22\x24-\x7e]*$/.test(asked)) {
     file.object([...check, 'path'], asked, 'must start with "/" and hold no space', 'for example /health')
   }
@@ -190,16 +195,11 @@ function readHealthCheck(file: YamlFile, check: Path): HealthCheckSettings | nul
 
 /** A whole number; empty and -1 stand for the default, as they do in exports. */
 function count(file: YamlFile, path: Path, fallback: number, min: number, max: number): number {
-  const text = optional(file, path)
+  const text = file.optional(path)
   if (text === '' || text === '-1') return fallback
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
   if (number >= min && number <= max) return number
   const expected = max > YEAR_MS ? `expected a whole number from ${min} on` : `expected ${min} to ${max}`
   file.object(path, text, expected, `leave it empty for the default${fallback > YEAR_MS ? '' : `, ${fallback}`}`)
   return fallback
-}
-
-/** '' where there is nothing. */
-function optional(file: YamlFile, path: Path): string {
-  return file.has(path) ? (file.text(path) ?? '').trim() : ''
 }

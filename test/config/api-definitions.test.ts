@@ -76,7 +76,11 @@ test('an exported project, whose further fields are left alone', t => {
       version: '1.0.0',
       isDefaultVersion: true,
       ...PLAIN_DEFINITION,
+      resources: [
+        { template: '/*', verb: 'GET', authType: 'Application & Application User', tier: 'Unlimited', scopes: [] },
+      ],
       endpoints: single('http://backend.example:8080/base'),
+      sandbox: single('https://sandbox.example'),
     },
   ])
 })
@@ -196,8 +200,8 @@ const REFUSED: readonly (readonly [from: string, to: string, fault: string])[] =
   ],
   ['    endpoint_type: http\n', '', 'A/api.yaml:9: data.endpointConfig.endpoint_type: is missing (add it)'],
   [
-    '      url: http://backend.example:8080/base\n',
-    '',
+    'url: http://backend.example:8080/base\n',
+    'uri: http://backend.example:8080/base\n',
     'A/api.yaml:13: data.endpointConfig.production_endpoints.url: is missing (add it)',
   ],
   [

@@ -201,10 +201,6 @@ for (const [yaml, fault] of REFUSED) {
 /** [endpointConfig, the warning]: the API is taken all the same. */
 const WARNED: readonly (readonly [yaml: string, warning: string])[] = [
   [
-    `${single('null')}\n    sandbox_endpoints: {url: "http://s"}`,
-    'apis/A/api.yaml:12: data.endpointConfig.sandbox_endpoints: is not acted on while there are no sandbox keys (every request goes to the production endpoints)',
-  ],
-  [
     single('{actionSelect: discard}'),
     `${C}.actionSelect = "discard": the client gets a fault all the same (write fault)`,
   ],

@@ -1,0 +1,38 @@
+/** The APIs of a home as this gateway has them: what the configuration says of it, and of what they need. */
+import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
+import type { Configuration } from './config/catalogue.ts'
+import type { GatewayPlace } from './config/gateway-environments.ts'
+import { plainHost } from './config/gateway-hosts.ts'
+import { missingSender } from './config/websocket-senders.ts'
+
+/** `inForce`: what projects that are faulty now go on with. */
+export function loadApis(
+  projects: ApiProjects,
+  configuration: Configuration,
+  inForce: ApiDefinitions['projects'],
+): ApiDefinitions {
+  return projects.load(api => missingSender(api, configuration), inForce, gatewayPlace(configuration))
+}
+
+/** Its labels name environments; of these are the virtual hosts and the types. */
+function gatewayPlace(configuration: Configuration): GatewayPlace {
+  const labels = new Set(configuration['apim.sync_runtime_artifacts.gateway'].gateway_labels)
+  const environments = configuration['apim.gateway.environment']
+  const own = environments.filter(environment => labels.has(environment.name))
+  const takes = (type: 'production' | 'sandbox'): boolean =>
+    own.length === 0 || own.some(environment => environment.type === 'hybrid' || environment.type === type)
+  const addresses = [
+    ...environments.flatMap(environment => {
+      return [environment.https_endpoint, environment.http_endpoint, environment.ws_endpoint]
+    }),
+    ...configuration['apim.gateway.environment.virtual_host'].flatMap(virtualHost => {
+      return [virtualHost.https_endpoint, virtualHost.http_endpoint, virtualHost.ws_endpoint, virtualHost.wss_endpoint]
+    }),
+  ]
+  const hosts = addresses.flatMap(address => plainHost(URL.parse(address)?.hostname ?? '') || [])
+  return {
+    labels,
+    takes: { production: takes('production'), sandbox: takes('sandbox') },
+    hosts: environments.length === 0 ? null : new Set(hosts),
+  }
+}

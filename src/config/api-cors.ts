@@ -1,0 +1,48 @@
+/** What an API says of CORS: `corsConfiguration` of a project, `x-wso2-cors` of a document. */
+import type { CorsStatement } from './api-definition.ts'
+import type { Path, YamlFile } from './yaml-file.ts'
+
+/** A year: browsers remember for less. */
+const AGE_MAX_S = 31_536_000
+
+/**
+ * Null where nothing is said: also where it is not enabled, as every export has it whose API leaves that to the gateway.
+ */
+export function readCors(file: YamlFile, at: Path): CorsStatement | null {
+  if (!file.has(at) || !file.flag(placeOf(file, at, 'corsConfigurationEnabled'), false)) return null
+  const list = (name: string): readonly string[] | undefined => {
+    const path = placeOf(file, at, name)
+    return file.has(path) ? file.texts(path).map(text => text.trim()) : undefined
+  }
+  const credentials = placeOf(file, at, 'accessControlAllowCredentials')
+  return {
+    enabled: true,
+    ...said('origins', list('accessControlAllowOrigins')),
+    ...said('methods', list('accessControlAllowMethods')),
+    ...said('headers', list('accessControlAllowHeaders')),
+    ...said('exposedHeaders', list('accessControlExposeHeaders')),
+    ...said('credentials', file.has(credentials) ? file.flag(credentials, false) : undefined),
+    ...said('maxAgeS', readAge(file, placeOf(file, at, 'accessControlMaxAge'))),
+  }
+}
+
+function said<K extends keyof CorsStatement>(key: K, value: CorsStatement[K] | undefined): Partial<CorsStatement> {
+  return value === undefined ? {} : { [key]: value }
+}
+
+/** `accessControlAllowOrigins`, or `access-control-allow-origins` as documents have it too. */
+function placeOf(file: YamlFile, at: Path, name: string): Path {
+  const path = [...at, name]
+  if (file.has(path)) return path
+  const dashed = [...at, name.replace(/[A-Z]/g, capital => `-${capital.toLowerCase()}`)]
+  return file.has(dashed) ? dashed : path
+}
+
+function readAge(file: YamlFile, path: Path): number | undefined {
+  const text = file.optional(path)
+  if (text === '') return undefined
+  const age = /^(?:-1|\d{1,8})$/.test(text) ? Number(text) : Number.NaN
+  if (age <= AGE_MAX_S) return age
+  file.object(path, text, `expected seconds, at most ${AGE_MAX_S}`, "or -1 for the browser's own default")
+  return undefined
+}

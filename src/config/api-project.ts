@@ -1,0 +1,202 @@
+/**
+ * One exported API project: a folder with `api.yaml`, beside it what says where it is deployed, and the OpenAPI document
+ * in `Definitions`. What `api.yaml` says goes before what the document says.
+ */
+import { join } from 'node:path'
+import type { ApiDefinition, LifecycleState, Transport } from './api-definition.ts'
+import { readCors } from './api-cors.ts'
+import { type Operations, readOperations } from './api-operations.ts'
+import { apiPaths } from './api-paths.ts'
+import { contextFault, type Objection, versionFault } from './api-syntax.ts'
+import { readDeployments } from './deployment-environments.ts'
+import { type BothEndpoints, readEndpoints } from './endpoint-config.ts'
+import type { Fault } from './fault.ts'
+import type { DeclaredApi } from './gateway-environments.ts'
+import { LIFECYCLE_STATES } from './lifecycle.ts'
+import { OpenApiDocument } from './open-api-document.ts'
+import { extensionEndpoints } from './open-api-endpoints.ts'
+import { documentOperations } from './open-api-operations.ts'
+import { apiOfDocument, tellWhatIsNotBuilt } from './open-api-api.ts'
+import { readSource } from './source-file.ts'
+import { type Path, YamlFile } from './yaml-file.ts'
+
+/** What a project or a document says, with every fault it has. */
+export interface Reading {
+  readonly declared: DeclaredApi | undefined
+  readonly faults: readonly Fault[]
+  /** What is accepted and not acted on. */
+  readonly warnings: readonly Fault[]
+}
+
+/** Of each kind the first that is there. All of them are looked at for changes. */
+const API_FILES = ['api.yaml', 'api.yml', 'api.json']
+const DOCUMENT_FILES = ['swagger.yaml', 'swagger.yml', 'swagger.json'].map(name => join('Definitions', name))
+const DEPLOYMENT_FILES = ['deployment_environments.yaml', 'deployment_environments.json']
+export const PROJECT_FILES: readonly string[] = [...API_FILES, ...DOCUMENT_FILES, ...DEPLOYMENT_FILES]
+
+/** Undefined where there is no such file. Faults of reading it are its own. */
+function firstFile(folder: string, names: readonly string[], faults: Fault[]): YamlFile | undefined {
+  for (const name of names) {
+    const source = readSource(join(folder, name))
+    if (source === undefined) continue
+    if (source.fault !== undefined) faults.push(source.fault)
+    return source.fault === undefined ? new YamlFile(source.label, source.text) : undefined
+  }
+  return undefined
+}
+
+/**
+ * Undefined where the folder has no `api.yaml`. `isThorough`: the document is judged as a whole also where nothing of it
+ * is acted on.
+ */
+export function readProject(folder: string, isThorough: boolean): Reading | undefined {
+  const faults: Fault[] = []
+  const file = firstFile(folder, API_FILES, faults)
+  if (file === undefined) return faults.length === 0 ? undefined : { declared: undefined, faults, warnings: [] }
+  const documentFile = firstFile(folder, DOCUMENT_FILES, faults)
+  const placesFile = firstFile(folder, DEPLOYMENT_FILES, faults)
+  const document = documentFile === undefined ? undefined : OpenApiDocument.read(documentFile)
+  const api = file.faults.length > 0 ? undefined : readDefinition(file, document, isThorough)
+  const places = placesFile === undefined ? [] : readDeployments(placesFile)
+  const files = [file, documentFile, placesFile].filter(one => one !== undefined)
+  faults.push(...files.flatMap(one => one.faults))
+  const isRight = api !== undefined && faults.length === 0
+  const deployments = [...(api === undefined ? [] : labelsIn(file)), ...places]
+  const declared = isRight ? { api, deployments, where: file.where(['data', 'context']) } : undefined
+  return { declared, faults, warnings: files.flatMap(one => one.warnings) }
+}
+
+/** Undefined where there is no such file. */
+export function readDocument(path: string): Reading | undefined {
+  const faults: Fault[] = []
+  const file = firstFile(path, [''], faults)
+  if (file === undefined) return faults.length === 0 ? undefined : { declared: undefined, faults, warnings: [] }
+  const document = OpenApiDocument.read(file)
+  document?.validate()
+  const made = document === undefined ? undefined : apiOfDocument(document)
+  const isRight = made !== undefined && file.faults.length === 0
+  const declared = isRight ? { api: made.api, deployments: [], where: file.where(made.context) } : undefined
+  return { declared, faults: file.faults, warnings: file.warnings }
+}
+
+function readDefinition(
+  file: YamlFile,
+  document: OpenApiDocument | undefined,
+  isThorough: boolean,
+): ApiDefinition | undefined {
+  checked(file, ['type'], type => (type === 'api' ? undefined : ['expected api', 'other project types come later']))
+  checked(file, ['version'], version =>
+    /^v4(\.\d+)*$/.test(version)
+      ? undefined
+      : ['expected v4, v4.1 and so on', 'export the project again from a 4.x release'],
+  )
+  const name = checked(file, ['data', 'name'], it => (it === '' ? ['expected a name', 'give the API one'] : undefined))
+  const context = checked(file, ['data', 'context'], contextFault)
+  const version = checked(file, ['data', 'version'], versionFault)
+  const isDefaultVersion = file.flag(['data', 'isDefaultVersion'], false)
+  const both = endpointsOf(file, document)
+  const lifecycle = readLifecycle(file)
+  const transports = readTransports(file)
+  const cors = readCors(file, ['data', 'corsConfiguration'])
+  const resources = resourcesOf(readOperations(file), document, isThorough)
+  if (file.faults.length > 0 || both === undefined) return undefined
+  if (isDefaultVersion && apiPaths(context, version, true).includes('')) {
+    const remedy = 'put a segment beside {version}'
+    file.object(['data', 'context'], context, 'the default version would be reached under every path', remedy)
+    return undefined
+  }
+  return {
+    name,
+    context,
+    version,
+    isDefaultVersion,
+    lifecycle,
+    transports,
+    hosts: [],
+    keyType: 'PRODUCTION',
+    isAi: file.optional(['data', 'subtypeConfiguration', 'subtype']).toUpperCase() === 'AIAPI',
+    cors: cors ?? (document === undefined ? null : readCors(document.file, ['x-wso2-cors'])),
+    resources,
+    ...both,
+  }
+}
+
+/** The text at a path, or '' with a fault noted. */
+function checked(file: YamlFile, path: Path, objection: (text: string) => Objection | undefined): string {
+  const text = file.text(path)
+  if (text === undefined) return ''
+  const [expected, remedy, shown] = objection(text) ?? []
+  if (expected !== undefined) file.object(path, shown ?? text, expected, remedy ?? '')
+  return text
+}
+
+/** Those of the document where the project does not say any. */
+function endpointsOf(file: YamlFile, document: OpenApiDocument | undefined): BothEndpoints | undefined {
+  if (document !== undefined && !file.has(['data', 'endpointConfig'])) {
+    const both = extensionEndpoints(document)
+    if (both.endpoints.endpoints.length + both.sandbox.endpoints.length > 0) return both
+  }
+  return readEndpoints(file)
+}
+
+/** A document that only accompanies the operations of the project is never why an API is not deployed. */
+function resourcesOf(
+  operations: Operations | undefined,
+  document: OpenApiDocument | undefined,
+  isThorough: boolean,
+): ApiDefinition['resources'] {
+  if (document === undefined) return operations?.all ?? []
+  const { file } = document
+  const before = file.faults.length
+  if (operations === undefined || isThorough) document.validate()
+  tellWhatIsNotBuilt(document)
+  const documented = documentOperations(document)
+  if (operations === undefined) return documented.all
+  file.warnings.push(...file.faults.splice(before))
+  tellOfDifferences(file, operations.keys, documented.keys)
+  return operations.all
+}
+
+const NAMES_SHOWN = 5
+
+function tellOfDifferences(file: YamlFile, declared: ReadonlySet<string>, documented: ReadonlySet<string>): void {
+  const told = (keys: ReadonlySet<string>): string => {
+    const more = keys.size > NAMES_SHOWN ? ` and ${keys.size - NAMES_SHOWN} more` : ''
+    return `${[...keys].slice(0, NAMES_SHOWN).join(', ')}${more}`
+  }
+  const [only, missing] = [documented.difference(declared), declared.difference(documented)]
+  const isOpen = [...declared].some(key => key.endsWith(' /*'))
+  if (only.size > 0 && !isOpen) {
+    file.warn(['paths'], undefined, `${told(only)}: not among the operations of the project`, 'they are not deployed')
+  }
+  if (missing.size > 0 && documented.size > 0) {
+    file.warn(['paths'], undefined, `${told(missing)}: not in the document`, 'they are deployed all the same')
+  }
+}
+
+function readLifecycle(file: YamlFile): LifecycleState {
+  const path = ['data', 'lifeCycleStatus']
+  const written = file.optional(path)
+  const state = LIFECYCLE_STATES.find(known => known === written.toUpperCase())
+  if (state === undefined && written !== '') {
+    file.object(path, written, `expected ${LIFECYCLE_STATES.join(', ')}`, 'leave it out for PUBLISHED')
+  }
+  return state ?? 'PUBLISHED'
+}
+
+function readTransports(file: YamlFile): readonly Transport[] {
+  const path = ['data', 'transport']
+  const written = file.has(path) ? file.texts(path).flatMap(text => text.toLowerCase().split(/[\s,]+/)) : []
+  const named = new Set(written.filter(text => text !== ''))
+  const odd = [...named].find(text => text !== 'http' && text !== 'https')
+  if (odd !== undefined) file.object(path, odd, 'expected http and https', 'leave it out for both')
+  const transports = (['http', 'https'] as const).filter(transport => named.has(transport))
+  return transports.length === 0 ? ['http', 'https'] : transports
+}
+
+/** `gatewayEnvironments` and `labels` of older exports: names without a host. */
+function labelsIn(file: YamlFile): DeclaredApi['deployments'] {
+  const lists = ['gatewayEnvironments', 'labels', 'gatewayLabels'].map(name => ['data', name])
+  const names = lists.flatMap(path => (file.has(path) ? file.texts(path) : []))
+  return names.filter(name => name.trim() !== '').map(name => ({ label: name.trim(), host: '', where: '' }))
+}
