@@ -37,6 +37,7 @@ export async function start(
   for (const warning of [...prepared.warnings, ...apis.warnings, ...sequences.warnings]) log.warn(describe(warning))
   // One broken API never stops the others, and of a sequence that is broken the default stands in.
   for (const fault of [...apis.faults, ...sequences.faults]) log.error(describe(fault))
+  for (const one of apis.leftOut) log.info(describe(one))
   const ended = Promise.withResolvers<number>()
   const fatal = (cause: string): void => {
     log.fatal(cause)
