@@ -4,12 +4,12 @@ import { fieldFault, valueFault } from './fields.ts'
 import { jsonOfXml } from './json-xml.ts'
 import { formatOf, type Format } from './media-type.ts'
 import type { Message, Payload } from './message.ts'
+import { elementOf } from './payload-tree.ts'
 import { bodyOf, envelope, readFault, type SoapVersion, soapVersion, writeFault } from './soap.ts'
-import { elementOf } from './tree-expression.ts'
 import { markupOf, textOf } from './value.ts'
 import { writeXml, type XmlElementNode } from './xml-tree.ts'
 
-export interface FormattedAnswer {
+interface FormattedAnswer {
   /** 200 to 599. */
   readonly status: number
   /** As a sequence set it (HTTP_SC_DESC); undefined: that of the status. */

@@ -16,6 +16,11 @@ export function xmlOfJson(json: Json): XmlElementNode {
   return element('jsonObject', childrenOf(json, 1))
 }
 
+/** What it is within an element. */
+export function nodesOfJson(json: Json): readonly XmlNode[] {
+  return childrenOf(json, 1)
+}
+
 function named(name: string, json: Json, depth: number): XmlElementNode {
   const tag = elementName(name)
   if (json !== null) return element(tag, childrenOf(json, depth))
@@ -77,10 +82,11 @@ function add(json: Map<string, Json[]>, name: string, value: Json): void {
   else values.push(value)
 }
 
-/** Numbers that JSON and a double hold as they are written. */
-export const PLAIN_NUMBER = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?$/
+/** Numbers that a double holds as they are written. */
+const PLAIN_NUMBER = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?$/
 
-function primitive(text: string): Json {
+/** What reads as a number or as truth is one; any other text stays text. */
+export function primitive(text: string): Json {
   if (text === 'true' || text === 'false') return text === 'true'
   return PLAIN_NUMBER.test(text) && String(Number(text)) === text ? Number(text) : text
 }

@@ -4,6 +4,7 @@
  * `mediators/` and its row in `mediators/list.ts`.
  */
 import type { XmlElement } from '../config/xml.ts'
+import type { Report } from '../exchange/surroundings.ts'
 import type { Expression } from './expression.ts'
 import type { Evaluate } from './expression-compiler.ts'
 import type { Message } from './message.ts'
@@ -23,12 +24,12 @@ export interface Compiling {
   /** Runs another sequence. */
   call(key: string, message: Message): boolean
   /** A line of the log that an operator asked for. */
-  log(level: 'debug' | 'info' | 'warn' | 'error', event: string, fields: Record<string, string | number>): void
-  /** A step that could not do what it says. Said the 1st, 2nd, 4th, 8th time, and so on: faults come in floods. */
+  log: Report
+  /** A step that could not do what it says. `cause` is ours: nothing of a client's is in it. */
   complain(cause: string): void
 }
 
-export interface Mediator<Settings> {
+interface Mediator<Settings> {
   /** Of its element. */
   readonly name: string
   readonly attributes: readonly string[]

@@ -1,5 +1,5 @@
 /** What a sequence works on: properties in three scopes, a payload, and what is to become of it. */
-import type { Json, Value } from './value.ts'
+import { type Json, textOf, type Value } from './value.ts'
 import type { XmlElementNode } from './xml-tree.ts'
 
 export const SCOPES = ['default', 'axis2', 'transport'] as const
@@ -11,6 +11,11 @@ export type Payload =
   /** Its root; a SOAP Envelope, a SOAP Fault without one, or anything else. */
   | { readonly kind: 'xml'; readonly root: XmlElementNode }
   | { readonly kind: 'text'; readonly text: string }
+
+/** Fields whose values no log may show. */
+const SECRET_FIELD = /^(?:proxy-)?authorization$|^(?:set-)?cookie$|token|api-?key|secret|password|jwt/
+const SECRETS_MAX = 64
+const MASK = '***'
 
 interface Field {
   readonly name: string
@@ -28,12 +33,15 @@ export class Message {
   payload: Payload | null = null
   /** Where it is meant to go; '' for nowhere. */
   to = ''
+  /** How often a secret field was read. */
+  secretsRead = 0
   /** Sequences entered so far. */
   calls = 0
   readonly #requestField: (name: string) => string | undefined
   readonly #default = new Map<string, Value>()
   readonly #axis2 = new Map<string, Value>()
   readonly #fields = new Map<string, Field>()
+  readonly #secrets = new Set<string>()
   /** Of the payload whose text it was read from. */
   #parsed: { readonly payload: Payload; readonly value: Json } | undefined
 
@@ -47,13 +55,18 @@ export class Message {
     if (scope === 'axis2') return this.#axis2.get(name)
     const lower = name.toLowerCase()
     const field = this.#fields.get(lower)
-    return field === undefined ? this.#requestField(lower) : field.value
+    const value = field === undefined ? this.#requestField(lower) : field.value
+    if (value !== undefined && SECRET_FIELD.test(lower)) this.#keepSecret(textOf(value))
+    return value
   }
 
+  /** `messageType` of axis2 is also what is said of the payload, until `ContentType` is set after it. */
   set(scope: Scope, name: string, value: Value): void {
     if (scope === 'default') this.#default.set(name, value)
-    else if (scope === 'axis2') this.#axis2.set(name, value)
-    else this.#fields.set(name.toLowerCase(), { name, value })
+    else if (scope === 'axis2') {
+      this.#axis2.set(name, value)
+      if (name === 'messageType') this.#axis2.set('ContentType', value)
+    } else this.#fields.set(name.toLowerCase(), { name, value })
   }
 
   remove(scope: Scope, name: string): void {
@@ -65,6 +78,23 @@ export class Message {
   /** Fields for the answer: those that a sequence set and did not remove. */
   *fields(): Iterable<readonly [name: string, value: Value]> {
     for (const { name, value } of this.#fields.values()) if (value !== undefined) yield [name, value]
+  }
+
+  #keepSecret(text: string): void {
+    this.secretsRead++
+    if (text !== '' && this.#secrets.size < SECRETS_MAX) this.#secrets.add(text)
+  }
+
+  /** Without the values of secret fields that were read, wherever they were copied to. */
+  withoutSecrets(text: string): string {
+    let masked = text
+    for (const secret of this.#secrets) masked = masked.replaceAll(secret, MASK)
+    return masked
+  }
+
+  /** Value of a field as a log may show it. */
+  shown(name: string, text: string): string {
+    return SECRET_FIELD.test(name.toLowerCase()) ? MASK : this.withoutSecrets(text)
   }
 
   /** It is on its way back: the property RESPONSE says so. */

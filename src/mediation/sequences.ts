@@ -17,7 +17,6 @@ class TooManyCalls extends Error {
 export class Sequences {
   readonly #report: Report
   readonly #bodies = new Map<string, Run>()
-  readonly #complaints = new Map<string, number>()
 
   constructor(programs: readonly SequenceProgram[], report: Report) {
     this.#report = report
@@ -71,19 +70,9 @@ export class Sequences {
   }
 
   #complain(where: string, cause: string): void {
-    const key = `${where} ${cause}`
-    const times = (this.#complaints.get(key) ?? 0) + 1
-    if (times === 1 && this.#complaints.size === COMPLAINTS_MAX) return
-    this.#complaints.set(key, times)
-    // The 1st, 2nd, 4th, 8th time and so on.
-    if ((times & (times - 1)) === 0) {
-      this.#report('warn', 'sequence failed', { SEQUENCE: where, CAUSE_OF_ERROR: cause, TIMES: times })
-    }
+    this.#report('warn', 'sequence failed', { SEQUENCE: where, CAUSE_OF_ERROR: cause })
   }
 }
-
-/** Different ones that are said. */
-const COMPLAINTS_MAX = 1000
 
 function all(runs: readonly Run[]): Run {
   return message => {

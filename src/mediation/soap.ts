@@ -13,7 +13,7 @@ const CODE_PAIRS = [
   ['Server', 'Receiver'],
 ] as const
 
-export interface SoapFault {
+interface SoapFault {
   /** Local name of the code in either version. */
   readonly code: string
   readonly reason: string

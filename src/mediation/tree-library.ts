@@ -40,7 +40,9 @@ interface XPathLibrary {
 }
 
 interface DomLibrary {
-  readonly DOMParser: new () => { parseFromString(text: string, mediaType: string): DomNode }
+  readonly DOMParser: new (options: {
+    readonly onError: () => void
+  }) => { parseFromString(text: string, mediaType: string): DomNode }
 }
 
 interface JsonPathLibrary {

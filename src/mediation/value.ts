@@ -1,16 +1,16 @@
 /** What properties and expressions hold, and how XPath 1.0 (4.2 to 4.4) makes text, numbers and truth of it. */
-import { textWithin, writeXml, type XmlNode } from './xml-tree.ts'
+import { elementsOf, textWithin, writeXml, type XmlNode } from './xml-tree.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
 /** A piece of JSON that is no mere text, as `json-eval` finds it. */
-export interface JsonValue {
+interface JsonValue {
   readonly kind: 'json'
   readonly value: Json
 }
 
 /** What a location path found, in document order; a string is text or the value of an attribute. */
-export interface XmlValue {
+interface XmlValue {
   readonly kind: 'xml'
   readonly nodes: readonly XmlNode[]
 }
@@ -23,11 +23,6 @@ export function valueOfJson(json: Json | undefined): Value {
   return typeof json === 'object' ? { kind: 'json', value: json } : json
 }
 
-export function jsonOf(value: Value): Json {
-  if (typeof value !== 'object') return value
-  return value.kind === 'json' ? value.value : textOf(value)
-}
-
 export function textOf(value: Value | undefined): string {
   if (typeof value === 'string') return value
   if (value === undefined) return ''
@@ -36,10 +31,14 @@ export function textOf(value: Value | undefined): string {
   return value.nodes.length === 0 ? '' : textWithin(value.nodes[0]!)
 }
 
-/** Text with its markup, where a tree is to be shown or stored as text. */
+/** Where a tree is to be shown or stored as text: all of its nodes, with the markup of those that hold others. */
 export function markupOf(value: Value): string {
   if (typeof value !== 'object' || value.kind === 'json') return textOf(value)
-  return value.nodes.map(node => (typeof node === 'string' ? node : writeXml(node))).join('')
+  return value.nodes.map(shown).join('')
+}
+
+function shown(node: XmlNode): string {
+  return typeof node === 'string' || elementsOf(node).length === 0 ? textWithin(node) : writeXml(node)
 }
 
 /** XPath numbers have neither exponent nor a plus sign; anything else is NaN. */
