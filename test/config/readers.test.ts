@@ -14,6 +14,9 @@ import { temporaryHome } from './temporary-home.ts'
 
 /** Under which names the values of a section go outside of `src/config`. */
 const OWNERS: Readonly<Record<string, string>> = {
+  'apim.gateway.environment': 'environment',
+  'apim.gateway.environment.virtual_host': 'virtualHost',
+  'apim.sync_runtime_artifacts.gateway': "configuration\\['apim\\.sync_runtime_artifacts\\.gateway'\\]",
   server: '(?:server|configuration\\.server)',
   'transport.passthru_http': "(?:http|section|configuration\\['transport\\.passthru_http'\\])",
   'transport.passthru_https': "(?:https|section|configuration\\['transport\\.passthru_https'\\])",

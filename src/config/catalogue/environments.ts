@@ -1,8 +1,7 @@
 /** Gateway environments: under which addresses gateways are reached, and which APIs a gateway takes. */
-import { allInert, inert, repeatedSection, required, sameAs, section } from '../key.ts'
+import { allInert, inert, live, repeatedSection, required, sameAs, section } from '../key.ts'
 import { choice, flag, secret, text, url, words } from '../kinds.ts'
 
-const ADDRESSES = 'not built yet: environments and virtual hosts come with API definitions'
 const PORTAL = 'there is no developer portal that would show it'
 const PUSHED = 'APIs are read from files and not pushed to the gateway by a publisher'
 
@@ -14,10 +13,9 @@ export const environment = repeatedSection(
   'apim.gateway.environment',
   'A gateway, or several behind one address, that APIs are published to.',
   {
-    name: inert(text('Default', 'Name of the environment; no two have the same.'), ADDRESSES),
-    type: inert(
+    name: live(text('Default', 'Name of the environment, which is a label of APIs; no two have the same.')),
+    type: live(
       choice('hybrid', ['production', 'sandbox', 'hybrid'], 'Which keys its APIs take: production, sandbox or both.'),
-      ADDRESSES,
     ),
     display_in_api_console: inert(flag(true, "Show the environment under 'Try it' in the developer portal."), PORTAL),
     description: inert(
@@ -33,45 +31,40 @@ export const environment = repeatedSection(
       },
       PUSHED,
     ),
-    ...allInert(
-      {
-        ws_endpoint: required(
-          url('', ['ws', 'wss'], 'WebSocket address of the environment, such as `ws://host:9099`.'),
-        ),
-        https_endpoint: required(url('', TLS, 'Address of the environment on TLS, such as `https://host:8253`.')),
-        http_endpoint: url('', ['http'], 'Plain address of the environment, such as `http://host:8290`; empty: none.'),
-      },
-      ADDRESSES,
+    ws_endpoint: live(
+      required(url('', ['ws', 'wss'], 'WebSocket address of the environment, such as `ws://host:9099`.')),
+    ),
+    https_endpoint: live(
+      required(url('', TLS, 'Address of the environment on TLS, such as `https://host:8253`. APIs may have its host.')),
+    ),
+    http_endpoint: live(
+      url('', ['http'], 'Plain address of the environment, such as `http://host:8290`; empty: none.'),
     ),
   },
-  { roles: ROLES_OF_ADDRESSES },
+  { roles: ROLES_OF_ADDRESSES, readBy: ['api-loading.ts'] },
 )
 
 export const virtualHost = repeatedSection(
   'apim.gateway.environment.virtual_host',
-  'A host name under which the APIs of the environment above it are reached.',
-  allInert(
-    {
-      https_endpoint: required(
-        url('', TLS, 'Address on TLS, `https://host:port/context`; the context may be left out.'),
-      ),
-      http_endpoint: url('', ['http'], 'Plain address; empty: port 80 of the host in `https_endpoint`.'),
-      ws_endpoint: url('', ['ws'], 'WebSocket address; empty: port 9099 of the host in `https_endpoint`.'),
-      wss_endpoint: url('', ['wss'], 'WebSocket address on TLS; empty: port 8099 of the host in `https_endpoint`.'),
-    },
-    ADDRESSES,
-  ),
-  { roles: ROLES_OF_ADDRESSES, otherForm: 'table' },
+  'A host name under which APIs of the environment above it are reached: those alone that are deployed to it.',
+  {
+    https_endpoint: live(
+      required(url('', TLS, 'Address on TLS, `https://host:port/context`; the context may be left out.')),
+    ),
+    http_endpoint: live(url('', ['http'], 'Plain address; empty: port 80 of the host in `https_endpoint`.')),
+    ws_endpoint: live(url('', ['ws'], 'WebSocket address; empty: port 9099 of the host in `https_endpoint`.')),
+    wss_endpoint: live(url('', ['wss'], 'WebSocket address on TLS; empty: port 8099 of the host in `https_endpoint`.')),
+  },
+  { roles: ROLES_OF_ADDRESSES, readBy: ['api-loading.ts'], otherForm: 'table' },
 )
 
 export const gatewayLabels = section(
   'apim.sync_runtime_artifacts.gateway',
   'Which APIs this gateway takes.',
   {
-    gateway_labels: inert(
-      words(['Default'], 'Labels of the APIs that are deployed; an API with none of them is left out.'),
-      'not built yet: labels come with API definitions',
+    gateway_labels: live(
+      words(['Default'], 'Labels of the APIs that are deployed, and names of environments; an API without labels is.'),
     ),
   },
-  { roles: ['gateway-worker'] },
+  { roles: ['gateway-worker'], readBy: ['api-loading.ts'] },
 )
