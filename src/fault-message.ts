@@ -24,6 +24,8 @@ export function fill(
   message.set('default', 'HTTP_RESPONSE_STATUS_CODE', status)
   message.set('axis2', 'HTTP_SC', status)
   message.set('axis2', 'messageType', media)
+  // A payloadFactory says what it has made; this is what the client asked for.
+  message.set('default', 'FAULT_MESSAGE_TYPE', media)
   if (sequence === THROTTLED && exchange.retryAfterS > 0) {
     message.set('default', 'NEXT_ACCESS_UTC_TIME', utcIn(exchange.retryAfterS))
   }

@@ -3,14 +3,13 @@
  * the package for every name that it has none of. A file that is wrong stands back for what was in force under its name,
  * or else for the default: how errors are worded is no reason to have no gateway.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Fault } from './config/fault.ts'
 import { Findings } from './config/findings.ts'
 import { labelOf, readSource } from './config/source-file.ts'
 import type { SequenceProgram } from './mediation/program.ts'
-import { readSequence } from './mediation/read-sequence.ts'
 
 /** One file, and what was made of it. */
 interface SequenceFile {
@@ -34,6 +33,8 @@ const SEQUENCES = join('synapse-configs', 'default', 'sequences')
 /** In the home itself or, as on the reference platform, below it. */
 const FOLDERS = [SEQUENCES, join('repository', 'deployment', 'server', SEQUENCES)]
 const DEFAULTS = fileURLToPath(new URL(`../conf/${SEQUENCES}`, import.meta.url))
+/** What they were read to, derived by `npm run sequences`: the parsers of XML and expressions cost a start dear. */
+const COMPILED = fileURLToPath(new URL('../conf/synapse-configs/default/programs.json', import.meta.url))
 const EXTENSION = '.xml'
 const FILES_MAX = 256
 const FILE_BYTES_MAX = 1024 * 1024
@@ -152,6 +153,44 @@ function fault(where: string, given: string, expected: string, remedy: string): 
   return { where, key: given === '' ? '' : 'sequence key', given, expected, remedy }
 }
 
+interface CompiledSequence {
+  /** Compared as a whole: it is short, and nothing that hashes has to be loaded. */
+  readonly text: string
+  readonly program: SequenceProgram
+}
+
+/** By name. */
+export type CompiledSequences = Readonly<Record<string, CompiledSequence>>
+
+let compiled: CompiledSequences | undefined
+
+/** Undefined: the text is not that of a default sequence. */
+function compiledOf(name: string, label: string, text: string): SequenceProgram | undefined {
+  compiled ??= readCompiled()
+  const known = compiled[name]
+  return known?.text === text ? { ...known.program, label } : undefined
+}
+
+/** None where there are none: they are only faster. */
+function readCompiled(): CompiledSequences {
+  try {
+    return JSON.parse(readFileSync(COMPILED, 'utf8')) as CompiledSequences
+  } catch {
+    return {}
+  }
+}
+
+/** Loaded with the first file that is no default one. */
+async function parsed(
+  name: string,
+  label: string,
+  text: string,
+  findings: Findings,
+): Promise<SequenceProgram | undefined> {
+  const { readSequence } = await import('./mediation/read-sequence.ts')
+  return readSequence(name, label, text, findings)
+}
+
 /** Where the key stands first. */
 function lineOf({ label, text }: SequenceFile, key: string): string {
   const at = text.split('\n').findIndex(line => line.includes(`"${key}"`) || line.includes(`'${key}'`))
@@ -174,7 +213,7 @@ async function readFile(
   }
   const known = files.get(name)
   if (known?.label === label && known.text === text) return known
-  const program = await readSequence(name, label, text, findings)
+  const program = compiledOf(name, label, text) ?? (await parsed(name, label, text, findings))
   return program === undefined ? null : { label, text, program }
 }
 
