@@ -2,17 +2,19 @@
  * Everything that a home folder says, read and judged at once: configuration, APIs, forward proxies, key stores.
  * `check` reports it, a start and a reload put it in force; nothing is changed or written here.
  */
+import { loadApis } from './api-loading.ts'
 import { attributed } from './attribution.ts'
+import { endpointsOf } from './config/api-definition.ts'
 import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
-import type { Fault } from './config/fault.ts'
+import { type Fault, show } from './config/fault.ts'
 import { examine } from './config/load.ts'
 import type { Resolution, ResolvedKey } from './config/resolve.ts'
-import { missingSender } from './config/websocket-senders.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
 import { partsOf } from './node-parts.ts'
 import { type LifecycleFile, readLifecycles } from './store/lifecycle-book.ts'
+import { loadSequences, NO_SEQUENCES, type SequenceSet } from './sequence-files.ts'
 import type { TlsDraft, TlsSources } from './tls/tls-material.ts'
 
 /** Where the configuration is, and how the command line has changed it. */
@@ -29,6 +31,8 @@ export interface Prepared {
   /** An API that is faulty is not among them, unless it goes on as it was. */
   readonly apis: ApiDefinitions
   readonly proxies: ForwardProxies
+  /** Of a file that is faulty another one stands there. */
+  readonly sequences: SequenceSet
   /** What the command line has made of APIs; null on a node without any. */
   readonly lifecycles: LifecycleFile | null
   /** Null where nothing is secured. */
@@ -43,12 +47,13 @@ export interface Prepared {
 /** What is in force while something else is prepared. */
 interface Running {
   readonly projects: ApiDefinitions['projects']
+  readonly sequences: SequenceSet
   /** What can be in force of a configuration without faults, and what of it cannot be. */
   settle(resolution: Resolution): Pick<Resolution, 'configuration' | 'keys' | 'faults'>
 }
 
 /** At a start nothing is in force. */
-const NOTHING_RUNS: Running = { projects: new Map(), settle: resolution => resolution }
+const NOTHING_RUNS: Running = { projects: new Map(), sequences: NO_SEQUENCES, settle: resolution => resolution }
 
 export async function prepare(
   { home, sets, dataDir }: Place,
@@ -62,27 +67,45 @@ export async function prepare(
   // What only a gateway would read is not opened: it may be that of another node.
   if (examined.unreadable || !partsOf(configuration).runsGateway) {
     const { warnings } = examined
-    const nothing = { apis: NO_APIS, proxies: DIRECT, lifecycles: null, tls: null }
+    const nothing = { apis: NO_APIS, proxies: DIRECT, sequences: NO_SEQUENCES, lifecycles: null, tls: null }
     return { configuration, keys, ...nothing, faults, unknown, warnings }
   }
-  const apis = projects.load(api => missingSender(api, configuration), running.projects)
+  const apis = loadApis(projects, configuration, running.projects)
   const proxies = await forwardProxies(configuration, keys)
   const lifecycles = readLifecycles(dataDir)
+  const sequences = await loadSequences(home, running.sequences)
+  const unnamed = missingSequence(configuration, sequences)
   const tls = await draftOf({ configuration, keys }, apis, home)
   return {
     configuration,
     keys,
     apis,
     proxies,
+    sequences,
     lifecycles,
     tls,
-    faults: [...faults, ...attributed(proxies.faults, keys), ...(tls?.findings.faults ?? []), ...lifecycles.faults],
+    faults: [
+      ...faults,
+      ...attributed([...proxies.faults, ...unnamed], keys),
+      ...(tls?.findings.faults ?? []),
+      ...lifecycles.faults,
+    ],
     unknown,
     warnings: [...examined.warnings, ...attributed(proxies.warnings, keys)],
   }
 }
 
-const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], faults: [], warnings: [] }
+/** `[apim.ai]` names a sequence that is not there. */
+function missingSequence(configuration: Configuration, { files }: SequenceSet): readonly Fault[] {
+  const given = configuration['apim.ai'].custom_error_response_sequence
+  if (given === '' || files.has(given)) return []
+  const key = 'apim.ai.custom_error_response_sequence'
+  const expected = 'there is no sequence of this name, or it is faulty'
+  const remedy = 'name a file of synapse-configs/default/sequences without its .xml'
+  return [{ where: '', key, given: show(given), expected, remedy }]
+}
+
+const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], leftOut: [], faults: [], warnings: [] }
 const DIRECT: ForwardProxies = { proxyFor: () => null, faults: [], warnings: [] }
 
 /** Key stores and profiles are opened where something is secured; what reads them is loaded only then. */
@@ -92,7 +115,7 @@ export async function draftOf(
   home: string,
 ): Promise<TlsDraft | null> {
   const listens = listensSecured(planListeners(configuration))
-  const dials = apis.some(({ endpoints }) => endpoints.endpoints.some(({ url }) => /^(?:https|wss):/i.test(url)))
+  const dials = apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
   if (!listens && !dials) return null
   const { draftTls } = await import('./tls/tls-material.ts')
   return draftTls(tlsSources(configuration, keys, listens), home)
