@@ -4,6 +4,7 @@
  * with it connection counts and states, whatever a reload changes around them.
  */
 import type { ApiDefinition, CorsDefinition, EndpointDefinition, EndpointsDefinition } from './config/api-definition.ts'
+import { identityOf } from './api-identity.ts'
 import { apiPaths } from './config/api-paths.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
 import { monotonicMs } from './monotonic-clock.ts'
@@ -92,12 +93,13 @@ export class ApiPlanner {
   #planApi(definition: ApiDefinition, proxies: ForwardProxies, cors: ApiPlan['cors']): PlannedApi {
     const { name, context, version, isDefaultVersion, hosts, transports, isAi, resources } = definition
     const paths = apiPaths(context, version, isDefaultVersion)
+    const identity = identityOf({ hosts, paths })
     const routes: string[] = []
     const owners: string[] = []
     const planEndpoint = ({ url: text, settings }: EndpointDefinition): EndpointPlan => {
       const url = new URL(text)
-      const equals = owners.filter(owner => owner.startsWith(`${paths[0]} ${text} `)).length
-      owners.push(`${paths[0]} ${text} ${equals}`)
+      const equals = owners.filter(owner => owner.startsWith(`${identity} ${text} `)).length
+      owners.push(`${identity} ${text} ${equals}`)
       const route = this.#planRoute(url, proxies)
       routes.push(ownerOf(route, url.protocol))
       const row = this.#endpointRow(owners.at(-1)!)
@@ -192,17 +194,17 @@ function freeOthers(book: RowBook, owners: ReadonlySet<string>): void {
 }
 
 /** How an API is called in answers and in the log, as its endpoints are. */
-export function labelOfApi({ paths }: Pick<ApiPlan, 'paths'>): string {
-  return paths[0]!.slice(1)
+export function labelOfApi(api: Pick<ApiPlan, 'hosts' | 'paths'>): string {
+  return identityOf(api).replace(/^\//, '')
 }
 
 export function changesBetween(before: readonly ApiPlan[], after: readonly ApiPlan[]): ApiChanges {
-  const known = new Map(before.map(api => [api.paths[0]!, api]))
-  const stays = new Set(after.map(api => api.paths[0]!))
+  const known = new Map(before.map(api => [identityOf(api), api]))
+  const stays = new Set(after.map(identityOf))
   return {
-    removed: [...known.keys()].filter(path => !stays.has(path)),
+    removed: [...known.keys()].filter(identity => !stays.has(identity)),
     deployed: after.filter(api => {
-      const old = known.get(api.paths[0]!)
+      const old = known.get(identityOf(api))
       return old !== api && JSON.stringify(old) !== JSON.stringify(api)
     }),
   }

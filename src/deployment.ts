@@ -2,11 +2,13 @@
  * The APIs of a reactor, and the pools of connections that they share: built from plans, and changed while requests are
  * served. An exchange under way goes on with the target that it was given, whatever has come in its place.
  */
+import { identityOf } from './api-identity.ts'
 import { isServed } from './chain-of.ts'
 import { type Api, EVERY_RESOURCE } from './exchange/api.ts'
 import type { Handler, Target } from './exchange/contract.ts'
 import type { ApiChanges, ApiPlan, EndpointPlan, EndpointsPlan } from './plan.ts'
-import { ApiTable } from './route/api-table.ts'
+import { type ApiEntry, ApiTable } from './route/api-table.ts'
+import { ResourceTree } from './route/resource-tree.ts'
 import { Endpoint } from './target/endpoint.ts'
 import { EndpointGroup } from './target/endpoint-group.ts'
 import type { EndpointTable } from './target/endpoint-table.ts'
@@ -17,7 +19,7 @@ import { HttpUpstream } from './target/upstream.ts'
 /** An API with what belongs to it alone, and the pools that it uses. */
 interface Deployed {
   /** It under each of its paths. */
-  readonly entries: readonly { readonly path: string; readonly api: Api }[]
+  readonly entries: readonly ApiEntry[]
   readonly pools: ReadonlySet<HostPool>
 }
 
@@ -25,21 +27,19 @@ export class Deployment {
   readonly #chainOf: (api: ApiPlan) => readonly Handler[]
   readonly #context: PoolContext
   readonly #states: EndpointTable
-  /** By the first of their paths. */
-  #apis: ReadonlyMap<string, Deployed> = new Map()
+  /** By what they are known by. */
+  readonly #apis = new Map<string, Deployed>()
   /** Of the routes in use, by all that makes a route: what differs in anything has connections of its own. */
-  #pools: ReadonlyMap<string, HostPool> = new Map()
-  #table = new ApiTable([])
+  readonly #pools = new Map<string, HostPool>()
+  /** How many APIs use a pool. */
+  readonly #users = new Map<HostPool, number>()
+  /** Where requests are looked up; it changes with what is deployed, so that a change costs what is changed. */
+  readonly table = new ApiTable()
 
   constructor(chainOf: (api: ApiPlan) => readonly Handler[], context: PoolContext, states: EndpointTable) {
     this.#chainOf = chainOf
     this.#context = context
     this.#states = states
-  }
-
-  /** Where requests are looked up that come from now on. */
-  get table(): ApiTable {
-    return this.#table
   }
 
   /** Of the routes in use. */
@@ -52,40 +52,48 @@ export class Deployment {
    * which cannot fail.
    */
   prepare({ removed, deployed }: ApiChanges): () => void {
-    if (removed.length === 0 && deployed.length === 0) return () => undefined
-    const apis = new Map(this.#apis)
-    const pools = new Map(this.#pools)
-    for (const path of removed) apis.delete(path)
-    for (const plan of deployed) {
-      if (isServed(plan)) apis.set(plan.paths[0]!, this.#build(plan, pools))
-      // What is created only or retired leaves its paths to others, and holds no connections.
-      else apis.delete(plan.paths[0]!)
-    }
-    const table = new ApiTable(entriesOf(apis.values()))
+    const pools = new Map<string, HostPool>()
+    // What is created only or retired leaves its paths to others, and holds no connections.
+    const built = deployed.filter(isServed).map(plan => [identityOf(plan), this.#build(plan, pools)] as const)
     return () => {
-      this.#apis = apis
-      this.#pools = pools
-      this.#table = table
-      this.#retireUnused(pools)
+      const replaced = [...removed, ...deployed.map(identityOf)].map(identity => this.#take(identity))
+      for (const [route, pool] of pools) this.#pools.set(route, pool)
+      for (const [identity, api] of built) this.#put(identity, api)
+      for (const api of replaced) if (api !== undefined) this.#leave(api)
     }
   }
 
-  #retireUnused(pools: Map<string, HostPool>): void {
-    const used = new Set<HostPool>()
-    for (const api of this.#apis.values()) for (const pool of api.pools) used.add(pool)
-    for (const [route, pool] of pools) {
-      if (used.has(pool)) continue
-      pools.delete(route)
+  #put(identity: string, api: Deployed): void {
+    this.#apis.set(identity, api)
+    for (const entry of api.entries) this.table.add(entry)
+    for (const pool of api.pools) this.#users.set(pool, (this.#users.get(pool) ?? 0) + 1)
+  }
+
+  #take(identity: string): Deployed | undefined {
+    const api = this.#apis.get(identity)
+    this.#apis.delete(identity)
+    for (const entry of api?.entries ?? []) this.table.remove(entry)
+    return api
+  }
+
+  /** Pools that nobody uses any more are given up. */
+  #leave({ pools }: Deployed): void {
+    for (const pool of pools) {
+      const users = this.#users.get(pool)! - 1
+      this.#users.set(pool, users)
+      if (users > 0) continue
+      this.#users.delete(pool)
+      this.#pools.delete(keyOf(pool.route))
       pool.retire()
     }
   }
 
   /** Endpoints with the same route share its pool; those that `pools` lacks are added. */
   #build(plan: ApiPlan, pools: Map<string, HostPool>): Deployed {
-    const { name, paths } = plan
+    const { name, paths, hosts, resources } = plan
     const used = new Set<HostPool>()
     const endpointOf = (endpoint: EndpointPlan): Endpoint => {
-      const pool = poolOf(endpoint.route, pools, this.#context)
+      const pool = this.#poolOf(endpoint.route, pools)
       used.add(pool)
       const { around, drops } = this.#context
       const upstream = new HttpUpstream(pool, endpoint.basePath, drops, around)
@@ -105,28 +113,27 @@ export class Deployment {
       version: plan.version,
       path: paths[0]!,
       handlers: this.#chainOf(plan),
-      resources: EVERY_RESOURCE,
+      resources: resources.length === 0 ? EVERY_RESOURCE : new ResourceTree(resources),
       keyType: plan.keyType,
       production,
       sandbox,
       isAi: plan.isAi,
     }
-    return { entries: paths.map(path => ({ path, api })), pools: used }
+    return { entries: paths.map(path => ({ path, api, hosts })), pools: used }
+  }
+
+  #poolOf(route: Route, fresh: Map<string, HostPool>): HostPool {
+    const key = keyOf(route)
+    let pool = this.#pools.get(key) ?? fresh.get(key)
+    if (pool === undefined) {
+      pool = new HostPool(route, this.#context)
+      fresh.set(key, pool)
+    }
+    return pool
   }
 }
 
-function entriesOf(apis: Iterable<Deployed>): Deployed['entries'] {
-  const all: Deployed['entries'][number][] = []
-  for (const { entries } of apis) all.push(...entries)
-  return all
-}
-
-function poolOf(route: Route, pools: Map<string, HostPool>, context: PoolContext): HostPool {
-  const key = JSON.stringify(route)
-  let pool = pools.get(key)
-  if (pool === undefined) {
-    pool = new HostPool(route, context)
-    pools.set(key, pool)
-  }
-  return pool
+/** All that makes a route. */
+function keyOf(route: Route): string {
+  return JSON.stringify(route)
 }

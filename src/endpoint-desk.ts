@@ -99,8 +99,8 @@ export class EndpointDesk {
 }
 
 function knownIn(apis: readonly ApiPlan[]): readonly KnownEndpoint[] {
-  return apis.flatMap(({ name: api, paths, endpoints: { kind, endpoints: own } }) => {
-    const path = labelOfApi({ paths })
+  return apis.flatMap(({ name: api, hosts, paths, endpoints: { kind, endpoints: own } }) => {
+    const path = labelOfApi({ hosts, paths })
     return own.map((plan, i) => ({ name: kind === 'single' ? path : `${path}:${i + 1}`, api, plan }))
   })
 }

@@ -3,6 +3,7 @@
  * drains them. A replaced reactor takes over the column of its predecessor in shared memory.
  */
 import { Worker } from 'node:worker_threads'
+import { identityOf } from './api-identity.ts'
 import { clearGauges } from './observe/metrics.ts'
 import type { ApiChanges, ApiPlan, FromReactor, LivePlan, ReactorPlan, ToReactor } from './plan.ts'
 import type { Answer, Question } from './questions.ts'
@@ -247,10 +248,10 @@ export class ReactorPool {
 /** The later changes, and of the earlier ones what they do not undo, as it is now. */
 function together(earlier: ApiChanges, later: ApiChanges, apis: readonly ApiPlan[]): ApiChanges {
   if (earlier.removed.length + earlier.deployed.length === 0) return later
-  const settled = new Set([...later.removed, ...later.deployed.map(({ paths }) => paths[0]!)])
-  const open = [...earlier.removed, ...earlier.deployed.map(({ paths }) => paths[0]!)].filter(it => !settled.has(it))
-  const deployed = apis.filter(({ paths }) => open.includes(paths[0]!))
-  const removed = open.filter(path => !deployed.some(({ paths }) => paths[0] === path))
+  const settled = new Set([...later.removed, ...later.deployed.map(identityOf)])
+  const open = [...earlier.removed, ...earlier.deployed.map(identityOf)].filter(it => !settled.has(it))
+  const deployed = apis.filter(api => open.includes(identityOf(api)))
+  const removed = open.filter(identity => !deployed.some(api => identityOf(api) === identity))
   return { removed: [...later.removed, ...removed], deployed: [...later.deployed, ...deployed] }
 }
 

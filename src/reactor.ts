@@ -31,6 +31,7 @@ import { renewSettings, requestLimits, responseLimits, settingsOf } from './sett
 import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
 import type { ByteSocket, SocketLevel } from './socket/byte-socket.ts'
 import type { TlsLevel } from './socket/tls.ts'
+import { Router } from './route/router.ts'
 import { Admission } from './source/admission.ts'
 import type { Client, Hall } from './source/hall.ts'
 import { ResponseDrops } from './source/reply-writer.ts'
@@ -112,7 +113,8 @@ export class Reactor implements Hall {
     this.#deployment = new Deployment(outlets.chainOf, this.#targets, this.#endpoints)
     this.#deployment.prepare({ removed: [], deployed: plan.apis })()
     const cors = policyOf(plan.cors)
-    this.#rooms = { apis: this.#deployment.table, cors, threw: (exchange, error) => this.#threw(exchange, error) }
+    const router = new Router(this.#deployment.table, arena.bytes, this.#around.settings)
+    this.#rooms = { router, cors, threw: (exchange, error) => this.#threw(exchange, error) }
   }
 
   #poolContext(gauge: SharedGauge): PoolContext {
@@ -196,7 +198,6 @@ export class Reactor implements Hall {
     const securesAnew = this.#tls.replace(tls, live)
     // From here on nothing throws.
     putInForce()
-    this.#rooms.apis = this.#deployment.table
     this.#rooms.cors = policyOf(live.cors)
     const { targetKeepAliveMs: keptMs } = this.#around.settings
     this.#renewSettings(live)

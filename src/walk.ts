@@ -13,11 +13,11 @@ import { faultBody, JSON_LINE } from './fault/render.ts'
 import { runRequest } from './handlers/chain.ts'
 import type { CorsPolicy } from './handlers/cors-policy.ts'
 import { tracer } from './protocol/tracer.ts'
-import { type ApiTable, match } from './route/api-table.ts'
+import type { Router } from './route/router.ts'
 
-/** What the walk leads through; replaced as a whole when APIs are deployed. */
+/** What the walk leads through. */
 export interface Rooms {
-  apis: ApiTable
+  readonly router: Router
   /** Of what no API answers; null: nothing is said of CORS. */
   cors: CorsPolicy | null
   /** A handler threw: a bug, whose request is refused, not lost. */
@@ -40,7 +40,7 @@ export function walk(exchange: Exchange, rooms: Rooms): Promise<() => void> | un
 
 function decide(exchange: Exchange, rooms: Rooms): Verdict {
   try {
-    return route(exchange, rooms.apis) ?? admit(exchange)
+    return route(exchange, rooms.router) ?? admit(exchange)
   } catch (error) {
     return thrown(exchange, rooms, error)
   }
@@ -51,26 +51,18 @@ function thrown(exchange: Exchange, rooms: Rooms, error: unknown): Outcome {
   return refusal(500)
 }
 
-function route(exchange: Exchange, apis: ApiTable): Outcome | undefined {
-  const { requestTarget, pathAt } = exchange
+function route(exchange: Exchange, router: Router): Outcome | undefined {
+  const { requestTarget } = exchange
   exchange.target = requestTarget
   // OPTIONS * asks about the gateway itself (RFC 9110 9.3.7).
   if (requestTarget === '*') return exchange.method === 'OPTIONS' ? ABOUT_THE_GATEWAY : ASTERISK
-  if (!apis.find(requestTarget, pathAt)) return NO_SUCH_API
-  const api = match.api!
-  exchange.api = api
-  exchange.keyType = api.keyType
-  exchange.restAt = match.end
-  exchange.pathEnd = pathEnd(requestTarget, match.end)
-  exchange.place = api.resources.find(requestTarget, match.end, exchange.pathEnd)
-  exchange.resource = exchange.place?.resource(exchange.method) ?? null
-  if (tracer !== null) tracer.noted(exchange, 'route', `${exchange.apiName}, ${exchange.api?.path}`)
-  return undefined
+  const refused = router.route(exchange)
+  if (refused === undefined && tracer !== null) tracer.noted(exchange, 'route', routeText(exchange))
+  return refused
 }
 
-function pathEnd(target: string, from: number): number {
-  const query = target.indexOf('?', from)
-  return query < 0 ? target.length : query
+function routeText({ api, place }: Exchange): string {
+  return `${api!.name}, ${api!.path}, ${place === null ? 'no such resource' : place.template}`
 }
 
 function admit(exchange: Exchange): Verdict {

@@ -1,4 +1,5 @@
 /** The operations of an API, as requests find them. Built when it is deployed, replaced with it. */
+import type { ScannedPath } from '../structure/scanned-path.ts'
 
 /** One operation: a template and a method. */
 export interface Resource {
@@ -24,6 +25,6 @@ export interface ResourcePath {
 }
 
 export interface ResourceTable {
-  /** The most specific template for the canonical path that stands in `target` from `from` to `end`, exclusive. */
-  find(target: string, from: number, end: number): ResourcePath | null
+  /** The most specific template for what comes behind the first `segments` segments of the path. */
+  find(path: ScannedPath, segments: number): ResourcePath | null
 }

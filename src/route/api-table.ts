@@ -1,80 +1,88 @@
 /**
- * Which API a request is for: the longest path of context and version that begins its path, segment by segment, as it
- * comes (D15). One pass over the characters, whatever the number of APIs; no string is made. The table is replaced as a
- * whole, never edited in place.
+ * Which API a request is for: the longest path of context and version that begins its path, segment by segment. Where
+ * APIs are reached under host names of their own, those of the request's host are looked for beside the others; of two
+ * paths of one length that of the host is taken. Costs the same whatever the number of APIs; no string is made. Changed
+ * between requests only.
  */
 import type { Api } from '../exchange/api.ts'
+import type { ScannedPath } from '../structure/scanned-path.ts'
+import { PathTable } from './path-table.ts'
 
-interface Entry {
+/** Where an API is reached. */
+export interface ApiEntry {
   readonly api: Api
+  /** Canonical, without a slash at its end. */
   readonly path: string
+  /** Host names under which alone; none: every one. */
+  readonly hosts: readonly string[]
 }
 
-const SLASH = 47
-const QUERY = 63
-const SEED = 0x811c9dc5
-const PRIME = 0x01000193
-
-/** What `find` found, valid until it is called again. */
-export const match = { api: null as Api | null, end: 0 }
+/** What `find` found, valid until it is called again; `segments`: how many of the path are that of the API. */
+export const match = { api: null as Api | null, segments: 0 }
 
 export class ApiTable {
-  /** Entries by the FNV-1a hash of their path; those that share one stand in a list. */
-  readonly #byHash = new Map<number, Entry[]>()
-  #segmentsMax = 0
+  readonly #everywhere = new PathTable()
+  /** By host name. */
+  readonly #hosts = new Map<string, PathTable>()
+  /** Authority asked for last, and what its host has of its own: nearly always those of the next request. */
+  #lastAuthority = ''
+  #lastOwn: PathTable | null = null
 
-  /** `paths` of one API: context with version, and context alone for a default version. */
-  constructor(entries: readonly Entry[]) {
-    for (const entry of entries) {
-      const hash = hashOf(entry.path)
-      const same = this.#byHash.get(hash)
-      if (same === undefined) this.#byHash.set(hash, [entry])
-      else same.push(entry)
-      this.#segmentsMax = Math.max(this.#segmentsMax, segmentsOf(entry.path))
+  add({ api, path, hosts }: ApiEntry): void {
+    this.#forget()
+    if (hosts.length === 0) this.#everywhere.add(path, api)
+    for (const host of hosts) {
+      const name = hostName(host)
+      const table = this.#hosts.get(name) ?? new PathTable()
+      this.#hosts.set(name, table)
+      table.add(path, api)
     }
   }
 
-  /** Fills `match` for the path that stands in `target` from `from`; its `end` is an index in `target`. */
-  find(target: string, from: number): boolean {
-    match.api = null
-    let hash = SEED
-    let segments = 0
-    for (let at = from; at < target.length; at++) {
-      const code = target.charCodeAt(at)
-      if (code === QUERY) {
-        this.#take(hash, target, from, at)
-        return match.api !== null
-      }
-      if (code === SLASH && at > from) {
-        this.#take(hash, target, from, at)
-        if (++segments >= this.#segmentsMax) return match.api !== null
-      }
-      hash = Math.imul(hash ^ code, PRIME)
+  remove({ api, path, hosts }: ApiEntry): void {
+    this.#forget()
+    if (hosts.length === 0) this.#everywhere.remove(path, api)
+    for (const host of hosts) {
+      const name = hostName(host)
+      const table = this.#hosts.get(name)
+      table?.remove(path, api)
+      if (table?.segmentsMax === 0) this.#hosts.delete(name)
     }
-    this.#take(hash, target, from, target.length)
-    return match.api !== null
   }
 
-  /** A path that ends here is longer than any found before. */
-  #take(hash: number, target: string, from: number, end: number): void {
-    const entries = this.#byHash.get(hash)
-    if (entries === undefined) return
-    for (const { path, api } of entries) {
-      if (path.length !== end - from || !target.startsWith(path, from)) continue
+  /** Fills `match`. `authority`: what the client asked for, with its port or without. */
+  find(path: ScannedPath, authority: string): boolean {
+    const everywhere = this.#everywhere
+    const own = this.#hosts.size === 0 ? null : this.#ownOf(authority)
+    const most = own === null ? everywhere.segmentsMax : Math.max(own.segmentsMax, everywhere.segmentsMax)
+    for (let segments = Math.min(path.count, most); segments > 0; segments--) {
+      const api = own?.find(path, segments) ?? everywhere.find(path, segments)
+      if (api === undefined) continue
       match.api = api
-      match.end = end
+      match.segments = segments
+      return true
     }
+    match.api = null
+    return false
+  }
+
+  #ownOf(authority: string): PathTable | null {
+    if (authority !== this.#lastAuthority) {
+      this.#lastOwn = this.#hosts.get(hostName(authority)) ?? null
+      this.#lastAuthority = authority
+    }
+    return this.#lastOwn
+  }
+
+  #forget(): void {
+    this.#lastAuthority = ''
+    this.#lastOwn = null
   }
 }
 
-function segmentsOf(path: string): number {
-  let slashes = 0
-  for (let i = 0; i < path.length; i++) if (path.charCodeAt(i) === SLASH) slashes++
-  return slashes
-}
-
-function hashOf(path: string): number {
-  let hash = SEED
-  for (let i = 0; i < path.length; i++) hash = Math.imul(hash ^ path.charCodeAt(i), PRIME)
-  return hash
+/** The name in an authority: in lower case, without port and without the dot at its end (RFC 3986 3.2.2). */
+function hostName(authority: string): string {
+  const port = authority.indexOf(':', authority.lastIndexOf(']') + 1)
+  const name = port < 0 ? authority : authority.slice(0, port)
+  return (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
 }
