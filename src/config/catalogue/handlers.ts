@@ -1,5 +1,5 @@
 /** Handlers that see every message, and the one setting about errors of AI APIs. */
-import { inert, repeatedSection, required, section } from '../key.ts'
+import { inert, live, repeatedSection, required, section } from '../key.ts'
 import { flag, text, words } from '../kinds.ts'
 
 const HANDLERS = 'not built yet: handlers of operators come with mediation'
@@ -32,10 +32,13 @@ export const ai = section(
   'apim.ai',
   'APIs of language models.',
   {
-    custom_error_response_sequence: inert(
-      text('', 'Sequence that words the errors of AI APIs; empty: `error` with code, type and message.'),
-      'not built yet: AI APIs and error formats come with the sequences',
+    custom_error_response_sequence: live(
+      text(
+        '',
+        'Name of the sequence that words the errors of AI APIs, such as `_ai_error_response_`, which answers `error` ' +
+          'with code, type and message; empty: they are worded as those of other APIs.',
+      ),
     ),
   },
-  { roles: ['gateway-worker', 'api-publisher', 'api-devportal'] },
+  { roles: ['gateway-worker', 'api-publisher', 'api-devportal'], readBy: ['planning.ts', 'preparation.ts'] },
 )
