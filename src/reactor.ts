@@ -22,6 +22,7 @@ import {
   type ReactorPlan,
 } from './plan.ts'
 import { Deployment } from './deployment.ts'
+import { FaultAnswers, fieldsReadBy } from './fault-answer.ts'
 import { Listener } from './listener.ts'
 import { monotonicMs } from './monotonic-clock.ts'
 import { TlsSide } from './tls-side.ts'
@@ -114,7 +115,10 @@ export class Reactor implements Hall {
     this.#deployment.prepare({ removed: [], deployed: plan.apis })()
     const cors = policyOf(plan.cors)
     const router = new Router(this.#deployment.table, arena.bytes, this.#around.settings)
-    this.#rooms = { router, cors, threw: (exchange, error) => this.#threw(exchange, error) }
+    const now = () => this.#coarseNow
+    const faults = new FaultAnswers(plan.faults, this.#around.settings.correlationField, outlets.report, now)
+    this.#around.requestKinds.keep(fieldsReadBy(plan.faults))
+    this.#rooms = { router, cors, faults, threw: (exchange, error) => this.#threw(exchange, error) }
   }
 
   #poolContext(gauge: SharedGauge): PoolContext {
@@ -195,9 +199,12 @@ export class Reactor implements Hall {
   deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null): void {
     const trusted = new Networks(live.http.trusted_proxies)
     const putInForce = this.#deployment.prepare(apis)
+    const reword = this.#rooms.faults.prepare(live.faults)
     const securesAnew = this.#tls.replace(tls, live)
     // From here on nothing throws.
     putInForce()
+    reword()
+    this.#around.requestKinds.keep(fieldsReadBy(live.faults))
     this.#rooms.cors = policyOf(live.cors)
     const { targetKeepAliveMs: keptMs } = this.#around.settings
     this.#renewSettings(live)
@@ -321,7 +328,7 @@ export class Reactor implements Hall {
   }
 
   refuse(exchange: Exchange, outcome: Parameters<Hall['refuse']>[1], failure: Failure | null): void {
-    refuse(exchange, outcome, failure)
+    refuse(exchange, this.#rooms, outcome, failure)
   }
 
   done(exchange: Exchange): void {

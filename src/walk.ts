@@ -4,12 +4,11 @@
  * source -> route -> handlers -> target -> source. A refusal at any step goes to the fault room and back to the source.
  * With warm caches every step is synchronous, and so is the walk.
  */
-import { NO_ENDPOINT_OF_KIND } from './errors/catalogue.ts'
+import { type FaultSequence, NO_ENDPOINT_OF_KIND, NO_ENDPOINT_SEQUENCES } from './errors/catalogue.ts'
 import type { Failure, Verdict } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { NO_SUCH_API, type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
-import { factsOf, reasonOf } from './fault/facts.ts'
-import { faultBody, JSON_LINE } from './fault/render.ts'
+import type { FaultAnswers } from './fault-answer.ts'
 import { runRequest } from './handlers/chain.ts'
 import type { CorsPolicy } from './handlers/cors-policy.ts'
 import { tracer } from './protocol/tracer.ts'
@@ -20,6 +19,7 @@ export interface Rooms {
   readonly router: Router
   /** Of what no API answers; null: nothing is said of CORS. */
   cors: CorsPolicy | null
+  readonly faults: FaultAnswers
   /** A handler threw: a bug, whose request is refused, not lost. */
   readonly threw: (exchange: Exchange, error: unknown) => void
 }
@@ -70,36 +70,42 @@ function admit(exchange: Exchange): Verdict {
 }
 
 function enter(exchange: Exchange, outcome: Outcome | undefined, rooms: Rooms): void {
-  if (outcome === undefined) send(exchange)
+  if (outcome === undefined) send(exchange, rooms)
   else if (outcome.code === 0) exchange.downstream.answer(outcome.status, 'OK', outcome.lines, '')
   else {
-    if (outcome === NO_SUCH_API) forgetApi(exchange, rooms)
-    refuse(exchange, outcome, null)
+    if (outcome === NO_SUCH_API) forgetApi(exchange)
+    refuse(exchange, rooms, outcome, null)
   }
 }
 
 /** Nothing in the answer may tell an API that is not there for this request from one that is not there at all. */
-function forgetApi(exchange: Exchange, { cors }: Rooms): void {
+function forgetApi(exchange: Exchange): void {
   exchange.api = null
   exchange.place = null
   exchange.resource = null
   exchange.replyLines = ''
-  exchange.grant = cors === null ? null : cors.grant(exchange.origin)
+  exchange.grant = null
 }
 
-function send(exchange: Exchange): void {
+function send(exchange: Exchange, rooms: Rooms): void {
+  const { keyType } = exchange
   const { production, sandbox } = exchange.api!
-  const target = exchange.keyType === 'PRODUCTION' ? production : sandbox
-  if (target === null) refuse(exchange, NO_ENDPOINT, null)
+  const target = keyType === 'PRODUCTION' ? production : sandbox
+  if (target === null) refuse(exchange, rooms, NO_ENDPOINT, null, NO_ENDPOINT_SEQUENCES[keyType])
   else target.send(exchange)
 }
 
-/** The fault of an outcome, to the client. */
-export function refuse(exchange: Exchange, outcome: Refusal, failure: Failure | null): void {
-  const facts = factsOf(outcome, failure)
-  const { retryAfterS } = exchange
-  const more = retryAfterS === 0 ? outcome.lines : `${outcome.lines}Retry-After: ${retryAfterS}\r\n`
-  exchange.downstream.answer(facts.status, reasonOf(facts.status), `${JSON_LINE}${more}`, faultBody(facts))
+/** The fault of an outcome, to the client. `sequence`: of a situation that has its code in common with others. */
+export function refuse(
+  exchange: Exchange,
+  { faults, cors }: Rooms,
+  outcome: Refusal,
+  failure: Failure | null,
+  sequence: FaultSequence | null = null,
+): void {
+  // What is refused before it is known for which API has what the gateway says of CORS itself.
+  if (exchange.api === null && cors !== null) exchange.grant = cors.grant(exchange.origin)
+  faults.answer(exchange, outcome, failure, sequence)
 }
 
 const METHODS = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
