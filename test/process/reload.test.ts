@@ -247,6 +247,17 @@ test('a WebSocket sender that is switched on deploys the APIs that wait for it, 
   assert.deepEqual((await reload(gateway)).apis.removed, ['ws/1.0.0'])
 })
 
+test('a forward proxy that is faulty refuses a reload, and requests go on without it', async t => {
+  const gateway = await started()
+  putApi(gateway.home, 'Test', 't', await patient(t, 'a'))
+  await reload(gateway)
+  put(gateway.home, 'deployment.toml', `${HTTP}"sender.proxyProfiles" = "<profile><hosts>a</hosts></profile>"\n`)
+  const { outcome, faults } = await reload(gateway)
+  assert.equal(outcome, 'refused')
+  assert.match(faults[0]!.expected, /is not known|is missing/)
+  assert.deepEqual(await on(await dial(gateway), '/t/'), [200, 'a'])
+})
+
 test('a forward proxy that is set takes the requests of open connections', async t => {
   const [a, proxy] = [await patient(t, 'a'), await patient(t, 'proxy')]
   const gateway = await started()
