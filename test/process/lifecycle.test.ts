@@ -1,0 +1,294 @@
+/** Lifecycles as operators change them: a running gateway with two reactors, its command line, and its data folder. */
+import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import type { ApiAnswer, LifecycleAnswer } from '../../src/api-desk.ts'
+import { askOnce } from '../../src/cli/ask.ts'
+import { takeAnswer } from '../harness/answers.ts'
+import { backend, begin, dial, home, leave, listed, sluice, start, startTwo } from '../harness/operator.ts'
+import type { Peer } from '../harness/peers.ts'
+import { ask, type Home, launch, type RunningGateway } from '../harness/program.ts'
+import { putApi, reload, removeApi } from '../harness/reloading.ts'
+
+after(leave)
+
+const CLIENTS = 24
+const GET = 'GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n'
+const BACKEND = `http://127.0.0.1:${backend.port}`
+
+function change({ home: { data } }: RunningGateway, name: string, action: string): Promise<LifecycleAnswer> {
+  return askOnce<LifecycleAnswer>(data, { command: 'lifecycle', name, action })
+}
+
+async function stateOf({ home: { data } }: RunningGateway, name = 'Test'): Promise<string> {
+  return (await askOnce<ApiAnswer>(data, { command: 'api', name })).state
+}
+
+async function asks(client: Peer, request = GET): Promise<number> {
+  client.send(request)
+  return (await takeAnswer(client)).status
+}
+
+async function statusOf({ port }: RunningGateway, path = '/t/'): Promise<number> {
+  return Number((await ask(port, 'GET', path)).slice(9, 12))
+}
+
+function fileOf({ data }: Home): string {
+  return join(data, 'lifecycle.json')
+}
+
+/** Connections over both reactors: the kernel spreads them by a hash of their ports. */
+async function dialMany(gateway: RunningGateway): Promise<readonly Peer[]> {
+  const many: Peer[] = []
+  while (many.length < CLIENTS) many.push(await dial(gateway))
+  for (const client of many) assert.equal(await asks(client), 200)
+  const { reactors } = await listed(gateway.home)
+  assert.ok(reactors.length === 2 && reactors.every(({ counts }) => counts.source!.REQUEST_READY! > 0))
+  return many
+}
+
+test('what is changed holds for the next request on every connection of every reactor', async () => {
+  const gateway = await startTwo()
+  const many = await dialMany(gateway)
+  const blocked = await sluice(gateway.home, 'api', 'lifecycle', 'Test', 'block')
+  assert.deepEqual(blocked, { code: 0, out: 'in force Test:1.0.0: PUBLISHED -> BLOCKED\n', err: '' })
+  for (const client of many) client.send(GET)
+  for (const client of many) {
+    const { status, body } = await takeAnswer(client)
+    assert.equal(status, 503)
+    assert.match(body, /"code":700700,/)
+  }
+  const published = await sluice(gateway.home, 'api', 'lifecycle', 'Test:1.0.0', 'Publish', '--json')
+  assert.equal(JSON.parse(published.out).state, 'PUBLISHED')
+  for (const client of many) client.send(GET)
+  for (const client of many) assert.equal((await takeAnswer(client)).status, 200)
+})
+
+test('one after the other, as fast as they are answered, each holds when it is', async () => {
+  const gateway = await startTwo()
+  const many = await dialMany(gateway)
+  for (let i = 0; i < 50; i++) {
+    const action = i % 2 === 0 ? 'Block' : 'Re-Publish'
+    assert.deepEqual((await change(gateway, 'Test', action)).failures, [])
+    const [one, other] = [many[i % CLIENTS]!, many[(i + CLIENTS / 2) % CLIENTS]!]
+    assert.deepEqual([await asks(one), await asks(other)], i % 2 === 0 ? [503, 503] : [200, 200])
+  }
+})
+
+const STATUSES: readonly (readonly [actions: readonly string[], status: number])[] = [
+  [[], 200],
+  [['Block'], 503],
+  [['Block', 'Re-Publish'], 200],
+  [['Deploy as a Prototype'], 200],
+  [['Demote to Created'], 404],
+  [['Demote to Created', 'Publish'], 200],
+  [['Deprecate'], 200],
+  [['Deprecate', 'Retire'], 404],
+]
+
+test('every state is what requests find, and after a start as well', async () => {
+  const at = home()
+  for (const [i, [actions]] of STATUSES.entries()) {
+    putApi(at, `Api${i}`, `a${i}`, BACKEND)
+    assert.ok(actions.length < 3)
+  }
+  const first = await start(at)
+  for (const [i, [actions]] of STATUSES.entries()) for (const word of actions) await change(first, `Api${i}`, word)
+  const found = async (gateway: RunningGateway): Promise<readonly number[]> => {
+    return Promise.all(STATUSES.map((_, i) => statusOf(gateway, `/a${i}/1.0.0/`)))
+  }
+  const wanted = STATUSES.map(([, status]) => status)
+  assert.deepEqual(await found(first), wanted)
+  await first.program.kill()
+  assert.deepEqual(await found(await start(at)), wanted)
+})
+
+test('answers of a deprecated API say since when and until when, and the same after a start', async () => {
+  const at = home()
+  const first = await start(at)
+  const words = ['api', 'lifecycle', 'Test', 'deprecate', '--sunset', '2099-06-30', '--json']
+  const { since } = JSON.parse((await sluice(at, ...words)).out) as LifecycleAnswer
+  const fields = `Deprecation: @${Math.floor(Date.parse(since) / 1000)}\r\nSunset: Tue, 30 Jun 2099 00:00:00 GMT\r\n`
+  assert.ok((await ask(first.port, 'GET', '/t/')).includes(fields))
+  await first.program.kill()
+  assert.ok((await ask((await start(at)).port, 'GET', '/t/')).includes(fields))
+})
+
+test('however a gateway is killed, what it has answered is kept, and its file is whole', async () => {
+  const at = home()
+  for (const laterMs of [0, 3, 10, 25]) {
+    const gateway = await start(at)
+    let answered = await stateOf(gateway)
+    let asked = answered
+    const end = setTimeout(() => gateway.program.signal('SIGKILL'), laterMs)
+    try {
+      for (;;) {
+        asked = answered === 'BLOCKED' ? 'PUBLISHED' : 'BLOCKED'
+        answered = (await change(gateway, 'Test', asked)).state
+      }
+    } catch {
+      // It was killed.
+    }
+    clearTimeout(end)
+    await gateway.program.kill()
+    const again = await start(at)
+    assert.ok([answered, asked].includes(await stateOf(again)), `${await stateOf(again)} after ${answered}, ${asked}`)
+    await again.program.kill()
+  }
+})
+
+test('killed as soon as it is written, before it is answered or not, a change is kept', async () => {
+  const at = home()
+  const first = await start(at)
+  const under = change(first, 'Test', 'Block').catch(() => undefined)
+  while (!written(at).includes('BLOCKED')) await new Promise(resolve => setImmediate(resolve))
+  await first.program.kill()
+  await under
+  const second = await start(at)
+  assert.deepEqual([await stateOf(second), await statusOf(second)], ['BLOCKED', 503])
+})
+
+function written(at: Home): string {
+  try {
+    return readFileSync(fileOf(at), 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+test('a damaged file keeps a gateway from starting: 78, with the file and what to do', async () => {
+  const at = home()
+  mkdirSync(at.data)
+  writeFileSync(fileOf(at), '{"format":1,"apis":[')
+  const program = launch(at, [])
+  assert.deepEqual(await program.exited, { code: 78, signal: null })
+  assert.match(program.err.text, /lifecycle\.json: is damaged: it is not whole JSON \(restore it from a backup, or rem/)
+  const checked = await sluice(at, 'check')
+  assert.equal(checked.code, 78)
+  assert.match(checked.out + checked.err, /lifecycle\.json: is damaged/)
+  rmSync(fileOf(at))
+  assert.equal(await statusOf(await start(at)), 200)
+})
+
+test('a damaged file refuses a reload, and a blocked API stays so; without it the reload writes it anew', async () => {
+  const gateway = await start()
+  await change(gateway, 'Test', 'Block')
+  const good = written(gateway.home)
+  writeFileSync(fileOf(gateway.home), good.replace('BLOCKED', 'OPEN'))
+  const refused = await sluice(gateway.home, 'reload')
+  assert.equal(refused.code, 78)
+  assert.match(refused.out, /lifecycle\.json: is damaged: record 1 is not one of an API/)
+  assert.equal(await statusOf(gateway), 503)
+  rmSync(fileOf(gateway.home))
+  assert.equal((await reload(gateway)).outcome, 'in force')
+  assert.deepEqual([await statusOf(gateway), written(gateway.home)], [503, good])
+})
+
+test('a file that was restored while the gateway runs is in force with the next reload', async () => {
+  const gateway = await start()
+  await change(gateway, 'Test', 'Block')
+  const backup = written(gateway.home)
+  await change(gateway, 'Test', 'Publish')
+  writeFileSync(fileOf(gateway.home), backup)
+  assert.deepEqual((await reload(gateway)).apis.changed, ['t/1.0.0'])
+  assert.equal(await statusOf(gateway), 503)
+})
+
+test('where the file cannot be written nothing changes: 1, and why', async () => {
+  const gateway = await start()
+  mkdirSync(fileOf(gateway.home))
+  const { code, out, err } = await sluice(gateway.home, 'api', 'lifecycle', 'Test', 'block')
+  assert.deepEqual([code, out], [1, ''])
+  assert.match(err, /^\S*lifecycle\.json cannot be written \(E\w+\): nothing has changed\n$/)
+  assert.equal(await statusOf(gateway), 200)
+  rmdirSync(fileOf(gateway.home))
+  assert.equal((await change(gateway, 'Test', 'Block')).state, 'BLOCKED')
+  assert.equal(await statusOf(gateway), 503)
+})
+
+test('of two command lines with the same change one has made it, and the other is told', async () => {
+  const gateway = await startTwo()
+  const both = [1, 2].map(() => begin(gateway.home, 'api', 'lifecycle', 'Test', 'block'))
+  const codes = await Promise.all(both.map(async ({ exited }) => (await exited).code))
+  assert.deepEqual(codes.sort(), [0, 1])
+  assert.match(
+    both.map(({ err }) => err.text).join(''),
+    /^Test:1\.0\.0 is BLOCKED: it cannot become BLOCKED from there; /,
+  )
+  const changes = Array.from({ length: 8 }, (_, i) => change(gateway, 'Test', i % 2 === 0 ? 'Publish' : 'Deprecate'))
+  const ended = await Promise.allSettled(changes)
+  const kept = ended.flatMap(it => (it.status === 'fulfilled' ? [it.value.state] : []))
+  assert.deepEqual(kept.at(-1), 'DEPRECATED')
+  assert.match(written(gateway.home), /"state":"DEPRECATED"/)
+  assert.equal(await stateOf(gateway), 'DEPRECATED')
+})
+
+test('changes and reloads that come together all hold in the end', async () => {
+  const gateway = await startTwo()
+  const many = await dialMany(gateway)
+  for (let round = 0; round < 6; round++) {
+    const isBlocked = round % 2 === 0
+    putApi(gateway.home, `More${round}`, `more${round}`, BACKEND)
+    const [, { state }, answer] = await Promise.all([
+      reload(gateway),
+      change(gateway, 'Test', isBlocked ? 'Block' : 'Publish'),
+      reload(gateway),
+    ])
+    assert.deepEqual([state, answer.outcome], [isBlocked ? 'BLOCKED' : 'PUBLISHED', 'in force'])
+    for (const client of many) assert.equal(await asks(client), isBlocked ? 503 : 200)
+    assert.equal(await statusOf(gateway, `/more${round}/1.0.0/`), 200)
+  }
+})
+
+test('a reactor that comes in the place of another knows every change', async () => {
+  const gateway = await startTwo({ SLUICE_TEST_HOOKS: '1' })
+  assert.match(await ask(gateway.healthPort, 'POST', '/test/kill'), /^HTTP\/1\.1 200 /)
+  assert.deepEqual((await change(gateway, 'Test', 'Block')).failures, [])
+  await gateway.program.err.until(/"msg":"reactor replaced"/)
+  for (let i = 0; i < CLIENTS; i++) assert.equal(await statusOf(gateway), 503)
+})
+
+test('a project that is gone and comes back, in whichever folder, is as it was left', async () => {
+  const at = home()
+  putApi(at, 'Menu', 'menu', BACKEND)
+  const gateway = await start(at)
+  await change(gateway, 'Menu', 'Block')
+  renameSync(join(at.path, 'apis', 'Menu'), join(at.path, 'apis', 'Speisekarte'))
+  await reload(gateway)
+  assert.equal(await statusOf(gateway, '/menu/1.0.0/'), 503)
+  removeApi(at, 'Speisekarte')
+  await reload(gateway)
+  assert.equal(await statusOf(gateway, '/menu/1.0.0/'), 404)
+  await gateway.program.kill()
+  const next = await start(at)
+  putApi(at, 'Menu', 'menu', BACKEND)
+  await reload(next)
+  assert.equal(await statusOf(next, '/menu/1.0.0/'), 503)
+  assert.deepEqual((await change(next, 'Menu', 'Publish')).state, 'PUBLISHED')
+})
+
+test('one API is shown as it is in force, and all of them are listed', async () => {
+  const at = home()
+  putApi(at, 'Menu', 'menu', 'http://127.0.0.1:1', BACKEND)
+  const gateway = await start(at)
+  await change(gateway, 'Menu', 'Block')
+  const { code, out } = await sluice(at, 'api', 'show', 'Menu', '--json')
+  const shown = JSON.parse(out) as ApiAnswer
+  assert.equal(code, 0)
+  assert.deepEqual([shown.state, shown.declared, shown.actions], ['BLOCKED', 'PUBLISHED', ['Re-Publish', 'Deprecate']])
+  assert.deepEqual(
+    shown.production.endpoints.map(({ url, state }) => [url, state]),
+    [
+      ['http://127.0.0.1:1', 'ACTIVE'],
+      [BACKEND, 'ACTIVE'],
+    ],
+  )
+  assert.ok(shown.handlers.some(({ about }) => about.startsWith('BLOCKED')))
+  const all = await sluice(at, 'api', 'list')
+  assert.match(all.out, /^Menu:1\.0\.0 +BLOCKED +\S+ \S+Z +PUBLISHED +\/menu\/1\.0\.0$/m)
+  assert.match(all.out, /^Test:1\.0\.0 +PUBLISHED +\/t\/1\.0\.0$/m)
+  const unknown = await sluice(at, 'api', 'show', 'Mennu')
+  assert.deepEqual([unknown.code, unknown.out], [1, ''])
+  assert.equal(unknown.err, 'there is no API "Mennu"; did you mean Menu:1.0.0 (/menu/1.0.0)?\n')
+})
