@@ -1,7 +1,11 @@
 /**
  * One exchange through a whole reactor, on sockets that only hand memory over: what the gateway's own code costs,
- * without the kernel. `npx node bench/micro/exchange.ts`
+ * without the kernel. `npx node bench/micro/exchange.ts`, and with words behind it for more of the chain: `operations`
+ * has ten of them looked up, `resources` and `cors` have these handlers, and `origin` has one in the request.
  */
+import { chainOf } from '../../src/chain-of.ts'
+import type { ApiPlan } from '../../src/plan.ts'
+import { globalCors } from '../../src/planning.ts'
 import { PLAIN_API } from '../../test/harness/api-plan.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { loadConfiguration } from '../../test/harness/configuration.ts'
@@ -10,6 +14,7 @@ import { Reactor } from '../../src/reactor.ts'
 import type { ByteSocket, ConnectingOwner, SocketLevel, SocketOwner } from '../../src/socket/byte-socket.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 import { EndpointTable } from '../../src/target/endpoint-table.ts'
+import { OPERATIONS } from '../peers/exported-project.ts'
 
 class MemorySocket implements ByteSocket {
   readonly remoteAddress = '127.0.0.1'
@@ -55,6 +60,7 @@ const level: SocketLevel = {
   },
 }
 
+const WORDS = process.argv.slice(2)
 const { configuration } = loadConfiguration(`${import.meta.dirname}/../../conf`, [])
 const route = { row: 1, secured: false, host: '127.0.0.1', port: 2, tlsClient: '', proxy: null }
 const endpoint = { row: 0, url: 'http://127.0.0.1:2', basePath: '', settings: DEFAULT_SETTINGS }
@@ -64,6 +70,16 @@ const ENDPOINTS = {
   failsOver: false,
   endpoints: [{ ...endpoint, route: { ...route, connectsThroughProxy: false } }],
 } as const
+
+function asWorded(): Pick<ApiPlan, 'resources' | 'cors'> {
+  const operation = { authType: 'None', tier: 'Unlimited', scopes: [] } as const
+  const resources = Object.entries(OPERATIONS).flatMap(([template, verbs]) => {
+    return verbs.map(verb => ({ template, verb, ...operation }))
+  })
+  const cors = globalCors(configuration)
+  return { resources: WORDS.includes('operations') ? resources : [], cors: WORDS.includes('cors') ? cors : null }
+}
+
 const reactor = new Reactor(
   {
     reactor: 0,
@@ -72,7 +88,7 @@ const reactor = new Reactor(
     accessLog: configuration.access_log,
     accessLogPath: '',
     logLevel: 'error',
-    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS, ...PLAIN_API }],
+    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS, ...PLAIN_API, ...asWorded() }],
     level: 'streams',
     listeners: [{ kind: 'http', host: '127.0.0.1', port: 0 }],
     tlsServer: null,
@@ -88,14 +104,22 @@ const reactor = new Reactor(
     clientSeed: 1,
     heartbeats: new SharedArrayBuffer(4),
   },
-  { level, tls: null, report: console.error, accessLog: null, chainOf: () => [], drained: () => {} },
+  {
+    level,
+    tls: null,
+    report: console.error,
+    accessLog: null,
+    chainOf: api => chainOf(api).filter(({ name }) => WORDS.includes(name)),
+    drained: () => {},
+  },
 )
 await reactor.start()
 
 const CONNECTIONS = 64
 const ROUNDS = 20_000
 const request = Buffer.from(
-  `GET /bench/x HTTP/1.1\r\nHost: 127.0.0.1:8290\r\nAuthorization: Bearer ${'t'.repeat(600)}\r\n` +
+  `GET /bench/orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:8290\r\nAuthorization: Bearer ${'t'.repeat(600)}\r\n` +
+    `${WORDS.includes('origin') ? 'Origin: https://portal.example.com\r\n' : ''}` +
     'Accept: application/json\r\n' +
     'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/120\r\nAccept-Encoding: gzip, deflate\r\n' +
     'Cookie: a=1; b=2; c=3333333333333333333333\r\n\r\n',

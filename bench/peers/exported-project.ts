@@ -10,7 +10,7 @@ interface ExportedApi {
   readonly documented: boolean
 }
 
-const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
+export const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
   '/orders': ['GET', 'POST'],
   '/orders/{orderId}': ['GET', 'PUT', 'DELETE'],
   '/orders/{orderId}/items': ['GET', 'POST'],
