@@ -9,7 +9,7 @@ import { type ApiPlanner, changesBetween, labelOfApi, type PlannedApis, RowsUsed
 import type { ApiProjects } from './config/api-definitions.ts'
 import type { Fault } from './config/fault.ts'
 import { labelOf } from './config/source-file.ts'
-import { missingSender } from './config/websocket-senders.ts'
+import { loadApis } from './api-loading.ts'
 import { Refused } from './control-socket.ts'
 import type { EndpointDesk } from './endpoint-desk.ts'
 import type { InForce } from './in-force.ts'
@@ -19,7 +19,15 @@ import { draftOf, type Place, type Prepared, prepare } from './preparation.ts'
 import { globalCors } from './planning.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 import { compare, type KeyChange } from './reload-comparison.ts'
-import { logReload, NO_APIS_CHANGED, type ReloadAnswer, type ReloadScope, substancesOf } from './reload-report.ts'
+import {
+  logReload,
+  NO_APIS_CHANGED,
+  NO_SEQUENCES_CHANGED,
+  type ReloadAnswer,
+  type ReloadScope,
+  substancesOf,
+} from './reload-report.ts'
+import { asTheyAre, changedSequences } from './sequence-files.ts'
 import { CannotKeep, type LifecycleBook, type LifecycleFile } from './store/lifecycle-book.ts'
 import type { LifecycleRecords } from './store/lifecycles.ts'
 import type { TlsDraft, TlsMaterial } from './tls/tls-material.ts'
@@ -36,11 +44,11 @@ interface ReloaderOptions {
   /** Of a gateway that had no TLS until now. */
   readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
   /** What the gateway was started with, and the log has warned of. */
-  readonly prepared: Pick<Prepared, 'unknown' | 'warnings' | 'apis'>
+  readonly prepared: Pick<Prepared, 'unknown' | 'warnings' | 'apis' | 'sequences'>
 }
 
 /** What might be in force next. */
-interface Candidate extends Pick<Prepared, 'configuration' | 'keys' | 'apis' | 'proxies' | 'faults'> {
+interface Candidate extends Pick<Prepared, 'configuration' | 'keys' | 'apis' | 'proxies' | 'sequences' | 'faults'> {
   /** Undefined: TLS stays as it is. */
   readonly tls: TlsDraft | null | undefined
   /** Null: what is in force, the file was not read. */
@@ -60,8 +68,8 @@ export class Reloader {
 
   constructor(options: ReloaderOptions) {
     this.#options = options
-    const { unknown, warnings, apis } = options.prepared
-    this.#saidOfKeys = substancesOf(unknown, warnings)
+    const { unknown, warnings, apis, sequences } = options.prepared
+    this.#saidOfKeys = substancesOf(unknown, warnings, sequences.warnings)
     this.#saidLast = substancesOf(apis.faults, apis.warnings)
   }
 
@@ -94,14 +102,16 @@ export class Reloader {
     let changes: Pick<Candidate, 'changed' | 'restart'> = { changed: [], restart: [] }
     const prepared = await prepare(place, projects, {
       projects: inForce.projects,
+      sequences: inForce.sequences,
       settle: resolution => {
         const { changed, restart, ...settled } = compare(inForce.configured, resolution)
         changes = { changed, restart }
         return settled
       },
     })
-    const { unknown, apis, tls } = prepared
-    const warnings = [...unknown, ...prepared.warnings, ...(tls?.findings.warnings ?? []), ...apis.warnings]
+    const { unknown, apis, sequences, tls } = prepared
+    const ofFiles = [...apis.warnings, ...sequences.warnings]
+    const warnings = [...unknown, ...prepared.warnings, ...(tls?.findings.warnings ?? []), ...ofFiles]
     return { ...prepared, ...changes, warnings }
   }
 
@@ -109,12 +119,13 @@ export class Reloader {
   async #apisAlone(): Promise<Candidate> {
     const { place, projects, inForce } = this.#options
     const { configuration, keys } = inForce.configured
-    const apis = projects.load(api => missingSender(api, configuration), inForce.projects)
+    const apis = loadApis(projects, configuration, inForce.projects)
     const tls = inForce.tls === null ? await draftOf({ configuration, keys }, apis, place.home) : undefined
     const faults = [...withoutHome(place), ...(tls?.findings.faults ?? [])]
     const { proxies } = inForce.planned
     const { warnings } = apis
-    return { configuration, keys, apis, proxies, lifecycles: null, tls, faults, warnings, changed: [], restart: [] }
+    const unread = { lifecycles: null, sequences: asTheyAre(inForce.sequences), changed: [], restart: [] }
+    return { configuration, keys, apis, proxies, tls, faults, warnings, ...unread }
   }
 
   async #putInForce(candidate: Candidate): Promise<ReloadAnswer> {
@@ -137,6 +148,8 @@ export class Reloader {
     this.#replaceTls(draft, opened)
     inForce.configured = candidate
     inForce.projects = candidate.apis.projects
+    const reworded = changedSequences(inForce.sequences, candidate.sequences)
+    inForce.sequences = candidate.sequences
     inForce.planned = planned
     const [failures, cause] = await Promise.all([this.deploy(changes), lifecycles.follow(settled.records)])
     // Nobody is told of what has gone any more.
@@ -150,9 +163,10 @@ export class Reloader {
         removed: changes.removed.map(path => path.slice(1)),
         kept: candidate.apis.kept.map(definition => labelOfApi(planned.byDefinition.get(definition)!.plan)),
       },
+      sequences: { changed: reworded, kept: candidate.sequences.kept },
       keys: candidate.changed,
       restart: candidate.restart,
-      faults: candidate.apis.faults,
+      faults: [...candidate.apis.faults, ...candidate.sequences.faults],
       warnings: [...candidate.warnings, ...unkept(cause)],
       failures,
     }
@@ -214,13 +228,14 @@ export class Reloader {
 }
 
 /** Everything stays as it was. */
-function refusal({ faults, apis, restart, warnings }: Candidate, more: readonly Fault[]): ReloadAnswer {
+function refusal({ faults, apis, sequences, restart, warnings }: Candidate, more: readonly Fault[]): ReloadAnswer {
   return {
     outcome: 'refused',
     apis: NO_APIS_CHANGED,
+    sequences: NO_SEQUENCES_CHANGED,
     keys: [],
     restart,
-    faults: [...faults, ...more, ...apis.faults],
+    faults: [...faults, ...more, ...apis.faults, ...sequences.faults],
     warnings,
     failures: [],
   }
