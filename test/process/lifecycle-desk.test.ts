@@ -43,7 +43,7 @@ async function primary(t: TestContext, apis = SHOP, sets: readonly string[] = []
   assert.deepEqual(prepared.faults, [])
   const planner = new ApiPlanner(1, apis.length)
   const planned = planner.plan(apis, prepared.proxies, globalCors(prepared.configuration))
-  const inForce = new InForce(prepared, prepared.apis.projects, planned, null)
+  const inForce = new InForce(prepared, prepared.apis.projects, planned, null, prepared.sequences)
   const lifecycles = LifecycleBook.open(home.data)
   const endpoints = new EndpointDesk({ apis: planned.apis, endpoints: planner.endpoints }, log)
   const deployed: ApiChanges[] = []
