@@ -18,7 +18,7 @@ export interface PathTemplate {
 }
 
 /** Why a text is no template. */
-export interface TemplateFault {
+interface TemplateFault {
   readonly expected: string
   readonly remedy: string
 }

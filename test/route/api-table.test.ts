@@ -1,0 +1,128 @@
+/** Which API a path and a host lead to, while APIs come and go. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Api, EVERY_RESOURCE } from '../../src/exchange/api.ts'
+import { ApiTable, match } from '../../src/route/api-table.ts'
+import { ScannedPath } from '../../src/structure/scanned-path.ts'
+import { Random, SEED } from '../harness/random.ts'
+
+function api(name: string): Api {
+  const parts = { handlers: [], resources: EVERY_RESOURCE, production: null, sandbox: null, isAi: false }
+  return { name, version: '1', path: '', keyType: 'PRODUCTION', ...parts }
+}
+
+function entry(name: string, path: string, ...hosts: readonly string[]) {
+  return { api: api(name), path, hosts }
+}
+
+const path = new ScannedPath()
+
+/** Name of the API, and what is left of the path; '' for none. */
+function find(table: ApiTable, target: string, authority = 'a.example'): string {
+  const bytes = Buffer.from(target, 'latin1')
+  assert.ok(path.read(bytes, 0, bytes.length), target)
+  if (!table.find(path, authority)) return ''
+  return `${match.api!.name} ${target.slice(path.ends[match.segments - 1]!, path.end)}`
+}
+
+const ENTRIES = [
+  entry('orders 1', '/orders/1.0.0'),
+  entry('orders', '/orders'),
+  entry('deep', '/orders/1.0.0/deep/2'),
+  entry('plus', '/a+b'),
+  entry('own', '/orders', 'Shop.Example'),
+  entry('own deep', '/only/here/1', 'shop.example', '[::1]'),
+  entry('general', '/only/here'),
+]
+
+const FINDS: readonly (readonly [target: string, authority: string, found: string])[] = [
+  ['/orders/1.0.0/x?y=/z', 'a', 'orders 1 /x'],
+  ['/orders/1.0.0', 'a', 'orders 1 '],
+  ['/orders/1.0.0?x', 'a', 'orders 1 '],
+  ['/orders/1.0.0/', 'a', 'orders 1 /'],
+  ['/orders/1.0.00/x', 'a', 'orders /1.0.00/x'],
+  ['/orders/1.0.0/deep/2/x', 'a', 'deep /x'],
+  ['/orders/1.0.0/deep/3', 'a', 'orders 1 /deep/3'],
+  ['/Orders', 'a', ''],
+  ['/order', 'a', ''],
+  ['/ordersx', 'a', ''],
+  ['/', 'a', ''],
+  ['', 'a', ''],
+  ['?/orders', 'a', ''],
+  ['/a+b/c', 'a', 'plus /c'],
+  ['/a%2Bb/c', 'a', 'plus /c'],
+  ['/a%20b/c', 'a', ''],
+  ['/orders/x', 'shop.example', 'own /x'],
+  ['/orders/x', 'SHOP.example:8290', 'own /x'],
+  ['/orders/x', 'shop.example.', 'own /x'],
+  ['/orders/x', 'shop.example.:8290', 'own /x'],
+  ['/orders/x', 'a.shop.example', 'orders /x'],
+  ['/orders/x', 'shop.example..', 'orders /x'],
+  ['/orders/x', '', 'orders /x'],
+  ['/orders/1.0.0/x', 'shop.example', 'orders 1 /x'],
+  ['/only/here/1/x', 'shop.example', 'own deep /x'],
+  ['/only/here/1/x', '[::1]:8290', 'own deep /x'],
+  ['/only/here/1/x', '[::1]', 'own deep /x'],
+  ['/only/here/1/x', 'a', 'general /1/x'],
+  ['/only/here/2', 'shop.example', 'general /2'],
+]
+
+for (const [target, authority, found] of FINDS) {
+  test(`${authority}${target} is for ${found || 'nobody'}`, () => {
+    const table = new ApiTable()
+    for (const one of ENTRIES) table.add(one)
+    assert.equal(find(table, target, authority), found)
+  })
+}
+
+test('a path that is no API any more leaves nothing behind', () => {
+  const table = new ApiTable()
+  for (const one of ENTRIES) table.add(one)
+  for (const one of ENTRIES) table.remove(one)
+  for (const [target, authority] of FINDS) assert.equal(find(table, target, authority), '')
+})
+
+test('the host asked for last is not remembered beyond a change', () => {
+  const table = new ApiTable()
+  const own = entry('own', '/x', 'h')
+  table.add(own)
+  assert.equal(find(table, '/x', 'h'), 'own ')
+  table.remove(own)
+  table.add(entry('other', '/x', 'h'))
+  assert.equal(find(table, '/x', 'h'), 'other ')
+})
+
+test('one of two APIs of the same path goes without the other', () => {
+  const table = new ApiTable()
+  const [before, after] = [entry('before', '/x'), entry('after', '/x')]
+  table.add(before)
+  table.remove(before)
+  table.add(after)
+  table.remove(before)
+  assert.equal(find(table, '/x'), 'after ')
+})
+
+test(`after any changes the table holds what it should (seed ${SEED})`, () => {
+  const random = new Random(SEED)
+  const table = new ApiTable()
+  const held = new Map<string, ReturnType<typeof entry>>()
+  for (let round = 0; round < 20_000; round++) {
+    const at = `/${random.text(random.between(1, 2), 'abcdef')}${random.once(2) ? `/${random.text(1, 'abc')}` : ''}`
+    const known = held.get(at)
+    if (known !== undefined) {
+      table.remove(known)
+      held.delete(at)
+    } else {
+      const added = entry(at, at)
+      table.add(added)
+      held.set(at, added)
+    }
+    const asked = `/${random.text(random.between(1, 2), 'abcdef')}/${random.text(1, 'abc')}`
+    const expected = held.has(asked)
+      ? `${asked} `
+      : held.has(asked.slice(0, -2))
+        ? `${asked.slice(0, -2)} ${asked.slice(-2)}`
+        : ''
+    assert.equal(find(table, asked), expected)
+  }
+})
