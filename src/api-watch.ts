@@ -1,6 +1,7 @@
 /**
- * Watches the API projects of a home, for `start --watch`: the folder of the projects and each project's own, by which
- * files that are replaced are noticed as well as those that are written. What has changed is found by reading them.
+ * Watches the API files of a home, for `start --watch`: the folder of projects and documents, each project's own, and
+ * that of its document, by which files that are replaced are noticed as well as those that are written. What has changed
+ * is found by reading them.
  */
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
@@ -108,7 +109,7 @@ function projectsIn(root: string): readonly string[] {
   try {
     return readdirSync(root, { withFileTypes: true })
       .filter(entry => !entry.name.startsWith('.') && (entry.isDirectory() || entry.isSymbolicLink()))
-      .map(({ name }) => join(root, name))
+      .flatMap(({ name }) => [join(root, name), join(root, name, 'Definitions')])
   } catch {
     return []
   }

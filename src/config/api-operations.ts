@@ -19,7 +19,7 @@ const AUTH_TYPES: Readonly<Record<string, AuthType>> = {
   any: 'Application & Application User',
 }
 
-export const DEFAULT_AUTH_TYPE: AuthType = 'Application & Application User'
+const DEFAULT_AUTH_TYPE: AuthType = 'Application & Application User'
 export const DEFAULT_TIER = 'Unlimited'
 
 /** Where an operation is declared. */
@@ -36,6 +36,7 @@ export class Operations {
   /** By shape, as they are written first. */
   readonly #templates = new Map<string, string>()
   #count = 0
+  #hasWarned = false
 
   constructor(file: YamlFile) {
     this.#file = file
@@ -80,6 +81,8 @@ export class Operations {
   #takesVerb(verb: string, written: string, at: OperationPlaces): boolean {
     if (VERBS.includes(verb)) return true
     if (OTHER_VERBS.includes(verb)) {
+      if (this.#hasWarned) return false
+      this.#hasWarned = true
       this.#file.warn(at.verb, written, 'is no HTTP method, and not acted on', 'only requests are matched')
       return false
     }

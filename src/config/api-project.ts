@@ -15,7 +15,7 @@ import type { DeclaredApi } from './gateway-environments.ts'
 import { LIFECYCLE_STATES } from './lifecycle.ts'
 import { OpenApiDocument } from './open-api-document.ts'
 import { extensionEndpoints } from './open-api-endpoints.ts'
-import { documentOperations } from './open-api-operations.ts'
+import { documentOperations, requiredOperations } from './open-api-operations.ts'
 import { apiOfDocument, tellWhatIsNotBuilt } from './open-api-api.ts'
 import { readSource } from './source-file.ts'
 import { type Path, YamlFile } from './yaml-file.ts'
@@ -150,8 +150,8 @@ function resourcesOf(
   const before = file.faults.length
   if (operations === undefined || isThorough) document.validate()
   tellWhatIsNotBuilt(document)
+  if (operations === undefined) return requiredOperations(document)
   const documented = documentOperations(document)
-  if (operations === undefined) return documented.all
   file.warnings.push(...file.faults.splice(before))
   tellOfDifferences(file, operations.keys, documented.keys)
   return operations.all

@@ -4,7 +4,7 @@ import { readCors } from './api-cors.ts'
 import { contextFault, versionFault } from './api-syntax.ts'
 import type { OpenApiDocument } from './open-api-document.ts'
 import { basePathOf, documentEndpoints } from './open-api-endpoints.ts'
-import { documentOperations } from './open-api-operations.ts'
+import { requiredOperations } from './open-api-operations.ts'
 import type { Path } from './yaml-file.ts'
 
 const NAME_CHARS_MAX = 100
@@ -34,7 +34,7 @@ export function apiOfDocument(document: OpenApiDocument): { readonly api: ApiDef
     keyType: 'PRODUCTION',
     isAi: false,
     cors: readCors(file, ['x-wso2-cors']),
-    resources: documentOperations(document).all,
+    resources: requiredOperations(document),
     ...documentEndpoints(document),
   }
   return { api, context: at }

@@ -9,7 +9,7 @@ import type { Path, YamlFile } from './yaml-file.ts'
 
 const require = createRequire(import.meta.url)
 
-export type OpenApiVersion = '2.0' | '3.0' | '3.1'
+type OpenApiVersion = '2.0' | '3.0' | '3.1'
 export type OpenApiObject = Readonly<Record<string, unknown>>
 
 /** The package has it beside what it documents, which would copy every document and wait for nothing. */

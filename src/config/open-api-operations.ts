@@ -9,6 +9,17 @@ const SECURITY_OFF = 'x-wso2-disable-security'
 /** Of a path or an operation. */
 const NOT_ACTED_ON = ['servers', 'x-wso2-production-endpoints', 'x-wso2-sandbox-endpoints']
 
+/** Of one that has nothing else to say which requests are let through: without any, all would be. */
+export function requiredOperations(document: OpenApiDocument): Operations['all'] {
+  const { file } = document
+  const before = file.faults.length
+  const { all } = documentOperations(document)
+  if (all.length === 0 && file.faults.length === before) {
+    file.object(['paths'], undefined, 'there is no operation in it', 'add one; /* is every path')
+  }
+  return all
+}
+
 export function documentOperations(document: OpenApiDocument): Operations {
   const { file, root } = document
   const operations = new Operations(file)

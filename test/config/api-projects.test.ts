@@ -1,10 +1,11 @@
 /** API projects that are read again: what has changed, what goes on as it was, what is read anew. */
 import assert from 'node:assert/strict'
-import { renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
 import { describe } from '../../src/config/fault.ts'
+import { EVERYWHERE } from '../../src/config/gateway-environments.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 function other(context: string): string {
@@ -72,4 +73,63 @@ test('where the folder of the projects cannot be read all of them go on', t => {
   const { apis, kept, faults } = projects.load(undefined, before.projects)
   assert.deepEqual([apis, kept], [before.apis, before.apis])
   assert.match(describe(faults[0]!), /apis: cannot be read: ENOTDIR/)
+})
+
+const DOCUMENT = `openapi: 3.0.3
+info: {title: A, version: "1"}
+servers: [{url: "http://h"}]
+paths:
+  /a:
+    get: {responses: {"200": {description: ok}}}
+`
+
+const TITLED = DOCUMENT.replace('title: A', 'title: B')
+
+/** Files of a project -> another content, and what it makes of the project. */
+const FILES: readonly (readonly [path: string, before: string | null, after: string | null])[] = [
+  ['apis/A/api.yaml', other('a'), other('b')],
+  ['apis/A/Definitions/swagger.yaml', DOCUMENT, DOCUMENT.replace('/a', '/b')],
+  ['apis/A/Definitions/swagger.yaml', null, DOCUMENT],
+  ['apis/A/Definitions/swagger.yaml', DOCUMENT, null],
+  ['apis/A/Definitions/swagger.yaml', DOCUMENT, 'openapi: ['],
+  ['apis/A/deployment_environments.yaml', null, 'type: deployment_environments\ndata: [{deploymentEnvironment: B}]'],
+  ['apis/b.yaml', TITLED, TITLED.replace('/a', '/b')],
+]
+
+for (const [path, before, after] of FILES) {
+  const change = before === null ? 'comes' : after === null ? 'goes' : `becomes ${JSON.stringify(after.slice(0, 12))}`
+  test(`projects are read again when ${path} ${change}`, t => {
+    const files = { 'apis/A/api.yaml': other('a'), ...(before === null ? {} : { [path]: before }) }
+    const home = temporaryHome(t, files)
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 60_000 })
+    const projects = new ApiProjects(home)
+    const place = { ...EVERYWHERE, labels: new Set(['A']) }
+    const first = projects.load(undefined, undefined, place)
+    assert.equal(first.apis.length, path === 'apis/b.yaml' ? 2 : 1)
+    const again = projects.load(undefined, first.projects, place)
+    for (const [i, known] of first.apis.entries()) assert.equal(again.apis[i], known)
+    if (after === null) rmSync(join(home, path))
+    else {
+      mkdirSync(dirname(join(home, path)), { recursive: true })
+      writeFileSync(join(home, path), after)
+    }
+    const now = projects.load(undefined, first.projects, place)
+    const isSame = now.apis.length === first.apis.length && now.apis.every((api, i) => api === first.apis[i])
+    // What is faulty now goes on as it was.
+    assert.equal(isSame, after?.endsWith('[') === true)
+    assert.deepEqual([now.kept.length, now.faults.length], isSame ? [1, 1] : [0, 0])
+  })
+}
+
+test('an API that is for other gateways now is gone, and one that is faulty now goes on where it may', t => {
+  const labelled = (label: string): string => other('a').replace('"name"', `"labels":["${label}"],"name"`)
+  const home = temporaryHome(t, { 'apis/A/api.yaml': labelled('A') })
+  const projects = new ApiProjects(home)
+  const at = (...labels: readonly string[]) => ({ ...EVERYWHERE, labels: new Set(labels) })
+  const first = projects.load(undefined, undefined, at('A'))
+  assert.equal(first.apis.length, 1)
+  assert.deepEqual(projects.load(undefined, first.projects, at('B')).apis, [])
+  writeFileSync(join(home, 'apis/A/api.yaml'), 'type: api')
+  assert.deepEqual(projects.load(undefined, first.projects, at('A')).kept, first.apis)
+  assert.deepEqual(projects.load(undefined, first.projects, at('B')).apis, [])
 })

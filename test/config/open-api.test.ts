@@ -1,0 +1,344 @@
+/** OpenAPI documents alone in `apis/`: what is made of them, and what is refused with file, line and path. */
+import assert from 'node:assert/strict'
+import { cpSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type ApiDefinitions, ApiProjects } from '../../src/config/api-definitions.ts'
+import { describe } from '../../src/config/fault.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const FIXTURES = resolve(import.meta.dirname, 'api-fixtures')
+
+const THREE = `openapi: 3.0.3
+info:
+  title: Pets
+  version: 1.0.0
+servers:
+  - url: http://h:8080/base
+paths:
+  /pets:
+    get:
+      responses: {"200": {description: ok}}
+`
+
+const TWO = `swagger: "2.0"
+info: {title: Pets, version: 1.0.0}
+host: h:8080
+basePath: /base
+schemes: [http]
+paths:
+  /pets:
+    get:
+      responses: {"200": {description: ok}}
+`
+
+function load(t: TestContext, text: string, name = 'a.yaml'): ApiDefinitions & { readonly said: readonly string[] } {
+  const home = temporaryHome(t, { [`apis/${name}`]: text })
+  const loaded = new ApiProjects(home).load()
+  const said = [...loaded.faults, ...loaded.warnings].map(it => describe(it).replaceAll(`${home}/apis/`, ''))
+  return { ...loaded, said }
+}
+
+/** As `GET /pets None Unlimited a,b`. */
+function operationsOf({ apis }: ApiDefinitions): readonly string[] {
+  return apis.flatMap(({ resources }) =>
+    resources.map(({ verb, template, authType, tier, scopes }) => {
+      return [verb, template, `[${authType}]`, tier, scopes.join()].join(' ').trim()
+    }),
+  )
+}
+
+test('an exported project, a document of 3.0 and one of 2.0 are APIs as they are', t => {
+  const home = temporaryHome(t, {})
+  cpSync(FIXTURES, join(home, 'apis'), { recursive: true })
+  const loaded = new ApiProjects(home, true).load()
+  assert.deepEqual([...loaded.faults, ...loaded.warnings], [])
+  assert.deepEqual(
+    loaded.apis.map(({ name, context, version, endpoints, sandbox }) => {
+      return [name, context, version, ...[endpoints, sandbox].flatMap(it => it.endpoints.map(({ url }) => url))]
+    }),
+    [
+      ['Orders', '/orders', '1.0.0', 'http://production.test:9000/shop', 'http://sandbox.test:9000'],
+      ['Pet-Store', '/petstore/{version}', 'v1', 'http://production.test:9000/petstore/v1'],
+      ['Stock', '/stock', '2.1', 'http://production.test:9000/stock'],
+    ],
+  )
+  const both = '[Application & Application User]'
+  assert.deepEqual(operationsOf(loaded), [
+    'GET /list [None] Unlimited',
+    `POST /list ${both} 10KPerMin orders:write`,
+    'GET /list/{orderId} [Application User] Unlimited',
+    'GET /files/{name}.{ext} [Application] Unlimited',
+    'GET /menu/* [None] Unlimited',
+    `GET /pets ${both} Unlimited`,
+    `POST /pets ${both} 10KPerMin write:pets,admin:pets`,
+    'GET /pets/{petId} [None] Unlimited',
+    'DELETE /pets/{petId} [Application User] Unlimited admin:pets',
+    `GET /items/{sku} ${both} Unlimited`,
+  ])
+})
+
+/** [what is replaced, by what, in which document, name, context, URLs]. */
+const MADE: readonly (readonly [
+  what: string,
+  text: string,
+  expected: readonly [name: string, context: string, ...urls: readonly string[]],
+])[] = [
+  ['3.0', THREE, ['Pets', '/base', 'http://h:8080/base']],
+  ['3.1', THREE.replace('3.0.3', '3.1.0'), ['Pets', '/base', 'http://h:8080/base']],
+  ['2.0', TWO, ['Pets', '/base', 'http://h:8080/base']],
+  ['2.0 as a number', TWO.replace('"2.0"', '2.0'), ['Pets', '/base', 'http://h:8080/base']],
+  ['a version as a number', THREE.replace('1.0.0', '1.10'), ['Pets', '/base', 'http://h:8080/base']],
+  ['2.0 without schemes', TWO.replace('schemes: [http]\n', ''), ['Pets', '/base', 'https://h:8080/base']],
+  ['2.0 with both schemes', TWO.replace('[http]', '[http, https]'), ['Pets', '/base', 'https://h:8080/base']],
+  ['2.0 without a base path', TWO.replace('basePath: /base\n', ''), ['Pets', '/pets', 'http://h:8080']],
+  ['a slash at the end', THREE.replace('/base', '/base/'), ['Pets', '/base', 'http://h:8080/base']],
+  ['no path', THREE.replace('8080/base', '8080/'), ['Pets', '/pets', 'http://h:8080']],
+  ['a title of words', THREE.replace('Pets', '"The Pets - v3.0!"'), ['The-Pets-v3.0', '/base', 'http://h:8080/base']],
+  [
+    'a title of words and no path',
+    THREE.replace('Pets', '"The Pets"').replace('/base', ''),
+    ['The-Pets', '/the-pets', 'http://h:8080'],
+  ],
+  [
+    'the version as last segment',
+    THREE.replace('/base', '/base/1.0.0'),
+    ['Pets', '/base/{version}', 'http://h:8080/base/1.0.0'],
+  ],
+  ['the version alone', THREE.replace('/base', '/1.0.0'), ['Pets', '/{version}', 'http://h:8080/1.0.0']],
+  ['another version', THREE.replace('/base', '/base/v1'), ['Pets', '/base/v1', 'http://h:8080/base/v1']],
+  ['x-wso2-basePath', `${THREE}x-wso2-basePath: /other/1.0.0\n`, ['Pets', '/other/{version}', 'http://h:8080/base']],
+  [
+    'x-wso2-production-endpoints',
+    `${THREE}x-wso2-production-endpoints: {urls: ["https://a", "https://b"], type: failover}\n`,
+    ['Pets', '/base', 'https://a', 'https://b'],
+  ],
+  [
+    'x-wso2-sandbox-endpoints beside production',
+    `${THREE}x-wso2-production-endpoints: {urls: ["https://a"]}\nx-wso2-sandbox-endpoints: {urls: ["http://s"]}\n`,
+    ['Pets', '/base', 'https://a', 'http://s'],
+  ],
+]
+
+for (const [what, text, [name, context, ...urls]] of MADE) {
+  test(`an API is made of a document with ${what}`, t => {
+    const { apis, said } = load(t, text)
+    assert.deepEqual(said, [])
+    const { endpoints, sandbox, ...api } = apis[0]!
+    assert.deepEqual([api.name, api.context, api.lifecycle], [name, context, 'PUBLISHED'])
+    assert.deepEqual(
+      [...endpoints.endpoints, ...sandbox.endpoints].map(({ url }) => url),
+      urls,
+    )
+  })
+}
+
+const GET = '    get:\n'
+const OAUTH = 'components: {securitySchemes: {o: {type: oauth2, flows: {}}, k: {type: apiKey, name: k, in: header}}}\n'
+const BOTH = '[Application & Application User]'
+
+/** [what is written into the operation, at the end of the document, the operation]. */
+const OPERATIONS: readonly (readonly [operation: string, document: string, expected: string])[] = [
+  ['', '', `GET /pets ${BOTH} Unlimited`],
+  ['x-auth-type: None', '', 'GET /pets [None] Unlimited'],
+  ['x-auth-type: application user', '', 'GET /pets [Application User] Unlimited'],
+  ['x-auth-type: Any', '', `GET /pets ${BOTH} Unlimited`],
+  ['x-throttling-tier: Gold', '', `GET /pets ${BOTH} Gold`],
+  ['x-scope: "a, b c"', '', `GET /pets ${BOTH} Unlimited a,b,c`],
+  ['x-scope: [a]', '', `GET /pets ${BOTH} Unlimited a`],
+  ['security: [{o: [x]}, {o: [y], k: []}]', OAUTH, `GET /pets ${BOTH} Unlimited x,y`],
+  ['security: [{k: [z]}]', OAUTH, `GET /pets ${BOTH} Unlimited`],
+  ['', `security: [{o: [x]}]\n${OAUTH}`, `GET /pets ${BOTH} Unlimited x`],
+  // No requirement is none of scopes; only the extensions open a resource.
+  ['security: []', `security: [{o: [x]}]\n${OAUTH}`, `GET /pets ${BOTH} Unlimited`],
+  ['x-wso2-disable-security: true', '', 'GET /pets [None] Unlimited'],
+  ['', 'x-wso2-disable-security: true\n', 'GET /pets [None] Unlimited'],
+  ['x-wso2-disable-security: false', 'x-wso2-disable-security: true\n', `GET /pets ${BOTH} Unlimited`],
+  ['x-auth-type: Application', 'x-wso2-disable-security: true\n', 'GET /pets [Application] Unlimited'],
+]
+
+for (const [operation, document, expected] of OPERATIONS) {
+  test(`an operation with ${JSON.stringify(operation)} in a document with ${JSON.stringify(document)}`, t => {
+    const line = operation === '' ? '' : `      ${operation}\n`
+    const loaded = load(t, THREE.replace(GET, GET + line) + document)
+    assert.deepEqual(loaded.said, [])
+    assert.deepEqual(operationsOf(loaded), [expected])
+  })
+}
+
+test('paths that are elsewhere in the document, and every method', t => {
+  const item = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'].map(
+    method => `      ${method}: {responses: {"200": {description: ok}}, x-auth-type: None}\n`,
+  )
+  const text = THREE.replace('3.0.3', '3.1.0').replace(/ {4}get:[\s\S]*/, '    $ref: "#/components/pathItems/P"\n')
+  const loaded = load(t, `${text}components:\n  pathItems:\n    P:\n${item.join('')}`)
+  assert.deepEqual(loaded.said, [])
+  assert.deepEqual(
+    operationsOf(loaded).map(operation => operation.split(' ')[0]),
+    ['GET', 'PUT', 'POST', 'DELETE', 'OPTIONS', 'HEAD', 'PATCH'],
+  )
+})
+
+const NO_BACKEND = 'name the back end in x-wso2-production-endpoints: {urls: [https://backend.example]}'
+
+/** [the document, what is said of it]. */
+const REFUSED: readonly (readonly [text: string, said: string])[] = [
+  ['a: 1\n', 'a.yaml:1: is no OpenAPI document (begin it with openapi: 3.0.3)'],
+  ['type: api\ndata: {a: 1}\n', 'a.yaml:1: is no OpenAPI document (put it into a folder of its own)'],
+  [
+    THREE.replace('3.0.3', '3.2.0'),
+    'a.yaml:1: openapi = "3.2.0": expected OpenAPI 2.0, 3.0.x or 3.1.x (convert it to one of them)',
+  ],
+  [
+    THREE.replace('responses: {"200": {description: ok}}', 'summary: no responses'),
+    "a.yaml:9: paths./pets.get: must have required property 'responses' (OpenAPI 3.0) (see the specification, OpenAPI 3.0)",
+  ],
+  [
+    THREE.replace('{description: ok}', '{description: 5}'),
+    'a.yaml:10: paths./pets.get.responses.200.description: must be string (OpenAPI 3.0) (see the specification, OpenAPI 3.0)',
+  ],
+  [
+    THREE.replace('{description: ok}', '{$ref: "https://h/r.yaml#/R"}'),
+    'a.yaml:10: paths./pets.get.responses.200.$ref = "https://h/r.yaml#/R": leads out of the document (put what it leads to into the document)',
+  ],
+  [
+    THREE.replace('{description: ok}', '{$ref: "../../etc/passwd"}'),
+    'a.yaml:10: paths./pets.get.responses.200.$ref = "../../etc/passwd": leads out of the document (put what it leads to into the document)',
+  ],
+  [
+    THREE.replace('{description: ok}', '{$ref: "#/components/responses/R"}'),
+    'a.yaml:10: paths./pets.get.responses.200.$ref = "#/components/responses/R": leads to nothing (name something that is in the document)',
+  ],
+  [
+    THREE.replace('http://h:8080/base', '/base'),
+    `a.yaml:6: servers[0].url = "/base": is relative: it does not say which server (write a whole URL, or ${NO_BACKEND})`,
+  ],
+  [
+    THREE.replace('servers:\n  - url: http://h:8080/base\n', ''),
+    `a.yaml:1: servers: there is no back end (${NO_BACKEND})`,
+  ],
+  [TWO.replace('host: h:8080\n', ''), `a.yaml:1: host: there is no back end (${NO_BACKEND})`],
+  [
+    THREE.replace(/paths:[\s\S]*/, 'paths: {}\n'),
+    'a.yaml:7: paths: there is no operation in it (add one; /* is every path)',
+  ],
+  [
+    THREE.replace('  /pets:', '  /pets/../x:'),
+    'a.yaml:8: paths./pets/../x = "/pets/../x": must not hold dot segments (write the path they lead to)',
+  ],
+  [
+    THREE.replace(GET, '    trace:\n'),
+    'a.yaml:9: paths./pets.trace = "trace": expected GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, * (a gateway answers TRACE itself or not at all: drop it)',
+  ],
+  [
+    `${THREE}  /{a}:\n    get: {responses: {"200": {description: ok}}}\n  /{b}:\n    get: {responses: {"200": {description: ok}}}\n`,
+    'a.yaml:13: paths./{b} = "/{b}": GET /{a} is there already (names of variables make no difference; drop one)',
+  ],
+  [
+    THREE.replace(GET, `${GET}      x-auth-type: Some\n`),
+    'a.yaml:10: paths./pets.get.x-auth-type = "Some": expected None, Application, Application User or Application & Application User (leave it out for the last)',
+  ],
+  [
+    THREE.replace('1.0.0', '1/0'),
+    'a.yaml:4: info.version = "1/0": must be one path segment of letters, digits and "-._~" (for example 1.0.0)',
+  ],
+  [
+    `${THREE}x-wso2-basePath: a\n`,
+    'a.yaml:11: x-wso2-basePath = "a": must start with "/" (write /a, or set x-wso2-basePath)',
+  ],
+  [
+    THREE.replace('http://h:8080', 'http://u:geheim@h'),
+    'a.yaml:6: servers[0].url = "http://(set)@h/base": must not hold a user or password (remove what stands before the "@")',
+  ],
+  [
+    `${THREE}x-wso2-production-endpoints: {urls: []}\n`,
+    'a.yaml:11: x-wso2-production-endpoints.urls: expected a list of at least one URL (write urls: [https://backend.example])',
+  ],
+]
+
+for (const [text, said] of REFUSED) {
+  test(`refused: ${said.slice(0, 100)}`, t => {
+    const loaded = load(t, text)
+    assert.deepEqual([loaded.apis, loaded.said], [[], [said]])
+  })
+}
+
+const NOT_ACTED_ON = 'is accepted and not acted on'
+/** [the document, the warning]. */
+const WARNED: readonly (readonly [text: string, said: string])[] = [
+  [
+    `${THREE}x-wso2-auth-header: X-Token\n`,
+    `a.yaml:11: x-wso2-auth-header = "X-Token": ${NOT_ACTED_ON} (clients are not identified yet)`,
+  ],
+  [
+    `${THREE}x-wso2-application-security: {security-types: [oauth2, api_key]}\n`,
+    `a.yaml:11: x-wso2-application-security.security-types = "api_key": ${NOT_ACTED_ON} (clients are not identified yet)`,
+  ],
+  [
+    THREE.replace(GET, `${GET}      servers: [{url: "http://other"}]\n`),
+    `a.yaml:10: paths./pets.get.servers: ${NOT_ACTED_ON} (every operation goes to the endpoints of the API)`,
+  ],
+]
+
+for (const [text, said] of WARNED) {
+  test(`warned of: ${said}`, t => {
+    const loaded = load(t, text)
+    assert.deepEqual([loaded.apis.length, loaded.said], [1, [said]])
+  })
+}
+
+const deep = (levels: number): string => `${'{x: '.repeat(levels)}1${'}'.repeat(levels)}`
+const bomb = Array.from({ length: 12 }, (_, i) => `  b${i + 1}: &b${i + 1} [${Array(12).fill(`*b${i}`).join()}]`)
+
+/** Documents that nobody writes by accident -> what is said. */
+const HOSTILE: readonly (readonly [what: string, text: string, said: RegExp])[] = [
+  ['deep nesting', `${THREE}x-a: ${deep(5000)}\n`, /not valid YAML: nesting exceeded maxDepth/],
+  ['a list in itself', `${THREE}x-a: &a [*a]\n`, /a\.yaml:1: is nested more than 100 deep/],
+  [
+    'aliases of aliases',
+    `${THREE}x-a:\n  b0: &b0 [1,2]\n${bomb.join('\n')}\n`,
+    /a\.yaml:1: holds more than 1000000 values/,
+  ],
+  ['no text', '\u0000\u0001', /a\.yaml:1:\d+: not valid YAML/],
+  [
+    'a reference to itself',
+    THREE.replace(/ {4}get:[\s\S]*/, '    $ref: "#/paths/~1pets"\n'),
+    /paths: there is no operation in it/,
+  ],
+  ['an escape in a reference', THREE.replace('{description: ok}', '{$ref: "#/%"}'), /leads to nothing/],
+  ['a prototype', `${THREE}__proto__: {a: 1}\nconstructor: {b: 1}\n`, /must NOT have additional properties/],
+]
+
+for (const [what, text, said] of HOSTILE) {
+  test(`a document with ${what} is read in a moment`, t => {
+    const loaded = load(t, text)
+    assert.match(loaded.said.join('\n'), said)
+  })
+}
+
+test('a name of the prototype is no path, no tier and no scheme', t => {
+  const { said, apis } = load(
+    t,
+    THREE.replace('/pets', '/constructor').replace(GET, `${GET}      x-auth-type: constructor\n`),
+  )
+  assert.equal(apis.length, 0)
+  assert.match(said.join(), /x-auth-type = "constructor": expected None/)
+})
+
+const PATHS = { '/a': { get: { responses: { 200: { description: 'ok' } } } } }
+
+test('one broken document stops no other, and names of files say what is read', t => {
+  const home = temporaryHome(t, {
+    'apis/a.yaml': 'openapi: 3.0.0\n',
+    'apis/b.yml': THREE,
+    'apis/c.json': JSON.stringify({ swagger: '2.0', info: { title: 'C', version: '1' }, host: 'h', paths: PATHS }),
+    'apis/d.txt': THREE,
+    'apis/.e.yaml': THREE,
+  })
+  const { apis, faults } = new ApiProjects(home).load()
+  assert.deepEqual(
+    apis.map(({ name }) => name),
+    ['Pets', 'C'],
+  )
+  assert.match(faults.map(describe).join('\n'), /^[^\n]*a\.yaml:1: [^\n]*$/m)
+})
