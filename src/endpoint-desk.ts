@@ -14,7 +14,7 @@ import { describeChange } from './target/endpoint-change.ts'
 import { type EndpointChange, EndpointTable } from './target/endpoint-table.ts'
 
 interface KnownEndpoint {
-  /** `orders/1.0.0`, with `:2` for the second of a group. */
+  /** `orders/1.0.0`, with `:2` for the second of a group; for sandbox keys `orders/1.0.0:sandbox`. */
   readonly name: string
   readonly api: string
   readonly plan: EndpointPlan
@@ -99,10 +99,14 @@ export class EndpointDesk {
 }
 
 function knownIn(apis: readonly ApiPlan[]): readonly KnownEndpoint[] {
-  return apis.flatMap(({ name: api, hosts, paths, endpoints: { kind, endpoints: own } }) => {
+  return apis.flatMap(({ name: api, hosts, paths, endpoints, sandbox }) => {
     const path = labelOfApi({ hosts, paths })
-    return own.map((plan, i) => ({ name: kind === 'single' ? path : `${path}:${i + 1}`, api, plan }))
+    return [...named(endpoints, path), ...named(sandbox, `${path}:sandbox`)].map(endpoint => ({ ...endpoint, api }))
   })
+}
+
+function named({ kind, endpoints }: ApiPlan['endpoints'], path: string): readonly Omit<KnownEndpoint, 'api'>[] {
+  return endpoints.map((plan, i) => ({ name: kind === 'single' ? path : `${path}:${i + 1}`, plan }))
 }
 
 function isChecked({ plan }: KnownEndpoint): boolean {
