@@ -76,14 +76,15 @@ function isSame(left: Value, right: Value): boolean {
   return textOf(left) === textOf(right)
 }
 
-/** undefined: there is nothing. Of several places the first, as an array where the path may lead to many. */
+/** undefined: there is nothing. An array, where the path may lead to many places. */
 function compileJsonPath({ text, keys }: JsonPath): (json: Json | undefined) => Json | undefined {
   if (keys !== null) return json => keys.reduce(member, json)
   let query: ReturnType<ReturnType<typeof jsonPathLibrary>['compile']> | undefined
   return json => {
     if (json === undefined) return undefined
     query ??= jsonPathLibrary().compile(text)
-    return query.query(json).values()
+    const found = query.query(json).values()
+    return found.length === 0 ? undefined : found
   }
 }
 

@@ -26,14 +26,19 @@ class Refused extends Error {
 }
 
 const LENGTH_MAX = 8192
+const DEPTH_MAX = 200
 const FUNCTIONS_NAMESPACE = 'http://www.w3.org/2005/xpath-functions'
-const VARIABLE_SCOPES: Readonly<Record<string, Scope>> = { ctx: 'default', axis2: 'axis2', trp: 'transport' }
-const PROPERTY_SCOPES: Readonly<Record<string, Scope>> = {
-  default: 'default',
-  synapse: 'default',
-  axis2: 'axis2',
-  transport: 'transport',
-}
+const VARIABLE_SCOPES: ReadonlyMap<string, Scope> = new Map([
+  ['ctx', 'default'],
+  ['axis2', 'axis2'],
+  ['trp', 'transport'],
+])
+const PROPERTY_SCOPES: ReadonlyMap<string, Scope> = new Map([
+  ['default', 'default'],
+  ['synapse', 'default'],
+  ['axis2', 'axis2'],
+  ['transport', 'transport'],
+])
 /** Of XPath, about nodes: the library has them. */
 const NODE_FUNCTIONS: Readonly<Record<string, readonly [least: number, most: number]>> = {
   position: [0, 0],
@@ -71,6 +76,7 @@ interface Sight {
   readonly namespaces: Record<string, string>
   readonly jsonPaths: JsonPath[]
   looksIntoPayload: boolean
+  depth: number
 }
 
 export class ExpressionReader {
@@ -87,7 +93,7 @@ export class ExpressionReader {
     return attempt(() => {
       if (text.length > LENGTH_MAX) throw new Refused(`is longer than ${LENGTH_MAX} characters`, 'divide it')
       const quoted = withQuotedPaths(text)
-      const sight: Sight = { namespaceOf, namespaces: {}, jsonPaths: [], looksIntoPayload: false }
+      const sight: Sight = { namespaceOf, namespaces: {}, jsonPaths: [], looksIntoPayload: false, depth: 0 }
       const expression = this.#node(this.#parse(quoted), sight)
       if (!sight.looksIntoPayload) return expression
       return { kind: 'tree', text: quoted, namespaces: sight.namespaces, jsonPaths: sight.jsonPaths }
@@ -116,6 +122,13 @@ export class ExpressionReader {
   }
 
   #node(node: XPathNode, sight: Sight): Expression {
+    if (++sight.depth > DEPTH_MAX) throw new Refused(`is more than ${DEPTH_MAX} parts deep`, 'divide it')
+    const expression = this.#nodeOf(node, sight)
+    sight.depth--
+    return expression
+  }
+
+  #nodeOf(node: XPathNode, sight: Sight): Expression {
     const kind = this.#parsers.classOf(node)
     const operator = OPERATIONS[kind]
     if (operator !== undefined) {
@@ -150,7 +163,7 @@ export class ExpressionReader {
       return { kind: 'literal', value: '' }
     }
     const [prefix = '', name = ''] = variable.includes(':') ? variable.split(':') : ['', variable]
-    const scope = VARIABLE_SCOPES[prefix]
+    const scope = VARIABLE_SCOPES.get(prefix)
     if (scope !== undefined) return this.#property(scope, name)
     throw new Refused(
       `there is no variable $${variable}`,
@@ -199,9 +212,9 @@ export class ExpressionReader {
     const texts = of.map(argument => (argument.kind === 'literal' ? String(argument.value) : ''))
     const [name = ''] = texts.slice(-1)
     if (texts.includes('')) throw new Refused('get-property() takes names in quotes', "write get-property('name')")
-    const scope = PROPERTY_SCOPES[texts.length === 1 ? 'default' : texts[0]!]
+    const scope = PROPERTY_SCOPES.get(texts.length === 1 ? 'default' : texts[0]!)
     if (scope === undefined) {
-      throw new Refused(`there is no scope ${texts[0]}`, `known are ${Object.keys(PROPERTY_SCOPES).join(', ')}`)
+      throw new Refused(`there is no scope ${texts[0]}`, `known are ${[...PROPERTY_SCOPES.keys()].join(', ')}`)
     }
     return texts.length === 1 && name === 'To' ? { kind: 'to' } : this.#property(scope, name)
   }

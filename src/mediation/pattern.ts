@@ -37,7 +37,7 @@ export function patternOf(text: string): ReadPattern {
     return { why: `is no regular expression: ${said}`, remedy: 'correct it' }
   }
   if (repeatsRepetition(pattern)) {
-    return { why: 'repeats a repetition, which may take forever', remedy: 'write (a+)* as a*' }
+    return { why: 'repeats what has no one length or start, which may take forever', remedy: 'write (a+)* as a*' }
   }
   return { pattern, why: '', remedy: '' }
 }
@@ -62,32 +62,85 @@ function withoutIdleEscapes(text: string): string {
   return pattern
 }
 
-/** A group without end in a group without end: their ways to share a text are 2 to its length. */
+/** One group that is open. */
+interface Group {
+  /** Where its next alternative begins. */
+  from: number
+  /** First characters of its alternatives; '' for what may be any. */
+  readonly starts: string[]
+  /** Something in it is there more or less often. */
+  varies: boolean
+  /** And that without end. */
+  isEndless: boolean
+}
+
+/**
+ * What is repeated must be of one length and one kind: else the ways to share a text among the rounds are 2 to its
+ * length, and a text that fits none of them is tried in each.
+ */
 function repeatsRepetition(pattern: string): boolean {
-  const groups: boolean[] = [false]
-  let inClass = false
+  const groups: Group[] = [{ from: 0, starts: [], varies: false, isEndless: false }]
   for (let at = 0; at < pattern.length; at++) {
+    const group = groups.at(-1)!
     const character = pattern[at]!
-    if (character === '\\') at++
-    else if (inClass) inClass = character !== ']'
-    else if (character === '[') inClass = true
-    else if (character === '(') groups.push(false)
-    else if (character === ')') {
-      const repeats = groups.pop() === true
-      const isRepeated = isEndless(pattern, at + 1)
-      if (repeats && isRepeated) return true
-      if (repeats || isRepeated) groups[groups.length - 1] = true
-    } else if (isEndless(pattern, at)) groups[groups.length - 1] = true
+    if (character === '|') {
+      group.starts.push(startOf(pattern, group.from))
+      group.from = at + 1
+    } else if (character === '(') {
+      const opening = /^\((?:\?(?:[:=!]|<[=!]|<\w+>|[a-z-]*:))?/.exec(pattern.slice(at))![0]
+      groups.push({ from: at + opening.length, starts: [], varies: false, isEndless: false })
+      at += opening.length - 1
+    } else if (character === ')') {
+      groups.pop()
+      group.starts.push(startOf(pattern, group.from))
+      const isAmbiguous = group.starts.length > 1 && (group.starts.includes('') || hasSame(group.starts))
+      const after = pattern.slice(at + 1, at + 20)
+      if ((group.varies || isAmbiguous) && MANY.test(after)) return true
+      if (group.isEndless && COUNTED.test(after)) return true
+      const around = groups.at(-1)!
+      around.varies ||= group.varies || isAmbiguous || VARYING.test(after)
+      around.isEndless ||= group.isEndless || ENDLESS.test(after)
+    } else {
+      at = endOfPart(pattern, at)
+      const after = pattern.slice(at + 1, at + 20)
+      group.varies ||= VARYING.test(after)
+      group.isEndless ||= ENDLESS.test(after)
+    }
   }
   return false
 }
 
-function isEndless(pattern: string, at: number): boolean {
-  return /^(?:[*+]|\{\d+,\})/.test(pattern.slice(at, at + 20))
+const ENDLESS = /^(?:[*+]|\{\d+,\})/
+const COUNTED = /^\{/
+/** Ten times and more. */
+const MANY = /^(?:[*+]|\{\d+,\}|\{(?:\d+,)?\d\d)/
+const VARYING = /^(?:[*+?]|\{\d+,)/
+
+/** Index of the last character of an escape, a class, or the character itself. */
+function endOfPart(pattern: string, at: number): number {
+  if (pattern[at] === '\\') return at + 1
+  if (pattern[at] !== '[') return at
+  for (let end = at + 1; end < pattern.length; end++) {
+    if (pattern[end] === '\\') end++
+    else if (pattern[end] === ']') return end
+  }
+  return pattern.length
 }
 
-/** Of a text that is longer nothing is matched. */
-const TEXT_MAX = 8192
+function startOf(pattern: string, at: number): string {
+  return /^[\p{L}\p{N}]/u.test(pattern.slice(at, at + 2)) && !/^.[*?{]/.test(pattern.slice(at)) ? pattern[at]! : ''
+}
+
+function hasSame(texts: readonly string[]): boolean {
+  return new Set(texts.map(text => text.toLowerCase())).size < texts.length
+}
+
+/** Of a text that is longer nothing is matched; by the parts of a pattern that may be of any length. */
+function textMax(pattern: string): number {
+  const parts = pattern.match(/(?<!\\)(?:[*+]|\{\d+,\})/g)?.length ?? 0
+  if (parts <= 2) return 8192
+  return parts === 3 ? 2048 : 1024
+}
 
 /** Matches all of a text, as the reference platform does. */
 export function matcherOf(
@@ -95,9 +148,10 @@ export function matcherOf(
   complain: (cause: string) => void,
 ): (text: string) => RegExpExecArray | null {
   const whole = new RegExp(`^(?:${pattern})$`, 'u')
+  const most = textMax(pattern)
   return text => {
-    if (text.length <= TEXT_MAX) return whole.exec(text)
-    complain(`a text of more than ${TEXT_MAX} characters matches nothing`)
+    if (text.length <= most) return whole.exec(text)
+    complain(`a text of more than ${most} characters matches nothing`)
     return null
   }
 }

@@ -13,10 +13,10 @@ import type { XmlElementNode } from './xml-tree.ts'
 
 /** Those of the reference platform that are not built yet. */
 const LATER = [
-  ...['aggregate', 'builder', 'cache', 'call', 'callout', 'class', 'clone', 'endpoint', 'enrich', 'foreach', 'iterate'],
-  ...['loopback', 'opa', 'propertyGroup', 'rewrite', 'scatter-gather', 'script', 'throwError', 'validate', 'variable'],
-  ...['xslt', 'store', 'enqueue', 'event', 'spring', 'transaction', 'xquery', 'dbreport', 'dblookup', 'pojoCommand'],
+  ...['aggregate', 'builder', 'cache', 'call', 'class', 'clone', 'endpoint', 'enrich', 'foreach', 'iterate'],
+  ...['loopback', 'opa', 'propertyGroup', 'rewrite', 'scatter-gather', 'script', 'throwError', 'variable'],
 ]
+const GIVEN_SHOWN = 200
 /** A note of the author, which changes nothing. */
 const EVERYWHERE = ['description']
 
@@ -84,7 +84,8 @@ export class Reading {
   /** `field`: an attribute or an element within; '' for the element itself. */
   fault(element: XmlElement, field: string, expected: string, remedy: string, given = ''): undefined {
     const key = field === '' ? element.qualifiedName : `${element.qualifiedName}/${field}`
-    return this.#findings.fault(element.where, key, expected, remedy, given)
+    const shown = given.length > GIVEN_SHOWN ? `${given.slice(0, GIVEN_SHOWN)}...` : given
+    return this.#findings.fault(element.where, key, expected, remedy, shown)
   }
 
   warn(element: XmlElement, field: string, expected: string, remedy: string): void {

@@ -32,11 +32,23 @@ export function convert(value: Value, type: Type): Value | undefined {
   return /^[+-]?\d+$/.test(trimmed) && number < most && number >= -most ? number : undefined
 }
 
+/** Arrays and objects within each other: whoever wrote them, what is done with them recurses. */
+const JSON_DEPTH_MAX = 100
+
+function isDeep(json: Json): boolean {
+  let level: readonly Json[] = [json]
+  for (let depth = 0; depth <= JSON_DEPTH_MAX; depth++) {
+    level = level.flatMap(each => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+    if (level.length === 0) return false
+  }
+  return true
+}
+
 function parsed(text: string): Value | undefined {
   try {
     const json = JSON.parse(text) as Json
     // null is no text, and a property that holds none is not there.
-    return json === null ? undefined : valueOfJson(json)
+    return json === null || isDeep(json) ? undefined : valueOfJson(json)
   } catch {
     return undefined
   }

@@ -47,9 +47,10 @@ export const header = mediator<HeaderSettings>({
   compile({ field, from }, compiling) {
     const evaluate = from === null ? () => '' : compiling.expression(from)
     return message => {
-      const text = textOf(convert(evaluate(message), 'STRING'))
-      if (field === '') message.to = text
-      else if (from === null) message.remove('transport', field)
+      const text = convert(evaluate(message), 'STRING')
+      if (text === undefined) compiling.complain('the value is too long')
+      if (field === '') message.to = textOf(text)
+      else if (from === null || text === undefined) message.remove('transport', field)
       else message.set('transport', field, text)
       return true
     }

@@ -1,0 +1,205 @@
+/** Expressions: variables, functions, operators and paths, and what is refused of them. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { faultsOf, program, run, textFrom } from './sequence.ts'
+
+const GIVEN = {
+  properties: {
+    CODE: 900901,
+    MESSAGE: 'Invalid Credentials',
+    YES: true,
+    NO: false,
+    EMPTY: '',
+    ZERO: 0,
+    'a.b-c': 'dotted',
+  },
+  fields: { accept: 'text/xml', 'x-two-words': 'two words' },
+  json: { a: { b: [1, 'x', { c: true }], 'd e': null, f: 1.5 }, list: [{ n: 1 }, { n: 2 }] },
+}
+
+/** Expression, and its value as text. */
+const VALUES: readonly (readonly [string, string])[] = [
+  ['$ctx:CODE', '900901'],
+  ['$ctx:a.b-c', 'dotted'],
+  ['$ctx:missing', ''],
+  ['$axis2:missing', ''],
+  ['$trp:Accept', 'text/xml'],
+  ['$trp:X-Two-Words', 'two words'],
+  ["get-property('CODE')", '900901'],
+  ["syn:get-property('CODE')", '900901'],
+  ["get-property('default', 'MESSAGE')", 'Invalid Credentials'],
+  ["get-property('synapse', 'MESSAGE')", 'Invalid Credentials'],
+  ["get-property('transport', 'ACCEPT')", 'text/xml'],
+  ["get-property('axis2', 'none')", ''],
+  ["get-property('To')", ''],
+  // Truth (XPath 1.0 4.3).
+  ['boolean($ctx:CODE)', 'true'],
+  ['boolean($ctx:ZERO)', 'false'],
+  ['boolean($ctx:EMPTY)', 'false'],
+  ['boolean($ctx:missing)', 'false'],
+  ['boolean($ctx:NO)', 'false'],
+  ["boolean('false')", 'true'],
+  ['not($ctx:missing)', 'true'],
+  ['true()', 'true'],
+  ['false()', 'false'],
+  // Text (4.2).
+  ['string(1.50)', '1.5'],
+  ['string(1 div 0)', 'Infinity'],
+  ["string-length('añ😀')", '3'],
+  ["normalize-space('  a \t b\n')", 'a b'],
+  ["contains('abc', 'bc')", 'true'],
+  ["contains('abc', '')", 'true'],
+  ["starts-with('abc', 'b')", 'false'],
+  ["substring('12345', 2, 3)", '234'],
+  ["substring('12345', 1.5, 2.6)", '234'],
+  ["substring('12345', 0, 3)", '12'],
+  ["substring('12345', 2)", '2345'],
+  ["substring('12345', 0 div 0)", ''],
+  ["substring-before('1999/04/01', '/')", '1999'],
+  ["substring-after('1999/04/01', '/')", '04/01'],
+  ["substring-after('abc', 'x')", ''],
+  ["translate('--aaa--', 'abc-', 'ABC')", 'AAA'],
+  ["concat('a', 1, true(), $ctx:missing)", 'a1true'],
+  ["fn:concat('a', $ctx:CODE)", 'a900901'],
+  ["fn:string-length('abc')", '3'],
+  ["fn:upper-case('abc')", 'ABC'],
+  ["fn:lower-case('ABC')", 'abc'],
+  ["base64Encode('añ')", 'YcOx'],
+  ["base64Encode('añ', 'ISO-8859-1')", 'YfE='],
+  ["base64Decode('YcOx')", 'añ'],
+  ["base64Decode('YfE=', 'ISO-8859-1')", 'añ'],
+  ["url-encode('a b&c=ñ')", 'a+b%26c%3D%C3%B1'],
+  // Numbers (4.4, 3.5).
+  ['number("12")', '12'],
+  ['number("1e3")', 'NaN'],
+  ['number(true())', '1'],
+  ['floor(1.9)', '1'],
+  ['ceiling(1.1)', '2'],
+  ['round(-2.5)', '-2'],
+  ['1 + 2 * 3', '7'],
+  ['7 mod 3', '1'],
+  ['-7 mod 2', '-1'],
+  ['8 div 4', '2'],
+  ['-(1 + 1)', '-2'],
+  ['1 < 2 and 2 <= 2 and 3 > 2 and 2 >= 3', 'false'],
+  ['false() or $ctx:CODE > 900000', 'true'],
+  // Equality (3.4), and truth beside the texts true and false.
+  ['$ctx:CODE = 900901', 'true'],
+  ["$ctx:CODE = '900901'", 'true'],
+  ["$ctx:MESSAGE != 'x'", 'true'],
+  ["$ctx:missing = ''", 'true'],
+  ["$ctx:YES = 'true'", 'true'],
+  ["$ctx:NO = 'false'", 'true'],
+  ["$ctx:NO = 'true'", 'false'],
+  ['$ctx:NO = false()', 'true'],
+  ["1 = '1.0'", 'true'],
+  // JSONPath.
+  ['json-eval($.a.f)', '1.5'],
+  ['json-eval($.a.b[0])', '1'],
+  ['json-eval($.a.b[-1].c)', 'true'],
+  ['json-eval($.a.b[2])', '{"c":true}'],
+  ["json-eval($.a['d e'])", ''],
+  ['json-eval($.a.none.none)', ''],
+  ['json-eval($.a.f.none)', ''],
+  ['json-eval($.list[*].n)', '[1,2]'],
+  ['json-eval($.list[?(@.n > 1)].n)', '[2]'],
+  ['json-eval($..n)', '[1,2]'],
+  ['json-eval($.none[*])', ''],
+  ["concat('x', json-eval( $.a.f ), 'json-eval($.no)')", 'x1.5json-eval($.no)'],
+  ['boolean(json-eval($.a.b[2].c))', 'true'],
+  // Paths into the payload, which is within the Body of an Envelope.
+  ['string(//f)', '1.5'],
+  ['//n', '12'],
+  ['count(//n)', '2'],
+  ['//list[2]/n', '2'],
+  ['//n[. = $ctx:ZERO + 2]', '2'],
+  ['sum(//n)', '3'],
+  ['local-name(s11:Body/*)', 'jsonObject'],
+  ['$body/jsonObject/a/f', '1.5'],
+  ['count($header)', '0'],
+  ['//f = 1.5', 'true'],
+  ['//f | //list[1]/n', '1.51'],
+  ["concat(//f, fn:upper-case('x'), base64Encode(//f), get-property('transport','Accept'))", '1.5XMS41text/xml'],
+  ['concat(//f, json-eval($.list[0].n))', '1.51'],
+  ['boolean(//none)', 'false'],
+  ['boolean(//f) and true()', 'true'],
+  ['//f * 2', '3'],
+  ["string(name(//f)) = 'f'", 'true'],
+  ['//list[1]', '<list><n>1</n></list>'],
+]
+
+for (const [expression, expected] of VALUES) {
+  test(`${expression} is ${expected === '' ? 'empty' : expected}`, async () => {
+    assert.equal(await textFrom(expression, GIVEN), expected)
+  })
+}
+
+/** Expression, and what is said of it. */
+const REFUSED: readonly (readonly [string, RegExp])[] = [
+  ['', /expression: is missing/],
+  ['concat(', /is no XPath/],
+  ['$ctx:', /is no XPath/],
+  ['a b', /is no XPath/],
+  ['$url:x', /there is no variable \$url:x/],
+  ['$x', /there is no variable \$x/],
+  ['//bar:x', /the prefix bar is not declared/],
+  ['//a[bar:x = 1]', /the prefix bar is not declared/],
+  ['bar:concat(1, 2)', /the prefix bar is not declared/],
+  ['am:concat(1, 2)', /there is no function am:concat/],
+  ['upper-case(1)', /there is no function upper-case/],
+  ['fn:get-property(1)', /there is no function fn:get-property/],
+  ['constructor(1)', /there is no function constructor/],
+  ['id(1)', /there is no function id/],
+  ['//a[frobnicate()]', /there is no function frobnicate/],
+  ['concat(1)', /concat\(\) takes 2 to 100 arguments/],
+  ['not()', /not\(\) takes 1 arguments/],
+  ["get-property('registry', 'x')", /there is no scope registry/],
+  ["get-property('constructor', 'x')", /there is no scope constructor/],
+  ['get-property($ctx:x)', /takes names in quotes/],
+  ['json-eval($.a..)', /is no JSONPath/],
+  ['json-eval($.a', /json-eval\(\) is not closed/],
+  ['json-eval(1)', /is no JSONPath/],
+  ["base64Encode('a', 'EBCDIC')", /has no charset EBCDIC/],
+  [`${'('.repeat(300)}1${')'.repeat(300)}`, /is no XPath|parts deep/],
+  [`${'-'.repeat(5000)}1`, /is no XPath|parts deep/],
+  [`1${' + 1'.repeat(3000)}`, /is longer than 8192 characters/],
+]
+
+for (const [expression, said] of REFUSED) {
+  test(`${expression.slice(0, 40) || 'nothing'} is refused`, async () => {
+    const escaped = expression.replaceAll('<', '&lt;').replaceAll('"', '&quot;')
+    const [fault = '', ...others] = await faultsOf(`\n<property name="it" expression="${escaped}"/>`)
+    assert.match(fault, said)
+    assert.match(fault, /^one\.xml:2: property\/expression/)
+    assert.deepEqual(others, [])
+  })
+}
+
+test('request fields that expressions read are known by name, wherever they stand', async () => {
+  const steps = [
+    '<property name="a" expression="$trp:X-One"/>',
+    '<filter xpath="//a[@b = $trp:X-Two]"><log><property name="c" expression="concat(\'\', $trp:x-three)"/></log></filter>',
+    '<property name="d" expression="get-property(\'transport\', \'X-FOUR\')"/>',
+  ]
+  assert.deepEqual((await program(steps.join(''))).requestFields, ['x-one', 'x-two', 'x-three', 'x-four'])
+})
+
+test('a path finds nothing where there is no payload, and all of it is text where there is no markup', async () => {
+  assert.equal(await textFrom('count(//x)'), '0')
+  const { message } = await run(
+    '<payloadFactory media-type="text"><format>plain</format></payloadFactory><property name="it" expression="$body/*"/>',
+  )
+  assert.equal(message.get('default', 'it'), 'plain')
+})
+
+test('a path looks into the payload of its moment', async () => {
+  const payload = (text: string) => `<payloadFactory><format><a xmlns="">${text}</a></format></payloadFactory>`
+  const steps = `${payload('1')}<property name="x" expression="//a"/>${payload('2')}<property name="y" expression="//a"/>`
+  const { message } = await run(steps)
+  assert.deepEqual([message.get('default', 'x'), message.get('default', 'y')], ['1', '2'])
+})
+
+test('members that objects inherit are not there', async () => {
+  assert.equal(await textFrom('json-eval($.constructor.name)', GIVEN), '')
+  assert.equal(await textFrom('json-eval($.list.length)', GIVEN), '')
+})
