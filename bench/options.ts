@@ -8,7 +8,7 @@ export const HELP = `npm run bench -- [options]
                         ${Object.keys(SCENARIOS).join(', ')}
   --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy,
                         fast-proxy, reply-from; of contests: sluice-core, sluice-before, sluice-1-api,
-                        sluice-100-apis, sluice-10k-apis
+                        sluice-100-apis, sluice-10k-apis; only when named: sluice-again
   --rounds N            interleaved rounds (default 5)
   --seconds N           seconds of load per peer and round (default 3)
   --quick               2 rounds of 1 second: proves that everything works, measures little

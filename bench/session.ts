@@ -125,7 +125,9 @@ export class Session {
     return this.#peers
       .filter(peer => ability === undefined || peer.abilities.includes(ability))
       .filter(peer => scenario.kind !== 'contest' || scenario.contestants.includes(peer.name))
-      .filter(peer => named || peer.forBodiesOnly !== true || hasLargeBodies(scenario))
+      .filter(
+        peer => named || (peer.onlyWhenNamed !== true && (peer.forBodiesOnly !== true || hasLargeBodies(scenario))),
+      )
   }
 
   async #start(peer: Peer, scenario: Measured): Promise<RunningPeer> {

@@ -40,6 +40,19 @@ const sluiceCore: Peer = {
   },
 }
 
+/** What `sluice` is, once more: what differs between them comes of nothing. */
+const sluiceAgain: Peer = {
+  name: 'sluice-again',
+  abilities: ['chain'],
+  onlyWhenNamed: true,
+  missing: () => undefined,
+  version: () => stateOf(ROOT),
+  start(place) {
+    writeHome(`${place.folder}/home`, [chainProject(place)])
+    return started(place)
+  },
+}
+
 /** Another state of the repository, with the same project as `sluice` has. */
 export function sluiceBefore(root: string): Peer {
   return {
@@ -79,5 +92,6 @@ function sketches(count: number, downloadPort: number): Parameters<typeof writeH
 
 export const CONTESTANTS: readonly Peer[] = [
   sluiceCore,
+  sluiceAgain,
   ...Object.entries(API_COUNTS).map(([name, count]) => sluiceWithApis(name, count)),
 ]

@@ -29,6 +29,8 @@ export interface Peer {
   readonly abilities: readonly Ability[]
   /** A variant that differs only where bodies are large; it is left out of the other scenarios unless named. */
   readonly forBodiesOnly?: true
+  /** Left out of every scenario unless named. */
+  readonly onlyWhenNamed?: true
   /** Why it cannot run here, or undefined when it can. */
   missing(): string | undefined
   /** Its version, for the record. */

@@ -50,7 +50,7 @@ function comparedText(compared: Compared): string {
   const [middle, least, most] = [ratio, low, high].map(value => value.toFixed(3))
   const said = `${of} / ${to}, CPU per request: **${middle}** (95 %: ${least} to ${most})`
   const verdict = limit === undefined ? '' : ` At most ${limit}: ${verdictOf(compared, limit)}.`
-  return `${said}, median of ${pairs} pairs of rounds in ${starts} starts.${verdict}`
+  return `${said}, median of ${pairs} pairs of rounds, starts: ${starts}.${verdict}`
 }
 
 function conditions(result: ScenarioResult): string {
