@@ -1,0 +1,213 @@
+/**
+ * What it costs to verify a token that was never seen: `npx node bench/micro/cold-token.ts`. Microseconds of processor
+ * time: of the whole process with its pool of threads, and of the thread that asks, which serves nobody meanwhile.
+ */
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { median } from '../results.ts'
+
+const ROUNDS = 9
+const TOKENS = 600
+const IN_FLIGHT = 64
+/** Tokens that a worker gets at once, as those that came in one turn of the loop. */
+const BATCH = 16
+
+interface Kind {
+  readonly name: string
+  readonly key: KeyObject
+  readonly privateKey: KeyObject
+  readonly dsa: 'der' | 'ieee-p1363'
+}
+
+/** Ed25519 hashes by itself. */
+function digestOf(name: string): string | null {
+  return name === 'EdDSA' ? null : 'sha256'
+}
+
+interface Token {
+  readonly text: string
+  readonly input: Buffer
+  readonly signature: Buffer
+}
+
+function split(text: string): Pick<Token, 'input' | 'signature'> {
+  const dot = text.lastIndexOf('.')
+  return { input: Buffer.from(text.slice(0, dot), 'latin1'), signature: Buffer.from(text.slice(dot + 1), 'base64url') }
+}
+
+function serveJobs(): void {
+  const { spki, dsa, name } = workerData as { spki: Buffer; dsa: Kind['dsa']; name: string }
+  const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
+  const one = (text: string) => {
+    const { input, signature } = split(text)
+    return verify(digestOf(name), input, { key, dsaEncoding: dsa }, signature)
+  }
+  parentPort!.on('message', (jobs: readonly string[]) => parentPort!.postMessage(jobs.map(one)))
+}
+
+function kinds(): Kind[] {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const ed = generateKeyPairSync('ed25519')
+  return [
+    { name: 'RS256', key: rsa.publicKey, privateKey: rsa.privateKey, dsa: 'der' },
+    { name: 'ES256', key: ec.publicKey, privateKey: ec.privateKey, dsa: 'ieee-p1363' },
+    { name: 'EdDSA', key: ed.publicKey, privateKey: ed.privateKey, dsa: 'der' },
+  ]
+}
+
+function makeTokens({ name, privateKey, dsa }: Kind): Token[] {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  return Array.from({ length: TOKENS }, (_, i) => {
+    const claims = {
+      ...{
+        iss: 'https://issuer.example/oauth2/token',
+        aud: 'gateway',
+        sub: `user${i}@example.org`,
+        azp: 'client-4711',
+      },
+      ...{
+        scope: 'read:orders write:orders',
+        aut: 'APPLICATION_USER',
+        jti: `6f1c2a34-${i}`,
+        exp: 4_000_000_000,
+        iat: 1,
+      },
+    }
+    const input = Buffer.from(`${part({ typ: 'at+jwt', alg: name, kid: 'k1' })}.${part(claims)}`, 'latin1')
+    const algorithm = digestOf(name)
+    const signature = sign(algorithm, input, { key: privateKey, dsaEncoding: dsa })
+    return { text: `${input.toString('latin1')}.${signature.toString('base64url')}`, input, signature }
+  })
+}
+
+interface Way {
+  readonly name: string
+  readonly run: (tokens: readonly Token[]) => Promise<void>
+}
+
+function check(isGood: boolean): void {
+  if (!isGood) throw new Error('a good token was refused')
+}
+
+/** Keeps so many under way. */
+async function inFlight(tokens: readonly Token[], one: (token: Token) => Promise<void>): Promise<void> {
+  let next = 0
+  const lane = async () => {
+    while (next < tokens.length) await one(tokens[next++]!)
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+}
+
+function viaPool(kind: Kind): (token: Token) => Promise<void> {
+  const options = { key: kind.key, dsaEncoding: kind.dsa }
+  const algorithm = digestOf(kind.name)
+  return token =>
+    new Promise((resolve, reject) => {
+      const { input, signature } = split(token.text)
+      verify(algorithm, input, options, signature, (error, isGood) => {
+        if (error !== null || !isGood) reject(error ?? new Error('a good token was refused'))
+        else resolve()
+      })
+    })
+}
+
+function viaWorker(worker: Worker): Way['run'] {
+  return async tokens => {
+    for (let i = 0; i < tokens.length; i += BATCH) {
+      const answered = new Promise<boolean[]>(resolve => worker.once('message', resolve))
+      worker.postMessage(tokens.slice(i, i + BATCH).map(({ text }) => text))
+      for (const isGood of await answered) check(isGood)
+    }
+  }
+}
+
+/** `jose` where it is installed. */
+async function viaJose(kind: Kind): Promise<Way[]> {
+  const name = 'jose'
+  try {
+    const { jwtVerify } = (await import(name)) as {
+      jwtVerify(token: string, key: KeyObject | unknown, options: object): Promise<{ payload: object }>
+    }
+    const options = { algorithms: [kind.name], issuer: 'https://issuer.example/oauth2/token', audience: 'gateway' }
+    const format =
+      kind.name === 'RS256' ? { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' } : { name: 'ECDSA', namedCurve: 'P-256' }
+    const spki = kind.key.export({ format: 'der', type: 'spki' })
+    const key = await crypto.subtle.importKey('spki', spki, kind.name === 'EdDSA' ? 'Ed25519' : format, false, [
+      'verify',
+    ])
+    const one = async ({ text }: Token) => {
+      await jwtVerify(text, key, options)
+    }
+    return [
+      {
+        name: 'jose, one after the other',
+        run: async tokens => {
+          for (const token of tokens) await one(token)
+        },
+      },
+      { name: `jose, ${IN_FLIGHT} under way`, run: tokens => inFlight(tokens, one) },
+    ]
+  } catch {
+    return []
+  }
+}
+
+function inTurn(one: (token: Token) => void): Way['run'] {
+  return async tokens => {
+    for (const token of tokens) one(token)
+  }
+}
+
+async function measure(kind: Kind): Promise<void> {
+  const tokens = makeTokens(kind)
+  const spki = kind.key.export({ format: 'der', type: 'spki' })
+  const worker = new Worker(new URL(import.meta.url), { workerData: { spki, dsa: kind.dsa, name: kind.name } })
+  const algorithm = digestOf(kind.name)
+  const options = { key: kind.key, dsaEncoding: kind.dsa }
+  const ways: Way[] = [
+    {
+      name: 'crypto.verify, synchronous: the signature alone',
+      run: inTurn(({ input, signature }) => check(verify(algorithm, input, options, signature))),
+    },
+    {
+      name: 'the same, and both parts parsed, claims looked at',
+      run: inTurn(({ text }) => {
+        const { input, signature } = split(text)
+        check(verify(algorithm, input, options, signature))
+        const [head, claims] = input.toString('latin1').split('.')
+        const { alg } = JSON.parse(Buffer.from(head!, 'base64url').toString())
+        const { exp } = JSON.parse(Buffer.from(claims!, 'base64url').toString())
+        check(alg === kind.name && exp > 1_800_000_000)
+      }),
+    },
+    { name: `crypto.verify with a callback, ${IN_FLIGHT} under way`, run: tokens => inFlight(tokens, viaPool(kind)) },
+    { name: `one worker, ${BATCH} to a message`, run: viaWorker(worker) },
+    ...(await viaJose(kind)),
+  ]
+  const figures = ways.map(() => ({ cpu: [] as number[], thread: [] as number[], wall: [] as number[] }))
+  for (const { run } of ways) await run(tokens)
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [i, { run }] of ways.entries()) {
+      const cpu = process.cpuUsage()
+      const own = process.threadCpuUsage()
+      const started = performance.now()
+      await run(tokens)
+      const { user, system } = process.cpuUsage(cpu)
+      const thread = process.threadCpuUsage(own)
+      figures[i]!.wall.push(((performance.now() - started) * 1000) / TOKENS)
+      figures[i]!.cpu.push((user + system) / TOKENS)
+      figures[i]!.thread.push((thread.user + thread.system) / TOKENS)
+    }
+  }
+  console.log(`\n${kind.name}, ${tokens[0]!.text.length} characters`.padEnd(58), '    CPU  of it own thread      wall')
+  for (const [i, { name }] of ways.entries()) {
+    const { cpu, thread, wall } = figures[i]!
+    const columns = [cpu, thread, wall].map(values => median(values).toFixed(1).padStart(10))
+    console.log(`  ${name.padEnd(54)}${columns.join('')}  us`)
+  }
+  await worker.terminate()
+}
+
+if (isMainThread) for (const kind of kinds()) await measure(kind)
+else serveJobs()

@@ -1,0 +1,112 @@
+/** From token and resource to scopes and counters, by how many resources there are. */
+import { LRUCache } from 'lru-cache'
+import { compare } from './rounds.ts'
+import { TokenStore } from './token-memory.ts'
+import { type BenchResource, ByTextOfPair, ByText, type Connection, Entry, type Grant, type Pair } from './verdicts.ts'
+
+const PAIRS_MAX = 64
+
+function resources(count: number): BenchResource[] {
+  const api = {}
+  return Array.from({ length: count }, (_, index) => ({
+    api,
+    key: `/orders/1.0.0/things${index}/{id}/items:GET`,
+    index,
+    scopeMask: 1 << (index & 7),
+  }))
+}
+
+function viaMap(entry: Entry, resource: BenchResource): Pair {
+  const { last } = entry
+  if (last !== null && last.resource === resource) return last
+  const pair = entry.pairs.get(resource) ?? makePair(entry, resource)
+  entry.last = pair
+  return pair
+}
+
+/** Stands for the lookups of application and subscription; a real one costs more. */
+function makePair(entry: Entry, resource: BenchResource): Pair {
+  if (entry.pairs.size >= PAIRS_MAX) entry.pairs.clear()
+  const pair = { resource, refusal: null, entry }
+  entry.pairs.set(resource, pair)
+  return pair
+}
+
+function viaUnbounded(entry: Entry, resource: BenchResource): Pair {
+  const known = entry.pairs.get(resource)
+  if (known !== undefined) return known
+  const pair = { resource, refusal: null, entry }
+  entry.pairs.set(resource, pair)
+  return pair
+}
+
+/** Per API, and what differs between its resources is a bit: nothing is kept for a resource. */
+function viaGrant(entry: Entry, resource: BenchResource): Grant | null {
+  let { grant } = entry
+  if (grant === null || grant.api !== resource.api) {
+    grant = entry.grants.get(resource.api) ?? makeGrant(entry, resource.api)
+    entry.grant = grant
+  }
+  return (grant.scopeMask & resource.scopeMask) === 0 ? null : grant
+}
+
+function makeGrant(entry: Entry, api: object): Grant {
+  const grant = { api, scopeMask: -1, refusal: null }
+  entry.grants.set(api, grant)
+  return grant
+}
+
+export function pairs(): void {
+  const tokens = new TokenStore(1000, 600)
+  for (const [tokenCount, resourceCount] of [
+    [1, 1],
+    [1, 64],
+    [1, 1000],
+    [1000, 1],
+    [1000, 16],
+    [1000, 1000],
+  ] as const) {
+    const all = resources(resourceCount)
+    const entries = () => Array.from({ length: tokenCount }, () => new Entry(tokens.at(0), 600))
+    const resourceOf = (turn: number) => all[((turn * 31) >>> 0) % resourceCount]!
+    const step = (name: string, run: (entry: Entry, resource: BenchResource) => unknown) => {
+      const own = entries()
+      return { name, run: (turn: number) => run(own[((turn * 7919) >>> 0) % tokenCount]!, resourceOf(turn)) }
+    }
+    const byPair = new LRUCache<string, Pair>({ max: 1_000_000 })
+    compare(`From the entry to the pair: ${tokenCount} tokens, ${resourceCount} resources`, [
+      step('entry and resource', entry => entry),
+      step('b: pair used last, else a Map by resource', viaUnbounded),
+      step('b: the same, at most 64 for a token', viaMap),
+      step('e: grant of the API used last, mask of scopes', viaGrant),
+      step('a: lru-cache by a text of both numbers', (entry, resource) => {
+        const key = `${entry.length}:${resource.key}`
+        const known = byPair.get(key)
+        if (known !== undefined) return known
+        byPair.set(key, { resource, refusal: null, entry })
+        return entry
+      }),
+    ])
+  }
+  wholeTexts(tokens)
+}
+
+/** One text of token and resource, against the token's alone and a Map. */
+function wholeTexts(tokens: TokenStore): void {
+  const all = resources(16)
+  const byPair = new ByTextOfPair(tokens, all)
+  const byText = new ByText(tokens)
+  const connection: Connection = { entry: null }
+  const step = (name: string, run: (resource: BenchResource) => unknown) => ({
+    name,
+    run: (turn: number) => {
+      tokens.arrive(((turn * 7919) >>> 0) % 1000)
+      return run(all[turn & 15]!)
+    },
+  })
+  compare('Token and pair in one: 1,000 tokens, 16 resources, another with each request', [
+    step('the token arrives in the read buffer', () => 0),
+    step('a: lru-cache by the text of token and resource', resource => byPair.find(600, resource)!.entry),
+    step('b: lru-cache by text, pair from a Map', resource => viaUnbounded(byText.find(connection, 600)!, resource)),
+  ])
+}
