@@ -1,0 +1,178 @@
+/**
+ * Exported projects and OpenAPI documents, deployed unchanged by the program and called: which requests pass, where they
+ * arrive, and which gateway has which API.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { after, test } from 'node:test'
+import { AnsweringBackend } from '../harness/answering-backend.ts'
+import { home, leave, sluice, start } from '../harness/operator.ts'
+import { connectPeer } from '../harness/peers.ts'
+import type { Home, RunningGateway } from '../harness/program.ts'
+import { put, reload, removeApi } from '../harness/reloading.ts'
+
+const FIXTURES = resolve(import.meta.dirname, '../config/api-fixtures')
+
+/** Answers with its name and the target as it came. */
+async function echo(name: string): Promise<AnsweringBackend> {
+  return AnsweringBackend.listen(({ target }) => {
+    const body = `${name} ${target}`
+    return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  })
+}
+
+const production = await echo('production')
+const sandbox = await echo('sandbox')
+after(async () => {
+  await leave()
+  production.close()
+  sandbox.close()
+})
+
+/** The files as they are, but for the addresses of the back ends. */
+function fixtureHome(deployment = ''): Home {
+  const at = home()
+  removeApi(at, 'Test')
+  const files = readdirSync(FIXTURES, { recursive: true, encoding: 'utf8' }).map(name => join(FIXTURES, name))
+  for (const file of files.filter(path => statSync(path).isFile()))
+    put(at, `apis/${relative(FIXTURES, file)}`, own(file))
+  writeFileSync(join(at.path, 'deployment.toml'), deployment)
+  return at
+}
+
+function own(file: string): string {
+  return readFileSync(file, 'utf8')
+    .replaceAll('production.test:9000', `127.0.0.1:${production.port}`)
+    .replaceAll('sandbox.test:9000', `127.0.0.1:${sandbox.port}`)
+    .replaceAll('http://{host}:9000', `http://{host}:${production.port}`)
+    .replaceAll('default: production.test', 'default: 127.0.0.1')
+}
+
+interface Answer {
+  readonly status: number
+  readonly lines: string
+  readonly body: string
+}
+
+async function call({ port }: RunningGateway, method: string, path: string, host = 'a', more = ''): Promise<Answer> {
+  const peer = await connectPeer(port)
+  peer.send(`${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}Content-Length: 0\r\nConnection: close\r\n\r\n`)
+  await peer.untilEnd()
+  peer.destroy()
+  const [lines = '', body = ''] = peer.text.split('\r\n\r\n')
+  return { status: Number(lines.split(' ')[1]), lines, body }
+}
+
+/** [method, path, status, what the back end was asked for, or what the answer says]. */
+const CALLS: readonly (readonly [method: string, path: string, status: number, said: string])[] = [
+  ['GET', '/orders/1.0.0/list', 200, 'production /shop/list'],
+  ['GET', '/orders/list?x=1', 200, 'production /shop/list?x=1'],
+  ['POST', '/orders/1.0.0/list', 200, 'production /shop/list'],
+  ['GET', '/orders/1.0.0/list/7', 200, 'production /shop/list/7'],
+  ['GET', '/orders/1.0.0/files/a.b.txt', 200, 'production /shop/files/a.b.txt'],
+  ['GET', '/orders/1.0.0/menu/a/b', 200, 'production /shop/menu/a/b'],
+  ['DELETE', '/orders/1.0.0/list/7', 405, ''],
+  ['GET', '/orders/1.0.0/other', 403, '900906'],
+  ['GET', '/petstore/v1/pets?limit=3', 200, 'production /petstore/v1/pets?limit=3'],
+  ['POST', '/petstore/v1/pets', 200, 'production /petstore/v1/pets'],
+  ['GET', '/petstore/v1/pets/5', 200, 'production /petstore/v1/pets/5'],
+  ['DELETE', '/petstore/v1/pets/5', 200, 'production /petstore/v1/pets/5'],
+  ['PUT', '/petstore/v1/pets/5', 405, ''],
+  ['GET', '/petstore/v1/toys', 403, '900906'],
+  ['GET', '/petstore/v2/pets', 404, ''],
+  ['GET', '/stock/2.1/items/a-1', 200, 'production /stock/items/a-1'],
+  ['GET', '/stock/2.1/items', 403, '900906'],
+]
+
+test('an exported project, and documents of 3.0 and 2.0, are deployed unchanged and proxy', async () => {
+  const gateway = await start(fixtureHome())
+  for (const [method, path, status, said] of CALLS) {
+    const answer = await call(gateway, method, path)
+    assert.equal(answer.status, status, `${method} ${path}: ${answer.body}`)
+    if (status === 200) assert.equal(answer.body, said)
+    else assert.ok(answer.body.includes(said), `${method} ${path}: ${answer.body}`)
+  }
+  const refused = await call(gateway, 'PUT', '/petstore/v1/pets/5')
+  assert.match(refused.lines, /\r\nAllow: [^\r]*\bDELETE\b/)
+  const allowed = await call(gateway, 'GET', '/orders/list', 'a', 'Origin: https://shop.example\r\n')
+  assert.match(allowed.lines, /\r\nAccess-Control-Allow-Origin: https:\/\/shop\.example/i)
+  assert.doesNotMatch(gateway.program.err.text, /"level":"(?:warn|error)"/)
+})
+
+const environment = (type: string): string => `[[apim.gateway.environment]]
+name = "Default"
+type = "${type}"
+ws_endpoint = "ws://gw.example:9099"
+https_endpoint = "https://gw.example:8253"
+[[apim.gateway.environment.virtual_host]]
+https_endpoint = "https://localhost:8253"
+`
+
+test('a gateway of a sandbox has sandbox endpoints, and APIs answer for the hosts that they are deployed to', async () => {
+  const at = fixtureHome(environment('sandbox'))
+  const gateway = await start(at)
+  const answer = await call(gateway, 'GET', '/orders/1.0.0/list', `LOCALHOST:${gateway.port}`)
+  assert.deepEqual([answer.status, answer.body], [200, 'sandbox /list'])
+  assert.equal((await call(gateway, 'GET', '/orders/1.0.0/list', 'gw.example')).status, 404)
+  // A bare document has no sandbox endpoint: it is faulty here, and stops no other.
+  assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 404)
+  assert.match(gateway.program.err.text, /Pet-Store v1: has no sandbox endpoint/)
+  // Which is live.
+  put(at, 'deployment.toml', environment('hybrid'))
+  const { outcome, restart } = await reload(gateway)
+  assert.deepEqual([outcome, restart], ['in force', []])
+  const both = await call(gateway, 'GET', '/orders/1.0.0/list', 'localhost')
+  assert.deepEqual([both.status, both.body], [200, 'production /shop/list'])
+  assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 200)
+})
+
+test('an API whose labels are those of other gateways is left out, which is said', async () => {
+  const at = fixtureHome('[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia"]\n')
+  const gateway = await start(at)
+  assert.equal((await call(gateway, 'GET', '/orders/list')).status, 404)
+  assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 200)
+  assert.match(gateway.program.err.text, /API Orders 1\.0\.0: is not deployed here: none of Default is a label/)
+  const { code, out } = await sluice(at, 'check')
+  assert.match(out, /^left out {2}[^\n]*Orders-1\.0\.0\/api\.yaml:7: API Orders 1\.0\.0: is not deployed here/m)
+  assert.match(out, /0 faults, 0 warnings, 2 APIs/)
+  assert.equal(code, 0)
+  put(at, 'deployment.toml', '[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia", "Default"]\n')
+  assert.deepEqual((await reload(gateway)).apis.added, ['orders/1.0.0'])
+  assert.equal((await call(gateway, 'GET', '/orders/list')).status, 200)
+})
+
+test('an API without production endpoints refuses production requests', async () => {
+  const at = fixtureHome()
+  const path = 'apis/Orders-1.0.0/api.yaml'
+  const yaml = readFileSync(join(at.path, path), 'utf8')
+  put(at, path, yaml.replace(/ {4}production_endpoints:[\s\S]*?(?= {4}sandbox)/, ''))
+  const gateway = await start(at)
+  const answer = await call(gateway, 'GET', '/orders/list')
+  assert.equal(answer.status, 403, answer.body)
+  assert.match(answer.body, /900901/)
+})
+
+test('documents that are added, changed and removed are noticed', async () => {
+  const at = fixtureHome()
+  const gateway = await start(at, [], {}, ['--watch'])
+  const statusOf = async (path: string): Promise<number> => (await call(gateway, 'GET', path)).status
+  const until = async (path: string, wanted: number): Promise<void> => {
+    const end = performance.now() + 15_000
+    for (let last = 0; last !== wanted; last = await statusOf(path)) {
+      assert.ok(performance.now() < end, `waited in vain for ${wanted} at ${path}, was answered ${last}`)
+    }
+  }
+  const stock = own(join(FIXTURES, 'stock.json'))
+  put(at, 'apis/more.json', stock.replace('"Stock"', '"More"').replace('"/stock"', '"/more"'))
+  await until('/more/2.1/items/1', 200)
+  put(at, 'apis/more.json', stock.replace('"Stock"', '"More"').replace('"/stock"', '"/others"'))
+  await until('/others/2.1/items/1', 200)
+  // Operations that only the document has.
+  const project = 'apis/Orders-1.0.0/api.yaml'
+  put(at, project, readFileSync(join(at.path, project), 'utf8').replace(/ {2}operations:[\s\S]*?(?= {2}threat)/, ''))
+  const document = 'apis/Orders-1.0.0/Definitions/swagger.yaml'
+  put(at, document, readFileSync(join(at.path, document), 'utf8').replace('  /menu/*:', '  /dishes:'))
+  await until('/orders/dishes', 200)
+  await until('/orders/menu/a', 403)
+})
