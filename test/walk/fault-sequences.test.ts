@@ -162,11 +162,11 @@ test('what a request says cannot become a field of the answer, or a body of its 
     <property name="ContentType" expression="$trp:X-Type" scope="axis2"/>
     <payloadFactory media-type="json"><format>{"who":"$1"}</format><args><arg expression="$trp:X-Who"/></args></payloadFactory>
     <respond/>`
-  const gateway = await start(t, { main: content })
+  const gateway = await start(t, { main: content, fault: content })
   for (const piece of INJECTIONS) {
     const answer = await ask(
       gateway,
-      `GET /none/${encodeURI(piece)} HTTP/1.1\r\nHost: a\r\nX-Who: "},"x":{"y":"${piece}\r\nX-Type: text/html, ${piece}\r\n\r\n`,
+      `GET /none/${piece.replace(/[^!-~]/g, '')} HTTP/1.1\r\nHost: a\r\nX-Who: "},"x":{"y":"${piece}\r\nX-Type: text/html, ${piece}\r\n\r\n`,
     )
     assert.equal(answer.fields.get('x-injected'), undefined)
     assert.deepEqual(Object.keys(JSON.parse(answer.body)), ['who'])
