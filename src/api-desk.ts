@@ -68,7 +68,7 @@ interface ApiDeskOptions {
   readonly inForce: InForce
   readonly lifecycles: LifecycleBook
   readonly reloads: Pick<ReloadQueue, 'alone'>
-  readonly reloader: Pick<Reloader, 'changeLifecycles'>
+  readonly reloader: Pick<Reloader, 'changeLifecycle'>
   readonly endpoints: Pick<EndpointDesk, 'reading'>
   readonly log: Log
 }
@@ -134,9 +134,8 @@ export class ApiDesk {
     if (!leadsTo(from, target)) throw new Refused(`${label} is ${from}: ${possible(from, target)}`)
     const nowMs = Date.now()
     const sunsetMs = target === 'DEPRECATED' ? this.#sunset(wantedMs, nowMs) : 0
-    const failures = await reloader.changeLifecycles(
-      changed(lifecycles.records, definition, target, { nowMs, sunsetMs }),
-    )
+    const records = changed(lifecycles.records, definition, target, { nowMs, sunsetMs })
+    const failures = await reloader.changeLifecycle(definition, records)
     const fields = { API: label, PATH: plan.paths[0], FROM: from, TO: target }
     log.info(sunsetMs === 0 ? fields : { ...fields, SUNSET: isoOf(sunsetMs) }, 'lifecycle changed')
     for (const CAUSE_OF_ERROR of failures) {
@@ -189,7 +188,9 @@ export class ApiDesk {
   #find(word: unknown): Known {
     if (typeof word !== 'string' || word === '') throw new Refused('expected the name of an API')
     const all = this.#known()
-    const named = all.filter(([, plan]) => plan.name === word || labelOf(plan) === word)
+    const named = all.filter(([, { name, version }]) => {
+      return word.startsWith(name) && (word === name || word === `${name}:${version}`)
+    })
     const meant = word.startsWith('/') ? atPath(all, word) : named.length > 0 ? named : atPath(all, `/${word}`)
     const [one, ...others] = meant
     if (one === undefined) throw new Refused(unknown(word, all))

@@ -35,6 +35,16 @@ export function withLifecycles(planned: PlannedApis, records: LifecycleRecords):
   return { ...planned, byDefinition, apis: [...byDefinition.values()].map(({ plan }) => plan) }
 }
 
+/** The same for one of them: nothing is done for the others, of which there may be thousands. */
+export function withLifecycle(planned: PlannedApis, definition: ApiDefinition, records: LifecycleRecords): PlannedApis {
+  const one = planned.byDefinition.get(definition)!
+  const lifecycle = lifecycleOf(definition, records.get(one.plan.paths[0]!))
+  if (isSameLife(one.plan.lifecycle, lifecycle)) return planned
+  const plan = { ...one.plan, lifecycle }
+  const byDefinition = new Map(planned.byDefinition).set(definition, { ...one, plan })
+  return { ...planned, byDefinition, apis: planned.apis.map(api => (api === one.plan ? plan : api)) }
+}
+
 function lifecycleOf({ lifecycle }: ApiDefinition, record: LifecycleRecord | undefined): ApiPlan['lifecycle'] {
   const state = record?.state ?? lifecycle
   if (record === undefined || state !== 'DEPRECATED') return { state, deprecatedAtMs: 0, sunsetMs: 0 }

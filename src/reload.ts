@@ -4,8 +4,9 @@
  * and in each reactor by one message; no connection is dropped for it.
  */
 import { statSync } from 'node:fs'
-import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
+import { logSettled, settledNow, unkept, withLifecycle, withLifecycles } from './api-lifecycles.ts'
 import { type ApiPlanner, changesBetween, labelOfApi, type PlannedApis, RowsUsedUp } from './api-planner.ts'
+import type { ApiDefinition } from './config/api-definition.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
 import type { Fault } from './config/fault.ts'
 import { labelOf } from './config/source-file.ts'
@@ -173,10 +174,10 @@ export class Reloader {
   }
 
   /**
-   * States of APIs alone: no project is read, and only those are deployed whose state is another. Not beside a reload.
-   * Answers what went wrong with reactors. Throws Refused where it cannot be kept, and nothing has changed.
+   * The state of one API: no project is read, and no other API deployed. Not beside a reload. Answers what went wrong
+   * with reactors. Throws Refused where it cannot be kept, and nothing has changed.
    */
-  async changeLifecycles(records: LifecycleRecords): Promise<readonly string[]> {
+  async changeLifecycle(definition: ApiDefinition, records: LifecycleRecords): Promise<readonly string[]> {
     this.#refuseAtTheEnd()
     const { inForce, lifecycles } = this.#options
     try {
@@ -184,10 +185,10 @@ export class Reloader {
     } catch (error) {
       throw error instanceof CannotKeep ? new Refused(`${error.message}: nothing has changed`) : error
     }
-    const planned = withLifecycles(inForce.planned, records)
-    const changes = changesBetween(inForce.planned.apis, planned.apis)
+    const planned = withLifecycle(inForce.planned, definition, records)
+    if (planned === inForce.planned) return []
     inForce.planned = planned
-    return this.deploy(changes)
+    return this.#tellReactors({ removed: [], deployed: [planned.byDefinition.get(definition)!.plan] })
   }
 
   /** Undefined: there is no room. */
@@ -214,14 +215,17 @@ export class Reloader {
 
   /** What is in force, to everybody whom it concerns. Answers what went wrong. */
   async deploy(changes: ApiChanges): Promise<readonly string[]> {
-    const { inForce, pool, desk, log } = this.#options
-    const { configured, live, planned } = inForce
+    const { inForce, desk, log } = this.#options
+    const { configured, planned } = inForce
     log.level = configured.configuration.logging.level
     desk.put(planned.apis)
-    const [{ refusals, late }] = await Promise.all([
-      pool.deploy(live, planned.apis, changes),
-      desk.check(() => inForce.live.tlsClients),
-    ])
+    const [failures] = await Promise.all([this.#tellReactors(changes), desk.check(() => inForce.live.tlsClients)])
+    return failures
+  }
+
+  async #tellReactors(changes: ApiChanges): Promise<readonly string[]> {
+    const { inForce, pool } = this.#options
+    const { refusals, late } = await pool.deploy(inForce.live, inForce.planned.apis, changes)
     const waiting = late.map(reactor => `reactor ${reactor} has not answered, and takes it over when it can`)
     return [...refusals, ...waiting]
   }

@@ -147,8 +147,18 @@ async function replace(file: string, text: string, folder: string): Promise<void
 
 /** A record a line. */
 function textOf(records: LifecycleRecords): string {
-  const lines = [...records.values()].map(record => JSON.stringify(record))
-  return `{"format":${FORMAT},"apis":[\n${lines.join(',\n')}\n]}\n`
+  return `{"format":${FORMAT},"apis":[\n${Array.from(records.values(), lineOf).join(',\n')}\n]}\n`
+}
+
+/** Each change writes all records, of which all but one are as they were. */
+const lines = new WeakMap<LifecycleRecord, string>()
+
+function lineOf(record: LifecycleRecord): string {
+  const known = lines.get(record)
+  if (known !== undefined) return known
+  const line = JSON.stringify(record)
+  lines.set(record, line)
+  return line
 }
 
 /** Throws with what is wrong. */
