@@ -112,17 +112,18 @@ export class ApiProjects {
 
   #read({ name, isDocument }: Entry, cache: Map<string, Cached>): Reading {
     const path = join(this.#folder, name)
-    const signature = isDocument ? signatureOf(path) : signatureOfProject(path)
+    const files = isDocument ? [path] : PROJECT_FILES.map(file => `${path}/${file}`)
+    const signatures = files.map(signatureOf)
+    const signature = signatures.includes('') ? '' : signatures.join(' ')
     const before = this.#cache.get(name)
     const isKnown = before !== undefined && signature !== '' && before.signature === signature
-    const reading = isKnown ? before : { ...this.#readAnew(path, isDocument), signature }
+    const there = PROJECT_FILES.filter((_, file) => signatures[file] !== NOT_THERE)
+    const anew = (): Reading | undefined => {
+      return isDocument ? readDocument(path) : readProject(path, there, this.#isThorough)
+    }
+    const reading = isKnown ? before : { ...(anew() ?? { ...NOTHING, faults: missing(path) }), signature }
     cache.set(name, reading)
     return reading
-  }
-
-  #readAnew(path: string, isDocument: boolean): Reading {
-    const reading = isDocument ? readDocument(path) : readProject(path, this.#isThorough)
-    return reading ?? { declared: undefined, faults: missing(path), warnings: [] }
   }
 }
 
@@ -137,12 +138,6 @@ function goingOn(before: Placed | undefined, place: GatewayPlace): Placed | unde
 }
 
 const NOT_THERE = '-'
-
-/** '' where the times of one of its files do not say what is in it. */
-function signatureOfProject(project: string): string {
-  const signatures = PROJECT_FILES.map(name => signatureOf(join(project, name)))
-  return signatures.includes('') ? '' : signatures.join(' ')
-}
 
 /** '' for a file that is too young for its times to say what is in it. */
 function signatureOf(path: string): string {

@@ -15,7 +15,7 @@ import type { DeclaredApi } from './gateway-environments.ts'
 import { LIFECYCLE_STATES } from './lifecycle.ts'
 import { OpenApiDocument } from './open-api-document.ts'
 import { extensionEndpoints } from './open-api-endpoints.ts'
-import { documentOperations, requiredOperations } from './open-api-operations.ts'
+import { documentOperations, hasSameOperations, requiredOperations } from './open-api-operations.ts'
 import { apiOfDocument, tellWhatIsNotBuilt } from './open-api-api.ts'
 import { readSource } from './source-file.ts'
 import { type Path, YamlFile } from './yaml-file.ts'
@@ -35,26 +35,26 @@ const DEPLOYMENT_FILES = ['deployment_environments.yaml', 'deployment_environmen
 export const PROJECT_FILES: readonly string[] = [...API_FILES, ...DOCUMENT_FILES, ...DEPLOYMENT_FILES]
 
 /** Undefined where there is no such file. Faults of reading it are its own. */
-function firstFile(folder: string, names: readonly string[], faults: Fault[]): YamlFile | undefined {
-  for (const name of names) {
-    const source = readSource(join(folder, name))
-    if (source === undefined) continue
-    if (source.fault !== undefined) faults.push(source.fault)
-    return source.fault === undefined ? new YamlFile(source.label, source.text) : undefined
-  }
-  return undefined
+function readFile(path: string | undefined, faults: Fault[]): YamlFile | undefined {
+  const source = path === undefined ? undefined : readSource(path)
+  if (source?.fault !== undefined) faults.push(source.fault)
+  return source === undefined || source.fault !== undefined ? undefined : new YamlFile(source.label, source.text)
 }
 
 /**
- * Undefined where the folder has no `api.yaml`. `isThorough`: the document is judged as a whole also where nothing of it
- * is acted on.
+ * Undefined where the folder has no `api.yaml`. `there`: those of the project's files that are there. `isThorough`: the
+ * document is judged as a whole also where nothing of it is acted on.
  */
-export function readProject(folder: string, isThorough: boolean): Reading | undefined {
+export function readProject(folder: string, there: readonly string[], isThorough: boolean): Reading | undefined {
   const faults: Fault[] = []
-  const file = firstFile(folder, API_FILES, faults)
+  const readFirst = (names: readonly string[]): YamlFile | undefined => {
+    const name = names.find(one => there.includes(one))
+    return name === undefined ? undefined : readFile(join(folder, name), faults)
+  }
+  const file = readFirst(API_FILES)
   if (file === undefined) return faults.length === 0 ? undefined : { declared: undefined, faults, warnings: [] }
-  const documentFile = firstFile(folder, DOCUMENT_FILES, faults)
-  const placesFile = firstFile(folder, DEPLOYMENT_FILES, faults)
+  const documentFile = readFirst(DOCUMENT_FILES)
+  const placesFile = readFirst(DEPLOYMENT_FILES)
   const document = documentFile === undefined ? undefined : OpenApiDocument.read(documentFile)
   const api = file.faults.length > 0 ? undefined : readDefinition(file, document, isThorough)
   const places = placesFile === undefined ? [] : readDeployments(placesFile)
@@ -69,7 +69,7 @@ export function readProject(folder: string, isThorough: boolean): Reading | unde
 /** Undefined where there is no such file. */
 export function readDocument(path: string): Reading | undefined {
   const faults: Fault[] = []
-  const file = firstFile(path, [''], faults)
+  const file = readFile(path, faults)
   if (file === undefined) return faults.length === 0 ? undefined : { declared: undefined, faults, warnings: [] }
   const document = OpenApiDocument.read(file)
   document?.validate()
@@ -151,6 +151,8 @@ function resourcesOf(
   if (operations === undefined || isThorough) document.validate()
   tellWhatIsNotBuilt(document)
   if (operations === undefined) return requiredOperations(document)
+  // As it is in all but a few projects; what there is to say of it otherwise is for those who ask.
+  if (!isThorough && hasSameOperations(document, operations)) return operations.all
   const documented = documentOperations(document)
   file.warnings.push(...file.faults.splice(before))
   tellOfDifferences(file, operations.keys, documented.keys)

@@ -38,6 +38,7 @@ export class OpenApiDocument {
   /** Notes what is wrong with it. */
   readonly file: YamlFile
   readonly version: OpenApiVersion
+  /** As written: numbers are text. */
   readonly root: OpenApiObject
 
   private constructor(file: YamlFile, version: OpenApiVersion, root: OpenApiObject) {
@@ -50,14 +51,14 @@ export class OpenApiDocument {
   static read(file: YamlFile): OpenApiDocument | undefined {
     if (file.faults.length > 0) return undefined
     const version = versionOf(file)
-    const root = version === undefined ? undefined : file.typed()
+    const { root } = file
     if (version === undefined || !isObject(root)) return undefined
     const tooMuch = boundFault(root)
     if (tooMuch !== undefined) {
       file.object([], undefined, tooMuch, 'leave out what is not needed')
       return undefined
     }
-    const document = new OpenApiDocument(file, version, withTexts(root, file, version))
+    const document = new OpenApiDocument(file, version, root)
     const before = file.faults.length
     for (const reference of referencesOf(root)) document.#check(reference)
     return file.faults.length > before ? undefined : document
@@ -112,7 +113,8 @@ export class OpenApiDocument {
   /** Notes the first thing that the schema of its version does not take. */
   validate(): void {
     const holds = schemaOf(this.version)
-    if (holds(this.root)) return
+    const typed = this.file.typed()
+    if (!isObject(typed) || holds(withTexts(typed, this.file, this.version))) return
     // Of alternatives all that were tried are told: what is wrong is where the longest path leads.
     const told = holds.errors ?? []
     const first = told.reduce((one, other) => (depthOf(other) > depthOf(one) ? other : one), told[0]!)

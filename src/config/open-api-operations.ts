@@ -20,6 +20,18 @@ export function requiredOperations(document: OpenApiDocument): Operations['all']
   return all
 }
 
+/** Whether they are the same, letter by letter. */
+export function hasSameOperations({ root: { paths } }: OpenApiDocument, { all }: Operations): boolean {
+  if (!isObject(paths)) return false
+  let left = all.length
+  for (const { template, verb } of all) {
+    const item = Object.hasOwn(paths, template) ? paths[template] : undefined
+    if (!isObject(item) || !isObject(item[verb.toLowerCase()])) return false
+  }
+  for (const item of Object.values(paths)) for (const method of METHODS) if (isObject(item) && method in item) left--
+  return left === 0
+}
+
 export function documentOperations(document: OpenApiDocument): Operations {
   const { file, root } = document
   const operations = new Operations(file)

@@ -62,7 +62,8 @@ function readBytes(path: string, longestBytes: number): Buffer {
     let length = 0
     // What it is said to be long is not asked: it may grow meanwhile.
     for (let read = -1; read !== 0 && length <= longestBytes; length += read) {
-      const piece = Buffer.allocUnsafe(PIECE_BYTES)
+      // A byte more than there is said to be: then the end shows at once.
+      const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, Math.max(status.size - length, 0) + 1))
       read = readSync(file, piece)
       pieces.push(piece.subarray(0, read))
     }

@@ -2,23 +2,12 @@
  * One YAML file (JSON is YAML too), asked by path. Notes a fault, with its line, for whatever is not there or not of the
  * right kind. Values are made at once; lines are looked for only where one is to be named.
  */
-import { createRequire } from 'node:module'
-import type * as Yaml from 'js-yaml'
-import type { Event, Schema } from 'js-yaml'
+import * as yaml from 'js-yaml'
 import { type Fault, show } from './fault.ts'
 
-const require = createRequire(import.meta.url)
-let loaded: { readonly yaml: typeof Yaml; readonly asWritten: Schema } | undefined
-
-/** With the first file, because a gateway without APIs has none. */
-function parser(): NonNullable<typeof loaded> {
-  if (loaded === undefined) {
-    const yaml = require('js-yaml') as typeof Yaml
-    // Numbers keep their spelling: the version 1.10 must not become 1.1.
-    loaded = { yaml, asWritten: yaml.FAILSAFE_SCHEMA.withTags(yaml.nullCoreTag, yaml.boolCoreTag) }
-  }
-  return loaded
-}
+const { DOCUMENT, SEQUENCE, MAPPING, SCALAR, ALIAS, POP } = yaml.EVENT_ID
+/** Numbers keep their spelling: the version 1.10 must not become 1.1. */
+const AS_WRITTEN = yaml.FAILSAFE_SCHEMA.withTags(yaml.nullCoreTag, yaml.boolCoreTag)
 
 /** Names of keys, and places in lists from 0. */
 export type Path = readonly (string | number)[]
@@ -33,24 +22,23 @@ export class YamlFile {
   readonly warnings: Fault[] = []
   readonly label: string
   readonly #source: string
-  #events: Event[] = []
-  readonly #root: unknown
+  #events: yaml.Event[] = []
+  /** As written: numbers are text. Aliases stand for one and the same object. */
+  readonly root: unknown
 
   constructor(label: string, source: string) {
     this.label = label
     this.#source = source
-    const { yaml, asWritten } = parser()
-    this.#root = this.#guarded(() => {
+    this.root = this.#guarded(() => {
       this.#events = yaml.parseEvents(source, {})
-      const documents = yaml.constructFromEvents(this.#events, { source, schema: asWritten })
+      const documents = yaml.constructFromEvents(this.#events, { source, schema: AS_WRITTEN })
       if (documents.length > 1) this.#invalid(this.#secondDocument(), 'there is a second document in it')
       return documents[0]
     })
   }
 
-  /** As the file means them: numbers are numbers. Aliases stand for one and the same object. */
+  /** The same as the file means it: numbers are numbers. */
   typed(): unknown {
-    const { yaml } = parser()
     const options = { source: this.#source, schema: yaml.CORE_SCHEMA }
     return this.#guarded(() => yaml.constructFromEvents(this.#events, options)[0])
   }
@@ -60,7 +48,7 @@ export class YamlFile {
     try {
       return parse()
     } catch (error) {
-      const { reason, mark } = error as Yaml.YAMLException
+      const { reason, mark } = error as yaml.YAMLException
       // What stands quoted in it, or as a tag, is a piece of the file, which may hold a password.
       const said = reason === undefined ? 'it is nested too deeply' : reason.replace(/ *["!<][\s\S]*$/, '')
       this.#invalid(mark?.position ?? 0, said)
@@ -77,7 +65,6 @@ export class YamlFile {
   }
 
   #secondDocument(): number {
-    const { DOCUMENT } = parser().yaml.EVENT_ID
     const second = this.#events.findLastIndex(({ type }) => type === DOCUMENT)
     return Math.max(0, startOf(this.#events[second + 1]))
   }
@@ -163,7 +150,7 @@ export class YamlFile {
   }
 
   #value(path: Path): unknown {
-    let value = this.#root
+    let value = this.root
     for (const name of path) {
       if (typeof value !== 'object' || value === null || Array.isArray(value) !== (typeof name === 'number')) return
       value = Object.hasOwn(value, name) ? (value as Readonly<Record<string | number, unknown>>)[name] : undefined
@@ -173,7 +160,6 @@ export class YamlFile {
 
   /** Of the key where a map has it, and of the item itself in a list. */
   #offsetOf(path: Path): number {
-    const { MAPPING, SEQUENCE } = parser().yaml.EVENT_ID
     let offset = 0
     // Behind that of the document.
     let at = 1
@@ -189,11 +175,10 @@ export class YamlFile {
   }
 
   #entryOf(map: number, name: string | number): Place | null {
-    const { POP, SCALAR } = parser().yaml.EVENT_ID
     for (let at = map + 1; this.#events[at]!.type !== POP; ) {
       const key = this.#events[at]!
       const value = this.#behind(at)
-      const isIt = key.type === SCALAR && parser().yaml.getScalarValue(this.#source, key) === String(name)
+      const isIt = key.type === SCALAR && yaml.getScalarValue(this.#source, key) === String(name)
       if (isIt) return { shown: at, at: value }
       at = this.#behind(value)
     }
@@ -201,7 +186,6 @@ export class YamlFile {
   }
 
   #itemOf(list: number, place: string | number): Place | null {
-    const { POP } = parser().yaml.EVENT_ID
     let at = list + 1
     for (let item = 0; this.#events[at]!.type !== POP; item++) {
       if (item === place) return { shown: at, at }
@@ -212,7 +196,6 @@ export class YamlFile {
 
   /** Where that begins which follows a node. */
   #behind(node: number): number {
-    const { MAPPING, SEQUENCE, POP } = parser().yaml.EVENT_ID
     let depth = 0
     for (let at = node; ; at++) {
       const { type } = this.#events[at]!
@@ -225,9 +208,9 @@ export class YamlFile {
   /** What an alias stands for: the last node before it with that anchor. */
   #resolved(at: number): number {
     const alias = this.#events[at]
-    if (alias?.type !== parser().yaml.EVENT_ID.ALIAS) return at
+    if (alias?.type !== ALIAS) return at
     const name = this.#source.slice(alias.anchorStart, alias.anchorEnd)
-    const isMeant = (event: Event | undefined): boolean =>
+    const isMeant = (event: yaml.Event | undefined): boolean =>
       event !== undefined && 'tagStart' in event && this.#source.slice(event.anchorStart, event.anchorEnd) === name
     let meant = at - 1
     while (meant > 0 && !isMeant(this.#events[meant])) meant--
@@ -241,7 +224,7 @@ interface Place {
   readonly at: number
 }
 
-function startOf(event: Event | undefined): number {
+function startOf(event: yaml.Event | undefined): number {
   if (event === undefined) return 0
   if ('valueStart' in event) return event.valueStart
   if ('start' in event) return event.start
