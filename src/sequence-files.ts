@@ -46,7 +46,7 @@ export async function loadSequences(home: string, inForce: SequenceSet = NO_SEQU
   const findings = new Findings()
   const folder = folderOf(home, findings)
   const own = folder === undefined ? new Map() : await ownFiles(folder, inForce, findings)
-  const defaults = folder === DEFAULTS ? new Map() : await defaultFiles(own, inForce)
+  const defaults = folder === DEFAULTS ? new Map() : await defaultFiles(inForce)
   const files = new Map<string, SequenceFile>()
   const kept: string[] = []
   for (const name of [...new Set([...defaults.keys(), ...own.keys()])].sort()) {
@@ -96,15 +96,12 @@ async function ownFiles(
   return files
 }
 
-/** Of the names that the home has none of, or one that cannot be run. What is wrong with them a test has found. */
-async function defaultFiles(
-  own: ReadonlyMap<string, SequenceFile | null>,
-  inForce: SequenceSet,
-): Promise<Map<string, SequenceFile>> {
+/** For the names that the home has none of, and for what stands back. What is wrong with them a test has found. */
+async function defaultFiles(inForce: SequenceSet): Promise<Map<string, SequenceFile>> {
   const unsaid = new Findings()
   const files = new Map<string, SequenceFile>()
   for (const name of namesIn(DEFAULTS, unsaid) ?? []) {
-    const file = own.get(name) ? null : await readFile(join(DEFAULTS, name + EXTENSION), name, inForce, unsaid)
+    const file = await readFile(join(DEFAULTS, name + EXTENSION), name, inForce, unsaid)
     if (file) files.set(name, file)
   }
   return files
