@@ -17,6 +17,7 @@ import {
   ByHash,
   ByHashInSlab,
   ByText,
+  compareBuffer,
   type Connection,
   inForce,
   InSlab,
@@ -76,7 +77,7 @@ const TABLES = {
   'by hash': (tokens: TokenStore) => new ByHash(tokens),
   'in sets': (tokens: TokenStore) => new InSlab(tokens),
   'by hash in a slab': (tokens: TokenStore) => new ByHashInSlab(tokens),
-  'remembered, else by text': (tokens: TokenStore) => new Remembered(new ByText(tokens)),
+  'remembered, else by text': (tokens: TokenStore) => new Remembered(new ByText(tokens, { hasCopies: true })),
   'remembered by hash': (tokens: TokenStore) => new RememberedByHash(new ByHashInSlab(tokens)),
 }
 
@@ -108,7 +109,7 @@ for (const [name, make] of Object.entries(TABLES)) {
 
 test('what a connection remembers is gone with its slot, whoever has the slot now', () => {
   const tokens = new TokenStore(3, 600)
-  const table = new ByHashInSlab(null, 2)
+  const table = new ByHashInSlab(null, compareBuffer, 2)
   const remembered = new RememberedByHash(table)
   const connection: Connection = { entry: null }
   tokens.arrive(0)

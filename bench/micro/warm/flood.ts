@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import { compare } from './rounds.ts'
 import { bytes, clearSlab, TOKEN_AT, TokenStore } from './token-memory.ts'
-import { ByHashInSlab, ByText, type Connection, RememberedByHash } from './verdicts.ts'
+import { ByHashInSlab, ByText, type Connection, compareInWasm, RememberedByHash } from './verdicts.ts'
 
 const NEGATIVE_BYTES = 2 << 20
 const NEGATIVE_MS = 10_000
@@ -72,7 +72,7 @@ export function flood(length: number): void {
   const text = () => bytes.latin1Slice(TOKEN_AT, TOKEN_AT + length)
   const small = new Refused(NEGATIVE_BYTES)
   const large = new Refused(16 * NEGATIVE_BYTES)
-  const apart = new ByHashInSlab(null, NEGATIVE_BYTES / SLOT_BYTES)
+  const apart = new ByHashInSlab(null, compareInWasm, NEGATIVE_BYTES / SLOT_BYTES)
   const through = (refused: Pick<Refused, 'has' | 'add'>) => () => {
     if (remembered.find(connection, length) !== null) return true
     const token = text()

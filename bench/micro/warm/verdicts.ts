@@ -82,12 +82,13 @@ function tokenText(length: number): string {
 export class ByText implements Verdicts {
   readonly #cache: LRUCache<string, Entry>
 
-  constructor(tokens: TokenStore, ttl = false) {
+  /** `hasCopies`: for connections that remember an entry and compare with it. */
+  constructor(tokens: TokenStore, { ttl = false, hasCopies = false } = {}) {
     const bounds = { max: ENTRIES, maxSize: BYTES, sizeCalculation: (entry: Entry) => entry.length * 2 + 200 }
     this.#cache = new LRUCache(ttl ? { ...bounds, ttl: 900_000 } : bounds)
     for (let token = 0; token < tokens.count; token++) {
       tokens.arrive(token)
-      this.#cache.set(tokenText(tokens.length), new Entry(TOKEN_AT, tokens.length, true))
+      this.#cache.set(tokenText(tokens.length), new Entry(TOKEN_AT, tokens.length, !hasCopies))
     }
   }
 
@@ -170,12 +171,19 @@ export class InSlab implements Verdicts {
   }
 }
 
-/** Found by the same hash; the copies are in the memory of the reads, a slot each, where WebAssembly compares. */
+type Same = (a: number, b: number, length: number) => boolean
+
+export const compareInWasm: Same = (a, b, length) => isSameInWasm(a, b, length) !== 0
+export const compareBuffer: Same = (a, b, length) => bytes.compare(bytes, b, b + length, a, a + length) === 0
+
+/** Found by the same hash; the copies are in the memory of the reads, a slot each, so that no object stands for one. */
 export class ByHashInSlab implements Verdicts {
   readonly #cache: LRUCache<number, Entry>
   readonly #free: number[] = []
+  readonly isSame: Same
 
-  constructor(tokens: TokenStore | null, max = 8192) {
+  constructor(tokens: TokenStore | null, isSame = compareInWasm, max = 8192) {
+    this.isSame = isSame
     const slab = carve(max * SLOT_BYTES)
     for (let slot = max; slot-- > 0; ) this.#free.push(slab + slot * SLOT_BYTES)
     const giveBack = (entry: Entry) => {
@@ -208,7 +216,7 @@ export class ByHashInSlab implements Verdicts {
   findByHash(hash: number, length: number): Entry | null {
     const entry = this.#cache.get(hash)
     if (entry === undefined || entry.length !== length) return null
-    return isSameInWasm(TOKEN_AT, entry.slot, length) !== 0 && isCurrent(entry) ? entry : null
+    return this.isSame(TOKEN_AT, entry.slot, length) && isCurrent(entry) ? entry : null
   }
 }
 
@@ -243,7 +251,7 @@ export class RememberedByHash implements Verdicts {
     const hash = tailHash(TOKEN_AT, length, SEED)
     const { entry } = connection
     if (entry !== null && entry.hash === hash && entry.length === length && entry.slot !== 0 && isCurrent(entry)) {
-      if (isSameInWasm(TOKEN_AT, entry.slot, length) !== 0) return entry
+      if (this.#others.isSame(TOKEN_AT, entry.slot, length)) return entry
     }
     const found = this.#others.findByHash(hash, length)
     connection.entry = found

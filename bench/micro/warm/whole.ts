@@ -8,6 +8,7 @@ import {
   ByHash,
   ByHashInSlab,
   ByText,
+  compareBuffer,
   type Connection,
   type Grant,
   inForce,
@@ -97,6 +98,7 @@ export function whole(length: number): void {
   const byText = new ByText(tokens)
   const byHash = new ByHash(tokens)
   const inSlab = new ByHashInSlab(tokens)
+  const plain = new ByHashInSlab(tokens, compareBuffer)
   const step = (name: string, verdicts: Verdicts | null, tokenOf: (turn: number) => number, counts: boolean) => {
     const connections: Connection[] = Array.from({ length: 64 }, () => ({ entry: null }))
     return {
@@ -118,6 +120,8 @@ export function whole(length: number): void {
     step('c+h, another token with each request, four counters', new RememberedByHash(inSlab), another, true),
     step('h, each connection keeps its token, four counters', inSlab, own, true),
     step('h, another token with each request, four counters', inSlab, another, true),
+    step('h with Buffer.compare, each connection keeps its token, four counters', plain, own, true),
+    step('h with Buffer.compare, another token with each request, four counters', plain, another, true),
     step('g, each connection keeps its token, four counters', byHash, own, true),
     step('g, another token with each request, four counters', byHash, another, true),
     step('b, each connection keeps its token, four counters', byText, own, true),
