@@ -1,0 +1,118 @@
+/** Error formats as operators change them: files of a home, checked, started with, and reloaded on every reactor. */
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { backend, dial, home, leave, sluice, start, startTwo } from '../harness/operator.ts'
+import type { RunningGateway } from '../harness/program.ts'
+import { takeAnswer } from '../harness/answers.ts'
+import { put, reload } from '../harness/reloading.ts'
+
+after(leave)
+
+const FOLDER = 'synapse-configs/default/sequences'
+const NOT_FOUND =
+  '{"fault":{"code":404,"type":"Status report","message":"Not Found","description":"The requested resource is not available"}}'
+
+/** Words every fault like this. */
+function wording(name: string, words: string): string {
+  return `<sequence xmlns="http://ws.apache.org/ns/synapse" name="${name}">
+  <payloadFactory media-type="json"><format>{"words":"${words}"}</format></payloadFactory>
+  <property name="HTTP_SC" expression="$axis2:HTTP_SC" scope="axis2"/>
+  <respond/>
+</sequence>`
+}
+
+/** Bodies of faults on so many new connections: with two reactors some are served by each. */
+async function bodies(gateway: RunningGateway, count = 12): Promise<ReadonlySet<string>> {
+  const all = new Set<string>()
+  for (let i = 0; i < count; i++) {
+    const client = await dial(gateway)
+    client.send('GET /none HTTP/1.1\r\nHost: a\r\n\r\n')
+    all.add((await takeAnswer(client)).body)
+    client.destroy()
+  }
+  return all
+}
+
+test('an edit is in force on every reactor when the reload has answered', async () => {
+  const gateway = await startTwo()
+  assert.deepEqual(await bodies(gateway), new Set([NOT_FOUND]))
+  for (const words of ['first', 'second']) {
+    put(gateway.home, `${FOLDER}/main.xml`, wording('main', words))
+    const answer = await reload(gateway)
+    assert.deepEqual(
+      [answer.outcome, answer.sequences, answer.faults],
+      ['in force', { changed: ['main'], kept: [] }, []],
+    )
+    assert.deepEqual(await bodies(gateway), new Set([`{"words":"${words}"}`]))
+  }
+  assert.deepEqual((await reload(gateway)).sequences, { changed: [], kept: [] })
+  rmSync(join(gateway.home.path, 'synapse-configs'), { recursive: true })
+  assert.deepEqual((await reload(gateway)).sequences.changed, ['main'])
+  assert.deepEqual(await bodies(gateway), new Set([NOT_FOUND]))
+})
+
+test('a file that is broken stays as it was, names its line, and stops nothing else', async () => {
+  const gateway = await start()
+  put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'before'))
+  await reload(gateway)
+  put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'after').replace('<respond/>', '<answer/>'))
+  put(gateway.home, `${FOLDER}/fault.xml`, wording('fault', 'of faults'))
+  const { code, out } = await sluice(gateway.home, 'reload')
+  assert.equal(code, 1)
+  assert.match(out, /^fault +.*main\.xml:4: answer: is no mediator/m)
+  assert.match(out, /^changed +fault\.xml$/m)
+  assert.match(out, /^kept +main: not as in its file, because that is faulty$/m)
+  assert.match(out, /^in force\n$/m)
+  assert.deepEqual(await bodies(gateway, 1), new Set(['{"words":"before"}']))
+  const client = await dial(gateway)
+  client.send('GET /t HTTP/1.1\r\nHost: a b\r\n\r\n')
+  assert.equal((await takeAnswer(client)).body, '{"words":"of faults"}')
+  const { code: checked, out: said } = await sluice(gateway.home, 'check')
+  assert.equal(checked, 78)
+  assert.match(said, /^fault +.*main\.xml:4: answer: is no mediator/m)
+  assert.match(said, /^not valid: 1 fault,/m)
+  put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'after'))
+  assert.equal((await sluice(gateway.home, 'reload')).code, 0)
+  assert.deepEqual(await bodies(gateway, 1), new Set(['{"words":"after"}']))
+})
+
+test('a start with a broken file says so, and takes the default', async () => {
+  const at = home()
+  put(at, `${FOLDER}/main.xml`, '<sequence')
+  put(at, `${FOLDER}/fault.xml`, wording('fault', 'mine'))
+  const gateway = await start(at)
+  assert.deepEqual(await bodies(gateway, 1), new Set([NOT_FOUND]))
+  const said = gateway.program.events.filter(({ msg }) => /main\.xml:1/.test(String(msg)))
+  assert.equal(said.length, 1)
+})
+
+test('[apim.ai] names a sequence that is there, or the line that names none is a fault', async () => {
+  const at = home()
+  put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "mine"\n')
+  const { code, out } = await sluice(at, 'check')
+  assert.equal(code, 78)
+  assert.match(out, /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/)
+  const refused = await sluice(at, 'start')
+  assert.equal(refused.code, 78)
+  assert.match(
+    refused.err,
+    /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/,
+  )
+  put(at, `${FOLDER}/mine.xml`, wording('mine', 'of AI'))
+  assert.equal((await sluice(at, 'check')).code, 0)
+  const gateway = await start(at)
+  put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "none"\n')
+  assert.equal((await sluice(at, 'reload')).code, 78)
+  put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "_ai_error_response_"\n')
+  const { outcome, keys, restart } = await reload(gateway)
+  assert.deepEqual([outcome, keys.length, restart], ['in force', 1, []])
+})
+
+test('a home of the reference platform keeps its sequences where they are', async () => {
+  const at = home(backend.port)
+  put(at, 'repository/deployment/server/synapse-configs/default/sequences/main.xml', wording('main', 'from there'))
+  const gateway = await start(at)
+  assert.deepEqual(await bodies(gateway, 1), new Set(['{"words":"from there"}']))
+})
