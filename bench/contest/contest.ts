@@ -98,6 +98,9 @@ async function entrant(contest: Contest, peer: Peer, first: Entrant | undefined,
   }
 }
 
+/** Of fewer the memory of all is less than what two starts differ by. */
+const WEIGHED_APIS = 1000
+
 /** What APIs take, seen against the contestant that has one of them. */
 async function apisShown(peer: RunningPeer, first: Entrant | undefined, deployedReadyMs: number): Promise<Sample> {
   await sleep(SETTLE_MS)
@@ -105,7 +108,8 @@ async function apisShown(peer: RunningPeer, first: Entrant | undefined, deployed
   const reloaded = { deployedReadyMs, reloadMs: await reloadMs(peer.folder) }
   const more = (API_COUNTS[peer.name] ?? 1) - 1
   const least = first?.shown.pssMiB
-  return { pssMiB, ...reloaded, ...(least === undefined ? {} : { kibPerApi: ((pssMiB - least) * 1024) / more }) }
+  if (least === undefined || more < WEIGHED_APIS) return { pssMiB, ...reloaded }
+  return { pssMiB, ...reloaded, kibPerApi: ((pssMiB - least) * 1024) / more }
 }
 
 async function contestRound(contest: Contest, peer: Entrant, { seconds, folder }: ContestRun): Promise<Sample> {
