@@ -2,7 +2,8 @@
  * The primary's view of the APIs: lists and shows them for the command line as they are in force, and changes where
  * they stand in their lives. A change is in the file before it is in force, and in force before it is answered.
  */
-import { sunsetAfterMs } from './api-lifecycles.ts'
+import { identityOf } from './api-identity.ts'
+import { livingApi, sunsetAfterMs } from './api-lifecycles.ts'
 import type { ApiDefinition, CorsDefinition, LifecycleState, ResourceDefinition } from './config/api-definition.ts'
 import { printable } from './config/fault.ts'
 import { ACTIONS, actionsFrom, leadsTo, targetOf } from './config/lifecycle.ts'
@@ -134,9 +135,9 @@ export class ApiDesk {
     if (!leadsTo(from, target)) throw new Refused(`${label} is ${from}: ${possible(from, target)}`)
     const nowMs = Date.now()
     const sunsetMs = target === 'DEPRECATED' ? this.#sunset(wantedMs, nowMs) : 0
-    const records = changed(lifecycles.records, definition, target, { nowMs, sunsetMs })
+    const records = changed(lifecycles.records, livingApi(definition, plan), target, { nowMs, sunsetMs })
     const failures = await reloader.changeLifecycle(definition, records)
-    const fields = { API: label, PATH: plan.paths[0], FROM: from, TO: target }
+    const fields = { API: label, ADDRESS: identityOf(plan), FROM: from, TO: target }
     log.info(sunsetMs === 0 ? fields : { ...fields, SUNSET: isoOf(sunsetMs) }, 'lifecycle changed')
     for (const CAUSE_OF_ERROR of failures) {
       log.error({ API: label, CAUSE_OF_ERROR }, 'a reactor has not taken the lifecycle change')
@@ -163,7 +164,7 @@ export class ApiDesk {
 
   #rowOf([definition, plan]: Known): ApiRow {
     const { name, version, paths, hosts, transports, lifecycle } = plan
-    const record = this.#options.lifecycles.records.get(paths[0]!)
+    const record = this.#options.lifecycles.records.get(identityOf(plan))
     return {
       name,
       version,
@@ -191,7 +192,7 @@ export class ApiDesk {
     const named = all.filter(([, { name, version }]) => {
       return word.startsWith(name) && (word === name || word === `${name}:${version}`)
     })
-    const meant = word.startsWith('/') ? atPath(all, word) : named.length > 0 ? named : atPath(all, `/${word}`)
+    const meant = named.length > 0 ? named : at(all, word)
     const [one, ...others] = meant
     if (one === undefined) throw new Refused(unknown(word, all))
     if (others.length > 0) throw new Refused(`${quoted(word)} may be ${listed(meant)}`)
@@ -199,8 +200,10 @@ export class ApiDesk {
   }
 }
 
-function atPath(all: readonly Known[], path: string): readonly Known[] {
-  return all.filter(([, { paths }]) => paths.includes(path))
+/** With or without the slash at its beginning; with its hosts where other hosts have the same. */
+function at(all: readonly Known[], address: string): readonly Known[] {
+  const path = address.startsWith('/') ? address : `/${address}`
+  return all.filter(([, plan]) => identityOf(plan) === address || plan.paths.includes(path))
 }
 
 function unknown(word: string, all: readonly Known[]): string {
@@ -217,9 +220,9 @@ function unknown(word: string, all: readonly Known[]): string {
     : `there is no API ${quoted(word)}; there is ${listed(all)}`
 }
 
-/** With the path: nothing else is sure to tell them apart. */
+/** With the address: nothing else is sure to tell them apart. */
 function listed(apis: readonly Known[]): string {
-  const some = apis.slice(0, NAMES_SHOWN).map(([, plan]) => `${printable(labelOf(plan))} (${plan.paths[0]})`)
+  const some = apis.slice(0, NAMES_SHOWN).map(([, plan]) => `${printable(labelOf(plan))} (${identityOf(plan)})`)
   const more = apis.length > NAMES_SHOWN ? ` and ${apis.length - NAMES_SHOWN} more` : ''
   return `${some.join(', ')}${more}`
 }

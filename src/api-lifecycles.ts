@@ -1,23 +1,35 @@
 /** Where APIs stand in their lives: as the records in the data folder say, and else as their projects declare. */
+import { identityOf } from './api-identity.ts'
 import type { PlannedApis } from './api-planner.ts'
 import type { ApiDefinition } from './config/api-definition.ts'
 import type { Configuration } from './config/catalogue.ts'
 import type { Fault } from './config/fault.ts'
 import type { Log } from './observe/log.ts'
 import type { ApiPlan } from './plan.ts'
-import { type LifecycleRecord, type LifecycleRecords, type Settled, settle } from './store/lifecycles.ts'
+import {
+  type LifecycleRecord,
+  type LifecycleRecords,
+  type LivingApi,
+  type Settled,
+  settle,
+} from './store/lifecycles.ts'
 
 /** From deprecation to sunset; 0: none. */
 export function sunsetAfterMs(configuration: Configuration): number {
   return configuration['apim.lifecycle'].sunset_after * 1000
 }
 
-/** The records for the APIs of this configuration, now. */
+export function livingApi({ lifecycle: declared }: ApiDefinition, plan: ApiPlan): LivingApi {
+  return { address: identityOf(plan), name: plan.name, version: plan.version, declared }
+}
+
+/** The records for these APIs, now. */
 export function settledNow(
   records: LifecycleRecords,
-  apis: readonly ApiDefinition[],
+  { byDefinition }: PlannedApis,
   configuration: Configuration,
 ): Settled {
+  const apis = [...byDefinition].map(([definition, { plan }]) => livingApi(definition, plan))
   return settle(records, apis, { nowMs: Date.now(), sunsetAfterMs: sunsetAfterMs(configuration) })
 }
 
@@ -26,7 +38,7 @@ export function withLifecycles(planned: PlannedApis, records: LifecycleRecords):
   let isSame = true
   const byDefinition = new Map(planned.byDefinition)
   for (const [definition, one] of planned.byDefinition) {
-    const lifecycle = lifecycleOf(definition, records.get(one.plan.paths[0]!))
+    const lifecycle = lifecycleOf(definition, records.get(identityOf(one.plan)))
     if (isSameLife(one.plan.lifecycle, lifecycle)) continue
     isSame = false
     byDefinition.set(definition, { ...one, plan: { ...one.plan, lifecycle } })
@@ -38,7 +50,7 @@ export function withLifecycles(planned: PlannedApis, records: LifecycleRecords):
 /** The same for one of them: nothing is done for the others, of which there may be thousands. */
 export function withLifecycle(planned: PlannedApis, definition: ApiDefinition, records: LifecycleRecords): PlannedApis {
   const one = planned.byDefinition.get(definition)!
-  const lifecycle = lifecycleOf(definition, records.get(one.plan.paths[0]!))
+  const lifecycle = lifecycleOf(definition, records.get(identityOf(one.plan)))
   if (isSameLife(one.plan.lifecycle, lifecycle)) return planned
   const plan = { ...one.plan, lifecycle }
   const byDefinition = new Map(planned.byDefinition).set(definition, { ...one, plan })
@@ -70,6 +82,6 @@ export function unkept(cause: string): readonly Fault[] {
   return [{ where: '', key: '', given: '', expected: cause, remedy }]
 }
 
-function fieldsOf({ name, version, path, state }: LifecycleRecord): Readonly<Record<string, string>> {
-  return { API: `${name}:${version}`, PATH: path, STATE: state }
+function fieldsOf({ name, version, address, state }: LifecycleRecord): Readonly<Record<string, string>> {
+  return { API: `${name}:${version}`, ADDRESS: address, STATE: state }
 }

@@ -5,7 +5,7 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { ApiDesk } from './api-desk.ts'
 import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
-import { ApiPlanner } from './api-planner.ts'
+import { ApiPlanner, type PlannedApis } from './api-planner.ts'
 import { ApiWatch } from './api-watch.ts'
 import { endpointsOf } from './config/api-definition.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
@@ -117,7 +117,7 @@ export class Gateway {
       const endpoints = apis.apis.reduce((sum, api) => sum + endpointsOf(api).length, 0)
       const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
       const drafted = planner.plan(apis.apis, prepared.proxies, globalCors(configuration))
-      const lifecycles = await keptLifecycles(options)
+      const lifecycles = await keptLifecycles(options, drafted)
       const planned = withLifecycles(drafted, lifecycles.records)
       let gateway: Gateway | null = null
       const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
@@ -253,9 +253,10 @@ export class Gateway {
 }
 
 /** Read once the folder is held: until then another gateway may write. Throws ConfigurationFaults. */
-async function keptLifecycles({ place, prepared, log }: GatewayOptions): Promise<LifecycleBook> {
+async function keptLifecycles(options: GatewayOptions, drafted: PlannedApis): Promise<LifecycleBook> {
+  const { place, prepared, log } = options
   const book = LifecycleBook.open(place.dataDir)
-  const settled = settledNow(book.records, prepared.apis.apis, prepared.configuration)
+  const settled = settledNow(book.records, drafted, prepared.configuration)
   logSettled(log, settled)
   for (const fault of unkept(await book.follow(settled.records))) log.error(describe(fault))
   return book

@@ -141,7 +141,7 @@ export class Reloader {
     if (this.#isEnding) opened?.stop()
     this.#refuseAtTheEnd()
     const records = candidate.lifecycles === null ? lifecycles.records : lifecycles.reread(candidate.lifecycles)
-    const settled = settledNow(records, candidate.apis.apis, candidate.configuration)
+    const settled = settledNow(records, drafted, candidate.configuration)
     const planned = withLifecycles(drafted, settled.records)
     logSettled(log, settled)
     const changes = changesBetween(inForce.planned.apis, planned.apis)

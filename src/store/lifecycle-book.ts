@@ -170,8 +170,8 @@ function recordsIn(text: string): LifecycleRecords {
   if (!Array.isArray(file.apis)) throw new Error('it has no list of APIs')
   const records = new Map<string, LifecycleRecord>()
   for (const [index, record] of file.apis.entries()) {
-    if (!isRecord(record) || records.has(record.path)) throw new Error(`record ${index + 1} is not one of an API`)
-    records.set(record.path, record)
+    if (!isRecord(record) || records.has(record.address)) throw new Error(`record ${index + 1} is not one of an API`)
+    records.set(record.address, record)
   }
   return records
 }
@@ -194,9 +194,9 @@ function isObject(given: unknown): given is Readonly<Record<string, unknown>> {
 
 function isRecord(given: unknown): given is LifecycleRecord {
   if (!isObject(given)) return false
-  const { path, name, version, state, declared, sinceMs, sunsetMs, absentSinceMs } = given
+  const { address, name, version, state, declared, sinceMs, sunsetMs, absentSinceMs } = given
   return (
-    [path, name, version].every(text => typeof text === 'string' && text !== '') &&
+    [address, name, version].every(text => typeof text === 'string' && text !== '') &&
     [state, declared].every(word => LIFECYCLE_STATES.some(known => known === word)) &&
     [sinceMs, sunsetMs, absentSinceMs].every(ms => Number.isSafeInteger(ms) && Number(ms) >= 0 && Number(ms) <= MS_MAX)
   )

@@ -1,29 +1,32 @@
 /**
  * What became of APIs since their projects were written: a record for each whose state was changed while the gateway
  * ran. A record holds as long as the project declares what it declared then; once it declares something else, that is
- * the newer word. An API is the one of a record by its first path, whatever its folder or name; where nobody has that
- * path any more, by name and version, so that a context that is written differently opens no blocked API either.
+ * the newer word. An API is the one of a record by its address, whatever its folder or name; where nobody has that
+ * address any more, by name and version, so that another context or host opens no blocked API either.
  */
-import type { ApiDefinition, LifecycleState } from '../config/api-definition.ts'
-import { apiPaths } from '../config/api-paths.ts'
+import type { LifecycleState } from '../config/api-definition.ts'
 
-/** Times in milliseconds since 1970. */
-export interface LifecycleRecord {
-  /** The first path of the API. */
-  readonly path: string
+/** An API, as far as records are about it. */
+export interface LivingApi {
+  /** The first of its paths, under the hosts that it has to itself; no two have the same. */
+  readonly address: string
   readonly name: string
   readonly version: string
+  /** The state that its project declares. */
+  readonly declared: LifecycleState
+}
+
+/** Times in milliseconds since 1970. `declared`: what the project declared when the API came into this state. */
+export interface LifecycleRecord extends LivingApi {
   readonly state: LifecycleState
   readonly sinceMs: number
   /** When a deprecated API is meant to end; 0: nobody has said. */
   readonly sunsetMs: number
-  /** What the project declared when it came into this state. */
-  readonly declared: LifecycleState
   /** Since when there is no such API; 0 while there is. */
   readonly absentSinceMs: number
 }
 
-/** By the first path of the API. */
+/** By address. */
 export type LifecycleRecords = ReadonlyMap<string, LifecycleRecord>
 
 interface Terms {
@@ -48,25 +51,26 @@ const ABSENT_MAX = 10_000
 export const NO_RECORDS: LifecycleRecords = new Map()
 
 /** What the records come to for these APIs. */
-export function settle(records: LifecycleRecords, apis: readonly ApiDefinition[], terms: Terms): Settled {
-  const present = new Map(apis.map(api => [pathOf(api), api]))
+export function settle(records: LifecycleRecords, apis: readonly LivingApi[], terms: Terms): Settled {
+  const present = new Map(apis.map(api => [api.address, api]))
   const homeless = homelessIn(records, present)
   const held = new Map<string, LifecycleRecord>()
   const used = new Set<LifecycleRecord>()
   const overruled: LifecycleRecord[] = []
-  for (const [path, api] of present) {
-    const found = records.get(path) ?? homeless.get(identityOf(api))
-    const isOverruled = found !== undefined && found.declared !== api.lifecycle
+  for (const [address, api] of present) {
+    const found = records.get(address) ?? homeless.get(nameOf(api))
+    const isOverruled = found !== undefined && found.declared !== api.declared
     if (found !== undefined) used.add(found)
     if (isOverruled) overruled.push(found)
-    const record = found === undefined || isOverruled ? firstSeen(path, api, terms) : seen(found, path, api)
-    if (record !== undefined) held.set(path, record)
+    const record = found === undefined || isOverruled ? firstSeen(api, terms) : seen(found, api)
+    if (record !== undefined) held.set(address, record)
   }
   const absent = [...records.values()].filter(record => !used.has(record)).map(record => absentNow(record, terms))
   const isYoung = ({ absentSinceMs }: LifecycleRecord): boolean => terms.nowMs - absentSinceMs < ABSENT_MS_MAX
   const kept = new Set(absent.filter(isYoung).sort(laterFirst).slice(0, ABSENT_MAX))
-  for (const record of kept) held.set(record.path, record)
-  const isSame = held.size === records.size && [...held.values()].every(record => records.get(record.path) === record)
+  for (const record of kept) held.set(record.address, record)
+  const isSame =
+    held.size === records.size && [...held.values()].every(record => records.get(record.address) === record)
   const forgotten = absent.filter(record => !kept.has(record))
   return { records: isSame ? records : held, overruled, forgotten }
 }
@@ -74,42 +78,39 @@ export function settle(records: LifecycleRecords, apis: readonly ApiDefinition[]
 /** That API in that state from now on. */
 export function changed(
   records: LifecycleRecords,
-  api: ApiDefinition,
+  { address, name, version, declared }: LivingApi,
   state: LifecycleState,
   { nowMs, sunsetMs }: { readonly nowMs: number; readonly sunsetMs: number },
 ): LifecycleRecords {
-  const { name, version, lifecycle: declared } = api
-  const path = pathOf(api)
-  const record = { path, name, version, state, sinceMs: nowMs, sunsetMs, declared, absentSinceMs: 0 }
-  return new Map(records).set(path, record)
+  const record = { address, name, version, state, sinceMs: nowMs, sunsetMs, declared, absentSinceMs: 0 }
+  return new Map(records).set(address, record)
 }
 
-/** By name and version, of those whose path no API has. */
+/** By name and version, of those whose address no API has. */
 function homelessIn(
   records: LifecycleRecords,
-  present: ReadonlyMap<string, ApiDefinition>,
+  present: ReadonlyMap<string, LivingApi>,
 ): ReadonlyMap<string, LifecycleRecord> {
   const homeless = new Map<string, LifecycleRecord>()
   for (const record of records.values()) {
-    if (present.has(record.path)) continue
-    const other = homeless.get(identityOf(record))
-    if (other === undefined || other.sinceMs < record.sinceMs) homeless.set(identityOf(record), record)
+    if (present.has(record.address)) continue
+    const other = homeless.get(nameOf(record))
+    if (other === undefined || other.sinceMs < record.sinceMs) homeless.set(nameOf(record), record)
   }
   return homeless
 }
 
 /** The moment at which an API is first found deprecated must not move with each start. */
-function firstSeen(path: string, api: ApiDefinition, { nowMs, sunsetAfterMs }: Terms): LifecycleRecord | undefined {
-  const { name, version, lifecycle: state } = api
-  if (state !== 'DEPRECATED') return undefined
+function firstSeen(api: LivingApi, { nowMs, sunsetAfterMs }: Terms): LifecycleRecord | undefined {
+  const { address, name, version, declared } = api
+  if (declared !== 'DEPRECATED') return undefined
   const sunsetMs = sunsetAfterMs === 0 ? 0 : nowMs + sunsetAfterMs
-  return { path, name, version, state, sinceMs: nowMs, sunsetMs, declared: state, absentSinceMs: 0 }
+  return { address, name, version, state: declared, sinceMs: nowMs, sunsetMs, declared, absentSinceMs: 0 }
 }
 
-function seen(record: LifecycleRecord, path: string, { name, version }: ApiDefinition): LifecycleRecord {
-  const isSame =
-    record.path === path && record.name === name && record.version === version && record.absentSinceMs === 0
-  return isSame ? record : { ...record, path, name, version, absentSinceMs: 0 }
+function seen(record: LifecycleRecord, { address, name, version }: LivingApi): LifecycleRecord {
+  const isSame = record.address === address && nameOf(record) === nameOf({ name, version })
+  return isSame && record.absentSinceMs === 0 ? record : { ...record, address, name, version, absentSinceMs: 0 }
 }
 
 function absentNow(record: LifecycleRecord, { nowMs }: Terms): LifecycleRecord {
@@ -120,10 +121,6 @@ function laterFirst(one: LifecycleRecord, other: LifecycleRecord): number {
   return other.absentSinceMs - one.absentSinceMs
 }
 
-function pathOf({ context, version, isDefaultVersion }: ApiDefinition): string {
-  return apiPaths(context, version, isDefaultVersion)[0]!
-}
-
-function identityOf({ name, version }: { readonly name: string; readonly version: string }): string {
+function nameOf({ name, version }: Pick<LivingApi, 'name' | 'version'>): string {
   return JSON.stringify([name, version])
 }

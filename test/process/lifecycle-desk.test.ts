@@ -29,7 +29,9 @@ function api(name: string, version = '1.0.0', context = `/${name.toLowerCase()}`
   return { ...PLAIN_DEFINITION, name, context, version, isDefaultVersion: false, endpoints }
 }
 
-const SHOP = [api('Orders'), api('Orders', '2.0.0'), api('Menu'), api('Twin', '1', '/one'), api('Twin', '1', '/two')]
+const HOSTED = ['a.example', 'b.example'].map(host => ({ ...api('Hosted', '1'), hosts: [host] }))
+const TWINS = [api('Twin', '1', '/one'), api('Twin', '1', '/two')]
+const SHOP = [api('Orders'), api('Orders', '2.0.0'), api('Menu'), ...HOSTED, ...TWINS]
 
 async function primary(t: TestContext, apis = SHOP, sets: readonly string[] = []) {
   const home = makeHome(9)
@@ -95,6 +97,8 @@ const MEANT: readonly (readonly [word: string, path: string | RegExp])[] = [
   ['menu/1.0.0', '/menu/1.0.0'],
   ['Orders:2.0.0', '/orders/2.0.0'],
   ['/two/1', '/two/1'],
+  ['b.example/hosted/1', '/hosted/1'],
+  ['/hosted/1', /^"\/hosted\/1" may be Hosted:1 \(a\.example\/hosted\/1\), Hosted:1 \(b\.example\/hosted\/1\)$/],
   ['Orders', /^"Orders" may be Orders:1\.0\.0 \(\/orders\/1\.0\.0\), Orders:2\.0\.0 \(\/orders\/2\.0\.0\)$/],
   ['Twin:1', /^"Twin:1" may be Twin:1 \(\/one\/1\), Twin:1 \(\/two\/1\)$/],
   ['Ordes', /^there is no API "Ordes"; did you mean Orders:1\.0\.0 \(\/orders\/1\.0\.0\), Orders:2\.0\.0 /],
@@ -113,6 +117,16 @@ for (const [word, wanted] of MEANT) {
     else await assert.rejects(desk.show(word), error => error instanceof Refused && wanted.test(error.message))
   })
 }
+
+test('of APIs with the same path under different hosts only the one that is meant is changed', async t => {
+  const { change, desk } = await primary(t)
+  await change('b.example/hosted/1', 'Block')
+  const states = desk.list().apis.flatMap(({ name, hosts, state }) => (name === 'Hosted' ? [[hosts[0], state]] : []))
+  assert.deepEqual(states, [
+    ['a.example', 'PUBLISHED'],
+    ['b.example', 'BLOCKED'],
+  ])
+})
 
 test('of many APIs some are named', async t => {
   const { desk } = await primary(
@@ -221,7 +235,7 @@ test('while the gateway ends nothing is changed any more', async t => {
 test('who changed what is in the log', async t => {
   const { change, lines } = await primary(t)
   await change('Menu', 'Deprecate', FAR_MS)
-  const { level, API, PATH, FROM, TO, SUNSET } = lines.find(({ msg }) => msg === 'lifecycle changed')!
+  const { level, API, ADDRESS, FROM, TO, SUNSET } = lines.find(({ msg }) => msg === 'lifecycle changed')!
   const expected = ['info', 'Menu:1.0.0', '/menu/1.0.0', 'PUBLISHED', 'DEPRECATED', '2100-01-01T00:00:00.000Z']
-  assert.deepEqual([level, API, PATH, FROM, TO, SUNSET], expected)
+  assert.deepEqual([level, API, ADDRESS, FROM, TO, SUNSET], expected)
 })

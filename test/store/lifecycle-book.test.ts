@@ -3,24 +3,15 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { NO_ENDPOINTS } from '../../src/config/api-definition.ts'
 import { ConfigurationFaults, describe } from '../../src/config/fault.ts'
 import { LifecycleBook, readLifecycles } from '../../src/store/lifecycle-book.ts'
 import { changed, NO_RECORDS } from '../../src/store/lifecycles.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
-import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
 
-const ORDERS = {
-  ...PLAIN_DEFINITION,
-  name: 'Orders "\n',
-  context: '/orders',
-  version: '1.0.0',
-  isDefaultVersion: true,
-  endpoints: NO_ENDPOINTS,
-}
+const ORDERS = { address: '/orders/1.0.0', name: 'Orders "\n', version: '1.0.0', declared: 'PUBLISHED' } as const
 const BLOCKED = changed(NO_RECORDS, ORDERS, 'BLOCKED', { nowMs: 1_800_000_000_000, sunsetMs: 0 })
 const RECORD =
-  '{"path":"/a","name":"a","version":"1","state":"BLOCKED","sinceMs":1,"sunsetMs":0,"declared":"PUBLISHED","absentSinceMs":0}'
+  '{"address":"/a","name":"a","version":"1","state":"BLOCKED","sinceMs":1,"sunsetMs":0,"declared":"PUBLISHED","absentSinceMs":0}'
 
 function place(t: TestContext) {
   const folder = temporaryHome(t, {})

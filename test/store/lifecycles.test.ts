@@ -1,45 +1,56 @@
 /** Records of what became of APIs: when they hold, when the project has the newer word, and how long they stay. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ApiDefinition, type LifecycleState, NO_ENDPOINTS } from '../../src/config/api-definition.ts'
-import { changed, type LifecycleRecords, NO_RECORDS, settle } from '../../src/store/lifecycles.ts'
-import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
+import type { LifecycleState } from '../../src/config/api-definition.ts'
+import { changed, type LifecycleRecords, type LivingApi, NO_RECORDS, settle } from '../../src/store/lifecycles.ts'
 
 const DAY_MS = 86_400_000
 const NOW_MS = 1_800_000_000_000
 const TERMS = { nowMs: NOW_MS, sunsetAfterMs: 180 * DAY_MS }
 
-function api(name: string, lifecycle: LifecycleState = 'PUBLISHED', changes: Partial<ApiDefinition> = {}) {
-  const context = `/${name.toLowerCase()}`
-  const identity = { name, context, version: '1.0.0', isDefaultVersion: true, endpoints: NO_ENDPOINTS }
-  return { ...PLAIN_DEFINITION, ...identity, lifecycle, ...changes }
+function api(
+  name: string,
+  declared: LifecycleState = 'PUBLISHED',
+  address = `/${name.toLowerCase()}/1.0.0`,
+): LivingApi {
+  return { address, name, version: '1.0.0', declared }
 }
 
 const ORDERS = api('Orders')
 const BLOCKED = changed(NO_RECORDS, ORDERS, 'BLOCKED', { nowMs: NOW_MS - DAY_MS, sunsetMs: 0 })
 
-/** `path state` of each, `(absent)` behind those of which there is no API. */
+/** `address state` of each, `(absent)` behind those of which there is no API. */
 function told(records: LifecycleRecords): readonly string[] {
   return [...records.values()].map(
-    ({ path, state, absentSinceMs }) => `${path} ${state}${absentSinceMs === 0 ? '' : ' (absent)'}`,
+    ({ address, state, absentSinceMs }) => `${address} ${state}${absentSinceMs === 0 ? '' : ' (absent)'}`,
   )
 }
 
-const SETTLED: readonly (readonly [what: string, apis: readonly ApiDefinition[], records: readonly string[]])[] = [
+const MOVED = '/sales/1.0.0'
+const SETTLED: readonly (readonly [what: string, apis: readonly LivingApi[], records: readonly string[]])[] = [
   ['as it was', [ORDERS], ['/orders/1.0.0 BLOCKED']],
   ['beside others', [api('Menu'), ORDERS], ['/orders/1.0.0 BLOCKED']],
   ['with another name', [{ ...ORDERS, name: 'Bestellungen' }], ['/orders/1.0.0 BLOCKED']],
-  ['with another context', [{ ...ORDERS, context: '/sales' }], ['/sales/1.0.0 BLOCKED']],
+  ['with another context', [{ ...ORDERS, address: MOVED }], ['/sales/1.0.0 BLOCKED']],
+  ['under a host', [{ ...ORDERS, address: 'a.example/orders/1.0.0' }], ['a.example/orders/1.0.0 BLOCKED']],
+  [
+    'under two hosts, one API each',
+    ['a.example', 'b.example'].map(host => ({ ...ORDERS, address: `${host}/orders/1.0.0` })),
+    ['a.example/orders/1.0.0 BLOCKED', 'b.example/orders/1.0.0 BLOCKED'],
+  ],
   ['gone', [], ['/orders/1.0.0 BLOCKED (absent)']],
   [
     'with another context, and another API at its own',
-    [api('X', 'PUBLISHED', { context: '/orders' }), api('Orders', 'PUBLISHED', { context: '/sales' })],
+    [
+      { ...ORDERS, name: 'X' },
+      { ...ORDERS, address: MOVED },
+    ],
     ['/orders/1.0.0 BLOCKED'],
   ],
-  ['another version', [{ ...ORDERS, version: '2.0.0' }], ['/orders/1.0.0 BLOCKED (absent)']],
+  ['another version', [{ ...ORDERS, address: '/orders/2', version: '2' }], ['/orders/1.0.0 BLOCKED (absent)']],
   ['declared otherwise', [api('Orders', 'CREATED')], []],
   ['declared blocked', [api('Orders', 'BLOCKED')], []],
-  ['declared otherwise under another context', [api('Orders', 'CREATED', { context: '/sales' })], []],
+  ['declared otherwise under another context', [api('Orders', 'CREATED', MOVED)], []],
 ]
 
 for (const [what, apis, records] of SETTLED) {
@@ -83,7 +94,7 @@ test('records of APIs that are gone are forgotten after a year', () => {
 
 test('records of APIs that are gone are 10,000 at most: those that went first are forgotten', () => {
   const many = Array.from({ length: 10_001 }, (_, i) => api(`Many${i}`))
-  const blocked = many.reduce((map, it) => map.set(`/${it.name.toLowerCase()}/1.0.0`, recordOf(it)), new Map())
+  const blocked = many.reduce((map, it) => map.set(it.address, recordOf(it)), new Map())
   const first = settle(blocked, many.slice(1), TERMS).records
   assert.equal(first.size, 10_001)
   const { records, forgotten } = settle(first, [], { ...TERMS, nowMs: NOW_MS + 1 })
@@ -95,6 +106,6 @@ test('records of APIs that are gone are 10,000 at most: those that went first ar
   assert.equal(settle(blocked, many, TERMS).records.size, 10_001)
 })
 
-function recordOf(definition: ApiDefinition) {
-  return [...changed(NO_RECORDS, definition, 'BLOCKED', { nowMs: NOW_MS, sunsetMs: 0 }).values()][0]!
+function recordOf(living: LivingApi) {
+  return [...changed(NO_RECORDS, living, 'BLOCKED', { nowMs: NOW_MS, sunsetMs: 0 }).values()][0]!
 }
