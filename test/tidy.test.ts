@@ -77,7 +77,11 @@ const NOT_IN_A_REACTOR = [
   '@seriousme/openapi-schema-validator',
   'node-forge',
   '@xmldom/xmldom',
+  'xpath',
+  'json-p3',
 ]
+/** Loads what it names when it is first asked for it, and not before. */
+const LOADS_ON_FIRST_USE = ['src/mediation/tree-library.ts']
 const REACTOR_ENTRY = 'src/thread-entry.js'
 
 /** Words that gather what has no place. */

@@ -46,7 +46,7 @@ function members(name: string, json: Json, depth: number): readonly XmlElementNo
 
 /** XML 1.0 2.3, without the colon, which would be a prefix. */
 const NAME_START = 'A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u3001-\ud7ff'
-const NOT_START = new RegExp(`^[^${NAME_START}]`)
+const NOT_START = new RegExp(`^(?![${NAME_START}])`)
 const NOT_NAME = new RegExp(`[^${NAME_START}.0-9\u00b7-]`, 'g')
 
 function elementName(name: string): string {

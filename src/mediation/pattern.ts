@@ -15,7 +15,7 @@ const JAVA_ONLY: readonly (readonly [RegExp, string, string])[] = [
   [/^\(\?[a-zA-Z]+\)/, 'has flags for all of it', 'write (?i:…) around it'],
   [/\\Q|\\E/, 'quotes with \\Q', 'escape each character with \\'],
   [/\\[AzZG]/, 'has an anchor of Java', 'leave it out: all of the text is matched'],
-  [/\(\?>|[*+?}]\+/, 'is possessive or atomic', 'leave that out'],
+  [/\(\?>|(?<!\\)[*+?]\+|\{\d+(?:,\d*)?\}\+/, 'is possessive or atomic', 'leave that out'],
   [
     /\\p\{(?:Alpha|Upper|Lower|Digit|Alnum|Punct|Space|XDigit|Blank|Cntrl|Graph|Print|ASCII)\}/,
     'has a class of POSIX',
@@ -140,6 +140,11 @@ function textMax(pattern: string): number {
   const parts = pattern.match(/(?<!\\)(?:[*+]|\{\d+,\})/g)?.length ?? 0
   if (parts <= 2) return 8192
   return parts === 3 ? 2048 : 1024
+}
+
+/** How many groups a pattern captures. */
+export function groupsOf(pattern: string): number {
+  return new RegExp(`${pattern}|`, 'u').exec('')!.length - 1
 }
 
 /** Matches all of a text, as the reference platform does. */

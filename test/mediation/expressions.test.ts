@@ -178,7 +178,7 @@ for (const [expression, said] of REFUSED) {
 test('request fields that expressions read are known by name, wherever they stand', async () => {
   const steps = [
     '<property name="a" expression="$trp:X-One"/>',
-    '<filter xpath="//a[@b = $trp:X-Two]"><log><property name="c" expression="concat(\'\', $trp:x-three)"/></log></filter>',
+    '<filter xpath="//a[@b = $trp:X-Two]"><log><property name="c" expression="string($trp:x-three)"/></log></filter>',
     '<property name="d" expression="get-property(\'transport\', \'X-FOUR\')"/>',
   ]
   assert.deepEqual((await program(steps.join(''))).requestFields, ['x-one', 'x-two', 'x-three', 'x-four'])
@@ -187,14 +187,16 @@ test('request fields that expressions read are known by name, wherever they stan
 test('a path finds nothing where there is no payload, and all of it is text where there is no markup', async () => {
   assert.equal(await textFrom('count(//x)'), '0')
   const { message } = await run(
-    '<payloadFactory media-type="text"><format>plain</format></payloadFactory><property name="it" expression="$body/*"/>',
+    '<payloadFactory media-type="text"><format>plain</format></payloadFactory>' +
+      '<property name="it" expression="$body/*"/>',
   )
   assert.equal(message.get('default', 'it'), 'plain')
 })
 
 test('a path looks into the payload of its moment', async () => {
   const payload = (text: string) => `<payloadFactory><format><a xmlns="">${text}</a></format></payloadFactory>`
-  const steps = `${payload('1')}<property name="x" expression="//a"/>${payload('2')}<property name="y" expression="//a"/>`
+  const read = (name: string) => `<property name="${name}" expression="//a"/>`
+  const steps = payload('1') + read('x') + payload('2') + read('y')
   const { message } = await run(steps)
   assert.deepEqual([message.get('default', 'x'), message.get('default', 'y')], ['1', '2'])
 })

@@ -56,7 +56,7 @@ interface Given {
   readonly others?: Readonly<Record<string, string>>
 }
 
-export interface Ran {
+interface Ran {
   readonly outcome: string
   readonly message: Message
   /** Level, event and fields. */

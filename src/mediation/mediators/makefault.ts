@@ -79,7 +79,7 @@ function readCode(element: XmlElement, version: SoapVersion | 'pox', reading: Re
   }
   reading.attributes(code, ['value', 'expression'])
   const from = reading.valueOrExpression(code)
-  if (version === 'pox' || from?.kind !== 'literal') return from
+  if (version === 'pox' || from?.kind !== 'literal' || code.has('expression')) return from
   const given = String(from.value)
   const [prefix, name] = given.includes(':') ? given.split(':') : ['', given]
   if (code.namespaceOf(prefix!) !== SOAP_NAMESPACES[version]) {

@@ -4,7 +4,7 @@ import type { Expression } from '../expression.ts'
 import { fieldFault } from '../fields.ts'
 import { mediator } from '../mediator.ts'
 import { type Scope, SCOPES } from '../message.ts'
-import { matcherOf } from '../pattern.ts'
+import { groupsOf, matcherOf } from '../pattern.ts'
 import type { Reading } from '../reading.ts'
 import { convert, TYPES, type Type } from '../typed-value.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
@@ -25,7 +25,6 @@ interface GivenValue {
 }
 
 const ATTRIBUTES = ['name', 'value', 'expression', 'scope', 'type', 'action', 'pattern', 'group']
-const GROUP_MAX = 99
 
 export const property = mediator<PropertySettings>({
   name: 'property',
@@ -80,7 +79,7 @@ function readValue(element: XmlElement, reading: Reading): GivenValue | undefine
   const type = reading.choice(element, 'type', TYPES, 'STRING')
   if (type === undefined) return undefined
   const pattern = element.has('pattern') ? reading.pattern(element, 'pattern') : ''
-  const group = readGroup(element, reading)
+  const group = readGroup(element, pattern ?? '', reading)
   if (pattern === undefined || group === undefined) return undefined
   const [inner, second] = element.children
   if (inner !== undefined) {
@@ -96,10 +95,12 @@ function readValue(element: XmlElement, reading: Reading): GivenValue | undefine
   return { type, from, pattern, group }
 }
 
-function readGroup(element: XmlElement, reading: Reading): number | undefined {
+function readGroup(element: XmlElement, pattern: string, reading: Reading): number | undefined {
   if (!element.has('group')) return 0
-  const given = element.attribute('group')
-  const group = /^\d{1,2}$/.test(given) ? Number(given) : -1
   if (!element.has('pattern')) return reading.fault(element, 'group', 'is of a pattern', 'add pattern')
-  return group >= 0 ? group : reading.fault(element, 'group', `expected 0 to ${GROUP_MAX}`, 'correct it', given)
+  const given = element.attribute('group')
+  const most = groupsOf(pattern)
+  const group = /^\d{1,2}$/.test(given) ? Number(given) : -1
+  if (group >= 0 && group <= most) return group
+  return reading.fault(element, 'group', `expected 0 to ${most}`, 'correct it', given)
 }

@@ -1,0 +1,125 @@
+/** Ways through a sequence: filter, switch, in, out, sequence, send, respond, drop; and that each has an end. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { causes, faultsOf, file, readFile, run } from './sequence.ts'
+
+const mark = (name: string) => `<property name="${name}" value="x"/>`
+
+async function marks(
+  steps: string,
+  properties: Readonly<Record<string, string | boolean | number>> = {},
+): Promise<string> {
+  const ran = await run(steps, { properties, others: { other: mark('o') } })
+  assert.deepEqual(ran.reports, [])
+  return [...'abcdo'].filter(name => ran.message.get('default', name) !== undefined).join('')
+}
+
+test('filter: by a truth, with branches or with steps of its own', async () => {
+  const branches = `<filter xpath="$ctx:p"><then>${mark('a')}</then><else>${mark('b')}</else></filter>${mark('c')}`
+  assert.equal(await marks(branches, { p: 'yes' }), 'ac')
+  assert.equal(await marks(branches, { p: '' }), 'bc')
+  assert.equal(await marks(branches, { p: false }), 'bc')
+  assert.equal(await marks(branches, { p: 0 }), 'bc')
+  assert.equal(await marks(branches), 'bc')
+  const own = `<filter xpath="$ctx:p">${mark('a')}${mark('b')}</filter>${mark('c')}`
+  assert.equal(await marks(own, { p: 'yes' }), 'abc')
+  assert.equal(await marks(own), 'c')
+  assert.equal(await marks(`<filter xpath="$ctx:p"><else>${mark('b')}</else></filter>`, { p: 1 }), '')
+})
+
+test('filter: by a text that a regular expression matches as a whole', async () => {
+  const filter = `<filter source="$ctx:p" regex="ab+"><then>${mark('a')}</then><else>${mark('b')}</else></filter>`
+  assert.equal(await marks(filter, { p: 'abbb' }), 'a')
+  assert.equal(await marks(filter, { p: 'xab' }), 'b')
+  assert.equal(await marks(filter, { p: 'abx' }), 'b')
+})
+
+test('filter: a branch may be another sequence', async () => {
+  const filter = '<filter xpath="$ctx:p"><then sequence="other"/><else sequence="other"/></filter>'
+  assert.equal(await marks(filter, { p: 1 }), 'o')
+  assert.equal(await marks(filter), 'o')
+  assert.deepEqual((await readFile(file(filter))).program!.calls, ['other'])
+})
+
+test('switch: the first case that matches, else the default', async () => {
+  const cases = `<case regex="1.*">${mark('a')}</case><case regex="12">${mark('b')}</case>`
+  const steps = `<switch source="$ctx:p">${cases}<default>${mark('c')}</default></switch>${mark('d')}`
+  assert.equal(await marks(steps, { p: '12' }), 'ad')
+  assert.equal(await marks(steps, { p: 12 }), 'ad')
+  assert.equal(await marks(steps, { p: '2' }), 'cd')
+  assert.equal(await marks(`<switch source="$ctx:p">${cases}</switch>${mark('d')}`, { p: '2' }), 'd')
+})
+
+test('in is for requests, out for what is marked as a response', async () => {
+  const steps = `<in>${mark('a')}</in><out>${mark('b')}</out>`
+  assert.equal(await marks(steps), 'a')
+  assert.equal(await marks(steps, { RESPONSE: 'true' }), 'b')
+  assert.equal(await marks(steps, { RESPONSE: true }), 'b')
+  assert.equal(await marks(steps, { RESPONSE: 'false' }), 'a')
+})
+
+/** Steps, outcome, marks. */
+const ENDS: readonly (readonly [string, string, string])[] = [
+  [mark('a'), 'ended', 'a'],
+  [`${mark('a')}<send/>${mark('b')}`, 'answered', 'a'],
+  [`${mark('a')}<respond/>${mark('b')}`, 'answered', 'a'],
+  [`${mark('a')}<drop/>${mark('b')}`, 'dropped', 'a'],
+  [`<in><filter xpath="true()"><then><send/></then></filter>${mark('a')}</in>${mark('b')}`, 'answered', ''],
+  [`<switch source="1"><case regex="1"><drop/></case></switch>${mark('b')}`, 'dropped', ''],
+  ['<sequence key="answers"/><drop/>', 'answered', ''],
+  [`<sequence key="marks"/>${mark('a')}`, 'ended', 'ao'],
+]
+
+for (const [steps, outcome, marked] of ENDS) {
+  test(`${steps} is ${outcome}`, async () => {
+    const ran = await run(steps, { others: { answers: '<respond/>', marks: mark('o') } })
+    assert.equal(ran.outcome, outcome)
+    assert.equal([...'abo'].filter(name => ran.message.get('default', name) !== undefined).join(''), marked)
+  })
+}
+
+test('a sequence that calls itself, once or many times over, ends with an error', async () => {
+  for (const steps of [
+    '<sequence key="one"/>',
+    '<sequence key="one"/>'.repeat(50),
+    '<sequence key="two"/>',
+    '<filter xpath="true()"><then sequence="one"/></filter>',
+  ]) {
+    const ran = await run(`${steps}<send/>`, { others: { two: '<sequence key="one"/>' } })
+    assert.equal(ran.outcome, 'ended')
+    assert.deepEqual(causes(ran), ['entered more than 100 sequences'])
+  }
+})
+
+test('a sequence that is not there is told and passed over', async () => {
+  const ran = await run('<sequence key="none"/><send/>')
+  assert.deepEqual([ran.outcome, causes(ran)], ['answered', ['there is no such sequence']])
+})
+
+/** Step, and what is said of it. */
+const REFUSED: readonly (readonly [string, string])[] = [
+  ['<filter/>', 'filter/xpath: expected either xpath, or source and regex'],
+  ['<filter xpath="1" regex="a"/>', 'filter/xpath: expected either xpath, or source and regex'],
+  ['<filter source="1"/>', 'filter/regex: is missing'],
+  ['<filter regex="1"/>', 'filter/source: is missing'],
+  ['<filter xpath="1"><then/><then/></filter>', 'then: is a second one in <filter>'],
+  ['<filter xpath="1"><then/><log/></filter>', 'log: is no element of <filter>'],
+  ['<filter xpath="1"><then a="b"/></filter>', 'then/a: is no attribute of it'],
+  ['<filter xpath="1"><then sequence="a"><log/></then></filter>', 'log: is no element of <then>'],
+  ['<switch/>', 'switch/source: is missing'],
+  ['<switch source="1"><case><log/></case></switch>', 'case/regex: is missing'],
+  ['<switch source="1"><case regex="("/></switch>', 'case/regex = (: is no regular expression'],
+  ['<switch source="1"><default/><default/></switch>', 'default: is a second one in <switch>'],
+  ['<switch source="1"><default x="y"/></switch>', 'default/x: is no attribute of it'],
+  ['<switch source="1"><log/></switch>', 'log: is no element of <switch>'],
+]
+
+for (const [step, said] of REFUSED) {
+  test(`${step} is refused`, async () => {
+    const faults = await faultsOf(step)
+    assert.ok(
+      faults.some(fault => fault.startsWith(`one.xml:1: ${said}`)),
+      faults.join('\n'),
+    )
+  })
+}

@@ -1,0 +1,86 @@
+/** `<log>`: what it says, how loud, and what it never says. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { faultsOf, run } from './sequence.ts'
+
+const FIELDS = { authorization: 'Bearer very-secret', cookie: 'session=4711', 'x-api-key': 'k-e-y', accept: 'a/b' }
+
+async function logged(steps: string): Promise<readonly (readonly [string, string])[]> {
+  const { reports } = await run(steps, { fields: FIELDS, json: { a: 1 }, properties: { p: 'value' } })
+  return reports.map(([level, event, fields]) => {
+    assert.equal(event, 'log of a sequence')
+    assert.equal(fields.SEQUENCE, 'one.xml:1')
+    return [level, String(fields.MESSAGE)]
+  })
+}
+
+/** Step, level, text. */
+const LINES: readonly (readonly [string, string, string])[] = [
+  ['<log/>', 'info', 'To: '],
+  ['<log level="simple"><property name="a" expression="$ctx:p"/></log>', 'info', 'To: , a = value'],
+  ['<log level="custom"><property name="a" value="1"/><property name="b" value="2"/></log>', 'info', 'a = 1, b = 2'],
+  [
+    '<log level="custom" separator=" | "><property name="a" value="1"/><property name="b" value="2"/></log>',
+    'info',
+    'a = 1 | b = 2',
+  ],
+  ['<log level="full"/>', 'info', 'To: , Payload: {"a":1}'],
+  ['<log level="headers"/>', 'info', 'X-Out: 1, Set-Cookie: ***'],
+  ['<log level="custom"><property name="a" expression="//a"/></log>', 'info', 'a = 1'],
+  ...(['INFO', 'DEBUG', 'TRACE', 'WARN', 'ERROR', 'FATAL'] as const).map((category, at) => {
+    const level = ['info', 'debug', 'debug', 'warn', 'error', 'error'][at]!
+    return [`<log category="${category}"/>`, level, 'To: '] as const
+  }),
+]
+
+for (const [step, level, text] of LINES) {
+  test(`${step} says ${text}`, async () => {
+    const set =
+      '<property name="X-Out" value="1" scope="transport"/><property name="Set-Cookie" value="s=1" scope="transport"/>'
+    assert.deepEqual(await logged(set + step), [[level, text]])
+  })
+}
+
+test('values of secret fields are in no line, nor what was made of them', async () => {
+  const of = (expression: string) => `<log level="custom"><property name="a" expression="${expression}"/></log>`
+  for (const name of ['Authorization', 'COOKIE', 'X-Api-Key']) {
+    assert.deepEqual(await logged(of(`$trp:${name}`)), [['info', 'a = ***']])
+    assert.deepEqual(await logged(of(`concat('x', base64Encode(get-property('transport', '${name}')))`)), [
+      ['info', 'a = ***'],
+    ])
+    const copied = `<property name="c" expression="concat('[', $trp:${name}, ']')"/>${of('$ctx:c')}`
+    assert.deepEqual(await logged(copied), [['info', 'a = [***]']])
+    const within = `<format>is $1</format><args><arg expression="$trp:${name}"/></args>`
+    const payload = `<payloadFactory media-type="text">${within}</payloadFactory>`
+    assert.deepEqual(await logged(`${payload}<log level="full"/>`), [['info', 'To: , Payload: is ***']])
+  }
+  assert.deepEqual(await logged(of('$trp:Accept')), [['info', 'a = a/b']])
+})
+
+test('a line is bounded', async () => {
+  const doubled = '<property name="a" expression="concat($ctx:a, $ctx:a)"/>'.repeat(12)
+  const [[, text] = ['', '']] = await logged(
+    `<property name="a" value="x"/>${doubled}<log level="custom"><property name="a" expression="$ctx:a"/></log>`,
+  )
+  assert.equal(text.length, 2048)
+})
+
+/** Step, and what is said of it. */
+const REFUSED: readonly (readonly [string, string])[] = [
+  ['<log level="loud"/>', 'log/level = loud: expected one of simple, full, headers, custom'],
+  ['<log category="LOUD"/>', 'log/category = LOUD: expected one of INFO'],
+  ['<log><property/></log>', 'property/name: is missing'],
+  ['<log><property name="a"/></log>', 'property/value: expected either value or expression'],
+  ['<log><property name="a" value="1" scope="axis2"/></log>', 'property/scope: is no attribute of it'],
+  ['<log><send/></log>', 'send: is no element of <log>'],
+]
+
+for (const [step, said] of REFUSED) {
+  test(`${step} is refused`, async () => {
+    const faults = await faultsOf(step)
+    assert.ok(
+      faults.some(fault => fault.startsWith(`one.xml:1: ${said}`)),
+      faults.join('\n'),
+    )
+  })
+}

@@ -1,0 +1,106 @@
+/** `<makefault>`: faults of either SOAP version, and plain ones. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { causes, faultsOf, run } from './sequence.ts'
+
+const E11 =
+  '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>' +
+  '<soapenv:Fault xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/">'
+const E12 =
+  '<soapenv:Envelope xmlns:soapenv="http://www.w3.org/2003/05/soap-envelope"><soapenv:Body>' +
+  '<soapenv:Fault xmlns:soapenv="http://www.w3.org/2003/05/soap-envelope">'
+const END = '</soapenv:Fault></soapenv:Body></soapenv:Envelope>'
+const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
+
+/** What is within makefault, its attributes, Content-Type, body. */
+const FAULTS: readonly (readonly [string, string, string, string])[] = [
+  [
+    '<code value="s11:Client"/><reason value="a &amp; b"/>',
+    '',
+    'text/xml',
+    `${E11}<faultcode>soapenv:Client</faultcode><faultstring>a &amp; b</faultstring>${END}`,
+  ],
+  [
+    '<code value="s11:Server"/><reason expression="$ctx:ERROR_MESSAGE"/><role>urn:me</role><detail>why</detail>',
+    'version="soap11"',
+    'text/xml',
+    `${E11}<faultcode>soapenv:Server</faultcode><faultstring>&lt;wrong&gt;</faultstring>` +
+      `<faultactor>urn:me</faultactor><detail>why</detail>${END}`,
+  ],
+  [
+    '<code value="s12:Receiver"/><reason value="r"/><node>urn:node</node><role>urn:me</role>' +
+      '<detail><am:x>1</am:x><am:y/></detail>',
+    'version="soap12"',
+    'application/soap+xml',
+    `${E12}<soapenv:Code><soapenv:Value>soapenv:Receiver</soapenv:Value></soapenv:Code>` +
+      '<soapenv:Reason><soapenv:Text xml:lang="en">r</soapenv:Text></soapenv:Reason>' +
+      '<soapenv:Node>urn:node</soapenv:Node><soapenv:Role>urn:me</soapenv:Role>' +
+      `<soapenv:Detail><am:x xmlns:am="http://example.org/am">1</am:x><am:y xmlns:am="http://example.org/am"/></soapenv:Detail>${END}`,
+  ],
+  [
+    '<code expression="\'Client\'"/><reason value="r"/><detail expression="$ctx:ERROR_MESSAGE"/>',
+    'version="soap12"',
+    'application/soap+xml',
+    `${E12}<soapenv:Code><soapenv:Value>soapenv:Sender</soapenv:Value></soapenv:Code>` +
+      '<soapenv:Reason><soapenv:Text xml:lang="en">r</soapenv:Text></soapenv:Reason>' +
+      `<soapenv:Detail>&lt;wrong&gt;</soapenv:Detail>${END}`,
+  ],
+  ['<reason value="r"/>', 'version="pox"', 'application/xml', '<Exception>r</Exception>'],
+  ['<reason value="r"/><detail>d</detail>', 'version="pox"', 'application/xml', '<Exception>d</Exception>'],
+]
+
+for (const [within, attributes, type, expected] of FAULTS) {
+  test(`makefault ${attributes} ${within.slice(0, 70)}`, async () => {
+    const steps = `<makefault ${attributes}>${within}</makefault>`
+    const { answer, reports } = await run(steps, { properties: { ERROR_MESSAGE: '<wrong>' } })
+    assert.equal(answer.body, DECLARATION + expected)
+    assert.equal(answer.lines, `Content-Type: ${type}; charset=UTF-8\r\n`)
+    assert.equal(answer.status, type === 'application/xml' ? 200 : 500)
+    assert.deepEqual(reports, [])
+  })
+}
+
+test('makefault: a code that is known only when it is run, and is none', async () => {
+  const ran = await run('<makefault><code expression="$ctx:x"/><reason value="r"/></makefault>')
+  assert.match(ran.answer.body, /<faultcode>soapenv:Server</)
+  assert.deepEqual(causes(ran), ['the code of the fault is none of SOAP'])
+})
+
+test('makefault: response says whether the message is one', async () => {
+  const fault = (response: string) => `<makefault version="pox" ${response}><reason value="r"/></makefault>`
+  assert.equal((await run(fault(''))).message.isResponse, false)
+  assert.equal((await run(fault('response="true"'))).message.isResponse, true)
+  assert.equal((await run(fault('response="true"') + fault(''))).message.isResponse, true)
+  assert.equal((await run(fault('response="true"') + fault('response="false"'))).message.isResponse, false)
+})
+
+/** What is within makefault, its attributes, and what is said of it. */
+const REFUSED: readonly (readonly [string, string, string])[] = [
+  ['', 'version="soap13"', 'makefault/version = soap13: expected one of soap11, soap12, pox'],
+  ['', 'response="yes"', 'makefault/response = yes: expected one of true, false'],
+  ['<reason value="r"/>', '', 'makefault/code: is missing'],
+  ['<code value="s11:Client"/>', '', 'makefault/reason: is missing'],
+  ['<code/><reason value="r"/>', '', 'code/value: expected either value or expression'],
+  ['<code value="Client"/><reason value="r"/>', '', 'code/value = Client: is no name of soap11'],
+  ['<code value="s12:Sender"/><reason value="r"/>', '', 'code/value = s12:Sender: is no name of soap11'],
+  ['<code value="s11:Sender"/><reason value="r"/>', '', 'code/value = s11:Sender: is no code of soap11'],
+  [
+    '<code value="s12:Client"/><reason value="r"/>',
+    'version="soap12"',
+    'code/value = s12:Client: is no code of soap12',
+  ],
+  ['<reason value="r" lang="en"/>', 'version="pox"', 'reason/lang: is no attribute of it'],
+  ['<reason value="r"/><detail>a<b/></detail>', 'version="pox"', 'detail: holds text, which is not acted on'],
+  ['<reason value="r"/><role><b/></role>', 'version="pox"', 'b: is no element of <role>'],
+  ['<reason value="r"/><faultactor/>', 'version="pox"', 'faultactor: is no element of <makefault>'],
+]
+
+for (const [within, attributes, said] of REFUSED) {
+  test(`makefault ${attributes} ${within} is refused`, async () => {
+    const faults = await faultsOf(`<makefault ${attributes}>${within}</makefault>`)
+    assert.ok(
+      faults.some(fault => fault.startsWith(`one.xml:1: ${said}`)),
+      faults.join('\n'),
+    )
+  })
+}

@@ -1,0 +1,248 @@
+/** `<payloadFactory>`: whatever the arguments, the payload is well-formed and of the structure of its format. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DOMParser, type Element } from '@xmldom/xmldom'
+import { Message } from '../../src/mediation/message.ts'
+import { Sequences } from '../../src/mediation/sequences.ts'
+import type { Value } from '../../src/mediation/value.ts'
+import { formatAnswer } from '../../src/mediation/formatter.ts'
+import { IS_LONG, Random, SEED } from '../harness/random.ts'
+import { causes, faultsOf, program, run } from './sequence.ts'
+
+function factory(media: string, format: string, ...args: readonly string[]): string {
+  const listed = args.map(arg => `<arg ${arg}/>`).join('')
+  return `<payloadFactory media-type="${media}"><format>${format}</format><args>${listed}</args></payloadFactory>`
+}
+
+const PROPERTIES: Readonly<Record<string, Value>> = {
+  number: 900901,
+  truth: true,
+  text: 'a "quoted" \\ text\n<&> ]]> \u0001',
+  digits: '42',
+  decimal: '1.50',
+  leading: '007',
+  long: '12345678901234567890',
+  word: 'false',
+  object: { kind: 'json', value: { a: [1, null], 'b c': '<' } },
+  nodes: { kind: 'xml', nodes: [{ name: 'x', attributes: [['y', '"']], children: ['<'] }] },
+  template: '$1 $2 $ctx:number \\u0022',
+  infinite: Number.POSITIVE_INFINITY,
+}
+
+/** Media type, format, arguments, body. */
+const BODIES: readonly (readonly [string, string, readonly string[], string])[] = [
+  // Bare positions of JSON: numbers, truth and objects stay what they are, text gets its quotes.
+  ['json', '{"a":$1}', ['number'], '{"a":900901}'],
+  ['json', '{"a":$1}', ['truth'], '{"a":true}'],
+  ['json', '{"a":$1}', ['text'], '{"a":"a \\"quoted\\" \\\\ text\\n<&> ]]> \\u0001"}'],
+  ['json', '{"a":$1}', ['digits'], '{"a":42}'],
+  ['json', '{"a":$1}', ['decimal'], '{"a":"1.50"}'],
+  ['json', '{"a":$1}', ['leading'], '{"a":"007"}'],
+  ['json', '{"a":$1}', ['long'], '{"a":"12345678901234567890"}'],
+  ['json', '{"a":$1}', ['word'], '{"a":false}'],
+  ['json', '{"a":$1}', ['object'], '{"a":{"a":[1,null],"b c":"<"}}'],
+  ['json', '{"a":$1}', ['nodes'], '{"a":{"x":{"@y":"\\"","$":"<"}}}'],
+  ['json', '{"a":$1}', ['missing'], '{"a":""}'],
+  ['json', '{"a":$1}', ['infinite'], '{"a":"Infinity"}'],
+  ['json', '{"a":[$1,$2,$1]}', ['number', 'truth'], '{"a":[900901,true,900901]}'],
+  // Within quotes: text only.
+  ['json', '{"a":"$1"}', ['number'], '{"a":"900901"}'],
+  ['json', '{"a":"($1)"}', ['text'], '{"a":"(a \\"quoted\\" \\\\ text\\n<&> ]]> \\u0001)"}'],
+  ['json', '{"a":"$1"}', ['object'], '{"a":"{\\"a\\":[1,null],\\"b c\\":\\"<\\"}"}'],
+  ['json', '{"$1":"\\"$2\\\\"}', ['text', 'digits'], '{"a \\"quoted\\" \\\\ text\\n<&> ]]> \\u0001":"\\"42\\\\"}'],
+  // Arguments are no formats.
+  [
+    'json',
+    '{"a":"$1","b":$1,"c":"$2"}',
+    ['template', 'digits'],
+    '{"a":"$1 $2 $ctx:number \\\\u0022","b":"$1 $2 $ctx:number \\\\u0022","c":"42"}',
+  ],
+  ['json', '{"a":"$1$10$1"}', ['digits', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'word'], '{"a":"42false42"}'],
+  ['json', '{"a":"100$ $x $"}', [], '{"a":"100$ $x $"}'],
+  // XML: texts and attributes.
+  [
+    'xml',
+    '<a b="$1">$1</a>',
+    ['text'],
+    '<a b="a &quot;quoted&quot; \\ text&#10;&lt;&amp;&gt; ]]&gt; \ufffd">a "quoted" \\ text\n&lt;&amp;&gt; ]]&gt; \ufffd</a>',
+  ],
+  ['xml', '<a xmlns="">x$1y$2</a>', ['number', 'word'], '<a xmlns="">x900901yfalse</a>'],
+  ['xml', '<a>$1</a>', ['nodes'], '<a><x y="&quot;">&lt;</x></a>'],
+  ['xml', '<a b="$1"/>', ['nodes'], '<a b="&lt;"/>'],
+  [
+    'xml',
+    '<a>$1</a>',
+    ['object'],
+    '<a><a>1</a><a xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/><b_c>&lt;</b_c></a>',
+  ],
+  ['xml', '<a>$1</a>', ['template'], '<a>$1 $2 $ctx:number \\u0022</a>'],
+  ['xml', '<am:a am:b="1"><c/>\n</am:a>', [], '<am:a xmlns:am="http://example.org/am" am:b="1"><c/></am:a>'],
+  ['xml', '<a><![CDATA[<$1>]]><!-- $2 --></a>', ['number'], '<a>&lt;900901&gt;</a>'],
+  ['text', 'a $1 b', ['text'], 'a a "quoted" \\ text\n<&> ]]> \u0001 b'],
+  ['text', '$1$2', ['template', 'number'], '$1 $2 $ctx:number \\u0022900901'],
+  ['text', '$1', ['object'], '{"a":[1,null],"b c":"<"}'],
+]
+
+for (const [media, format, names, expected] of BODIES) {
+  test(`${media}: ${format} with ${names.join(', ')}`, async () => {
+    const args = names.map(name => `expression="$ctx:${name}"`)
+    const { answer, reports } = await run(factory(media, format, ...args), { properties: PROPERTIES })
+    const declaration = media === 'xml' ? '<?xml version="1.0" encoding="UTF-8"?>' : ''
+    assert.equal(answer.body, declaration + expected)
+    assert.deepEqual(reports, [])
+  })
+}
+
+test('arguments: values, either evaluator, and what is text whatever it looks like', async () => {
+  const given = { json: { a: { b: [1, 'x'] } }, properties: { digits: '42', object: PROPERTIES.object! } }
+  const body = async (format: string, ...args: readonly string[]) =>
+    (await run(factory('json', format, ...args), given)).answer.body
+  assert.equal(await body('[$1,"$1"]', 'value="5"'), '[5,"5"]')
+  assert.equal(await body('[$1]', 'value=""'), '[""]')
+  assert.equal(
+    await body('[$1,$2]', 'expression="$.a" evaluator="json"', 'expression="json-eval($.a.b[1])"'),
+    '[{"b":[1,"x"]},"x"]',
+  )
+  assert.equal(await body('[$1]', 'expression="$.a.b[*]" evaluator="json"'), '[[1,"x"]]')
+  assert.equal(await body('[$1]', 'expression="$ctx:digits" evaluator="json"'), '[42]')
+  assert.equal(await body('[$1]', 'expression="$ctx:digits" evaluator="xml"'), '[42]')
+  assert.equal(
+    await body('[$1,$2]', 'expression="$ctx:digits" literal="true"', 'value="true" literal="true"'),
+    '["42","true"]',
+  )
+  assert.equal(
+    await body('[$1]', 'expression="$ctx:object" literal="true"'),
+    '["{\\"a\\":[1,null],\\"b c\\":\\"<\\"}"]',
+  )
+  const literal = await run(factory('xml', '<a>$1</a>', 'expression="$ctx:object" literal="true"'), given)
+  assert.match(literal.answer.body, /<a>\{"a":\[1,null\],"b c":"&lt;"\}<\/a>$/)
+})
+
+test('the payload is said to be what it is, unless it is XML already, and there is a body again', async () => {
+  const type = async (before: string, media: string, format: string) =>
+    (await run(`${before}<property name="NO_ENTITY_BODY" value="true" scope="axis2"/>${factory(media, format)}`)).answer
+      .lines
+  const soap = '<property name="messageType" value="text/xml" scope="axis2"/>'
+  assert.equal(await type('', 'json', '{}'), 'Content-Type: application/json; charset=UTF-8\r\n')
+  assert.equal(await type(soap, 'json', '{}'), 'Content-Type: application/json; charset=UTF-8\r\n')
+  assert.equal(await type('', 'xml', '<a/>'), 'Content-Type: application/xml; charset=UTF-8\r\n')
+  assert.equal(await type(soap, 'xml', '<a/>'), 'Content-Type: text/xml; charset=UTF-8\r\n')
+  assert.equal(await type('', 'text', 'a'), 'Content-Type: text/plain; charset=UTF-8\r\n')
+})
+
+test('a payload beyond 1 MiB is left out', async () => {
+  const properties = { long: 'x'.repeat(600_000) }
+  for (const [media, format] of [
+    ['json', '["$1","$1"]'],
+    ['xml', '<a b="$1">$1</a>'],
+    ['text', '$1$1'],
+  ] as const) {
+    const ran = await run(factory(media, format, 'expression="$ctx:long"'), { properties })
+    assert.equal(ran.message.payload, null)
+    assert.deepEqual(causes(ran), ['the payload has more than 1048576 characters'])
+  }
+})
+
+/** What is within payloadFactory, its attributes, and what is said of it. */
+const REFUSED: readonly (readonly [string, string, string])[] = [
+  ['', 'media-type="yaml"', 'payloadFactory/media-type = yaml: expected one of xml, json, text'],
+  ['', '', 'payloadFactory/format: is missing'],
+  ['<format/><format/>', '', 'format: is a second one in <payloadFactory>'],
+  ['<format key="x"/>', '', 'format/key: comes with mediation'],
+  ['<format x="y"><a/></format>', '', 'format/x: is no attribute of it'],
+  ['<format>text</format>', '', 'format: holds text, which is not acted on'],
+  ['<format><a/><b/></format>', '', 'format = 2: expected one element'],
+  ['<format><a/></format>', 'media-type="json"', 'format: holds elements, but media-type is json'],
+  ['<format>{"a":}</format>', 'media-type="json"', 'format: is no JSON: Unexpected token'],
+  ['<format>{$1:1}</format>', 'media-type="json"', 'format: is no JSON'],
+  ['<format>{"a":$1 $1}</format>', 'media-type="json"', 'format: is no JSON'],
+  ['<format>{"a":1$1}</format>', 'media-type="json"', 'format: is no JSON'],
+  ['<format>{"a":$1}</format>', 'media-type="json"', 'format: there is no argument for $1'],
+  ['<format>{"a":"$0"}</format>', 'media-type="json"', 'format: there is no argument for $0'],
+  ['<format><a b="$2"/></format><args><arg value="1"/></args>', '', 'format: there is no argument for $2'],
+  ['<format><a/></format><args><a/></args>', '', 'a: is no element of <args>'],
+  ['<format><a/></format><args><arg/></args>', '', 'arg/value: expected either value or expression'],
+  [
+    '<format><a/></format><args><arg value="1" literal="yes"/></args>',
+    '',
+    'arg/literal = yes: expected one of true, false',
+  ],
+  ['<format><a/></format><args><arg value="1" evaluator="json"/></args>', '', 'arg/evaluator: is of an expression'],
+  [
+    '<format><a/></format><args><arg expression="$.a..b.." evaluator="json"/></args>',
+    '',
+    'arg/expression = $.a..b..: is no JSONPath',
+  ],
+  [
+    '<format><a/></format><args><arg expression="$.a" evaluator="xml"/></args>',
+    '',
+    'arg/expression = $.a: is no XPath',
+  ],
+  [`<format><a/></format><args>${'<arg value="1"/>'.repeat(101)}</args>`, '', 'args/arg = 101: are more than 100'],
+]
+
+for (const [within, attributes, said] of REFUSED) {
+  test(`payloadFactory ${attributes} ${within.slice(0, 70)} is refused`, async () => {
+    const faults = await faultsOf(`<payloadFactory ${attributes}>${within}</payloadFactory>`)
+    assert.ok(
+      faults.some(fault => fault.startsWith(`one.xml:1: ${said}`)),
+      faults.join('\n'),
+    )
+  })
+}
+
+const ALPHABET = '"\\<>&\'/$123{}$[],:#;!-]]> \t\r\n\u0000\u0007\u007f\u0085\ud800\udc00\ufffe\u2028añ€😀xmlu0022'
+const ROUNDS = IS_LONG ? 20_000 : 500
+
+/** Names and order of all that is in it; what arguments are is left open. */
+function shape(json: unknown): unknown {
+  if (Array.isArray(json)) return json.map(shape)
+  if (typeof json === 'object' && json !== null)
+    return Object.entries(json).map(([name, value]) => [name, shape(value)])
+  return 'scalar'
+}
+
+function names(element: Element): unknown {
+  const attributes = Array.from(element.attributes, ({ name }) => name)
+  const children = Array.from(element.childNodes).filter(({ nodeType }) => nodeType === element.ELEMENT_NODE)
+  return [element.nodeName, attributes, children.map(child => names(child as Element))]
+}
+
+function parsedXml(text: string): Element {
+  const onError = (level: string, said: string) => {
+    if (level !== 'warning') throw new Error(said)
+  }
+  return new DOMParser({ onError }).parseFromString(text, 'text/xml').documentElement!
+}
+
+test('whatever the arguments, bodies parse and have the structure of their format', async (t: TestContext) => {
+  t.diagnostic(`seed ${SEED}`)
+  const random = new Random(SEED)
+  const args = ['expression="$ctx:a"', 'expression="$ctx:b"', 'expression="$ctx:c" literal="true"']
+  const json = factory('json', '{"x":$1,"y":"a$2b","z":[$3,{"w":"$1$2$3\\\\"}],"$ d":"\\"$1"}', ...args)
+  const xml = factory('xml', '<f:x xmlns:f="urn:f" y="$1$2"><z>$3</z>$1<w v="\'$2\'"/><![CDATA[$3]]></f:x>', ...args)
+  const report = (level: string, event: string) => assert.fail(`${level} ${event}`)
+  const sequences = new Sequences([await program(json, 'json'), await program(xml, 'xml')], report)
+  const asJson = shape({ x: 0, y: 0, z: [0, { w: 0 }], '$ d': 0 })
+  const asXml = [
+    'f:x',
+    ['xmlns:f', 'y'],
+    [
+      ['z', [], []],
+      ['w', ['v'], []],
+    ],
+  ]
+  for (let round = 0; round < ROUNDS; round++) {
+    const value = () => (random.once(4) ? random.between(-9, 9) / 4 : random.text(random.below(40), ALPHABET))
+    const message = new Message(() => undefined)
+    const given = [value(), value(), value()]
+    for (const [at, each] of given.entries()) message.set('default', 'abc'[at]!, each)
+    sequences.run('json', message)
+    const { body } = formatAnswer(message, report)
+    assert.deepEqual(shape(JSON.parse(body)), asJson, `${SEED} ${round} ${body}`)
+    assert.equal(JSON.parse(Buffer.from(body).toString()).y, `a${given[1]}b`)
+    sequences.run('xml', message)
+    const root = parsedXml(Buffer.from(formatAnswer(message, report).body).toString())
+    assert.deepEqual(names(root), asXml, `${SEED} ${round}`)
+  }
+})
