@@ -6,7 +6,7 @@ import { type Dirent, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ApiDefinition } from './api-definition.ts'
 import { apiPaths } from './api-paths.ts'
-import { PROJECT_FILES, type Reading, readDocument, readProject } from './api-project.ts'
+import { PROJECT_FILES, type ProjectPaths, type Reading, readDocument, readProject } from './api-project.ts'
 import { type Fault, show } from './fault.ts'
 import { type DeclaredApi, EVERYWHERE, type GatewayPlace, type Placement, placed } from './gateway-environments.ts'
 import { labelOf } from './source-file.ts'
@@ -112,14 +112,12 @@ export class ApiProjects {
 
   #read({ name, isDocument }: Entry, cache: Map<string, Cached>): Reading {
     const path = join(this.#folder, name)
-    const files = isDocument ? [path] : PROJECT_FILES.map(file => `${path}/${file}`)
-    const signatures = files.map(signatureOf)
-    const signature = signatures.includes('') ? '' : signatures.join(' ')
+    const found = isDocument ? null : projectFiles(path)
+    const signature = found === null ? signatureOf(path) : found.signature
     const before = this.#cache.get(name)
     const isKnown = before !== undefined && signature !== '' && before.signature === signature
-    const there = PROJECT_FILES.filter((_, file) => signatures[file] !== NOT_THERE)
     const anew = (): Reading | undefined => {
-      return isDocument ? readDocument(path) : readProject(path, there, this.#isThorough)
+      return found === null ? readDocument(path) : readProject(found.paths, this.#isThorough)
     }
     const reading = isKnown ? before : { ...(anew() ?? { ...NOTHING, faults: missing(path) }), signature }
     cache.set(name, reading)
@@ -138,6 +136,24 @@ function goingOn(before: Placed | undefined, place: GatewayPlace): Placed | unde
 }
 
 const NOT_THERE = '-'
+
+/** Its files, and what they look like; '' where the times of one do not say what is in it. */
+function projectFiles(project: string): { readonly paths: ProjectPaths; readonly signature: string } {
+  const signatures: string[] = []
+  const first = (names: readonly string[]): string | undefined => {
+    for (const name of names) {
+      const path = `${project}/${name}`
+      const signature = signatureOf(path)
+      if (signature === NOT_THERE) continue
+      signatures.push(signature === '' ? '' : `${name} ${signature}`)
+      return path
+    }
+    return undefined
+  }
+  const { api, document, deployments } = PROJECT_FILES
+  const paths = { api: first(api), document: first(document), deployments: first(deployments) }
+  return { paths, signature: signatures.length === 0 || signatures.includes('') ? '' : signatures.join(' ') }
+}
 
 /** '' for a file that is too young for its times to say what is in it. */
 function signatureOf(path: string): string {

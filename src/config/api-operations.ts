@@ -102,6 +102,7 @@ function shapeOf({ segments, isOpen, endsInSlash }: PathTemplate): string {
 export function authTypeIn(file: YamlFile, path: Path, fallback: AuthType = DEFAULT_AUTH_TYPE): AuthType {
   const written = file.optional(path)
   if (written === '') return fallback
+  if (written === DEFAULT_AUTH_TYPE) return written
   const bare = written.toLowerCase().replaceAll(/[\s_-]/g, '')
   if (Object.hasOwn(AUTH_TYPES, bare)) return AUTH_TYPES[bare]!
   const expected = 'expected None, Application, Application User or Application & Application User'

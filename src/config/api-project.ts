@@ -2,7 +2,6 @@
  * One exported API project: a folder with `api.yaml`, beside it what says where it is deployed, and the OpenAPI document
  * in `Definitions`. What `api.yaml` says goes before what the document says.
  */
-import { join } from 'node:path'
 import type { ApiDefinition, LifecycleState, Transport } from './api-definition.ts'
 import { readCors } from './api-cors.ts'
 import { type Operations, readOperations } from './api-operations.ts'
@@ -28,11 +27,15 @@ export interface Reading {
   readonly warnings: readonly Fault[]
 }
 
-/** Of each kind the first that is there. All of them are looked at for changes. */
-const API_FILES = ['api.yaml', 'api.yml', 'api.json']
-const DOCUMENT_FILES = ['swagger.yaml', 'swagger.yml', 'swagger.json'].map(name => join('Definitions', name))
-const DEPLOYMENT_FILES = ['deployment_environments.yaml', 'deployment_environments.json']
-export const PROJECT_FILES: readonly string[] = [...API_FILES, ...DOCUMENT_FILES, ...DEPLOYMENT_FILES]
+/** Names of what a project may hold, and in which of several forms it is looked for first. */
+export const PROJECT_FILES = {
+  api: ['api.yaml', 'api.yml', 'api.json'],
+  document: ['Definitions/swagger.yaml', 'Definitions/swagger.yml', 'Definitions/swagger.json'],
+  deployments: ['deployment_environments.yaml', 'deployment_environments.json'],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+/** Paths of those that are there. */
+export type ProjectPaths = Readonly<Record<keyof typeof PROJECT_FILES, string | undefined>>
 
 /** Undefined where there is no such file. Faults of reading it are its own. */
 function readFile(path: string | undefined, faults: Fault[]): YamlFile | undefined {
@@ -42,19 +45,15 @@ function readFile(path: string | undefined, faults: Fault[]): YamlFile | undefin
 }
 
 /**
- * Undefined where the folder has no `api.yaml`. `there`: those of the project's files that are there. `isThorough`: the
- * document is judged as a whole also where nothing of it is acted on.
+ * Undefined where there is no `api.yaml`. `isThorough`: the document is judged as a whole also where nothing of it is
+ * acted on.
  */
-export function readProject(folder: string, there: readonly string[], isThorough: boolean): Reading | undefined {
+export function readProject(paths: ProjectPaths, isThorough: boolean): Reading | undefined {
   const faults: Fault[] = []
-  const readFirst = (names: readonly string[]): YamlFile | undefined => {
-    const name = names.find(one => there.includes(one))
-    return name === undefined ? undefined : readFile(join(folder, name), faults)
-  }
-  const file = readFirst(API_FILES)
+  const file = readFile(paths.api, faults)
   if (file === undefined) return faults.length === 0 ? undefined : { declared: undefined, faults, warnings: [] }
-  const documentFile = readFirst(DOCUMENT_FILES)
-  const placesFile = readFirst(DEPLOYMENT_FILES)
+  const documentFile = readFile(paths.document, faults)
+  const placesFile = readFile(paths.deployments, faults)
   const document = documentFile === undefined ? undefined : OpenApiDocument.read(documentFile)
   const api = file.faults.length > 0 ? undefined : readDefinition(file, document, isThorough)
   const places = placesFile === undefined ? [] : readDeployments(placesFile)
