@@ -8,6 +8,7 @@ import { type Api, EVERY_RESOURCE } from './exchange/api.ts'
 import type { Handler, Target } from './exchange/contract.ts'
 import type { ApiChanges, ApiPlan, EndpointPlan, EndpointsPlan } from './plan.ts'
 import { type ApiEntry, ApiTable } from './route/api-table.ts'
+import type { ResourceCache } from './route/resource-cache.ts'
 import { ResourceTree } from './route/resource-tree.ts'
 import { Endpoint } from './target/endpoint.ts'
 import { EndpointGroup } from './target/endpoint-group.ts'
@@ -27,6 +28,7 @@ export class Deployment {
   readonly #chainOf: (api: ApiPlan) => readonly Handler[]
   readonly #context: PoolContext
   readonly #states: EndpointTable
+  readonly #cache: ResourceCache
   /** By what they are known by. */
   readonly #apis = new Map<string, Deployed>()
   /** Of the routes in use, by all that makes a route: what differs in anything has connections of its own. */
@@ -36,10 +38,16 @@ export class Deployment {
   /** Where requests are looked up; it changes with what is deployed, so that a change costs what is changed. */
   readonly table = new ApiTable()
 
-  constructor(chainOf: (api: ApiPlan) => readonly Handler[], context: PoolContext, states: EndpointTable) {
+  constructor(
+    chainOf: (api: ApiPlan) => readonly Handler[],
+    context: PoolContext,
+    states: EndpointTable,
+    cache: ResourceCache,
+  ) {
     this.#chainOf = chainOf
     this.#context = context
     this.#states = states
+    this.#cache = cache
   }
 
   /** Of the routes in use. */
@@ -57,6 +65,7 @@ export class Deployment {
     const built = deployed.filter(isServed).map(plan => [identityOf(plan), this.#build(plan, pools)] as const)
     return () => {
       const replaced = [...removed, ...deployed.map(identityOf)].map(identity => this.#take(identity))
+      this.#cache.clear()
       for (const [route, pool] of pools) this.#pools.set(route, pool)
       for (const [identity, api] of built) this.#put(identity, api)
       for (const api of replaced) if (api !== undefined) this.#leave(api)
@@ -113,7 +122,7 @@ export class Deployment {
       version: plan.version,
       path: paths[0]!,
       handlers: this.#chainOf(plan),
-      resources: resources.length === 0 ? EVERY_RESOURCE : new ResourceTree(resources),
+      resources: resources.length === 0 ? EVERY_RESOURCE : this.#cache.before(new ResourceTree(resources)),
       keyType: plan.keyType,
       production,
       sandbox,

@@ -82,6 +82,8 @@ export interface LivePlan {
   readonly tlsClients: Readonly<Record<string, TlsClientPlan>>
   /** Longest wait for a response, 0: no limit but that of inactivity (`mediation.synapse.global_timeout_interval`). */
   readonly responseMs: number
+  /** How long the resource of a path is remembered, 0: not at all (`[apim.cache.resource]`). */
+  readonly resourceMs: number
   /** Of `[apim.cors]`, for what is answered where no API is known; null: no CORS. */
   readonly cors: CorsDefinition | null
   /** Content types of 500s that are warned of, by secured and not. */
@@ -89,7 +91,7 @@ export interface LivePlan {
   readonly faults: FaultPlan
 }
 
-/** What a reload does to the APIs of a reactor. An API is known by the first of its paths. */
+/** What a reload does to the APIs of a reactor. An API is known by its hosts and the first of its paths. */
 export interface ApiChanges {
   readonly removed: readonly string[]
   /** New ones, and those of which anything is different. */

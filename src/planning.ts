@@ -83,6 +83,7 @@ export function livePlan(
   const http = configuration['transport.passthru_http']
   const https = configuration['transport.passthru_https']
   const { mediation, logging } = configuration
+  const resourceCache = configuration['apim.cache.resource']
   const clients = tls?.clients.map(({ match, plan }) => [match, plan] as const) ?? []
   return {
     http,
@@ -91,6 +92,7 @@ export function livePlan(
     tlsClients: tls !== null && dialsSecured ? Object.fromEntries([...clients, ['wss', tls.wss]]) : {},
     cors: cors.enabled ? cors : null,
     responseMs: mediation['synapse.global_timeout_interval'],
+    resourceMs: resourceCache.enable ? resourceCache.expiry_time * 1000 : 0,
     warnOn500: { plain: http['sender.warnOnHTTP500'], secured: https['sender.warnOnHTTP500'] },
     faults: {
       programs: [...sequences.files.values()].map(({ program }) => program),

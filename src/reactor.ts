@@ -32,6 +32,7 @@ import { renewSettings, requestLimits, responseLimits, settingsOf } from './sett
 import { AddressBook, Networks, plainAddress } from './socket/address-book.ts'
 import type { ByteSocket, SocketLevel } from './socket/byte-socket.ts'
 import type { TlsLevel } from './socket/tls.ts'
+import { ResourceCache } from './route/resource-cache.ts'
 import { Router } from './route/router.ts'
 import { Admission } from './source/admission.ts'
 import type { Client, Hall } from './source/hall.ts'
@@ -86,6 +87,7 @@ export class Reactor implements Hall {
   /** What the pools of backend connections share. */
   readonly #targets: PoolContext
   readonly #deployment: Deployment
+  readonly #resources: ResourceCache
   readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
   readonly #listeners: readonly Listener[]
@@ -110,8 +112,10 @@ export class Reactor implements Hall {
     this.#listeners = plan.listeners.map(listener => this.#listener(listener))
     this.#addresses = new AddressBook(plan.http['dns.cache_seconds'])
     this.#targets = this.#poolContext(gauge)
+    this.#resources = new ResourceCache(this.#metrics, () => this.#coarseNow)
+    this.#resources.keepFor(plan.resourceMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
-    this.#deployment = new Deployment(outlets.chainOf, this.#targets, this.#endpoints)
+    this.#deployment = new Deployment(outlets.chainOf, this.#targets, this.#endpoints, this.#resources)
     this.#deployment.prepare({ removed: [], deployed: plan.apis })()
     const cors = policyOf(plan.cors)
     const router = new Router(this.#deployment.table, arena.bytes, this.#around.settings)
@@ -220,7 +224,7 @@ export class Reactor implements Hall {
   }
 
   /** Whatever is read from now on is read of these, on connections that are open as well. */
-  #renewSettings({ http, responseMs, warnOn500 }: LivePlan): void {
+  #renewSettings({ http, responseMs, resourceMs, warnOn500 }: LivePlan): void {
     const { settings } = this.#around
     renewSettings(settings, http, responseMs)
     Object.assign(this.#around.requestLimits, requestLimits(settings))
@@ -229,6 +233,7 @@ export class Reactor implements Hall {
     this.#targets.drops.renew()
     this.#targets.warnOn500 = warnOn500
     this.#addresses.keepFor(http['dns.cache_seconds'])
+    this.#resources.keepFor(resourceMs)
     this.#admission.limit(http.max_open_connections)
   }
 

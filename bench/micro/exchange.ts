@@ -96,6 +96,7 @@ const reactor = new Reactor(
     cors: null,
     faults: { programs: [], aiSequence: '' },
     responseMs: 120_000,
+    resourceMs: 900_000,
     warnOn500: { plain: '', secured: '' },
     endpoints: EndpointTable.allocate(1, 1),
     metrics: allocateMetrics(1),

@@ -42,6 +42,8 @@ const ROWS = {
   timeoutTarget: ['counter', 'timeouts_total', 'kind="backend"', ''],
   timeoutTargetIdle: ['counter', 'timeouts_total', 'kind="backend_idle"', ''],
   timeoutTunnelIdle: ['counter', 'timeouts_total', 'kind="tunnel_idle"', ''],
+  resourceCacheHits: ['counter', 'resource_cache_lookups_total', 'result="hit"', 'Resources looked for in the cache.'],
+  resourceCacheMisses: ['counter', 'resource_cache_lookups_total', 'result="miss"', ''],
   accessLogDrops: ['counter', 'access_log_lines_dropped_total', '', 'Access log lines that were not taken in time.'],
   logLinesSuppressed: ['counter', 'log_lines_suppressed_total', '', 'Log lines beyond the rate limit.'],
   requestBytes: ['counter', 'request_size_bytes_sum', '', ''],

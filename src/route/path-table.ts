@@ -1,6 +1,6 @@
 /**
- * APIs by their paths: an open hash table, whose rows are a hash beside its API, so that a look-up touches little memory
- * however many there are. Changed between requests only.
+ * APIs by their paths: an open hash table, whose rows are a hash beside its API, so that a look-up touches little
+ * memory however many there are. Changed between requests only.
  */
 import type { Api } from '../exchange/api.ts'
 import { hashesOf, type ScannedPath } from '../structure/scanned-path.ts'

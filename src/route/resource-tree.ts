@@ -2,7 +2,7 @@
  * The resources of an API as a tree, a level per segment of their templates. Of the templates that fit a path the most
  * specific one is found, segment by segment from the left: a literal before a segment with literal parts, of these the
  * one with more literal characters, before a variable, before `/*`. What leads nowhere is taken back; since a node
- * stands at one depth only, none is visited twice for one path, so that no path costs more than the templates there are.
+ * stands at one depth only, none is visited twice for one path, and no path costs more than the templates there are.
  */
 import type { Resource, ResourceTable } from '../exchange/resource.ts'
 import { isTemplateFault, type PathTemplate, readTemplate, type TemplateSegment } from '../structure/path-template.ts'
@@ -79,8 +79,13 @@ class Node {
 
 const NONE: readonly Literal[] = []
 
+/** Visiting a segment with literal parts, in visits of a node: a text is made of it. */
+const PARTS_EFFORT = 4
+
 export class ResourceTree implements ResourceTable {
   readonly #root = new Node()
+  /** Nodes that may have to be visited for one path. */
+  readonly effort: number
 
   /** Templates that no path can match are left out: whoever reads them reports them. */
   constructor(resources: readonly Resource[]) {
@@ -91,11 +96,18 @@ export class ResourceTree implements ResourceTable {
       for (const pieces of template.segments) node = node.next(pieces)
       node.place(template, resource.template).add(resource)
     }
+    this.effort = effortOf(this.#root)
   }
 
   find(path: ScannedPath, segments: number): ResourcePlace | null {
     return descend(this.#root, path, segments)
   }
+}
+
+function effortOf({ literals, mixed, variable }: Node): number {
+  const literal = literals.reduce((most, { node }) => Math.max(most, effortOf(node)), 0)
+  const parts = mixed.reduce((sum, { node }) => sum + PARTS_EFFORT + effortOf(node), 0)
+  return 1 + literal + parts + (variable === null ? 0 : effortOf(variable))
 }
 
 function descend(node: Node, path: ScannedPath, segment: number): ResourcePlace | null {

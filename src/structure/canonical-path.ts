@@ -2,8 +2,8 @@
  * One form for every path, so that what is matched, what is authorised and what a backend finds are the same resource.
  * A canonical path begins with "/", has no empty segment (but the last), no dot segment and no path parameter, and each
  * character in it stands for itself or in escapes: unreserved characters, sub-delims, ":" and "@" as they are,
- * everything else as `%XX` in capitals, which are valid UTF-8 (RFC 3986 2.3, 3.3, 5.2.4, 6.2.2). "+" may stand both ways,
- * because there are backends that read it as a space; matching takes both for the same.
+ * everything else as `%XX` in capitals, which are valid UTF-8 (RFC 3986 2.3, 3.3, 5.2.4, 6.2.2). "+" may stand both
+ * ways, because there are backends that read it as a space; matching takes both for the same.
  *
  * What backends are known to read in two ways is refused, because no form of it is safe: escaped slashes, backslashes,
  * control characters, path parameters, escapes of escapes, bytes that are no UTF-8.

@@ -1,6 +1,6 @@
 /**
- * A path, read once: whether it is canonical (canonical-path.ts), where its segments end, and their hashes, by which APIs
- * and resources are found. One per thread, filled anew for each request; no string is made.
+ * A path, read once: whether it is canonical (canonical-path.ts), where its segments end, and their hashes, by which
+ * APIs and resources are found. One per thread, filled anew for each request; no string is made.
  */
 import { canonicalEscapeEnd, isDotSegment, PATH_BYTE, PATH_BYTES } from './canonical-path.ts'
 
@@ -31,8 +31,8 @@ export class ScannedPath {
   readonly prefixes = new Int32Array(SEGMENTS_MAX)
 
   /**
-   * Reads the path that begins at `from`, in a target that ends at `end`. False where it is not canonical. The odd shape,
-   * a tight loop per segment and everything in local names, takes a third of the time (`bench/micro/routing.ts`).
+   * Reads the path that begins at `from`, in a target that ends at `end`. False where it is not canonical. The odd
+   * shape, a tight loop per segment and all in local names, takes a third of the time (`bench/micro/routing.ts`).
    */
   read(bytes: Buffer, from: number, end: number): boolean {
     const { ends, hashes, prefixes } = this

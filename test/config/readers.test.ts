@@ -25,6 +25,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   'transport.ws': "(?:websocket|section|configuration\\['transport\\.ws'\\])",
   'transport.wss': "(?:wss|section|configuration\\['transport\\.wss'\\])",
   'apim.cors': 'cors',
+  'apim.cache.resource': 'resourceCache',
   'apim.ai': "configuration\\['apim\\.ai'\\]",
   mediation: '(?:mediation|configuration\\.mediation)',
   'transport.listener': "configuration\\['transport\\.listener'\\]",

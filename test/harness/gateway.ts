@@ -112,6 +112,7 @@ export function planGateway(
     cors: null,
     faults: DEFAULT_FAULTS,
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
+    resourceMs: 900_000,
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),
     gauge: SharedGauge.allocate(reactors, 1 + rowsOf(more.apis ?? planned) + SPARE_ROWS),

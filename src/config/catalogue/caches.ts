@@ -1,11 +1,10 @@
 /** `[apim.cache.*]`: what is remembered so that it need not be asked again, and for how long. */
-import { allInert, except, type Key, type Rule, section } from '../key.ts'
+import { allInert, except, type Key, live, type Rule, section } from '../key.ts'
 import { duration, flag } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const VALIDATION = 'not built yet: token validation'
 const KEY_MANAGER = 'not built yet: the key manager'
-const RESOURCES = 'not built yet: resources and methods of an API'
 const DEVELOPER_PORTAL = 'there is no developer portal'
 const PUBLISHER = 'there is no publisher portal'
 
@@ -40,14 +39,11 @@ export const gatewayTokenCache = section(
 export const resourceCache = section(
   'apim.cache.resource',
   'Which resource of an API a request is for.',
-  allInert(
-    {
-      enable: flag(true, 'Remember which resource a path and method lead to.'),
-      expiry_time: expiry('How long that is remembered.'),
-    },
-    RESOURCES,
-  ),
-  { roles: ['gateway-worker'], rules: [SECONDS] },
+  {
+    enable: live(flag(true, 'Remember which resource a path leads to, where looking for it costs more.')),
+    expiry_time: live(expiry('How long that is remembered.')),
+  },
+  { roles: ['gateway-worker'], rules: [SECONDS], readBy: ['planning.ts'] },
 )
 
 export const keyManagerTokenCache = section(
