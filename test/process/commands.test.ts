@@ -54,7 +54,7 @@ test('command lines that make no sense end with 2', async () => {
 })
 
 test('each command has a help text', async () => {
-  for (const command of ['why', 'walk', 'connections']) {
+  for (const command of ['why', 'walk', 'connections', 'api']) {
     const { code, out } = await sluice(nobody, command, '--help')
     assert.equal(code, 0)
     assert.ok(out.startsWith(`Usage:\n  sluice ${command} `), out)

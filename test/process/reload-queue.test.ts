@@ -59,3 +59,37 @@ test('one that fails keeps nobody from the next', async () => {
   ends[1]!.resolve(ANSWER)
   await second
 })
+
+test('another change waits for the reload that runs, and the next reload for the change', async () => {
+  const { reloads, begun, ends } = queue()
+  const order: string[] = []
+  const first = reloads.request('all').then(() => order.push('reload'))
+  await quiet()
+  const changing = Promise.withResolvers<string>()
+  const change = reloads.alone(() => {
+    order.push('change begins')
+    return changing.promise
+  })
+  const second = reloads.request('all')
+  await quiet()
+  assert.deepEqual([order, begun.length], [[], 1])
+  ends[0]!.resolve(ANSWER)
+  await first
+  await quiet()
+  assert.deepEqual([order, begun.length], [['reload', 'change begins'], 1])
+  changing.resolve('changed')
+  assert.equal(await change, 'changed')
+  await quiet()
+  assert.equal(begun.length, 2)
+  ends[1]!.resolve(ANSWER)
+  assert.equal(await second, ANSWER)
+})
+
+test('a change that fails keeps nobody from the next', async () => {
+  const { reloads } = queue()
+  await assert.rejects(
+    reloads.alone(() => Promise.reject(new Error('no'))),
+    /no/,
+  )
+  assert.equal(await reloads.alone(async () => 'yes'), 'yes')
+})

@@ -1,0 +1,167 @@
+/** What projects declare of lifecycles, and what holds where the command line has said something else. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { ApiAnswer, ApiRow } from '../../src/api-desk.ts'
+import { askOnce } from '../../src/cli/ask.ts'
+import { backend, home, leave, sluice, start } from '../harness/operator.ts'
+import { ask, type Home, type RunningGateway } from '../harness/program.ts'
+import { put, reload, removeApi } from '../harness/reloading.ts'
+
+after(leave)
+
+const DAY_MS = 86_400_000
+const BACKEND = { url: `http://127.0.0.1:${backend.port}` }
+
+/** A project `Menu` at `/menu/1.0.0` that declares that state. */
+function declare(at: Home, lifeCycleStatus: string, more: object = {}): void {
+  const endpointConfig = { endpoint_type: 'http', production_endpoints: BACKEND }
+  const data = { name: 'Menu', context: '/menu', version: '1.0.0', lifeCycleStatus, endpointConfig, ...more }
+  put(at, 'apis/Menu/api.yaml', JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+}
+
+function show({ home: { data } }: RunningGateway): Promise<ApiAnswer> {
+  return askOnce<ApiAnswer>(data, { command: 'api', name: 'Menu' })
+}
+
+function change({ home: { data } }: RunningGateway, action: string): Promise<ApiRow> {
+  return askOnce<ApiRow>(data, { command: 'lifecycle', name: 'Menu', action })
+}
+
+async function statusOf({ port }: RunningGateway): Promise<number> {
+  return Number((await ask(port, 'GET', '/menu/1.0.0/')).slice(9, 12))
+}
+
+const DECLARED: readonly (readonly [state: string, status: number])[] = [
+  ['CREATED', 404],
+  ['PROTOTYPED', 200],
+  ['PUBLISHED', 200],
+  ['BLOCKED', 503],
+  ['DEPRECATED', 200],
+  ['RETIRED', 404],
+]
+
+test('the state that a project declares is where its API begins, and its newer word where it goes', async () => {
+  const at = home()
+  declare(at, 'PUBLISHED')
+  const gateway = await start(at)
+  for (const [state, status] of DECLARED) {
+    declare(at, state)
+    await reload(gateway)
+    assert.deepEqual([(await show(gateway)).state, await statusOf(gateway)], [state, status])
+  }
+})
+
+test('the command line holds until the project declares another state, also while no gateway runs', async () => {
+  const at = home()
+  declare(at, 'PUBLISHED')
+  const first = await start(at)
+  await change(first, 'Block')
+  declare(at, 'PUBLISHED', { isDefaultVersion: true })
+  await reload(first)
+  assert.equal(await statusOf(first), 503)
+  declare(at, 'PROTOTYPED')
+  await reload(first)
+  assert.equal(await statusOf(first), 200)
+  const line = first.program.events.find(({ msg }) => String(msg).startsWith('a project declares another state'))!
+  assert.deepEqual([line.API, line.STATE, line.DECLARED_THEN], ['Menu:1.0.0', 'BLOCKED', 'PUBLISHED'])
+  await change(first, 'Publish')
+  await change(first, 'Block')
+  await first.program.kill()
+  declare(at, 'PUBLISHED')
+  const second = await start(at)
+  assert.equal(await statusOf(second), 200)
+  // The older word is gone for good.
+  await second.program.kill()
+  declare(at, 'PROTOTYPED')
+  assert.equal((await show(await start(at))).state, 'PROTOTYPED')
+})
+
+test('API files that are watched overrule and come back likewise', async () => {
+  const at = home()
+  declare(at, 'PUBLISHED')
+  const gateway = await start(at, [], {}, ['--watch'])
+  await change(gateway, 'Block')
+  declare(at, 'PROTOTYPED')
+  await gateway.program.err.until(/a project declares another state/)
+  await until(gateway, 'PROTOTYPED')
+  await change(gateway, 'Demote to Created')
+  removeApi(at, 'Menu')
+  await gateway.program.err.until(/"APIS_REMOVED":"menu\/1\.0\.0"/)
+  declare(at, 'PROTOTYPED')
+  await until(gateway, 'CREATED')
+})
+
+async function until(gateway: RunningGateway, state: string): Promise<void> {
+  const end = performance.now() + 15_000
+  for (;;) {
+    const found = await show(gateway).then(
+      answer => answer.state,
+      () => 'nothing',
+    )
+    if (found === state) return
+    assert.ok(performance.now() < end, `waited in vain for ${state}, found ${found}`)
+  }
+}
+
+test('an API that is declared deprecated is so since it was first seen, whatever comes and goes', async () => {
+  const at = home()
+  declare(at, 'DEPRECATED')
+  const first = await start(at, ['apim.lifecycle.sunset_after=10d'])
+  const { since, sunset } = await show(first)
+  assert.equal(Date.parse(sunset) - Date.parse(since), 10 * DAY_MS)
+  const fields = /^Deprecation: .*\r\nSunset: .*\r\n/m
+  const told = fields.exec(await ask(first.port, 'GET', '/menu/1.0.0/'))?.[0]
+  assert.equal(told?.slice(0, 14), 'Deprecation: @')
+  await first.program.kill()
+  const second = await start(at)
+  assert.deepEqual([(await show(second)).since, (await show(second)).sunset], [since, sunset])
+  assert.equal(fields.exec(await ask(second.port, 'GET', '/menu/1.0.0/'))?.[0], told)
+})
+
+test('a project that is faulty when the gateway starts is as it was left once it is right again', async () => {
+  const at = home()
+  declare(at, 'PUBLISHED')
+  const first = await start(at)
+  await change(first, 'Block')
+  await first.program.kill()
+  put(at, 'apis/Menu/api.yaml', 'type: [')
+  const second = await start(at)
+  assert.equal(await statusOf(second), 404)
+  declare(at, 'PUBLISHED')
+  await reload(second)
+  assert.equal(await statusOf(second), 503)
+})
+
+test('resources, both kinds of endpoints, transports and CORS of a project are shown', async () => {
+  const at = home()
+  declare(at, 'PUBLISHED', {
+    transport: ['http'],
+    endpointConfig: {
+      endpoint_type: 'http',
+      production_endpoints: BACKEND,
+      sandbox_endpoints: { url: 'http://s:81/b' },
+    },
+    corsConfiguration: {
+      corsConfigurationEnabled: true,
+      accessControlAllowOrigins: ['https://shop.example'],
+      accessControlAllowHeaders: ['x-a'],
+      accessControlAllowMethods: ['GET'],
+      accessControlAllowCredentials: true,
+    },
+    operations: [
+      { target: '/pets/{id}', verb: 'GET', authType: 'None', throttlingPolicy: 'Gold', scopes: ['read'] },
+      { target: '/pets', verb: 'POST', authType: 'Application', throttlingPolicy: 'Unlimited', scopes: [] },
+    ],
+  })
+  const gateway = await start(at)
+  const { out, code } = await sluice(gateway.home, 'api', 'show', 'Menu')
+  assert.equal(code, 0)
+  assert.match(out, /^Menu:1\.0\.0\npaths +\/menu\/1\.0\.0\nhosts +every one\ntransports +http\nlifecycle +PUBLISHED\n/)
+  assert.match(out, /^CORS +origins https:\/\/shop\.example; methods GET; headers x-a; .*with credentials/m)
+  assert.match(out, /^sandbox endpoints\nURL +state\nhttp:\/\/s:81\/b +ACTIVE$/m)
+  assert.match(out, /^\/pets\/\{id\} +GET +None +Gold +read$/m)
+  assert.match(out, /^\/pets +POST +Application +Unlimited$/m)
+  const { handlers } = await show(gateway)
+  const names = handlers.map(({ name }) => name)
+  assert.ok(names.indexOf('cors') < names.indexOf('resources') && names.length > 2, names.join())
+})
