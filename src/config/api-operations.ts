@@ -36,6 +36,8 @@ export class Operations {
   /** By shape, as they are written first. */
   readonly #templates = new Map<string, string>()
   #count = 0
+  /** There were more than anybody has; no other is taken. */
+  isFull = false
   #hasWarned = false
 
   constructor(file: YamlFile) {
@@ -54,9 +56,8 @@ export class Operations {
   add(operation: ResourceDefinition, at: OperationPlaces): void {
     if (++this.#count > OPERATIONS_MAX) {
       const remedy = 'use a template with variables, or /*'
-      if (this.#count === OPERATIONS_MAX + 1) {
-        this.#file.object(at.template, undefined, `there are more than ${OPERATIONS_MAX} operations`, remedy)
-      }
+      if (!this.isFull) this.#file.object(at.template, undefined, `is more than ${OPERATIONS_MAX} operations`, remedy)
+      this.isFull = true
       return
     }
     const verb = operation.verb.toUpperCase()
@@ -119,7 +120,7 @@ export function readOperations(file: YamlFile): Operations | undefined {
     return undefined
   }
   const operations = new Operations(file)
-  for (let item = 0; item < length; item++) {
+  for (let item = 0; item < length && !operations.isFull; item++) {
     const at = [...list, item]
     const places = { template: [...at, 'target'], verb: [...at, 'verb'] }
     const template = file.text(places.template)

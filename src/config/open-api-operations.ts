@@ -42,6 +42,7 @@ export function documentOperations(document: OpenApiDocument): Operations {
     if (item === undefined) continue
     tellWhatIsNotBuilt(document, item.path)
     for (const method of METHODS) {
+      if (operations.isFull) return operations
       if (!isObject(item.value[method])) continue
       const at = [...item.path, method]
       tellWhatIsNotBuilt(document, at)

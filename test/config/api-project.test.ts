@@ -155,6 +155,15 @@ test('a template is written as it is written first', t => {
   assert.deepEqual(operationsOf(loaded), ['GET /{a}', 'POST /{a}'])
 })
 
+test('more operations than anybody has are refused in a moment', t => {
+  const many = Array.from({ length: 60_000 }, (_, i) => operation(`/${i}`)).join('')
+  const { said } = load(t, { 'api.yaml': `${HEAD}  operations:\n${many}` })
+  const at = 'data.operations[20000].target'
+  assert.deepEqual(said, [
+    `api.yaml:20012: ${at}: is more than 20000 operations (use a template with variables, or /*)`,
+  ])
+})
+
 test('topics and fields are no operations, which is said once', t => {
   const yaml = operation('/*', 'SUBSCRIBE') + operation('/*', 'PUBLISH')
   const { apis, said } = load(t, { 'api.yaml': `${HEAD}  operations:\n${yaml}` })

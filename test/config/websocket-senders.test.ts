@@ -2,6 +2,7 @@
 import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { NO_ENDPOINTS } from '../../src/config/api-definition.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { missingSender } from '../../src/config/websocket-senders.ts'
@@ -28,10 +29,13 @@ for (const [url, on, left] of [
       version: '1',
       isDefaultVersion: false,
       ...PLAIN_DEFINITION,
-      endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints },
+      endpoints: NO_ENDPOINTS,
     } as const
-    const fault = missingSender(api, configuration)
-    const expected = left === '' ? [undefined, undefined] : ['API A 1', `set ${left}.sender.enable = true`]
-    assert.deepEqual([fault?.where, fault?.remedy], expected)
+    const group = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints } as const
+    for (const both of [{ endpoints: group }, { sandbox: group }]) {
+      const fault = missingSender({ ...api, ...both }, configuration)
+      const expected = left === '' ? [undefined, undefined] : ['API A 1', `set ${left}.sender.enable = true`]
+      assert.deepEqual([fault?.where, fault?.remedy], expected)
+    }
   })
 }

@@ -93,6 +93,8 @@ test('an exported project, and documents of 3.0 and 2.0, are deployed unchanged 
     if (status === 200) assert.equal(answer.body, said)
     else assert.ok(answer.body.includes(said), `${method} ${path}: ${answer.body}`)
   }
+  const { out } = await sluice(gateway.home, 'endpoints')
+  assert.match(out, /^orders\/1\.0\.0:sandbox .* http:\/\/127\.0\.0\.1:\d+ *$/m)
   const refused = await call(gateway, 'PUT', '/petstore/v1/pets/5')
   assert.match(refused.lines, /\r\nAllow: [^\r]*\bDELETE\b/)
   const allowed = await call(gateway, 'GET', '/orders/list', 'a', 'Origin: https://shop.example\r\n')
