@@ -24,7 +24,7 @@ import {
   Remembered,
   RememberedByHash,
 } from '../../bench/micro/warm/verdicts.ts'
-import { ROW_INTS, SharedWindow } from '../../bench/micro/warm/windows.ts'
+import { ROW_INTS, SharedWindow, SharedWindows } from '../../bench/micro/warm/windows.ts'
 
 const LENGTHS = [16, 17, 31, 32, 33, 47, 48, 600, 601, 602, 603, 1500]
 const SCHEMES: readonly (readonly [string, boolean])[] = [
@@ -124,13 +124,26 @@ test('what a connection remembers is gone with its slot, whoever has the slot no
   assert.equal(remembered.find(connection, 600), null)
 })
 
-test('a window admits exactly its limit, whoever counts, and begins anew on the minute', () => {
-  const rows = new Int32Array(new SharedArrayBuffer(4 * ROW_INTS))
-  const mine = new SharedWindow(rows, 0, 5, MINUTE)
-  const theirs = new SharedWindow(rows, 0, 5, MINUTE)
-  const admitted = (wallMs: number) =>
-    Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? mine : theirs).take(wallMs)).filter(Boolean).length
-  const noon = 29_000_000 * MINUTE
-  assert.deepEqual([admitted(noon), admitted(noon + MINUTE - 1), admitted(noon + MINUTE)], [5, 0, 5])
-  assert.equal(admitted(noon), 0, 'a clock that goes back opens no window again')
-})
+/** Whether one of two that count together is let in at a wall clock. */
+const WINDOWS = {
+  'an object for a counter': (rows: Int32Array) => {
+    const windows = [new SharedWindow(rows, 0, 5, MINUTE), new SharedWindow(rows, 0, 5, MINUTE)]
+    return (one: number, wallMs: number) => windows[one]!.take(wallMs)
+  },
+  'rows alone': (rows: Int32Array) => {
+    const windows = new SharedWindows(rows)
+    const holds = [0, 1].map(() => windows.hold([{ row: 0, limit: 5, lengthS: 60 }]))
+    return (one: number, wallMs: number) => windows.take(holds[one]!, Math.floor(wallMs / 1000)) < 0
+  },
+}
+
+for (const [name, make] of Object.entries(WINDOWS)) {
+  test(`a window admits exactly its limit, whoever counts, and begins anew on the minute: ${name}`, () => {
+    const take = make(new Int32Array(new SharedArrayBuffer(4 * ROW_INTS)))
+    const admitted = (wallMs: number) =>
+      Array.from({ length: 10 }, (_, i) => take(i & 1, wallMs)).filter(Boolean).length
+    const noon = 29_000_000 * MINUTE
+    assert.deepEqual([admitted(noon), admitted(noon + MINUTE - 1), admitted(noon + MINUTE)], [5, 0, 5])
+    assert.equal(admitted(noon), 0, 'a clock that goes back opens no window again')
+  })
+}

@@ -23,7 +23,7 @@ import {
   wholeHash,
 } from './token-memory.ts'
 import { inForce } from './verdicts.ts'
-import { ROW_INTS, DividedWindow, SharedWindow } from './windows.ts'
+import { ROW_INTS, DividedWindow, SharedWindow, SharedWindows } from './windows.ts'
 
 const NOTHING = { name: 'nothing', run: () => 0 }
 
@@ -136,7 +136,7 @@ export function counterParts(): void {
   const rows = new Int32Array(new SharedArrayBuffer(4096 * 4 * ROW_INTS))
   const four = (from: number, lengths: readonly number[]) =>
     lengths.map((lengthMs, i) => new SharedWindow(rows, from + i, 2 ** 31 - 1, lengthMs))
-  const hot = four(0, [60_000, 60_000, 1000, 3_600_000])
+  const hot = four(3010, [60_000, 60_000, 1000, 3_600_000])
   const many = Array.from({ length: 1000 }, (_, i) => [hot[0]!, hot[1]!, ...four(8 + 2 * i, [60_000, 60_000])])
   const divided = [60_000, 60_000, 1000, 3_600_000].map((ms, i) => new DividedWindow(rows, 3000 + i, 2 ** 31 - 1, ms))
   const wallMs = Date.now()
@@ -144,11 +144,21 @@ export function counterParts(): void {
     for (let i = 0; i < windows.length; i++) if (!windows[i]!.take(wallMs)) return false
     return true
   }
+  const windows = new SharedWindows(rows)
+  const minute = (row: number) => ({ row, limit: 2 ** 31 - 1, lengthS: 60 })
+  const hold = windows.hold([0, 1, 2, 3].map(minute))
+  const holds = Array.from({ length: 1000 }, (_, i) => windows.hold([0, 1, 8 + 2 * i, 9 + 2 * i].map(minute)))
+  const wallS = Math.floor(wallMs / 1000)
   compare('Four throttle counters in shared memory', [
     NOTHING,
     { name: 'one Atomics.add', run: () => Atomics.add(rows, 3500 * ROW_INTS, 1) },
     { name: 'four, end of the window kept by the thread', run: () => all(hot) },
     { name: 'four, two of them another for each of 1,000 tokens', run: turn => all(many[turn % 1000]!) },
+    { name: 'four, no object for a counter', run: () => windows.take(hold, wallS) },
+    {
+      name: 'four, no object, two of them another for each of 1,000 tokens',
+      run: turn => windows.take(holds[turn % 1000]!, wallS),
+    },
     { name: 'four, window divided out and loaded each time', run: () => all(divided) },
     { name: 'Date.now()', run: () => Date.now() },
   ])
@@ -177,7 +187,7 @@ function countElsewhere(shared: ArrayBufferLike): Worker {
     Atomics.store(started, 0, 1)
     Atomics.notify(started, 0)
     for (let next = performance.now(); ; ) {
-      for (let row = 0; row < 4; row++) Atomics.add(rows, row * ${ROW_INTS} + 1, 1)
+      for (let row = 0; row < 4; row++) Atomics.add(rows, (3010 + row) * ${ROW_INTS} + 1, 1)
       next = Math.max(next + 0.02, performance.now() - 1)
       while (performance.now() < next);
     }`

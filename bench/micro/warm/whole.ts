@@ -15,20 +15,21 @@ import {
   RememberedByHash,
   type Verdicts,
 } from './verdicts.ts'
-import { ROW_INTS, SharedWindow } from './windows.ts'
+import { type Hold, ROW_INTS, SharedWindows } from './windows.ts'
 
 const SPACE = 32
 const FIELDS = 10
 const CREDENTIAL_FIELD = 5
 
 interface WarmGrant extends Grant {
-  readonly counters: readonly SharedWindow[]
+  readonly hold: Hold
 }
 
 const API = {}
 const RESOURCE_MASK = 4
 const flags = new Int32Array(new SharedArrayBuffer(64))
 const rows = new Int32Array(new SharedArrayBuffer(4 * ROW_INTS * 4096))
+const windows = new SharedWindows(rows)
 
 /** A head of ten fields as the reader leaves it, with the token at its place. */
 function headWith(length: number): Head {
@@ -57,7 +58,7 @@ function tokenLength(head: Head): number {
 
 const grants = new WeakMap<object, WarmGrant>()
 
-function admit(head: Head, connection: Connection, verdicts: Verdicts, wallMs: number, counts: boolean): boolean {
+function admit(head: Head, connection: Connection, verdicts: Verdicts, wallS: number, counts: boolean): boolean {
   if (Atomics.load(flags, 0) !== inForce.epoch) return false
   const length = tokenLength(head)
   if (length === 0) return false
@@ -70,9 +71,7 @@ function admit(head: Head, connection: Connection, verdicts: Verdicts, wallMs: n
   }
   if (grant.refusal !== null || (grant.scopeMask & RESOURCE_MASK) === 0) return false
   if (!counts) return true
-  const { counters } = grant
-  for (let i = 0; i < counters.length; i++) if (!counters[i]!.take(wallMs)) return false
-  return true
+  return windows.take(grant.hold, wallS) < 0
 }
 
 let nextRow = 2
@@ -83,8 +82,8 @@ function makeGrant(entry: object): WarmGrant {
   if (grant === undefined) {
     nextRow = nextRow + 4 < 4096 ? nextRow + 2 : 2
     const limit = 2 ** 31 - 1
-    const counters = [0, 1, nextRow, nextRow + 1].map(row => new SharedWindow(rows, row, limit, 60_000))
-    grant = { api: API, scopeMask: 4, refusal: null, counters }
+    const hold = windows.hold([0, 1, nextRow, nextRow + 1].map(row => ({ row, limit, lengthS: 60 })))
+    grant = { api: API, scopeMask: 4, refusal: null, hold }
     grants.set(entry, grant)
   }
   return grant
@@ -94,7 +93,7 @@ export function whole(length: number): void {
   const tokens = new TokenStore(1000, length)
   const head = headWith(length)
   clearSlab()
-  const wallMs = Date.now()
+  const wallS = Math.floor(Date.now() / 1000)
   const byText = new ByText(tokens)
   const byHash = new ByHash(tokens)
   const inSlab = new ByHashInSlab(tokens)
@@ -106,7 +105,7 @@ export function whole(length: number): void {
       run: (turn: number) => {
         tokens.arrive(tokenOf(turn))
         if (verdicts === null) return turn
-        if (!admit(head, connections[turn & 63]!, verdicts, wallMs, counts)) throw new Error('a warm token was refused')
+        if (!admit(head, connections[turn & 63]!, verdicts, wallS, counts)) throw new Error('a warm token was refused')
         return true
       },
     }

@@ -33,22 +33,75 @@ export class SharedWindow {
 
   #turn(wallMs: number): void {
     const index = Math.floor(wallMs / this.#lengthMs)
-    const window = index | 0
     this.#endMs = (index + 1) * this.#lengthMs
-    for (;;) {
-      const seen = Atomics.load(this.#rows, this.#at + WINDOW)
-      // Ahead of us is in force as well: a clock that went back opens no window a second time.
-      if (seen === window || (seen !== BEGINNING && seen > window)) return
-      if (seen === BEGINNING) continue
-      if (Atomics.compareExchange(this.#rows, this.#at + WINDOW, seen, BEGINNING) !== seen) continue
-      Atomics.store(this.#rows, this.#at + COUNT, 0)
-      Atomics.store(this.#rows, this.#at + WINDOW, window)
-      return
-    }
+    begin(this.#rows, this.#at, index)
   }
 }
 
-/** The same with the division for each request, and the window compared in shared memory. */
+const LIMIT = 2
+const LENGTH_S = 3
+
+/** The counters of one request: where each begins, and the second from which one of them has another window. */
+export interface Hold {
+  readonly at: readonly number[]
+  turnS: number
+}
+
+/** The same without an object for a counter: limit and length stand beside the count, in the line that is there anyway. */
+export class SharedWindows {
+  readonly #rows: Int32Array
+
+  constructor(rows: Int32Array) {
+    this.#rows = rows
+  }
+
+  /** Limits and lengths are those of the policy in force, whoever sets them last. */
+  hold(counters: readonly { row: number; limit: number; lengthS: number }[]): Hold {
+    for (const { row, limit, lengthS } of counters) {
+      Atomics.store(this.#rows, row * ROW_INTS + LIMIT, limit)
+      Atomics.store(this.#rows, row * ROW_INTS + LENGTH_S, lengthS)
+    }
+    return { at: counters.map(({ row }) => row * ROW_INTS), turnS: 0 }
+  }
+
+  /** One more of each, in order; answers which one is out, or -1. `wallS`: seconds of the wall clock, whole. */
+  take(hold: Hold, wallS: number): number {
+    const { at } = hold
+    if (wallS >= hold.turnS) this.#turn(hold, wallS)
+    for (let i = 0; i < at.length; i++) {
+      const row = at[i]!
+      const limit = this.#rows[row + LIMIT]!
+      // Looked at first, or a month of refusals would count beyond what 32 bits hold.
+      if (Atomics.load(this.#rows, row + COUNT) >= limit || Atomics.add(this.#rows, row + COUNT, 1) >= limit) return i
+    }
+    return -1
+  }
+
+  #turn(hold: Hold, wallS: number): void {
+    let turnS = 2 ** 31 - 1
+    for (const row of hold.at) {
+      const lengthS = this.#rows[row + LENGTH_S]!
+      const window = Math.floor(wallS / lengthS)
+      turnS = Math.min(turnS, (window + 1) * lengthS)
+      begin(this.#rows, row, window)
+    }
+    hold.turnS = turnS
+  }
+}
+
+/** Begins a window unless somebody else did. Ahead of us is in force as well: a clock that went back opens none again. */
+function begin(rows: Int32Array, row: number, window: number): void {
+  for (;;) {
+    const seen = Atomics.load(rows, row + WINDOW)
+    if (seen !== BEGINNING && seen >= window) return
+    if (seen === BEGINNING || Atomics.compareExchange(rows, row + WINDOW, seen, BEGINNING) !== seen) continue
+    Atomics.store(rows, row + COUNT, 0)
+    Atomics.store(rows, row + WINDOW, window)
+    return
+  }
+}
+
+/** The same as the first with the division for each request, and the window compared in shared memory. */
 export class DividedWindow {
   readonly #rows: Int32Array
   readonly #at: number
