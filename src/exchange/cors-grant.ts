@@ -7,6 +7,8 @@ export interface CorsGrant {
   readonly exposes: string
   /** All of it and Vary as whole lines, for a response that says nothing of CORS itself. */
   readonly lines: string
+  /** Its bytes: a copy of so few costs a third of writing them from a string. */
+  readonly bytes: Uint8Array
   /** `Vary: Origin` with its CRLF, or '': for one that does. */
   readonly vary: string
 }

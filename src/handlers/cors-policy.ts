@@ -51,7 +51,7 @@ export class CorsPolicy {
     this.#rest = line('Access-Control-Allow-Headers', listOf(headers)) + age
     const vary = isOpen || origins.length === 0 ? '' : VARY
     this.#any = isOpen ? this.#granted('*', vary) : null
-    this.#nothing = { origin: '', credentials: false, exposes: '', lines: vary, vary, start: '' }
+    this.#nothing = { origin: '', credentials: false, exposes: '', lines: vary, bytes: bytesOf(vary), vary, start: '' }
     const lower = origins.map(origin => origin.toLowerCase())
     const named = lower.filter(origin => !origin.includes('*'))
     this.#named = new Map(named.map(origin => [origin, this.#granted(origin, vary)]))
@@ -82,7 +82,7 @@ export class CorsPolicy {
     const allowed = credentials ? 'Access-Control-Allow-Credentials: true\r\n' : ''
     const start = `Access-Control-Allow-Origin: ${origin}\r\n${allowed}`
     const lines = start + line('Access-Control-Expose-Headers', exposes) + vary
-    return { origin, credentials, exposes, lines, vary, start }
+    return { origin, credentials, exposes, lines, bytes: bytesOf(lines), vary, start }
   }
 
   /** What answers a preflight request. `varies`: what asks for no method there gets another answer. */
@@ -117,6 +117,11 @@ export class CorsPolicy {
     const origins = isShort ? named.join(', ') : `origins: ${named.length} by name, ${patterns} by pattern`
     return `${origins}${this.#credentials ? ', with credentials' : ''}`
   }
+}
+
+/** Of its own memory: a piece of a shared pool would keep all of that. */
+export function bytesOf(lines: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(lines, 'latin1'))
 }
 
 function line(name: string, value: string): string {

@@ -9,7 +9,7 @@ import { isName } from '../http1/field-kinds.ts'
 import { arena } from '../http1/llhttp.ts'
 import { allowOf } from './allow.ts'
 import type { ExplainedHandler } from './chain.ts'
-import type { CorsPolicy } from './cors-policy.ts'
+import { bytesOf, type CorsPolicy } from './cors-policy.ts'
 
 export class CorsHandler implements ExplainedHandler {
   readonly name = 'cors'
@@ -40,7 +40,7 @@ export class CorsHandler implements ExplainedHandler {
     const lines = this.#policy.preflightLines(origin, place, passesOthers)
     if (!goesOn) return { code: 0, status: 200, lines: `Allow: ${allowOf(place, true)}\r\n${lines}` }
     // The backend's answer says it unless it speaks of CORS itself.
-    exchange.grant = { ...exchange.grant!, lines }
+    exchange.grant = { ...exchange.grant!, lines, bytes: bytesOf(lines) }
     return undefined
   }
 }

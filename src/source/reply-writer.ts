@@ -127,7 +127,13 @@ export class ReplyWriter {
     // RFC 9110 6.6.1: a recipient with a clock adds the Date that an origin left out (D2).
     if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#around.dateLine)
     // A backend that speaks of CORS has the say: half of its words and half of ours could grant what neither does.
-    if (grant !== null) position = putText(bytes, position, head.has(KIND.CORS) ? grant.vary : grant.lines)
+    if (grant !== null) {
+      if (head.has(KIND.CORS)) position = putText(bytes, position, grant.vary)
+      else {
+        bytes.set(grant.bytes, position)
+        position += grant.bytes.length
+      }
+    }
     if (replyLines !== '') position = putText(bytes, position, replyLines)
     if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
     if (head.status === UPGRADE_REQUIRED) position = putText(bytes, position, upgradeLines(bytes, head))
