@@ -115,3 +115,49 @@ test('reactors are told of what is new, different or gone, and of nothing else',
   assert.deepEqual([removed, deployed.map(({ name }) => name)], [[], ['c', 'd']])
   assert.deepEqual(changesBetween(second.apis, first.apis).removed, ['/d/1'])
 })
+
+/** What an API says of CORS, what comes of it where all have `OPEN`, and where nobody has any. */
+const CORS: readonly (readonly [own: ApiDefinition['cors'], open: unknown, closed: unknown])[] = [
+  [null, OPEN, null],
+  [{ enabled: false, origins: ['https://a'] }, null, null],
+  [{ enabled: true }, OPEN, { ...OPEN }],
+  [
+    { enabled: true, origins: ['https://a'] },
+    { ...OPEN, origins: ['https://a'] },
+    { ...OPEN, origins: ['https://a'] },
+  ],
+]
+
+test('what an API says of CORS wins, and what it leaves out is as for all', () => {
+  const planner = new ApiPlanner(1, 10)
+  for (const [cors, open, closed] of CORS) {
+    const definitions = [{ ...api('a', 'http://h'), cors }]
+    assert.deepEqual(planner.plan(definitions, DIRECT, OPEN).apis[0]!.cors, open)
+    assert.deepEqual(planner.plan(definitions, DIRECT, { ...OPEN, enabled: false }).apis[0]!.cors, closed)
+  }
+})
+
+test('APIs with the same CORS have the same object, and another one where all get another', () => {
+  const planner = new ApiPlanner(1, 10)
+  const own = { enabled: true, origins: ['https://a'] }
+  const definitions = [
+    api('a', 'http://h'),
+    api('b', 'http://h'),
+    { ...api('c', 'http://h'), cors: own },
+    { ...api('d', 'http://h'), cors: { ...own } },
+  ]
+  const first = planner.plan(definitions, DIRECT, OPEN)
+  const [a, b, c, d] = first.apis.map(({ cors }) => cors)
+  assert.equal(a, b)
+  assert.equal(c, d)
+  assert.equal(a, first.cors)
+  const same = planner.plan(definitions, DIRECT, { ...OPEN }, first)
+  assert.deepEqual(changesBetween(first.apis, same.apis).deployed, [])
+  assert.equal(same.apis[0], first.apis[0])
+  const second = planner.plan(definitions, DIRECT, { ...OPEN, origins: ['https://b'] }, first)
+  assert.deepEqual(
+    changesBetween(first.apis, second.apis).deployed.map(({ name }) => name),
+    ['a', 'b'],
+  )
+  assert.deepEqual(rowsOf(second), rowsOf(first))
+})

@@ -1,0 +1,54 @@
+/** `[apim.cors]` and what projects say of CORS themselves, from the files to what a page is told, and over reloads. */
+import assert from 'node:assert/strict'
+import { after, test, type TestContext } from 'node:test'
+import { ask, saidOfCors } from '../harness/chained.ts'
+import { Patient } from '../harness/endpoints.ts'
+import { dial, home, leave, start } from '../harness/operator.ts'
+import type { Home } from '../harness/program.ts'
+import { put, reload } from '../harness/reloading.ts'
+
+after(leave)
+
+const A = 'https://a.example'
+const ANY = ['access-control-allow-origin: *']
+const VARY = 'vary: Origin'
+const ALL_OF_A = ['access-control-allow-credentials: true', `access-control-allow-origin: ${A}`, VARY]
+
+async function putApi(t: TestContext, at: Home, name: string, more: object): Promise<void> {
+  const backend = await Patient.start(name)
+  t.after(() => backend.die())
+  const url = `http://127.0.0.1:${backend.port}`
+  const endpointConfig = { endpoint_type: 'http', production_endpoints: { url } }
+  const data = { name, context: `/${name}`, version: '1.0.0', isDefaultVersion: true, endpointConfig, ...more }
+  put(at, `apis/${name}/api.yaml`, JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+}
+
+test('what all APIs have changes by a reload, what one says itself stays', async t => {
+  const at = home()
+  put(at, 'deployment.toml', '')
+  await putApi(t, at, 'silent', {})
+  await putApi(t, at, 'own', {
+    corsConfiguration: { corsConfigurationEnabled: true, accessControlAllowOrigins: ['https://own.example'] },
+  })
+  const gateway = await start(at)
+  const client = await dial(gateway)
+  const said = async (path: string): Promise<readonly string[]> =>
+    saidOfCors(await ask(client, `GET ${path}`, `Origin: ${A}\r\n`))
+  const everything = async (): Promise<unknown> => [await said('/silent/x'), await said('/own/x'), await said('/none')]
+  assert.deepEqual(await everything(), [ANY, [VARY], ANY])
+
+  put(at, 'deployment.toml', `[apim.cors]\nallow_origins = ["${A}"]\nallow_credentials = true\n`)
+  const { outcome, restart, failures } = await reload(gateway)
+  assert.deepEqual([outcome, restart, failures], ['in force', [], []])
+  assert.deepEqual(await everything(), [ALL_OF_A, [VARY], ALL_OF_A])
+
+  put(at, 'deployment.toml', '[apim.cors]\nallow_credentials = true\n')
+  const refused = await reload(gateway)
+  assert.equal(refused.outcome, 'refused')
+  assert.match(refused.faults[0]!.expected, /allow_origins must name its origins where allow_credentials is true/)
+  assert.deepEqual(await everything(), [ALL_OF_A, [VARY], ALL_OF_A])
+
+  put(at, 'deployment.toml', '[apim.cors]\nenable = false\n')
+  assert.equal((await reload(gateway)).outcome, 'in force')
+  assert.deepEqual(await everything(), [[], [VARY], []])
+})
