@@ -66,7 +66,8 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config']],
   [/^node-forge\//, ['tls']],
   [/^@xmldom\//, ['config', 'src/mediation/tree-library.ts']],
-  [/^(xpath|json-p3)$/, ['src/mediation/expression-parsers.ts', 'src/mediation/tree-library.ts']],
+  [/^xpath$/, ['src/mediation/expression-parsers.ts', 'src/mediation/tree-library.ts']],
+  [/^json-p3$/, ['src/mediation/tree-library.ts']],
   [/^undici/, ['src/http1/llhttp.ts']],
 ]
 /** A reactor starts fast and stays small: these never reach its import graph. */

@@ -1,5 +1,6 @@
 /** The parsers of XPath and JSONPath, for the primary: from a text to its parts. */
 import type { JsonPath } from './expression.ts'
+import { jsonPathLibrary } from './tree-library.ts'
 
 /** A node of XPath's expression tree. Which fields there are depends on its class. */
 export interface XPathNode {
@@ -43,14 +44,15 @@ type XPathLibrary = {
   readonly [name in XPathClass]: new () => object
 }
 
+/** That of JSONPath only when there is one: the default sequences have none, and a start should not take longer. */
 export async function loadParsers(): Promise<Parsers> {
-  const [{ default: loaded }, jsonPaths] = await Promise.all([import('xpath'), import('json-p3')])
+  const { default: loaded } = await import('xpath')
   const library = loaded as unknown as XPathLibrary
   return {
     xpath: text => library.parse(text).expression.expression,
     classOf: node => CLASSES.find(name => node instanceof library[name])!,
     jsonPath(text) {
-      const query = jsonPaths.compile(text)
+      const query = jsonPathLibrary().compile(text)
       if (!query.singularQuery()) return { text, keys: null }
       return { text, keys: query.segments.flatMap(({ selectors }) => selectors.map(keyOf)) }
     },

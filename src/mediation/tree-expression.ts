@@ -111,14 +111,18 @@ const ELEMENT = 1
 
 function treeOf(node: DomNode): XmlNode {
   if (node.nodeType !== ELEMENT) return node.nodeValue ?? ''
-  return closed(plainTree(node), prefix => node.lookupNamespaceURI(prefix === '' ? null : prefix) ?? undefined)
+  return closed(plainTree(node, 1), prefix => node.lookupNamespaceURI(prefix === '' ? null : prefix) ?? undefined)
 }
 
-function plainTree(node: DomNode): XmlElementNode {
+/** Payloads that are put into payloads get deeper each time, and whoever walks them recurses. */
+const DEPTH_MAX = 100
+
+function plainTree(node: DomNode, depth: number): XmlElementNode {
+  if (depth > DEPTH_MAX) throw new Error(`what was found is more than ${DEPTH_MAX} elements deep`)
   const attributes = [...(node.attributes ?? [])].map(({ nodeName, nodeValue }) => [nodeName, nodeValue ?? ''] as const)
   const children = [...node.childNodes]
     .filter(({ nodeType }) => nodeType === ELEMENT || nodeType === TEXT || nodeType === CDATA)
-    .map(child => (child.nodeType === ELEMENT ? plainTree(child) : (child.nodeValue ?? '')))
+    .map(child => (child.nodeType === ELEMENT ? plainTree(child, depth + 1) : (child.nodeValue ?? '')))
   return element(node.nodeName, children, attributes)
 }
 const TEXT = 3

@@ -1,6 +1,6 @@
 /**
  * The libraries that evaluate what looks into trees: loaded by the first expression that needs one, because a reactor
- * whose sequences have none should not carry them. The primary has its own way to the parsers in them.
+ * whose sequences have none should not carry them.
  */
 import { createRequire } from 'node:module'
 import type { Json } from './value.ts'
@@ -45,8 +45,16 @@ interface DomLibrary {
   }) => { parseFromString(text: string, mediaType: string): DomNode }
 }
 
+interface JsonPathQuery {
+  query(value: Json): { values(): Json[] }
+  /** It leads to one place at most. */
+  singularQuery(): boolean
+  readonly segments: readonly { readonly selectors: readonly object[] }[]
+}
+
 interface JsonPathLibrary {
-  compile(path: string): { query(value: Json): { values(): Json[] } }
+  /** Throws for what is no JSONPath. */
+  compile(path: string): JsonPathQuery
 }
 
 export function xpathLibrary(): XPathLibrary {

@@ -13,7 +13,7 @@ const WHOLE_MAX: Partial<Record<Type, number>> = {
   // Beyond it a double is no longer exact.
   LONG: 2 ** 53,
 }
-const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/
 
 /** undefined when it is none of that type. */
 export function convert(value: Value, type: Type): Value | undefined {

@@ -210,7 +210,8 @@ const FAULT11 = (code: string, detail: string) =>
 const FAULT12 = (code: string, detail: string) =>
   ENVELOPE(
     S12,
-    `<soapenv:Fault xmlns:soapenv="${S12}"><soapenv:Code><soapenv:Value>soapenv:${code}</soapenv:Value></soapenv:Code>` +
+    `<soapenv:Fault xmlns:soapenv="${S12}">` +
+      `<soapenv:Code><soapenv:Value>soapenv:${code}</soapenv:Value></soapenv:Code>` +
       `<soapenv:Reason><soapenv:Text xml:lang="en">m</soapenv:Text></soapenv:Reason>${detail}</soapenv:Fault>`,
   )
 const OWN = xml(

@@ -35,7 +35,8 @@ const FAULTS: readonly (readonly [string, string, string, string])[] = [
     `${E12}<soapenv:Code><soapenv:Value>soapenv:Receiver</soapenv:Value></soapenv:Code>` +
       '<soapenv:Reason><soapenv:Text xml:lang="en">r</soapenv:Text></soapenv:Reason>' +
       '<soapenv:Node>urn:node</soapenv:Node><soapenv:Role>urn:me</soapenv:Role>' +
-      `<soapenv:Detail><am:x xmlns:am="http://example.org/am">1</am:x><am:y xmlns:am="http://example.org/am"/></soapenv:Detail>${END}`,
+      `<soapenv:Detail><am:x xmlns:am="http://example.org/am">1</am:x>` +
+      `<am:y xmlns:am="http://example.org/am"/></soapenv:Detail>${END}`,
   ],
   [
     '<code expression="\'Client\'"/><reason value="r"/><detail expression="$ctx:ERROR_MESSAGE"/>',

@@ -143,6 +143,13 @@ test('a payload beyond 1 MiB is left out', async () => {
   }
 })
 
+test('a payload that is put into itself again and again does not get deeper than it may', async () => {
+  const wrap = factory('xml', '<a xmlns="">$1</a>', 'expression="$body/*"')
+  const ran = await run(wrap.repeat(150))
+  assert.deepEqual(causes(ran), ['expression: Error: what was found is more than 100 elements deep'])
+  assert.equal(ran.answer.body.match(/<a/g)?.length, 49)
+})
+
 /** What is within payloadFactory, its attributes, and what is said of it. */
 const REFUSED: readonly (readonly [string, string, string])[] = [
   ['', 'media-type="yaml"', 'payloadFactory/media-type = yaml: expected one of xml, json, text'],
