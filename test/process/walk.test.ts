@@ -30,7 +30,8 @@ function course({ trace }: Walked): readonly string[] {
 const REUSED = [
   'source REQUEST_BEGIN REQUEST_HEAD',
   'source REQUEST_END REQUEST_DONE',
-  'gateway route Test, /t/1.0.0',
+  'gateway route Test, /t/1.0.0, /*',
+  'gateway handler cors passes',
   'gateway back end 127.0.0.1:PORT, reusing http-outgoing-1',
   'target REQUEST_BEGIN REQUEST_HEAD',
   'target REQUEST_END REQUEST_DONE',
@@ -51,12 +52,12 @@ test('walk: every event of both machines in order, for that one request', async 
   const first = await sluice(gateway.home, 'walk', '/t/', '--json')
   assert.deepEqual([first.code, first.err], [0, ''])
   const fresh = course(JSON.parse(first.out))
-  assert.deepEqual(fresh.slice(0, 5), [
-    ...REUSED.slice(0, 3),
+  assert.deepEqual(fresh.slice(0, 6), [
+    ...REUSED.slice(0, 4),
     'gateway back end 127.0.0.1:PORT, connecting as http-outgoing-1',
     'gateway connected 127.0.0.1',
   ])
-  assert.deepEqual(fresh.slice(5), REUSED.slice(4))
+  assert.deepEqual(fresh.slice(6), REUSED.slice(5))
 
   const second = await sluice(gateway.home, 'walk', '/t/', '--json')
   const walked: Walked = JSON.parse(second.out)
@@ -97,7 +98,7 @@ test('walk: on a terminal’s lines, source to the left and target to the right'
   assert.equal(code, 0)
   assert.match(out, /^GET \/t\/ {2}http:\/\/127\.0\.0\.1:\d+, reactor 0$/m)
   assert.match(out, /^ {8}0 {2}REQUEST_BEGIN → REQUEST_HEAD$/m)
-  assert.match(out, /^ +\d+ {4}· route {2}Test, \/t\/1\.0\.0$/m)
+  assert.match(out, /^ +\d+ {4}· route {2}Test, \/t\/1\.0\.0, \/\*$/m)
   assert.match(out, /^ +\d+ {50}REQUEST_BEGIN → REQUEST_HEAD$/m)
   assert.match(out, /^ +\d+ {2}RESPONSE_DATA → RESPONSE_BODY {2}\+2 bytes$/m)
   assert.match(out, /^200 OK {2}API Test, 0 bytes to the gateway, 2 back, [\d.]+ ms for the client$/m)

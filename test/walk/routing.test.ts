@@ -12,7 +12,8 @@ import { connectPeer } from '../harness/peers.ts'
 /** What the gateway made of the request, as the backend's API tells it. */
 const backend = await AnsweringBackend.listen(({ start }) => {
   const target = start.split(' ')[1]!
-  return `HTTP/1.1 200 OK\r\nContent-Length: ${start.startsWith('HEAD') ? 0 : target.length}\r\n\r\n${start.startsWith('HEAD') ? '' : target}`
+  const body = start.startsWith('HEAD') ? '' : target
+  return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 })
 let seen = ''
 const recorder: Handler = {
@@ -126,7 +127,8 @@ async function ask(port: number, { target, host = 'a', method = 'GET' }: Pick<Ca
 }
 
 for (const one of CASES) {
-  test(`${one.method ?? 'GET'} ${one.target.slice(0, 50)}${one.host === undefined ? '' : ` of ${one.host.slice(0, 30)}`}`, async () => {
+  const { method = 'GET', target, host = 'a' } = one
+  test(`${method} ${target.slice(0, 50)} of ${host.slice(0, 30)}`, async () => {
     seen = ''
     const { status, body } = await ask(gateway.port, one)
     assert.equal(seen, one.seen)
