@@ -1,7 +1,7 @@
 /**
  * Watches the API files of a home, for `start --watch`: the folder of projects and documents, each project's own, and
- * that of its document, by which files that are replaced are noticed as well as those that are written. What has changed
- * is found by reading them.
+ * that of its document, by which files that are replaced are noticed as well as those that are written. What has
+ * changed is found by reading them.
  */
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'

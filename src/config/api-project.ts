@@ -1,6 +1,6 @@
 /**
- * One exported API project: a folder with `api.yaml`, beside it what says where it is deployed, and the OpenAPI document
- * in `Definitions`. What `api.yaml` says goes before what the document says.
+ * One exported API project: a folder with `api.yaml`, beside it what says where it is deployed, and the OpenAPI
+ * document in `Definitions`. What `api.yaml` says goes before what the document says.
  */
 import type { ApiDefinition, LifecycleState, Transport } from './api-definition.ts'
 import { readCors } from './api-cors.ts'

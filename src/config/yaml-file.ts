@@ -1,6 +1,6 @@
 /**
- * One YAML file (JSON is YAML too), asked by path. Notes a fault, with its line, for whatever is not there or not of the
- * right kind. Values are made at once; lines are looked for only where one is to be named.
+ * One YAML file (JSON is YAML too), asked by path. Notes a fault, with its line, for whatever is not there or not of
+ * the right kind. Values are made at once; lines are looked for only where one is to be named.
  */
 import * as yaml from 'js-yaml'
 import { type Fault, show } from './fault.ts'

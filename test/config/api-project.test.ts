@@ -180,7 +180,7 @@ paths:
 const WITH_X = `${HEAD}  operations:\n${operation('/x')}`
 const SWAGGER = 'Definitions/swagger.yaml'
 
-/** [what it is, api.yaml, the document, the operations, what is said at a start, and beside it by a thorough reader]. */
+/** [what it is, api.yaml, the document, the operations, what is said at a start, and what a thorough reader says]. */
 const BESIDE: readonly (readonly [
   what: string,
   api: string,

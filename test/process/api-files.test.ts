@@ -1,6 +1,6 @@
 /**
- * Exported projects and OpenAPI documents, deployed unchanged by the program and called: which requests pass, where they
- * arrive, and which gateway has which API.
+ * Exported projects and OpenAPI documents, deployed unchanged by the program and called: which requests pass, where
+ * they arrive, and which gateway has which API.
  */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -111,7 +111,7 @@ https_endpoint = "https://gw.example:8253"
 https_endpoint = "https://localhost:8253"
 `
 
-test('a gateway of a sandbox has sandbox endpoints, and APIs answer for the hosts that they are deployed to', async () => {
+test('a gateway of a sandbox has sandbox endpoints, and APIs answer for the hosts they are deployed to', async () => {
   const at = fixtureHome(environment('sandbox'))
   const gateway = await start(at)
   const answer = await call(gateway, 'GET', '/orders/1.0.0/list', `LOCALHOST:${gateway.port}`)

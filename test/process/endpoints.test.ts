@@ -154,8 +154,8 @@ test('a health check takes an endpoint out before any request meets it, and brin
 test('what endpoints are configured to do and the gateway does not is warned of at the start', async t => {
   const [a] = (await patients(t, 'a')) as [Patient]
   const url = urlOf(a)
-  const config = { endpoint_type: 'http', production_endpoints: { url }, sandbox_endpoints: { url } }
+  const config = { endpoint_type: 'http', production_endpoints: { url, config: { actionSelect: 'discard' } } }
   const gateway = await start(homeOf(config))
-  await gateway.program.err.until(/sandbox_endpoints: is not acted on while there are no sandbox keys/)
+  await gateway.program.err.until(/actionSelect = .*discard.*: the client gets a fault all the same/)
   assert.equal(await outcome(gateway), 'a')
 })
