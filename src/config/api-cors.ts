@@ -5,7 +5,7 @@ import type { Path, YamlFile } from './yaml-file.ts'
 /** A year: browsers remember for less. */
 const AGE_MAX_S = 31_536_000
 
-/** Null where nothing is said: also where it is not enabled, as exports have it whose API leaves that to the gateway. */
+/** Null where nothing is said: also where it is not enabled, as exports have it that leave it to the gateway. */
 export function readCors(file: YamlFile, at: Path): CorsStatement | null {
   if (!file.has(at) || !file.flag(placeOf(file, at, 'corsConfigurationEnabled'), false)) return null
   const list = (name: string): readonly string[] | undefined => {
