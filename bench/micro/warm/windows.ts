@@ -47,7 +47,7 @@ export interface Hold {
   turnS: number
 }
 
-/** The same without an object for a counter: limit and length stand beside the count, in the line that is there anyway. */
+/** The same without an object for a counter: limit and length stand beside the count, in the same line of the cache. */
 export class SharedWindows {
   readonly #rows: Int32Array
 
@@ -67,12 +67,13 @@ export class SharedWindows {
   /** One more of each, in order; answers which one is out, or -1. `wallS`: seconds of the wall clock, whole. */
   take(hold: Hold, wallS: number): number {
     const { at } = hold
+    const rows = this.#rows
     if (wallS >= hold.turnS) this.#turn(hold, wallS)
     for (let i = 0; i < at.length; i++) {
       const row = at[i]!
-      const limit = this.#rows[row + LIMIT]!
-      // Looked at first, or a month of refusals would count beyond what 32 bits hold.
-      if (Atomics.load(this.#rows, row + COUNT) >= limit || Atomics.add(this.#rows, row + COUNT, 1) >= limit) return i
+      const limit = rows[row + LIMIT]!
+      // Looked at first, however late: a month of refusals would count beyond what 32 bits hold.
+      if (rows[row + COUNT]! >= limit || Atomics.add(rows, row + COUNT, 1) >= limit) return i
     }
     return -1
   }
@@ -89,7 +90,7 @@ export class SharedWindows {
   }
 }
 
-/** Begins a window unless somebody else did. Ahead of us is in force as well: a clock that went back opens none again. */
+/** Begins a window unless somebody did. One ahead of us is in force too: a clock that went back opens none again. */
 function begin(rows: Int32Array, row: number, window: number): void {
   for (;;) {
     const seen = Atomics.load(rows, row + WINDOW)
