@@ -1,7 +1,7 @@
 /**
- * The sequences of a home, `synapse-configs/default/sequences/*.xml`: its own files, and beside them the default ones of
- * the package for every name that it has none of. A file that is wrong stands back for what was in force under its name,
- * or else for the default: how errors are worded is no reason to have no gateway.
+ * The sequences of a home, `synapse-configs/default/sequences/*.xml`: its own files, and beside them the default ones
+ * of the package for every name that it has none of. A file that is wrong stands back for what was in force under its
+ * name, or else for the default: how errors are worded is no reason to have no gateway.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -1,7 +1,7 @@
 /**
  * Every code that a client can see, one row each: those of the specification's tables, and those that a gateway has
- * beside them. Transport codes that are base + state have their rows by base; the sum is made in `transport-code.ts`, on
- * the way out, and never parsed back. Status of the transport rows: D4.
+ * beside them. Transport codes that are base + state have their rows by base; the sum is made in `transport-code.ts`,
+ * on the way out, and never parsed back. Status of the transport rows: D4.
  */
 
 /** Sequence files that word faults, as the specification names them ("Default fault sequences"). */

@@ -163,7 +163,7 @@ export class FieldKinds {
       }
       // Whatever else a proxy may say in that manner (-Port, -Prefix, -Ssl): a client must not say it in its stead.
       if (kinds[field] === KIND.OTHER && length > FORWARDED.length && (first | 32) === FORWARDED_FIRST) {
-        if (isName(bytes, spans[i]!, FORWARDED.length, FORWARDED)) kinds[field] = KIND.X_FORWARDED_OTHER
+        if (isName(bytes, spans[i]!, FORWARDED.length, FORWARDED)) note(head, KIND.X_FORWARDED_OTHER, field)
       }
     }
   }

@@ -1,6 +1,7 @@
 /**
  * What of a request's fields a fault may be worded after. It is taken when the head is there, because a backend fails
- * when the head is gone. No string is made for nearly every request: it has no such field, or one that accepts anything.
+ * when the head is gone. For nearly every request no string is made: it has no such field, or one that accepts
+ * anything.
  */
 import { type FieldKinds, isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'

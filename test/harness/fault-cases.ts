@@ -1,6 +1,6 @@
 /**
- * Every code that a client can be answered by now: the request that raises it, at a gateway that has an API for each way
- * to fail, and what is said of it.
+ * Every code that a client can be answered by now: the request that raises it, at a gateway that has an API for each
+ * way to fail, and what is said of it.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -269,7 +269,7 @@ const SETTINGS = {
   'target.max_bytes': 512,
 }
 
-export interface FaultGateway extends TestGateway {
+interface FaultGateway extends TestGateway {
   /** Backends are gone with it. */
   stop(): void
 }

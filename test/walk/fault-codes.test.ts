@@ -1,7 +1,6 @@
 /**
- * Issue of faults: for every code that can be raised by now the request that raises it, and what is answered to the
- * byte: as JSON, as XML where the client accepts nothing else, as a SOAP fault to a SOAP request, and in the words of an
- * edited sequence.
+ * For every code that can be raised by now the request that raises it, and what is answered, to the byte: as JSON, as
+ * XML where the client accepts nothing else, as a SOAP fault to a SOAP request, and in the words of an edited sequence.
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -42,6 +41,7 @@ async function edited(): Promise<FaultPlan> {
   return { programs: programs.flatMap(program => program ?? []), aiSequence: '' }
 }
 
+const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 const gateway = await startFaultGateway()
 const editedGateway = await startFaultGateway({ faults: await edited() })
 after(() => {
@@ -80,7 +80,8 @@ function assertFields(answer: Answer, { fields = {} }: FaultCase, type: string):
 for (const it of FAULT_CASES) {
   const { name, code, status, message, description, sequence, isHeadless } = it
   const json = `{"fault":{"code":${code},"type":"Status report","message":"${message}","description":"${description}"}}`
-  const fault = `<fault><code>${code}</code><type>Status report</type><message>${message}</message><description>${description}</description></fault>`
+  const said = `<message>${message}</message><description>${description}</description>`
+  const fault = `<fault><code>${code}</code><type>Status report</type>${said}</fault>`
 
   test(`${code}, ${name}: JSON`, async () => {
     const answer = await ask(gateway, it, 'Origin: https://portal.test\r\n')
@@ -92,18 +93,19 @@ for (const it of FAULT_CASES) {
   test(`${code}, ${name}: ${isHeadless ? 'JSON, because what is accepted is not known' : 'XML'}`, async () => {
     const answer = await ask(gateway, it, 'Accept: application/xml\r\n')
     assert.equal(`${answer.status} ${answer.reason}`, status)
-    assert.equal(answer.body, isHeadless ? json : `<?xml version="1.0" encoding="UTF-8"?>${fault}`)
+    assert.equal(answer.body, isHeadless ? json : DECLARATION + fault)
     assertFields(answer, it, `application/${isHeadless ? 'json' : 'xml'}; charset=UTF-8`)
   })
 
   if (!isHeadless) {
-    const side = Number(status.slice(0, 3)) < 500
+    const isClients = Number(status.slice(0, 3)) < 500
     test(`${code}, ${name}: SOAP 1.1`, async () => {
       const answer = await ask(gateway, it, 'SOAPAction: "urn:ask"\r\n')
       assert.equal(`${answer.status} ${answer.reason}`, status)
       const namespace = 'xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"'
-      const content = `<faultcode>soapenv:${side ? 'Client' : 'Server'}</faultcode><faultstring>${message}</faultstring><detail>${fault}</detail>`
-      assert.equal(withoutNamespaces(answer.body), envelope(content))
+      const side = isClients ? 'Client' : 'Server'
+      const start = `<faultcode>soapenv:${side}</faultcode><faultstring>${message}</faultstring>`
+      assert.equal(withoutNamespaces(answer.body), envelope(`${start}<detail>${fault}</detail>`))
       assert.ok(answer.body.includes(`<soapenv:Envelope ${namespace}>`))
       assertFields(answer, it, 'text/xml; charset=UTF-8')
     })
@@ -112,7 +114,8 @@ for (const it of FAULT_CASES) {
       const answer = await ask(gateway, it, 'Content-Type: application/soap+xml\r\n')
       assert.equal(`${answer.status} ${answer.reason}`, status)
       const namespace = 'xmlns:soapenv="http://www.w3.org/2003/05/soap-envelope"'
-      const value = `<soapenv:Code><soapenv:Value>soapenv:${side ? 'Sender' : 'Receiver'}</soapenv:Value></soapenv:Code>`
+      const side = isClients ? 'Sender' : 'Receiver'
+      const value = `<soapenv:Code><soapenv:Value>soapenv:${side}</soapenv:Value></soapenv:Code>`
       const reason = `<soapenv:Reason><soapenv:Text xml:lang="en">${message}</soapenv:Text></soapenv:Reason>`
       assert.equal(
         withoutNamespaces(answer.body),
@@ -138,7 +141,7 @@ for (const it of FAULT_CASES) {
 
 function envelope(content: string): string {
   const fault = `<soapenv:Fault>${content}</soapenv:Fault>`
-  return `<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope><soapenv:Body>${fault}</soapenv:Body></soapenv:Envelope>`
+  return `${DECLARATION}<soapenv:Envelope><soapenv:Body>${fault}</soapenv:Body></soapenv:Envelope>`
 }
 
 function withoutNamespaces(xml: string): string {

@@ -49,6 +49,12 @@ async function ask(gateway: TestGateway, request: string): ReturnType<typeof tak
   return answer
 }
 
+/** Makes the body of these fields of the request. */
+function json(format: string, ...names: readonly string[]): string {
+  const args = names.map(name => `<arg expression="$trp:${name}"/>`).join('')
+  return `<payloadFactory media-type="json"><format>${format}</format><args>${args}</args></payloadFactory>`
+}
+
 const NONE = 'GET /none HTTP/1.1\r\nHost: a\r\n\r\n'
 const NOT_FOUND =
   '{"fault":{"code":404,"type":"Status report","message":"Not Found","description":"The requested resource is not available"}}'
@@ -160,13 +166,13 @@ test('what a request says cannot become a field of the answer, or a body of its 
     <property name="X-Who" expression="$trp:X-Who" scope="transport"/>
     <property name="HTTP_SC_DESC" expression="$trp:X-Who" scope="axis2"/>
     <property name="ContentType" expression="$trp:X-Type" scope="axis2"/>
-    <payloadFactory media-type="json"><format>{"who":"$1"}</format><args><arg expression="$trp:X-Who"/></args></payloadFactory>
-    <respond/>`
+    ${json('{"who":"$1"}', 'X-Who')}<respond/>`
   const gateway = await start(t, { main: content, fault: content })
   for (const piece of INJECTIONS) {
     const answer = await ask(
       gateway,
-      `GET /none/${piece.replace(/[^!-~]/g, '')} HTTP/1.1\r\nHost: a\r\nX-Who: "},"x":{"y":"${piece}\r\nX-Type: text/html, ${piece}\r\n\r\n`,
+      `GET /none/${piece.replace(/[^!-~]/g, '')} HTTP/1.1\r\nHost: a\r\n` +
+        `X-Who: "},"x":{"y":"${piece}\r\nX-Type: text/html, ${piece}\r\n\r\n`,
     )
     assert.equal(answer.fields.get('x-injected'), undefined)
     assert.deepEqual(Object.keys(JSON.parse(answer.body)), ['who'])
@@ -254,9 +260,8 @@ test('[apim.ai] custom_error_response_sequence words the faults of AI APIs, and 
 
 test('a sequence reads fields of the request when the head is long gone: known ones, repeated ones, none', async t => {
   const names = ['User-Agent', 'accept', 'Host', 'X-Forwarded-For', 'Cookie', 'Content-Type', 'Not-There']
-  const args = names.map(name => `<arg expression="$trp:${name}"/>`).join('')
   const format = names.map((_, i) => `"$${i + 1}"`).join(',')
-  const content = `<payloadFactory media-type="json"><format>[${format}]</format><args>${args}</args></payloadFactory><respond/>`
+  const content = `${json(`[${format}]`, ...names)}<respond/>`
   const gateway = await start(t, { fault: content })
   const answer = await ask(
     gateway,
@@ -267,8 +272,7 @@ test('a sequence reads fields of the request when the head is long gone: known o
 })
 
 test('a reload changes words and fields that are read, on connections that are open', async t => {
-  const wording = (name: string) =>
-    `<payloadFactory media-type="json"><format>{"now":"$1"}</format><args><arg expression="$trp:${name}"/></args></payloadFactory><respond/>`
+  const wording = (name: string) => `${json('{"now":"$1"}', name)}<respond/>`
   const gateway = await start(t, { fault: wording('X-One') })
   const client = await connectPeer(gateway.port)
   const request = 'GET /t HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nX-Two: 2\r\n\r\n'
