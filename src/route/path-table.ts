@@ -26,9 +26,9 @@ export class PathTable {
   }
 
   add(path: string, api: Api): void {
-    const { segments, all } = hashesOf(path)
+    const { text, segments, all } = hashesOf(path)
     if (++this.#size * 2 > this.#entries.length) this.#grow()
-    this.#put(all, { api, text: Buffer.from(path, 'latin1'), segments })
+    this.#put(all, { api, text, segments })
     while (this.#bySegments.length < segments) this.#bySegments.push(0)
     this.#bySegments[segments - 1]!++
   }

@@ -51,11 +51,11 @@ export class ResourceCache {
 
   /** The tree, asked through this where that wins something. */
   before(tree: ResourceTree): ResourceTable {
-    if (tree.effort <= CHEAP_EFFORT) return tree
     return { find: (path, segments) => this.#find(tree, path, segments) }
   }
 
   #find(tree: ResourceTree, path: ScannedPath, segments: number): ResourcePath | null {
+    if (tree.effort <= CHEAP_EFFORT) return tree.find(path, segments)
     const length = path.end - path.from
     if (this.#lastsMs === 0 || length > TEXT_MAX || path.count > SEGMENTS_MAX) return tree.find(path, segments)
     // A slash at the end may make a difference.

@@ -7,8 +7,8 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']
 
 export class ResourcePlace implements ResourcePath {
   readonly template: string
-  allow = ''
   readonly #byVerb = new Map<string, Resource>()
+  #allow: string | null = null
 
   constructor(template: string) {
     this.template = template
@@ -16,14 +16,12 @@ export class ResourcePlace implements ResourcePath {
 
   /** Of two for one verb the first holds. */
   add(resource: Resource): void {
-    if (this.#byVerb.has(resource.verb)) return
-    this.#byVerb.set(resource.verb, resource)
-    const verbs = this.#byVerb.has(ANY) ? METHODS : []
-    const heads = this.#byVerb.has('GET') ? ['HEAD'] : []
-    const offered = new Set([...verbs, ...heads, ...this.#byVerb.keys()])
-    offered.delete(ANY)
-    const known = METHODS.filter(method => offered.has(method))
-    this.allow = [...known, ...[...offered].filter(verb => !METHODS.includes(verb))].join(', ')
+    if (!this.#byVerb.has(resource.verb)) this.#byVerb.set(resource.verb, resource)
+  }
+
+  get allow(): string {
+    this.#allow ??= allowOf([...this.#byVerb.keys()])
+    return this.#allow
   }
 
   resource(method: string): Resource | undefined {
@@ -32,4 +30,12 @@ export class ResourcePlace implements ResourcePath {
     const served = method === 'HEAD' ? this.#byVerb.get('GET') : undefined
     return served ?? this.#byVerb.get(ANY)
   }
+}
+
+/** Made once, by whoever asks first: few places are ever asked. */
+function allowOf(verbs: readonly string[]): string {
+  const offered = new Set(verbs.includes(ANY) ? METHODS : verbs.includes('GET') ? ['HEAD'] : [])
+  for (const verb of verbs) if (verb !== ANY) offered.add(verb)
+  const known = METHODS.filter(method => offered.has(method))
+  return [...known, ...[...offered].filter(verb => !METHODS.includes(verb))].join(', ')
 }

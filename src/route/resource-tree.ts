@@ -16,6 +16,8 @@ const PERCENT = 37
 interface Literal {
   readonly hash: number
   readonly text: Buffer
+  /** The same. */
+  readonly piece: string
   readonly node: Node
 }
 
@@ -53,11 +55,10 @@ class Node {
   }
 
   #literal(piece: string): Node {
-    const hash = hashesOf(`/${piece}`).last
-    const text = Buffer.from(piece, 'latin1')
-    const known = this.literalsOf(hash).find(literal => literal.hash === hash && literal.text.equals(text))
+    const { last: hash, text } = hashesOf(`/${piece}`)
+    const known = this.literalsOf(hash).find(literal => literal.hash === hash && literal.piece === piece)
     if (known !== undefined) return known.node
-    const added = { hash, text, node: new Node() }
+    const added = { hash, text: text.subarray(1), piece, node: new Node() }
     this.literals.push(added)
     if (this.byHash !== null) this.byHash.set(hash, [...this.literalsOf(hash), added])
     else if (this.literals.length > COMPARED_MAX) this.byHash = Map.groupBy(this.literals, literal => literal.hash)
@@ -83,24 +84,38 @@ const NONE: readonly Literal[] = []
 const PARTS_EFFORT = 4
 
 export class ResourceTree implements ResourceTable {
-  readonly #root = new Node()
-  /** Nodes that may have to be visited for one path. */
-  readonly effort: number
+  readonly #resources: readonly Resource[]
+  /** Grown when the first request comes: of thousands of APIs most wait long for theirs, and a start does not. */
+  #root: Node | null = null
+  #effort = 0
 
   /** Templates that no path can match are left out: whoever reads them reports them. */
   constructor(resources: readonly Resource[]) {
-    for (const resource of resources) {
-      const template = readTemplate(resource.template)
-      if (isTemplateFault(template)) continue
-      let node = this.#root
-      for (const pieces of template.segments) node = node.next(pieces)
-      node.place(template, resource.template).add(resource)
-    }
-    this.effort = effortOf(this.#root)
+    this.#resources = resources
+  }
+
+  /** Nodes that may have to be visited for one path. */
+  get effort(): number {
+    if (this.#root === null) this.#grow()
+    return this.#effort
   }
 
   find(path: ScannedPath, segments: number): ResourcePlace | null {
-    return descend(this.#root, path, segments)
+    return descend(this.#root ?? this.#grow(), path, segments)
+  }
+
+  #grow(): Node {
+    const root = new Node()
+    for (const resource of this.#resources) {
+      const template = readTemplate(resource.template)
+      if (isTemplateFault(template)) continue
+      let node = root
+      for (const pieces of template.segments) node = node.next(pieces)
+      node.place(template, resource.template).add(resource)
+    }
+    this.#effort = effortOf(root)
+    this.#root = root
+    return root
   }
 }
 

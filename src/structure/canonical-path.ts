@@ -30,6 +30,8 @@ PATH_BYTES[SLASH] = PATH_BYTE.SLASH
 PATH_BYTES[0x3f] = PATH_BYTE.QUERY
 PATH_BYTES[PERCENT] = PATH_BYTE.PERCENT
 
+const NOT_PLAIN = /[^A-Za-z0-9\-._~!$&'()*+,=:@]/
+
 /** What becomes of an escape, by the byte that it stands for. */
 const DECODED = 0
 const KEPT = 1
@@ -164,6 +166,7 @@ export function putCanonicalPath(out: Uint8Array, bytes: Uint8Array, from: numbe
 
 /** The canonical form of a text without slashes: of a literal in a template. */
 export function canonicalText(text: string): string | PathFault {
+  if (!NOT_PLAIN.test(text)) return text
   const bytes = Buffer.from(text)
   const out = Buffer.alloc(canonicalRoom(bytes.length))
   reading.at = 0

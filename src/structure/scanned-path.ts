@@ -123,10 +123,15 @@ function hashEscapes(hash: number, bytes: Uint8Array, from: number, end: number)
 
 const declared = new ScannedPath()
 
-/** Hashes of a path that is declared: of its last segment, and of all. */
-export function hashesOf(path: string): { readonly segments: number; readonly last: number; readonly all: number } {
-  const bytes = Buffer.from(path, 'latin1')
-  if (!declared.read(bytes, 0, bytes.length) || declared.count === 0) throw new Error(`${path} is not canonical`)
+/** A path that is declared: its bytes, and the hashes of its last segment and of all. */
+export function hashesOf(path: string): {
+  readonly text: Buffer
+  readonly segments: number
+  readonly last: number
+  readonly all: number
+} {
+  const text = Buffer.from(path, 'latin1')
+  if (!declared.read(text, 0, text.length) || declared.count === 0) throw new Error(`${path} is not canonical`)
   const last = declared.count - 1
-  return { segments: declared.count, last: declared.hashes[last]!, all: declared.prefixes[last]! }
+  return { text, segments: declared.count, last: declared.hashes[last]!, all: declared.prefixes[last]! }
 }
