@@ -14,11 +14,12 @@ export function loadApis(
   return projects.load(api => missingSender(api, configuration), inForce, gatewayPlace(configuration))
 }
 
-/** Its labels name environments; of these are the virtual hosts and the types. */
+/** It is of the environments that its labels name, or of all where they name none; any of them may have its hosts. */
 function gatewayPlace(configuration: Configuration): GatewayPlace {
   const labels = new Set(configuration['apim.sync_runtime_artifacts.gateway'].gateway_labels)
   const environments = configuration['apim.gateway.environment']
-  const own = environments.filter(environment => labels.has(environment.name))
+  const named = environments.filter(environment => labels.has(environment.name))
+  const own = named.length === 0 ? environments : named
   const takes = (type: 'production' | 'sandbox'): boolean =>
     own.length === 0 || own.some(environment => environment.type === 'hybrid' || environment.type === type)
   const addresses = [
