@@ -12,14 +12,19 @@ export function readCors(file: YamlFile, at: Path): CorsStatement | null {
     const path = placeOf(file, at, name)
     return file.has(path) ? file.texts(path).map(text => text.trim()) : undefined
   }
-  const credentials = placeOf(file, at, 'accessControlAllowCredentials')
+  const place = placeOf(file, at, 'accessControlAllowCredentials')
+  const credentials = file.has(place) ? file.flag(place, false) : undefined
+  const origins = list('accessControlAllowOrigins')
+  if (credentials && origins?.includes('*')) {
+    file.warn(place, true, 'nobody gets credentials where the origin is "*"', 'name the origins, or set it to false')
+  }
   return {
     enabled: true,
-    ...said('origins', list('accessControlAllowOrigins')),
+    ...said('origins', origins),
     ...said('methods', list('accessControlAllowMethods')),
     ...said('headers', list('accessControlAllowHeaders')),
     ...said('exposedHeaders', list('accessControlExposeHeaders')),
-    ...said('credentials', file.has(credentials) ? file.flag(credentials, false) : undefined),
+    ...said('credentials', credentials),
     ...said('maxAgeS', readAge(file, placeOf(file, at, 'accessControlMaxAge'))),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Faults say of CORS what responses do: a page that may not read the answer does not learn what went wrong. Where no API
- * is known, `[apim.cors]` holds.
+ * Faults say of CORS what responses do: a page that may not read the answer does not learn what went wrong. Where no
+ * API is known, `[apim.cors]` holds.
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
