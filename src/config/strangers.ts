@@ -188,7 +188,7 @@ function homesOf(name: string, table: string): readonly CatalogueKey[] {
   const near = homes.filter((_, index) => shared[index] === most)
   const actedOn = near.filter(({ definition }) => definition.inertReason === '')
   const found = actedOn.length > 0 ? actedOn : near
-  const isTelling = name.length >= TELLING || (most > 0 && found.length === 1)
+  const isTelling = name.length >= TELLING || (most > 0 && near.length === 1)
   return isTelling && found.length <= MOST_HOMES ? found : []
 }
 
