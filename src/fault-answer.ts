@@ -67,10 +67,19 @@ export class FaultAnswers {
     const facts = factsOf(outcome, failure)
     const isAi = this.#aiSequence !== '' && exchange.api?.isAi === true
     const name = isAi ? this.#aiSequence : (sequence ?? facts.sequence)
-    const worded = this.#worded(name, exchange, facts, failure) ?? builtIn(facts)
+    const worded = this.#attempt(name, exchange, facts, failure) ?? builtIn(facts)
     const { status, reason, body } = worded
     const lines = linesWithout(worded.lines, this.#correlationField)
     exchange.downstream.answer(status, reason, lines + linesNotIn(lines, linesOf(exchange, outcome)), body)
+  }
+
+  /** Whatever goes wrong here must not take the answer with it. */
+  #attempt(name: string, exchange: Exchange, facts: FaultFacts, failure: Failure | null): Answer | undefined {
+    try {
+      return this.#worded(name, exchange, facts, failure)
+    } catch (error) {
+      return this.#without(name, `failed: ${String(error)}`)
+    }
   }
 
   /** Undefined: the sequence gave no answer. */
@@ -81,7 +90,7 @@ export class FaultAnswers {
     const message = new Message(field => fieldOf(kept, field))
     fill(message, exchange, facts, failure, media)
     const outcome = this.#sequences.run(name, message)
-    if (outcome !== 'answered') return this.#without(name, `it has ${outcome}, and answered nothing`)
+    if (outcome !== 'sent' && outcome !== 'responded') return this.#without(name, `it has ${outcome}, and answered nothing`)
     const { status, reason = reasonOf(status), lines, body } = formatAnswer(message, this.#report)
     // As a format text/xml is SOAP; who asks for no envelope still gets the type that was asked for.
     const isRenamed = lines.startsWith(XML_LINE) && prefersTextXml(kept)
