@@ -65,9 +65,9 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config']],
   [/^node-forge\//, ['tls']],
-  [/^@xmldom\//, ['config', 'src/mediation/tree-library.ts']],
-  [/^xpath$/, ['src/mediation/expression-parsers.ts', 'src/mediation/tree-library.ts']],
-  [/^json-p3$/, ['src/mediation/tree-library.ts']],
+  [/^@xmldom\//, ['config', 'src/mediation/late-libraries.ts']],
+  [/^xpath$/, ['src/mediation/expression-parsers.ts', 'src/mediation/late-libraries.ts']],
+  [/^(json-p3|re2js)$/, ['src/mediation/late-libraries.ts']],
   [/^undici/, ['src/http1/llhttp.ts']],
 ]
 /** A reactor starts fast and stays small: these never reach its import graph. */
@@ -80,9 +80,10 @@ const NOT_IN_A_REACTOR = [
   '@xmldom/xmldom',
   'xpath',
   'json-p3',
+  're2js',
 ]
 /** Loads what it names when it is first asked for it, and not before. */
-const LOADS_ON_FIRST_USE = ['src/mediation/tree-library.ts']
+const LOADS_ON_FIRST_USE = ['src/mediation/late-libraries.ts']
 const REACTOR_ENTRY = 'src/thread-entry.js'
 
 /** Words that gather what has no place. */

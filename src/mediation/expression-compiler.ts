@@ -3,7 +3,7 @@ import type { Expression, JsonPath, Operator } from './expression.ts'
 import { FUNCTIONS } from './functions.ts'
 import type { Message } from './message.ts'
 import { compileTree } from './tree-expression.ts'
-import { jsonPathLibrary } from './tree-library.ts'
+import { jsonPathLibrary } from './late-libraries.ts'
 import { type Json, numberOf, textOf, truthOf, type Value, valueOfJson } from './value.ts'
 
 /** A property that is not there is ''. */

@@ -1,6 +1,6 @@
 /** The parsers of XPath and JSONPath, for the primary: from a text to its parts. */
 import type { JsonPath } from './expression.ts'
-import { jsonPathLibrary } from './tree-library.ts'
+import { jsonPathLibrary } from './late-libraries.ts'
 
 /** A node of XPath's expression tree. Which fields there are depends on its class. */
 export interface XPathNode {

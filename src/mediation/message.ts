@@ -28,8 +28,10 @@ interface Field {
  * set leave with the answer.
  */
 export class Message {
-  /** What was met last that ends a message; `ended`: nothing yet. */
-  outcome: 'answered' | 'dropped' | 'ended' = 'ended'
+  /** What was met that ends a message; `ended`: nothing yet. */
+  outcome: 'sent' | 'responded' | 'dropped' | 'ended' = 'ended'
+  /** It came from a backend. */
+  isReply = false
   payload: Payload | null = null
   /** Where it is meant to go; '' for nowhere. */
   to = ''
@@ -97,8 +99,13 @@ export class Message {
     return SECRET_FIELD.test(name.toLowerCase()) ? MASK : this.withoutSecrets(text)
   }
 
-  /** It is on its way back: the property RESPONSE says so. */
+  /** It is on its way back: it was from the start, or a sequence made it an answer. */
   get isResponse(): boolean {
+    return this.isReply || this.isAnswer
+  }
+
+  /** A sequence made it the answer: the property RESPONSE says so. */
+  get isAnswer(): boolean {
     const marker = this.#default.get('RESPONSE')
     return marker === true || marker === 'true'
   }

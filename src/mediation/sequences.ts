@@ -27,8 +27,8 @@ export class Sequences {
     return this.#bodies.has(name)
   }
 
-  /** `ended`: it came to its end, or failed, without an answer; also when there is no such sequence. */
-  run(name: string, message: Message): 'answered' | 'dropped' | 'ended' {
+  /** `ended`: it came to its end and said nothing of the message; also when there is no such sequence. */
+  run(name: string, message: Message): Message['outcome'] | 'failed' {
     try {
       this.#call(name, message)
       return message.outcome
@@ -36,7 +36,7 @@ export class Sequences {
       // Closures do not throw but for this and for bugs; neither may take the answer to the client with it.
       const cause = error instanceof TooManyCalls ? error.message : `failed: ${String(error)}`
       this.#complain(name, cause)
-      return 'ended'
+      return 'failed'
     }
   }
 

@@ -4,7 +4,7 @@ import { FUNCTIONS } from './functions.ts'
 import type { Message, Payload, Scope } from './message.ts'
 import { elementOf } from './payload-tree.ts'
 import { envelope, soapVersion } from './soap.ts'
-import { type DomNode, domLibrary, type LibraryValue, xpathLibrary } from './tree-library.ts'
+import { type DomNode, domLibrary, type LibraryValue, xpathLibrary } from './late-libraries.ts'
 import { type Json, textOf, type Value, valueOfJson } from './value.ts'
 import { closed, element, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
 

@@ -61,12 +61,12 @@ test('in is for requests, out for what is marked as a response', async () => {
 /** Steps, outcome, marks. */
 const ENDS: readonly (readonly [string, string, string])[] = [
   [mark('a'), 'ended', 'a'],
-  [`${mark('a')}<send/>${mark('b')}`, 'answered', 'a'],
-  [`${mark('a')}<respond/>${mark('b')}`, 'answered', 'a'],
+  [`${mark('a')}<send/>${mark('b')}`, 'sent', 'a'],
+  [`${mark('a')}<respond/>${mark('b')}`, 'responded', 'a'],
   [`${mark('a')}<drop/>${mark('b')}`, 'dropped', 'a'],
-  [`<in><filter xpath="true()"><then><send/></then></filter>${mark('a')}</in>${mark('b')}`, 'answered', ''],
+  [`<in><filter xpath="true()"><then><send/></then></filter>${mark('a')}</in>${mark('b')}`, 'sent', ''],
   [`<switch source="1"><case regex="1"><drop/></case></switch>${mark('b')}`, 'dropped', ''],
-  ['<sequence key="answers"/><drop/>', 'answered', ''],
+  ['<sequence key="answers"/><drop/>', 'responded', ''],
   [`<sequence key="marks"/>${mark('a')}`, 'ended', 'ao'],
 ]
 
@@ -86,14 +86,14 @@ test('a sequence that calls itself, once or many times over, ends with an error'
     '<filter xpath="true()"><then sequence="one"/></filter>',
   ]) {
     const ran = await run(`${steps}<send/>`, { others: { two: '<sequence key="one"/>' } })
-    assert.equal(ran.outcome, 'ended')
+    assert.equal(ran.outcome, 'failed')
     assert.deepEqual(causes(ran), ['entered more than 100 sequences'])
   }
 })
 
 test('a sequence that is not there is told and passed over', async () => {
   const ran = await run('<sequence key="none"/><send/>')
-  assert.deepEqual([ran.outcome, causes(ran)], ['answered', ['there is no such sequence']])
+  assert.deepEqual([ran.outcome, causes(ran)], ['sent', ['there is no such sequence']])
 })
 
 /** Step, and what is said of it. */

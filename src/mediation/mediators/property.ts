@@ -4,7 +4,7 @@ import type { Expression } from '../expression.ts'
 import { fieldFault } from '../fields.ts'
 import { mediator } from '../mediator.ts'
 import { type Scope, SCOPES } from '../message.ts'
-import { groupsOf, matcherOf } from '../pattern.ts'
+import { matcherOf, patternOf } from '../pattern.ts'
 import type { Reading } from '../reading.ts'
 import { convert, TYPES, type Type } from '../typed-value.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
@@ -99,7 +99,7 @@ function readGroup(element: XmlElement, pattern: string, reading: Reading): numb
   if (!element.has('group')) return 0
   if (!element.has('pattern')) return reading.fault(element, 'group', 'is of a pattern', 'add pattern')
   const given = element.attribute('group')
-  const most = groupsOf(pattern)
+  const most = patternOf(pattern).groups
   const group = /^\d{1,2}$/.test(given) ? Number(given) : -1
   if (group >= 0 && group <= most) return group
   return reading.fault(element, 'group', `expected 0 to ${most}`, 'correct it', given)

@@ -7,7 +7,7 @@ export const respond = mediator<Record<never, never>>({
   elements: [],
   read: () => ({}),
   compile: () => message => {
-    message.outcome = 'answered'
+    message.outcome = 'responded'
     return false
   },
 })

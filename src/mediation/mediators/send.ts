@@ -1,4 +1,4 @@
-/** `<send>`: without an endpoint the message goes back to the client, and the sequence is at its end. */
+/** `<send>`: the message goes on to where it was going, a fault back to the client; the sequence is at its end. */
 import { mediator } from '../mediator.ts'
 
 export const send = mediator<Record<never, never>>({
@@ -15,7 +15,7 @@ export const send = mediator<Record<never, never>>({
   },
 
   compile: () => message => {
-    message.outcome = 'answered'
+    message.outcome = 'sent'
     return false
   },
 })

@@ -1,6 +1,6 @@
 /**
- * The libraries that evaluate what looks into trees: loaded by the first expression that needs one, because a reactor
- * whose sequences have none should not carry them.
+ * The libraries that evaluate what is rare in sequences, paths and regular expressions: loaded by the first that needs
+ * one, because a thread whose sequences have none should not carry them.
  */
 import { createRequire } from 'node:module'
 import type { Json } from './value.ts'
@@ -55,6 +55,23 @@ interface JsonPathQuery {
 interface JsonPathLibrary {
   /** Throws for what is no JSONPath. */
   compile(path: string): JsonPathQuery
+}
+
+interface PatternMatcher {
+  /** All of the text. */
+  matches(): boolean
+  group(group: number): string | null
+}
+
+interface PatternLibrary {
+  readonly RE2JS: {
+    /** Throws for what is no pattern. */
+    compile(pattern: string): { matcher(text: string): PatternMatcher; groupCount(): number }
+  }
+}
+
+export function patternLibrary(): PatternLibrary['RE2JS'] {
+  return (require('re2js') as PatternLibrary).RE2JS
 }
 
 export function xpathLibrary(): XPathLibrary {
