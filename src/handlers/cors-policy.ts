@@ -52,7 +52,7 @@ export class CorsPolicy {
     const vary = isOpen || origins.length === 0 ? '' : VARY
     this.#any = isOpen ? this.#granted('*', vary) : null
     this.#nothing = { origin: '', credentials: false, exposes: '', lines: vary, bytes: bytesOf(vary), vary, start: '' }
-    const lower = origins.map(origin => origin.toLowerCase())
+    const lower = origins.filter(({ length }) => length <= ORIGIN_CHARS_MAX).map(origin => origin.toLowerCase())
     const named = lower.filter(origin => !origin.includes('*'))
     this.#named = new Map(named.map(origin => [origin, this.#granted(origin, vary)]))
     this.#patterns = lower.filter(origin => origin.includes('*')).map(origin => new OriginPattern(origin))

@@ -93,6 +93,11 @@ for (const { name, cors, origin, lines } of CASES) {
   })
 }
 
+test('an origin that is too long for one is granted nothing, whoever has configured it', () => {
+  const long = `https://${'a'.repeat(300)}`
+  assert.equal(new CorsPolicy({ ...PLAIN, origins: [long] }).grant(long).lines, VARY)
+})
+
 test('lists of any length leave in a line that has room', () => {
   const names = Array.from({ length: 1000 }, (_, i) => `X-Field-${i}`)
   const { exposes } = new CorsPolicy({ ...PLAIN, exposedHeaders: names }).grant('')
