@@ -90,7 +90,8 @@ export class FaultAnswers {
     const message = new Message(field => fieldOf(kept, field))
     fill(message, exchange, facts, failure, media)
     const outcome = this.#sequences.run(name, message)
-    if (outcome !== 'sent' && outcome !== 'responded') return this.#without(name, `it has ${outcome}, and answered nothing`)
+    const isAnswer = outcome === 'sent' || outcome === 'responded'
+    if (!isAnswer) return this.#without(name, `it has ${outcome}, and answered nothing`)
     const { status, reason = reasonOf(status), lines, body } = formatAnswer(message, this.#report)
     // As a format text/xml is SOAP; who asks for no envelope still gets the type that was asked for.
     const isRenamed = lines.startsWith(XML_LINE) && prefersTextXml(kept)
