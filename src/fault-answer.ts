@@ -13,7 +13,7 @@ import { faultBody, JSON_LINE } from './fault/render.ts'
 import { linesNotIn, linesWithout } from './fault/reply-lines.ts'
 import { fill } from './fault-message.ts'
 import type { KeptFields } from './http1/kept-fields.ts'
-import { formatAnswer } from './mediation/formatter.ts'
+import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
 import { Sequences } from './mediation/sequences.ts'
 import type { FaultPlan } from './plan.ts'
@@ -22,13 +22,6 @@ import type { FaultPlan } from './plan.ts'
 const SILENCE_MS = 1000
 const XML_LINE = 'Content-Type: application/xml;'
 const TEXT_XML_LINE = 'Content-Type: text/xml;'
-
-interface Answer {
-  readonly status: number
-  readonly reason: string
-  readonly lines: string
-  readonly body: string
-}
 
 export class FaultAnswers {
   readonly #report: Report
@@ -67,14 +60,23 @@ export class FaultAnswers {
     const facts = factsOf(outcome, failure)
     const isAi = this.#aiSequence !== '' && exchange.api?.isAi === true
     const name = isAi ? this.#aiSequence : (sequence ?? facts.sequence)
-    const worded = this.#attempt(name, exchange, facts, failure) ?? builtIn(facts)
-    const { status, reason, body } = worded
+    this.give(exchange, this.#attempt(name, exchange, facts, failure) ?? builtIn(facts), outcome)
+  }
+
+  /** What a sequence made, and what belongs to the exchange whoever words its answer. */
+  give(exchange: Exchange, worded: FormattedAnswer, outcome: Pick<Refusal, 'lines'>): void {
+    const { status, reason = reasonOf(status), body } = worded
     const lines = linesWithout(worded.lines, this.#correlationField)
     exchange.downstream.answer(status, reason, lines + linesNotIn(lines, linesOf(exchange, outcome)), body)
   }
 
+  /** Runs one of the sequences in force that is no fault's. */
+  run(name: string, message: Message): ReturnType<Sequences['run']> {
+    return this.#sequences.run(name, message)
+  }
+
   /** Whatever goes wrong here must not take the answer with it. */
-  #attempt(name: string, exchange: Exchange, facts: FaultFacts, failure: Failure | null): Answer | undefined {
+  #attempt(name: string, exchange: Exchange, facts: FaultFacts, failure: Failure | null): FormattedAnswer | undefined {
     try {
       return this.#worded(name, exchange, facts, failure)
     } catch (error) {
@@ -83,7 +85,7 @@ export class FaultAnswers {
   }
 
   /** Undefined: the sequence gave no answer. */
-  #worded(name: string, exchange: Exchange, facts: FaultFacts, failure: Failure | null): Answer | undefined {
+  #worded(name: string, exchange: Exchange, facts: FaultFacts, failure: Failure | null): FormattedAnswer | undefined {
     if (!this.#sequences.has(name)) return this.#without(name, 'there is no such sequence')
     const { kept } = exchange
     const media = formatOf(kept)
@@ -92,7 +94,7 @@ export class FaultAnswers {
     const outcome = this.#sequences.run(name, message)
     const isAnswer = outcome === 'sent' || outcome === 'responded'
     if (!isAnswer) return this.#without(name, `it has ${outcome}, and answered nothing`)
-    const { status, reason = reasonOf(status), lines, body } = formatAnswer(message, this.#report)
+    const { status, reason, lines, body } = formatAnswer(message, this.#report)
     // As a format text/xml is SOAP; who asks for no envelope still gets the type that was asked for.
     const isRenamed = lines.startsWith(XML_LINE) && prefersTextXml(kept)
     return { status, reason, lines: isRenamed ? lines.replace(XML_LINE, TEXT_XML_LINE) : lines, body }
@@ -112,7 +114,7 @@ export function fieldsReadBy({ programs }: FaultPlan): readonly string[] {
   return [...new Set(programs.flatMap(({ requestFields }) => requestFields))]
 }
 
-function fieldOf(kept: KeptFields, name: string): string | undefined {
+export function fieldOf(kept: KeptFields, name: string): string | undefined {
   let value: string | undefined
   for (let i = 0; i < kept.length; i += 2) {
     if (kept[i] === name) value = value === undefined ? kept[i + 1] : `${value}, ${kept[i + 1]}`
@@ -120,13 +122,13 @@ function fieldOf(kept: KeptFields, name: string): string | undefined {
   return value
 }
 
-function builtIn(facts: FaultFacts): Answer {
+function builtIn(facts: FaultFacts): FormattedAnswer {
   const { status } = facts
   return { status, reason: reasonOf(status), lines: JSON_LINE, body: faultBody(facts) }
 }
 
 /** What belongs to the refusal, whoever words it. */
-function linesOf({ retryAfterS, replyLines, grant }: Exchange, { lines }: Refusal): string {
+function linesOf({ retryAfterS, replyLines, grant }: Exchange, { lines }: Pick<Refusal, 'lines'>): string {
   const retry = retryAfterS === 0 ? '' : `Retry-After: ${retryAfterS}\r\n`
   return lines + retry + replyLines + (grant === null ? '' : grant.lines)
 }

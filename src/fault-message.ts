@@ -33,7 +33,7 @@ export function fill(
   describeCors(message, exchange)
 }
 
-function describeRequest(message: Message, exchange: Exchange): void {
+export function describeRequest(message: Message, exchange: Exchange): void {
   const { api, resource, method } = exchange
   message.set('default', 'REST_METHOD', method)
   message.set('axis2', 'HTTP_METHOD', method)

@@ -9,6 +9,7 @@ import { Composer } from './exchange/outbox.ts'
 import { Heads, type Report, type Surroundings } from './exchange/surroundings.ts'
 import { policyOf } from './handlers/cors-policy.ts'
 import { FieldKinds } from './http1/field-kinds.ts'
+import type { Head } from './http1/head.ts'
 import { arena, Parser } from './http1/llhttp.ts'
 import { MessageReader } from './http1/message-reader.ts'
 import type { AccessLog } from './observe/access-log.ts'
@@ -23,6 +24,7 @@ import {
 } from './plan.ts'
 import { Deployment } from './deployment.ts'
 import { FaultAnswers, fieldsReadBy } from './fault-answer.ts'
+import { Handshakes } from './handshakes.ts'
 import { Listener } from './listener.ts'
 import { monotonicMs } from './monotonic-clock.ts'
 import { TlsSide } from './tls-side.ts'
@@ -44,7 +46,7 @@ import { SharedGauge } from './structure/shared-gauge.ts'
 import { EndpointTable } from './target/endpoint-table.ts'
 import type { PoolContext } from './target/host-pool.ts'
 import { RequestDrops } from './target/request-drops.ts'
-import { type Rooms, refuse, walk } from './walk.ts'
+import { insteadOfTunnel, type Rooms, refuse, walk } from './walk.ts'
 
 /** Resolution of all deadlines. */
 const TICK_MS = 100
@@ -122,7 +124,8 @@ export class Reactor implements Hall {
     const now = () => this.#coarseNow
     const faults = new FaultAnswers(plan.faults, this.#around.settings.correlationField, outlets.report, now)
     this.#around.requestKinds.keep(fieldsReadBy(plan.faults))
-    this.#rooms = { router, cors, faults, threw: (exchange, error) => this.#threw(exchange, error) }
+    const handshakes = new Handshakes(plan.faults, faults, arena.bytes, outlets.report)
+    this.#rooms = { router, cors, faults, handshakes, threw: (exchange, error) => this.#threw(exchange, error) }
   }
 
   #poolContext(gauge: SharedGauge): PoolContext {
@@ -208,6 +211,7 @@ export class Reactor implements Hall {
     // From here on nothing throws.
     putInForce()
     reword()
+    this.#rooms.handshakes.renew(live.faults)
     this.#around.requestKinds.keep(fieldsReadBy(live.faults))
     this.#rooms.cors = policyOf(live.cors)
     const { targetKeepAliveMs: keptMs } = this.#around.settings
@@ -334,6 +338,10 @@ export class Reactor implements Hall {
 
   refuse(exchange: Exchange, outcome: Parameters<Hall['refuse']>[1], failure: Failure | null): void {
     refuse(exchange, this.#rooms, outcome, failure)
+  }
+
+  insteadOfTunnel(exchange: Exchange, head: Head): (() => void) | null {
+    return insteadOfTunnel(exchange, head, this.#rooms)
   }
 
   done(exchange: Exchange): void {

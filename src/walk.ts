@@ -9,8 +9,10 @@ import type { Failure, Verdict } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { NO_SUCH_API, type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
 import type { FaultAnswers } from './fault-answer.ts'
+import type { Handshakes, Instead } from './handshakes.ts'
 import { runRequest } from './handlers/chain.ts'
 import type { CorsPolicy } from './handlers/cors-policy.ts'
+import type { Head } from './http1/head.ts'
 import { tracer } from './protocol/tracer.ts'
 import type { Router } from './route/router.ts'
 
@@ -20,6 +22,7 @@ export interface Rooms {
   /** Of what no API answers; null: nothing is said of CORS. */
   cors: CorsPolicy | null
   readonly faults: FaultAnswers
+  readonly handshakes: Handshakes
   /** A handler threw: a bug, whose request is refused, not lost. */
   readonly threw: (exchange: Exchange, error: unknown) => void
 }
@@ -92,7 +95,25 @@ function send(exchange: Exchange, rooms: Rooms): void {
   const { production, sandbox } = exchange.api!
   const target = keyType === 'PRODUCTION' ? production : sandbox
   if (target === null) refuse(exchange, rooms, NO_ENDPOINT, null, NO_ENDPOINT_SEQUENCES[keyType])
-  else target.send(exchange)
+  else if (exchange.upgrade === '' || mayAsk(exchange, rooms)) target.send(exchange)
+}
+
+/** A sequence may answer in the place of a backend that is asked to switch protocols. */
+function mayAsk(exchange: Exchange, rooms: Rooms): boolean {
+  const instead = rooms.handshakes.ofRequest(exchange)
+  if (instead !== null) answer(exchange, rooms, instead)
+  return instead === null
+}
+
+/** What the client gets in place of the tunnel that its backend has agreed to; null: the tunnel. */
+export function insteadOfTunnel(exchange: Exchange, head: Head, rooms: Rooms): (() => void) | null {
+  const instead = rooms.handshakes.ofReply(exchange, head)
+  return instead === null ? null : () => answer(exchange, rooms, instead)
+}
+
+function answer(exchange: Exchange, rooms: Rooms, instead: Instead): void {
+  if (instead.kind === 'refusal') refuse(exchange, rooms, instead.refusal, null)
+  else rooms.faults.give(exchange, instead.answer, NOTHING_MORE)
 }
 
 /** The fault of an outcome, to the client. `sequence`: of a situation that has its code in common with others. */
@@ -110,6 +131,7 @@ export function refuse(
 
 const METHODS = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
 const ABOUT_THE_GATEWAY: OwnAnswer = { code: 0, status: 200, lines: METHODS }
+const NOTHING_MORE = { lines: '' }
 const NO_ENDPOINT: Refusal = { ...NO_ENDPOINT_OF_KIND, lines: '' }
 const ASTERISK: Refusal = {
   code: 400,

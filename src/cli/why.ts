@@ -1,6 +1,13 @@
 /** `why`: every reading of an error code: what happened, what the client gets, and where to look. */
 import { API_ADVICE, API_METRICS, POOL_FULL_ADVICE, TRANSPORT_ADVICE, WHEN } from '../errors/advice.ts'
-import { FAULT, type FaultCode, NO_ENDPOINT_OF_KIND, NO_ENDPOINT_SEQUENCES, REPLACED } from '../errors/catalogue.ts'
+import {
+  FAULT,
+  type FaultCode,
+  NO_ENDPOINT_OF_KIND,
+  NO_ENDPOINT_SEQUENCES,
+  REPLACED,
+  SOCKET_REFUSED,
+} from '../errors/catalogue.ts'
 import { STATUS_CODES } from '../fault/status-codes.ts'
 import { READINGS, type Reading } from '../protocol/readings.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
@@ -88,6 +95,10 @@ function tellApiCode(code: number): readonly Told[] {
   const { status, message, description, sequence, raisedIn, awaits } = FAULT[code as FaultCode]
   const raised = raisedIn === '' ? `nothing yet: ${awaits}` : raisedIn
   const told = tellAnswer(code, status, `${message}: ${description}`, `${sequence}.xml`, raised)
+  if (code === SOCKET_REFUSED.code) {
+    const { description: ofSocket, status: other } = SOCKET_REFUSED
+    return [told, tellAnswer(code, other, `${message}: ${ofSocket}`, `${sequence}.xml`, 'src/handshakes.ts')]
+  }
   if (code !== NO_ENDPOINT_OF_KIND.code) return [told]
   const { description: ofKind, status: other } = NO_ENDPOINT_OF_KIND
   const sequences = `${Object.values(NO_ENDPOINT_SEQUENCES).join('.xml, ')}.xml`

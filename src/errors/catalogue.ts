@@ -233,6 +233,13 @@ export const NO_ENDPOINT_SEQUENCES = {
   SANDBOX: '_sandbox_key_error_',
 } as const satisfies Record<string, FaultSequence>
 
+/** A sequence lets no WebSocket through, in either direction: the code is that of what nobody was granted. */
+export const SOCKET_REFUSED = {
+  code: 900908,
+  status: 403,
+  description: 'The WebSocket connection is not allowed',
+} as const
+
 /** Codes that the specification has, and answers no longer: what stands in their place, and why. */
 export const REPLACED: Readonly<Record<number, { readonly by: FaultCode; readonly because: string }>> = {
   403: { by: 900906, because: 'the code of the sequence level; answers carry that of the resource' },

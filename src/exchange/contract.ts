@@ -78,7 +78,7 @@ export interface Downstream {
   replyPart(part: BodyPart): Written
   /**
    * A 101 to what the client asked for, whose first byte stands at `at`. The client's socket and the backend's are from
-   * here on those of a tunnel.
+   * here on those of a tunnel, unless the client gets an answer instead: then the backend's is closed.
    */
   switchProtocols(head: Head, at: number, backend: TunnelParty): void
   /** The target takes bytes again: reading may go on. */

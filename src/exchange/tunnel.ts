@@ -37,6 +37,13 @@ export interface TunnelParty {
 /** `reset`: so that the peer cannot take what it has for the whole. */
 export type Ending = 'close' | 'reset'
 
+/** No tunnel comes of the protocols that the backend has switched to: its connection is of no other use. */
+export function declineTunnel(exchange: Exchange, backend: TunnelParty): void {
+  exchange.upstream = null
+  exchange.targetState = backend.machine.reported
+  backend.close('close')
+}
+
 /** What the bytes from one side are to both machines. */
 interface Direction {
   readonly data: Event

@@ -9,7 +9,7 @@ import { bodyOf, envelope, readFault, type SoapVersion, soapVersion, writeFault 
 import { markupOf, textOf } from './value.ts'
 import { writeXml, type XmlElementNode } from './xml-tree.ts'
 
-interface FormattedAnswer {
+export interface FormattedAnswer {
   /** 200 to 599. */
   readonly status: number
   /** As a sequence set it (HTTP_SC_DESC); undefined: that of the status. */

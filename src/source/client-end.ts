@@ -1,7 +1,9 @@
 /** A client connection as one side of a tunnel: what it hands over, and what becomes of it for log and counters. */
+import type { Exchange } from '../exchange/exchange.ts'
 import type { Inbox } from '../exchange/inbox.ts'
 import type { Outbox } from '../exchange/outbox.ts'
-import type { Ending, TunnelParty } from '../exchange/tunnel.ts'
+import type { Surroundings } from '../exchange/surroundings.ts'
+import { type Ending, Tunnel, type TunnelParty } from '../exchange/tunnel.ts'
 import { METRIC } from '../observe/metrics.ts'
 import type { Loss } from '../protocol/fate.ts'
 import type { Machine } from '../protocol/machine.ts'
@@ -12,6 +14,14 @@ import type { RequestSide } from './request-side.ts'
 /** The connection itself, which accounts for its exchange when it closes. */
 interface Closer {
   close(how: Ending): void
+}
+
+/** Counted; it begins with `open`. */
+export function newTunnel(exchange: Exchange, client: ClientEnd, backend: TunnelParty, around: Surroundings): Tunnel {
+  exchange.upstream = null
+  around.metrics.add(METRIC.tunnelsOpened, 1)
+  around.metrics.add(METRIC.tunnelsOpen, 1)
+  return new Tunnel(exchange, client, backend, around)
 }
 
 export class ClientEnd implements TunnelParty {

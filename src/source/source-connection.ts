@@ -8,7 +8,7 @@ import type { BodyPart, Downstream, Failure } from '../exchange/contract.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import { type Refusal, refusal } from '../exchange/outcome.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import { type Ending, Tunnel, type TunnelParty } from '../exchange/tunnel.ts'
+import { declineTunnel, type Ending, type Tunnel, type TunnelParty } from '../exchange/tunnel.ts'
 import { type BadMessage, bad } from '../http1/bad-message.ts'
 import type { Head } from '../http1/head.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
@@ -19,7 +19,7 @@ import { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
 import { type ByteSocket, type SocketOwner, WRITE, type Written } from '../socket/byte-socket.ts'
 import { Deadline } from '../structure/deadline-wheel.ts'
-import { ClientEnd } from './client-end.ts'
+import { ClientEnd, newTunnel } from './client-end.ts'
 import { ClientReport } from './client-report.ts'
 import type { Client, Hall } from './hall.ts'
 import { Lingering } from './lingering.ts'
@@ -165,20 +165,18 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
   }
 
   switchProtocols(head: Head, at: number, backend: TunnelParty): void {
-    const { metrics, wheel } = this.#around
-    const exchange = this.#exchange
-    if (this.#writer.switchProtocols(head, at) === WRITE.FAILED) {
-      this.onLost('EPIPE')
-      return
+    const answer = this.#hall.insteadOfTunnel(this.#exchange, head)
+    if (answer !== null) {
+      declineTunnel(this.#exchange, backend)
+      answer()
+    } else if (this.#writer.switchProtocols(head, at) === WRITE.FAILED) this.onLost('EPIPE')
+    else {
+      this.#around.wheel.clear(this)
+      const { outbox } = this.#writer
+      const client = new ClientEnd(this, this.#socket, this.#machine, this.#request, outbox, this.#report)
+      this.#tunnel = newTunnel(this.#exchange, client, backend, this.#around)
+      this.#tunnel.open()
     }
-    wheel.clear(this)
-    exchange.upstream = null
-    metrics.add(METRIC.tunnelsOpened, 1)
-    metrics.add(METRIC.tunnelsOpen, 1)
-    const { outbox } = this.#writer
-    const client = new ClientEnd(this, this.#socket, this.#machine, this.#request, outbox, this.#report)
-    this.#tunnel = new Tunnel(exchange, client, backend, this.#around)
-    this.#tunnel.open()
   }
 
   fail(failure: Failure): void {
