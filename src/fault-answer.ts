@@ -17,6 +17,7 @@ import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
 import { Sequences } from './mediation/sequences.ts'
 import type { FaultPlan } from './plan.ts'
+import { tracer } from './protocol/tracer.ts'
 
 /** The same complaint again is said after so long. */
 const SILENCE_MS = 1000
@@ -60,6 +61,7 @@ export class FaultAnswers {
     const facts = factsOf(outcome, failure)
     const isAi = this.#aiSequence !== '' && exchange.api?.isAi === true
     const name = isAi ? this.#aiSequence : (sequence ?? facts.sequence)
+    if (tracer !== null) tracer.noted(exchange, 'fault', `${facts.code}, by ${name}.xml`)
     this.give(exchange, this.#attempt(name, exchange, facts, failure) ?? builtIn(facts), outcome)
   }
 

@@ -113,6 +113,7 @@ test('walk: a refusal has its course too', async () => {
   assert.deepEqual(course(walked), [
     'source REQUEST_BEGIN REQUEST_HEAD',
     'source REQUEST_END REQUEST_DONE',
+    'gateway fault 404, by main.xml',
     'source RESPONSE_BEGIN RESPONSE_HEAD',
     'source RESPONSE_END RESPONSE_DONE',
     'source REUSE REQUEST_READY',

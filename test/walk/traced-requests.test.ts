@@ -120,7 +120,10 @@ test('handlers: one that waits is noted twice, and one that refuses ends the way
   const trace = await traced
   assert.deepEqual(
     trace!.steps.filter(({ where }) => where === 'gateway').map(({ what, detail }) => `${what}: ${detail}`),
-    ['route: t, /t, /*', 'handler first: passes', 'handler second: waits', 'handler second: refuses, 405'],
+    [
+      ...['route: t, /t, /*', 'handler first: passes', 'handler second: waits', 'handler second: refuses, 405'],
+      'fault: 405, by _resource_mismatch_handler_.xml',
+    ],
   )
   assert.equal(trace!.status, 405)
 })
