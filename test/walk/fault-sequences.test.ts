@@ -4,29 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { describe } from '../../src/config/fault.ts'
 import { Findings } from '../../src/config/findings.ts'
 import { readSequence } from '../../src/mediation/read-sequence.ts'
-import type { FaultPlan } from '../../src/plan.ts'
 import { takeAnswer } from '../harness/answers.ts'
 import { OPEN_CORS, operation } from '../harness/chained.ts'
-import { DEFAULT_FAULTS } from '../harness/default-sequences.ts'
+import { faultsWith } from '../harness/default-sequences.ts'
 import { type MorePlan, startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually } from '../harness/peers.ts'
 import { parseResponse, valuesOf } from '../harness/strict-http.ts'
-
-/** The default ones, and in place of some of them what stands between the tags here. */
-async function faultsWith(edited: Readonly<Record<string, string>>, aiSequence = ''): Promise<FaultPlan> {
-  const findings = new Findings()
-  const programs = new Map(DEFAULT_FAULTS.programs.map(program => [program.name, program]))
-  for (const [name, content] of Object.entries(edited)) {
-    const text = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="${name}">${content}</sequence>`
-    const program = await readSequence(name, `${name}.xml`, text, findings)
-    if (program !== undefined) programs.set(name, program)
-  }
-  assert.deepEqual(findings.faults.map(describe), [])
-  return { programs: [...programs.values()], aiSequence }
-}
 
 async function start(
   t: TestContext,
