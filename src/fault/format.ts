@@ -1,6 +1,6 @@
 /**
- * The media type of a fault: JSON, unless the client prefers XML to it (RFC 9110 12.5.1) or its request is SOAP, which
- * is answered in the version that it speaks. `kept` has what the request says of it, and nothing that does not decide.
+ * The media type of a fault: JSON, unless the client takes only XML or names both and prefers it (RFC 9110 12.5.1), or its
+ * request is SOAP, which is answered in the version that it speaks. `kept` has what the request says of it, and nothing that does not decide.
  */
 import type { KeptFields } from '../http1/kept-fields.ts'
 
@@ -41,8 +41,11 @@ function acceptOf(kept: KeptFields): string {
 function prefersXml(accept: string): boolean {
   if (accept === '') return false
   const ranges = rangesOf(accept)
+  const xml = Math.max(qualityOf(ranges, 'application/xml'), qualityOf(ranges, 'text/xml'))
   const json = qualityOf(ranges, 'application/json')
-  return Math.max(qualityOf(ranges, 'application/xml'), qualityOf(ranges, 'text/xml')) > json
+  // A wildcard takes JSON as well as anything, whatever it is worth: browsers name XML, and mean pages.
+  const comparesJson = ranges.some(({ type }) => type === 'application/json' || type === 'application/*')
+  return json === 0 || comparesJson ? xml > json : false
 }
 
 /** That of the most specific range that includes the type (RFC 9110 12.5.1). */
