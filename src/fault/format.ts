@@ -1,6 +1,7 @@
 /**
- * The media type of a fault: JSON, unless the client takes only XML or names both and prefers it (RFC 9110 12.5.1), or its
- * request is SOAP, which is answered in the version that it speaks. `kept` has what the request says of it, and nothing that does not decide.
+ * The media type of a fault: JSON, unless the client takes only XML or names both and prefers it (RFC 9110 12.5.1), or
+ * its request is SOAP, which is answered in the version that it speaks. `kept` has what the request says of it, and
+ * nothing that does not decide.
  */
 import type { KeptFields } from '../http1/kept-fields.ts'
 
