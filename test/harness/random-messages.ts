@@ -16,7 +16,9 @@ export interface RandomMessage {
 
 const NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_!#$%&'*+.^`|~"
 const VALUE = ' \tabcXYZ019,;="/()<>@?[]{}:\\\x80\xa0\xe4\xff'
-const TARGET = "abcXYZ019/%2F.;,:=&!$'()*+@~_-?"
+const QUERY = "abcXYZ019/%2F.;,:=&!$'()*+@~_-?"
+/** A path of these passes as it is. */
+const PATH = [...['a', 'XYZ', '019', '.b', '..c', '/d', '/.e', '%20', '%2B', '%C3%A9', '%25'], ...",:=&!$'()*+@~_-"]
 const BODY = 'abc\r\n0123456789\0\xff GET / HTTP/1.1'
 
 /** Lengths around those at which buffers end, and many small ones. */
@@ -105,7 +107,9 @@ export function randomRequest(random: Random, key: string): RandomMessage {
   const method = random.pick(
     framing === 'none' ? ['GET', 'HEAD', 'DELETE', 'OPTIONS'] : ['POST', 'PUT', 'PATCH', 'GET'],
   )
-  const target = `/${key}/${random.text(random.below(60), TARGET)}`
+  const path = Array.from({ length: random.below(30) }, () => random.pick(PATH)).join('')
+  const query = random.once(2) ? `?${random.text(random.below(30), QUERY)}` : ''
+  const target = `/${key}/x${path.replace(/%25(?=[0-9a-f]{2}|%25)/gi, '')}${query}`
   const lines = withFraming(random, fieldsOf(random, 12, 'X-'), field)
   return {
     raw: head(`${method} /echo${target} HTTP/1.1`, ['Host: gateway.test', ...lines]) + rest,
