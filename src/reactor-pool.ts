@@ -25,16 +25,22 @@ export class ReactorFailed extends Error {
 
 const THREAD_ENTRY = new URL('./thread-entry.js', import.meta.url)
 const CHECK_MS = 1000
-/** A reactor silent for so long is hung: it would go on receiving its share of new connections. */
-const SILENCE_MS = 5000
-/** One that does not listen by then never will. */
-const START_MS = 10_000
+/** In milliseconds; each has more time, the more APIs it has to build. */
+export interface PoolLimits {
+  /** A reactor that does not listen by then never will. */
+  readonly startMs: number
+  /** One silent for so long is hung: it would go on receiving its share of new connections. */
+  readonly silenceMs: number
+  /** Some twenty times what an API takes where nothing else runs. */
+  readonly perApiMs: number
+}
+const LIMITS: PoolLimits = { startMs: 10_000, silenceMs: 5000, perApiMs: 2 }
 /** So many deaths within the window are not bad luck. */
 const DEATHS_MAX = 10
 const DEATH_WINDOW_MS = 30_000
 /** A reactor that has not answered a question by then is not waited for. */
 const ANSWER_MS = 2000
-/** The same for one that has thousands of APIs to build. */
+/** The same for one that has APIs to build, beside the time that they take. */
 const DEPLOY_MS = 10_000
 
 /** How the reactors have taken what was deployed. */
@@ -54,6 +60,8 @@ interface Seat {
   beatMs: number
   /** Why it is ended, or else what it died of. */
   cause: Error
+  /** How long it may be silent beyond the limit, for what it has been given to build since `beatMs`. */
+  graceMs: number
   readonly listening: PromiseWithResolvers<readonly number[]>
   hasListened: boolean
   readonly gone: PromiseWithResolvers<void>
@@ -66,7 +74,7 @@ export class ReactorPool {
   readonly #compileCache: string
   readonly #watcher: PoolWatcher
   readonly #entry: URL
-  readonly #startMs: number
+  readonly #limits: PoolLimits
   readonly #heartbeats: Int32Array
   readonly #seats: Seat[] = []
   #deathsMs: number[] = []
@@ -76,19 +84,19 @@ export class ReactorPool {
   /** What some reactor has refused, and has to be told again. */
   #owed = NO_CHANGES
 
-  /** `entry` and `startMs`: for tests. */
+  /** `entry` and `limits`: for tests. */
   constructor(
     plans: readonly ReactorPlan[],
     compileCache: string,
     watcher: PoolWatcher,
     entry = THREAD_ENTRY,
-    startMs = START_MS,
+    limits = LIMITS,
   ) {
     this.#plans = plans
     this.#compileCache = compileCache
     this.#watcher = watcher
     this.#entry = entry
-    this.#startMs = startMs
+    this.#limits = limits
     this.#heartbeats = new Int32Array(plans[0]!.heartbeats)
   }
 
@@ -110,12 +118,26 @@ export class ReactorPool {
     // Who is asked next must have all of it, too.
     this.#owed = NO_CHANGES
     const seats = [...this.#seats]
-    const answers = await Promise.all(this.ask({ kind: 'deploy', live, apis: owed }, DEPLOY_MS))
+    const answers = await this.#deployed({ kind: 'deploy', live, apis: owed })
     const refusals = answers.filter(cause => cause !== null && cause !== '') as string[]
     if (refusals.length > 0) this.#owed = together(owed, this.#owed, this.#plans[0]!.apis)
     // One that was replaced meanwhile was started with all of it.
     const isLate = answers.map((answer, reactor) => answer === null && this.#seats[reactor] === seats[reactor])
     return { refusals, late: [...isLate.keys()].filter(reactor => isLate[reactor]) }
+  }
+
+  /** Nobody answers heartbeats while it builds. */
+  async #deployed(question: Extract<Question, { kind: 'deploy' }>): Promise<readonly (string | null)[]> {
+    const graceMs = this.#graceFor(question.apis.deployed)
+    const seats = [...this.#seats]
+    for (const seat of seats) seat.graceMs += graceMs
+    const answers = await Promise.all(this.ask(question, DEPLOY_MS + graceMs))
+    for (const seat of seats) seat.graceMs -= graceMs
+    return answers
+  }
+
+  #graceFor(apis: readonly ApiPlan[]): number {
+    return apis.length * this.#limits.perApiMs
   }
 
   send(message: ToReactor, only?: number): void {
@@ -171,6 +193,7 @@ export class ReactorPool {
 
   /** One of the first that does not come to listen ends the start; any other is replaced. */
   #spawn(reactor: number, isFirst: boolean): Seat {
+    const graceMs = this.#graceFor(this.#plans[reactor]!.apis)
     const workerData = { ...this.#plans[reactor]!, compileCache: this.#compileCache }
     const worker = new Worker(this.#entry, { workerData, name: `reactor-${reactor}` })
     const seat: Seat = {
@@ -178,6 +201,7 @@ export class ReactorPool {
       beat: Atomics.load(this.#heartbeats, reactor),
       beatMs: performance.now(),
       cause: new ReactorFailed('ended'),
+      graceMs,
       listening: Promise.withResolvers(),
       hasListened: false,
       gone: Promise.withResolvers(),
@@ -188,12 +212,15 @@ export class ReactorPool {
     })
     worker.on('message', (message: FromReactor) => {
       if (message.kind === 'answer') {
+        // As good as a beat, and here before the next one after a long silence.
+        seat.beatMs = performance.now()
         seat.questions.get(message.id)?.(message.answer)
         return
       }
       if (message.kind === 'listening') {
         seat.hasListened = true
         seat.beatMs = performance.now()
+        seat.graceMs -= graceMs
         seat.listening.resolve(message.ports)
       } else if (message.kind === 'failed') end(seat, new ReactorFailed(message.cause))
       this.#watcher.message(reactor, message)
@@ -234,7 +261,8 @@ export class ReactorPool {
         seat.beat = beat
         if (seat.hasListened) seat.beatMs = now
       }
-      const limitMs = seat.hasListened ? SILENCE_MS : this.#startMs
+      const { silenceMs, startMs } = this.#limits
+      const limitMs = (seat.hasListened ? silenceMs : startMs) + seat.graceMs
       if (now - seat.beatMs <= limitMs) return
       seat.beatMs = now
       const cause = seat.hasListened ? `no heartbeat for ${limitMs} ms` : `does not listen after ${limitMs} ms`

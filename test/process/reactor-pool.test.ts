@@ -2,15 +2,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
-import type { ReactorPlan } from '../../src/plan.ts'
-import { ReactorFailed, ReactorPool } from '../../src/reactor-pool.ts'
+import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan.ts'
+import { type PoolLimits, ReactorFailed, ReactorPool } from '../../src/reactor-pool.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
+import { EndpointTable } from '../../src/target/endpoint-table.ts'
+import { PLAIN_API } from '../harness/api-plan.ts'
 
 /** Shared with the threads: how many there were. */
 const spawned = new Int32Array(new SharedArrayBuffer(4))
 
 /** What the first, second, third thread does; the last step is for all that follow. */
-function poolOf(steps: readonly string[], startMs = 60_000) {
+function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis: readonly ApiPlan[] = []) {
   const code = `
     import { parentPort, workerData } from 'node:worker_threads'
     const step = workerData.steps[Atomics.add(workerData.spawned, 0, 1)] ?? workerData.steps.at(-1)
@@ -19,10 +21,16 @@ function poolOf(steps: readonly string[], startMs = 60_000) {
       if (step === 'answer') parentPort.postMessage({ kind: 'answer', id, answer: true })
       if (step === 'answer wrongly') parentPort.postMessage({ kind: 'answer', id: id + 7, answer: true })
       if (step === 'die asked') process.exit()
+      if (step === 'busy asked') {
+        const until = Date.now() + 3500
+        while (Date.now() < until);
+        parentPort.postMessage({ kind: 'answer', id, answer: '' })
+      }
     })
     setInterval(() => Atomics.add(beats, 0, 1), 10)
     if (step === 'hang') while (true);
     if (step === 'silent') await new Promise(() => {})
+    if (step === 'slow') await new Promise(resolve => setTimeout(resolve, 3500))
     if (step === 'fail') parentPort.postMessage({ kind: 'failed', cause: 'no luck' })
     else parentPort.postMessage({ kind: 'listening', ports: [7] })
     if (step === 'die') setTimeout(() => process.exit(), 20)`
@@ -33,6 +41,8 @@ function poolOf(steps: readonly string[], startMs = 60_000) {
     metrics: allocateMetrics(1),
     gauge: SharedGauge.allocate(1, 1),
     clients: SharedGauge.allocate(1, 1),
+    endpoints: EndpointTable.allocate(1, 1),
+    apis,
     steps,
     spawned,
   }
@@ -46,7 +56,7 @@ function poolOf(steps: readonly string[], startMs = 60_000) {
     '',
     { ...watcher, hopeless: cause => hopeless.resolve(cause) },
     entry,
-    startMs,
+    { startMs: 60_000, silenceMs: 60_000, perApiMs: 0, ...limits },
   )
   return { pool, replaced: replaced.promise, hopeless: hopeless.promise }
 }
@@ -57,19 +67,48 @@ for (const [what, startMs, step, cause] of [
   ['waits for ever before it listens', 2000, 'silent', 'reactor 0 does not listen after 2000 ms'],
 ] as const) {
   test(`a first reactor that ${what} ends the start`, async t => {
-    const { pool } = poolOf([step], startMs)
+    const { pool } = poolOf([step], { startMs })
     t.after(() => pool.stop())
     await assert.rejects(pool.start(), new ReactorFailed(cause))
   })
 
   test(`a replacement that ${what} is itself replaced, once`, async t => {
-    const { pool, replaced } = poolOf(['die', step, 'listen'], startMs)
+    const { pool, replaced } = poolOf(['die', step, 'listen'], { startMs })
     t.after(() => pool.stop())
     assert.deepEqual(await pool.start(), [7])
     assert.equal(await replaced, cause)
     pool.stop()
     await pool.drain(1000)
     assert.equal(Atomics.load(spawned, 0), 3)
+  })
+}
+
+/** Every API gives a second more. */
+const FOUR_APIS = ['/a', '/b', '/c', '/d'].map((path): ApiPlan => {
+  const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [] } as const
+  return { ...PLAIN_API, name: path, paths: [path], endpoints }
+})
+
+test('who has more to build has more time to come to listen', async t => {
+  const { pool } = poolOf(['slow'], { startMs: 1000, perApiMs: 1000 }, FOUR_APIS)
+  t.after(() => pool.stop())
+  assert.deepEqual(await pool.start(), [7])
+})
+
+for (const [what, deployed, isReplaced] of [
+  ['more to deploy has more time to do so', FOUR_APIS, false],
+  ['little to deploy is hung when it takes long', FOUR_APIS.slice(3), true],
+] as const) {
+  test(`who has ${what}`, async t => {
+    const { pool, replaced } = poolOf(['busy asked', 'listen'], { silenceMs: 1000, perApiMs: 1000 })
+    t.after(() => pool.stop())
+    await pool.start()
+    const late = replaced.then(() => 'replaced')
+    const answer = pool.deploy({} as LivePlan, FOUR_APIS, { removed: [], deployed }).then(() => 'deployed')
+    assert.equal(
+      await Promise.race([late, answer.then(it => (isReplaced ? late : it))]),
+      isReplaced ? 'replaced' : 'deployed',
+    )
   })
 }
 
