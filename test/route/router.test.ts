@@ -1,0 +1,188 @@
+/** The router against one that is slow and obvious (test/harness/plain-router.ts), while APIs come and go. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Api } from '../../src/exchange/api.ts'
+import { EVERY_RESOURCE } from '../../src/exchange/api.ts'
+import type { Downstream } from '../../src/exchange/contract.ts'
+import { Exchange } from '../../src/exchange/exchange.ts'
+import { NO_SUCH_API } from '../../src/exchange/outcome.ts'
+import type { Resource } from '../../src/exchange/resource.ts'
+import type { Head } from '../../src/http1/head.ts'
+import { allocateMetrics, MetricsColumn } from '../../src/observe/metrics.ts'
+import { ApiTable } from '../../src/route/api-table.ts'
+import { ResourceCache } from '../../src/route/resource-cache.ts'
+import { ResourceTree } from '../../src/route/resource-tree.ts'
+import { Router } from '../../src/route/router.ts'
+import { type PlainApi, type PlainAnswer, plainRoute } from '../harness/plain-router.ts'
+import { IS_LONG, Random, SEED } from '../harness/random.ts'
+
+const ROUNDS = IS_LONG ? 20_000 : 250
+const REQUESTS = 120
+
+const CONTEXTS = ['/a', '/b', '/a/b', '/ab', '/a/1.0.0', '/a+b', '/caf%C3%A9', '/a%20b', '/A', '/%25', '/a.b', '/1.0.0']
+const VERSIONS = ['/1.0.0', '/2.0.0', '/1', '/v1', '']
+const HOSTS = ['one.test', 'Two.Test', '[::1]', 'a']
+const AUTHORITIES = [...HOSTS, 'ONE.test:8290', 'two.test.', 'two.test.:1', '[::1]:80', 'else.test', 'one.test..', '']
+const METHODS = ['GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'DELETE', 'PROPFIND']
+const WORDS = [
+  ...['a', 'a', 'b', 'ab', 'abc', 'a b', 'a+b', 'caf\u{e9}', '%25', '{x}', '{x}', '{y}', '{x}.{y}', '{y}.{z}', 'v{n}'],
+  ...['{x}b', 'a{x}', '{x}a{y}', '{x}-{y}-{z}', '{x}+{y}', '{x}\u{e9}', '{x}%25', '1.0.0', '...', 'a.b'],
+]
+const SCRAPS = [
+  ...['/', '/', '/', '/', '/', '/', '/a', '/b', '/ab', 'a', 'b', 'ab', '-', '.', '.', '+', 'v', 'c', '1.0.0', '/1.0.0'],
+  ...['//', '/./', '/../', '/%2e%2E/', '/.', '/..', '%2E', '%61', '%62', '%2B', '%2b', '%20', '%25', '%31', '*', '%2A'],
+  ...[
+    'caf\xc3\xa9',
+    'caf%c3%a9',
+    '%C3%A9',
+    '\xe9',
+    '%C0%AF',
+    '%2f',
+    '%5C',
+    ';',
+    '%3b',
+    '%00',
+    '%252e',
+    '%',
+    '~',
+    '%7E',
+  ],
+]
+const RARE = 48
+const QUERIES = ['', '', '', '?', '?/../a', '?%zz=;#', '?a=b?c', '?%2e%2e%2f']
+
+function randomTemplate(random: Random): string {
+  const segments = Array.from({ length: random.below(4) }, () => random.pick(WORDS))
+  const end = random.once(4) ? '/*' : random.once(6) && segments.length > 0 ? '/' : ''
+  return segments.length === 0 ? end || '/' : `/${segments.join('/')}${end}`
+}
+
+/** Those that it declares twice hold as declared first. */
+function randomOperations(random: Random): readonly string[] {
+  if (random.once(5)) return []
+  const verb = () => random.pick(['GET', 'GET', 'POST', 'DELETE', 'OPTIONS', 'HEAD', '*', 'PROPFIND'])
+  const all = Array.from({ length: random.between(1, random.once(6) ? 60 : 9) }, () => randomTemplate(random))
+  return all.map(template => `${verb()} ${template}`)
+}
+
+/** What follows the path of an API has to be escaped as in a request: spaces and letters beyond ASCII. */
+function randomPath(random: Random): string {
+  const scraps = Array.from({ length: random.below(8) }, () => {
+    const at = random.below(SCRAPS.length)
+    return SCRAPS[at >= RARE && !random.once(8) ? random.below(RARE) : at]!
+  })
+  const [context, version] = [random.pick(CONTEXTS), random.pick(VERSIONS)]
+  const path = `${random.once(4) ? '' : random.once(6) ? `/${context}` : context}${random.once(3) ? '' : version}`
+  const text = path + (random.once(4) ? '' : '/') + scraps.join('')
+  return text.startsWith('/') ? text : `/${text}`
+}
+
+/** Templates may hold spaces. */
+function resource(text: string): Resource {
+  const at = text.indexOf(' ')
+  return { template: text.slice(at + 1), verb: text.slice(0, at), authType: 'None', tier: 'Unlimited', scopes: [] }
+}
+
+interface Deployed {
+  readonly plain: PlainApi
+  readonly api: Api
+}
+
+class Routed {
+  readonly #table = new ApiTable()
+  readonly #cache: ResourceCache
+  readonly #bytes = Buffer.alloc(4096)
+  readonly #router: Router
+  readonly #exchange = new Exchange({} as Downstream, '', 1, 'x')
+  readonly #deployed: Deployed[] = []
+  /** One clock for all. */
+  now = 0
+
+  constructor() {
+    this.#cache = new ResourceCache(new MetricsColumn(allocateMetrics(1), 0), () => this.now)
+    this.#cache.keepFor(50)
+    this.#router = new Router(this.#table, this.#bytes, { targetBytesMax: 4000, headerBytesMax: 4096 })
+  }
+
+  get plain(): readonly PlainApi[] {
+    return this.#deployed.map(({ plain }) => plain)
+  }
+
+  add(plain: PlainApi): void {
+    const isOpen = plain.operations.length === 0
+    const resources = isOpen ? EVERY_RESOURCE : this.#cache.before(new ResourceTree(plain.operations.map(resource)))
+    const parts = { version: '', path: plain.paths[0]!, handlers: [], production: null, sandbox: null, isAi: false }
+    const api: Api = { name: plain.name, keyType: 'PRODUCTION', resources, ...parts }
+    this.#cache.clear()
+    for (const path of plain.paths) this.#table.add({ api, path, hosts: plain.hosts })
+    this.#deployed.push({ plain, api })
+  }
+
+  removeAt(at: number): void {
+    const [{ plain, api } = assert.fail()] = this.#deployed.splice(at, 1)
+    this.#cache.clear()
+    for (const path of plain.paths) this.#table.remove({ api, path, hosts: plain.hosts })
+  }
+
+  route(method: string, target: string, authority: string, form: string): PlainAnswer | 'refused' | 'nobody' {
+    const exchange = this.#exchange
+    exchange.begin(1)
+    const requestTarget = form + target
+    const end = this.#bytes.latin1Write(`${requestTarget} HTTP/1.1\r\n`, 16) + 16
+    exchange.head = { targetAt: 16, targetLength: requestTarget.length, end } as Head
+    exchange.method = method
+    exchange.requestTarget = requestTarget
+    exchange.target = requestTarget
+    exchange.pathAt = form.length
+    exchange.host = authority
+    const refused = this.#router.route(exchange)
+    if (refused !== undefined) return refused === NO_SUCH_API ? 'nobody' : 'refused'
+    const { api, place, resource, restAt, pathEnd } = exchange
+    const query = requestTarget.includes('?') ? requestTarget.slice(requestTarget.indexOf('?')) : ''
+    assert.equal(exchange.target.slice(pathEnd), query)
+    const template = place?.template ?? ''
+    return { api: api!.name, template, verb: resource?.verb ?? '', rest: exchange.target.slice(restAt) }
+  }
+}
+
+/** Whether it takes no path that another has on one of its hosts, or on all. */
+function isFree(held: readonly PlainApi[], paths: readonly string[], hosts: readonly string[]): boolean {
+  const places = (api: Pick<PlainApi, 'paths' | 'hosts'>) =>
+    api.paths.flatMap(path =>
+      api.hosts.length === 0 ? [path] : api.hosts.map(host => `${host.toLowerCase()} ${path}`),
+    )
+  const taken = new Set(held.flatMap(places))
+  return places({ paths, hosts }).every(place => !taken.has(place))
+}
+
+test(`whatever comes, it finds what a router finds that compares everything (seed ${SEED})`, () => {
+  const random = new Random(SEED)
+  const routed = new Routed()
+  const seen = { found: 0, nobody: 0, refused: 0, noResource: 0 }
+  for (let round = 0; round < ROUNDS; round++) {
+    if (routed.plain.length > 12) routed.removeAt(random.below(routed.plain.length))
+    const version = random.pick(VERSIONS)
+    const context = random.pick(CONTEXTS)
+    const paths = version !== '' && random.once(3) ? [context + version, context] : [context + version]
+    const hosts = random.once(2) ? [] : [...new Set([random.pick(HOSTS), random.pick(HOSTS)])]
+    const operations = randomOperations(random)
+    if (isFree(routed.plain, paths, hosts)) routed.add({ name: `api ${round}`, paths, hosts, operations })
+    for (let request = 0; request < REQUESTS; request++) {
+      const [method, authority] = [random.pick(METHODS), random.pick(AUTHORITIES)]
+      const form = random.once(6) ? 'http://one.test' : ''
+      const target = (form !== '' && random.once(9) ? '' : randomPath(random)) + random.pick(QUERIES)
+      const expected = plainRoute(routed.plain, method, target, authority)
+      // For the second and third time it may come from the cache.
+      for (let times = random.once(4) ? 3 : 1; times > 0; times--) {
+        const found = routed.route(method, target, authority, form)
+        assert.deepEqual(found, expected, JSON.stringify([method, target, authority, routed.plain]))
+      }
+      seen[typeof expected === 'string' ? expected : expected.template === '' ? 'noResource' : 'found']++
+      routed.now += random.below(20)
+    }
+  }
+  assert.ok(
+    Object.values(seen).every(times => times > ROUNDS),
+    JSON.stringify(seen),
+  )
+})
