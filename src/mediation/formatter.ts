@@ -95,7 +95,7 @@ function bodyText(message: Message, status: number, format: Format): string {
   if (format === 'soap11' || format === 'soap12') return soapText(message, status, format)
   if (payload === null) return ''
   if (format === 'json') return jsonText(payload)
-  if (format === 'xml') return XML_DECLARATION + writeXml(contentOf(payload))
+  if (format === 'xml') return written(contentOf(payload))
   return payload.kind === 'xml' ? writeXml(contentOf(payload)) : payload.text
 }
 

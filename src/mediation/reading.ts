@@ -88,10 +88,6 @@ export class Reading {
     return this.#findings.fault(element.where, key, expected, remedy, shown)
   }
 
-  warn(element: XmlElement, field: string, expected: string, remedy: string): void {
-    this.#findings.warn(element.where, `${element.qualifiedName}/${field}`, expected, remedy)
-  }
-
   /** A fault for every other attribute. */
   attributes(element: XmlElement, known: readonly string[]): void {
     for (const { name } of element.attributes) {

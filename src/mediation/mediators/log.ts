@@ -2,7 +2,6 @@
 import type { Expression } from '../expression.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
-import { elementOf } from '../payload-tree.ts'
 import { markupOf, textOf } from '../value.ts'
 import { writeXml } from '../xml-tree.ts'
 
@@ -73,5 +72,5 @@ function fieldsOf(message: Message): string[] {
 
 function payloadText({ payload }: Message): string {
   if (payload === null) return ''
-  return payload.kind === 'xml' ? writeXml(elementOf(payload)) : payload.text
+  return payload.kind === 'xml' ? writeXml(payload.root) : payload.text
 }

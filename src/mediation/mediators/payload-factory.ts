@@ -54,17 +54,16 @@ export const payloadFactory = mediator<PayloadSettings>({
   },
 
   compile({ format, of }, compiling) {
-    const build = compileFormat(format)
+    const build = compileFormat(
+      format,
+      of.map(({ isLiteral }) => isLiteral),
+    )
     const evaluates = of.map(({ from, isLiteral }) => {
       const evaluate = compiling.expression(from)
       return isLiteral ? (message: Message): Value => markupOf(evaluate(message)) : evaluate
     })
-    const literals = of.map(({ isLiteral }) => isLiteral)
     return message => {
-      const payload = build(
-        evaluates.map(evaluate => evaluate(message)),
-        literals,
-      )
+      const payload = build(evaluates.map(evaluate => evaluate(message)))
       if (payload === null) compiling.complain(`the payload has more than ${TEXT_MAX} characters`)
       message.payload = payload
       describe(message, format.media)
@@ -148,20 +147,21 @@ function usedWithin(node: XmlNode): readonly number[] {
 }
 
 /** null: too long. */
-type Build = (values: readonly Value[], literals: readonly boolean[]) => Payload | null
+type Build = (values: readonly Value[]) => Payload | null
 
-function compileFormat(format: Format): Build {
+/** `literals`: which arguments are text whatever they look like. XML takes every text as it is. */
+function compileFormat(format: Format, literals: readonly boolean[]): Build {
   if (format.media === 'xml') {
     const build = compileElement(format.root)
-    return (values, literals) => {
+    return values => {
       const budget = { left: TEXT_MAX }
-      const root = build(values, literals, budget)
+      const root = build(values, budget)
       return budget.left < 0 ? null : { kind: 'xml', root }
     }
   }
   const kind = format.media
   const pieces = kind === 'json' ? jsonPieces(format.text) : textPieces(format.text)
-  return (values, literals) => {
+  return values => {
     let text = ''
     for (const piece of pieces) {
       if (typeof piece === 'string') text += piece
@@ -194,19 +194,19 @@ function bare(value: Value): Json {
 interface Budget {
   left: number
 }
-type BuildElement = (values: readonly Value[], literals: readonly boolean[], budget: Budget) => XmlElementNode
+type BuildElement = (values: readonly Value[], budget: Budget) => XmlElementNode
 
 function compileElement(node: XmlElementNode): BuildElement {
   const attributes = node.attributes.map(([name, value]) => ({ name, pieces: textPieces(value) }))
   const children = node.children.map(child =>
     typeof child === 'string' ? { pieces: textPieces(child) } : { build: compileElement(child) },
   )
-  return (values, literals, budget) =>
+  return (values, budget) =>
     xmlElement(
       node.name,
       children.flatMap(child =>
         'build' in child
-          ? [child.build(values, literals, budget)]
+          ? [child.build(values, budget)]
           : child.pieces.flatMap(piece => nodesOf(piece, values, budget)),
       ),
       attributes.map(({ name, pieces }) => [
