@@ -5,7 +5,7 @@
 import type { Expression, JsonPath, Operator } from './expression.ts'
 import type { Parsers, XPathClass, XPathNode } from './expression-parsers.ts'
 import { CHARSETS, EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
-import type { Scope } from './message.ts'
+import { type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
 import { SEQUENCE_NAMESPACE } from './xml-format.ts'
 
 interface ReadExpression {
@@ -28,17 +28,6 @@ class Refused extends Error {
 const LENGTH_MAX = 8192
 const DEPTH_MAX = 200
 const FUNCTIONS_NAMESPACE = 'http://www.w3.org/2005/xpath-functions'
-const VARIABLE_SCOPES: ReadonlyMap<string, Scope> = new Map([
-  ['ctx', 'default'],
-  ['axis2', 'axis2'],
-  ['trp', 'transport'],
-])
-const PROPERTY_SCOPES: ReadonlyMap<string, Scope> = new Map([
-  ['default', 'default'],
-  ['synapse', 'default'],
-  ['axis2', 'axis2'],
-  ['transport', 'transport'],
-])
 /** Of XPath, about nodes: the library has them. */
 const NODE_FUNCTIONS: Readonly<Record<string, readonly [least: number, most: number]>> = {
   position: [0, 0],
@@ -163,7 +152,7 @@ export class ExpressionReader {
       return { kind: 'literal', value: '' }
     }
     const [prefix = '', name = ''] = variable.includes(':') ? variable.split(':') : ['', variable]
-    const scope = VARIABLE_SCOPES.get(prefix)
+    const scope = SCOPE_PREFIXES.get(prefix)
     if (scope !== undefined) return this.#property(scope, name)
     throw new Refused(
       `there is no variable $${variable}`,
@@ -212,9 +201,9 @@ export class ExpressionReader {
     const texts = of.map(argument => (argument.kind === 'literal' ? String(argument.value) : ''))
     const [name = ''] = texts.slice(-1)
     if (texts.includes('')) throw new Refused('get-property() takes names in quotes', "write get-property('name')")
-    const scope = PROPERTY_SCOPES.get(texts.length === 1 ? 'default' : texts[0]!)
+    const scope = SCOPES.get(texts.length === 1 ? 'default' : texts[0]!)
     if (scope === undefined) {
-      throw new Refused(`there is no scope ${texts[0]}`, `known are ${[...PROPERTY_SCOPES.keys()].join(', ')}`)
+      throw new Refused(`there is no scope ${texts[0]}`, `known are ${[...SCOPES.keys()].join(', ')}`)
     }
     return texts.length === 1 && name === 'To' ? { kind: 'to' } : this.#property(scope, name)
   }

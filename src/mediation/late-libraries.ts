@@ -18,11 +18,11 @@ export interface DomNode {
   lookupNamespaceURI(prefix: string | null): string | null
 }
 
-/** A value of the library: of XPath's four kinds. */
+/** A value of the library, of XPath's four kinds: what tells them apart is which of these it has. */
 export interface LibraryValue {
   stringValue(): string
-  numberValue(): number
-  booleanValue(): boolean
+  readonly b?: boolean
+  readonly num?: number
   toArray?(): DomNode[]
 }
 

@@ -2,8 +2,21 @@
 import { type Json, textOf, type Value } from './value.ts'
 import type { XmlElementNode } from './xml-tree.ts'
 
-export const SCOPES = ['default', 'axis2', 'transport'] as const
-export type Scope = (typeof SCOPES)[number]
+export type Scope = 'default' | 'axis2' | 'transport'
+
+/** Words for scopes, where a property is named. */
+export const SCOPES: ReadonlyMap<string, Scope> = new Map([
+  ['default', 'default'],
+  ['synapse', 'default'],
+  ['axis2', 'axis2'],
+  ['transport', 'transport'],
+])
+/** Prefixes of variables, as `$ctx:name`. */
+export const SCOPE_PREFIXES: ReadonlyMap<string, Scope> = new Map([
+  ['ctx', 'default'],
+  ['axis2', 'axis2'],
+  ['trp', 'transport'],
+])
 
 export type Payload =
   /** `text` is well-formed. */

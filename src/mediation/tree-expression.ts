@@ -1,16 +1,15 @@
 /** Expressions that look into the payload as XML: XPath by the library, over a document made of the payload once. */
 import type { JsonPath, TreeExpression } from './expression.ts'
-import { FUNCTIONS } from './functions.ts'
-import type { Message, Payload, Scope } from './message.ts'
+import { EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
+import { type Message, type Payload, type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
 import { elementOf } from './payload-tree.ts'
 import { envelope, soapVersion } from './soap.ts'
 import { type DomNode, domLibrary, type LibraryValue, xpathLibrary } from './late-libraries.ts'
 import { type Json, textOf, type Value, valueOfJson } from './value.ts'
 import { closed, element, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
 
-/** Prefixes of variables, where the sequence does not declare them itself. */
-const SCOPE_NAMESPACES: Readonly<Record<string, string>> = { ctx: 'scope:ctx', axis2: 'scope:axis2', trp: 'scope:trp' }
-const SCOPES: Readonly<Record<string, Scope>> = { ctx: 'default', axis2: 'axis2', trp: 'transport' }
+/** Namespaces of the prefixes of variables, where the sequence does not declare them itself. */
+const SCOPE_NAMESPACES = Object.fromEntries(Array.from(SCOPE_PREFIXES.keys(), prefix => [prefix, `scope:${prefix}`]))
 
 /** Of payloads that are still in use. */
 const documents = new WeakMap<Payload, DomNode>()
@@ -24,7 +23,7 @@ export function compileTree(
   complain: (cause: string) => void,
 ): (message: Message) => Value {
   const prefixes = { ...SCOPE_NAMESPACES, ...namespaces }
-  const scopes = new Map(Object.keys(SCOPES).map(prefix => [prefixes[prefix]!, SCOPES[prefix]!]))
+  const scopes = new Map(Array.from(SCOPE_PREFIXES, ([prefix, scope]) => [prefixes[prefix]!, scope]))
   const finders = new Map(jsonPaths.map(path => [path.text, compileJsonPath(path)]))
   let parsed: ReturnType<ReturnType<typeof xpathLibrary>['parse']> | undefined
   return message => {
@@ -93,18 +92,18 @@ function functionOf(
   if (!OURS.includes(name)) return undefined
   return ours(texts => plain(FUNCTIONS[name]!.apply(texts)))
 }
-const OURS = ['base64Encode', 'base64Decode', 'url-encode', 'upper-case', 'lower-case']
+/** What XPath 1.0, which the library has all of, does not have. */
+const OURS = [...EXTENSIONS, ...LATER_FUNCTIONS]
 
 function property(message: Message, texts: readonly string[]): string | number | boolean {
   const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
   if (texts.length === 1 && name === 'To') return message.to
-  return plain(message.get(scope === 'synapse' ? 'default' : (scope as Scope), name!) ?? '')
+  return plain(message.get(SCOPES.get(scope) ?? 'default', name!) ?? '')
 }
 
 function fromLibrary(value: LibraryValue): Value {
   if (value.toArray !== undefined) return { kind: 'xml', nodes: value.toArray().map(treeOf) }
-  if (/^(?:true|false)$/.test(value.stringValue()) && 'b' in value) return value.booleanValue()
-  return 'num' in value ? value.numberValue() : value.stringValue()
+  return value.b ?? value.num ?? value.stringValue()
 }
 
 const ELEMENT = 1

@@ -1,7 +1,7 @@
 /** Ways through a sequence: filter, switch, in, out, sequence, send, respond, drop; and that each has an end. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { causes, faultsOf, file, readFile, run } from './sequence.ts'
+import { causes, testRefusals, file, readFile, run } from './sequence.ts'
 
 const mark = (name: string) => `<property name="${name}" value="x"/>`
 
@@ -114,12 +114,4 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ['<switch source="1"><log/></switch>', 'log: is no element of <switch>'],
 ]
 
-for (const [step, said] of REFUSED) {
-  test(`${step} is refused`, async () => {
-    const faults = await faultsOf(step)
-    assert.ok(
-      faults.some(fault => fault.startsWith(`one.xml:1: ${said}`)),
-      faults.join('\n'),
-    )
-  })
-}
+testRefusals(REFUSED)

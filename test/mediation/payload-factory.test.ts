@@ -7,7 +7,7 @@ import { Sequences } from '../../src/mediation/sequences.ts'
 import type { Value } from '../../src/mediation/value.ts'
 import { formatAnswer } from '../../src/mediation/formatter.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
-import { causes, faultsOf, program, run } from './sequence.ts'
+import { causes, testRefusals, program, run } from './sequence.ts'
 
 function factory(media: string, format: string, ...args: readonly string[]): string {
   const listed = args.map(arg => `<arg ${arg}/>`).join('')
@@ -188,15 +188,9 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   [`<format><a/></format><args>${'<arg value="1"/>'.repeat(101)}</args>`, '', 'args/arg = 101: are more than 100'],
 ]
 
-for (const [within, attributes, said] of REFUSED) {
-  test(`payloadFactory ${attributes} ${within.slice(0, 70)} is refused`, async () => {
-    const faults = await faultsOf(`<payloadFactory ${attributes}>${within}</payloadFactory>`)
-    assert.ok(
-      faults.some(fault => fault.startsWith(`one.xml:1: ${said}`)),
-      faults.join('\n'),
-    )
-  })
-}
+testRefusals(
+  REFUSED.map(([within, attributes, said]) => [`<payloadFactory ${attributes}>${within}</payloadFactory>`, said]),
+)
 
 const ALPHABET = '"\\<>&\'/$123{}$[],:#;!-]]> \t\r\n\u0000\u0007\u007f\u0085\ud800\udc00\ufffe\u2028añ€😀xmlu0022'
 const ROUNDS = IS_LONG ? 20_000 : 500

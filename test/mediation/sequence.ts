@@ -1,5 +1,6 @@
 /** Sequences of tests: written as the elements within them, read as files are, run as reactors do. */
 import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import { describe as told } from '../../src/config/fault.ts'
 import { Findings } from '../../src/config/findings.ts'
 import { formatAnswer } from '../../src/mediation/formatter.ts'
@@ -38,6 +39,19 @@ export async function readFile(text: string, name = 'one'): Promise<ReadFile> {
 /** What is wrong with these steps. */
 export async function faultsOf(steps: string): Promise<readonly string[]> {
   return (await readFile(file(steps))).faults
+}
+
+/** Tests, one per row: steps, and how one of the faults that are noted of them begins. */
+export function testRefusals(rows: readonly (readonly [steps: string, said: string])[]): void {
+  for (const [steps, said] of rows) {
+    test(`${steps} is refused`, async () => {
+      const faults = await faultsOf(steps)
+      assert.ok(
+        faults.some(fault => fault.startsWith(`one.xml:1: ${said}`)),
+        faults.join('\n'),
+      )
+    })
+  }
 }
 
 /** A program that has no faults, as a reactor gets it. */

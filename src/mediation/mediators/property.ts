@@ -33,10 +33,10 @@ export const property = mediator<PropertySettings>({
 
   read(element, reading) {
     const name = reading.required(element, 'name')
-    const given = reading.choice(element, 'scope', ['synapse', ...SCOPES], 'default')
+    const given = reading.choice(element, 'scope', [...SCOPES.keys()], 'default')
     const action = reading.choice(element, 'action', ['set', 'remove'], 'set')
     if (name === undefined || given === undefined || action === undefined) return undefined
-    const scope = given === 'synapse' ? 'default' : given
+    const scope = SCOPES.get(given)!
     const why = scope === 'transport' ? fieldFault(name) : ''
     if (why !== '') return reading.fault(element, 'name', why, 'leave it out', name)
     if (action === 'set') {
