@@ -80,8 +80,10 @@ function tellBase(base: number): readonly Told[] {
   return READINGS.filter(reading => reading.base === base).map(tell)
 }
 
+/** Of a code that has no states: the code, whatever stands beside it in a log. */
 function tellReading(base: number, state: number): readonly Told[] {
-  return READINGS.filter(reading => reading.base === base && reading.state === state).map(tell)
+  const literal = tellCode(base).filter(told => told.state === null)
+  return literal.length > 0 ? literal : READINGS.filter(it => it.base === base && it.state === state).map(tell)
 }
 
 function tellApiCode(code: number): readonly Told[] {

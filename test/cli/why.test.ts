@@ -182,6 +182,16 @@ test('with its state a code is a base code, as the event log shows it', async ()
   assert.equal((await ask('7', '3')).err, 'no failure has the base code 7; sluice why lists all\n')
 })
 
+test('a code that has no states is told with any: logs and `walk` have one beside every code', async () => {
+  for (const code of ['303001', '303000', '900906', '102511', '101510']) {
+    for (const state of ['0', '3']) {
+      const { exit, out } = await ask(code, state)
+      assert.equal(exit, 0, `${code} ${state}`)
+      assert.match(out, new RegExp(`^${code}(?:  client side|  back end side)?\\n`))
+    }
+  }
+})
+
 test('a number that is a base as well says what becomes of it', async () => {
   assert.match((await ask('101509')).out, /As a base code 101509 becomes 101510 \(1 REQUEST_HEAD\), 101511 /)
   assert.doesNotMatch((await ask('101512')).out, /As a base code/)
