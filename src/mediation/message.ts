@@ -1,4 +1,5 @@
 /** What a sequence works on: properties in three scopes, a payload, and what is to become of it. */
+import { MASK, namesSecret } from '../observe/redact.ts'
 import { type Json, textOf, type Value } from './value.ts'
 import type { XmlElementNode } from './xml-tree.ts'
 
@@ -25,10 +26,14 @@ export type Payload =
   | { readonly kind: 'xml'; readonly root: XmlElementNode }
   | { readonly kind: 'text'; readonly text: string }
 
-/** Fields whose values no log may show. */
-const SECRET_FIELD = /^(?:proxy-)?authorization$|^(?:set-)?cookie$|token|api-?key|secret|password|jwt/
+/** Fields whose values no log may show, beside those that would not be shown as parameters of a query. */
+const SECRET_FIELD = /^proxy-authorization$|^set-cookie$|token|api-?key|secret|password|jwt/
 const SECRETS_MAX = 64
-const MASK = '***'
+
+/** `name`: in lower case. */
+function isSecret(name: string): boolean {
+  return SECRET_FIELD.test(name) || namesSecret(name)
+}
 
 interface Field {
   readonly name: string
@@ -71,7 +76,7 @@ export class Message {
     const lower = name.toLowerCase()
     const field = this.#fields.get(lower)
     const value = field === undefined ? this.#requestField(lower) : field.value
-    if (value !== undefined && SECRET_FIELD.test(lower)) this.#keepSecret(textOf(value))
+    if (value !== undefined && isSecret(lower)) this.#keepSecret(textOf(value))
     return value
   }
 
@@ -109,7 +114,7 @@ export class Message {
 
   /** Value of a field as a log may show it. */
   shown(name: string, text: string): string {
-    return SECRET_FIELD.test(name.toLowerCase()) ? MASK : this.withoutSecrets(text)
+    return isSecret(name.toLowerCase()) ? MASK : this.withoutSecrets(text)
   }
 
   /** It is on its way back: it was from the start, or a sequence made it an answer. */

@@ -5,7 +5,8 @@
  * in full-width letters, behind `;`, in brackets, inside another URL.
  */
 
-const MASK = '***'
+/** What stands in the place of a secret. */
+export const MASK = '***'
 
 /** Secret when the whole name is one of these; compared folded: lower case, letters and digits only. */
 const SECRET_NAMES = [
@@ -171,7 +172,7 @@ function carriesSecret(text: string): boolean {
 }
 
 /** `user[password]`, `filter.token` and `code:text` name what one of their words names. */
-function namesSecret(name: string): boolean {
+export function namesSecret(name: string): boolean {
   return isSecret(name) || (/[^\w-]/.test(name) && name.split(/[^\w-]+/).some(isSecret))
 }
 

@@ -3,7 +3,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testRefusals, run } from './sequence.ts'
 
-const FIELDS = { authorization: 'Bearer very-secret', cookie: 'session=4711', 'x-api-key': 'k-e-y', accept: 'a/b' }
+const FIELDS = {
+  authorization: 'Bearer very-secret',
+  'proxy-authorization': 'Basic c2VjcmV0',
+  cookie: 'session=4711',
+  'x-api-key': 'k-e-y',
+  // As in the access log, where they are parameters of a query.
+  'x-amz-signature': 'aabbcc',
+  'x-session-id': 's-4711',
+  accept: 'a/b',
+}
 
 async function logged(steps: string): Promise<readonly (readonly [string, string])[]> {
   const { reports } = await run(steps, { fields: FIELDS, json: { a: 1 }, properties: { p: 'value' } })
@@ -43,7 +52,14 @@ for (const [step, level, text] of LINES) {
 
 test('values of secret fields are in no line, nor what was made of them', async () => {
   const of = (expression: string) => `<log level="custom"><property name="a" expression="${expression}"/></log>`
-  for (const name of ['Authorization', 'COOKIE', 'X-Api-Key']) {
+  for (const name of [
+    'Authorization',
+    'Proxy-Authorization',
+    'COOKIE',
+    'X-Api-Key',
+    'X-Amz-Signature',
+    'X-Session-Id',
+  ]) {
     assert.deepEqual(await logged(of(`$trp:${name}`)), [['info', 'a = ***']])
     assert.deepEqual(await logged(of(`concat('x', base64Encode(get-property('transport', '${name}')))`)), [
       ['info', 'a = ***'],

@@ -1,5 +1,6 @@
 /** `<log>`: a line of the log, with what is asked for of the message. Values of secret fields are never in it. */
 import type { Expression } from '../expression.ts'
+import { MASK } from '../../observe/redact.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import { markupOf, textOf } from '../value.ts'
@@ -17,7 +18,6 @@ const CATEGORY_LEVELS = {
   FATAL: 'error',
 } as const
 const TEXT_MAX = 2048
-const MASK = '***'
 
 interface LogSettings {
   readonly level: (typeof LEVELS)[number]
