@@ -6,6 +6,7 @@
 import type { CorsDefinition } from '../config/api-definition.ts'
 import type { CorsGrant } from '../exchange/cors-grant.ts'
 import type { ResourcePath } from '../exchange/resource.ts'
+import { isToken } from '../http1/token.ts'
 import { OriginPattern } from './origin-pattern.ts'
 
 /** Longer ones are none: a host name has 253 characters. */
@@ -14,8 +15,6 @@ const ORIGIN_CHARS_MAX = 300
 const ORIGINS_KEPT = 256
 /** Of a list of names. Heads are composed in a room of their own, which has a size. */
 const LIST_CHARS_MAX = 2048
-/** RFC 9110 5.6.2 */
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 /** So many names are shown. */
 const NAMED = 3
 const VARY = 'Vary: Origin\r\n'
@@ -132,7 +131,7 @@ function line(name: string, value: string): string {
 function listOf(names: readonly string[]): string {
   let list = ''
   for (const name of names) {
-    if (!TOKEN.test(name) || list.length + name.length + 2 > LIST_CHARS_MAX) continue
+    if (!isToken(name) || list.length + name.length + 2 > LIST_CHARS_MAX) continue
     list = list === '' ? name : `${list}, ${name}`
   }
   return list

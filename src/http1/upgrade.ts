@@ -6,6 +6,7 @@ import { type BadMessage, bad } from './bad-message.ts'
 import { KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
 import { connection } from './persistence.ts'
+import { TOKEN } from './token.ts'
 
 const WEBSOCKET = 'websocket'
 
@@ -27,7 +28,6 @@ const BROKEN = {
 
 /** Bytes of a list of protocols: what the backend gets of it has to fit behind the head. */
 const LIST_BYTES_MAX = 256
-const TOKEN = "[\\w!#$%&'*+.^`|~-]+"
 const PROTOCOL = new RegExp(`^${TOKEN}(?:/${TOKEN})?$`)
 /**
  * Protocols that would carry further requests past the gateway: HTTP in the clear under another version, and TLS, which

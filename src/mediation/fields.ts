@@ -1,6 +1,6 @@
 /** Fields that sequences may give an answer (RFC 9110 5): which names, which values. */
+import { isToken } from '../http1/token.ts'
 
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const NAME_MAX = 256
 /** What says how the message is framed, what the connection is for, or is written by the gateway itself. */
 const OURS = [
@@ -8,10 +8,10 @@ const OURS = [
   'upgrade',
 ]
 
-/** Why an answer cannot have a field of this name; '' when it can. */
-export function fieldFault(name: string): string {
-  if (!TOKEN.test(name) || name.length > NAME_MAX) return 'is no field name'
-  return OURS.includes(name.toLowerCase()) ? "is the gateway's own to say" : ''
+/** Why an answer cannot have a field of this name; '' when it can. Nothing says that it must: removed are all. */
+export function fieldFault(name: string, isRemoved = false): string {
+  if (name.length > NAME_MAX || !isToken(name)) return 'is no field name'
+  return !isRemoved && OURS.includes(name.toLowerCase()) ? "is the gateway's own to say" : ''
 }
 
 const VALUE_MAX = 8192
