@@ -50,6 +50,12 @@ const HEADS: readonly (readonly [string, string, Partial<TestApi>, readonly stri
     ['GET http://one.example:8080/base/it?a=b%2F HTTP/1.1', 'Host: one.example:8080'],
   ],
   [
+    'the canonical form of a path, and the query as it came',
+    'GET http://b.test//t/./x/../%62/.?q=/../%zz HTTP/1.1\r\nHost: a\r\n\r\n',
+    { host: 'one.example', port: 8080, basePath: '/base' },
+    ['GET http://one.example:8080/base/b/?q=/../%zz HTTP/1.1', 'Host: one.example:8080'],
+  ],
+  [
     'the port of the scheme is not said',
     'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n',
     { host: 'one.example', port: 80 },
