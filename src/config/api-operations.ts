@@ -100,15 +100,14 @@ function shapeOf({ segments, isOpen, endsInSlash }: PathTemplate): string {
 }
 
 /** Exports spell it in words; `path` is where it stands. */
-export function authTypeIn(file: YamlFile, path: Path, fallback: AuthType = DEFAULT_AUTH_TYPE): AuthType {
+export function authTypeIn(file: YamlFile, path: Path): AuthType {
   const written = file.optional(path)
-  if (written === '') return fallback
-  if (written === DEFAULT_AUTH_TYPE) return written
+  if (written === '' || written === DEFAULT_AUTH_TYPE) return DEFAULT_AUTH_TYPE
   const bare = written.toLowerCase().replaceAll(/[\s_-]/g, '')
   if (Object.hasOwn(AUTH_TYPES, bare)) return AUTH_TYPES[bare]!
   const expected = 'expected None, Application, Application User or Application & Application User'
   file.object(path, written, expected, 'leave it out for the last')
-  return fallback
+  return DEFAULT_AUTH_TYPE
 }
 
 /** `data.operations` of a project; undefined where it says nothing of them. */

@@ -64,15 +64,20 @@ function tellWhatIsNotBuilt({ file }: OpenApiDocument, at: Path): void {
 
 type Access = Pick<ResourceDefinition, 'authType' | 'tier' | 'scopes'>
 
-/** `item`: the path, `at`: the operation. What the operation says goes before what its path says. */
+/**
+ * `item`: the path, `at`: the operation. What the operation says goes before what its path says, and that before what
+ * the document says. Of the two words about security the nearer one holds, of two in one place the stricter.
+ */
 function accessOf(document: OpenApiDocument, item: Path, at: Path, oauth: ReadonlySet<string>): Access {
   const { file } = document
   const placeOf = (name: string, ...around: readonly Path[]): Path => {
     return [at, ...around].map(place => [...place, name]).find(path => file.has(path)) ?? [...at, name]
   }
-  const isOpen = file.flag(placeOf(SECURITY_OFF, item, []), false)
-  const authType = authTypeIn(file, placeOf('x-auth-type', item, []), isOpen ? 'None' : undefined)
-  const tier = file.optional(placeOf('x-throttling-tier', item)) || DEFAULT_TIER
+  const off = placeOf(SECURITY_OFF, item, [])
+  const type = placeOf('x-auth-type', item, [])
+  const isOpen = file.flag(off, false) && (off.length > type.length || !file.has(type))
+  const authType = isOpen ? 'None' : authTypeIn(file, type)
+  const tier = file.optional(placeOf('x-throttling-tier', item, [])) || DEFAULT_TIER
   const scope = placeOf('x-scope', item)
   return { authType, tier, scopes: file.has(scope) ? scopesIn(file.texts(scope)) : requiredScopes(document, at, oauth) }
 }

@@ -155,6 +155,11 @@ const OPERATIONS: readonly (readonly [operation: string, document: string, expec
   ['', 'x-wso2-disable-security: true\n', 'GET /pets [None] Unlimited'],
   ['x-wso2-disable-security: false', 'x-wso2-disable-security: true\n', `GET /pets ${BOTH} Unlimited`],
   ['x-auth-type: Application', 'x-wso2-disable-security: true\n', 'GET /pets [Application] Unlimited'],
+  // The nearer word holds, whichever of the two it is.
+  ['x-wso2-disable-security: true', 'x-auth-type: Application\n', 'GET /pets [None] Unlimited'],
+  ['', 'x-auth-type: Application\nx-wso2-disable-security: true\n', 'GET /pets [Application] Unlimited'],
+  ['', 'x-throttling-tier: Gold\n', `GET /pets ${BOTH} Gold`],
+  ['x-throttling-tier: Silver', 'x-throttling-tier: Gold\n', `GET /pets ${BOTH} Silver`],
 ]
 
 for (const [operation, document, expected] of OPERATIONS) {
