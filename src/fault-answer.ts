@@ -2,7 +2,6 @@
  * Where the fault room meets mediation: a refusal becomes a message, the sequence that words it is run, and what it
  * leaves is the answer. Whatever a sequence does, there is an answer: the built-in one where it gives none.
  */
-import type { FaultSequence } from './errors/catalogue.ts'
 import type { Failure } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import type { Refusal } from './exchange/outcome.ts'
@@ -57,7 +56,7 @@ export class FaultAnswers {
   }
 
   /** `sequence`: of a situation that has its code in common with others; null: that of the code. */
-  answer(exchange: Exchange, outcome: Refusal, failure: Failure | null, sequence: FaultSequence | null): void {
+  answer(exchange: Exchange, outcome: Refusal, failure: Failure | null, sequence: string | null): void {
     const facts = factsOf(outcome, failure)
     const isAi = this.#aiSequence !== '' && exchange.api?.isAi === true
     const name = isAi ? this.#aiSequence : (sequence ?? facts.sequence)

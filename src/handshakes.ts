@@ -6,6 +6,7 @@
 import type { Exchange } from './exchange/exchange.ts'
 import { type Refusal, refusal } from './exchange/outcome.ts'
 import type { Report } from './exchange/surroundings.ts'
+import type { BackendParty } from './exchange/tunnel.ts'
 import { SOCKET_REFUSED } from './errors/catalogue.ts'
 import { formatOf } from './fault/format.ts'
 import { type FaultAnswers, fieldOf } from './fault-answer.ts'
@@ -15,30 +16,32 @@ import type { Head } from './http1/head.ts'
 import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
 import type { SequenceProgram } from './mediation/program.ts'
-import type { FaultPlan } from './plan.ts'
+import type { LivePlan, SocketSequences } from './plan.ts'
 import { tracer } from './protocol/tracer.ts'
 
 /** What the client gets in place of its tunnel. */
 export type Instead =
   | { readonly kind: 'answer'; readonly answer: FormattedAnswer }
-  | { readonly kind: 'refusal'; readonly refusal: Refusal }
+  /** `sequence`: that words it; null: that of its code. */
+  | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly sequence: string | null }
 
 /** Of the list in an Upgrade field, with any version (RFC 9110 7.8). */
 const WEBSOCKET = /(?:^|[\s,])websocket(?:[\s,/]|$)/i
-const REFUSED: Instead = { kind: 'refusal', refusal: { ...SOCKET_REFUSED, lines: '' } }
+const REFUSED: Refusal = { ...SOCKET_REFUSED, lines: '' }
 /** As for everything in which the gateway itself fails. */
-const FAILED: Instead = { kind: 'refusal', refusal: refusal(500) }
+const FAILED = refusal(500)
+const NONE: SocketSequences = { dispatch: '', fault: '' }
 
 export class Handshakes {
   readonly #faults: FaultAnswers
   readonly #report: Report
   readonly #bytes: Buffer
-  /** The sequence has a say in requests; in what backends answer. */
-  #asksOfRequests = false
-  #asksOfReplies = false
+  /** Sequences that have a say: in requests, and in what backends of a kind answer; '' for none. */
+  #inbound = ''
+  #outbound: Readonly<Record<BackendParty['kind'], SocketSequences>> = { http: NONE, ws: NONE, wss: NONE }
 
   /** `faults`: who has the sequences in force. `bytes`: where heads stand. */
-  constructor(plan: FaultPlan, faults: FaultAnswers, bytes: Buffer, report: Report) {
+  constructor(plan: Pick<LivePlan, 'faults' | 'sockets'>, faults: FaultAnswers, bytes: Buffer, report: Report) {
     this.#faults = faults
     this.#report = report
     this.#bytes = bytes
@@ -46,43 +49,53 @@ export class Handshakes {
   }
 
   /** A sequence that only lets pass what there is need not be asked. */
-  renew({ programs }: FaultPlan): void {
-    const hasSay = (name: string) => programs.some(program => program.name === name && !isOpen(program))
-    this.#asksOfRequests = hasSay('dispatchSeq')
-    this.#asksOfReplies = hasSay('outDispatchSeq')
+  renew({ faults: { programs }, sockets }: Pick<LivePlan, 'faults' | 'sockets'>): void {
+    const asked = (name: string) => (programs.some(program => program.name === name && !isOpen(program)) ? name : '')
+    const outbound = ({ dispatch, fault }: SocketSequences) => ({
+      dispatch: asked(dispatch || 'outDispatchSeq'),
+      fault,
+    })
+    this.#inbound = asked('dispatchSeq')
+    this.#outbound = { http: outbound(NONE), ws: outbound(sockets.ws), wss: outbound(sockets.wss) }
   }
 
   /** Of a request that asks to switch protocols; null: it goes on. */
   ofRequest(exchange: Exchange): Instead | null {
-    if (!this.#asksOfRequests || !WEBSOCKET.test(exchange.upgrade)) return null
+    if (this.#inbound === '' || !WEBSOCKET.test(exchange.upgrade)) return null
     const { kept } = exchange
-    return this.#ask('dispatchSeq', exchange, new Message(name => fieldOf(kept, name)))
+    return this.#ask(this.#inbound, '', exchange, new Message(name => fieldOf(kept, name)))
   }
 
-  /** Of the 101 to it; null: the tunnel opens. */
-  ofReply(exchange: Exchange, head: Head): Instead | null {
-    if (!this.#asksOfReplies || !WEBSOCKET.test(exchange.upgrade)) return null
+  /** Of the 101 to it; null: the tunnel opens. `kind`: of the backend. */
+  ofReply(exchange: Exchange, head: Head, kind: BackendParty['kind']): Instead | null {
+    const { dispatch, fault } = this.#outbound[kind]
+    if (dispatch === '' || !WEBSOCKET.test(exchange.upgrade)) return null
     const message = new Message(name => valueIn(this.#bytes, head, name))
     message.isReply = true
-    return this.#ask('outDispatchSeq', exchange, message)
+    return this.#ask(dispatch, fault, exchange, message)
   }
 
-  #ask(name: string, exchange: Exchange, message: Message): Instead | null {
+  /** `fault`: the sequence that words a refusal; '': that of its code. */
+  #ask(name: string, fault: string, exchange: Exchange, message: Message): Instead | null {
     message.set('axis2', 'messageType', formatOf(exchange.kept))
     describeRequest(message, exchange)
     const outcome = this.#faults.run(name, message)
     tracer?.noted(exchange, 'sequence', `${name}: ${outcome}`)
-    if (outcome === 'failed') return FAILED
-    if (outcome === 'responded' || (outcome === 'sent' && message.isAnswer)) return this.#answerOf(name, message)
-    return outcome === 'sent' ? null : REFUSED
+    const isAnswer = outcome === 'responded' || (outcome === 'sent' && message.isAnswer)
+    if (outcome === 'sent' && !isAnswer) return null
+    const answer = isAnswer ? this.#answerOf(name, message) : null
+    if (answer !== null) return { kind: 'answer', answer }
+    const refused = isAnswer || outcome === 'failed' ? FAILED : REFUSED
+    return { kind: 'refusal', refusal: refused, sequence: fault === '' ? null : fault }
   }
 
-  #answerOf(name: string, message: Message): Instead {
+  /** Null: it cannot be written. */
+  #answerOf(name: string, message: Message): FormattedAnswer | null {
     try {
-      return { kind: 'answer', answer: formatAnswer(message, this.#report) }
+      return formatAnswer(message, this.#report)
     } catch (error) {
       this.#report('warn', 'sequence failed', { SEQUENCE: name, CAUSE_OF_ERROR: `failed: ${String(error)}` })
-      return FAILED
+      return null
     }
   }
 }

@@ -71,6 +71,20 @@ export interface FaultPlan {
   readonly aiSequence: string
 }
 
+/** Names of sequences for endpoints of a kind; '' for none of their own. */
+export interface SocketSequences {
+  /** Of the 101 of a backend, in the place of `outDispatchSeq`. */
+  readonly dispatch: string
+  /** Words what comes of it where no tunnel does. */
+  readonly fault: string
+}
+
+/** By the kind of the endpoint's URL. */
+export interface SocketPlan {
+  readonly ws: SocketSequences
+  readonly wss: SocketSequences
+}
+
 /** What a reload replaces in a reactor that runs. */
 export interface LivePlan {
   /** Keys that are not live are as they were at the start. */
@@ -89,6 +103,7 @@ export interface LivePlan {
   /** Content types of 500s that are warned of, by secured and not. */
   readonly warnOn500: { readonly plain: string; readonly secured: string }
   readonly faults: FaultPlan
+  readonly sockets: SocketPlan
 }
 
 /** What a reload does to the APIs of a reactor. An API is known by its hosts and the first of its paths. */

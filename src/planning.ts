@@ -8,6 +8,7 @@ import { planListeners } from './listener-plans.ts'
 import { allocateMetrics } from './observe/metrics.ts'
 import { CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from './plan.ts'
 import type { SequenceSet } from './sequence-files.ts'
+import { socketPlan } from './socket-sequences.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import type { TlsPlans } from './tls/tls-material.ts'
 
@@ -98,5 +99,6 @@ export function livePlan(
       programs: [...sequences.files.values()].map(({ program }) => program),
       aiSequence: configuration['apim.ai'].custom_error_response_sequence,
     },
+    sockets: socketPlan(configuration, sequences),
   }
 }

@@ -15,6 +15,7 @@ import { listensSecured, planListeners } from './listener-plans.ts'
 import { partsOf } from './node-parts.ts'
 import { type LifecycleFile, readLifecycles } from './store/lifecycle-book.ts'
 import { loadSequences, NO_SEQUENCES, type SequenceSet } from './sequence-files.ts'
+import { missingSocketSequences } from './socket-sequences.ts'
 import type { TlsDraft, TlsSources } from './tls/tls-material.ts'
 
 /** Where the configuration is, and how the command line has changed it. */
@@ -74,7 +75,9 @@ export async function prepare(
   const proxies = await forwardProxies(configuration, keys)
   const lifecycles = readLifecycles(dataDir)
   const sequences = await loadSequences(home, running.sequences)
-  const unnamed = missingSequence(configuration, sequences)
+  const isStart = running.sequences === NO_SEQUENCES
+  const sockets = missingSocketSequences(configuration, sequences, isStart)
+  const unnamed = [...missingSequence(configuration, sequences), ...sockets]
   const tls = await draftOf({ configuration, keys }, apis, home)
   return {
     configuration,

@@ -7,6 +7,7 @@ import type { Exchange } from './exchange/exchange.ts'
 import { ReadMemory } from './exchange/inbox.ts'
 import { Composer } from './exchange/outbox.ts'
 import { Heads, type Report, type Surroundings } from './exchange/surroundings.ts'
+import type { BackendParty } from './exchange/tunnel.ts'
 import { policyOf } from './handlers/cors-policy.ts'
 import { FieldKinds } from './http1/field-kinds.ts'
 import type { Head } from './http1/head.ts'
@@ -124,7 +125,7 @@ export class Reactor implements Hall {
     const now = () => this.#coarseNow
     const faults = new FaultAnswers(plan.faults, this.#around.settings.correlationField, outlets.report, now)
     this.#around.requestKinds.keep(fieldsReadBy(plan.faults))
-    const handshakes = new Handshakes(plan.faults, faults, arena.bytes, outlets.report)
+    const handshakes = new Handshakes(plan, faults, arena.bytes, outlets.report)
     this.#rooms = { router, cors, faults, handshakes, threw: (exchange, error) => this.#threw(exchange, error) }
   }
 
@@ -211,7 +212,7 @@ export class Reactor implements Hall {
     // From here on nothing throws.
     putInForce()
     reword()
-    this.#rooms.handshakes.renew(live.faults)
+    this.#rooms.handshakes.renew(live)
     this.#around.requestKinds.keep(fieldsReadBy(live.faults))
     this.#rooms.cors = policyOf(live.cors)
     const { targetKeepAliveMs: keptMs } = this.#around.settings
@@ -340,8 +341,8 @@ export class Reactor implements Hall {
     refuse(exchange, this.#rooms, outcome, failure)
   }
 
-  insteadOfTunnel(exchange: Exchange, head: Head): (() => void) | null {
-    return insteadOfTunnel(exchange, head, this.#rooms)
+  insteadOfTunnel(exchange: Exchange, head: Head, kind: BackendParty['kind']): (() => void) | null {
+    return insteadOfTunnel(exchange, head, kind, this.#rooms)
   }
 
   done(exchange: Exchange): void {

@@ -4,9 +4,10 @@
  * source -> route -> handlers -> target -> source. A refusal at any step goes to the fault room and back to the source.
  * With warm caches every step is synchronous, and so is the walk.
  */
-import { type FaultSequence, NO_ENDPOINT_OF_KIND, NO_ENDPOINT_SEQUENCES } from './errors/catalogue.ts'
+import { NO_ENDPOINT_OF_KIND, NO_ENDPOINT_SEQUENCES } from './errors/catalogue.ts'
 import type { Failure, Verdict } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
+import type { BackendParty } from './exchange/tunnel.ts'
 import { NO_SUCH_API, type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
 import type { FaultAnswers } from './fault-answer.ts'
 import type { Handshakes, Instead } from './handshakes.ts'
@@ -106,13 +107,18 @@ function mayAsk(exchange: Exchange, rooms: Rooms): boolean {
 }
 
 /** What the client gets in place of the tunnel that its backend has agreed to; null: the tunnel. */
-export function insteadOfTunnel(exchange: Exchange, head: Head, rooms: Rooms): (() => void) | null {
-  const instead = rooms.handshakes.ofReply(exchange, head)
+export function insteadOfTunnel(
+  exchange: Exchange,
+  head: Head,
+  kind: BackendParty['kind'],
+  rooms: Rooms,
+): (() => void) | null {
+  const instead = rooms.handshakes.ofReply(exchange, head, kind)
   return instead === null ? null : () => answer(exchange, rooms, instead)
 }
 
 function answer(exchange: Exchange, rooms: Rooms, instead: Instead): void {
-  if (instead.kind === 'refusal') refuse(exchange, rooms, instead.refusal, null)
+  if (instead.kind === 'refusal') refuse(exchange, rooms, instead.refusal, null, instead.sequence)
   else rooms.faults.give(exchange, instead.answer, NOTHING_MORE)
 }
 
@@ -122,7 +128,7 @@ export function refuse(
   { faults, cors }: Rooms,
   outcome: Refusal,
   failure: Failure | null,
-  sequence: FaultSequence | null = null,
+  sequence: string | null = null,
 ): void {
   // What is refused before it is known for which API has what the gateway says of CORS itself.
   if (exchange.api === null && cors !== null) exchange.grant = cors.grant(exchange.origin)

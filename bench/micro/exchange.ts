@@ -95,6 +95,7 @@ const reactor = new Reactor(
     tlsClients: {},
     cors: null,
     faults: { programs: [], aiSequence: '' },
+    sockets: { ws: { dispatch: '', fault: '' }, wss: { dispatch: '', fault: '' } },
     responseMs: 120_000,
     resourceMs: 900_000,
     warnOn500: { plain: '', secured: '' },

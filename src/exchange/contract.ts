@@ -7,7 +7,7 @@ import type { Written } from '../socket/byte-socket.ts'
 import type { Exchange } from './exchange.ts'
 import type { Inbox } from './inbox.ts'
 import type { Outcome } from './outcome.ts'
-import type { TunnelParty } from './tunnel.ts'
+import type { BackendParty } from './tunnel.ts'
 
 /** undefined: carry on. A promise holds the request back until it is known. */
 export type Verdict = Outcome | undefined | Promise<Outcome | undefined>
@@ -80,7 +80,7 @@ export interface Downstream {
    * A 101 to what the client asked for, whose first byte stands at `at`. The client's socket and the backend's are from
    * here on those of a tunnel, unless the client gets an answer instead: then the backend's is closed.
    */
-  switchProtocols(head: Head, at: number, backend: TunnelParty): void
+  switchProtocols(head: Head, at: number, backend: BackendParty): void
   /** The target takes bytes again: reading may go on. */
   resumeRequest(): void
   /** A whole answer of the gateway's own; `lines` are response lines, each with its CRLF. */

@@ -34,6 +34,12 @@ export interface TunnelParty {
   close(how: Ending): void
 }
 
+/** That of a backend. */
+export interface BackendParty extends TunnelParty {
+  /** As its endpoint's URL begins; http stands for https as well. */
+  readonly kind: 'http' | 'ws' | 'wss'
+}
+
 /** `reset`: so that the peer cannot take what it has for the whole. */
 export type Ending = 'close' | 'reset'
 

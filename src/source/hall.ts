@@ -5,6 +5,7 @@
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
+import type { BackendParty } from '../exchange/tunnel.ts'
 import type { Head } from '../http1/head.ts'
 import type { RequestIntake } from './request-intake.ts'
 import type { SourceConnection } from './source-connection.ts'
@@ -16,7 +17,7 @@ export interface Hall {
   /** Renders the fault of an outcome and answers it through `answer`. */
   refuse(exchange: Exchange, outcome: Refusal, failure: Failure | null): void
   /** What answers in place of the tunnel that a 101 agrees to, once the backend is given up; null: the tunnel. */
-  insteadOfTunnel(exchange: Exchange, head: Head): (() => void) | null
+  insteadOfTunnel(exchange: Exchange, head: Head, kind: BackendParty['kind']): (() => void) | null
   /** The exchange is over, whatever became of it. */
   done(exchange: Exchange): void
   closed(connection: SourceConnection): void

@@ -8,7 +8,7 @@ import type { BodyPart, Downstream, Failure } from '../exchange/contract.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import { type Refusal, refusal } from '../exchange/outcome.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import { declineTunnel, type Ending, type Tunnel, type TunnelParty } from '../exchange/tunnel.ts'
+import { type BackendParty, declineTunnel, type Ending, type Tunnel } from '../exchange/tunnel.ts'
 import { type BadMessage, bad } from '../http1/bad-message.ts'
 import type { Head } from '../http1/head.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
@@ -164,8 +164,8 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     return true
   }
 
-  switchProtocols(head: Head, at: number, backend: TunnelParty): void {
-    const answer = this.#hall.insteadOfTunnel(this.#exchange, head)
+  switchProtocols(head: Head, at: number, backend: BackendParty): void {
+    const answer = this.#hall.insteadOfTunnel(this.#exchange, head, backend.kind)
     if (answer !== null) {
       declineTunnel(this.#exchange, backend)
       answer()

@@ -3,13 +3,14 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Inbox } from '../exchange/inbox.ts'
 import type { Outbox } from '../exchange/outbox.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import type { Ending, TunnelParty } from '../exchange/tunnel.ts'
+import type { BackendParty, Ending } from '../exchange/tunnel.ts'
 import { METRIC } from '../observe/metrics.ts'
 import { FATE, type Loss } from '../protocol/fate.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import type { ByteSocket } from '../socket/byte-socket.ts'
 import type { HostPool } from './host-pool.ts'
+import { socketKindOf } from './route.ts'
 import type { TargetConnection } from './target-connection.ts'
 
 /** What the connection has of use to its end of the tunnel. */
@@ -25,7 +26,7 @@ interface Handover {
   readonly address: string
 }
 
-export class BackendEnd implements TunnelParty {
+export class BackendEnd implements BackendParty {
   readonly socket: ByteSocket
   readonly machine: Machine
   readonly inbox: Inbox
@@ -33,6 +34,7 @@ export class BackendEnd implements TunnelParty {
   /** Its end is never read in front of its head. */
   readonly hasEnded = false
   readonly bytesRead = METRIC.bytesFromTargets
+  readonly kind: BackendParty['kind']
   readonly #handover: Handover
   readonly #around: Surroundings
 
@@ -41,6 +43,7 @@ export class BackendEnd implements TunnelParty {
     this.machine = handover.machine
     this.inbox = handover.inbox
     this.outbox = handover.outbox
+    this.kind = socketKindOf(handover.pool.route)
     this.#handover = handover
     this.#around = around
   }

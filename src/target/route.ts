@@ -67,3 +67,9 @@ export function withoutCredentials(proxy: ForwardProxy): string {
 export function schemeOf({ secured }: Route): 'http' | 'https' {
   return secured ? 'https' : 'http'
 }
+
+/** As the URL of the endpoint begins; http stands for https as well. */
+export function socketKindOf({ secured, tlsClient, connectsThroughProxy }: Route): 'http' | 'ws' | 'wss' {
+  if (secured) return tlsClient === 'wss' ? 'wss' : 'http'
+  return connectsThroughProxy ? 'ws' : 'http'
+}

@@ -223,8 +223,8 @@ test('a key with a free name is taken under any name, and under none it is unkno
     warnings.map(warning => warning.replace(/^.*?:(?=\d)/, '')),
     [
       '4: transport.ws.sender.parametre.c: unknown key in [transport.ws] (did you mean sender.parameter.c?); it has no effect',
-      '2: transport.ws.sender.parameter.Own-Name: is accepted and not acted on (not built yet: taken up with the sequences, which alone could read a parameter of their own)',
-      '3: transport.ws.sender.parameter.a.b: is accepted and not acted on (not built yet: taken up with the sequences, which alone could read a parameter of their own)',
+      '2: transport.ws.sender.parameter.Own-Name: is accepted and not acted on (not built: nothing reads a parameter with a name of your own)',
+      '3: transport.ws.sender.parameter.a.b: is accepted and not acted on (not built: nothing reads a parameter with a name of your own)',
     ],
   )
   const values = resolved.filter(key => key.path.includes('.sender.parameter.')).map(key => key.value)

@@ -111,6 +111,7 @@ export function planGateway(
     tlsClients: {},
     cors: null,
     faults: DEFAULT_FAULTS,
+    sockets: NO_SOCKETS,
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
     resourceMs: 900_000,
     warnOn500: { plain: '', secured: '' },
@@ -218,3 +219,4 @@ function rowIn(known: string[], key: string): number {
 }
 
 const PLAIN = { secured: false, tlsClient: '', proxy: null, connectsThroughProxy: false }
+const NO_SOCKETS = { ws: { dispatch: '', fault: '' }, wss: { dispatch: '', fault: '' } }

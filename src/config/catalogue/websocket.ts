@@ -1,20 +1,25 @@
-/** The WebSocket listeners, plain and on TLS. The documented keys are about sequences that such messages go through. */
+/** The WebSocket listeners, plain and on TLS, and the senders: sequences of handshakes, never of messages. */
 import { inert, live, type Rule, sameAs, section, type Values } from '../key.ts'
 import { flag, port, scalar, secret, text } from '../kinds.ts'
 import { bindAddress, listenerEnable } from './passthru-keys.ts'
 
-const SEQUENCES = 'not built yet: taken up with the sequences'
-const CUSTOM = 'not built yet: taken up with the sequences, which alone could read a parameter of their own'
+const CUSTOM = 'not built: nothing reads a parameter with a name of your own'
 
 const senderKeys = {
   'sender.enable': live(flag(false, 'Send to backends of this kind; an API with one is not deployed otherwise.')),
-  'sender.parameters.ws.outflow.dispatch.sequence': inert(
-    text('outflowDispatchSeq', 'Sequence that messages from the backend go through.'),
-    SEQUENCES,
+  'sender.parameters.ws.outflow.dispatch.sequence': live(
+    text(
+      'outflowDispatchSeq',
+      'Sequence of the 101 with which a backend of this kind agrees to a WebSocket, in place of `outDispatchSeq`. ' +
+        'The default needs no file: without one it is `outDispatchSeq`. Messages behind the 101 go through none.',
+    ),
   ),
-  'sender.parameters.ws.outflow.dispatch.fault.sequence': inert(
-    text('outflowFaultSeq', 'Sequence that takes over when that one fails.'),
-    SEQUENCES,
+  'sender.parameters.ws.outflow.dispatch.fault.sequence': live(
+    text(
+      'outflowFaultSeq',
+      'Sequence that words the fault where that one refuses the 101, or fails. The default needs no file: without ' +
+        'one the fault is worded as any other of its code.',
+    ),
   ),
   'sender.parameter.<name>': inert(scalar('A parameter with a name of your own.'), CUSTOM),
 } as const
@@ -46,7 +51,7 @@ export const ws = section(
     'listener.parameters.port': port(9099, 'Listening port; `server.offset` is added.'),
     ...bindAddress,
   },
-  { roles: ['gateway-worker'], readBy: ['config/websocket-senders.ts', 'listener-plans.ts'] },
+  { roles: ['gateway-worker'], readBy: ['config/websocket-senders.ts', 'listener-plans.ts', 'socket-sequences.ts'] },
 )
 
 export const wss = section(
@@ -61,7 +66,7 @@ export const wss = section(
   },
   {
     roles: ['gateway-worker'],
-    readBy: ['config/websocket-senders.ts', 'listener-plans.ts', 'preparation.ts'],
+    readBy: ['config/websocket-senders.ts', 'listener-plans.ts', 'preparation.ts', 'socket-sequences.ts'],
     rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
   },
 )

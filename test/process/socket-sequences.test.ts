@@ -1,0 +1,71 @@
+/** Sequences that decide who gets a WebSocket, as operators change them: none of them is lacking in silence. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { takeAnswer } from '../harness/answers.ts'
+import { dial, home, leave, sluice, start } from '../harness/operator.ts'
+import type { RunningGateway } from '../harness/program.ts'
+import { put, reload } from '../harness/reloading.ts'
+
+after(leave)
+
+const FOLDER = 'synapse-configs/default/sequences'
+const NAMES = ['outflow.dispatch.sequence', 'outflow.dispatch.fault.sequence'] as const
+
+function file(name: string, content: string): string {
+  return `<sequence xmlns="http://ws.apache.org/ns/synapse" name="${name}">\n${content}\n</sequence>`
+}
+
+async function asked(gateway: RunningGateway): Promise<number> {
+  const client = await dial(gateway)
+  client.send('GET /t HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  const { status } = await takeAnswer(client)
+  client.destroy()
+  return status
+}
+
+for (const section of ['transport.ws', 'transport.wss']) {
+  for (const name of NAMES) {
+    test(`[${section}] ${name} names a sequence that is there, or the line that names none is a fault`, async () => {
+      const at = home()
+      const key = `sender.parameters.ws.${name}`
+      put(at, 'deployment.toml', `[${section}]\n${key} = "mine"\n`)
+      const { code, out } = await sluice(at, 'check')
+      assert.equal(code, 78)
+      assert.ok(out.includes(`deployment.toml:2: ${section}.${key} = "mine": there is no sequence of this name`), out)
+      put(at, `${FOLDER}/mine.xml`, file('mine', '<send/>'))
+      assert.equal((await sluice(at, 'check')).code, 0)
+      put(at, 'deployment.toml', `[${section}]\n${key} = ""\n`)
+      assert.equal((await sluice(at, 'check')).code, 0)
+    })
+  }
+}
+
+test('the documented name needs no file, but one that is faulty is none that could be left out', async () => {
+  const at = home()
+  put(at, 'deployment.toml', '[transport.ws]\nsender.parameters.ws.outflow.dispatch.sequence = "outflowDispatchSeq"\n')
+  assert.equal((await sluice(at, 'check')).code, 0)
+  put(at, `${FOLDER}/outflowDispatchSeq.xml`, file('outflowDispatchSeq', '<answer/>'))
+  const { code, err } = await sluice(at, 'start')
+  assert.equal(code, 78)
+  assert.match(err, /deployment\.toml:2: .*"outflowDispatchSeq": there is no sequence of this name, or it is faulty/)
+})
+
+for (const name of ['dispatchSeq', 'outDispatchSeq']) {
+  test(`no start with a broken ${name}: the default in its place would let everybody pass`, async () => {
+    const at = home()
+    put(at, `${FOLDER}/${name}.xml`, file(name, '<answer/>'))
+    const { code, err } = await sluice(at, 'start')
+    assert.equal(code, 78)
+    assert.match(err, new RegExp(`${name}\\.xml: is faulty, and decides who gets a WebSocket`))
+  })
+}
+
+test('an edit is in force after a reload; one that is broken leaves what was', async () => {
+  const gateway = await start()
+  put(gateway.home, `${FOLDER}/dispatchSeq.xml`, file('dispatchSeq', '<drop/>'))
+  assert.deepEqual((await reload(gateway)).sequences, { changed: ['dispatchSeq'], kept: [] })
+  assert.equal(await asked(gateway), 403)
+  put(gateway.home, `${FOLDER}/dispatchSeq.xml`, file('dispatchSeq', '<answer/>'))
+  assert.deepEqual((await reload(gateway)).sequences, { changed: [], kept: ['dispatchSeq'] })
+  assert.equal(await asked(gateway), 403)
+})
