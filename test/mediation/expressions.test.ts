@@ -1,7 +1,9 @@
 /** Expressions: variables, functions, operators and paths, and what is refused of them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { faultsOf, program, run, textFrom } from './sequence.ts'
+import { Message } from '../../src/mediation/message.ts'
+import { Sequences } from '../../src/mediation/sequences.ts'
+import { faultsOf, program, readFile, run, textFrom } from './sequence.ts'
 
 const GIVEN = {
   properties: {
@@ -205,3 +207,32 @@ test('members that objects inherit are not there', async () => {
   assert.equal(await textFrom('json-eval($.constructor.name)', GIVEN), '')
   assert.equal(await textFrom('json-eval($.list.length)', GIVEN), '')
 })
+
+const REFERENCE_STYLE = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="one">
+  <payloadFactory media-type="json" template-type="default"><format>{"f":"x"}</format></payloadFactory>
+  <property name="plain" expression="fn:concat('a', 'b')"/><property name="tree" expression="fn:concat(//f, 'b')"/>
+</sequence>`
+
+test('fn: is known without a declaration', async () => {
+  const { program, faults } = await readFile(REFERENCE_STYLE)
+  assert.deepEqual(faults, [])
+  const message = new Message(() => undefined)
+  new Sequences([program!], (_, __, fields) => assert.fail(JSON.stringify(fields))).run('one', message)
+  assert.deepEqual([message.get('default', 'plain'), message.get('default', 'tree')], ['ab', 'xb'])
+})
+
+const LINEAR: readonly (readonly [expression: string, found: string])[] = [
+  ["json-eval($.all[?match(@, '(a+)+b')])", ''],
+  ["json-eval($.all[?search(@, '(a+)+!!')])", ''],
+  ['json-eval($.all[?search(@, $.by)])', ''],
+  ["json-eval($.all[?match(@, '[a-c]+')])", '["abc"]'],
+  ["json-eval($.all[?search(@, 'bc')])", '["abc"]'],
+  ["json-eval($.all[?match(@, '(')])", ''],
+]
+
+for (const [expression, found] of LINEAR) {
+  test(`${expression} takes linear time`, { timeout: 20_000 }, async () => {
+    const json = { all: [`${'a'.repeat(4000)}!`, 'abc', 7], by: '(a|aa)+$' }
+    assert.equal(await textFrom(expression, { json }), found)
+  })
+}
