@@ -4,7 +4,7 @@
  */
 import type { Expression, JsonPath, Operator } from './expression.ts'
 import type { Parsers, XPathClass, XPathNode } from './expression-parsers.ts'
-import { CHARSETS, EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
+import { CHARSETS, EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, LATER_FUNCTIONS } from './functions.ts'
 import { type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
 import { SEQUENCE_NAMESPACE } from './xml-format.ts'
 
@@ -27,7 +27,6 @@ class Refused extends Error {
 
 const LENGTH_MAX = 8192
 const DEPTH_MAX = 200
-const FUNCTIONS_NAMESPACE = 'http://www.w3.org/2005/xpath-functions'
 /** Of XPath, about nodes: the library has them. */
 const NODE_FUNCTIONS: Readonly<Record<string, readonly [least: number, most: number]>> = {
   position: [0, 0],
@@ -186,7 +185,7 @@ export class ExpressionReader {
   #functionName(qualified: string, sight: Sight): string {
     const at = qualified.indexOf(':')
     const name = qualified.slice(at + 1)
-    const namespace = at === -1 ? '' : resolve(qualified.slice(0, at), sight)
+    const namespace = at === -1 ? '' : namespaceOfFunction(qualified.slice(0, at), sight)
     const isExtension = EXTENSIONS.includes(name)
     const isLater = LATER_FUNCTIONS.includes(name)
     const isXPath = !isExtension && (Object.hasOwn(FUNCTIONS, name) || Object.hasOwn(NODE_FUNCTIONS, name))
@@ -230,6 +229,13 @@ function arity(name: string): readonly [least: number, most: number] {
   if (name === 'json-eval') return [1, 1]
   const row = FUNCTIONS[name]
   return row === undefined ? NODE_FUNCTIONS[name]! : [row.least, row.most]
+}
+
+/** Sequences write `fn:concat()` and declare nothing, as the reference platform lets them. */
+function namespaceOfFunction(prefix: string, sight: Sight): string {
+  if (prefix !== 'fn' || sight.namespaceOf(prefix) !== undefined) return resolve(prefix, sight)
+  sight.namespaces[prefix] = FUNCTIONS_NAMESPACE
+  return FUNCTIONS_NAMESPACE
 }
 
 function resolve(prefix: string, sight: Sight): string {

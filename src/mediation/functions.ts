@@ -10,6 +10,9 @@ interface FunctionRow {
   apply(values: readonly Value[]): Value
 }
 
+/** Of XPath's own functions, where they are called by a prefix. */
+export const FUNCTIONS_NAMESPACE = 'http://www.w3.org/2005/xpath-functions'
+
 const ANY = 100
 /** Pieces of a text by characters, as XPath counts: a surrogate pair is one. */
 const characters = (value: Value): string[] => Array.from(textOf(value))

@@ -1,6 +1,6 @@
 /** Expressions that look into the payload as XML: XPath by the library, over a document made of the payload once. */
 import type { JsonPath, TreeExpression } from './expression.ts'
-import { EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
+import { EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, LATER_FUNCTIONS } from './functions.ts'
 import { type Message, type Payload, type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
 import { elementOf } from './payload-tree.ts'
 import { envelope, soapVersion } from './soap.ts'
@@ -34,7 +34,7 @@ export function compileTree(
         node: root,
         namespaces: prefixes,
         variables: (name, namespace) => variable(message, root, scopes.get(namespace), name),
-        functions: name => functionOf(message, name, finders),
+        functions: (name, namespace) => functionOf(message, name, namespace, finders),
       })
       return fromLibrary(value)
     } catch (error) {
@@ -82,6 +82,7 @@ function plain(value: Value): string | number | boolean {
 function functionOf(
   message: Message,
   name: string,
+  namespace: string | null,
   finders: ReadonlyMap<string, FindJson>,
 ): ((context: never, ...values: never[]) => unknown) | undefined {
   const ours = (apply: (texts: readonly string[]) => unknown) => {
@@ -89,9 +90,16 @@ function functionOf(
   }
   if (name === 'get-property') return ours(texts => property(message, texts))
   if (name === 'json-eval') return ours(([path]) => plain(valueOfJson(finders.get(path!)?.(message.json))))
-  if (!OURS.includes(name)) return undefined
+  if (!OURS.includes(name)) return namespace === FUNCTIONS_NAMESPACE ? prefixed(name) : undefined
   return ours(texts => plain(FUNCTIONS[name]!.apply(texts)))
 }
+
+/** The library knows its own without a namespace only. */
+function prefixed(name: string): (context: never, ...values: never[]) => unknown {
+  const { apply } = FUNCTIONS[name]!
+  return (_: never, ...values: readonly LibraryValue[]) => plain(apply(values.map(fromLibrary)))
+}
+
 /** What XPath 1.0, which the library has all of, does not have. */
 const OURS = [...EXTENSIONS, ...LATER_FUNCTIONS]
 
