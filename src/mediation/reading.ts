@@ -17,6 +17,8 @@ const LATER = [
   ...['loopback', 'opa', 'propertyGroup', 'rewrite', 'scatter-gather', 'script', 'throwError', 'variable'],
 ]
 const GIVEN_SHOWN = 200
+/** What exported sequences say of themselves: a failure is in the log as it is, and the gateway words its answer. */
+const ROOT_ONLY = ['onError', 'trace', 'statistics']
 /** A note of the author, which changes nothing. */
 const EVERYWHERE = ['description']
 
@@ -35,7 +37,10 @@ export class Reading {
 
   /** Steps of the whole file; `name`: what its root must be called. */
   root(root: XmlElement, name: string): readonly Step[] {
-    this.attributes(root, ['name'])
+    this.attributes(root, ['name', ...ROOT_ONLY])
+    for (const name of ROOT_ONLY.filter(it => isSaid(root, it))) {
+      this.#findings.warn(root.where, `${root.qualifiedName}/${name}`, 'is not acted on', 'leave it out')
+    }
     const given = this.required(root, 'name')
     if (given !== undefined && given !== name) {
       this.fault(root, 'name', `is not the name of its file, ${name}`, 'call it like the file', given)
@@ -181,4 +186,9 @@ export class Reading {
     const { pattern, why, remedy } = patternOf(text)
     return pattern ?? this.fault(element, attribute, why, remedy, text)
   }
+}
+
+/** Not, where it switches off what there is none of. */
+function isSaid(root: XmlElement, attribute: string): boolean {
+  return root.has(attribute) && root.attribute(attribute) !== 'disable'
 }

@@ -161,3 +161,12 @@ test('fields of the request are read, but only those that a sequence set leave',
   assert.equal(removed.message.get('default', 'a'), '')
   assert.equal(removed.answer.lines, '')
 })
+
+for (const name of ['Content-Length', 'Transfer-Encoding', 'Connection', 'Date']) {
+  test(`${name} may be removed, as sequences do before they answer; the answer is framed all the same`, async () => {
+    const { answer, reports } = await run(
+      ['property', 'header'].map(it => `<${it} name="${name}" scope="transport" action="remove"/>`).join(''),
+    )
+    assert.deepEqual([answer.lines, reports], ['', []])
+  })
+}

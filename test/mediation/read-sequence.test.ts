@@ -23,8 +23,8 @@ const FILES: readonly (readonly [string, string, string])[] = [
   ],
   [
     'has unknown attributes',
-    file('').replace('name=', 'onError="x" name='),
-    'one.xml:1: sequence/onError: is no attribute of it (known are name)',
+    file('').replace('name=', 'onErr="x" name='),
+    'one.xml:1: sequence/onErr: is no attribute of it (known are name, onError, trace, statistics)',
   ],
   ['holds text', file('text'), 'one.xml:1: sequence: holds text, which is not acted on (remove the text)'],
   [
@@ -113,4 +113,14 @@ test('files are bounded: bytes, elements, depth', async () => {
 test('sequences that are called are known by name', async () => {
   const steps = '<sequence key="a"/><filter xpath="1"><then sequence="b"/><else><sequence key="a"/></else></filter>'
   assert.deepEqual((await readFile(file(steps))).program!.calls, ['a', 'b'])
+})
+
+test('what exported sequences say of themselves is told of where it would be acted on elsewhere', async () => {
+  const exported = file('').replace('name=', 'trace="disable" statistics="enable" onError="fault" name=')
+  const { program, warnings } = await readFile(exported)
+  assert.ok(program)
+  assert.deepEqual(warnings, [
+    'one.xml:1: sequence/onError: is not acted on (leave it out)',
+    'one.xml:1: sequence/statistics: is not acted on (leave it out)',
+  ])
 })

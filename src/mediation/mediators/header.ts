@@ -31,7 +31,7 @@ export const header = mediator<HeaderSettings>({
         name,
       )
     }
-    const why = scope === 'transport' ? fieldFault(name) : ''
+    const why = scope === 'transport' ? fieldFault(name, action === 'remove') : ''
     if (why !== '') return reading.fault(element, 'name', why, 'leave it out', name)
     const field = scope === 'transport' ? name : ''
     if (action === 'set') {

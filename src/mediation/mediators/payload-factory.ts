@@ -35,11 +35,15 @@ const MEDIA_TYPES = { json: 'application/json', xml: 'application/xml', text: 't
 
 export const payloadFactory = mediator<PayloadSettings>({
   name: 'payloadFactory',
-  attributes: ['media-type'],
+  attributes: ['media-type', 'template-type'],
   elements: ['format', 'args'],
 
   read(element, reading) {
     const media = reading.choice(element, 'media-type', ['xml', 'json', 'text'], 'xml')
+    const template = element.attribute('template-type').toLowerCase()
+    if (!['', 'default'].includes(template)) {
+      return reading.fault(element, 'template-type', 'comes with mediation', 'write it with $1, $2', template)
+    }
     const within = reading.only(element, 'format')
     const of = readArguments(reading.only(element, 'args'), reading)
     if (media === undefined || of === undefined) return undefined

@@ -37,7 +37,7 @@ export const property = mediator<PropertySettings>({
     const action = reading.choice(element, 'action', ['set', 'remove'], 'set')
     if (name === undefined || given === undefined || action === undefined) return undefined
     const scope = SCOPES.get(given)!
-    const why = scope === 'transport' ? fieldFault(name) : ''
+    const why = scope === 'transport' ? fieldFault(name, action === 'remove') : ''
     if (why !== '') return reading.fault(element, 'name', why, 'leave it out', name)
     if (action === 'set') {
       const value = readValue(element, reading)
