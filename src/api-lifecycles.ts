@@ -33,28 +33,25 @@ export function settledNow(
   return settle(records, apis, { nowMs: Date.now(), sunsetAfterMs: sunsetAfterMs(configuration) })
 }
 
-/** The same plans, but for those of APIs that stand elsewhere now; the same object where there are none. */
-export function withLifecycles(planned: PlannedApis, records: LifecycleRecords): PlannedApis {
-  let isSame = true
+/**
+ * The same plans, but for those of APIs that stand elsewhere now; the same object where there are none. `asked`: the
+ * only ones that may.
+ */
+export function withLifecycles(
+  planned: PlannedApis,
+  records: LifecycleRecords,
+  asked: Iterable<ApiDefinition> = planned.byDefinition.keys(),
+): PlannedApis {
   const byDefinition = new Map(planned.byDefinition)
-  for (const [definition, one] of planned.byDefinition) {
+  let isSame = true
+  for (const definition of asked) {
+    const one = planned.byDefinition.get(definition)!
     const lifecycle = lifecycleOf(definition, records.get(identityOf(one.plan)))
     if (isSameLife(one.plan.lifecycle, lifecycle)) continue
     isSame = false
     byDefinition.set(definition, { ...one, plan: { ...one.plan, lifecycle } })
   }
-  if (isSame) return planned
-  return { ...planned, byDefinition, apis: [...byDefinition.values()].map(({ plan }) => plan) }
-}
-
-/** The same for one of them: nothing is done for the others, of which there may be thousands. */
-export function withLifecycle(planned: PlannedApis, definition: ApiDefinition, records: LifecycleRecords): PlannedApis {
-  const one = planned.byDefinition.get(definition)!
-  const lifecycle = lifecycleOf(definition, records.get(identityOf(one.plan)))
-  if (isSameLife(one.plan.lifecycle, lifecycle)) return planned
-  const plan = { ...one.plan, lifecycle }
-  const byDefinition = new Map(planned.byDefinition).set(definition, { ...one, plan })
-  return { ...planned, byDefinition, apis: planned.apis.map(api => (api === one.plan ? plan : api)) }
+  return isSame ? planned : { ...planned, byDefinition, apis: Array.from(byDefinition.values(), ({ plan }) => plan) }
 }
 
 function lifecycleOf({ lifecycle }: ApiDefinition, record: LifecycleRecord | undefined): ApiPlan['lifecycle'] {

@@ -3,7 +3,13 @@
  * endpoint by the path of its API, its URL and its place among equals, keep theirs for as long as they are there, and
  * with it connection counts and states, whatever a reload changes around them.
  */
-import type { ApiDefinition, CorsDefinition, EndpointDefinition, EndpointsDefinition } from './config/api-definition.ts'
+import {
+  type ApiDefinition,
+  type CorsDefinition,
+  type EndpointDefinition,
+  type EndpointsDefinition,
+  endpointsOf,
+} from './config/api-definition.ts'
 import { identityOf } from './api-identity.ts'
 import { apiPaths } from './config/api-paths.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
@@ -169,11 +175,6 @@ function corsOf({ cors }: ApiDefinition, all: CorsDefinition, merged: MergedCors
 
 function isSame(one: CorsDefinition, other: CorsDefinition): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
-}
-
-/** Of both kinds. */
-function endpointsOf({ endpoints, sandbox }: ApiPlan): readonly EndpointPlan[] {
-  return [...endpoints.endpoints, ...sandbox.endpoints]
 }
 
 /** Whether these proxies are those of its routes. */

@@ -4,7 +4,7 @@
  * and in each reactor by one message; no connection is dropped for it.
  */
 import { statSync } from 'node:fs'
-import { logSettled, settledNow, unkept, withLifecycle, withLifecycles } from './api-lifecycles.ts'
+import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
 import { type ApiPlanner, changesBetween, labelOfApi, type PlannedApis, RowsUsedUp } from './api-planner.ts'
 import type { ApiDefinition } from './config/api-definition.ts'
 import type { ApiProjects } from './config/api-definitions.ts'
@@ -185,7 +185,7 @@ export class Reloader {
     } catch (error) {
       throw error instanceof CannotKeep ? new Refused(`${error.message}: nothing has changed`) : error
     }
-    const planned = withLifecycle(inForce.planned, definition, records)
+    const planned = withLifecycles(inForce.planned, records, [definition])
     if (planned === inForce.planned) return []
     inForce.planned = planned
     return this.#tellReactors({ removed: [], deployed: [planned.byDefinition.get(definition)!.plan] })
