@@ -16,7 +16,7 @@ import type { ApiPlan, EndpointsPlan } from './plan.ts'
 import type { Reloader } from './reload.ts'
 import type { ReloadQueue } from './reload-queue.ts'
 import type { LifecycleBook } from './store/lifecycle-book.ts'
-import { changed } from './store/lifecycles.ts'
+import { changed, MOMENT_MS_MAX } from './store/lifecycles.ts'
 
 export interface ApiRow {
   readonly name: string
@@ -85,8 +85,6 @@ type Known = readonly [definition: ApiDefinition, plan: ApiPlan]
 
 const NAMES_SHOWN = 20
 const NAME_CHARS_SHOWN = 200
-/** Four digits of a year, as dates of HTTP have them. */
-const LAST_MS = Date.UTC(9999, 11, 31)
 
 export class ApiDesk {
   readonly #options: ApiDeskOptions
@@ -151,7 +149,7 @@ export class ApiDesk {
       const afterMs = sunsetAfterMs(this.#options.inForce.configured.configuration)
       return afterMs === 0 ? 0 : nowMs + afterMs
     }
-    if (typeof wantedMs !== 'number' || !Number.isInteger(wantedMs) || wantedMs > LAST_MS) {
+    if (typeof wantedMs !== 'number' || !Number.isInteger(wantedMs) || wantedMs > MOMENT_MS_MAX) {
       throw new Refused('a sunset is a moment before the year 10000')
     }
     if (wantedMs <= nowMs) throw new Refused(`a sunset lies ahead, and ${isoOf(wantedMs)} does not`)

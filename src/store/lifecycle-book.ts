@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { ConfigurationFaults, type Fault } from '../config/fault.ts'
 import { LIFECYCLE_STATES } from '../config/lifecycle.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
-import { type LifecycleRecord, type LifecycleRecords, NO_RECORDS } from './lifecycles.ts'
+import { type LifecycleRecord, type LifecycleRecords, MOMENT_MS_MAX, NO_RECORDS } from './lifecycles.ts'
 
 /** Why it cannot be written; the message names the file. */
 export class CannotKeep extends Error {
@@ -29,8 +29,6 @@ const FORMAT = 1
 const MODE = 0o600
 /** Hundreds of thousands of records. */
 const BYTES_MAX = 64 * 1024 * 1024
-/** The end of the year 9999: dates of HTTP have four digits for it. */
-const MS_MAX = 253_402_300_799_999
 
 const REMEDY = 'restore it from a backup, or remove it while no gateway runs: then APIs are as their projects declare'
 
@@ -53,8 +51,6 @@ export class LifecycleBook {
   #records: LifecycleRecords
   /** What is known to stand in the file; null: nobody knows what a failed writing has left. */
   #written: string | null
-  /** The file is behind the records. */
-  #isOwed = false
 
   private constructor(dataDir: string, { records, text }: LifecycleFile) {
     this.#dataDir = dataDir
@@ -78,31 +74,29 @@ export class LifecycleBook {
    * what is in force is the only truth there is.
    */
   reread({ text, records }: LifecycleFile): LifecycleRecords {
+    const isBehind = !this.#stands(textOf(this.#records))
     this.#written = text
-    return this.#isOwed || text === '' ? this.#records : records
+    return isBehind || text === '' ? this.#records : records
+  }
+
+  /** Whether the file is known to hold it; where there are no records it need not be there. */
+  #stands(text: string): boolean {
+    return text === this.#written || (this.#records.size === 0 && this.#written === '')
   }
 
   /** In the file first, and only then in force. Throws CannotKeep, and nothing has changed. */
   async change(records: LifecycleRecords): Promise<void> {
-    try {
-      await this.#write(textOf(records))
-    } catch (error) {
-      this.#isOwed = true
-      throw error
-    }
+    await this.#write(textOf(records))
     this.#records = records
-    this.#isOwed = false
   }
 
   /** In force in any case. Answers why it is not in the file, to which the next writing will bring it; '' if it is. */
   async follow(records: LifecycleRecords): Promise<string> {
     this.#records = records
     const text = textOf(records)
-    this.#isOwed = text !== this.#written && (records.size > 0 || this.#written !== '')
-    if (!this.#isOwed) return ''
+    if (this.#stands(text)) return ''
     try {
       await this.#write(text)
-      this.#isOwed = false
       return ''
     } catch (error) {
       if (!(error instanceof CannotKeep)) throw error
@@ -198,6 +192,8 @@ function isRecord(given: unknown): given is LifecycleRecord {
   return (
     [address, name, version].every(text => typeof text === 'string' && text !== '') &&
     [state, declared].every(word => LIFECYCLE_STATES.some(known => known === word)) &&
-    [sinceMs, sunsetMs, absentSinceMs].every(ms => Number.isSafeInteger(ms) && Number(ms) >= 0 && Number(ms) <= MS_MAX)
+    [sinceMs, sunsetMs, absentSinceMs].every(
+      ms => Number.isSafeInteger(ms) && Number(ms) >= 0 && Number(ms) <= MOMENT_MS_MAX,
+    )
   )
 }

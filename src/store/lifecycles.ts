@@ -48,6 +48,9 @@ export interface Settled {
 const ABSENT_MS_MAX = 365 * 86_400_000
 const ABSENT_MAX = 10_000
 
+/** The end of the year 9999, in milliseconds since 1970: dates of HTTP have four digits for it (RFC 9110 5.6.7). */
+export const MOMENT_MS_MAX = Date.UTC(10_000, 0, 1) - 1
+
 export const NO_RECORDS: LifecycleRecords = new Map()
 
 /** What the records come to for these APIs. */
