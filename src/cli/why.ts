@@ -1,13 +1,6 @@
 /** `why`: every reading of an error code: what happened, what the client gets, and where to look. */
 import { API_ADVICE, API_METRICS, POOL_FULL_ADVICE, TRANSPORT_ADVICE, WHEN } from '../errors/advice.ts'
-import {
-  FAULT,
-  type FaultCode,
-  NO_ENDPOINT_OF_KIND,
-  NO_ENDPOINT_SEQUENCES,
-  REPLACED,
-  SOCKET_REFUSED,
-} from '../errors/catalogue.ts'
+import { FAULT, type FaultCode, OTHER_MEANINGS, REPLACED } from '../errors/catalogue.ts'
 import { STATUS_CODES } from '../fault/status-codes.ts'
 import { READINGS, type Reading } from '../protocol/readings.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
@@ -96,15 +89,11 @@ function tellApiCode(code: number): readonly Told[] {
   if (!isApiCode(code)) return []
   const { status, message, description, sequence, raisedIn, awaits } = FAULT[code as FaultCode]
   const raised = raisedIn === '' ? `nothing yet: ${awaits}` : raisedIn
-  const told = tellAnswer(code, status, `${message}: ${description}`, `${sequence}.xml`, raised)
-  if (code === SOCKET_REFUSED.code) {
-    const { description: ofSocket, status: other } = SOCKET_REFUSED
-    return [told, tellAnswer(code, other, `${message}: ${ofSocket}`, `${sequence}.xml`, 'src/handshakes.ts')]
-  }
-  if (code !== NO_ENDPOINT_OF_KIND.code) return [told]
-  const { description: ofKind, status: other } = NO_ENDPOINT_OF_KIND
-  const sequences = `${Object.values(NO_ENDPOINT_SEQUENCES).join('.xml, ')}.xml`
-  return [told, tellAnswer(code, other, `${message}: ${ofKind}`, sequences, 'src/walk.ts')]
+  const others = OTHER_MEANINGS.filter(meaning => meaning.code === code).map(meaning => {
+    const sequences = meaning.sequences.map(name => `${name}.xml`).join(', ')
+    return tellAnswer(code, meaning.status, `${message}: ${meaning.description}`, sequences, meaning.raisedIn)
+  })
+  return [tellAnswer(code, status, `${message}: ${description}`, `${sequence}.xml`, raised), ...others]
 }
 
 function tellAnswer(code: number, status: number, meaning: string, sequence: string, raised: string): Told {

@@ -29,6 +29,8 @@ interface FaultRow {
 }
 
 const BACKEND = { sequence: 'fault', raisedIn: 'src/protocol/fate.ts', awaits: '' } as const
+const CLIENT = { sequence: 'fault', raisedIn: 'src/source/source-connection.ts', awaits: '' } as const
+const RESOURCE = { sequence: '_resource_mismatch_handler_', raisedIn: 'src/handlers/resources.ts', awaits: '' } as const
 const GRAPHQL = { sequence: 'fault', raisedIn: '', awaits: 'GraphQL APIs' } as const
 const THROTTLE = { sequence: '_throttle_out_handler_', raisedIn: '', awaits: 'throttling' } as const
 const TOKENS = { sequence: '_auth_failure_handler_', raisedIn: '', awaits: 'authentication' } as const
@@ -42,9 +44,7 @@ export const FAULT = {
     status: 400,
     message: 'Bad Request',
     description: 'The request is malformed',
-    sequence: 'fault',
-    raisedIn: 'src/source/source-connection.ts',
-    awaits: '',
+    ...CLIENT,
   },
   404: {
     status: 404,
@@ -58,17 +58,13 @@ export const FAULT = {
     status: 405,
     message: 'Method not allowed',
     description: 'Method not allowed for given API resource',
-    sequence: '_resource_mismatch_handler_',
-    raisedIn: 'src/handlers/resources.ts',
-    awaits: '',
+    ...RESOURCE,
   },
   408: {
     status: 408,
     message: 'Request Timeout',
     description: 'The request was not received in time',
-    sequence: 'fault',
-    raisedIn: 'src/source/source-connection.ts',
-    awaits: '',
+    ...CLIENT,
   },
   500: {
     status: 500,
@@ -92,7 +88,8 @@ export const FAULT = {
     status: 503,
     message: 'Temporary server error',
     description: 'The back end refused the credentials of the gateway',
-    ...{ ...GRAPHQL, awaits: 'tokens for protected back ends' },
+    ...GRAPHQL,
+    awaits: 'tokens for protected back ends',
   },
   900800: { status: 429, message: 'Message throttled out', description: QUOTA, ...THROTTLE },
   900801: { status: 503, message: 'Hard limit exceeded', description: 'API not accepting requests', ...THROTTLE },
@@ -135,9 +132,7 @@ export const FAULT = {
     status: 403,
     message: 'No matching resource found',
     description: 'No matching resource found in the API for the given request',
-    sequence: '_resource_mismatch_handler_',
-    raisedIn: 'src/handlers/resources.ts',
-    awaits: '',
+    ...RESOURCE,
   },
   900907: {
     status: 401,
@@ -200,21 +195,21 @@ export const FAULT = {
     status: 400,
     message: 'Incomplete payload',
     description: 'The payload is too large or was not delivered whole',
-    sequence: 'fault',
-    raisedIn: 'src/source/source-connection.ts',
-    awaits: '',
+    ...CLIENT,
   },
   303000: {
     status: 503,
     message: 'No endpoint is ready',
     description: `Every endpoint of the API ${SUSPENDED}`,
-    ...{ ...BACKEND, raisedIn: 'src/target/endpoint-group.ts' },
+    ...BACKEND,
+    raisedIn: 'src/target/endpoint-group.ts',
   },
   303001: {
     status: 503,
     message: 'Endpoint suspended',
     description: `The endpoint ${SUSPENDED}`,
-    ...{ ...BACKEND, raisedIn: 'src/target/endpoint.ts' },
+    ...BACKEND,
+    raisedIn: 'src/target/endpoint.ts',
   },
 } as const satisfies Record<number, FaultRow>
 
@@ -239,6 +234,18 @@ export const SOCKET_REFUSED = {
   status: 403,
   description: 'The WebSocket connection is not allowed',
 } as const
+
+/** What answers a code beside its row: the code says less than the description. */
+export const OTHER_MEANINGS: readonly {
+  readonly code: FaultCode
+  readonly status: number
+  readonly description: string
+  readonly sequences: readonly FaultSequence[]
+  readonly raisedIn: string
+}[] = [
+  { ...NO_ENDPOINT_OF_KIND, sequences: Object.values(NO_ENDPOINT_SEQUENCES), raisedIn: 'src/walk.ts' },
+  { ...SOCKET_REFUSED, sequences: [FAULT[SOCKET_REFUSED.code].sequence], raisedIn: 'src/handshakes.ts' },
+]
 
 /** Codes that the specification has, and answers no longer: what stands in their place, and why. */
 export const REPLACED: Readonly<Record<number, { readonly by: FaultCode; readonly because: string }>> = {
