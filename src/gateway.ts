@@ -26,6 +26,7 @@ import { globalCors, reactorPlans, reactorsOf } from './planning.ts'
 import { claimPort, healthAddress } from './ports.ts'
 import type { Place, Prepared } from './preparation.ts'
 import { ReactorPool } from './reactor-pool.ts'
+import type { ReactorThreads } from './reactor-threads.ts'
 import { Reloader } from './reload.ts'
 import { ReloadQueue } from './reload-queue.ts'
 import type { ReloadScope } from './reload-report.ts'
@@ -43,7 +44,7 @@ interface GatewayOptions {
   readonly projects: ApiProjects
   /** Without faults, but for those of single APIs. */
   readonly prepared: Prepared
-  readonly compileCache: string
+  readonly threads: ReactorThreads
   readonly log: Log
   /** Something happened after which the process cannot go on. */
   readonly fatal: (cause: string) => void
@@ -84,7 +85,7 @@ export class Gateway {
   #isReady = false
 
   private constructor(options: GatewayOptions, started: Started) {
-    const { log, compileCache } = options
+    const { log, threads } = options
     const { plans } = started
     this.#options = options
     this.#started = started
@@ -94,7 +95,7 @@ export class Gateway {
       dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
       failed: cause => log.error({ CAUSE_OF_ERROR: cause.message }, 'standard output failed'),
     })
-    this.#pool = new ReactorPool(plans, compileCache, {
+    this.#pool = new ReactorPool(plans, threads, {
       message: (reactor, message) => this.#onMessage(reactor, message),
       replaced: (reactor, cause) => log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
       hopeless: cause => options.fatal(`reactors keep dying: ${cause}`),

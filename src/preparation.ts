@@ -53,8 +53,18 @@ interface Running {
   settle(resolution: Resolution): Pick<Resolution, 'configuration' | 'keys' | 'faults'>
 }
 
-/** At a start nothing is in force. */
 const NOTHING_RUNS: Running = { projects: new Map(), sequences: NO_SEQUENCES, settle: resolution => resolution }
+
+/** At a start nothing is in force. `settled`: of a configuration without faults, before what takes long is read. */
+export function atStart(settled: (configuration: Configuration) => void): Running {
+  return {
+    ...NOTHING_RUNS,
+    settle: resolution => {
+      settled(resolution.configuration)
+      return resolution
+    },
+  }
+}
 
 export async function prepare(
   { home, sets, dataDir }: Place,

@@ -2,11 +2,12 @@
  * The reactors' threads, seen from the primary: starts them, watches their heartbeats, replaces one that died or hangs,
  * drains them. A replaced reactor takes over the column of its predecessor in shared memory.
  */
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { identityOf } from './api-identity.ts'
 import { clearGauges } from './observe/metrics.ts'
 import type { ApiChanges, ApiPlan, FromReactor, LivePlan, ReactorPlan, ToReactor } from './plan.ts'
 import type { Answer, Question } from './questions.ts'
+import type { ReactorThreads } from './reactor-threads.ts'
 import { SharedGauge } from './structure/shared-gauge.ts'
 import { EndpointTable } from './target/endpoint-table.ts'
 
@@ -23,7 +24,6 @@ export class ReactorFailed extends Error {
   override readonly name = 'ReactorFailed'
 }
 
-const THREAD_ENTRY = new URL('./thread-entry.js', import.meta.url)
 const CHECK_MS = 1000
 /** In milliseconds; each has more time, the more APIs it has to build. */
 export interface PoolLimits {
@@ -54,7 +54,7 @@ interface Deployed {
 const NO_CHANGES: ApiChanges = { removed: [], deployed: [] }
 
 interface Seat {
-  worker: Worker
+  readonly worker: Worker
   beat: number
   /** When the last beat was seen; before it listens, when it was started. */
   beatMs: number
@@ -71,9 +71,8 @@ interface Seat {
 
 export class ReactorPool {
   #plans: readonly ReactorPlan[]
-  readonly #compileCache: string
+  readonly #threads: ReactorThreads
   readonly #watcher: PoolWatcher
-  readonly #entry: URL
   readonly #limits: PoolLimits
   readonly #heartbeats: Int32Array
   readonly #seats: Seat[] = []
@@ -84,18 +83,11 @@ export class ReactorPool {
   /** What some reactor has refused, and has to be told again. */
   #owed = NO_CHANGES
 
-  /** `entry` and `limits`: for tests. */
-  constructor(
-    plans: readonly ReactorPlan[],
-    compileCache: string,
-    watcher: PoolWatcher,
-    entry = THREAD_ENTRY,
-    limits = LIMITS,
-  ) {
+  /** `limits`: for tests. */
+  constructor(plans: readonly ReactorPlan[], threads: ReactorThreads, watcher: PoolWatcher, limits = LIMITS) {
     this.#plans = plans
-    this.#compileCache = compileCache
+    this.#threads = threads
     this.#watcher = watcher
-    this.#entry = entry
     this.#limits = limits
     this.#heartbeats = new Int32Array(plans[0]!.heartbeats)
   }
@@ -194,8 +186,7 @@ export class ReactorPool {
   /** One of the first that does not come to listen ends the start; any other is replaced. */
   #spawn(reactor: number, isFirst: boolean): Seat {
     const graceMs = this.#graceFor(this.#plans[reactor]!.apis)
-    const workerData = { ...this.#plans[reactor]!, compileCache: this.#compileCache }
-    const worker = new Worker(this.#entry, { workerData, name: `reactor-${reactor}` })
+    const worker = this.#threads.take(this.#plans[reactor]!)
     const seat: Seat = {
       worker,
       beat: Atomics.load(this.#heartbeats, reactor),

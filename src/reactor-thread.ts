@@ -1,18 +1,19 @@
 /** Entry of a reactor's thread: builds the reactor from its plan, answers the primary's messages. */
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { chainOf } from './chain-of.ts'
 import { AccessLog } from './observe/access-log.ts'
 import { EventLog } from './observe/events.ts'
 import { LineFile } from './observe/line-file.ts'
 import { METRIC, MetricsColumn } from './observe/metrics.ts'
-import type { FromReactor, LivePlan, ReactorPlan, ToReactor } from './plan.ts'
+import { ownPlan } from './own-plan.ts'
+import type { FromReactor, LivePlan, ToReactor } from './plan.ts'
 import type { Answer, Asked, Question } from './questions.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from './socket/handle-socket.ts'
 import { streamLevel } from './socket/stream-socket.ts'
 import type { TlsLevel } from './socket/tls.ts'
 
-const plan = workerData as ReactorPlan
+const plan = ownPlan()
 const port = parentPort!
 const metrics = new MetricsColumn(plan.metrics, plan.reactor)
 

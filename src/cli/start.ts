@@ -1,14 +1,18 @@
 /** `start`: the gateway itself, until a signal ends it. */
 import { flushCompileCache } from 'node:module'
 import { ApiProjects } from '../config/api-definitions.ts'
+import type { Configuration } from '../config/catalogue.ts'
 import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
 import { DataLocked } from '../data-lock.ts'
 import { CannotWrite, Gateway, type Listeners } from '../gateway.ts'
 import { type NodeParts, partsOf } from '../node-parts.ts'
 import { openLog } from '../observe/log.ts'
 import { CannotListen } from '../ports.ts'
-import { prepare, type Prepared } from '../preparation.ts'
+import { planListeners } from '../listener-plans.ts'
+import { reactorsOf } from '../planning.ts'
+import { atStart, prepare, type Prepared } from '../preparation.ts'
 import { ReactorFailed } from '../reactor-pool.ts'
+import { ReactorThreads } from '../reactor-threads.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED } from './exit-codes.ts'
 
@@ -28,7 +32,12 @@ export async function start(
   compileCache: string,
 ): Promise<number> {
   const projects = new ApiProjects(place.home)
-  const prepared = await prepare(place, projects)
+  const threads = new ReactorThreads(compileCache)
+  const prepared = await prepare(
+    place,
+    projects,
+    atStart(configuration => beginThreads(threads, configuration)),
+  )
   const { configuration, apis, sequences } = prepared
   // What keeps it from starting, and beside it what would not have.
   if (prepared.faults.length > 0) return refuse([...prepared.faults, ...apis.faults, ...sequences.faults])
@@ -51,7 +60,7 @@ export async function start(
       return await ended.promise
     }
     const backend = sample ? await startSample() : undefined
-    const { gateway, listeners } = await Gateway.start({ place, projects, prepared, compileCache, log, fatal })
+    const { gateway, listeners } = await Gateway.start({ place, projects, prepared, threads, log, fatal })
     endOnSignals(gateway, ended.resolve, log)
     if (watch) gateway.watch()
     if (parts.leftOut !== '') log.info(parts.leftOut)
@@ -65,6 +74,11 @@ export async function start(
     return EXIT_FAILED
   }
   return ended.promise
+}
+
+/** They load while APIs are read. */
+function beginThreads(threads: ReactorThreads, configuration: Configuration): void {
+  if (partsOf(configuration).runsGateway) threads.begin(reactorsOf(configuration, planListeners(configuration)))
 }
 
 /** A node whose role has no gateway. */

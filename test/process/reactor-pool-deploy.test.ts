@@ -5,18 +5,21 @@ import { type TestContext, test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { ApiChanges, ApiPlan, FromReactor, LivePlan, ReactorPlan } from '../../src/plan.ts'
 import { ReactorPool } from '../../src/reactor-pool.ts'
+import { ReactorThreads } from '../../src/reactor-threads.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 import { EndpointTable } from '../../src/target/endpoint-table.ts'
 import { eventually } from '../harness/peers.ts'
 
 /** Each deploy takes the next step, over all threads; the last is for all that follow. */
 const CODE = `
-  import { parentPort, workerData } from 'node:worker_threads'
-  const beats = new Int32Array(workerData.heartbeats)
+  import { parentPort } from 'node:worker_threads'
+  import { ownPlan } from '${new URL('../../src/own-plan.ts', import.meta.url)}'
+  const plan = ownPlan()
+  const beats = new Int32Array(plan.heartbeats)
   const say = text => parentPort.postMessage({ kind: 'access', batch: text })
-  say('starts with ' + workerData.apis.map(({ paths }) => paths[0]))
+  say('starts with ' + plan.apis.map(({ paths }) => paths[0]))
   parentPort.on('message', ({ id, question }) => {
-    const step = workerData.steps[Atomics.add(workerData.asked, 0, 1)] ?? workerData.steps.at(-1)
+    const step = plan.steps[Atomics.add(plan.asked, 0, 1)] ?? plan.steps.at(-1)
     if (step === 'die') process.exit()
     say(JSON.stringify([question.apis.removed, question.apis.deployed.map(({ paths, name }) => paths[0] + ' ' + name)]))
     if (step !== 'silent') parentPort.postMessage({ kind: 'answer', id, answer: step })
@@ -51,7 +54,7 @@ async function started(t: TestContext, steps: readonly string[]) {
   }
   const entry = new URL(`data:text/javascript,${encodeURIComponent(CODE)}`)
   const watcher = { message, replaced: () => {}, hopeless: () => {} }
-  const pool = new ReactorPool([plan as unknown as ReactorPlan], '', watcher, entry)
+  const pool = new ReactorPool([plan as unknown as ReactorPlan], new ReactorThreads('', entry), watcher)
   t.after(() => pool.stop())
   await pool.start()
   const deploy = (apis: readonly ApiPlan[], deployed: readonly ApiPlan[], ...removed: readonly string[]) =>

@@ -4,9 +4,12 @@ import { test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan.ts'
 import { type PoolLimits, ReactorFailed, ReactorPool } from '../../src/reactor-pool.ts'
+import { ReactorThreads } from '../../src/reactor-threads.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 import { EndpointTable } from '../../src/target/endpoint-table.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
+
+const OWN_PLAN = new URL('../../src/own-plan.ts', import.meta.url)
 
 /** Shared with the threads: how many there were. */
 const spawned = new Int32Array(new SharedArrayBuffer(4))
@@ -14,9 +17,11 @@ const spawned = new Int32Array(new SharedArrayBuffer(4))
 /** What the first, second, third thread does; the last step is for all that follow. */
 function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis: readonly ApiPlan[] = []) {
   const code = `
-    import { parentPort, workerData } from 'node:worker_threads'
-    const step = workerData.steps[Atomics.add(workerData.spawned, 0, 1)] ?? workerData.steps.at(-1)
-    const beats = new Int32Array(workerData.heartbeats)
+    import { parentPort } from 'node:worker_threads'
+    import { ownPlan } from '${OWN_PLAN}'
+    const plan = ownPlan()
+    const step = plan.steps[Atomics.add(plan.spawned, 0, 1)] ?? plan.steps.at(-1)
+    const beats = new Int32Array(plan.heartbeats)
     parentPort.on('message', ({ id }) => {
       if (step === 'answer') parentPort.postMessage({ kind: 'answer', id, answer: true })
       if (step === 'answer wrongly') parentPort.postMessage({ kind: 'answer', id: id + 7, answer: true })
@@ -53,9 +58,8 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
   const entry = new URL(`data:text/javascript,${encodeURIComponent(code)}`)
   const pool = new ReactorPool(
     [plan as unknown as ReactorPlan],
-    '',
+    new ReactorThreads('', entry),
     { ...watcher, hopeless: cause => hopeless.resolve(cause) },
-    entry,
     { startMs: 60_000, silenceMs: 60_000, perApiMs: 0, ...limits },
   )
   return { pool, replaced: replaced.promise, hopeless: hopeless.promise }

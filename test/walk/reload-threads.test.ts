@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { FromReactor, LivePlan, ReactorPlan } from '../../src/plan.ts'
 import { ReactorPool } from '../../src/reactor-pool.ts'
+import { ReactorThreads } from '../../src/reactor-threads.ts'
 import { takeAnswer } from '../harness/answers.ts'
 import { AnsweringBackend } from '../harness/answering-backend.ts'
 import { planGateway, type TestApi } from '../harness/gateway.ts'
@@ -32,7 +33,11 @@ async function start(t: TestContext, apis: readonly TestApi[]): Promise<Threads>
     if (message.kind === 'event') events.push(`${message.event.level} ${message.event.event}`)
   }
   const plans = Array.from({ length: REACTORS }, (_, reactor) => ({ ...plan, reactor }))
-  const pool = new ReactorPool(plans, COMPILE_CACHE, { message, replaced: () => {}, hopeless: () => {} })
+  const pool = new ReactorPool(plans, new ReactorThreads(COMPILE_CACHE), {
+    message,
+    replaced: () => {},
+    hopeless: () => {},
+  })
   t.after(() => pool.stop())
   await pool.start()
   const deploy: Threads['deploy'] = async (live, changed = []) => {
