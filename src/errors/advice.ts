@@ -217,7 +217,10 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   900905: ['whether the token is for an application or for a user, and which the resource needs'],
   900906: RESOURCES,
   900907: ['the subscription: the publisher of the API has blocked it'],
-  900908: ['whether the application is subscribed to the API'],
+  900908: [
+    'whether the application is subscribed to the API',
+    'of a WebSocket: what dispatchSeq.xml, outDispatchSeq.xml or those that [transport.ws] names make of its handshake',
+  ],
   900909: ['the subscription: it is not approved yet, or was rejected'],
   900910: ['the scopes of the token, and those of the resource'],
   900911: CREDENTIALS,

@@ -215,6 +215,13 @@ test('codes of endpoints that are not ready lead to them', async () => {
   }
 })
 
+test('900908 is also what a WebSocket gets that a sequence refuses', async () => {
+  const { out } = await ask('900908')
+  assert.match(out, /Resource forbidden: The WebSocket connection is not allowed\./)
+  assert.match(out, /dispatchSeq\.xml, outDispatchSeq\.xml/)
+  assert.match(out, /src\/handshakes\.ts/)
+})
+
 test('a code that is none', async () => {
   assert.deepEqual(await ask('101599'), {
     exit: 1,
