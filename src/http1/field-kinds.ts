@@ -19,7 +19,7 @@ export const KIND = {
   DATE: 9,
   USER_AGENT: 10,
   X_FORWARDED_FOR: 11,
-  /** X-Forwarded-Port and whatever else begins like it, and X-Real-IP. */
+  /** X-Forwarded-Port and whatever else begins like it, X-Real-IP, and what some backends take for the target. */
   X_FORWARDED_OTHER: 12,
   FORWARDED: 13,
   CORRELATION: 14,
@@ -59,6 +59,8 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['connection', KIND.CONNECTION],
   ['keep-alive', KIND.KEEP_ALIVE],
   ['user-agent', KIND.USER_AGENT],
+  ['x-rewrite-url', KIND.X_FORWARDED_OTHER],
+  ['x-original-url', KIND.X_FORWARDED_OTHER],
   ['content-length', KIND.CONTENT_LENGTH],
   ['http2-settings', KIND.HOP_BY_HOP],
   ['x-forwarded-for', KIND.X_FORWARDED_FOR],

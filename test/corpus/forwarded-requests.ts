@@ -15,6 +15,8 @@ const SAID = [
   'X-Forwarded-Prefix: /admin',
   'X-Forwarded-Server: evil',
   'X-Real-IP: 1.2.3.4',
+  'X-Original-URL: /admin',
+  'x-rewrite-url: /admin',
   'Forwarded: for=1.2.3.4;host=evil.test;proto=https',
 ]
 
@@ -40,7 +42,10 @@ function row(
   }
 }
 
-const OTHERS = ['X-Forwarded-Port: 443', 'X-Forwarded-Prefix: /admin', 'X-Forwarded-Server: evil', 'X-Real-IP: 1.2.3.4']
+const OTHERS = [
+  ...['X-Forwarded-Port: 443', 'X-Forwarded-Prefix: /admin', 'X-Forwarded-Server: evil', 'X-Real-IP: 1.2.3.4'],
+  ...['X-Original-URL: /admin', 'x-rewrite-url: /admin'],
+]
 const PROTO_HOST = ['x-forwarded-proto: https', 'X-Forwarded-Host: evil.test']
 
 const modes: readonly RequestCase[] = [

@@ -67,6 +67,8 @@ const OWN: readonly (readonly [field: string, kind: number])[] = [
   ['X-Forwarded-Host: h', KIND.X_FORWARDED_HOST],
   ['X-Forwarded-Port: 1', KIND.X_FORWARDED_OTHER],
   ['X-Real-IP: 192.0.2.1', KIND.X_FORWARDED_OTHER],
+  ['X-Original-URL: /a', KIND.X_FORWARDED_OTHER],
+  ['X-REWRITE-URL: /a', KIND.X_FORWARDED_OTHER],
   ['Forwarded: for=192.0.2.1', KIND.FORWARDED],
   ['activityid: a', KIND.CORRELATION],
   ['Via: 1.1 a', KIND.OTHER],
