@@ -5,7 +5,7 @@
 import { identityOf } from './api-identity.ts'
 import { livingApi, sunsetAfterMs } from './api-lifecycles.ts'
 import type { ApiDefinition, CorsDefinition, LifecycleState, ResourceDefinition } from './config/api-definition.ts'
-import { printable } from './config/fault.ts'
+import { fewOf, printable } from './config/fault.ts'
 import { ACTIONS, actionsFrom, leadsTo, targetOf } from './config/lifecycle.ts'
 import { nearest } from './config/nearest.ts'
 import { Refused } from './control-socket.ts'
@@ -220,9 +220,8 @@ function unknown(word: string, all: readonly Known[]): string {
 
 /** With the address: nothing else is sure to tell them apart. */
 function listed(apis: readonly Known[]): string {
-  const some = apis.slice(0, NAMES_SHOWN).map(([, plan]) => `${printable(labelOf(plan))} (${identityOf(plan)})`)
-  const more = apis.length > NAMES_SHOWN ? ` and ${apis.length - NAMES_SHOWN} more` : ''
-  return `${some.join(', ')}${more}`
+  const names = apis.map(([, plan]) => `${printable(labelOf(plan))} (${identityOf(plan)})`)
+  return fewOf(names, NAMES_SHOWN)
 }
 
 function possible(from: LifecycleState, target: LifecycleState): string {

@@ -1,5 +1,6 @@
 /** What the primary does for the command line: asks its reactors, and puts their answers together. */
 import type { ApiDesk } from './api-desk.ts'
+import { fewOf } from './config/fault.ts'
 import { type ControlClient, type ControlCommand, type ControlRequest, Refused } from './control-socket.ts'
 import type { ConnectionList } from './observe/connection-row.ts'
 import type { Trace } from './observe/exchange-trace.ts'
@@ -114,8 +115,8 @@ function switchEndpoints({ turn, name }: ControlRequest, { endpoints }: ControlS
   if (turn === 'on' || turn === 'off') {
     if (typeof name !== 'string' || !endpoints.turn(name, turn === 'on')) {
       const known = endpoints.list().map(endpoint => endpoint.name)
-      const some = known.slice(0, NAMES_SHOWN).join(', ')
-      throw new Refused(`there is no endpoint ${name}${some === '' ? '' : `; there is ${some}`}`)
+      const others = known.length === 0 ? '' : `; there is ${fewOf(known, NAMES_SHOWN)}`
+      throw new Refused(`there is no endpoint ${name}${others}`)
     }
   }
   return { endpoints: endpoints.list() }

@@ -1,6 +1,5 @@
 /** What a reload has come to: the answer to whoever asked for it, and what of it the log says. */
-import type { Fault } from './config/fault.ts'
-import { describe, substanceOf } from './config/fault.ts'
+import { describe, type Fault, fewOf, substanceOf } from './config/fault.ts'
 import type { Log } from './observe/log.ts'
 import { plainSaid } from './plain-value.ts'
 import type { KeyChange } from './reload-comparison.ts'
@@ -95,8 +94,7 @@ function fieldsOf({ apis, sequences, keys, restart }: ReloadAnswer): Readonly<Re
 
 function named(field: string, names: readonly string[]): Readonly<Record<string, string>> {
   if (names.length === 0) return {}
-  const more = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : ''
-  return { [field]: `${names.slice(0, NAMES_SHOWN).join(', ')}${more}` }
+  return { [field]: fewOf(names, NAMES_SHOWN) }
 }
 
 /** What need not be said again. */

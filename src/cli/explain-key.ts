@@ -1,7 +1,7 @@
 /** All there is to know about one key. The names of these facts are those of `--json`, and stay what they are. */
 import { SECTIONS } from '../config/catalogue.ts'
 import { variableOf } from '../config/environment.ts'
-import { describe, type Fault, printable, show } from '../config/fault.ts'
+import { describe, type Fault, fewOf, printable, show } from '../config/fault.ts'
 import { FREE_NAME, keyPath, ROLES } from '../config/key.ts'
 import { defaultOf, inertNote } from '../config/published.ts'
 import { PROPERTIES, type Surroundings } from '../config/properties.ts'
@@ -206,8 +206,7 @@ const FOLLOWERS_SHOWN = 4
 
 function followersSaid(paths: readonly string[]): string {
   if (paths.length === 0) return ''
-  const more = paths.length - FOLLOWERS_SHOWN
-  return `by ${paths.slice(0, FOLLOWERS_SHOWN).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  return `by ${fewOf(paths, FOLLOWERS_SHOWN)}`
 }
 
 function rolesSaid(roles: readonly string[], { byPath }: Situation): string {

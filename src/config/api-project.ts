@@ -9,7 +9,7 @@ import { apiPaths } from './api-paths.ts'
 import { contextFault, type Objection, versionFault } from './api-syntax.ts'
 import { readDeployments } from './deployment-environments.ts'
 import { type BothEndpoints, readEndpoints } from './endpoint-config.ts'
-import type { Fault } from './fault.ts'
+import { type Fault, fewOf } from './fault.ts'
 import type { DeclaredApi } from './gateway-environments.ts'
 import { LIFECYCLE_STATES } from './lifecycle.ts'
 import { OpenApiDocument } from './open-api-document.ts'
@@ -124,8 +124,7 @@ function readDefinition(
 function checked(file: YamlFile, path: Path, objection: (text: string) => Objection | undefined): string {
   const text = file.text(path)
   if (text === undefined) return ''
-  const [expected, remedy, shown] = objection(text) ?? []
-  if (expected !== undefined) file.object(path, shown ?? text, expected, remedy ?? '')
+  file.objectAs(path, text, objection(text))
   return text
 }
 
@@ -161,10 +160,7 @@ function resourcesOf(
 const NAMES_SHOWN = 5
 
 function tellOfDifferences(file: YamlFile, declared: ReadonlySet<string>, documented: ReadonlySet<string>): void {
-  const told = (keys: ReadonlySet<string>): string => {
-    const more = keys.size > NAMES_SHOWN ? ` and ${keys.size - NAMES_SHOWN} more` : ''
-    return `${[...keys].slice(0, NAMES_SHOWN).join(', ')}${more}`
-  }
+  const told = (keys: ReadonlySet<string>) => fewOf([...keys], NAMES_SHOWN)
   const [only, missing] = [documented.difference(declared), declared.difference(documented)]
   const isOpen = [...declared].some(key => key.endsWith(' /*'))
   if (only.size > 0 && !isOpen) {

@@ -16,8 +16,7 @@ export function readDeployments(file: YamlFile): DeclaredApi['deployments'] {
     const label = file.text([...at, 'deploymentEnvironment'])?.trim() ?? ''
     const path = [...at, 'deploymentVhost']
     const host = plainHost(file.optional(path))
-    const [expected, remedy] = host === '' ? [] : (hostFault(host) ?? [])
-    if (expected !== undefined) file.object(path, host, expected, remedy ?? '')
+    if (host !== '') file.objectAs(path, host, hostFault(host))
     return { label, host, where: file.where(path) }
   })
 }

@@ -41,14 +41,16 @@ export function readEndpoints(file: YamlFile): BothEndpoints | undefined {
   const failsOver = kind === 'failover' || (kind === 'load_balance' && file.flag([...CONFIG, 'failOver'], true))
   const [endpoints, sandbox] = (['production', 'sandbox'] as const).map(type => {
     const places = placesOf(file, kind, type)
-    if (places.length > ENDPOINTS_MAX) {
-      const remedy = 'put a balancer of their own in front of them'
-      file.object([...CONFIG, `${type}_endpoints`], undefined, `expected at most ${ENDPOINTS_MAX} endpoints`, remedy)
-    }
+    if (places.length > ENDPOINTS_MAX) tellOfTooMany(file, [...CONFIG, `${type}_endpoints`])
     if (places.length === 0) return NO_ENDPOINTS
     return { kind, algorithm, failsOver, endpoints: places.map(place => readEndpoint(file, place, algorithm)) }
   })
   return file.faults.length > before ? undefined : { endpoints: endpoints!, sandbox: sandbox! }
+}
+
+export function tellOfTooMany(file: YamlFile, list: Path): void {
+  const remedy = 'put a balancer of their own in front of them'
+  file.object(list, undefined, `expected at most ${ENDPOINTS_MAX} endpoints`, remedy)
 }
 
 function readKind(file: YamlFile): Kind | undefined {
@@ -120,8 +122,7 @@ function readAlgorithm(file: YamlFile): Algorithm {
 function readEndpoint(file: YamlFile, place: Path, algorithm: Algorithm): EndpointDefinition {
   const path = [...place, 'url']
   const url = file.text(path) ?? ''
-  const [expected, remedy, shown] = (file.has(path) ? endpointFault(url) : undefined) ?? []
-  if (expected !== undefined) file.object(path, shown ?? url, expected, remedy ?? '')
+  if (file.has(path)) file.objectAs(path, url, endpointFault(url))
   const weight = count(file, [...place, 'weight'], 1, 1, 1000)
   if (file.has([...place, 'weight']) && algorithm !== 'weighted') {
     file.warn([...place, 'weight'], weight, 'is not acted on by this algorithm', 'write algorithm: weighted')

@@ -72,6 +72,12 @@ function bare(value: number | Date): string {
   return value instanceof Date ? value.toISOString() : String(value)
 }
 
+/** The first of many names, and how many more there are. */
+export function fewOf(names: readonly string[], most: number): string {
+  const more = names.length > most ? ` and ${names.length - most} more` : ''
+  return `${names.slice(0, most).join(', ')}${more}`
+}
+
 /** A value as it may be shown: one line, bounded, without control characters. */
 export function show(value: unknown, longest = SHOWN_LENGTH): string {
   const isBare = typeof value === 'number' || value instanceof Date

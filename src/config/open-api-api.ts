@@ -19,8 +19,7 @@ export function apiOfDocument(document: OpenApiDocument): { readonly api: ApiDef
   const name = nameOf(file.optional(title))
   if (name === '') file.object(title, file.optional(title), 'expected a title with letters or digits in it', 'add one')
   const version = file.text(['info', 'version']) ?? ''
-  const [expected, remedy] = versionFault(version) ?? []
-  if (expected !== undefined) file.object(['info', 'version'], version, expected, remedy ?? '')
+  file.objectAs(['info', 'version'], version, versionFault(version))
   const [context, at] = readContext(document, name, version)
   tellWhatIsNotBuilt(document)
   const api: ApiDefinition = {

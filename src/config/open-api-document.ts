@@ -91,7 +91,7 @@ export class OpenApiDocument {
 
   /** What stands at a path, or where its reference leads; undefined where that is no object. */
   objectAt(path: Path): { readonly value: OpenApiObject; readonly path: Path } | undefined {
-    let found: { readonly value: unknown; readonly path: Path } | undefined = { value: this.#at(path), path }
+    let found: { readonly value: unknown; readonly path: Path } | undefined = { value: this.file.value(path), path }
     for (let hops = 0; hops < HOPS_MAX; hops++) {
       if (!isObject(found?.value)) return undefined
       const { $ref: ref } = found.value
@@ -99,15 +99,6 @@ export class OpenApiDocument {
       found = this.#followed(ref)
     }
     return undefined
-  }
-
-  #at(path: Path): unknown {
-    let value: unknown = this.root
-    for (const name of path) {
-      if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-      value = (value as OpenApiObject)[name]
-    }
-    return value
   }
 
   /** Notes the first thing that the schema of its version does not take. */

@@ -1,7 +1,7 @@
 /** Where an API is answered, as its OpenAPI document says: by extensions, else by its servers. */
 import { type EndpointsDefinition, NO_ENDPOINTS } from './api-definition.ts'
 import { endpointFault } from './api-syntax.ts'
-import { type BothEndpoints, ENDPOINTS_MAX } from './endpoint-config.ts'
+import { type BothEndpoints, ENDPOINTS_MAX, tellOfTooMany } from './endpoint-config.ts'
 import { DEFAULT_SETTINGS } from './endpoint-settings.ts'
 import type { OpenApiDocument } from './open-api-document.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
@@ -60,13 +60,9 @@ function readExtension(file: YamlFile, name: string): EndpointsDefinition {
 }
 
 function groupOf(file: YamlFile, places: readonly Place[], kind: EndpointsDefinition['kind']): EndpointsDefinition {
-  if (places.length > ENDPOINTS_MAX) {
-    const remedy = 'put a balancer of their own in front of them'
-    file.object(places[0]!.at.slice(0, -1), undefined, `expected at most ${ENDPOINTS_MAX} endpoints`, remedy)
-  }
+  if (places.length > ENDPOINTS_MAX) tellOfTooMany(file, places[0]!.at.slice(0, -1))
   for (const { url, at } of places) {
-    const [expected, remedy, shown] = endpointFault(url) ?? []
-    if (expected !== undefined) file.object(at, shown ?? url, expected, remedy ?? '')
+    file.objectAs(at, url, endpointFault(url))
   }
   const endpoints = places.map(({ url }) => ({ url, settings: DEFAULT_SETTINGS }))
   return { kind, algorithm: 'round_robin', failsOver: kind !== 'single', endpoints }

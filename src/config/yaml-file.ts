@@ -3,6 +3,7 @@
  * the right kind. Values are made at once; lines are looked for only where one is to be named.
  */
 import * as yaml from 'js-yaml'
+import type { Objection } from './api-syntax.ts'
 import { type Fault, show } from './fault.ts'
 
 const { DOCUMENT, SEQUENCE, MAPPING, SCALAR, ALIAS, POP } = yaml.EVENT_ID
@@ -70,18 +71,18 @@ export class YamlFile {
   }
 
   has(path: Path): boolean {
-    return this.#value(path) !== undefined
+    return this.value(path) !== undefined
   }
 
   /** How many items the list at a path has; undefined where there is no list. */
   lengthOf(path: Path): number | undefined {
-    const value = this.#value(path)
+    const value = this.value(path)
     return Array.isArray(value) ? value.length : undefined
   }
 
   /** Numbers are as they are spelled. */
   text(path: Path): string | undefined {
-    const value = this.#value(path)
+    const value = this.value(path)
     if (typeof value === 'string') return value
     if (value === undefined) this.lacks(path)
     else this.object(path, undefined, 'expected text', 'write one value')
@@ -101,7 +102,7 @@ export class YamlFile {
   }
 
   flag(path: Path, fallback: boolean): boolean {
-    const value = this.#value(path)
+    const value = this.value(path)
     if (value === undefined) return fallback
     const given = typeof value === 'object' ? undefined : value
     // Exports write some of them as "True" and "False".
@@ -114,6 +115,13 @@ export class YamlFile {
   /** Notes that the value at a path will not do. */
   object(path: Path, given: unknown, expected: string, remedy: string): void {
     this.#note(this.faults, path, given, expected, remedy)
+  }
+
+  /** The same as somebody objects to it; nothing where nobody does. */
+  objectAs(path: Path, given: string, objection: Objection | undefined): void {
+    if (objection === undefined) return
+    const [expected, remedy, shown = given] = objection
+    this.object(path, shown, expected, remedy)
   }
 
   /** Notes that the value at a path is accepted and does nothing. */
@@ -149,7 +157,8 @@ export class YamlFile {
     return line
   }
 
-  #value(path: Path): unknown {
+  /** As written; undefined where there is nothing. */
+  value(path: Path): unknown {
     let value = this.root
     for (const name of path) {
       if (typeof value !== 'object' || value === null || Array.isArray(value) !== (typeof name === 'number')) return
