@@ -78,7 +78,8 @@ function tellWhatIsNotBuilt(file: YamlFile): void {
 function placesOf(file: YamlFile, kind: Kind, type: 'production' | 'sandbox'): readonly Path[] {
   const list = [...CONFIG, `${type}_endpoints`]
   const other = [...CONFIG, `${type === 'production' ? 'sandbox' : 'production'}_endpoints`]
-  if (!file.has(list) && (type === 'sandbox' || file.has(other))) return []
+  const isLeftOut = isBlank(file, list) && !file.has([...CONFIG, `${type}_failovers`])
+  if (isLeftOut && (type === 'sandbox' || !isBlank(file, other))) return []
   const length = file.lengthOf(list)
   if (kind === 'single') {
     if (length === undefined) return [list]
@@ -92,6 +93,13 @@ function placesOf(file: YamlFile, kind: Kind, type: 'production' | 'sandbox'): r
   const further = file.lengthOf(failovers)
   if (further === undefined) file.object(failovers, undefined, 'expected a list', 'write each endpoint behind a "-"')
   return [...first, ...itemsOf(failovers, further ?? 0)]
+}
+
+/** Exports have an empty URL, or an empty list, where nothing was filled in. */
+function isBlank(file: YamlFile, list: Path): boolean {
+  if (!file.has(list) || file.lengthOf(list) === 0) return true
+  const url = [...list, 'url']
+  return file.has(url) && file.optional(url) === ''
 }
 
 function itemsOf(list: Path, length: number): readonly Path[] {

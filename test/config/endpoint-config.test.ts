@@ -220,3 +220,26 @@ for (const [yaml, warning] of WARNED) {
     )
   })
 }
+
+const FILLED = '{url: "http://a"}'
+
+for (const [kind, production, sandbox, urls, fault] of [
+  ['http', FILLED, '{url: ""}', ['http://a', ''], ''],
+  ['http', FILLED, '{url: " ", config: null}', ['http://a', ''], ''],
+  ['http', '{url: ""}', FILLED, ['', 'http://a'], ''],
+  ['load_balance', `[${FILLED}]`, '[]', ['http://a', ''], ''],
+  ['load_balance', '[]', `[${FILLED}]`, ['', 'http://a'], ''],
+  ['http', '{url: ""}', '{url: ""}', [], 'production_endpoints.url = ""'],
+  ['load_balance', '[]', '[]', [], 'production_endpoints: expected at least one endpoint'],
+] as const) {
+  test(`${kind}, production ${production}, sandbox ${sandbox}: what is not filled in is not there`, t => {
+    const { apis, faults } = read(
+      t,
+      `{endpoint_type: ${kind}, production_endpoints: ${production}, sandbox_endpoints: ${sandbox}}`,
+    )
+    const found = apis.flatMap(api => [api.endpoints, api.sandbox].map(it => it.endpoints.map(({ url }) => url).join()))
+    assert.deepEqual(found, urls)
+    assert.equal(faults.length, fault === '' ? 0 : 1)
+    assert.ok(faults.every(it => describe(it).includes(fault)))
+  })
+}
