@@ -89,7 +89,7 @@ function readDefinition(
       ? undefined
       : ['expected v4, v4.1 and so on', 'export the project again from a 4.x release'],
   )
-  const name = checked(file, ['data', 'name'], it => (it === '' ? ['expected a name', 'give the API one'] : undefined))
+  const name = checked(file, ['data', 'name'], nameFault)
   const context = checked(file, ['data', 'context'], contextFault)
   const version = checked(file, ['data', 'version'], versionFault)
   const isDefaultVersion = file.flag(['data', 'isDefaultVersion'], false)
@@ -123,6 +123,14 @@ function readDefinition(
 /** The text at a path, or '' with a fault noted. */
 function checked(file: YamlFile, path: Path, objection: (text: string) => Objection | undefined): string {
   const text = file.text(path)
+/** Names stand in tables and in each line of the log. */
+const NAME_CHARS_MAX = 255
+
+function nameFault(name: string): Objection | undefined {
+  if (name.length > NAME_CHARS_MAX) return [`expected at most ${NAME_CHARS_MAX} characters`, 'give it a shorter name']
+  return name === '' ? ['expected a name', 'give the API one'] : undefined
+}
+
   if (text === undefined) return ''
   file.objectAs(path, text, objection(text))
   return text

@@ -76,6 +76,7 @@ test('an exported project, whose further fields are left alone', t => {
       version: '1.0.0',
       isDefaultVersion: true,
       ...PLAIN_DEFINITION,
+      access: { ...PLAIN_DEFINITION.access, provider: 'admin' },
       resources: [
         { template: '/*', verb: 'GET', authType: 'Application & Application User', tier: 'Unlimited', scopes: [] },
       ],
@@ -128,6 +129,11 @@ const REFUSED: readonly (readonly [from: string, to: string, fault: string])[] =
   ],
   ['  name: Orders\n', '', 'A/api.yaml:3: data.name: is missing (add it)'],
   ['name: Orders', 'name: ""', 'A/api.yaml:4: data.name = "": expected a name (give the API one)'],
+  [
+    'name: Orders',
+    `name: ${'n'.repeat(256)}`,
+    `A/api.yaml:4: data.name = "${'n'.repeat(59)}...: expected at most 255 characters (give it a shorter name)`,
+  ],
   ['name: Orders', 'name: [a]', 'A/api.yaml:4: data.name: expected text (write one value)'],
   ['name: Orders', 'name:', 'A/api.yaml:4: data.name: is missing (add it)'],
   ['context: /orders', 'context: orders', 'A/api.yaml:5: data.context = "orders": must start with "/" (write /orders)'],
