@@ -4,7 +4,13 @@
  */
 import { identityOf } from './api-identity.ts'
 import { livingApi, sunsetAfterMs } from './api-lifecycles.ts'
-import type { ApiDefinition, CorsDefinition, LifecycleState, ResourceDefinition } from './config/api-definition.ts'
+import type {
+  AccessTerms,
+  ApiDefinition,
+  CorsDefinition,
+  LifecycleState,
+  ResourceDefinition,
+} from './config/api-definition.ts'
 import { fewOf, printable } from './config/fault.ts'
 import { ACTIONS, actionsFrom, leadsTo, targetOf } from './config/lifecycle.ts'
 import { nearest } from './config/nearest.ts'
@@ -49,6 +55,7 @@ export interface ApiAnswer extends ApiRow {
   /** What can be done to it. */
   readonly actions: readonly string[]
   readonly isAi: boolean
+  readonly access: AccessTerms
   readonly production: EndpointsShown
   readonly sandbox: EndpointsShown
   /** null: none. */
@@ -102,11 +109,12 @@ export class ApiDesk {
     // Handlers are of no other use to the primary.
     const { explainChain } = await import('./chain-of.ts')
     const known = this.#find(name)
-    const [, plan] = known
+    const [definition, plan] = known
     return {
       ...this.#rowOf(known),
       actions: actionsFrom(plan.lifecycle.state),
       isAi: plan.isAi,
+      access: definition.access,
       production: this.#endpointsOf(plan.endpoints),
       sandbox: this.#endpointsOf(plan.sandbox),
       cors: plan.cors,

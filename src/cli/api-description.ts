@@ -15,6 +15,7 @@ export function describeApi(api: ApiAnswer, terminal: Terminal): string {
     ['kind', isAi ? 'API of a language model' : ''],
     ...lifecycleOf(api),
     ['CORS', corsOf(api)],
+    ...termsOf(api),
   ]
   const lines = rows
     .filter(([, text]) => text !== '')
@@ -55,6 +56,18 @@ function corsOf({ cors }: ApiAnswer): string {
     maxAgeS < 0 ? '' : `for ${maxAgeS} s`,
   ]
   return parts.filter(part => part !== '').join('; ')
+}
+
+/** None of them is asked for yet: whoever reads this must not believe that they are. */
+function termsOf({ access: { provider, plans, tier, authHeader, securitySchemes } }: ApiAnswer) {
+  const field = authHeader === '' ? '' : `in ${authHeader}`
+  const declared = [securitySchemes.join(', '), field].filter(text => text !== '').join(' ')
+  return [
+    ['provider', provider],
+    ['plans', plans.join(', ')],
+    ['tier', tier],
+    ['security', `${declared === '' ? '' : `${declared}; `}not asked for yet, every request passes`],
+  ] as const
 }
 
 function some(words: readonly string[]): string {

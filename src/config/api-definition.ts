@@ -22,6 +22,7 @@ export interface ApiDefinition {
   readonly keyType: 'PRODUCTION' | 'SANDBOX'
   /** An API of a language model. */
   readonly isAi: boolean
+  readonly access: AccessTerms
   /** What it says of CORS itself; null: as `[apim.cors]`. */
   readonly cors: CorsStatement | null
   /** None: every path and method. */
@@ -30,6 +31,20 @@ export interface ApiDefinition {
   readonly endpoints: EndpointsDefinition
   /** No endpoint in it: none for sandbox keys. */
   readonly sandbox: EndpointsDefinition
+}
+
+/** Who may use an API, and how much, as it is declared. */
+export interface AccessTerms {
+  /** Account that has published it; '' where nobody is named. */
+  readonly provider: string
+  /** Names of the plans under which applications subscribe to it. */
+  readonly plans: readonly string[]
+  /** Name of the throttling policy of the API as a whole, in place of those of its resources; '' for none. */
+  readonly tier: string
+  /** Field in which clients send their credentials; '' for the one of all APIs. */
+  readonly authHeader: string
+  /** What clients may identify themselves with: `oauth2`, `api_key`. */
+  readonly securitySchemes: readonly string[]
 }
 
 /** One operation, as declared. */

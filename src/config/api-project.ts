@@ -3,6 +3,7 @@
  * document in `Definitions`. What `api.yaml` says goes before what the document says.
  */
 import type { ApiDefinition, LifecycleState, Transport } from './api-definition.ts'
+import { readAccess } from './api-access.ts'
 import { readCors } from './api-cors.ts'
 import { type Operations, readOperations } from './api-operations.ts'
 import { apiPaths } from './api-paths.ts'
@@ -15,7 +16,7 @@ import { LIFECYCLE_STATES } from './lifecycle.ts'
 import { OpenApiDocument } from './open-api-document.ts'
 import { extensionEndpoints } from './open-api-endpoints.ts'
 import { documentOperations, hasSameOperations, requiredOperations } from './open-api-operations.ts'
-import { apiOfDocument, tellWhatIsNotBuilt } from './open-api-api.ts'
+import { apiOfDocument } from './open-api-api.ts'
 import { readSource } from './source-file.ts'
 import { type Path, YamlFile } from './yaml-file.ts'
 
@@ -97,6 +98,7 @@ function readDefinition(
   const lifecycle = readLifecycle(file)
   const transports = readTransports(file)
   const cors = readCors(file, ['data', 'corsConfiguration'])
+  const access = readAccess(file, document?.file)
   const resources = resourcesOf(readOperations(file), document, isThorough)
   if (file.faults.length > 0 || both === undefined) return undefined
   if (isDefaultVersion && apiPaths(context, version, true).includes('')) {
@@ -114,15 +116,13 @@ function readDefinition(
     hosts: [],
     keyType: 'PRODUCTION',
     isAi: file.optional(['data', 'subtypeConfiguration', 'subtype']).toUpperCase() === 'AIAPI',
+    access,
     cors: cors ?? (document === undefined ? null : readCors(document.file, ['x-wso2-cors'])),
     resources,
     ...both,
   }
 }
 
-/** The text at a path, or '' with a fault noted. */
-function checked(file: YamlFile, path: Path, objection: (text: string) => Objection | undefined): string {
-  const text = file.text(path)
 /** Names stand in tables and in each line of the log. */
 const NAME_CHARS_MAX = 255
 
@@ -131,6 +131,9 @@ function nameFault(name: string): Objection | undefined {
   return name === '' ? ['expected a name', 'give the API one'] : undefined
 }
 
+/** The text at a path, or '' with a fault noted. */
+function checked(file: YamlFile, path: Path, objection: (text: string) => Objection | undefined): string {
+  const text = file.text(path)
   if (text === undefined) return ''
   file.objectAs(path, text, objection(text))
   return text
@@ -155,7 +158,6 @@ function resourcesOf(
   const { file } = document
   const before = file.faults.length
   if (operations === undefined || isThorough) document.validate()
-  tellWhatIsNotBuilt(document)
   if (operations === undefined) return requiredOperations(document)
   // As it is in all but a few projects; what there is to say of it otherwise is for those who ask.
   if (!isThorough && hasSameOperations(document, operations)) return operations.all

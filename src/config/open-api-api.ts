@@ -1,5 +1,6 @@
 /** An API that is nothing but its OpenAPI document: `apis/petstore.yaml`. */
 import type { ApiDefinition } from './api-definition.ts'
+import { readAccess } from './api-access.ts'
 import { readCors } from './api-cors.ts'
 import { contextFault, versionFault } from './api-syntax.ts'
 import type { OpenApiDocument } from './open-api-document.ts'
@@ -9,8 +10,6 @@ import type { Path } from './yaml-file.ts'
 
 const NAME_CHARS_MAX = 100
 const BASE_PATH = 'x-wso2-basePath'
-const AUTH_HEADER = 'x-wso2-auth-header'
-const SECURITY = ['x-wso2-application-security', 'security-types']
 
 /** The document notes what is wrong with it. */
 export function apiOfDocument(document: OpenApiDocument): { readonly api: ApiDefinition; readonly context: Path } {
@@ -21,7 +20,6 @@ export function apiOfDocument(document: OpenApiDocument): { readonly api: ApiDef
   const version = file.text(['info', 'version']) ?? ''
   file.objectAs(['info', 'version'], version, versionFault(version))
   const [context, at] = readContext(document, name, version)
-  tellWhatIsNotBuilt(document)
   const api: ApiDefinition = {
     name,
     context,
@@ -32,6 +30,7 @@ export function apiOfDocument(document: OpenApiDocument): { readonly api: ApiDef
     hosts: [],
     keyType: 'PRODUCTION',
     isAi: false,
+    access: readAccess(undefined, file),
     cors: readCors(file, ['x-wso2-cors']),
     resources: requiredOperations(document),
     ...documentEndpoints(document),
@@ -59,16 +58,4 @@ function readContext(document: OpenApiDocument, name: string, version: string): 
   const [expected, remedy] = contextFault(context) ?? []
   if (expected !== undefined) file.object(at, context, expected, `${remedy}, or set ${BASE_PATH}`)
   return [context, at]
-}
-
-/** What exports write by default needs no warning. */
-export function tellWhatIsNotBuilt({ file }: OpenApiDocument): void {
-  const header = file.has([AUTH_HEADER]) ? file.optional([AUTH_HEADER]) : ''
-  if (header !== '' && header.toLowerCase() !== 'authorization') {
-    file.warn([AUTH_HEADER], header, 'is accepted and not acted on', 'clients are not identified yet')
-  }
-  const types = file.has(SECURITY) ? file.texts(SECURITY) : []
-  const other = types.find(type => !type.startsWith('oauth'))
-  if (other === undefined) return
-  file.warn(SECURITY, other, 'is accepted and not acted on', 'clients are not identified yet')
 }

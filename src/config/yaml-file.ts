@@ -101,6 +101,18 @@ export class YamlFile {
     return Array.from({ length }, (_, item) => this.text([...path, item]) ?? '')
   }
 
+  /** The same of what decides nothing: what is no text is left out. */
+  words(path: Path): readonly string[] {
+    const value = this.value(path)
+    const items: readonly unknown[] = Array.isArray(value) ? value : [value]
+    return items.filter(item => typeof item === 'string').flatMap(text => text.trim() || [])
+  }
+
+  /** Whether anything stands at a path, or within it, that is not null, false or empty. */
+  says(path: Path): boolean {
+    return isSomething(this.value(path))
+  }
+
   flag(path: Path, fallback: boolean): boolean {
     const value = this.value(path)
     if (value === undefined) return fallback
@@ -226,6 +238,16 @@ export class YamlFile {
     return meant
   }
 }
+
+/** `seen`: aliases may lead to one thing in many ways, or back to where it stands. */
+function isSomething(value: unknown, depth = DEPTH_MAX, seen = new Set<object>()): boolean {
+  if (typeof value !== 'object' || value === null) return !/^(?:false|null|undefined|)$/i.test(String(value).trim())
+  if (depth === 0) return true
+  if (seen.has(value)) return false
+  seen.add(value)
+  return Object.values(value).some(each => isSomething(each, depth - 1, seen))
+}
+const DEPTH_MAX = 8
 
 /** Events by their places: which one is shown, and which one begins the value. */
 interface Place {

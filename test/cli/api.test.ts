@@ -168,6 +168,13 @@ const SHOWN: ApiAnswer = {
   sunset: '2027-06-30T00:00:00.000Z',
   actions: ['Retire'],
   isAi: true,
+  access: {
+    provider: 'admin',
+    plans: ['Gold', 'Silver'],
+    tier: '50KPerMin',
+    authHeader: 'X-Auth',
+    securitySchemes: [],
+  },
   production: {
     kind: 'load_balance',
     algorithm: 'weighted',
@@ -209,6 +216,10 @@ lifecycle   DEPRECATED since 2026-11-21T18:00:00.123Z; its project declares PUBL
 sunset      2027-06-30T00:00:00.000Z
 next        Retire
 CORS        origins https://*.example; methods GET PUT; headers x-a; exposes x-b; with credentials; for 60 s
+provider    admin
+plans       Gold, Silver
+tier        50KPerMin
+security    in X-Auth; not asked for yet, every request passes
 
 production endpoints
 by weight, and on to the next where one fails

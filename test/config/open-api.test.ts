@@ -133,6 +133,18 @@ for (const [what, text, [name, context, ...urls]] of MADE) {
   })
 }
 
+for (const [origins, credentials] of [
+  ['accessControlAllowOrigins', 'accessControlAllowCredentials'],
+  ['access-control-allow-origins', 'access-control-allow-credentials'],
+]) {
+  test(`x-wso2-cors of a document with ${origins}`, t => {
+    const cors = `{corsConfigurationEnabled: true, ${origins}: ["https://a"], ${credentials}: true}`
+    const { apis, said } = load(t, `${THREE}x-wso2-cors: ${cors}\n`)
+    assert.deepEqual(said, [])
+    assert.deepEqual(apis[0]!.cors, { enabled: true, origins: ['https://a'], credentials: true })
+  })
+}
+
 const GET = '    get:\n'
 const OAUTH = 'components: {securitySchemes: {o: {type: oauth2, flows: {}}, k: {type: apiKey, name: k, in: header}}}\n'
 const BOTH = '[Application & Application User]'

@@ -23,6 +23,7 @@ export const PLAIN_DEFINITION = {
   hosts: [],
   keyType: 'PRODUCTION',
   isAi: false,
+  access: { provider: '', plans: [], tier: '', authHeader: '', securitySchemes: [] },
   cors: null,
   resources: [],
   sandbox: NO_ENDPOINTS,
