@@ -9,6 +9,7 @@ import type { Failure, Verdict } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import type { BackendParty } from './exchange/tunnel.ts'
 import { NO_SUCH_API, type Outcome, type OwnAnswer, type Refusal, refusal } from './exchange/outcome.ts'
+import { METHODS } from './exchange/resource.ts'
 import type { FaultAnswers } from './fault-answer.ts'
 import type { Handshakes, Instead } from './handshakes.ts'
 import { runRequest } from './handlers/chain.ts'
@@ -135,8 +136,7 @@ export function refuse(
   faults.answer(exchange, outcome, failure, sequence)
 }
 
-const METHODS = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
-const ABOUT_THE_GATEWAY: OwnAnswer = { code: 0, status: 200, lines: METHODS }
+const ABOUT_THE_GATEWAY: OwnAnswer = { code: 0, status: 200, lines: `Allow: ${METHODS.join(', ')}\r\n` }
 const NOTHING_MORE = { lines: '' }
 const NO_ENDPOINT: Refusal = { ...NO_ENDPOINT_OF_KIND, lines: '' }
 const ASTERISK: Refusal = {

@@ -1,6 +1,6 @@
 /** A deployed API, as the rooms see it. Built when it is deployed, replaced as a whole, never edited in place. */
 import type { Handler, Target } from './contract.ts'
-import type { ResourceTable } from './resource.ts'
+import { METHODS, type ResourceTable } from './resource.ts'
 
 export interface Api {
   readonly name: string
@@ -22,7 +22,7 @@ export interface Api {
 const ANYTHING = { template: '/*', verb: '*', authType: 'None', tier: 'Unlimited', scopes: [] } as const
 const EVERY_METHOD = {
   template: '/*',
-  allow: 'GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS',
+  allow: METHODS.join(', '),
   resource: () => ANYTHING,
 }
 

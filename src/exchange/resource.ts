@@ -1,6 +1,9 @@
 /** The operations of an API, as requests find them. Built when it is deployed, replaced with it. */
 import type { ScannedPath } from '../structure/scanned-path.ts'
 
+/** What any method is offered as, in the order of Allow (RFC 9110 9.3, RFC 5789). */
+export const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']
+
 /** One operation: a template and a method. */
 export interface Resource {
   /** As declared: `/pets/{petId}`, `/menu/*`. */

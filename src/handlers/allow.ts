@@ -2,7 +2,7 @@
 import type { ResourcePath } from '../exchange/resource.ts'
 
 /** `answersOptions`: the gateway answers OPTIONS there itself. */
-export function allowOf({ allow }: ResourcePath, answersOptions: boolean): string {
-  if (!answersOptions || allow.split(', ').includes('OPTIONS')) return allow
-  return allow === '' ? 'OPTIONS' : `${allow}, OPTIONS`
+export function allowOf(place: ResourcePath, answersOptions: boolean): string {
+  const isOffered = !answersOptions || place.resource('OPTIONS') !== undefined
+  return isOffered ? place.allow : `${place.allow}, OPTIONS`
 }

@@ -1,9 +1,7 @@
 /** What may be done at the paths of one template, by method. */
-import type { Resource, ResourcePath } from '../exchange/resource.ts'
+import { METHODS, type Resource, type ResourcePath } from '../exchange/resource.ts'
 
 const ANY = '*'
-/** In this order in Allow; others follow as they were declared. */
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']
 
 export class ResourcePlace implements ResourcePath {
   readonly template: string
@@ -36,6 +34,7 @@ export class ResourcePlace implements ResourcePath {
 function allowOf(verbs: readonly string[]): string {
   const offered = new Set(verbs.includes(ANY) ? METHODS : verbs.includes('GET') ? ['HEAD'] : [])
   for (const verb of verbs) if (verb !== ANY) offered.add(verb)
+  // Others follow as they were declared.
   const known = METHODS.filter(method => offered.has(method))
   return [...known, ...[...offered].filter(verb => !METHODS.includes(verb))].join(', ')
 }
