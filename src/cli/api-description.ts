@@ -66,7 +66,7 @@ function termsOf({ access: { provider, plans, tier, authHeader, securitySchemes 
     ['provider', provider],
     ['plans', plans.join(', ')],
     ['tier', tier],
-    ['security', `${declared === '' ? '' : `${declared}; `}not asked for yet, every request passes`],
+    ['security', `${declared === '' ? '' : `${declared}; `}not asked for yet`],
   ] as const
 }
 

@@ -219,7 +219,7 @@ CORS        origins https://*.example; methods GET PUT; headers x-a; exposes x-b
 provider    admin
 plans       Gold, Silver
 tier        50KPerMin
-security    in X-Auth; not asked for yet, every request passes
+security    in X-Auth; not asked for yet
 
 production endpoints
 by weight, and on to the next where one fails
