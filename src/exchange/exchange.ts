@@ -129,6 +129,7 @@ export class Exchange {
     this.method = ''
     this.requestTarget = ''
     this.target = ''
+    this.pathAt = 0
     this.place = null
     this.resource = null
     this.keyType = 'PRODUCTION'

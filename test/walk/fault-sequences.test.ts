@@ -165,6 +165,17 @@ test('what a request says cannot become a field of the answer, or a body of its 
   }
 })
 
+test('of a request that is refused before it is located, nothing of the one before it is said', async t => {
+  const content = '<property name="X-Path" expression="$ctx:REST_FULL_REQUEST_PATH" scope="transport"/><respond/>'
+  const gateway = await start(t, { main: content, fault: content })
+  const client = await connectPeer(gateway.port)
+  client.send('GET http://first.test/none HTTP/1.1\r\nHost: a\r\n\r\n')
+  assert.deepEqual((await takeAnswer(client)).fields.get('x-path'), ['/none'])
+  client.send('GET /then/this HTTP/1.1\r\nHost: a b\r\n\r\n')
+  assert.deepEqual((await takeAnswer(client)).fields.get('x-path'), ['/then/this'])
+  client.destroy()
+})
+
 test('decoded line ends in a property never reach a field', async t => {
   const content = `<property name="X-Decoded" expression="base64Decode('YQ0KWC1JbmplY3RlZDogeWVz')" scope="transport"/>
     <property name="X-Literal" value="a&#13;&#10;X-Injected: yes" scope="transport"/>

@@ -195,6 +195,25 @@ test('what <in> and <out> hold is for the one and for the other', async t => {
   }
 })
 
+/** By which path a sequence decides: the one that was matched, and that the backend gets. */
+const BY_PATH = `<filter source="$ctx:REST_FULL_REQUEST_PATH" regex="/echo/closed.*"><then><drop/></then></filter><send/>`
+
+for (const target of [
+  '/echo/closed',
+  '/echo//closed',
+  '/echo/%63losed',
+  '/echo/x/../closed',
+  'http://b//echo/./closed',
+]) {
+  test(`dispatchSeq is told of the canonical path: ${target}`, async t => {
+    const stage = await startStage(t, { dispatchSeq: BY_PATH })
+    const client = await connectPeer(stage.gateway.port)
+    client.send(asking('websocket').replace('/echo/x', target))
+    assert.equal((await takeAnswer(client)).status, 403)
+    leave(stage, client)
+  })
+}
+
 const BY_FIELD = `<filter source="$trp:X-Key" regex="open sesame"><then><send/></then></filter>${status(401)}
   <log level="custom">
     <property name="key" expression="$trp:X-Key"/><property name="path" expression="$ctx:REST_FULL_REQUEST_PATH"/>
