@@ -59,6 +59,22 @@ const HOMES: readonly (readonly [
   [environment('Other', 'sandbox') + VIRTUAL, 0, 1, 'SANDBOX', 'v.example', 0],
 ]
 
+/** [address of the virtual host, whether something is to be said of its path]. */
+const CONTEXTS: readonly (readonly [address: string, isTold: boolean])[] = [
+  ['https://v.example', false],
+  ['https://v.example:8253/', false],
+  ['https://v.example:8253/base', true],
+]
+
+for (const [address, isTold] of CONTEXTS) {
+  test(`${address}: a path there is no part of the paths of APIs${isTold ? ', and that is told' : ''}`, t => {
+    const toml = environment('Default', 'hybrid') + VIRTUAL.replace('https://v.example:8253/base', address)
+    const { warnings } = loadConfiguration(temporaryHome(t, { 'deployment.toml': toml }), [])
+    assert.equal(warnings.length, isTold ? 1 : 0, warnings.join())
+    if (isTold) assert.match(warnings[0]!, /virtual_host\[0\]\.https_endpoint = .*whoever stands in front/)
+  })
+}
+
 for (const [toml, production, sandbox, keyType, hosts, warnings] of HOMES) {
   test(`an API on the gateway of ${JSON.stringify(toml)}`, t => {
     const home = temporaryHome(t, {

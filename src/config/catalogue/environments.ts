@@ -46,7 +46,8 @@ export const environment = repeatedSection(
 
 export const virtualHost = repeatedSection(
   'apim.gateway.environment.virtual_host',
-  'A host name under which APIs of the environment above it are reached: those alone that are deployed to it.',
+  'A host name under which APIs of the environment above it are reached: those alone that are deployed to it. Of its ' +
+    'addresses the gateway compares host names; ports and a path are those of whoever stands in front of it.',
   {
     https_endpoint: live(
       required(url('', TLS, 'Address on TLS, `https://host:port/context`; the context may be left out.')),
@@ -55,7 +56,19 @@ export const virtualHost = repeatedSection(
     ws_endpoint: live(url('', ['ws'], 'WebSocket address; empty: port 9099 of the host in `https_endpoint`.')),
     wss_endpoint: live(url('', ['wss'], 'WebSocket address on TLS; empty: port 8099 of the host in `https_endpoint`.')),
   },
-  { roles: ROLES_OF_ADDRESSES, readBy: ['api-loading.ts'], otherForm: 'table' },
+  {
+    roles: ROLES_OF_ADDRESSES,
+    readBy: ['api-loading.ts'],
+    otherForm: 'table',
+    rules: [
+      {
+        keys: ['https_endpoint'],
+        must: 'a path in it is no part of the paths of APIs: whoever stands in front of the gateway has to take it off',
+        severity: 'warning',
+        holds: it => (URL.parse(it.https_endpoint)?.pathname ?? '/') === '/',
+      },
+    ],
+  },
 )
 
 export const gatewayLabels = section(
