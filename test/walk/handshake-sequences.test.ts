@@ -196,7 +196,8 @@ test('what <in> and <out> hold is for the one and for the other', async t => {
 })
 
 /** By which path a sequence decides: the one that was matched, and that the backend gets. */
-const BY_PATH = `<filter source="$ctx:REST_FULL_REQUEST_PATH" regex="/echo/closed.*"><then><drop/></then></filter><send/>`
+const BY_PATH =
+  '<filter source="$ctx:REST_FULL_REQUEST_PATH" regex="/echo/closed.*"><then><drop/></then></filter><send/>'
 
 for (const target of [
   '/echo/closed',
