@@ -117,7 +117,7 @@ interface Choice {
 /** What calls something that is not there, or asks for too much, stands back as well; and then who calls that. */
 function replaceIncomplete({ files, kept, inForce, defaults }: Choice, findings: Findings): void {
   const tried = new Set<SequenceFile>()
-  for (let found = firstIncomplete(files); found !== undefined; found = firstIncomplete(files)) {
+  for (let found = firstIncomplete(files, kept); found !== undefined; found = firstIncomplete(files, kept)) {
     const [name, objection] = found
     tried.add(files.get(name)!)
     findings.faults.push(objection)
@@ -128,14 +128,20 @@ function replaceIncomplete({ files, kept, inForce, defaults }: Choice, findings:
   }
 }
 
-function firstIncomplete(files: ReadonlyMap<string, SequenceFile>): readonly [name: string, fault: Fault] | undefined {
+/** `kept`: names whose own file is faulty. */
+function firstIncomplete(
+  files: ReadonlyMap<string, SequenceFile>,
+  kept: readonly string[],
+): readonly [name: string, fault: Fault] | undefined {
   const asked = new Set<string>()
   for (const [name, file] of files) {
     const { calls, requestFields } = file.program
     const missing = calls.find(key => !files.has(key))
     if (missing !== undefined) {
-      const expected = 'there is no sequence of this name'
-      return [name, fault(lineOf(file, missing), missing, expected, `add ${missing}${EXTENSION}`)]
+      const [expected, remedy] = kept.includes(missing)
+        ? ['the file of this sequence is faulty', `correct ${missing}${EXTENSION}`]
+        : ['there is no sequence of this name', `add ${missing}${EXTENSION}`]
+      return [name, fault(lineOf(file, missing), missing, expected!, remedy!)]
     }
     for (const field of requestFields) asked.add(field)
     if (asked.size > REQUEST_FIELDS_MAX) {

@@ -46,6 +46,19 @@ test('a file of the home takes the place of the default of its name, and others 
   assert.equal(set.files.size, DEFAULTS.length + 1)
 })
 
+test('what calls a sequence that is faulty is told so, and not to add it', async t => {
+  const home = temporaryHome(t, {
+    [`${FOLDER}/fault.xml`]: sequence('fault', '<sequence key="mine"/><respond/>'),
+    [`${FOLDER}/mine.xml`]: sequence('mine', '<fly/>'),
+  })
+  const set = await loadSequences(home)
+  assert.deepEqual(set.kept, ['mine', 'fault'])
+  const [own, caller, ...others] = told(set)
+  assert.match(own!, /^mine\.xml:2: fly: is no mediator/)
+  assert.equal(caller, 'fault.xml:2: sequence key = mine: the file of this sequence is faulty (correct mine.xml)')
+  assert.deepEqual(others, [])
+})
+
 test('the layout of the reference platform is read as it is; with both the nearer one counts', async t => {
   const far = { [`${REFERENCE_FOLDER}/fault.xml`]: sequence('fault') }
   const home = temporaryHome(t, far)
