@@ -28,7 +28,7 @@ const NAME = 'control.sock'
 const PATH_BYTES_MAX = 104
 const CLIENTS_MAX = 8
 const REQUEST_BYTES_MAX = 65_536
-/** A client that sends no whole request, or takes no answer, for so long is given up. */
+/** A client that sends no whole request, or takes no answer, for so long is given up. A command has its time. */
 const SILENCE_MS = 30_000
 /** No right for anybody else from the first moment on. */
 const PRIVATE_UMASK = 0o177
@@ -51,27 +51,30 @@ export class ControlSocket {
   readonly #path: string
   readonly #server: Server
   readonly #commands: Readonly<Record<string, ControlCommand>>
+  readonly #silenceMs: number
   readonly #clients = new Set<Socket>()
   /** Also when the process ends in a hurry. */
   readonly #remove = (): void => rmSync(this.#path, { force: true })
 
-  private constructor(path: string, commands: Readonly<Record<string, ControlCommand>>) {
+  private constructor(path: string, commands: Readonly<Record<string, ControlCommand>>, silenceMs: number) {
     this.#path = path
     this.#commands = commands
+    this.#silenceMs = silenceMs
     this.#server = createServer({ allowHalfOpen: true }, socket => this.#accept(socket))
   }
 
-  /** Null where there can be none: the gateway runs all the same, and `warn` says why. */
+  /** Null where there can be none: the gateway runs all the same, and `warn` says why. `silenceMs`: for tests. */
   static async open(
     dataDir: string,
     commands: Readonly<Record<string, ControlCommand>>,
     warn: (cause: string) => void,
+    silenceMs = SILENCE_MS,
   ): Promise<ControlSocket | null> {
     const path = controlPath(dataDir)
     try {
       if (isTooLong(path)) throw new Error(`its path has ${PATH_BYTES_MAX} bytes or more; a shorter --data allows it`)
       await removeStale(path)
-      const socket = new ControlSocket(path, commands)
+      const socket = new ControlSocket(path, commands, silenceMs)
       await socket.#listen()
       return socket
     } catch (error) {
@@ -99,7 +102,7 @@ export class ControlSocket {
 
   #accept(socket: Socket): void {
     socket.on('error', () => socket.destroy())
-    socket.setTimeout(SILENCE_MS, () => socket.destroy())
+    socket.setTimeout(this.#silenceMs, () => socket.destroy())
     if (this.#clients.size >= CLIENTS_MAX) {
       socket.end(line({ error: `busy: ${CLIENTS_MAX} commands are under way` }))
       // Its end is only seen behind what it sends.
@@ -136,10 +139,13 @@ export class ControlSocket {
       const request = readRequest(text)
       const command = Object.hasOwn(this.#commands, request.command) ? this.#commands[request.command] : undefined
       if (command === undefined) throw new Refused(`there is only: ${Object.keys(this.#commands).join(', ')}`)
+      // Who waits is silent, and thousands of APIs take a reload a while.
+      socket.setTimeout(0)
       say(await command(request, { say, gone }))
     } catch (error) {
       say({ error: error instanceof Refused ? error.message : `failed: ${String(error)}` })
     }
+    socket.setTimeout(this.#silenceMs)
     socket.end()
   }
 

@@ -223,3 +223,17 @@ test('the client says so when the gateway ends without an answer', async () => {
   await assert.rejects(askOnce(dataDir, { command: 'echo' }), /has ended the conversation/)
   server.close()
 })
+
+test('who waits for a command is not given up for being silent', async () => {
+  const at = folder()
+  const done = Promise.withResolvers<object>()
+  const commands = { slow: () => done.promise }
+  const socket = await ControlSocket.open(at, commands, cause => assert.fail(cause), 50)
+  opened.push(socket!)
+  const answer = askOnce(at, { command: 'slow' })
+  const idle = await dial(at)
+  // Its silence is over later than that of the other would be.
+  await idle.untilEnd()
+  done.resolve({ done: true })
+  assert.deepEqual(await answer, { done: true })
+})
