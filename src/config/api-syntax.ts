@@ -2,6 +2,7 @@
  * What a context, a version and an endpoint URL may look like. Routing compares bytes, so whatever two parties could
  * read as different paths (dot segments, escapes, doubled slashes) is refused here instead of being normalised there.
  */
+import { SEGMENTS_MAX } from '../structure/scanned-path.ts'
 
 /** What was expected, what to do, and how to show the value where it may hold credentials. */
 export type Objection = readonly [expected: string, remedy: string, shown?: string]
@@ -9,11 +10,19 @@ export type Objection = readonly [expected: string, remedy: string, shown?: stri
 // RFC 3986 3.3, pchar without escapes and without ";", which some backends take for the start of a parameter.
 const SEGMENT = /^[A-Za-z0-9._~!$&'()*+,=:@-]+$/
 
+const CONTEXT_CHARS_MAX = 2048
+/** With its version half of what routing counts: the other half is for the templates behind it. */
+const CONTEXT_SEGMENTS_MAX = SEGMENTS_MAX / 2 - 1
+
 export function contextFault(context: string): Objection | undefined {
+  if (context.length > CONTEXT_CHARS_MAX) return [`must have at most ${CONTEXT_CHARS_MAX} characters`, 'shorten it']
   if (!context.startsWith('/')) return ['must start with "/"', `write /${context}`]
   if (context === '/') return ['must name at least one segment', 'for example /orders']
   if (context.endsWith('/')) return ['must not end with "/"', `write ${context.replace(/\/+$/, '')}`]
   const segments = context.slice(1).split('/')
+  if (segments.length > CONTEXT_SEGMENTS_MAX) {
+    return [`must have at most ${CONTEXT_SEGMENTS_MAX} segments`, 'shorten it']
+  }
   if (segments.includes('')) return ['must not hold "//"', `write ${context.replace(/\/+/g, '/')}`]
   if (context.includes('%')) return ['must not hold percent escapes', 'use letters that need none']
   if (segments.some(isDots)) return ['must not hold dot segments', 'write the path they lead to']

@@ -174,6 +174,17 @@ const REFUSED: readonly (readonly [from: string, to: string, fault: string])[] =
     'context: /{version}/{version}',
     'A/api.yaml:5: data.context = "/{version}/{version}": must hold {version} once (drop one)',
   ],
+  // As routing counts them: none beyond is ever matched.
+  [
+    'context: /orders',
+    `context: ${'/a'.repeat(128)}`,
+    `A/api.yaml:5: data.context = "${'/a'.repeat(29)}/...: must have at most 127 segments (shorten it)`,
+  ],
+  [
+    'context: /orders',
+    `context: /${'c'.repeat(2048)}`,
+    `A/api.yaml:5: data.context = "/${'c'.repeat(58)}...: must have at most 2048 characters (shorten it)`,
+  ],
   [
     'context: /orders',
     'context: /{version}',
