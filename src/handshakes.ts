@@ -11,7 +11,7 @@ import { SOCKET_REFUSED } from './errors/catalogue.ts'
 import { formatOf } from './fault/format.ts'
 import { type FaultAnswers, fieldOf } from './fault-answer.ts'
 import { describeRequest } from './fault-message.ts'
-import { isName } from './http1/field-kinds.ts'
+import { fieldNamed } from './http1/field-kinds.ts'
 import type { Head } from './http1/head.ts'
 import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
@@ -107,8 +107,7 @@ function isOpen({ steps }: SequenceProgram): boolean {
 
 function valueIn(bytes: Buffer, head: Head, name: string): string | undefined {
   let value: string | undefined
-  for (let field = 0; field < head.count; field++) {
-    if (!isName(bytes, head.nameAt(field), head.nameLength(field), name)) continue
+  for (let field = fieldNamed(bytes, head, name); field >= 0; field = fieldNamed(bytes, head, name, field + 1)) {
     const own = head.value(bytes, field)
     value = value === undefined ? own : `${value}, ${own}`
   }

@@ -4,6 +4,7 @@
  * nothing that does not decide.
  */
 import type { KeptFields } from '../http1/kept-fields.ts'
+import { mediaTypeOf } from '../http1/media-type.ts'
 
 export type FaultFormat = 'application/json' | 'application/xml' | 'text/xml' | 'application/soap+xml'
 
@@ -22,7 +23,7 @@ export function formatOf(kept: KeptFields): FaultFormat {
     const value = kept[i + 1]!
     if (kept[i] === 'soapaction') isSoap11 = true
     // SOAP 1.2 has its action within the type, and needs no SOAPAction (RFC 3902).
-    else if (kept[i] === 'content-type' && typeOf(value) === 'application/soap+xml') return 'application/soap+xml'
+    else if (kept[i] === 'content-type' && mediaTypeOf(value) === 'application/soap+xml') return 'application/soap+xml'
   }
   if (isSoap11) return 'text/xml'
   return prefersXml(acceptOf(kept)) ? 'application/xml' : 'application/json'
@@ -62,11 +63,5 @@ function rangesOf(accept: string): readonly Range[] {
 
 function rangeOf(text: string): Range {
   const weight = /;\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*(?:;|$)/i.exec(text)
-  return { type: typeOf(text), quality: weight === null ? 1 : Number(weight[1]) }
-}
-
-/** A type without its parameters. */
-function typeOf(text: string): string {
-  const end = text.indexOf(';')
-  return (end < 0 ? text : text.slice(0, end)).trim().toLowerCase()
+  return { type: mediaTypeOf(text), quality: weight === null ? 1 : Number(weight[1]) }
 }

@@ -5,7 +5,7 @@
  */
 import type { Verdict } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import { isName } from '../http1/field-kinds.ts'
+import { fieldNamed } from '../http1/field-kinds.ts'
 import { arena } from '../http1/llhttp.ts'
 import { allowOf } from './allow.ts'
 import type { ExplainedHandler } from './chain.ts'
@@ -47,10 +47,5 @@ export class CorsHandler implements ExplainedHandler {
 
 /** WHATWG Fetch, "CORS-preflight request". Looked for in the head, because nobody else wants to know. */
 function isPreflight({ origin, head }: Exchange): boolean {
-  if (origin === '' || head === null) return false
-  const { bytes } = arena
-  for (let field = 0; field < head.count; field++) {
-    if (isName(bytes, head.nameAt(field), head.nameLength(field), 'access-control-request-method')) return true
-  }
-  return false
+  return origin !== '' && head !== null && fieldNamed(arena.bytes, head, 'access-control-request-method') >= 0
 }

@@ -105,6 +105,14 @@ export function isName(bytes: Uint8Array, at: number, length: number, lower: str
   return true
 }
 
+/** The first field of a name, in lower case, from the field `from` on; -1 where there is none. */
+export function fieldNamed(bytes: Uint8Array, head: Head, name: string, from = 0): number {
+  for (let field = from; field < head.count; field++) {
+    if (isName(bytes, head.nameAt(field), head.nameLength(field), name)) return field
+  }
+  return -1
+}
+
 /** Names of this length and beyond share their cells. */
 const LENGTH_MAX = 64
 const LETTERS = 32

@@ -1,4 +1,5 @@
 /** Content types as the formats that answers are written in. */
+import { mediaTypeOf } from '../http1/media-type.ts'
 
 export type Format = 'json' | 'xml' | 'soap11' | 'soap12' | 'text'
 
@@ -12,7 +13,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
 }
 
 export function formatOf(contentType: string): Format {
-  const type = contentType.replace(/;.*$/s, '').trim().toLowerCase()
+  const type = mediaTypeOf(contentType)
   if (Object.hasOwn(FORMATS, type)) return FORMATS[type]!
   if (type.endsWith('+json')) return 'json'
   return type.endsWith('+xml') ? 'xml' : 'text'

@@ -1,8 +1,9 @@
 /** Final responses that concern the gateway itself: a proxy that asks it for credentials, a 500 worth a warning. */
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import { isName } from '../http1/field-kinds.ts'
+import { fieldNamed } from '../http1/field-kinds.ts'
 import type { Head } from '../http1/head.ts'
+import { mediaTypeOf } from '../http1/media-type.ts'
 import { type ForwardProxy, isForwarded, type Route, withoutCredentials } from './route.ts'
 
 /** Content types of `sender.warnOnHTTP500` by the kind of route; '' for none. */
@@ -48,7 +49,7 @@ export class StatusWatch {
 
   #warn(exchange: Exchange, head: Head): void {
     const type = contentType(this.#around.arena.bytes, head)
-    if (!this.#types.has(ANY_TYPE) && !this.#types.has(mediaType(type))) return
+    if (!this.#types.has(ANY_TYPE) && !this.#types.has(mediaTypeOf(type))) return
     this.#around.report('warn', 'back end answered 500', {
       API: exchange.apiName,
       CONTENT_TYPE: type,
@@ -68,19 +69,12 @@ function listFor({ secured }: Route, { plain, secured: behindTls }: WarnOn500): 
 }
 
 function typesIn(list: string): ReadonlySet<string> {
-  const types = list.split(/[|,]/).map(mediaType)
+  const types = list.split(/[|,]/).map(mediaTypeOf)
   return new Set(types.filter(type => type !== ''))
-}
-
-/** RFC 9110 8.3.1: without parameters; its case does not count. */
-function mediaType(text: string): string {
-  return text.split(';', 1)[0]!.trim().toLowerCase()
 }
 
 /** '' when there is none. */
 function contentType(bytes: Buffer, head: Head): string {
-  for (let field = 0; field < head.count; field++) {
-    if (isName(bytes, head.nameAt(field), head.nameLength(field), 'content-type')) return head.value(bytes, field)
-  }
-  return ''
+  const field = fieldNamed(bytes, head, 'content-type')
+  return field < 0 ? '' : head.value(bytes, field)
 }
