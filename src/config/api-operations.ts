@@ -19,6 +19,14 @@ const AUTH_TYPES: Readonly<Record<string, AuthType>> = {
   any: 'Application & Application User',
 }
 
+/** As exports write them. */
+const WRITTEN_AUTH_TYPES: Readonly<Record<string, AuthType>> = Object.assign(Object.create(null), {
+  None: 'None',
+  Application: 'Application',
+  'Application User': 'Application User',
+  'Application & Application User': 'Application & Application User',
+})
+
 const DEFAULT_AUTH_TYPE: AuthType = 'Application & Application User'
 export const DEFAULT_TIER = 'Unlimited'
 
@@ -110,6 +118,17 @@ export function authTypeIn(file: YamlFile, path: Path): AuthType {
   return DEFAULT_AUTH_TYPE
 }
 
+/** One as exports write it; undefined where there may be more to say of it. Thousands are read at a start. */
+function plainOperation(value: unknown): ResourceDefinition | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { target, verb, authType, throttlingPolicy, scopes } = value as Readonly<Record<string, unknown>>
+  if (typeof target !== 'string' || typeof verb !== 'string' || typeof authType !== 'string') return undefined
+  const known = WRITTEN_AUTH_TYPES[authType]
+  if (known === undefined || typeof throttlingPolicy !== 'string' || throttlingPolicy.trim() === '') return undefined
+  if (!Array.isArray(scopes) || !scopes.every(scope => typeof scope === 'string')) return undefined
+  return { template: target, verb: verb.trim(), authType: known, tier: throttlingPolicy.trim(), scopes }
+}
+
 /** `data.operations` of a project; undefined where it says nothing of them. */
 export function readOperations(file: YamlFile): Operations | undefined {
   const list = ['data', 'operations']
@@ -122,6 +141,11 @@ export function readOperations(file: YamlFile): Operations | undefined {
   for (let item = 0; item < length && !operations.isFull; item++) {
     const at = [...list, item]
     const places = { template: [...at, 'target'], verb: [...at, 'verb'] }
+    const plain = plainOperation(file.value(at))
+    if (plain !== undefined) {
+      operations.add(plain, places)
+      continue
+    }
     const template = file.text(places.template)
     const verb = file.text(places.verb)
     const authType = authTypeIn(file, [...at, 'authType'])

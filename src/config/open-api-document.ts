@@ -60,21 +60,25 @@ export class OpenApiDocument {
     }
     const document = new OpenApiDocument(file, version, root)
     const before = file.faults.length
-    for (const reference of referencesOf(root)) document.#check(reference)
+    const sound = new Set<string>()
+    for (const reference of referencesOf(root)) {
+      if (!sound.has(reference.ref) && document.#check(reference)) sound.add(reference.ref)
+    }
     return file.faults.length > before ? undefined : document
   }
 
-  #check({ at, ref }: Reference): void {
+  /** Notes it where it is unsound. */
+  #check({ at, ref }: Reference): boolean {
     const path = [...at, '$ref']
     if (!ref.startsWith('#')) {
       this.file.object(path, ref, 'leads out of the document', 'put what it leads to into the document')
-      return
+      return false
     }
     // The name of an anchor: a schema knows what that is (JSON Schema 2020-12 8.2.2).
     const isAnchor = this.version === '3.1' && /^#[^/]/.test(ref)
-    if (!isAnchor && this.#followed(ref) === undefined) {
-      this.file.object(path, ref, 'leads to nothing', 'name something that is in the document')
-    }
+    if (isAnchor || this.#followed(ref) !== undefined) return true
+    this.file.object(path, ref, 'leads to nothing', 'name something that is in the document')
+    return false
   }
 
   #followed(ref: string): { readonly value: unknown; readonly path: Path } | undefined {
@@ -134,6 +138,7 @@ function remedyOf(about: string): string {
 
 /** Of a pointer within a URI (RFC 6901 6). */
 function unescaped(part: string): string | undefined {
+  if (!/[%~]/.test(part)) return part
   try {
     return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
   } catch {

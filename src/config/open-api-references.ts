@@ -50,6 +50,7 @@ export function referencesOf(root: OpenApiObject): readonly Reference[] {
     const { $ref: ref } = value as OpenApiObject
     if (typeof ref === 'string' && !isNamed) found.push({ at: [...path], ref })
     for (const [name, inner] of Object.entries(value)) {
+      if (typeof inner !== 'object') continue
       if (isNamed || !(DATA.has(name) || name.startsWith('x-'))) step(name, inner, !isNamed && NAMED.has(name))
     }
   }

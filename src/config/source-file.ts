@@ -13,6 +13,7 @@ interface SourceFile {
 /** Of a configuration or a project. The reader of a longer one would hold up whoever waits for a reload. */
 const LONGEST_BYTES = 4 * 1024 * 1024
 const PIECE_BYTES = 65_536
+const DECODER = new TextDecoder('utf-8', { fatal: true })
 
 /** Beside the codes of the system. */
 const NO_REGULAR_FILE = 'NO_REGULAR_FILE'
@@ -35,7 +36,7 @@ export function readSource(path: string, longestBytes = LONGEST_BYTES): SourceFi
   try {
     return {
       label,
-      text: new TextDecoder('utf-8', { fatal: true }).decode(readBytes(path, longestBytes)),
+      text: DECODER.decode(readBytes(path, longestBytes)),
       fault: undefined,
     }
   } catch (error) {
@@ -61,14 +62,17 @@ function readBytes(path: string, longestBytes: number): Buffer {
     const pieces: Buffer[] = []
     let length = 0
     // What it is said to be long is not asked: it may grow meanwhile.
-    for (let read = -1; read !== 0 && length <= longestBytes; length += read) {
+    for (let read = -1; read !== 0 && length <= longestBytes; ) {
       // A byte more than there is said to be: then the end shows at once.
       const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, Math.max(status.size - length, 0) + 1))
       read = readSync(file, piece)
       pieces.push(piece.subarray(0, read))
+      length += read
+      // It ends where it is said to: nothing has to be asked for once more.
+      if (read < piece.length && length === status.size) break
     }
     if (length > longestBytes) throw failure(TOO_LONG)
-    return Buffer.concat(pieces)
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
   } finally {
     closeSync(file)
   }

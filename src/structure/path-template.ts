@@ -26,6 +26,10 @@ interface TemplateFault {
 const CHARS_MAX = 2048
 const NAME = /^[\p{L}\p{N}_.$@~-]+$/u
 const VARIABLE = /\{([^{}]*)\}/
+/** Segments as nearly all are: a literal in canonical form, or a variable. */
+const PLAIN_LITERAL = /^(?!\.\.?$)[\w\-.~!$&'()+,=:@]+$/
+const PLAIN_VARIABLE = /^\{\w+\}$/
+const VARIABLE_SEGMENT: TemplateSegment = ['', '']
 
 export function readTemplate(text: string): PathTemplate | TemplateFault {
   if (text.length > CHARS_MAX) return fault(`must have at most ${CHARS_MAX} characters`, 'shorten it')
@@ -56,6 +60,8 @@ function isFault(read: object): read is TemplateFault {
 }
 
 function readSegment(text: string): TemplateSegment | TemplateFault {
+  if (PLAIN_LITERAL.test(text)) return [text]
+  if (PLAIN_VARIABLE.test(text)) return VARIABLE_SEGMENT
   if (text === '') return fault('must not hold "//"', 'drop one of the slashes')
   if (text.includes('*')) return fault('may hold "*" only as its last segment', 'write {name} for one segment')
   const parts = text.split(VARIABLE)
