@@ -2,14 +2,25 @@
 
 /** RFC 9110 12.5.5: what a response varies by adds up. */
 const LISTS = ['vary']
+const ALLOW_ORIGIN = 'access-control-allow-origin'
 
-/** `lines` without what `said` has already; all of them end with CRLF. */
+/**
+ * `lines` without what `said` has already; all of them end with CRLF. What is granted to one origin is not said beside
+ * another, or the two together could grant what neither does.
+ */
 export function linesNotIn(said: string, lines: string): string {
   if (said === '' || lines === '') return lines
   const names = new Set(namesOf(said))
+  const isOtherGrant = names.has(ALLOW_ORIGIN) && originIn(said) !== originIn(lines)
   return eachLine(lines)
     .filter(line => !names.has(nameOf(line)) || LISTS.includes(nameOf(line)))
+    .filter(line => !isOtherGrant || !nameOf(line).startsWith('access-control-'))
     .join('')
+}
+
+function originIn(lines: string): string | undefined {
+  const line = eachLine(lines).find(each => nameOf(each) === ALLOW_ORIGIN)
+  return line?.slice(ALLOW_ORIGIN.length + 1).trim()
 }
 
 /** `lines` without the field of a name, which is in lower case. */

@@ -209,16 +209,27 @@ test('fields of the refusal are there whatever the sequence says, and none is th
   assert.deepEqual(answer.fields.get('access-control-allow-origin'), ['https://a.test'])
 })
 
-test('CORS: an edited _cors_request_handler_ has the first word, and what it leaves out is added', async t => {
-  const content = '<property name="Access-Control-Allow-Origin" value="https://other.test" scope="transport"/>'
-  const cors = { ...OPEN_CORS, origins: ['https://a.test'], credentials: true, exposedHeaders: ['X-A'] }
-  const gateway = await start(t, { _cors_request_handler_: content }, { cors })
-  const answer = await ask(gateway, 'GET /none HTTP/1.1\r\nHost: a\r\nOrigin: https://a.test\r\n\r\n')
-  assert.deepEqual(answer.fields.get('access-control-allow-origin'), ['https://other.test'])
-  assert.deepEqual(answer.fields.get('access-control-allow-credentials'), ['true'])
-  assert.deepEqual(answer.fields.get('access-control-expose-headers'), ['X-A'])
-  assert.deepEqual(answer.fields.get('vary'), ['Origin'])
-})
+/** Whom an edited `_cors_request_handler_` names, '' for nobody, and whether what it leaves out is said then. */
+const NAMED: readonly (readonly [origin: string, isAdded: boolean])[] = [
+  ['', true],
+  ['https://a.test', true],
+  // Credentials are of the gateway's grant, and never go with another one, least of all with the star.
+  ['https://other.test', false],
+  ['*', false],
+]
+
+for (const [origin, isAdded] of NAMED) {
+  test(`CORS: _cors_request_handler_ has the first word: "${origin}"`, async t => {
+    const content = `<property name="Access-Control-Allow-Origin" value="${origin}" scope="transport"/>`
+    const cors = { ...OPEN_CORS, origins: ['https://a.test'], credentials: true, exposedHeaders: ['X-A'] }
+    const gateway = await start(t, { _cors_request_handler_: origin === '' ? '' : content }, { cors })
+    const answer = await ask(gateway, 'GET /none HTTP/1.1\r\nHost: a\r\nOrigin: https://a.test\r\n\r\n')
+    assert.deepEqual(answer.fields.get('access-control-allow-origin'), [origin || 'https://a.test'])
+    assert.deepEqual(answer.fields.get('access-control-allow-credentials'), isAdded ? ['true'] : undefined)
+    assert.deepEqual(answer.fields.get('access-control-expose-headers'), isAdded ? ['X-A'] : undefined)
+    assert.deepEqual(answer.fields.get('vary'), ['Origin'])
+  })
+}
 
 test('CORS: nothing is said to an origin that is granted nothing, but that it varies', async t => {
   const cors = { ...OPEN_CORS, origins: ['https://a.test'] }
