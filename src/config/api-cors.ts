@@ -1,4 +1,5 @@
 /** What an API says of CORS: `corsConfiguration` of a project, `x-wso2-cors` of a document. */
+import { isEverybodys } from './any-origin.ts'
 import type { CorsStatement } from './api-definition.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
 
@@ -15,8 +16,10 @@ export function readCors(file: YamlFile, at: Path): CorsStatement | null {
   const place = placeOf(file, at, 'accessControlAllowCredentials')
   const credentials = file.has(place) ? file.flag(place, false) : undefined
   const origins = list('accessControlAllowOrigins')
-  if (credentials && origins?.includes('*')) {
-    file.warn(place, true, 'nobody gets credentials where the origin is "*"', 'name the origins, or set it to false')
+  const open = credentials ? origins?.find(isEverybodys) : undefined
+  if (open !== undefined) {
+    const expected = `nobody gets credentials where the origin is "${open}"`
+    file.warn(place, true, expected, 'name the origins, or set it to false')
   }
   return {
     enabled: true,

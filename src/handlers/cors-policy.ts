@@ -3,6 +3,7 @@
  * a response says of it is put together once: per policy for named origins, per origin for those that fit a pattern,
  * of which the latest are kept. A request costs a look at a constant or in a map.
  */
+import { isAnyOrigin, isEverybodys } from '../config/any-origin.ts'
 import type { CorsDefinition } from '../config/api-definition.ts'
 import type { CorsGrant } from '../exchange/cors-grant.ts'
 import type { ResourcePath } from '../exchange/resource.ts'
@@ -41,7 +42,7 @@ export class CorsPolicy {
   readonly #credentials: boolean
 
   constructor({ origins, methods, headers, exposedHeaders, credentials, maxAgeS }: CorsDefinition) {
-    const isOpen = origins.includes('*')
+    const isOpen = origins.some(isAnyOrigin)
     // Fetch 3.2.5: a browser takes no `*` where it sends credentials, and to echo every origin would open all to all.
     this.#credentials = credentials && !isOpen
     this.#exposes = listOf(exposedHeaders)
@@ -49,11 +50,11 @@ export class CorsPolicy {
     const age = maxAgeS < 0 ? '' : `Access-Control-Max-Age: ${maxAgeS}\r\n`
     this.#rest = line('Access-Control-Allow-Headers', listOf(headers)) + age
     const vary = isOpen || origins.length === 0 ? '' : VARY
-    this.#any = isOpen ? this.#granted('*', vary) : null
+    this.#any = isOpen ? this.#granted('*', vary, false) : null
     this.#nothing = { origin: '', credentials: false, exposes: '', lines: vary, bytes: bytesOf(vary), vary, start: '' }
     const lower = origins.filter(({ length }) => length <= ORIGIN_CHARS_MAX).map(origin => origin.toLowerCase())
     const named = lower.filter(origin => !origin.includes('*'))
-    this.#named = new Map(named.map(origin => [origin, this.#granted(origin, vary)]))
+    this.#named = new Map(named.map(origin => [origin, this.#granted(origin, vary, !isEverybodys(origin))]))
     this.#patterns = lower.filter(origin => origin.includes('*')).map(origin => new OriginPattern(origin))
   }
 
@@ -66,17 +67,18 @@ export class CorsPolicy {
   #grantTo(origin: string): Granted {
     const known = this.#named.get(origin) ?? this.#fitting.get(origin)
     if (known !== undefined) return known
-    if (origin.length > ORIGIN_CHARS_MAX || !this.#patterns.some(pattern => pattern.matches(origin))) {
-      return this.#nothing
-    }
-    const granted = this.#granted(origin, VARY)
+    if (origin.length > ORIGIN_CHARS_MAX) return this.#nothing
+    const fitting = this.#patterns.filter(pattern => pattern.matches(origin))
+    if (fitting.length === 0) return this.#nothing
+    const granted = this.#granted(origin, VARY, !fitting.every(({ text }) => isEverybodys(text)))
     if (this.#fitting.size >= ORIGINS_KEPT) this.#fitting.delete(this.#fitting.keys().next().value!)
     this.#fitting.set(origin, granted)
     return granted
   }
 
-  #granted(origin: string, vary: string): Granted {
-    const credentials = this.#credentials
+  /** `isSomebody`: it is not everybody's. */
+  #granted(origin: string, vary: string, isSomebody: boolean): Granted {
+    const credentials = this.#credentials && isSomebody
     const exposes = this.#exposes
     const allowed = credentials ? 'Access-Control-Allow-Credentials: true\r\n' : ''
     const start = `Access-Control-Allow-Origin: ${origin}\r\n${allowed}`

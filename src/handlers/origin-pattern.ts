@@ -9,11 +9,13 @@ const HYPHEN = 45
 const UNDERSCORE = 95
 
 export class OriginPattern {
+  readonly text: string
   /** What stands in front of, between and behind the stars. */
   readonly #pieces: readonly string[]
 
   /** Browsers write scheme and host in lower case (WHATWG URL), and so is what they are compared with. */
   constructor(text: string) {
+    this.text = text
     this.#pieces = text.toLowerCase().split(/\*+/)
   }
 

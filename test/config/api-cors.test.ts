@@ -14,6 +14,15 @@ const SAID: readonly (readonly [cors: string, warnings: readonly string[]])[] = 
     'accessControlAllowCredentials: true, accessControlAllowOrigins: ["https://a.example", "*"]',
     ['nobody gets credentials where the origin is "*"'],
   ],
+  [
+    'accessControlAllowCredentials: true, accessControlAllowOrigins: ["https://a.example", "https://*"]',
+    ['nobody gets credentials where the origin is "https://*"'],
+  ],
+  [
+    'accessControlAllowCredentials: true, accessControlAllowOrigins: ["null"]',
+    ['nobody gets credentials where the origin is "null"'],
+  ],
+  ['accessControlAllowCredentials: true, accessControlAllowOrigins: ["https://*.example"]', []],
 ]
 
 for (const [cors, expected] of SAID) {

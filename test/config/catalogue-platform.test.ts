@@ -86,6 +86,10 @@ const WARNINGS: Rows = [
     'PasswordHashMethod names a hash that protects no password: choose SHA-256',
   ],
   [
+    '[apim.cors]\nallow_credentials = true\nallow_origins = ["null", "https://a.example"]',
+    'nobody gets credentials by an origin that is everybody\'s, as "null" and "https://*" are',
+  ],
+  [
     '[web_app.control_access]\nallow = "10.0.0.1, 10.1.0.0/16"\nenable = false',
     'allow has no effect while enable is false: everybody is let in',
   ],

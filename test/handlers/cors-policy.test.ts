@@ -62,6 +62,32 @@ const CASES: readonly Case[] = [
     origin: 'https://b.x.example',
     lines: allow('https://b.x.example') + CREDENTIALS + VARY,
   },
+  // What lets in every page is the wildcard, however it is written.
+  ...['https://*', '*://*', 'HTTPS://*', 'https://*:*', 'https://**'].map(origin => ({
+    name: `a pattern of every host never has credentials: ${origin}`,
+    cors: { origins: [origin], credentials: true },
+    origin: 'https://b.example',
+    lines: origin.includes(':*') ? VARY : allow('https://b.example') + VARY,
+  })),
+  { name: 'any in two stars is any', cors: { origins: ['**'], credentials: true }, origin: 'null', lines: allow('*') },
+  {
+    name: 'a page that hides where it comes from never has credentials',
+    cors: { origins: ['null', A], credentials: true },
+    origin: 'null',
+    lines: allow('null') + VARY,
+  },
+  {
+    name: 'a name beside a pattern of every host has credentials',
+    cors: { origins: ['https://*', A], credentials: true },
+    origin: A,
+    lines: allow(A) + CREDENTIALS + VARY,
+  },
+  {
+    name: 'so has who fits a pattern that names somebody',
+    cors: { origins: ['https://*', 'https://*.x.example'], credentials: true },
+    origin: 'https://b.x.example',
+    lines: allow('https://b.x.example') + CREDENTIALS + VARY,
+  },
   {
     name: 'a pattern, to a name that is too long for one',
     cors: { origins: ['https://*.x.example'] },

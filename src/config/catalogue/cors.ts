@@ -1,4 +1,5 @@
 /** `[apim.cors]`: what pages of other origins may do. */
+import { isAnyOrigin, isEverybodys } from '../any-origin.ts'
 import { except, live, section } from '../key.ts'
 import { duration, fieldNames, flag, words } from '../kinds.ts'
 
@@ -47,7 +48,14 @@ export const cors = section(
         keys: ['allow_credentials', 'allow_origins'],
         must: 'allow_origins must name its origins where allow_credentials is true: any page could act for its visitor',
         severity: 'fault',
-        holds: it => !it.allow_credentials || !it.allow_origins.includes('*'),
+        holds: it => !it.allow_credentials || !it.allow_origins.some(isAnyOrigin),
+      },
+      {
+        keys: ['allow_credentials', 'allow_origins'],
+        must: 'nobody gets credentials by an origin that is everybody\'s, as "null" and "https://*" are',
+        severity: 'warning',
+        holds: it =>
+          !it.allow_credentials || !it.allow_origins.some(origin => isEverybodys(origin) && !isAnyOrigin(origin)),
       },
       {
         keys: ['allow_headers'],
