@@ -32,8 +32,10 @@ class Node {
   readonly literals: Literal[] = []
   /** The same where there are many; null where not. */
   byHash: Map<number, Literal[]> | null = null
-  /** Most literal characters first. */
+  /** Most literal characters first, once they are put in order. */
   readonly mixed: Mixed[] = []
+  /** The same by all their pieces; null where there are none. */
+  #byPieces: Map<string, Mixed> | null = null
   variable: Node | null = null
   /** Templates that end here: as they are, with a slash, with `/*`. */
   exact: ResourcePlace | null = null
@@ -46,12 +48,23 @@ class Node {
       this.variable ??= new Node()
       return this.variable
     }
-    const same = this.mixed.find(known => known.pieces.join('{}') === pieces.join('{}'))
+    this.#byPieces ??= new Map()
+    // No piece holds a brace.
+    const key = pieces.join('{}')
+    const same = this.#byPieces.get(key)
     if (same !== undefined) return same.node
     const added = { pieces, literalChars: pieces.join('').length, node: new Node() }
-    const at = this.mixed.findIndex(({ literalChars }) => literalChars < added.literalChars)
-    this.mixed.splice(at < 0 ? this.mixed.length : at, 0, added)
+    this.#byPieces.set(key, added)
+    this.mixed.push(added)
     return added.node
+  }
+
+  /** When all templates are there. Of those that are as specific the first stays the first. */
+  order(): void {
+    this.#byPieces = null
+    this.mixed.sort((one, other) => other.literalChars - one.literalChars)
+    for (const { node } of [...this.literals, ...this.mixed]) node.order()
+    this.variable?.order()
   }
 
   #literal(piece: string): Node {
@@ -113,6 +126,7 @@ export class ResourceTree implements ResourceTable {
       for (const pieces of template.segments) node = node.next(pieces)
       node.place(template, resource.template).add(resource)
     }
+    root.order()
     this.#effort = effortOf(root)
     this.#root = root
     return root

@@ -374,3 +374,9 @@ function randomTemplate(random: Random): string {
   const end = random.once(4) ? '/*' : random.once(8) && segments.length > 0 ? '/' : ''
   return segments.length === 0 ? end || '/' : `/${segments.join('/')}${end}`
 }
+
+test('twenty thousand templates with literal parts are a tree in no time', { timeout: 30_000 }, () => {
+  const tree = new ResourceTree(Array.from({ length: 20_000 }, (_, at) => resource(`/item{n}-${at}`)))
+  assert.equal(find(tree, '/itemX-19999')?.template, '/item{n}-19999')
+  assert.equal(tree.effort, 100_001)
+})
