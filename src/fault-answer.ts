@@ -14,7 +14,7 @@ import { fill } from './fault-message.ts'
 import type { KeptFields } from './http1/kept-fields.ts'
 import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
-import { Sequences } from './mediation/sequences.ts'
+import type { Sequences } from './mediation/sequences.ts'
 import type { FaultPlan } from './plan.ts'
 import { tracer } from './protocol/tracer.ts'
 
@@ -27,32 +27,22 @@ export class FaultAnswers {
   readonly #report: Report
   readonly #now: () => number
   readonly #correlationField: string
-  /** What is in force, to tell whether something else would be. */
-  #plan: string
-  #sequences: Sequences
-  #aiSequence: string
+  readonly #sequences: Sequences
+  /** Words the faults of AI APIs; '' for none of their own. */
+  #aiSequence = ''
   #saidMs = Number.NEGATIVE_INFINITY
 
-  /** `correlationField`: its line is the gateway's own. Throws when a program cannot be compiled. */
-  constructor(plan: FaultPlan, correlationField: string, report: Report, now: () => number) {
+  /** `correlationField`: its line is the gateway's own. `now`: in milliseconds. */
+  constructor(plan: FaultPlan, sequences: Sequences, correlationField: string, report: Report, now: () => number) {
+    this.#sequences = sequences
     this.#report = report
     this.#now = now
     this.#correlationField = correlationField.toLowerCase()
-    this.#plan = JSON.stringify(plan)
-    this.#sequences = new Sequences(plan.programs, report)
-    this.#aiSequence = plan.aiSequence
+    this.renew(plan)
   }
 
-  /** Throws when a program cannot be compiled. Nothing has changed before what it answers is called. */
-  prepare(plan: FaultPlan): () => void {
-    const text = JSON.stringify(plan)
-    if (text === this.#plan) return () => undefined
-    const sequences = new Sequences(plan.programs, this.#report)
-    return () => {
-      this.#plan = text
-      this.#sequences = sequences
-      this.#aiSequence = plan.aiSequence
-    }
+  renew({ aiSequence }: FaultPlan): void {
+    this.#aiSequence = aiSequence
   }
 
   /** `sequence`: of a situation that has its code in common with others; null: that of the code. */
@@ -69,11 +59,6 @@ export class FaultAnswers {
     const { status, reason = reasonOf(status), body } = worded
     const lines = linesWithout(worded.lines, this.#correlationField)
     exchange.downstream.answer(status, reason, lines + linesNotIn(lines, linesOf(exchange, outcome)), body)
-  }
-
-  /** Runs one of the sequences in force that is no fault's. */
-  run(name: string, message: Message): ReturnType<Sequences['run']> {
-    return this.#sequences.run(name, message)
   }
 
   /** Whatever goes wrong here must not take the answer with it. */

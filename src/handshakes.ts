@@ -9,13 +9,14 @@ import type { Report } from './exchange/surroundings.ts'
 import type { BackendParty } from './exchange/tunnel.ts'
 import { SOCKET_REFUSED } from './errors/catalogue.ts'
 import { formatOf } from './fault/format.ts'
-import { type FaultAnswers, fieldOf } from './fault-answer.ts'
+import { fieldOf } from './fault-answer.ts'
 import { describeRequest } from './fault-message.ts'
 import { fieldNamed } from './http1/field-kinds.ts'
 import type { Head } from './http1/head.ts'
 import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
 import type { SequenceProgram } from './mediation/program.ts'
+import type { Sequences } from './mediation/sequences.ts'
 import type { LivePlan, SocketSequences } from './plan.ts'
 import { tracer } from './protocol/tracer.ts'
 
@@ -33,16 +34,16 @@ const FAILED = refusal(500)
 const NONE: SocketSequences = { dispatch: '', fault: '' }
 
 export class Handshakes {
-  readonly #faults: FaultAnswers
+  readonly #sequences: Sequences
   readonly #report: Report
   readonly #bytes: Buffer
   /** Sequences that have a say: in requests, and in what backends of a kind answer; '' for none. */
   #inbound = ''
   #outbound: Readonly<Record<BackendParty['kind'], SocketSequences>> = { http: NONE, ws: NONE, wss: NONE }
 
-  /** `faults`: who has the sequences in force. `bytes`: where heads stand. */
-  constructor(plan: Pick<LivePlan, 'faults' | 'sockets'>, faults: FaultAnswers, bytes: Buffer, report: Report) {
-    this.#faults = faults
+  /** `bytes`: where heads stand. */
+  constructor(plan: Pick<LivePlan, 'faults' | 'sockets'>, sequences: Sequences, bytes: Buffer, report: Report) {
+    this.#sequences = sequences
     this.#report = report
     this.#bytes = bytes
     this.renew(plan)
@@ -79,7 +80,7 @@ export class Handshakes {
   #ask(name: string, fault: string, exchange: Exchange, message: Message): Instead | null {
     message.set('axis2', 'messageType', formatOf(exchange.kept))
     describeRequest(message, exchange)
-    const outcome = this.#faults.run(name, message)
+    const outcome = this.#sequences.run(name, message)
     tracer?.noted(exchange, 'sequence', `${name}: ${outcome}`)
     const isAnswer = outcome === 'responded' || (outcome === 'sent' && message.isAnswer)
     if (outcome === 'sent' && !isAnswer) return null

@@ -64,7 +64,7 @@ export interface ListenerPlan {
   readonly port: number
 }
 
-/** How faults are worded. */
+/** The sequences, and how they word faults. */
 export interface FaultPlan {
   readonly programs: readonly SequenceProgram[]
   /** Name of the one for AI APIs; '' for none of their own. */

@@ -13,6 +13,7 @@ import { FieldKinds } from './http1/field-kinds.ts'
 import type { Head } from './http1/head.ts'
 import { arena, Parser } from './http1/llhttp.ts'
 import { MessageReader } from './http1/message-reader.ts'
+import { Sequences } from './mediation/sequences.ts'
 import type { AccessLog } from './observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from './observe/metrics.ts'
 import {
@@ -91,6 +92,7 @@ export class Reactor implements Hall {
   readonly #targets: PoolContext
   readonly #deployment: Deployment
   readonly #resources: ResourceCache
+  readonly #sequences: Sequences
   readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
   readonly #listeners: readonly Listener[]
@@ -123,9 +125,11 @@ export class Reactor implements Hall {
     const cors = policyOf(plan.cors)
     const router = new Router(this.#deployment.table, arena.bytes, this.#around.settings)
     const now = () => this.#coarseNow
-    const faults = new FaultAnswers(plan.faults, this.#around.settings.correlationField, outlets.report, now)
+    const { correlationField } = this.#around.settings
+    this.#sequences = new Sequences(plan.faults.programs, outlets.report)
+    const faults = new FaultAnswers(plan.faults, this.#sequences, correlationField, outlets.report, now)
     this.#around.requestKinds.keep(fieldsReadBy(plan.faults))
-    const handshakes = new Handshakes(plan, faults, arena.bytes, outlets.report)
+    const handshakes = new Handshakes(plan, this.#sequences, arena.bytes, outlets.report)
     this.#rooms = { router, cors, faults, handshakes, threw: (exchange, error) => this.#threw(exchange, error) }
   }
 
@@ -207,11 +211,12 @@ export class Reactor implements Hall {
   deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null): void {
     const trusted = new Networks(live.http.trusted_proxies)
     const putInForce = this.#deployment.prepare(apis)
-    const reword = this.#rooms.faults.prepare(live.faults)
+    const reword = this.#sequences.prepare(live.faults.programs)
     const securesAnew = this.#tls.replace(tls, live)
     // From here on nothing throws.
     putInForce()
     reword()
+    this.#rooms.faults.renew(live.faults)
     this.#rooms.handshakes.renew(live)
     this.#around.requestKinds.keep(fieldsReadBy(live.faults))
     this.#rooms.cors = policyOf(live.cors)

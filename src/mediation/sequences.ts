@@ -1,4 +1,4 @@
-/** The sequences of a reactor: programs compiled once to closures, run synchronously. */
+/** The sequences in force in a reactor: programs compiled once to closures, run synchronously. */
 import type { Report } from '../exchange/surroundings.ts'
 import { compileExpression } from './expression-compiler.ts'
 import type { Compiling, Run } from './mediator.ts'
@@ -16,11 +16,28 @@ class TooManyCalls extends Error {
 
 export class Sequences {
   readonly #report: Report
-  readonly #bodies = new Map<string, Run>()
+  #bodies: ReadonlyMap<string, Run> = new Map()
+  /** What they were compiled from. */
+  #text = ''
 
+  /** Throws when a program cannot be compiled. */
   constructor(programs: readonly SequenceProgram[], report: Report) {
     this.#report = report
-    for (const program of programs) this.#bodies.set(program.name, this.#compile(program, program.steps))
+    this.prepare(programs)()
+  }
+
+  /**
+   * Throws when a program cannot be compiled. Nothing has changed before what it answers is called. What is the same as
+   * before keeps the patterns and paths that it has compiled meanwhile.
+   */
+  prepare(programs: readonly SequenceProgram[]): () => void {
+    const text = JSON.stringify(programs)
+    if (text === this.#text) return () => undefined
+    const bodies = new Map(programs.map(program => [program.name, this.#compile(program, program.steps)]))
+    return () => {
+      this.#bodies = bodies
+      this.#text = text
+    }
   }
 
   has(name: string): boolean {
