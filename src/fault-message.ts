@@ -39,8 +39,9 @@ export function describeRequest(message: Message, exchange: Exchange): void {
   message.set('axis2', 'HTTP_METHOD', method)
   message.set('axis2', 'REMOTE_ADDR', exchange.clientAddress)
   // What was matched, and what a backend gets: a sequence that decides by it must not be told anything else.
-  const target = api === null ? exchange.requestTarget : exchange.target
-  message.set('default', 'REST_FULL_REQUEST_PATH', target.slice(exchange.pathAt))
+  const path = (api === null ? exchange.requestTarget : exchange.target).slice(exchange.pathAt)
+  message.set('default', 'REST_FULL_REQUEST_PATH', path)
+  message.to = path
   message.set('default', 'CORRELATION_ID', exchange.correlationId)
   if (api === null) return
   message.set('default', 'SYNAPSE_REST_API', api.name)

@@ -278,6 +278,16 @@ test('a sequence reads fields of the request when the head is long gone: known o
   assert.deepEqual(JSON.parse(answer.body), ['me/1', 'text/plain', 'a', '10.0.0.1', 'a=1, b=2', 'text/plain', ''])
 })
 
+test('To is where the request was meant to go, until the sequence removes it', async t => {
+  const content = `<property name="X-Before" expression="get-property('To')" scope="transport"/>
+    <header name="To" action="remove"/>
+    <property name="X-After" expression="concat('[', get-property('To'), ']')" scope="transport"/><respond/>`
+  const gateway = await start(t, { main: content })
+  const answer = await ask(gateway, 'GET /none/x?y=1 HTTP/1.1\r\nHost: a\r\n\r\n')
+  assert.deepEqual(answer.fields.get('x-before'), ['/none/x?y=1'])
+  assert.deepEqual(answer.fields.get('x-after'), ['[]'])
+})
+
 test('a reload changes words and fields that are read, on connections that are open', async t => {
   const wording = (name: string) => `${json('{"now":"$1"}', name)}<respond/>`
   const gateway = await start(t, { fault: wording('X-One') })
