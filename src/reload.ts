@@ -146,6 +146,7 @@ export class Reloader {
     logSettled(log, settled)
     const changes = changesBetween(inForce.planned.apis, planned.apis)
     const labels = new Set(inForce.planned.apis.map(labelOfApi))
+    const staying = new Set(planned.apis.map(labelOfApi))
     this.#replaceTls(draft, opened)
     inForce.configured = candidate
     inForce.projects = candidate.apis.projects
@@ -161,7 +162,7 @@ export class Reloader {
       apis: {
         added: deployed.filter(label => !labels.has(label)),
         changed: deployed.filter(label => labels.has(label)),
-        removed: changes.removed.map(path => path.slice(1)),
+        removed: [...labels].filter(label => !staying.has(label)),
         kept: candidate.apis.kept.map(definition => labelOfApi(planned.byDefinition.get(definition)!.plan)),
       },
       sequences: { changed: reworded, kept: candidate.sequences.kept },

@@ -127,6 +127,9 @@ test('a gateway of a sandbox has sandbox endpoints, and APIs answer for the host
   const both = await call(gateway, 'GET', '/orders/1.0.0/list', 'localhost')
   assert.deepEqual([both.status, both.body], [200, 'production /shop/list'])
   assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 200)
+  const elsewhere = '[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia"]\n'
+  put(at, 'deployment.toml', environment('hybrid') + elsewhere)
+  assert.deepEqual((await reload(gateway)).apis.removed, ['localhost/orders/1.0.0'])
 })
 
 test('an API whose labels are those of other gateways is left out, which is said', async () => {
