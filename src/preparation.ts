@@ -8,7 +8,7 @@ import { endpointsOf } from './config/api-definition.ts'
 import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
 import { type Fault, show } from './config/fault.ts'
-import { examine } from './config/load.ts'
+import { type Examination, examine } from './config/load.ts'
 import type { Resolution, ResolvedKey } from './config/resolve.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
@@ -53,25 +53,16 @@ interface Running {
   settle(resolution: Resolution): Pick<Resolution, 'configuration' | 'keys' | 'faults'>
 }
 
-const NOTHING_RUNS: Running = { projects: new Map(), sequences: NO_SEQUENCES, settle: resolution => resolution }
+/** At a start nothing is in force. */
+export const NOTHING_RUNS: Running = { projects: new Map(), sequences: NO_SEQUENCES, settle: resolution => resolution }
 
-/** At a start nothing is in force. `settled`: of a configuration without faults, before what takes long is read. */
-export function atStart(settled: (configuration: Configuration) => void): Running {
-  return {
-    ...NOTHING_RUNS,
-    settle: resolution => {
-      settled(resolution.configuration)
-      return resolution
-    },
-  }
-}
-
+/** `examined`: where the configuration was looked at already. */
 export async function prepare(
   { home, sets, dataDir }: Place,
   projects: ApiProjects,
   running: Running = NOTHING_RUNS,
+  examined: Examination = examine(home, sets, dataDir),
 ): Promise<Prepared> {
-  const examined = examine(home, sets, dataDir)
   const { unknown } = examined
   const { configuration, keys, faults } = examined.faults.length === 0 ? running.settle(examined) : examined
   // Nothing can be said of the rest where the file itself cannot be read.

@@ -11,7 +11,7 @@ import { labelOf, readSource } from './source-file.ts'
 
 const FILE_NAME = 'deployment.toml'
 
-interface Examination extends Resolution {
+export interface Examination extends Resolution {
   /** The file could not be read: what stands beside its faults are defaults. */
   readonly unreadable: boolean
 }

@@ -1,0 +1,148 @@
+/** What `start` does once threads have begun: everything that a node runs, until a signal ends it. */
+import { flushCompileCache } from 'node:module'
+import { ApiProjects } from '../config/api-definitions.ts'
+import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
+import type { Examination } from '../config/load.ts'
+import { DataLocked } from '../data-lock.ts'
+import { CannotWrite, Gateway, type Listeners } from '../gateway.ts'
+import { type NodeParts, partsOf } from '../node-parts.ts'
+import { openLog } from '../observe/log.ts'
+import { CannotListen } from '../ports.ts'
+import { NOTHING_RUNS, prepare, type Prepared } from '../preparation.ts'
+import { ReactorFailed } from '../reactor-pool.ts'
+import type { ReactorThreads } from '../reactor-threads.ts'
+import type { CliArguments, CommandOptions } from './arguments.ts'
+import { EXIT_CONFIGURATION, EXIT_FAILED } from './exit-codes.ts'
+
+const SAMPLE_PORT = 8288
+
+class SampleFailed extends Error {
+  override readonly name = 'SampleFailed'
+}
+
+/** What an operator can put right: the message says all there is to say. */
+const EXPECTED = [DataLocked, CannotListen, CannotWrite, ReactorFailed, SampleFailed]
+
+/** Resolves with the exit code. */
+export async function serve(
+  place: CliArguments,
+  { sample, watch }: CommandOptions,
+  examined: Examination,
+  threads: ReactorThreads,
+): Promise<number> {
+  const projects = new ApiProjects(place.home)
+  const prepared = await prepare(place, projects, NOTHING_RUNS, examined)
+  const { configuration, apis, sequences } = prepared
+  // What keeps it from starting, and beside it what would not have.
+  if (prepared.faults.length > 0) return refuse([...prepared.faults, ...apis.faults, ...sequences.faults])
+  const log = openLog(configuration.logging.level)
+  for (const fault of prepared.unknown) log.warn(`${describe(fault)}; it has no effect`)
+  for (const warning of [...prepared.warnings, ...apis.warnings, ...sequences.warnings]) log.warn(describe(warning))
+  // One broken API never stops the others, and of a sequence that is broken the default stands in.
+  for (const fault of [...apis.faults, ...sequences.faults]) log.error(describe(fault))
+  for (const one of apis.leftOut) log.info(describe(one))
+  const ended = Promise.withResolvers<number>()
+  const fatal = (cause: string): void => {
+    log.fatal(cause)
+    ended.resolve(EXIT_FAILED)
+  }
+  const parts = partsOf(configuration)
+  for (const reason of parts.notBuilt) log.warn(reason)
+  try {
+    if (!parts.runsGateway) {
+      await startIdle(parts, prepared, place, ended.resolve, log)
+      return await ended.promise
+    }
+    const backend = sample ? await startSample() : undefined
+    const { gateway, listeners } = await Gateway.start({ place, projects, prepared, threads, log, fatal })
+    endOnSignals(gateway, ended.resolve, log)
+    if (watch) gateway.watch()
+    if (parts.leftOut !== '') log.info(parts.leftOut)
+    if (listeners.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
+    announce(listeners, apis.apis.length, backend)
+    flushCompileCache()
+  } catch (error) {
+    if (error instanceof ConfigurationFaults) return refuse(error.faults)
+    if (!EXPECTED.some(kind => error instanceof kind)) throw error
+    process.stderr.write(`${(error as Error).message}\n`)
+    return EXIT_FAILED
+  }
+  return ended.promise
+}
+
+/** A node whose role has no gateway. */
+async function startIdle(
+  parts: NodeParts,
+  { configuration }: Prepared,
+  { dataDir }: CliArguments,
+  end: (code: number) => void,
+  log: ReturnType<typeof openLog>,
+): Promise<void> {
+  const { IdleNode } = await import('../idle-node.ts')
+  const node = await IdleNode.start({ configuration, parts, dataDir, warn: cause => log.warn(cause) })
+  const reread = (): void => log.warn(`this node runs no gateway (${parts.role}): there is nothing to reload`)
+  endOnSignals({ drain: () => node.drain(), abort: () => node.abort(), refresh: reread }, end, log)
+  const health = `health on http://${shown(node.healthHost)}:${node.healthPort}/healthz`
+  process.stdout.write(`role ${parts.role}: no gateway, so no listener and no API\n${health}\nstarted\n`)
+}
+
+function refuse(faults: readonly Fault[]): number {
+  for (const fault of faults) process.stderr.write(`${describe(fault)}\n`)
+  return EXIT_CONFIGURATION
+}
+
+async function startSample(): Promise<number> {
+  const { startSampleThread } = await import('./sample-backend.ts')
+  try {
+    return (await startSampleThread(SAMPLE_PORT)).port
+  } catch (error) {
+    const remedy =
+      'Stop what uses that port. If it is the sample backend of another gateway, it answers for this one too: ' +
+      'start without a second, as in "npm run sluice -- start --set server.offset=10 --data DIR"'
+    throw new SampleFailed(`${(error as Error).message}. ${remedy}`)
+  }
+}
+
+function announce(started: Listeners, apis: number, samplePort: number | undefined): void {
+  const { listeners, reactors, level, healthHost, healthPort } = started
+  const threads = `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'}`
+  const lines = listeners.map(({ kind, host, port }) => `listening on ${kind}://${shown(host)}:${port}`)
+  lines.push(
+    `${threads}, ${level}, ${apis} ${apis === 1 ? 'API' : 'APIs'}`,
+    `health on http://${healthHost}:${healthPort}/healthz`,
+  )
+  if (samplePort !== undefined) lines.push(`sample backend on http://127.0.0.1:${samplePort}`)
+  lines.push('ready')
+  const plain = listeners.find(({ kind }) => kind === 'http')
+  if (samplePort !== undefined && plain !== undefined) {
+    lines.push(`try: curl -i http://${reachable(plain.host)}:${plain.port}/sample/1.0.0/echo -d 'hello'`)
+  }
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function shown(host: string): string {
+  return host.includes(':') ? `[${host}]` : host === '' ? '*' : host
+}
+
+function reachable(host: string): string {
+  return host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : shown(host)
+}
+
+function endOnSignals(
+  gateway: Pick<Gateway, 'drain' | 'abort' | 'refresh'>,
+  end: (code: number) => void,
+  log: { info(text: string): void },
+): void {
+  let signals = 0
+  const stop = (signal: string): void => {
+    if (++signals > 1) {
+      gateway.abort()
+      process.exit(EXIT_FAILED)
+    }
+    log.info(`${signal}: finishing what is in flight; a second signal ends at once`)
+    gateway.drain().then(() => end(0))
+  }
+  process.on('SIGTERM', () => stop('SIGTERM'))
+  process.on('SIGINT', () => stop('SIGINT'))
+  process.on('SIGHUP', () => gateway.refresh())
+}
