@@ -11,17 +11,16 @@ import { formatOf, prefersTextXml } from './fault/format.ts'
 import { faultBody, JSON_LINE } from './fault/render.ts'
 import { linesNotIn, linesWithout } from './fault/reply-lines.ts'
 import { fill } from './fault-message.ts'
-import type { KeptFields } from './http1/kept-fields.ts'
+import { keptValue } from './http1/kept-fields.ts'
 import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
 import type { Sequences } from './mediation/sequences.ts'
+import { textOf } from './mediation/value.ts'
 import type { FaultPlan } from './plan.ts'
 import { tracer } from './protocol/tracer.ts'
 
 /** The same complaint again is said after so long. */
 const SILENCE_MS = 1000
-const XML_LINE = 'Content-Type: application/xml;'
-const TEXT_XML_LINE = 'Content-Type: text/xml;'
 
 export class FaultAnswers {
   readonly #report: Report
@@ -75,15 +74,15 @@ export class FaultAnswers {
     if (!this.#sequences.has(name)) return this.#without(name, 'there is no such sequence')
     const { kept } = exchange
     const media = formatOf(kept)
-    const message = new Message(field => fieldOf(kept, field))
+    const message = new Message(field => keptValue(kept, field))
     fill(message, exchange, facts, failure, media)
     const outcome = this.#sequences.run(name, message)
     const isAnswer = outcome === 'sent' || outcome === 'responded'
     if (!isAnswer) return this.#without(name, `it has ${outcome}, and answered nothing`)
-    const { status, reason, lines, body } = formatAnswer(message, this.#report)
     // As a format text/xml is SOAP; who asks for no envelope still gets the type that was asked for.
-    const isRenamed = lines.startsWith(XML_LINE) && prefersTextXml(kept)
-    return { status, reason, lines: isRenamed ? lines.replace(XML_LINE, TEXT_XML_LINE) : lines, body }
+    const isXml = textOf(message.get('axis2', 'ContentType')) === 'application/xml'
+    if (isXml && prefersTextXml(kept)) message.set('axis2', 'ContentType', 'text/xml')
+    return formatAnswer(message, this.#report)
   }
 
   #without(name: string, cause: string): undefined {
@@ -98,14 +97,6 @@ export class FaultAnswers {
 /** Fields of requests that sequences read, in lower case. */
 export function fieldsReadBy({ programs }: FaultPlan): readonly string[] {
   return [...new Set(programs.flatMap(({ requestFields }) => requestFields))]
-}
-
-export function fieldOf(kept: KeptFields, name: string): string | undefined {
-  let value: string | undefined
-  for (let i = 0; i < kept.length; i += 2) {
-    if (kept[i] === name) value = value === undefined ? kept[i + 1] : `${value}, ${kept[i + 1]}`
-  }
-  return value
 }
 
 function builtIn(facts: FaultFacts): FormattedAnswer {

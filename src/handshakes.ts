@@ -9,10 +9,10 @@ import type { Report } from './exchange/surroundings.ts'
 import type { BackendParty } from './exchange/tunnel.ts'
 import { SOCKET_REFUSED } from './errors/catalogue.ts'
 import { formatOf } from './fault/format.ts'
-import { fieldOf } from './fault-answer.ts'
 import { describeRequest } from './fault-message.ts'
 import { fieldNamed } from './http1/field-kinds.ts'
 import type { Head } from './http1/head.ts'
+import { keptValue } from './http1/kept-fields.ts'
 import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
 import { Message } from './mediation/message.ts'
 import type { SequenceProgram } from './mediation/program.ts'
@@ -64,7 +64,7 @@ export class Handshakes {
   ofRequest(exchange: Exchange): Instead | null {
     if (this.#inbound === '' || !WEBSOCKET.test(exchange.upgrade)) return null
     const { kept } = exchange
-    return this.#ask(this.#inbound, '', exchange, new Message(name => fieldOf(kept, name)))
+    return this.#ask(this.#inbound, '', exchange, new Message(name => keptValue(kept, name)))
   }
 
   /** Of the 101 to it; null: the tunnel opens. `kind`: of the backend. */

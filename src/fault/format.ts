@@ -3,7 +3,7 @@
  * its request is SOAP, which is answered in the version that it speaks. `kept` has what the request says of it, and
  * nothing that does not decide.
  */
-import type { KeptFields } from '../http1/kept-fields.ts'
+import { type KeptFields, keptValue } from '../http1/kept-fields.ts'
 import { mediaTypeOf } from '../http1/media-type.ts'
 
 export type FaultFormat = 'application/json' | 'application/xml' | 'text/xml' | 'application/soap+xml'
@@ -36,7 +36,7 @@ export function prefersTextXml(kept: KeptFields): boolean {
 }
 
 function acceptOf(kept: KeptFields): string {
-  return kept.filter((_, i) => i % 2 === 1 && kept[i - 1] === 'accept').join()
+  return keptValue(kept, 'accept') ?? ''
 }
 
 /** Both XML types are one: what is answered is an XML document of no version of SOAP. */

@@ -55,3 +55,12 @@ function wanted(bytes: Buffer, head: Head, field: number, names: readonly string
   for (const name of names) if (isName(bytes, at, length, name)) return name
   return ''
 }
+
+/** All values of a name as a list (RFC 9110 5.3); undefined where there is none. */
+export function keptValue(kept: KeptFields, name: string): string | undefined {
+  let value: string | undefined
+  for (let i = 0; i < kept.length; i += 2) {
+    if (kept[i] === name) value = value === undefined ? kept[i + 1] : `${value}, ${kept[i + 1]}`
+  }
+  return value
+}
