@@ -7,14 +7,14 @@ import { attributed } from './attribution.ts'
 import { endpointsOf } from './config/api-definition.ts'
 import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
-import { type Fault, show } from './config/fault.ts'
+import type { Fault } from './config/fault.ts'
 import { type Examination, examine } from './config/load.ts'
 import type { Resolution, ResolvedKey } from './config/resolve.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
 import { partsOf } from './node-parts.ts'
 import { type LifecycleFile, readLifecycles } from './store/lifecycle-book.ts'
-import { loadSequences, NO_SEQUENCES, type SequenceSet } from './sequence-files.ts'
+import { loadSequences, NO_SEQUENCES, noSuchSequence, type SequenceSet } from './sequence-files.ts'
 import { missingSocketSequences } from './socket-sequences.ts'
 import type { TlsDraft, TlsSources } from './tls/tls-material.ts'
 
@@ -103,10 +103,7 @@ export async function prepare(
 function missingSequence(configuration: Configuration, { files }: SequenceSet): readonly Fault[] {
   const given = configuration['apim.ai'].custom_error_response_sequence
   if (given === '' || files.has(given)) return []
-  const key = 'apim.ai.custom_error_response_sequence'
-  const expected = 'there is no sequence of this name, or it is faulty'
-  const remedy = 'name a file of synapse-configs/default/sequences without its .xml'
-  return [{ where: '', key, given: show(given), expected, remedy }]
+  return [noSuchSequence('apim.ai.custom_error_response_sequence', given)]
 }
 
 const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], leftOut: [], faults: [], warnings: [] }

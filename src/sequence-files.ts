@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Fault } from './config/fault.ts'
+import { type Fault, show } from './config/fault.ts'
 import { Findings } from './config/findings.ts'
 import { labelOf, readSource } from './config/source-file.ts'
 import type { SequenceProgram } from './mediation/program.ts'
@@ -154,6 +154,13 @@ function firstIncomplete(
 
 function fault(where: string, given: string, expected: string, remedy: string): Fault {
   return { where, key: given === '' ? '' : 'sequence key', given, expected, remedy }
+}
+
+/** A key names a sequence that is not there. */
+export function noSuchSequence(key: string, name: string): Fault {
+  const expected = 'there is no sequence of this name, or it is faulty'
+  const remedy = `name a file of synapse-configs/default/sequences without its ${EXTENSION}`
+  return { where: '', key, given: show(name), expected, remedy }
 }
 
 interface CompiledSequence {

@@ -3,9 +3,9 @@
  * for their endpoints. None of them may be lacking in silence: what stood in its place would let everybody pass.
  */
 import type { Configuration } from './config/catalogue.ts'
-import { type Fault, show } from './config/fault.ts'
+import type { Fault } from './config/fault.ts'
 import type { SocketPlan, SocketSequences } from './plan.ts'
-import type { SequenceSet } from './sequence-files.ts'
+import { noSuchSequence, type SequenceSet } from './sequence-files.ts'
 
 type Section = Configuration['transport.ws' | 'transport.wss']
 
@@ -52,9 +52,6 @@ function missing(owner: string, { dispatch, fault }: SocketSequences, { files, k
   return Object.entries(names).flatMap(([key, name]) => {
     const isNone = name === '' || (DOCUMENTED.includes(name) && !kept.includes(name))
     if (isNone || files.has(name)) return []
-    const path = `${owner}.sender.parameters.ws.outflow.${key}`
-    const expected = 'there is no sequence of this name, or it is faulty'
-    const remedy = 'name a file of synapse-configs/default/sequences without its .xml'
-    return [{ where: '', key: path, given: show(name), expected, remedy }]
+    return [noSuchSequence(`${owner}.sender.parameters.ws.outflow.${key}`, name)]
   })
 }
