@@ -62,12 +62,15 @@ function endpointObjection(url: string): Objection | undefined {
   if (rest === '?') return ['must not hold a query', 'the query of a request is passed on as it is']
   // The URL parser drops tabs and line ends and repairs a good deal more; nothing here is repaired.
   const parsed = /[\s\\]/.test(url) ? null : URL.parse(url)
-  if (parsed === null || authority === '' || !hasPort(authority)) {
+  if (parsed === null || authority === '' || !hasPort(authority) || !HOST.test(parsed.hostname)) {
     return ['must name a host, and a port from 1 to 65535 if any', 'for example http://backend.example:8080/base']
   }
   if (parsed.pathname === (path || '/')) return undefined
   return ['its path would be read differently by different parties', `write ${parsed.origin}${parsed.pathname}`]
 }
+
+/** The URL parser takes `{host}` and `${HOST}`, which are no names; an international one is ASCII behind it. */
+const HOST = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/
 
 /** A port after the host, or none at all; the URL parser has checked that it is at most 65535. */
 function hasPort(authority: string): boolean {
