@@ -138,11 +138,14 @@ export class FieldKinds {
    */
   keep(names: readonly string[]): void {
     const known = new Map(this.#known())
-    const others = names.filter(name => !known.has(name) && !name.startsWith(FORWARDED))
-    this.#rebuild([...NEGOTIATED.filter(([name]) => !others.includes(name)), ...others.map(asKept)])
+    const kindOf = (name: string) =>
+      known.get(name) ?? (name.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.KEPT)
+    const added = names.filter(name => kindOf(name) === KIND.KEPT)
+    const negotiated = NEGOTIATED.filter(([name]) => !added.includes(name))
+    this.#rebuild([...negotiated, ...added.map(name => [name, KIND.KEPT] as const)])
     this.keptNames = [...new Set([...ALWAYS_READ, ...names])]
-    const bits = names.map(name => 1 << (known.get(name) ?? (name.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : 0)))
-    this.keptKinds = bits.reduce((all, bit) => all | bit, (1 << KIND.NEGOTIATED) | (1 << KIND.KEPT)) & ~1
+    const kinds: readonly Kind[] = [KIND.NEGOTIATED, KIND.KEPT, ...names.map(kindOf)]
+    this.keptKinds = kinds.reduce<number>((bits, kind) => bits | (1 << kind), 0)
   }
 
   #known(): readonly (readonly [string, Kind])[] {
@@ -177,10 +180,6 @@ export class FieldKinds {
       }
     }
   }
-}
-
-function asKept(name: string): readonly [string, Kind] {
-  return [name, KIND.KEPT]
 }
 
 function note(head: Head, kind: Kind, field: number): void {
