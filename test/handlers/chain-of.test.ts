@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { chainOf, explainChain, isServed } from '../../src/chain-of.ts'
 import type { ApiPlan } from '../../src/plan.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
+import { OPEN_CORS } from '../harness/chained.ts'
 
 const API: ApiPlan = {
   ...PLAIN_API,
@@ -11,15 +12,6 @@ const API: ApiPlan = {
   paths: ['/pets/1.0.0'],
   endpoints: { ...PLAIN_API.sandbox },
 }
-const CORS = {
-  enabled: true,
-  origins: ['*'],
-  methods: ['GET'],
-  headers: [],
-  exposedHeaders: [],
-  credentials: false,
-  maxAgeS: -1,
-} as const
 const RESOURCE = { template: '/pets', verb: 'GET', authType: 'None', tier: 'Unlimited', scopes: [] } as const
 /** 21 and 22 November 2026, noon. */
 const DATES = { deprecatedAtMs: 1795262400500, sunsetMs: 1795348800000 }
@@ -33,19 +25,19 @@ interface Case {
 const CASES: readonly Case[] = [
   { name: 'nothing to do', unlike: {}, chain: [] },
   { name: 'a prototype passes', unlike: { lifecycle: { ...DATES, state: 'PROTOTYPED' } }, chain: [] },
-  { name: 'CORS', unlike: { cors: CORS }, chain: ['cors: every origin'] },
-  { name: 'CORS that is not enabled', unlike: { cors: { ...CORS, enabled: false } }, chain: [] },
+  { name: 'CORS', unlike: { cors: OPEN_CORS }, chain: ['cors: every origin'] },
+  { name: 'CORS that is not enabled', unlike: { cors: { ...OPEN_CORS, enabled: false } }, chain: [] },
   {
     name: 'CORS of few by name',
-    unlike: { cors: { ...CORS, origins: ['https://a.example', 'https://b.example'], credentials: true } },
+    unlike: { cors: { ...OPEN_CORS, origins: ['https://a.example', 'https://b.example'], credentials: true } },
     chain: ['cors: https://a.example, https://b.example, with credentials'],
   },
   {
     name: 'CORS of many',
-    unlike: { cors: { ...CORS, origins: ['https://a.example', 'https://*.example'] } },
+    unlike: { cors: { ...OPEN_CORS, origins: ['https://a.example', 'https://*.example'] } },
     chain: ['cors: origins: 1 by name, 1 by pattern'],
   },
-  { name: 'CORS of nobody', unlike: { cors: { ...CORS, origins: [] } }, chain: ['cors: no origin'] },
+  { name: 'CORS of nobody', unlike: { cors: { ...OPEN_CORS, origins: [] } }, chain: ['cors: no origin'] },
   {
     name: 'resources',
     unlike: { resources: [RESOURCE] },
@@ -73,19 +65,19 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'retired',
-    unlike: { lifecycle: { ...DATES, state: 'RETIRED' }, cors: CORS },
+    unlike: { lifecycle: { ...DATES, state: 'RETIRED' }, cors: OPEN_CORS },
     chain: ['lifecycle: RETIRED: 404 as for an unknown API'],
   },
   {
     name: 'created',
-    unlike: { lifecycle: { ...DATES, state: 'CREATED' }, cors: CORS },
+    unlike: { lifecycle: { ...DATES, state: 'CREATED' }, cors: OPEN_CORS },
     chain: ['lifecycle: CREATED: 404 as for an unknown API'],
   },
   {
     name: 'everything, in order',
     unlike: {
       transports: ['http'],
-      cors: CORS,
+      cors: OPEN_CORS,
       resources: [RESOURCE],
       lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 },
     },
@@ -115,7 +107,7 @@ for (const { name, unlike, chain } of CASES) {
 }
 
 test('APIs that are alike share their handlers', () => {
-  const more = { cors: CORS, resources: [RESOURCE], transports: ['https'] } as const
+  const more = { cors: OPEN_CORS, resources: [RESOURCE], transports: ['https'] } as const
   const [one, other] = [chainOf({ ...API, ...more }), chainOf({ ...API, name: 'Dogs', ...more })]
   for (const [i, handler] of one.entries()) assert.equal(other[i], handler)
 })

@@ -3,16 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { CorsDefinition } from '../../src/config/api-definition.ts'
 import { CorsPolicy, policyOf } from '../../src/handlers/cors-policy.ts'
+import { OPEN_CORS } from '../harness/chained.ts'
 
-const PLAIN: CorsDefinition = {
-  enabled: true,
-  origins: ['*'],
-  methods: ['GET', 'PUT', 'POST', 'DELETE', 'PATCH', 'OPTIONS'],
-  headers: ['authorization', 'Content-Type'],
-  exposedHeaders: [],
-  credentials: false,
-  maxAgeS: -1,
-}
 const A = 'https://a.example'
 const VARY = 'Vary: Origin\r\n'
 const CREDENTIALS = 'Access-Control-Allow-Credentials: true\r\n'
@@ -110,7 +102,7 @@ const CASES: readonly Case[] = [
 
 for (const { name, cors, origin, lines } of CASES) {
   test(name, () => {
-    const policy = new CorsPolicy({ ...PLAIN, ...cors })
+    const policy = new CorsPolicy({ ...OPEN_CORS, ...cors })
     const grant = policy.grant(origin)
     assert.equal(grant.lines, lines)
     assert.equal(grant.vary, lines.endsWith(VARY) ? VARY : '')
@@ -121,19 +113,19 @@ for (const { name, cors, origin, lines } of CASES) {
 
 test('an origin that is too long for one is granted nothing, whoever has configured it', () => {
   const long = `https://${'a'.repeat(300)}`
-  assert.equal(new CorsPolicy({ ...PLAIN, origins: [long] }).grant(long).lines, VARY)
+  assert.equal(new CorsPolicy({ ...OPEN_CORS, origins: [long] }).grant(long).lines, VARY)
 })
 
 test('lists of any length leave in a line that has room', () => {
   const names = Array.from({ length: 1000 }, (_, i) => `X-Field-${i}`)
-  const { exposes } = new CorsPolicy({ ...PLAIN, exposedHeaders: names }).grant('')
+  const { exposes } = new CorsPolicy({ ...OPEN_CORS, exposedHeaders: names }).grant('')
   assert.ok(exposes.length <= 2048)
   assert.ok(exposes.startsWith('X-Field-0, X-Field-1, '))
   assert.ok(names.includes(exposes.split(', ').at(-1)!), 'no half of a name')
 })
 
 test('of origins that fit a pattern the latest are kept, and those by name always', () => {
-  const policy = new CorsPolicy({ ...PLAIN, origins: [A, 'https://*.x.example'] })
+  const policy = new CorsPolicy({ ...OPEN_CORS, origins: [A, 'https://*.x.example'] })
   const first = policy.grant('https://first.x.example')
   const named = policy.grant(A)
   for (let i = 0; i < 255; i++) policy.grant(`https://a${i}.x.example`)
@@ -144,12 +136,12 @@ test('of origins that fit a pattern the latest are kept, and those by name alway
 })
 
 test('those who are granted nothing share that', () => {
-  const policy = new CorsPolicy({ ...PLAIN, origins: ['https://*.x.example'] })
+  const policy = new CorsPolicy({ ...OPEN_CORS, origins: ['https://*.x.example'] })
   assert.equal(policy.grant('https://b.example'), policy.grant('https://c.example'))
 })
 
 test('APIs with the same definition share a policy; one that is not enabled has none', () => {
-  assert.equal(policyOf(PLAIN), policyOf(PLAIN))
+  assert.equal(policyOf(OPEN_CORS), policyOf(OPEN_CORS))
   assert.equal(policyOf(null), null)
-  assert.equal(policyOf({ ...PLAIN, enabled: false }), null)
+  assert.equal(policyOf({ ...OPEN_CORS, enabled: false }), null)
 })
