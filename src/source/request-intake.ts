@@ -87,7 +87,7 @@ export class RequestIntake {
     exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
     exchange.kept = keptFields(bytes, head, this.#around.requestKinds)
     // Whatever is wrong with the rest: what is answered is for the page that asked.
-    if (head.has(KIND.ORIGIN)) exchange.origin = firstValue(bytes, head, KIND.ORIGIN)
+    if (head.has(KIND.ORIGIN)) exchange.origin = head.list(bytes, KIND.ORIGIN)
     this.#correlate(exchange, head)
     if (head.targetLength > this.#around.settings.targetBytesMax) return BAD.targetLength
     if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method

@@ -47,6 +47,9 @@ const CASES: readonly Case[] = [
   ['/open', A, '', [ANY]],
   ['/open', '', '', [ANY]],
   ['/open', 'null', '', [ANY]],
+  // Two are none: the backend sees both, and no browser sends them.
+  ['/credentials', `${A}\r\nOrigin: ${B}`, '', [VARY]],
+  ['/credentials', `${B}\r\nOrigin: ${A}`, '', [VARY]],
   ['/named', A, '', [allow(A), VARY]],
   ['/named', B, '', [VARY]],
   ['/named', '', '', [VARY]],
