@@ -20,12 +20,11 @@ const AUTH_TYPES: Readonly<Record<string, AuthType>> = {
 }
 
 /** As exports write them. */
-const WRITTEN_AUTH_TYPES: Readonly<Record<string, AuthType>> = Object.assign(Object.create(null), {
-  None: 'None',
-  Application: 'Application',
-  'Application User': 'Application User',
-  'Application & Application User': 'Application & Application User',
-})
+const WRITTEN_AUTH_TYPES: ReadonlySet<string> = new Set(Object.values(AUTH_TYPES))
+
+function isAuthType(text: string): text is AuthType {
+  return WRITTEN_AUTH_TYPES.has(text)
+}
 
 const DEFAULT_AUTH_TYPE: AuthType = 'Application & Application User'
 export const DEFAULT_TIER = 'Unlimited'
@@ -110,7 +109,8 @@ function shapeOf({ segments, isOpen, endsInSlash }: PathTemplate): string {
 /** Exports spell it in words; `path` is where it stands. */
 export function authTypeIn(file: YamlFile, path: Path): AuthType {
   const written = file.optional(path)
-  if (written === '' || written === DEFAULT_AUTH_TYPE) return DEFAULT_AUTH_TYPE
+  if (written === '') return DEFAULT_AUTH_TYPE
+  if (isAuthType(written)) return written
   const bare = written.toLowerCase().replaceAll(/[\s_-]/g, '')
   if (Object.hasOwn(AUTH_TYPES, bare)) return AUTH_TYPES[bare]!
   const expected = 'expected None, Application, Application User or Application & Application User'
@@ -123,10 +123,9 @@ function plainOperation(value: unknown): ResourceDefinition | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { target, verb, authType, throttlingPolicy, scopes } = value as Readonly<Record<string, unknown>>
   if (typeof target !== 'string' || typeof verb !== 'string' || typeof authType !== 'string') return undefined
-  const known = WRITTEN_AUTH_TYPES[authType]
-  if (known === undefined || typeof throttlingPolicy !== 'string' || throttlingPolicy.trim() === '') return undefined
+  if (!isAuthType(authType) || typeof throttlingPolicy !== 'string' || throttlingPolicy.trim() === '') return undefined
   if (!Array.isArray(scopes) || !scopes.every(scope => typeof scope === 'string')) return undefined
-  return { template: target, verb: verb.trim(), authType: known, tier: throttlingPolicy.trim(), scopes }
+  return { template: target, verb: verb.trim(), authType, tier: throttlingPolicy.trim(), scopes }
 }
 
 /** `data.operations` of a project; undefined where it says nothing of them. */
