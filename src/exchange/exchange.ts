@@ -35,8 +35,6 @@ export class Exchange {
   pathAt = 0
   /** Index in `target` behind context and version of the API: what the backend gets. */
   restAt = 0
-  /** Index in `target` behind its path: that of the query's "?", or its length. */
-  pathEnd = 0
   /** What may be done at the path; null: the API has no such resource. */
   place: ResourcePath | null = null
   /** What the request does there; null: not with this method. */

@@ -47,12 +47,10 @@ export class Router {
     const api = match.api!
     const { segments } = match
     const place = api.resources.find(path, segments)
-    // From where it stands to where it stands in the target.
-    const moved = exchange.pathAt - path.from
     exchange.api = api
     exchange.keyType = api.keyType
-    exchange.restAt = path.ends[segments - 1]! + moved
-    exchange.pathEnd = path.end + moved
+    // From where it was read to where it stands in the target.
+    exchange.restAt = path.ends[segments - 1]! - path.from + exchange.pathAt
     exchange.place = place
     exchange.resource = place === null ? null : (place.resource(exchange.method) ?? null)
     return undefined

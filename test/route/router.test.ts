@@ -119,11 +119,11 @@ class Routed {
     exchange.host = authority
     const refused = this.#router.route(exchange)
     if (refused !== undefined) return refused === NO_SUCH_API ? 'nobody' : 'refused'
-    const { api, place, resource, restAt, pathEnd } = exchange
-    const query = requestTarget.includes('?') ? requestTarget.slice(requestTarget.indexOf('?')) : ''
-    assert.equal(exchange.target.slice(pathEnd), query)
+    const { api, place, resource, restAt, target: passed } = exchange
+    const queryOf = (text: string) => (text.includes('?') ? text.slice(text.indexOf('?')) : '')
+    assert.equal(queryOf(passed), queryOf(requestTarget))
     const template = place?.template ?? ''
-    return { api: api!.name, template, verb: resource?.verb ?? '', rest: exchange.target.slice(restAt) }
+    return { api: api!.name, template, verb: resource?.verb ?? '', rest: passed.slice(restAt) }
   }
 }
 

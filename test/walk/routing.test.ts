@@ -18,9 +18,10 @@ const backend = await AnsweringBackend.listen(({ start }) => {
 let seen = ''
 const recorder: Handler = {
   name: 'recorder',
-  request({ api, resource, place, target, restAt, pathEnd }) {
+  request({ api, resource, place, target, restAt }) {
     const method = resource === null ? place?.allow : resource.verb
-    seen = `${api!.name}: ${target.slice(restAt, pathEnd)} is ${place?.template ?? 'nothing'}, ${method ?? 'nothing'}`
+    const [path] = target.slice(restAt).split('?')
+    seen = `${api!.name}: ${path} is ${place?.template ?? 'nothing'}, ${method ?? 'nothing'}`
     return undefined
   },
 }
