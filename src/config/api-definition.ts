@@ -56,7 +56,7 @@ export interface ResourceDefinition {
   readonly authType: 'None' | 'Application' | 'Application User' | 'Application & Application User'
   /** Name of the throttling policy. */
   readonly tier: string
-  /** Any one of them is enough. */
+  /** Any one of them is enough; none: no scope is needed. */
   readonly scopes: readonly string[]
 }
 
