@@ -4,7 +4,7 @@
  */
 import { type ByteSocket, WRITE, type Written } from '../socket/byte-socket.ts'
 import { putText } from '../http1/writer.ts'
-import type { Arena, Chunk } from '../structure/arena.ts'
+import { type Arena, type Chunk, CHUNK_MAX } from '../structure/arena.ts'
 import type { Inbox } from './inbox.ts'
 
 /** The chunk in which a thread composes heads and small messages, one at a time. */
@@ -128,7 +128,25 @@ export class Outbox {
   /** Writes text of latin1 bytes. */
   writeText(text: string): Written {
     const { arena, chunk } = this.#composer
+    // What stands behind the composer's chunk belongs to others: an answer that a sequence made may be longer.
+    if (text.length > chunk.size) return this.#writeLong(text)
     return this.writeComposed(putText(arena.bytes, chunk.offset, text) - chunk.offset)
+  }
+
+  #writeLong(text: string): Written {
+    const { arena } = this.#composer
+    const pieces: { readonly chunk: Chunk; readonly length: number }[] = []
+    for (let at = 0; at < text.length; at += CHUNK_MAX) {
+      const piece = text.slice(at, at + CHUNK_MAX)
+      const chunk = arena.lend(piece.length)
+      if (chunk === undefined) {
+        for (const lent of pieces) arena.giveBack(lent.chunk)
+        return WRITE.FAILED
+      }
+      putText(arena.bytes, chunk.offset, piece)
+      pieces.push({ chunk, length: piece.length })
+    }
+    return this.writeChunks(pieces)
   }
 
   /** Everything has left, or the connection is gone: the memory is free. */

@@ -46,7 +46,7 @@ const LARGEST_SHIFT = 17
 const PREFIXES_MAX = 4096
 
 /** The largest piece an arena lends, in bytes. */
-const CHUNK_MAX = 1 << LARGEST_SHIFT
+export const CHUNK_MAX = 1 << LARGEST_SHIFT
 
 export class Arena {
   readonly bytes: Buffer
