@@ -57,12 +57,15 @@ export function readProject(paths: ProjectPaths, isThorough: boolean): Reading |
   const placesFile = readFile(paths.deployments, faults)
   const document = documentFile === undefined ? undefined : OpenApiDocument.read(documentFile)
   const api = file.faults.length > 0 ? undefined : readDefinition(file, document, isThorough)
+  // Whoever cannot say where an API belongs has it nowhere, and not everywhere.
+  const labels = api === undefined ? [] : labelsIn(file)
   const places = placesFile === undefined ? [] : readDeployments(placesFile)
   const files = [file, documentFile, placesFile].filter(one => one !== undefined)
   faults.push(...files.flatMap(one => one.faults))
   const isRight = api !== undefined && faults.length === 0
-  const deployments = [...(api === undefined ? [] : labelsIn(file)), ...places]
-  const declared = isRight ? { api, deployments, where: file.where(['data', 'context']) } : undefined
+  const declared = isRight
+    ? { api, deployments: [...labels, ...places], where: file.where(['data', 'context']) }
+    : undefined
   return { declared, faults, warnings: files.flatMap(one => one.warnings) }
 }
 
