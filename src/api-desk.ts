@@ -216,10 +216,9 @@ function unknown(word: string, all: readonly Known[]): string {
   if (all.length === 0) return `there is no API ${quoted(word)}, and no other one`
   const lower = word.toLowerCase()
   const alike = all.filter(([, plan]) => labelOf(plan).toLowerCase().includes(lower))
-  const near = nearest(
-    word,
-    all.flatMap(([, plan]) => [plan.name, labelOf(plan)]),
-  )
+  // Nobody has slipped in so long a word, and it would be compared with thousands.
+  const names = word.length > NAME_CHARS_SHOWN ? [] : all.flatMap(([, plan]) => [plan.name, labelOf(plan)])
+  const near = nearest(word, names)
   const meant = alike.length > 0 ? alike : all.filter(([, plan]) => plan.name === near || labelOf(plan) === near)
   return meant.length > 0
     ? `there is no API ${quoted(word)}; did you mean ${listed(meant)}?`
