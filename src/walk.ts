@@ -66,8 +66,9 @@ function route(exchange: Exchange, router: Router): Outcome | undefined {
   return refused
 }
 
-function routeText({ api, place }: Exchange): string {
-  return `${api!.name}, ${api!.path}, ${place === null ? 'no such resource' : place.template}`
+function routeText({ api, place, requestTarget, target, pathAt }: Exchange): string {
+  const canonical = target === requestTarget ? '' : `, as ${target.slice(pathAt).split('?')[0]}`
+  return `${api!.name}, ${api!.path}, ${place === null ? 'no such resource' : place.template}${canonical}`
 }
 
 function admit(exchange: Exchange): Verdict {

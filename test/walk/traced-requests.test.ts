@@ -128,6 +128,23 @@ test('handlers: one that waits is noted twice, and one that refuses ends the way
   assert.equal(trace!.status, 405)
 })
 
+test('a path that was made canonical is shown as it was matched, without its query', async () => {
+  for (const [path, said] of [
+    ['this', 't, /t, /*'],
+    ['x/../%74his?y=/..', 't, /t, /*, as /t/this'],
+  ] as const) {
+    verdict = () => refusal(405)
+    const traced = arm()
+    client.send(get(path, ID_LINE))
+    await takeAnswer(client)
+    const steps = (await traced)!.steps.filter(({ what }) => what === 'route')
+    assert.deepEqual(
+      steps.map(step => step.detail),
+      [said],
+    )
+  }
+})
+
 test('a request that is sent once more shows both connections', async () => {
   client.send(get('before'))
   const stale = await backend.next()
