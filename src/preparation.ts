@@ -47,14 +47,20 @@ export interface Prepared {
 
 /** What is in force while something else is prepared. */
 interface Running {
+  /** Nothing is in force: what is faulty has nothing to go on with. */
+  readonly isStart: boolean
   readonly projects: ApiDefinitions['projects']
   readonly sequences: SequenceSet
   /** What can be in force of a configuration without faults, and what of it cannot be. */
   settle(resolution: Resolution): Pick<Resolution, 'configuration' | 'keys' | 'faults'>
 }
 
-/** At a start nothing is in force. */
-export const NOTHING_RUNS: Running = { projects: new Map(), sequences: NO_SEQUENCES, settle: resolution => resolution }
+export const NOTHING_RUNS: Running = {
+  isStart: true,
+  projects: new Map(),
+  sequences: NO_SEQUENCES,
+  settle: resolution => resolution,
+}
 
 /** `examined`: where the configuration was looked at already. */
 export async function prepare(
@@ -76,8 +82,7 @@ export async function prepare(
   const proxies = await forwardProxies(configuration, keys)
   const lifecycles = readLifecycles(dataDir)
   const sequences = await loadSequences(home, running.sequences)
-  const isStart = running.sequences === NO_SEQUENCES
-  const sockets = missingSocketSequences(configuration, sequences, isStart)
+  const sockets = missingSocketSequences(configuration, sequences, running.isStart)
   const unnamed = [...missingSequence(configuration, sequences), ...sockets]
   const tls = await draftOf({ configuration, keys }, apis, home)
   return {

@@ -102,6 +102,7 @@ export class Reloader {
     const { place, projects, inForce } = this.#options
     let changes: Pick<Candidate, 'changed' | 'restart'> = { changed: [], restart: [] }
     const prepared = await prepare(place, projects, {
+      isStart: false,
       projects: inForce.projects,
       sequences: inForce.sequences,
       settle: resolution => {
