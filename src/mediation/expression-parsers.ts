@@ -33,7 +33,8 @@ export type XPathClass = (typeof CLASSES)[number]
 export interface Parsers {
   /** Throws for what is no XPath. */
   xpath(text: string): XPathNode
-  classOf(node: XPathNode): XPathClass
+  /** Undefined for one that the library has and nobody looks at. */
+  classOf(node: XPathNode): XPathClass | undefined
   /** Throws for what is no JSONPath. */
   jsonPath(text: string): JsonPath
 }
@@ -50,7 +51,7 @@ export async function loadParsers(): Promise<Parsers> {
   const library = loaded as unknown as XPathLibrary
   return {
     xpath: text => library.parse(text).expression.expression,
-    classOf: node => CLASSES.find(name => node instanceof library[name])!,
+    classOf: node => CLASSES.find(name => node instanceof library[name]),
     jsonPath(text) {
       const query = jsonPathLibrary().compile(text)
       if (!query.singularQuery()) return { text, keys: null }

@@ -118,6 +118,7 @@ export class ExpressionReader {
 
   #nodeOf(node: XPathNode, sight: Sight): Expression {
     const kind = this.#parsers.classOf(node)
+    if (kind === undefined) throw new Refused('has a part of a kind that is not known here', 'write it differently')
     const operator = OPERATIONS[kind]
     if (operator !== undefined) {
       return { kind: 'operation', operator, left: this.#node(node.lhs, sight), right: this.#node(node.rhs, sight) }

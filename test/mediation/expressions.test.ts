@@ -1,6 +1,8 @@
 /** Expressions: variables, functions, operators and paths, and what is refused of them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { loadParsers } from '../../src/mediation/expression-parsers.ts'
+import { ExpressionReader } from '../../src/mediation/expression-reader.ts'
 import { Message } from '../../src/mediation/message.ts'
 import { Sequences } from '../../src/mediation/sequences.ts'
 import { faultsOf, program, readFile, run, textFrom } from './sequence.ts'
@@ -236,3 +238,16 @@ for (const [expression, found] of LINEAR) {
     assert.equal(await textFrom(expression, { json }), found)
   })
 }
+
+test('an expression of a kind that only a later library has is refused', async () => {
+  const parsers = { ...(await loadParsers()), classOf: () => undefined }
+  const { expression, why } = new ExpressionReader(parsers, new Set()).read('1 + 1', () => undefined)
+  assert.deepEqual([expression, why], [undefined, 'has a part of a kind that is not known here'])
+})
+
+test('of what is no part of expressions the class is not known', async () => {
+  const { classOf, xpath } = await loadParsers()
+  const node = xpath('1')
+  assert.notEqual(classOf(node), undefined)
+  assert.equal(classOf({ ...node }), undefined)
+})
