@@ -1,9 +1,11 @@
 /** The APIs of a home as this gateway has them: what the configuration says of it, and of what they need. */
+import type { ApiDefinition } from './config/api-definition.ts'
 import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
+import type { Fault } from './config/fault.ts'
 import type { GatewayPlace } from './config/gateway-environments.ts'
-import { plainHost } from './config/gateway-hosts.ts'
 import { missingSender } from './config/websocket-senders.ts'
+import { hostName } from './structure/host-name.ts'
 
 /** `inForce`: what projects that are faulty now go on with. */
 export function loadApis(
@@ -11,7 +13,21 @@ export function loadApis(
   configuration: Configuration,
   inForce: ApiDefinitions['projects'],
 ): ApiDefinitions {
-  return projects.load(api => missingSender(api, configuration), inForce, gatewayPlace(configuration))
+  const place = gatewayPlace(configuration)
+  const loaded = projects.load(api => missingSender(api, configuration), inForce, place)
+  return { ...loaded, warnings: [...loaded.warnings, ...unchecked(loaded.apis)] }
+}
+
+/** Security is not built yet. One line for all of them: exports ask for credentials unless somebody says otherwise. */
+function unchecked(apis: readonly ApiDefinition[]): readonly Fault[] {
+  const each = apis.map(({ resources }) => resources.filter(({ authType }) => authType !== 'None').length)
+  const asking = each.filter(count => count > 0)
+  if (asking.length === 0) return []
+  const total = asking.reduce((sum, count) => sum + count, 0)
+  const owners = `${asking.length} ${asking.length === 1 ? 'API' : 'APIs'}`
+  const said = total === 1 ? `1 resource of ${owners} asks` : `${total} resources of ${owners} ask`
+  const open = `which nothing checks yet: ${total === 1 ? 'it is' : 'they are'} open to everybody`
+  return [{ where: '', key: '', given: '', expected: `${said} for credentials, ${open}`, remedy: '' }]
 }
 
 /** It is of the environments that its labels name, or of all where they name none; any of them may have its hosts. */
@@ -30,7 +46,7 @@ function gatewayPlace(configuration: Configuration): GatewayPlace {
       return [virtualHost.https_endpoint, virtualHost.http_endpoint, virtualHost.ws_endpoint, virtualHost.wss_endpoint]
     }),
   ]
-  const hosts = addresses.flatMap(address => plainHost(URL.parse(address)?.hostname ?? '') || [])
+  const hosts = addresses.flatMap(address => hostName(URL.parse(address)?.hostname ?? '') || [])
   return {
     labels,
     takes: { production: takes('production'), sandbox: takes('sandbox') },

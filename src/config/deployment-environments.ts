@@ -1,6 +1,7 @@
 /** `deployment_environments.yaml` of an exported project: on which gateways it is deployed, under which hosts. */
 import type { DeclaredApi } from './gateway-environments.ts'
-import { hostFault, plainHost } from './gateway-hosts.ts'
+import { hostName } from '../structure/host-name.ts'
+import { hostFault } from './gateway-hosts.ts'
 import type { YamlFile } from './yaml-file.ts'
 
 export function readDeployments(file: YamlFile): DeclaredApi['deployments'] {
@@ -15,8 +16,10 @@ export function readDeployments(file: YamlFile): DeclaredApi['deployments'] {
     const at = ['data', item]
     const label = file.text([...at, 'deploymentEnvironment'])?.trim() ?? ''
     const path = [...at, 'deploymentVhost']
-    const host = plainHost(file.optional(path))
-    if (host !== '') file.objectAs(path, host, hostFault(host))
+    const given = file.optional(path)
+    const host = hostName(given)
+    // A port alone is no name, and no name at all would be every host.
+    if (given !== '') file.objectAs(path, given, hostFault(host))
     return { label, host, where: file.where(path) }
   })
 }

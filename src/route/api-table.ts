@@ -5,6 +5,7 @@
  * between requests only.
  */
 import type { Api } from '../exchange/api.ts'
+import { hostName } from '../structure/host-name.ts'
 import type { ScannedPath } from '../structure/scanned-path.ts'
 import { PathTable } from './path-table.ts'
 
@@ -78,11 +79,4 @@ export class ApiTable {
     this.#lastAuthority = ''
     this.#lastOwn = null
   }
-}
-
-/** The name in an authority: in lower case, without port and without the dot at its end (RFC 3986 3.2.2). */
-function hostName(authority: string): string {
-  const port = authority.indexOf(':', authority.lastIndexOf(']') + 1)
-  const name = port < 0 ? authority : authority.slice(0, port)
-  return (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
 }

@@ -314,6 +314,14 @@ const PLACES: readonly (readonly [
     [/deployment_environments\.yaml:4: deploymentVhost = x\.example: is a host of no environment/],
   ],
   ['a host that is none', '', ONE.replace('a.example', '"a b"'), here(), null, [/expected the name of a host/]],
+  [
+    'a port and no host',
+    '',
+    ONE.replace('a.example', '":8253"'),
+    here(),
+    null,
+    [/= ":8253": expected the name of a host/],
+  ],
 ]
 
 for (const [what, api, deployments, place, hosts, said] of PLACES) {
