@@ -13,7 +13,6 @@ import { ReactorFailed } from '../reactor-pool.ts'
 import type { ReactorThreads } from '../reactor-threads.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED } from './exit-codes.ts'
-import { letYoungHeapsGrow } from './young-heap.ts'
 
 const SAMPLE_PORT = 8288
 
@@ -62,7 +61,6 @@ export async function serve(
     if (listeners.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
     announce(listeners, apis.apis.length, backend)
     flushCompileCache()
-    letYoungHeapsGrow()
   } catch (error) {
     if (error instanceof ConfigurationFaults) return refuse(error.faults)
     if (!EXPECTED.some(kind => error instanceof kind)) throw error

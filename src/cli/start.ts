@@ -8,11 +8,9 @@ import { partsOf } from '../node-parts.ts'
 import { reactorsOf } from '../planning.ts'
 import { ReactorThreads } from '../reactor-threads.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
-import { keepYoungHeapsSmall } from './young-heap.ts'
 
 /** Resolves with the exit code. */
 export async function start(place: CliArguments, options: CommandOptions, compileCache: string): Promise<number> {
-  keepYoungHeapsSmall()
   const examined = examine(place.home, place.sets, place.dataDir)
   const { configuration, faults } = examined
   const threads = new ReactorThreads(compileCache)
