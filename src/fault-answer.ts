@@ -9,7 +9,7 @@ import type { Report } from './exchange/surroundings.ts'
 import { type FaultFacts, factsOf, reasonOf } from './fault/facts.ts'
 import { formatOf, prefersTextXml } from './fault/format.ts'
 import { faultBody, JSON_LINE } from './fault/render.ts'
-import { linesNotIn, linesWithout } from './fault/reply-lines.ts'
+import { linesForCaches, linesNotIn, linesWithout } from './fault/reply-lines.ts'
 import { fill } from './fault-message.ts'
 import { keptValue } from './http1/kept-fields.ts'
 import { type FormattedAnswer, formatAnswer } from './mediation/formatter.ts'
@@ -57,7 +57,8 @@ export class FaultAnswers {
   give(exchange: Exchange, worded: FormattedAnswer, outcome: Pick<Refusal, 'lines'>): void {
     const { status, reason = reasonOf(status), body } = worded
     const lines = linesWithout(worded.lines, this.#correlationField)
-    exchange.downstream.answer(status, reason, lines + linesNotIn(lines, linesOf(exchange, outcome)), body)
+    const all = lines + linesNotIn(lines, linesOf(exchange, outcome))
+    exchange.downstream.answer(status, reason, linesForCaches(status, all), body)
   }
 
   /** Whatever goes wrong here must not take the answer with it. */

@@ -35,3 +35,15 @@ export function saidOfCors({ fields }: Awaited<ReturnType<typeof takeAnswer>>): 
     .flatMap(([name, values]) => values.map(value => `${name}: ${value}`))
     .sort()
 }
+
+/** RFC 9110 15.1: faults of these statuses may be stored by a cache that was not told to. */
+export function variesByAccept(status: number): boolean {
+  return [404, 405, 410, 414, 501].includes(status)
+}
+
+/** What a fault of a status says, in order: one field Vary names all that it varies by. */
+export function withAccept(status: number, said: readonly string[]): readonly string[] {
+  if (!variesByAccept(status)) return [...said].sort()
+  const varied = said.includes('vary: Origin') ? 'vary: Origin, Accept' : 'vary: Accept'
+  return [...said.filter(line => !line.startsWith('vary:')), varied].sort()
+}

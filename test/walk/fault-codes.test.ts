@@ -9,6 +9,7 @@ import { FAULT } from '../../src/errors/catalogue.ts'
 import { readSequence } from '../../src/mediation/read-sequence.ts'
 import type { FaultPlan } from '../../src/plan.ts'
 import { takeAnswer } from '../harness/answers.ts'
+import { variesByAccept } from '../harness/chained.ts'
 import { DEFAULT_FAULTS } from '../harness/default-sequences.ts'
 import { FAULT_CASES, type FaultCase, startFaultGateway } from '../harness/fault-cases.ts'
 import type { TestGateway } from '../harness/gateway.ts'
@@ -69,6 +70,7 @@ async function answerTo(port: number, request: string): Promise<Answer> {
 function assertFields(answer: Answer, { fields = {} }: FaultCase, type: string): void {
   assert.deepEqual(answer.fields.get('content-type'), [type])
   assert.deepEqual(answer.fields.get('access-control-allow-origin'), ['*'])
+  assert.deepEqual(answer.fields.get('vary'), variesByAccept(answer.status) ? ['Accept'] : undefined)
   for (const [name, pattern] of Object.entries(fields)) assert.match(answer.fields.get(name)?.join() ?? '', pattern)
   for (const name of ['retry-after', 'allow', 'upgrade']) {
     if (!(name in fields)) assert.equal(answer.fields.get(name), undefined, name)

@@ -209,6 +209,42 @@ test('fields of the refusal are there whatever the sequence says, and none is th
   assert.deepEqual(answer.fields.get('access-control-allow-origin'), ['https://a.test'])
 })
 
+/** RFC 9110 12.5.5, 15.1: fields of a sequence, its status, Origin of the API, and what the answer varies by. */
+const VARIED: readonly (readonly [
+  fields: Readonly<Record<string, string>>,
+  status: number,
+  isNamed: boolean,
+  varied: readonly string[] | undefined,
+])[] = [
+  [{}, 404, false, ['Accept']],
+  [{}, 410, true, ['Origin, Accept']],
+  [{}, 414, false, ['Accept']],
+  [{}, 501, false, ['Accept']],
+  [{}, 403, false, undefined],
+  [{}, 503, true, ['Origin']],
+  [{ 'Cache-Control': 'no-store' }, 404, false, undefined],
+  [{ 'cache-control': 'max-age=5' }, 405, true, ['Origin']],
+  [{ Vary: '*' }, 404, false, ['*']],
+  [{ Vary: 'X-A,accept' }, 404, true, ['X-A,accept', 'Origin']],
+  [{ Vary: 'Accept-Language' }, 404, false, ['Accept-Language, Accept']],
+  [{ Vary: 'X-A' }, 404, true, ['X-A', 'Origin, Accept']],
+]
+
+for (const [fields, status, isNamed, varied] of VARIED) {
+  const said = `${JSON.stringify(fields)}${isNamed ? ' and an origin' : ''}`
+  test(`a fault that a cache may store untold varies by Accept: ${status} with ${said}`, async t => {
+    const set = Object.entries(fields).map(([name, value]) => {
+      return `<property name="${name}" value="${value}" scope="transport"/>`
+    })
+    const main = `<property name="HTTP_SC" value="${status}" scope="axis2"/>${set.join('')}<respond/>`
+    const cors = isNamed ? { ...OPEN_CORS, origins: ['https://a.test'] } : OPEN_CORS
+    const gateway = await start(t, { main }, { cors })
+    const answer = await ask(gateway, NONE)
+    assert.equal(answer.status, status)
+    assert.deepEqual(answer.fields.get('vary'), varied)
+  })
+}
+
 /** Whom an edited `_cors_request_handler_` names, '' for nobody, and whether what it leaves out is said then. */
 const NAMED: readonly (readonly [origin: string, isAdded: boolean])[] = [
   ['', true],
@@ -227,7 +263,7 @@ for (const [origin, isAdded] of NAMED) {
     assert.deepEqual(answer.fields.get('access-control-allow-origin'), [origin || 'https://a.test'])
     assert.deepEqual(answer.fields.get('access-control-allow-credentials'), isAdded ? ['true'] : undefined)
     assert.deepEqual(answer.fields.get('access-control-expose-headers'), isAdded ? ['X-A'] : undefined)
-    assert.deepEqual(answer.fields.get('vary'), ['Origin'])
+    assert.deepEqual(answer.fields.get('vary'), ['Origin, Accept'])
   })
 }
 
@@ -237,7 +273,7 @@ test('CORS: nothing is said to an origin that is granted nothing, but that it va
   for (const origin of ['https://b.test', 'null']) {
     const answer = await ask(gateway, `GET /none HTTP/1.1\r\nHost: a\r\nOrigin: ${origin}\r\n\r\n`)
     assert.equal(answer.fields.get('access-control-allow-origin'), undefined)
-    assert.deepEqual(answer.fields.get('vary'), ['Origin'])
+    assert.deepEqual(answer.fields.get('vary'), ['Origin, Accept'])
   }
 })
 
