@@ -56,6 +56,7 @@ export async function loadSequences(home: string, inForce: SequenceSet = NO_SEQU
     if (file !== undefined) files.set(name, file)
   }
   replaceIncomplete({ files, kept, inForce, defaults }, findings)
+  if (compiled?.fault !== undefined) findings.faults.push(compiled.fault)
   const { faults, warnings } = findings
   return { files, kept, faults, warnings }
 }
@@ -172,21 +173,34 @@ interface CompiledSequence {
 /** By name. */
 export type CompiledSequences = Readonly<Record<string, CompiledSequence>>
 
-let compiled: CompiledSequences | undefined
+interface Compiled {
+  readonly sequences: CompiledSequences
+  /** Why there are none, although there is a file. */
+  readonly fault?: Fault
+}
+
+let compiled: Compiled | undefined
 
 /** Undefined: the text is not that of a default sequence. */
 function compiledOf(name: string, label: string, text: string): SequenceProgram | undefined {
   compiled ??= readCompiled()
-  const known = compiled[name]
+  const known = compiled.sequences[name]
   return known?.text === text ? { ...known.program, label } : undefined
 }
 
-/** None where there are none: they are only faster. */
-function readCompiled(): CompiledSequences {
+/** None where there are none: they are only faster. So are those of a damaged file, but every start pays for that. */
+export function readCompiled(path = COMPILED): Compiled {
   try {
-    return JSON.parse(readFileSync(COMPILED, 'utf8')) as CompiledSequences
-  } catch {
-    return {}
+    const sequences: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (typeof sequences !== 'object' || sequences === null || Array.isArray(sequences)) throw new SyntaxError()
+    return { sequences: sequences as CompiledSequences }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return { sequences: {} }
+    // What the parser says quotes the file.
+    const expected = `cannot be used: ${error instanceof SyntaxError ? 'it is no JSON object' : (code ?? message)}`
+    const fault = { where: labelOf(path), key: '', given: '', expected, remedy: 'install the package again' }
+    return { sequences: {}, fault }
   }
 }
 

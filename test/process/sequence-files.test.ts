@@ -5,7 +5,13 @@ import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { describe } from '../../src/config/fault.ts'
-import { changedSequences, loadSequences, NO_SEQUENCES, type SequenceSet } from '../../src/sequence-files.ts'
+import {
+  changedSequences,
+  loadSequences,
+  NO_SEQUENCES,
+  readCompiled,
+  type SequenceSet,
+} from '../../src/sequence-files.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { DEFAULT_FAULTS } from '../harness/default-sequences.ts'
 
@@ -186,4 +192,30 @@ test('a folder that cannot be read keeps what is in force', {
 
 test('nothing is there before the first load', () => {
   assert.deepEqual([...NO_SEQUENCES.files], [])
+})
+
+/** What there is in the place of programs.json; null: nothing. */
+const COMPILED: readonly (readonly [text: string | null, said: RegExp | null])[] = [
+  [null, null],
+  ['{}', null],
+  ['{"fault": {"text"', /programs\.json: cannot be used: it is no JSON object \(install the package again\)$/],
+  ['', /it is no JSON object/],
+  ['null', /it is no JSON object/],
+  ['[]', /it is no JSON object/],
+]
+
+for (const [text, said] of COMPILED) {
+  test(`programs.json with ${text ?? 'no file'}: ${said === null ? 'nothing is wrong' : 'a fault'}`, t => {
+    const home = temporaryHome(t, text === null ? {} : { 'programs.json': text })
+    const { sequences, fault } = readCompiled(join(home, 'programs.json'))
+    assert.deepEqual(sequences, {})
+    if (said === null) assert.equal(fault, undefined)
+    else assert.match(describe(fault!), said)
+  })
+}
+
+test('programs.json that is a folder is a fault', t => {
+  const { sequences, fault } = readCompiled(temporaryHome(t, {}))
+  assert.deepEqual(sequences, {})
+  assert.match(describe(fault!), /cannot be used: EISDIR/)
 })
