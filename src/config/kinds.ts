@@ -179,9 +179,13 @@ function readWords(given: unknown, accept: (word: string) => string): readonly s
 // RFC 9110 5.1: a field name is a token.
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/
 
+export function isFieldName(text: string): boolean {
+  return FIELD_NAME.test(text)
+}
+
 export function fieldName(fallback: string, meaning: string): Key<string> {
   const read = (given: unknown): string | undefined =>
-    typeof given === 'string' && FIELD_NAME.test(given) ? given : undefined
+    typeof given === 'string' && isFieldName(given) ? given : undefined
   const schema = { type: 'string', pattern: FIELD_NAME.source }
   return key({ kind: 'field name', fallback, meaning, expects: 'the name of a header field', schema, read })
 }
@@ -189,7 +193,7 @@ export function fieldName(fallback: string, meaning: string): Key<string> {
 export function fieldNames(fallback: readonly string[], meaning: string): Key<readonly string[]> {
   const expects = 'names of header fields, a list or one text with commas'
   const read = (given: unknown): readonly string[] | undefined =>
-    readWords(given, word => (FIELD_NAME.test(word) ? word : ''))
+    readWords(given, word => (isFieldName(word) ? word : ''))
   return key({ kind: 'field names', fallback, meaning, expects, schema: WORDS, read })
 }
 

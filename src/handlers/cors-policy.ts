@@ -14,8 +14,6 @@ import { OriginPattern } from './origin-pattern.ts'
 const ORIGIN_CHARS_MAX = 300
 /** Origins that fit a pattern and are kept. Whoever makes some up makes the gateway forget others, and no more. */
 const ORIGINS_KEPT = 256
-/** Of a list of names. Heads are composed in a room of their own, which has a size. */
-const LIST_CHARS_MAX = 2048
 /** So many names are shown. */
 const NAMED = 3
 const VARY = 'Vary: Origin\r\n'
@@ -129,14 +127,9 @@ function line(name: string, value: string): string {
   return value === '' ? '' : `${name}: ${value}\r\n`
 }
 
-/** As many as there is room for; what cannot be a name is left out. */
+/** They were judged where they were read, and fit a line. Whatever else comes here, no line of a head is made of it. */
 function listOf(names: readonly string[]): string {
-  let list = ''
-  for (const name of names) {
-    if (!isToken(name) || list.length + name.length + 2 > LIST_CHARS_MAX) continue
-    list = list === '' ? name : `${list}, ${name}`
-  }
-  return list
+  return names.filter(isToken).join(', ')
 }
 
 /** By definition: APIs that have the same share it, and everything that has been made of it. */

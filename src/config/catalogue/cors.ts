@@ -1,11 +1,10 @@
 /** `[apim.cors]`: what pages of other origins may do. */
 import { isAnyOrigin, isEverybodys } from '../any-origin.ts'
+import { CORS_LINE_LIMIT, fitsCorsLine } from '../cors-line.ts'
 import { except, live, section } from '../key.ts'
 import { duration, fieldNames, flag, words } from '../kinds.ts'
 
 const DAY_S = 86_400
-/** They leave in one line of a head, which has a size. */
-const LIST_CHARS_MAX = 2000
 
 const methods = fieldNames(['GET', 'PUT', 'POST', 'DELETE', 'PATCH', 'OPTIONS'], 'Methods a preflight may be granted.')
 
@@ -59,15 +58,21 @@ export const cors = section(
       },
       {
         keys: ['allow_headers'],
-        must: `allow_headers must be at most ${LIST_CHARS_MAX} characters long: it is one line of an answer`,
+        must: `allow_headers must be ${CORS_LINE_LIMIT}`,
         severity: 'fault',
-        holds: it => it.allow_headers.join(', ').length <= LIST_CHARS_MAX,
+        holds: it => fitsCorsLine(it.allow_headers),
+      },
+      {
+        keys: ['allow_methods'],
+        must: `allow_methods must be ${CORS_LINE_LIMIT}`,
+        severity: 'fault',
+        holds: it => fitsCorsLine(it.allow_methods),
       },
       {
         keys: ['expose_headers'],
-        must: `expose_headers must be at most ${LIST_CHARS_MAX} characters long: it is one line of a response`,
+        must: `expose_headers must be ${CORS_LINE_LIMIT}`,
         severity: 'fault',
-        holds: it => it.expose_headers.join(', ').length <= LIST_CHARS_MAX,
+        holds: it => fitsCorsLine(it.expose_headers),
       },
       {
         keys: ['allow_origins'],
