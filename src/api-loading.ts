@@ -4,6 +4,7 @@ import type { ApiDefinitions, ApiProjects } from './config/api-definitions.ts'
 import type { Configuration } from './config/catalogue.ts'
 import type { Fault } from './config/fault.ts'
 import type { GatewayPlace } from './config/gateway-environments.ts'
+import { withheldCredentials } from './config/merged-cors.ts'
 import { missingSender } from './config/websocket-senders.ts'
 import { hostName } from './structure/host-name.ts'
 
@@ -15,7 +16,8 @@ export function loadApis(
 ): ApiDefinitions {
   const place = gatewayPlace(configuration)
   const loaded = projects.load(api => missingSender(api, configuration), inForce, place)
-  return { ...loaded, warnings: [...loaded.warnings, ...unchecked(loaded.apis)] }
+  const withheld = loaded.apis.flatMap(api => withheldCredentials(api, configuration) ?? [])
+  return { ...loaded, warnings: [...loaded.warnings, ...withheld, ...unchecked(loaded.apis)] }
 }
 
 /** Security is not built yet. One line for all of them: exports ask for credentials unless somebody says otherwise. */
