@@ -5,12 +5,12 @@
  */
 import { chainOf } from '../../src/chain-of.ts'
 import type { ApiPlan } from '../../src/plan.ts'
-import { globalCors } from '../../src/planning.ts'
+import { globalCors } from '../../src/primary/planning.ts'
 import { PLAIN_API } from '../../test/harness/api-plan.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { loadConfiguration } from '../../test/harness/configuration.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
-import { Reactor } from '../../src/reactor.ts'
+import { Reactor } from '../../src/reactor/reactor.ts'
 import type { ByteSocket, ConnectingOwner, SocketLevel, SocketOwner } from '../../src/socket/byte-socket.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 import { EndpointTable } from '../../src/target/endpoint-table.ts'
@@ -35,6 +35,10 @@ class MemorySocket implements ByteSocket {
   receive(bytes: Uint8Array): void {
     this.view.set(bytes)
     this.view = this.owner.onBytes(bytes.length) ?? this.view
+  }
+
+  serves(): boolean {
+    return true
   }
 
   setReading(): void {}

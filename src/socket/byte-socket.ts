@@ -57,6 +57,11 @@ export interface ByteSocket {
    * that is replaced inside its `onBytes` answers undefined there.
    */
   attach(owner: SocketOwner, view: Uint8Array): void
+  /**
+   * Whether requests for this authority, as Host has it, may come over the connection: not where TLS asks clients of
+   * that host for other certificates than it did here. Of accepted sockets, once there are bytes.
+   */
+  serves(authority: string): boolean
   write(bytes: Uint8Array): Written
   /** Starts or stops reading; nothing changes when it is so already. While stopped, `onBytes` is not called. */
   setReading(on: boolean): void

@@ -155,6 +155,10 @@ class HandleSocket implements ByteSocket {
     this.#handle.readStart()
   }
 
+  serves(): boolean {
+    return true
+  }
+
   dial(address: string, port: number, owner: ConnectingOwner, view: Uint8Array): void {
     this.owner = owner
     this.#view = view

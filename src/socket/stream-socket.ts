@@ -45,6 +45,10 @@ export abstract class StreamSocket implements ByteSocket, Receiver {
     this.setReading(true)
   }
 
+  serves(_authority: string): boolean {
+    return true
+  }
+
   protected listen(socket: Socket): void {
     socket.on('end', () => this.ended())
     socket.on('error', (error: NodeJS.ErrnoException) => this.lost(error.code ?? 'ERROR'))

@@ -42,12 +42,16 @@ function termsOf(terms: TlsTerms) {
 export interface HostContext {
   readonly context: SecureContext
   readonly verifyClient: TlsHost['verifyClient']
+  /** What clients are asked for: the same text where they are checked in the same way against the same certificates. */
+  readonly asks: string
 }
 
 /** The hosts of one plan. */
 export class ServerContexts {
   readonly #default: HostContext
   readonly #named = new Map<string, HostContext>()
+  /** Whether it depends on the host what clients are asked for. */
+  readonly differ: boolean
 
   /** Throws when OpenSSL refuses the plan. */
   constructor(plan: TlsServerPlan) {
@@ -56,6 +60,8 @@ export class ServerContexts {
       const context = hostContext(plan, host)
       for (const name of host.names) if (!this.#named.has(name)) this.#named.set(name, context)
     }
+    const { asks } = this.#default
+    this.differ = this.#named.values().some(host => host.asks !== asks)
   }
 
   /** The only host, or null: then it depends on the name that the client asks for. */
@@ -74,6 +80,7 @@ export class ServerContexts {
 
 function hostContext(plan: TlsServerPlan, host: TlsHost): HostContext {
   const { identity, verifyClient, ca } = host
+  const asks = askedBy(host)
   const context = createSecureContext({
     ...termsOf(plan),
     cert: identity.cert,
@@ -83,9 +90,10 @@ function hostContext(plan: TlsServerPlan, host: TlsHost): HostContext {
     honorCipherOrder: true,
     ticketKeys: Buffer.from(plan.ticketKeys),
     sessionTimeout: SESSION_SECONDS,
-    sessionIdContext: sessionContext(host),
+    // OpenSSL takes a session of another context for none and makes a full handshake, with the checks of now.
+    sessionIdContext: asks,
   })
-  return { context, verifyClient }
+  return { context, verifyClient, asks }
 }
 
 /** OpenSSL passes over what is no certificate, and nobody would be let in. */
@@ -94,13 +102,13 @@ function trusted(ca: readonly string[]): string[] {
   return ca.map(certificate => new X509Certificate(certificate).toString())
 }
 
-/**
- * Where a session may be resumed: only where clients are checked in the same way against the same certificates. OpenSSL
- * takes a session of another context for none and makes a full handshake, with the checks of now.
- */
-function sessionContext({ verifyClient, ca }: TlsHost): string {
+/** In 32 bytes, which is what OpenSSL has for the context of sessions. A trust store has no order. */
+function askedBy({ verifyClient, ca }: TlsHost): string {
   const hash = createHash('sha256').update(verifyClient)
-  if (verifyClient !== 'none') for (const certificate of ca) hash.update('\0').update(certificate.trim())
+  if (verifyClient !== 'none') {
+    const certificates = new Set(ca.map(certificate => certificate.trim()))
+    for (const certificate of [...certificates].sort()) hash.update('\0').update(certificate)
+  }
   return hash.digest('hex').slice(0, 32)
 }
 

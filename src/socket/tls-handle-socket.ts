@@ -142,6 +142,10 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
     this.setReading(true)
   }
 
+  serves(_authority: string): boolean {
+    return true
+  }
+
   /** Starts TLS on the handle. What is read lands in the owner's view from now on. */
   protected secure(tls: TlsHandle): void {
     this.tls = tls

@@ -5,14 +5,9 @@ import { getSystemErrorName } from 'node:util'
 import type { ConnectingOwner, SocketOwner } from './byte-socket.ts'
 import { HELLO_MAX, serverNameIn } from './client-hello.ts'
 import { releaseHandle, type TcpHandle } from './handle-socket.ts'
+import { ServedHosts, type TermsInForce } from './served-hosts.ts'
 import type { TlsLevel } from './tls.ts'
-import {
-  APPLICATION_PROTOCOL,
-  type ClientContext,
-  type HostContext,
-  type KeptSession,
-  type ServerContexts,
-} from './tls-contexts.ts'
+import { APPLICATION_PROTOCOL, type ClientContext, type HostContext, type KeptSession } from './tls-contexts.ts'
 import { TlsHandleSocket } from './tls-handle-socket.ts'
 import { tlsLevel } from './tls-level.ts'
 import { backendFault, brokenOffFault, clientFault } from './tls-verdict.ts'
@@ -25,7 +20,7 @@ const HELLO = new Uint8Array(HELLO_MAX)
 
 export function handleTls(): TlsLevel {
   return tlsLevel(
-    (socket, contexts) => new AcceptedTls(releaseHandle(socket), contexts),
+    (socket, listener) => new AcceptedTls(releaseHandle(socket), listener),
     (socket, context, host, owner, view) => new DialledTls(releaseHandle(socket), context, host, owner, view),
   )
 }
@@ -48,26 +43,30 @@ function onhello(this: TcpHandle): undefined {
 }
 
 class AcceptedTls extends TlsHandleSocket {
-  readonly #contexts: ServerContexts
+  readonly #hosts: ServedHosts
   #host: HostContext | null = null
   #hello: Uint8Array = HELLO.subarray(0, 0)
 
-  constructor(tcp: TcpHandle, contexts: ServerContexts) {
+  constructor(tcp: TcpHandle, listener: TermsInForce) {
     super(tcp)
-    this.#contexts = contexts
+    this.#hosts = new ServedHosts(listener)
   }
 
   override attach(owner: SocketOwner, view: Uint8Array): void {
     const isFirst = this.tls === null
     super.attach(owner, view)
     if (!isFirst || this.isClosed) return
-    const { only } = this.#contexts
+    const { only } = this.#hosts
     if (only !== null) this.#accept(only)
     else {
       this.tcp.onread = onhello
       this.tcp.useUserBuffer(HELLO)
       this.tcp.readStart()
     }
+  }
+
+  override serves(authority: string): boolean {
+    return this.#hosts.serves(authority)
   }
 
   /** The first bytes of the client, as many as it takes to know which host it wants. */
@@ -82,7 +81,7 @@ class AcceptedTls extends TlsHandleSocket {
     if (name === null) return
     const bytes = this.#hello
     this.#hello = HELLO.subarray(0, 0)
-    this.#accept(this.#contexts.of(name))
+    this.#accept(this.#hosts.choose(name))
     this.tls!.receive(bytes)
   }
 

@@ -1,9 +1,10 @@
 /** TLS of one socket level: contexts that can be replaced, and the two ways in which the level secures a socket. */
 import type { ByteSocket, ConnectingOwner } from './byte-socket.ts'
+import type { TermsInForce } from './served-hosts.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
 import { ClientContext, ServerContexts } from './tls-contexts.ts'
 
-type Accept = (socket: ByteSocket, contexts: ServerContexts) => ByteSocket
+type Accept = (socket: ByteSocket, listener: TermsInForce) => ByteSocket
 type Dial = (
   socket: ByteSocket,
   context: ClientContext,
@@ -16,7 +17,7 @@ export function tlsLevel(accept: Accept, dial: Dial): TlsLevel {
   return { server: plan => new ReplaceableServer(plan, accept), client: plan => new ReplaceableClient(plan, dial) }
 }
 
-class ReplaceableServer implements TlsServer {
+class ReplaceableServer implements TlsServer, TermsInForce {
   readonly #accept: Accept
   #contexts: ServerContexts
 
@@ -25,12 +26,16 @@ class ReplaceableServer implements TlsServer {
     this.#accept = accept
   }
 
+  get contexts(): ServerContexts {
+    return this.#contexts
+  }
+
   replace(plan: TlsServerPlan): void {
     this.#contexts = new ServerContexts(plan)
   }
 
   wrap(socket: ByteSocket): ByteSocket {
-    return this.#accept(socket, this.#contexts)
+    return this.#accept(socket, this)
   }
 }
 

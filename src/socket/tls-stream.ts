@@ -12,19 +12,14 @@ import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Wr
 import { serverNameIn } from './client-hello.ts'
 import { ignore } from './nobody.ts'
 import { releaseStream, resetStream, StreamSocket } from './stream-socket.ts'
+import { ServedHosts, type TermsInForce } from './served-hosts.ts'
 import type { TlsLevel } from './tls.ts'
-import {
-  APPLICATION_PROTOCOL,
-  type ClientContext,
-  type HostContext,
-  type KeptSession,
-  type ServerContexts,
-} from './tls-contexts.ts'
+import { APPLICATION_PROTOCOL, type ClientContext, type HostContext, type KeptSession } from './tls-contexts.ts'
 import { tlsLevel } from './tls-level.ts'
 import { backendFault, brokenOffFault, clientFault, handshakeFault, lossOf, TRUNCATED } from './tls-verdict.ts'
 
 export const streamTls: TlsLevel = tlsLevel(
-  (socket, contexts) => new AcceptedTls(socket, contexts),
+  (socket, listener) => new AcceptedTls(socket, listener),
   (socket, context, host, owner, view) => new DialledTls(socket, context, host, owner, view),
 )
 
@@ -238,19 +233,23 @@ abstract class TlsStreamSocket extends StreamSocket {
 }
 
 class AcceptedTls extends TlsStreamSocket {
-  readonly #contexts: ServerContexts
+  readonly #hosts: ServedHosts
   #host: HostContext | null
   #hello: Buffer = Buffer.alloc(0)
 
-  constructor(socket: ByteSocket, contexts: ServerContexts) {
+  constructor(socket: ByteSocket, listener: TermsInForce) {
     super(socket)
-    this.#contexts = contexts
-    this.#host = contexts.only
+    this.#hosts = new ServedHosts(listener)
+    this.#host = this.#hosts.only
   }
 
   override attach(owner: SocketOwner, view: Uint8Array): void {
     super.attach(owner, view)
     if (this.#host !== null && this.tls === null) this.#accept(this.#host)
+  }
+
+  override serves(authority: string): boolean {
+    return this.#hosts.serves(authority)
   }
 
   protected override encrypted(bytes: Buffer): void {
@@ -261,7 +260,7 @@ class AcceptedTls extends TlsStreamSocket {
     this.#hello = Buffer.concat([this.#hello, bytes])
     const name = serverNameIn(this.#hello)
     if (name === null) return
-    this.#accept(this.#contexts.of(name))
+    this.#accept(this.#hosts.choose(name))
     super.encrypted(this.#hello)
   }
 

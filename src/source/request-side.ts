@@ -5,13 +5,14 @@
 import type { Exchange } from '../exchange/exchange.ts'
 import { Inbox } from '../exchange/inbox.ts'
 import type { Surroundings } from '../exchange/surroundings.ts'
-import type { BadMessage } from '../http1/bad-message.ts'
+import { type BadMessage, bad } from '../http1/bad-message.ts'
 import type { Head } from '../http1/head.ts'
 import { bodySpans, found } from '../http1/llhttp.ts'
 import type { MessageReader } from '../http1/message-reader.ts'
 import { METRIC } from '../observe/metrics.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
+import type { ByteSocket } from '../socket/byte-socket.ts'
 import { MARGIN } from '../structure/arena.ts'
 import type { Client } from './hall.ts'
 
@@ -38,6 +39,10 @@ export interface RequestOwner {
 
 /** Each stretch of a request body of this length gets `body.read_timeout` anew (D10). */
 const PROGRESS_BYTES = 65_536
+const MISDIRECTED = bad(
+  421,
+  'the host asks clients for other certificates than the name in the handshake (RFC 9110 7.4)',
+)
 const CR = 13
 const LF = 10
 
@@ -48,6 +53,7 @@ export class RequestSide {
   readonly #exchange: Exchange
   readonly #client: Client
   readonly #reader: MessageReader
+  readonly #socket: Pick<ByteSocket, 'serves'>
   readonly inbox: Inbox
   /** `body.max_bytes` as it was when the body under way began; -1: unlimited. */
   #bodyMax = -1
@@ -66,6 +72,7 @@ export class RequestSide {
     reader: MessageReader,
     client: Client,
     around: Surroundings,
+    socket: Pick<ByteSocket, 'serves'>,
   ) {
     this.#owner = owner
     this.#around = around
@@ -73,6 +80,7 @@ export class RequestSide {
     this.#exchange = exchange
     this.#client = client
     this.#reader = reader
+    this.#socket = socket
     this.inbox = new Inbox(around.memory)
   }
 
@@ -172,6 +180,10 @@ export class RequestSide {
       this.#progressDueMs = this.#around.now() + this.#around.settings.bodyReadMs
       this.#bodyMax = this.#around.settings.bodyBytesMax
       if (this.#isTooLong(exchange.requestFraming)) this.#owner.refuseSize()
+    }
+    // Read whole it does not end the connection, which serves other hosts.
+    if (exchange.isSecured && exchange.status === 0 && !this.#socket.serves(exchange.host)) {
+      this.#owner.refuseHead(MISDIRECTED)
     }
     if (exchange.status === 0) this.#walk(head)
     else inbox.from = reader.parsedTo

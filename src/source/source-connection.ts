@@ -26,6 +26,8 @@ import { Lingering } from './lingering.ts'
 import { ReplyWriter, type ResponseDrops } from './reply-writer.ts'
 import { type RequestOwner, RequestSide } from './request-side.ts'
 
+/** Events besides `malformed request`, by status. */
+const REFUSED: Readonly<Record<number, string>> = { 421: 'misdirected request', 426: 'upgrade required' }
 const TRUNCATED = bad(400, 'the connection ended within the head (RFC 9112 8)')
 
 export class SourceConnection extends Deadline implements SocketOwner, Downstream, RequestOwner {
@@ -57,7 +59,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#hall = hall
     this.#client = client
     this.#exchange = new Exchange(this, client.address, id, client.idPrefix)
-    this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client, around)
+    this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client, around, socket)
     this.#writer = new ReplyWriter(socket, this.#machine, this.#exchange, around, left)
     this.#report = new ClientReport(around, this.#machine, this.#exchange)
     this.#lingering = new Lingering(this, socket, this.#machine, this.#request, around)
@@ -244,7 +246,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
 
   refuseHead(bad: BadMessage): void {
     this.#client.intake.identify(this.#exchange)
-    this.#report.failed(SOURCE_RECEIVING, bad.status === 426 ? 'upgrade required' : 'malformed request', bad.rule)
+    this.#report.failed(SOURCE_RECEIVING, REFUSED[bad.status] ?? 'malformed request', bad.rule)
     this.#hall.refuse(this.#exchange, { code: 400, status: bad.status, description: bad.rule, lines: bad.lines }, null)
   }
 
