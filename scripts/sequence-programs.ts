@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe } from '../src/config/fault.ts'
 import { Findings } from '../src/config/findings.ts'
 import { readSequence } from '../src/mediation/read-sequence.ts'
-import type { CompiledSequences } from '../src/sequence-files.ts'
+import type { CompiledSequences } from '../src/primary/sequence-files.ts'
 
 const FOLDER = join(import.meta.dirname, '..', 'conf', 'synapse-configs', 'default')
 const EXTENSION = '.xml'

@@ -4,6 +4,6 @@ import { workerData } from 'node:worker_threads'
 
 enableCompileCache(workerData.compileCache)
 await import('./near-modules.js')
-await import('./reactor-thread.ts')
+await import('./reactor/reactor-thread.ts')
 // Now, because a thread that is killed would never do it.
 flushCompileCache()

@@ -20,7 +20,7 @@ const FOUNDATION = ['structure', 'socket', 'http1', 'errors', 'config']
 const BELOW_ENGINES = [...FOUNDATION, 'protocol', 'exchange']
 const ENGINES = ['identity', 'throttle', 'events', 'store', 'observe']
 const BELOW_ROOMS = [...BELOW_ENGINES, ...ENGINES]
-/** Folder of src -> what it may import besides itself. The hallway (`cli` and the files of src itself) may all. */
+/** Folder of src -> what it may import besides itself. The hallway may all. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   structure: [],
   socket: ['structure'],
@@ -46,6 +46,15 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   management: BELOW_ROOMS,
 }
 const HALLWAY = 'hallway'
+/** Its folders: what runs in each reactor, what runs in the primary, and the commands. */
+const HALLWAYS = ['reactor', 'primary', 'cli']
+/** Neither of the first two knows the other: what they share stands in src itself. */
+const APART: readonly (readonly [folder: string, other: string])[] = [
+  ['src/reactor/', 'src/primary/'],
+  ['src/primary/', 'src/reactor/'],
+  ['src/reactor/', 'src/cli/'],
+  ['src/primary/', 'src/cli/'],
+]
 
 /** Module -> folders and files of src that may import it. Types are free: they are gone at run time. */
 const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
@@ -55,8 +64,8 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [
     /^node:(net|tls)$/,
     [
-      ...['socket', 'src/ports.ts', 'src/health-listener.ts', 'src/tls/openssl.ts'],
-      ...['src/control-socket.ts', 'src/cli/ask.ts'],
+      ...['socket', 'src/primary/ports.ts', 'src/primary/health-listener.ts', 'src/tls/openssl.ts'],
+      ...['src/primary/control-socket.ts', 'src/cli/ask.ts'],
     ],
   ],
   [/^node:(http|https|http2)$/, [HALLWAY]],
@@ -138,19 +147,22 @@ for (const [rule, violations] of RULES) {
   test(rule, () => assert.deepEqual(violations(), []))
 }
 
-/** Folder of src that a file belongs to; the hallway for `cli` and the files of src itself. */
+/** Folder of src that a file belongs to; the hallway for its folders and the files of src itself. */
 function roomOf(path: string): string {
   const [, folder, ...rest] = path.split('/')
-  return rest.length === 0 || folder === 'cli' ? HALLWAY : folder!
+  return rest.length === 0 || HALLWAYS.includes(folder!) ? HALLWAY : folder!
 }
 
 function layers(): string[] {
   return SOURCES.flatMap(({ path, imports }) => {
     const room = roomOf(path)
     if (room === HALLWAY) {
-      return imports.flatMap(({ from, isOurs }) =>
-        isOurs && !from.startsWith('src/') ? [`${path} imports ${from}`] : [],
-      )
+      const others = APART.filter(([folder]) => path.startsWith(folder)).map(([, other]) => other)
+      return imports
+        .filter(
+          ({ from, isOurs }) => isOurs && (!from.startsWith('src/') || others.some(other => from.startsWith(other))),
+        )
+        .map(({ from }) => `${path} imports ${from}`)
     }
     const allowed = LAYERS[room]
     if (allowed === undefined) return [`${path}: the folder ${room} has no layer`]
@@ -202,7 +214,7 @@ function reactorGraph(): string[] {
     }
   }
   visit(REACTOR_ENTRY)
-  assert.ok(seen.has('src/reactor.ts'), 'the entry of a reactor was not found')
+  assert.ok(seen.has('src/reactor/reactor.ts'), 'the entry of a reactor was not found')
   return found
 }
 

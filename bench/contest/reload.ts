@@ -1,7 +1,7 @@
 /** How long a running gateway takes to deploy one API that has changed, from the question to the answer that it is. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { askOnce } from '../../src/cli/ask.ts'
-import type { ReloadAnswer } from '../../src/reload-report.ts'
+import type { ReloadAnswer } from '../../src/primary/reload-report.ts'
 import { median } from '../results.ts'
 
 const PROJECT = 'Api00000'

@@ -1,5 +1,5 @@
 /** One API in words: who it is, where it stands, where it is answered, and what its requests pass. */
-import type { ApiAnswer, EndpointsShown } from '../api-desk.ts'
+import type { ApiAnswer, EndpointsShown } from '../primary/api-desk.ts'
 import { escapeControls } from '../observe/escape.ts'
 import { table } from './table.ts'
 import { paint, type Terminal } from './terminal.ts'

@@ -1,5 +1,5 @@
 /** `api`: the APIs of the running gateway; each of them, and where it stands in its life. */
-import type { ApiAnswer, ApiRow, ApisAnswer, LifecycleAnswer } from '../api-desk.ts'
+import type { ApiAnswer, ApiRow, ApisAnswer, LifecycleAnswer } from '../primary/api-desk.ts'
 import { ACTIONS, targetOf } from '../config/lifecycle.ts'
 import { escapeControls } from '../observe/escape.ts'
 import { describeApi } from './api-description.ts'

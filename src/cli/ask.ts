@@ -1,6 +1,6 @@
 /** The command line's end of the control socket of a running gateway. */
 import { connect, type Socket } from 'node:net'
-import { controlPath, isTooLong } from '../control-socket.ts'
+import { controlPath, isTooLong } from '../primary/control-socket.ts'
 import { EXIT_FAILED } from './exit-codes.ts'
 import type { Terminal } from './terminal.ts'
 

@@ -2,7 +2,7 @@
 import { type ApiDefinitions, ApiProjects } from '../config/api-definitions.ts'
 import { describe, type Fault } from '../config/fault.ts'
 import { inOrderOfTheFile } from '../config/load.ts'
-import { prepare } from '../preparation.ts'
+import { prepare } from '../primary/preparation.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { EXIT_CONFIGURATION, EXIT_USAGE } from './exit-codes.ts'
 import { paint, type Terminal } from './terminal.ts'

@@ -1,5 +1,5 @@
 /** `connections`: what the running gateway has open, by side and state, and each connection by itself. */
-import type { ConnectionsAnswer } from '../control-commands.ts'
+import type { ConnectionsAnswer } from '../primary/control-commands.ts'
 import type { ConnectionRow } from '../observe/connection-row.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'

@@ -1,5 +1,5 @@
 /** `endpoints`: the back ends of the running gateway, their states, and switching one off or on. */
-import type { EndpointRow, EndpointsAnswer } from '../control-commands.ts'
+import type { EndpointRow, EndpointsAnswer } from '../primary/control-commands.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { askAndTell } from './ask.ts'
 import { EXIT_USAGE } from './exit-codes.ts'

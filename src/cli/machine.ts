@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import type { Configuration } from '../config/catalogue.ts'
-import { planListeners } from '../listener-plans.ts'
-import { reactorsOf } from '../planning.ts'
+import { planListeners } from '../primary/listener-plans.ts'
+import { reactorsOf } from '../primary/planning.ts'
 
 export interface Machine {
   readonly processors: number

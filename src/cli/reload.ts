@@ -1,7 +1,7 @@
 /** `reload`: the running gateway reads its configuration and its APIs again. */
 import { describe } from '../config/fault.ts'
-import type { KeyChange } from '../reload-comparison.ts'
-import { changeSaid, type ReloadAnswer } from '../reload-report.ts'
+import type { KeyChange } from '../primary/reload-comparison.ts'
+import { changeSaid, type ReloadAnswer } from '../primary/reload-report.ts'
 import { type CliArguments, usage } from './arguments.ts'
 import { askAndTell } from './ask.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'

@@ -3,14 +3,14 @@ import { flushCompileCache } from 'node:module'
 import { ApiProjects } from '../config/api-definitions.ts'
 import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
 import type { Examination } from '../config/load.ts'
-import { DataLocked } from '../data-lock.ts'
-import { CannotWrite, Gateway, type Listeners } from '../gateway.ts'
-import { type NodeParts, partsOf } from '../node-parts.ts'
+import { DataLocked } from '../primary/data-lock.ts'
+import { CannotWrite, Gateway, type Listeners } from '../primary/gateway.ts'
+import { type NodeParts, partsOf } from '../primary/node-parts.ts'
 import { openLog } from '../observe/log.ts'
-import { CannotListen } from '../ports.ts'
-import { NOTHING_RUNS, prepare, type Prepared } from '../preparation.ts'
-import { ReactorFailed } from '../reactor-pool.ts'
-import type { ReactorThreads } from '../reactor-threads.ts'
+import { CannotListen } from '../primary/ports.ts'
+import { NOTHING_RUNS, prepare, type Prepared } from '../primary/preparation.ts'
+import { ReactorFailed } from '../primary/reactor-pool.ts'
+import type { ReactorThreads } from '../primary/reactor-threads.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED } from './exit-codes.ts'
 
@@ -78,7 +78,7 @@ async function startIdle(
   end: (code: number) => void,
   log: ReturnType<typeof openLog>,
 ): Promise<void> {
-  const { IdleNode } = await import('../idle-node.ts')
+  const { IdleNode } = await import('../primary/idle-node.ts')
   const node = await IdleNode.start({ configuration, parts, dataDir, warn: cause => log.warn(cause) })
   const reread = (): void => log.warn(`this node runs no gateway (${parts.role}): there is nothing to reload`)
   endOnSignals({ drain: () => node.drain(), abort: () => node.abort(), refresh: reread }, end, log)

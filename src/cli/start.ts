@@ -3,10 +3,10 @@
  * while this one loads the others and reads APIs.
  */
 import { examine } from '../config/load.ts'
-import { planListeners } from '../listener-plans.ts'
-import { partsOf } from '../node-parts.ts'
-import { reactorsOf } from '../planning.ts'
-import { ReactorThreads } from '../reactor-threads.ts'
+import { planListeners } from '../primary/listener-plans.ts'
+import { partsOf } from '../primary/node-parts.ts'
+import { reactorsOf } from '../primary/planning.ts'
+import { ReactorThreads } from '../primary/reactor-threads.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 
 /** Resolves with the exit code. */

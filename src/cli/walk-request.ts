@@ -1,7 +1,7 @@
 /** The request of a walk, sent as any client would, to a listener of the gateway on this machine. */
 import { Agent, type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as TlsAgent, type RequestOptions, request as requestHttps } from 'node:https'
-import type { OpenListener } from '../control-commands.ts'
+import type { OpenListener } from '../primary/control-commands.ts'
 import { UsageError } from './arguments.ts'
 
 interface WalkRequest {

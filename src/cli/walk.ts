@@ -1,6 +1,6 @@
 /** `walk`: one request through the running gateway, and what became of it, step by step. */
 import { randomBytes } from 'node:crypto'
-import type { OpenListener, WalkAnswer, WalkArmed } from '../control-commands.ts'
+import type { OpenListener, WalkAnswer, WalkArmed } from '../primary/control-commands.ts'
 import { STATUS_CODES } from '../fault/status-codes.ts'
 import type { Step, Trace } from '../observe/exchange-trace.ts'
 import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'

@@ -244,7 +244,7 @@ export const OTHER_MEANINGS: readonly {
   readonly raisedIn: string
 }[] = [
   { ...NO_ENDPOINT_OF_KIND, sequences: Object.values(NO_ENDPOINT_SEQUENCES), raisedIn: 'src/walk.ts' },
-  { ...SOCKET_REFUSED, sequences: [FAULT[SOCKET_REFUSED.code].sequence], raisedIn: 'src/handshakes.ts' },
+  { ...SOCKET_REFUSED, sequences: [FAULT[SOCKET_REFUSED.code].sequence], raisedIn: 'src/reactor/handshakes.ts' },
 ]
 
 /** Codes that the specification has, and answers no longer: what stands in their place, and why. */

@@ -1,11 +1,11 @@
 /** `api`: what an answer of the gateway comes to in words and as an exit code, and what the gateway is asked. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { ApiAnswer, LifecycleAnswer } from '../../src/api-desk.ts'
+import type { ApiAnswer, LifecycleAnswer } from '../../src/primary/api-desk.ts'
 import { api } from '../../src/cli/api.ts'
 import { UsageError } from '../../src/cli/arguments.ts'
 import { sunsetIn } from '../../src/cli/sunset.ts'
-import { type ControlRequest, ControlSocket, Refused } from '../../src/control-socket.ts'
+import { type ControlRequest, ControlSocket, Refused } from '../../src/primary/control-socket.ts'
 import { argumentsFor, Transcript, temporaryHome } from '../config/temporary-home.ts'
 
 const ROW: LifecycleAnswer = {

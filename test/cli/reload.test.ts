@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { reload } from '../../src/cli/reload.ts'
 import type { Fault } from '../../src/config/fault.ts'
-import { ControlSocket } from '../../src/control-socket.ts'
-import { NO_APIS_CHANGED, NO_SEQUENCES_CHANGED, type ReloadAnswer } from '../../src/reload-report.ts'
+import { ControlSocket } from '../../src/primary/control-socket.ts'
+import { NO_APIS_CHANGED, NO_SEQUENCES_CHANGED, type ReloadAnswer } from '../../src/primary/reload-report.ts'
 import { argumentsFor, Transcript, temporaryHome } from '../config/temporary-home.ts'
 
 const IN_FORCE: ReloadAnswer = {

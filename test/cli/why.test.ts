@@ -219,7 +219,7 @@ test('900908 is also what a WebSocket gets that a sequence refuses', async () =>
   const { out } = await ask('900908')
   assert.match(out, /Resource forbidden: The WebSocket connection is not allowed\./)
   assert.match(out, /dispatchSeq\.xml, outDispatchSeq\.xml/)
-  assert.match(out, /src\/handshakes\.ts/)
+  assert.match(out, /src\/reactor\/handshakes\.ts/)
 })
 
 test('a code that is none', async () => {

@@ -1,7 +1,7 @@
 /** What `[[apim.gateway.environment]]` and `gateway_labels` make of the APIs of a home. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { loadApis } from '../../src/api-loading.ts'
+import { loadApis } from '../../src/primary/api-loading.ts'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
 import { describe } from '../../src/config/fault.ts'
 import { loadConfiguration } from '../harness/configuration.ts'

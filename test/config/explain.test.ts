@@ -109,7 +109,7 @@ test('--json of one key and of all', async t => {
     followedBy: [],
     pool: null,
   })
-  assert.ok(readBy.includes('settings.ts'))
+  assert.ok(readBy.includes('reactor/settings.ts'))
   assert.deepEqual(rules[0], {
     must: 'header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
     severity: 'fault',

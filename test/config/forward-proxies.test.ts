@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { describe } from '../../src/config/fault.ts'
 import { HostPattern } from '../../src/config/host-pattern.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
-import { type ForwardProxies, forwardProxies } from '../../src/forward-proxies.ts'
+import { type ForwardProxies, forwardProxies } from '../../src/primary/forward-proxies.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 /** Pattern, hosts that fit, hosts that do not. */

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { describe } from '../../src/config/fault.ts'
 import { Findings } from '../../src/config/findings.ts'
 import { readSequence } from '../../src/mediation/read-sequence.ts'
-import type { CompiledSequences } from '../../src/sequence-files.ts'
+import type { CompiledSequences } from '../../src/primary/sequence-files.ts'
 import spec from './spec-errors.json' with { type: 'json' }
 
 const FOLDER = join(import.meta.dirname, '..', '..', 'conf', 'synapse-configs', 'default')

@@ -6,7 +6,7 @@ import { describe } from '../../src/config/fault.ts'
 import { Findings } from '../../src/config/findings.ts'
 import { readSequence } from '../../src/mediation/read-sequence.ts'
 import type { FaultPlan } from '../../src/plan.ts'
-import { loadSequences } from '../../src/sequence-files.ts'
+import { loadSequences } from '../../src/primary/sequence-files.ts'
 
 const { files } = await loadSequences(join(tmpdir(), 'no-such-home'))
 

@@ -2,7 +2,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { askOnce } from '../../src/cli/ask.ts'
-import type { ReloadAnswer } from '../../src/reload-report.ts'
+import type { ReloadAnswer } from '../../src/primary/reload-report.ts'
 import type { Home, RunningGateway } from './program.ts'
 
 /** Writes a file of the home, and its folders; never half of it. */

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, test } from 'node:test'
 import { askOnce, CannotAsk, Control } from '../../src/cli/ask.ts'
-import { type ControlCommand, ControlSocket, controlPath, Refused } from '../../src/control-socket.ts'
+import { type ControlCommand, ControlSocket, controlPath, Refused } from '../../src/primary/control-socket.ts'
 import { eventually, Peer } from '../harness/peers.ts'
 import { Program } from '../harness/program.ts'
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { after, test } from 'node:test'
-import { DataLock, DataLocked } from '../../src/data-lock.ts'
+import { DataLock, DataLocked } from '../../src/primary/data-lock.ts'
 import { Program } from '../harness/program.ts'
 
 const ROUNDS = 40
@@ -47,7 +47,7 @@ test('of several that start at once on a lock left behind, one gets it', async (
   const go = join(root, 'go')
   const code = `
     import { existsSync } from 'node:fs'
-    import { DataLock } from ${JSON.stringify(resolve(import.meta.dirname, '../../src/data-lock.ts'))}
+    import { DataLock } from ${JSON.stringify(resolve(import.meta.dirname, '../../src/primary/data-lock.ts'))}
     console.log('here')
     while (!existsSync(${JSON.stringify(go)}));
     for (const [round, path] of ${JSON.stringify(paths)}.entries()) {

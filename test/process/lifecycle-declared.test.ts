@@ -1,7 +1,7 @@
 /** What projects declare of lifecycles, and what holds where the command line has said something else. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { ApiAnswer, ApiRow } from '../../src/api-desk.ts'
+import type { ApiAnswer, ApiRow } from '../../src/primary/api-desk.ts'
 import { askOnce } from '../../src/cli/ask.ts'
 import { backend, home, leave, sluice, start } from '../harness/operator.ts'
 import { ask, type Home, type RunningGateway } from '../harness/program.ts'

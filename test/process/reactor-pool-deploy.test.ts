@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { ApiChanges, ApiPlan, FromReactor, LivePlan, ReactorPlan } from '../../src/plan.ts'
-import { ReactorPool } from '../../src/reactor-pool.ts'
-import { ReactorThreads } from '../../src/reactor-threads.ts'
+import { ReactorPool } from '../../src/primary/reactor-pool.ts'
+import { ReactorThreads } from '../../src/primary/reactor-threads.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 import { EndpointTable } from '../../src/target/endpoint-table.ts'
 import { eventually } from '../harness/peers.ts'
@@ -13,7 +13,7 @@ import { eventually } from '../harness/peers.ts'
 /** Each deploy takes the next step, over all threads; the last is for all that follow. */
 const CODE = `
   import { parentPort } from 'node:worker_threads'
-  import { ownPlan } from '${new URL('../../src/own-plan.ts', import.meta.url)}'
+  import { ownPlan } from '${new URL('../../src/reactor/own-plan.ts', import.meta.url)}'
   const plan = ownPlan()
   const beats = new Int32Array(plan.heartbeats)
   const say = text => parentPort.postMessage({ kind: 'access', batch: text })

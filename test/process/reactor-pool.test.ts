@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan.ts'
-import { type PoolLimits, ReactorFailed, ReactorPool } from '../../src/reactor-pool.ts'
-import { ReactorThreads } from '../../src/reactor-threads.ts'
+import { type PoolLimits, ReactorFailed, ReactorPool } from '../../src/primary/reactor-pool.ts'
+import { ReactorThreads } from '../../src/primary/reactor-threads.ts'
 import { SharedGauge } from '../../src/structure/shared-gauge.ts'
 import { EndpointTable } from '../../src/target/endpoint-table.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
 
-const OWN_PLAN = new URL('../../src/own-plan.ts', import.meta.url)
+const OWN_PLAN = new URL('../../src/reactor/own-plan.ts', import.meta.url)
 
 /** Shared with the threads: how many there were. */
 const spawned = new Int32Array(new SharedArrayBuffer(4))

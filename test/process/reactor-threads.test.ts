@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { BroadcastChannel, type Worker } from 'node:worker_threads'
 import type { CorsDefinition } from '../../src/config/api-definition.ts'
 import type { ApiPlan, ReactorPlan } from '../../src/plan.ts'
-import { ReactorThreads } from '../../src/reactor-threads.ts'
+import { ReactorThreads } from '../../src/primary/reactor-threads.ts'
 import { planFrom, toldPlan } from '../../src/told-plan.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
 
@@ -49,7 +49,7 @@ test('what is told is what a plan holds now', () => {
 function entryOf(channel: string, die = ''): URL {
   const code = `
     import { BroadcastChannel, parentPort, workerData } from 'node:worker_threads'
-    import { ownPlan } from '${new URL('../../src/own-plan.ts', import.meta.url)}'
+    import { ownPlan } from '${new URL('../../src/reactor/own-plan.ts', import.meta.url)}'
     const channel = new BroadcastChannel(${JSON.stringify(channel)})
     channel.postMessage('loaded')
     channel.close()

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { examine } from '../../src/config/load.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
-import { compare } from '../../src/reload-comparison.ts'
+import { compare } from '../../src/primary/reload-comparison.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 
 function configured(t: TestContext, text: string): Resolution {

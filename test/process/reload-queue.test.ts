@@ -1,8 +1,13 @@
 /** Who waits for whom, and who shares an answer. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ReloadQueue } from '../../src/reload-queue.ts'
-import { NO_APIS_CHANGED, NO_SEQUENCES_CHANGED, type ReloadAnswer, type ReloadScope } from '../../src/reload-report.ts'
+import { ReloadQueue } from '../../src/primary/reload-queue.ts'
+import {
+  NO_APIS_CHANGED,
+  NO_SEQUENCES_CHANGED,
+  type ReloadAnswer,
+  type ReloadScope,
+} from '../../src/primary/reload-report.ts'
 import { quiet } from '../harness/peers.ts'
 
 const ANSWER: ReloadAnswer = {

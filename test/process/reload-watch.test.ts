@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test, type TestContext } from 'node:test'
-import { ApiWatch } from '../../src/api-watch.ts'
+import { ApiWatch } from '../../src/primary/api-watch.ts'
 import { takeAnswer } from '../harness/answers.ts'
 import { Patient } from '../harness/endpoints.ts'
 import { dial, home, leave, start } from '../harness/operator.ts'

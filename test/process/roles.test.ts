@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { ROLES } from '../../src/config/key.ts'
-import { partsOf } from '../../src/node-parts.ts'
+import { partsOf } from '../../src/primary/node-parts.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
 import { ask, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
 

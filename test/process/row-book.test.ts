@@ -1,7 +1,7 @@
 /** Whose row is whose, and how long one rests before it is somebody else's. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RowBook } from '../../src/row-book.ts'
+import { RowBook } from '../../src/primary/row-book.ts'
 
 function book(rows: number, busy: ReadonlySet<number> = new Set()): RowBook {
   return new RowBook(1, 1 + rows, row => !busy.has(row))

@@ -11,7 +11,7 @@ import {
   NO_SEQUENCES,
   readCompiled,
   type SequenceSet,
-} from '../../src/sequence-files.ts'
+} from '../../src/primary/sequence-files.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { DEFAULT_FAULTS } from '../harness/default-sequences.ts'
 

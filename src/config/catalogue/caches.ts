@@ -43,7 +43,7 @@ export const resourceCache = section(
     enable: live(flag(true, 'Remember which resource a path leads to, where looking for it costs more.')),
     expiry_time: live(expiry('How long that is remembered.')),
   },
-  { roles: ['gateway-worker'], rules: [SECONDS], readBy: ['planning.ts'] },
+  { roles: ['gateway-worker'], rules: [SECONDS], readBy: ['primary/planning.ts'] },
 )
 
 export const keyManagerTokenCache = section(

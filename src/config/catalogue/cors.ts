@@ -41,7 +41,7 @@ export const cors = section(
   },
   {
     roles: ['gateway-worker'],
-    readBy: ['planning.ts'],
+    readBy: ['primary/planning.ts'],
     rules: [
       {
         keys: ['allow_credentials', 'allow_origins'],

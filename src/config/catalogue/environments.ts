@@ -41,7 +41,7 @@ export const environment = repeatedSection(
       url('', ['http'], 'Plain address of the environment, such as `http://host:8290`; empty: none.'),
     ),
   },
-  { roles: ROLES_OF_ADDRESSES, readBy: ['api-loading.ts'] },
+  { roles: ROLES_OF_ADDRESSES, readBy: ['primary/api-loading.ts'] },
 )
 
 export const virtualHost = repeatedSection(
@@ -58,7 +58,7 @@ export const virtualHost = repeatedSection(
   },
   {
     roles: ROLES_OF_ADDRESSES,
-    readBy: ['api-loading.ts'],
+    readBy: ['primary/api-loading.ts'],
     otherForm: 'table',
     rules: [
       {
@@ -79,5 +79,5 @@ export const gatewayLabels = section(
       words(['Default'], 'Labels of the APIs that are deployed, and names of environments; an API without labels is.'),
     ),
   },
-  { roles: ['gateway-worker'], readBy: ['api-loading.ts'] },
+  { roles: ['gateway-worker'], readBy: ['primary/api-loading.ts'] },
 )

@@ -40,5 +40,8 @@ export const ai = section(
       ),
     ),
   },
-  { roles: ['gateway-worker', 'api-publisher', 'api-devportal'], readBy: ['planning.ts', 'preparation.ts'] },
+  {
+    roles: ['gateway-worker', 'api-publisher', 'api-devportal'],
+    readBy: ['primary/planning.ts', 'primary/preparation.ts'],
+  },
 )

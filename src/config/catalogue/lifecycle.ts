@@ -22,5 +22,5 @@ export const lifecycle = section(
       ),
     ),
   },
-  { roles: ['gateway-worker'], readBy: ['api-lifecycles.ts'] },
+  { roles: ['gateway-worker'], readBy: ['primary/api-lifecycles.ts'] },
 )

@@ -8,7 +8,7 @@ export const listener = section(
   {
     'shutdown.wait.sec': live(duration(30, 's', 0, 86_400, 'How long a stop waits for exchanges in flight.')),
   },
-  { readBy: ['gateway.ts'] },
+  { readBy: ['primary/gateway.ts'] },
 )
 
 export const management = section(
@@ -18,7 +18,7 @@ export const management = section(
     health_port: port(9763, 'Plain HTTP port of `/healthz` and `/readyz`; `server.offset` is added.'),
     bind_address: host('127.0.0.1', 'Address the management listener is bound to.'),
   },
-  { readBy: ['ports.ts'] },
+  { readBy: ['primary/ports.ts'] },
 )
 
 export const accessLog = section(
@@ -29,7 +29,7 @@ export const accessLog = section(
     path: text('access.log', 'The file, relative to the data folder; reopened on SIGHUP.'),
     format: choice('json', ['json', 'combined'], 'JSON lines, or the combined format that log tools know.'),
   },
-  { readBy: ['gateway.ts', 'planning.ts', 'reactor-thread.ts'] },
+  { readBy: ['primary/gateway.ts', 'primary/planning.ts', 'reactor/reactor-thread.ts'] },
 )
 
 export const logging = section(
@@ -44,5 +44,5 @@ export const logging = section(
       ),
     ),
   },
-  { readBy: ['reload.ts'] },
+  { readBy: ['primary/reload.ts'] },
 )

@@ -68,5 +68,5 @@ export const mediation = section('mediation', 'What holds for the mediation of e
     needsFlag('statistics.clean_interval', 'statistics.enable_clean'),
   ],
   roles: ['gateway-worker'],
-  readBy: ['planning.ts'],
+  readBy: ['primary/planning.ts'],
 })

@@ -129,7 +129,14 @@ export const passthruHttp = section(
   { ...documented, ...own },
   {
     roles: ['gateway-worker'],
-    readBy: ['forward-proxies.ts', 'gateway.ts', 'listener-plans.ts', 'planning.ts', 'reactor.ts', 'settings.ts'],
+    readBy: [
+      'primary/forward-proxies.ts',
+      'primary/gateway.ts',
+      'primary/listener-plans.ts',
+      'primary/planning.ts',
+      'reactor/reactor.ts',
+      'reactor/settings.ts',
+    ],
     // Where the reference platform reads what holds for both transports.
     otherNames: ['passthru_http'],
     rules: [

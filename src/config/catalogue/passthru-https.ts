@@ -31,6 +31,6 @@ export const passthruHttps = section(
   {
     rules: [...PROXY_RULES, ...STORE_RULES],
     roles: ['gateway-worker'],
-    readBy: ['forward-proxies.ts', 'listener-plans.ts', 'planning.ts', 'tls/settings.ts'],
+    readBy: ['primary/forward-proxies.ts', 'primary/listener-plans.ts', 'primary/planning.ts', 'tls/settings.ts'],
   },
 )

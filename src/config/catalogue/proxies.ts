@@ -32,12 +32,12 @@ export const proxyProfile = repeatedSection(
   'transport.http.proxy_profile',
   'An outgoing proxy for backends on plain HTTP; the first row that fits a backend holds, `*` after all others.',
   row,
-  { rules: RULES, roles: ['gateway-worker'], readBy: ['forward-proxies.ts'] },
+  { rules: RULES, roles: ['gateway-worker'], readBy: ['primary/forward-proxies.ts'] },
 )
 
 export const securedProxyProfile = repeatedSection(
   'transport.http.secured_proxy_profile',
   'An outgoing proxy for backends on TLS, by CONNECT; the first row that fits a backend holds, `*` after all others.',
   row,
-  { rules: RULES, roles: ['gateway-worker'], readBy: ['forward-proxies.ts'] },
+  { rules: RULES, roles: ['gateway-worker'], readBy: ['primary/forward-proxies.ts'] },
 )

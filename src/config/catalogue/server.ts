@@ -42,7 +42,7 @@ export const server = section(
     disable_shutdown_from_ui: inert(flag(false, 'Hide shutdown in the management console.'), CONSOLE),
     disable_restart_from_ui: inert(flag(false, 'Hide restart in the management console.'), CONSOLE),
   },
-  { readBy: ['listener-plans.ts', 'node-parts.ts', 'ports.ts', 'preparation.ts'] },
+  { readBy: ['primary/listener-plans.ts', 'primary/node-parts.ts', 'primary/ports.ts', 'primary/preparation.ts'] },
 )
 
 const ACCOUNTS = 'not built yet: accounts come with the key manager'

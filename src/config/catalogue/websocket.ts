@@ -51,7 +51,10 @@ export const ws = section(
     'listener.parameters.port': port(9099, 'Listening port; `server.offset` is added.'),
     ...bindAddress,
   },
-  { roles: ['gateway-worker'], readBy: ['config/websocket-senders.ts', 'listener-plans.ts', 'socket-sequences.ts'] },
+  {
+    roles: ['gateway-worker'],
+    readBy: ['config/websocket-senders.ts', 'primary/listener-plans.ts', 'primary/socket-sequences.ts'],
+  },
 )
 
 export const wss = section(
@@ -66,7 +69,12 @@ export const wss = section(
   },
   {
     roles: ['gateway-worker'],
-    readBy: ['config/websocket-senders.ts', 'listener-plans.ts', 'preparation.ts', 'socket-sequences.ts'],
+    readBy: [
+      'config/websocket-senders.ts',
+      'primary/listener-plans.ts',
+      'primary/preparation.ts',
+      'primary/socket-sequences.ts',
+    ],
     rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
   },
 )

@@ -1,0 +1,286 @@
+/**
+ * The primary: makes a plan for every reactor out of configuration and APIs, starts and stops them, answers the health
+ * port. Never touches a proxied byte.
+ */
+import { closeSync, constants, openSync } from 'node:fs'
+import { ApiDesk } from './api-desk.ts'
+import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
+import { ApiPlanner, type PlannedApis } from './api-planner.ts'
+import { ApiWatch } from './api-watch.ts'
+import { endpointsOf } from '../config/api-definition.ts'
+import type { ApiProjects } from '../config/api-definitions.ts'
+import { describe } from '../config/fault.ts'
+import { controlCommands } from './control-commands.ts'
+import { ControlSocket } from './control-socket.ts'
+import { DataLock } from './data-lock.ts'
+import { EndpointDesk } from './endpoint-desk.ts'
+import { type HealthListener, startHealthListener } from './health-listener.ts'
+import { InForce } from './in-force.ts'
+import { LISTENER_SECTIONS, planListeners } from './listener-plans.ts'
+import { LOG_FILE_MODE } from '../observe/line-file.ts'
+import { LineStream } from '../observe/line-stream.ts'
+import { type Log, logEvent } from '../observe/log.ts'
+import { METRIC, MetricsColumn } from '../observe/metrics.ts'
+import type { FromReactor, ListenerPlan, ReactorPlan } from '../plan.ts'
+import { globalCors, reactorPlans, reactorsOf } from './planning.ts'
+import { claimPort, healthAddress } from './ports.ts'
+import type { Place, Prepared } from './preparation.ts'
+import { ReactorPool } from './reactor-pool.ts'
+import type { ReactorThreads } from './reactor-threads.ts'
+import { Reloader } from './reload.ts'
+import { ReloadQueue } from './reload-queue.ts'
+import type { ReloadScope } from './reload-report.ts'
+import { chooseLevel } from './socket-level.ts'
+import { LifecycleBook } from '../store/lifecycle-book.ts'
+import type { TlsDraft, TlsMaterial } from '../tls/tls-material.ts'
+
+/** A file the gateway was told to write cannot be written; the message names it and its key. */
+export class CannotWrite extends Error {
+  override readonly name = 'CannotWrite'
+}
+
+interface GatewayOptions {
+  readonly place: Place
+  readonly projects: ApiProjects
+  /** Without faults, but for those of single APIs. */
+  readonly prepared: Prepared
+  readonly threads: ReactorThreads
+  readonly log: Log
+  /** Something happened after which the process cannot go on. */
+  readonly fatal: (cause: string) => void
+}
+
+/** What a started gateway listens on. */
+export interface Listeners {
+  /** With the ports that are in use. */
+  readonly listeners: readonly ListenerPlan[]
+  readonly reactors: number
+  readonly level: string
+  readonly healthHost: string
+  readonly healthPort: number
+}
+
+/** What stays as it was at the start. */
+interface Started {
+  readonly lock: DataLock
+  readonly planner: ApiPlanner
+  readonly plans: readonly ReactorPlan[]
+  readonly inForce: InForce
+  readonly lifecycles: LifecycleBook
+  readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
+}
+
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #started: Started
+  readonly #pool: ReactorPool
+  readonly #stdout: LineStream
+  readonly #desk: EndpointDesk
+  readonly #reloader: Reloader
+  readonly #reloads: ReloadQueue
+  readonly #apis: ApiDesk
+  #watch: ApiWatch | null = null
+  #health: HealthListener | null = null
+  #control: ControlSocket | null = null
+  #isReady = false
+
+  private constructor(options: GatewayOptions, started: Started) {
+    const { log, threads } = options
+    const { plans } = started
+    this.#options = options
+    this.#started = started
+    this.#desk = new EndpointDesk(plans[0]!, log)
+    const metrics = new MetricsColumn(plans[0]!.metrics, plans.length)
+    this.#stdout = new LineStream(process.stdout, {
+      dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
+      failed: cause => log.error({ CAUSE_OF_ERROR: cause.message }, 'standard output failed'),
+    })
+    this.#pool = new ReactorPool(plans, threads, {
+      message: (reactor, message) => this.#onMessage(reactor, message),
+      replaced: (reactor, cause) => log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
+      hopeless: cause => options.fatal(`reactors keep dying: ${cause}`),
+    })
+    this.#reloader = new Reloader({ ...options, ...started, pool: this.#pool, desk: this.#desk })
+    this.#reloads = new ReloadQueue(scope => this.#reloader.run(scope))
+    const { inForce, lifecycles } = started
+    const shared = { inForce, lifecycles, reloads: this.#reloads, reloader: this.#reloader, log }
+    this.#apis = new ApiDesk({ ...shared, endpoints: this.#desk })
+  }
+
+  /** Throws DataLocked, CannotListen, CannotWrite, ConfigurationFaults or ReactorFailed. */
+  static async start(options: GatewayOptions): Promise<{ gateway: Gateway; listeners: Listeners }> {
+    const { place, prepared, log } = options
+    const { configuration, apis, sequences } = prepared
+    const lock = DataLock.take(place.dataDir)
+    try {
+      const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, place.dataDir)
+      log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
+      const endpoints = apis.apis.reduce((sum, api) => sum + endpointsOf(api).length, 0)
+      const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
+      const drafted = planner.plan(apis.apis, prepared.proxies, globalCors(configuration))
+      const lifecycles = await keptLifecycles(options, drafted)
+      const planned = withLifecycles(drafted, lifecycles.records)
+      let gateway: Gateway | null = null
+      const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
+      const tls = prepared.tls === null ? null : await openTls(prepared.tls)
+      const inForce = new InForce(prepared, apis.projects, planned, tls, sequences)
+      const { dataDir } = place
+      const shared = { configuration, dataDir, level, planner, planned, sequences }
+      const plans = reactorPlans({ ...shared, tls: tls?.plans ?? null })
+      gateway = new Gateway(options, { lock, planner, plans, inForce, lifecycles, openTls })
+      return { gateway, listeners: await gateway.#start() }
+    } catch (error) {
+      lock.release()
+      throw error
+    }
+  }
+
+  async #start(): Promise<Listeners> {
+    const { plans, inForce } = this.#started
+    const { listeners, level, metrics, accessLog, accessLogPath } = plans[0]!
+    if (accessLog.target === 'file') claimLog(accessLogPath)
+    for (const { kind, host, port } of listeners) {
+      await claimPort({ host, port, key: `${LISTENER_SECTIONS[kind]}.listener.parameters.port` })
+    }
+    const health = healthAddress(inForce.configured.configuration)
+    await claimPort(health)
+    try {
+      const ports = await this.#pool.start()
+      const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
+      this.#health = await startHealthListener(health.host, health.port, {
+        unready: () => (this.#isReady ? '' : 'not ready'),
+        metrics,
+        moreMetrics: () => this.#desk.metrics(),
+        testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
+      })
+      this.#control = await this.#openControl(listening)
+      await this.#desk.check(() => inForce.live.tlsClients)
+      this.#isReady = true
+      return {
+        listeners: listening,
+        reactors: plans.length,
+        level,
+        healthHost: health.host,
+        healthPort: this.#health.port,
+      }
+    } catch (error) {
+      this.#pool.stop()
+      throw error
+    }
+  }
+
+  /** For the command line. */
+  #openControl(listeners: readonly ListenerPlan[]): Promise<ControlSocket | null> {
+    const { place, log } = this.#options
+    const commands = controlCommands({
+      ask: (question, waitMs) => this.#pool.ask(question, waitMs),
+      listeners: () => listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
+      // It is not live.
+      correlationField: this.#started.plans[0]!.http['correlation.header'],
+      endpoints: this.#desk,
+      reload: () => this.#reloads.request('all'),
+      apis: this.#apis,
+    })
+    return ControlSocket.open(place.dataDir, commands, cause => log.warn(cause))
+  }
+
+  #testHooks(): { kill(): void; hang(): void } {
+    return { kill: () => this.#pool.kill(0), hang: () => this.#pool.send({ kind: 'hang' }, 0) }
+  }
+
+  #onMessage(reactor: number, message: FromReactor): void {
+    if (message.kind === 'event') logEvent(this.#options.log, reactor, message.event)
+    else if (message.kind === 'access') this.#stdout.write(message.batch)
+  }
+
+  /** Keys or certificates were read anew. */
+  tlsChanged(): void {
+    void this.#reloader.deploy({ removed: [], deployed: [] }).then(failures => {
+      for (const CAUSE_OF_ERROR of failures) {
+        this.#options.log.error({ CAUSE_OF_ERROR }, 'a reactor has not taken the new TLS keys')
+      }
+    })
+  }
+
+  /** Reads everything again, and reopens the log. What comes of it is in the log. */
+  refresh(): void {
+    this.#pool.send({ kind: 'reopenLogs' })
+    this.#reload('all')
+  }
+
+  /** Deploys API files as they change. */
+  watch(): void {
+    const { place, log } = this.#options
+    this.#watch = new ApiWatch(place.home, {
+      changed: () => this.#reload('apis'),
+      warn: cause => log.warn(cause),
+    })
+    // What has changed since they were read.
+    this.#reload('apis')
+  }
+
+  #reload(scope: ReloadScope): void {
+    this.#reloads.request(scope).catch((error: Error) => {
+      this.#options.log.error({ CAUSE_OF_ERROR: error.message }, 'not reloaded')
+    })
+  }
+
+  /** Accepts nothing more, finishes what is in flight, at most for `transport.listener.shutdown.wait.sec`. */
+  async drain(): Promise<void> {
+    this.#isReady = false
+    this.#endWatching()
+    const { configuration } = this.#started.inForce.configured
+    await this.#pool.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000)
+    await this.#health?.close()
+    this.#control?.close()
+    this.#started.lock.release()
+  }
+
+  /** Ends at once. */
+  abort(): void {
+    this.#endWatching()
+    this.#pool.stop()
+    this.#control?.close()
+    this.#started.lock.release()
+  }
+
+  /** Whatever changes from now on is not heeded any more. */
+  #endWatching(): void {
+    this.#watch?.stop()
+    this.#reloader.end()
+    this.#desk.stop()
+    this.#started.inForce.tls?.stop()
+  }
+}
+
+/** Read once the folder is held: until then another gateway may write. Throws ConfigurationFaults. */
+async function keptLifecycles(options: GatewayOptions, drafted: PlannedApis): Promise<LifecycleBook> {
+  const { place, prepared, log } = options
+  const book = LifecycleBook.open(place.dataDir)
+  const settled = settledNow(book.records, drafted, prepared.configuration)
+  logSettled(log, settled)
+  for (const fault of unkept(await book.follow(settled.records))) log.error(describe(fault))
+  return book
+}
+
+/** A pipe that nobody reads would be waited for without end. */
+const APPENDED_AT_ONCE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
+/** Reactors open it for themselves; one that cannot is no place to say so from. */
+function claimLog(path: string): void {
+  try {
+    closeSync(openSync(path, APPENDED_AT_ONCE, LOG_FILE_MODE))
+  } catch (error) {
+    throw new CannotWrite(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); set access_log.path`)
+  }
+}
+
+/** Loaded only where something is secured. */
+async function openMaterial(
+  draft: TlsDraft,
+  { place, log }: GatewayOptions,
+  changed: () => void,
+): Promise<TlsMaterial> {
+  const { TlsMaterial: Material } = await import('../tls/tls-material.ts')
+  return Material.open(draft, { home: place.home, dataDir: place.dataDir, log, changed })
+}

@@ -1,0 +1,101 @@
+/**
+ * The loopback port for those who look after the process: `/healthz` (alive), `/readyz` (takes traffic), `/metrics`. A
+ * few requests a minute, one per connection. Reads the request line and ignores the rest, on plain sockets: Node's HTTP
+ * server would cost a process at rest 16 MB (D9).
+ */
+import { createServer, type Server, type Socket } from 'node:net'
+import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
+
+interface HealthSources {
+  /** '' when it takes traffic, or why not. */
+  readonly unready: () => string
+  readonly metrics: SharedArrayBuffer
+  /** Lines beside those of the counters. */
+  readonly moreMetrics: () => string
+  /** What tests do to a reactor; null outside of tests. */
+  readonly testHooks: { kill(): void; hang(): void } | null
+}
+
+export interface HealthListener {
+  readonly port: number
+  close(): Promise<void>
+}
+
+interface Answer {
+  readonly status: string
+  readonly type: string
+  readonly body: string
+}
+
+const REQUEST_BYTES_MAX = 8192
+const REQUEST_MS = 5000
+const CONNECTIONS_MAX = 64
+
+function text(status: string, body: string): Answer {
+  return { status, type: 'text/plain; charset=utf-8', body: `${body}\n` }
+}
+
+function hook(path: string, hooks: { kill(): void; hang(): void }): Answer {
+  if (path === '/test/kill') hooks.kill()
+  else if (path === '/test/hang') hooks.hang()
+  else return text('404 Not Found', 'no such hook')
+  return text('200 OK', 'done')
+}
+
+function answer(method: string, path: string, sources: HealthSources): Answer {
+  if (method === 'POST' && sources.testHooks !== null) return hook(path, sources.testHooks)
+  if (method !== 'GET' && method !== 'HEAD') return text('405 Method Not Allowed', 'only GET and HEAD')
+  if (path === '/healthz') return text('200 OK', 'ok')
+  if (path === '/readyz') {
+    const reason = sources.unready()
+    return reason === '' ? text('200 OK', 'ready') : text('503 Service Unavailable', reason)
+  }
+  if (path === '/metrics') {
+    const body = renderMetrics(snapshotMetrics(sources.metrics)) + sources.moreMetrics()
+    return { status: '200 OK', type: METRICS_CONTENT_TYPE, body }
+  }
+  return text('404 Not Found', 'there is /healthz, /readyz and /metrics')
+}
+
+function serve(socket: Socket, sources: HealthSources): void {
+  let received = ''
+  socket.setEncoding('latin1')
+  socket.setTimeout(REQUEST_MS, () => socket.destroy())
+  socket.on('error', () => socket.destroy())
+  socket.on('data', (piece: string) => {
+    received += piece
+    if (!received.includes('\r\n\r\n')) {
+      if (received.length > REQUEST_BYTES_MAX) socket.destroy()
+      return
+    }
+    socket.removeAllListeners('data')
+    const line = /^([A-Z]+) (\/[^ ?]*)(?:\?[^ ]*)? HTTP\/1\.[01]\r\n/.exec(received)
+    const { status, type, body } =
+      line === null ? text('400 Bad Request', 'not HTTP/1') : answer(line[1]!, line[2]!, sources)
+    const head = `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
+    socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${line?.[1] === 'HEAD' ? '' : body}`)
+  })
+}
+
+export async function startHealthListener(host: string, port: number, sources: HealthSources): Promise<HealthListener> {
+  const open = new Set<Socket>()
+  const server: Server = createServer(socket => {
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+    serve(socket, sources)
+  })
+  server.maxConnections = CONNECTIONS_MAX
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', reject)
+  server.listen(port, host, resolve)
+  await promise
+  return {
+    port: (server.address() as { port: number }).port,
+    close: () => {
+      const closed = Promise.withResolvers<void>()
+      server.close(() => closed.resolve())
+      for (const socket of open) socket.destroy()
+      return closed.promise
+    },
+  }
+}

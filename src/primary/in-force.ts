@@ -1,0 +1,37 @@
+/** What is in force. Reloads replace it, piece by piece and all at one moment. */
+import type { PlannedApis } from './api-planner.ts'
+import type { ApiDefinitions } from '../config/api-definitions.ts'
+import type { Resolution } from '../config/resolve.ts'
+import type { LivePlan } from '../plan.ts'
+import { livePlan } from './planning.ts'
+import type { SequenceSet } from './sequence-files.ts'
+import type { TlsMaterial } from '../tls/tls-material.ts'
+
+export class InForce {
+  /** With the values that run, where those that are set take a restart. */
+  configured: Pick<Resolution, 'configuration' | 'keys'>
+  projects: ApiDefinitions['projects']
+  planned: PlannedApis
+  /** Null while nothing is secured. */
+  tls: TlsMaterial | null
+  sequences: SequenceSet
+
+  constructor(
+    configured: InForce['configured'],
+    projects: InForce['projects'],
+    planned: PlannedApis,
+    tls: TlsMaterial | null,
+    sequences: SequenceSet,
+  ) {
+    this.configured = configured
+    this.projects = projects
+    this.planned = planned
+    this.tls = tls
+    this.sequences = sequences
+  }
+
+  /** For the reactors. */
+  get live(): LivePlan {
+    return livePlan(this.configured.configuration, this.planned, this.tls?.plans ?? null, this.sequences)
+  }
+}

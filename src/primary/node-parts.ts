@@ -1,0 +1,48 @@
+/**
+ * What a node starts, by `server.server_role` and `server.mode`. A role stands for a part or for several; a part that
+ * does not exist yet is started by nobody, and a node whose role needs such a part says so.
+ */
+import type { Configuration } from '../config/catalogue.ts'
+import type { Role } from '../config/key.ts'
+
+type Part = 'gateway' | 'key manager' | 'traffic manager' | 'publisher' | 'developer portal'
+
+const CONTROL_PLANE: readonly Part[] = ['key manager', 'traffic manager', 'publisher', 'developer portal']
+
+const PARTS: Readonly<Record<Role, readonly Part[]>> = {
+  default: ['gateway', ...CONTROL_PLANE],
+  'control-plane': CONTROL_PLANE,
+  'gateway-worker': ['gateway'],
+  'api-key-manager': ['key manager'],
+  'traffic-manager': ['traffic manager'],
+  'api-publisher': ['publisher'],
+  'api-devportal': ['developer portal'],
+}
+
+const SHARING =
+  'server.mode is ha, and sharing state between nodes is not built yet: this node keeps its state to itself'
+
+export interface NodeParts {
+  readonly role: Role
+  /** The key and its value, for messages. */
+  readonly because: string
+  /** Listeners, APIs, reactors. */
+  readonly runsGateway: boolean
+  /** What its role or mode asks for and does not exist, each a sentence: to be warned of. */
+  readonly notBuilt: readonly string[]
+  /** What the default role leaves out, because it takes what there is; '' for other roles. */
+  readonly leftOut: string
+}
+
+export function partsOf(configuration: Pick<Configuration, 'server'>): NodeParts {
+  const { server_role: role, mode } = configuration.server
+  const parts = PARTS[role]
+  const because = `server.server_role is ${role}`
+  const lacking = parts.filter(part => part !== 'gateway')
+  const leftOut =
+    role === 'default' ? `${because}, and of its parts these are not built yet: ${lacking.join(', ')}` : ''
+  const absent = role === 'default' ? [] : lacking
+  const said = absent.map(part => `${because}, and the ${part} is not built yet`)
+  const notBuilt = mode === 'ha' ? [...said, SHARING] : said
+  return { role, because, runsGateway: parts.includes('gateway'), notBuilt, leftOut }
+}
