@@ -236,7 +236,7 @@ test('RFC 6066 3: each name is shown its certificate, and all are served by the 
   for (const [servername, subject, options] of NAMES) {
     const { peer, tls } = await connectSecured(gateway.port, { servername, ...options })
     assert.match(tls.getPeerCertificate().subjectaltname ?? '', new RegExp(`DNS:${subject.replace('*', '\\*')}`))
-    peer.send(GET)
+    peer.send(GET.replace('Host: a', `Host: ${servername}`))
     at ??= await backend.next()
     await at.untilText('\r\n\r\n')
     at.take()
