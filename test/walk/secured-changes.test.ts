@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { takeAnswer } from '../harness/answers.ts'
 import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
 import { startGateway } from '../harness/gateway.ts'
+import { IS_LONG } from '../harness/random.ts'
 import { type Peer, turn } from '../harness/peers.ts'
 import {
   clientPlan,
@@ -14,7 +15,7 @@ import {
   serverPlan,
 } from '../harness/secured-peers.ts'
 
-const CHANGES = 1000
+const CHANGES = IS_LONG ? 1000 : 300
 const LASTING_CLIENTS = 8
 const PASSING_CLIENTS = 4
 const GET = 'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n'
