@@ -4,19 +4,9 @@ import { type TestContext, test } from 'node:test'
 import type { AccessTerms, ApiDefinition } from '../../src/config/api-definition.ts'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
 import { describe } from '../../src/config/fault.ts'
+import { API_OF_BOTH_KINDS as HEAD } from './api-text.ts'
 import { temporaryHome } from './temporary-home.ts'
 
-const HEAD = `type: api
-version: v4.3.0
-data:
-  name: A
-  context: /a
-  version: "1"
-  endpointConfig:
-    endpoint_type: http
-    production_endpoints: {url: "http://p"}
-    sandbox_endpoints: {url: "http://s"}
-`
 const DOCUMENT = `openapi: 3.0.3
 info: {title: A, version: "1"}
 paths: {/a: {get: {responses: {"200": {description: ok}}}}}

@@ -5,19 +5,8 @@ import { loadApis } from '../../src/primary/api-loading.ts'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
 import { describe } from '../../src/config/fault.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
+import { API_OF_BOTH_KINDS as API } from './api-text.ts'
 import { temporaryHome } from './temporary-home.ts'
-
-const API = `type: api
-version: v4.3.0
-data:
-  name: A
-  context: /a
-  version: "1"
-  endpointConfig:
-    endpoint_type: http
-    production_endpoints: {url: "http://p"}
-    sandbox_endpoints: {url: "http://s"}
-`
 
 const DEPLOYED = `type: deployment_environments
 data:

@@ -5,19 +5,8 @@ import type { ApiDefinition } from '../../src/config/api-definition.ts'
 import { type ApiDefinitions, ApiProjects } from '../../src/config/api-definitions.ts'
 import { describe } from '../../src/config/fault.ts'
 import { EVERYWHERE, type GatewayPlace } from '../../src/config/gateway-environments.ts'
+import { API_OF_BOTH_KINDS as HEAD } from './api-text.ts'
 import { temporaryHome } from './temporary-home.ts'
-
-const HEAD = `type: api
-version: v4.3.0
-data:
-  name: A
-  context: /a
-  version: "1"
-  endpointConfig:
-    endpoint_type: http
-    production_endpoints: {url: "http://p"}
-    sandbox_endpoints: {url: "http://s"}
-`
 
 type Files = Readonly<Record<string, string>>
 
