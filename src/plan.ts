@@ -8,6 +8,7 @@ import type {
 } from './config/api-definition.ts'
 import type { Configuration } from './config/catalogue.ts'
 import type { EndpointSettings } from './config/endpoint-settings.ts'
+import type { AccessPlan, IdentityPlan } from './identity/identity-plan.ts'
 import type { SequenceProgram } from './mediation/program.ts'
 import type { TlsClientPlan, TlsServerPlan } from './socket/tls.ts'
 import type { Route } from './target/route.ts'
@@ -47,6 +48,7 @@ export interface ApiPlan {
   /** What a request without a key counts as. */
   readonly keyType: 'PRODUCTION' | 'SANDBOX'
   readonly isAi: boolean
+  readonly access: AccessPlan
   /** With what it leaves out taken from `[apim.cors]`, or all of it; APIs with the same share it. Null: no CORS. */
   readonly cors: CorsDefinition | null
   /** None: every path and method. */
@@ -101,6 +103,7 @@ export interface LivePlan {
   /** Of `[apim.cors]`, for what is answered where no API is known; null: no CORS. */
   readonly cors: CorsDefinition | null
   /** Content types of 500s that are warned of, by secured and not. */
+  readonly identity: IdentityPlan
   readonly warnOn500: { readonly plain: string; readonly secured: string }
   readonly faults: FaultPlan
   readonly sockets: SocketPlan

@@ -18,7 +18,7 @@ const LITERAL = /^\s*(?:'\s*'|"\s*"|\/\s*\/[a-z]*),?$/
 
 const FOUNDATION = ['structure', 'socket', 'http1', 'errors', 'config']
 const BELOW_ENGINES = [...FOUNDATION, 'protocol', 'exchange']
-const ENGINES = ['identity', 'throttle', 'events', 'store', 'observe']
+const ENGINES = ['identity', 'throttle', 'events', 'store', 'registry', 'observe']
 const BELOW_ROOMS = [...BELOW_ENGINES, ...ENGINES]
 /** Folder of src -> what it may import besides itself. The hallway may all. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
@@ -32,6 +32,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   identity: [...BELOW_ENGINES, 'observe'],
   throttle: [...BELOW_ENGINES, 'observe'],
   events: [...BELOW_ENGINES, 'observe'],
+  // The key manager's memory: the authority's alone.
+  registry: [...BELOW_ENGINES, 'observe', 'identity'],
   store: BELOW_ENGINES,
   // Makes the plain plans that sockets are secured with; the primary's alone, and of sockets it has types only.
   tls: ['structure', 'socket', 'config'],
@@ -43,17 +45,23 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   target: BELOW_ROOMS,
   fault: BELOW_ROOMS,
   keymanager: BELOW_ROOMS,
+  remote: BELOW_ROOMS,
   management: BELOW_ROOMS,
 }
 const HALLWAY = 'hallway'
-/** Its folders: what runs in each reactor, what runs in the primary, and the commands. */
-const HALLWAYS = ['reactor', 'primary', 'cli']
-/** Neither of the first two knows the other: what they share stands in src itself. */
+/** Its folders: what runs in each reactor, in the primary and in the authority's thread, and the commands. */
+const HALLWAYS = ['reactor', 'primary', 'authority', 'cli']
+/** None of the first three knows another: what they share stands in src itself. */
 const APART: readonly (readonly [folder: string, other: string])[] = [
   ['src/reactor/', 'src/primary/'],
   ['src/primary/', 'src/reactor/'],
   ['src/reactor/', 'src/cli/'],
   ['src/primary/', 'src/cli/'],
+  ['src/authority/', 'src/reactor/'],
+  ['src/authority/', 'src/primary/'],
+  ['src/authority/', 'src/cli/'],
+  ['src/reactor/', 'src/authority/'],
+  ['src/primary/', 'src/authority/'],
 ]
 
 /** Module -> folders and files of src that may import it. Types are free: they are gone at run time. */
@@ -69,7 +77,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
     ],
   ],
   [/^node:(http|https|http2)$/, [HALLWAY]],
-  [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'tls', HALLWAY]],
+  [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'registry', 'tls', HALLWAY]],
   [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY]],
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config']],
@@ -77,7 +85,12 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^@xmldom\//, ['config', 'src/mediation/late-libraries.ts']],
   [/^xpath$/, ['src/mediation/expression-parsers.ts', 'src/mediation/late-libraries.ts']],
   [/^(json-p3|re2js)$/, ['src/mediation/late-libraries.ts']],
-  [/^undici/, ['src/http1/llhttp.ts']],
+  // Its client asks issuers and back ends' token endpoints; reactors have its parser alone.
+  [/^undici/, ['src/http1/llhttp.ts', 'src/remote/http-client.ts']],
+  [/^(kysely|pg|mysql2)/, ['registry']],
+  [/^node:sqlite$/, ['registry']],
+  [/^jose$/, ['keymanager', 'remote']],
+  [/^(hono|@hono)/, ['keymanager', 'management', HALLWAY]],
 ]
 /** A reactor starts fast and stays small: these never reach its import graph. */
 const NOT_IN_A_REACTOR = [
@@ -90,6 +103,14 @@ const NOT_IN_A_REACTOR = [
   'xpath',
   'json-p3',
   're2js',
+  'undici',
+  'kysely',
+  'pg',
+  'mysql2',
+  'node:sqlite',
+  'jose',
+  'hono',
+  '@hono/node-server',
 ]
 /** Loads what it names when it is first asked for it, and not before. */
 const LOADS_ON_FIRST_USE = ['src/mediation/late-libraries.ts']

@@ -6,6 +6,7 @@
 import { chainOf } from '../../src/chain-of.ts'
 import type { ApiPlan } from '../../src/plan.ts'
 import { globalCors } from '../../src/primary/planning.ts'
+import { identityPlan } from '../../src/primary/identity-planning.ts'
 import { PLAIN_API } from '../../test/harness/api-plan.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import { loadConfiguration } from '../../test/harness/configuration.ts'
@@ -102,6 +103,7 @@ const reactor = new Reactor(
     sockets: { ws: { dispatch: '', fault: '' }, wss: { dispatch: '', fault: '' } },
     responseMs: 120_000,
     resourceMs: 900_000,
+    identity: identityPlan(configuration),
     warnOn500: { plain: '', secured: '' },
     endpoints: EndpointTable.allocate(1, 1),
     metrics: allocateMetrics(1),

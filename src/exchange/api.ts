@@ -19,7 +19,13 @@ export interface Api {
   readonly isAi: boolean
 }
 
-const ANYTHING = { template: '/*', verb: '*', authType: 'None', tier: 'Unlimited', scopes: [] } as const
+const ANYTHING = {
+  template: '/*',
+  verb: '*',
+  authType: 'Application & Application User',
+  tier: 'Unlimited',
+  scopes: [],
+} as const
 const EVERY_METHOD = {
   template: '/*',
   allow: METHODS.join(', '),

@@ -5,6 +5,7 @@
 import type { Head } from '../http1/head.ts'
 import { type KeptFields, NOTHING_KEPT } from '../http1/kept-fields.ts'
 import type { Api } from './api.ts'
+import type { Caller } from './caller.ts'
 import type { CorsGrant } from './cors-grant.ts'
 import type { Downstream, Upstream } from './contract.ts'
 import { CorrelationId } from './correlation-id.ts'
@@ -41,6 +42,10 @@ export class Exchange {
   resource: Resource | null = null
   /** Of the key that it came with; without one, of the gateway's environment. */
   keyType: 'PRODUCTION' | 'SANDBOX' = 'PRODUCTION'
+  /** Who asks; null: nobody has asked that yet. */
+  caller: Caller | null = null
+  /** Lines for the backend that say who asks and with which credentials, each with its CRLF. */
+  callerLines = ''
   /** The client came over TLS. */
   isSecured = false
   /** Origin field (RFC 6454), '' where there is none. */
@@ -131,6 +136,8 @@ export class Exchange {
     this.place = null
     this.resource = null
     this.keyType = 'PRODUCTION'
+    this.caller = null
+    this.callerLines = ''
     this.origin = ''
     this.grant = null
     this.replyLines = ''

@@ -39,6 +39,9 @@ export const KIND = {
   KEPT: 24,
   /** Passes; a response that has one speaks of CORS itself. */
   CORS: 25,
+  AUTHORIZATION: 26,
+  /** Says who the client is, in words that only this gateway may use towards backends; or was read, and ends here. */
+  CREDENTIAL: 27,
 } as const
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
@@ -54,6 +57,7 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['referer', KIND.REFERER],
   ['trailer', KIND.TRAILER],
   ['upgrade', KIND.UPGRADE],
+  ['authorization', KIND.AUTHORIZATION],
   ['forwarded', KIND.FORWARDED],
   ['x-real-ip', KIND.X_FORWARDED_OTHER],
   ['connection', KIND.CONNECTION],

@@ -12,6 +12,7 @@ import {
 } from '../config/api-definition.ts'
 import { identityOf } from '../api-identity.ts'
 import { apiPaths } from '../config/api-paths.ts'
+import { accessPlan } from './identity-planning.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
 import { monotonicMs } from '../structure/monotonic-clock.ts'
 import type { ApiChanges, ApiPlan, EndpointPlan } from '../plan.ts'
@@ -124,6 +125,7 @@ export class ApiPlanner {
       lifecycle: { state: definition.lifecycle, deprecatedAtMs: 0, sunsetMs: 0 },
       keyType: definition.keyType,
       isAi,
+      access: accessPlan(definition),
       cors,
       resources,
       endpoints: planned(definition.endpoints),

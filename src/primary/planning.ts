@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import type { ApiPlanner, PlannedApis } from './api-planner.ts'
 import type { CorsDefinition } from '../config/api-definition.ts'
 import type { Configuration } from '../config/catalogue.ts'
+import { identityPlan } from './identity-planning.ts'
 import { planListeners } from './listener-plans.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
 import { CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from '../plan.ts'
@@ -94,6 +95,7 @@ export function livePlan(
     cors: cors.enabled ? cors : null,
     responseMs: mediation['synapse.global_timeout_interval'],
     resourceMs: resourceCache.enable ? resourceCache.expiry_time * 1000 : 0,
+    identity: identityPlan(configuration),
     warnOn500: { plain: http['sender.warnOnHTTP500'], secured: https['sender.warnOnHTTP500'] },
     faults: {
       programs: [...sequences.files.values()].map(({ program }) => program),

@@ -25,7 +25,12 @@ export class RequestDrops {
     if (table === undefined) {
       const { preservesUserAgent, forwardedFields } = this.#settings
       // Host is always said anew, in front of the fields: as the client said it, or that of the endpoint.
-      const kinds: number[] = [KIND.CORRELATION, KIND.HOST, ...forwardedKinds(forwardedFields, trusted)]
+      const kinds: number[] = [
+        KIND.CORRELATION,
+        KIND.HOST,
+        KIND.CREDENTIAL,
+        ...forwardedKinds(forwardedFields, trusted),
+      ]
       if (!preservesUserAgent) kinds.push(KIND.USER_AGENT)
       if (!chunked) kinds.push(KIND.TRAILER)
       // RFC 9110 10.1.1: an expectation in a 1.0 request is ignored.

@@ -84,6 +84,7 @@ export class HttpUpstream {
     const expects = exchange.minorVersion === 1
     at = putFields(bytes, at, head, this.#drops.table(chunked, exchange.isTrusted, expects))
     at = putText(bytes, at, exchange.forwardedLines)
+    if (exchange.callerLines !== '') at = putText(bytes, at, exchange.callerLines)
     at = putText(bytes, at, settings.correlationStart)
     at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
     if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')

@@ -11,6 +11,7 @@ import type { Handler } from '../../src/exchange/contract.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from '../../src/plan.ts'
+import { identityPlan } from '../../src/primary/identity-planning.ts'
 import type { Route } from '../../src/target/route.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
@@ -114,6 +115,7 @@ export function planGateway(
     sockets: NO_SOCKETS,
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
     resourceMs: 900_000,
+    identity: identityPlan(configuration),
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),
     gauge: SharedGauge.allocate(reactors, 1 + rowsOf(more.apis ?? planned) + SPARE_ROWS),

@@ -1,0 +1,130 @@
+/**
+ * The key manager's memory, whichever database it is in. Every method is one transaction; what has changed for gateways
+ * is told to the listener once it is committed. Names are unique within their tenant, compared as configured.
+ */
+import type { RevokedFacts, SubscriptionNews } from '../identity/facts.ts'
+import type { Application, Client, IssuedToken, Subscription, User } from './entities.ts'
+
+/** What was asked for cannot be: the message says which field, and why. */
+export class RegistryRefusal extends Error {
+  override readonly name = 'RegistryRefusal'
+  readonly reason: 'exists' | 'missing' | 'invalid' | 'in use'
+  /** As documented of requests; '' where it is not about one. */
+  readonly field: string
+
+  constructor(reason: RegistryRefusal['reason'], field: string, message: string) {
+    super(message)
+    this.reason = reason
+    this.field = field
+  }
+}
+
+/** The database does not answer, or has refused; the cause is for the log and holds no credentials. */
+export class RegistryUnavailable extends Error {
+  override readonly name = 'RegistryUnavailable'
+}
+
+export interface RegistryListener {
+  subscriptions(news: SubscriptionNews): void
+  revoked(tokens: readonly RevokedFacts[]): void
+}
+
+export interface Page {
+  readonly offset: number
+  readonly limit: number
+}
+
+export interface Registry {
+  listener: RegistryListener | null
+  readonly tenants: TenantStore
+  readonly users: UserStore
+  readonly applications: ApplicationStore
+  readonly clients: ClientStore
+  readonly subscriptions: SubscriptionStore
+  readonly tokens: TokenStore
+  /** All that gateways have to know. */
+  facts(): Promise<{ readonly subscriptions: SubscriptionNews; readonly revoked: readonly RevokedFacts[] }>
+  close(): Promise<void>
+}
+
+export interface TenantStore {
+  list(): Promise<readonly string[]>
+  create(domain: string): Promise<void>
+}
+
+export interface UserStore {
+  find(name: string, tenant: string): Promise<User | null>
+  list(tenant: string, page: Page): Promise<{ readonly total: number; readonly users: readonly User[] }>
+  /** Takes the same time whether or not there is such a user. Counts failures: `locked` for a while after too many. */
+  authenticate(name: string, tenant: string, password: string): Promise<User | 'locked' | null>
+  create(user: Pick<User, 'name' | 'tenant' | 'roles' | 'claims'>, password: string): Promise<User>
+  update(id: string, change: Partial<Pick<User, 'roles' | 'claims' | 'isLocked'>>): Promise<User>
+  setPassword(id: string, password: string): Promise<void>
+  remove(id: string): Promise<void>
+  roles(tenant: string): Promise<readonly string[]>
+  createRole(tenant: string, role: string): Promise<void>
+  removeRole(tenant: string, role: string): Promise<void>
+}
+
+export interface ApplicationStore {
+  get(id: string): Promise<Application | null>
+  list(
+    of: { readonly tenant: string; readonly owner?: string; readonly name?: string },
+    page: Page,
+  ): Promise<{ readonly total: number; readonly applications: readonly Application[] }>
+  create(application: Omit<Application, 'id' | 'createdMs'>): Promise<Application>
+  update(
+    id: string,
+    change: Partial<Pick<Application, 'name' | 'description' | 'tier' | 'attributes'>>,
+  ): Promise<Application>
+  /** With its keys and subscriptions; its tokens are revoked. */
+  remove(id: string): Promise<void>
+}
+
+export interface ClientStore {
+  get(consumerKey: string): Promise<Client | null>
+  ofApplication(applicationId: string): Promise<readonly Client[]>
+  /** Takes the same time whether or not there is such a client. A public client has no secret to be right. */
+  authenticate(consumerKey: string, secret: string): Promise<Client | null>
+  /** The secret is told here and never again; '' of a public client. */
+  create(client: Omit<Client, 'consumerKey'> & { readonly consumerKey?: string }): Promise<{
+    readonly client: Client
+    readonly secret: string
+  }>
+  update(
+    consumerKey: string,
+    change: Partial<Pick<Client, 'name' | 'grants' | 'redirectUris' | 'validityS' | 'tokenType'>>,
+  ): Promise<Client>
+  renewSecret(consumerKey: string): Promise<string>
+  /** Its tokens are revoked. */
+  remove(consumerKey: string): Promise<void>
+}
+
+export interface SubscriptionStore {
+  get(id: string): Promise<Subscription | null>
+  list(
+    of: { readonly applicationId?: string; readonly apiName?: string; readonly apiVersion?: string },
+    page: Page,
+  ): Promise<{ readonly total: number; readonly subscriptions: readonly Subscription[] }>
+  create(subscription: Omit<Subscription, 'id' | 'createdMs'>): Promise<Subscription>
+  update(id: string, change: Partial<Pick<Subscription, 'tier' | 'status'>>): Promise<Subscription>
+  remove(id: string): Promise<void>
+}
+
+export interface TokenStore {
+  /** `token`: what the client is given, of which a hash is kept, and what configuration wants besides. `data`: of codes. */
+  add(token: string, issued: IssuedToken, data?: string): Promise<void>
+  /** By what a client shows; null for what was never given or is forgotten. */
+  find(token: string): Promise<{ readonly issued: IssuedToken; readonly data: string } | null>
+  /**
+   * A code or refresh token is good for one use: ACTIVE becomes USED, and what it was before is answered, so that of two
+   * at once only one is told ACTIVE.
+   */
+  use(token: string): Promise<{ readonly issued: IssuedToken; readonly data: string } | null>
+  /** Of one token, of all of its family, or of all of a client's: gateways are told of access tokens that still lasted. */
+  revoke(which: { readonly id: string } | { readonly family: string } | { readonly consumerKey: string }): Promise<void>
+  /** One that was given elsewhere, or is not kept. */
+  revokeFacts(facts: RevokedFacts, consumerKey: string): Promise<void>
+  /** Removes what is over, into the table of audits where that is wanted; answers how many. */
+  cleanUp(nowMs: number): Promise<number>
+}
