@@ -78,7 +78,8 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   ],
   [/^node:(http|https|http2)$/, [HALLWAY]],
   [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'registry', 'tls', HALLWAY]],
-  [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY]],
+  // And the line of a reactor, which takes in news between two steps of a request.
+  [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY, 'src/identity/authority-line.ts']],
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config']],
   [/^node-forge\//, ['tls']],
