@@ -6,6 +6,8 @@ import type { AccessTerms } from './api-definition.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
 
 const UNKNOWN_CLIENTS = 'clients are not identified yet'
+/** Alone in the list of schemes: nothing is asked of anybody. No export holds it, so none opens an API by accident. */
+export const NO_SCHEME = 'none'
 const SECURITY = ['data', 'endpointConfig', 'endpoint_security']
 
 /** Of a project: what exports always have, most often empty, null or false. */
@@ -37,7 +39,11 @@ export function readAccess(project: YamlFile | undefined, document: YamlFile | u
   const securitySchemes = schemes?.file.words(schemes.path) ?? []
   if (authHeader !== '' && authHeader.toLowerCase() !== 'authorization') tell(header!, authHeader, UNKNOWN_CLIENTS)
   // What exports write by default needs no warning.
-  const other = securitySchemes.find(scheme => !scheme.startsWith('oauth'))
+  const other = securitySchemes.find(scheme => !scheme.startsWith('oauth') && scheme !== NO_SCHEME)
+  if (securitySchemes.length > 1 && securitySchemes.includes(NO_SCHEME)) {
+    const remedy = 'name it alone for an API that is open to everybody, or drop it'
+    schemes!.file.object(schemes!.path, NO_SCHEME, 'stands for no scheme at all, and others are named', remedy)
+  }
   if (other !== undefined) tell(schemes!, other, UNKNOWN_CLIENTS)
   if (project !== undefined) tellWhatIsNotBuilt(project)
   return {

@@ -1,4 +1,5 @@
 /** From configuration and API projects to what authentication is told: who issues tokens, and who may use an API. */
+import { NO_SCHEME } from '../config/api-access.ts'
 import type { ApiDefinition } from '../config/api-definition.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { AccessPlan, AccessScheme, IdentityPlan } from '../identity/identity-plan.ts'
@@ -28,6 +29,6 @@ export function accessPlan({ name, version, access }: ApiDefinition): AccessPlan
   }
 }
 
-function schemesOf(_written: readonly string[]): readonly AccessScheme[] {
-  return ['oauth2']
+function schemesOf(written: readonly string[]): readonly AccessScheme[] {
+  return written.includes(NO_SCHEME) ? [] : ['oauth2']
 }

@@ -5,6 +5,7 @@ import type { AccessTerms, ApiDefinition } from '../../src/config/api-definition
 import { ApiProjects } from '../../src/config/api-definitions.ts'
 import { describe } from '../../src/config/fault.ts'
 import { API_OF_BOTH_KINDS as HEAD } from './api-text.ts'
+import { accessPlan } from '../../src/primary/identity-planning.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 const DOCUMENT = `openapi: 3.0.3
@@ -37,6 +38,7 @@ const TERMS: readonly (readonly [yaml: string, terms: AccessTerms])[] = [
     '  provider: null\n  policies: null\n  authorizationHeader: Authorization\n  securityScheme: [oauth2]',
     { ...NOTHING_SAID, authHeader: 'Authorization', securitySchemes: ['oauth2'] },
   ],
+  ['  securityScheme: [none]', { ...NOTHING_SAID, securitySchemes: ['none'] }],
 ]
 
 for (const [yaml, terms] of TERMS) {
@@ -84,4 +86,14 @@ test('what the project says of credentials goes before what its document says, a
   const { api, said } = load(t, HEAD + own + OPERATIONS, DOCUMENT + more)
   assert.deepEqual(api.access, { ...NOTHING_SAID, authHeader: 'X-Own', securitySchemes: ['api_key'] })
   assert.equal(said.filter(text => text.includes('not acted on')).length, 2, said.join('\n'))
+})
+
+test('an API is open on purpose with securityScheme [none] alone; beside another scheme it is a fault', t => {
+  const { api } = load(t, `${HEAD}  securityScheme: [none]\n`)
+  assert.deepEqual(accessPlan(api).schemes, [])
+  assert.deepEqual(accessPlan(load(t, HEAD).api).schemes, ['oauth2'])
+  const home = temporaryHome(t, { 'apis/A/api.yaml': `${HEAD}  securityScheme: [oauth2, none]\n` })
+  const { apis, faults } = new ApiProjects(home).load()
+  assert.deepEqual(apis, [])
+  assert.match(describe(faults[0]!), /data\.securityScheme = "none": stands for no scheme at all, and others are named/)
 })
