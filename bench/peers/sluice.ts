@@ -45,6 +45,7 @@ data:
   context: ${context}
   version: 1.0.0
   isDefaultVersion: true
+  securityScheme: [none]
   endpointConfig:
     endpoint_type: ${others.length === 0 ? 'http' : 'load_balance\n    failOver: "True"'}
     production_endpoints:${endpoints}

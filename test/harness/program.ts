@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { LEVEL } from './gateway.ts'
+import { openProject } from './open-project.ts'
 import { connectPeer } from './peers.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -93,22 +94,9 @@ export function makeHome(backendPort: number, deployment = ''): Home {
   writeFileSync(join(path, 'deployment.toml'), deployment)
   const api = join(path, 'apis', 'Test')
   mkdirSync(api, { recursive: true })
-  const definition = {
-    type: 'api',
-    version: 'v4.0.0',
-    data: {
-      name: 'Test',
-      context: '/t',
-      version: '1.0.0',
-      isDefaultVersion: true,
-      endpointConfig: {
-        endpoint_type: 'http',
-        production_endpoints: { url: `http://127.0.0.1:${backendPort}` },
-      },
-    },
-  }
-  // JSON is YAML.
-  writeFileSync(join(api, 'api.yaml'), JSON.stringify(definition))
+  const production_endpoints = { url: `http://127.0.0.1:${backendPort}` }
+  const endpointConfig = { endpoint_type: 'http', production_endpoints }
+  writeFileSync(join(api, 'api.yaml'), openProject({ name: 'Test', context: '/t', endpointConfig }))
   return { path, data: join(path, 'data'), remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 

@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { askOnce } from '../../src/cli/ask.ts'
 import type { ReloadAnswer } from '../../src/primary/reload-report.ts'
+import { openProject } from './open-project.ts'
 import type { Home, RunningGateway } from './program.ts'
 
 /** Writes a file of the home, and its folders; never half of it. */
@@ -20,8 +21,7 @@ export function putApi(home: Home, project: string, context: string, ...urls: re
     others.length === 0
       ? { endpoint_type: 'http', production_endpoints: first }
       : { endpoint_type: 'load_balance', failOver: true, production_endpoints: [first, ...others] }
-  const data = { name: project, context: `/${context}`, version: '1.0.0', isDefaultVersion: true, endpointConfig }
-  put(home, `apis/${project}/api.yaml`, JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  put(home, `apis/${project}/api.yaml`, openProject({ name: project, context: `/${context}`, endpointConfig }))
 }
 
 export function removeApi(home: Home, project: string): void {

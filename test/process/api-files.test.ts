@@ -30,7 +30,7 @@ after(async () => {
   sandbox.close()
 })
 
-/** The files as they are, but for the addresses of the back ends. */
+/** The files as they are, but for the addresses of the back ends, and open to everybody. */
 function fixtureHome(deployment = ''): Home {
   const at = home()
   removeApi(at, 'Test')
@@ -47,7 +47,13 @@ function own(file: string): string {
     .replaceAll('sandbox.test:9000', `127.0.0.1:${sandbox.port}`)
     .replaceAll('http://{host}:9000', `http://{host}:${production.port}`)
     .replaceAll('default: production.test', 'default: 127.0.0.1')
+    .replace('    - oauth2\n    - oauth_basic_auth_api_key_mandatory', '    - none')
+    .replace(/^openapi: 3\.0\.3\n/, `$&${OPEN}: {security-types: [none]}\n`)
+    .replace(/^\{\n/, `{\n  "${OPEN}": {"security-types": ["none"]},\n`)
 }
+
+/** The member of a document that says what clients identify themselves with. */
+const OPEN = 'x-wso2-application-security'
 
 interface Answer {
   readonly status: number

@@ -1,11 +1,11 @@
 /** Endpoints of a gateway that was started as operators start it: one state for all reactors, listed and switched. */
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, test, type TestContext } from 'node:test'
 import { asked, outcome, Patient, untilOutcome } from '../harness/endpoints.ts'
+import { openProject } from '../harness/open-project.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
 import { ask, freePort, type Home, type RunningGateway } from '../harness/program.ts'
+import { put } from '../harness/reloading.ts'
 
 after(leave)
 
@@ -14,8 +14,7 @@ const LONG = { suspendDuration: '3600000' }
 /** A home whose API `/t` has these endpoints. */
 function homeOf(endpointConfig: object): Home {
   const made = home()
-  const data = { name: 'Test', context: '/t', version: '1.0.0', isDefaultVersion: true, endpointConfig }
-  writeFileSync(join(made.path, 'apis', 'Test', 'api.yaml'), JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  put(made, 'apis/Test/api.yaml', openProject({ name: 'Test', context: '/t', endpointConfig }))
   return made
 }
 

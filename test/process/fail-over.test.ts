@@ -3,14 +3,14 @@
  * the sick one comes back by itself.
  */
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { takeAnswer } from '../harness/answers.ts'
 import { Patient } from '../harness/endpoints.ts'
+import { openProject } from '../harness/open-project.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
 import { eventually, type Peer, connectPeer } from '../harness/peers.ts'
 import { freePort, type RunningGateway } from '../harness/program.ts'
+import { put } from '../harness/reloading.ts'
 
 after(leave)
 
@@ -26,8 +26,7 @@ async function begin(t: TestContext, algorithm: string): Promise<{ gateway: Runn
     failOver: 'True',
     production_endpoints: [a, b].map(({ port }) => ({ url: `http://127.0.0.1:${port}`, config: CONFIG })),
   }
-  const data = { name: 'Test', context: '/t', version: '1.0.0', isDefaultVersion: true, endpointConfig }
-  writeFileSync(join(at.path, 'apis', 'Test', 'api.yaml'), JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  put(at, 'apis/Test/api.yaml', openProject({ name: 'Test', context: '/t', endpointConfig }))
   const port = await freePort()
   const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
   const gateway = await start(at, sets)

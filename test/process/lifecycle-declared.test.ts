@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { ApiAnswer, ApiRow } from '../../src/primary/api-desk.ts'
 import { askOnce } from '../../src/cli/ask.ts'
+import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, sluice, start } from '../harness/operator.ts'
 import { ask, type Home, type RunningGateway } from '../harness/program.ts'
 import { put, reload, removeApi } from '../harness/reloading.ts'
@@ -15,8 +16,8 @@ const BACKEND = { url: `http://127.0.0.1:${backend.port}` }
 /** A project `Menu` at `/menu/1.0.0` that declares that state. */
 function declare(at: Home, lifeCycleStatus: string, more: object = {}): void {
   const endpointConfig = { endpoint_type: 'http', production_endpoints: BACKEND }
-  const data = { name: 'Menu', context: '/menu', version: '1.0.0', lifeCycleStatus, endpointConfig, ...more }
-  put(at, 'apis/Menu/api.yaml', JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  const declared = { lifeCycleStatus, endpointConfig, isDefaultVersion: false, ...more }
+  put(at, 'apis/Menu/api.yaml', openProject({ name: 'Menu', context: '/menu', ...declared }))
 }
 
 function show({ home: { data } }: RunningGateway): Promise<ApiAnswer> {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
 import { ask, saidOfCors, withAccept } from '../harness/chained.ts'
 import { Patient } from '../harness/endpoints.ts'
+import { openProject } from '../harness/open-project.ts'
 import { dial, home, leave, start } from '../harness/operator.ts'
 import type { Home } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
@@ -19,8 +20,7 @@ async function putApi(t: TestContext, at: Home, name: string, more: object): Pro
   t.after(() => backend.die())
   const url = `http://127.0.0.1:${backend.port}`
   const endpointConfig = { endpoint_type: 'http', production_endpoints: { url } }
-  const data = { name, context: `/${name}`, version: '1.0.0', isDefaultVersion: true, endpointConfig, ...more }
-  put(at, `apis/${name}/api.yaml`, JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  put(at, `apis/${name}/api.yaml`, openProject({ name, context: `/${name}`, endpointConfig, ...more }))
 }
 
 test('what all APIs have changes by a reload, what one says itself stays', async t => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { openProject } from '../harness/open-project.ts'
 import { backend, dial, home, leave, start } from '../harness/operator.ts'
 import { ask as askChained } from '../harness/chained.ts'
 import type { Peer } from '../harness/peers.ts'
@@ -37,8 +38,11 @@ test('enable = false remembers nothing, from the next request on; expiry_time is
   put(at, 'deployment.toml', '')
   const operations = TARGETS.map(target => ({ target, verb: 'GET' }))
   const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backend.port}` } }
-  const data = { name: 'dear', context: '/dear', version: '1', isDefaultVersion: true, endpointConfig, operations }
-  put(at, 'apis/dear/api.yaml', JSON.stringify({ type: 'api', version: 'v4.0.0', data }))
+  put(
+    at,
+    'apis/dear/api.yaml',
+    openProject({ name: 'dear', context: '/dear', version: '1', endpointConfig, operations }),
+  )
   const gateway = await start(at)
   const client = await dial(gateway)
   assert.deepEqual(await lookups(gateway, client), { hits: REQUESTS - 2, misses: 2 })
