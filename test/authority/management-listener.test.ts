@@ -1,0 +1,168 @@
+/** What the management listener refuses before an app sees anything of a request, and what it adds to answers. */
+import assert from 'node:assert/strict'
+import { request } from 'node:https'
+import { after, test } from 'node:test'
+import { Hono } from 'hono'
+import { AccessGate } from '../../src/authority/access-gate.ts'
+import { type ClientBindings, ManagementListener } from '../../src/authority/management-listener.ts'
+import type { ManagementPlan } from '../../src/management-plan.ts'
+import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
+
+const PLAN: ManagementPlan = {
+  host: '127.0.0.1',
+  port: 0,
+  tls: { identity: SERVER, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' },
+  hostNames: ['gw.example.com'],
+  console: { networks: [] },
+  web: { networks: [] },
+  filters: [],
+}
+
+const app = new Hono<{ Bindings: ClientBindings }>()
+app.get('/api/thing', context => context.text(context.env.clientAddress))
+app.get('/api/page', context => context.text('', 200, { 'Cache-Control': 'max-age=9' }))
+app.get('/api/broken', () => {
+  throw new Error('a secret cause')
+})
+app.onError(error => {
+  throw error
+})
+app.post('/api/thing', async context => context.text(String((await context.req.arrayBuffer()).byteLength)))
+
+const reported: string[] = []
+const events = {
+  report: (_level: string, event: string, fields: object) => void reported.push(event + JSON.stringify(fields)),
+}
+const apps = [{ paths: ['/api'], gate: 'console' as const, fetch: app.fetch }]
+const listener = await ManagementListener.open(PLAN, { apps, events })
+after(() => listener.close())
+
+interface Asked {
+  readonly method?: string
+  readonly path?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly ca?: string
+}
+
+function ask({ method = 'GET', path = '/api/thing', headers = {}, body = '', ca = CA.cert }: Asked = {}) {
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    readonly status: number
+    readonly headers: NodeJS.Dict<string | string[]>
+    readonly body: string
+  }>()
+  const options = { host: '127.0.0.1', servername: 'localhost', port: listener.port, agent: false, ca, method, path }
+  const sent = request({ ...options, headers: { host: 'localhost', ...headers } }, async answer => {
+    let text = ''
+    for await (const piece of answer.setEncoding('utf8')) text += piece
+    resolve({ status: answer.statusCode!, headers: answer.headers, body: text })
+  })
+  sent.on('error', reject)
+  sent.end(body)
+  return promise
+}
+
+test('an app gets what is asked under its path, with the address of who asks', async () => {
+  const answer = await ask()
+  assert.deepEqual([answer.status, answer.body], [200, '127.0.0.1'])
+  assert.equal((await ask({ path: '/api/none' })).status, 404)
+  assert.equal((await ask({ path: '/apiary' })).status, 404)
+})
+
+test('a request that was passed on from this machine has the address of its client', async () => {
+  assert.equal((await ask({ headers: { 'X-Forwarded-For': '192.0.2.7, 198.51.100.1' } })).body, '198.51.100.1')
+})
+
+test('a Host that names another machine is misdirected: DNS rebinding', async () => {
+  const at = async (host: string) => (await ask({ headers: { host } })).status
+  const answered = await Promise.all(['localhost:1', '127.0.0.1', '[::1]:9443', 'GW.example.com.:9'].map(at))
+  assert.deepEqual(answered, [200, 200, 200, 200])
+  const refused = await Promise.all(['evil.example', 'localhost.evil.example', '192.0.2.1', '127.0.0.2'].map(at))
+  assert.deepEqual(refused, [421, 421, 421, 421])
+})
+
+test('answers have the fields that browsers are told by, and keep what an app says itself', async () => {
+  const { headers } = await ask()
+  assert.equal(headers['cache-control'], 'no-store')
+  assert.equal(headers['x-content-type-options'], 'nosniff')
+  assert.match(String(headers['content-security-policy']), /frame-ancestors 'none'/)
+  assert.equal(headers['access-control-allow-origin'], undefined)
+  assert.equal((await ask({ path: '/api/page' })).headers['cache-control'], 'max-age=9')
+})
+
+test('a body that is too long is refused, with and without a length', async () => {
+  const body = 'x'.repeat(1024 * 1024 + 1)
+  const length = { 'Content-Length': String(body.length) }
+  const sized = ask({ method: 'POST', headers: length, body })
+  const chunked = ask({ method: 'POST', headers: { 'Transfer-Encoding': 'chunked' }, body })
+  assert.deepEqual([(await sized).status, (await chunked).status], [413, 413])
+  assert.equal((await ask({ method: 'POST', headers: { 'Transfer-Encoding': 'chunked' }, body: 'abc' })).body, '3')
+})
+
+test('what an app throws is in the log alone', async () => {
+  const { status, body } = await ask({ path: '/api/broken' })
+  assert.equal(status, 500)
+  assert.doesNotMatch(body, /secret cause/)
+  assert.match(reported.at(-1)!, /secret cause/)
+})
+
+test('keys are renewed while it runs', async () => {
+  listener.replace({ ...PLAN, tls: { ...PLAN.tls, identity: SELF_SIGNED } })
+  await assert.rejects(ask(), /certificate/)
+  listener.replace(PLAN)
+  assert.equal((await ask()).status, 200)
+})
+
+test('an address that a filter does not know is refused, whatever else holds', async () => {
+  const filters = [{ name: 'office', urlPattern: '/api/*', addressPattern: '10\\.0\\.0\\.\\d+' }]
+  listener.replace({ ...PLAN, filters })
+  assert.equal((await ask()).status, 403)
+  assert.match(reported.at(-1)!, /servlet_access_control_filter office/)
+  listener.replace(PLAN)
+})
+
+const REFUSALS: readonly (readonly [
+  why: string,
+  plan: Partial<ManagementPlan>,
+  remoteAddress: string,
+  refused: string,
+])[] = [
+  ['empty list: this machine', {}, '127.0.0.3', ''],
+  ['empty list: its own address', {}, '192.0.2.1', ''],
+  ['empty list: nobody else', {}, '192.0.2.2', 'admin_console.control_access'],
+  ['a network', { console: { networks: ['192.0.2.0/24'] } }, '::ffff:192.0.2.2', ''],
+  ['a network, not in it', { console: { networks: ['192.0.3.0/24'] } }, '192.0.2.2', 'admin_console.control_access'],
+  ['switched off: everybody', { console: { networks: null } }, '192.0.2.2', ''],
+]
+
+for (const [why, plan, remoteAddress, refused] of REFUSALS) {
+  test(`control_access, ${why}`, () => {
+    const gate = new AccessGate({ ...PLAN, ...plan })
+    assert.equal(gate.refusal('console', '/api', { remoteAddress, localAddress: '192.0.2.1' }), refused)
+  })
+}
+
+test('filters are for the paths that their pattern fits, as of servlets', () => {
+  const refuses = (urlPattern: string, path: string) => {
+    const filters = [{ name: 'x', urlPattern, addressPattern: 'nobody' }]
+    const ends = { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' }
+    return new AccessGate({ ...PLAN, filters }).refusal('web', path, ends) !== ''
+  }
+  for (const [pattern, path] of [
+    ['/*', '/a'],
+    ['', '/a'],
+    ['/a/*', '/a'],
+    ['/a/*', '/a/b'],
+    ['*.do', '/x.do'],
+    ['/a', '/a'],
+  ]) {
+    assert.ok(refuses(pattern!, path!), `${pattern} ${path}`)
+  }
+  for (const [pattern, path] of [
+    ['/a/*', '/ab'],
+    ['*.do', '/xdo'],
+    ['/a', '/a/b'],
+  ]) {
+    assert.ok(!refuses(pattern!, path!), `${pattern} ${path}`)
+  }
+})
