@@ -53,6 +53,7 @@ export interface TenantStore {
 }
 
 export interface UserStore {
+  get(id: string): Promise<User | null>
   find(name: string, tenant: string): Promise<User | null>
   list(tenant: string, page: Page): Promise<{ readonly total: number; readonly users: readonly User[] }>
   /** Takes the same time whether or not there is such a user. Counts failures: `locked` for a while after too many. */
@@ -95,6 +96,8 @@ export interface ClientStore {
     consumerKey: string,
     change: Partial<Pick<Client, 'name' | 'grants' | 'redirectUris' | 'validityS' | 'tokenType'>>,
   ): Promise<Client>
+  /** One without an application becomes that of this one; refused where it has one already. */
+  map(consumerKey: string, applicationId: string, keyType: Client['keyType']): Promise<Client>
   renewSecret(consumerKey: string): Promise<string>
   /** Its tokens are revoked. */
   remove(consumerKey: string): Promise<void>
