@@ -8,7 +8,7 @@ import type {
 } from './config/api-definition.ts'
 import type { Configuration } from './config/catalogue.ts'
 import type { EndpointSettings } from './config/endpoint-settings.ts'
-import type { AccessPlan, IdentityPlan } from './identity/identity-plan.ts'
+import type { AccessPlan, CredentialPlans, IdentityPlan } from './identity/identity-plan.ts'
 import type { SequenceProgram } from './mediation/program.ts'
 import type { TlsClientPlan, TlsServerPlan } from './socket/tls.ts'
 import type { Route } from './target/route.ts'
@@ -49,6 +49,8 @@ export interface ApiPlan {
   readonly keyType: 'PRODUCTION' | 'SANDBOX'
   readonly isAi: boolean
   readonly access: AccessPlan
+  /** What its backends ask of the gateway itself; holds secrets. */
+  readonly credentials: CredentialPlans
   /** With what it leaves out taken from `[apim.cors]`, or all of it; APIs with the same share it. Null: no CORS. */
   readonly cors: CorsDefinition | null
   /** None: every path and method. */
@@ -137,6 +139,8 @@ export interface ReactorPlan extends LivePlan {
   readonly clientSeed: number
   /** A cell per reactor, counted up while it is alive. */
   readonly heartbeats: SharedArrayBuffer
+  /** One cell, up by one after the authority has told all reactors something (identity/feed.ts). */
+  readonly identityEpoch: SharedArrayBuffer
 }
 
 export const CLIENT_ROWS = 65_536
@@ -156,5 +160,7 @@ export type ToReactor =
   | { readonly kind: 'drain' }
   | { readonly kind: 'cutOff' }
   | { readonly kind: 'reopenLogs' }
+  /** To a thread of the authority that has begun; that to its predecessor is dead. */
+  | { readonly kind: 'line'; readonly port: import('node:worker_threads').MessagePort }
   /** Tests only, under a switch of the environment: block the event loop for good. */
   | { readonly kind: 'hang' }

@@ -9,6 +9,7 @@ import { globalCors } from '../../src/primary/planning.ts'
 import { identityPlan } from '../../src/primary/identity-planning.ts'
 import { PLAIN_API } from '../../test/harness/api-plan.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
+import { IdentityState } from '../../src/identity/identity-state.ts'
 import { loadConfiguration } from '../../test/harness/configuration.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
@@ -111,12 +112,14 @@ const reactor = new Reactor(
     clients: SharedGauge.allocate(1, 1),
     clientSeed: 1,
     heartbeats: new SharedArrayBuffer(4),
+    identityEpoch: new SharedArrayBuffer(4),
   },
   {
     level,
     tls: null,
     report: console.error,
     accessLog: null,
+    identity: new IdentityState(new SharedArrayBuffer(4), identityPlan(configuration)),
     chainOf: api => chainOf(api).filter(({ name }) => WORDS.includes(name)),
     drained: () => {},
   },

@@ -3,14 +3,14 @@ import { flushCompileCache } from 'node:module'
 import { ApiProjects } from '../config/api-definitions.ts'
 import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
 import type { Examination } from '../config/load.ts'
+import { AuthorityFailed } from '../primary/authority-keeper.ts'
 import { DataLocked } from '../primary/data-lock.ts'
-import { CannotWrite, Gateway, type Listeners } from '../primary/gateway.ts'
+import { CannotWrite, Gateway, type GatewayOptions, type Listeners } from '../primary/gateway.ts'
 import { type NodeParts, partsOf } from '../primary/node-parts.ts'
 import { openLog } from '../observe/log.ts'
 import { CannotListen } from '../primary/ports.ts'
 import { NOTHING_RUNS, prepare, type Prepared } from '../primary/preparation.ts'
 import { ReactorFailed } from '../primary/reactor-pool.ts'
-import type { ReactorThreads } from '../primary/reactor-threads.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED } from './exit-codes.ts'
 
@@ -21,14 +21,14 @@ class SampleFailed extends Error {
 }
 
 /** What an operator can put right: the message says all there is to say. */
-const EXPECTED = [DataLocked, CannotListen, CannotWrite, ReactorFailed, SampleFailed]
+const EXPECTED = [DataLocked, CannotListen, CannotWrite, AuthorityFailed, ReactorFailed, SampleFailed]
 
 /** Resolves with the exit code. */
 export async function serve(
   place: CliArguments,
   { sample, watch }: CommandOptions,
   examined: Examination,
-  threads: ReactorThreads,
+  begun: Pick<GatewayOptions, 'threads' | 'authority'>,
 ): Promise<number> {
   const projects = new ApiProjects(place.home)
   const prepared = await prepare(place, projects, NOTHING_RUNS, examined)
@@ -54,7 +54,7 @@ export async function serve(
       return await ended.promise
     }
     const backend = sample ? await startSample() : undefined
-    const { gateway, listeners } = await Gateway.start({ place, projects, prepared, threads, log, fatal })
+    const { gateway, listeners } = await Gateway.start({ place, projects, prepared, ...begun, log, fatal })
     endOnSignals(gateway, ended.resolve, log)
     if (watch) gateway.watch()
     if (parts.leftOut !== '') log.info(parts.leftOut)

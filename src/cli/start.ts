@@ -3,6 +3,7 @@
  * while this one loads the others and reads APIs.
  */
 import { examine } from '../config/load.ts'
+import { AuthorityKeeper } from '../primary/authority-keeper.ts'
 import { planListeners } from '../primary/listener-plans.ts'
 import { partsOf } from '../primary/node-parts.ts'
 import { reactorsOf } from '../primary/planning.ts'
@@ -14,9 +15,11 @@ export async function start(place: CliArguments, options: CommandOptions, compil
   const examined = examine(place.home, place.sets, place.dataDir)
   const { configuration, faults } = examined
   const threads = new ReactorThreads(compileCache)
+  const authority = new AuthorityKeeper(compileCache)
   if (faults.length === 0 && partsOf(configuration).runsGateway) {
     threads.begin(reactorsOf(configuration, planListeners(configuration)))
+    authority.begin()
   }
   const { serve } = await import('./serve.ts')
-  return serve(place, options, examined, threads)
+  return serve(place, options, examined, { threads, authority })
 }

@@ -2,23 +2,15 @@
  * What a reactor knows of identities: keys of issuers, applications and their subscriptions, revoked tokens, and the
  * line to the authority, which tells all of it. Whoever decides anything calls `catchUp` first.
  */
-import type { IssuerKeys, SubscriptionNews } from './facts.ts'
 import type { IdentityNews, Inquiry, InquiryResults } from './feed.ts'
+import type { IdentityPlan } from './identity-plan.ts'
+import { IssuerBook } from './issuer-book.ts'
 import { RevokedSet } from './revoked-set.ts'
+import { SubscriptionIndex } from './subscription-index.ts'
 
 /** There is no answer, and why; never what was asked, because that may be a credential. */
 export class InquiryFailed extends Error {
   override readonly name = 'InquiryFailed'
-}
-
-/** Where the keys of issuers are kept; an issuer's set replaces the one before as a whole. */
-interface KeyTaker {
-  put(issuers: readonly IssuerKeys[]): void
-}
-
-/** Where applications, their keys and subscriptions are kept. */
-interface SubscriptionTaker {
-  apply(news: SubscriptionNews): void
 }
 
 /** To the authority; over when its thread has died. */
@@ -30,41 +22,31 @@ export interface Line {
   close(): void
 }
 
-interface StateParts<I extends KeyTaker, S extends SubscriptionTaker> {
-  /** Goes up by one after all reactors were told something. */
-  readonly shared: SharedArrayBuffer
-  readonly issuers: I
-  readonly newSubscriptions: () => S
-  readonly skewMs: number
-}
-
-export class IdentityState<I extends KeyTaker = KeyTaker, S extends SubscriptionTaker = SubscriptionTaker> {
+export class IdentityState {
   /** Another one whenever anything is different from before: what was concluded of it holds no longer. */
   epoch = 1
-  readonly issuers: I
+  readonly issuers = new IssuerBook()
   readonly revoked: RevokedSet
   /** Kept once the first account was complete. */
   readonly complete = Promise.withResolvers<void>()
-  #subscriptions: S
+  #subscriptions = new SubscriptionIndex()
   /** Of a thread that has begun, and has not told everything yet. */
-  #coming: S | null = null
+  #coming: SubscriptionIndex | null = null
   #isComplete = false
-  readonly #newSubscriptions: () => S
   readonly #shared: Int32Array
   #seen: number
   #line: Line | null = null
 
-  constructor({ shared, issuers, newSubscriptions, skewMs }: StateParts<I, S>) {
-    this.issuers = issuers
-    this.revoked = new RevokedSet(skewMs)
-    this.#newSubscriptions = newSubscriptions
-    this.#subscriptions = newSubscriptions()
+  /** `shared`: goes up by one after all reactors were told something. */
+  constructor(shared: SharedArrayBuffer, plan: IdentityPlan) {
+    this.issuers.renew(plan.issuers)
+    this.revoked = new RevokedSet(plan.skewMs)
     this.#shared = new Int32Array(shared)
     this.#seen = Atomics.load(this.#shared, 0)
   }
 
   /** Another object after the authority was replaced: not to be kept. */
-  get subscriptions(): S {
+  get subscriptions(): SubscriptionIndex {
     return this.#subscriptions
   }
 
@@ -82,7 +64,8 @@ export class IdentityState<I extends KeyTaker = KeyTaker, S extends Subscription
   }
 
   /** What decides is configured differently from now on. */
-  renew(skewMs: number): void {
+  renew({ issuers, skewMs }: IdentityPlan): void {
+    this.issuers.renew(issuers)
     this.revoked.skewMs = skewMs
     this.epoch++
   }
@@ -101,7 +84,7 @@ export class IdentityState<I extends KeyTaker = KeyTaker, S extends Subscription
   }
 
   take(news: IdentityNews): void {
-    if (news.kind === 'keys') this.issuers.put(news.issuers)
+    if (news.kind === 'keys') for (const issuer of news.issuers) this.issuers.learn(issuer)
     else if (news.kind === 'revoked') {
       // Nothing makes a revoked token good again, so this goes on from one thread to the next.
       if (!this.revoked.add(news.tokens, Date.now())) return
@@ -109,7 +92,7 @@ export class IdentityState<I extends KeyTaker = KeyTaker, S extends Subscription
       ;(this.#coming ?? this.#subscriptions).apply(news.news)
       if (this.#coming !== null) return
     } else if (news.kind === 'anew') {
-      this.#coming = this.#newSubscriptions()
+      this.#coming = new SubscriptionIndex()
       return
     } else this.#completed()
     this.epoch++

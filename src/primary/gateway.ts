@@ -7,6 +7,9 @@ import { ApiDesk } from './api-desk.ts'
 import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
 import { ApiPlanner, type PlannedApis } from './api-planner.ts'
 import { ApiWatch } from './api-watch.ts'
+import type { AuthorityPlan } from '../authority-messages.ts'
+import type { AuthorityKeeper, Begun } from './authority-keeper.ts'
+import { authorityPlan } from './authority-planning.ts'
 import { endpointsOf } from '../config/api-definition.ts'
 import type { ApiProjects } from '../config/api-definitions.ts'
 import { describe } from '../config/fault.ts'
@@ -39,12 +42,13 @@ export class CannotWrite extends Error {
   override readonly name = 'CannotWrite'
 }
 
-interface GatewayOptions {
+export interface GatewayOptions {
   readonly place: Place
   readonly projects: ApiProjects
   /** Without faults, but for those of single APIs. */
   readonly prepared: Prepared
   readonly threads: ReactorThreads
+  readonly authority: AuthorityKeeper
   readonly log: Log
   /** Something happened after which the process cannot go on. */
   readonly fatal: (cause: string) => void
@@ -58,6 +62,10 @@ export interface Listeners {
   readonly level: string
   readonly healthHost: string
   readonly healthPort: number
+  /** Of the key manager; 0 on a node without one. */
+  readonly managementPort: number
+  /** What whoever starts it has to know: a password that was made. */
+  readonly said: readonly string[]
 }
 
 /** What stays as it was at the start. */
@@ -99,6 +107,7 @@ export class Gateway {
       message: (reactor, message) => this.#onMessage(reactor, message),
       replaced: (reactor, cause) => log.error({ REACTOR: reactor, CAUSE_OF_ERROR: cause }, 'reactor replaced'),
       hopeless: cause => options.fatal(`reactors keep dying: ${cause}`),
+      newLine: reactor => options.authority.newLine(reactor),
     })
     this.#reloader = new Reloader({ ...options, ...started, pool: this.#pool, desk: this.#desk })
     this.#reloads = new ReloadQueue(scope => this.#reloader.run(scope))
@@ -145,7 +154,10 @@ export class Gateway {
     const health = healthAddress(inForce.configured.configuration)
     await claimPort(health)
     try {
-      const ports = await this.#pool.start()
+      const begun = this.#beginAuthority()
+      // What asks for no credentials need not wait for who knows them.
+      if (!inForce.planned.apis.every(({ access }) => access.schemes.length === 0)) await begun
+      const [ports, { port: managementPort, said }] = await Promise.all([this.#pool.start(), begun])
       const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
       this.#health = await startHealthListener(health.host, health.port, {
         unready: () => (this.#isReady ? '' : 'not ready'),
@@ -162,11 +174,34 @@ export class Gateway {
         level,
         healthHost: health.host,
         healthPort: this.#health.port,
+        managementPort,
+        said,
       }
     } catch (error) {
       this.#pool.stop()
+      this.#options.authority.abort()
       throw error
     }
+  }
+
+  /** Rejects with AuthorityFailed. */
+  #beginAuthority(): Promise<Begun> {
+    const { authority, log } = this.#options
+    return authority.start(this.#authorityPlan(), {
+      event: ({ level, event, fields }) => log[level]({ THREAD: 'authority', ...fields }, event),
+      died: (cause, pauseMs) =>
+        log.error({ CAUSE_OF_ERROR: cause, PAUSE_MS: pauseMs }, 'the authority has ended, and another one begins'),
+      replaced: () => {
+        this.#pool.connect()
+        log.info('the authority was replaced')
+      },
+    })
+  }
+
+  #authorityPlan(): AuthorityPlan {
+    const { place } = this.#options
+    const { plans, inForce } = this.#started
+    return authorityPlan(inForce, { ...place, plan: plans[0]! })
   }
 
   /** For the command line. */
@@ -231,6 +266,7 @@ export class Gateway {
     this.#endWatching()
     const { configuration } = this.#started.inForce.configured
     await this.#pool.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000)
+    await this.#options.authority.stop()
     await this.#health?.close()
     this.#control?.close()
     this.#started.lock.release()
@@ -240,6 +276,7 @@ export class Gateway {
   abort(): void {
     this.#endWatching()
     this.#pool.stop()
+    this.#options.authority.abort()
     this.#control?.close()
     this.#started.lock.release()
   }

@@ -28,6 +28,8 @@ export interface NodeParts {
   readonly because: string
   /** Listeners, APIs, reactors. */
   readonly runsGateway: boolean
+  /** Its own key manager, with the database and the management listener. */
+  readonly runsKeyManager: boolean
   /** What its role or mode asks for and does not exist, each a sentence: to be warned of. */
   readonly notBuilt: readonly string[]
   /** What the default role leaves out, because it takes what there is; '' for other roles. */
@@ -44,5 +46,6 @@ export function partsOf(configuration: Pick<Configuration, 'server'>): NodeParts
   const absent = role === 'default' ? [] : lacking
   const said = absent.map(part => `${because}, and the ${part} is not built yet`)
   const notBuilt = mode === 'ha' ? [...said, SHARING] : said
-  return { role, because, runsGateway: parts.includes('gateway'), notBuilt, leftOut }
+  const runs = { runsGateway: parts.includes('gateway'), runsKeyManager: parts.includes('key manager') }
+  return { role, because, ...runs, notBuilt, leftOut }
 }

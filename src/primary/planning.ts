@@ -50,13 +50,14 @@ export function reactorPlans(options: PlanningOptions): ReactorPlan[] {
     apis: planned.apis,
     level,
     listeners,
-    // The last column is the primary's own.
-    metrics: allocateMetrics(reactors + 1),
+    // The last columns are those of the primary and of the authority.
+    metrics: allocateMetrics(reactors + 2),
     gauge: planner.gauge,
     endpoints: planner.endpoints,
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_ROWS),
     clientSeed: Math.floor(Math.random() * 2 ** 31),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
+    identityEpoch: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
   }
   return Array.from({ length: reactors }, (_, reactor) => ({ ...plan, reactor }))
 }

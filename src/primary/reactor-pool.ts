@@ -2,7 +2,7 @@
  * The reactors' threads, seen from the primary: starts them, watches their heartbeats, replaces one that died or hangs,
  * drains them. A replaced reactor takes over the column of its predecessor in shared memory.
  */
-import type { Worker } from 'node:worker_threads'
+import type { MessagePort, Worker } from 'node:worker_threads'
 import { identityOf } from '../api-identity.ts'
 import { clearGauges } from '../observe/metrics.ts'
 import type { ApiChanges, ApiPlan, FromReactor, LivePlan, ReactorPlan, ToReactor } from '../plan.ts'
@@ -17,6 +17,8 @@ interface PoolWatcher {
   replaced(reactor: number, cause: string): void
   /** Reactors die faster than they can be replaced. */
   hopeless(cause: string): void
+  /** A line to the authority for a reactor; left out: there is none. */
+  newLine?(reactor: number): MessagePort
 }
 
 /** A reactor that cannot begin its work said why, or said nothing in time. */
@@ -138,6 +140,16 @@ export class ReactorPool {
     })
   }
 
+  /** New lines to the authority, whose thread was replaced. */
+  connect(): void {
+    for (const [reactor, { worker }] of this.#seats.entries()) this.#connect(worker, reactor)
+  }
+
+  #connect(worker: Worker, reactor: number): void {
+    const port = this.#watcher.newLine?.(reactor)
+    if (port !== undefined) worker.postMessage({ kind: 'line', port } satisfies ToReactor, [port])
+  }
+
   /** What each reactor answers; null where one does not within `waitMs`. */
   ask<Q extends Question>(question: Q, waitMs = ANSWER_MS): readonly Promise<Answer<Q> | null>[] {
     return this.#seats.map(seat => this.#askOne(seat, question, waitMs) as Promise<Answer<Q> | null>)
@@ -187,6 +199,7 @@ export class ReactorPool {
   #spawn(reactor: number, isFirst: boolean): Seat {
     const graceMs = this.#graceFor(this.#plans[reactor]!.apis)
     const worker = this.#threads.take(this.#plans[reactor]!)
+    this.#connect(worker, reactor)
     const seat: Seat = {
       worker,
       beat: Atomics.load(this.#heartbeats, reactor),

@@ -1,6 +1,8 @@
 /** Entry of a reactor's thread: builds the reactor from its plan, answers the primary's messages. */
 import { parentPort } from 'node:worker_threads'
 import { chainOf } from '../chain-of.ts'
+import { AuthorityLine } from '../identity/authority-line.ts'
+import { IdentityState } from '../identity/identity-state.ts'
 import { AccessLog } from '../observe/access-log.ts'
 import { EventLog } from '../observe/events.ts'
 import { LineFile } from '../observe/line-file.ts'
@@ -12,6 +14,9 @@ import { Reactor } from './reactor.ts'
 import { handleLevel } from '../socket/handle-socket.ts'
 import { streamLevel } from '../socket/stream-socket.ts'
 import type { TlsLevel } from '../socket/tls.ts'
+
+/** A reactor that replaces another one does not wait longer for what it is told: what is open is to be reached. */
+const INFORMED_MS = 5000
 
 const plan = ownPlan()
 const port = parentPort!
@@ -26,6 +31,8 @@ const events = new EventLog(event => post({ kind: 'event', event }), {
   nowMs: () => performance.now(),
   suppressed: () => metrics.add(METRIC.logLinesSuppressed, 1),
 })
+
+const identity = new IdentityState(plan.identityEpoch, plan.identity)
 
 const file = plan.accessLog.target === 'file' ? openAccessLog() : null
 
@@ -58,12 +65,14 @@ const reactor = new Reactor(plan, {
   tls,
   report: (level, event, fields) => events.report(level, event, fields),
   accessLog: accessLog(),
+  identity,
   chainOf,
   drained: finish,
 })
 
 function finish(): void {
   reactor.stop()
+  identity.close()
   const written = file === null ? Promise.resolve() : file.close()
   written.then(() => {
     post({ kind: 'drained' })
@@ -79,6 +88,7 @@ async function deploy({ live, apis }: Extract<Question, { kind: 'deploy' }>): Pr
   try {
     tls ??= await tlsLevel(live)
     reactor.deploy(live, apis, tls)
+    identity.renew(live.identity)
     events.setLevel(live.logLevel)
     return ''
   } catch (error) {
@@ -107,10 +117,26 @@ port.on('message', (message: ToReactor) => {
   else if (message.kind === 'drain') reactor.drain()
   else if (message.kind === 'cutOff') reactor.cutOff()
   else if (message.kind === 'reopenLogs') file?.reopen()
+  else if (message.kind === 'line') identity.connect(new AuthorityLine(message.port, news => identity.take(news)))
   else while (message.kind === 'hang');
 })
 
-reactor.start().then(
-  ports => post({ kind: 'listening', ports }),
-  (error: Error) => post({ kind: 'failed', cause: error.message }),
-)
+/** Whoever comes once it listens is to be known, unless nobody needs to be. */
+async function informed(): Promise<void> {
+  if (plan.apis.every(({ access }) => access.schemes.length === 0)) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(() => {
+    events.report('error', 'credentials cannot be checked yet', { CAUSE_OF_ERROR: 'the authority has told nothing' })
+    resolve()
+  }, INFORMED_MS)
+  identity.complete.promise.then(resolve)
+  await promise
+  clearTimeout(timer)
+}
+
+informed()
+  .then(() => reactor.start())
+  .then(
+    ports => post({ kind: 'listening', ports }),
+    (error: Error) => post({ kind: 'failed', cause: error.message }),
+  )

@@ -13,6 +13,7 @@ import { FieldKinds } from '../http1/field-kinds.ts'
 import type { Head } from '../http1/head.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
+import type { IdentityState } from '../identity/identity-state.ts'
 import { Sequences } from '../mediation/sequences.ts'
 import type { AccessLog } from '../observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
@@ -62,6 +63,8 @@ interface ReactorOutlets {
   readonly report: Report
   /** null: no access log. */
   readonly accessLog: AccessLog | null
+  /** What is known of those who ask. */
+  readonly identity: IdentityState
   /** The handlers of an API, in the order in which its requests pass them. */
   chainOf(api: ApiPlan): readonly Handler[]
   /** Nothing is in flight any more. */

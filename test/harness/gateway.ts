@@ -8,6 +8,7 @@ import type { Configuration } from '../../src/config/catalogue.ts'
 import { loadConfiguration } from './configuration.ts'
 import { DEFAULT_FAULTS } from './default-sequences.ts'
 import type { Handler } from '../../src/exchange/contract.ts'
+import { IdentityState } from '../../src/identity/identity-state.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from '../../src/plan.ts'
@@ -123,6 +124,7 @@ export function planGateway(
     clients: SharedGauge.allocate(reactors, CLIENT_ROWS),
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4 * reactors),
+    identityEpoch: new SharedArrayBuffer(4),
     ...more,
   }
   return { plan, rows }
@@ -144,6 +146,7 @@ export async function startGateway(
     level: LEVEL === 'streams' ? streamLevel : handleLevel(),
     tls,
     report: (level, event, fields) => reports.push({ level, event, fields }),
+    identity: new IdentityState(plan.identityEpoch, plan.identity),
     accessLog: accessLogFormat === null ? null : linesOf(accessLogFormat, accessLines),
     chainOf: api => [...(more.isChained ? chainOf(api) : []), ...handlers],
     drained: () => {},

@@ -1,0 +1,243 @@
+/**
+ * The authority's thread, seen from the primary: starts it, hears whether it is alive, puts another one in its place,
+ * and gives reactors their lines to it. While there is none, reactors go on with what they know.
+ */
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import type { AuthorityPlan, AuthorityThreadData, FromAuthorityThread, ToAuthority } from '../authority-messages.ts'
+import type { LogEvent } from '../observe/events.ts'
+
+const ENTRY = new URL('../authority-entry.js', import.meta.url)
+
+/** It cannot begin its work and said why, or said nothing in time. */
+export class AuthorityFailed extends Error {
+  override readonly name = 'AuthorityFailed'
+}
+
+/** In milliseconds. */
+interface KeeperLimits {
+  /** The first one may have to wait for a database and to make its tables. */
+  readonly startMs: number
+  /** One silent for so long is hung. */
+  readonly silenceMs: number
+  /** Between the end of a thread and the next one: the second time in a row so long, then twice as long each time. */
+  readonly pauseMs: number
+  readonly pauseMsMax: number
+  /** One that has worked for so long has not died of what it began with. */
+  readonly settledMs: number
+  /** What is under way may take so long at the end. */
+  readonly stopMs: number
+  readonly reloadMs: number
+}
+const LIMITS: KeeperLimits = {
+  startMs: 30_000,
+  silenceMs: 5000,
+  pauseMs: 500,
+  pauseMsMax: 30_000,
+  settledMs: 60_000,
+  stopMs: 3000,
+  reloadMs: 10_000,
+}
+const CHECK_MS = 1000
+
+interface KeeperWatcher {
+  event(event: LogEvent): void
+  /** It has ended, and why; another one begins in so many milliseconds. */
+  died(cause: string, pauseMs: number): void
+  /** Another one has told everything: reactors need lines to it. */
+  replaced(): void
+}
+
+/** What a thread says when it has begun. */
+export type Begun = Pick<Extract<FromAuthorityThread, { kind: 'started' }>, 'port' | 'said'>
+
+interface Seat {
+  readonly worker: Worker
+  readonly beats: Int32Array
+  beat: number
+  /** When the last beat was seen. */
+  beatMs: number
+  readonly bornMs: number
+  hasBegun: boolean
+  /** Why it is ended, or what it died of. */
+  cause: string
+  readonly begun: PromiseWithResolvers<Begun>
+  readonly gone: PromiseWithResolvers<void>
+  /** Of the reload under way. */
+  reloaded: ((cause: string) => void) | null
+}
+
+export class AuthorityKeeper {
+  readonly #compileCache: string
+  readonly #entry: URL
+  readonly #limits: KeeperLimits
+  #watcher: KeeperWatcher | null = null
+  #plan: AuthorityPlan | null = null
+  #seat: Seat | null = null
+  /** Threads in a row that have not lasted. */
+  #deaths = 0
+  #check: NodeJS.Timeout | null = null
+  #pause: NodeJS.Timeout | null = null
+  #isStopping = false
+
+  /** `entry`, `limits`: for tests. */
+  constructor(compileCache: string, entry = ENTRY, limits: Partial<KeeperLimits> = {}) {
+    this.#compileCache = compileCache
+    this.#entry = entry
+    this.#limits = { ...LIMITS, ...limits }
+  }
+
+  /** The thread loads its modules from now on, and then waits for its plan. */
+  begin(): void {
+    this.#seat ??= this.#spawn()
+  }
+
+  /** Resolves once reactors can be told everything. Rejects with AuthorityFailed. */
+  async start(plan: AuthorityPlan, watcher: KeeperWatcher): Promise<Begun> {
+    this.#watcher = watcher
+    this.#plan = plan
+    this.begin()
+    const seat = this.#seat!
+    // It may have waited for long.
+    seat.beatMs = performance.now()
+    seat.worker.postMessage({ kind: 'start', plan } satisfies ToAuthority)
+    this.#check = setInterval(() => this.#look(), CHECK_MS)
+    return seat.begun.promise
+  }
+
+  /** The reactor's end of a line to the thread that runs now. */
+  newLine(reactor: number): MessagePort {
+    const { port1, port2 } = new MessageChannel()
+    // Without a thread it is a dead one, and the next thread comes with others.
+    if (this.#seat === null) port2.close()
+    else this.#seat.worker.postMessage({ kind: 'line', reactor, port: port2 } satisfies ToAuthority, [port2])
+    return port1
+  }
+
+  /** For this thread and those that follow. Answers why it has not taken it over; '' if it has. */
+  async reload(plan: AuthorityPlan): Promise<string> {
+    this.#plan = plan
+    const seat = this.#seat
+    if (seat === null) return ''
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const late = 'the authority has not answered, and takes it over when it can'
+    const timer = setTimeout(() => resolve(late), this.#limits.reloadMs)
+    seat.reloaded = resolve
+    seat.worker.postMessage({ kind: 'reload', plan } satisfies ToAuthority)
+    const cause = await promise
+    clearTimeout(timer)
+    return cause
+  }
+
+  /** Ends it once what is under way is done, or after a while. */
+  async stop(): Promise<void> {
+    const seat = this.#seat
+    this.#endWatching()
+    if (seat === null) return
+    seat.worker.postMessage({ kind: 'stop' } satisfies ToAuthority)
+    const timer = setTimeout(() => void seat.worker.terminate(), this.#limits.stopMs)
+    await seat.gone.promise
+    clearTimeout(timer)
+  }
+
+  /** Ends it at once. */
+  abort(): void {
+    const seat = this.#seat
+    this.#endWatching()
+    void seat?.worker.terminate()
+  }
+
+  /** For tests: ends the thread as a crash would. */
+  kill(): void {
+    void this.#seat?.worker.terminate()
+  }
+
+  #endWatching(): void {
+    this.#isStopping = true
+    if (this.#check !== null) clearInterval(this.#check)
+    if (this.#pause !== null) clearTimeout(this.#pause)
+  }
+
+  #spawn(): Seat {
+    const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const workerData: AuthorityThreadData = { compileCache: this.#compileCache, beats }
+    const worker = new Worker(this.#entry, { workerData, name: 'authority' })
+    const nowMs = performance.now()
+    const seat: Seat = {
+      worker,
+      beats,
+      beat: 0,
+      beatMs: nowMs,
+      bornMs: nowMs,
+      hasBegun: false,
+      cause: 'ended',
+      begun: Promise.withResolvers(),
+      gone: Promise.withResolvers(),
+      reloaded: null,
+    }
+    // Of those that follow the first one nobody waits for it.
+    seat.begun.promise.catch(() => {})
+    worker.on('error', (error: Error) => {
+      seat.cause = error.stack ?? error.message
+    })
+    worker.on('message', (message: FromAuthorityThread) => this.#receive(seat, message))
+    // However it came to its end: the one place from which it is replaced.
+    worker.on('exit', () => this.#ended(seat))
+    return seat
+  }
+
+  #receive(seat: Seat, message: FromAuthorityThread): void {
+    if (message.kind === 'event') this.#watcher?.event(message.event)
+    else if (message.kind === 'started') {
+      seat.hasBegun = true
+      seat.beatMs = performance.now()
+      seat.begun.resolve(message)
+    } else if (message.kind === 'reloaded') seat.reloaded?.(message.cause)
+    else {
+      if (message.kind === 'failed') seat.cause = message.cause
+      void seat.worker.terminate()
+    }
+  }
+
+  #ended(seat: Seat): void {
+    seat.gone.resolve()
+    seat.reloaded?.('')
+    seat.begun.reject(new AuthorityFailed(seat.cause))
+    if (this.#seat === seat) this.#seat = null
+    // Before there is a plan, and at the start, whoever waits for it is told.
+    if (this.#isStopping || this.#watcher === null || (this.#deaths === 0 && !seat.hasBegun)) return
+    const { pauseMs, pauseMsMax, settledMs } = this.#limits
+    if (seat.hasBegun && performance.now() - seat.bornMs >= settledMs) this.#deaths = 0
+    const pause = this.#deaths === 0 ? 0 : Math.min(pauseMs * 2 ** (this.#deaths - 1), pauseMsMax)
+    this.#deaths++
+    this.#watcher.died(seat.cause, pause)
+    this.#pause = setTimeout(() => this.#replace(), pause)
+  }
+
+  #replace(): void {
+    const seat = this.#spawn()
+    this.#seat = seat
+    seat.worker.postMessage({ kind: 'start', plan: this.#plan! } satisfies ToAuthority)
+    // Lines are of use only to a thread that stays.
+    seat.begun.promise.then(
+      () => this.#watcher!.replaced(),
+      () => {},
+    )
+  }
+
+  #look(): void {
+    const seat = this.#seat
+    if (seat === null) return
+    const now = performance.now()
+    const beat = Atomics.load(seat.beats, 0)
+    if (beat !== seat.beat) {
+      seat.beat = beat
+      if (seat.hasBegun) seat.beatMs = now
+    }
+    const { silenceMs, startMs } = this.#limits
+    const limitMs = seat.hasBegun ? silenceMs : startMs
+    if (now - seat.beatMs <= limitMs) return
+    seat.beatMs = now
+    seat.cause = seat.hasBegun ? `no heartbeat for ${limitMs} ms` : `has not begun after ${limitMs} ms`
+    void seat.worker.terminate()
+  }
+}

@@ -1,0 +1,50 @@
+/** From what is in force to what the authority is told. */
+import type { ApiFacts, AuthorityPlan } from '../authority-messages.ts'
+import { NOTHING_DECLARED } from '../identity/declared-applications.ts'
+import type { InForce } from './in-force.ts'
+import { partsOf } from './node-parts.ts'
+import type { ApiPlan, ReactorPlan } from '../plan.ts'
+
+interface Surroundings {
+  readonly home: string
+  readonly dataDir: string
+  /** Of any reactor: what all threads share. */
+  readonly plan: Pick<ReactorPlan, 'identityEpoch' | 'metrics' | 'reactors'>
+}
+
+export function authorityPlan(inForce: InForce, { home, dataDir, plan }: Surroundings): AuthorityPlan {
+  const { configuration } = inForce.configured
+  const trust = inForce.tls?.plans.clients.find(({ match }) => match === 'default')?.plan ?? null
+  return {
+    configuration,
+    home,
+    dataDir,
+    apis: apiFacts(inForce),
+    runsKeyManager: partsOf(configuration).runsKeyManager,
+    trust,
+    management: null,
+    declared: NOTHING_DECLARED,
+    epoch: plan.identityEpoch,
+    metrics: plan.metrics,
+    // Behind those of the reactors and of the primary.
+    column: plan.reactors + 1,
+  }
+}
+
+function apiFacts({ planned }: InForce): readonly ApiFacts[] {
+  return [...planned.byDefinition].map(([definition, { plan }]) => ({
+    name: plan.name,
+    version: plan.version,
+    context: plan.paths[0]!,
+    provider: definition.access.provider,
+    state: plan.lifecycle.state,
+    tiers: definition.access.plans,
+    scopes: scopesOf(plan),
+  }))
+}
+
+/** Those that resources ask for, and those that have roles. */
+function scopesOf({ resources, access: { scopeRoles } }: ApiPlan): ApiFacts['scopes'] {
+  const names = new Set([...resources.flatMap(({ scopes }) => scopes), ...Object.keys(scopeRoles)])
+  return Array.from(names, name => ({ name, roles: scopeRoles[name] ?? [] }))
+}
