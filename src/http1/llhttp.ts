@@ -161,6 +161,9 @@ const arenaAt = llhttp.malloc(ARENA_BYTES)
 /** All bytes of this thread's messages. `arena.bytes` stays valid: the memory never grows again. */
 export const arena = new Arena(llhttp.memory.buffer, arenaAt, arenaAt + ARENA_BYTES)
 
+/** For code that looks at the same bytes (`same-bytes.ts`). */
+export const arenaMemory = llhttp.memory
+
 const { METHODS } = load('undici/lib/llhttp/constants.js') as { METHODS: Readonly<Record<string, number>> }
 const METHOD_NAMES: string[] = []
 for (const [name, method] of Object.entries(METHODS)) METHOD_NAMES[method] = name

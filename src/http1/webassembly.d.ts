@@ -4,7 +4,7 @@ declare namespace WebAssembly {
     constructor(bytes: Uint8Array<ArrayBuffer>)
   }
   class Instance {
-    constructor(module: Module, imports: { readonly env: Record<string, (...offsets: number[]) => number> })
+    constructor(module: Module, imports: { readonly env: Record<string, Memory | ((...offsets: number[]) => number)> })
     readonly exports: Record<string, unknown>
   }
   interface Memory {

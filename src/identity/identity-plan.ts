@@ -15,6 +15,8 @@ export interface IssuerPlan {
   /** Claims that name the client, the first that is there. */
   readonly consumerKeyClaims: readonly string[]
   readonly scopesClaim: string
+  /** Of the two ECDSA signatures that are one, it makes the one with the smaller s alone. */
+  readonly lowS: boolean
 }
 
 export interface IdentityPlan {
@@ -26,6 +28,40 @@ export interface IdentityPlan {
   readonly skewMs: number
   /** How long a verdict holds at most; 0: nothing is remembered. */
   readonly verdictMs: number
+  readonly backendJwt: BackendJwtPlan
+}
+
+/** The token that tells backends who is calling (`[apim.jwt]`). Times in milliseconds. */
+export interface BackendJwtPlan {
+  readonly isMade: boolean
+  /** Field that carries it. What clients send in it is removed, whether or not one is made. */
+  readonly field: string
+  readonly encoding: 'base64' | 'base64url'
+  readonly isSigned: boolean
+  /** In front of the names of claims; '' for none. */
+  readonly prefix: string
+  /** How long one is good, but for the end of what the caller has shown. */
+  readonly lifeMs: number
+  /** How long one is used again at most; 0: each request has its own. */
+  readonly keptMs: number
+  /** What is known of the user is asked for. */
+  readonly hasUserClaims: boolean
+  /** How long that is remembered; 0: not at all. */
+  readonly claimsMs: number
+  /** A module of the operator's makes it, in the authority's thread. */
+  readonly isCustom: boolean
+  /** Null where nothing is signed here. */
+  readonly signer: BackendSigner | null
+}
+
+/** What it is signed with; holds a secret. */
+export interface BackendSigner {
+  /** PKCS#8, PEM; RSA. */
+  readonly key: string
+  readonly kid: string
+  /** Thumbprints of the certificate that goes with the key (RFC 7515 4.1.7, 4.1.8); '' without one. */
+  readonly x5t: string
+  readonly x5tS256: string
 }
 
 /** Who may use an API, as its chain is built for it. */
@@ -41,10 +77,30 @@ export interface AccessPlan {
   /** One of the others is asked for besides a client certificate. */
   readonly needsOther: boolean
   /** Certificates of clients that have been let in for this API. */
-  readonly certificates: readonly { readonly thumbprint: string; readonly tier: string }[]
+  readonly certificates: readonly { readonly thumbprint: string; readonly alias: string; readonly tier: string }[]
   /** Roles that a user without a token must have one of, by scope. */
   readonly scopeRoles: Readonly<Record<string, readonly string[]>>
   readonly provider: string
 }
 
 export type AccessScheme = 'oauth2' | 'api_key' | 'basic' | 'mutual_tls'
+
+/** What an API's backends ask of the gateway itself, by the kind of endpoint; null: nothing. */
+export type CredentialPlans = Readonly<Record<'production' | 'sandbox', CredentialPlan | null>>
+
+export type CredentialPlan =
+  /** A whole field value, which is a secret. */
+  | { readonly kind: 'basic'; readonly authorization: string }
+  /** The authority has a token for it under that key. */
+  | { readonly kind: 'oauth2'; readonly key: string }
+
+/** How the authority gets a token for a backend (RFC 6749 4.4). Holds a secret. */
+export interface BackendTokenPlan {
+  /** As `CredentialPlan` has it. */
+  readonly key: string
+  readonly tokenUrl: string
+  readonly clientId: string
+  readonly clientSecret: string
+  readonly scopes: readonly string[]
+  readonly parameters: Readonly<Record<string, string>>
+}

@@ -24,6 +24,10 @@ export class KnownIssuer {
     )
   }
 
+  get hasKeys(): boolean {
+    return this.#keys.size > 0
+  }
+
   replaceKeys(published: readonly PublicJwk[]): void {
     const keys = new Map<string, VerificationKey>()
     for (const jwk of published.slice(0, KEYS_MAX)) {
