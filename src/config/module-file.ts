@@ -1,0 +1,38 @@
+/** ES modules of the operator's own: inside the configuration folder, and nowhere else. */
+import { realpath } from 'node:fs/promises'
+import { isAbsolute, relative, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/** Why a module cannot be used; the message names it. */
+export class ModuleBroken extends Error {
+  override readonly name = 'ModuleBroken'
+}
+
+/** The function that a module exports under `name`. `path`: within `folder`, links resolved. Throws ModuleBroken. */
+export async function loadModule(
+  folder: string,
+  path: string,
+  name: string,
+): Promise<(...given: readonly unknown[]) => unknown> {
+  const file = await within(folder, path)
+  let loaded: Readonly<Record<string, unknown>>
+  try {
+    loaded = (await import(pathToFileURL(file).href)) as typeof loaded
+  } catch (error) {
+    throw new ModuleBroken(`${path} cannot be loaded (${(error as Error).message})`)
+  }
+  const exported = loaded[name]
+  if (typeof exported !== 'function') throw new ModuleBroken(`${path} exports no function ${name}`)
+  return exported as (...given: readonly unknown[]) => unknown
+}
+
+async function within(folder: string, path: string): Promise<string> {
+  try {
+    const [base, file] = await Promise.all([realpath(folder), realpath(resolve(folder, path))])
+    const way = relative(base, file)
+    if (!isAbsolute(path) && !way.startsWith('..') && !isAbsolute(way)) return file
+  } catch (error) {
+    throw new ModuleBroken(`${path} is not there (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`)
+  }
+  throw new ModuleBroken(`${path} is outside of the configuration folder`)
+}

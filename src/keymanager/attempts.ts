@@ -1,0 +1,75 @@
+/**
+ * How often something may be asked for, and how often it may fail: counted in windows of a minute by name, in bounded
+ * memory. What is counted longest ago is forgotten first.
+ */
+import { LRUCache } from 'lru-cache'
+import { tooMany } from './oauth-refusal.ts'
+
+const NAMES_MAX = 16_384
+const WINDOW_MS = 60_000
+
+interface Window {
+  count: number
+  readonly endsMs: number
+}
+
+/** Requests by name: of a client, of an address. */
+export class RequestRate {
+  readonly #windows = new LRUCache<string, Window>({ max: NAMES_MAX })
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** Counts one. Throws OAuthRefusal (429) beyond `perMinute`; -1: there is no limit. */
+  count(name: string, perMinute: number): void {
+    if (perMinute === -1) return
+    const nowMs = this.#now()
+    const known = this.#windows.get(name)
+    if (known === undefined || known.endsMs <= nowMs) {
+      this.#windows.set(name, { count: 1, endsMs: nowMs + WINDOW_MS })
+      return
+    }
+    known.count++
+    if (known.count > perMinute) throw tooMany('too many requests', known.endsMs - nowMs)
+  }
+}
+
+interface Failures {
+  count: number
+  /** Milliseconds since 1970. */
+  untilMs: number
+}
+
+/** Wrong credentials by name: after too many of them right ones are not looked at either, for a while. */
+export class Lockout {
+  readonly #failures = new LRUCache<string, Failures>({ max: NAMES_MAX })
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** Throws OAuthRefusal (429) while it is locked. `max`: failures; -1: never locked. */
+  check(name: string, max: number): void {
+    const known = this.#failures.get(name)
+    if (max === -1 || known === undefined || known.count < max) return
+    const leftMs = known.untilMs - this.#now()
+    if (leftMs > 0) throw tooMany('too many failures', leftMs)
+    this.#failures.delete(name)
+  }
+
+  /** `forMs`: how long failures are remembered, from the last one on. Answers whether this one has locked it. */
+  failed(name: string, max: number, forMs: number): boolean {
+    const nowMs = this.#now()
+    const known = this.#failures.get(name)
+    const count = known === undefined || known.untilMs <= nowMs ? 1 : known.count + 1
+    this.#failures.set(name, { count, untilMs: nowMs + forMs })
+    return count === max
+  }
+
+  succeeded(name: string): void {
+    this.#failures.delete(name)
+  }
+}
