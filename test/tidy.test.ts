@@ -77,7 +77,8 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
     ],
   ],
   [/^node:(http|https|http2)$/, [HALLWAY]],
-  [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'registry', 'tls', HALLWAY]],
+  // The key manager's own keys lie in the data folder.
+  [/^node:fs(\/|$)/, ['src/keymanager/signing-keys.ts', 'config', 'observe', 'store', 'registry', 'tls', HALLWAY]],
   // And the line of a reactor, which takes in news between two steps of a request.
   [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY, 'src/identity/authority-line.ts']],
   [/^pino$/, ['src/observe/log.ts']],
@@ -85,7 +86,9 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^node-forge\//, ['tls']],
   [/^@xmldom\//, ['config', 'src/mediation/late-libraries.ts']],
   [/^xpath$/, ['src/mediation/expression-parsers.ts', 'src/mediation/late-libraries.ts']],
-  [/^(json-p3|re2js)$/, ['src/mediation/late-libraries.ts']],
+  [/^json-p3$/, ['src/mediation/late-libraries.ts']],
+  // Clients choose what patterns of scopes are matched against, too.
+  [/^re2js$/, ['src/mediation/late-libraries.ts', 'src/keymanager/scopes.ts']],
   // Its client asks issuers and back ends' token endpoints; reactors have its parser alone.
   [/^undici/, ['src/http1/llhttp.ts', 'src/remote/http-client.ts']],
   [/^(kysely|pg|mysql2)/, ['registry']],

@@ -53,7 +53,7 @@ export interface ExtensionPaths {
 }
 
 export function keyManagerSettings(configuration: Configuration): KeyManagerSettings {
-  const cache = configuration['apim.cache.km_token']
+  const introspections = configuration['apim.cache.km_token']
   return {
     issuer: configuration.oauth['oidc.id_token.issuer'],
     skewMs: configuration.oauth.timestamp_skew * 1000,
@@ -69,7 +69,7 @@ export function keyManagerSettings(configuration: Configuration): KeyManagerSett
     tellsErrorPageMore: configuration.oauth.additional_params_from_error_url,
     namesClaimsByOidc: configuration.oauth['oidc.claims.enable_oidc_dialect'],
     addsUnmappedAttributes: configuration.oauth['oidc.claims.enable_unmapped_user_attributes'],
-    introspectionMs: cache.enable ? cache.expiry_time * 1000 : 0,
+    introspectionMs: introspections.enable ? introspections.expiry_time * 1000 : 0,
     limits: {
       perClient: configuration.oauth['rate_limit.per_client'],
       perAddress: configuration.oauth['rate_limit.per_address'],

@@ -47,6 +47,10 @@ const GATEWAY: readonly OwnKey[] = [
   ['access_log.format', 'json', 'choice'],
   ['logging.level', 'info', 'choice'],
   ['apim.lifecycle.sunset_after', 15_552_000, 'duration'],
+  ['oauth.rate_limit.per_client', 600, 'integer'],
+  ['oauth.rate_limit.per_address', 600, 'integer'],
+  ['oauth.lockout.failures', 10, 'integer'],
+  ['oauth.lockout.time', 300, 'duration'],
 ]
 
 const STORES: readonly OwnKey[] = ['keystore.primary', 'keystore.tls', 'keystore.internal', 'truststore'].flatMap(

@@ -4,7 +4,7 @@ import { duration, flag } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const VALIDATION = 'not built yet: token validation'
-const KEY_MANAGER = 'not built yet: the key manager'
+const SCOPES = 'the scopes of all APIs are in memory: there is nothing to look up'
 const DEVELOPER_PORTAL = 'there is no developer portal'
 const PUBLISHER = 'there is no publisher portal'
 
@@ -49,17 +49,16 @@ export const resourceCache = section(
 export const keyManagerTokenCache = section(
   'apim.cache.km_token',
   'What the key manager found out about a token.',
-  allInert(
-    {
-      enable: flag(
+  {
+    enable: live(
+      flag(
         false,
-        'Remember what was found out about a token; use only one of this and `apim.cache.gateway_token`.',
+        'Remember what introspection found out about a token; use only one of this and `apim.cache.gateway_token`.',
       ),
-      expiry_time: expiry('How long that is remembered.'),
-    },
-    KEY_MANAGER,
-  ),
-  { roles: ['api-key-manager'], rules: [SECONDS] },
+    ),
+    expiry_time: live(expiry('How long that is remembered.')),
+  },
+  { roles: ['api-key-manager'], rules: [SECONDS], readBy: ['keymanager/settings.ts'] },
 )
 
 export const recentApisCache = section(
@@ -72,7 +71,7 @@ export const recentApisCache = section(
 export const scopesCache = section(
   'apim.cache.scopes',
   'The scopes of an API.',
-  allInert({ enable: flag(true, 'Remember scopes for 15 minutes.') }, KEY_MANAGER),
+  allInert({ enable: flag(true, 'Remember scopes for 15 minutes.') }, SCOPES),
   { roles: ['api-key-manager', 'api-publisher'] },
 )
 
@@ -86,18 +85,17 @@ export const publisherRolesCache = section(
 export const jwtClaimCache = section(
   'apim.cache.jwt_claim',
   'What is known of a user for the token that goes to backends.',
-  allInert(
-    {
-      enable: flag(true, 'Remember what is known of a user.'),
-      expiry_time: except(
+  {
+    enable: live(flag(true, 'Remember what is known of a user.')),
+    expiry_time: live(
+      except(
         0,
         'as long as the token lasts',
         duration(0, 's', 1, DAY_S, 'How long that is remembered; give it the lifetime of the tokens.'),
       ),
-    },
-    VALIDATION,
-  ),
-  { roles: ['api-key-manager', 'gateway-worker'], rules: [SECONDS] },
+    ),
+  },
+  { roles: ['api-key-manager', 'gateway-worker'], rules: [SECONDS], readBy: ['primary/backend-planning.ts'] },
 )
 
 export const tagsCache = section(

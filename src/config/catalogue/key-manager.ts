@@ -1,5 +1,5 @@
 /** The gateway and the key manager: how one reaches the other, and what both have to know about OAuth. */
-import { allInert, alsoSpelled, inert, type Key, sameAs, section, upTo } from '../key.ts'
+import { allInert, alsoSpelled, inert, type Key, live, sameAs, section, upTo } from '../key.ts'
 import { choice, count, fieldName, flag, secret, text, url, words } from '../kinds.ts'
 import { customNeeds, mustNotExceed } from './agreements.ts'
 
@@ -95,13 +95,12 @@ export const oauthConfig = section(
     ),
     enable_token_encryption: inert(flag(false, 'Encrypt tokens in the database.'), KEY_MANAGER),
     enable_token_hashing: inert(flag(false, 'Keep hashes of tokens in the database, not tokens.'), KEY_MANAGER),
-    allowed_scopes: inert(
+    allowed_scopes: live(
       alsoSpelled(
         ['white_listed_scopes'],
         patterns(['^device_.*', 'openid'], 'Scopes, as patterns, that every token may have unasked.'),
       ),
-      KEY_MANAGER,
     ),
   },
-  { roles: ['api-devportal', 'api-key-manager', 'gateway-worker'] },
+  { roles: ['api-devportal', 'api-key-manager', 'gateway-worker'], readBy: ['keymanager/settings.ts'] },
 )
