@@ -24,9 +24,12 @@ export class RegistryUnavailable extends Error {
   override readonly name = 'RegistryUnavailable'
 }
 
+/** Told after the commit, and before the method that made the change answers; also of what other nodes have changed. */
 export interface RegistryListener {
   subscriptions(news: SubscriptionNews): void
   revoked(tokens: readonly RevokedFacts[]): void
+  /** Changes of other nodes were missed: only `facts()`, told anew, says what holds. */
+  missed?(): void
 }
 
 export interface Page {
@@ -36,6 +39,8 @@ export interface Page {
 
 export interface Registry {
   listener: RegistryListener | null
+  /** That of the super admin, where this start has made it: to be printed once. '' otherwise. */
+  readonly generatedPassword: string
   readonly tenants: TenantStore
   readonly users: UserStore
   readonly applications: ApplicationStore
@@ -114,9 +119,22 @@ export interface SubscriptionStore {
   remove(id: string): Promise<void>
 }
 
+/** `user`: tokens that a user has allowed, not those of applications that are the user's. */
+export type RevokedTokens =
+  | { readonly id: string }
+  | { readonly family: string }
+  | { readonly consumerKey: string }
+  | { readonly user: string; readonly tenant: string }
+
 export interface TokenStore {
   /** `token`: what the client is given, of which a hash is kept, and what configuration wants besides. `data`: of codes. */
   add(token: string, issued: IssuedToken, data?: string): Promise<void>
+  /** All of one answer, or none. Refused where the client is gone, or the family is revoked meanwhile. */
+  addAll(
+    tokens: readonly { readonly token: string; readonly issued: IssuedToken; readonly data?: string }[],
+  ): Promise<void>
+  /** The token itself, where `enable_token_encryption` had it kept; '' otherwise. */
+  kept(id: string): Promise<string>
   /** By what a client shows; null for what was never given or is forgotten. */
   find(token: string): Promise<{ readonly issued: IssuedToken; readonly data: string } | null>
   /**
@@ -124,8 +142,8 @@ export interface TokenStore {
    * at once only one is told ACTIVE.
    */
   use(token: string): Promise<{ readonly issued: IssuedToken; readonly data: string } | null>
-  /** Of one token, of all of its family, or of all of a client's: gateways are told of access tokens that still lasted. */
-  revoke(which: { readonly id: string } | { readonly family: string } | { readonly consumerKey: string }): Promise<void>
+  /** Of one token, its family, a client or a user: gateways are told of access tokens that still lasted. */
+  revoke(which: RevokedTokens): Promise<void>
   /** One that was given elsewhere, or is not kept. */
   revokeFacts(facts: RevokedFacts, consumerKey: string): Promise<void>
   /** Removes what is over, into the table of audits where that is wanted; answers how many. */

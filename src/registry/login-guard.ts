@@ -1,0 +1,73 @@
+/**
+ * Guesses at passwords: after a number of wrong ones a name is locked for a while, whether or not there is such a user.
+ * Kept in memory and per node: to forget a name by filling the memory takes more guesses than argon2 lets through while
+ * it is locked. Of one name one attempt is judged at a time, or many at once would all still be free.
+ */
+import { LRUCache } from 'lru-cache'
+import { RegistryUnavailable } from './registry.ts'
+
+interface GuardTerms {
+  /** Wrong passwords in a row; 0: no name is ever locked. */
+  readonly failuresMax: number
+  readonly lockMs: number
+}
+
+interface Account {
+  failures: number
+  /** Of the monotonic clock. */
+  lockedUntilMs: number
+}
+
+const NAMES_MAX = 65_536
+/** Attempts under one name that wait for those before them. */
+const WAITING_MAX = 32
+
+export class LoginGuard {
+  readonly #terms: GuardTerms
+  readonly #nowMs: () => number
+  readonly #accounts = new LRUCache<string, Account>({ max: NAMES_MAX })
+  readonly #queues = new Map<string, { last: Promise<unknown>; length: number }>()
+
+  constructor(terms: GuardTerms, nowMs = () => performance.now()) {
+    this.#terms = terms
+    this.#nowMs = nowMs
+  }
+
+  /** `judge` answers null for a wrong password. Throws what it throws, or RegistryUnavailable where too many wait. */
+  async attempt<T>(name: string, judge: () => Promise<T | null>): Promise<T | 'locked' | null> {
+    const queue = this.#queues.get(name) ?? { last: Promise.resolve(), length: 0 }
+    if (queue.length >= WAITING_MAX) throw new RegistryUnavailable(`${WAITING_MAX} attempts wait under one name`)
+    const own = queue.last.then(() => this.#judged(name, judge))
+    queue.length++
+    queue.last = own.catch(() => {})
+    this.#queues.set(name, queue)
+    try {
+      return await own
+    } finally {
+      queue.length--
+      if (queue.length === 0) this.#queues.delete(name)
+    }
+  }
+
+  /** An administrator has set another password. */
+  forget(name: string): void {
+    this.#accounts.delete(name)
+  }
+
+  async #judged<T>(name: string, judge: () => Promise<T | null>): Promise<T | 'locked' | null> {
+    const known = this.#accounts.get(name)
+    if (known !== undefined && known.lockedUntilMs > this.#nowMs()) return 'locked'
+    const verdict = await judge()
+    if (verdict === null) this.#count(name, known)
+    else this.#accounts.delete(name)
+    return verdict
+  }
+
+  #count(name: string, known: Account | undefined): void {
+    const { failuresMax, lockMs } = this.#terms
+    if (failuresMax === 0) return
+    const failures = (known?.failures ?? 0) + 1
+    if (failures < failuresMax) this.#accounts.set(name, { failures, lockedUntilMs: 0 })
+    else this.#accounts.set(name, { failures: 0, lockedUntilMs: this.#nowMs() + lockMs })
+  }
+}

@@ -1,0 +1,151 @@
+/** Opens the registry: databases as configured, their tables up to date, and the accounts that must be there. */
+import { join } from 'node:path'
+import type { Configuration } from '../config/catalogue.ts'
+import type { RevokedFacts, SubscriptionNews } from '../identity/facts.ts'
+import type { LogEvent } from '../observe/events.ts'
+import { AccountRules } from './account-rules.ts'
+import { DatabaseApplicationStore } from './application-store.ts'
+import { ChangeLog } from './change-log.ts'
+import { DatabaseClientStore } from './client-store.ts'
+import { Database } from './database.ts'
+import type { DatabaseTerms } from './database-terms.ts'
+import { LoginGuard } from './login-guard.ts'
+import { migrate } from './migrate.ts'
+import type { Registry, RegistryListener } from './registry.ts'
+import { applicationFacts, keyFacts, subscriptionFacts } from './rows.ts'
+import { DatabaseSubscriptionStore } from './subscription-store.ts'
+import { createSuperAdmin } from './super-admin.ts'
+import { DatabaseTenantStore, SUPER_TENANT } from './tenant-store.ts'
+import { DatabaseTokenStore } from './token-store.ts'
+import { TokenVault } from './token-vault.ts'
+import { DatabaseUserStore } from './user-store.ts'
+
+interface RegistryOptions {
+  readonly configuration: Configuration
+  /** Of the embedded database and of generated secrets; it exists. */
+  readonly dataDir: string
+  /** `iss` of the tokens whose clients are kept here. */
+  readonly issuer: string
+  readonly report?: (event: LogEvent) => void
+  readonly nowMs?: () => number
+}
+
+/**
+ * Throws ConfigurationFaults for what an operator has to put right, RegistryUnavailable where a database does not
+ * answer.
+ */
+export async function openRegistry(options: RegistryOptions): Promise<Registry> {
+  const { configuration, dataDir } = options
+  const rules = new AccountRules(configuration['user_store.properties'])
+  const terms: DatabaseTerms = {
+    flavour: 'sqlite',
+    place: `h2 (${join(dataDir, 'registry.db')})`,
+    pool: {
+      maxActive: 1,
+      maxWaitMs: 10_000,
+      testOnBorrow: false,
+      validationIntervalMs: 0,
+      validationQuery: '',
+      connectMs: 10_000,
+      statementMs: 10_000,
+    },
+    file: join(dataDir, 'registry.db'),
+    server: null,
+  }
+  const database = new Database(terms)
+  try {
+    await migrate(database, ['shared', 'apim'])
+    const registry = new DatabaseRegistry(database, database, rules, options)
+    await registry.begin()
+    return registry
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+class DatabaseRegistry implements Registry {
+  generatedPassword = ''
+  readonly tenants: DatabaseTenantStore
+  readonly users: DatabaseUserStore
+  readonly applications: DatabaseApplicationStore
+  readonly clients: DatabaseClientStore
+  readonly subscriptions: DatabaseSubscriptionStore
+  readonly tokens: DatabaseTokenStore
+  readonly #options: RegistryOptions
+  readonly #shared: Database
+  readonly #apim: Database
+  readonly #changes: ChangeLog
+
+  constructor(shared: Database, apim: Database, rules: AccountRules, options: RegistryOptions) {
+    const { configuration, dataDir, issuer, nowMs = Date.now } = options
+    const oauthConfig = configuration['apim.oauth_config']
+    const keepsTokens = oauthConfig.enable_token_encryption && !oauthConfig.enable_token_hashing
+    this.#options = options
+    this.#shared = shared
+    this.#apim = apim
+    this.#changes = new ChangeLog(apim, issuer, nowMs)
+    this.tenants = new DatabaseTenantStore(shared, nowMs)
+    this.tokens = new DatabaseTokenStore(apim, this.#changes, {
+      vault: keepsTokens ? TokenVault.encrypting(dataDir) : TokenVault.hashesOnly(),
+      retainsForAuditing: configuration.oauth['token_cleanup.retain_access_tokens_for_auditing'],
+      nowMs,
+    })
+    this.users = new DatabaseUserStore(shared, this.tokens, {
+      rules,
+      guard: new LoginGuard(guardTerms(configuration)),
+      superAdmin: configuration.super_admin.username,
+      nowMs,
+    })
+    this.applications = new DatabaseApplicationStore(apim, this.#changes, this.tokens, nowMs)
+    this.clients = new DatabaseClientStore(apim, this.#changes, this.tokens, nowMs)
+    this.subscriptions = new DatabaseSubscriptionStore(apim, this.#changes, nowMs)
+  }
+
+  get listener(): RegistryListener | null {
+    return this.#changes.listener
+  }
+
+  set listener(listener: RegistryListener | null) {
+    this.#changes.listener = listener
+  }
+
+  async begin(): Promise<void> {
+    const { configuration, dataDir, report } = this.#options
+    await this.tenants.ensure(SUPER_TENANT)
+    this.generatedPassword = await createSuperAdmin(this.users, configuration, dataDir)
+    await this.#changes.begin(cause =>
+      report?.({ level: 'error', event: 'changes of other nodes unknown', fields: { CAUSE_OF_ERROR: cause } }),
+    )
+  }
+
+  async facts(): Promise<{ readonly subscriptions: SubscriptionNews; readonly revoked: readonly RevokedFacts[] }> {
+    const revoked = await this.tokens.revocations()
+    const subscriptions = await this.#apim.read(async db => ({
+      applications: (await db.selectFrom('sluice_applications').selectAll().execute()).map(applicationFacts),
+      keys: (await db.selectFrom('sluice_clients').selectAll().execute()).flatMap(row =>
+        keyFacts(row, this.#options.issuer),
+      ),
+      subscriptions: (await db.selectFrom('sluice_subscriptions').selectAll().execute()).map(subscriptionFacts),
+      removed: { applications: [], keys: [], subscriptions: [] },
+    }))
+    return { subscriptions, revoked }
+  }
+
+  async close(): Promise<void> {
+    this.#changes.close()
+    await this.#apim.close()
+    if (this.#shared !== this.#apim) await this.#shared.close()
+  }
+}
+
+/** A name is locked wherever the guesses come from: for them it takes more of them than for one address. */
+const GUESSES_PER_ADDRESS_FAILURE = 5
+
+function guardTerms({ oauth }: Configuration) {
+  const failures = oauth['lockout.failures']
+  return {
+    failuresMax: failures < 0 ? 0 : failures * GUESSES_PER_ADDRESS_FAILURE,
+    lockMs: oauth['lockout.time'] * 1000,
+  }
+}

@@ -1,0 +1,62 @@
+/** A connection to a PostgreSQL server. */
+import type { QueryResult } from 'kysely'
+import pg from 'pg'
+import type { Connection } from './connection-pool.ts'
+import type { ServerTerms } from './database-terms.ts'
+import { tlsOptions } from './server-tls.ts'
+
+const CHANGES = ['INSERT', 'UPDATE', 'DELETE']
+
+export async function openPostgresql(server: ServerTerms): Promise<Connection> {
+  const client = new pg.Client({
+    host: server.host,
+    port: server.port,
+    database: server.database,
+    user: server.username,
+    password: server.password,
+    application_name: 'sluice',
+    keepAlive: true,
+    ssl: tlsOptions(server) ?? false,
+    ...(server.schema === '' ? {} : { options: `-c search_path=${server.schema}` }),
+  })
+  const connection = new PostgresqlConnection(client)
+  try {
+    await client.connect()
+  } catch (error) {
+    connection.destroy()
+    throw error
+  }
+  return connection
+}
+
+class PostgresqlConnection implements Connection {
+  readonly #client: pg.Client
+  #isDead = false
+
+  constructor(client: pg.Client) {
+    this.#client = client
+    const died = () => {
+      this.#isDead = true
+    }
+    client.on('error', died)
+    client.on('end', died)
+  }
+
+  async query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
+    const { command, rowCount, rows } = await this.#client.query(sql, [...parameters])
+    return CHANGES.includes(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows }
+  }
+
+  isDead(): boolean {
+    return this.#isDead
+  }
+
+  destroy(): void {
+    this.#isDead = true
+    // `end` would wait for the statement that is under way.
+    const { stream } = (this.#client as unknown as { readonly connection: { readonly stream: { destroy(): void } } })
+      .connection
+    this.#client.end().catch(() => {})
+    stream.destroy()
+  }
+}
