@@ -14,7 +14,7 @@ import type { EventLog } from '../observe/events.ts'
 import { plainAddress } from '../socket/address-book.ts'
 
 /** What an app learns of a request beside the request: its `Bindings` in hono's words. */
-export interface ClientBindings {
+export interface ClientBindings extends HttpBindings {
   /**
    * Who asks. Of requests that a gateway on this machine has passed on (`/token`), its client, as the last entry of
    * X-Forwarded-For says: whoever is on this machine can say so too.
@@ -140,7 +140,7 @@ export class ManagementListener {
       if (app === undefined) return refused(context, 404, 'there is nothing at this path')
       const limited = bodyLimit({ maxSize: BODY_BYTES_MAX, onError: tooLong })
       const refusal = await limited(context, async () => {
-        context.res = await app.fetch(context.req.raw, { clientAddress: clientAddressOf(incoming) })
+        context.res = await app.fetch(context.req.raw, { ...context.env, clientAddress: clientAddressOf(incoming) })
       })
       return refusal ?? context.res
     })
