@@ -68,7 +68,7 @@ function canonicalBytes(part: string): Buffer | undefined {
 }
 
 /** An object of JSON, or what is wrong with it. */
-function strictObject(bytes: Buffer): JsonObject | string {
+export function strictObject(bytes: Buffer): JsonObject | string {
   if (!isUtf8(bytes)) return 'not UTF-8'
   const text = bytes.toString('utf8')
   try {

@@ -1,0 +1,215 @@
+/**
+ * HTTP requests to those whom the authority asks: few, small, and bounded in every way. On TLS, or to this machine; no
+ * redirect is followed, because where credentials go and keys come from is what is configured, and nothing else.
+ */
+import type { Agent } from 'undici'
+import { InquiryFailed } from '../identity/identity-state.ts'
+import type { TlsClientPlan } from '../socket/tls.ts'
+
+interface ClientSettings {
+  /** Requests under way at once, to all hosts (`apim.http_client.max_total`). */
+  readonly requestsMax: number
+  /** Connections to one host and port (`default_max_per_route`). */
+  readonly perHostMax: number
+  /** Of them, those kept open while nothing is asked (`apim.key_manager.pool.max_idle`). */
+  readonly idleMax: number
+  /** Null: as Node does. */
+  readonly trust: TlsClientPlan | null
+  /** Certificates (PEM) that are trusted of servers on this machine besides. */
+  readonly ownCertificates: readonly string[]
+}
+
+interface ClientLimits {
+  readonly connectMs: number
+  /** A whole request, with the wait for its turn. */
+  readonly requestMs: number
+  /** How long a connection that nobody uses is kept. */
+  readonly idleMs: number
+  /** Requests that wait for their turn. */
+  readonly waitingMax: number
+}
+/** Less than a reactor waits for its answer: what it is told of a failure then has a cause. */
+const LIMITS: ClientLimits = { connectMs: 3000, requestMs: 4000, idleMs: 30_000, waitingMax: 1024 }
+
+interface RemoteRequest {
+  readonly url: string
+  /** Left out: GET. */
+  readonly form?: URLSearchParams
+  readonly authorization?: string
+  /** Of the body of the answer. */
+  readonly bytesMax: number
+}
+
+export interface RemoteAnswer {
+  readonly status: number
+  /** In lower case, without parameters. */
+  readonly mediaType: string
+  readonly body: Buffer
+}
+
+interface Agents {
+  readonly elsewhere: Agent
+  readonly here: Agent
+}
+
+export class HttpClient {
+  readonly #settings: ClientSettings
+  readonly #limits: ClientLimits
+  /** For hosts elsewhere, and for this machine. */
+  #agents: Promise<Agents> | null = null
+  #underWay = 0
+  readonly #byHost = new Map<string, number>()
+  readonly #waiting: (() => void)[] = []
+
+  /** `limits`: for tests. */
+  constructor(settings: ClientSettings, limits: Partial<ClientLimits> = {}) {
+    this.#settings = settings
+    this.#limits = { ...LIMITS, ...limits }
+  }
+
+  /** Any status but a redirect is an answer. Rejects with InquiryFailed; its message holds no query and no credential. */
+  async send(request: RemoteRequest): Promise<RemoteAnswer> {
+    const url = URL.parse(request.url)
+    const refusal = url === null ? 'its address is no URL' : addressFault(url)
+    if (url === null || refusal !== '') throw new InquiryFailed(refusal)
+    const whom = `${url.protocol}//${url.host}${url.pathname}`
+    const signal = AbortSignal.timeout(this.#limits.requestMs)
+    try {
+      await this.#turn(signal)
+      try {
+        return await this.#exchange(url, request, signal)
+      } finally {
+        this.#underWay--
+        this.#waiting.shift()?.()
+      }
+    } catch (error) {
+      throw new InquiryFailed(`${whom}: ${this.#causeOf(error as NodeJS.ErrnoException, signal)}`)
+    }
+  }
+
+  /** What is under way fails. */
+  async close(): Promise<void> {
+    const agents = await this.#agents
+    await Promise.all([agents?.elsewhere.destroy(), agents?.here.destroy()])
+  }
+
+  async #turn(signal: AbortSignal): Promise<void> {
+    if (this.#underWay >= this.#settings.requestsMax) {
+      if (this.#waiting.length >= this.#limits.waitingMax) throw new Error('too many requests are waiting')
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      this.#waiting.push(resolve)
+      const late = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(resolve), 1)
+        reject(signal.reason)
+      }
+      signal.addEventListener('abort', late, { once: true })
+      await promise
+      signal.removeEventListener('abort', late)
+    }
+    this.#underWay++
+  }
+
+  async #exchange(url: URL, request: RemoteRequest, signal: AbortSignal): Promise<RemoteAnswer> {
+    const { form, authorization, bytesMax } = request
+    const agents = await this.#loaded()
+    const agent = isLoopback(url.hostname) ? agents.here : agents.elsewhere
+    const before = this.#byHost.get(url.host) ?? 0
+    this.#byHost.set(url.host, before + 1)
+    try {
+      const { statusCode, headers, body } = await agent.request({
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        method: form === undefined ? 'GET' : 'POST',
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'sluice',
+          ...(authorization === undefined ? {} : { authorization }),
+          ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+        },
+        body: form === undefined ? null : form.toString(),
+        // Its connection is one more than are kept.
+        reset: before >= this.#settings.idleMax,
+        signal,
+      })
+      if (statusCode >= 300 && statusCode < 400) {
+        await body.dump({ limit: 0 }).catch(() => {})
+        throw new Error(`answers with a redirect (${statusCode}), which is not followed`)
+      }
+      const encoding = headers['content-encoding'] ?? 'identity'
+      if (encoding !== 'identity') throw new Error(`answers in an encoding (${String(encoding).slice(0, 32)})`)
+      const [mediaType = ''] = String(headers['content-type'] ?? '').split(';')
+      const bytes = await readAtMost(body, bytesMax)
+      return { status: statusCode, mediaType: mediaType.trim().toLowerCase(), body: bytes }
+    } finally {
+      const now = this.#byHost.get(url.host)! - 1
+      if (now === 0) this.#byHost.delete(url.host)
+      else this.#byHost.set(url.host, now)
+    }
+  }
+
+  /** The library is loaded when somebody is asked for the first time. */
+  #loaded(): Promise<Agents> {
+    this.#agents ??= import('undici').then(({ Agent }) => {
+      const { perHostMax, trust, ownCertificates } = this.#settings
+      const { connectMs, requestMs, idleMs } = this.#limits
+      const shared = {
+        connections: perHostMax,
+        pipelining: 1,
+        keepAliveTimeout: idleMs,
+        keepAliveMaxTimeout: idleMs,
+        headersTimeout: requestMs,
+        bodyTimeout: requestMs,
+        maxHeaderSize: 16_384,
+      }
+      const connect = { timeout: connectMs, ...tlsOptions(trust) }
+      const ca = [...(trust?.ca ?? []), ...ownCertificates]
+      return {
+        elsewhere: new Agent({ ...shared, connect }),
+        here: new Agent({ ...shared, connect: ca.length === 0 ? connect : { ...connect, ca } }),
+      }
+    })
+    return this.#agents
+  }
+
+  #causeOf(error: NodeJS.ErrnoException, signal: AbortSignal): string {
+    if (signal.aborted) return `no answer within ${this.#limits.requestMs} ms`
+    // Several addresses were tried.
+    const { code } = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error
+    return error.message === '' ? String(code) : error.message
+  }
+}
+
+/** '' where requests may go there. */
+function addressFault({ protocol, hostname, username, password }: URL): string {
+  if (username !== '' || password !== '') return 'its address holds credentials, which belong elsewhere'
+  if (protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))) return ''
+  return `${protocol}//${hostname} is neither https nor this machine`
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname)
+}
+
+function tlsOptions(trust: TlsClientPlan | null): object {
+  if (trust === null) return {}
+  const { ca, identity, minVersion, maxVersion, ciphers, hostname } = trust
+  return {
+    minVersion,
+    maxVersion,
+    ...(ca === null ? {} : { ca: [...ca] }),
+    ...(ciphers === '' ? {} : { ciphers }),
+    ...(identity === null ? {} : { cert: identity.cert, key: identity.key }),
+    ...(hostname === 'none' ? { checkServerIdentity: () => undefined } : {}),
+  }
+}
+
+async function readAtMost(body: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body) {
+    bytes += part.length
+    if (bytes > bytesMax) throw new Error(`answers with more than ${bytesMax} bytes`)
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
