@@ -1,6 +1,7 @@
 /** The addresses of the key manager. What an endpoint refuses it throws; what it answers nobody else keeps. */
 import { type Context, Hono } from 'hono'
 import { RegistryUnavailable } from '../registry/registry.ts'
+import { authorizationApp } from './authorization-endpoint.ts'
 import { admitAddress } from './client-address.ts'
 import { authenticateClient } from './client-authentication.ts'
 import { discovery } from './discovery.ts'
@@ -8,6 +9,7 @@ import { readForm } from './form.ts'
 import { introspect } from './introspection.ts'
 import type { KeyManager } from './key-manager.ts'
 import { NO_STORE, OAuthRefusal, refusalAnswer } from './oauth-refusal.ts'
+import { registrationApp } from './registration.ts'
 import { tokenAnswer } from './token-endpoint.ts'
 import { revokeToken } from './token-revocation.ts'
 import { userInfo } from './user-info.ts'
@@ -46,6 +48,8 @@ export function keyManagerApp(manager: KeyManager): Hono {
   })
   app.get('/oauth2/jwks', () => Response.json({ keys: manager.signingKeys.published }, { headers: PUBLIC }))
   for (const path of DISCOVERY) app.get(path, () => Response.json(discovery(manager), { headers: PUBLIC }))
+  app.route('/', authorizationApp(manager))
+  app.route('/', registrationApp(manager))
   return app
 }
 

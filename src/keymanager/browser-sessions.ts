@@ -53,10 +53,6 @@ export class BrowserSessions {
     return session
   }
 
-  end(cookie: string): void {
-    this.#sessions.delete(digestOf(cookie))
-  }
-
   allow(session: BrowserSession, what: string): void {
     if (session.consents.size < CONSENTS_MAX) session.consents.add(what)
   }

@@ -1,5 +1,7 @@
 /** `/oauth2/introspect` (RFC 7662): asked by gateways and resource servers, who have to say who they are. */
 import type { Client, IssuedToken } from '../registry/entities.ts'
+import { ADMIN_ROLE } from '../registry/management-scopes.ts'
+import { SUPER_TENANT } from '../registry/tenant-store.ts'
 import { authenticateClient, basicCredentials } from './client-authentication.ts'
 import type { Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
@@ -8,11 +10,9 @@ import { logIn } from './password-grant.ts'
 import { digestOf } from './token-memory.ts'
 import { subjectName } from './subjects.ts'
 
-/** That of the accounts of gateways. */
-const SUPER_TENANT = 'carbon.super'
 const INACTIVE = { active: false }
 /** Accounts of gateways and administrators, who may ask about any token. */
-const ASKING_ROLES = ['admin', 'Internal/gateway']
+const ASKING_ROLES = [ADMIN_ROLE, 'Internal/gateway']
 
 type Answer = Readonly<Record<string, unknown>>
 

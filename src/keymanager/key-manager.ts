@@ -11,6 +11,7 @@ import { ScopeGrants } from './scopes.ts'
 import { BrowserSessions } from './browser-sessions.ts'
 import { type KeyManagerSettings, keyManagerSettings } from './settings.ts'
 import { SigningKeys } from './signing-keys.ts'
+import { type ApiKeyTerms, issueApplicationToken, makeApiKey, type TokenAnswer } from './token-maker.ts'
 import { TokenMemory } from './token-memory.ts'
 
 /** As `EventLog.report`. */
@@ -125,6 +126,16 @@ export class KeyManager {
     await this.signingKeys.rotate()
     this.surroundings.keysChanged(this.keys)
     this.surroundings.log('info', 'tokens are signed with a new key', { KEYS_PUBLISHED: this.keys.keys.length })
+  }
+
+  /** A key that an application uses without asking for tokens. It is not kept: revoking one takes its `jti`. */
+  makeApiKey(terms: ApiKeyTerms): ReturnType<typeof makeApiKey> {
+    return makeApiKey(this, terms)
+  }
+
+  /** A token of an application's own, as its credentials would bring it. Throws OAuthRefusal, and of the registry. */
+  tokenFor(consumerKey: string, scopes: readonly string[] = []): Promise<TokenAnswer> {
+    return issueApplicationToken(this, consumerKey, scopes)
   }
 
   /** Removes what is over; failures are logged, and the next round tries again. */

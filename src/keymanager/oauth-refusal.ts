@@ -1,6 +1,6 @@
 /** What an endpoint refuses, and how it says so (RFC 6749 5.2). */
 
-/** Codes of RFC 6749 4.1.2.1 and 5.2, RFC 6750 3.1, OpenID Connect Core 3.1.2.6, and of answers below them. */
+/** Codes of RFC 6749 4.1.2.1 and 5.2, RFC 6750 3.1, RFC 7591 3.2.2, OpenID Connect Core 3.1.2.6. */
 export type RefusalCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -12,6 +12,9 @@ export type RefusalCode =
   | 'invalid_token'
   | 'insufficient_scope'
   | 'access_denied'
+  | 'invalid_client_metadata'
+  | 'invalid_redirect_uri'
+  | 'invalid_client_id'
   | 'login_required'
   | 'consent_required'
   | 'request_not_supported'

@@ -1,5 +1,6 @@
 /** Which scopes a token is given of those that were asked for. */
 import { RE2JS } from 're2js'
+import { MANAGEMENT_SCOPES } from '../registry/management-scopes.ts'
 import type { Log } from './key-manager.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'
 
@@ -30,9 +31,10 @@ export class ScopeGrants {
   readonly #rolesFor: (scope: string) => readonly string[] | null
   readonly #allowed: readonly ((scope: string) => boolean)[]
 
-  /** `rolesFor`: of which one is needed, none: everybody has it; null: there is no such scope. */
+  /** `rolesFor`: for scopes of APIs, of which one is needed, none: everybody has it; null: there is no such scope. */
   constructor(patterns: readonly string[], rolesFor: (scope: string) => readonly string[] | null, log: Log) {
-    this.#rolesFor = rolesFor
+    // What opens the management API is not for an API to give away.
+    this.#rolesFor = scope => (Object.hasOwn(MANAGEMENT_SCOPES, scope) ? MANAGEMENT_SCOPES[scope]! : rolesFor(scope))
     this.#allowed = patterns.map(pattern => matcher(pattern, log))
   }
 

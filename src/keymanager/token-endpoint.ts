@@ -34,6 +34,9 @@ const GRANT_TYPES: Readonly<Record<string, GrantType>> = {
   [JWT_BEARER]: { alias: 'jwt_bearer', isEnabled: it => it.grants.jwtBearer, redeem: redeemAssertion },
 }
 
+/** As clients are registered for them, whether or not they are enabled now. */
+export const KNOWN_GRANTS: readonly string[] = Object.keys(GRANT_TYPES)
+
 /** Names of those that are enabled, as requests have them. */
 export function enabledGrants(settings: KeyManagerSettings): readonly string[] {
   return Object.keys(GRANT_TYPES).filter(name => GRANT_TYPES[name]!.isEnabled(settings))

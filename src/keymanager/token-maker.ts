@@ -5,7 +5,7 @@ import { RegistryRefusal } from '../registry/registry.ts'
 import { claimFacts, userClaims } from './claims.ts'
 import type { KeyManager } from './key-manager.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'
-import { type Subject, subjectName } from './subjects.ts'
+import { applicationSubject, type Subject, subjectName } from './subjects.ts'
 import { digestOf } from './token-memory.ts'
 
 /** 256 bits: a guess is worth nothing. */
@@ -77,7 +77,7 @@ export function randomToken(): string {
 /** What the registry keeps of a token or a code. */
 export function issued(
   kind: 'access' | 'refresh' | 'code',
-  { client, subject, scopes, family }: TokenGrant,
+  { client, subject, scopes, family }: Pick<TokenGrant, 'client' | 'subject' | 'scopes' | 'family'>,
   revocationKey: string,
   issuedMs: number,
   validityS: number,
@@ -158,6 +158,20 @@ async function makeIdToken(manager: KeyManager, grant: TokenGrant, accessToken: 
   }
   const extended = await manager.extensions.idToken(claims, claimFacts(client, subject, scopes))
   return manager.signingKeys.sign('JWT', { ...extended, exp })
+}
+
+/** For an application that has just been made. Throws OAuthRefusal where there is no such client. */
+export async function issueApplicationToken(
+  manager: KeyManager,
+  consumerKey: string,
+  scopes: readonly string[],
+): Promise<TokenAnswer> {
+  const client = await manager.registry.clients.get(consumerKey)
+  if (client === null) throw new OAuthRefusal('invalid_client', 'there is no such client')
+  const subject = await applicationSubject(manager, client)
+  const granted = manager.scopes.grant(scopes, subject)
+  const alone = { family: '', refreshes: false, identifies: false, nonce: '', authenticatedS: 0 }
+  return issueTokens(manager, { client, subject, scopes: granted, ...alone })
 }
 
 export interface ApiKeyTerms {
