@@ -80,6 +80,43 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['access-control-allow-credentials', KIND.CORS],
 ]
 
+/**
+ * What only this gateway may say to backends of who the client is, and what proxies in front of others say of a
+ * client's certificate (Client-Cert: RFC 9440; Envoy, HAProxy, nginx, Apache, IIS, AWS, and the reference platform): a
+ * backend that reads any of them must not believe the client itself.
+ */
+const CREDENTIALS: readonly string[] = [
+  'x-jwt-assertion',
+  'client-cert',
+  'client-cert-chain',
+  'x-client-cert',
+  'x-client-cert-chain',
+  'x-client-certificate',
+  'x-wso2-client-certificate',
+  'x-forwarded-client-cert',
+  'x-forwarded-tls-client-cert',
+  'x-forwarded-tls-client-cert-info',
+  'x-ssl-cert',
+  'x-ssl-certificate',
+  'x-ssl-client-cert',
+  'x-ssl-client-certificate',
+  'x-ssl-client-verify',
+  'x-ssl-client-dn',
+  'x-ssl-client-cn',
+  'x-ssl-client-s-dn',
+  'x-ssl-client-sha1',
+  'x-ssl-issuer',
+  'ssl-cert',
+  'ssl-client-cert',
+  'ssl-client-verify',
+  'ssl-client-subject-dn',
+  'ssl-client-s-dn',
+  'x-arr-clientcert',
+  'x-amzn-mtls-clientcert',
+  'x-amzn-mtls-clientcert-leaf',
+  'x-amzn-mtls-clientcert-subject',
+]
+
 /** What a fault is worded after. Whoever says nothing of XML gets JSON, and nothing has to be known of the rest. */
 const NEGOTIATED: readonly (readonly [string, Kind])[] = [
   ['accept', KIND.NEGOTIATED],
@@ -90,6 +127,8 @@ const ALWAYS_READ = ['soapaction']
 
 const FORWARDED = 'x-forwarded-'
 const FORWARDED_FIRST = 120
+const HYPHEN = 45
+const UNDERSCORE = 95
 
 interface Candidate {
   readonly name: string
@@ -104,6 +143,17 @@ export function isName(bytes: Uint8Array, at: number, length: number, lower: str
   for (let i = 0; i < length; i++) {
     const byte = bytes[at + i]!
     const folded = byte >= 65 && byte <= 90 ? byte | 32 : byte
+    if (folded !== lower.charCodeAt(i)) return false
+  }
+  return true
+}
+
+/** The same where backends read "_" as "-", as CGI makes one of the other: nobody slips a credential past them so. */
+function isCredentialName(bytes: Uint8Array, at: number, length: number, lower: string): boolean {
+  if (length !== lower.length) return false
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[at + i]!
+    const folded = byte === UNDERSCORE ? HYPHEN : byte >= 65 && byte <= 90 ? byte | 32 : byte
     if (folded !== lower.charCodeAt(i)) return false
   }
   return true
@@ -125,6 +175,9 @@ export class FieldKinds {
   /** By length and first letter of the name: one load tells that a field is none of these. */
   readonly #candidates: (Candidate | null)[] = new Array((LENGTH_MAX + 1) * LETTERS).fill(null)
   readonly #correlation: string
+  #added: readonly (readonly [string, Kind])[] = []
+  /** Beside those that are always of that kind. */
+  #credentials: readonly string[] = []
   /** Bit per KIND that something is kept of. */
   keptKinds = 0
   /** Names in lower case of which every value is kept. */
@@ -133,7 +186,15 @@ export class FieldKinds {
   /** `correlation`: name of the correlation field, any case. */
   constructor(correlation: string) {
     this.#correlation = correlation.toLowerCase()
-    this.#rebuild([])
+    this.#rebuild()
+  }
+
+  /** Further names, in any case, that only this gateway may use towards backends: of the next head on. */
+  withhold(names: readonly string[]): void {
+    const known = new Set([...NAMES.map(([name]) => name), this.#correlation])
+    const folded = names.map(name => name.toLowerCase().replaceAll('_', '-'))
+    this.#credentials = folded.filter(name => !known.has(name) && !CREDENTIALS.includes(name))
+    this.#rebuild()
   }
 
   /**
@@ -146,19 +207,22 @@ export class FieldKinds {
       known.get(name) ?? (name.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.KEPT)
     const added = names.filter(name => kindOf(name) === KIND.KEPT)
     const negotiated = NEGOTIATED.filter(([name]) => !added.includes(name))
-    this.#rebuild([...negotiated, ...added.map(name => [name, KIND.KEPT] as const)])
+    this.#added = [...negotiated, ...added.map(name => [name, KIND.KEPT] as const)]
+    this.#rebuild()
     this.keptNames = [...new Set([...ALWAYS_READ, ...names])]
     const kinds: readonly Kind[] = [KIND.NEGOTIATED, KIND.KEPT, ...names.map(kindOf)]
     this.keptKinds = kinds.reduce<number>((bits, kind) => bits | (1 << kind), 0)
   }
 
   #known(): readonly (readonly [string, Kind])[] {
-    return [...NAMES, [this.#correlation, KIND.CORRELATION]]
+    const credentials = [...CREDENTIALS, ...this.#credentials].map(name => [name, KIND.CREDENTIAL] as const)
+    return [...NAMES, [this.#correlation, KIND.CORRELATION], ...credentials]
   }
 
-  #rebuild(more: readonly (readonly [string, Kind])[]): void {
+  #rebuild(): void {
     this.#candidates.fill(null)
-    for (const [name, kind] of [...this.#known(), ...more]) {
+    // Of one name the last that is put there is found first: what is withheld goes before what is merely read.
+    for (const [name, kind] of [...this.#added, ...this.#known()]) {
       const cell = Math.min(name.length, LENGTH_MAX) * LETTERS + (name.charCodeAt(0) & (LETTERS - 1))
       this.#candidates[cell] = { name, kind, next: this.#candidates[cell]! }
     }
@@ -174,7 +238,8 @@ export class FieldKinds {
       const first = bytes[spans[i]!]!
       let candidate = candidates[Math.min(length, LENGTH_MAX) * LETTERS + (first & (LETTERS - 1))]!
       for (; candidate !== null; candidate = candidate.next!) {
-        if (!isName(bytes, spans[i]!, length, candidate.name)) continue
+        const matches = candidate.kind === KIND.CREDENTIAL ? isCredentialName : isName
+        if (!matches(bytes, spans[i]!, length, candidate.name)) continue
         note(head, candidate.kind, field)
         break
       }

@@ -1,13 +1,13 @@
 /**
  * Trailer fields, passed as trailers and never as headers. Left out are those that a recipient could mistake for part
- * of the head: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1, D20).
+ * of the head: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1, D20). What has a kind of
+ * its own is such a field by that, credentials as well.
  */
 import { isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
 import { putBytes, putText } from './writer.ts'
 
 const FORBIDDEN = [
-  'authorization',
   'cookie',
   'set-cookie',
   'content-type',
@@ -25,7 +25,6 @@ const FORBIDDEN = [
   'retry-after',
   'www-authenticate',
   'content-disposition',
-  'x-jwt-assertion',
   'if-match',
   'if-none-match',
   'if-modified-since',
