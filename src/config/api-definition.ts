@@ -1,4 +1,6 @@
 /** One API, as its project says: plain data, handed to planning and from there to the reactors. */
+import type { ClientCertificate } from './client-certificates.ts'
+import type { BothCredentials } from './endpoint-security.ts'
 import type { EndpointSettings } from './endpoint-settings.ts'
 
 /** As of the reference platform, in capitals as exports write them. */
@@ -23,6 +25,10 @@ export interface ApiDefinition {
   /** An API of a language model. */
   readonly isAi: boolean
   readonly access: AccessTerms
+  /** Clients that are known by their certificates. */
+  readonly clientCertificates: readonly ClientCertificate[]
+  /** What its backends ask of the gateway; holds secrets. */
+  readonly credentials: BothCredentials
   /** What it says of CORS itself; null: as `[apim.cors]`. */
   readonly cors: CorsStatement | null
   /** None: every path and method. */
@@ -45,6 +51,8 @@ export interface AccessTerms {
   readonly authHeader: string
   /** What clients may identify themselves with: `oauth2`, `api_key`. */
   readonly securitySchemes: readonly string[]
+  /** Roles of which a user must have one, by scope; none, or no scope of the name: every user may have it. */
+  readonly scopeRoles: Readonly<Record<string, readonly string[]>>
 }
 
 /** One operation, as declared. */

@@ -119,13 +119,17 @@ export class ApiProjects {
     const anew = (): Reading | undefined => {
       return found === null ? readDocument(path) : readProject(found.paths, this.#isThorough)
     }
-    const reading = isKnown ? before : { ...(anew() ?? { ...NOTHING, faults: missing(path) }), signature }
-    cache.set(name, reading)
+    if (isKnown) {
+      cache.set(name, before)
+      return before
+    }
+    const reading = anew() ?? { ...NOTHING, faults: missing(path) }
+    cache.set(name, { ...reading, signature: reading.readsOutside ? '' : signature })
     return reading
   }
 }
 
-const NOTHING: Reading = { declared: undefined, faults: [], warnings: [] }
+const NOTHING: Reading = { declared: undefined, faults: [], warnings: [], readsOutside: false }
 
 /** What was in force of a project, where this gateway would have it now. */
 function goingOn(before: Placed | undefined, place: GatewayPlace): Placed | undefined {

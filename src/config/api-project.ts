@@ -2,14 +2,17 @@
  * One exported API project: a folder with `api.yaml`, beside it what says where it is deployed, and the OpenAPI
  * document in `Definitions`. What `api.yaml` says goes before what the document says.
  */
+import { dirname } from 'node:path'
 import type { ApiDefinition, LifecycleState, Transport } from './api-definition.ts'
 import { readAccess } from './api-access.ts'
 import { readCors } from './api-cors.ts'
 import { type Operations, readOperations } from './api-operations.ts'
 import { apiPaths } from './api-paths.ts'
 import { contextFault, type Objection, versionFault } from './api-syntax.ts'
+import { readClientCertificates } from './client-certificates.ts'
 import { readDeployments } from './deployment-environments.ts'
 import { type BothEndpoints, readEndpoints } from './endpoint-config.ts'
+import { readEndpointSecurity } from './endpoint-security.ts'
 import { type Fault, fewOf } from './fault.ts'
 import type { DeclaredApi } from './gateway-environments.ts'
 import { LIFECYCLE_STATES } from './lifecycle.ts'
@@ -26,6 +29,8 @@ export interface Reading {
   readonly faults: readonly Fault[]
   /** What is accepted and not acted on. */
   readonly warnings: readonly Fault[]
+  /** It depends on more than the files of the project that are looked at: that they have not changed says nothing. */
+  readonly readsOutside: boolean
 }
 
 /** Names of what a project may hold, and in which of several forms it is looked for first. */
@@ -52,11 +57,15 @@ function readFile(path: string | undefined, faults: Fault[]): YamlFile | undefin
 export function readProject(paths: ProjectPaths, isThorough: boolean): Reading | undefined {
   const faults: Fault[] = []
   const file = readFile(paths.api, faults)
-  if (file === undefined) return faults.length === 0 ? undefined : { declared: undefined, faults, warnings: [] }
+  if (file === undefined) return faults.length === 0 ? undefined : unread(faults)
   const documentFile = readFile(paths.document, faults)
   const placesFile = readFile(paths.deployments, faults)
   const document = documentFile === undefined ? undefined : OpenApiDocument.read(documentFile)
-  const api = file.faults.length > 0 ? undefined : readDefinition(file, document, isThorough)
+  const folder = dirname(paths.api!)
+  const known = readClientCertificates(folder)
+  faults.push(...known.faults)
+  const definition = file.faults.length > 0 ? undefined : readDefinition(file, document, folder, isThorough)
+  const api = definition === undefined ? undefined : { ...definition, clientCertificates: known.certificates }
   // Whoever cannot say where an API belongs has it nowhere, and not everywhere.
   const labels = api === undefined ? [] : labelsIn(file)
   const places = placesFile === undefined ? [] : readDeployments(placesFile)
@@ -66,27 +75,33 @@ export function readProject(paths: ProjectPaths, isThorough: boolean): Reading |
   const declared = isRight
     ? { api, deployments: [...labels, ...places], where: file.where(['data', 'context']) }
     : undefined
-  return { declared, faults, warnings: files.flatMap(one => one.warnings) }
+  const readsOutside = known.isThere || files.some(one => one.readsOutside)
+  return { declared, faults, warnings: files.flatMap(one => one.warnings), readsOutside }
+}
+
+function unread(faults: readonly Fault[]): Reading {
+  return { declared: undefined, faults, warnings: [], readsOutside: false }
 }
 
 /** Undefined where there is no such file. */
 export function readDocument(path: string): Reading | undefined {
   const faults: Fault[] = []
   const file = readFile(path, faults)
-  if (file === undefined) return faults.length === 0 ? undefined : { declared: undefined, faults, warnings: [] }
+  if (file === undefined) return faults.length === 0 ? undefined : unread(faults)
   const document = OpenApiDocument.read(file)
   document?.validate()
-  const made = document === undefined ? undefined : apiOfDocument(document)
+  const made = document === undefined ? undefined : apiOfDocument(document, dirname(path))
   const isRight = made !== undefined && file.faults.length === 0
   const declared = isRight ? { api: made.api, deployments: [], where: file.where(made.context) } : undefined
-  return { declared, faults: file.faults, warnings: file.warnings }
+  return { declared, faults: file.faults, warnings: file.warnings, readsOutside: file.readsOutside }
 }
 
 function readDefinition(
   file: YamlFile,
   document: OpenApiDocument | undefined,
+  folder: string,
   isThorough: boolean,
-): ApiDefinition | undefined {
+): Omit<ApiDefinition, 'clientCertificates'> | undefined {
   checked(file, ['type'], type => (type === 'api' ? undefined : ['expected api', 'other project types come later']))
   checked(file, ['version'], version =>
     /^v4(\.\d+)*$/.test(version)
@@ -102,6 +117,7 @@ function readDefinition(
   const transports = readTransports(file)
   const cors = readCors(file, ['data', 'corsConfiguration'])
   const access = readAccess(file, document?.file)
+  const credentials = readEndpointSecurity(file, document?.file, folder)
   const resources = resourcesOf(readOperations(file), document, isThorough)
   if (file.faults.length > 0 || both === undefined) return undefined
   if (isDefaultVersion && apiPaths(context, version, true).includes('')) {
@@ -120,6 +136,7 @@ function readDefinition(
     keyType: 'PRODUCTION',
     isAi: file.optional(['data', 'subtypeConfiguration', 'subtype']).toUpperCase() === 'AIAPI',
     access,
+    credentials,
     cors: cors ?? (document === undefined ? null : readCors(document.file, ['x-wso2-cors'])),
     resources,
     ...both,

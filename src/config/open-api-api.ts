@@ -3,6 +3,7 @@ import type { ApiDefinition } from './api-definition.ts'
 import { readAccess } from './api-access.ts'
 import { readCors } from './api-cors.ts'
 import { contextFault, versionFault } from './api-syntax.ts'
+import { readEndpointSecurity } from './endpoint-security.ts'
 import type { OpenApiDocument } from './open-api-document.ts'
 import { basePathOf, documentEndpoints } from './open-api-endpoints.ts'
 import { requiredOperations } from './open-api-operations.ts'
@@ -11,8 +12,11 @@ import type { Path } from './yaml-file.ts'
 const NAME_CHARS_MAX = 100
 const BASE_PATH = 'x-wso2-basePath'
 
-/** The document notes what is wrong with it. */
-export function apiOfDocument(document: OpenApiDocument): { readonly api: ApiDefinition; readonly context: Path } {
+/** The document notes what is wrong with it. `folder`: where it stands. */
+export function apiOfDocument(
+  document: OpenApiDocument,
+  folder: string,
+): { readonly api: ApiDefinition; readonly context: Path } {
   const { file } = document
   const title = ['info', 'title']
   const name = nameOf(file.optional(title))
@@ -31,6 +35,8 @@ export function apiOfDocument(document: OpenApiDocument): { readonly api: ApiDef
     keyType: 'PRODUCTION',
     isAi: false,
     access: readAccess(undefined, file),
+    clientCertificates: [],
+    credentials: readEndpointSecurity(undefined, file, folder),
     cors: readCors(file, ['x-wso2-cors']),
     resources: requiredOperations(document),
     ...documentEndpoints(document),

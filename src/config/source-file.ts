@@ -52,6 +52,16 @@ export function readSource(path: string, longestBytes = LONGEST_BYTES): SourceFi
   }
 }
 
+/** Its bytes; undefined where there is no such file, or none that can be read. */
+export function readBinary(path: string, longestBytes: number): Buffer | undefined {
+  try {
+    return readBytes(path, longestBytes)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return undefined
+    throw error
+  }
+}
+
 /** Never waits: nobody may ever write to a pipe of that name, and a device has no end. */
 function readBytes(path: string, longestBytes: number): Buffer {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)

@@ -22,6 +22,8 @@ export class YamlFile {
   /** What is accepted and not acted on. */
   readonly warnings: Fault[] = []
   readonly label: string
+  /** Something of what it means stands elsewhere: that it has not changed says nothing. */
+  readsOutside = false
   readonly #source: string
   #events: yaml.Event[] = []
   /** As written: numbers are text. Aliases stand for one and the same object. */

@@ -1,0 +1,65 @@
+/** `Client-certificates` of a project: which clients are known by theirs. */
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { ApiProjects } from '../../src/config/api-definitions.ts'
+import { describe } from '../../src/config/fault.ts'
+import { CLIENT, OTHER_CLIENT } from '../harness/certificates.ts'
+import { API_OF_BOTH_KINDS } from './api-text.ts'
+import { temporaryHome } from './temporary-home.ts'
+
+const API = `${API_OF_BOTH_KINDS}  operations: [{target: /a, verb: GET}]\n`
+const FOLDER = 'apis/A/Client-certificates'
+const LIST = `type: client_certificates
+version: v4.3.0
+data:
+  - {alias: one, certificate: one.crt, tierName: Gold, apiIdentifier: {apiName: A}}
+`
+
+function load(t: TestContext, files: Readonly<Record<string, string>>) {
+  const inFolder = Object.fromEntries(Object.entries(files).map(([name, text]) => [`${FOLDER}/${name}`, text]))
+  const home = temporaryHome(t, { 'apis/A/api.yaml': API, ...inFolder })
+  const { apis, faults } = new ApiProjects(home).load()
+  return { known: apis[0]?.clientCertificates, said: faults.map(describe).join('\n') }
+}
+
+function thumbprintOf({ cert }: { readonly cert: string }): string {
+  return Buffer.from(new X509Certificate(cert).fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
+}
+
+test('a project without them knows nobody', t => {
+  assert.deepEqual(load(t, {}), { known: [], said: '' })
+})
+
+test('certificates are known by the SHA-256 of their DER form, with alias and tier', t => {
+  const second = LIST.replace('one.crt', 'two.crt').replace('alias: one', 'alias: two').replace('tierName: Gold, ', '')
+  const files = {
+    'client_certificates.yaml': LIST,
+    'one.crt': CLIENT.cert,
+    'SANDBOX/client_certificates.yaml': second,
+    'SANDBOX/two.crt': OTHER_CLIENT.cert,
+  }
+  const known = [
+    { alias: 'one', tier: 'Gold', thumbprint: thumbprintOf(CLIENT) },
+    { alias: 'two', tier: '', thumbprint: thumbprintOf(OTHER_CLIENT) },
+  ]
+  assert.deepEqual(load(t, files), { known, said: '' })
+})
+
+const WRONG: readonly (readonly [string, Readonly<Record<string, string>>, RegExp])[] = [
+  ['a certificate that is not there', { 'client_certificates.yaml': LIST }, /one\.crt.*is no file of/],
+  ['one that is none', { 'client_certificates.yaml': LIST, 'one.crt': 'none' }, /is no certificate/],
+  [
+    'one outside of the folder',
+    { 'client_certificates.yaml': LIST.replace('one.crt', '../api.yaml') },
+    /is no file of/,
+  ],
+  ['a list that is none', { 'client_certificates.yaml': 'data: {}' }, /expected a list/],
+]
+for (const [what, files, pattern] of WRONG) {
+  test(`${what} is a fault: the API is not deployed without it`, t => {
+    const { known, said } = load(t, files)
+    assert.match(said, pattern)
+    assert.equal(known, undefined)
+  })
+}
