@@ -122,6 +122,8 @@ export interface ReactorPlan extends LivePlan {
   /** Which reactor, from 0, of how many. */
   readonly reactor: number
   readonly reactors: number
+  /** The home folder, for modules of the operator's own. */
+  readonly home: string
   readonly accessLog: Configuration['access_log']
   /** Absolute path of the access log file. */
   readonly accessLogPath: string

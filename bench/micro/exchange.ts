@@ -20,6 +20,7 @@ import { OPERATIONS } from '../peers/exported-project.ts'
 
 class MemorySocket implements ByteSocket {
   readonly remoteAddress = '127.0.0.1'
+  readonly peerThumbprint = ''
   owner!: SocketOwner
   view!: Uint8Array
   written = 0
@@ -112,6 +113,7 @@ const reactor = new Reactor(
     clients: SharedGauge.allocate(1, 1),
     clientSeed: 1,
     heartbeats: new SharedArrayBuffer(4),
+    home: '',
     identityEpoch: new SharedArrayBuffer(4),
   },
   {
@@ -120,7 +122,8 @@ const reactor = new Reactor(
     report: console.error,
     accessLog: null,
     identity: new IdentityState(new SharedArrayBuffer(4), identityPlan(configuration)),
-    chainOf: api => chainOf(api).filter(({ name }) => WORDS.includes(name)),
+    validator: null,
+    chainOf: (api, identity) => chainOf(api, identity).filter(({ name }) => WORDS.includes(name)),
     drained: () => {},
   },
 )

@@ -55,3 +55,15 @@ export class CorrelationId {
     return start + digits
   }
 }
+
+/** Ids must differ between threads and runs; nobody is kept out by not knowing them. */
+export function newIdPrefix(): string {
+  return `${randomText()}${randomText()}-`
+}
+
+/** Six characters. */
+function randomText(): string {
+  return Math.floor(Math.random() * 36 ** 6)
+    .toString(36)
+    .padStart(6, '0')
+}

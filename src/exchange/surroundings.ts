@@ -7,6 +7,8 @@ import type { DeadlineWheel } from '../structure/deadline-wheel.ts'
 import type { Inbox, ReadMemory } from './inbox.ts'
 import type { Composer } from './outbox.ts'
 import type { BodyPart } from './contract.ts'
+import type { Exchange } from './exchange.ts'
+import type { Tunnel } from './tunnel.ts'
 
 /**
  * The settings that connections read, from `[transport.passthru_http]`; times in milliseconds, sizes in bytes. A reload
@@ -107,6 +109,8 @@ export interface Surroundings {
   readonly metrics: { add(cell: number, by: number): void }
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  /** Those of callers who may lose the right to them. */
+  readonly tunnels: { opened(exchange: Exchange, tunnel: Tunnel): void }
   /** `Date: …` with its CRLF, renewed every second. */
   dateLine: string
   /** No further connection and no further keep-alive: the process is stopping. */

@@ -6,6 +6,8 @@
 import type { Resource } from '../exchange/resource.ts'
 import type { Caller } from '../exchange/caller.ts'
 import type { FaultCode } from '../errors/catalogue.ts'
+import type { AcceptedToken } from './token-verdict.ts'
+import { SimplePattern } from '../structure/simple-pattern.ts'
 import { ScopeBits, type ScopeMask, sharesScope } from './scopes.ts'
 
 /** Kinds of callers, a bit each. */
@@ -23,8 +25,8 @@ export interface Grant {
   /** One of CALLER_KIND. */
   readonly callerKind: number
   readonly scopes: ScopeMask
-  /** What a handler of the operator's own has said, by method and template; null: there is none. */
-  readonly validated: Map<string, FaultCode | 0> | null
+  /** What it was made of; null for what is no token. */
+  readonly token: AcceptedToken | null
 }
 
 /** What a resource asks for. */
@@ -42,28 +44,45 @@ const KINDS: Readonly<Record<Resource['authType'], number>> = {
   'Application & Application User': CALLER_KIND.APPLICATION | CALLER_KIND.USER,
 }
 
+/** Scopes that every caller counts as having (`apim.oauth_config.allowed_scopes`). */
+export class AllowedScopes {
+  readonly #patterns: readonly SimplePattern[]
+
+  /** Those that are no patterns of ours allow nothing; the configuration takes none of them. */
+  constructor(patterns: readonly string[]) {
+    this.#patterns = patterns.flatMap(text => SimplePattern.read(text) ?? [])
+  }
+
+  includes(scope: string): boolean {
+    return this.#patterns.some(pattern => pattern.matches(scope))
+  }
+}
+
 /** What the resources of an API ask for. */
 export class ResourceNeeds {
   readonly bits: ScopeBits
-  readonly #free: ReadonlySet<string>
-  readonly #byResource = new WeakMap<Resource, Needs>()
+  #byResource = new WeakMap<Resource, Needs>()
+  /** What the needs that are known were read with. */
+  #allowed: AllowedScopes | null = null
 
-  /** `free`: scopes that every caller counts as having (`apim.oauth_config.allowed_scopes`). */
-  constructor(resources: readonly Resource[], free: readonly string[]) {
-    this.#free = new Set(free)
+  constructor(resources: readonly Resource[]) {
     this.bits = new ScopeBits(resources.flatMap(({ scopes }) => scopes))
   }
 
   /** 0: open to it. */
-  refusalOf({ callerKind, scopes }: Grant, resource: Resource): 0 | 900905 | 900910 {
-    const needs = this.#byResource.get(resource) ?? this.#read(resource)
+  refusalOf({ callerKind, scopes }: Grant, resource: Resource, allowed: AllowedScopes): 0 | 900905 | 900910 {
+    if (allowed !== this.#allowed) {
+      this.#byResource = new WeakMap()
+      this.#allowed = allowed
+    }
+    const needs = this.#byResource.get(resource) ?? this.#read(resource, allowed)
     if ((needs.kinds & callerKind) === 0) return 900905
     return needs.scopes === null || sharesScope(needs.scopes, scopes) ? 0 : 900910
   }
 
   /** Of what was deployed with the API, and of the one resource of APIs that declare none. */
-  #read(resource: Resource): Needs {
-    const isFree = resource.scopes.length === 0 || resource.scopes.some(scope => this.#free.has(scope))
+  #read(resource: Resource, allowed: AllowedScopes): Needs {
+    const isFree = resource.scopes.length === 0 || resource.scopes.some(scope => allowed.includes(scope))
     const needs = { kinds: KINDS[resource.authType], scopes: isFree ? null : this.bits.maskOf(resource.scopes) }
     this.#byResource.set(resource, needs)
     return needs

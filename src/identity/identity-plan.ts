@@ -23,6 +23,10 @@ export interface IdentityPlan {
   readonly issuers: readonly IssuerPlan[]
   /** Field that carries tokens where an API names no other, in lower case. */
   readonly authField: string
+  /** Patterns of scopes that every caller counts as having. */
+  readonly allowedScopes: readonly string[]
+  /** The module with the operator's own word on who is let in, from the home folder on; '' for none. */
+  readonly validator: string
   /** Backends get that field as it came. */
   readonly passesAuthField: boolean
   readonly skewMs: number

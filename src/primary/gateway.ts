@@ -11,8 +11,9 @@ import type { AuthorityPlan } from '../authority-messages.ts'
 import type { AuthorityKeeper, Begun } from './authority-keeper.ts'
 import { authorityPlan } from './authority-planning.ts'
 import { endpointsOf } from '../config/api-definition.ts'
+import { signerOf } from './backend-signing.ts'
 import type { ApiProjects } from '../config/api-definitions.ts'
-import { describe } from '../config/fault.ts'
+import { ConfigurationFaults, describe } from '../config/fault.ts'
 import { controlCommands } from './control-commands.ts'
 import { ControlSocket } from './control-socket.ts'
 import { DataLock } from './data-lock.ts'
@@ -133,8 +134,11 @@ export class Gateway {
       const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
       const tls = prepared.tls === null ? null : await openTls(prepared.tls)
       const inForce = new InForce(prepared, apis.projects, planned, tls, sequences)
-      const { dataDir } = place
-      const shared = { configuration, dataDir, level, planner, planned, sequences }
+      const { dataDir, home } = place
+      inForce.signing = signerOf(prepared.signing, dataDir)
+      const { signer, fault } = inForce.signing
+      if (fault !== null) throw new ConfigurationFaults([fault])
+      const shared = { configuration, home, dataDir, level, planner, planned, sequences, signer }
       const plans = reactorPlans({ ...shared, tls: tls?.plans ?? null })
       gateway = new Gateway(options, { lock, planner, plans, inForce, lifecycles, openTls })
       return { gateway, listeners: await gateway.#start() }

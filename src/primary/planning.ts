@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import type { ApiPlanner, PlannedApis } from './api-planner.ts'
 import type { CorsDefinition } from '../config/api-definition.ts'
 import type { Configuration } from '../config/catalogue.ts'
+import type { BackendSigner } from '../identity/identity-plan.ts'
 import { identityPlan } from './identity-planning.ts'
 import { planListeners } from './listener-plans.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
@@ -16,12 +17,15 @@ import type { TlsPlans } from '../tls/tls-material.ts'
 interface PlanningOptions {
   readonly configuration: Configuration
   readonly dataDir: string
+  readonly home: string
   readonly level: ReactorPlan['level']
   readonly planner: ApiPlanner
   readonly planned: PlannedApis
   /** Null where nothing is secured. */
   readonly tls: TlsPlans | null
   readonly sequences: SequenceSet
+  /** Of tokens for backends; null where nothing is signed. */
+  readonly signer: BackendSigner | null
 }
 
 /** How many there are. Every listener of a free port would get one of its own. */
@@ -37,14 +41,15 @@ function canReusePort(): boolean {
 }
 
 export function reactorPlans(options: PlanningOptions): ReactorPlan[] {
-  const { configuration, dataDir, level, planner, planned, tls, sequences } = options
+  const { configuration, home, dataDir, level, planner, planned, tls, sequences, signer } = options
   const http = configuration['transport.passthru_http']
   const { path } = configuration.access_log
   const listeners = planListeners(configuration)
   const reactors = reactorsOf(configuration, listeners)
   const plan = {
-    ...livePlan(configuration, planned, tls, sequences),
+    ...livePlan(configuration, planned, tls, sequences, signer),
     reactors,
+    home,
     accessLog: configuration.access_log,
     accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
     apis: planned.apis,
@@ -81,6 +86,7 @@ export function livePlan(
   planned: PlannedApis,
   tls: TlsPlans | null,
   sequences: SequenceSet,
+  signer: BackendSigner | null,
 ): LivePlan {
   const { dialsSecured, cors } = planned
   const http = configuration['transport.passthru_http']
@@ -96,7 +102,7 @@ export function livePlan(
     cors: cors.enabled ? cors : null,
     responseMs: mediation['synapse.global_timeout_interval'],
     resourceMs: resourceCache.enable ? resourceCache.expiry_time * 1000 : 0,
-    identity: identityPlan(configuration),
+    identity: identityPlan(configuration, signer),
     warnOn500: { plain: http['sender.warnOnHTTP500'], secured: https['sender.warnOnHTTP500'] },
     faults: {
       programs: [...sequences.files.values()].map(({ program }) => program),

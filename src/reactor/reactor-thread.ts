@@ -1,7 +1,10 @@
 /** Entry of a reactor's thread: builds the reactor from its plan, answers the primary's messages. */
 import { parentPort } from 'node:worker_threads'
 import { chainOf } from '../chain-of.ts'
+import { loadModule } from '../config/module-file.ts'
 import { AuthorityLine } from '../identity/authority-line.ts'
+import type { Validator } from '../identity/identity.ts'
+import type { IdentityPlan } from '../identity/identity-plan.ts'
 import { IdentityState } from '../identity/identity-state.ts'
 import { AccessLog } from '../observe/access-log.ts'
 import { EventLog } from '../observe/events.ts'
@@ -60,12 +63,31 @@ async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel |
 
 let tls = await tlsLevel(plan)
 
+/** Of the operator's own; null where there is none. Throws where it cannot be loaded. */
+async function ownValidator({ validator }: IdentityPlan): Promise<Validator | null> {
+  return validator === '' ? null : ((await loadModule(plan.home, validator, 'validate')) as Validator)
+}
+
+/** At a start traffic begins all the same: whoever would have been asked about is refused, and says why. */
+async function firstValidator(): Promise<Validator | null> {
+  try {
+    return await ownValidator(plan.identity)
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error)
+    events.report('error', 'key validation handler not loaded', { CAUSE_OF_ERROR: cause })
+    return () => {
+      throw new Error(cause)
+    }
+  }
+}
+
 const reactor = new Reactor(plan, {
   level: plan.level === 'handles' ? handleLevel() : streamLevel,
   tls,
   report: (level, event, fields) => events.report(level, event, fields),
   accessLog: accessLog(),
   identity,
+  validator: await firstValidator(),
   chainOf,
   drained: finish,
 })
@@ -87,7 +109,7 @@ let deploying: Promise<unknown> = Promise.resolve()
 async function deploy({ live, apis }: Extract<Question, { kind: 'deploy' }>): Promise<string> {
   try {
     tls ??= await tlsLevel(live)
-    reactor.deploy(live, apis, tls)
+    reactor.deploy(live, apis, tls, await ownValidator(live.identity))
     identity.renew(live.identity)
     events.setLevel(live.logLevel)
     return ''

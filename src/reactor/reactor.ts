@@ -3,6 +3,7 @@
  * plan; `walk.ts` says in which order a request goes through them. Runs in a worker thread, and in tests as it is.
  */
 import type { Failure, Handler } from '../exchange/contract.ts'
+import { newIdPrefix } from '../exchange/correlation-id.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { ReadMemory } from '../exchange/inbox.ts'
 import { Composer } from '../exchange/outbox.ts'
@@ -13,6 +14,7 @@ import { FieldKinds } from '../http1/field-kinds.ts'
 import type { Head } from '../http1/head.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
+import type { Identity, Validator } from '../identity/identity.ts'
 import type { IdentityState } from '../identity/identity-state.ts'
 import { Sequences } from '../mediation/sequences.ts'
 import type { AccessLog } from '../observe/access-log.ts'
@@ -28,12 +30,13 @@ import {
 import { Deployment } from './deployment.ts'
 import { FaultAnswers, fieldsReadBy } from './fault-answer.ts'
 import { Handshakes } from './handshakes.ts'
+import { IdentitySide } from './identity-side.ts'
 import { Listener } from './listener.ts'
 import { monotonicMs } from '../structure/monotonic-clock.ts'
 import { TlsSide } from './tls-side.ts'
 import { ReactorAnswers } from './reactor-answers.ts'
 import { tracer } from '../protocol/tracer.ts'
-import { renewSettings, requestLimits, responseLimits, settingsOf } from './settings.ts'
+import { composerBytes, renewSettings, requestLimits, responseLimits, settingsOf } from './settings.ts'
 import { AddressBook, Networks, plainAddress } from '../socket/address-book.ts'
 import type { ByteSocket, SocketLevel } from '../socket/byte-socket.ts'
 import type { TlsLevel } from '../socket/tls.ts'
@@ -53,8 +56,6 @@ import { insteadOfTunnel, type Rooms, refuse, walk } from '../walk.ts'
 
 /** Resolution of all deadlines. */
 const TICK_MS = 100
-/** Room for what is added to a head: path of the endpoint, Host, forwarding fields; each of them has a limit. */
-const HEAD_EXTRA_BYTES = 8192
 
 interface ReactorOutlets {
   readonly level: SocketLevel
@@ -65,8 +66,10 @@ interface ReactorOutlets {
   readonly accessLog: AccessLog | null
   /** What is known of those who ask. */
   readonly identity: IdentityState
+  /** The operator's own word on who is let in; null: there is none. */
+  readonly validator: Validator | null
   /** The handlers of an API, in the order in which its requests pass them. */
-  chainOf(api: ApiPlan): readonly Handler[]
+  chainOf(api: ApiPlan, identity: Identity): readonly Handler[]
   /** Nothing is in flight any more. */
   drained(): void
 }
@@ -82,12 +85,13 @@ export class Reactor implements Hall {
   readonly #around: Surroundings
   readonly #rooms: Rooms
   readonly #metrics: MetricsColumn
+  readonly #identity: IdentitySide
   readonly #admission: Admission
   readonly #addresses: AddressBook
   #trusted: Networks
   /** What the clients that are known were made of. */
   #believed: string
-  readonly #idPrefix = `${randomText()}${randomText()}-`
+  readonly #idPrefix = newIdPrefix()
   readonly #numbers = new RequestNumbers()
   readonly #drops: ResponseDrops
   readonly #connections = new Set<SourceConnection>()
@@ -110,6 +114,8 @@ export class Reactor implements Hall {
     this.#outlets = outlets
     this.#metrics = new MetricsColumn(plan.metrics, plan.reactor)
     this.#heartbeats = new Int32Array(plan.heartbeats)
+    const nowMs = () => this.#coarseNow
+    this.#identity = new IdentitySide(plan, { ...outlets, metrics: this.#metrics, nowMs })
     this.#around = this.#surroundings()
     this.#drops = new ResponseDrops(this.#around.settings)
     this.#trusted = new Networks(plan.http.trusted_proxies)
@@ -120,18 +126,19 @@ export class Reactor implements Hall {
     this.#listeners = plan.listeners.map(listener => this.#listener(listener))
     this.#addresses = new AddressBook(plan.http['dns.cache_seconds'])
     this.#targets = this.#poolContext(gauge)
-    this.#resources = new ResourceCache(this.#metrics, () => this.#coarseNow)
+    this.#resources = new ResourceCache(this.#metrics, nowMs)
     this.#resources.keepFor(plan.resourceMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
-    this.#deployment = new Deployment(outlets.chainOf, this.#targets, this.#endpoints, this.#resources)
+    const chainOf = (api: ApiPlan) => outlets.chainOf(api, this.#identity.identity)
+    this.#deployment = new Deployment(chainOf, this.#targets, this.#endpoints, this.#resources)
     this.#deployment.prepare({ removed: [], deployed: plan.apis })()
     const cors = policyOf(plan.cors)
     const router = new Router(this.#deployment.table, arena.bytes, this.#around.settings)
-    const now = () => this.#coarseNow
     const { correlationField } = this.#around.settings
     this.#sequences = new Sequences(plan.faults.programs, outlets.report)
-    const faults = new FaultAnswers(plan.faults, this.#sequences, correlationField, outlets.report, now)
+    const faults = new FaultAnswers(plan.faults, this.#sequences, correlationField, outlets.report, nowMs)
     this.#around.requestKinds.keep(fieldsReadBy(plan.faults))
+    this.#around.requestKinds.withhold([plan.identity.backendJwt.field])
     const handshakes = new Handshakes(plan, this.#sequences, arena.bytes, outlets.report)
     this.#rooms = { router, cors, faults, handshakes, threw: (exchange, error) => this.#threw(exchange, error) }
   }
@@ -189,6 +196,7 @@ export class Reactor implements Hall {
       report: this.#outlets.report,
       metrics: this.#metrics,
       now,
+      tunnels: this.#identity.tunnels,
       dateLine: dateLine(),
       isDraining: false,
     }
@@ -211,7 +219,7 @@ export class Reactor implements Hall {
    * Takes over what a reload brings; open connections and exchanges under way go on. Throws when something cannot be
    * built: then everything is as it was.
    */
-  deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null): void {
+  deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null, validator: Validator | null): void {
     const trusted = new Networks(live.http.trusted_proxies)
     const putInForce = this.#deployment.prepare(apis)
     const reword = this.#sequences.prepare(live.faults.programs)
@@ -222,9 +230,11 @@ export class Reactor implements Hall {
     this.#rooms.faults.renew(live.faults)
     this.#rooms.handshakes.renew(live)
     this.#around.requestKinds.keep(fieldsReadBy(live.faults))
+    this.#around.requestKinds.withhold([live.identity.backendJwt.field])
     this.#rooms.cors = policyOf(live.cors)
     const { targetKeepAliveMs: keptMs } = this.#around.settings
     this.#renewSettings(live)
+    this.#identity.renew(live.identity, validator)
     if (believed(live.http) !== this.#believed) this.#renewClients(trusted, live.http)
     const { closesTargets, targetKeepAliveMs } = this.#around.settings
     for (const pool of this.#deployment.pools) {
@@ -286,6 +296,7 @@ export class Reactor implements Hall {
     this.cutOff()
     for (const pool of this.#deployment.pools) pool.drain()
     if (this.#timer !== null) clearInterval(this.#timer)
+    this.#identity.stop()
     this.#outlets.accessLog?.flush()
   }
 
@@ -326,6 +337,7 @@ export class Reactor implements Hall {
       this.#around.dateLine = dateLine()
     }
     this.#around.wheel.turn()
+    this.#identity.tick()
     this.#outlets.accessLog?.flush()
   }
 
@@ -360,6 +372,7 @@ export class Reactor implements Hall {
     metrics.add(sizeCell('response', exchange.responseBodyBytes), 1)
     metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
     metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
+    if (exchange.status === 101) this.#identity.tunnels.left(exchange)
     if (exchange.pendingRow >= 0) this.#endpoints.left(exchange)
     this.#outlets.accessLog?.append(exchange)
     if (tracer !== null) this.answers.done(exchange)
@@ -380,20 +393,6 @@ export class Reactor implements Hall {
 /** All that the fields of a client and those about it depend on. */
 function believed({ trusted_proxies, 'forwarded.headers': form }: LivePlan['http']): string {
   return `${form} ${trusted_proxies}`
-}
-
-/** Six characters. Ids must differ between threads and runs; nobody is kept out by not knowing them. */
-function randomText(): string {
-  return Math.floor(Math.random() * 36 ** 6)
-    .toString(36)
-    .padStart(6, '0')
-}
-
-function composerBytes(settings: Surroundings['settings']): number {
-  // A field line of four bytes, the shortest there is, leaves with a space more.
-  const trailers = settings.trailerBytesMax * 1.25
-  const longest = Math.max(settings.headerBytesMax, settings.responseHeaderBytesMax, trailers)
-  return longest + HEAD_EXTRA_BYTES
 }
 
 function dateLine(): string {

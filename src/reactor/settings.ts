@@ -1,5 +1,6 @@
 /** From the configuration's sections to the settings that connections read, and to those that a reload changes. */
 import type { Configuration } from '../config/catalogue.ts'
+import { CALLER_LINES_MAX } from '../exchange/caller.ts'
 import type { Settings } from '../exchange/surroundings.ts'
 import type { ReaderLimits } from '../http1/message-reader.ts'
 
@@ -47,6 +48,17 @@ export function renewSettings(settings: Settings, http: Passthru, responseMs: nu
     ...{ headerBytesMax, headerCountMax, responseHeaderBytesMax, trailerBytesMax },
     ...{ correlationField, correlationStart },
   })
+}
+
+/** Room for what is added to a head: path of the endpoint, Host, forwarding fields; each of them has a limit. */
+const HEAD_EXTRA_BYTES = 8192
+
+/** The longest head that leaves, in bytes. */
+export function composerBytes(settings: Settings): number {
+  // A field line of four bytes, the shortest there is, leaves with a space more.
+  const trailers = settings.trailerBytesMax * 1.25
+  const longest = Math.max(settings.headerBytesMax, settings.responseHeaderBytesMax, trailers)
+  return longest + HEAD_EXTRA_BYTES + CALLER_LINES_MAX
 }
 
 /** What the readers of all client connections keep to. */

@@ -105,6 +105,10 @@ export class Networks {
   }
 }
 
+export function isAddress(text: string): boolean {
+  return isIP(text) !== 0
+}
+
 /** `::ffff:192.0.2.1`, as a dual-stack listener reports it, is 192.0.2.1. */
 export function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address

@@ -21,7 +21,9 @@ export function newTunnel(exchange: Exchange, client: ClientEnd, backend: Tunnel
   exchange.upstream = null
   around.metrics.add(METRIC.tunnelsOpened, 1)
   around.metrics.add(METRIC.tunnelsOpen, 1)
-  return new Tunnel(exchange, client, backend, around)
+  const tunnel = new Tunnel(exchange, client, backend, around)
+  around.tunnels.opened(exchange, tunnel)
+  return tunnel
 }
 
 export class ClientEnd implements TunnelParty {

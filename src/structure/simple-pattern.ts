@@ -1,11 +1,14 @@
 /**
- * Patterns of names as operators write them: literals, `.`, classes, `\d`, `\w`, `*`, `+`, `?`, with `^` and `$` at the
- * ends, which mean nothing here because a pattern always fits the whole name. No groups and no alternatives, so that
+ * Patterns of names as operators write them: literals, `.`, classes, `\d`, `\w`, `*`, `+`, `?`, `{2,4}`, with `^` and `$`
+ * at the ends, which mean nothing here because a pattern always fits the whole name. No groups and no alternatives, so that
  * nothing takes longer than the lengths of pattern and name multiplied, whatever either of them says.
  */
 
 /** Characters. */
 const PATTERN_MAX = 256
+
+/** No upper end. */
+const OPEN = 100
 
 /** One character of a name: which fit, how many may stand there. */
 interface Step {
@@ -26,13 +29,14 @@ export class SimplePattern {
     if (text.length > PATTERN_MAX) return undefined
     const body = text.replace(/^\^/, '').replace(/(?<!\\)\$$/, '')
     const steps: Step[] = []
-    const part = /(\\[^\n]|\[\^?(?:\\.|[^\]\\])+\]|[^\\[\]()|{}*+?^$])([*+?]?)/suy
+    const part = /(\\[^\n]|\[\^?(?:\\.|[^\]\\])+\]|[^\\[\]()|{}*+?^$])(?:([*+?])|\{(\d{1,2})(,?)(\d{0,2})\})?/suy
     while (part.lastIndex < body.length) {
-      const [, atom, quantity] = part.exec(body) ?? []
-      if (atom === undefined) return undefined
-      const fits = fitting(atom)
+      const [, atom, sign = '', least = '', comma = '', most = ''] = part.exec(body) ?? []
+      const fits = atom === undefined ? undefined : fitting(atom)
       if (fits === undefined) return undefined
-      steps.push({ fits, isOptional: quantity === '*' || quantity === '?', isRepeated: /[*+]/.test(quantity ?? '') })
+      if (least === '') steps.push({ fits, isOptional: /[*?]/.test(sign), isRepeated: /[*+]/.test(sign) })
+      else steps.push(...counted(fits, Number(least), comma === '' ? Number(least) : Number(most || OPEN)))
+      if (steps.length > PATTERN_MAX) return undefined
     }
     return new SimplePattern(steps)
   }
@@ -60,6 +64,14 @@ export class SimplePattern {
     for (const place of places) if (this.#steps[place]?.isOptional === true) places.add(place + 1)
     return places
   }
+}
+
+/** `{2,4}` as steps one by one; `{2,}` with one that may go on. */
+function counted(fits: Step['fits'], least: number, most: number): readonly Step[] {
+  const needed = Array.from({ length: least }, () => ({ fits, isOptional: false, isRepeated: false }))
+  if (most === OPEN) return [...needed, { fits, isOptional: true, isRepeated: true }]
+  const more = Array.from({ length: Math.max(0, most - least) }, () => ({ fits, isOptional: true, isRepeated: false }))
+  return [...needed, ...more]
 }
 
 const CLASSES: Readonly<Record<string, string>> = { '\\d': '[0-9]', '\\w': '[A-Za-z0-9_]' }

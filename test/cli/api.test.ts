@@ -174,6 +174,7 @@ const SHOWN: ApiAnswer = {
     tier: '50KPerMin',
     authHeader: 'X-Auth',
     securitySchemes: [],
+    scopeRoles: {},
   },
   production: {
     kind: 'load_balance',

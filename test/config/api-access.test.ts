@@ -13,7 +13,14 @@ info: {title: A, version: "1"}
 paths: {/a: {get: {responses: {"200": {description: ok}}}}}
 `
 const OPERATIONS = '  operations: [{target: /a, verb: GET}]\n'
-const NOTHING_SAID: AccessTerms = { provider: '', plans: [], tier: '', authHeader: '', securitySchemes: [] }
+const NOTHING_SAID: AccessTerms = {
+  provider: '',
+  plans: [],
+  tier: '',
+  authHeader: '',
+  securitySchemes: [],
+  scopeRoles: {},
+}
 
 function load(
   t: TestContext,
@@ -50,8 +57,6 @@ for (const [yaml, terms] of TERMS) {
 
 /** [what is added to api.yaml, what is named as not acted on; '' for nothing]. */
 const UNHEEDED: readonly (readonly [yaml: string, named: string])[] = [
-  ['authorizationHeader: X-Auth', 'data.authorizationHeader = "X-Auth"'],
-  ['securityScheme: [oauth2, mutualssl]', 'data.securityScheme = "mutualssl"'],
   ['maxTps: {production: 100, sandbox: null}', 'data.maxTps'],
   ['maxTps: {production: null}', ''],
   ['enableSchemaValidation: true', 'data.enableSchemaValidation'],
@@ -74,18 +79,66 @@ for (const [yaml, named] of UNHEEDED) {
   })
 }
 
-test('credentials for a back end that nobody sends are told of', t => {
-  const security = '    endpoint_security: {production: {enabled: true, type: BASIC}, sandbox: {enabled: false}}\n'
-  const { said } = load(t, HEAD + security)
-  assert.match(said.join(), /^api\.yaml:11: data\.endpointConfig\.endpoint_security\.production\.enabled: is accepted/)
-})
-
 test('what the project says of credentials goes before what its document says, and is told once', t => {
   const more = 'x-wso2-auth-header: X-Doc\nx-wso2-application-security: {security-types: [api_key]}\n'
   const own = '  authorizationHeader: X-Own\n'
   const { api, said } = load(t, HEAD + own + OPERATIONS, DOCUMENT + more)
   assert.deepEqual(api.access, { ...NOTHING_SAID, authHeader: 'X-Own', securitySchemes: ['api_key'] })
-  assert.equal(said.filter(text => text.includes('not acted on')).length, 2, said.join('\n'))
+  assert.deepEqual(said, [])
+})
+
+/** [what securityScheme says, what is asked, whether of a certificate, whether of something besides it]. */
+const SCHEMES: readonly (readonly [string, readonly string[], boolean, boolean])[] = [
+  ['[oauth2]', ['oauth2'], false, false],
+  ['[api_key, basic_auth, OAuth2, mutualssl]', ['mutual_tls', 'oauth2', 'basic', 'api_key'], false, false],
+  ['[oauth2, oauth_basic_auth_api_key_mandatory]', ['oauth2'], false, false],
+  ['[mutualssl, mutualssl_mandatory, oauth2]', ['mutual_tls', 'oauth2'], true, false],
+  ['[mutualssl, oauth2, oauth_basic_auth_api_key_mandatory]', ['mutual_tls', 'oauth2'], false, true],
+  ['[mutualssl_mandatory, oauth2]', ['oauth2'], false, false],
+  ['[]', ['oauth2'], false, false],
+  ['null', ['oauth2'], false, false],
+]
+
+for (const [written, schemes, needsCertificate, needsOther] of SCHEMES) {
+  test(`securityScheme: ${written} asks for ${schemes.join(', ')}`, t => {
+    const { api, said } = load(t, `${HEAD}  securityScheme: ${written}\n`)
+    const access = accessPlan(api)
+    assert.deepEqual(
+      [access.schemes, access.needsCertificate, access.needsOther],
+      [schemes, needsCertificate, needsOther],
+    )
+    assert.deepEqual(said, [])
+  })
+}
+
+test('a scheme that nobody knows lets nobody in: beside others it is told, alone it is a fault', t => {
+  const { api, said } = load(t, `${HEAD}  securityScheme: [oauth2, magic]\n`)
+  assert.deepEqual(accessPlan(api).schemes, ['oauth2'])
+  assert.match(said.join(), /data\.securityScheme = "magic": lets nobody in/)
+  const home = temporaryHome(t, { 'apis/A/api.yaml': `${HEAD}  securityScheme: [magic]\n` })
+  const { apis, faults } = new ApiProjects(home).load()
+  assert.deepEqual(apis, [])
+  assert.match(describe(faults[0]!), /expected oauth2, basic_auth, api_key, mutualssl/)
+})
+
+test('a field for credentials has a name of its own', t => {
+  for (const name of ['Host', 'X Auth', '"X-Auth\\r\\nA"', 'Content-Length']) {
+    const home = temporaryHome(t, { 'apis/A/api.yaml': `${HEAD}  authorizationHeader: ${name}\n` })
+    const { apis, faults } = new ApiProjects(home).load()
+    assert.deepEqual([apis.length, faults.length], [0, 1], name)
+  }
+})
+
+test('roles of scopes come from the project, else from the flows of its document', t => {
+  const scope = '{scope: {name: read, bindings: [clerk, boss]}, shared: false}'
+  const own = `  scopes: [${scope}, {scope: {name: open, bindings: []}}, {scope: {}}]\n`
+  assert.deepEqual(accessPlan(load(t, HEAD + own).api).scopeRoles, { read: ['clerk', 'boss'], open: [] })
+  const flows =
+    '{implicit: {authorizationUrl: "https://a.example", scopes: {}, x-scopes-bindings: {read: "clerk,boss"}}}'
+  const schemes = `components: {securitySchemes: {default: {type: oauth2, flows: ${flows}}}}\n`
+  assert.deepEqual(accessPlan(load(t, HEAD + OPERATIONS, DOCUMENT + schemes).api).scopeRoles, {
+    read: ['clerk', 'boss'],
+  })
 })
 
 test('an API is open on purpose with securityScheme [none] alone; beside another scheme it is a fault', t => {

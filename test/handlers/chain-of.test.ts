@@ -100,7 +100,7 @@ for (const { name, unlike, chain } of CASES) {
     )
     if (isServed(api))
       assert.deepEqual(
-        chainOf(api).map(({ name }) => name),
+        chainOf(api, null).map(({ name }) => name),
         explained.map(({ name }) => name),
       )
   })
@@ -108,6 +108,6 @@ for (const { name, unlike, chain } of CASES) {
 
 test('APIs that are alike share their handlers', () => {
   const more = { cors: OPEN_CORS, resources: [RESOURCE], transports: ['https'] } as const
-  const [one, other] = [chainOf({ ...API, ...more }), chainOf({ ...API, name: 'Dogs', ...more })]
+  const [one, other] = [chainOf({ ...API, ...more }, null), chainOf({ ...API, name: 'Dogs', ...more }, null)]
   for (const [i, handler] of one.entries()) assert.equal(other[i], handler)
 })

@@ -105,6 +105,7 @@ export function planGateway(
     http: configuration['transport.passthru_http'],
     accessLog: configuration.access_log,
     accessLogPath: '',
+    home,
     logLevel: 'debug',
     apis: planned,
     level: LEVEL,
@@ -148,7 +149,8 @@ export async function startGateway(
     report: (level, event, fields) => reports.push({ level, event, fields }),
     identity: new IdentityState(plan.identityEpoch, plan.identity),
     accessLog: accessLogFormat === null ? null : linesOf(accessLogFormat, accessLines),
-    chainOf: api => [...(more.isChained ? chainOf(api) : []), ...handlers],
+    validator: null,
+    chainOf: (api, identity) => [...(more.isChained ? chainOf(api, identity) : []), ...handlers],
     drained: () => {},
   })
   const ports = await reactor.start()
@@ -167,7 +169,7 @@ export async function startGateway(
       const isSame = Object.keys(other).length === 0
       const next = { ...live, ...changes, http: isSame ? live.http : configured(nextKeys)['transport.passthru_http'] }
       tls ??= await tlsLevel(next)
-      reactor.deploy(next, { removed, deployed: [...rows.plan(apis), ...planned] }, tls)
+      reactor.deploy(next, { removed, deployed: [...rows.plan(apis), ...planned] }, tls, null)
       live = next
       keys = nextKeys
     },

@@ -29,7 +29,8 @@ test('groups, alternatives, counts, anchors within and escapes with a meaning of
   for (const text of [
     '(a)',
     'a|b',
-    'a{2}',
+    'a{}',
+    'a{,2}',
     'a^b',
     'a$b',
     '*a',

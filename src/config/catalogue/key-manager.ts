@@ -1,6 +1,7 @@
 /** The gateway and the key manager: how one reaches the other, and what both have to know about OAuth. */
 import { allInert, alsoSpelled, inert, type Key, live, sameAs, section, upTo } from '../key.ts'
 import { choice, count, fieldName, flag, secret, text, url, words } from '../kinds.ts'
+import { SimplePattern } from '../../structure/simple-pattern.ts'
 import { customNeeds, mustNotExceed } from './agreements.ts'
 
 const KEY_MANAGER = 'not built yet: the key manager'
@@ -9,29 +10,42 @@ const VALIDATION = 'not built yet: token validation'
 export const keyManager = section(
   'apim.key_manager',
   'The key manager that a gateway asks about tokens.',
-  allInert(
-    {
-      service_url: url(
-        'https://localhost:9443/services/',
-        ['https', 'http'],
-        'Address of the services of the key manager.',
-      ),
-      username: sameAs('super_admin.username', text('', 'Account the gateway asks the key manager with.')),
-      password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
-      'pool.init_idle_capacity': upTo(
-        'pool.max_idle',
-        count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.'),
-      ),
-      'pool.max_idle': count(100, 'connections', 0, 100_000, 'Idle connections to the key manager kept open at most.'),
-      key_validation_handler_type: choice('default', ['default', 'custom'], 'What validates tokens and subscriptions.'),
-      key_validation_handler_impl: text(
-        '',
-        'Class that validates them where `key_validation_handler_type` is `custom`.',
-      ),
-    },
-    KEY_MANAGER,
-  ),
   {
+    ...allInert(
+      {
+        service_url: url(
+          'https://localhost:9443/services/',
+          ['https', 'http'],
+          'Address of the services of the key manager.',
+        ),
+        username: sameAs('super_admin.username', text('', 'Account the gateway asks the key manager with.')),
+        password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
+        'pool.init_idle_capacity': upTo(
+          'pool.max_idle',
+          count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.'),
+        ),
+        'pool.max_idle': count(
+          100,
+          'connections',
+          0,
+          100_000,
+          'Idle connections to the key manager kept open at most.',
+        ),
+      },
+      KEY_MANAGER,
+    ),
+    key_validation_handler_type: live(
+      choice('default', ['default', 'custom'], 'Whether a module of your own has its say beside the built-in checks.'),
+    ),
+    key_validation_handler_impl: live(
+      text(
+        '',
+        'ES module, from the home folder on, whose `validate({ token, api, resource, verb })` answers `{ allowed, code }`.',
+      ),
+    ),
+  },
+  {
+    readBy: ['primary/identity-planning.ts'],
     rules: [
       mustNotExceed('pool.init_idle_capacity', 'pool.max_idle'),
       ...customNeeds('key_validation_handler_type', 'key_validation_handler_impl'),
@@ -65,9 +79,11 @@ export const httpClient = section(
 /** Patterns of scopes. The documented default has two in one text of a list, so commas part them there, too. */
 function patterns(fallback: readonly string[], meaning: string): Key<readonly string[]> {
   const plain = words(fallback, meaning)
-  const read = (given: unknown): readonly string[] | undefined =>
-    plain.read(typeof given === 'string' ? [given] : given)?.flatMap(apart)
-  return { ...plain, expects: 'a list of patterns, or one text with commas', read }
+  const read = (given: unknown): readonly string[] | undefined => {
+    const all = plain.read(typeof given === 'string' ? [given] : given)?.flatMap(apart)
+    return all?.every(text => SimplePattern.read(text) !== undefined) === true ? all : undefined
+  }
+  return { ...plain, expects: 'a list of patterns without groups and `|`, or one text with commas', read }
 }
 
 /** At commas outside of braces: `a{1,2}` is one pattern. */
@@ -80,11 +96,8 @@ export const oauthConfig = section(
   'apim.oauth_config',
   'How tokens travel, and how they are kept.',
   {
-    enable_outbound_auth_header: inert(
-      flag(false, "Pass the client's authorization field on to the backend as it is."),
-      VALIDATION,
-    ),
-    auth_header: inert(fieldName('Authorization', 'Field in which clients send their token.'), VALIDATION),
+    enable_outbound_auth_header: live(flag(false, "Pass the client's authorization field on to the backend as it is.")),
+    auth_header: live(fieldName('Authorization', 'Field in which clients send their token.')),
     revoke_endpoint: inert(
       url(
         'https://localhost:9443/oauth2/revoke',
@@ -98,9 +111,15 @@ export const oauthConfig = section(
     allowed_scopes: live(
       alsoSpelled(
         ['white_listed_scopes'],
-        patterns(['^device_.*', 'openid'], 'Scopes, as patterns, that every token may have unasked.'),
+        patterns(
+          ['^device_.*', 'openid'],
+          'Scopes, as patterns, that are granted to whoever asks for them, and that the gateway asks of nobody.',
+        ),
       ),
     ),
   },
-  { roles: ['api-devportal', 'api-key-manager', 'gateway-worker'], readBy: ['keymanager/settings.ts'] },
+  {
+    roles: ['api-devportal', 'api-key-manager', 'gateway-worker'],
+    readBy: ['keymanager/settings.ts', 'primary/identity-planning.ts'],
+  },
 )

@@ -1,0 +1,146 @@
+/**
+ * Who asks, and whether this is theirs to ask. One for each API: credentials are looked for in the order of the
+ * reference platform, the first that are there decide, and what they allow was found out when they were seen first. What
+ * was read ends here: backends get no credentials of clients unless `enable_outbound_auth_header` passes them.
+ */
+import type { FaultCode } from '../errors/catalogue.ts'
+import type { Caller } from '../exchange/caller.ts'
+import type { Verdict } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Outcome, Refusal } from '../exchange/outcome.ts'
+import { fieldNamed, KIND } from '../http1/field-kinds.ts'
+import type { Head } from '../http1/head.ts'
+import { arena } from '../http1/llhttp.ts'
+import type { Grant, ResourceNeeds } from '../identity/grants.ts'
+import type { Identity } from '../identity/identity.ts'
+import type { AccessPlan } from '../identity/identity-plan.ts'
+import { Challenges } from './challenges.ts'
+import type { Authenticator, Found } from './authenticator.ts'
+import type { ExplainedHandler } from './chain.ts'
+import { OwnValidation } from './own-validation.ts'
+
+const AUTHORIZATION = 'authorization'
+/** More than one field of the name. */
+const SEVERAL = -2
+
+interface AuthenticationParts {
+  /** Null where an API is only explained: no request ever comes. */
+  readonly identity: Identity | null
+  readonly access: AccessPlan
+  readonly needs: ResourceNeeds
+  /** A prototype: nobody is asked, and everybody counts as having a production key. */
+  readonly isOpen: boolean
+  /** Null where no certificate of a client is looked at. */
+  readonly certificates: Authenticator | null
+  /** In the order in which they are asked. */
+  readonly others: readonly Authenticator[]
+}
+
+export class AuthenticationHandler implements ExplainedHandler {
+  readonly name = 'authentication'
+  readonly #identity: Identity | null
+  readonly #access: AccessPlan
+  readonly #needs: ResourceNeeds
+  readonly #isOpen: boolean
+  readonly #certificates: Authenticator | null
+  readonly #others: readonly Authenticator[]
+  readonly #challenges: Challenges
+  readonly #validation: OwnValidation | null
+
+  constructor({ identity, access, needs, isOpen, certificates, others }: AuthenticationParts) {
+    this.#identity = identity
+    this.#access = access
+    this.#needs = needs
+    this.#isOpen = isOpen
+    this.#certificates = certificates
+    this.#others = others
+    this.#challenges = new Challenges(access.schemes)
+    this.#validation = identity === null ? null : new OwnValidation(identity)
+  }
+
+  get about(): string {
+    if (this.#isOpen) return 'a prototype: nobody is asked'
+    const { schemes, subject, needsCertificate, needsOther } = this.#access
+    const isSubscribed = schemes.includes('oauth2') || schemes.includes('api_key')
+    const both = needsCertificate && needsOther ? ', a certificate and one of the others' : ''
+    return `${schemes.join(', ')}${both}${isSubscribed ? `; subscriptions to ${subject}` : ''}`
+  }
+
+  request(exchange: Exchange): Verdict {
+    const identity = this.#identity!
+    const { resource } = exchange
+    const field = this.#takeField(exchange.head!, identity)
+    if (resource === null) return undefined
+    if (this.#isOpen) exchange.keyType = 'PRODUCTION'
+    if (this.#isOpen || resource.authType === 'None') {
+      exchange.caller = identity.anonymous(exchange.clientAddress, exchange.keyType)
+      return undefined
+    }
+    identity.sources.catchUp()
+    if (field === SEVERAL) return this.#refusal(900901)
+    const certificate = this.#certificates?.authenticate(exchange, field)
+    // What is known of a certificate was known with the handshake.
+    if (certificate instanceof Promise) return certificate.then(found => this.#goOn(exchange, field, found))
+    return this.#goOn(exchange, field, certificate)
+  }
+
+  /** With what a certificate came to. */
+  #goOn(exchange: Exchange, field: number, certificate: Found): Verdict {
+    const { needsCertificate, needsOther } = this.#access
+    if (certificate?.kind === 'denial') return this.#refusal(certificate.code)
+    if (certificate === undefined && needsCertificate) return this.#refusal(900902)
+    if (certificate !== undefined && !needsOther) return this.#decide(exchange, certificate)
+    for (const authenticator of this.#others) {
+      const found = authenticator.authenticate(exchange, field)
+      if (found === undefined) continue
+      return found instanceof Promise
+        ? found.then(known => this.#decide(exchange, known))
+        : this.#decide(exchange, found)
+    }
+    return this.#refusal(900902)
+  }
+
+  #decide(exchange: Exchange, found: Found): Verdict {
+    if (found === undefined) return this.#refusal(900902)
+    if (found.kind === 'denial') return this.#refusal(found.code)
+    const code = this.#needs.refusalOf(found, exchange.resource!, this.#identity!.allowedScopes)
+    if (code !== 0) return this.#refusal(code)
+    return this.#identity!.validator === null ? this.#enter(exchange, found.caller) : this.#validated(exchange, found)
+  }
+
+  /** Asks a handler of the operator's own, which may refuse what everything else allows. */
+  #validated(exchange: Exchange, grant: Grant): Verdict {
+    const said = this.#validation!.codeFor(exchange, grant)
+    const act = (code: FaultCode | 0): Outcome | undefined =>
+      code === 0 ? this.#enter(exchange, grant.caller) : this.#refusal(code)
+    return typeof said === 'number' ? act(said) : said.then(act)
+  }
+
+  #enter(exchange: Exchange, caller: Caller): undefined {
+    exchange.caller = caller
+    exchange.keyType = caller.keyType
+  }
+
+  #refusal(code: FaultCode): Refusal {
+    return this.#challenges.refusal(code, this.#fieldName(this.#identity!))
+  }
+
+  #fieldName({ plan }: Identity): string {
+    const { authField } = this.#access
+    return authField === '' ? plan.authField : authField
+  }
+
+  /** The field of credentials, which goes no further; -1 where it is not there. */
+  #takeField(head: Head, identity: Identity): number {
+    const name = this.#fieldName(identity)
+    const first = name === AUTHORIZATION ? head.find(KIND.AUTHORIZATION) : fieldNamed(arena.bytes, head, name)
+    if (first < 0) return -1
+    const second = fieldNamed(arena.bytes, head, name, first + 1)
+    if (!identity.plan.passesAuthField) {
+      for (let field = first; field >= 0; field = fieldNamed(arena.bytes, head, name, field + 1)) {
+        head.kinds[field] = KIND.CREDENTIAL
+      }
+    }
+    return second < 0 ? first : SEVERAL
+  }
+}

@@ -1,0 +1,89 @@
+/** Users with their passwords (RFC 7617). No application takes part, so nothing has to be subscribed to. */
+import type { Exchange } from '../exchange/exchange.ts'
+import { arena } from '../http1/llhttp.ts'
+import { trimmedEnd } from '../http1/strictness.ts'
+import { CALLER_KIND, type Grant, type ResourceNeeds } from '../identity/grants.ts'
+import type { Identity } from '../identity/identity.ts'
+import type { AccessPlan } from '../identity/identity-plan.ts'
+import type { ConfirmedUser } from '../identity/passwords.ts'
+import { type Authenticator, credentialsAt, denial, type Found } from './authenticator.ts'
+import { told } from './bearer.ts'
+
+/** Characters of base64. */
+const CREDENTIALS_MAX = 1024
+const CANONICAL = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+export class BasicAuthenticator implements Authenticator {
+  readonly scheme = 'basic'
+  readonly #identity: Identity
+  readonly #needs: ResourceNeeds
+  readonly #scopeRoles: AccessPlan['scopeRoles']
+
+  constructor(identity: Identity, needs: ResourceNeeds, scopeRoles: AccessPlan['scopeRoles']) {
+    this.#identity = identity
+    this.#needs = needs
+    this.#scopeRoles = scopeRoles
+  }
+
+  authenticate(exchange: Exchange, field: number): Found | Promise<Found> {
+    if (field < 0) return undefined
+    const { bytes } = arena
+    const head = exchange.head!
+    const end = trimmedEnd(bytes, head, field)
+    const at = credentialsAt(bytes, head.valueAt(field), end, 'basic')
+    if (at < 0) return undefined
+    const read = end - at > CREDENTIALS_MAX ? undefined : userAndPassword(bytes.latin1Slice(at, end))
+    if (read === undefined) return denial(900901)
+    const confirmed = this.#identity.passwords.check(...read)
+    if (!(confirmed instanceof Promise)) return this.#grantTo(exchange, confirmed)
+    return confirmed.then(
+      user => (user === null ? denial(900901) : this.#grantTo(exchange, user)),
+      (error: Error) => {
+        told(this.#identity, exchange, 900900, error.message)
+        return denial(900900)
+      },
+    )
+  }
+
+  #grantTo({ api }: Exchange, { user, grants }: ConfirmedUser): Grant {
+    let grant = grants.get(this)
+    if (grant === undefined) {
+      grant = this.#newGrant(user, api!.keyType)
+      grants.set(this, grant)
+    }
+    return grant
+  }
+
+  #newGrant({ name, tenant, roles }: ConfirmedUser['user'], keyType: 'PRODUCTION' | 'SANDBOX'): Grant {
+    const caller = {
+      method: 'basic',
+      user: name,
+      tenant,
+      isApplication: false,
+      keyType,
+      application: null,
+      consumerKey: '',
+      subscriptionTier: 'Unauthenticated',
+      claims: {},
+      expiresMs: 0,
+      revocationKey: '',
+    } as const
+    const holds = (scope: string): boolean => {
+      const bound = Object.hasOwn(this.#scopeRoles, scope) ? this.#scopeRoles[scope]! : []
+      // As for tokens: a scope that is bound to no role is given to every user who asks.
+      return bound.length === 0 || bound.some(role => roles.includes(role))
+    }
+    const scopes = this.#needs.bits.maskWhere(holds)
+    return { kind: 'grant', caller, callerKind: CALLER_KIND.USER, scopes, token: null }
+  }
+}
+
+/** Undefined where the text is not base64 in its one form, or holds no colon (RFC 7617 2). */
+function userAndPassword(text: string): readonly [user: string, password: string] | undefined {
+  if (text === '' || !CANONICAL.test(text)) return undefined
+  const decoded = Buffer.from(text, 'base64')
+  if (decoded.toString('base64') !== text) return undefined
+  const both = decoded.toString('utf8')
+  const colon = both.indexOf(':')
+  return colon <= 0 ? undefined : [both.slice(0, colon), both.slice(colon + 1)]
+}

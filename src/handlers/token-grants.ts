@@ -1,0 +1,61 @@
+/** From what a token says to what it may do with an API: its application, its subscription, its scopes. */
+import type { Caller } from '../exchange/caller.ts'
+import { CALLER_KIND, type Denial, type Grant, type ResourceNeeds } from '../identity/grants.ts'
+import type { Identity } from '../identity/identity.ts'
+import type { AcceptedToken, TokenEntry } from '../identity/token-verdict.ts'
+import { denial } from './authenticator.ts'
+
+export class TokenGrants {
+  readonly #identity: Identity
+  readonly #needs: ResourceNeeds
+  /** `name:version`. */
+  readonly #subject: string
+
+  constructor(identity: Identity, needs: ResourceNeeds, subject: string) {
+    this.#identity = identity
+    this.#needs = needs
+    this.#subject = subject
+  }
+
+  /** Kept with the token until anything changes. */
+  of(entry: TokenEntry<Grant | Denial>, token: AcceptedToken): Grant | Denial {
+    const known = entry.grantFor(this)
+    if (known !== undefined) return known
+    // Until everything was told, nobody can say that a subscription is missing.
+    if (!this.#identity.sources.isComplete) return denial(900900)
+    const grant = this.#newGrant(token)
+    entry.keepGrant(this, grant)
+    return grant
+  }
+
+  #newGrant(token: AcceptedToken): Grant | Denial {
+    const { issuer, consumerKey, apiKey } = token
+    const { subscriptions } = this.#identity.sources
+    const found =
+      apiKey === null
+        ? subscriptions.ofKey(issuer, consumerKey, this.#subject)
+        : subscriptions.ofApplication(apiKey.applicationId, apiKey.keyType, this.#subject)
+    if (found.kind === 'unsubscribed') return denial(found.code)
+    const isApplication = apiKey !== null || token.isApplication
+    const caller: Caller = {
+      method: apiKey === null ? 'oauth2' : 'api_key',
+      user: token.user,
+      tenant: token.tenant,
+      isApplication,
+      keyType: found.keyType,
+      application: found.application,
+      consumerKey,
+      subscriptionTier: found.tier,
+      claims: token.claims,
+      expiresMs: token.expiresMs,
+      revocationKey: token.revocationKey,
+    }
+    return {
+      kind: 'grant',
+      caller,
+      callerKind: isApplication ? CALLER_KIND.APPLICATION : CALLER_KIND.USER,
+      scopes: this.#needs.bits.maskOf(token.scopes),
+      token,
+    }
+  }
+}
