@@ -138,10 +138,24 @@ const ALL = [
   ai,
 ] as const
 
-/** One property per section, a list for a repeated one; plain, frozen, and cloneable into another thread. */
+type Documented = (typeof ALL)[number]
+
+/** Rows that stand within a row, by the rest of the name of their table. */
+type InnerRows<N extends string> = {
+  readonly [S in Documented as S['repeated'] extends true
+    ? S['name'] extends `${N}.${infer Rest}`
+      ? Rest
+      : never
+    : never]: readonly Values<S['keys']>[]
+}
+
+/**
+ * One property per section, a list for a repeated one; plain, frozen, and cloneable into another thread. Rows within rows
+ * are both: a list of all of them, and a property of the row that each stands in.
+ */
 export type Configuration = {
-  readonly [S in (typeof ALL)[number] as S['name']]: S['repeated'] extends true
-    ? readonly Values<S['keys']>[]
+  readonly [S in Documented as S['name']]: S['repeated'] extends true
+    ? readonly (Values<S['keys']> & InnerRows<S['name']>)[]
     : Values<S['keys']>
 }
 
@@ -181,6 +195,7 @@ const PORTS: readonly Port[] = [
   portOf('transport.passthru_https'),
   portOf('transport.ws'),
   portOf('transport.wss'),
+  { path: 'management.port', of: it => it.management.port },
   { path: 'management.health_port', of: it => it.management.health_port },
 ]
 

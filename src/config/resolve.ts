@@ -9,7 +9,7 @@ import type { Surroundings } from './properties.ts'
 import { rulesBroken } from './rules-broken.ts'
 import { type Headers, type Setting, withoutPlaces } from './setting.ts'
 import { strangersIn } from './strangers.ts'
-import { canonical } from './tables.ts'
+import { canonical, tablesIn } from './tables.ts'
 import { ValueSearch } from './value-search.ts'
 import { inertOnes } from './inert-keys.ts'
 
@@ -97,14 +97,21 @@ function resolved(present: PresentKey, values: ValueSearch, settings: readonly S
 function assemble(keys: readonly ResolvedKey[]): Configuration {
   const bySection = Map.groupBy(keys, key => key.section)
   const placesOf = Map.groupBy(bySection.keys(), withoutPlaces)
+  const rowsOf = (name: string, outer: string): readonly Row[] => {
+    const rows = (placesOf.get(name) ?? []).filter(row => row.startsWith(outer))
+    return Object.freeze(rows.map(row => valuesOf(bySection.get(row)!, innerRows(name, row))))
+  }
+  const innerRows = (name: string, row: string): readonly (readonly [string, unknown])[] =>
+    tablesIn(name).map(table => [table.slice(name.length + 1), rowsOf(table, `${row}.`)])
   const sections = SECTIONS.map(({ name, repeated }) => {
-    if (!repeated) return [name, valuesOf(bySection.get(name) ?? [])]
-    const rows = placesOf.get(name) ?? []
-    return [name, Object.freeze(rows.map(row => valuesOf(bySection.get(row)!)))]
+    return [name, repeated ? rowsOf(name, '') : valuesOf(bySection.get(name) ?? [])]
   })
   return Object.freeze(Object.fromEntries(sections)) as Configuration
 }
 
-function valuesOf(keys: readonly ResolvedKey[]): Readonly<Record<string, unknown>> {
-  return Object.freeze(Object.fromEntries(keys.map(({ key, value }) => [key, Object.freeze(value)])))
+type Row = Readonly<Record<string, unknown>>
+
+function valuesOf(keys: readonly ResolvedKey[], inner: readonly (readonly [string, unknown])[] = []): Row {
+  const own = keys.map(({ key, value }) => [key, Object.freeze(value)] as const)
+  return Object.freeze(Object.fromEntries([...own, ...inner]))
 }

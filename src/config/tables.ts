@@ -8,6 +8,11 @@ const SINGLE = SECTIONS.filter(({ name, repeated }) => name !== '' && !repeated)
 const REPEATED = SECTIONS.filter(section => section.repeated).map(section => section.name)
 export const TABLES: readonly string[] = [...SINGLE, ...REPEATED]
 
+/** The repeated tables whose rows stand within those of another one. */
+export function tablesIn(table: string): readonly string[] {
+  return REPEATED.filter(name => name.startsWith(`${table}.`))
+}
+
 export function isSingle(table: string): boolean {
   return SINGLE.includes(table)
 }

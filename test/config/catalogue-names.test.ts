@@ -131,7 +131,7 @@ for (const [how, toml] of [
   test(`rows within rows, written ${how}`, t => {
     const resolution = resolved(t, toml)
     assert.deepEqual(said(resolution), [])
-    const set = resolution.keys.filter(({ section }) => section.startsWith('apim.jwt.issuer['))
+    const set = resolution.keys.filter(({ section, where }) => section.startsWith('apim.jwt.issuer[') && where !== '')
     assert.deepEqual(
       set.map(({ path, value }) => `${path.slice('apim.jwt.issuer'.length)}=${String(value)}`),
       [
@@ -145,6 +145,16 @@ for (const [how, toml] of [
         '[0].claim_mapping[1].local_claim=l2',
         '[1].claim_mapping[0].remote_claim=r3',
         '[1].claim_mapping[0].local_claim=l3',
+      ],
+    )
+    assert.deepEqual(
+      resolution.configuration['apim.jwt.issuer'].map(issuer => [
+        issuer.name,
+        issuer.claim_mapping.map(({ remote_claim }) => remote_claim),
+      ]),
+      [
+        ['one', ['r1', 'r2']],
+        ['two', ['r3']],
       ],
     )
   })

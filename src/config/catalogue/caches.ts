@@ -3,7 +3,6 @@ import { allInert, except, type Key, live, type Rule, section } from '../key.ts'
 import { duration, flag } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
-const VALIDATION = 'not built yet: token validation'
 const SCOPES = 'the scopes of all APIs are in memory: there is nothing to look up'
 const DEVELOPER_PORTAL = 'there is no developer portal'
 const PUBLISHER = 'there is no publisher portal'
@@ -26,14 +25,13 @@ const SECONDS: Rule<{ readonly expiry_time: number }> = {
 export const gatewayTokenCache = section(
   'apim.cache.gateway_token',
   'What the gateway found out about a token.',
-  allInert(
-    {
-      enable: flag(true, 'Remember what was found out about a token; use only one of this and `apim.cache.km_token`.'),
-      expiry_time: expiry('How long that is remembered, and never beyond the end of the token itself.'),
-    },
-    VALIDATION,
-  ),
-  { roles: ['gateway-worker'], rules: [SECONDS] },
+  {
+    enable: live(
+      flag(true, 'Remember what was found out about a token; use only one of this and `apim.cache.km_token`.'),
+    ),
+    expiry_time: live(expiry('How long that is remembered, and never beyond the end of the token itself.')),
+  },
+  { roles: ['gateway-worker'], rules: [SECONDS], readBy: ['primary/identity-planning.ts'] },
 )
 
 export const resourceCache = section(
