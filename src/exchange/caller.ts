@@ -37,3 +37,14 @@ export interface Caller {
   /** What a revocation would name: jti, or the hash of header and payload; '' where nothing can be revoked. */
   readonly revocationKey: string
 }
+
+/** What the gateway shows to a protected backend as its own. */
+export interface OwnCredential {
+  /** Whole line, with its CRLF. */
+  readonly line: string
+  /** The backend would not have it. */
+  refused(): void
+}
+
+/** Characters of `Exchange.callerLines`: so much room is behind the longest head. */
+export const CALLER_LINES_MAX = 8192

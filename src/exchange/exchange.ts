@@ -4,8 +4,9 @@
  */
 import type { Head } from '../http1/head.ts'
 import { type KeptFields, NOTHING_KEPT } from '../http1/kept-fields.ts'
+import type { ByteSocket } from '../socket/byte-socket.ts'
 import type { Api } from './api.ts'
-import type { Caller } from './caller.ts'
+import type { Caller, OwnCredential } from './caller.ts'
 import type { CorsGrant } from './cors-grant.ts'
 import type { Downstream, Upstream } from './contract.ts'
 import { CorrelationId } from './correlation-id.ts'
@@ -14,6 +15,8 @@ import type { Resource, ResourcePath } from './resource.ts'
 export class Exchange {
   /** The client's side. */
   readonly downstream: Downstream
+  /** What the client has shown of itself on the connection. */
+  readonly peer: Pick<ByteSocket, 'peerThumbprint'>
   readonly clientAddress: string
   /** N of http-incoming-N. */
   readonly sourceId: number
@@ -46,6 +49,8 @@ export class Exchange {
   caller: Caller | null = null
   /** Lines for the backend that say who asks and with which credentials, each with its CRLF. */
   callerLines = ''
+  /** What of them a backend may refuse; null: nothing. */
+  ownCredential: OwnCredential | null = null
   /** The client came over TLS. */
   isSecured = false
   /** Origin field (RFC 6454), '' where there is none. */
@@ -100,8 +105,15 @@ export class Exchange {
   /** What a fault may be worded after, because the head is gone when a backend fails. */
   kept: KeptFields = NOTHING_KEPT
 
-  constructor(downstream: Downstream, clientAddress: string, sourceId: number, idPrefix: string) {
+  constructor(
+    downstream: Downstream,
+    peer: Exchange['peer'],
+    clientAddress: string,
+    sourceId: number,
+    idPrefix: string,
+  ) {
     this.downstream = downstream
+    this.peer = peer
     this.clientAddress = clientAddress
     this.sourceId = sourceId
     this.correlation = new CorrelationId(idPrefix)
@@ -138,6 +150,7 @@ export class Exchange {
     this.keyType = 'PRODUCTION'
     this.caller = null
     this.callerLines = ''
+    this.ownCredential = null
     this.origin = ''
     this.grant = null
     this.replyLines = ''

@@ -62,6 +62,11 @@ export interface ByteSocket {
    * that host for other certificates than it did here. Of accepted sockets, once there are bytes.
    */
   serves(authority: string): boolean
+  /**
+   * SHA-256 of the certificate that the peer has shown and that was verified, as base64url (RFC 8705 3.1), in this
+   * handshake or the one that it resumes; '' without one. Of accepted sockets, once there are bytes.
+   */
+  readonly peerThumbprint: string
   write(bytes: Uint8Array): Written
   /** Starts or stops reading; nothing changes when it is so already. While stopped, `onBytes` is not called. */
   setReading(on: boolean): void

@@ -126,6 +126,8 @@ const FRESH = nobody()
 const NOBODY = nobody()
 
 class HandleSocket implements ByteSocket {
+  /** Without TLS nobody shows anything. */
+  readonly peerThumbprint = ''
   owner: ConnectingOwner | SocketOwner = FRESH
   readonly #handle: TcpHandle
   #pendingWrites = 0

@@ -115,6 +115,7 @@ for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
       )
       return {
         remoteAddress: '',
+        peerThumbprint: '',
         attach: () => fail('not asked for'),
         serves: () => fail('not asked for'),
         setReading: () => fail('not asked for'),

@@ -49,6 +49,10 @@ export abstract class StreamSocket implements ByteSocket, Receiver {
     return true
   }
 
+  get peerThumbprint(): string {
+    return ''
+  }
+
   protected listen(socket: Socket): void {
     socket.on('end', () => this.ended())
     socket.on('error', (error: NodeJS.ErrnoException) => this.lost(error.code ?? 'ERROR'))

@@ -146,6 +146,10 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
     return true
   }
 
+  get peerThumbprint(): string {
+    return ''
+  }
+
   /** Starts TLS on the handle. What is read lands in the owner's view from now on. */
   protected secure(tls: TlsHandle): void {
     this.tls = tls

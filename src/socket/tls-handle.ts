@@ -10,7 +10,7 @@ import type { TlsLevel } from './tls.ts'
 import { APPLICATION_PROTOCOL, type ClientContext, type HostContext, type KeptSession } from './tls-contexts.ts'
 import { TlsHandleSocket } from './tls-handle-socket.ts'
 import { tlsLevel } from './tls-level.ts'
-import { backendFault, brokenOffFault, clientFault } from './tls-verdict.ts'
+import { backendFault, brokenOffFault, clientFault, thumbprintOf } from './tls-verdict.ts'
 import { bindings, type TlsHandle, wrapHandle } from './tls-wrap.ts'
 
 /** A list of names, each behind its length (RFC 7301 3.1). */
@@ -45,6 +45,8 @@ function onhello(this: TcpHandle): undefined {
 class AcceptedTls extends TlsHandleSocket {
   readonly #hosts: ServedHosts
   #host: HostContext | null = null
+  /** Null until somebody asks. */
+  #thumbprint: string | null = null
   #hello: Uint8Array = HELLO.subarray(0, 0)
 
   constructor(tcp: TcpHandle, listener: TermsInForce) {
@@ -67,6 +69,13 @@ class AcceptedTls extends TlsHandleSocket {
 
   override serves(authority: string): boolean {
     return this.#hosts.serves(authority)
+  }
+
+  override get peerThumbprint(): string {
+    // What a client shows that was not asked is not looked at.
+    const isVerified = this.isOpen && this.#host!.verifyClient !== 'none'
+    this.#thumbprint ??= isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
+    return this.#thumbprint
   }
 
   /** The first bytes of the client, as many as it takes to know which host it wants. */

@@ -16,7 +16,15 @@ import { ServedHosts, type TermsInForce } from './served-hosts.ts'
 import type { TlsLevel } from './tls.ts'
 import { APPLICATION_PROTOCOL, type ClientContext, type HostContext, type KeptSession } from './tls-contexts.ts'
 import { tlsLevel } from './tls-level.ts'
-import { backendFault, brokenOffFault, clientFault, handshakeFault, lossOf, TRUNCATED } from './tls-verdict.ts'
+import {
+  backendFault,
+  brokenOffFault,
+  clientFault,
+  handshakeFault,
+  lossOf,
+  thumbprintOf,
+  TRUNCATED,
+} from './tls-verdict.ts'
 
 export const streamTls: TlsLevel = tlsLevel(
   (socket, listener) => new AcceptedTls(socket, listener),
@@ -235,6 +243,8 @@ abstract class TlsStreamSocket extends StreamSocket {
 class AcceptedTls extends TlsStreamSocket {
   readonly #hosts: ServedHosts
   #host: HostContext | null
+  /** Null until somebody asks. */
+  #thumbprint: string | null = null
   #hello: Buffer = Buffer.alloc(0)
 
   constructor(socket: ByteSocket, listener: TermsInForce) {
@@ -250,6 +260,13 @@ class AcceptedTls extends TlsStreamSocket {
 
   override serves(authority: string): boolean {
     return this.#hosts.serves(authority)
+  }
+
+  override get peerThumbprint(): string {
+    // What a client shows that was not asked is not looked at.
+    const isVerified = this.stage === 'open' && this.#host!.verifyClient !== 'none'
+    this.#thumbprint ??= isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
+    return this.#thumbprint
   }
 
   protected override encrypted(bytes: Buffer): void {

@@ -26,6 +26,13 @@ export function clientFault(verify: TlsHost['verifyClient'], facts: PeerFacts): 
   return fault === null ? null : `certificate of client ${printable(nameOf(certificate))}: ${fault}`
 }
 
+/** What a peer is known by whose certificate was accepted: see ByteSocket. */
+export function thumbprintOf(certificate: PeerCertificate | null): string {
+  return certificate === null
+    ? ''
+    : Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
+}
+
 /** Why a backend is not the one that was meant, or null. */
 export function backendFault(plan: TlsClientPlan, host: string, facts: PeerFacts): string | null {
   const { certificate } = facts

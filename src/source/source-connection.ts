@@ -58,7 +58,7 @@ export class SourceConnection extends Deadline implements SocketOwner, Downstrea
     this.#around = around
     this.#hall = hall
     this.#client = client
-    this.#exchange = new Exchange(this, client.address, id, client.idPrefix)
+    this.#exchange = new Exchange(this, socket, client.address, id, client.idPrefix)
     this.#request = new RequestSide(this, this.#machine, this.#exchange, reader, client, around, socket)
     this.#writer = new ReplyWriter(socket, this.#machine, this.#exchange, around, left)
     this.#report = new ClientReport(around, this.#machine, this.#exchange)

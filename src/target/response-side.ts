@@ -151,6 +151,7 @@ export class ResponseSide {
       return false
     }
     this.#owner.answered(head.status)
+    if (head.status === 401) exchange.ownCredential?.refused()
     if (head.status < 200) return this.#interim(exchange, at)
     const framing = responseBody(bytes, head, exchange.isHead)
     this.#framing = framing

@@ -75,7 +75,7 @@ class Routed {
   readonly #cache: ResourceCache
   readonly #bytes = Buffer.alloc(4096)
   readonly #router: Router
-  readonly #exchange = new Exchange({} as Downstream, '', 1, 'x')
+  readonly #exchange = new Exchange({} as Downstream, { peerThumbprint: '' }, '', 1, 'x')
   readonly #deployed: Deployed[] = []
   /** One clock for all. */
   now = 0
