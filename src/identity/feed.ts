@@ -23,7 +23,14 @@ export type Inquiry =
   /** What is known of a user, for the token that goes to backends. */
   | { readonly kind: 'claims'; readonly user: string; readonly tenant: string }
   /** An access token for a protected backend: `key` names the API and the kind of its endpoint. */
-  | { readonly kind: 'backendToken'; readonly key: string }
+  | {
+      readonly kind: 'backendToken'
+      readonly key: string
+      /** A token that the backend would not have: not to be answered again. '' for none. */
+      readonly refused: string
+    }
+  /** A module of the operator's makes the token for backends of what would stand in it. */
+  | { readonly kind: 'backendJwt'; readonly claims: Readonly<Record<string, unknown>> }
 
 export interface InquiryResults {
   readonly key: true
@@ -31,6 +38,7 @@ export interface InquiryResults {
   readonly password: KnownUser | null
   readonly claims: Readonly<Record<string, unknown>>
   readonly backendToken: { readonly token: string; readonly expiresMs: number }
+  readonly backendJwt: string
 }
 
 /** What an authorisation server says of a token (RFC 7662 2.2); null: it is not active. */

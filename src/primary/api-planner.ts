@@ -12,6 +12,7 @@ import {
 } from '../config/api-definition.ts'
 import { identityOf } from '../api-identity.ts'
 import { apiPaths } from '../config/api-paths.ts'
+import { credentialPlans } from './backend-planning.ts'
 import { accessPlan } from './identity-planning.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
 import { monotonicMs } from '../structure/monotonic-clock.ts'
@@ -126,6 +127,7 @@ export class ApiPlanner {
       keyType: definition.keyType,
       isAi,
       access: accessPlan(definition),
+      credentials: credentialPlans(definition),
       cors,
       resources,
       endpoints: planned(definition.endpoints),

@@ -2,6 +2,7 @@
 import type { PlannedApis } from './api-planner.ts'
 import type { ApiDefinitions } from '../config/api-definitions.ts'
 import type { Resolution } from '../config/resolve.ts'
+import type { Signing } from './backend-signing.ts'
 import type { LivePlan } from '../plan.ts'
 import { livePlan } from './planning.ts'
 import type { SequenceSet } from './sequence-files.ts'
@@ -15,6 +16,8 @@ export class InForce {
   /** Null while nothing is secured. */
   tls: TlsMaterial | null
   sequences: SequenceSet
+  /** Of tokens for backends. */
+  signing: Signing = { signer: null, fault: null }
 
   constructor(
     configured: InForce['configured'],
@@ -32,6 +35,7 @@ export class InForce {
 
   /** For the reactors. */
   get live(): LivePlan {
-    return livePlan(this.configured.configuration, this.planned, this.tls?.plans ?? null, this.sequences)
+    const { configured, planned, tls, sequences, signing } = this
+    return livePlan(configured.configuration, planned, tls?.plans ?? null, sequences, signing.signer)
   }
 }

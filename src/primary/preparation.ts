@@ -5,6 +5,7 @@
 import { loadApis } from './api-loading.ts'
 import { attributed } from './attribution.ts'
 import { endpointsOf } from '../config/api-definition.ts'
+import { draftSigning, NOTHING_SIGNED, type SigningDraft } from './backend-signing.ts'
 import type { ApiDefinitions, ApiProjects } from '../config/api-definitions.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { Fault } from '../config/fault.ts'
@@ -12,6 +13,7 @@ import { type Examination, examine } from '../config/load.ts'
 import type { Resolution, ResolvedKey } from '../config/resolve.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
+import { accessFaults, listensForManagement } from './management-planning.ts'
 import { partsOf } from './node-parts.ts'
 import { type LifecycleFile, readLifecycles } from '../store/lifecycle-book.ts'
 import { loadSequences, NO_SEQUENCES, noSuchSequence, type SequenceSet } from './sequence-files.ts'
@@ -38,6 +40,8 @@ export interface Prepared {
   readonly lifecycles: LifecycleFile | null
   /** Null where nothing is secured. */
   readonly tls: TlsDraft | null
+  /** What tokens for backends are signed with. */
+  readonly signing: SigningDraft
   /** With any of these it is of no use. Those of APIs stand with the APIs: they stop no other. */
   readonly faults: readonly Fault[]
   /** Keys that the catalogue does not have: warnings at start, faults under `check`. */
@@ -75,7 +79,14 @@ export async function prepare(
   // What only a gateway would read is not opened: it may be that of another node.
   if (examined.unreadable || !partsOf(configuration).runsGateway) {
     const { warnings } = examined
-    const nothing = { apis: NO_APIS, proxies: DIRECT, sequences: NO_SEQUENCES, lifecycles: null, tls: null }
+    const nothing = {
+      apis: NO_APIS,
+      proxies: DIRECT,
+      sequences: NO_SEQUENCES,
+      lifecycles: null,
+      tls: null,
+      signing: NOTHING_SIGNED,
+    }
     return { configuration, keys, ...nothing, faults, unknown, warnings }
   }
   const apis = loadApis(projects, configuration, running.projects)
@@ -85,6 +96,7 @@ export async function prepare(
   const sockets = missingSocketSequences(configuration, sequences, running.isStart)
   const unnamed = [...missingSequence(configuration, sequences), ...sockets]
   const tls = await draftOf({ configuration, keys }, apis, home)
+  const signing = await draftSigning(configuration, home)
   return {
     configuration,
     keys,
@@ -93,9 +105,10 @@ export async function prepare(
     sequences,
     lifecycles,
     tls,
+    signing,
     faults: [
       ...faults,
-      ...attributed([...proxies.faults, ...unnamed], keys),
+      ...attributed([...proxies.faults, ...accessFaults(configuration), ...unnamed, ...signing.faults], keys),
       ...(tls?.findings.faults ?? []),
       ...lifecycles.faults,
     ],
@@ -120,7 +133,7 @@ export async function draftOf(
   { apis }: Pick<ApiDefinitions, 'apis'>,
   home: string,
 ): Promise<TlsDraft | null> {
-  const listens = listensSecured(planListeners(configuration))
+  const listens = listensSecured(planListeners(configuration)) || listensForManagement(configuration)
   const dials = apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
   if (!listens && !dials) return null
   const { draftTls } = await import('../tls/tls-material.ts')

@@ -6,6 +6,7 @@
 import { statSync } from 'node:fs'
 import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
 import { type ApiPlanner, changesBetween, labelOfApi, type PlannedApis, RowsUsedUp } from './api-planner.ts'
+import { type SigningDraft, signerOf } from './backend-signing.ts'
 import type { ApiDefinition } from '../config/api-definition.ts'
 import type { ApiProjects } from '../config/api-definitions.ts'
 import type { Fault } from '../config/fault.ts'
@@ -54,6 +55,8 @@ interface Candidate extends Pick<Prepared, 'configuration' | 'keys' | 'apis' | '
   readonly tls: TlsDraft | null | undefined
   /** Null: what is in force, the file was not read. */
   readonly lifecycles: LifecycleFile | null
+  /** Null: what is in force. */
+  readonly signing: SigningDraft | null
   readonly warnings: readonly Fault[]
   readonly changed: readonly KeyChange[]
   readonly restart: readonly KeyChange[]
@@ -126,7 +129,13 @@ export class Reloader {
     const faults = [...withoutHome(place), ...(tls?.findings.faults ?? [])]
     const { proxies } = inForce.planned
     const { warnings } = apis
-    const unread = { lifecycles: null, sequences: asTheyAre(inForce.sequences), changed: [], restart: [] }
+    const unread = {
+      lifecycles: null,
+      sequences: asTheyAre(inForce.sequences),
+      signing: null,
+      changed: [],
+      restart: [],
+    }
     return { configuration, keys, apis, proxies, tls, faults, warnings, ...unread }
   }
 
@@ -136,6 +145,8 @@ export class Reloader {
     if (draft && draft.findings.faults.length > 0) {
       return refusal(candidate, draft.findings.faults)
     }
+    const signing = candidate.signing === null ? inForce.signing : signerOf(candidate.signing, place.dataDir)
+    if (signing.fault !== null) return refusal(candidate, [signing.fault])
     const drafted = this.#plan(candidate)
     if (drafted === undefined) return refusal(candidate, [tooMany(place)])
     const opened = draft && inForce.tls === null ? await this.#options.openTls(draft) : null
@@ -153,6 +164,7 @@ export class Reloader {
     inForce.projects = candidate.apis.projects
     const reworded = changedSequences(inForce.sequences, candidate.sequences)
     inForce.sequences = candidate.sequences
+    inForce.signing = signing
     inForce.planned = planned
     const [failures, cause] = await Promise.all([this.deploy(changes), lifecycles.follow(settled.records)])
     // Nobody is told of what has gone any more.

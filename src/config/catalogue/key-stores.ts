@@ -46,6 +46,7 @@ export const primaryStore = section(
     alias: live(keyAlias()),
     key_password: live(keyPassword()),
   },
+  { readBy: ['primary/backend-signing.ts'] },
 )
 
 export const tlsStore = section('keystore.tls', 'The key store for TLS, towards clients and towards backends.', {

@@ -1,0 +1,82 @@
+/**
+ * Modules of the operator's own behind the token for backends (`[apim.jwt]`): one that makes it, and one that looks up
+ * what is known of a user. They run here and not where requests are, so that a slow one holds up those alone that wait
+ * for it.
+ */
+import { loadModule } from '../config/module-file.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import { InquiryFailed } from '../identity/identity-state.ts'
+
+type JwtConfiguration = Configuration['apim.jwt']
+
+/** What `claims_extractor_impl` names exports `retrieveClaims`. */
+export interface ClaimRetrieverInput {
+  readonly user: string
+  readonly tenant: string
+}
+
+type Claims = Readonly<Record<string, unknown>>
+type Exported = (...given: readonly unknown[]) => unknown
+
+/** Longer than this neither is waited for: reactors wait no longer than five seconds. */
+const ANSWER_MS = 4000
+
+export class BackendModules {
+  readonly #generator: Exported | null
+  readonly #retriever: Exported | null
+
+  private constructor(generator: Exported | null, retriever: Exported | null) {
+    this.#generator = generator
+    this.#retriever = retriever
+  }
+
+  /** `home`: folder that they must be in. Rejects with ModuleBroken. */
+  static async load(jwt: JwtConfiguration, home: string): Promise<BackendModules> {
+    const load = (path: string, name: string) => (path === '' ? null : loadModule(home, path, name))
+    const generator = jwt.enable ? load(jwt.generator_impl, 'generateToken') : null
+    const extracts = jwt.enable && jwt.enable_user_claims
+    const retriever = extracts ? load(jwt.claims_extractor_impl, 'retrieveClaims') : null
+    return new BackendModules(await generator, await retriever)
+  }
+
+  /** Null: the user store is asked. */
+  get retriever(): ((input: ClaimRetrieverInput) => Promise<Claims>) | null {
+    const retrieve = this.#retriever
+    return retrieve === null ? null : input => asked('claims_extractor_impl', () => retrieve(input), isRecord)
+  }
+
+  /** The whole token, of what would stand in it. Rejects with InquiryFailed. */
+  generate(claims: Claims): Promise<string> {
+    const generate = this.#generator
+    if (generate === null) return Promise.reject(new InquiryFailed('there is no generator_impl'))
+    return asked('generator_impl', () => generate({ claims }), isText)
+  }
+}
+
+/** Within a bounded time, unless it never gives up the thread. */
+async function asked<T>(key: string, ask: () => unknown, isRight: (answer: unknown) => answer is T): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new InquiryFailed(`${key} has not answered within ${ANSWER_MS} ms`)),
+    ANSWER_MS,
+  )
+  try {
+    const answer = await Promise.race([Promise.resolve().then(ask), late.promise])
+    if (isRight(answer)) return answer
+    throw new InquiryFailed(`${key} has answered something else than it should`)
+  } catch (error) {
+    if (error instanceof InquiryFailed) throw error
+    // Its message is the operator's own; what it was asked with stands in none of ours.
+    throw new InquiryFailed(`${key} has failed: ${error instanceof Error ? error.message : 'it threw no error'}`)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function isRecord(answer: unknown): answer is Claims {
+  return typeof answer === 'object' && answer !== null && !Array.isArray(answer)
+}
+
+function isText(answer: unknown): answer is string {
+  return typeof answer === 'string'
+}

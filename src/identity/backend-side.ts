@@ -1,0 +1,39 @@
+/** What a reactor holds for backends: tokens that say who calls, and tokens that let the gateway in. */
+import type { Report } from '../exchange/surroundings.ts'
+import { BackendJwts } from './backend-jwt.ts'
+import { BackendToken } from './backend-tokens.ts'
+import type { BackendJwtPlan } from './identity-plan.ts'
+
+interface BackendSources {
+  readonly ask: ConstructorParameters<typeof BackendToken>[1]['ask']
+  readonly report: Report
+}
+
+export class BackendSide {
+  readonly jwts: BackendJwts
+  readonly report: Report
+  readonly #sources: ConstructorParameters<typeof BackendToken>[1]
+  readonly #tokens = new Map<string, BackendToken>()
+
+  constructor(plan: BackendJwtPlan, { ask, report }: BackendSources) {
+    this.#sources = { ask, now: Date.now }
+    this.report = report
+    this.jwts = new BackendJwts(plan, this.#sources)
+  }
+
+  /** One for all handlers of its API, old and new. `key`: as plans have it. */
+  tokenFor(key: string): BackendToken {
+    let token = this.#tokens.get(key)
+    if (token === undefined) {
+      token = new BackendToken(key, this.#sources)
+      this.#tokens.set(key, token)
+    }
+    return token
+  }
+
+  /** A reload: nothing that was made before it is used for what comes. */
+  renew(plan: BackendJwtPlan): void {
+    this.jwts.renew(plan)
+    for (const token of this.#tokens.values()) token.forget()
+  }
+}
