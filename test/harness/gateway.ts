@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import type { Configuration } from '../../src/config/catalogue.ts'
 import { loadConfiguration } from './configuration.ts'
 import { DEFAULT_FAULTS } from './default-sequences.ts'
+import type { Validator } from '../../src/identity/identity.ts'
+import type { IdentityPlan } from '../../src/identity/identity-plan.ts'
 import type { Handler } from '../../src/exchange/contract.ts'
 import { IdentityState } from '../../src/identity/identity-state.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
@@ -36,6 +38,10 @@ export interface TestGateway {
   readonly reports: readonly Reported[]
   readonly accessLines: readonly string[]
   readonly reactor: Reactor
+  /** What it knows of those who ask. */
+  readonly identity: IdentityState
+  /** As it began. */
+  readonly plan: ReactorPlan
   metrics(): ReturnType<typeof snapshotMetrics>
   /** Connections of all routes that have ever been. */
   heldRows(): number
@@ -61,6 +67,10 @@ export interface MorePlan extends Partial<ReactorPlan> {
   readonly kinds?: readonly ListenerPlan['kind'][]
   /** Requests pass the handlers of production first; otherwise those of the test alone. */
   readonly isChained?: boolean
+  /** A handler of the operator's own for those who ask. */
+  readonly ownValidator?: Validator
+  /** Of the plan for those who ask. */
+  readonly identityChanges?: Partial<IdentityPlan>
 }
 
 /** What a reload brings; everything else is as it was. */
@@ -93,7 +103,7 @@ function configured(http: Readonly<Record<string, unknown>>): Configuration {
 export function planGateway(
   apis: readonly TestApi[],
   http: Readonly<Record<string, unknown>> = {},
-  { kinds = ['http'], isChained: _, ...more }: MorePlan = {},
+  { kinds = ['http'], isChained: _, ownValidator: _own, identityChanges = {}, ...more }: MorePlan = {},
 ): { readonly plan: ReactorPlan; readonly rows: Rows } {
   const configuration = configured(http)
   const rows = new Rows()
@@ -117,7 +127,7 @@ export function planGateway(
     sockets: NO_SOCKETS,
     responseMs: configuration.mediation['synapse.global_timeout_interval'],
     resourceMs: 900_000,
-    identity: identityPlan(configuration),
+    identity: { ...identityPlan(configuration), ...identityChanges },
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),
     gauge: SharedGauge.allocate(reactors, 1 + rowsOf(more.apis ?? planned) + SPARE_ROWS),
@@ -140,6 +150,7 @@ export async function startGateway(
   more: MorePlan = {},
 ): Promise<TestGateway> {
   const { plan, rows } = planGateway(apis, http, more)
+  const identity = new IdentityState(plan.identityEpoch, plan.identity)
   const reports: Reported[] = []
   const accessLines: string[] = []
   let tls = await tlsLevel(plan)
@@ -147,9 +158,9 @@ export async function startGateway(
     level: LEVEL === 'streams' ? streamLevel : handleLevel(),
     tls,
     report: (level, event, fields) => reports.push({ level, event, fields }),
-    identity: new IdentityState(plan.identityEpoch, plan.identity),
+    identity,
     accessLog: accessLogFormat === null ? null : linesOf(accessLogFormat, accessLines),
-    validator: null,
+    validator: more.ownValidator ?? null,
     chainOf: (api, identity) => [...(more.isChained ? chainOf(api, identity) : []), ...handlers],
     drained: () => {},
   })
@@ -162,6 +173,8 @@ export async function startGateway(
     reports,
     accessLines,
     reactor,
+    identity,
+    plan,
     metrics: () => snapshotMetrics(plan.metrics),
     heldRows: () => new Int32Array(plan.gauge).subarray(1).reduce((sum, held) => sum + held, 0),
     deploy: async ({ http: other = {}, apis = [], planned = [], removed = [], ...changes }) => {
@@ -169,7 +182,8 @@ export async function startGateway(
       const isSame = Object.keys(other).length === 0
       const next = { ...live, ...changes, http: isSame ? live.http : configured(nextKeys)['transport.passthru_http'] }
       tls ??= await tlsLevel(next)
-      reactor.deploy(next, { removed, deployed: [...rows.plan(apis), ...planned] }, tls, null)
+      reactor.deploy(next, { removed, deployed: [...rows.plan(apis), ...planned] }, tls, more.ownValidator ?? null)
+      identity.renew(next.identity)
       live = next
       keys = nextKeys
     },
