@@ -22,6 +22,8 @@ export interface ManagementPlan {
   readonly host: string
   /** With the offset in it; 0: any free one. */
   readonly port: number
+  /** `server.base_path`, as `https://host:port`. */
+  readonly origin: string
   readonly tls: TlsTerms & { readonly identity: TlsIdentity }
   /** Names that Host may have beside those of the machine itself, in lower case, without a port. */
   readonly hostNames: readonly string[]

@@ -27,14 +27,13 @@ interface Property {
   readonly find: (from: Sources) => Found
 }
 
-/** Without the management API there is no key for it yet. */
-const MANAGEMENT_PORT = 9443
 /** Where the traffic manager of the reference platform receives events, plain and secured, and its broker listens. */
 const RECEIVER_PORT = 9611
 const SECURED_RECEIVER_PORT = 9711
 const BROKER_PORT = 5672
 
 const HTTP = 'transport.passthru_http.listener.parameters.port'
+const MANAGEMENT = 'management.port'
 const HTTPS = 'transport.passthru_https.listener.parameters.port'
 
 function plain(value: unknown): Found {
@@ -88,14 +87,14 @@ export const PROPERTIES: readonly Property[] = [
     meaning: 'Port of the health listener, offset added.',
     find: portOf('management.health_port'),
   },
-  { name: 'port.management', meaning: '9443, offset added.', find: fixedPort(MANAGEMENT_PORT) },
+  { name: 'port.management', meaning: '`management.port`, offset added.', find: portOf(MANAGEMENT) },
   { name: 'carbon.home', meaning: 'As `home`.', find: from => plain(from.home) },
   { name: 'carbon.host', meaning: 'As `host`.', find: from => from.key('server.hostname') },
   { name: 'carbon.local.ip', meaning: 'As `ip`.', find: localAddress },
   { name: 'carbon.context', meaning: '`/`: nothing is mounted below a path.', find: () => plain('/') },
   { name: 'carbon.protocol', meaning: '`https`.', find: () => plain('https') },
-  { name: 'carbon.management.port', meaning: 'As `port.management`.', find: fixedPort(MANAGEMENT_PORT) },
-  { name: 'mgt.transport.https.port', meaning: 'As `port.management`.', find: fixedPort(MANAGEMENT_PORT) },
+  { name: 'carbon.management.port', meaning: 'As `port.management`.', find: portOf(MANAGEMENT) },
+  { name: 'mgt.transport.https.port', meaning: 'As `port.management`.', find: portOf(MANAGEMENT) },
   { name: 'mgt.transport.http.port', meaning: 'As `port.health`.', find: portOf('management.health_port') },
   { name: 'http.nio.port', meaning: 'As `port.http`.', find: portOf(HTTP) },
   { name: 'https.nio.port', meaning: 'As `port.https`.', find: portOf(HTTPS) },

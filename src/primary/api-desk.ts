@@ -15,8 +15,10 @@ import { fewOf, printable } from '../config/fault.ts'
 import { ACTIONS, actionsFrom, leadsTo, targetOf } from '../config/lifecycle.ts'
 import { nearest } from '../config/nearest.ts'
 import { Refused } from './control-socket.ts'
+import type { PrimaryQuestion } from '../authority-messages.ts'
 import type { EndpointDesk } from './endpoint-desk.ts'
 import type { InForce } from './in-force.ts'
+import type { ManagedApi } from '../management/room.ts'
 import type { Log } from '../observe/log.ts'
 import type { ApiPlan, EndpointsPlan } from '../plan.ts'
 import type { Reloader } from './reload.ts'
@@ -123,6 +125,16 @@ export class ApiDesk {
     }
   }
 
+  /** What the management API asks. Throws Refused. */
+  async answer(question: PrimaryQuestion): Promise<object> {
+    if (question.kind === 'lifecycle') {
+      const { name, action, sunsetMs } = question
+      const { state } = await this.change({ name, action, sunsetMs })
+      return { state }
+    }
+    return this.#known().map(known => managedApi(known, this.#rowOf(known)))
+  }
+
   /** Behind changes and reloads that were asked for before. Throws Refused, and nothing has changed. */
   async change({ name, action, sunsetMs }: LifecycleChange): Promise<LifecycleAnswer> {
     const target = typeof action === 'string' ? targetOf(action) : undefined
@@ -203,6 +215,17 @@ export class ApiDesk {
     if (one === undefined) throw new Refused(unknown(word, all))
     if (others.length > 0) throw new Refused(`${quoted(word)} may be ${listed(meant)}`)
     return one
+  }
+}
+
+function managedApi([{ access, isDefaultVersion }, { resources }]: Known, row: ApiRow): ManagedApi {
+  const operations = resources.map(({ template, verb, authType, tier, scopes }) => {
+    return { target: template, verb, authType, throttlingPolicy: tier, scopes }
+  })
+  return {
+    ...{ name: row.name, version: row.version, context: row.paths[0]!, provider: access.provider, state: row.state },
+    ...{ since: row.since, tiers: access.plans, transports: row.transports, isDefaultVersion, operations },
+    actions: actionsFrom(row.state),
   }
 }
 

@@ -3,7 +3,15 @@
  * and gives reactors their lines to it. While there is none, reactors go on with what they know.
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import type { AuthorityPlan, AuthorityThreadData, FromAuthorityThread, ToAuthority } from '../authority-messages.ts'
+import type {
+  AuthorityPlan,
+  AuthorityThreadData,
+  FromAuthorityThread,
+  PrimaryQuestion,
+  ToAuthority,
+} from '../authority-messages.ts'
+import type { ManagementRequest } from '../management/commands.ts'
+import { NotAnswered, PendingAnswers } from '../pending-answers.ts'
 import type { LogEvent } from '../observe/events.ts'
 
 const ENTRY = new URL('../authority-entry.js', import.meta.url)
@@ -38,6 +46,8 @@ const LIMITS: KeeperLimits = {
   reloadMs: 10_000,
 }
 const CHECK_MS = 1000
+/** A command may wait for a database. */
+const MANAGE_MS = 20_000
 
 interface KeeperWatcher {
   event(event: LogEvent): void
@@ -45,6 +55,8 @@ interface KeeperWatcher {
   died(cause: string, pauseMs: number): void
   /** Another one has told everything: reactors need lines to it. */
   replaced(): void
+  /** What the authority asks of the primary. Rejects with why there is no answer, which the client is told. */
+  question(question: PrimaryQuestion): Promise<object>
 }
 
 /** What a thread says when it has begun. */
@@ -70,6 +82,7 @@ export class AuthorityKeeper {
   readonly #compileCache: string
   readonly #entry: URL
   readonly #limits: KeeperLimits
+  readonly #managing = new PendingAnswers(MANAGE_MS)
   #watcher: KeeperWatcher | null = null
   #plan: AuthorityPlan | null = null
   #seat: Seat | null = null
@@ -126,6 +139,13 @@ export class AuthorityKeeper {
     const cause = await promise
     clearTimeout(timer)
     return cause
+  }
+
+  /** What the command line asks of it. Rejects with NotAnswered, whose message says why. */
+  manage(request: ManagementRequest): Promise<object> {
+    const seat = this.#seat
+    if (seat === null || !seat.hasBegun) return Promise.reject(new NotAnswered('the authority is not there; try again'))
+    return this.#managing.ask(id => seat.worker.postMessage({ kind: 'manage', id, request } satisfies ToAuthority))
   }
 
   /** Ends it once what is under way is done, or after a while. */
@@ -192,14 +212,26 @@ export class AuthorityKeeper {
       seat.beatMs = performance.now()
       seat.begun.resolve(message)
     } else if (message.kind === 'reloaded') seat.reloaded?.(message.cause)
+    else if (message.kind === 'managed') this.#managing.answer(message.id, message.value)
+    else if (message.kind === 'unmanaged') this.#managing.fail(message.id, message.cause)
+    else if (message.kind === 'question') void this.#answer(seat, message.id, message.question)
     else {
       if (message.kind === 'failed') seat.cause = message.cause
       void seat.worker.terminate()
     }
   }
 
+  async #answer({ worker }: Seat, id: number, question: PrimaryQuestion): Promise<void> {
+    const told = await this.#watcher!.question(question).then(
+      (value): ToAuthority => ({ kind: 'told', id, value }),
+      (error: Error): ToAuthority => ({ kind: 'untold', id, cause: error.message }),
+    )
+    worker.postMessage(told)
+  }
+
   #ended(seat: Seat): void {
     seat.gone.resolve()
+    this.#managing.failAll('the authority has ended')
     seat.reloaded?.('')
     seat.begun.reject(new AuthorityFailed(seat.cause))
     if (this.#seat === seat) this.#seat = null

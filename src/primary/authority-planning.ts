@@ -1,7 +1,10 @@
 /** From what is in force to what the authority is told. */
 import type { ApiFacts, AuthorityPlan } from '../authority-messages.ts'
+import { backendTokenPlans } from './backend-planning.ts'
 import { NOTHING_DECLARED } from '../identity/declared-applications.ts'
+import { identityPlan } from './identity-planning.ts'
 import type { InForce } from './in-force.ts'
+import { managementPlan } from './management-planning.ts'
 import { partsOf } from './node-parts.ts'
 import type { ApiPlan, ReactorPlan } from '../plan.ts'
 
@@ -22,7 +25,10 @@ export function authorityPlan(inForce: InForce, { home, dataDir, plan }: Surroun
     apis: apiFacts(inForce),
     runsKeyManager: partsOf(configuration).runsKeyManager,
     trust,
-    management: null,
+    ownIssuer: configuration.oauth['oidc.id_token.issuer'],
+    issuers: identityPlan(configuration).issuers,
+    backends: backendTokenPlans([...inForce.planned.byDefinition.keys()]),
+    management: managementPlan(configuration, inForce.tls?.plans ?? null),
     declared: NOTHING_DECLARED,
     epoch: plan.identityEpoch,
     metrics: plan.metrics,

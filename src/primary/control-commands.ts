@@ -2,6 +2,7 @@
 import type { ApiDesk } from './api-desk.ts'
 import { fewOf } from '../config/fault.ts'
 import { type ControlClient, type ControlCommand, type ControlRequest, Refused } from './control-socket.ts'
+import type { ManagementRequest } from '../management/commands.ts'
 import type { ConnectionList } from '../observe/connection-row.ts'
 import type { Trace } from '../observe/exchange-trace.ts'
 import { STATE_NAMES, type StateName } from '../protocol/states.ts'
@@ -30,6 +31,8 @@ interface ControlSources {
   }
   readonly reload: () => Promise<ReloadAnswer>
   readonly apis: Pick<ApiDesk, 'list' | 'show' | 'change'>
+  /** Applications, keys, subscriptions and users. Rejects with why not. */
+  readonly manage: (request: ManagementRequest) => Promise<object>
 }
 
 export interface EndpointRow {
@@ -93,6 +96,18 @@ export function controlCommands(sources: ControlSources): Readonly<Record<string
     apis: () => sources.apis.list(),
     api: ({ name }) => sources.apis.show(name),
     lifecycle: ({ name, action, sunsetMs }) => sources.apis.change({ name, action, sunsetMs }),
+    manage: ({ request }) => manage(request, sources),
+  }
+}
+
+/** The authority reads the rest of it. */
+async function manage(request: unknown, sources: ControlSources): Promise<object> {
+  const isRequest = typeof request === 'object' && request !== null && 'action' in request
+  if (!isRequest || typeof request.action !== 'string') throw new Refused('expected {"request": {"action": "…"}}')
+  try {
+    return await sources.manage({ ...request, action: request.action })
+  } catch (error) {
+    throw new Refused((error as Error).message)
   }
 }
 

@@ -26,6 +26,7 @@ import { LineStream } from '../observe/line-stream.ts'
 import { type Log, logEvent } from '../observe/log.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { FromReactor, ListenerPlan, ReactorPlan } from '../plan.ts'
+import { listensForManagement, managementAddress } from './management-planning.ts'
 import { globalCors, reactorPlans, reactorsOf } from './planning.ts'
 import { claimPort, healthAddress } from './ports.ts'
 import type { Place, Prepared } from './preparation.ts'
@@ -155,8 +156,10 @@ export class Gateway {
     for (const { kind, host, port } of listeners) {
       await claimPort({ host, port, key: `${LISTENER_SECTIONS[kind]}.listener.parameters.port` })
     }
-    const health = healthAddress(inForce.configured.configuration)
+    const { configuration } = inForce.configured
+    const health = healthAddress(configuration)
     await claimPort(health)
+    if (listensForManagement(configuration)) await claimPort(managementAddress(configuration))
     try {
       const begun = this.#beginAuthority()
       // What asks for no credentials need not wait for who knows them.
@@ -199,6 +202,7 @@ export class Gateway {
         this.#pool.connect()
         log.info('the authority was replaced')
       },
+      question: question => this.#apis.answer(question),
     })
   }
 
@@ -219,6 +223,7 @@ export class Gateway {
       endpoints: this.#desk,
       reload: () => this.#reloads.request('all'),
       apis: this.#apis,
+      manage: request => this.#options.authority.manage(request),
     })
     return ControlSocket.open(place.dataDir, commands, cause => log.warn(cause))
   }
@@ -238,6 +243,10 @@ export class Gateway {
       for (const CAUSE_OF_ERROR of failures) {
         this.#options.log.error({ CAUSE_OF_ERROR }, 'a reactor has not taken the new TLS keys')
       }
+    })
+    void this.#options.authority.reload(this.#authorityPlan()).then(CAUSE_OF_ERROR => {
+      if (CAUSE_OF_ERROR !== '')
+        this.#options.log.error({ CAUSE_OF_ERROR }, 'the authority has not taken the new TLS keys')
     })
   }
 

@@ -6,7 +6,7 @@ import type { CorsDefinition } from '../config/api-definition.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { BackendSigner } from '../identity/identity-plan.ts'
 import { identityPlan } from './identity-planning.ts'
-import { planListeners } from './listener-plans.ts'
+import { listensSecured, planListeners } from './listener-plans.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
 import { CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from '../plan.ts'
 import type { SequenceSet } from './sequence-files.ts'
@@ -97,7 +97,8 @@ export function livePlan(
   return {
     http,
     logLevel: logging.level,
-    tlsServer: tls?.server ?? null,
+    // It may be there for the management listener alone.
+    tlsServer: listensSecured(planListeners(configuration)) ? (tls?.server ?? null) : null,
     tlsClients: tls !== null && dialsSecured ? Object.fromEntries([...clients, ['wss', tls.wss]]) : {},
     cors: cors.enabled ? cors : null,
     responseMs: mediation['synapse.global_timeout_interval'],

@@ -7,7 +7,7 @@ export class CannotListen extends Error {
   override readonly name = 'CannotListen'
 }
 
-interface Address {
+export interface Address {
   /** '' for all addresses. */
   readonly host: string
   /** With the offset in it; 0: any free one. */

@@ -12,6 +12,7 @@ const PLAN: ManagementPlan = {
   host: '127.0.0.1',
   port: 0,
   tls: { identity: SERVER, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' },
+  origin: 'https://localhost:9443',
   hostNames: ['gw.example.com'],
   console: { networks: [] },
   web: { networks: [] },

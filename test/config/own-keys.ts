@@ -51,7 +51,7 @@ const GATEWAY: readonly OwnKey[] = [
   ['apim.jwt.issuer.low_s', false, 'boolean'],
   ['management.enable', true, 'boolean'],
   ['management.port', 9443, 'port'],
-  ['management.host_names', [], 'words'],
+  ['management.host_names', [], 'list'],
   ['management.health_port', 9763, 'port'],
   ['management.bind_address', '127.0.0.1', 'host'],
   ['access_log.target', 'off', 'choice'],

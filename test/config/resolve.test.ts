@@ -178,6 +178,7 @@ const LISTENERS = [
   'transport.passthru_https.listener.parameters.port',
   'transport.ws.listener.parameters.port',
   'transport.wss.listener.parameters.port',
+  'management.port',
   'management.health_port',
 ]
 

@@ -122,6 +122,7 @@ export const PLAIN_ONLY = [
   'transport.passthru_https.listener.enable=false',
   'transport.ws.listener.enable=false',
   'transport.wss.listener.enable=false',
+  'management.enable=false',
 ]
 
 /** `sets`: `section.key=value`; the ports are free ones unless set. `words`: further ones of the command line. */
@@ -135,6 +136,7 @@ export function launch(
     ...PLAIN_ONLY,
     'transport.passthru_http.listener.parameters.port=0',
     'management.health_port=0',
+    'management.port=0',
     `transport.passthru_http.socket_level=${LEVEL}`,
   ]
   const args = ['src/launch.js', 'start', '--home', home.path, ...[...defaults, ...sets].flatMap(it => ['--set', it])]

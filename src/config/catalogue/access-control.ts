@@ -1,16 +1,23 @@
 /** Who may reach the consoles, the web applications and single paths of them. */
-import { allInert, inert, type Rule, repeatedSection, required, section, type Values } from '../key.ts'
+import { inert, live, type Rule, repeatedSection, required, section, type Values } from '../key.ts'
 import { cidrs, flag, text } from '../kinds.ts'
 
-const MANAGEMENT = 'not built yet: access to the management endpoints comes with them'
 const SERVLET = 'there is no servlet container'
 
+const READ_BY = ['primary/management-planning.ts'] as const
+
 const access = {
-  enable: flag(true, 'Let in the listed addresses alone.'),
-  allow: cidrs([], 'Addresses that are let in; empty: the machine itself alone.'),
+  enable: live(flag(true, 'Let in the listed addresses and the machine itself alone.')),
+  allow: live(cidrs([], 'Addresses that are let in; empty: the machine itself alone.')),
 }
 
 const RULES: readonly Rule<Values<typeof access>>[] = [
+  {
+    keys: ['enable'],
+    must: 'while enable is false nobody is kept out by their address',
+    severity: 'warning',
+    holds: it => it.enable,
+  },
   {
     keys: ['allow', 'enable'],
     must: 'allow has no effect while enable is false: everybody is let in',
@@ -21,29 +28,31 @@ const RULES: readonly Rule<Values<typeof access>>[] = [
 
 export const consoleAccess = section(
   'admin_console.control_access',
-  'Who may reach the management endpoints.',
-  allInert(access, MANAGEMENT),
-  { rules: RULES },
+  'Who may reach what changes the gateway: the APIs for publishers and administrators, and users.',
+  access,
+  { rules: RULES, readBy: READ_BY },
 )
 
 export const webAppAccess = section(
   'web_app.control_access',
-  'Who may reach the web applications.',
-  allInert(access, MANAGEMENT),
-  { rules: RULES },
+  'Who may reach what clients ask: the endpoints of the key manager and the API for developers.',
+  access,
+  { rules: RULES, readBy: READ_BY },
 )
 
 export const servletFilter = repeatedSection(
   'servlet_access_control_filter',
-  'Who may reach paths that fit a pattern.',
-  allInert(
-    {
-      filter_name: text('', 'Name of the filter.'),
-      allow_ip_regex: text('', 'Pattern of the addresses that are let in.'),
-      url_pattern: text('', 'Paths that the filter is for.'),
-    },
-    MANAGEMENT,
-  ),
+  'Who may reach paths that fit a pattern, besides what holds for all of them.',
+  {
+    filter_name: live(text('', 'Name of the filter, for the log.')),
+    allow_ip_regex: live(
+      required(text('', 'Pattern of the addresses that are let in, which all of an address has to match.')),
+    ),
+    url_pattern: live(
+      text('/*', 'Paths that the filter is for: one, `/folder/*`, `*.ending`, or `/*` for all of the listener.'),
+    ),
+  },
+  { readBy: READ_BY },
 )
 
 export const webAppListener = section('web_app.listener', 'A listener of life-cycle events of web applications.', {

@@ -1,6 +1,6 @@
 /** What an operator sees of a running gateway: the management listener, the access log, the event log, its end. */
 import { live, section } from '../key.ts'
-import { choice, duration, host, port, text } from '../kinds.ts'
+import { choice, duration, flag, host, port, text, words } from '../kinds.ts'
 
 export const listener = section(
   'transport.listener',
@@ -13,12 +13,17 @@ export const listener = section(
 
 export const management = section(
   'management',
-  'Liveness and readiness, on a listener of their own.',
+  'Management API and key manager on one listener, liveness and readiness on another.',
   {
+    enable: flag(true, 'Listen for the management API and for clients of the key manager.'),
+    port: port(9443, 'Port of that listener, which is on TLS; `server.offset` is added.'),
+    host_names: live(
+      words([], 'Names that requests may ask it by, beside those of `server.hostname` and `server.base_path`.'),
+    ),
     health_port: port(9763, 'Plain HTTP port of `/healthz` and `/readyz`; `server.offset` is added.'),
-    bind_address: host('127.0.0.1', 'Address the management listener is bound to.'),
+    bind_address: host('127.0.0.1', 'Address that both listeners are bound to.'),
   },
-  { readBy: ['primary/ports.ts'] },
+  { readBy: ['primary/management-planning.ts', 'primary/ports.ts'] },
 )
 
 export const accessLog = section(

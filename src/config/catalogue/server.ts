@@ -1,5 +1,5 @@
 /** The server itself: who it is, and the port offset that keeps several of them apart on one machine. */
-import { inert, ROLES, section } from '../key.ts'
+import { inert, live, ROLES, section } from '../key.ts'
 import { choice, count, flag, host, secret, text } from '../kinds.ts'
 
 const CONSOLE = 'there is no management console that could restart or stop the server'
@@ -20,12 +20,11 @@ export const server = section(
       ['single', 'ha'],
       'One node, or one of several; sharing state between nodes is not built yet, and a start with `ha` says so.',
     ),
-    base_path: inert(
+    base_path: live(
       text(
         `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}`,
-        'Address under which the management endpoints are reached from outside.',
+        'Address under which management API and key manager are reached from outside.',
       ),
-      'not built yet: the management endpoints',
     ),
     discard_empty_caches: inert(
       flag(false, 'Drop caches without entries.'),
@@ -42,7 +41,12 @@ export const server = section(
     disable_shutdown_from_ui: inert(flag(false, 'Hide shutdown in the management console.'), CONSOLE),
     disable_restart_from_ui: inert(flag(false, 'Hide restart in the management console.'), CONSOLE),
   },
-  { readBy: ['primary/listener-plans.ts', 'primary/node-parts.ts', 'primary/ports.ts', 'primary/preparation.ts'] },
+  {
+    readBy: [
+      ...['primary/listener-plans.ts', 'primary/management-planning.ts', 'primary/node-parts.ts', 'primary/ports.ts'],
+      'primary/preparation.ts',
+    ],
+  },
 )
 
 const ACCOUNTS = 'not built yet: accounts come with the key manager'
