@@ -1,14 +1,13 @@
 /** Opens the registry: databases as configured, their tables up to date, and the accounts that must be there. */
-import { join } from 'node:path'
 import type { Configuration } from '../config/catalogue.ts'
 import type { RevokedFacts, SubscriptionNews } from '../identity/facts.ts'
-import type { LogEvent } from '../observe/events.ts'
+import type { EventLog } from '../observe/events.ts'
 import { AccountRules } from './account-rules.ts'
 import { DatabaseApplicationStore } from './application-store.ts'
 import { ChangeLog } from './change-log.ts'
 import { DatabaseClientStore } from './client-store.ts'
 import { Database } from './database.ts'
-import type { DatabaseTerms } from './database-terms.ts'
+import { databasePlan } from './database-plan.ts'
 import { LoginGuard } from './login-guard.ts'
 import { migrate } from './migrate.ts'
 import type { Registry, RegistryListener } from './registry.ts'
@@ -26,7 +25,7 @@ interface RegistryOptions {
   readonly dataDir: string
   /** `iss` of the tokens whose clients are kept here. */
   readonly issuer: string
-  readonly report?: (event: LogEvent) => void
+  readonly report?: EventLog['report']
   readonly nowMs?: () => number
 }
 
@@ -37,29 +36,17 @@ interface RegistryOptions {
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const { configuration, dataDir } = options
   const rules = new AccountRules(configuration['user_store.properties'])
-  const terms: DatabaseTerms = {
-    flavour: 'sqlite',
-    place: `h2 (${join(dataDir, 'registry.db')})`,
-    pool: {
-      maxActive: 1,
-      maxWaitMs: 10_000,
-      testOnBorrow: false,
-      validationIntervalMs: 0,
-      validationQuery: '',
-      connectMs: 10_000,
-      statementMs: 10_000,
-    },
-    file: join(dataDir, 'registry.db'),
-    server: null,
-  }
-  const database = new Database(terms)
+  const plan = databasePlan(configuration, dataDir)
+  const apim = new Database(plan.apim)
+  const shared = plan.shared === plan.apim ? apim : new Database(plan.shared)
   try {
-    await migrate(database, ['shared', 'apim'])
-    const registry = new DatabaseRegistry(database, database, rules, options)
+    if (shared === apim) await migrate(apim, ['shared', 'apim'])
+    else await Promise.all([migrate(shared, ['shared']), migrate(apim, ['apim'])])
+    const registry = new DatabaseRegistry(shared, apim, rules, options)
     await registry.begin()
     return registry
   } catch (error) {
-    await database.close()
+    await Promise.all([apim.close(), shared.close()])
     throw error
   }
 }
@@ -115,7 +102,7 @@ class DatabaseRegistry implements Registry {
     await this.tenants.ensure(SUPER_TENANT)
     this.generatedPassword = await createSuperAdmin(this.users, configuration, dataDir)
     await this.#changes.begin(cause =>
-      report?.({ level: 'error', event: 'changes of other nodes unknown', fields: { CAUSE_OF_ERROR: cause } }),
+      report?.('error', 'changes of other nodes are not known', { CAUSE_OF_ERROR: cause }),
     )
   }
 
