@@ -150,8 +150,8 @@ type InnerRows<N extends string> = {
 }
 
 /**
- * One property per section, a list for a repeated one; plain, frozen, and cloneable into another thread. Rows within rows
- * are both: a list of all of them, and a property of the row that each stands in.
+ * One property per section, a list for a repeated one; plain, frozen, and cloneable into another thread. Rows within
+ * rows are both: a list of all of them, and a property of the row that each stands in.
  */
 export type Configuration = {
   readonly [S in Documented as S['name']]: S['repeated'] extends true
