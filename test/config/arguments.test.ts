@@ -25,7 +25,7 @@ test('a command line with everything', () => {
       args: { home: '/h', dataDir: '/d', sets: ['a.b=1', 'c=d=e'], json: true, rest: ['key'] },
       options: {
         ...{ sample: true, method: '', headers: [], body: null, state: '', side: '', limit: '' },
-        ...{ changed: false, burst: '', watch: false, sunset: '' },
+        ...{ changed: false, burst: '', watch: false, sunset: '', management: {} },
       },
     },
   )
