@@ -2,6 +2,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Configuration } from './config/catalogue.ts'
 import type { DeclaredApplications } from './identity/declared-applications.ts'
+import type { BackendTokenPlan, IssuerPlan } from './identity/identity-plan.ts'
 import type { ManagementRequest } from './management/commands.ts'
 import type { ManagementPlan } from './management-plan.ts'
 import type { LogEvent } from './observe/events.ts'
@@ -28,6 +29,12 @@ export interface AuthorityPlan {
   readonly runsKeyManager: boolean
   /** Whom it trusts where it asks others over TLS; null: whom Node trusts. */
   readonly trust: TlsClientPlan | null
+  /** `iss` of the tokens of the key manager that this gateway belongs to. */
+  readonly ownIssuer: string
+  /** Whose tokens are accepted. */
+  readonly issuers: readonly IssuerPlan[]
+  /** What backends ask of the gateway; holds secrets. */
+  readonly backends: readonly BackendTokenPlan[]
   /** Of the listener for management and key manager; null without one. */
   readonly management: ManagementPlan | null
   /** What files of the home say of applications; they stand beside those of the database. */

@@ -4,9 +4,11 @@ import type { AuthorityThreadData, FromAuthorityThread, ToAuthority } from '../a
 import { EventLog } from '../observe/events.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import { Authority } from './authority.ts'
+import { PendingAnswers } from '../pending-answers.ts'
 import { ReactorLines } from './reactor-lines.ts'
 
 const BEAT_MS = 500
+const QUESTION_MS = 10_000
 
 const { beats } = workerData as AuthorityThreadData
 const port = parentPort!
@@ -30,6 +32,18 @@ function bug(error: unknown): void {
 }
 
 const lines = new ReactorLines({ bug })
+
+/** To the primary. */
+const questions = new PendingAnswers(QUESTION_MS)
+
+async function manage({ id, request }: Extract<ToAuthority, { kind: 'manage' }>): Promise<void> {
+  try {
+    if (authority === null) throw new Error('the key manager has not begun yet')
+    post({ kind: 'managed', id, value: await authority.manage(request) })
+  } catch (error) {
+    post({ kind: 'unmanaged', id, cause: (error as Error).message })
+  }
+}
 
 setInterval(() => {
   Atomics.add(beats, 0, 1)
@@ -56,6 +70,7 @@ async function act(message: Extract<ToAuthority, { kind: 'start' | 'reload' | 's
     authority = await Authority.open(plan, {
       lines,
       report: (level, event, fields) => events.report(level, event, fields),
+      ask: question => questions.ask(id => post({ kind: 'question', id, question })),
     })
     post({ kind: 'started', port: authority.port, said: authority.said })
   } catch (error) {
@@ -66,6 +81,9 @@ async function act(message: Extract<ToAuthority, { kind: 'start' | 'reload' | 's
 port.on('message', (message: ToAuthority) => {
   // Reactors may be there before there is anything to tell them.
   if (message.kind === 'line') lines.attach(message.reactor, message.port)
+  else if (message.kind === 'manage') void manage(message)
+  else if (message.kind === 'told') questions.answer(message.id, message.value)
+  else if (message.kind === 'untold') questions.fail(message.id, message.cause)
   else if (message.kind === 'start' || message.kind === 'reload' || message.kind === 'stop')
     last = last.then(() => act(message)).catch(bug)
 })

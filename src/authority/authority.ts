@@ -2,43 +2,239 @@
  * Who may do what, for all reactors: what this node keeps itself, and what it asks of others. Parts begin in the order
  * of `open`, and end in the opposite one; what a node does not need is never loaded.
  */
-import type { AuthorityPlan } from '../authority-messages.ts'
+import { Assertions } from './assertions.ts'
+import type { AuthorityPlan, PrimaryQuestion } from '../authority-messages.ts'
+import { BackendModules } from './backend-modules.ts'
+import type { DeclaredApplications } from '../identity/declared-applications.ts'
+import { type IssuerKeys, keyName, type RevokedFacts, type SubscriptionNews } from '../identity/facts.ts'
+import type { IdentityNews } from '../identity/feed.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
+import { revocationKeyOf } from '../identity/jwt-claims.ts'
+import { RevokedSet } from '../identity/revoked-set.ts'
+import { readJwt } from '../identity/strict-jwt.ts'
+import type { KeyManagerPart } from './key-manager-part.ts'
+import type { ManagementRequest } from '../management/commands.ts'
 import type { EventLog } from '../observe/events.ts'
 import type { Answers, ReactorLines } from './reactor-lines.ts'
+import { RemotePart } from './remote-part.ts'
+import { RevocationNotifier } from './revocation-notifier.ts'
+import { RevocationFile } from './revocation-file.ts'
 
 interface AuthorityOutlets {
   readonly lines: ReactorLines
   readonly report: EventLog['report']
+  /** Of the primary. Rejects with why there is no answer. */
+  readonly ask: (question: PrimaryQuestion) => Promise<object>
 }
 
+/** `oauth.timestamp_skew` is at most a day. */
+const SKEW_MAX_MS = 86_400_000
+const AGAIN_MS = 5000
+const NOTHING_REMOVED = { applications: [], keys: [], subscriptions: [] }
+
 export class Authority {
-  /** Of the management listener; 0 without one. */
-  readonly port = 0
-  /** For whoever starts the node: a password that was made for it, a token to try. */
-  readonly said: readonly string[] = []
+  readonly #outlets: AuthorityOutlets
+  readonly #assertions = new Assertions(issuer => this.#remote.keySets.look(issuer))
+  readonly #remote: RemotePart
+  #plan: AuthorityPlan
+  #modules: BackendModules
+  /** Null on a node without one. */
+  #keyManager: KeyManagerPart | null = null
+  /** Of a node without a database. */
+  #revocations: RevocationFile | null = null
+  readonly #revoked = new RevokedSet(SKEW_MAX_MS)
+  /** Null where nobody else is told of revocations. */
+  #notifier: RevocationNotifier | null = null
+  /** What has changed while facts are read. */
+  #meanwhile: SubscriptionNews[] | null = null
+  #again: NodeJS.Timeout | undefined
+
+  private constructor(plan: AuthorityPlan, modules: BackendModules, outlets: AuthorityOutlets) {
+    this.#plan = plan
+    this.#modules = modules
+    this.#outlets = outlets
+    this.#assertions.renew(plan.issuers)
+    const publish = (keys: IssuerKeys): void => this.#publish(keys)
+    this.#remote = new RemotePart(plan, { publish, report: outlets.report })
+  }
+
   /** Rejects with why this node cannot begin. Reactors have been told everything when it resolves. */
   static async open(plan: AuthorityPlan, outlets: AuthorityOutlets): Promise<Authority> {
-    const authority = new Authority()
+    const modules = await BackendModules.load(plan.configuration['apim.jwt'], plan.home)
+    const authority = new Authority(plan, modules, outlets)
+    const { notifier_impl } = plan.configuration['apim.token.revocation']
+    authority.#notifier = await RevocationNotifier.load(notifier_impl, plan.home, outlets.report)
     outlets.lines.open(plan.epoch, authority.#answers())
-    outlets.lines.tell({ kind: 'complete' })
+    await (plan.runsKeyManager ? authority.#openKeyManager() : authority.#readRevocations())
+    await authority.#tellAll()
     return authority
   }
 
+  /** Of the management listener; 0 without one. */
+  get port(): number {
+    return this.#keyManager?.port ?? 0
+  }
+
+  /** For whoever starts the node. */
+  get said(): readonly string[] {
+    const password = this.#keyManager?.generatedPassword ?? ''
+    const { username } = this.#plan.configuration.super_admin
+    return password === '' ? [] : [`password of ${username}: ${password} (made now, and kept in the data folder)`]
+  }
+
   /** Rejects with why not; then everything is as it was. */
-  async reload(_plan: AuthorityPlan): Promise<void> {}
+  async reload(plan: AuthorityPlan): Promise<void> {
+    const modules = await BackendModules.load(plan.configuration['apim.jwt'], plan.home)
+    await this.#keyManager?.reload(plan)
+    this.#modules = modules
+    const { declared } = this.#plan
+    this.#plan = plan
+    this.#assertions.renew(plan.issuers)
+    this.#remote.renew(plan)
+    this.#tellDeclared(declared, plan.declared)
+  }
 
-  async close(): Promise<void> {}
+  /** For the command line. Rejects with an error whose message may be told. */
+  manage(request: ManagementRequest): Promise<object> {
+    if (request.action === 'token revoke') return this.#revokeToken(request.token)
+    if (this.#keyManager === null) return Promise.reject(new InquiryFailed('this node has no key manager'))
+    return this.#keyManager.manage(request)
+  }
 
-  #answers(): Answers {
-    const nobody = (what: string) => () => Promise.reject(new InquiryFailed(`this node has no ${what}`))
-    return {
-      key: nobody('such issuer'),
-      introspect: nobody('key manager to ask'),
-      password: nobody('users'),
-      claims: nobody('users'),
-      backendToken: nobody('such backend'),
-      backendJwt: nobody('key to sign with'),
+  async close(): Promise<void> {
+    clearTimeout(this.#again)
+    await this.#keyManager?.close()
+    await this.#remote.close()
+  }
+
+  async #openKeyManager(): Promise<void> {
+    const { KeyManagerPart: Part } = await import('./key-manager-part.ts')
+    const { report, ask } = this.#outlets
+    this.#keyManager = await Part.open(this.#plan, {
+      report,
+      ask,
+      subscriptions: news => this.#subscriptionsChanged(news),
+      revoked: tokens => this.#revoke(tokens),
+      keys: keys => this.#publish(keys),
+      missed: () => this.#tellAgain(),
+      verifyAssertion: assertion => this.#assertions.verify(assertion),
+    })
+    this.#publish(this.#keyManager.keys)
+  }
+
+  async #readRevocations(): Promise<void> {
+    if (!this.#plan.configuration['apim.token.revocation'].enable_persistent_notifier) return
+    this.#revocations = new RevocationFile(this.#plan.dataDir)
+    this.#revoked.add(this.#revocations.read(), Date.now())
+    this.#outlets.lines.tell({ kind: 'revoked', tokens: this.#revoked.entries(Date.now()) })
+  }
+
+  #publish(keys: IssuerKeys): void {
+    this.#assertions.learn(keys)
+    this.#outlets.lines.tell({ kind: 'keys', issuers: [keys] })
+  }
+
+  #revoke(tokens: readonly RevokedFacts[]): void {
+    this.#outlets.lines.tell({ kind: 'revoked', tokens })
+    this.#notifier?.tell(tokens)
+  }
+
+  /** JWTs name themselves; of others only whoever has given them knows the end. */
+  async #revokeToken(token: unknown): Promise<object> {
+    const jwt = typeof token === 'string' ? readJwt(token) : 'no text'
+    if (typeof jwt === 'string') throw new InquiryFailed('it is no JWT: revoke it at the key manager that has given it')
+    const { exp } = jwt.claims
+    if (exp === undefined) throw new InquiryFailed('it never ends: take its key away, or its subscription')
+    const revoked = { key: revocationKeyOf(jwt), expiresMs: exp * 1000 }
+    const consumerKey = [jwt.claims.azp, jwt.claims.client_id].find(name => typeof name === 'string')
+    if (this.#keyManager !== null) await this.#keyManager.revoke(revoked, String(consumerKey ?? ''))
+    else {
+      this.#revoked.add([revoked], Date.now())
+      this.#revoke([revoked])
+      // In force in any case; whoever has asked learns that a restart would forget it.
+      await this.#revocations?.write(() => this.#revoked.entries(Date.now()))
+    }
+    return { revoked: revoked.key, until: new Date(revoked.expiresMs).toISOString() }
+  }
+
+  #subscriptionsChanged(news: SubscriptionNews): void {
+    this.#outlets.lines.tell({ kind: 'subscriptions', news })
+    this.#meanwhile?.push(news)
+  }
+
+  /** What changes while the facts are read is told again behind them: they may be older than it. */
+  async #readFacts(): Promise<readonly IdentityNews[]> {
+    if (this.#keyManager === null) return []
+    const meanwhile: SubscriptionNews[] = []
+    this.#meanwhile = meanwhile
+    try {
+      const { subscriptions, revoked } = await this.#keyManager.facts()
+      const news = [subscriptions, ...meanwhile]
+      return [
+        { kind: 'revoked', tokens: revoked },
+        ...news.map(each => ({ kind: 'subscriptions' as const, news: each })),
+      ]
+    } finally {
+      this.#meanwhile = null
     }
   }
+
+  async #tellAll(): Promise<void> {
+    const { lines } = this.#outlets
+    const facts = await this.#readFacts()
+    lines.tell({ kind: 'anew' })
+    for (const news of facts) lines.tell(news)
+    const { applications, keys, subscriptions } = this.#plan.declared
+    const declared = { applications, keys, subscriptions, removed: NOTHING_REMOVED }
+    lines.tell({ kind: 'subscriptions', news: declared })
+    lines.tell({ kind: 'complete' })
+  }
+
+  /** What had been told holds until all is told anew. */
+  #tellAgain(): void {
+    this.#tellAll().catch((error: Error) => {
+      this.#outlets.report('error', 'changes of other nodes could not be read', { CAUSE_OF_ERROR: error.message })
+      clearTimeout(this.#again)
+      this.#again = setTimeout(() => this.#tellAgain(), AGAIN_MS)
+    })
+  }
+
+  #tellDeclared(before: DeclaredApplications, after: DeclaredApplications): void {
+    if (JSON.stringify(before) === JSON.stringify(after)) return
+    const removed = {
+      applications: gone(before.applications, after.applications, ({ id }) => id),
+      keys: gone(before.keys, after.keys, keyName),
+      subscriptions: gone(before.subscriptions, after.subscriptions, ({ id }) => id),
+    }
+    const { applications, keys, subscriptions } = after
+    this.#outlets.lines.tell({ kind: 'subscriptions', news: { applications, keys, subscriptions, removed } })
+  }
+
+  #answers(): Answers {
+    return {
+      key: async ({ issuer }) => {
+        await this.#remote.keySets.look(issuer)
+        return true
+      },
+      introspect: ({ token }) => (this.#keyManager ?? this.#remote.introspector).introspect(token),
+      password: async ({ user, password }) => this.#users().password(user, password),
+      claims: async ({ user, tenant }) => {
+        const retrieve = this.#modules.retriever
+        return retrieve === null ? this.#users().claims(user, tenant) : retrieve({ user, tenant })
+      },
+      backendToken: ({ key, refused }) => this.#remote.backendTokens.get(key, refused),
+      backendJwt: ({ claims }) => this.#modules.generate(claims),
+    }
+  }
+
+  /** Throws InquiryFailed. */
+  #users(): KeyManagerPart {
+    if (this.#keyManager === null) throw new InquiryFailed('this node has no users: it has no key manager')
+    return this.#keyManager
+  }
+}
+
+function gone<T>(before: readonly T[], after: readonly T[], name: (row: T) => string): readonly string[] {
+  const staying = new Set(after.map(name))
+  return before.map(name).filter(one => !staying.has(one))
 }

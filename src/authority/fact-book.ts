@@ -31,6 +31,7 @@ export class FactBook {
     if (news.kind === 'keys') for (const keys of news.issuers) this.#issuers.set(keys.issuer, keys)
     else if (news.kind === 'revoked') this.#revoked.add(news.tokens, Date.now())
     else if (news.kind === 'complete') this.isComplete = true
+    else if (news.kind === 'anew') this.#forget()
     else if (news.kind === 'subscriptions') {
       const { applications, keys, subscriptions, removed } = news.news
       for (const id of removed.applications) this.#applications.delete(id)
@@ -40,6 +41,14 @@ export class FactBook {
       for (const key of keys) this.#keys.set(keyName(key), key)
       for (const subscription of subscriptions) this.#subscriptions.set(subscription.id, subscription)
     }
+  }
+
+  /** Tokens stay revoked, and keys are told again where they are others. */
+  #forget(): void {
+    this.isComplete = false
+    this.#applications.clear()
+    this.#keys.clear()
+    this.#subscriptions.clear()
   }
 
   /** For a reactor that knows nothing, or what another thread has told it. */

@@ -81,7 +81,7 @@ export function acceptedToken(jwt: StrictJwt, plan: IssuerPlan): AcceptedToken |
 }
 
 /** jti, else what the signature is of: the signature itself may be made anew. */
-function revocationKeyOf({ claims: { jti }, signedPart }: StrictJwt): string {
+export function revocationKeyOf({ claims: { jti }, signedPart }: StrictJwt): string {
   return jti === undefined || jti === '' ? digestKey(signedPart) : jti
 }
 

@@ -1,0 +1,86 @@
+/** What the authority asks of others: key sets of issuers, another node's key manager, tokens for backends. */
+import type { AuthorityPlan } from '../authority-messages.ts'
+import type { IssuerKeys } from '../identity/facts.ts'
+import type { EventLog } from '../observe/events.ts'
+import { BackendTokens } from '../remote/backend-tokens.ts'
+import { HttpClient } from '../remote/http-client.ts'
+import { Introspector } from '../remote/introspection.ts'
+import { KeySets } from '../remote/key-sets.ts'
+
+interface RemoteOutlets {
+  publish(keys: IssuerKeys): void
+  readonly report: EventLog['report']
+}
+
+export class RemotePart {
+  readonly keySets: KeySets
+  readonly backendTokens: BackendTokens
+  /** Asks as it is configured now. */
+  introspector: Introspector
+  #client: HttpClient
+  #settings: string
+
+  constructor(plan: AuthorityPlan, outlets: RemoteOutlets) {
+    this.#client = clientOf(plan)
+    this.#settings = settingsText(plan)
+    const client = { send: (request: Parameters<HttpClient['send']>[0]) => this.#client.send(request) }
+    this.keySets = new KeySets({ client, ...outlets })
+    this.backendTokens = new BackendTokens(client)
+    this.introspector = new Introspector(client, introspectionTerms(plan))
+    this.#renewSources(plan)
+  }
+
+  renew(plan: AuthorityPlan): void {
+    const settings = settingsText(plan)
+    if (settings !== this.#settings) {
+      // What is under way on the old one fails, and is asked for again.
+      void this.#client.close()
+      this.#client = clientOf(plan)
+      this.#settings = settings
+    }
+    const client = { send: (request: Parameters<HttpClient['send']>[0]) => this.#client.send(request) }
+    this.introspector = new Introspector(client, introspectionTerms(plan))
+    this.#renewSources(plan)
+  }
+
+  async close(): Promise<void> {
+    this.keySets.stop()
+    await this.#client.close()
+  }
+
+  #renewSources(plan: AuthorityPlan): void {
+    this.backendTokens.renew(plan.backends)
+    this.keySets.renew(keySources(plan))
+  }
+}
+
+/** Keys of a key manager of its own need not be fetched; those of another node's stand beside its other endpoints. */
+function keySources({ configuration, runsKeyManager, ownIssuer }: AuthorityPlan) {
+  const rows = configuration['apim.jwt.issuer'].filter(row => row['jwks.url'] !== '')
+  const sources = rows.map(row => ({ issuer: row.name, url: row['jwks.url'] }))
+  if (runsKeyManager) return sources.filter(({ issuer }) => issuer !== ownIssuer)
+  if (sources.some(({ issuer }) => issuer === ownIssuer)) return sources
+  const services = configuration['apim.key_manager'].service_url.replace(/\/?$/, '/')
+  const url = URL.parse('../oauth2/jwks', services)?.href ?? ''
+  return [...sources, { issuer: ownIssuer, url }]
+}
+
+function introspectionTerms({ configuration, ownIssuer }: AuthorityPlan) {
+  const { service_url: serviceUrl, username, password } = configuration['apim.key_manager']
+  return { serviceUrl, username, password, issuer: ownIssuer }
+}
+
+function clientOf(plan: AuthorityPlan): HttpClient {
+  return new HttpClient(clientSettings(plan))
+}
+
+function clientSettings({ configuration, trust, management }: AuthorityPlan) {
+  const { max_total: requestsMax, default_max_per_route: perHostMax } = configuration['apim.http_client']
+  const idleMax = configuration['apim.key_manager']['pool.max_idle']
+  const ownCertificates = management === null ? [] : [management.tls.identity.cert]
+  return { requestsMax, perHostMax, idleMax, trust, ownCertificates }
+}
+
+function settingsText(plan: AuthorityPlan): string {
+  return JSON.stringify(clientSettings(plan))
+}
