@@ -38,7 +38,7 @@ const GET = 'GET /t/a HTTP/1.1\r\nHost: localhost\r\n\r\n'
 async function ask(port: number, options: ConnectionOptions): Promise<{ readonly session?: Buffer }> {
   const { peer, tls } = await connectSecured(port, options)
   // Of TLS 1.2 it came with the handshake.
-  let session = options.maxVersion === 'TLSv1.2' ? tls.getSession() : undefined
+  let session: Buffer | undefined = options.maxVersion === 'TLSv1.2' ? tls.getSession() : undefined
   tls.on('session', (kept: Buffer) => {
     session = kept
   })
