@@ -1,6 +1,6 @@
 /** One database: its connections, its tables brought up to date, transactions, and what its failures mean. */
 import { type InsertQueryBuilder, Kysely, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
-import { masked, printable } from '../config/fault.ts'
+import { ConfigurationFaults, masked, printable } from '../config/fault.ts'
 import { ConnectionPool, NoConnection } from './connection-pool.ts'
 import { connect, type DatabaseTerms } from './database-terms.ts'
 import { type Flavour, PooledDialect } from './pooled-dialect.ts'
@@ -75,6 +75,7 @@ export class Database {
 
   #meaning(error: unknown, { unique, reference }: Refusals): unknown {
     if (error instanceof RegistryRefusal || error instanceof RegistryUnavailable) return error
+    if (error instanceof ConfigurationFaults) return error
     if (unique !== undefined && breaks(error, UNIQUE)) return unique()
     if (reference !== undefined && breaks(error, REFERENCE)) return reference()
     return isOfDatabase(error) ? new RegistryUnavailable(`${this.place}: ${causeOf(error)}`) : error
@@ -94,8 +95,8 @@ interface DriverError {
 const UNIQUE: readonly (string | number)[] = ['23505', 'ER_DUP_ENTRY', 2067, 1555]
 /** SQLSTATE 23503, ER_ROW_IS_REFERENCED_2, ER_NO_REFERENCED_ROW_2, SQLITE_CONSTRAINT_FOREIGNKEY. */
 const REFERENCE: readonly (string | number)[] = ['23503', 'ER_ROW_IS_REFERENCED_2', 'ER_NO_REFERENCED_ROW_2', 787]
-/** Serialisation failures and deadlocks, lock waits that were given up, SQLITE_BUSY and its kind. */
-const LOST: readonly (string | number)[] = ['40001', '40P01', 'ER_LOCK_DEADLOCK', 'ER_CHECKREAD', 5, 517]
+/** Serialisation failures and deadlocks, and SQLITE_BUSY_SNAPSHOT. */
+const LOST: readonly (string | number)[] = ['40001', '40P01', 'ER_LOCK_DEADLOCK', 'ER_CHECKREAD', 517]
 
 function breaks(error: unknown, codes: readonly (string | number)[]): boolean {
   const { code, errcode } = error as DriverError

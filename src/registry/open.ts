@@ -100,6 +100,7 @@ class DatabaseRegistry implements Registry {
   async begin(): Promise<void> {
     const { configuration, dataDir, report } = this.#options
     await this.tenants.ensure(SUPER_TENANT)
+    await this.users.compareAsConfigured()
     this.generatedPassword = await createSuperAdmin(this.users, configuration, dataDir)
     await this.#changes.begin(cause =>
       report?.('error', 'changes of other nodes are not known', { CAUSE_OF_ERROR: cause }),

@@ -1,21 +1,25 @@
 /** The embedded database: a file in the data folder, read and written by this process alone. */
 import { closeSync, openSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import type { QueryResult } from 'kysely'
 import type { Connection } from './connection-pool.ts'
 
-/** Milliseconds that a statement waits for another process, such as one that makes a backup. */
-const BUSY_MS = 2000
+/** Milliseconds that a statement waits for another process, such as one that makes a backup, and between its tries. */
+const BUSY_MS = 5000
+const PAUSE_MS = 20
+const SQLITE_BUSY = 5
 
 /** Nobody but the owner reads it: it holds hashes of secrets. Throws what the system says. */
-export function openSqlite(file: string): Connection {
+export async function openSqlite(file: string): Promise<Connection> {
   // SQLite would create it with the rights that the umask leaves; its -wal and -shm take after it.
   closeSync(openSync(file, 'a', 0o600))
-  const database = new DatabaseSync(file, { timeout: BUSY_MS, enableForeignKeyConstraints: true })
-  database.exec('pragma journal_mode = wal')
+  const database = new DatabaseSync(file, { timeout: 0, enableForeignKeyConstraints: true })
+  const connection = new SqliteConnection(database)
+  await connection.query('pragma journal_mode = wal', [])
   // A revocation that was answered must not be forgotten in a loss of power.
-  database.exec('pragma synchronous = full')
-  return new SqliteConnection(database)
+  await connection.query('pragma synchronous = full', [])
+  return connection
 }
 
 class SqliteConnection implements Connection {
@@ -25,7 +29,19 @@ class SqliteConnection implements Connection {
     this.#database = database
   }
 
+  /** SQLite's own waiting would hold up all that the thread does. */
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
+    for (let waitedMs = 0; ; waitedMs += PAUSE_MS) {
+      try {
+        return this.#run(sql, parameters)
+      } catch (error) {
+        if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || waitedMs >= BUSY_MS) throw error
+        await sleep(PAUSE_MS)
+      }
+    }
+  }
+
+  #run(sql: string, parameters: readonly unknown[]): QueryResult<unknown> {
     const statement = this.#database.prepare(sql)
     const values = parameters as readonly SQLInputValue[]
     if (statement.columns().length > 0) return { rows: statement.all(...values) }

@@ -1,8 +1,9 @@
 /** The first account, and what keys come to that stand for its credentials. There is no built-in password. */
 import { randomBytes } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Configuration } from '../config/catalogue.ts'
+import { readIfThere, readOrMake, unfit } from './generated-file.ts'
 import { ADMIN_ROLE } from './management-scopes.ts'
 import { hashPassword } from './password-hash.ts'
 import { RegistryRefusal } from './registry.ts'
@@ -44,33 +45,31 @@ export async function createSuperAdmin(
 ): Promise<string> {
   const { username, password, create_admin_account } = super_admin
   if (!create_admin_account || (await users.find(username, SUPER_TENANT)) !== null) return ''
-  const chosen = password === '' ? generated(dataDir) || generate(dataDir) : password
+  const chosen = password === '' ? generate(dataDir) : password
   try {
     const account = { name: username, tenant: SUPER_TENANT, roles: [ADMIN_ROLE], claims: {} }
     await users.insert(account, await hashPassword(chosen))
   } catch (error) {
     if (!(error instanceof RegistryRefusal && error.reason === 'exists')) throw error
     // Another node was faster, and its password holds.
-    if (password === '') rmSync(join(dataDir, FILE), { force: true })
+    const isSame = (await users.authenticate(username, SUPER_TENANT, chosen)) !== null
+    if (password === '' && !isSame) rmSync(join(dataDir, FILE), { force: true })
     return ''
   }
   return password === '' ? chosen : ''
 }
 
-/** '' where there is no such file. */
+/** '' where there is no such file. Throws what the system says. */
 function generated(dataDir: string): string {
-  try {
-    return readFileSync(join(dataDir, FILE), 'utf8').trim()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    return ''
-  }
+  return readIfThere(join(dataDir, FILE))?.toString().trim() ?? ''
 }
 
-/** Characters of four kinds: what a person may be asked for elsewhere. */
+/** Characters of four kinds: what a person may be asked for elsewhere. Throws ConfigurationFaults. */
 function generate(dataDir: string): string {
-  const random = randomBytes(PASSWORD_BYTES).toString('base64url')
-  const password = `${random}-aA1`
-  writeFileSync(join(dataDir, FILE), `${password}\n`, { mode: 0o600, flag: 'wx' })
+  const file = join(dataDir, FILE)
+  const make = () => Buffer.from(`${randomBytes(PASSWORD_BYTES).toString('base64url')}-aA1\n`)
+  const password = readOrMake(file, make).toString().trim()
+  // Somebody else has been at it.
+  if (password.length < PASSWORD_BYTES) throw unfit(file, 'is damaged', 'remove it: another password is made then')
   return password
 }

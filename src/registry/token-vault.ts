@@ -1,7 +1,7 @@
 /** What is kept of tokens: their hash always, and the token itself only where configuration asks for it, encrypted. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readOrMake, unfit } from './generated-file.ts'
 
 const FILE = 'token-encryption-key'
 const KEY_BYTES = 32
@@ -25,21 +25,11 @@ export class TokenVault {
     return new TokenVault(null)
   }
 
-  /** The key is made by the first start that needs it. Throws what the system says. */
+  /** The key is made by the first start that needs it. Throws ConfigurationFaults. */
   static encrypting(dataDir: string): TokenVault {
     const file = join(dataDir, FILE)
-    const own = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`
-    try {
-      // Linked into place whole, and only where there is none.
-      writeFileSync(own, randomBytes(KEY_BYTES), { mode: 0o600, flag: 'wx' })
-      linkSync(own, file)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    } finally {
-      rmSync(own, { force: true })
-    }
-    const key = readFileSync(file)
-    if (key.length !== KEY_BYTES) throw new Error(`${file} is damaged: restore it from a backup, or remove it`)
+    const key = readOrMake(file, () => randomBytes(KEY_BYTES))
+    if (key.length !== KEY_BYTES) throw unfit(file, 'is damaged', 'restore it from a backup, or remove it')
     return new TokenVault(key)
   }
 

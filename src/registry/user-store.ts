@@ -1,6 +1,7 @@
 /** Users and roles. */
 import { randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
+import { ConfigurationFaults, type Fault, show } from '../config/fault.ts'
 import { type AccountRules, EVERYONE } from './account-rules.ts'
 import type { Database, Within } from './database.ts'
 import type { User } from './entities.ts'
@@ -19,6 +20,9 @@ interface UserStoreTerms {
   readonly superAdmin: string
   readonly nowMs: () => number
 }
+
+/** The setting that says how `name_key` was made. */
+const COMPARISON = 'usernames'
 
 export class DatabaseUserStore implements UserStore {
   readonly #database: Database
@@ -97,6 +101,32 @@ export class DatabaseUserStore implements UserStore {
       },
       { unique: () => taken('a user with this name', 'username'), reference: () => missing('tenant', 'tenant') },
     )
+  }
+
+  /**
+   * Names that are there are compared as configured from now on. Throws ConfigurationFaults where two of them would
+   * become the same.
+   */
+  async compareAsConfigured(): Promise<void> {
+    const { rules } = this.#terms
+    await this.#database.transaction(async within => {
+      const kept = within.selectFrom('sluice_settings').selectAll().where('name', '=', COMPARISON)
+      const value = rules.isCaseInsensitive ? 'case-insensitive' : 'case-sensitive'
+      const known = (await kept.executeTakeFirst())?.value ?? 'case-sensitive'
+      if (known === value) return
+      const users = await within.selectFrom('sluice_users').select(['id', 'tenant', 'name']).execute()
+      const seen = new Set<string>()
+      for (const { tenant, name } of users) {
+        if (seen.has(this.#guardName(name, tenant))) throw new ConfigurationFaults([alike(name, tenant)])
+        seen.add(this.#guardName(name, tenant))
+      }
+      for (const { id, name } of users) {
+        const change = within.updateTable('sluice_users').set({ name_key: rules.nameKey(name) })
+        await change.where('id', '=', id).execute()
+      }
+      await within.deleteFrom('sluice_settings').where('name', '=', COMPARISON).execute()
+      await within.insertInto('sluice_settings').values({ name: COMPARISON, value }).execute()
+    })
   }
 
   async update(id: string, change: Partial<Pick<User, 'roles' | 'claims' | 'isLocked'>>): Promise<User> {
@@ -198,6 +228,16 @@ export class DatabaseUserStore implements UserStore {
       // Not where it was changed meanwhile.
       return change.where('password_hash', '=', old).execute()
     })
+  }
+}
+
+function alike(name: string, tenant: string): Fault {
+  return {
+    where: '',
+    key: 'user_store.properties.CaseInsensitiveUsername',
+    given: 'true',
+    expected: `${show(name)} of tenant ${show(tenant)} and another user differ in nothing but case`,
+    remedy: 'remove one of them, with the key set to false, first',
   }
 }
 

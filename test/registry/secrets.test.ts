@@ -32,7 +32,7 @@ test('a password is kept as argon2id with a salt of its own, and whatever its co
 
 test('a hash of another program is read, and one that is weaker is said to be old', async () => {
   // Of the reference implementation's command: `echo -n password | argon2 somesalt -id -t 1 -k 8192 -p 1 -l 32`.
-  const weaker = '$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHQ$' + (await weakHash())
+  const weaker = `$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHQ$${await weakHash()}`
   assert.deepEqual(await verifyPassword('password', weaker), { isRight: true, isOld: true })
 })
 
