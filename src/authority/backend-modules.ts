@@ -10,7 +10,7 @@ import { InquiryFailed } from '../identity/identity-state.ts'
 type JwtConfiguration = Configuration['apim.jwt']
 
 /** What `claims_extractor_impl` names exports `retrieveClaims`. */
-export interface ClaimRetrieverInput {
+interface ClaimRetrieverInput {
   readonly user: string
   readonly tenant: string
 }

@@ -23,8 +23,6 @@ export type EndpointCredentials =
 /** By the kind of endpoint; null: the backend asks for nothing. */
 export type BothCredentials = Readonly<Record<'production' | 'sandbox', EndpointCredentials | null>>
 
-export const NO_CREDENTIALS: BothCredentials = { production: null, sandbox: null }
-
 /** Both leave in one line of a head, in base64. */
 const CHARS_MAX = 1024
 const PARAMETERS_MAX = 32

@@ -1,7 +1,7 @@
 /**
  * Trailer fields, passed as trailers and never as headers. Left out are those that a recipient could mistake for part
- * of the head: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1, D20). What has a kind of
- * its own is such a field by that, credentials as well.
+ * of the head: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1, D20). What has a kind
+ * of its own is such a field by that, credentials as well.
  */
 import { isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'

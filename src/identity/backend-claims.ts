@@ -46,7 +46,7 @@ function endUser({ user, tenant }: Caller): string {
   return `${user}@${tenant}`
 }
 
-/** What the caller's token says of its user, and what the store does, which wins. Names that are URIs stay as they are. */
+/** What the caller's token says of its user, and what the store does, which wins. Names that are URIs stay so. */
 export function userClaims(known: JwtClaims, { claims }: Caller, prefix: string): JwtClaims {
   const ofToken = Object.entries(claims).filter(([name]) => !NOT_OF_THE_USER.has(name))
   const all = [...ofToken, ...Object.entries(known)]

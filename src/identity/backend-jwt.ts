@@ -77,7 +77,7 @@ export class BackendJwts {
     return this.#plan.isMade
   }
 
-  /** Another configuration is in force: nothing that was made before is used again. Throws what OpenSSL says of a key. */
+  /** Another configuration is in force: nothing from before is used again. Throws what OpenSSL says of a key. */
   renew(plan: BackendJwtPlan): void {
     const { signer, isSigned, encoding } = plan
     this.#key = signer === null ? null : createPrivateKey(signer.key)

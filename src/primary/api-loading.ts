@@ -1,8 +1,7 @@
 /** The APIs of a home as this gateway has them: what the configuration says of it, and of what they need. */
-import type { ApiDefinition } from '../config/api-definition.ts'
 import type { ApiDefinitions, ApiProjects } from '../config/api-definitions.ts'
 import type { Configuration } from '../config/catalogue.ts'
-import type { Fault } from '../config/fault.ts'
+import { unaskedCertificates } from '../config/certificate-listener.ts'
 import type { GatewayPlace } from '../config/gateway-environments.ts'
 import { withheldCredentials } from '../config/merged-cors.ts'
 import { missingSender } from '../config/websocket-senders.ts'
@@ -16,20 +15,9 @@ export function loadApis(
 ): ApiDefinitions {
   const place = gatewayPlace(configuration)
   const loaded = projects.load(api => missingSender(api, configuration), inForce, place)
-  const withheld = loaded.apis.flatMap(api => withheldCredentials(api, configuration) ?? [])
-  return { ...loaded, warnings: [...loaded.warnings, ...withheld, ...unchecked(loaded.apis)] }
-}
-
-/** Security is not built yet. One line for all of them: exports ask for credentials unless somebody says otherwise. */
-function unchecked(apis: readonly ApiDefinition[]): readonly Fault[] {
-  const each = apis.map(({ resources }) => resources.filter(({ authType }) => authType !== 'None').length)
-  const asking = each.filter(count => count > 0)
-  if (asking.length === 0) return []
-  const total = asking.reduce((sum, count) => sum + count, 0)
-  const owners = `${asking.length} ${asking.length === 1 ? 'API' : 'APIs'}`
-  const said = total === 1 ? `1 resource of ${owners} asks` : `${total} resources of ${owners} ask`
-  const open = `which nothing checks yet: ${total === 1 ? 'it is' : 'they are'} open to everybody`
-  return [{ where: '', key: '', given: '', expected: `${said} for credentials, ${open}`, remedy: '' }]
+  const judges = [withheldCredentials, unaskedCertificates]
+  const found = loaded.apis.flatMap(api => judges.flatMap(judge => judge(api, configuration) ?? []))
+  return { ...loaded, warnings: [...loaded.warnings, ...found] }
 }
 
 /** It is of the environments that its labels name, or of all where they name none; any of them may have its hosts. */

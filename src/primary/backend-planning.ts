@@ -1,4 +1,4 @@
-/** From configuration and API projects to what backends get: the token about the caller, and the gateway's own credentials. */
+/** From configuration and API projects to what backends get: a token about the caller, credentials of the gateway's. */
 import { identityOf } from '../api-identity.ts'
 import type { ApiDefinition } from '../config/api-definition.ts'
 import { apiPaths } from '../config/api-paths.ts'

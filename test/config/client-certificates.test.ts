@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
+import { loadApis } from '../../src/primary/api-loading.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { describe } from '../../src/config/fault.ts'
 import { CLIENT, OTHER_CLIENT } from '../harness/certificates.ts'
 import { API_OF_BOTH_KINDS } from './api-text.ts'
@@ -61,5 +63,28 @@ for (const [what, files, pattern] of WRONG) {
     const { known, said } = load(t, files)
     assert.match(said, pattern)
     assert.equal(known, undefined)
+  })
+}
+
+const ASKS = 'listener.parameters.SSLVerifyClient'
+const LISTENERS: readonly (readonly [scheme: string, certificates: boolean, toml: string, said: RegExp | null])[] = [
+  ['oauth2', true, '', null],
+  ['mutualssl', true, '', /no listener asks for one \(set transport\.passthru_https\.listener\.parameters\.SSLVer/],
+  ['oauth2, mutualssl, mutualssl_mandatory', true, `${ASKS} = "none"`, /no listener asks for one/],
+  ['mutualssl', true, `${ASKS} = "optional"`, null],
+  ['mutualssl', true, 'listener.ssl_profile.file_path = "profiles.xml"', null],
+  ['mutualssl', false, `${ASKS} = "optional"`, /its project lists none/],
+]
+for (const [scheme, isListed, toml, said] of LISTENERS) {
+  const outcome = said === null ? 'nothing' : 'a warning'
+  test(`[${scheme}], ${isListed ? '' : 'not '}listed, {${toml}}: ${outcome} to tell`, t => {
+    const files = isListed ? { [`${FOLDER}/client_certificates.yaml`]: LIST, [`${FOLDER}/one.crt`]: CLIENT.cert } : {}
+    const yaml = `${API}  securityScheme: [${scheme}]\n`
+    const deployment = `[transport.passthru_https]\n${toml}\n`
+    const home = temporaryHome(t, { 'deployment.toml': deployment, 'apis/A/api.yaml': yaml, ...files })
+    const { warnings } = loadApis(new ApiProjects(home), loadConfiguration(home, []).configuration, new Map())
+    const text = warnings.map(describe).join('\n')
+    if (said === null) assert.doesNotMatch(text, /certificate/)
+    else assert.match(text, said)
   })
 }

@@ -108,7 +108,8 @@ test('reactors are told a password as a field (RFC 7617), and of a client only w
 })
 
 test('a document alone says it in securityConfig of its extensions', t => {
-  const extension = `{urls: ["http://b"], securityConfig: {enabled: true, type: Basic, username: u, password: ${SECRET}}}`
+  const config = `{enabled: true, type: Basic, username: u, password: ${SECRET}}`
+  const extension = `{urls: ["http://b"], securityConfig: ${config}}`
   const document = `openapi: 3.0.3
 info: {title: B, version: "1"}
 paths: {/a: {get: {responses: {"200": {description: ok}}}}}

@@ -188,7 +188,7 @@ test('another configuration uses nothing that was made before', async () => {
   read(next, 'base64url')
 })
 
-test('enable_user_claims: what token and user store say of the user, which never takes the place of other claims', async () => {
+test('enable_user_claims: what token and user store say, never in the place of other claims', async () => {
   const known = { email: 'a@b.test', 'http://schema.test/role': 'admin', apiname: 'forged', iss: 'forged' }
   const { jwts, asked } = made({ hasUserClaims: true }, () => known)
   const caller = { ...CALLER, claims: { email: 'of the token', city: 'Ulm', scope: 'x', exp: 1, keytype: 'forged' } }

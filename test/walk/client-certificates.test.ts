@@ -1,4 +1,4 @@
-/** What handlers know of the certificate that a client has shown: its thumbprint, in full handshakes and resumed ones. */
+/** What handlers know of the certificate that a client has shown: its thumbprint, in resumed handshakes as well. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, test } from 'node:test'

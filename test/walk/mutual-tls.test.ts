@@ -75,7 +75,7 @@ for (const [who, identity, ...outcomes] of CASES) {
   }
 }
 
-test('a client that is listed is known by its alias, with the tier of the list and a scope for everything', async () => {
+test('a client that is listed is known by its alias, with the tier of the list', async () => {
   callers.length = 0
   await ask('/alone', CLIENT)
   await ask('/alone', CLIENT)
