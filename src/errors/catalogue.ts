@@ -33,7 +33,13 @@ const CLIENT = { sequence: 'fault', raisedIn: 'src/source/source-connection.ts',
 const RESOURCE = { sequence: '_resource_mismatch_handler_', raisedIn: 'src/handlers/resources.ts', awaits: '' } as const
 const GRAPHQL = { sequence: 'fault', raisedIn: '', awaits: 'GraphQL APIs' } as const
 const THROTTLE = { sequence: '_throttle_out_handler_', raisedIn: '', awaits: 'throttling' } as const
-const TOKENS = { sequence: '_auth_failure_handler_', raisedIn: '', awaits: 'authentication' } as const
+const TOKENS = {
+  sequence: '_auth_failure_handler_',
+  raisedIn: 'src/handlers/authentication.ts',
+  awaits: '',
+} as const
+const SUBSCRIPTION = { ...TOKENS, raisedIn: 'src/identity/subscription-index.ts' } as const
+const GRANT = { ...TOKENS, raisedIn: 'src/identity/grants.ts' } as const
 
 const SENDER = 'Error in Sender'
 const QUOTA = 'You have exceeded your quota'
@@ -109,12 +115,14 @@ export const FAULT = {
     message: 'Unclassified authentication failure',
     description: 'Unclassified Authentication Failure',
     ...TOKENS,
+    raisedIn: 'src/handlers/token-grants.ts',
   },
   900901: {
     status: 401,
     message: 'Invalid credentials',
     description: 'Make sure you have provided the correct security credentials',
     ...TOKENS,
+    raisedIn: 'src/handlers/bearer.ts',
   },
   900902: {
     status: 401,
@@ -126,7 +134,7 @@ export const FAULT = {
     status: 401,
     message: 'Incorrect access token type',
     description: 'Incorrect Access Token Type is provided',
-    ...TOKENS,
+    ...GRANT,
   },
   900906: {
     status: 403,
@@ -138,31 +146,32 @@ export const FAULT = {
     status: 401,
     message: 'Requested API temporarily blocked',
     description: 'The requested API is temporarily blocked',
-    ...TOKENS,
+    ...SUBSCRIPTION,
   },
   900908: {
     status: 403,
     message: 'Resource forbidden',
     description: 'User is NOT authorized to access the Resource. API Subscription validation failed.',
-    ...TOKENS,
+    ...SUBSCRIPTION,
   },
   900909: {
     status: 401,
     message: 'Subscription inactive',
     description: 'The subscription to the API is inactive',
-    ...TOKENS,
+    ...SUBSCRIPTION,
   },
   900910: {
     status: 403,
     message: 'Token does not allow access to the resource',
     description: 'User is NOT authorized to access the Resource. Scope validation failed.',
-    ...TOKENS,
+    ...GRANT,
   },
   900911: {
     status: 401,
     message: 'Internal Server Error',
     description: 'The credentials could not be validated',
     ...TOKENS,
+    raisedIn: 'src/handlers/own-validation.ts',
   },
   101000: { status: 500, message: SENDER, description: 'The response could not be sent', ...BACKEND },
   101001: { status: 400, message: SENDER, description: 'The request could not be received', ...BACKEND },

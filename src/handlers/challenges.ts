@@ -33,15 +33,17 @@ export class Challenges {
     return made
   }
 
-  /** Which field to send; nothing of it where a certificate alone is asked for. */
+  /** Which field to send, as the reference platform says it; none where a certificate alone is asked for. */
   #missing(field: string): string {
     const name = field.replace(/(?:^|-)[a-z]/g, start => start.toUpperCase())
-    const ways = this.#schemes.map(scheme => {
-      if (scheme === 'oauth2') return `a field ${name} of the form "Bearer ACCESS_TOKEN"`
-      if (scheme === 'basic') return `a field ${name} of the form "Basic CREDENTIALS"`
-      return scheme === 'api_key' ? 'an API key in a field apikey' : 'a client certificate in the TLS handshake'
-    })
-    return `Make sure your request has ${ways.join(', or ')}`
+    const fields = {
+      oauth2: `${name}: Bearer ACCESS_TOKEN`,
+      basic: `${name}: Basic CREDENTIALS`,
+      api_key: 'apikey: API_KEY',
+    }
+    const ways = this.#schemes.flatMap(scheme => (scheme === 'mutual_tls' ? [] : `'${fields[scheme]}'`))
+    const certificate = this.#schemes.includes('mutual_tls') ? ['a client certificate'] : []
+    return `Make sure your request has ${[ways.length === 0 ? [] : `a header: ${ways.join(' or ')}`, certificate].flat().join(', or ')}`
   }
 
   #linesFor(code: FaultCode): string {

@@ -12,6 +12,8 @@ import { told } from './bearer.ts'
 const CODES: readonly unknown[] = [900900, 900901, 900905, 900907, 900908, 900909, 900910, 900911]
 /** Where it refuses and names no code of these. */
 const REFUSED = 900908
+/** Where nobody can say what it has answered. */
+const UNREADABLE = 900911
 /** Longer than this it is not waited for. */
 const ANSWER_MS = 5000
 
@@ -91,10 +93,10 @@ async function inTime(answer: unknown): Promise<unknown> {
   }
 }
 
-/** `{ allowed, code? }`. Anything else is a fault of the handler. */
+/** `{ allowed, code? }`. Anything else is no answer. */
 function codeIn(answer: unknown): FaultCode | 0 {
   const { allowed, code } = (answer ?? {}) as { readonly allowed?: unknown; readonly code?: unknown }
-  if (typeof allowed !== 'boolean') throw new Error('it answered no object with allowed')
+  if (typeof allowed !== 'boolean') return UNREADABLE
   if (allowed) return 0
   return CODES.includes(code) ? (code as FaultCode) : REFUSED
 }

@@ -77,7 +77,8 @@ export class ResourceNeeds {
     }
     const needs = this.#byResource.get(resource) ?? this.#read(resource, allowed)
     if ((needs.kinds & callerKind) === 0) return 900905
-    return needs.scopes === null || sharesScope(needs.scopes, scopes) ? 0 : 900910
+    if (needs.scopes !== null && !sharesScope(needs.scopes, scopes)) return 900910
+    return 0
   }
 
   /** Of what was deployed with the API, and of the one resource of APIs that declare none. */

@@ -220,7 +220,7 @@ CORS        origins https://*.example; methods GET PUT; headers x-a; exposes x-b
 provider    admin
 plans       Gold, Silver
 tier        50KPerMin
-security    in X-Auth; not asked for yet
+security    oauth2 in X-Auth
 
 production endpoints
 by weight, and on to the next where one fails

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadApis } from '../../src/primary/api-loading.ts'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
-import { describe } from '../../src/config/fault.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { API_OF_BOTH_KINDS as API } from './api-text.ts'
 import { temporaryHome } from './temporary-home.ts'
@@ -80,49 +79,5 @@ for (const [toml, production, sandbox, keyType, hosts, warnings] of HOMES) {
       [production, sandbox, keyType, hosts],
     )
     assert.deepEqual([loaded.faults, loaded.warnings.length], [[], warnings])
-  })
-}
-
-const operations = (...types: readonly string[]): string =>
-  `  operations:\n${types.map((type, at) => `    - {target: /${at}, verb: GET${type}}\n`).join('')}`
-const NONE = ', authType: None'
-const USER = ', authType: Application User'
-const DOCUMENT = `openapi: 3.0.0
-info: {title: D, version: "1"}
-servers: [{url: "http://p"}]
-x-wso2-basePath: /d
-paths: {/a: {get: {responses: {default: {description: any}}}}}
-`
-const OTHERS = 'for credentials, which nothing checks yet:'
-
-/** Files below apis/, and the one line that is said. */
-const OPEN: readonly (readonly [files: Readonly<Record<string, string>>, said: string])[] = [
-  [{ 'A/api.yaml': API }, ''],
-  [{ 'A/api.yaml': API + operations(NONE, NONE) }, ''],
-  [{ 'A/api.yaml': API + operations(NONE, USER) }, `1 resource of 1 API asks ${OTHERS} it is open to everybody`],
-  // What says nothing asks for them.
-  [{ 'A/api.yaml': API + operations(USER, '') }, `2 resources of 1 API ask ${OTHERS} they are open to everybody`],
-  [
-    { 'A/api.yaml': API + operations(USER, NONE, ''), 'd.yaml': DOCUMENT },
-    `3 resources of 2 APIs ask ${OTHERS} they are open to everybody`,
-  ],
-  [
-    {
-      'A/api.yaml': API + operations(USER),
-      'B/api.yaml': API.replace('/a', '/b'),
-      // Not deployed, because it clashes.
-      'C/api.yaml': API + operations(USER),
-    },
-    `1 resource of 1 API asks ${OTHERS} it is open to everybody`,
-  ],
-]
-
-for (const [files, said] of OPEN) {
-  test(`security is not built yet, which is said once: ${said || 'of nothing that asks for none'}`, t => {
-    const inHome = Object.entries(files).map(([name, text]) => [`apis/${name}`, text] as const)
-    const home = temporaryHome(t, { 'deployment.toml': '', ...Object.fromEntries(inHome) })
-    const { configuration } = loadConfiguration(home, [])
-    const { warnings } = loadApis(new ApiProjects(home), configuration, new Map())
-    assert.deepEqual(warnings.map(describe), said === '' ? [] : [said])
   })
 }

@@ -92,7 +92,9 @@ test('a code that nothing raises stands nowhere in the program, and one that is 
   const sources = [...readTree().values()].filter(({ path }) => isElsewhere(path))
   const wrong = Object.entries(ROWS).filter(([code, { raisedIn }]) => {
     const alias = code === '404' ? '|NO_SUCH_API\\b' : ''
-    const named = new RegExp(`(?:refusal\\(|refusalOf\\(|code: |Unready\\(exchange, |= )${code}\\b${alias}`)
+    const named = new RegExp(
+      `(?:refusal\\(|refusalOf\\(|denial\\(|return |code: |Unready\\(exchange, |= )${code}\\b${alias}`,
+    )
     const files = sources.filter(({ path }) => named.test(readFileSync(join(ROOT, path), 'utf8'))).map(it => it.path)
     if (raisedIn === '' || !code.startsWith('10')) return raisedIn === '' ? files.length > 0 : !files.includes(raisedIn)
     return !existsSync(join(ROOT, raisedIn))

@@ -8,6 +8,7 @@ import { NO_ENDPOINTS } from '../../src/config/api-definition.ts'
 import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
 import type { Handler } from '../../src/exchange/contract.ts'
 import type { ApiPlan, EndpointPlan, EndpointsPlan, FaultPlan } from '../../src/plan.ts'
+import { AUTHENTICATION_CASES, SECURED, securedApi, tellCases } from './authentication-cases.ts'
 import { OPEN_CORS, operation } from './chained.ts'
 import { deafListener } from './deaf-listener.ts'
 import { startGateway, type TestApi, type TestGateway } from './gateway.ts'
@@ -47,6 +48,7 @@ const UNREADY = { status: '503 Service Unavailable', sequence: 'fault', fields: 
 const METHODS = /^GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS$/
 
 export const FAULT_CASES: readonly FaultCase[] = [
+  ...AUTHENTICATION_CASES,
   {
     ...MALFORMED,
     name: 'Host that is no authority',
@@ -287,6 +289,7 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
       port,
       basePath: context,
     })),
+    securedApi(port),
     { context: '/refused', port: refused },
     { context: '/deaf', port: deaf.port },
     { context: '/pets', port, unlike: { resources: [operation('GET /{id}')] } },
@@ -302,8 +305,9 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
   ]
   const unlike = { cors: OPEN_CORS } as const satisfies Partial<ApiPlan>
   const open = apis.map(api => ({ ...api, unlike: { ...unlike, ...api.unlike } }))
-  const more = { kinds: ['http', 'ws'], isChained: true, cors: OPEN_CORS, ...faults } as const
+  const more = { kinds: ['http', 'ws'], isChained: true, cors: OPEN_CORS, ...SECURED, ...faults } as const
   const gateway = await startGateway(open, SETTINGS, null, [BUG], more)
+  tellCases(gateway.identity)
   return {
     ...gateway,
     stop: () => {
