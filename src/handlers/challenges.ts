@@ -42,8 +42,9 @@ export class Challenges {
       api_key: 'apikey: API_KEY',
     }
     const ways = this.#schemes.flatMap(scheme => (scheme === 'mutual_tls' ? [] : `'${fields[scheme]}'`))
+    const header = ways.length === 0 ? [] : [`a header: ${ways.join(' or ')}`]
     const certificate = this.#schemes.includes('mutual_tls') ? ['a client certificate'] : []
-    return `Make sure your request has ${[ways.length === 0 ? [] : `a header: ${ways.join(' or ')}`, certificate].flat().join(', or ')}`
+    return `Make sure your request has ${[...header, ...certificate].join(', or ')}`
   }
 
   #linesFor(code: FaultCode): string {

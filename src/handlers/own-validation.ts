@@ -60,7 +60,9 @@ export class OwnValidation {
     operation: string,
   ): Promise<FaultCode | 0> {
     try {
-      const code = codeIn(await inTime(validator(inputOf(exchange, token))))
+      // What it throws at once comes as late as everything else.
+      const answer = (async () => validator(inputOf(exchange, token)))()
+      const code = codeIn(await inTime(answer))
       answers.set(operation, code)
       return code
     } catch (error) {
@@ -83,7 +85,7 @@ function inputOf({ api, resource, method }: Exchange, token: AcceptedToken): Val
 }
 
 /** The answer, or a failure where it takes too long. */
-async function inTime(answer: unknown): Promise<unknown> {
+async function inTime(answer: Promise<unknown>): Promise<unknown> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error(`no answer within ${ANSWER_MS} ms`)), ANSWER_MS)
   try {
