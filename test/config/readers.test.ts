@@ -26,7 +26,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   'transport.wss': "(?:wss|section|configuration\\['transport\\.wss'\\])",
   'apim.cors': 'cors',
   'apim.jwt': 'jwt',
-  'apim.jwt.issuer': 'issuer',
+  'apim.jwt.issuer': "(?:issuer|row(?=\\['jwks))",
   'apim.jwt.issuer.claim_mapping': 'mapping',
   'apim.cache.gateway_token': 'verdicts',
   'apim.cache.jwt_claim': 'claims',
