@@ -104,15 +104,16 @@ async function startSample(): Promise<number> {
 }
 
 function announce(started: Listeners, apis: number, samplePort: number | undefined): void {
-  const { listeners, reactors, level, healthHost, healthPort } = started
+  const { listeners, reactors, level, healthHost, healthPort, managementPort, said } = started
   const threads = `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'}`
   const lines = listeners.map(({ kind, host, port }) => `listening on ${kind}://${shown(host)}:${port}`)
   lines.push(
     `${threads}, ${level}, ${apis} ${apis === 1 ? 'API' : 'APIs'}`,
     `health on http://${healthHost}:${healthPort}/healthz`,
+    ...(managementPort === 0 ? [] : [`management and key manager on https://localhost:${managementPort}`]),
   )
   if (samplePort !== undefined) lines.push(`sample backend on http://127.0.0.1:${samplePort}`)
-  lines.push('ready')
+  lines.push(...said, 'ready')
   const plain = listeners.find(({ kind }) => kind === 'http')
   if (samplePort !== undefined && plain !== undefined) {
     lines.push(`try: curl -i http://${reachable(plain.host)}:${plain.port}/sample/1.0.0/echo -d 'hello'`)

@@ -72,6 +72,8 @@ export class IdentityState {
 
   /** Of a thread that has begun. What its predecessor has told holds until this one has told everything. */
   connect(line: Line): void {
+    // Its last words may be a revocation.
+    this.#line?.drain()
     this.#line?.close()
     this.#line = line
     line.drain()

@@ -91,6 +91,8 @@ export class AuthorityKeeper {
   #check: NodeJS.Timeout | null = null
   #pause: NodeJS.Timeout | null = null
   #isStopping = false
+  /** The reload before: each is answered before the next one is told. */
+  #reloading: Promise<unknown> = Promise.resolve()
 
   /** `entry`, `limits`: for tests. */
   constructor(compileCache: string, entry = ENTRY, limits: Partial<KeeperLimits> = {}) {
@@ -127,12 +129,18 @@ export class AuthorityKeeper {
   }
 
   /** For this thread and those that follow. Answers why it has not taken it over; '' if it has. */
-  async reload(plan: AuthorityPlan): Promise<string> {
+  reload(plan: AuthorityPlan): Promise<string> {
     this.#plan = plan
+    const next = this.#reloading.then(() => this.#tell(plan))
+    this.#reloading = next
+    return next
+  }
+
+  async #tell(plan: AuthorityPlan): Promise<string> {
     const seat = this.#seat
     if (seat === null) return ''
     const { promise, resolve } = Promise.withResolvers<string>()
-    const late = 'the authority has not answered, and takes it over when it can'
+    const late = 'it has not answered, and takes it over when it can'
     const timer = setTimeout(() => resolve(late), this.#limits.reloadMs)
     seat.reloaded = resolve
     seat.worker.postMessage({ kind: 'reload', plan } satisfies ToAuthority)

@@ -111,7 +111,13 @@ export class Gateway {
       hopeless: cause => options.fatal(`reactors keep dying: ${cause}`),
       newLine: reactor => options.authority.newLine(reactor),
     })
-    this.#reloader = new Reloader({ ...options, ...started, pool: this.#pool, desk: this.#desk })
+    this.#reloader = new Reloader({
+      ...options,
+      ...started,
+      pool: this.#pool,
+      desk: this.#desk,
+      tellAuthority: () => options.authority.reload(this.#authorityPlan()),
+    })
     this.#reloads = new ReloadQueue(scope => this.#reloader.run(scope))
     const { inForce, lifecycles } = started
     const shared = { inForce, lifecycles, reloads: this.#reloads, reloader: this.#reloader, log }

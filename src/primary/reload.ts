@@ -43,6 +43,8 @@ interface ReloaderOptions {
   readonly pool: Pick<ReactorPool, 'deploy'>
   readonly desk: EndpointDesk
   readonly log: Log
+  /** What is in force is told to the authority, too. Answers why that has not taken it over; '' if it has. */
+  readonly tellAuthority: () => Promise<string>
   /** Of a gateway that had no TLS until now. */
   readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
   /** What the gateway was started with, and the log has warned of. */
@@ -202,7 +204,7 @@ export class Reloader {
     const planned = withLifecycles(inForce.planned, records, [definition])
     if (planned === inForce.planned) return []
     inForce.planned = planned
-    return this.#tellReactors({ removed: [], deployed: [planned.byDefinition.get(definition)!.plan] })
+    return this.#tellThreads({ removed: [], deployed: [planned.byDefinition.get(definition)!.plan] })
   }
 
   /** Undefined: there is no room. */
@@ -233,15 +235,16 @@ export class Reloader {
     const { configured, planned } = inForce
     log.level = configured.configuration.logging.level
     desk.put(planned.apis)
-    const [failures] = await Promise.all([this.#tellReactors(changes), desk.check(() => inForce.live.tlsClients)])
+    const [failures] = await Promise.all([this.#tellThreads(changes), desk.check(() => inForce.live.tlsClients)])
     return failures
   }
 
-  async #tellReactors(changes: ApiChanges): Promise<readonly string[]> {
-    const { inForce, pool } = this.#options
-    const { refusals, late } = await pool.deploy(inForce.live, inForce.planned.apis, changes)
+  async #tellThreads(changes: ApiChanges): Promise<readonly string[]> {
+    const { inForce, pool, tellAuthority } = this.#options
+    const deployed = pool.deploy(inForce.live, inForce.planned.apis, changes)
+    const [{ refusals, late }, cause] = await Promise.all([deployed, tellAuthority()])
     const waiting = late.map(reactor => `reactor ${reactor} has not answered, and takes it over when it can`)
-    return [...refusals, ...waiting]
+    return [...refusals, ...waiting, ...(cause === '' ? [] : [`the authority: ${cause}`])]
   }
 }
 

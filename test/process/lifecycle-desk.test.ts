@@ -57,7 +57,8 @@ async function primary(t: TestContext, apis = SHOP, sets: readonly string[] = []
     },
   }
   const openTls = () => assert.fail()
-  const parts = { place, projects, inForce, lifecycles, planner, pool, desk: endpoints, log, openTls, prepared }
+  const shared = { place, projects, inForce, lifecycles, planner, pool, log, openTls, prepared }
+  const parts = { ...shared, desk: endpoints, tellAuthority: async () => '' }
   const reloader = new Reloader(parts)
   const reloads = new ReloadQueue(scope => reloader.run(scope))
   const desk = new ApiDesk({ inForce, lifecycles, reloads, reloader, endpoints, log })

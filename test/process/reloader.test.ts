@@ -46,7 +46,19 @@ async function gateway(t: TestContext, spare = 10) {
     },
   }
   const openTls = () => assert.fail()
-  const reloader = new Reloader({ place, projects, inForce, lifecycles, planner, pool, desk, log, openTls, prepared })
+  const reloader = new Reloader({
+    place,
+    projects,
+    inForce,
+    lifecycles,
+    planner,
+    pool,
+    desk,
+    log,
+    openTls,
+    prepared,
+    tellAuthority: async () => '',
+  })
   return { home, inForce, desk, pool, reloader, deployed, lines }
 }
 
