@@ -113,7 +113,12 @@ function backendOf({ name, version, paths, credentials, ...api }: ApiPlan, ident
   const asksNobody = api.access.schemes.length === 0
   if (asksNobody && credentials.production === null && credentials.sandbox === null) return null
   const services = identity?.backend ?? null
-  return new BackendHandler({ api: { name, version, context: paths[0]! }, credentials, services })
+  return new BackendHandler({
+    api: { name, version, context: paths[0]! },
+    credentials,
+    tellsCaller: !asksNobody,
+    services,
+  })
 }
 
 function authenticatorsOf(

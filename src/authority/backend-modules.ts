@@ -25,51 +25,52 @@ export class BackendModules {
   readonly #generator: Exported | null
   readonly #retriever: Exported | null
 
-  private constructor(generator: Exported | null, retriever: Exported | null) {
+  readonly #answerMs: number
+
+  private constructor(generator: Exported | null, retriever: Exported | null, answerMs: number) {
     this.#generator = generator
     this.#retriever = retriever
+    this.#answerMs = answerMs
   }
 
-  /** `home`: folder that they must be in. Rejects with ModuleBroken. */
-  static async load(jwt: JwtConfiguration, home: string): Promise<BackendModules> {
+  /** `home`: folder that they must be in. `answerMs`: for tests. Rejects with ModuleBroken. */
+  static async load(jwt: JwtConfiguration, home: string, answerMs = ANSWER_MS): Promise<BackendModules> {
     const load = (path: string, name: string) => (path === '' ? null : loadModule(home, path, name))
     const generator = jwt.enable ? load(jwt.generator_impl, 'generateToken') : null
     const extracts = jwt.enable && jwt.enable_user_claims
     const retriever = extracts ? load(jwt.claims_extractor_impl, 'retrieveClaims') : null
-    return new BackendModules(await generator, await retriever)
+    return new BackendModules(await generator, await retriever, answerMs)
   }
 
   /** Null: the user store is asked. */
   get retriever(): ((input: ClaimRetrieverInput) => Promise<Claims>) | null {
     const retrieve = this.#retriever
-    return retrieve === null ? null : input => asked('claims_extractor_impl', () => retrieve(input), isRecord)
+    return retrieve === null ? null : input => this.#asked('claims_extractor_impl', () => retrieve(input), isRecord)
   }
 
   /** The whole token, of what would stand in it. Rejects with InquiryFailed. */
   generate(claims: Claims): Promise<string> {
     const generate = this.#generator
     if (generate === null) return Promise.reject(new InquiryFailed('there is no generator_impl'))
-    return asked('generator_impl', () => generate({ claims }), isText)
+    return this.#asked('generator_impl', () => generate({ claims }), isText)
   }
-}
 
-/** Within a bounded time, unless it never gives up the thread. */
-async function asked<T>(key: string, ask: () => unknown, isRight: (answer: unknown) => answer is T): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => late.reject(new InquiryFailed(`${key} has not answered within ${ANSWER_MS} ms`)),
-    ANSWER_MS,
-  )
-  try {
-    const answer = await Promise.race([Promise.resolve().then(ask), late.promise])
-    if (isRight(answer)) return answer
-    throw new InquiryFailed(`${key} has answered something else than it should`)
-  } catch (error) {
-    if (error instanceof InquiryFailed) throw error
-    // Its message is the operator's own; what it was asked with stands in none of ours.
-    throw new InquiryFailed(`${key} has failed: ${error instanceof Error ? error.message : 'it threw no error'}`)
-  } finally {
-    clearTimeout(timer)
+  /** Within a bounded time, unless it never gives up the thread. */
+  async #asked<T>(key: string, ask: () => unknown, isRight: (answer: unknown) => answer is T): Promise<T> {
+    const late = Promise.withResolvers<never>()
+    const told = `${key} has not answered within ${this.#answerMs} ms`
+    const timer = setTimeout(() => late.reject(new InquiryFailed(told)), this.#answerMs)
+    try {
+      const answer = await Promise.race([Promise.resolve().then(ask), late.promise])
+      if (isRight(answer)) return answer
+      throw new InquiryFailed(`${key} has answered something else than it should`)
+    } catch (error) {
+      if (error instanceof InquiryFailed) throw error
+      // Its message is the operator's own; what it was asked with stands in none of ours.
+      throw new InquiryFailed(`${key} has failed: ${error instanceof Error ? error.message : 'it threw no error'}`)
+    } finally {
+      clearTimeout(timer)
+    }
   }
 }
 

@@ -21,6 +21,8 @@ type Own = OwnCredential | BackendToken
 interface Needs {
   readonly api: BackendApi
   readonly credentials: CredentialPlans
+  /** Somebody may be known to call. */
+  readonly tellsCaller: boolean
   /** Null where an API is only explained. */
   readonly services: BackendSide | null
 }
@@ -39,12 +41,12 @@ export class BackendHandler implements ExplainedHandler {
   readonly #production: Own | null
   readonly #sandbox: Own | null
 
-  constructor({ api, credentials, services }: Needs) {
+  constructor({ api, credentials, tellsCaller, services }: Needs) {
     this.#api = api
     this.#services = services
     this.#production = ownOf(credentials.production, services)
     this.#sandbox = ownOf(credentials.sandbox, services)
-    this.about = describe(credentials)
+    this.about = describe(credentials, tellsCaller)
   }
 
   request(exchange: Exchange): Verdict {
@@ -129,9 +131,10 @@ function ownOf(plan: CredentialPlan | null, services: BackendSide | null): Own |
 const SHOWN = { basic: 'a password', oauth2: 'a token' } as const
 
 /** Without any of them. */
-function describe({ production, sandbox }: CredentialPlans): string {
-  const [one, other] = [production, sandbox].map(plan => (plan === null ? 'nothing' : SHOWN[plan.kind]))
-  const own =
-    one === other ? (one === 'nothing' ? '' : `shows backends ${one}`) : `shows ${one} and, to sandboxes, ${other}`
-  return [own, 'tells who calls where [apim.jwt] is enabled'].filter(text => text !== '').join('; ')
+function describe({ production, sandbox }: CredentialPlans, tellsCaller: boolean): string {
+  const gets = (kind: string, plan: CredentialPlan | null) => {
+    return plan === null ? '' : `${kind} endpoints get ${SHOWN[plan.kind]} of the gateway's`
+  }
+  const told = tellsCaller ? 'back ends learn who calls where [apim.jwt] is enabled' : ''
+  return [gets('production', production), gets('sandbox', sandbox), told].filter(text => text !== '').join('; ')
 }

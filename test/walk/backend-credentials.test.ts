@@ -77,7 +77,7 @@ async function gatewayWith(jwt: Partial<BackendJwtPlan>, credentials: Credential
     { ask, report: (level, event, fields) => reports.push({ level, event, fields }) },
   )
   const api = { name: 'a', version: '1', context: '/a/1' }
-  const own = new BackendHandler({ api, credentials, services })
+  const own = new BackendHandler({ api, credentials, tellsCaller: true, services })
   const gateway = await startGateway([{ context: '/t', port: backend.port }], {}, 'json', [
     identifies,
     asProduction(own),
@@ -198,8 +198,8 @@ test('no planted secret stands in an explanation, a log line or an answer of the
     report: () => {},
   })
   const api = { name: 'a', version: '1', context: '/a/1' }
-  const { about, name } = new BackendHandler({ api, credentials: CREDENTIALS, services })
+  const { about, name } = new BackendHandler({ api, credentials: CREDENTIALS, tellsCaller: true, services })
   const said = JSON.stringify([texts, about, name, gateway.reports, gateway.accessLines])
   assert.doesNotMatch(said, /planted|cGxhbnRlZC1zZWNyZXQ/)
-  assert.match(about, /shows a token and, to sandboxes, a password/)
+  assert.match(about, /production endpoints get a token .*; sandbox endpoints get a password/)
 })
