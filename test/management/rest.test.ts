@@ -1,0 +1,264 @@
+/** The management API: its shapes, who is let in, and what is refused. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { openRoom } from './open-room.ts'
+
+let it: Awaited<ReturnType<typeof openRoom>>
+before(async () => {
+  it = await openRoom()
+  const everybody = ['alice', 'robert']
+  for (const name of everybody) {
+    const user = { name, tenant: 'carbon.super', roles: ['Internal/subscriber'], claims: {} }
+    await it.registry.users.create(user, 'a-password-of-theirs')
+  }
+})
+after(() => it.close())
+
+const PORTAL = '/api/am/devportal/v3'
+const PUBLISHER = '/api/am/publisher/v4'
+const ADMIN = '/api/am/admin/v4'
+
+async function bearer(user: string, scopes?: readonly string[], more?: object): Promise<{ authorization: string }> {
+  return { authorization: `Bearer ${await it.tokenOf(user, scopes, more)}` }
+}
+
+/** Application with the id that it got. */
+async function made(name: string, owner = 'admin'): Promise<string> {
+  const body = { name, throttlingPolicy: 'Unlimited' }
+  const { status, json } = await it.fetch('POST', `${PORTAL}/applications`, { body, ...(await bearer(owner)) })
+  assert.equal(status, 201)
+  return String(json.applicationId)
+}
+
+test('an application is made, listed, changed and removed, in the shapes of the reference', async () => {
+  const body = { name: 'Shop', throttlingPolicy: '10PerMin', description: 'sells', attributes: { team: 'a' } }
+  const created = await it.fetch('POST', `${PORTAL}/applications`, { body })
+  assert.equal(created.status, 201)
+  const id = created.json.applicationId
+  assert.equal(created.headers.get('location'), `${PORTAL}/applications/${id}`)
+  const shown = (await it.fetch('GET', `${PORTAL}/applications/${id}`)).json
+  assert.deepEqual(Object(shown), created.json)
+  const { applicationId: _, createdTime: __, ...rest } = Object(shown)
+  assert.deepEqual(rest, {
+    ...{ name: 'Shop', throttlingPolicy: '10PerMin', description: 'sells', tokenType: 'JWT', status: 'APPROVED' },
+    ...{ groups: [], subscriptionCount: 0, attributes: { team: 'a' }, subscriptionScopes: [], owner: 'admin' },
+    hashEnabled: true,
+  })
+  const changed = await it.fetch('PUT', `${PORTAL}/applications/${id}`, { body: { ...Object(shown), name: 'Store' } })
+  assert.deepEqual([changed.status, changed.json.name], [200, 'Store'])
+  const list = (await it.fetch('GET', `${PORTAL}/applications?limit=1&offset=0`)).json
+  assert.deepEqual([list.count, list.list.length, list.pagination.limit], [1, 1, 1])
+  assert.equal((await it.fetch('DELETE', `${PORTAL}/applications/${id}`)).status, 200)
+  assert.equal((await it.fetch('GET', `${PORTAL}/applications/${id}`)).status, 404)
+})
+
+test('an application that is taken, or declared by a file, is a conflict', async () => {
+  await made('Twice')
+  for (const name of ['Twice', 'Declared']) {
+    assert.equal((await it.fetch('POST', `${PORTAL}/applications`, { body: { name } })).status, 409)
+  }
+})
+
+const WRONG: readonly (readonly [why: string, body: unknown, field: string])[] = [
+  ['an unknown member', { name: 'x', colour: 'red' }, 'colour'],
+  ['a missing member', { throttlingPolicy: 'x' }, 'name'],
+  ['another type', { name: 5 }, 'name'],
+  ['control characters', { name: 'a\u0000b' }, 'name'],
+  ['no such choice', { name: 'x', tokenType: 'SAML' }, 'tokenType'],
+  ['a prototype', '{"name":"x","__proto__":{"isAdmin":true}}', '__proto__'],
+]
+
+for (const [why, body, field] of WRONG) {
+  test(`a body is refused that has ${why}, and the answer names the field`, async () => {
+    const { status, json } = await it.fetch('POST', `${PORTAL}/applications`, { body })
+    assert.deepEqual([status, json.code, json.message, json.error[0].code], [400, 400, 'Bad Request', field])
+  })
+}
+
+test('a body that is not JSON, or too long, is refused before it is read further', async () => {
+  const form = { body: 'name=x', headers: { 'content-type': 'application/x-www-form-urlencoded' } }
+  assert.equal((await it.fetch('POST', `${PORTAL}/applications`, form)).status, 415)
+  assert.equal((await it.fetch('POST', `${PORTAL}/applications`, { body: '{' })).status, 400)
+  const long = { name: 'x', description: 'y'.repeat(70_000) }
+  assert.equal((await it.fetch('POST', `${PORTAL}/applications`, { body: long })).status, 413)
+})
+
+test('secrets are told once: when keys are made, and when they are renewed', async () => {
+  const id = await made('Keys')
+  const body = { keyType: 'PRODUCTION', grantTypesToBeSupported: ['client_credentials'], validityTime: 60 }
+  const keys = await it.fetch('POST', `${PORTAL}/applications/${id}/generate-keys`, { body })
+  assert.equal(keys.status, 200)
+  const { consumerKey, consumerSecret, keyMappingId } = keys.json
+  assert.equal(keys.json.token.accessToken, `token of ${consumerKey}`)
+  assert.notEqual(await it.registry.clients.authenticate(consumerKey, consumerSecret), null)
+  const listed = await it.fetch('GET', `${PORTAL}/applications/${id}/oauth-keys`)
+  assert.equal(listed.json.list[0].consumerKey, consumerKey)
+  assert.doesNotMatch(listed.text, new RegExp(consumerSecret))
+  const path = `${PORTAL}/applications/${id}/oauth-keys/${keyMappingId}`
+  const renewed = (await it.fetch('POST', `${path}/regenerate-secret`)).json.consumerSecret
+  assert.equal(await it.registry.clients.authenticate(consumerKey, consumerSecret), null)
+  assert.notEqual(await it.registry.clients.authenticate(consumerKey, renewed), null)
+  assert.ok(it.reports.every(line => !line.includes(consumerSecret) && !line.includes(renewed)))
+  assert.equal((await it.fetch('POST', `${PORTAL}/applications/${id}/generate-keys`, { body })).status, 409)
+})
+
+test('a client that was registered before is mapped by whoever has its secret', async () => {
+  const id = await made('Mapped')
+  const about = { name: 'c', keyType: 'SANDBOX', owner: 'admin', tenant: 'carbon.super' } as const
+  const terms = {
+    grants: ['client_credentials'],
+    redirectUris: [],
+    isPublic: false,
+    tokenType: 'JWT',
+    validityS: 0,
+  } as const
+  const { client, secret } = await it.registry.clients.create({ ...about, ...terms, applicationId: null })
+  const map = (consumerSecret: string) => {
+    const body = { consumerKey: client.consumerKey, consumerSecret, keyType: 'SANDBOX' }
+    return it.fetch('POST', `${PORTAL}/applications/${id}/map-keys`, { body })
+  }
+  assert.equal((await map('a guess')).status, 400)
+  assert.deepEqual(
+    [(await map(secret)).json.mode, (await it.registry.clients.get(client.consumerKey))!.applicationId],
+    ['MAPPED', id],
+  )
+})
+
+test('redirect addresses are absolute, and needed for authorization codes', async () => {
+  const id = await made('Redirects')
+  const status = async (callbackUrl: string) => {
+    const body = { keyType: 'SANDBOX', grantTypesToBeSupported: ['authorization_code'], callbackUrl }
+    return (await it.fetch('POST', `${PORTAL}/applications/${id}/generate-keys`, { body })).status
+  }
+  for (const wrong of ['', '/back', 'javascript:alert(1)', 'https://a/#b'])
+    assert.equal(await status(wrong), 400, wrong)
+  assert.equal(await status('https://app.example/back'), 200)
+})
+
+test('a subscription is made, blocked by a publisher, and removed', async () => {
+  const applicationId = await made('Subscriber')
+  const api = (await it.fetch('GET', `${PORTAL}/apis`)).json.list[0]
+  assert.equal(api.name, 'Orders')
+  const subscribe = (throttlingPolicy: string, apiId: string = api.id) =>
+    it.fetch('POST', `${PORTAL}/subscriptions`, { body: { applicationId, apiId, throttlingPolicy } })
+  assert.equal((await subscribe('Bronze')).status, 400)
+  const { status, json } = await subscribe('Gold')
+  assert.deepEqual(
+    [status, json.status, json.apiInfo.name, json.throttlingPolicy],
+    [201, 'UNBLOCKED', 'Orders', 'Gold'],
+  )
+  assert.equal((await subscribe('Gold')).status, 409)
+  assert.equal((await subscribe('Gold', 'Drafts:1.0.0')).status, 409)
+  const block = `${PUBLISHER}/subscriptions/block-subscription?subscriptionId=${json.subscriptionId}&blockState=BLOCKED`
+  assert.equal((await it.fetch('POST', block)).json.status, 'BLOCKED')
+  assert.equal((await it.registry.subscriptions.get(json.subscriptionId))!.status, 'BLOCKED')
+  const unblock = `${PUBLISHER}/subscriptions/unblock-subscription?subscriptionId=${json.subscriptionId}`
+  assert.equal((await it.fetch('POST', unblock)).json.status, 'UNBLOCKED')
+  assert.equal((await it.fetch('GET', `${PORTAL}/subscriptions?applicationId=${applicationId}`)).json.count, 1)
+  assert.equal((await it.fetch('DELETE', `${PORTAL}/subscriptions/${json.subscriptionId}`)).status, 200)
+})
+
+test('an API key is made and revoked, by those whose application it is', async () => {
+  const id = await made('ApiKeys')
+  const path = `${PORTAL}/applications/${id}/api-keys/PRODUCTION`
+  const wrong = { additionalProperties: { permittedIP: 'nowhere', permittedReferer: '' } }
+  assert.equal((await it.fetch('POST', `${path}/generate`, { body: wrong })).status, 400)
+  const { apikey } = (await it.fetch('POST', `${path}/generate`, { body: { validityPeriod: 60 } })).json
+  const others = await made('Others')
+  const body = { apikey }
+  assert.equal(
+    (await it.fetch('POST', `${PORTAL}/applications/${others}/api-keys/PRODUCTION/revoke`, { body })).status,
+    400,
+  )
+  const told: string[] = []
+  it.registry.listener = { subscriptions: () => {}, revoked: tokens => void told.push(...tokens.map(({ key }) => key)) }
+  assert.equal((await it.fetch('POST', `${path}/revoke`, { body })).status, 200)
+  it.registry.listener = null
+  assert.equal(told.length, 1)
+})
+
+test('what is of somebody else is not there for those who are no administrators', async () => {
+  const id = await made('Private', 'alice')
+  const robert = await bearer('robert')
+  assert.equal((await it.fetch('GET', `${PORTAL}/applications/${id}`, robert)).status, 404)
+  assert.equal((await it.fetch('DELETE', `${PORTAL}/applications/${id}`, robert)).status, 404)
+  assert.equal((await it.fetch('GET', `${PORTAL}/applications`, robert)).json.pagination.total, 0)
+  assert.equal((await it.fetch('GET', `${PORTAL}/applications/${id}`)).status, 200)
+})
+
+const REFUSED: readonly (readonly [why: string, given: () => Promise<{ authorization: string }>, status: number])[] = [
+  ['no credentials', async () => ({ authorization: '' }), 401],
+  ['a token that was never given', async () => ({ authorization: 'Bearer abc' }), 401],
+  ['a token that is over', () => bearer('admin', undefined, { expiresMs: Date.now() - 1 }), 401],
+  ['a refresh token', () => bearer('admin', undefined, { kind: 'refresh' }), 401],
+  ['the token of an application', () => bearer('admin', undefined, { isApplication: true }), 401],
+  ['a token without the scope', () => bearer('admin', ['openid']), 403],
+  ['a scope that the user has no role for any more', () => bearer('alice', ['apim:admin']), 403],
+  ['Basic of somebody who is no administrator', async () => basic('alice', 'a-password-of-theirs'), 401],
+  ['Basic with a wrong password', async () => basic('admin', 'a guess'), 401],
+]
+
+function basic(user: string, password: string): { authorization: string } {
+  return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
+}
+
+for (const [why, given, status] of REFUSED) {
+  test(`refused: ${why}`, async () => {
+    const answer = await it.fetch('GET', `${ADMIN}/key-managers`, await given())
+    assert.deepEqual([answer.status, answer.json.code], [status, status])
+    assert.equal(answer.headers.has('www-authenticate'), status === 401)
+  })
+}
+
+test('an administrator may begin with Basic, with and without the tenant in the name', async () => {
+  for (const name of ['admin', 'admin@carbon.super']) {
+    const answer = await it.fetch('GET', `${ADMIN}/key-managers`, basic(name, 'an-admin-password'))
+    assert.deepEqual([answer.status, answer.json.list[0].issuer], [200, 'https://localhost:9443/oauth2/token'])
+  }
+})
+
+test('a page of another origin cannot use what a browser remembers', async () => {
+  const id = await made('Forgery')
+  for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }, { origin: 'null' }]) {
+    const asked = { ...basic('admin', 'an-admin-password'), headers }
+    assert.equal((await it.fetch('DELETE', `${PORTAL}/applications/${id}`, asked)).status, 403)
+  }
+})
+
+test('the life of an API is looked at and changed by publishers', async () => {
+  const api = (await it.fetch('GET', `${PUBLISHER}/apis?query=name:orders`)).json.list[0]
+  const state = (await it.fetch('GET', `${PUBLISHER}/apis/${api.id}/lifecycle-state`)).json
+  assert.deepEqual(state.availableTransitions[0], { event: 'Block', targetState: 'Blocked' })
+  const path = `${PUBLISHER}/apis/change-lifecycle?apiId=${api.id}&action=`
+  const developer = await bearer('alice', ['apim:api_publish'])
+  assert.equal((await it.fetch('POST', `${path}Block`, developer)).status, 403)
+  assert.equal((await it.fetch('POST', `${path}Block`)).json.lifecycleState.state, 'Blocked')
+})
+
+test('users and roles over SCIM: no password is ever answered', async () => {
+  const body = { userName: 'carol', password: 'carols-password', roles: [{ value: 'Internal/publisher' }] }
+  const created = await it.fetch('POST', '/scim2/Users', { body })
+  assert.deepEqual([created.status, created.json.userName, created.json.active], [201, 'carol', true])
+  const found = (await it.fetch('GET', '/scim2/Users?filter=userName%20eq%20%22carol%22')).json
+  assert.equal(found.Resources[0].id, created.json.id)
+  const { status } = await it.fetch('PUT', `/scim2/Users/${created.json.id}`, {
+    body: { ...Object(found.Resources[0]), active: false },
+  })
+  assert.equal(status, 200)
+  assert.equal((await it.registry.users.find('carol', 'carbon.super'))!.isLocked, true)
+  assert.doesNotMatch(created.text + JSON.stringify(found), /password/)
+  assert.equal((await it.fetch('DELETE', `/scim2/Users/${created.json.id}`)).status, 204)
+})
+
+test('an administrator neither removes nor locks out themselves', async () => {
+  const own = (await it.registry.users.find('admin', 'carbon.super'))!
+  assert.equal((await it.fetch('DELETE', `/scim2/Users/${own.id}`)).status, 409)
+})
+
+test('a token is revoked by its id', async () => {
+  const told: string[] = []
+  it.registry.listener = { subscriptions: () => {}, revoked: tokens => void told.push(...tokens.map(({ key }) => key)) }
+  assert.equal((await it.fetch('POST', `${ADMIN}/tokens/revoke`, { body: { jti: 'abc' } })).status, 200)
+  it.registry.listener = null
+  assert.deepEqual(told, ['abc'])
+})
