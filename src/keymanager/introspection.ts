@@ -3,7 +3,7 @@ import type { Client, IssuedToken } from '../registry/entities.ts'
 import { ADMIN_ROLE } from '../registry/management-scopes.ts'
 import { SUPER_TENANT } from '../registry/tenant-store.ts'
 import { authenticateClient, basicCredentials } from './client-authentication.ts'
-import type { Form } from './form.ts'
+import { decodePart, type Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
 import { invalidClient, OAuthRefusal } from './oauth-refusal.ts'
 import { logIn } from './password-grant.ts'
@@ -11,12 +11,10 @@ import { digestOf } from './token-memory.ts'
 import { subjectName } from './subjects.ts'
 
 const INACTIVE = { active: false }
-/** Accounts of gateways and administrators, who may ask about any token. */
-const ASKING_ROLES = [ADMIN_ROLE, 'Internal/gateway']
 
 type Answer = Readonly<Record<string, unknown>>
 
-/** Who asks: a client, or by its account a gateway, for which there is no client. */
+/** Who asks: a client, or by the account of an administrator a gateway, for which there is no client. */
 type Asker = Client | 'account'
 
 /** Throws OAuthRefusal, and what the registry throws. */
@@ -38,14 +36,19 @@ function isStillGood({ surroundings }: KeyManager, answer: Answer): boolean {
 
 async function authenticateAsker(manager: KeyManager, request: Request, form: Form, address: string): Promise<Asker> {
   const shown = basicCredentials(request.headers.get('authorization'))
-  if (shown !== null && form.text('client_id') === '' && (await manager.registry.clients.get(shown.name)) === null) {
+  if (shown !== null && form.text('client_id') === '' && !(await isClient(manager, shown.name))) {
     const subject = await logIn(manager, SUPER_TENANT, { name: shown.name, password: shown.secret, address })
-    if (subject?.roles.some(role => ASKING_ROLES.includes(role))) return 'account'
+    if (subject?.roles.includes(ADMIN_ROLE)) return 'account'
     throw invalidClient()
   }
   const client = await authenticateClient(manager, request, form, address)
   if (client.isPublic) throw new OAuthRefusal('unauthorized_client', 'a public client may not ask')
   return client
+}
+
+/** Ids of clients come form-encoded, names of accounts as they are. */
+async function isClient({ registry }: KeyManager, name: string): Promise<boolean> {
+  return /%(?![0-9A-Fa-f]{2})/.test(name) ? false : (await registry.clients.get(decodePart(name))) !== null
 }
 
 async function findAnswer(manager: KeyManager, asker: Asker, token: string, hint: string): Promise<Answer> {

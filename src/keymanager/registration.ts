@@ -15,13 +15,7 @@ import type { Subject } from './subjects.ts'
 import { KNOWN_GRANTS } from './token-endpoint.ts'
 
 const VERSIONS = ['v0.14', 'v0.15', 'v0.17']
-const REGISTERING_ROLES = [
-  ADMIN_ROLE,
-  'Internal/creator',
-  'Internal/publisher',
-  'Internal/subscriber',
-  'Internal/devops',
-]
+const REGISTERING_ROLES = [ADMIN_ROLE, 'Internal/creator', 'Internal/publisher', 'Internal/subscriber']
 const NAME_CHARS_MAX = 255
 const REDIRECT_URIS_MAX = 20
 const DEFAULT_GRANTS = ['client_credentials']
