@@ -10,6 +10,7 @@ import type { ManagementRequest } from '../management/commands.ts'
 import type { ApiShelf, ManagedApi, ManagementRoom } from '../management/room.ts'
 import { ManagementListener, type MountedApp } from './management-listener.ts'
 import type { EventLog } from '../observe/events.ts'
+import { MANAGEMENT_SCOPES } from '../registry/management-scopes.ts'
 import { openRegistry } from '../registry/open.ts'
 import { type Registry, RegistryUnavailable } from '../registry/registry.ts'
 import { tokenDesk } from './token-desk.ts'
@@ -215,6 +216,9 @@ function shelf(ask: KeyManagerOutlets['ask']): ApiShelf {
 
 /** Of the APIs that have the scope, whichever is the strictest must let a user have it: all that any of them names. */
 function rolesFor({ apis }: AuthorityPlan, scope: string): readonly string[] | null {
+  // No API can open what is the gateway's own.
+  const own = Object.hasOwn(MANAGEMENT_SCOPES, scope) ? MANAGEMENT_SCOPES[scope] : undefined
+  if (own !== undefined) return own
   const found = apis.flatMap(({ scopes }) => scopes.filter(({ name }) => name === scope))
   if (found.length === 0) return null
   const bound = found.filter(({ roles }) => roles.length > 0)

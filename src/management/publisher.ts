@@ -47,7 +47,10 @@ function addApis(resources: ResourceApp, room: () => ManagementRoom): void {
     // APIs are files of the node, and belong to whoever runs it.
     if (caller.tenant !== SUPER_TENANT) throw new Problem(403, 'APIs belong to the super tenant')
     const { name, version } = await applications.api(apiId)
-    const state = await room().apis.change({ name: `${name}:${version}`, action })
+    const change = room().apis.change({ name: `${name}:${version}`, action })
+    const state = await change.catch((error: Error) => {
+      throw new Problem(409, error.message)
+    })
     room().report('info', 'lifecycle asked for', { USER: caller.user, API: `${name}:${version}`, ACTION: action })
     const api = await applications.api(apiIdOf({ name, version }))
     return context.json({ workflowStatus: 'APPROVED', lifecycleState: lifecycleShape({ ...api, state }) })

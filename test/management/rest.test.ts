@@ -232,6 +232,8 @@ test('the life of an API is looked at and changed by publishers', async () => {
   const path = `${PUBLISHER}/apis/change-lifecycle?apiId=${api.id}&action=`
   const developer = await bearer('alice', ['apim:api_publish'])
   assert.equal((await it.fetch('POST', `${path}Block`, developer)).status, 403)
+  const impossible = await it.fetch('POST', `${path}Retire`)
+  assert.deepEqual([impossible.status, impossible.json.description], [409, 'it cannot become that'])
   assert.equal((await it.fetch('POST', `${path}Block`)).json.lifecycleState.state, 'Blocked')
 })
 
