@@ -35,6 +35,8 @@ interface KeeperLimits {
   /** What is under way may take so long at the end. */
   readonly stopMs: number
   readonly reloadMs: number
+  /** Between two looks at it. */
+  readonly checkMs: number
 }
 const LIMITS: KeeperLimits = {
   startMs: 30_000,
@@ -44,8 +46,8 @@ const LIMITS: KeeperLimits = {
   settledMs: 60_000,
   stopMs: 3000,
   reloadMs: 10_000,
+  checkMs: 1000,
 }
-const CHECK_MS = 1000
 /** A command may wait for a database. */
 const MANAGE_MS = 20_000
 
@@ -115,7 +117,7 @@ export class AuthorityKeeper {
     // It may have waited for long.
     seat.beatMs = performance.now()
     seat.worker.postMessage({ kind: 'start', plan } satisfies ToAuthority)
-    this.#check = setInterval(() => this.#look(), CHECK_MS)
+    this.#check = setInterval(() => this.#look(), this.#limits.checkMs)
     return seat.begun.promise
   }
 
