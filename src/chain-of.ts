@@ -30,8 +30,8 @@ const corsHandlers = new WeakMap<CorsPolicy, CorsHandler>()
 
 /**
  * transports · CORS · lifecycle · resources · authentication · backend credentials. What an API does not have is
- * refused before anybody is asked who he is, as on the reference platform. `identity`: of the reactor; null where the chain is
- * only explained.
+ * refused before anybody is asked who he is, as on the reference platform. `identity`: of the reactor; null where the
+ * chain is only explained.
  */
 export function chainOf(api: ApiPlan, identity: Identity | null): readonly ExplainedHandler[] {
   const cors = corsOf(api.cors)

@@ -1,7 +1,7 @@
 /**
  * Who asks, and whether this is theirs to ask. One for each API: credentials are looked for in the order of the
- * reference platform, the first that are there decide, and what they allow was found out when they were seen first. What
- * was read ends here: backends get no credentials of clients unless `enable_outbound_auth_header` passes them.
+ * reference platform, the first that are there decide, and what they allow was found out when they were seen first.
+ * What was read ends here: backends get no credentials of clients unless `enable_outbound_auth_header` passes them.
  */
 import type { FaultCode } from '../errors/catalogue.ts'
 import type { Caller } from '../exchange/caller.ts'

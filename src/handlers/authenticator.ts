@@ -9,7 +9,7 @@ export type Found = Grant | Denial | undefined
 
 export interface Authenticator {
   readonly scheme: AccessScheme
-  /** `field`: the one that carries tokens and passwords, -1 where it is not there. The head is still that of the read. */
+  /** `field`: the one that carries tokens and passwords, -1 where it is not there. The head stands as it was read. */
   authenticate(exchange: Exchange, field: number): Found | Promise<Found>
 }
 

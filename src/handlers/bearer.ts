@@ -9,7 +9,7 @@ import { type Authenticator, credentialsAt, denial, type Found } from './authent
 import type { TokenGrants } from './token-grants.ts'
 
 /** Whether the client has shown the certificate of this SHA-256 thumbprint, in base64url (RFC 8705 3). */
-export type IsConfirmed = (exchange: Exchange, thumbprint: string) => boolean
+type IsConfirmed = (exchange: Exchange, thumbprint: string) => boolean
 
 export class BearerAuthenticator implements Authenticator {
   readonly scheme = 'oauth2'

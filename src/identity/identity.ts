@@ -27,7 +27,7 @@ export interface ValidatorInput {
 export type Validator = (input: ValidatorInput) => unknown
 
 /** What a reactor knows; IdentityState is one. */
-export interface IdentitySources {
+interface IdentitySources {
   /** Another one whenever anything is different from before. */
   readonly epoch: number
   readonly isComplete: boolean

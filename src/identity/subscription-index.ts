@@ -20,7 +20,7 @@ interface Subscription {
 }
 
 /** A subscription that holds. */
-export interface Subscribed {
+interface Subscribed {
   readonly kind: 'subscribed'
   readonly application: ApplicationFacts
   readonly keyType: KeyType
@@ -28,7 +28,7 @@ export interface Subscribed {
 }
 
 /** 900908: there is none. 900907: it is blocked. 900909: it is not active. */
-export interface Unsubscribed {
+interface Unsubscribed {
   readonly kind: 'unsubscribed'
   readonly code: 900907 | 900908 | 900909
 }

@@ -1,4 +1,4 @@
-/** What authentication needs in a reactor, joined: tokens, what is known of those who ask, and the tunnels they hold. */
+/** What authentication needs in a reactor, joined: tokens, what is known of those who ask, and their tunnels. */
 import type { Report } from '../exchange/surroundings.ts'
 import type { Denial, Grant } from '../identity/grants.ts'
 import { Identity, type Validator } from '../identity/identity.ts'

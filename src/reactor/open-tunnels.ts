@@ -39,9 +39,9 @@ export class OpenTunnels {
     if (this.#open.size === 0) return
     const { sources } = this.#identity
     sources.catchUp()
-    if (sources.epoch !== this.#epoch || wallMs - this.#startedMs >= ROUND_MS || wallMs < this.#startedMs) {
-      if (this.#round === null || sources.epoch !== this.#epoch) this.#begin(sources.epoch, wallMs)
-    }
+    const isDue = sources.epoch !== this.#epoch || Math.abs(wallMs - this.#startedMs) >= ROUND_MS
+    // A round is finished before the next one: with news all the time nobody is left out.
+    if (this.#round === null && isDue) this.#begin(sources.epoch, wallMs)
     for (let left = AT_ONCE; left > 0 && this.#round !== null; left--) {
       const next = this.#round.next()
       if (next.done === true) this.#round = null

@@ -1,7 +1,7 @@
 /**
- * Patterns of names as operators write them: literals, `.`, classes, `\d`, `\w`, `*`, `+`, `?`, `{2,4}`, with `^` and `$`
- * at the ends, which mean nothing here because a pattern always fits the whole name. No groups and no alternatives, so that
- * nothing takes longer than the lengths of pattern and name multiplied, whatever either of them says.
+ * Patterns of names as operators write them: literals, `.`, classes, `\d`, `\w`, `*`, `+`, `?`, `{2,4}`, with `^` and
+ * `$` at the ends, which mean nothing here because a pattern always fits the whole name. No groups and no alternatives,
+ * so that nothing takes longer than the lengths of pattern and name multiplied, whatever either of them says.
  */
 
 /** Characters. */

@@ -95,9 +95,9 @@ function basic(user: string, password: string): string {
   return `Authorization: Basic ${Buffer.from(`${user}:${password}`).toString('base64')}\r\n`
 }
 
-describe('API keys', () => {
-  const key = authority.apiKey('shop')
+const key = authority.apiKey('shop')
 
+describe('API keys', () => {
   test('in a field, which ends here', async () => {
     const { code, seen, caller } = await call('/keys/any', `ApiKey: ${key}\r\nX-Other: 1\r\n`)
     assert.equal(code, 0)
@@ -142,7 +142,9 @@ describe('API keys', () => {
   test('a key whose type the API has no endpoint for is 900901', async () => {
     assert.equal(await codeOf('/keys/any', `apikey: ${authority.apiKey('shop', { keytype: 'SANDBOX' })}\r\n`), 900901)
   })
+})
 
+describe('API keys for certain places', () => {
   for (const [permittedIP, code] of [
     ['127.0.0.1', 0],
     ['10.0.0.1,127.0.0.0/8', 0],
@@ -229,14 +231,14 @@ describe('users with their passwords', () => {
 
 test('of several ways in the first that is taken decides, in the order of the reference platform', async () => {
   authority.answers = { password: () => ({ name: 'ann', tenant: '', roles: [] }) }
-  const key = `apikey: ${authority.apiKey('shop')}\r\n`
+  const sent = `apikey: ${key}\r\n`
   assert.equal(
     (await call('/all/any', `Authorization: Bearer ${authority.token('shop')}\r\n`)).caller?.method,
     'oauth2',
   )
   assert.equal((await call('/all/any', basic('ann', 'x'))).caller?.method, 'basic')
-  assert.equal((await call('/all/any', key)).caller?.method, 'api_key')
-  assert.equal(await codeOf('/all/any', `Authorization: Bearer ${authority.token('nobody')}\r\n${key}`), 900908)
+  assert.equal((await call('/all/any', sent)).caller?.method, 'api_key')
+  assert.equal(await codeOf('/all/any', `Authorization: Bearer ${authority.token('nobody')}\r\n${sent}`), 900908)
 })
 
 test('whoever is asked for nothing is anonymous, and one for all requests of an address', async () => {

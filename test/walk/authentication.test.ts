@@ -173,7 +173,7 @@ describe('codes 900900 to 900911', () => {
   })
 })
 
-test('RFC 6750 3.1: a challenge names an error where there were credentials, and none where there were not', async () => {
+test('RFC 6750 3.1: a challenge names an error where there were credentials, and none where none were', async () => {
   const missing = await outcome('/pets/any')
   assert.equal(missing.challenge, 'Bearer realm="Sluice"')
   assert.match(missing.description, /has a header: 'Authorization: Bearer ACCESS_TOKEN'$/)
