@@ -54,6 +54,6 @@ export class IntrospectedTokens {
       apiKey: null,
       claims: plan === undefined ? claims : localClaims(claims, plan),
     }
-    return { verdict, key: null, isLasting: true }
+    return { verdict, key: null, isLasting: true, twin: '' }
   }
 }

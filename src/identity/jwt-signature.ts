@@ -69,6 +69,15 @@ export function signatureFault(
   return isLowS && s > order / 2n ? 'the larger of two signatures' : undefined
 }
 
+/** The other of two signatures that are one; '' where there is only one. `signature`: one without a fault. */
+export function twinOf(algorithm: string, signature: Buffer): string {
+  const order = ORDERS[algorithm]
+  if (order === undefined) return ''
+  const size = NUMBER_BYTES[algorithm]!
+  const s = (order - numberIn(signature.subarray(size))).toString(16).padStart(2 * size, '0')
+  return Buffer.concat([signature.subarray(0, size), Buffer.from(s, 'hex')]).toString('base64url')
+}
+
 function numberIn(bytes: Buffer): bigint {
   return BigInt(`0x${bytes.toString('hex')}`)
 }

@@ -5,7 +5,7 @@
 import { METRIC } from '../observe/metrics.ts'
 import type { KnownIssuer } from './issuer-book.ts'
 import { acceptedToken, NOT_YET, termsFault } from './jwt-claims.ts'
-import { signatureCheck, signatureFault } from './jwt-signature.ts'
+import { signatureCheck, signatureFault, twinOf } from './jwt-signature.ts'
 import { isText, readJwt, type StrictJwt } from './strict-jwt.ts'
 import type { AcceptedToken, RefusedToken } from './token-verdict.ts'
 import type { TokenSurroundings } from './tokens.ts'
@@ -22,6 +22,8 @@ export interface Finding {
   readonly key: VerificationKey | null
   /** It will be the same when it is asked again. */
   readonly isLasting: boolean
+  /** The same token with the other of two signatures that are one; '' where there is only one. */
+  readonly twin: string
 }
 
 interface KeySearch {
@@ -81,7 +83,8 @@ export class JwtVerifier {
     } catch (error) {
       return unknown(`it could not be verified: ${(error as Error).message}`)
     }
-    return { verdict: accepted, key, isLasting: true }
+    const twin = twinOf(algorithm, signature)
+    return { verdict: accepted, key, isLasting: true, twin: twin && `${signedPart.toString('latin1')}.${twin}` }
   }
 
   /** No key fits: it may be a new one. What comes of it is not remembered, because it may come yet. */
@@ -113,10 +116,10 @@ export class JwtVerifier {
 }
 
 export function refused(description: string): Finding {
-  return { verdict: { kind: 'refused', code: 900901, description }, key: null, isLasting: true }
+  return { verdict: { kind: 'refused', code: 900901, description }, key: null, isLasting: true, twin: '' }
 }
 
 /** Nobody is refused for what could not be found out. */
 export function unknown(cause: string): Finding {
-  return { verdict: { kind: 'refused', code: 900900, description: cause }, key: null, isLasting: false }
+  return { verdict: { kind: 'refused', code: 900900, description: cause }, key: null, isLasting: false, twin: '' }
 }

@@ -101,6 +101,16 @@ export class TokenTable<G> {
     return isSame(at, entry.chunk!.offset, length) ? entry : null
   }
 
+  /** The same for a text. */
+  has(token: string): boolean {
+    const chunk = arena.lend(token.length)
+    if (chunk === undefined) return false
+    bytes.latin1Write(token, chunk.offset)
+    const isKnown = this.find(hashOf(chunk.offset, token.length), chunk.offset, token.length) !== null
+    giveBack(chunk, token.length)
+    return isKnown
+  }
+
   /** Of two tokens with the same hash the later one stays; of one token the later verdict. */
   add(token: string, entry: KnownToken<G>): void {
     const chunk = arena.lend(entry.length)
@@ -123,11 +133,15 @@ export class TokenTable<G> {
   }
 }
 
-/** Its bytes are a credential: they are not left for whoever gets the chunk next. */
 function forget<G>(entry: KnownToken<G>): void {
   const { chunk } = entry
   if (chunk === null) return
   entry.chunk = null
-  bytes.fill(0, chunk.offset, chunk.offset + entry.length)
+  giveBack(chunk, entry.length)
+}
+
+/** Its bytes are a credential: they are not left for whoever gets the chunk next. */
+function giveBack(chunk: Chunk, length: number): void {
+  bytes.fill(0, chunk.offset, chunk.offset + length)
   arena.giveBack(chunk)
 }

@@ -5,7 +5,7 @@ import type { Inquiry, InquiryResults } from './feed.ts'
 import type { IdentityPlan } from './identity-plan.ts'
 import { IntrospectedTokens } from './introspected-tokens.ts'
 import type { IssuerBook } from './issuer-book.ts'
-import { type Finding, JwtVerifier, unknown } from './jwt-verifier.ts'
+import { type Finding, JwtVerifier, refused, unknown } from './jwt-verifier.ts'
 import { isJose, TOKEN_BYTES_MAX } from './strict-jwt.ts'
 import { hashOf, KnownToken, TokenTable } from './token-table.ts'
 import type { AcceptedToken, TokenChecks, TokenEntry } from './token-verdict.ts'
@@ -90,10 +90,10 @@ export class Tokens<G> implements TokenChecks<G> {
       metrics.add(METRIC.tokenHits, 1)
       return known
     }
-    const refused = this.#current(this.#refused, this.#refused.find(hash, at, length), nowMs)
-    if (refused !== null) {
+    const bad = this.#current(this.#refused, this.#refused.find(hash, at, length), nowMs)
+    if (bad !== null) {
       metrics.add(METRIC.tokenRefusedHits, 1)
-      return refused
+      return bad
     }
     metrics.add(METRIC.tokenMisses, 1)
     return this.#findOut(arena.bytes.latin1Slice(at, at + length))
@@ -142,8 +142,11 @@ export class Tokens<G> implements TokenChecks<G> {
   #asOfNow(found: Finding): Finding {
     const { sources } = this.#around
     sources.catchUp()
-    if (found.verdict.kind !== 'accepted' || this.#holds(found.verdict, found.key)) return found
-    return { verdict: { kind: 'refused', code: 900901, description: 'revoked' }, key: null, isLasting: false }
+    if (found.verdict.kind !== 'accepted') return found
+    if (!this.#holds(found.verdict, found.key)) return { ...refused('revoked'), isLasting: false }
+    // Anybody can make the one of the other: of a token that is known its other signature is somebody else's.
+    const isTwin = found.twin !== '' && this.#accepted.has(found.twin)
+    return isTwin ? { ...refused('known with the other of its two signatures'), isLasting: false } : found
   }
 
   #kept(token: string, { verdict, key, isLasting }: Finding): KnownToken<G> {

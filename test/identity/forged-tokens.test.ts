@@ -76,21 +76,29 @@ for (const algorithm of ['RS256', 'PS384', 'ES256', 'ES384', 'ES512', 'EdDSA']) 
   })
 }
 
-test('of an issuer whose signatures may have either s, both are one token, which one revocation ends', async () => {
+test('of an issuer whose signatures may have either s, one is good, and beside it the other is not', async () => {
   const signer = tokenSigner('ES256', 'key-1')
-  const bench = new TokenBench({ issuers: [issuerPlan(ISSUER)] })
-  bench.sources.issuers.learn({ issuer: ISSUER, keys: [signer.jwk] })
   const genuine = signedToken(signer, CLAIMS)
   const end = genuine.lastIndexOf('.') + 1
   const numbers = ecdsaNumbers('ES256', Buffer.from(genuine.slice(end), 'base64url'), false)
   const other = `${genuine.slice(0, end)}${base64url(Buffer.concat(numbers))}`
   assert.notEqual(other, genuine)
-  const verdicts = await Promise.all([genuine, other].map(token => bench.verdict(token)))
-  assert.deepEqual(
-    verdicts.map(({ kind }) => kind),
-    ['accepted', 'accepted'],
-  )
-  bench.sources.revoke('jti-1')
-  for (const token of [genuine, other]) assert.equal((await bench.verdict(token)).kind, 'refused')
-  bench.tokens.forget()
+  for (const [first, second] of [
+    [genuine, other],
+    [other, genuine],
+  ] as const) {
+    const bench = new TokenBench({ issuers: [issuerPlan(ISSUER)] })
+    bench.sources.issuers.learn({ issuer: ISSUER, keys: [signer.jwk] })
+    for (const [token, kind] of [
+      [first, 'accepted'],
+      [second, 'refused'],
+      [first, 'accepted'],
+    ] as const) {
+      assert.equal((await bench.verdict(token)).kind, kind)
+    }
+    // They are one token, which one revocation ends.
+    bench.sources.revoke('jti-1')
+    for (const token of [first, second]) assert.equal((await bench.verdict(token)).kind, 'refused')
+    bench.tokens.forget()
+  }
 })

@@ -22,7 +22,7 @@ export interface ForgersWorld {
   readonly otherSigner: TokenSigner
   /** Whether the issuer's `aud` is asked for. */
   readonly hasAudience: boolean
-  /** Whether the issuer's ECDSA signatures are known to have the smaller s. */
+  /** Whether the issuer's ECDSA signatures are known to have the smaller s, or the genuine token is known already. */
   readonly lowS: boolean
   readonly nowMs: number
 }
