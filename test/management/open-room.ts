@@ -39,6 +39,7 @@ type Member =
       | 'consumerSecret'
       | 'count'
       | 'createdTime'
+      | 'description'
       | 'error'
       | 'id'
       | 'issuer'
