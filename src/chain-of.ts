@@ -82,13 +82,18 @@ function lifecycleOf({ lifecycle: { state, deprecatedAtMs, sunsetMs } }: ApiPlan
   return new DeprecatedHandler(deprecatedAtMs, sunsetMs)
 }
 
+/** Whether anything of an API asks who is there. */
+function asks({ access, resources }: Pick<ApiPlan, 'access' | 'resources'>): boolean {
+  const isSecured = resources.length === 0 || resources.some(({ authType }) => authType !== 'None')
+  return access.schemes.length > 0 && isSecured
+}
+
 /** Null where nothing of an API asks for anything: then what clients send is the backend's. */
 function authenticationOf(
   { access, resources, keyType, lifecycle: { state } }: ApiPlan,
   identity: Identity | null,
 ): ExplainedHandler | null {
-  const isSecured = resources.length === 0 || resources.some(({ authType }) => authType !== 'None')
-  if (access.schemes.length === 0 || !isSecured) return null
+  if (!asks({ access, resources })) return null
   const needs = new ResourceNeeds(resources)
   const others = identity === null ? [] : authenticatorsOf(access, needs, identity)
   const certificates = certificatesOf({ access, resources, keyType }, needs)
@@ -110,13 +115,13 @@ function certificatesOf(
 
 /** Null where backends are told nothing and ask for nothing. */
 function backendOf({ name, version, paths, credentials, ...api }: ApiPlan, identity: Identity | null) {
-  const asksNobody = api.access.schemes.length === 0
-  if (asksNobody && credentials.production === null && credentials.sandbox === null) return null
+  const tellsCaller = asks(api) && api.lifecycle.state !== 'PROTOTYPED'
+  if (!tellsCaller && credentials.production === null && credentials.sandbox === null) return null
   const services = identity?.backend ?? null
   return new BackendHandler({
     api: { name, version, context: paths[0]! },
     credentials,
-    tellsCaller: !asksNobody,
+    tellsCaller,
     services,
   })
 }

@@ -76,7 +76,6 @@ export class AuthenticationHandler implements ExplainedHandler {
       exchange.caller = identity.anonymous(exchange.clientAddress, exchange.keyType)
       return undefined
     }
-    identity.sources.catchUp()
     if (field === SEVERAL) return this.#refusal(900901)
     const certificate = this.#certificates?.authenticate(exchange, field)
     // What is known of a certificate was known with the handshake.
@@ -132,15 +131,18 @@ export class AuthenticationHandler implements ExplainedHandler {
 
   /** The field of credentials, which goes no further; -1 where it is not there. */
   #takeField(head: Head, identity: Identity): number {
+    const { plan } = identity
     const name = this.#fieldName(identity)
-    const first = name === AUTHORIZATION ? head.find(KIND.AUTHORIZATION) : fieldNamed(arena.bytes, head, name)
+    const isUsual = name === AUTHORIZATION
+    const first = isUsual ? head.find(KIND.AUTHORIZATION) : fieldNamed(arena.bytes, head, name)
     if (first < 0) return -1
-    const second = fieldNamed(arena.bytes, head, name, first + 1)
-    if (!identity.plan.passesAuthField) {
-      for (let field = first; field >= 0; field = fieldNamed(arena.bytes, head, name, field + 1)) {
-        head.kinds[field] = KIND.CREDENTIAL
-      }
+    const isAlone = isUsual ? !head.isRepeated(KIND.AUTHORIZATION) : fieldNamed(arena.bytes, head, name, first + 1) < 0
+    if (plan.passesAuthField) return isAlone ? first : SEVERAL
+    head.kinds[first] = KIND.CREDENTIAL
+    if (isAlone) return first
+    for (let field = first; field >= 0; field = fieldNamed(arena.bytes, head, name, field + 1)) {
+      head.kinds[field] = KIND.CREDENTIAL
     }
-    return second < 0 ? first : SEVERAL
+    return SEVERAL
   }
 }

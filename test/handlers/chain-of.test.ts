@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { chainOf, explainChain, isServed } from '../../src/chain-of.ts'
 import type { ApiPlan } from '../../src/plan.ts'
-import { PLAIN_API } from '../harness/api-plan.ts'
+import { NO_ACCESS, PLAIN_API } from '../harness/api-plan.ts'
 import { OPEN_CORS } from '../harness/chained.ts'
 
 const API: ApiPlan = {
@@ -15,6 +15,10 @@ const API: ApiPlan = {
 const RESOURCE = { template: '/pets', verb: 'GET', authType: 'None', tier: 'Unlimited', scopes: [] } as const
 /** 21 and 22 November 2026, noon. */
 const DATES = { deprecatedAtMs: 1795262400500, sunsetMs: 1795348800000 }
+
+/** What stands behind every authentication. */
+const TELLS = 'backend credentials: back ends learn who calls where [apim.jwt] is enabled'
+const SECURED = { ...NO_ACCESS, subject: 'Pets:1.0.0', schemes: ['oauth2'] } as const
 
 interface Case {
   readonly name: string
@@ -64,6 +68,36 @@ const CASES: readonly Case[] = [
     chain: [],
   },
   {
+    name: 'tokens',
+    unlike: { access: SECURED },
+    chain: ['authentication: oauth2; subscriptions to Pets:1.0.0', TELLS],
+  },
+  {
+    name: 'several ways in, for a client with a certificate',
+    unlike: {
+      access: { ...SECURED, schemes: ['mutual_tls', 'oauth2', 'basic'], needsCertificate: true, needsOther: true },
+    },
+    chain: [
+      'authentication: mutual_tls, oauth2, basic, a certificate and one of the others; subscriptions to Pets:1.0.0',
+      TELLS,
+    ],
+  },
+  {
+    name: 'passwords alone, which nothing is subscribed to for',
+    unlike: { access: { ...SECURED, schemes: ['basic'] } },
+    chain: ['authentication: basic', TELLS],
+  },
+  {
+    name: 'a prototype, whatever it would ask for',
+    unlike: { access: SECURED, lifecycle: { ...DATES, state: 'PROTOTYPED' } },
+    chain: ['authentication: a prototype: nobody is asked'],
+  },
+  {
+    name: 'resources that all ask for nothing',
+    unlike: { access: SECURED, resources: [RESOURCE] },
+    chain: ['resources: other paths 403 with 900906, other methods 405'],
+  },
+  {
     name: 'retired',
     unlike: { lifecycle: { ...DATES, state: 'RETIRED' }, cors: OPEN_CORS },
     chain: ['lifecycle: RETIRED: 404 as for an unknown API'],
@@ -78,14 +112,17 @@ const CASES: readonly Case[] = [
     unlike: {
       transports: ['http'],
       cors: OPEN_CORS,
-      resources: [RESOURCE],
+      resources: [RESOURCE, { ...RESOURCE, verb: 'PUT', authType: 'Application' }],
       lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 },
+      access: SECURED,
     },
     chain: [
       'transports: http alone, elsewhere 404 as for an unknown API',
       'cors: every origin',
       'lifecycle: BLOCKED: 503 with 700700',
       'resources: other paths 403 with 900906, other methods 405',
+      'authentication: oauth2; subscriptions to Pets:1.0.0',
+      TELLS,
     ],
   },
 ]
