@@ -61,13 +61,19 @@ export class Authority {
   /** Rejects with why this node cannot begin. Reactors have been told everything when it resolves. */
   static async open(plan: AuthorityPlan, outlets: AuthorityOutlets): Promise<Authority> {
     const modules = await BackendModules.load(plan.configuration['apim.jwt'], plan.home)
-    const authority = new Authority(plan, modules, outlets)
     const { notifier_impl } = plan.configuration['apim.token.revocation']
-    authority.#notifier = await RevocationNotifier.load(notifier_impl, plan.home, outlets.report)
+    const notifier = await RevocationNotifier.load(notifier_impl, plan.home, outlets.report)
+    const authority = new Authority(plan, modules, outlets)
+    authority.#notifier = notifier
     outlets.lines.open(plan.epoch, authority.#answers())
-    await (plan.runsKeyManager ? authority.#openKeyManager() : authority.#readRevocations())
-    await authority.#tellAll()
-    return authority
+    try {
+      await (plan.runsKeyManager ? authority.#openKeyManager() : authority.#readRevocations())
+      await authority.#tellAll()
+      return authority
+    } catch (error) {
+      await authority.close()
+      throw error
+    }
   }
 
   /** Of the management listener; 0 without one. */

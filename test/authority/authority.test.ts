@@ -1,0 +1,165 @@
+/** The authority as reactors meet it: with a key manager of its own, and asking that of another node. */
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import { SignJWT } from 'jose'
+import { Authority } from '../../src/authority/authority.ts'
+import { ReactorLines } from '../../src/authority/reactor-lines.ts'
+import type { AuthorityPlan } from '../../src/authority-messages.ts'
+import { AuthorityLine } from '../../src/identity/authority-line.ts'
+import { NOTHING_DECLARED } from '../../src/identity/declared-applications.ts'
+import type { IdentityPlan } from '../../src/identity/identity-plan.ts'
+import { IdentityState } from '../../src/identity/identity-state.ts'
+import { allocateMetrics } from '../../src/observe/metrics.ts'
+import { identityPlan } from '../../src/primary/identity-planning.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
+import { json, MisbehavingServer } from '../remote/misbehaving-server.ts'
+
+const home = mkdtempSync(join(tmpdir(), 'sluice-authority-'))
+const server = await MisbehavingServer.listen()
+const closings: (() => unknown)[] = []
+const RSA = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const EXP = Math.floor(Date.now() / 1000) + 3600
+
+after(async () => {
+  for (const close of closings.reverse()) await close()
+  server.close()
+  rmSync(home, { recursive: true, force: true })
+})
+
+function planOf(toml: string, more: Partial<AuthorityPlan> = {}): AuthorityPlan {
+  writeFileSync(join(home, 'deployment.toml'), toml)
+  const { configuration } = loadConfiguration(home, [])
+  return {
+    ...{ configuration, home, dataDir: home, apis: [], runsKeyManager: false, trust: null, management: null },
+    ...{ ownIssuer: configuration.oauth['oidc.id_token.issuer'], issuers: identityPlan(configuration).issuers },
+    ...{ backends: [], declared: NOTHING_DECLARED, epoch: new SharedArrayBuffer(4) },
+    ...{ metrics: allocateMetrics(1), column: 0, ...more },
+  }
+}
+
+/** An authority with one reactor. */
+async function begin(plan: AuthorityPlan) {
+  const reports: string[] = []
+  const lines = new ReactorLines({ bug: assert.fail })
+  const state = new IdentityState(plan.epoch, { issuers: plan.issuers, skewMs: 0 } as unknown as IdentityPlan)
+  const { port1, port2 } = new MessageChannel()
+  closings.push(() => port2.close())
+  lines.attach(0, port2)
+  state.connect(new AuthorityLine(port1, news => state.take(news)))
+  const authority = await Authority.open(plan, {
+    lines,
+    report: (_, event, fields) => reports.push(`${event} ${JSON.stringify(fields)}`),
+    ask: () => assert.fail(),
+  })
+  closings.push(
+    () => authority.close(),
+    () => state.close(),
+  )
+  state.catchUp()
+  return { authority, state, reports }
+}
+
+function tokenOf(claims: Record<string, unknown>): Promise<string> {
+  return new SignJWT({ exp: EXP, ...claims }).setProtectedHeader({ alg: 'RS256', kid: 'a' }).sign(RSA.privateKey)
+}
+
+const WORKER = `[server]\nserver_role = "gateway-worker"\n[apim.key_manager]\nservice_url = "${server.origin}/services/"\n`
+
+test('a node without a key manager has its keys from another one, and asks it about tokens', async () => {
+  const jwk = { ...RSA.publicKey.export({ format: 'jwk' }), kid: 'a' }
+  server.answer = (response, { url }) => {
+    const answer = url === '/oauth2/jwks' ? { keys: [jwk] } : { active: true, client_id: 'key', sub: 'anna' }
+    json(answer)(response, { url } as never)
+  }
+  const plan = planOf(WORKER)
+  const { state } = await begin(plan)
+  await state.ask({ kind: 'key', issuer: plan.ownIssuer, kid: 'a' })
+  assert.equal(state.issuers.find(plan.ownIssuer)!.hasKeys, true)
+  const said = await state.ask({ kind: 'introspect', token: 'opaque' })
+  assert.deepEqual([said?.user, said?.issuer], ['anna', plan.ownIssuer])
+  await assert.rejects(state.ask({ kind: 'password', user: 'anna', password: '' }), /no key manager/)
+  server.answer = json('<html>', 200, 'text/html')
+  await assert.rejects(state.ask({ kind: 'introspect', token: 'other' }), /text\/html/)
+  assert.equal(state.issuers.find(plan.ownIssuer)!.hasKeys, true)
+})
+
+test('what a node without a database revokes is revoked at once, told on, and stays so after a restart', async () => {
+  const module = 'export const tokenRevoked = token => { (globalThis.heard ??= []).push(token) }'
+  writeFileSync(join(home, 'notifier.js'), module)
+  const plan = planOf(`${WORKER}[apim.token.revocation]\nnotifier_impl = "notifier.js"\n`)
+  const { authority, state } = await begin(plan)
+  const token = await tokenOf({ jti: 'one' })
+  await authority.manage({ action: 'token revoke', token })
+  state.catchUp()
+  assert.equal(state.revoked.has('one'), true)
+  const { heard } = globalThis as unknown as { readonly heard: unknown }
+  assert.deepEqual(heard, [{ key: 'one', expiresMs: EXP * 1000 }])
+  await authority.manage({ action: 'token revoke', token: await tokenOf({}) })
+  const file = join(home, 'revoked.json')
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  assert.equal(JSON.parse(readFileSync(file, 'utf8')).tokens.length, 2)
+  const { state: next } = await begin(plan)
+  assert.deepEqual([next.revoked.has('one'), next.revoked.size], [true, 2])
+  for (const wrong of ['opaque', 7, undefined]) {
+    await assert.rejects(authority.manage({ action: 'token revoke', token: wrong }), /no JWT/)
+  }
+})
+
+for (const damage of ['', '{', '{"format":2,"tokens":[]}', '{"format":1,"tokens":[["a"]]}', '{"format":1}']) {
+  test(`a file of revoked tokens that is damaged (${damage}) refuses the start`, async () => {
+    writeFileSync(join(home, 'revoked.json'), damage)
+    await assert.rejects(begin(planOf(WORKER)), { name: 'RevocationFileDamaged', message: /revoked\.json/ })
+    rmSync(join(home, 'revoked.json'))
+  })
+}
+
+test('a reload brings issuers and takes them away, and what files declare changes', async () => {
+  server.answer = json({ keys: [{ ...RSA.publicKey.export({ format: 'jwk' }), kid: 'a' }] })
+  const issuer = `[[apim.jwt.issuer]]\nname = "other"\njwks.url = "${server.origin}/keys"\n`
+  const { authority, state } = await begin(planOf(WORKER))
+  const application = { id: 'a', name: 'a', owner: '', tenant: '', tier: '', attributes: {} }
+  const declared = { ...NOTHING_DECLARED, applications: [application, { ...application, id: 'b' }] }
+  const plan = planOf(`${WORKER}${issuer}`, { declared })
+  await authority.reload(plan)
+  state.renew({ issuers: plan.issuers, skewMs: 0 } as unknown as IdentityPlan)
+  await state.ask({ kind: 'key', issuer: 'other', kid: 'a' })
+  assert.equal(state.issuers.find('other')!.hasKeys, true)
+  state.catchUp()
+  assert.equal(state.subscriptions.size.applications, 2)
+  server.received.length = 0
+  await authority.reload(planOf(WORKER, { declared: { ...declared, applications: [application] } }))
+  await state.ask({ kind: 'key', issuer: 'other', kid: 'b' })
+  state.catchUp()
+  assert.equal(state.subscriptions.size.applications, 1)
+  assert.ok(server.received.every(({ path }) => path !== '/keys'))
+})
+
+test('a node with a key manager knows its own keys, users and tokens without asking anybody', async () => {
+  server.received.length = 0
+  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-data-'))
+  closings.push(() => rmSync(dataDir, { recursive: true, force: true }))
+  const plan = planOf('', { runsKeyManager: true, dataDir })
+  const { authority, state } = await begin(plan)
+  assert.deepEqual([state.isComplete, state.issuers.find(plan.ownIssuer)!.hasKeys], [true, true])
+  const [said = ''] = authority.said
+  const password = /^password of admin: (\S+)/.exec(said)![1]!
+  const admin = await state.ask({ kind: 'password', user: 'admin@carbon.super', password })
+  assert.deepEqual(admin, { name: 'admin', tenant: 'carbon.super', roles: ['Internal/everyone', 'admin'] })
+  assert.equal(await state.ask({ kind: 'password', user: 'admin', password: 'guessed' }), null)
+  assert.equal(await state.ask({ kind: 'introspect', token: 'nobodys' }), null)
+  await authority.manage({ action: 'application create', name: 'shop' })
+  await authority.manage({ action: 'key generate', application: 'shop' })
+  state.catchUp()
+  assert.deepEqual(state.subscriptions.size, { applications: 1, keys: 1, subscriptions: 0 })
+  const { accessToken } = (await authority.manage({ action: 'token', application: 'shop' })) as { accessToken: string }
+  assert.equal((await state.ask({ kind: 'introspect', token: accessToken }))!.isApplication, true)
+  await authority.manage({ action: 'token revoke', token: accessToken })
+  state.catchUp()
+  assert.equal(state.revoked.size, 1)
+  assert.equal(server.received.length, 0)
+})
