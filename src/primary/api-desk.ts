@@ -23,6 +23,7 @@ import type { Log } from '../observe/log.ts'
 import type { ApiPlan, EndpointsPlan } from '../plan.ts'
 import type { Reloader } from './reload.ts'
 import type { ReloadQueue } from './reload-queue.ts'
+import { TOKEN_APIS } from '../token-apis.ts'
 import type { LifecycleBook } from '../store/lifecycle-book.ts'
 import { changed, MOMENT_MS_MAX } from '../store/lifecycles.ts'
 
@@ -177,7 +178,10 @@ export class ApiDesk {
   }
 
   #known(): readonly Known[] {
-    return [...this.#options.inForce.planned.byDefinition].map(([definition, { plan }]) => [definition, plan])
+    const all = [...this.#options.inForce.planned.byDefinition]
+    // Nobody has declared those for tokens, and nobody changes them.
+    const declared = all.filter(([{ name }]) => !TOKEN_APIS.includes(name))
+    return declared.map(([definition, { plan }]) => [definition, plan])
   }
 
   #rowOf([definition, plan]: Known): ApiRow {

@@ -7,6 +7,7 @@ import type { InForce } from './in-force.ts'
 import { managementPlan } from './management-planning.ts'
 import { partsOf } from './node-parts.ts'
 import type { ApiPlan, ReactorPlan } from '../plan.ts'
+import { TOKEN_APIS } from '../token-apis.ts'
 
 interface Surroundings {
   readonly home: string
@@ -38,7 +39,8 @@ export function authorityPlan(inForce: InForce, { home, dataDir, plan }: Surroun
 }
 
 function apiFacts({ planned }: InForce): readonly ApiFacts[] {
-  return [...planned.byDefinition].map(([definition, { plan }]) => ({
+  const declared = [...planned.byDefinition].filter(([{ name }]) => !TOKEN_APIS.includes(name))
+  return declared.map(([definition, { plan }]) => ({
     name: plan.name,
     version: plan.version,
     context: plan.paths[0]!,

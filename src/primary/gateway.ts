@@ -37,6 +37,7 @@ import { ReloadQueue } from './reload-queue.ts'
 import type { ReloadScope } from './reload-report.ts'
 import { chooseLevel } from './socket-level.ts'
 import { LifecycleBook } from '../store/lifecycle-book.ts'
+import { tokenApis } from './token-apis.ts'
 import type { TlsDraft, TlsMaterial } from '../tls/tls-material.ts'
 
 /** A file the gateway was told to write cannot be written; the message names it and its key. */
@@ -134,7 +135,11 @@ export class Gateway {
       log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
       const endpoints = apis.apis.reduce((sum, api) => sum + endpointsOf(api).length, 0)
       const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
-      const drafted = planner.plan(apis.apis, prepared.proxies, globalCors(configuration))
+      const drafted = planner.plan(
+        [...apis.apis, ...tokenApis(configuration, apis.apis)],
+        prepared.proxies,
+        globalCors(configuration),
+      )
       const lifecycles = await keptLifecycles(options, drafted)
       const planned = withLifecycles(drafted, lifecycles.records)
       let gateway: Gateway | null = null

@@ -12,6 +12,7 @@ import { CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from 
 import type { SequenceSet } from './sequence-files.ts'
 import { socketPlan } from './socket-sequences.ts'
 import { SharedGauge } from '../structure/shared-gauge.ts'
+import { ownTrust } from './token-apis.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
 
 interface PlanningOptions {
@@ -99,7 +100,10 @@ export function livePlan(
     logLevel: logging.level,
     // It may be there for the management listener alone.
     tlsServer: listensSecured(planListeners(configuration)) ? (tls?.server ?? null) : null,
-    tlsClients: tls !== null && dialsSecured ? Object.fromEntries([...clients, ['wss', tls.wss]]) : {},
+    tlsClients:
+      tls !== null && dialsSecured
+        ? Object.fromEntries([...clients, ...ownTrust(configuration, tls), ['wss', tls.wss]])
+        : {},
     cors: cors.enabled ? cors : null,
     responseMs: mediation['synapse.global_timeout_interval'],
     resourceMs: resourceCache.enable ? resourceCache.expiry_time * 1000 : 0,

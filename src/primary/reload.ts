@@ -32,6 +32,7 @@ import {
 import { asTheyAre, changedSequences } from './sequence-files.ts'
 import { CannotKeep, type LifecycleBook, type LifecycleFile } from '../store/lifecycle-book.ts'
 import type { LifecycleRecords } from '../store/lifecycles.ts'
+import { tokenApis } from './token-apis.ts'
 import type { TlsDraft, TlsMaterial } from '../tls/tls-material.ts'
 
 interface ReloaderOptions {
@@ -211,7 +212,12 @@ export class Reloader {
   #plan({ configuration, apis, proxies }: Candidate): PlannedApis | undefined {
     const { planner, inForce } = this.#options
     try {
-      return planner.plan(apis.apis, proxies, globalCors(configuration), inForce.planned)
+      return planner.plan(
+        [...apis.apis, ...tokenApis(configuration, apis.apis)],
+        proxies,
+        globalCors(configuration),
+        inForce.planned,
+      )
     } catch (error) {
       planner.release(inForce.planned)
       if (error instanceof RowsUsedUp) return undefined

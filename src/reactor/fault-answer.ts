@@ -18,9 +18,12 @@ import type { Sequences } from '../mediation/sequences.ts'
 import { textOf } from '../mediation/value.ts'
 import type { FaultPlan } from '../plan.ts'
 import { tracer } from '../protocol/tracer.ts'
+import { TOKEN_APIS } from '../token-apis.ts'
 
 /** The same complaint again is said after so long. */
 const SILENCE_MS = 1000
+/** Words whatever goes wrong at `/token` and `/revoke`. */
+const TOKEN_FAULT = '_token_fault_'
 
 export class FaultAnswers {
   readonly #report: Report
@@ -48,7 +51,9 @@ export class FaultAnswers {
   answer(exchange: Exchange, outcome: Refusal, failure: Failure | null, sequence: string | null): void {
     const facts = factsOf(outcome, failure)
     const isAi = this.#aiSequence !== '' && exchange.api?.isAi === true
-    const name = isAi ? this.#aiSequence : (sequence ?? facts.sequence)
+    const isOfTokens = TOKEN_APIS.includes(exchange.api?.name ?? '')
+    const usual = isOfTokens ? TOKEN_FAULT : (sequence ?? facts.sequence)
+    const name = isAi ? this.#aiSequence : usual
     if (tracer !== null) tracer.noted(exchange, 'fault', `${facts.code}, by ${name}.xml`)
     this.give(exchange, this.#attempt(name, exchange, facts, failure) ?? builtIn(facts), outcome)
   }
