@@ -1,6 +1,6 @@
 /** ES modules of the operator's own: inside the configuration folder, and nowhere else. */
-import { realpath } from 'node:fs/promises'
-import { isAbsolute, relative, resolve } from 'node:path'
+import { realpath, stat } from 'node:fs/promises'
+import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /** Why a module cannot be used; the message names it. */
@@ -17,7 +17,9 @@ export async function loadModule(
   const file = await within(folder, path)
   let loaded: Readonly<Record<string, unknown>>
   try {
-    loaded = (await import(pathToFileURL(file).href)) as typeof loaded
+    // A module is loaded once per address: one that was edited since has another.
+    const { mtimeMs } = await stat(file)
+    loaded = (await import(`${pathToFileURL(file)}?${mtimeMs}`)) as typeof loaded
   } catch (error) {
     throw new ModuleBroken(`${path} cannot be loaded (${(error as Error).message})`)
   }
@@ -30,7 +32,7 @@ async function within(folder: string, path: string): Promise<string> {
   try {
     const [base, file] = await Promise.all([realpath(folder), realpath(resolve(folder, path))])
     const way = relative(base, file)
-    if (!isAbsolute(path) && !way.startsWith('..') && !isAbsolute(way)) return file
+    if (!isAbsolute(path) && way.split(sep)[0] !== '..' && !isAbsolute(way)) return file
   } catch (error) {
     throw new ModuleBroken(`${path} is not there (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`)
   }

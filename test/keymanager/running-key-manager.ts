@@ -100,16 +100,20 @@ export class RunningKeyManager implements AsyncDisposable {
 interface Options {
   readonly sets?: readonly string[]
   readonly now?: () => number
+  /** In the configuration folder. */
+  readonly files?: Readonly<Record<string, string>>
   readonly verifyAssertion?: (assertion: string) => Promise<VerifiedAssertion | null>
 }
 
 export async function startKeyManager({
   sets = [],
   now = Date.now,
+  files = {},
   verifyAssertion = async () => null,
 }: Options = {}): Promise<RunningKeyManager> {
   const folder = await mkdtemp(join(tmpdir(), 'key-manager-'))
-  await writeFile(join(folder, 'deployment.toml'), '')
+  for (const [name, text] of Object.entries({ 'deployment.toml': '', ...files }))
+    await writeFile(join(folder, name), text)
   let listen: ReturnType<typeof getRequestListener> = async () => {}
   const server = createServer(SERVER, (request, response) => void listen(request, response))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
