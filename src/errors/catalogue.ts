@@ -93,9 +93,10 @@ export const FAULT = {
   900424: {
     status: 503,
     message: 'Temporary server error',
-    description: 'The back end refused the credentials of the gateway',
-    ...GRAPHQL,
-    awaits: 'tokens for protected back ends',
+    description: 'The gateway has no credentials that the back end accepts',
+    sequence: 'fault',
+    raisedIn: 'src/protocol/fate.ts',
+    awaits: '',
   },
   900800: { status: 429, message: 'Message throttled out', description: QUOTA, ...THROTTLE },
   900801: { status: 503, message: 'Hard limit exceeded', description: 'API not accepting requests', ...THROTTLE },

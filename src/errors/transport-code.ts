@@ -4,7 +4,7 @@
  */
 
 /** Literals that are never summed. */
-const LITERAL = new Set([102511, 101510])
+const LITERAL = new Set([102511, 101510, 900424])
 
 /** The documented code. `base` 0 means no error and stays 0. */
 export function transportCode(base: number, state: number): number {

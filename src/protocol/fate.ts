@@ -79,5 +79,7 @@ export const SOURCE_RECEIVING = 101001
 export const SOURCE_SENDING = 101000
 /** Processing a response failed; a literal, never summed. */
 export const RESPONSE_FAILED = 101510
+/** The backend has answered, and refuses the gateway's own credentials; no code of the transport. */
+export const CREDENTIALS_REFUSED = 900424
 /** Too large, or not delivered whole within the life of the connection; a literal, never summed. */
 export const INCOMPLETE_PAYLOAD = 102511

@@ -2,7 +2,7 @@
 import type { EndpointSettings } from '../config/endpoint-settings.ts'
 import { transportCode } from '../errors/transport-code.ts'
 import type { Failure } from '../exchange/contract.ts'
-import { POOL_FULL, RESPONSE_FAILED, SEND_ABORTED } from '../protocol/fate.ts'
+import { CREDENTIALS_REFUSED, POOL_FULL, RESPONSE_FAILED, SEND_ABORTED } from '../protocol/fate.ts'
 
 /** Where an endpoint names no codes: a response that is late, a connection that was closed. */
 const TIMEOUT_BASES = [101504, 101505]
@@ -28,7 +28,12 @@ export function blameOf(
   return suspendCodes.length === 0 ? 'failure' : 'none'
 }
 
-/** No further connection, no memory, a client that left, a bug: none of them is the endpoint's fault. */
+/** No connection, no memory, a client that left, a bug, a wrong password: none of them is the endpoint's fault. */
 function isOurs(base: number, state: number): boolean {
-  return (base === POOL_FULL && state === 0) || base === SEND_ABORTED || base === RESPONSE_FAILED
+  return (
+    (base === POOL_FULL && state === 0) ||
+    base === SEND_ABORTED ||
+    base === RESPONSE_FAILED ||
+    base === CREDENTIALS_REFUSED
+  )
 }

@@ -12,6 +12,7 @@ import type { MessageReader } from '../http1/message-reader.ts'
 import { keepAliveTimeout, readConnection } from '../http1/persistence.ts'
 import { checkResponse } from '../http1/strictness.ts'
 import { brokenSwitch } from '../http1/upgrade.ts'
+import { CONNECT_FAILED, CREDENTIALS_REFUSED } from '../protocol/fate.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, STATE } from '../protocol/states.ts'
 import { MARGIN } from '../structure/arena.ts'
@@ -25,8 +26,8 @@ interface ResponseOwner {
   switched(head: Head, at: number, inbox: Inbox): void
   /** The response breaks the protocol. */
   unreadable(rule: string): void
-  /** The proxy in between refuses the request: the response is not the back end's. */
-  refused(cause: string): void
+  /** The response is not the client's: a proxy in between, or the back end, refuses the gateway. `base`: its code. */
+  refused(base: number, cause: string): void
   /** The response is complete. `idleMs`: how long the connection may wait for another request, 0: not at all. */
   completed(idleMs: number): void
 }
@@ -147,11 +148,15 @@ export class ResponseSide {
     const isWatched = head.status === 407 || head.status === 500
     const objection = isWatched ? this.#watch.objection(exchange, head) : ''
     if (objection !== '') {
-      this.#owner.refused(objection)
+      this.#owner.refused(CONNECT_FAILED, objection)
       return false
     }
     this.#owner.answered(head.status)
-    if (head.status === 401) exchange.ownCredential?.refused()
+    if (head.status === 401 && exchange.ownCredential !== null) {
+      exchange.ownCredential.refused()
+      this.#owner.refused(CREDENTIALS_REFUSED, "the back end refuses the gateway's credentials")
+      return false
+    }
     if (head.status < 200) return this.#interim(exchange, at)
     const framing = responseBody(bytes, head, exchange.isHead)
     this.#framing = framing

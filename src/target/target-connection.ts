@@ -250,9 +250,9 @@ export class TargetConnection extends Deadline implements SocketOwner, Upstream 
     this.#lose('UNREADABLE', rule)
   }
 
-  /** As when a proxy opens no tunnel: there is no connection to the backend, however much the proxy was sent. */
-  refused(cause: string): void {
-    this.#failed(CONNECT_FAILED, cause, null)
+  /** CONNECT_FAILED: as when a proxy opens no tunnel, there is no connection, however much the proxy was sent. */
+  refused(base: number, cause: string): void {
+    this.#failed(base, cause, null)
   }
 
   completed(idleMs: number): void {

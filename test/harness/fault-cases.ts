@@ -50,6 +50,15 @@ const METHODS = /^GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS$/
 export const FAULT_CASES: readonly FaultCase[] = [
   ...AUTHENTICATION_CASES,
   {
+    name: "a back end that refuses the gateway's credentials",
+    code: 900424,
+    request: get('/protected/a'),
+    status: '503 Service Unavailable',
+    message: 'Temporary server error',
+    description: 'The gateway has no credentials that the back end accepts',
+    sequence: 'fault',
+  },
+  {
     ...MALFORMED,
     name: 'Host that is no authority',
     request: 'GET /well HTTP/1.1\r\nHost: a b\r\n%\r\n',
@@ -291,6 +300,12 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
     })),
     securedApi(port),
     { context: '/refused', port: refused },
+    {
+      context: '/protected',
+      port,
+      basePath: '/protected',
+      unlike: { credentials: { production: { kind: 'basic', authorization: 'Basic wrong' }, sandbox: null } },
+    },
     { context: '/deaf', port: deaf.port },
     { context: '/pets', port, unlike: { resources: [operation('GET /{id}')] } },
     { context: '/blocked', port, unlike: { lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 } } },
@@ -338,12 +353,15 @@ function endpointsAt(port: number, initialMs: number, count = 1): EndpointsPlan 
   }
 }
 
+const UNAUTHORISED = 'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm="b"\r\nContent-Length: 0\r\n\r\n'
+
 /** Fails in the manner that its path says. */
 async function fail(peer: Peer): Promise<void> {
   await peer.untilText('\r\n\r\n')
   const [, path = ''] = peer.text.split(' ')
   if (path.startsWith('/resets')) peer.reset()
   else if (path.startsWith('/closes')) peer.end()
+  else if (path.startsWith('/protected')) peer.send(UNAUTHORISED)
   else if (path.startsWith('/babbles')) peer.send('SSH-2.0-OpenSSH_9.6\r\n')
   else if (!path.startsWith('/hangs')) peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
 }

@@ -135,10 +135,13 @@ test('no token for the backend: 900424 with 503, the cause in the log alone, not
   )
 })
 
-test('a 401 of the backend is the last of that token', async () => {
+test("a 401 of the backend is 900424, not the client's, and the last of that token", async () => {
   const gateway = await gatewayWith({}, CREDENTIALS)
-  backend.answer = () => 'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n'
-  assert.match(await ask(gateway, 'a'), /^HTTP\/1\.1 401/)
+  backend.answer = () => 'HTTP/1.1 401 No\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n'
+  const text = await ask(gateway, 'a')
+  assert.match(text, /^HTTP\/1\.1 503 [\s\S]*"code":900424/)
+  assert.doesNotMatch(text, /WWW-Authenticate/i)
+  backend.answer = OK
   answer = () => ({ token: 'another', expiresMs: Date.now() + 3_600_000 })
   await ask(gateway, 'a')
   assert.deepEqual(got('authorization'), ['Bearer another'])
