@@ -140,7 +140,7 @@ port.on('message', (message: ToReactor) => {
   else if (message.kind === 'cutOff') reactor.cutOff()
   else if (message.kind === 'reopenLogs') file?.reopen()
   else if (message.kind === 'line') identity.connect(new AuthorityLine(message.port, news => identity.take(news)))
-  else while (message.kind === 'hang');
+  else if (message.kind === 'hang') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 })
 
 /** Whoever comes once it listens is to be known, unless nobody needs to be. */

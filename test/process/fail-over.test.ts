@@ -3,7 +3,8 @@
  * the sick one comes back by itself.
  */
 import assert from 'node:assert/strict'
-import { after, type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { takeAnswer } from '../harness/answers.ts'
 import { Patient } from '../harness/endpoints.ts'
 import { openProject } from '../harness/open-project.ts'
@@ -15,9 +16,17 @@ import { put } from '../harness/reloading.ts'
 after(leave)
 
 const CLIENTS = 16
+/** Between the requests of a client: the load is not what is tried here. */
+const PAUSE_MS = 4
 const CONFIG = { actionSelect: 'fault', actionDuration: '300', suspendDuration: '300', factor: '1' }
 
-async function begin(t: TestContext, algorithm: string): Promise<{ gateway: RunningGateway; a: Patient; b: Patient }> {
+interface Setting {
+  readonly gateway: RunningGateway
+  readonly a: Patient
+  readonly b: Patient
+}
+
+async function begin(algorithm: string): Promise<Setting> {
   const [a, b] = await Promise.all([Patient.start('a'), Patient.start('b')])
   const at = home()
   const endpointConfig = {
@@ -29,12 +38,7 @@ async function begin(t: TestContext, algorithm: string): Promise<{ gateway: Runn
   put(at, 'apis/Test/api.yaml', openProject({ name: 'Test', context: '/t', endpointConfig }))
   const port = await freePort()
   const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
-  const gateway = await start(at, sets)
-  t.after(async () => {
-    await a.die()
-    await b.die()
-  })
-  return { gateway, a, b }
+  return { gateway: await start(at, sets), a, b }
 }
 
 /** Clients that ask one request after the other, each on its own connection, until told to stop. */
@@ -53,6 +57,7 @@ class Load {
       peer.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
       const { status, body } = await takeAnswer(peer)
       this.answers.push(status === 200 ? body : `${status} ${body}`)
+      await sleep(PAUSE_MS)
     }
     peer.destroy()
   }
@@ -111,9 +116,17 @@ const ILLNESSES: readonly (readonly [string, (sick: Patient, load: Load) => Prom
 ]
 
 for (const algorithm of ['round_robin', 'least_pending']) {
+  let begun: Promise<Setting> | undefined
+  after(async () => {
+    const { a, b } = await begun!
+    await a.die()
+    await b.die()
+  })
+
   for (const [what, fallIll] of ILLNESSES) {
-    test(`${algorithm}: a backend that ${what} under load: every request is answered, and it comes back`, async t => {
-      const { gateway, a } = await begin(t, algorithm)
+    test(`${algorithm}: a backend that ${what} under load: every request is answered, and it comes back`, async () => {
+      begun ??= begin(algorithm)
+      const { gateway, a } = await begun
       const load = new Load()
       await load.start(gateway)
       await load.further(100, 'a')

@@ -21,19 +21,19 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     import { ownPlan } from '${OWN_PLAN}'
     const plan = ownPlan()
     const step = plan.steps[Atomics.add(plan.spawned, 0, 1)] ?? plan.steps.at(-1)
+    const still = new Int32Array(new SharedArrayBuffer(4))
     const beats = new Int32Array(plan.heartbeats)
     parentPort.on('message', ({ id }) => {
       if (step === 'answer') parentPort.postMessage({ kind: 'answer', id, answer: true })
       if (step === 'answer wrongly') parentPort.postMessage({ kind: 'answer', id: id + 7, answer: true })
       if (step === 'die asked') process.exit()
       if (step === 'busy asked') {
-        const until = Date.now() + 3500
-        while (Date.now() < until);
+        Atomics.wait(still, 0, 0, 3500)
         parentPort.postMessage({ kind: 'answer', id, answer: '' })
       }
     })
     setInterval(() => Atomics.add(beats, 0, 1), 10)
-    if (step === 'hang') while (true);
+    if (step === 'hang') Atomics.wait(still, 0, 0)
     if (step === 'silent') await new Promise(() => {})
     if (step === 'slow') await new Promise(resolve => setTimeout(resolve, 3500))
     if (step === 'fail') parentPort.postMessage({ kind: 'failed', cause: 'no luck' })

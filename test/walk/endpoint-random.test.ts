@@ -10,7 +10,7 @@ import { Patient, startEndpoints } from '../harness/endpoints.ts'
 import { connectPeer, eventually, turn } from '../harness/peers.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
 
-const ROUNDS = IS_LONG ? 2000 : 60
+const ROUNDS = IS_LONG ? 2000 : 25
 const CLIENTS = 8
 const BODIES = [0, 1, 1000, 70_000, 300_000]
 

@@ -184,7 +184,7 @@ function spareDescriptors(): number {
   return (typeof soft === 'number' ? soft : 1_000_000) - 500
 }
 
-const WANTED_IDLE = IS_LONG ? 10_000 : 2000
+const WANTED_IDLE = IS_LONG ? 10_000 : 600
 // Both ends are in this process.
 const IDLE = Math.min(WANTED_IDLE, Math.floor(spareDescriptors() / 2))
 

@@ -17,7 +17,7 @@ import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { Malformed, parseRequest, parseResponse, type StrictMessage, valuesOf } from '../harness/strict-http.ts'
 
-const MUTATIONS = IS_LONG ? 1_000_000 : 8000
+const MUTATIONS = IS_LONG ? 1_000_000 : 2500
 const AT_ONCE = 24
 /** The id that the gateway gives; no client can guess one, so a smuggled request has none. */
 const ID = /^[a-z0-9]{12}-[0-9a-z]+$/

@@ -14,7 +14,7 @@ import { connectPeer, eventually, type Peer, ScriptedBackend, turn } from '../ha
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { parseRequest, parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
-const MUTATIONS = IS_LONG ? 300_000 : 3000
+const MUTATIONS = IS_LONG ? 300_000 : 1200
 const AT_ONCE = 12
 /** Longer than this the backend does not wait for a client that waits for more. */
 const PATIENCE_TURNS = 12

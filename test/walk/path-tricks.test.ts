@@ -12,7 +12,7 @@ import { takeAnswer } from '../harness/answers.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { lenientPath } from '../harness/lenient-backend.ts'
 import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
-import { Random, SEED } from '../harness/random.ts'
+import { IS_LONG, Random, SEED } from '../harness/random.ts'
 
 const CONTEXT = '/shop/1.0.0'
 const BASE = '/base'
@@ -149,13 +149,13 @@ const SCRAPS = [
 test(`random paths lead a lenient backend nowhere else (seed ${SEED})`, async () => {
   const random = new Random(SEED)
   const seen = { restricted: 0, open: 0, nobody: 0, refused: 0 }
-  for (let round = 0; round < 1500; round++) {
+  for (let round = 0; round < (IS_LONG ? 100_000 : 400); round++) {
     let target = CONTEXT
     for (let scraps = random.below(7); scraps > 0; scraps--) target += random.pick(SCRAPS)
     seen[outcomeOf(await ask(target))]++
   }
   assert.ok(
-    Object.values(seen).every(times => times > 20),
+    Object.values(seen).every(times => times > 5),
     JSON.stringify(seen),
   )
 })

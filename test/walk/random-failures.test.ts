@@ -10,7 +10,7 @@ import { connectPeer, eventually, type Peer, ScriptedBackend, turn } from '../ha
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { parseRequest, parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
-const EXCHANGES = IS_LONG ? 50_000 : 1500
+const EXCHANGES = IS_LONG ? 50_000 : 600
 const AT_ONCE = 24
 const BODY_MAX = 150_000
 

@@ -15,7 +15,7 @@ import {
   serverPlan,
 } from '../harness/secured-peers.ts'
 
-const CHANGES = IS_LONG ? 1000 : 300
+const CHANGES = IS_LONG ? 1000 : 100
 const LASTING_CLIENTS = 8
 const PASSING_CLIENTS = 4
 const GET = 'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n'

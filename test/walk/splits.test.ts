@@ -12,7 +12,7 @@ import { type RandomMessage, randomRequest, randomResponse } from '../harness/ra
 import { clientPlan, connectSecured, SECURED, SecuredBackend, serverPlan } from '../harness/secured-peers.ts'
 import { parseRequest, parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
-const CONNECTIONS = IS_LONG ? 20_000 : 400
+const CONNECTIONS = IS_LONG ? 20_000 : 150
 const AT_ONCE = 16
 
 interface Exchange {

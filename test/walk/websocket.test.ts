@@ -12,6 +12,7 @@ import { type RawData, WebSocket, WebSocketServer } from 'ws'
 import { CA, SERVER } from '../harness/certificates.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { eventually } from '../harness/peers.ts'
+import { IS_LONG } from '../harness/random.ts'
 import { clientPlan, SECURED, serverPlan } from '../harness/secured-peers.ts'
 
 const SUBPROTOCOLS = ['chat.v2', 'chat.v1']
@@ -178,7 +179,7 @@ for (const { name, url } of PLACES) {
 }
 
 test('many tunnels at once keep their messages apart', async () => {
-  const rounds = 20
+  const rounds = IS_LONG ? 200 : 8
   const talk = async (url: string, id: number): Promise<void> => {
     const socket = await open(url, [], { perMessageDeflate: false })
     for (let round = 0; round < rounds; round++) {
