@@ -7,8 +7,8 @@
  *   claim_callback_handler      export function moreClaims({ client, user, scopes })
  *   user_info_claim_retriever   export function userClaims({ user, scopes })
  *
- * They run in the thread of the key manager, with its rights. What a token rests on (`iss`, `sub`, `aud`, `exp`, ...) is
- * not theirs to change.
+ * They run in the thread of the key manager, with its rights. What a token rests on (`iss`, `sub`, `aud`, `exp`, ...)
+ * is not theirs to change.
  */
 import { loadModule } from '../config/module-file.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'

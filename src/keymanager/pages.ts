@@ -1,4 +1,4 @@
-/** What users see in their browsers: plain HTML without a script, which nobody may frame and nothing may be added to. */
+/** What users see in their browsers: plain HTML without a script, which nobody may frame or add anything to. */
 import { createHash } from 'node:crypto'
 import { html } from 'hono/html'
 import { NO_STORE } from './oauth-refusal.ts'
@@ -44,7 +44,7 @@ class RawStyle extends String {
 }
 
 /** What a form carries along. */
-export interface FormState {
+interface FormState {
   /** The request that it is about. */
   readonly request: string
   readonly token: string

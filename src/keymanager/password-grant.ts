@@ -25,7 +25,7 @@ export async function redeemPassword({ manager, client, form, address }: Redempt
   })
 }
 
-export interface ShownPassword {
+interface ShownPassword {
   /** With or without its tenant. */
   readonly name: string
   readonly password: string

@@ -22,7 +22,7 @@ export function readScopes(text: string): readonly string[] {
 }
 
 /** On whose behalf a token is asked for. */
-export interface ScopeHolder {
+interface ScopeHolder {
   readonly roles: readonly string[]
   readonly isApplication: boolean
 }

@@ -13,7 +13,7 @@ const RANDOM_BYTES = 32
 /** An API key without an end has one all the same: then it is made anew. */
 const API_KEY_S_MAX = 10 * 366 * 86_400
 
-export interface TokenGrant {
+interface TokenGrant {
   readonly client: Client
   readonly subject: Subject
   readonly scopes: readonly string[]

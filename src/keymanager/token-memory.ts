@@ -1,4 +1,4 @@
-/** What introspection found out, for as long as `[apim.cache.km_token]` says: bounded, and emptied by any revocation. */
+/** What introspection found out, for as long as `[apim.cache.km_token]` says: bounded, emptied by any revocation. */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 

@@ -54,7 +54,7 @@ test('metadata are found as RFC 8414 has them', async () => {
   await library.clientCredentialsGrant(found)
 })
 
-test('a public client goes from code and PKCE to id token, user info, refresh, introspection and revocation', async () => {
+test('a public client goes from code and PKCE to user info, refresh, introspection and revocation', async () => {
   const { client } = await at.client({ isPublic: true })
   const found = await discovered(client.consumerKey, library.None())
   const pkceCodeVerifier = library.randomPKCECodeVerifier()

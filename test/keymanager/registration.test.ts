@@ -26,7 +26,7 @@ before(async () => {
     sets: ['oauth.oidc.extensions.claim_callback_handler=more.mjs', 'oauth.extensions.token_generator=token.mjs'],
     files: {
       'more.mjs': `export async function moreClaims({ user }) { return { team: user.roles[0], sub: 'somebody else' } }`,
-      'token.mjs': `export function tokenClaims(claims, { client }) { return { ...claims, shop: client, exp: 0, aut: 'x' } }`,
+      'token.mjs': `export const tokenClaims = (claims, { client }) => ({ ...claims, shop: client, exp: 0, aut: 'x' })`,
     },
   })
 })

@@ -207,7 +207,7 @@ export class Browser {
   }
 }
 
-export interface Shown {
+interface Shown {
   readonly status: number
   readonly headers: Headers
   readonly text: string

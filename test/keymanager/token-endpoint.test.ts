@@ -1,4 +1,4 @@
-/** `/oauth2/token` and its neighbours, request by request: errors of RFC 6749 5.2, replay, forms, what is remembered. */
+/** `/oauth2/token` and its neighbours, request by request: errors of RFC 6749 5.2, replay, forms, scopes, lockout. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
@@ -102,7 +102,8 @@ test('RFC 6749 5.2: what is wrong has its code, and nobody may keep the answer',
 })
 
 test('RFC 6749 2.3.1: a secret in Basic is form-decoded', async () => {
-  const authorization = `Basic ${Buffer.from(`${id.replaceAll('-', '%2D')}:${encodeURIComponent(secret)}`).toString('base64')}`
+  const pair = `${id.replaceAll('-', '%2D')}:${encodeURIComponent(secret)}`
+  const authorization = `Basic ${Buffer.from(pair).toString('base64')}`
   assert.equal((await at.post(TOKEN, CREDENTIALS, { authorization })).status, 200)
   assert.equal((await at.post(TOKEN, { ...CREDENTIALS, client_id: id, client_secret: secret })).status, 200)
 })
