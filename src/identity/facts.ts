@@ -46,7 +46,7 @@ export function keyName({ issuer, consumerKey }: Pick<KeyFacts, 'issuer' | 'cons
 
 /** A token that is not good any more, for as long as it would have been. */
 export interface RevokedFacts {
-  /** jti where the token has one, else `#` and the base64url SHA-256 of its header and payload (of all of it: opaque). */
+  /** jti where the token has one, else `#` and the base64url SHA-256 of header and payload (of all of it: opaque). */
   readonly key: string
   /** Milliseconds since 1970: from then on nobody needs to know. */
   readonly expiresMs: number
