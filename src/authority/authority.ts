@@ -61,8 +61,8 @@ export class Authority {
   /** Rejects with why this node cannot begin. Reactors have been told everything when it resolves. */
   static async open(plan: AuthorityPlan, outlets: AuthorityOutlets): Promise<Authority> {
     const modules = await BackendModules.load(plan.configuration['apim.jwt'], plan.home)
-    const { notifier_impl } = plan.configuration['apim.token.revocation']
-    const notifier = await RevocationNotifier.load(notifier_impl, plan.home, outlets.report)
+    const revocation = plan.configuration['apim.token.revocation']
+    const notifier = await RevocationNotifier.load(revocation.notifier_impl, plan.home, outlets.report)
     const authority = new Authority(plan, modules, outlets)
     authority.#notifier = notifier
     outlets.lines.open(plan.epoch, authority.#answers())
@@ -129,7 +129,8 @@ export class Authority {
   }
 
   async #readRevocations(): Promise<void> {
-    if (!this.#plan.configuration['apim.token.revocation'].enable_persistent_notifier) return
+    const revocation = this.#plan.configuration['apim.token.revocation']
+    if (!revocation.enable_persistent_notifier) return
     this.#revocations = new RevocationFile(this.#plan.dataDir)
     this.#revoked.add(this.#revocations.read(), Date.now())
     this.#outlets.lines.tell({ kind: 'revoked', tokens: this.#revoked.entries(Date.now()) })

@@ -156,9 +156,11 @@ export class KeyManagerPart {
   }
 
   get #origin(): string {
-    const url = new URL(this.#plan.management?.origin ?? `https://${this.#plan.configuration.server.hostname}`)
+    const plan = this.#plan.management
+    if (plan === null) return ''
+    const url = new URL(plan.origin)
     // Any free port was asked for.
-    if (this.#plan.management?.port === 0) url.port = String(this.port)
+    if (plan.port === 0) url.port = String(this.port)
     return url.origin
   }
 

@@ -66,8 +66,12 @@ function keySources({ configuration, runsKeyManager, ownIssuer }: AuthorityPlan)
 }
 
 function introspectionTerms({ configuration, ownIssuer }: AuthorityPlan) {
-  const { service_url: serviceUrl, username, password } = configuration['apim.key_manager']
-  return { serviceUrl, username, password, issuer: ownIssuer }
+  return {
+    serviceUrl: configuration['apim.key_manager'].service_url,
+    username: configuration['apim.key_manager'].username,
+    password: configuration['apim.key_manager'].password,
+    issuer: ownIssuer,
+  }
 }
 
 function clientOf(plan: AuthorityPlan): HttpClient {
@@ -75,7 +79,8 @@ function clientOf(plan: AuthorityPlan): HttpClient {
 }
 
 function clientSettings({ configuration, trust, management }: AuthorityPlan) {
-  const { max_total: requestsMax, default_max_per_route: perHostMax } = configuration['apim.http_client']
+  const requestsMax = configuration['apim.http_client'].max_total
+  const perHostMax = configuration['apim.http_client'].default_max_per_route
   const idleMax = configuration['apim.key_manager']['pool.max_idle']
   const ownCertificates = management === null ? [] : [management.tls.identity.cert]
   return { requestsMax, perHostMax, idleMax, trust, ownCertificates }

@@ -1,7 +1,8 @@
 /** From what is in force to what the authority is told. */
 import type { ApiFacts, AuthorityPlan } from '../authority-messages.ts'
 import { backendTokenPlans } from './backend-planning.ts'
-import { NOTHING_DECLARED } from '../identity/declared-applications.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import { declaredFacts } from './declared-planning.ts'
 import { identityPlan } from './identity-planning.ts'
 import type { InForce } from './in-force.ts'
 import { managementPlan } from './management-planning.ts'
@@ -18,6 +19,7 @@ interface Surroundings {
 
 export function authorityPlan(inForce: InForce, { home, dataDir, plan }: Surroundings): AuthorityPlan {
   const { configuration } = inForce.configured
+  const { issuers } = identityPlan(configuration)
   const trust = inForce.tls?.plans.clients.find(({ match }) => match === 'default')?.plan ?? null
   return {
     configuration,
@@ -26,16 +28,23 @@ export function authorityPlan(inForce: InForce, { home, dataDir, plan }: Surroun
     apis: apiFacts(inForce),
     runsKeyManager: partsOf(configuration).runsKeyManager,
     trust,
-    ownIssuer: configuration.oauth['oidc.id_token.issuer'],
-    issuers: identityPlan(configuration).issuers,
+    ownIssuer: issuers.find(({ isOwn }) => isOwn)!.issuer,
+    issuers,
     backends: backendTokenPlans([...inForce.planned.byDefinition.keys()]),
     management: managementPlan(configuration, inForce.tls?.plans ?? null),
-    declared: NOTHING_DECLARED,
+    declared: declaredFacts(inForce.declared, configuration),
     epoch: plan.identityEpoch,
     metrics: plan.metrics,
     // Behind those of the reactors and of the primary.
     column: plan.reactors + 1,
   }
+}
+
+/** Whether others are asked over TLS, so that it has to be known whom to trust. */
+export function asksSecured(configuration: Configuration): boolean {
+  const keySets = configuration['apim.jwt.issuer'].map(row => row['jwks.url'])
+  const services = partsOf(configuration).runsKeyManager ? [] : [configuration['apim.key_manager'].service_url]
+  return [...keySets, ...services].some(url => /^https:/i.test(url))
 }
 
 function apiFacts({ planned }: InForce): readonly ApiFacts[] {

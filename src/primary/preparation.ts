@@ -3,9 +3,11 @@
  * `check` reports it, a start and a reload put it in force; nothing is changed or written here.
  */
 import { loadApis } from './api-loading.ts'
+import { asksSecured } from './authority-planning.ts'
 import { attributed } from './attribution.ts'
 import { endpointsOf } from '../config/api-definition.ts'
 import { draftSigning, NOTHING_SIGNED, type SigningDraft } from './backend-signing.ts'
+import { type DeclaredApplication, readApplications } from '../config/application-files.ts'
 import type { ApiDefinitions, ApiProjects } from '../config/api-definitions.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { Fault } from '../config/fault.ts'
@@ -38,6 +40,8 @@ export interface Prepared {
   readonly sequences: SequenceSet
   /** What the command line has made of APIs; null on a node without any. */
   readonly lifecycles: LifecycleFile | null
+  /** What files say of applications. */
+  readonly applications: readonly DeclaredApplication[]
   /** Null where nothing is secured. */
   readonly tls: TlsDraft | null
   /** What tokens for backends are signed with. */
@@ -84,6 +88,7 @@ export async function prepare(
       proxies: DIRECT,
       sequences: NO_SEQUENCES,
       lifecycles: null,
+      applications: [],
       tls: null,
       signing: NOTHING_SIGNED,
     }
@@ -96,6 +101,7 @@ export async function prepare(
   const sockets = missingSocketSequences(configuration, sequences, running.isStart)
   const unnamed = [...missingSequence(configuration, sequences), ...sockets]
   const tls = await draftOf({ configuration, keys }, apis, home)
+  const declared = readApplications(home)
   const signing = await draftSigning(configuration, home)
   return {
     configuration,
@@ -104,6 +110,7 @@ export async function prepare(
     proxies,
     sequences,
     lifecycles,
+    applications: declared.applications,
     tls,
     signing,
     faults: [
@@ -111,6 +118,7 @@ export async function prepare(
       ...attributed([...proxies.faults, ...accessFaults(configuration), ...unnamed, ...signing.faults], keys),
       ...(tls?.findings.faults ?? []),
       ...lifecycles.faults,
+      ...declared.faults,
     ],
     unknown,
     warnings: [...examined.warnings, ...attributed(proxies.warnings, keys)],
@@ -135,7 +143,7 @@ export async function draftOf(
 ): Promise<TlsDraft | null> {
   const listens = listensSecured(planListeners(configuration)) || listensForManagement(configuration)
   const dials = apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
-  if (!listens && !dials) return null
+  if (!listens && !dials && !asksSecured(configuration)) return null
   const { draftTls } = await import('../tls/tls-material.ts')
   return draftTls(tlsSources(configuration, keys, listens), home)
 }

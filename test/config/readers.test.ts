@@ -35,6 +35,8 @@ const OWNERS: Readonly<Record<string, string>> = {
   'apim.ai': "configuration\\['apim\\.ai'\\]",
   mediation: '(?:mediation|configuration\\.mediation)',
   'apim.key_manager': "configuration\\['apim\\.key_manager'\\]",
+  'apim.http_client': "configuration\\['apim\\.http_client'\\]",
+  'apim.token.revocation': 'revocation',
   'apim.oauth_config': "configuration\\['apim\\.oauth_config'\\]",
   oauth: 'configuration\\.oauth',
   'oauth.grant_type': 'grants',

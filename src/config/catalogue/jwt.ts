@@ -66,7 +66,7 @@ export const jwtIssuer = repeatedSection(
   },
   {
     roles: ['gateway-worker'],
-    readBy: ['authority/remote-part.ts', 'primary/identity-planning.ts'],
+    readBy: ['authority/remote-part.ts', 'primary/authority-planning.ts', 'primary/identity-planning.ts'],
     rules: [
       {
         keys: ['algorithms'],

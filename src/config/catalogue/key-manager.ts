@@ -1,38 +1,39 @@
 /** The gateway and the key manager: how one reaches the other, and what both have to know about OAuth. */
-import { allInert, alsoSpelled, inert, type Key, live, sameAs, section, upTo } from '../key.ts'
+import { alsoSpelled, inert, type Key, live, sameAs, section, upTo } from '../key.ts'
 import { choice, count, fieldName, flag, secret, text, url, words } from '../kinds.ts'
 import { SimplePattern } from '../../structure/simple-pattern.ts'
 import { customNeeds, mustNotExceed } from './agreements.ts'
 
 const KEY_MANAGER = 'not built yet: the key manager'
-const VALIDATION = 'not built yet: token validation'
 
 export const keyManager = section(
   'apim.key_manager',
   'The key manager that a gateway asks about tokens.',
   {
-    ...allInert(
-      {
-        service_url: url(
-          'https://localhost:9443/services/',
-          ['https', 'http'],
-          'Address of the services of the key manager.',
-        ),
-        username: sameAs('super_admin.username', text('', 'Account the gateway asks the key manager with.')),
-        password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
-        'pool.init_idle_capacity': upTo(
-          'pool.max_idle',
-          count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.'),
-        ),
-        'pool.max_idle': count(
-          100,
-          'connections',
-          0,
-          100_000,
-          'Idle connections to the key manager kept open at most.',
-        ),
-      },
-      KEY_MANAGER,
+    service_url: live(
+      url(
+        'https://localhost:9443/services/',
+        ['https', 'http'],
+        'Address of the services of the key manager; its OAuth endpoints stand beside them, under `oauth2/`.',
+      ),
+    ),
+    username: live(sameAs('super_admin.username', text('', 'Account the gateway asks the key manager with.'))),
+    password: live(sameAs('super_admin.password', secret('Password that goes with `username`.'))),
+    'pool.init_idle_capacity': inert(
+      upTo(
+        'pool.max_idle',
+        count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.'),
+      ),
+      'connections are opened when they are needed, and kept then',
+    ),
+    'pool.max_idle': live(
+      count(
+        100,
+        'connections',
+        0,
+        100_000,
+        'Idle connections to one address, such as the key manager, kept open at most.',
+      ),
     ),
     key_validation_handler_type: live(
       choice('default', ['default', 'custom'], 'Whether a module of your own has its say beside the built-in checks.'),
@@ -45,7 +46,12 @@ export const keyManager = section(
     ),
   },
   {
-    readBy: ['primary/identity-planning.ts'],
+    readBy: [
+      'authority/remote-part.ts',
+      'primary/authority-planning.ts',
+      'primary/identity-planning.ts',
+      'primary/token-apis.ts',
+    ],
     rules: [
       mustNotExceed('pool.init_idle_capacity', 'pool.max_idle'),
       ...customNeeds('key_validation_handler_type', 'key_validation_handler_impl'),
@@ -55,16 +61,14 @@ export const keyManager = section(
 
 export const httpClient = section(
   'apim.http_client',
-  'Calls of the gateway to the key manager about reference tokens; a token that holds its own claims needs none.',
-  allInert(
-    {
-      max_total: count(100, 'connections', 1, 100_000, 'Connections to key managers open at once.'),
-      default_max_per_route: count(50, 'connections', 1, 100_000, 'Connections to one address open at once.'),
-    },
-    VALIDATION,
-  ),
+  'Calls of the gateway to key managers, issuers and token endpoints of backends; most tokens need none.',
+  {
+    max_total: live(count(100, 'connections', 1, 100_000, 'Requests under way at once, each on a connection.')),
+    default_max_per_route: live(count(50, 'connections', 1, 100_000, 'Connections to one address open at once.')),
+  },
   {
     roles: ['gateway-worker'],
+    readBy: ['authority/remote-part.ts'],
     rules: [
       {
         keys: ['default_max_per_route', 'max_total'],

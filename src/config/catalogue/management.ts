@@ -49,5 +49,5 @@ export const logging = section(
       ),
     ),
   },
-  { readBy: ['primary/reload.ts'] },
+  { readBy: ['authority/authority-thread.ts', 'primary/reload.ts'] },
 )

@@ -1,8 +1,10 @@
 /** What the gateway tells others: traces, revoked tokens, mail. */
-import { allInert, required, section } from '../key.ts'
+import { allInert, inert, required, section } from '../key.ts'
 import { count, duration, flag, host, secret, text } from '../kinds.ts'
 import { needsFlag } from './agreements.ts'
 import { DAY_MS } from './passthru-keys.ts'
+
+const OTHER_NODES = 'not built yet: telling other nodes of revocations'
 
 export const openTracer = section(
   'apim.open_tracer',
@@ -30,27 +32,36 @@ export const openTracer = section(
 export const tokenRevocation = section(
   'apim.token.revocation',
   'How gateways hear of revoked tokens.',
-  allInert(
-    {
-      notifier_impl: text('', 'Class that tells gateways of revoked tokens in place of the built-in one.'),
-      enable_realtime_notifier: flag(true, 'Tell gateways at once; off, they hear as from the persistent notifier.'),
-      enable_persistent_notifier: flag(true, 'Keep revoked tokens where a gateway looks for them at its start.'),
-      'realtime_notifier.ttl': duration(
-        5000,
-        'ms',
-        1,
-        DAY_MS,
-        'How long a message about a revoked token waits for its receivers.',
-      ),
-      'persistent_notifier.hostname': text('', 'Address of the store that keeps revoked tokens.'),
-      'persistent_notifier.ttl': duration(5000, 'ms', 1, DAY_MS, 'How long the store keeps a revoked token.'),
-      'persistent_notifier.username': text('', 'Account at the store that keeps revoked tokens.'),
-      'persistent_notifier.password': secret('Password that goes with `persistent_notifier.username`.'),
-    },
-    'not built yet: revocation comes with token validation',
-  ),
+  {
+    notifier_impl: text(
+      '',
+      'ES module, from the home folder on, whose `tokenRevoked({ key, expiresMs })` is told of each revoked token.',
+    ),
+    enable_realtime_notifier: inert(
+      flag(true, 'Tell gateways at once; off, they hear as from the persistent notifier.'),
+      `${OTHER_NODES}; within this one every reactor knows at once`,
+    ),
+    enable_persistent_notifier: flag(
+      true,
+      'Keep revoked tokens over a restart on a node without a database, in `revoked.json` of the data folder.',
+    ),
+    'realtime_notifier.ttl': inert(
+      duration(5000, 'ms', 1, DAY_MS, 'How long a message about a revoked token waits for its receivers.'),
+      OTHER_NODES,
+    ),
+    ...allInert(
+      {
+        'persistent_notifier.hostname': text('', 'Address of the store that keeps revoked tokens.'),
+        'persistent_notifier.ttl': duration(5000, 'ms', 1, DAY_MS, 'How long the store keeps a revoked token.'),
+        'persistent_notifier.username': text('', 'Account at the store that keeps revoked tokens.'),
+        'persistent_notifier.password': secret('Password that goes with `persistent_notifier.username`.'),
+      },
+      'no other store is asked: revoked tokens are kept in the database, or in the data folder, until they expire',
+    ),
+  },
   {
     roles: ['api-key-manager', 'gateway-worker'],
+    readBy: ['authority/authority.ts'],
     rules: [
       needsFlag('realtime_notifier.ttl', 'enable_realtime_notifier'),
       needsFlag('persistent_notifier.hostname', 'enable_persistent_notifier'),
