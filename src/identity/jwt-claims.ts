@@ -61,7 +61,8 @@ export function acceptedToken(jwt: StrictJwt, plan: IssuerPlan): AcceptedToken |
   if (scopes === undefined) return `${plan.scopesClaim} is neither a text nor a list of texts`
   const consumerKey = consumerKeyIn(claims, plan)
   const { sub, exp, aut } = claims
-  const user = sub ?? consumerKey
+  const tenant = tenantIn(claims, plan)
+  const user = nameIn(sub ?? consumerKey, tenant, plan)
   const apiKey = isApiKey(claims, plan) ? apiKeyTerms(claims) : null
   if (apiKey === undefined) return 'where the API key may be used is neither a text nor a list'
   return {
@@ -69,7 +70,7 @@ export function acceptedToken(jwt: StrictJwt, plan: IssuerPlan): AcceptedToken |
     issuer: plan.issuer,
     consumerKey,
     user,
-    tenant: tenantIn(claims, plan),
+    tenant,
     isApplication: isText(aut) ? aut === 'APPLICATION' : user === consumerKey,
     scopes,
     expiresMs: exp === undefined ? 0 : exp * 1000,
@@ -101,6 +102,11 @@ function consumerKeyIn(claims: JsonObject, { consumerKeyClaims }: IssuerPlan): s
   return (
     consumerKeyClaims.map(name => claims[name]).find((value): value is string => isText(value) && value !== '') ?? ''
   )
+}
+
+/** Our own key manager writes `name@tenant` into `sub`, because names repeat. */
+function nameIn(sub: string, tenant: string, { isOwn }: IssuerPlan): string {
+  return isOwn && sub.endsWith(`@${tenant}`) ? sub.slice(0, -tenant.length - 1) : sub
 }
 
 /** Of an issuer that is not ours the name of a tenant would be a claim to the users of another. */

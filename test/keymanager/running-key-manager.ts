@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { getRequestListener } from '@hono/node-server'
 import { Agent, fetch as undiciFetch } from 'undici'
+import type { Configuration } from '../../src/config/catalogue.ts'
 import type { IssuerKeys } from '../../src/identity/facts.ts'
 import { keyManagerApp } from '../../src/keymanager/app.ts'
 import { KeyManager, type KeyManagerSurroundings, type VerifiedAssertion } from '../../src/keymanager/key-manager.ts'
@@ -33,6 +34,7 @@ interface Started {
 
 export class RunningKeyManager implements AsyncDisposable {
   readonly manager: KeyManager
+  readonly configuration: Configuration
   readonly registry: Registry
   readonly origin: string
   readonly folder: string
@@ -42,10 +44,14 @@ export class RunningKeyManager implements AsyncDisposable {
   readonly #agent = new Agent({ connect: { ca: CA.cert } })
 
   constructor(
-    parts: Pick<RunningKeyManager, 'manager' | 'registry' | 'origin' | 'folder' | 'logged' | 'keysTold'>,
+    parts: Pick<
+      RunningKeyManager,
+      'manager' | 'configuration' | 'registry' | 'origin' | 'folder' | 'logged' | 'keysTold'
+    >,
     end: () => Promise<void>,
   ) {
     this.manager = parts.manager
+    this.configuration = parts.configuration
     this.registry = parts.registry
     this.origin = parts.origin
     this.folder = parts.folder
@@ -142,7 +148,7 @@ export async function startKeyManager({
   }
   const manager = await KeyManager.open(surroundings, configuration)
   listen = getRequestListener(keyManagerApp(manager).fetch)
-  return new RunningKeyManager({ manager, registry, origin, folder, logged, keysTold }, async () => {
+  return new RunningKeyManager({ manager, configuration, registry, origin, folder, logged, keysTold }, async () => {
     manager.close()
     server.closeAllConnections()
     await new Promise(resolve => server.close(resolve))

@@ -2,6 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { acceptedToken, termsFault } from '../../src/identity/jwt-claims.ts'
+import { readJwt, type StrictJwt } from '../../src/identity/strict-jwt.ts'
+import type { AcceptedToken } from '../../src/identity/token-verdict.ts'
+import { identityPlan } from '../../src/primary/identity-planning.ts'
 import { ADMIN_PASSWORD, basic, type RunningKeyManager, startKeyManager, USER } from './running-key-manager.ts'
 
 const TOKEN = '/oauth2/token'
@@ -224,6 +228,18 @@ test('what was given is told apart by typ: access tokens, id tokens, API keys', 
   )
   const { access_token } = await at.manager.tokenFor(id)
   assert.equal(decodeJwt(access_token).aut, 'APPLICATION')
+})
+
+test('a gateway reads name and tenant of a user apart, and takes no other token of ours for an access token', async () => {
+  const terms = identityPlan(at.configuration).issuers[0]!
+  const { body } = await at.post(TOKEN, { ...PASSWORD, scope: 'openid orders:any' }, basic(id, secret))
+  const [access, identity] = [body.access_token, body.id_token].map(token => readJwt(String(token)) as StrictJwt)
+  assert.equal(termsFault(access!, terms, Date.now(), 0), undefined)
+  const accepted = acceptedToken(access!, terms) as AcceptedToken
+  const { user, tenant, isApplication, consumerKey, scopes, apiKey } = accepted
+  assert.deepEqual([user, tenant, isApplication, consumerKey, apiKey], ['alice', 'carbon.super', false, id, null])
+  assert.deepEqual([...scopes], ['openid', 'orders:any'])
+  assert.equal(termsFault(identity!, terms, Date.now(), 0), 'not an access token')
 })
 
 test('a new key signs, and the one before is published for as long as its tokens last', async () => {
