@@ -15,7 +15,7 @@ export type IdentityNews =
 
 /** What a reactor cannot find out by itself. */
 export type Inquiry =
-  /** Look for a key that nobody knows. Answered when the key set was fetched or need not be: keys come as news first. */
+  /** Look for a key that nobody knows. Answered when the set was fetched or need not be: keys come as news before. */
   | { readonly kind: 'key'; readonly issuer: string; readonly kid: string }
   /** RFC 7662. */
   | { readonly kind: 'introspect'; readonly token: string }

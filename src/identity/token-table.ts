@@ -13,6 +13,8 @@ import type { VerificationKey } from './verification-key.ts'
 
 /** APIs that one token is kept ready for: beyond them it is found out anew. */
 const GRANTS_MAX = 64
+/** The cache makes an object for each look where it is given none, and writes to the one that it is given. */
+const AS_EVER: LRUCache.GetOptions<number, never, unknown> = {}
 /** Bytes at the end of a token that its hash is made of: of a signature, which nobody can choose. */
 const TAIL_BYTES = 32
 
@@ -96,7 +98,7 @@ export class TokenTable<G> {
 
   /** Bytes in the arena, whose hash it is. */
   find(hash: number, at: number, length: number): KnownToken<G> | null {
-    const entry = this.#cache.get(hash)
+    const entry = this.#cache.get(hash, AS_EVER)
     if (entry === undefined || entry.length !== length) return null
     return isSame(at, entry.chunk!.offset, length) ? entry : null
   }
