@@ -6,6 +6,7 @@ import { createPrivateKey, type KeyObject, randomUUID, sign } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../exchange/caller.ts'
 import { isFieldText } from '../http1/writer.ts'
+import { METRIC } from '../observe/metrics.ts'
 import { type BackendApi, callerClaims, type JwtClaims, userClaims } from './backend-claims.ts'
 import type { Inquiry, InquiryResults } from './feed.ts'
 import type { BackendJwtPlan } from './identity-plan.ts'
@@ -20,6 +21,7 @@ interface JwtSources {
   readonly ask: <I extends Inquiry>(inquiry: I) => Promise<InquiryResults[I['kind']]>
   /** Milliseconds since 1970. */
   readonly now: () => number
+  readonly metrics: { add(cell: number, by: number): void }
 }
 
 /** One that is ready. Times in milliseconds since 1970. */
@@ -97,8 +99,10 @@ export class BackendJwts {
   /** The whole line for a caller. Throws, or rejects with, NoBackendJwt. */
   lineFor(caller: Caller, api: BackendApi): string | Promise<string> {
     const ready = this.#byCaller.get(caller)
-    const nowMs = this.#sources.now()
+    const { metrics, now } = this.#sources
+    const nowMs = now()
     if (ready !== undefined && nowMs < ready.untilMs) {
+      metrics.add(METRIC.backendJwtHits, 1)
       if (nowMs >= ready.renewMs) this.#renewLater(caller, api)
       return ready.line
     }
@@ -107,9 +111,11 @@ export class BackendJwts {
     const content = JSON.stringify([claims, caller.revocationKey, caller.expiresMs, caller.claims])
     const kept = this.#kept.get(content)
     if (kept !== undefined && nowMs < kept.untilMs) {
+      metrics.add(METRIC.backendJwtHits, 1)
       this.#byCaller.set(caller, kept)
       return kept.line
     }
+    metrics.add(METRIC.backendJwtMisses, 1)
     return this.#make(content, claims, caller).then(({ line }) => line)
   }
 
@@ -167,6 +173,7 @@ export class BackendJwts {
     if (isApplication || method === 'mutual_tls') return {}
     const key = `${tenant}\n${user}`
     const kept = this.#users.get(key)
+    this.#sources.metrics.add(kept === undefined ? METRIC.userClaimsMisses : METRIC.userClaimsHits, 1)
     if (kept !== undefined) return kept
     const claims = await this.#ask({ kind: 'claims', user, tenant })
     if (this.#plan.claimsMs > 0) this.#users.set(key, claims, { ttl: this.#plan.claimsMs })

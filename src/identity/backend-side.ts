@@ -6,6 +6,7 @@ import type { BackendJwtPlan } from './identity-plan.ts'
 
 interface BackendSources {
   readonly ask: ConstructorParameters<typeof BackendToken>[1]['ask']
+  readonly metrics: { add(cell: number, by: number): void }
   readonly report: Report
 }
 
@@ -15,10 +16,10 @@ export class BackendSide {
   readonly #sources: ConstructorParameters<typeof BackendToken>[1]
   readonly #tokens = new Map<string, BackendToken>()
 
-  constructor(plan: BackendJwtPlan, { ask, report }: BackendSources) {
+  constructor(plan: BackendJwtPlan, { ask, metrics, report }: BackendSources) {
     this.#sources = { ask, now: Date.now }
     this.report = report
-    this.jwts = new BackendJwts(plan, this.#sources)
+    this.jwts = new BackendJwts(plan, { ...this.#sources, metrics })
   }
 
   /** One for all handlers of its API, old and new. `key`: as plans have it. */

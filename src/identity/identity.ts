@@ -44,6 +44,7 @@ interface IdentityParts {
   /** Null: subscriptions and scopes alone decide. */
   readonly validator: Validator | null
   readonly report: Report
+  readonly metrics: { add(cell: number, by: number): void }
   /** Milliseconds of a clock that only goes forward. */
   readonly nowMs: () => number
 }
@@ -59,14 +60,14 @@ export class Identity {
   #validator: Validator | null
   readonly #anonymous = { PRODUCTION: new Map<string, Caller>(), SANDBOX: new Map<string, Caller>() }
 
-  constructor({ plan, sources, tokens, validator, report, nowMs }: IdentityParts) {
+  constructor({ plan, sources, tokens, validator, report, metrics, nowMs }: IdentityParts) {
     this.#plan = plan
     this.#allowedScopes = new AllowedScopes(plan.allowedScopes)
     this.#validator = validator
     this.sources = sources
     this.tokens = tokens
     this.report = report
-    this.backend = new BackendSide(plan.backendJwt, { ask: inquiry => sources.ask(inquiry), report })
+    this.backend = new BackendSide(plan.backendJwt, { ask: inquiry => sources.ask(inquiry), metrics, report })
     this.passwords = new Passwords(inquiry => sources.ask(inquiry), nowMs)
   }
 

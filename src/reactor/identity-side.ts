@@ -29,7 +29,7 @@ export class IdentitySide {
     { identity: sources, validator, report, metrics, nowMs }: IdentityOutlets,
   ) {
     this.#tokens = new Tokens({ sources, metrics, reactors, wallMs: () => this.#wallMs }, plan)
-    this.identity = new Identity({ plan, sources, tokens: this.#tokens, validator, report, nowMs })
+    this.identity = new Identity({ plan, sources, tokens: this.#tokens, validator, report, metrics, nowMs })
     this.tunnels = new OpenTunnels(this.identity, report)
   }
 

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import type { Caller } from '../../src/exchange/caller.ts'
 import { BackendJwts, NoBackendJwt } from '../../src/identity/backend-jwt.ts'
 import type { Inquiry, InquiryResults } from '../../src/identity/feed.ts'
+import { METRIC } from '../../src/observe/metrics.ts'
 import type { BackendJwtPlan } from '../../src/identity/identity-plan.ts'
 
 const KEYS = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -50,16 +51,24 @@ interface Made {
   readonly jwts: BackendJwts
   readonly clock: { ms: number }
   readonly asked: Inquiry[]
+  readonly counted: Map<number, number>
 }
 
 function made(changes: Partial<BackendJwtPlan> = {}, answer: (inquiry: Inquiry) => unknown = () => ({})): Made {
   const clock = { ms: START_MS }
   const asked: Inquiry[] = []
+  const counted = new Map<number, number>()
+  const metrics = { add: (cell: number, by: number) => void counted.set(cell, (counted.get(cell) ?? 0) + by) }
   const ask = async <I extends Inquiry>(inquiry: I): Promise<InquiryResults[I['kind']]> => {
     asked.push(inquiry)
     return answer(inquiry) as InquiryResults[I['kind']]
   }
-  return { jwts: new BackendJwts({ ...PLAN, ...changes }, { ask, now: () => clock.ms }), clock, asked }
+  return {
+    jwts: new BackendJwts({ ...PLAN, ...changes }, { ask, now: () => clock.ms, metrics }),
+    clock,
+    asked,
+    counted,
+  }
 }
 
 interface Read {
@@ -132,10 +141,11 @@ test('a caller without an application has none of its claims', async () => {
 })
 
 test('the warm path answers one ready string, and a caller that is made anew gets the same', async () => {
-  const { jwts } = made()
+  const { jwts, counted } = made()
   const line = await jwts.lineFor(CALLER, API)
   assert.equal(jwts.lineFor(CALLER, API), line)
   assert.equal(jwts.lineFor({ ...CALLER }, API), line)
+  assert.deepEqual([counted.get(METRIC.backendJwtHits), counted.get(METRIC.backendJwtMisses)], [2, 1])
   assert.notEqual(await jwts.lineFor({ ...CALLER, subscriptionTier: 'Silver' }, API), line)
   assert.notEqual(await jwts.lineFor({ ...CALLER, revocationKey: 'j2' }, API), line)
   assert.notEqual(await jwts.lineFor({ ...CALLER }, { ...API, version: '2' }), line)
@@ -190,7 +200,7 @@ test('another configuration uses nothing that was made before', async () => {
 
 test('enable_user_claims: what token and user store say, never in the place of other claims', async () => {
   const known = { email: 'a@b.test', 'http://schema.test/role': 'admin', apiname: 'forged', iss: 'forged' }
-  const { jwts, asked } = made({ hasUserClaims: true }, () => known)
+  const { jwts, asked, counted } = made({ hasUserClaims: true }, () => known)
   const caller = { ...CALLER, claims: { email: 'of the token', city: 'Ulm', scope: 'x', exp: 1, keytype: 'forged' } }
   const { claims } = read(await jwts.lineFor(caller, API))
   const p = PLAN.prefix
@@ -203,6 +213,7 @@ test('enable_user_claims: what token and user store say, never in the place of o
     ['Pets', 'SANDBOX', 'wso2.org/products/am'],
   )
   await jwts.lineFor({ ...caller, revocationKey: 'j2' }, API)
+  assert.deepEqual([counted.get(METRIC.userClaimsHits), counted.get(METRIC.userClaimsMisses)], [1, 1])
   assert.deepEqual(asked, [{ kind: 'claims', user: 'alice', tenant: 'carbon.super' }])
 })
 

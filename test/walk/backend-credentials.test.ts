@@ -31,6 +31,7 @@ const CREDENTIALS: CredentialPlans = {
   production: { kind: 'oauth2', key: 'k' },
   sandbox: { kind: 'basic', authorization: PASSWORD },
 }
+const NOT_COUNTED = { add: () => {} }
 /** Callers are kept: so is what was made for them. */
 const callers = new Map<string, Caller>()
 /** Answers of the authority. */
@@ -74,7 +75,7 @@ async function gatewayWith(jwt: Partial<BackendJwtPlan>, credentials: Credential
   }
   const services = new BackendSide(
     { ...backendJwt, isSigned: false, ...jwt },
-    { ask, report: (level, event, fields) => reports.push({ level, event, fields }) },
+    { ask, metrics: NOT_COUNTED, report: (level, event, fields) => reports.push({ level, event, fields }) },
   )
   const api = { name: 'a', version: '1', context: '/a/1' }
   const own = new BackendHandler({ api, credentials, tellsCaller: true, services })
@@ -198,6 +199,7 @@ test('no planted secret stands in an explanation, a log line or an answer of the
   const texts = [await ask(gateway, 'a'), await ask(gateway, 'a?sandbox')]
   const services = new BackendSide(planGateway([]).plan.identity.backendJwt, {
     ask: () => Promise.reject(new Error('none')),
+    metrics: NOT_COUNTED,
     report: () => {},
   })
   const api = { name: 'a', version: '1', context: '/a/1' }

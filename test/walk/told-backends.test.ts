@@ -55,7 +55,8 @@ function claimsOf(token: string): Readonly<Record<string, unknown>> {
 }
 
 test("the backend learns who calls, and gets neither the client's token nor what it said for itself", async () => {
-  const lines = `Authorization: Bearer ${authority.token('shop')}\r\nX-JWT-Assertion: forged\r\nX-Client-Cert: forged\r\n`
+  const forged = 'X-JWT-Assertion: forged\r\nX-Client-Cert: forged\r\n'
+  const lines = `Authorization: Bearer ${authority.token('shop')}\r\n${forged}`
   assert.match(await ask(lines), /^HTTP\/1\.1 200/)
   const [token, ...more] = got('x-jwt-assertion')
   assert.deepEqual([more, got('authorization'), got('x-client-cert')], [[], [], []])
