@@ -1,0 +1,136 @@
+/** What keys of `[oauth]` change: each is set here to what is not its default. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
+import { RegistryUnavailable } from '../../src/registry/registry.ts'
+import { ADMIN_PASSWORD, Browser, basic, type RunningKeyManager, startKeyManager, USER } from './running-key-manager.ts'
+
+const PASSWORD = { grant_type: 'password', username: USER.name, password: USER.password }
+const CREDENTIALS = { grant_type: 'client_credentials' }
+
+let at: RunningKeyManager
+let nowMs = Date.now()
+
+before(async () => {
+  at = await startKeyManager({
+    now: () => nowMs,
+    sets: [
+      'apim.cache.gateway_token.enable=false',
+      'apim.cache.km_token.enable=true',
+      'apim.cache.km_token.expiry_time=60',
+      'oauth.grant_type.authorization_code.enable=false',
+      'oauth.grant_type.jwt_bearer.enable=false',
+      'oauth.grant_type.client_credentials.allow_refresh_tokens=true',
+      'oauth.grant_type.client_credentials.allow_id_token=true',
+      'oauth.token_validation.app_access_token_validity=100',
+      'oauth.token_validation.user_access_token_validity=200',
+      'oauth.token_validation.refresh_token_validity=300',
+      'oauth.oidc.token_validation.id_token_validity=400',
+      'oauth.oidc.user_info.response_type=jwt',
+      'oauth.oidc.id_token.redirect_error_page=false',
+      'oauth.additional_params_from_error_url=true',
+      'oauth.oidc.claims.enable_unmapped_user_attributes=true',
+      'oauth.allowed_scopes=shop_.*',
+      'oauth.rate_limit.per_client=8',
+      'oauth.rate_limit.per_address=40',
+    ],
+  })
+})
+after(() => at[Symbol.asyncDispose]())
+
+async function given(fields: Readonly<Record<string, string>>) {
+  const { client, secret } = await at.client()
+  const own = basic(client.consumerKey, secret)
+  return { own, body: (await at.post('/oauth2/token', fields, own)).body }
+}
+
+test('tokens last as long as it is configured for whom they are for', async () => {
+  const application = await given({ ...CREDENTIALS, scope: 'openid shop_floor' })
+  assert.deepEqual([application.body.expires_in, application.body.scope], [100, 'openid shop_floor'])
+  const identity = decodeJwt(String(application.body.id_token))
+  assert.equal(identity.exp! - identity.iat!, 400)
+  const user = await given(PASSWORD)
+  assert.equal(user.body.expires_in, 200)
+  const refresh = { grant_type: 'refresh_token', refresh_token: String(user.body.refresh_token) }
+  nowMs += 299_000
+  const renewed = await at.post('/oauth2/token', refresh, user.own)
+  assert.equal(renewed.status, 200, renewed.text)
+  nowMs += 300_000
+  const late = { ...refresh, refresh_token: String(renewed.body.refresh_token) }
+  assert.equal((await at.post('/oauth2/token', late, user.own)).body.error, 'invalid_grant')
+})
+
+test('an application refreshes its own token where that is allowed', async () => {
+  const { own, body } = await given(CREDENTIALS)
+  const refresh = { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) }
+  const renewed = await at.post('/oauth2/token', refresh, own)
+  assert.equal(decodeJwt(String(renewed.body.access_token)).aut, 'APPLICATION')
+})
+
+test('user info is signed, and has attributes as the user store names them', async () => {
+  const { body } = await given({ ...PASSWORD, scope: 'openid profile' })
+  const headers = { authorization: `Bearer ${body.access_token}` }
+  const answer = await at.fetch(`${at.origin}/oauth2/userinfo`, { headers })
+  assert.equal(answer.headers.get('content-type'), 'application/jwt')
+  const keys = createLocalJWKSet({ keys: [...at.manager.keys.keys] })
+  const { payload } = await jwtVerify(await answer.text(), keys, { currentDate: new Date(nowMs) })
+  const { sub, 'http://wso2.org/claims/department': department, 'http://wso2.org/claims/givenname': name } = payload
+  assert.deepEqual([sub, department, name], ['alice@carbon.super', 'Sales', 'Alice'])
+})
+
+test('a grant that is switched off is one that there is not', async () => {
+  const { client, secret } = await at.client()
+  const asked = { grant_type: 'authorization_code', code: 'x' }
+  const answer = await at.post('/oauth2/token', asked, basic(client.consumerKey, secret))
+  assert.equal(answer.body.error, 'unsupported_grant_type')
+  const found = await (await at.fetch(`${at.origin}/.well-known/openid-configuration`)).json()
+  const { grant_types_supported } = found as { readonly grant_types_supported: readonly string[] }
+  assert.deepEqual(grant_types_supported, ['client_credentials', 'password', 'refresh_token'])
+})
+
+test('what a client cannot be told is answered at once, where no page of its own is wanted', async () => {
+  const shown = await new Browser(at).open(`${at.origin}/oauth2/authorize?client_id=nobody&state=s`)
+  assert.deepEqual([shown.status, shown.location], [400, ''])
+  assert.match(shown.text, /Application: nobody/)
+})
+
+test('an introspection is remembered, and forgotten as soon as anything is revoked', async () => {
+  const { own, body } = await given(PASSWORD)
+  const ask = { token: String(body.access_token) }
+  const account = basic('admin', ADMIN_PASSWORD)
+  const { find } = at.registry.tokens
+  assert.equal((await at.post('/oauth2/introspect', ask, account)).body.active, true)
+  let asked = 0
+  at.registry.tokens.find = token => {
+    asked++
+    return find.call(at.registry.tokens, token)
+  }
+  assert.equal((await at.post('/oauth2/introspect', ask, account)).body.active, true)
+  assert.equal(asked, 0)
+  await at.post('/oauth2/revoke', ask, own)
+  assert.equal((await at.post('/oauth2/introspect', ask, account)).body.active, false)
+})
+
+test('a registry that does not answer is a 503 that says nothing of the cause', async () => {
+  at.registry.clients.get = async () => Promise.reject(new RegistryUnavailable('planted-cause'))
+  for (const path of ['/oauth2/authorize?client_id=x', '/oauth2/authorize?client_id=y']) {
+    const answer = await at.fetch(`${at.origin}${path}`)
+    assert.equal(answer.status, 503)
+    assert.ok(!(await answer.text()).includes('planted-cause'))
+  }
+  const answer = await at.post('/oauth2/token', { ...CREDENTIALS, client_id: 'x' })
+  assert.deepEqual([answer.status, answer.body.error], [503, 'temporarily_unavailable'])
+  assert.match(at.logged.join('\n'), /the registry does not answer.*planted-cause/)
+  Reflect.deleteProperty(at.registry.clients, 'get')
+})
+
+test('requests beyond the limit of a client, and of an address, are told when to come again', async () => {
+  const { own } = await given(CREDENTIALS)
+  const statuses: number[] = []
+  for (let request = 0; request < 8; request++) statuses.push((await at.post('/oauth2/token', CREDENTIALS, own)).status)
+  assert.deepEqual(statuses, [200, 200, 200, 200, 200, 200, 200, 429])
+  let last = await at.post('/oauth2/token', {})
+  for (let request = 0; request < 40 && last.status !== 429; request++) last = await at.post('/oauth2/token', {})
+  assert.equal(last.status, 429)
+  assert.match(last.headers.get('retry-after') ?? '', /^\d+$/)
+})
