@@ -227,7 +227,9 @@ export class Authority {
       password: async ({ user, password }) => this.#users().password(user, password),
       claims: async ({ user, tenant }) => {
         const retrieve = this.#modules.retriever
-        return retrieve === null ? this.#users().claims(user, tenant) : retrieve({ user, tenant })
+        if (retrieve !== null) return retrieve({ user, tenant })
+        // A node without users has nothing to add to what their tokens say.
+        return this.#keyManager === null ? {} : this.#keyManager.claims(user, tenant)
       },
       backendToken: ({ key, refused }) => this.#remote.backendTokens.get(key, refused),
       backendJwt: ({ claims }) => this.#modules.generate(claims),

@@ -175,7 +175,9 @@ export class BackendJwts {
     const kept = this.#users.get(key)
     this.#sources.metrics.add(kept === undefined ? METRIC.userClaimsMisses : METRIC.userClaimsHits, 1)
     if (kept !== undefined) return kept
-    const claims = await this.#ask({ kind: 'claims', user, tenant })
+    // Some issuers name the tenant with the user.
+    const name = tenant !== '' && user.endsWith(`@${tenant}`) ? user.slice(0, -tenant.length - 1) : user
+    const claims = await this.#ask({ kind: 'claims', user: name, tenant })
     if (this.#plan.claimsMs > 0) this.#users.set(key, claims, { ttl: this.#plan.claimsMs })
     return claims
   }

@@ -213,7 +213,9 @@ test('enable_user_claims: what token and user store say, never in the place of o
     ['Pets', 'SANDBOX', 'wso2.org/products/am'],
   )
   await jwts.lineFor({ ...caller, revocationKey: 'j2' }, API)
-  assert.deepEqual([counted.get(METRIC.userClaimsHits), counted.get(METRIC.userClaimsMisses)], [1, 1])
+  await jwts.lineFor({ ...caller, user: 'bob@carbon.super' }, API)
+  assert.deepEqual(asked.pop(), { kind: 'claims', user: 'bob', tenant: 'carbon.super' })
+  assert.deepEqual([counted.get(METRIC.userClaimsHits), counted.get(METRIC.userClaimsMisses)], [1, 2])
   assert.deepEqual(asked, [{ kind: 'claims', user: 'alice', tenant: 'carbon.super' }])
 })
 
