@@ -59,7 +59,8 @@ export async function serve(
     if (watch) gateway.watch()
     if (parts.leftOut !== '') log.info(parts.leftOut)
     if (listeners.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
-    announce(listeners, apis.apis.length, backend)
+    const tried = backend === undefined ? undefined : { port: backend, token: await tokenFor(begun, log) }
+    announce(listeners, apis.apis.length, tried)
     flushCompileCache()
   } catch (error) {
     if (error instanceof ConfigurationFaults) return refuse(error.faults)
@@ -103,7 +104,23 @@ async function startSample(): Promise<number> {
   }
 }
 
-function announce(started: Listeners, apis: number, samplePort: number | undefined): void {
+interface Sample {
+  /** Of its backend. */
+  readonly port: number
+  /** '' where there is none. */
+  readonly token: string
+}
+
+/** A sample without one answers 401, which shows something too. */
+async function tokenFor({ authority }: Pick<GatewayOptions, 'authority'>, log: { warn(text: string): void }) {
+  const { sampleToken } = await import('./sample-token.ts')
+  return sampleToken(request => authority.manage(request)).catch((error: Error) => {
+    log.warn(`no token for the sample API: ${error.message}`)
+    return ''
+  })
+}
+
+function announce(started: Listeners, apis: number, sample: Sample | undefined): void {
   const { listeners, reactors, level, healthHost, healthPort, managementPort, said } = started
   const threads = `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'}`
   const lines = listeners.map(({ kind, host, port }) => `listening on ${kind}://${shown(host)}:${port}`)
@@ -112,11 +129,12 @@ function announce(started: Listeners, apis: number, samplePort: number | undefin
     `health on http://${healthHost}:${healthPort}/healthz`,
     ...(managementPort === 0 ? [] : [`management and key manager on https://localhost:${managementPort}`]),
   )
-  if (samplePort !== undefined) lines.push(`sample backend on http://127.0.0.1:${samplePort}`)
+  if (sample !== undefined) lines.push(`sample backend on http://127.0.0.1:${sample.port}`)
   lines.push(...said, 'ready')
   const plain = listeners.find(({ kind }) => kind === 'http')
-  if (samplePort !== undefined && plain !== undefined) {
-    lines.push(`try: curl -i http://${reachable(plain.host)}:${plain.port}/sample/1.0.0/echo -d 'hello'`)
+  if (sample !== undefined && plain !== undefined) {
+    const credentials = sample.token === '' ? '' : ` -H 'Authorization: Bearer ${sample.token}'`
+    lines.push(`try: curl -i http://${reachable(plain.host)}:${plain.port}/sample/1.0.0/echo -d 'hello'${credentials}`)
   }
   process.stdout.write(`${lines.join('\n')}\n`)
 }

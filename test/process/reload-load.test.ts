@@ -1,5 +1,6 @@
 /**
- * Hundreds of reloads of the real program (a thousand in the long run), through its control socket and under load: lasting and new connections,
+ * Hundreds of reloads of the real program (a thousand in the long run), through its control socket and under load:
+ * lasting and new connections,
  * uploads, a tunnel and a download that go on throughout, while APIs, endpoints and keys change. No request fails.
  */
 import assert from 'node:assert/strict'

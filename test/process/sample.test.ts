@@ -26,8 +26,15 @@ function startScript(): Program {
   assert.equal(node, 'node')
   const sections = ['passthru_http', 'passthru_https', 'ws', 'wss']
   const ports = sections.map(section => `transport.${section}.listener.parameters.port=0`)
-  const sets = [...ports, 'management.health_port=0']
+  const sets = [...ports, 'management.health_port=0', 'management.port=0']
   return new Program(process.execPath, [...words, '--data', data, ...sets.flatMap(set => ['--set', set])])
+}
+
+async function post(port: number, path: string, fields: string): Promise<string> {
+  const peer = await connectPeer(port)
+  peer.send(`POST ${path} HTTP/1.1\r\nHost: a\r\n${fields}Content-Length: 5\r\nConnection: close\r\n\r\nhello`)
+  await peer.untilEnd()
+  return peer.text
 }
 
 /** The sample's port is a fixed one, and somebody on this machine may be trying the sample at the moment. */
@@ -42,22 +49,28 @@ async function startSample(): Promise<Program> {
   }
 }
 
-test('npm start: listeners, ready, and one line that works when pasted', async () => {
+const LINE = /^try: (curl -i http:\/\/127\.0\.0\.1:(\d+)(\S+) -d 'hello' -H '(Authorization: Bearer [\w.-]+)')$/m
+
+test('npm start: listeners, ready, and one line that works when pasted, with the token that it needs', async () => {
   program = await startSample()
-  const [, line, port, path] = await program.out.until(/^try: (curl -i http:\/\/127\.0\.0\.1:(\d+)(\S+) -d 'hello')$/m)
+  const [, line, port, path, field] = await program.out.until(LINE)
   const lines = program.out.text.trimEnd().split('\n')
   const kinds = ['http', 'https', 'ws', 'wss']
   for (const [i, kind] of kinds.entries()) assert.match(lines[i]!, new RegExp(`^listening on ${kind}://\\*:\\d+$`))
   assert.match(lines[4]!, /^1 reactor, (handles|streams), 1 API$/)
   assert.match(lines[5]!, /^health on http:\/\/127\.0\.0\.1:\d+\/healthz$/)
-  assert.match(lines[6]!, /^sample backend on http:\/\/127\.0\.0\.1:8288$/)
-  assert.equal(lines[7], 'ready')
+  const rest = lines.slice(6, -1).join('\n')
+  assert.match(rest, /^management and key manager on https:\/\/\S+:\d+$/m)
+  assert.match(rest, /^sample backend on http:\/\/127\.0\.0\.1:8288$/m)
+  assert.match(rest, /^password of admin: \S+ \(made now, and kept in the data folder\)$/m)
+  assert.match(rest, /^ready$/m)
 
-  const peer = await connectPeer(Number(port))
-  peer.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello`)
-  assert.equal(await peer.untilEnd(), 'FIN')
-  assert.match(peer.text, /^HTTP\/1\.1 200 OK\r\n/)
-  assert.ok(peer.text.includes('hello'))
+  const answer = await post(Number(port), path!, `${field}\r\n`)
+  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+  assert.ok(answer.includes('hello'))
+  const refused = await post(Number(port), path!, '')
+  assert.match(refused, /^HTTP\/1\.1 401 /)
+  assert.match(refused, /"code":900902,/)
 
   const isCurlHere = spawnSync('curl', ['--version']).status === 0
   if (isCurlHere) {
@@ -77,6 +90,8 @@ test('npm start where the sample port is taken says what to do', async t => {
   holder.listen(8288, '127.0.0.1')
   await settled.catch(() => {})
   t.after(() => holder.close())
+  // Ended in any case: the port may be free again by now.
+  await program?.kill()
   program = startScript()
   assert.deepEqual(await program.exited, { code: 1, signal: null })
   assert.match(
