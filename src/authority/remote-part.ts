@@ -2,6 +2,7 @@
 import type { AuthorityPlan } from '../authority-messages.ts'
 import type { IssuerKeys } from '../identity/facts.ts'
 import type { EventLog } from '../observe/events.ts'
+import { withSuperAdmin } from '../registry/super-admin.ts'
 import { BackendTokens } from '../remote/backend-tokens.ts'
 import { HttpClient } from '../remote/http-client.ts'
 import { Introspector } from '../remote/introspection.ts'
@@ -65,13 +66,13 @@ function keySources({ configuration, runsKeyManager, ownIssuer }: AuthorityPlan)
   return [...sources, { issuer: ownIssuer, url }]
 }
 
-function introspectionTerms({ configuration, ownIssuer }: AuthorityPlan) {
-  return {
-    serviceUrl: configuration['apim.key_manager'].service_url,
+function introspectionTerms({ configuration, dataDir, ownIssuer }: AuthorityPlan) {
+  const given = {
     username: configuration['apim.key_manager'].username,
     password: configuration['apim.key_manager'].password,
-    issuer: ownIssuer,
   }
+  const account = withSuperAdmin(given, configuration, dataDir)
+  return { serviceUrl: configuration['apim.key_manager'].service_url, ...account, issuer: ownIssuer }
 }
 
 function clientOf(plan: AuthorityPlan): HttpClient {

@@ -13,7 +13,7 @@ const FORMAT = 1
 const MODE = 0o600
 
 /** Why the file cannot be used; the message names it. */
-export class RevocationFileDamaged extends Error {
+class RevocationFileDamaged extends Error {
   override readonly name = 'RevocationFileDamaged'
 }
 
