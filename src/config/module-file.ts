@@ -28,6 +28,16 @@ export async function loadModule(
   return exported as (...given: readonly unknown[]) => unknown
 }
 
+/** Why the file of a module cannot be used, as far as can be said without running it; '' where it can. */
+export async function moduleFault(folder: string, path: string): Promise<string> {
+  try {
+    await within(folder, path)
+    return ''
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
 async function within(folder: string, path: string): Promise<string> {
   try {
     const [base, file] = await Promise.all([realpath(folder), realpath(resolve(folder, path))])

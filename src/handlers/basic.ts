@@ -37,12 +37,17 @@ export class BasicAuthenticator implements Authenticator {
     const confirmed = this.#identity.passwords.check(...read)
     if (!(confirmed instanceof Promise)) return this.#grantTo(exchange, confirmed)
     return confirmed.then(
-      user => (user === null ? denial(900901) : this.#grantTo(exchange, user)),
+      user => (user === null ? this.#refused(exchange) : this.#grantTo(exchange, user)),
       (error: Error) => {
         told(this.#identity, exchange, 900900, error.message)
         return denial(900900)
       },
     )
+  }
+
+  #refused(exchange: Exchange): Found {
+    told(this.#identity, exchange, 900901, 'no such user, or another password')
+    return denial(900901)
   }
 
   #grantTo({ api }: Exchange, { user, grants }: ConfirmedUser): Grant {

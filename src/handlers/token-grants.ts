@@ -22,7 +22,11 @@ export class TokenGrants {
     const known = entry.grantFor(this)
     if (known !== undefined) return known
     // Until everything was told, nobody can say that a subscription is missing.
-    if (!this.#identity.sources.isComplete) return denial(900900)
+    if (!this.#identity.sources.isComplete) {
+      const cause = 'nothing was told of subscriptions yet'
+      this.#identity.report('warn', 'credentials not checked', { CAUSE_OF_ERROR: cause, ERROR_CODE: 900900 })
+      return denial(900900)
+    }
     const grant = this.#newGrant(token)
     entry.keepGrant(this, grant)
     return grant

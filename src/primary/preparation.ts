@@ -10,10 +10,12 @@ import { draftSigning, NOTHING_SIGNED, type SigningDraft } from './backend-signi
 import { type DeclaredApplication, readApplications } from '../config/application-files.ts'
 import type { ApiDefinitions, ApiProjects } from '../config/api-definitions.ts'
 import type { Configuration } from '../config/catalogue.ts'
-import type { Fault } from '../config/fault.ts'
+import { type Fault, show } from '../config/fault.ts'
 import { type Examination, examine } from '../config/load.ts'
+import { moduleFault } from '../config/module-file.ts'
 import type { Resolution, ResolvedKey } from '../config/resolve.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
+import { identityPlan } from './identity-planning.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
 import { accessFaults, listensForManagement } from './management-planning.ts'
 import { partsOf } from './node-parts.ts'
@@ -99,7 +101,8 @@ export async function prepare(
   const lifecycles = readLifecycles(dataDir)
   const sequences = await loadSequences(home, running.sequences)
   const sockets = missingSocketSequences(configuration, sequences, running.isStart)
-  const unnamed = [...missingSequence(configuration, sequences), ...sockets]
+  const validator = await missingValidator(configuration, home)
+  const unnamed = [...missingSequence(configuration, sequences), ...sockets, ...validator]
   const tls = await draftOf({ configuration, keys }, apis, home)
   const declared = readApplications(home)
   const signing = await draftSigning(configuration, home)
@@ -123,6 +126,15 @@ export async function prepare(
     unknown,
     warnings: [...examined.warnings, ...attributed(proxies.warnings, keys)],
   }
+}
+
+/** A module of the operator's that reactors would look for in vain. It is run by them alone. */
+async function missingValidator(configuration: Configuration, home: string): Promise<readonly Fault[]> {
+  const { validator } = identityPlan(configuration)
+  const expected = validator === '' ? '' : await moduleFault(home, validator)
+  if (expected === '') return []
+  const key = 'apim.key_manager.key_validation_handler_impl'
+  return [{ where: '', key, given: show(validator), expected, remedy: 'name an ES module from the home folder on' }]
 }
 
 /** `[apim.ai]` names a sequence that is not there. */
