@@ -4,7 +4,9 @@
  */
 import { LRUCache } from 'lru-cache'
 import { tooMany } from './oauth-refusal.ts'
+import { digestOf } from './token-memory.ts'
 
+/** Each as a digest: strangers choose how long names are. */
 const NAMES_MAX = 16_384
 const WINDOW_MS = 60_000
 
@@ -26,9 +28,9 @@ export class RequestRate {
   count(name: string, perMinute: number): void {
     if (perMinute === -1) return
     const nowMs = this.#now()
-    const known = this.#windows.get(name)
+    const known = this.#windows.get(digestOf(name))
     if (known === undefined || known.endsMs <= nowMs) {
-      this.#windows.set(name, { count: 1, endsMs: nowMs + WINDOW_MS })
+      this.#windows.set(digestOf(name), { count: 1, endsMs: nowMs + WINDOW_MS })
       return
     }
     known.count++
@@ -53,23 +55,23 @@ export class Lockout {
 
   /** Throws OAuthRefusal (429) while it is locked. `max`: failures; -1: never locked. */
   check(name: string, max: number): void {
-    const known = this.#failures.get(name)
+    const known = this.#failures.get(digestOf(name))
     if (max === -1 || known === undefined || known.count < max) return
     const leftMs = known.untilMs - this.#now()
     if (leftMs > 0) throw tooMany('too many failures', leftMs)
-    this.#failures.delete(name)
+    this.#failures.delete(digestOf(name))
   }
 
   /** `forMs`: how long failures are remembered, from the last one on. Answers whether this one has locked it. */
   failed(name: string, max: number, forMs: number): boolean {
     const nowMs = this.#now()
-    const known = this.#failures.get(name)
+    const known = this.#failures.get(digestOf(name))
     const count = known === undefined || known.untilMs <= nowMs ? 1 : known.count + 1
-    this.#failures.set(name, { count, untilMs: nowMs + forMs })
+    this.#failures.set(digestOf(name), { count, untilMs: nowMs + forMs })
     return count === max
   }
 
   succeeded(name: string): void {
-    this.#failures.delete(name)
+    this.#failures.delete(digestOf(name))
   }
 }

@@ -89,8 +89,8 @@ async function proceed(
     return showLogin(manager, context, request, '')
   }
   const scopes = manager.scopes.grant(request.scopes, visitor.subject)
-  const isAllowed = visitor.session.consents.has(consentTo(request, scopes)) && !request.prompts.includes('consent')
-  if (isAllowed) return giveCode(manager, request, visitor, scopes, context)
+  const isAllowed = manager.sessions.isAllowed(visitor.session, consentTo(request, scopes))
+  if (isAllowed && !request.prompts.includes('consent')) return giveCode(manager, request, visitor, scopes, context)
   if (request.prompts.includes('none')) throw new ToldToClient('consent_required', 'nothing was allowed yet', request)
   const state = {
     request: request.query,
@@ -127,7 +127,7 @@ async function showLogin(
   if (known === undefined) setCookie(context, FORM_COOKIE, cookie, COOKIE)
   const state = { request: request.query, token: manager.sessions.formToken(cookie, `login\n${request.query}`) }
   const page = loginPage(state, request.client.name, user, fault)
-  // A second factor of the browser's: what it posts leads on to the client.
+  // Browsers hold redirects that follow a form to the policy of its page, so the client's address is in it.
   const answer = await pageAnswer(page, fault === '' ? 200 : 401, [sourceOf(request.redirectUri)])
   return withCookies(context, answer)
 }

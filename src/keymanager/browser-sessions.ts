@@ -17,7 +17,7 @@ export interface BrowserSession {
   /** Milliseconds since 1970. */
   readonly authenticatedMs: number
   lastUsedMs: number
-  /** `client scope scope`: what the user has allowed. */
+  /** Digests of what the user has allowed. */
   readonly consents: Set<string>
 }
 
@@ -53,8 +53,13 @@ export class BrowserSessions {
     return session
   }
 
-  allow(session: BrowserSession, what: string): void {
-    if (session.consents.size < CONSENTS_MAX) session.consents.add(what)
+  /** `what`: a client and its scopes, for as long as the session lasts. */
+  allow({ consents }: BrowserSession, what: string): void {
+    if (consents.size < CONSENTS_MAX) consents.add(digestOf(what))
+  }
+
+  isAllowed({ consents }: BrowserSession, what: string): boolean {
+    return consents.has(digestOf(what))
   }
 
   /** Binds a form to the browser that it was shown in, and to what it was about. */

@@ -82,7 +82,7 @@ export class KeyManager {
     this.#timer.unref()
   }
 
-  /** Throws ExtensionBroken, SigningKeysDamaged, and what the file system says of the data folder. */
+  /** Throws ModuleBroken, SigningKeysDamaged, and what the file system says of the data folder. */
   static async open(surroundings: KeyManagerSurroundings, configuration: Configuration): Promise<KeyManager> {
     const signingKeys = await SigningKeys.open(surroundings.dataDir, surroundings.now)
     const extensions = await Extensions.load(surroundings.folder, keyManagerSettings(configuration).extensions)
@@ -110,7 +110,7 @@ export class KeyManager {
     return { issuer: this.#settings.issuer, keys: this.signingKeys.published }
   }
 
-  /** Throws ExtensionBroken, and nothing has changed. */
+  /** Throws ModuleBroken, and nothing has changed. */
   async reload(configuration: Configuration): Promise<void> {
     const settings = keyManagerSettings(configuration)
     this.#extensions = await Extensions.load(this.surroundings.folder, settings.extensions)

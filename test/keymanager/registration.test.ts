@@ -89,6 +89,8 @@ test('nobody registers without an account, for others, or for an address that do
     [{ ...SHOP, callbackUrl: 'http://shop.example/back' }, own, 400, 'invalid_redirect_uri'],
     [{ ...SHOP, callbackUrl: 'https://shop.example/*' }, own, 400, 'invalid_redirect_uri'],
     [{ ...SHOP, callbackUrl: 'https://u:p@shop.example/' }, own, 400, 'invalid_redirect_uri'],
+    [{ ...SHOP, callbackUrl: 'https://shop.example;script-src' }, own, 400, 'invalid_redirect_uri'],
+    [{ ...SHOP, callbackUrl: 'blob:https://shop.example/x' }, own, 400, 'invalid_redirect_uri'],
     [{ ...SHOP, clientName: '' }, own, 400, 'invalid_client_metadata'],
     [{ ...SHOP, grantType: 'magic' }, own, 400, 'invalid_client_metadata'],
     [{ ...SHOP, grantType: 'authorization_code', callbackUrl: '' }, own, 400, 'invalid_client_metadata'],
@@ -103,6 +105,8 @@ test('nobody registers without an account, for others, or for an address that do
 
 test('a client that has no secret may be registered', async () => {
   const fields = { ...SHOP, clientName: 'phone', grantType: 'authorization_code', ext_public_client: true }
+  const app = { ...fields, clientName: 'tablet', callbackUrl: 'com.example.shop:/back, http://127.0.0.1:9000/back' }
+  assert.equal((await ask('POST', PATH, app, basic(USER.name, USER.password))).status, 200)
   const { body } = await ask('POST', '/client-registration/v0.14/register', fields, basic(USER.name, USER.password))
   assert.deepEqual([body.clientSecret, body.ext_public_client], ['', true])
 })
