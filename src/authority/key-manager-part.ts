@@ -1,5 +1,6 @@
 /** The key manager of this node: registry, endpoints, management, and the listener that they are reached by. */
 import type { AuthorityPlan, PrimaryQuestion } from '../authority-messages.ts'
+import { refuseClashes } from './declared-clashes.ts'
 import type { IssuerKeys, RevokedFacts, SubscriptionNews } from '../identity/facts.ts'
 import type { Introspection, KnownUser } from '../identity/feed.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
@@ -63,6 +64,7 @@ export class KeyManagerPart {
     const { report } = outlets
     const registry = await openRegistry({ configuration, dataDir, issuer, report })
     try {
+      await refuseClashes(plan.declared, registry, issuer)
       let part: KeyManagerPart | null = null
       const surroundings = {
         registry,
@@ -115,6 +117,7 @@ export class KeyManagerPart {
 
   /** Rejects with why not; then everything is as it was. */
   async reload(plan: AuthorityPlan): Promise<void> {
+    await refuseClashes(plan.declared, this.#registry, plan.ownIssuer)
     await this.#manager.reload(plan.configuration)
     if (plan.management !== null) this.#listener?.replace(plan.management)
     this.#plan = plan

@@ -25,6 +25,8 @@ const PATIENCE_MS = 2000
 /** Folders that come, go or are replaced without a sign in a watched one. */
 const LOOK_MS = 2000
 const FOLDER = 'apis'
+/** Of the files that declare applications. */
+const APPLICATIONS = 'applications'
 
 export class ApiWatch {
   readonly #home: string
@@ -73,7 +75,8 @@ export class ApiWatch {
   /** Watches what is there now, and nothing else. */
   #follow(): void {
     const root = join(this.#home, FOLDER)
-    const wanted = new Map([this.#home, root, ...projectsIn(root)].map(path => [path, identityOf(path)]))
+    const folders = [this.#home, root, join(this.#home, APPLICATIONS), ...projectsIn(root)]
+    const wanted = new Map(folders.map(path => [path, identityOf(path)]))
     this.#identity = wanted.get(root)!
     for (const [path, { watcher, identity }] of this.#folders) {
       if (wanted.get(path) === identity) continue
@@ -87,7 +90,7 @@ export class ApiWatch {
     try {
       // Of the home only one name is of interest: the gateway itself writes there.
       const watcher = watch(path, { persistent: false }, (_, name) => {
-        if (path !== this.#home || name === null || name === FOLDER) this.#stir()
+        if (path !== this.#home || name === null || name === FOLDER || name === APPLICATIONS) this.#stir()
       })
       watcher.on('error', () => this.#stir())
       this.#folders.set(path, { watcher, identity })

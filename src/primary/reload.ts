@@ -4,6 +4,7 @@
  * and in each reactor by one message; no connection is dropped for it.
  */
 import { statSync } from 'node:fs'
+import { readApplications } from '../config/application-files.ts'
 import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
 import { type ApiPlanner, changesBetween, labelOfApi, type PlannedApis, RowsUsedUp } from './api-planner.ts'
 import { type SigningDraft, signerOf } from './backend-signing.ts'
@@ -60,6 +61,7 @@ interface Candidate extends Pick<Prepared, 'configuration' | 'keys' | 'apis' | '
   readonly lifecycles: LifecycleFile | null
   /** Null: what is in force. */
   readonly signing: SigningDraft | null
+  readonly applications: Prepared['applications']
   readonly warnings: readonly Fault[]
   readonly changed: readonly KeyChange[]
   readonly restart: readonly KeyChange[]
@@ -129,7 +131,8 @@ export class Reloader {
     const { configuration, keys } = inForce.configured
     const apis = loadApis(projects, configuration, inForce.projects)
     const tls = inForce.tls === null ? await draftOf({ configuration, keys }, apis, place.home) : undefined
-    const faults = [...withoutHome(place), ...(tls?.findings.faults ?? [])]
+    const { applications, faults: wrong } = readApplications(place.home)
+    const faults = [...withoutHome(place), ...(tls?.findings.faults ?? []), ...wrong]
     const { proxies } = inForce.planned
     const { warnings } = apis
     const unread = {
@@ -139,7 +142,7 @@ export class Reloader {
       changed: [],
       restart: [],
     }
-    return { configuration, keys, apis, proxies, tls, faults, warnings, ...unread }
+    return { configuration, keys, apis, proxies, applications, tls, faults, warnings, ...unread }
   }
 
   async #putInForce(candidate: Candidate): Promise<ReloadAnswer> {
@@ -164,6 +167,7 @@ export class Reloader {
     const staying = new Set(planned.apis.map(labelOfApi))
     this.#replaceTls(draft, opened)
     inForce.configured = candidate
+    inForce.declared = candidate.applications
     inForce.projects = candidate.apis.projects
     const reworded = changedSequences(inForce.sequences, candidate.sequences)
     inForce.sequences = candidate.sequences
