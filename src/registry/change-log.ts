@@ -36,13 +36,15 @@ export class ChangeLog {
   readonly #node = randomUUID()
   readonly #isListed: boolean
   readonly #nowMs: () => number
+  readonly #pollMs: number
   #seen = 0
   #timer: NodeJS.Timeout | null = null
   #pending: Change[] = []
   #hasMissed = false
   #isClosed = false
 
-  constructor(database: Database, issuer: string, nowMs: () => number) {
+  constructor(database: Database, issuer: string, nowMs: () => number, pollMs = POLL_MS) {
+    this.#pollMs = pollMs
     this.#database = database
     this.#issuer = issuer
     this.#nowMs = nowMs
@@ -59,7 +61,7 @@ export class ChangeLog {
         this.look()
           .catch(error => failed((error as Error).message))
           .finally(again)
-      }, POLL_MS).unref()
+      }, this.#pollMs).unref()
     }
     again()
   }

@@ -109,9 +109,16 @@ export class ConnectionPool {
 
   giveBack(connection: PooledConnection): void {
     connection.usedMs = performance.now()
+    if (!connection.isGood) this.#suspect()
     if (this.#isClosed || !connection.isGood) connection.destroy()
     else this.#idle.push(connection)
     this.#pass()
+  }
+
+  /** Where one has ended, a server that was restarted may have ended all: they are tested, or opened anew. */
+  #suspect(): void {
+    if (this.#terms.testOnBorrow) for (const idle of this.#idle) idle.testedMs = Number.NEGATIVE_INFINITY
+    else for (const idle of this.#idle.splice(0)) idle.destroy()
   }
 
   /** What is lent out is closed when it comes back. */

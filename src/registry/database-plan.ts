@@ -153,6 +153,7 @@ function serverOf(given: Given, type: ServerKind, read: JdbcUrl | undefined): Se
     username: given.username || (read?.username ?? ''),
     password: given.password || (read?.password ?? ''),
     schema: read?.schema ?? '',
+    applicationName: read?.applicationName || 'sluice',
     tls: read?.tls ?? null,
   }
 }

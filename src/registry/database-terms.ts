@@ -21,6 +21,8 @@ export interface ServerTerms {
   readonly password: string
   /** Of PostgreSQL: the schema that tables are in; '' for that of the account. */
   readonly schema: string
+  /** Under which a PostgreSQL server lists its connections. */
+  readonly applicationName: string
   /** Null: in the clear. */
   readonly tls: TlsTerms | null
 }
@@ -37,8 +39,8 @@ export interface TlsTerms {
 }
 
 /** Rejects with what the driver says. */
-export async function connect({ flavour, file, server }: DatabaseTerms): Promise<Connection> {
+export async function connect({ flavour, file, server, pool: { connectMs } }: DatabaseTerms): Promise<Connection> {
   if (server === null) return (await import('./sqlite-connection.ts')).openSqlite(file)
-  if (flavour === 'postgresql') return (await import('./postgresql-connection.ts')).openPostgresql(server)
-  return (await import('./mysql-connection.ts')).openMysql(server)
+  if (flavour === 'postgresql') return (await import('./postgresql-connection.ts')).openPostgresql(server, connectMs)
+  return (await import('./mysql-connection.ts')).openMysql(server, connectMs)
 }

@@ -15,6 +15,8 @@ export interface JdbcUrl {
   readonly username: string
   readonly password: string
   readonly schema: string
+  /** Under which the server lists the connection. */
+  readonly applicationName: string
   readonly tls: TlsTerms | null
   /** Milliseconds; 0 where the URL does not say. */
   readonly connectMs: number
@@ -61,6 +63,7 @@ export function readJdbcUrl(kind: ServerKind, url: string): JdbcUrl {
     username: given.take('user'),
     password: given.take('password'),
     schema,
+    applicationName: kind === 'postgre' ? given.take('ApplicationName') : '',
     tls,
     connectMs: given.takeNumber('connectTimeout') * perUnit || given.takeNumber('loginTimeout') * perUnit,
     statementMs: given.takeNumber('socketTimeout') * perUnit,

@@ -17,7 +17,7 @@ const OLDER_SESSION = SESSION.replace('transaction_isolation', 'tx_isolation')
 
 const UNKNOWN_VARIABLE = 'ER_UNKNOWN_SYSTEM_VARIABLE'
 
-export async function openMysql(server: ServerTerms): Promise<Connection> {
+export async function openMysql(server: ServerTerms, connectMs: number): Promise<Connection> {
   const tls = tlsOptions(server)
   const client = mysql.createConnection({
     host: server.host,
@@ -26,6 +26,7 @@ export async function openMysql(server: ServerTerms): Promise<Connection> {
     user: server.username,
     password: server.password,
     charset: 'utf8mb4_bin',
+    connectTimeout: connectMs,
     // Times are numbers, and what a statement holds is never put together from text.
     multipleStatements: false,
     ...(tls === undefined ? {} : { ssl: { ...tls, verifyIdentity: server.tls!.isHostVerified } as never }),

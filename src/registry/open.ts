@@ -27,6 +27,8 @@ interface RegistryOptions {
   readonly issuer: string
   readonly report?: EventLog['report']
   readonly nowMs?: () => number
+  /** Milliseconds between looks at what other nodes have done. */
+  readonly pollMs?: number
 }
 
 /**
@@ -66,12 +68,13 @@ class DatabaseRegistry implements Registry {
 
   constructor(shared: Database, apim: Database, rules: AccountRules, options: RegistryOptions) {
     const { configuration, dataDir, issuer, nowMs = Date.now } = options
-    const oauthConfig = configuration['apim.oauth_config']
-    const keepsTokens = oauthConfig.enable_token_encryption && !oauthConfig.enable_token_hashing
+    const keepsTokens =
+      configuration['apim.oauth_config'].enable_token_encryption &&
+      !configuration['apim.oauth_config'].enable_token_hashing
     this.#options = options
     this.#shared = shared
     this.#apim = apim
-    this.#changes = new ChangeLog(apim, issuer, nowMs)
+    this.#changes = new ChangeLog(apim, issuer, nowMs, options.pollMs)
     this.tenants = new DatabaseTenantStore(shared, nowMs)
     this.tokens = new DatabaseTokenStore(apim, this.#changes, {
       vault: keepsTokens ? TokenVault.encrypting(dataDir) : TokenVault.hashesOnly(),

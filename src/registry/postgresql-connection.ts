@@ -7,15 +7,16 @@ import { tlsOptions } from './server-tls.ts'
 
 const CHANGES = ['INSERT', 'UPDATE', 'DELETE']
 
-export async function openPostgresql(server: ServerTerms): Promise<Connection> {
+export async function openPostgresql(server: ServerTerms, connectMs: number): Promise<Connection> {
   const client = new pg.Client({
     host: server.host,
     port: server.port,
     database: server.database,
     user: server.username,
     password: server.password,
-    application_name: 'sluice',
+    application_name: server.applicationName,
     keepAlive: true,
+    connectionTimeoutMillis: connectMs,
     ssl: tlsOptions(server) ?? false,
     ...(server.schema === '' ? {} : { options: `-c search_path=${server.schema}` }),
   })

@@ -59,6 +59,8 @@ const GATEWAY: readonly OwnKey[] = [
   ['access_log.format', 'json', 'choice'],
   ['logging.level', 'info', 'choice'],
   ['apim.lifecycle.sunset_after', 15_552_000, 'duration'],
+  ['database.apim_db.name', 'apim_db', 'string'],
+  ['oauth.signing_key.lifetime', -1, 'duration'],
   ['oauth.rate_limit.per_client', 600, 'integer'],
   ['oauth.rate_limit.per_address', 600, 'integer'],
   ['oauth.lockout.failures', 10, 'integer'],

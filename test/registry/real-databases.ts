@@ -15,6 +15,9 @@ import { loadConfiguration } from '../harness/configuration.ts'
 export type Kind = 'h2' | 'postgre' | 'mysql'
 export const KINDS: readonly Kind[] = ['h2', 'postgre', 'mysql']
 
+/** Milliseconds between looks at what other nodes have done: short, so that no test waits. */
+const POLL_MS = 20
+
 export const ISSUER = 'https://localhost:9443/oauth2/token'
 
 const POSTGRESQL = { host: '127.0.0.1', port: 5432, database: 'test', user: 'postgres', password: 'unasked' }
@@ -27,7 +30,10 @@ export interface RealDatabase {
   readonly toml: string
   /** `more`: further text of `deployment.toml`. Closed by whoever opens it. */
   open(more?: string, nowMs?: () => number, dataDir?: string): Promise<Registry>
-  /** A statement past the registry. */
+  /** Ends the connections of the registry, as an operator of the server would. */
+  cut(): Promise<void>
+  /** A statement past the registry, and one that looks on from outside of its transaction. */
+  watch(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
   run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
   remove(): Promise<void>
 }
@@ -40,13 +46,22 @@ export async function realDatabase(kind: Kind): Promise<RealDatabase | string> {
     const open: RealDatabase['open'] = (more = '', nowMs = Date.now, folder = dataDir) => {
       writeFileSync(join(folder, 'deployment.toml'), `${place.toml}\n${more}`)
       const { configuration } = loadConfiguration(folder, [], folder)
-      return openRegistry({ configuration, dataDir: folder, issuer: ISSUER, nowMs })
+      return openRegistry({ configuration, dataDir: folder, issuer: ISSUER, nowMs, pollMs: POLL_MS })
     }
     const remove = async () => {
       await place.remove()
       rmSync(dataDir, { recursive: true })
     }
-    return { kind, dataDir, toml: place.toml, open, run: place.run(dataDir), remove }
+    return {
+      kind,
+      dataDir,
+      toml: place.toml,
+      open,
+      run: place.run(dataDir),
+      cut: place.cut,
+      watch: place.watch,
+      remove,
+    }
   } catch (error) {
     if (process.env.CI === 'true') throw error
     return `no ${kind} server could be reached here: ${(error as Error).message || String(error)}`
@@ -56,6 +71,8 @@ export async function realDatabase(kind: Kind): Promise<RealDatabase | string> {
 interface Location {
   readonly toml: string
   run(dataDir: string): RealDatabase['run']
+  watch: RealDatabase['watch']
+  cut(): Promise<void>
   remove(): Promise<void>
 }
 
@@ -75,22 +92,34 @@ const PLACES: Readonly<Record<Kind, () => Promise<Location>>> = {
         database.close()
       }
     },
+    watch: async () => [],
+    cut: async () => {},
     remove: async () => {},
   }),
   postgre: async () => {
     const name = ownName()
     const client = new pg.Client(POSTGRESQL)
     await client.connect()
+    // What the server says of its connections stays the same within a transaction.
+    const watcher = new pg.Client(POSTGRESQL)
+    await watcher.connect()
     await client.query(`create schema ${name}`)
     await client.query(`set search_path to ${name}`)
     const { host, port, database, user } = POSTGRESQL
-    const url = `jdbc:postgresql://${host}:${port}/${database}?currentSchema=${name}`
+    const url = `jdbc:postgresql://${host}:${port}/${database}?currentSchema=${name}&ApplicationName=${name}`
     return {
       toml: bothSections('postgre', url, user, POSTGRESQL.password),
       run: () => async sql => (await client.query(sql)).rows,
+      watch: async sql => (await watcher.query(sql)).rows,
+      cut: async () => {
+        const own = 'select pid, pg_terminate_backend(pid) from pg_stat_activity where application_name = $1'
+        const pids = (await watcher.query(own, [name])).rows.map(({ pid }) => pid)
+        const left = 'select pid from pg_stat_activity where pid = any($1)'
+        while ((await watcher.query(left, [pids])).rows.length > 0);
+      },
       remove: async () => {
         await client.query(`drop schema ${name} cascade`)
-        await client.end()
+        await Promise.all([client.end(), watcher.end()])
       },
     }
   },
@@ -103,6 +132,12 @@ const PLACES: Readonly<Record<Kind, () => Promise<Location>>> = {
     return {
       toml: bothSections('mysql', `jdbc:mysql://${host}:${port}/${name}`, user, password),
       run: () => async sql => (await client.query(sql))[0] as readonly Readonly<Record<string, unknown>>[],
+      watch: async sql => (await client.query(sql))[0] as readonly Readonly<Record<string, unknown>>[],
+      cut: async () => {
+        const own = 'select id from information_schema.processlist where db = ? and id != connection_id()'
+        const [rows] = await client.query<mysql.RowDataPacket[]>(own, [name])
+        for (const { id } of rows) await client.query(`kill ${id}`)
+      },
       remove: async () => {
         await client.query(`drop database ${name}`)
         await client.end()

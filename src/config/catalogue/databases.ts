@@ -1,10 +1,8 @@
 /** `[database.*]`: where accounts, applications and subscriptions are kept. */
-import { allInert, except, type Key, type Rule, section, type Values } from '../key.ts'
+import { except, inert, type Key, type Rule, section, type Values } from '../key.ts'
 import { choice, count, duration, flag, host, secret, text } from '../kinds.ts'
 import { givesWay, needsFlag } from './agreements.ts'
 import { DAY_MS } from './passthru-keys.ts'
-
-const DATABASES = 'not built yet: databases come with the key manager'
 
 /** What a JDBC URL of each kind begins with. */
 const DRIVERS = {
@@ -40,6 +38,7 @@ const shared = {
 const apim = {
   ...shared,
   hostname: host('', 'Host of the database server, in place of `url`.'),
+  name: text('apim_db', 'Name of the database on that server, in place of `url`.'),
   port: except(
     0,
     'the usual one of the type',
@@ -56,7 +55,10 @@ const apim = {
     DAY_MS,
     'How long a connection counts as working after it was tested.',
   ),
-  'pool_options.defaultAutoCommit': flag(true, 'Commit each statement by itself.'),
+  'pool_options.defaultAutoCommit': inert(
+    flag(true, 'Commit each statement by itself.'),
+    'what belongs together is one transaction, and everything else a statement by itself',
+  ),
 }
 
 type Shared = Values<typeof shared>
@@ -94,8 +96,9 @@ const EMBEDDED: Rule<Apim> = {
 export const apimDatabase = section(
   'database.apim_db',
   'The database of APIs, applications, subscriptions and tokens.',
-  allInert(apim, DATABASES),
+  apim,
   {
+    readBy: ['registry/database-plan.ts'],
     roles: ['api-devportal', 'api-key-manager', 'api-publisher', 'traffic-manager'],
     rules: [
       URL_OF_TYPE,
@@ -111,6 +114,6 @@ export const apimDatabase = section(
 export const sharedDatabase = section(
   'database.shared_db',
   'The database of users, roles and tenants, which all nodes share.',
-  allInert(shared, DATABASES),
-  { rules: [URL_OF_TYPE, SHARED_URL] },
+  shared,
+  { readBy: ['registry/database-plan.ts'], rules: [URL_OF_TYPE, SHARED_URL] },
 )

@@ -4,8 +4,6 @@ import { choice, count, fieldName, flag, secret, text, url, words } from '../kin
 import { SimplePattern } from '../../structure/simple-pattern.ts'
 import { customNeeds, mustNotExceed } from './agreements.ts'
 
-const KEY_MANAGER = 'not built yet: the key manager'
-
 export const keyManager = section(
   'apim.key_manager',
   'The key manager that a gateway asks about tokens.',
@@ -110,8 +108,14 @@ export const oauthConfig = section(
       ),
       'there is no developer portal that would show it',
     ),
-    enable_token_encryption: inert(flag(false, 'Encrypt tokens in the database.'), KEY_MANAGER),
-    enable_token_hashing: inert(flag(false, 'Keep hashes of tokens in the database, not tokens.'), KEY_MANAGER),
+    enable_token_encryption: flag(
+      false,
+      'Keep tokens in the database, encrypted; without it their hashes are all that is kept.',
+    ),
+    enable_token_hashing: flag(
+      false,
+      'Keep nothing but hashes of tokens in the database, whatever `enable_token_encryption` says.',
+    ),
     allowed_scopes: live(
       alsoSpelled(
         ['white_listed_scopes'],
@@ -124,6 +128,6 @@ export const oauthConfig = section(
   },
   {
     roles: ['api-devportal', 'api-key-manager', 'gateway-worker'],
-    readBy: ['keymanager/settings.ts', 'primary/identity-planning.ts'],
+    readBy: ['keymanager/settings.ts', 'primary/identity-planning.ts', 'registry/open.ts'],
   },
 )

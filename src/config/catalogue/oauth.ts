@@ -63,6 +63,13 @@ const keys = {
   'oidc.claims.enable_unmapped_user_attributes': live(
     flag(false, 'With the scope `profile`, add attributes of users that OpenID Connect has no name for.'),
   ),
+  'signing_key.lifetime': live(
+    except(
+      -1,
+      'for good',
+      duration(-1, 's', 3600, YEARS_S, 'After which time a new key signs tokens; the ones before stay published.'),
+    ),
+  ),
   'rate_limit.per_client': attempts(600, 'unlimited', 'Requests of a client per minute; beyond it 429.'),
   'rate_limit.per_address': attempts(600, 'unlimited', 'Requests of a client address per minute; beyond it 429.'),
   'lockout.failures': attempts(
@@ -86,7 +93,7 @@ export const oauth = section('oauth', 'The OAuth server.', keys, {
     needsFlag('token_cleanup.retain_access_tokens_for_auditing', 'token_cleanup.enable'),
   ],
   roles: ROLES,
-  readBy: ['keymanager/settings.ts', 'primary/identity-planning.ts'],
+  readBy: ['keymanager/settings.ts', 'primary/identity-planning.ts', 'registry/open.ts'],
 })
 
 function grant<const N extends string>(name: N, enabled: boolean, of: string, reason = '') {

@@ -49,13 +49,21 @@ export const server = section(
   },
 )
 
-const ACCOUNTS = 'not built yet: accounts come with the key manager'
-
-export const superAdmin = section('super_admin', 'The first account.', {
-  username: inert(text('admin', 'Name of the account.'), ACCOUNTS),
-  password: inert(secret('Password of the account.'), ACCOUNTS),
-  create_admin_account: inert(flag(true, 'Create the account from these values.'), ACCOUNTS),
-})
+export const superAdmin = section(
+  'super_admin',
+  'The first account.',
+  {
+    username: text('admin', 'Name of the account.'),
+    password: secret('Password of the account when it is made; empty: the first start makes one up and prints it.'),
+    create_admin_account: flag(true, 'Make the account where there is none.'),
+  },
+  {
+    readBy: [
+      ...['authority/authority.ts', 'authority/key-manager-part.ts', 'primary/declared-planning.ts'],
+      ...['registry/open.ts', 'registry/super-admin.ts'],
+    ],
+  },
+)
 
 export const databaseConfiguration = section('database_configuration', 'Access to the embedded database.', {
   enable_h2_console: inert(

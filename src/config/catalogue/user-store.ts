@@ -3,7 +3,8 @@ import { alsoSpelled, inert, type Key, numberIn, section } from '../key.ts'
 import { choice, count, duration, flag, scalar, secret, text } from '../kinds.ts'
 import { needsFlag } from './agreements.ts'
 
-const ACCOUNTS = 'not built yet: user stores come with the key manager'
+const DATABASE = 'users are kept in the database, and read there whenever they are asked for'
+const BROWSER = 'there is no page on which a browser would check it'
 const LDAP = 'users are kept in the database: no directory is asked'
 const SCIM = 'there is no SCIM'
 const HOUR_MS = 3_600_000
@@ -41,7 +42,7 @@ function orLess(means: string, wrapped: Key<number>): Key<number> {
 }
 
 export const userStore = section('user_store', 'The store that users are in.', {
-  type: inert(text('', 'Type of the store, such as `database_unique_id`; empty: a database.'), ACCOUNTS),
+  type: inert(text('', 'Type of the store, such as `database_unique_id`; empty: a database.'), DATABASE),
   base_dn: ldapText('Base DN of the directory.'),
   connection_url: ldapText('Address of the directory.'),
   connection_name: ldapText('DN that the directory is asked as.'),
@@ -54,7 +55,7 @@ export const userStoreProperties = section(
   {
     PasswordHashMethod: inert(
       choice('SHA-256', ['SHA', 'SHA-1', 'SHA-256', 'MD5', 'PLAIN_TEXT'], 'Hash that passwords are kept as.'),
-      'passwords will be kept as argon2id and nothing weaker',
+      'passwords are kept as argon2id and nothing weaker',
     ),
     UserNameListFilter: ldapText('Filter that lists users.'),
     UserNameSearchFilter: ldapText('Filter that finds a user.'),
@@ -62,13 +63,13 @@ export const userStoreProperties = section(
     UserSearchBase: ldapText('DN below which users are.'),
     GroupSearchBase: ldapText('DN below which groups are.'),
     UserNameAtribute: alsoSpelled(['UserNameAttribute'], ldapText('Attribute that tells users apart.')),
-    PasswordJavaScriptRegEx: inert(text(PATTERN, 'Pattern of passwords, in the browser.'), ACCOUNTS),
-    UsernameJavaScriptRegEx: inert(text(PATTERN, 'Pattern of user names, in the browser.'), ACCOUNTS),
-    UsernameJavaRegEx: inert(text(PATTERN, 'Pattern of user names.'), ACCOUNTS),
-    PasswordJavaRegEx: inert(text(PATTERN, 'Pattern of passwords.'), ACCOUNTS),
-    RolenameJavaRegEx: inert(text(PATTERN, 'Pattern of role names.'), ACCOUNTS),
-    ReadGroups: inert(flag(true, 'Read groups from the store.'), ACCOUNTS),
-    WriteGroups: inert(flag(true, 'Write groups to the store.'), ACCOUNTS),
+    PasswordJavaScriptRegEx: inert(text(PATTERN, 'Pattern of passwords, in the browser.'), BROWSER),
+    UsernameJavaScriptRegEx: inert(text(PATTERN, 'Pattern of user names, in the browser.'), BROWSER),
+    UsernameJavaRegEx: text(PATTERN, 'Pattern of user names, all of which it must match.'),
+    PasswordJavaRegEx: text(PATTERN, 'Pattern of passwords, all of which it must match.'),
+    RolenameJavaRegEx: text(PATTERN, 'Pattern of role names, all of which it must match.'),
+    ReadGroups: inert(flag(true, 'Read groups from the store.'), DATABASE),
+    WriteGroups: inert(flag(true, 'Write groups to the store.'), DATABASE),
     GroupNameListFilter: ldapText('Filter that lists groups.'),
     GroupEntryObjectClass: ldapText('Object class of group entries.'),
     GroupNameSearchFilter: ldapText('Filter that finds a group.'),
@@ -80,7 +81,7 @@ export const userStoreProperties = section(
     ),
     UserRoleCacheEnabled: alsoSpelled(
       ['UserRolesCacheEnabled'],
-      inert(flag(true, 'Keep the roles of users that were asked for.'), ACCOUNTS),
+      inert(flag(true, 'Keep the roles of users that were asked for.'), DATABASE),
     ),
     UserDNPattern: ldapText('Pattern that makes a DN of a user name.'),
     ReplaceEscapeCharactersAtUserLogin: ldapText(
@@ -100,11 +101,12 @@ export const userStoreProperties = section(
     kdcEnabled: inert(flag(false, 'Have the directory issue Kerberos tickets.'), LDAP),
     ConnectionPoolingEnabled: inert(flag(false, 'Keep connections to the directory.'), LDAP),
     BackLinksEnabled: inert(flag(false, 'Read the groups of a user from the entry of the user.'), LDAP),
-    UserCoreCacheTimeOut: inert(duration(5, 'm', 0, 525_600, 'How long users that were asked for are kept.'), ACCOUNTS),
+    UserCoreCacheTimeOut: inert(duration(5, 'm', 0, 525_600, 'How long users that were asked for are kept.'), DATABASE),
     '<name>': inert(scalar('A property that the class of a user store knows.'), 'no class of a user store is loaded'),
-    CaseInsensitiveUsername: inert(flag(false, 'Take user names in upper and lower case for the same.'), ACCOUNTS),
+    CaseInsensitiveUsername: flag(false, 'Take user names in upper and lower case for the same.'),
   },
   {
+    readBy: ['registry/account-rules.ts'],
     rules: [
       {
         keys: ['ReadTimeout'],
