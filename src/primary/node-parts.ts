@@ -40,12 +40,19 @@ export function partsOf(configuration: Pick<Configuration, 'server'>): NodeParts
   const { server_role: role, mode } = configuration.server
   const parts = PARTS[role]
   const because = `server.server_role is ${role}`
-  const lacking = parts.filter(part => part !== 'gateway')
+  const runsGateway = parts.includes('gateway')
+  const lacking = parts.filter(part => part !== 'gateway').flatMap(part => missing(part, runsGateway))
   const leftOut =
     role === 'default' ? `${because}, and of its parts these are not built yet: ${lacking.join(', ')}` : ''
   const absent = role === 'default' ? [] : lacking
   const said = absent.map(part => `${because}, and the ${part} is not built yet`)
   const notBuilt = mode === 'ha' ? [...said, SHARING] : said
-  const runs = { runsGateway: parts.includes('gateway'), runsKeyManager: parts.includes('key manager') }
+  const runs = { runsGateway, runsKeyManager: runsGateway && parts.includes('key manager') }
   return { role, because, ...runs, notBuilt, leftOut }
+}
+
+/** The key manager begins beside a gateway; by itself it does not yet. */
+function missing(part: Part, runsGateway: boolean): readonly string[] {
+  if (part !== 'key manager') return [part]
+  return runsGateway ? [] : ['key manager of a node without a gateway']
 }

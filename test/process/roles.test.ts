@@ -29,16 +29,18 @@ const notBuilt = (role: string, part: string): string =>
   `server.server_role is ${role}, and the ${part} is not built yet`
 const ALONE = 'server.mode is ha, and sharing state between nodes is not built yet: this node keeps its state to itself'
 
+const ALONE_KEY_MANAGER = 'key manager of a node without a gateway'
+
 const LEFT_OUT =
-  'server.server_role is default, and of its parts these are not built yet: key manager, traffic manager, publisher, ' +
+  'server.server_role is default, and of its parts these are not built yet: traffic manager, publisher, ' +
   'developer portal'
 
 /** Role, whether it runs the gateway, and what it lacks. */
 const STARTED: readonly (readonly [role: (typeof ROLES)[number], runsGateway: boolean, lacks: readonly string[]])[] = [
   ['default', true, []],
   ['gateway-worker', true, []],
-  ['control-plane', false, ['key manager', 'traffic manager', 'publisher', 'developer portal']],
-  ['api-key-manager', false, ['key manager']],
+  ['control-plane', false, [ALONE_KEY_MANAGER, 'traffic manager', 'publisher', 'developer portal']],
+  ['api-key-manager', false, [ALONE_KEY_MANAGER]],
   ['traffic-manager', false, ['traffic manager']],
   ['api-publisher', false, ['publisher']],
   ['api-devportal', false, ['developer portal']],
