@@ -10,7 +10,10 @@ export const backendJwt = section(
     enable: live(flag(false, 'Tell backends who is calling by such a token.')),
     encoding: live(choice('base64', ['base64', 'base64url'], 'How the parts of the token are encoded.')),
     generator_impl: live(
-      text('', 'ES module, from the home folder on, that makes the token in place of the built-in generator.'),
+      text(
+        '',
+        'ES module from the home folder on: its `generateToken({ claims })` makes the token in place of the gateway.',
+      ),
     ),
     header: live(fieldName('X-JWT-Assertion', 'Field of the request to the backend that carries the token.')),
     claim_dialect: live(
@@ -21,7 +24,10 @@ export const backendJwt = section(
     ),
     enable_user_claims: live(flag(false, 'Add what the user store says of the user.')),
     claims_extractor_impl: live(
-      text('', 'ES module, from the home folder on, that looks up claims of the user in place of the user store.'),
+      text(
+        '',
+        'ES module from the home folder on: its `retrieveClaims({ user, tenant })` is asked in place of the user store.',
+      ),
     ),
     enable_claim_retrieval: live(flag(false, 'Have the key manager look up claims of the user for the token.')),
   },
