@@ -26,7 +26,7 @@ export const backendJwt = section(
     claims_extractor_impl: live(
       text(
         '',
-        'ES module from the home folder on: its `retrieveClaims({ user, tenant })` is asked in place of the user store.',
+        'ES module from the home folder on: its `retrieveClaims({ user, tenant })` takes the place of the user store.',
       ),
     ),
     enable_claim_retrieval: live(flag(false, 'Have the key manager look up claims of the user for the token.')),
