@@ -21,7 +21,8 @@ interface Outcome {
 }
 
 const WELL: Outcome = { refusals: [], late: [] }
-const OFF = ['passthru_https', 'ws', 'wss'].map(section => `transport.${section}.listener.enable=false`)
+const LISTENERS = ['transport.passthru_https.listener', 'transport.ws.listener', 'transport.wss.listener', 'management']
+const OFF = LISTENERS.map(section => `${section}.enable=false`)
 
 async function gateway(t: TestContext, spare = 10) {
   const home = makeHome(9)
