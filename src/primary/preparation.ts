@@ -19,6 +19,7 @@ import { identityPlan } from './identity-planning.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
 import { accessFaults, listensForManagement } from './management-planning.ts'
 import { partsOf } from './node-parts.ts'
+import { judgeRegistry } from '../registry/judgement.ts'
 import { type LifecycleFile, readLifecycles } from '../store/lifecycle-book.ts'
 import { loadSequences, NO_SEQUENCES, noSuchSequence, type SequenceSet } from './sequence-files.ts'
 import { missingSocketSequences } from './socket-sequences.ts'
@@ -106,6 +107,7 @@ export async function prepare(
   const tls = await draftOf({ configuration, keys }, apis, home)
   const declared = readApplications(home)
   const signing = await draftSigning(configuration, home)
+  const registry = partsOf(configuration).runsKeyManager ? judgeRegistry(configuration) : NOT_JUDGED
   return {
     configuration,
     keys,
@@ -118,13 +120,16 @@ export async function prepare(
     signing,
     faults: [
       ...faults,
-      ...attributed([...proxies.faults, ...accessFaults(configuration), ...unnamed, ...signing.faults], keys),
+      ...attributed(
+        [...proxies.faults, ...accessFaults(configuration), ...unnamed, ...signing.faults, ...registry.faults],
+        keys,
+      ),
       ...(tls?.findings.faults ?? []),
       ...lifecycles.faults,
       ...declared.faults,
     ],
     unknown,
-    warnings: [...examined.warnings, ...attributed(proxies.warnings, keys)],
+    warnings: [...examined.warnings, ...attributed([...proxies.warnings, ...registry.warnings], keys)],
   }
 }
 
@@ -145,6 +150,7 @@ function missingSequence(configuration: Configuration, { files }: SequenceSet): 
 }
 
 const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], leftOut: [], faults: [], warnings: [] }
+const NOT_JUDGED: ReturnType<typeof judgeRegistry> = { faults: [], warnings: [] }
 const DIRECT: ForwardProxies = { proxyFor: () => null, faults: [], warnings: [] }
 
 /** Key stores and profiles are opened where something is secured; what reads them is loaded only then. */

@@ -72,19 +72,6 @@ export function databasePlan(configuration: Configuration, dataDir: string): Dat
   return { apim, shared: areOne ? apim : shared, warnings: findings.warnings }
 }
 
-/** What `check`, a start and a reload say of it, without connecting. */
-export function judgeDatabases(configuration: Configuration): {
-  readonly faults: readonly Fault[]
-  readonly warnings: readonly Fault[]
-} {
-  try {
-    return { faults: [], warnings: databasePlan(configuration, '').warnings }
-  } catch (error) {
-    if (!(error instanceof ConfigurationFaults)) throw error
-    return { faults: error.faults, warnings: [] }
-  }
-}
-
 const ACCOUNTS_APART: Fault = {
   where: '',
   key: 'database.shared_db.type',
