@@ -48,7 +48,7 @@ export interface KeyManagerSurroundings {
   readonly now: () => number
 }
 
-const CLEAN_UP_MS = 15 * 60_000
+const ROUND_MS = 15 * 60_000
 
 export class KeyManager {
   readonly surroundings: KeyManagerSurroundings
@@ -78,7 +78,7 @@ export class KeyManager {
     this.#settings = keyManagerSettings(configuration)
     this.#scopes = this.#scopeGrants()
     this.#extensions = extensions
-    this.#timer = setInterval(() => void this.cleanUp(), CLEAN_UP_MS)
+    this.#timer = setInterval(() => void this.lookAfter(), ROUND_MS)
     this.#timer.unref()
   }
 
@@ -138,8 +138,19 @@ export class KeyManager {
     return issueApplicationToken(this, consumerKey, scopes)
   }
 
-  /** Removes what is over; failures are logged, and the next round tries again. */
-  async cleanUp(): Promise<void> {
+  /** What there is to do from time to time; failures are logged, and the next round tries again. */
+  async lookAfter(): Promise<void> {
+    const { signingKeyMs } = this.#settings
+    const { log, now } = this.surroundings
+    try {
+      if (signingKeyMs > 0 && now() - this.signingKeys.newestMs >= signingKeyMs) await this.rotateKeys()
+    } catch (error) {
+      log('error', 'no new key was made', { CAUSE_OF_ERROR: (error as Error).message })
+    }
+    await this.#cleanUp()
+  }
+
+  async #cleanUp(): Promise<void> {
     if (!this.#settings.cleansUp) return
     const { log, now } = this.surroundings
     try {

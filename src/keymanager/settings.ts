@@ -10,6 +10,8 @@ export interface KeyManagerSettings {
   readonly refreshTokenS: number
   readonly idTokenS: number
   readonly cleansUp: boolean
+  /** Of a key that signs; 0: for good. */
+  readonly signingKeyMs: number
   /** Patterns of scopes that are granted without asking for roles. */
   readonly allowedScopes: readonly string[]
   readonly grants: GrantSwitches
@@ -61,6 +63,7 @@ export function keyManagerSettings(configuration: Configuration): KeyManagerSett
     userTokenS: configuration.oauth['token_validation.user_access_token_validity'],
     refreshTokenS: configuration.oauth['token_validation.refresh_token_validity'],
     idTokenS: configuration.oauth['oidc.token_validation.id_token_validity'],
+    signingKeyMs: Math.max(0, configuration.oauth['signing_key.lifetime']) * 1000,
     cleansUp: configuration.oauth['token_cleanup.enable'],
     allowedScopes: [...configuration['apim.oauth_config'].allowed_scopes, ...configuration.oauth.allowed_scopes],
     grants: grantSwitches(configuration),

@@ -62,6 +62,11 @@ export class SigningKeys {
     return this.#keys.filter(({ untilMs }, age) => age === 0 || untilMs > nowMs).map(({ publicJwk }) => publicJwk)
   }
 
+  /** When the key that signs was made, in milliseconds since 1970. */
+  get newestMs(): number {
+    return this.#keys[0]!.createdMs
+  }
+
   /** The key that signs, for verifying tokens of one's own; undefined for a kid that is not published. */
   verificationKey(kid: string): KeyObject | undefined {
     const known = this.#keys.find(key => key.kid === kid)

@@ -30,6 +30,7 @@ before(async () => {
       'oauth.oidc.id_token.redirect_error_page=false',
       'oauth.additional_params_from_error_url=true',
       'oauth.oidc.claims.enable_unmapped_user_attributes=true',
+      'oauth.signing_key.lifetime=1h',
       'oauth.allowed_scopes=shop_.*',
       'oauth.rate_limit.per_client=8',
       'oauth.rate_limit.per_address=40',
@@ -109,6 +110,20 @@ test('an introspection is remembered, and forgotten as soon as anything is revok
   assert.equal(asked, 0)
   await at.post('/oauth2/revoke', ask, own)
   assert.equal((await at.post('/oauth2/introspect', ask, account)).body.active, false)
+})
+
+test('tokens that are over are removed, and a key that is old enough is replaced', async () => {
+  const { body } = await given(CREDENTIALS)
+  const [before] = at.manager.keys.keys
+  nowMs += 3_700_000
+  await at.manager.lookAfter()
+  assert.equal(await at.registry.tokens.find(String(body.access_token)), null)
+  const kids = at.manager.keys.keys.map(({ kid }) => kid)
+  assert.notEqual(kids[0], before!.kid)
+  assert.equal(kids[1], before!.kid)
+  assert.equal(at.keysTold.length, 1)
+  await at.manager.lookAfter()
+  assert.equal(at.keysTold.length, 1)
 })
 
 test('a registry that does not answer is a 503 that says nothing of the cause', async () => {

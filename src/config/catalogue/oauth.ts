@@ -93,7 +93,12 @@ export const oauth = section('oauth', 'The OAuth server.', keys, {
     needsFlag('token_cleanup.retain_access_tokens_for_auditing', 'token_cleanup.enable'),
   ],
   roles: ROLES,
-  readBy: ['keymanager/settings.ts', 'primary/identity-planning.ts', 'registry/open.ts'],
+  readBy: [
+    'keymanager/settings.ts',
+    'primary/declared-planning.ts',
+    'primary/identity-planning.ts',
+    'registry/open.ts',
+  ],
 })
 
 function grant<const N extends string>(name: N, enabled: boolean, of: string, reason = '') {
