@@ -53,7 +53,11 @@ export class KeyManagerPart {
     this.#management = management(() => this.#room())
     registry.listener = {
       subscriptions: news => outlets.subscriptions(news),
-      revoked: tokens => outlets.revoked(tokens),
+      revoked: tokens => {
+        // Whoever has revoked them: what was remembered of introspections may be about them.
+        manager.memory.clear()
+        outlets.revoked(tokens)
+      },
       missed: () => outlets.missed(),
     }
   }
