@@ -230,7 +230,7 @@ test('what was given is told apart by typ: access tokens, id tokens, API keys', 
   assert.equal(decodeJwt(access_token).aut, 'APPLICATION')
 })
 
-test('a gateway reads name and tenant of a user apart, and takes no other token of ours for an access token', async () => {
+test('a gateway reads name and tenant of a user apart, and takes an id token for nothing', async () => {
   const terms = identityPlan(at.configuration).issuers[0]!
   const { body } = await at.post(TOKEN, { ...PASSWORD, scope: 'openid orders:any' }, basic(id, secret))
   const [access, identity] = [body.access_token, body.id_token].map(token => readJwt(String(token)) as StrictJwt)
