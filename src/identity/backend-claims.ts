@@ -16,7 +16,19 @@ const SUPER_TENANT = { domain: 'carbon.super', id: '-1234' }
 /** Of the token itself, or of the OAuth around it: nothing about a user. */
 const NOT_OF_THE_USER = new Set([
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', 'client_id', 'consumerKey', 'scope', 'cnf', 'aut', 'act'],
-  ...['typ', 'at_hash', 'c_hash', 'nonce', 'sid', 'auth_time', 'token_type', 'active', 'events', 'binding_type'],
+  ...[
+    'typ',
+    'at_hash',
+    'c_hash',
+    'nonce',
+    'sid',
+    'auth_time',
+    'token_type',
+    'active',
+    'events',
+    'binding_type',
+    'tenant',
+  ],
 ])
 
 /** Whoever names no application has none of its claims. */
