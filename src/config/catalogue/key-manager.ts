@@ -39,7 +39,7 @@ export const keyManager = section(
     key_validation_handler_impl: live(
       text(
         '',
-        'ES module, from the home folder on, whose `validate({ token, api, resource, verb })` answers `{ allowed, code }`.',
+        'ES module, from the home folder on: `validate({ token, api, resource, verb })` answers `{ allowed, code }`.',
       ),
     ),
   },
