@@ -8,21 +8,22 @@ import type { ApplicationStore, Page, TokenStore } from './registry.ts'
 import { applicationOf } from './rows.ts'
 import type { ApplicationRow } from './tables.ts'
 
-export class DatabaseApplicationStore implements ApplicationStore {
-  readonly #database: Database
-  readonly #changes: ChangeLog
-  readonly #tokens: TokenStore
-  readonly #nowMs: () => number
+interface ApplicationRoom {
+  readonly database: Database
+  readonly changes: ChangeLog
+  readonly tokens: TokenStore
+  readonly nowMs: () => number
+}
 
-  constructor(database: Database, changes: ChangeLog, tokens: TokenStore, nowMs: () => number) {
-    this.#database = database
-    this.#changes = changes
-    this.#tokens = tokens
-    this.#nowMs = nowMs
+export class DatabaseApplicationStore implements ApplicationStore {
+  readonly #room: ApplicationRoom
+
+  constructor(room: ApplicationRoom) {
+    this.#room = room
   }
 
   async get(id: string): Promise<Application | null> {
-    const row = await this.#database.read(db =>
+    const row = await this.#room.database.read(db =>
       db.selectFrom('sluice_applications').selectAll().where('id', '=', id).executeTakeFirst(),
     )
     return row === undefined ? null : applicationOf(row)
@@ -32,7 +33,7 @@ export class DatabaseApplicationStore implements ApplicationStore {
     { tenant, owner, name }: { readonly tenant: string; readonly owner?: string; readonly name?: string },
     { offset, limit }: Page,
   ): Promise<{ readonly total: number; readonly applications: readonly Application[] }> {
-    return this.#database.read(async db => {
+    return this.#room.database.read(async db => {
       let found = db.selectFrom('sluice_applications').where('tenant', '=', tenant)
       if (owner !== undefined) found = found.where('owner', '=', owner)
       if (name !== undefined) found = found.where('name', '=', name)
@@ -50,10 +51,10 @@ export class DatabaseApplicationStore implements ApplicationStore {
       tenant: given.tenant,
       owner: given.owner,
       token_type: given.tokenType,
-      created_ms: this.#nowMs(),
+      created_ms: this.#room.nowMs(),
       ...changeable(given),
     }
-    await this.#changes.transaction(
+    await this.#room.changes.transaction(
       async (within, note) => {
         await within.insertInto('sluice_applications').values(row).execute()
         note('application', row.id)
@@ -67,7 +68,7 @@ export class DatabaseApplicationStore implements ApplicationStore {
     id: string,
     change: Partial<Pick<Application, 'name' | 'description' | 'tier' | 'attributes'>>,
   ): Promise<Application> {
-    return this.#changes.transaction(
+    return this.#room.changes.transaction(
       async (within, note) => {
         const row = await within.selectFrom('sluice_applications').selectAll().where('id', '=', id).executeTakeFirst()
         if (row === undefined) throw missing('application')
@@ -81,7 +82,7 @@ export class DatabaseApplicationStore implements ApplicationStore {
   }
 
   async remove(id: string): Promise<void> {
-    const keys = await this.#changes.transaction(async (within, note) => {
+    const keys = await this.#room.changes.transaction(async (within, note) => {
       const clients = await within
         .selectFrom('sluice_clients')
         .select('consumer_key')
@@ -102,7 +103,7 @@ export class DatabaseApplicationStore implements ApplicationStore {
       note('application', id)
       return clients.map(({ consumer_key }) => consumer_key)
     }, IN_USE)
-    for (const consumerKey of keys) await this.#tokens.revoke({ consumerKey })
+    for (const consumerKey of keys) await this.#room.tokens.revoke({ consumerKey })
   }
 }
 

@@ -52,7 +52,7 @@ export class ChangeLog {
     this.#isListed = database.flavour !== 'sqlite'
   }
 
-  /** From now on changes of other nodes are told. `failed`: why a look has failed; the next one follows all the same. */
+  /** From now on changes of other nodes are told. `failed`: why a look has failed; the next one follows. */
   async begin(failed: (cause: string) => void): Promise<void> {
     this.#seen = await this.#last()
     const again = () => {
@@ -139,7 +139,7 @@ export class ChangeLog {
     return rows.length === ROWS_MAX
   }
 
-  /** Nothing is left to read although the counter went on: a change that was committed between the two looks is no gap. */
+  /** Nothing is left to read although the counter went on: a change committed between the two looks is no gap. */
   async #isCleared(): Promise<boolean> {
     const next = await this.#database.read(db =>
       db.selectFrom('sluice_changes').select('seq').where('seq', '>', this.#seen).limit(1).executeTakeFirst(),

@@ -6,7 +6,7 @@ import type { PoolTerms } from './connection-pool.ts'
 import type { DatabaseTerms, ServerTerms } from './database-terms.ts'
 import { type JdbcUrl, readEmbeddedUrl, readJdbcUrl, type ServerKind, UnfitUrl } from './jdbc-url.ts'
 
-export interface DatabasePlan {
+interface DatabasePlan {
   /** The same object where both are one database. */
   readonly apim: DatabaseTerms
   readonly shared: DatabaseTerms

@@ -40,7 +40,7 @@ export interface TlsTerms {
 
 /** Rejects with what the driver says. */
 export async function connect({ flavour, file, server, pool: { connectMs } }: DatabaseTerms): Promise<Connection> {
-  if (server === null) return (await import('./sqlite-connection.ts')).openSqlite(file)
-  if (flavour === 'postgresql') return (await import('./postgresql-connection.ts')).openPostgresql(server, connectMs)
-  return (await import('./mysql-connection.ts')).openMysql(server, connectMs)
+  if (server === null) return (await import('./sqlite.ts')).openSqlite(file)
+  if (flavour === 'postgresql') return (await import('./postgresql.ts')).openPostgresql(server, connectMs)
+  return (await import('./mysql.ts')).openMysql(server, connectMs)
 }

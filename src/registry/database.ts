@@ -31,7 +31,7 @@ export class Database {
     this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(terms.flavour, pool) })
   }
 
-  /** All of `work` or nothing. Throws RegistryRefusal as told, or RegistryUnavailable; `work` may run more than once. */
+  /** All of `work` or nothing. Throws RegistryRefusal as told, or RegistryUnavailable; `work` may run again. */
   async transaction<T>(work: (within: Within) => Promise<T>, refusals: Refusals = {}): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {

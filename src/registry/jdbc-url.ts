@@ -38,8 +38,11 @@ export class UnfitUrl extends Error {
 
 export type ServerKind = 'mysql' | 'postgre'
 
-const FORM =
-  /^jdbc:(?:mysql|mariadb|postgresql):\/\/(?<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?<port>\d{1,5}))?\/(?<database>[^/?#;&]+)(?:\?(?<properties>.*))?$/s
+const HOST = '(?<host>[A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+\\])(?::(?<port>\\d{1,5}))?'
+const FORM = new RegExp(
+  `^jdbc:(?:mysql|mariadb|postgresql)://${HOST}/(?<database>[^/?#;&]+)(?:\\?(?<properties>.*))?$`,
+  's',
+)
 
 /** Throws UnfitUrl. */
 export function readJdbcUrl(kind: ServerKind, url: string): JdbcUrl {

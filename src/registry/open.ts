@@ -87,7 +87,9 @@ class DatabaseRegistry implements Registry {
       superAdmin: configuration.super_admin.username,
       nowMs,
     })
-    this.applications = new DatabaseApplicationStore(apim, this.#changes, this.tokens, nowMs)
+    this.applications = new DatabaseApplicationStore({
+      ...{ database: apim, changes: this.#changes, tokens: this.tokens, nowMs },
+    })
     this.clients = new DatabaseClientStore(apim, this.#changes, this.tokens, nowMs)
     this.subscriptions = new DatabaseSubscriptionStore(apim, this.#changes, nowMs)
   }

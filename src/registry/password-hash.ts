@@ -1,6 +1,6 @@
 /**
- * Hashes of passwords and client secrets: argon2id (RFC 9106), as texts in the PHC format. Each takes 19 MiB and some 30
- * ms on a thread of libuv's pool, so few run at once, and the queue in front of them has an end.
+ * Hashes of passwords and client secrets: argon2id (RFC 9106), as texts in the PHC format. Each takes 19 MiB and some
+ * 30 ms on a thread of libuv's pool, so few run at once, and the queue in front of them has an end.
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -40,7 +40,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${base64(salt)}$${base64(hash)}`
 }
 
-/** Whether it is the password, and whether its hash is weaker than those that are made now. Throws as `hashPassword`. */
+/** Whether it is the password, and whether its hash is weaker than those made now. Throws as `hashPassword`. */
 export async function verifyPassword(password: string, phc: string): Promise<{ isRight: boolean; isOld: boolean }> {
   const read = readPhc(phc)
   // The work is done for nobody, too: time must not tell who there is.

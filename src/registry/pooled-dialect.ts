@@ -1,4 +1,4 @@
-/** What Kysely needs to work over our own pool: its compilers know the language of each database, we the connections. */
+/** What Kysely needs to work over our own pool: its compilers know each database's language, we the connections. */
 import {
   type DatabaseConnection,
   type Dialect,

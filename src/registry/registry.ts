@@ -127,7 +127,7 @@ export type RevokedTokens =
   | { readonly user: string; readonly tenant: string }
 
 export interface TokenStore {
-  /** `token`: what the client is given, of which a hash is kept, and what configuration wants besides. `data`: of codes. */
+  /** `token`: what the client is given, of which a hash is kept, and more where it is configured. `data`: of codes. */
   add(token: string, issued: IssuedToken, data?: string): Promise<void>
   /** All of one answer, or none. Refused where the client is gone, or the family is revoked meanwhile. */
   addAll(
@@ -138,8 +138,8 @@ export interface TokenStore {
   /** By what a client shows; null for what was never given or is forgotten. */
   find(token: string): Promise<{ readonly issued: IssuedToken; readonly data: string } | null>
   /**
-   * A code or refresh token is good for one use: ACTIVE becomes USED, and what it was before is answered, so that of two
-   * at once only one is told ACTIVE.
+   * A code or refresh token is good for one use: ACTIVE becomes USED, and what it was before is answered, so that of
+   * two at once only one is told ACTIVE.
    */
   use(token: string): Promise<{ readonly issued: IssuedToken; readonly data: string } | null>
   /** Of one token, its family, a client or a user: gateways are told of access tokens that still lasted. */

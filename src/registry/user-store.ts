@@ -172,7 +172,7 @@ export class DatabaseUserStore implements UserStore {
       this.#mustNotBeSuperAdmin(found, 'username')
       return found
     })
-    // In another database, perhaps: it is locked first and gone last, so that a second try finds what the first has left.
+    // In another database, perhaps: it is locked first and gone last, so that a second try finds what is left.
     await this.#tokens.revoke({ user: row.name, tenant: row.tenant })
     await this.#database.transaction(within => within.deleteFrom('sluice_users').where('id', '=', id).execute())
   }

@@ -101,7 +101,7 @@ test('hostname, port and name lead to a server without a URL', t => {
   )
 })
 
-test('check refuses databases without a driver with 78, says which there are, and names properties that nothing reads', async t => {
+test('check refuses databases without a driver with 78, and names properties that nothing reads', async t => {
   const oracle = temporaryHome(t, { 'deployment.toml': configured('oracle', 'jdbc:oracle:thin:@db:1521/x') })
   const refused = new Transcript()
   assert.equal(await check(argumentsFor(oracle), refused), 78)

@@ -12,7 +12,7 @@ import { openRegistry } from '../../src/registry/open.ts'
 import type { Registry } from '../../src/registry/registry.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 
-export type Kind = 'h2' | 'postgre' | 'mysql'
+type Kind = 'h2' | 'postgre' | 'mysql'
 export const KINDS: readonly Kind[] = ['h2', 'postgre', 'mysql']
 
 /** Milliseconds between looks at what other nodes have done: short, so that no test waits. */

@@ -103,7 +103,8 @@ test('enable_token_encryption keeps the token sealed with a key that nobody else
   const other = tokenOf(client.consumerKey)
   await registry.tokens.add('another', other)
   await database.run(
-    `update sluice_tokens set kept = (select kept from sluice_tokens where id = '${issued.id}') where id = '${other.id}'`,
+    `update sluice_tokens set kept = (select kept from sluice_tokens where id = '${issued.id}')` +
+      ` where id = '${other.id}'`,
   )
   assert.equal(await registry.tokens.kept(other.id), '')
 })

@@ -47,14 +47,14 @@ export async function openMysql(server: ServerTerms, connectMs: number): Promise
 class MysqlConnection implements Connection {
   readonly #client: MysqlClient
   #isDead = false
+  readonly #died = () => {
+    this.#isDead = true
+  }
 
   constructor(client: MysqlClient) {
     this.#client = client
-    const died = () => {
-      this.#isDead = true
-    }
-    client.on('error', died)
-    client.on('end', died)
+    client.on('error', this.#died)
+    client.on('end', this.#died)
   }
 
   query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {

@@ -33,14 +33,14 @@ export async function openPostgresql(server: ServerTerms, connectMs: number): Pr
 class PostgresqlConnection implements Connection {
   readonly #client: pg.Client
   #isDead = false
+  readonly #died = () => {
+    this.#isDead = true
+  }
 
   constructor(client: pg.Client) {
     this.#client = client
-    const died = () => {
-      this.#isDead = true
-    }
-    client.on('error', died)
-    client.on('end', died)
+    client.on('error', this.#died)
+    client.on('end', this.#died)
   }
 
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
