@@ -23,7 +23,8 @@ export async function pageAnswer(page: Html, status: number, formSources: readon
     'Content-Security-Policy': policy.join('; '),
     'X-Frame-Options': 'DENY',
     'X-Content-Type-Options': 'nosniff',
-    'Referrer-Policy': 'no-referrer',
+    // With `no-referrer` browsers call the origin of its own form null.
+    'Referrer-Policy': 'same-origin',
   }
   return new Response(String(await page), { status, headers })
 }

@@ -124,6 +124,7 @@ test('pages run nothing, cannot be framed, and keep their cookies to themselves'
   }
   assert.ok(!policy.includes('unsafe'))
   assert.equal(shown.headers.get('x-frame-options'), 'DENY')
+  assert.equal(shown.headers.get('referrer-policy'), 'same-origin', 'else the origin of its form is null')
   assert.equal(shown.headers.get('cache-control'), 'no-store')
   assert.ok(!/<script|<img/.test(shown.text))
   const style = /<style>([\s\S]*)<\/style>/.exec(shown.text)![1]!
@@ -133,13 +134,16 @@ test('pages run nothing, cannot be framed, and keep their cookies to themselves'
 })
 
 test('a form of another browser, or of another request, does nothing', async () => {
-  const login = await new Browser(at).open(address({}))
+  const browser = new Browser(at)
+  const login = await browser.open(address({}))
   const credentials = { username: USER.name, password: USER.password }
   const stranger = new Browser(at)
   await stranger.open(address({}))
   const refused = await stranger.submit(login, credentials)
   assert.equal(refused.status, 401)
   assert.ok(!stranger.cookies.has('__Host-session'))
+  const elsewhere = await browser.submit(login, credentials, 'https://evil.example')
+  assert.equal(elsewhere.status, 401)
   const victim = new Browser(at)
   const consent = await victim.submit(await victim.open(address({})), credentials)
   const request = address({ state: 'other' }).split('?')[1]!

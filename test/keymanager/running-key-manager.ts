@@ -176,14 +176,18 @@ export class Browser {
     return this.#cookies
   }
 
-  async open(url: string | URL, form?: Readonly<Record<string, string>>): Promise<Shown> {
+  async open(
+    url: string | URL,
+    form?: Readonly<Record<string, string>>,
+    origin = this.#keyManager.origin,
+  ): Promise<Shown> {
     const answer = await this.#keyManager.fetch(String(url), {
       method: form === undefined ? 'GET' : 'POST',
       headers: {
         cookie: [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; '),
         ...(form !== undefined && {
           'content-type': 'application/x-www-form-urlencoded',
-          origin: this.#keyManager.origin,
+          origin,
         }),
       },
       ...(form !== undefined && { body: String(new URLSearchParams(form)) }),
@@ -197,11 +201,11 @@ export class Browser {
   }
 
   /** Sends the form that is shown, with these fields in it. */
-  submit(shown: Shown, fields: Readonly<Record<string, string>>): Promise<Shown> {
+  submit(shown: Shown, fields: Readonly<Record<string, string>>, origin?: string): Promise<Shown> {
     const action = /action="([^"]+)"/.exec(shown.text)?.[1] ?? ''
     const hidden = shown.text.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)
     const own = Object.fromEntries([...hidden].map(([, name, value]) => [name!, value!.replaceAll('&amp;', '&')]))
-    return this.open(`${this.#keyManager.origin}${action}`, { ...own, ...fields })
+    return this.open(`${this.#keyManager.origin}${action}`, { ...own, ...fields }, origin)
   }
 
   /** All the way: answers where the client would be sent to. */
