@@ -1,7 +1,7 @@
 /**
  * Secrets that can be told from everything else, planted wherever a secret may stand: in the configuration, in
- * projects, with users and clients, in requests. They are looked for in all that the program says: events at the level trace, the
- * access log, answers, what commands print, and what it leaves when threads die or it cannot begin.
+ * projects, with users and clients, in requests. They are looked for in all that the program says: events at the level
+ * trace, the access log, answers, what commands print, and what it leaves when threads die or it cannot begin.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
