@@ -129,7 +129,7 @@ export class ManagementListener {
       const { socket } = incoming
       if (!this.#gate.isOwnName(incoming.headers.host, socket)) {
         this.#report(context, 'Host names no name of this machine')
-        return refused(context, 421, 'that host is not served here; management.host_names lists more of them')
+        return refused(context, 421, 'that host is not served here; host_names of [management] has those that are')
       }
       const [, app] = this.#mounts.find(([path]) => isBelow(context.req.path, path)) ?? []
       const cause = this.#gate.refusal(app?.gate ?? 'console', context.req.path, socket)

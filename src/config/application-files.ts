@@ -34,7 +34,7 @@ interface DeclaredSubscription {
   readonly status: (typeof STATUSES)[number]
 }
 
-export interface ApplicationFiles {
+interface ApplicationFiles {
   readonly applications: readonly DeclaredApplication[]
   readonly faults: readonly Fault[]
 }

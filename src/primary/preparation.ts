@@ -173,6 +173,7 @@ function tlsSources(configuration: Configuration, keys: readonly ResolvedKey[], 
     wss: { location: wss['sender.trust_store.location'], password: wss['sender.trust_store.password'] },
     hostname: configuration.server.hostname,
     listens,
+    isManagementAlone: !listensSecured(planListeners(configuration)),
     attributed: findings => attributed(findings, keys),
   }
 }

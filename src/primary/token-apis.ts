@@ -42,7 +42,7 @@ export function ownTrust(configuration: Configuration, tls: TlsPlans): readonly 
 
 function keyManagerOrigin(configuration: Configuration): string {
   if (listensForManagement(configuration)) {
-    return configuration.management.port === 0 ? '' : `https://${ownAddress(configuration)}`
+    return managementAddress(configuration).port === 0 ? '' : `https://${ownAddress(configuration)}`
   }
   if (partsOf(configuration).runsKeyManager) return ''
   return URL.parse(configuration['apim.key_manager'].service_url)?.origin ?? ''

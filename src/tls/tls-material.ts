@@ -30,6 +30,8 @@ export interface TlsSources {
   readonly hostname: string
   /** Whether there is a listener on TLS at all. Without one its stores are not read. */
   readonly listens: boolean
+  /** It is that for management alone, which asks no client for a certificate and has one host. */
+  readonly isManagementAlone: boolean
   /** Says of findings which line has led to them, and keeps what is secret to itself. */
   readonly attributed: (findings: readonly Fault[]) => readonly Fault[]
 }
@@ -236,7 +238,9 @@ export async function completed(draft: TlsDraft, dataDir: string): Promise<TlsDr
 /** Undefined with faults in the findings. */
 async function read(options: TlsSources, surroundings: Surroundings): Promise<Material | undefined> {
   const fallback = async (): Promise<TlsIdentity> => SELF_SIGNED
-  const server = options.listens ? await serverPlan(serverSettingOf(options.https), fallback, surroundings) : null
+  const whole = serverSettingOf(options.https)
+  const setting = options.isManagementAlone ? { ...whole, trustStore: null, verifyClient: '', profilePath: '' } : whole
+  const server = options.listens ? await serverPlan(setting, fallback, surroundings) : null
   const clientSetting = clientSettingOf(options.https)
   const clients = await clientPlans(clientSetting, surroundings)
   const other = clients.at(-1)!.plan

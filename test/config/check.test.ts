@@ -109,7 +109,8 @@ test('the secured transport acts on its TLS keys; what holds for both transports
   const output = new Transcript()
   const home = temporaryHome(t, { 'deployment.toml': SECURED })
   // Its store is not there, and is not opened without a listener.
-  const sets = ['transport.passthru_https', 'transport.wss'].map(section => `${section}.listener.enable=false`)
+  const listeners = ['transport.passthru_https', 'transport.wss'].map(section => `${section}.listener.enable=false`)
+  const sets = [...listeners, 'management.enable=false']
   assert.equal(await check(argumentsFor(home, { sets }), output), 0, output.text)
   const warnings = output.text.split('\n').filter(line => line.startsWith('warning'))
   const SHARED =
@@ -135,7 +136,8 @@ test('check --json, and check with something behind it', async t => {
 })
 
 const LISTENING = '[transport.passthru_https]\n"listener.enable" = true\n'
-const DEAF = '[transport.passthru_https]\n"listener.enable" = false\n[transport.wss]\n"listener.enable" = false\n'
+const DEAF =
+  '[management]\nenable = false\n[transport.passthru_https]\n"listener.enable" = false\n[transport.wss]\n"listener.enable" = false\n'
 const STORE = `${LISTENING}[transport.passthru_https.listener.key_store]\nfile_name = "own.p12"\npassword = `
 const API = (url: string): string =>
   'type: api\nversion: v4.0.0\ndata:\n  name: A\n  context: /a\n  version: 1.0.0\n  endpointConfig:\n' +

@@ -22,7 +22,7 @@ function apiCalled(name: string, more: Partial<ManagedApi> = {}): ManagedApi {
 }
 
 /** An answer: whichever members a test looks at, of whichever type it expects there. */
-export type Shape = string & { readonly [M in Member]: Shape }
+type Shape = string & { readonly [M in Member]: Shape }
 type Member =
   | (
       | 0
@@ -50,11 +50,27 @@ type Member =
   | ('list' | 'message' | 'mode' | 'name' | 'pagination' | 'Resources' | 'state' | 'status' | 'subscriptionId')
   | ('throttlingPolicy' | 'token' | 'total' | 'userName')
 
-export interface Asked {
+interface Asked {
   readonly body?: unknown
   /** '' for none. */
   readonly authorization?: string
   readonly headers?: Readonly<Record<string, string>>
+}
+
+function unsignedTokens(): ManagementRoom['tokens'] {
+  const keys = new Map<string, { jti: string; applicationId: string; expiresMs: number }>()
+  return {
+    issue: async (client, scopes) => ({ token: `token of ${client.consumerKey}`, scopes, validityS: 3600 }),
+    issueApiKey: async ({ application, validityS }: ApiKeyTerms) => {
+      const expiresMs = Date.now() + (validityS === -1 ? 9e9 : validityS * 1000)
+      const key = `key ${keys.size}`
+      keys.set(key, { jti: randomUUID(), applicationId: application.id, expiresMs })
+      return { key, expiresMs }
+    },
+    readApiKey: async key => keys.get(key) ?? null,
+    grants: ['client_credentials', 'refresh_token', 'authorization_code'],
+    issuer: ISSUER,
+  }
 }
 
 export async function openRoom() {
@@ -68,7 +84,6 @@ export async function openRoom() {
   })
   const apis = [apiCalled('Orders', { tiers: ['Gold', 'Silver'] }), apiCalled('Drafts', { state: 'CREATED' })]
   const reports: string[] = []
-  const keys = new Map<string, { jti: string; applicationId: string; expiresMs: number }>()
   const room: ManagementRoom = {
     registry,
     apis: {
@@ -80,18 +95,7 @@ export async function openRoom() {
         return 'BLOCKED'
       },
     },
-    tokens: {
-      issue: async (client, scopes) => ({ token: `token of ${client.consumerKey}`, scopes, validityS: 3600 }),
-      issueApiKey: async ({ application, validityS }: ApiKeyTerms) => {
-        const expiresMs = Date.now() + (validityS === -1 ? 9e9 : validityS * 1000)
-        const key = `key ${keys.size}`
-        keys.set(key, { jti: randomUUID(), applicationId: application.id, expiresMs })
-        return { key, expiresMs }
-      },
-      readApiKey: async key => keys.get(key) ?? null,
-      grants: ['client_credentials', 'refresh_token', 'authorization_code'],
-      issuer: ISSUER,
-    },
+    tokens: unsignedTokens(),
     declared: {
       ...NOTHING_DECLARED,
       applications: [

@@ -85,7 +85,7 @@ test('the start says where management is, and the password that it has made is t
   assert.doesNotMatch(text, /TokenAPI/)
 })
 
-test('an application gets keys, subscribes, and calls; what is blocked is refused from the next request on', async () => {
+test('an application gets keys, subscribes and calls; what is blocked is refused with the next request', async () => {
   await sluice('application create Shop')
   const keys = await sluice('key generate Shop')
   const given = await tokenAt('/token', basicOf(keys.consumerKey!, keys.secret!))

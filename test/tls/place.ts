@@ -47,6 +47,7 @@ export class Place {
       wss: { location: more.wss ?? '', password: 'storepw' },
       hostname: more.hostname ?? 'localhost',
       listens: more.listens ?? true,
+      isManagementAlone: false,
       attributed: (findings: readonly Fault[]) => findings,
     }
     const material = await TlsMaterial.open(await draftTls(sources, this.home), {
