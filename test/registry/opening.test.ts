@@ -4,6 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { withSuperAdmin } from '../../src/registry/super-admin.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { KINDS, type RealDatabase, realDatabase } from './real-databases.ts'
 import { applicationCalled, TENANT } from './registry-facts.ts'
 
@@ -138,6 +140,21 @@ test('the embedded database and what it writes beside itself are readable by the
   for (const end of ['', '-wal', '-shm']) {
     assert.equal(statSync(join(database.dataDir, `registry.db${end}`)).mode & 0o777, 0o600)
   }
+  await registry.close()
+  await database.remove()
+})
+
+test('credentials that default to the super admin are those of the first start, with that name alone', async () => {
+  const database = (await realDatabase('h2')) as RealDatabase
+  const registry = await database.open()
+  const { configuration } = loadConfiguration(database.dataDir, [], database.dataDir)
+  const { username, password } = configuration['apim.key_manager']
+  const admin = { username: 'admin', password: registry.generatedPassword }
+  assert.deepEqual(withSuperAdmin({ username, password }, configuration, database.dataDir), admin)
+  const own = { username: 'admin', password: 'of-its-own' }
+  assert.deepEqual(withSuperAdmin(own, configuration, database.dataDir), own)
+  const other = { username: 'somebody', password: '' }
+  assert.deepEqual(withSuperAdmin(other, configuration, database.dataDir), other)
   await registry.close()
   await database.remove()
 })
