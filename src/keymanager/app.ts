@@ -2,8 +2,8 @@
 import { type Context, Hono } from 'hono'
 import { RegistryUnavailable } from '../registry/registry.ts'
 import { authorizationApp } from './authorization-endpoint.ts'
-import { admitAddress } from './client-address.ts'
-import { authenticateClient } from './client-authentication.ts'
+import { admitAddress, clientAddress } from './client-address.ts'
+import { admitClient } from './client-authentication.ts'
 import { discovery } from './discovery.ts'
 import { readForm } from './form.ts'
 import { introspect } from './introspection.ts'
@@ -34,11 +34,11 @@ export function keyManagerApp(manager: KeyManager): Hono {
   app.post('/oauth2/revoke', async context => {
     const address = admitAddress(manager, context)
     const form = await readForm(context.req.raw)
-    await revokeToken(manager, await authenticateClient(manager, context.req.raw, form, address), form)
+    await revokeToken(manager, await admitClient(manager, context.req.raw, form, address), form)
     return new Response(null, { headers: NO_STORE })
   })
   app.post('/oauth2/introspect', async context => {
-    const address = admitAddress(manager, context)
+    const address = clientAddress(manager, context)
     const form = await readForm(context.req.raw)
     return Response.json(await introspect(manager, context.req.raw, form, address), { headers: NO_STORE })
   })

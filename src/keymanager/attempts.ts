@@ -24,6 +24,14 @@ export class RequestRate {
     this.#now = now
   }
 
+  /** Throws OAuthRefusal (429) where one more would be beyond `perMinute`, and counts nothing. */
+  check(name: string, perMinute: number): void {
+    const known = this.#windows.get(digestOf(name))
+    if (perMinute === -1 || known === undefined || known.count < perMinute) return
+    const leftMs = known.endsMs - this.#now()
+    if (leftMs > 0) throw tooMany('too many requests', leftMs)
+  }
+
   /** Counts one. Throws OAuthRefusal (429) beyond `perMinute`; -1: there is no limit. */
   count(name: string, perMinute: number): void {
     if (perMinute === -1) return

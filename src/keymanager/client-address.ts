@@ -11,7 +11,7 @@ export function admitAddress(manager: KeyManager, context: Context): string {
   return address
 }
 
-function clientAddress({ surroundings }: KeyManager, context: Context): string {
+export function clientAddress({ surroundings }: KeyManager, context: Context): string {
   const peer = plain(getConnInfo(context).remote.address ?? '')
   const forwarded = context.req.header('x-forwarded-for')
   if (forwarded === undefined || !surroundings.isTrustedPeer(peer)) return peer

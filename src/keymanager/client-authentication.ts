@@ -45,7 +45,13 @@ export async function authenticateClient(
     throw invalidClient()
   }
   manager.lockout.succeeded(place)
-  manager.rate.count(`client ${client.consumerKey}`, limits.perClient)
+  return client
+}
+
+/** One that asks for itself, and so often at most. Throws OAuthRefusal. */
+export async function admitClient(manager: KeyManager, request: Request, form: Form, address: string): Promise<Client> {
+  const client = await authenticateClient(manager, request, form, address)
+  manager.rate.count(`client ${client.consumerKey}`, manager.settings.limits.perClient)
   return client
 }
 

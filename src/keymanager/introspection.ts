@@ -19,7 +19,7 @@ type Asker = Client | 'account'
 
 /** Throws OAuthRefusal, and what the registry throws. */
 export async function introspect(manager: KeyManager, request: Request, form: Form, address: string): Promise<Answer> {
-  const asker = await authenticateAsker(manager, request, form, address)
+  const asker = await admitAsker(manager, request, form, address)
   const token = form.required('token')
   const name = digestOf(`${asker === 'account' ? '' : asker.consumerKey}\n${form.text('token_type_hint')}\n${token}`)
   const remembered = manager.memory.get(name)
@@ -32,6 +32,19 @@ export async function introspect(manager: KeyManager, request: Request, form: Fo
 
 function isStillGood({ surroundings }: KeyManager, answer: Answer): boolean {
   return answer.active === false || Number(answer.exp) * 1000 > surroundings.now()
+}
+
+/** A gateway asks for all of its clients: what is limited is how often an address may be wrong about who it is. */
+async function admitAsker(manager: KeyManager, request: Request, form: Form, address: string): Promise<Asker> {
+  const { perAddress } = manager.settings.limits
+  const name = `refused ${address}`
+  manager.rate.check(name, perAddress)
+  try {
+    return await authenticateAsker(manager, request, form, address)
+  } catch (error) {
+    if (error instanceof OAuthRefusal && error.status === 401) manager.rate.count(name, perAddress)
+    throw error
+  }
 }
 
 async function authenticateAsker(manager: KeyManager, request: Request, form: Form, address: string): Promise<Asker> {

@@ -1,6 +1,6 @@
 /** `/oauth2/token`: a grant is shown, and tokens come of it (RFC 6749 3.2, 4). */
 import { redeemAssertion } from './assertion-grant.ts'
-import { authenticateClient } from './client-authentication.ts'
+import { admitClient } from './client-authentication.ts'
 import { redeemCode } from './code-grant.ts'
 import type { Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
@@ -49,7 +49,7 @@ export async function tokenAnswer(
   form: Form,
   address: string,
 ): Promise<TokenAnswer> {
-  const client = await authenticateClient(manager, request, form, address)
+  const client = await admitClient(manager, request, form, address)
   const name = form.required('grant_type')
   const type = Object.hasOwn(GRANT_TYPES, name) ? GRANT_TYPES[name] : undefined
   if (!type?.isEnabled(manager.settings)) {

@@ -144,6 +144,13 @@ test('requests beyond the limit of a client, and of an address, are told when to
   const statuses: number[] = []
   for (let request = 0; request < 8; request++) statuses.push((await at.post('/oauth2/token', CREDENTIALS, own)).status)
   assert.deepEqual(statuses, [200, 200, 200, 200, 200, 200, 200, 429])
+  const asks = () => at.post('/oauth2/introspect', { token: 'x' }, own)
+  for (let request = 0; request < 50; request++) assert.equal((await asks()).status, 200, 'a gateway asks for many')
+  let refused = await at.post('/oauth2/introspect', { token: 'x' })
+  for (let request = 0; request < 40 && refused.status === 401; request++) {
+    refused = await at.post('/oauth2/introspect', { token: 'x' })
+  }
+  assert.equal(refused.status, 429)
   let last = await at.post('/oauth2/token', {})
   for (let request = 0; request < 40 && last.status !== 429; request++) last = await at.post('/oauth2/token', {})
   assert.equal(last.status, 429)
