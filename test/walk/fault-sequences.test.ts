@@ -301,6 +301,14 @@ test('[apim.ai] custom_error_response_sequence words the faults of AI APIs, and 
   assert.match((await ask(unset, 'GET /t HTTP/1.1\r\nHost: a\r\n\r\n')).body, /^\{"fault":\{"code":101503,/)
 })
 
+test('_token_fault_ words what goes wrong at /token and /revoke, and nothing else', async t => {
+  const content = `${json('["token"]')}<respond/>`
+  const tokens = await start(t, { _token_fault_: content }, {}, '', { unlike: { name: '_TokenAPI_' } })
+  assert.equal((await ask(tokens, 'GET /t HTTP/1.1\r\nHost: a\r\n\r\n')).body, '["token"]')
+  const other = await start(t, { _token_fault_: content })
+  assert.match((await ask(other, 'GET /t HTTP/1.1\r\nHost: a\r\n\r\n')).body, /^\{"fault":\{"code":101503,/)
+})
+
 test('a sequence reads fields of the request when the head is long gone: known ones, repeated ones, none', async t => {
   const names = ['User-Agent', 'accept', 'Host', 'X-Forwarded-For', 'Cookie', 'Content-Type', 'Not-There']
   const format = names.map((_, i) => `"$${i + 1}"`).join(',')
