@@ -1,6 +1,6 @@
 /**
- * Access tokens for protected backends, got with the gateway's own credentials (RFC 6749 4.4), and kept for all reactors
- * until they are nearly over. One that a backend has refused is replaced.
+ * Access tokens for protected backends, got with the gateway's own credentials (RFC 6749 4.4), and kept for all
+ * reactors until they are nearly over. One that a backend has refused is replaced.
  */
 import type { BackendTokenPlan } from '../identity/identity-plan.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'

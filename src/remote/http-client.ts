@@ -67,7 +67,7 @@ export class HttpClient {
     this.#limits = { ...LIMITS, ...limits }
   }
 
-  /** Any status but a redirect is an answer. Rejects with InquiryFailed; its message holds no query and no credential. */
+  /** Any status but a redirect is an answer. Rejects with InquiryFailed, in whose message is no query or credential. */
   async send(request: RemoteRequest): Promise<RemoteAnswer> {
     const url = URL.parse(request.url)
     const refusal = url === null ? 'its address is no URL' : addressFault(url)

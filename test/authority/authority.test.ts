@@ -68,7 +68,8 @@ function tokenOf(claims: Record<string, unknown>): Promise<string> {
   return new SignJWT({ exp: EXP, ...claims }).setProtectedHeader({ alg: 'RS256', kid: 'a' }).sign(RSA.privateKey)
 }
 
-const WORKER = `[server]\nserver_role = "gateway-worker"\n[apim.key_manager]\nservice_url = "${server.origin}/services/"\n`
+const ROLE = '[server]\nserver_role = "gateway-worker"\n'
+const WORKER = `${ROLE}[apim.key_manager]\nservice_url = "${server.origin}/services/"\n`
 
 test('a node without a key manager has its keys from another one, and asks it about tokens', async () => {
   const jwk = { ...RSA.publicKey.export({ format: 'jwk' }), kid: 'a' }

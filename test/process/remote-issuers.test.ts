@@ -1,4 +1,4 @@
-/** A gateway that asks others about tokens, while those are down or answer anything: 900900 in time, and the rest goes on. */
+/** A gateway that asks others about tokens, while those are down or answer anything: 900900, and the rest goes on. */
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -60,7 +60,7 @@ async function codeOf(path: string, token: string): Promise<number> {
   return body === 'ok' ? 0 : (JSON.parse(body).fault.code as number)
 }
 
-test('issuers that are silent, down or answer garbage are 900900 in time; others and open APIs notice nothing', async () => {
+test('issuers that are silent, down or answer garbage are 900900 in time; nobody else notices', async () => {
   const begun = performance.now()
   const waiting = tokenOf('silent').then(token => codeOf('/c', token))
   assert.equal(await codeOf('/t', ''), 0)
