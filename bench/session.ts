@@ -40,7 +40,7 @@ import {
   SCENARIOS,
 } from './scenarios.ts'
 import { StartupSites } from './startup.ts'
-import { verify, verifyTunnel } from './verify.ts'
+import { verify, verifyRefusal, verifyTunnel } from './verify.ts'
 
 /** Peers listen from here on above the base port. */
 const PEER_PORTS = 10
@@ -296,10 +296,17 @@ export class Session {
 function proved(scenario: Measured, name: string, address: Address): Promise<void> {
   const tunnels = abilityFor(scenario) === 'tunnels'
   if (tunnels || scenario.kind === 'tunnels') return verifyTunnel(address.port)
-  if (scenario.kind === 'contest') return verify(contestPlan(scenario, name, address, 0))
+  if (scenario.kind === 'contest') return provedContest(scenario, name, address)
   if (scenario.kind === 'closed') return verify(closedPlan(scenario, address, 0))
   if (scenario.kind === 'handshakes') return verify(handshakeProof(scenario, address))
   return verify(plainPlan(scenario, address, 0))
+}
+
+/** Whoever is measured with tokens that it checks does refuse a forged one. */
+async function provedContest(contest: Contest, name: string, address: Address): Promise<void> {
+  const plan = contestPlan(contest, name, address, 0)
+  await verify(plan)
+  if (contest.checking?.includes(name)) await verifyRefusal(plan)
 }
 
 function loadGenerator(scenario: Scenario): string {

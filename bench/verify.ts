@@ -8,6 +8,7 @@ import { connectSecurely } from './certificate.ts'
 import type { Ask } from './contest/ask.ts'
 import { fieldsOf, type LoadPlan } from './load/load-plan.ts'
 import { requestHead } from './request-head.ts'
+import { tokenIssuer } from './token-issuer.ts'
 import { acceptOf, ECHO_PATH, maskedFrame, plainFrame, upgradeRequest } from './websocket.ts'
 
 const PATIENCE_MS = 2000
@@ -84,6 +85,15 @@ async function verifyAsk(plan: LoadPlan, { method, paths, statuses, uploadBytes,
     if (downloadBytes !== null && body.length !== downloadBytes)
       throw new Error(`returned ${body.length} of ${downloadBytes} body bytes for ${path}`)
   }
+}
+
+/** Throws when a token is let in whose signature is that of another one. */
+export async function verifyRefusal(plan: LoadPlan): Promise<void> {
+  const [first, second] = tokenIssuer().tokens(2)
+  const forged = first!.slice(0, first!.lastIndexOf('.')) + second!.slice(second!.lastIndexOf('.'))
+  const head = requestHead('GET', plan.path, { ...fieldsOf(plan), Authorization: `Bearer ${forged}` })
+  const { status } = await ask(plan.port, Buffer.from(head, 'latin1'), false)
+  if (status !== 401) throw new Error(`answered ${status} to a forged token`)
 }
 
 /** Throws with the reason when a message does not come back through a WebSocket connection as it was sent. */

@@ -6,6 +6,8 @@ export interface Ask {
   readonly fields: Readonly<Record<string, string | null>>
   /** Asked in turn; at least one. */
   readonly paths: readonly string[]
+  /** So many different bearer tokens, one after the other. */
+  readonly tokens?: number
   readonly uploadBytes: number
   /** Any one of them is the right answer. */
   readonly statuses: readonly number[]

@@ -18,12 +18,14 @@ export interface Contest {
   readonly title: string
   readonly shows: readonly MetricName[]
   readonly unit?: string
-  readonly ability: 'chain' | 'apis'
+  readonly ability: 'chain' | 'apis' | 'secured'
   /** In the order of the table. Those that are not there take no part. */
   readonly contestants: readonly string[]
   /** Ratios of the table are to this one. */
   readonly reference: string
   readonly questions: readonly Question[]
+  /** Those that refuse a token that is forged. */
+  readonly checking?: readonly string[]
   readonly connections: number
   /** After so many rounds everybody is started anew. */
   readonly roundsPerStart: number
@@ -138,6 +140,33 @@ const API_COST: readonly MetricName[] = [
   'reloadMs',
 ]
 
+/** The first is what a token, looked up, may add to a request (`performance.md`, section 5). */
+const SECURED_QUESTIONS: readonly Question[] = [
+  { of: 'sluice-secured', to: 'sluice-open' },
+  { of: 'sluice-secured-log', to: 'sluice-open' },
+  { of: 'sluice-secured-log', to: 'nginx' },
+  { of: 'sluice-secured-log', to: 'haproxy' },
+]
+
+/** More than the gateway remembers, in turn: each of them is new again when it comes. */
+const COLD_TOKENS = 20_000
+
+function secured(title: string, tokens: number): Contest {
+  return {
+    kind: 'contest',
+    title: `Secured: ${title}`,
+    shows: COST,
+    ability: 'secured',
+    contestants: ['sluice-open', 'sluice-secured', 'sluice-secured-log', 'nginx', 'haproxy'],
+    reference: 'nginx',
+    questions: SECURED_QUESTIONS,
+    checking: ['sluice-secured', 'sluice-secured-log', 'haproxy'],
+    connections: 64,
+    roundsPerStart: 4,
+    ask: { ...GET, tokens },
+  }
+}
+
 export const CONTESTS: Readonly<Record<string, Contest>> = {
   'chain-get': chain('GET on a resource with a variable, no Origin', {}, PASSING),
   'chain-origin': chain('the same with an Origin', { fields: {} }, PASSING),
@@ -163,6 +192,9 @@ export const CONTESTS: Readonly<Record<string, Contest>> = {
   'chain-404': refused(404, 'GET', '/nowhere/1.0.0/orders/4711'),
   'chain-403': refused(403, 'GET', '/chain/1.0.0/nothing/4711'),
   'chain-405': refused(405, 'DELETE', '/chain/1.0.0/customers/4711'),
+  'secured-one': secured('RS256, one token', 1),
+  'secured-1000': secured('RS256, 1,000 tokens in turn', 1000),
+  'secured-cold': secured('RS256, a token that nobody remembers each time', COLD_TOKENS),
   'apis-same': apis('1, 100, 10,000 APIs: one path asked', API_COST, { paths: [`${contextOf(0)}/1.0.0/orders/00000`] }),
   'apis-spread': apis('1, 100, 10,000 APIs: 10,000 different paths asked', API_COST, { paths: [] }),
 }

@@ -2,6 +2,7 @@
 import type { Certificate } from '../certificate.ts'
 import type { Ask } from '../contest/ask.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
+import { tokenIssuer } from '../token-issuer.ts'
 
 export interface LoadPlan {
   readonly port: number
@@ -68,8 +69,10 @@ export function fieldsOf(plan: LoadPlan): Record<string, string> {
   }
 }
 
-function asked({ fields }: Ask): Record<string, string> {
-  const all = Object.entries({ ...REQUEST_FIELDS, ...fields })
+function asked({ fields, tokens = 0 }: Ask): Record<string, string> {
+  // Of several it is the first: the others are the load generator's.
+  const bearer = tokens === 0 ? {} : { Authorization: `Bearer ${tokenIssuer().tokens(1)[0]}` }
+  const all = Object.entries({ ...REQUEST_FIELDS, ...fields, ...bearer })
   return Object.fromEntries(all.flatMap(([name, value]) => (value === null ? [] : [[name, value]])))
 }
 

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { finished, LOAD_CORE, pinned } from '../program.ts'
 import { type Ask, expectsRefusal } from '../contest/ask.ts'
+import { tokenIssuer } from '../token-issuer.ts'
 import { fieldsOf, type LoadOutcome, type LoadPlan } from './load-plan.ts'
 
 const MARK = 'bench-outcome '
@@ -11,7 +12,7 @@ function script(plan: LoadPlan, pathFile: string): string {
   const { ask, uploadBytes } = plan
   const method = ask?.method ?? (uploadBytes > 0 ? 'POST' : 'GET')
   const upload = uploadBytes > 0 ? `wrk.body = string.rep("x", ${uploadBytes})\n` : ''
-  const turns = ask !== undefined && ask.paths.length > 1 ? inTurn(pathFile) : ''
+  const turns = ask !== undefined && ask.paths.length * (ask.tokens ?? 1) > 1 ? inTurn(pathFile) : ''
   const wrong = ask !== undefined && expectsRefusal(ask) ? 'summary.requests - e.status' : 'e.status'
   return `wrk.method = "${method}"
 ${upload}${turns}done = function(summary, latency)
@@ -27,7 +28,11 @@ end
 function inTurn(pathFile: string): string {
   return `local requests, last = {}, 0
 init = function()
-  for path in io.lines("${pathFile}") do requests[#requests + 1] = wrk.format(nil, path) end
+  for line in io.lines("${pathFile}") do
+    local path, token = line:match("^(%S+) ?(%S*)$")
+    if token ~= "" then wrk.headers["Authorization"] = "Bearer " .. token end
+    requests[#requests + 1] = wrk.format(nil, path)
+  end
 end
 request = function()
   last = last % #requests + 1
@@ -36,16 +41,21 @@ end
 `
 }
 
-/** The paths of a plan, a line each. */
-function pathsOf({ path, ask }: { readonly path: string; readonly ask?: Ask }): readonly string[] {
-  return ask?.paths ?? [path]
+/** The paths of a plan, a line each, with the tokens in turn where there are several. */
+export function linesOf({ path, ask }: { readonly path: string; readonly ask?: Ask }): readonly string[] {
+  const paths = ask?.paths ?? [path]
+  const count = ask?.tokens ?? 0
+  if (count <= 1) return paths
+  return tokenIssuer()
+    .tokens(count)
+    .map((token, place) => `${paths[place % paths.length]} ${token}`)
 }
 
 export async function driveWrk(wrk: string, plan: LoadPlan, folder: string): Promise<LoadOutcome> {
   const file = `${folder}/load.lua`
   const pathFile = `${folder}/load.paths`
-  const paths = pathsOf(plan)
-  if (paths.length > 1) writeFileSync(pathFile, `${paths.join('\n')}\n`)
+  const lines = linesOf(plan)
+  if (lines.length > 1) writeFileSync(pathFile, `${lines.join('\n')}\n`)
   writeFileSync(file, script(plan, pathFile))
   const fields = Object.entries(fieldsOf(plan)).flatMap(([name, value]) =>
     name === 'Content-Length' ? [] : ['-H', `${name}: ${value}`],

@@ -1,19 +1,15 @@
 /** The gateway as it takes part in contests: without its chain, as it was before, and with many APIs. */
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { API_COUNTS, contextOf } from '../contest/contests.ts'
 import { PROXY_CORE, type Program } from '../program.ts'
 import type { Peer, Place } from './peer.ts'
-import { chainProject, ROOT, startSluice, writeHome } from './sluice.ts'
+import { SECURED } from './secured.ts'
+import { chainProject, ROOT, startSluice, stateOf, writeHome } from './sluice.ts'
 
 /** 10,000 projects are read on one processor. */
 const READY_PATIENCE_MS = 180_000
 const WITHOUT_CHAIN = fileURLToPath(new URL('without-chain.js', import.meta.url))
-
-function stateOf(root: string): string {
-  return execFileSync('git', ['-C', root, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim()
-}
 
 type Further = Partial<Parameters<typeof startSluice>[0]>
 
@@ -93,5 +89,6 @@ function sketches(count: number, downloadPort: number): Parameters<typeof writeH
 export const CONTESTANTS: readonly Peer[] = [
   sluiceCore,
   sluiceAgain,
+  ...SECURED,
   ...Object.entries(API_COUNTS).map(([name, count]) => sluiceWithApis(name, count)),
 ]

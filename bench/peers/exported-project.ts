@@ -8,6 +8,8 @@ interface ExportedApi {
   readonly url: string
   /** With `Definitions/swagger.yaml`. */
   readonly documented: boolean
+  /** Every operation asks for a token. */
+  readonly secured?: boolean
 }
 
 export const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
@@ -19,17 +21,20 @@ export const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
   '/menu/*': ['GET'],
 }
 
-function operation(target: string, verb: string): string {
+function operation(target: string, verb: string, authType: string): string {
   return `    - id: ""
       target: ${target}
       verb: ${verb}
-      authType: None
+      authType: ${authType}
       throttlingPolicy: Unlimited
       scopes: []`
 }
 
-export function exportedDefinition({ name, context, url }: Omit<ExportedApi, 'documented'>): string {
-  const operations = Object.entries(OPERATIONS).flatMap(([target, verbs]) => verbs.map(verb => operation(target, verb)))
+export function exportedDefinition({ name, context, url, secured = false }: Omit<ExportedApi, 'documented'>): string {
+  const authType = secured ? 'Application & Application User' : 'None'
+  const operations = Object.entries(OPERATIONS).flatMap(([target, verbs]) => {
+    return verbs.map(verb => operation(target, verb, authType))
+  })
   return `type: api
 version: v4.3.0
 data:

@@ -66,7 +66,7 @@ function toDownloads(certificate: Certificate | undefined): string {
 
 type Routes = (place: Place) => readonly [upstreams: string, locations: string]
 
-const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain', Routes>> = {
+const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | 'secured', Routes>> = {
   requests: ({ downloadPort, uploadPort, backendCertificate }) => [
     `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }
   upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP} }`,
@@ -96,6 +96,11 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain', Ro
     }
     location /chain/1.0.0/nothing/ { return 403 '${refusal(403)}'; }
     location / { return 404 '${refusal(404)}'; }`,
+  ],
+  // Bare: what a proxy costs that asks nobody for anything.
+  secured: ({ downloadPort }) => [
+    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }`,
+    'location /chain/ { proxy_pass http://downloads; }',
   ],
   'fail-over': ({ twinPorts }) => {
     const servers = twinPorts.map(
@@ -131,7 +136,7 @@ function missing(): string | undefined {
   return findExecutable('nginx') === undefined ? 'not installed: apt-get install nginx' : undefined
 }
 
-const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'] as const
+const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain', 'secured'] as const
 
 export const NGINX: readonly Peer[] = [
   { name: 'nginx', abilities: ABILITIES, missing, version, start: place => start('nginx', place, '') },

@@ -9,6 +9,11 @@ import { type Peer, type Place, TWINS } from './peer.ts'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
+/** The version of a state of the repository. */
+export function stateOf(root: string): string {
+  return execFileSync('git', ['-C', root, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim()
+}
+
 export interface ApiSketch {
   readonly name: string
   readonly context: string
@@ -141,7 +146,7 @@ export function sluice(profileFolder?: string): Peer {
     name: 'sluice',
     abilities: ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'],
     missing: () => undefined,
-    version: () => execFileSync('git', ['-C', ROOT, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim(),
+    version: () => stateOf(ROOT),
     async start(place: Place) {
       const home = `${place.folder}/home`
       const { port, certificate, backendCertificate } = place

@@ -1,0 +1,68 @@
+/** What the bench secures: tokens, what the gateway is told of them, and what HAProxy is. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createRemoteJWKSet, jwtVerify } from 'jose'
+import { linesOf } from '../../bench/load/wrk.ts'
+import { HAPROXY, writeConfiguration } from '../../bench/peers/haproxy.ts'
+import type { Place } from '../../bench/peers/peer.ts'
+import { SECURED, writeSecuredHome } from '../../bench/peers/secured.ts'
+import { findExecutable } from '../../bench/program.ts'
+import { CONTESTS } from '../../bench/contest/contests.ts'
+import { ISSUER, tokenIssuer } from '../../bench/token-issuer.ts'
+import { readApplications } from '../../src/config/application-files.ts'
+import { ApiProjects } from '../../src/config/api-definitions.ts'
+import { accessPlan } from '../../src/primary/identity-planning.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
+
+test('tokens of the bench are good, all different, and the same when asked for again', async () => {
+  const tokens = tokenIssuer().tokens(3)
+  const keys = createRemoteJWKSet(new URL(await tokenIssuer().keySetUrl()))
+  for (const token of tokens) await jwtVerify(token, keys, { issuer: ISSUER, algorithms: ['RS256'] })
+  assert.equal(new Set(tokens).size, 3)
+  assert.deepEqual(tokenIssuer().tokens(2), tokens.slice(0, 2))
+})
+
+test('several tokens are asked in turn, each with a path; one is a field of all requests', () => {
+  const { ask } = CONTESTS['secured-one']!
+  const [path] = ask.paths
+  assert.deepEqual(linesOf({ path: '', ask }), [path])
+  const [first, second] = tokenIssuer().tokens(2)
+  assert.deepEqual(linesOf({ path: '', ask: { ...ask, tokens: 2 } }), [`${path} ${first}`, `${path} ${second}`])
+})
+
+test('the home of the secured gateway is one without faults, whose API asks for tokens of a client that it knows', t => {
+  const home = mkdtempSync(join(tmpdir(), 'bench-secured-'))
+  t.after(() => rmSync(home, { recursive: true }))
+  writeSecuredHome(home, 9000, 'http://127.0.0.1:9001/jwks', true)
+  const { configuration } = loadConfiguration(home, [])
+  assert.deepEqual(
+    configuration['apim.jwt.issuer'].map(({ name }) => name),
+    [ISSUER],
+  )
+  const { applications, faults } = readApplications(home)
+  assert.deepEqual(faults, [])
+  const [api] = new ApiProjects(home).load().apis
+  assert.equal(accessPlan(api!).subject, applications[0]!.subscriptions[0]!.api)
+  assert.ok(api!.resources.every(({ authType }) => authType !== 'None'))
+  assert.deepEqual(
+    SECURED.map(({ name }) => name),
+    ['sluice-open', 'sluice-secured', 'sluice-secured-log'],
+  )
+})
+
+const haproxy = findExecutable('haproxy')
+test('HAProxy takes the configuration that verifies tokens', { skip: haproxy === undefined && 'no haproxy' }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-haproxy-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const place = { port: 1, ability: 'secured', downloadPort: 2, certificate: undefined, folder } as Place
+  const file = writeConfiguration(place)
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', `${haproxy} -c -f ${file} 3>>${folder}/log`], {
+    encoding: 'utf8',
+  })
+  assert.equal(status, 0, stdout + stderr)
+  assert.ok(HAPROXY[0]!.abilities.includes('secured'))
+})
