@@ -282,18 +282,9 @@ for (const [text, said] of REFUSED) {
   })
 }
 
-const NOT_YET = 'clients are not identified yet'
 const NOT_ACTED_ON = 'is accepted and not acted on'
 /** [the document, the warning]. */
 const WARNED: readonly (readonly [text: string, said: string])[] = [
-  [
-    `${THREE}x-wso2-auth-header: X-Token\n`,
-    `a.yaml:11: x-wso2-auth-header = "X-Token": ${NOT_ACTED_ON} (clients are not identified yet)`,
-  ],
-  [
-    `${THREE}x-wso2-application-security: {security-types: [oauth2, api_key]}\n`,
-    `a.yaml:11: x-wso2-application-security.security-types = "api_key": ${NOT_ACTED_ON} (${NOT_YET})`,
-  ],
   [
     THREE.replace(GET, `${GET}      servers: [{url: "http://other"}]\n`),
     `a.yaml:10: paths./pets.get.servers: ${NOT_ACTED_ON} (every operation goes to the endpoints of the API)`,

@@ -22,7 +22,7 @@ const WRONG_SECTION: readonly (readonly [toml: string, remedy: string])[] = [
     '[database]\nvalidationQuery = "x"',
     'did you mean database.apim_db.validationQuery? It belongs in [database.apim_db]',
   ],
-  ['[apim.cors]\npassword = "x"', '`explain apim.cors` lists its keys'],
+  ['[apim.cors]\npassword = "x"', 'did you mean apim.key_manager.password? It belongs in [apim.key_manager]'],
   ['[transport]\nnothing.like.it = 1', '`explain transport` lists its keys'],
 ]
 
