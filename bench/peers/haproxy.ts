@@ -46,8 +46,8 @@ function backend(name: string, port: number, certificate?: Certificate): string 
 }
 
 /**
- * It verifies each token anew, and remembers none. Two counters, of the client and of the API, stand for the quotas, and
- * a line for each request goes to a file.
+ * It verifies each token anew, and remembers none. Two counters, of the client and of the API, stand for the quotas,
+ * and a line for each request goes to a file.
  */
 function verifying({ folder }: Pick<Place, 'folder'>): string {
   const denied = 'http-request deny deny_status 401 unless'

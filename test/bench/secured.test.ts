@@ -34,7 +34,7 @@ test('several tokens are asked in turn, each with a path; one is a field of all 
   assert.deepEqual(linesOf({ path: '', ask: { ...ask, tokens: 2 } }), [`${path} ${first}`, `${path} ${second}`])
 })
 
-test('the home of the secured gateway is one without faults, whose API asks for tokens of a client that it knows', t => {
+test('the home of the secured gateway has no fault, and its API asks for tokens of a client that it knows', t => {
   const home = mkdtempSync(join(tmpdir(), 'bench-secured-'))
   t.after(() => rmSync(home, { recursive: true }))
   writeSecuredHome(home, 9000, 'http://127.0.0.1:9001/jwks', true)
