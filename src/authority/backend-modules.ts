@@ -6,6 +6,8 @@
 import { loadModule } from '../config/module-file.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
+import { isText } from '../identity/strict-jwt.ts'
+import { inTime } from '../structure/in-time.ts'
 
 type JwtConfiguration = Configuration['apim.jwt']
 
@@ -24,7 +26,6 @@ const ANSWER_MS = 4000
 export class BackendModules {
   readonly #generator: Exported | null
   readonly #retriever: Exported | null
-
   readonly #answerMs: number
 
   private constructor(generator: Exported | null, retriever: Exported | null, answerMs: number) {
@@ -57,27 +58,19 @@ export class BackendModules {
 
   /** Within a bounded time, unless it never gives up the thread. */
   async #asked<T>(key: string, ask: () => unknown, isRight: (answer: unknown) => answer is T): Promise<T> {
-    const late = Promise.withResolvers<never>()
-    const told = `${key} has not answered within ${this.#answerMs} ms`
-    const timer = setTimeout(() => late.reject(new InquiryFailed(told)), this.#answerMs)
+    const late = () => new InquiryFailed(`${key} has not answered within ${this.#answerMs} ms`)
     try {
-      const answer = await Promise.race([Promise.resolve().then(ask), late.promise])
+      const answer = await inTime(Promise.try(ask), this.#answerMs, late)
       if (isRight(answer)) return answer
       throw new InquiryFailed(`${key} has answered something else than it should`)
     } catch (error) {
       if (error instanceof InquiryFailed) throw error
       // Its message is the operator's own; what it was asked with stands in none of ours.
       throw new InquiryFailed(`${key} has failed: ${error instanceof Error ? error.message : 'it threw no error'}`)
-    } finally {
-      clearTimeout(timer)
     }
   }
 }
 
 function isRecord(answer: unknown): answer is Claims {
   return typeof answer === 'object' && answer !== null && !Array.isArray(answer)
-}
-
-function isText(answer: unknown): answer is string {
-  return typeof answer === 'string'
 }

@@ -2,9 +2,12 @@
 import { loadModule } from '../config/module-file.ts'
 import type { RevokedFacts } from '../identity/facts.ts'
 import type { EventLog } from '../observe/events.ts'
+import { inTime } from '../structure/in-time.ts'
 
 /** Calls that have not ended; a module that is slower than revocations come is told of no more. */
 const UNDER_WAY_MAX = 1000
+/** One that takes longer has failed: calls that never end would use up their number. */
+const ANSWER_MS = 10_000
 
 type TokenRevoked = (...given: readonly unknown[]) => unknown
 
@@ -36,7 +39,8 @@ export class RevocationNotifier {
     }
     this.#underWay++
     try {
-      await this.#tokenRevoked(token)
+      const late = () => new Error(`no answer within ${ANSWER_MS} ms`)
+      await inTime(Promise.try(this.#tokenRevoked, token), ANSWER_MS, late)
     } catch (error) {
       this.#failed(error instanceof Error ? error.message : 'it threw no error')
     } finally {

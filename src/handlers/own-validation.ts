@@ -7,6 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Grant } from '../identity/grants.ts'
 import type { Identity, Validator, ValidatorInput } from '../identity/identity.ts'
 import type { AcceptedToken } from '../identity/token-verdict.ts'
+import { inTime } from '../structure/in-time.ts'
 import { told } from './bearer.ts'
 
 const CODES: readonly unknown[] = [900900, 900901, 900905, 900907, 900908, 900909, 900910, 900911]
@@ -62,7 +63,8 @@ export class OwnValidation {
     try {
       // What it throws at once comes as late as everything else.
       const answer = (async () => validator(inputOf(exchange, token)))()
-      const code = codeIn(await inTime(answer))
+      const late = () => new Error(`no answer within ${ANSWER_MS} ms`)
+      const code = codeIn(await inTime(answer, ANSWER_MS, late))
       answers.set(operation, code)
       return code
     } catch (error) {
@@ -81,17 +83,6 @@ function inputOf({ api, resource, method }: Exchange, token: AcceptedToken): Val
     api: { name: api!.name, version: api!.version, context: api!.path },
     resource: resource!.template,
     verb: method,
-  }
-}
-
-/** The answer, or a failure where it takes too long. */
-async function inTime(answer: Promise<unknown>): Promise<unknown> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${ANSWER_MS} ms`)), ANSWER_MS)
-  try {
-    return await Promise.race([answer, late.promise])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -11,10 +11,12 @@
  * is not theirs to change.
  */
 import { loadModule } from '../config/module-file.ts'
+import { inTime } from '../structure/in-time.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'
 import type { ExtensionPaths } from './settings.ts'
 
-const TIME_MS_MAX = 5000
+/** Longer than this none is waited for. */
+const ANSWER_MS = 5000
 
 export type Claims = Readonly<Record<string, unknown>>
 
@@ -97,7 +99,7 @@ export class Extensions {
   async #call(kind: keyof ExtensionPaths, ...given: readonly unknown[]): Promise<Claims | undefined> {
     const extension = this.#functions.get(kind)
     if (extension === undefined) return undefined
-    const made = await inTime(Promise.try(extension, ...given), NAMES[kind])
+    const made = await answerOf(Promise.try(extension, ...given), NAMES[kind])
     if (typeof made === 'object' && made !== null && !Array.isArray(made)) return made as Claims
     throw failed(NAMES[kind], 'it answered no object')
   }
@@ -107,17 +109,11 @@ function without(claims: Claims): Claims {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !OURS.has(name)))
 }
 
-async function inTime(made: Promise<unknown>, name: string): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${TIME_MS_MAX} ms`)), TIME_MS_MAX)
-  })
+async function answerOf(made: Promise<unknown>, name: string): Promise<unknown> {
   try {
-    return await Promise.race([made, late])
+    return await inTime(made, ANSWER_MS, () => new Error(`no answer within ${ANSWER_MS} ms`))
   } catch (error) {
     throw failed(name, (error as Error).message)
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -3,6 +3,7 @@
  * handed out that is known to be dead. The drivers' own pools wait without end, or in a queue without one.
  */
 import type { QueryResult } from 'kysely'
+import { inTime } from '../structure/in-time.ts'
 
 export interface Connection {
   /** Rejects with what the driver says. */
@@ -60,17 +61,10 @@ export class PooledConnection {
 
   /** Rejects with NoConnection after `statementMs`, and is no good from then on. */
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => {
+    return inTime(this.#connection.query(sql, parameters), this.#statementMs, () => {
       this.destroy()
-      reject(new NoConnection(`no answer to a statement within ${this.#statementMs} ms`))
-    }, this.#statementMs)
-    try {
-      const answer = this.#connection.query(sql, parameters)
-      return await Promise.race([answer, late])
-    } finally {
-      clearTimeout(timer)
-    }
+      return new NoConnection(`no answer to a statement within ${this.#statementMs} ms`)
+    })
   }
 
   destroy(): void {
@@ -186,22 +180,16 @@ export class ConnectionPool {
 
   async #opened(): Promise<PooledConnection> {
     const { connectMs, statementMs } = this.#terms
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(
-      () => reject(new NoConnection(`the connection did not open within ${connectMs} ms`)),
-      connectMs,
-    )
     const opening = this.#open()
+    const late = () => new NoConnection(`the connection did not open within ${connectMs} ms`)
     try {
-      return new PooledConnection(await Promise.race([opening, late]), statementMs)
+      return new PooledConnection(await inTime(opening, connectMs, late), statementMs)
     } catch (error) {
       opening.then(
         connection => connection.destroy(),
         () => {},
       )
       throw error
-    } finally {
-      clearTimeout(timer)
     }
   }
 
