@@ -11,7 +11,6 @@ import type { ManagementRequest } from '../management/commands.ts'
 import type { ApiShelf, ManagedApi, ManagementRoom } from '../management/room.ts'
 import { ManagementListener, type MountedApp } from './management-listener.ts'
 import type { EventLog } from '../observe/events.ts'
-import { MANAGEMENT_SCOPES } from '../registry/management-scopes.ts'
 import { openRegistry } from '../registry/open.ts'
 import { type Registry, RegistryUnavailable } from '../registry/registry.ts'
 import { tokenDesk } from './token-desk.ts'
@@ -223,17 +222,10 @@ function shelf(ask: KeyManagerOutlets['ask']): ApiShelf {
   }
 }
 
-/** Of the APIs that have the scope, whichever is the strictest must let a user have it: all that any of them names. */
-function rolesFor({ apis }: AuthorityPlan, scope: string): readonly string[] | null {
-  // No API can open what is the gateway's own.
-  const own = Object.hasOwn(MANAGEMENT_SCOPES, scope) ? MANAGEMENT_SCOPES[scope] : undefined
-  if (own !== undefined) return own
+/** As those APIs bind it to roles that have the scope; null where none has it. */
+function rolesFor({ apis }: AuthorityPlan, scope: string): readonly (readonly string[])[] | null {
   const found = apis.flatMap(({ scopes }) => scopes.filter(({ name }) => name === scope))
-  if (found.length === 0) return null
-  const bound = found.filter(({ roles }) => roles.length > 0)
-  const [first, ...others] = bound
-  if (first === undefined) return []
-  return first.roles.filter(role => others.every(({ roles }) => roles.includes(role)))
+  return found.length === 0 ? null : found.map(({ roles }) => roles).filter(roles => roles.length > 0)
 }
 
 async function available<T>(ask: () => Promise<T>): Promise<T> {

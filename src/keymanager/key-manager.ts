@@ -35,8 +35,11 @@ export interface KeyManagerSurroundings {
   readonly dataDir: string
   /** `https://host:port`: where its endpoints are reached. */
   readonly origin: string
-  /** Roles of which a user has to have one for a scope, none: everybody has it; null: nothing has that scope. */
-  readonly rolesFor: (scope: string) => readonly string[] | null
+  /**
+   * Of each API that binds a scope to roles those of which a user has to have one, none: everybody has it; null:
+   * nothing has that scope.
+   */
+  readonly rolesFor: (scope: string) => readonly (readonly string[])[] | null
   /** Of a JWT from an issuer that is trusted for assertions; null: none of them has signed it. */
   readonly verifyAssertion: (assertion: string) => Promise<VerifiedAssertion | null>
   /** Whether a peer may say in X-Forwarded-For for whom it asks. */

@@ -1,7 +1,7 @@
 /** Which scopes a token is given of those that were asked for. */
 import { RE2JS } from 're2js'
 import { MANAGEMENT_SCOPES } from '../registry/management-scopes.ts'
-import type { Log } from './key-manager.ts'
+import type { KeyManagerSurroundings, Log } from './key-manager.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'
 
 /** RFC 6749 3.3. */
@@ -28,13 +28,12 @@ interface ScopeHolder {
 }
 
 export class ScopeGrants {
-  readonly #rolesFor: (scope: string) => readonly string[] | null
+  readonly #rolesFor: KeyManagerSurroundings['rolesFor']
   readonly #allowed: readonly ((scope: string) => boolean)[]
 
-  /** `rolesFor`: for scopes of APIs, of which one is needed, none: everybody has it; null: there is no such scope. */
-  constructor(patterns: readonly string[], rolesFor: (scope: string) => readonly string[] | null, log: Log) {
+  constructor(patterns: readonly string[], rolesFor: KeyManagerSurroundings['rolesFor'], log: Log) {
     // What opens the management API is not for an API to give away.
-    this.#rolesFor = scope => (Object.hasOwn(MANAGEMENT_SCOPES, scope) ? MANAGEMENT_SCOPES[scope]! : rolesFor(scope))
+    this.#rolesFor = scope => (Object.hasOwn(MANAGEMENT_SCOPES, scope) ? [MANAGEMENT_SCOPES[scope]!] : rolesFor(scope))
     this.#allowed = patterns.map(pattern => matcher(pattern, log))
   }
 
@@ -48,7 +47,7 @@ export class ScopeGrants {
   #isGranted(scope: string, asked: readonly string[], { roles, isApplication }: ScopeHolder): boolean {
     const needed = this.#rolesFor(scope)
     // A pattern must not open what an API has bound to roles: those win.
-    if (needed !== null) return needed.length === 0 || needed.some(role => roles.includes(role))
+    if (needed !== null) return needed.every(some => some.some(role => roles.includes(role)))
     if (this.#allowed.some(matches => matches(scope))) return true
     return !isApplication && asked.includes('openid') && CLAIM_SCOPES.some(one => one === scope)
   }

@@ -42,6 +42,11 @@ function planOf(toml: string, more: Partial<AuthorityPlan> = {}): AuthorityPlan 
   }
 }
 
+function boundTo(role: string): AuthorityPlan['apis'][number] {
+  const named = { name: role, version: '1', context: `/${role}`, provider: '', state: 'PUBLISHED', tiers: [] }
+  return { ...named, scopes: [{ name: 'trade', roles: [role] }] }
+}
+
 /** An authority with one reactor. */
 async function begin(plan: AuthorityPlan) {
   const reports: string[] = []
@@ -144,7 +149,7 @@ test('a node with a key manager knows its own keys, users and tokens without ask
   server.received.length = 0
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-data-'))
   closings.push(() => rmSync(dataDir, { recursive: true, force: true }))
-  const plan = planOf('', { runsKeyManager: true, dataDir })
+  const plan = planOf('', { runsKeyManager: true, dataDir, apis: [boundTo('buyer'), boundTo('seller')] })
   const { authority, state } = await begin(plan)
   assert.deepEqual([state.isComplete, state.issuers.find(plan.ownIssuer)!.hasKeys], [true, true])
   const [said = ''] = authority.said
@@ -159,6 +164,9 @@ test('a node with a key manager knows its own keys, users and tokens without ask
   assert.deepEqual(state.subscriptions.size, { applications: 1, keys: 1, subscriptions: 0 })
   const { accessToken } = (await authority.manage({ action: 'token', application: 'shop' })) as { accessToken: string }
   assert.equal((await state.ask({ kind: 'introspect', token: accessToken }))!.isApplication, true)
+  const scoped = await authority.manage({ action: 'token', application: 'shop', scopes: ['trade'] })
+  const why = 'a scope that two APIs bind to different roles is not for those who have neither'
+  assert.deepEqual((scoped as { readonly scopes: unknown }).scopes, ['default'], why)
   await authority.manage({ action: 'token revoke', token: accessToken })
   state.catchUp()
   assert.equal(state.revoked.size, 1)

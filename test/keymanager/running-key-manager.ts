@@ -21,9 +21,9 @@ export const USER = { name: 'alice', password: 'wonder-Land-7' }
 export const ADMIN_PASSWORD = 'over-the-Top-9'
 
 /** Scopes that APIs bind to roles. */
-const SCOPES: Readonly<Record<string, readonly string[]>> = {
-  'orders:read': ['Internal/subscriber'],
-  'orders:write': ['admin'],
+const SCOPES: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'orders:read': [['Internal/subscriber']],
+  'orders:write': [['admin']],
   'orders:any': [],
 }
 
