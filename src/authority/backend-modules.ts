@@ -6,8 +6,8 @@
 import { loadModule } from '../config/module-file.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
-import { isText } from '../identity/strict-jwt.ts'
 import { inTime } from '../structure/in-time.ts'
+import { isText } from '../structure/strict-json.ts'
 
 type JwtConfiguration = Configuration['apim.jwt']
 

@@ -1,7 +1,8 @@
 /** From the claims of a token to a verdict, as its issuer's terms have it. Nothing here looks at a signature. */
 import { createHash } from 'node:crypto'
 import type { IssuerPlan } from './identity-plan.ts'
-import { isText, type JsonObject, type JwtClaims, type StrictJwt } from './strict-jwt.ts'
+import type { JwtClaims, StrictJwt } from './strict-jwt.ts'
+import { isText, type JsonObject } from '../structure/strict-json.ts'
 import type { AcceptedToken, ApiKeyTerms } from './token-verdict.ts'
 
 /** Users of an issuer that knows no tenants, and applications of the first tenant. */

@@ -3,14 +3,10 @@
  * says that it is genuine. One token has one text: whatever other parsers read leniently is refused, so that nobody can
  * word a token anew that was revoked, counted or refused before.
  */
-import { isUtf8 } from 'node:buffer'
+import { isText, type JsonObject, strictObject } from '../structure/strict-json.ts'
 
 /** Longest credentials that are looked at, in bytes. */
 export const TOKEN_BYTES_MAX = 8192
-/** Objects and lists within each other. */
-const DEPTH_MAX = 16
-
-export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Those of RFC 7519 4.1 have their types; every other one may be anything. */
 export interface JwtClaims extends JsonObject {
@@ -67,53 +63,6 @@ function canonicalBytes(part: string): Buffer | undefined {
   return bytes.toString('base64url') === part ? bytes : undefined
 }
 
-/** An object of JSON, or what is wrong with it. */
-export function strictObject(bytes: Buffer): JsonObject | string {
-  if (!isUtf8(bytes)) return 'not UTF-8'
-  const text = bytes.toString('utf8')
-  try {
-    const value = JSON.parse(text) as unknown
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'not an object'
-    return ambiguity(text) ?? (value as JsonObject)
-  } catch {
-    return 'not JSON'
-  }
-}
-
-const CODE = { QUOTE: 34, COMMA: 44, COLON: 58, LEFT_BRACKET: 91, BACKSLASH: 92, RIGHT_BRACKET: 93 } as const
-const BRACE = { LEFT: 123, RIGHT: 125 } as const
-
-/** What parsers disagree about, in a text that is JSON: members twice (RFC 8259 4), prototypes, depth. */
-function ambiguity(text: string): string | undefined {
-  /** Member names of the objects that are open; null for a list. */
-  const open: (Set<string> | null)[] = []
-  let isName = false
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code === CODE.QUOTE) {
-      const end = endOfText(text, i)
-      const name = isName ? (JSON.parse(text.slice(i, end + 1)) as string) : ''
-      if (isName && (open.at(-1)!.has(name) || name === '__proto__'))
-        return 'a member that is there twice, or __proto__'
-      if (isName) open.at(-1)!.add(name)
-      i = end
-    } else if (code === BRACE.LEFT || code === CODE.LEFT_BRACKET) {
-      if (open.push(code === BRACE.LEFT ? new Set() : null) > DEPTH_MAX) return `deeper than ${DEPTH_MAX}`
-      isName = code === BRACE.LEFT
-    } else if (code === BRACE.RIGHT || code === CODE.RIGHT_BRACKET) open.pop()
-    else if (code === CODE.COMMA) isName = open.at(-1) !== null
-    else if (code === CODE.COLON) isName = false
-  }
-  return undefined
-}
-
-/** The closing quote of the text that begins at `from`. */
-function endOfText(text: string, from: number): number {
-  let end = from + 1
-  while (text.charCodeAt(end) !== CODE.QUOTE) end += text.charCodeAt(end) === CODE.BACKSLASH ? 2 : 1
-  return end
-}
-
 /** Access tokens (RFC 9068 2.1), and what says no more than that it is a JWT. */
 const TYPES = ['', 'jwt', 'at+jwt']
 
@@ -146,8 +95,4 @@ function claimsFault(claims: JsonObject): string | undefined {
   const { aud } = claims
   const isAudience = aud === undefined || typeof aud === 'string' || (Array.isArray(aud) && aud.every(isText))
   return isAudience ? undefined : 'aud is neither a text nor a list of texts'
-}
-
-export function isText(value: unknown): value is string {
-  return typeof value === 'string'
 }

@@ -2,6 +2,8 @@
  * Bodies of requests, read strictly (RFC 6749 3.2, appendix B): of two readings of one request the client must not be
  * able to choose which one is authenticated and which one is acted on.
  */
+import { isUtf8 } from 'node:buffer'
+import { isText, type JsonObject, strictObject } from '../structure/strict-json.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'
 
 const BYTES_MAX = 64 * 1024
@@ -39,21 +41,17 @@ export async function readForm(request: Request): Promise<Form> {
   if (new URL(request.url).search !== '') throw malformed('parameters belong into the body')
   if (!FORM_TYPE.test(request.headers.get('content-type') ?? ''))
     throw malformed('the body must be application/x-www-form-urlencoded')
-  return parseForm(await readText(request))
+  const bytes = await readBytes(request)
+  if (!isUtf8(bytes)) throw malformed('the body is not UTF-8')
+  return parseForm(bytes.toString())
 }
 
 /** Throws OAuthRefusal. */
-export async function readJson(request: Request): Promise<Readonly<Record<string, unknown>>> {
+export async function readJson(request: Request): Promise<JsonObject> {
   if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) throw malformed('the body must be application/json')
-  const text = await readText(request)
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw malformed('the body is not JSON')
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed('the body is no JSON object')
-  return value as Readonly<Record<string, unknown>>
+  const value = strictObject(await readBytes(request))
+  if (isText(value)) throw malformed(`body: ${value}`)
+  return value
 }
 
 /** Of a body or a query. Throws OAuthRefusal. */
@@ -84,7 +82,7 @@ export function decodePart(text: string): string {
   throw malformed('a parameter is not well-formed UTF-8')
 }
 
-async function readText(request: Request): Promise<string> {
+async function readBytes(request: Request): Promise<Buffer> {
   if (Number(request.headers.get('content-length') ?? 0) > BYTES_MAX) throw tooLong()
   const parts: Uint8Array[] = []
   let bytes = 0
@@ -93,11 +91,7 @@ async function readText(request: Request): Promise<string> {
     if (bytes > BYTES_MAX) throw tooLong()
     parts.push(part)
   }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts))
-  } catch {
-    throw malformed('the body is not UTF-8')
-  }
+  return Buffer.concat(parts)
 }
 
 function tooLong(): OAuthRefusal {

@@ -3,6 +3,7 @@
  * is allowed to send back of an answer is named and ignored, because clients change what they have got and send all of
  * it.
  */
+import { isText, type JsonObject, strictObject } from '../structure/strict-json.ts'
 import { invalid, Problem } from './problem.ts'
 
 /** The value, or undefined where it will not do. */
@@ -29,28 +30,17 @@ export async function readBody<F extends Fields>(
 }
 
 /** Throws Problem: 415 where it is not JSON, because a page of another origin can send anything else unasked. */
-async function readJson(request: Request): Promise<Readonly<Record<string, unknown>>> {
+async function readJson(request: Request): Promise<JsonObject> {
   if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) throw new Problem(415, 'a body is application/json')
-  const bytes = await request.arrayBuffer()
+  const bytes = Buffer.from(await request.arrayBuffer())
   if (bytes.byteLength > BODY_BYTES_MAX) throw new Problem(413, `a body has at most ${BODY_BYTES_MAX} bytes`)
-  let value: unknown
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch {
-    throw new Problem(400, 'the body is not JSON')
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new Problem(400, 'the body is no JSON object')
-  }
-  return value as Readonly<Record<string, unknown>>
+  const value = strictObject(bytes)
+  if (isText(value)) throw new Problem(400, `body: ${value}`)
+  return value
 }
 
 /** Throws Problem, which names the member. */
-export function readMembers<F extends Fields>(
-  given: Readonly<Record<string, unknown>>,
-  fields: F,
-  ignored: readonly string[] = [],
-): Read<F> {
+export function readMembers<F extends Fields>(given: JsonObject, fields: F, ignored: readonly string[] = []): Read<F> {
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(fields, name) && !ignored.includes(name)) throw invalid(name.slice(0, 100), 'is not known here')
   }
@@ -138,7 +128,7 @@ export function texts(max: number, valueMax: number): Field<Readonly<Record<stri
 export function group<F extends Fields>(fields: F): Field<Read<F>> {
   const read = (given: unknown): Read<F> | undefined => {
     if (typeof given !== 'object' || given === null || Array.isArray(given)) return undefined
-    return readMembers(given as Readonly<Record<string, unknown>>, fields)
+    return readMembers(given as JsonObject, fields)
   }
   return { expects: `an object of ${Object.keys(fields).join(', ')}`, read, fallback: undefined }
 }

@@ -1,6 +1,6 @@
 /** JSON in answers of others, read strictly: what parsers disagree about is no answer. */
 import { InquiryFailed } from '../identity/identity-state.ts'
-import { type JsonObject, strictObject } from '../identity/strict-jwt.ts'
+import { type JsonObject, strictObject } from '../structure/strict-json.ts'
 import type { RemoteAnswer } from './http-client.ts'
 
 /** `whom`: for messages. Throws InquiryFailed for another status than 200, another media type, or no object. */
