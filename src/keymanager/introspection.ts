@@ -24,9 +24,10 @@ export async function introspect(manager: KeyManager, request: Request, form: Fo
   const name = digestOf(`${asker === 'account' ? '' : asker.consumerKey}\n${form.text('token_type_hint')}\n${token}`)
   const remembered = manager.memory.get(name)
   if (remembered !== undefined && isStillGood(manager, remembered)) return remembered
+  const { epoch } = manager.memory
   const answer = await findAnswer(manager, asker, token, form.text('token_type_hint'))
   const { introspectionMs } = manager.settings
-  if (introspectionMs > 0) manager.memory.keep(name, answer, manager.surroundings.now() + introspectionMs)
+  if (introspectionMs > 0) manager.memory.keep(name, answer, introspectionMs, epoch)
   return answer
 }
 

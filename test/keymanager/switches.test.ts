@@ -112,6 +112,45 @@ test('an introspection is remembered, and forgotten as soon as anything is revok
   assert.equal((await at.post('/oauth2/introspect', ask, account)).body.active, false)
 })
 
+test('what is revoked while it is introspected is not remembered as good', async () => {
+  const { own, body } = await given(PASSWORD)
+  const ask = { token: String(body.access_token) }
+  const account = basic('admin', ADMIN_PASSWORD)
+  const { find } = at.registry.tokens
+  const found = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  at.registry.tokens.find = async token => {
+    at.registry.tokens.find = find
+    const known = await find.call(at.registry.tokens, token)
+    found.resolve()
+    await goOn.promise
+    return known
+  }
+  const slow = at.post('/oauth2/introspect', ask, account)
+  await found.promise
+  await at.post('/oauth2/revoke', ask, own)
+  goOn.resolve()
+  await slow
+  assert.equal((await at.post('/oauth2/introspect', ask, account)).body.active, false)
+})
+
+test('an introspection that found nothing good is remembered for ten seconds at most', async () => {
+  const account = basic('admin', ADMIN_PASSWORD)
+  const ask = { token: 'nobody-has-made-it' }
+  const { find } = at.registry.tokens
+  let asked = 0
+  at.registry.tokens.find = token => {
+    asked++
+    return find.call(at.registry.tokens, token)
+  }
+  for (const passedMs of [0, 9_999, 1]) {
+    nowMs += passedMs
+    assert.equal((await at.post('/oauth2/introspect', ask, account)).body.active, false)
+  }
+  Reflect.deleteProperty(at.registry.tokens, 'find')
+  assert.equal(asked, 2)
+})
+
 test('tokens that are over are removed, and a key that is old enough is replaced', async () => {
   const { body } = await given(CREDENTIALS)
   const [before] = at.manager.keys.keys
