@@ -77,8 +77,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
     ],
   ],
   [/^node:(http|https|http2)$/, [HALLWAY]],
-  // The key manager's own keys lie in the data folder.
-  [/^node:fs(\/|$)/, ['src/keymanager/signing-keys.ts', 'config', 'observe', 'store', 'registry', 'tls', HALLWAY]],
+  [/^node:fs(\/|$)/, ['config', 'observe', 'store', 'registry', 'tls', HALLWAY]],
   // And the line of a reactor, which takes in news between two steps of a request.
   [/^node:(worker_threads|cluster|child_process)$/, [HALLWAY, 'src/identity/authority-line.ts']],
   [/^pino$/, ['src/observe/log.ts']],

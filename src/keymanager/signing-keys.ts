@@ -1,21 +1,21 @@
 /**
- * The keys that tokens are signed with: made at the first start, kept in the data folder with mode 0600. The newest one
- * signs; those before it are published until the last token that they have signed is over.
+ * The keys that tokens are signed with: made at the first start, kept in the data folder. The newest one signs; those
+ * before it are published until the last token that they have signed is over.
  */
 import { type KeyObject, createPrivateKey, createPublicKey, generateKeyPair } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { calculateJwkThumbprint, type JWK, type JWTPayload, SignJWT } from 'jose'
 import type { PublicJwk } from '../identity/facts.ts'
+import { readKept, replaceKept } from '../store/kept-file.ts'
 
 const NAME = 'signing-keys.json'
 const FORMAT = 1
-const MODE = 0o600
 const ALGORITHM = 'RS256'
 const MODULUS_BITS = 2048
 /** Rotated more often than this within the life of a token, the oldest go: a set of keys has to stay short. */
 const KEYS_MAX = 16
+const DAY_MS = 86_400_000
 
 /** The message names the file and never what stands in it. */
 export class SigningKeysDamaged extends Error {
@@ -50,9 +50,7 @@ export class SigningKeys {
     const path = join(dataDir, NAME)
     const kept = await readKeys(path)
     const opened = new SigningKeys(path, kept, now)
-    if (kept.length > 0) return opened
-    await mkdir(dataDir, { recursive: true })
-    await opened.rotate()
+    if (kept.length === 0) await opened.rotate()
     return opened
   }
 
@@ -105,8 +103,6 @@ export class SigningKeys {
   }
 }
 
-const DAY_MS = 86_400_000
-
 async function makeKey(nowMs: number): Promise<SigningKey> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: MODULUS_BITS })
   return describeKey(privateKey, nowMs, 0)
@@ -120,13 +116,8 @@ async function describeKey(privateKey: KeyObject, createdMs: number, untilMs: nu
 
 /** None where there is no file. */
 async function readKeys(path: string): Promise<readonly SigningKey[]> {
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
+  const text = readKept(path)
+  if (text === undefined) return []
   try {
     const { format, keys } = JSON.parse(text) as { format: unknown; keys: readonly KeptKey[] }
     if (format !== FORMAT || keys.length === 0) throw new Error('unknown format')
@@ -149,15 +140,5 @@ async function writeKeys(path: string, keys: readonly SigningKey[]): Promise<voi
   const kept = keys.map(({ privateKey, createdMs, untilMs }) => {
     return { createdMs, untilMs, pem: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
   })
-  const fresh = `${path}.new`
-  // One that was left behind may have other rights.
-  await rm(fresh, { force: true })
-  const handle = await open(fresh, 'wx', MODE)
-  try {
-    await handle.writeFile(`${JSON.stringify({ format: FORMAT, keys: kept }, null, 1)}\n`)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  await rename(fresh, path)
+  await replaceKept(path, `${JSON.stringify({ format: FORMAT, keys: kept }, null, 1)}\n`)
 }

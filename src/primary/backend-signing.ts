@@ -11,12 +11,13 @@ import {
   type KeyObject,
   X509Certificate,
 } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Configuration } from '../config/catalogue.ts'
 import type { Fault } from '../config/fault.ts'
 import { Findings } from '../config/findings.ts'
 import { labelOf } from '../config/source-file.ts'
+import { readKept } from '../store/kept-file.ts'
 import type { BackendSigner } from '../identity/identity-plan.ts'
 import type { StoreSetting } from '../tls/store-file.ts'
 
@@ -90,7 +91,7 @@ export function signerOf({ isNeeded, identity }: SigningDraft, dataDir: string):
   }
   const path = join(dataDir, PRIVATE)
   try {
-    const key = createPrivateKey(readOwn(path) ?? newKey(dataDir, path))
+    const key = createPrivateKey(readKept(path) ?? newKey(dataDir, path))
     if (key.asymmetricKeyType === 'rsa') return { signer: signer(key, null), fault: null }
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException
@@ -118,15 +119,6 @@ function signer(key: KeyObject, certificate: X509Certificate | null): BackendSig
     return certificate === null ? '' : createHash(algorithm).update(certificate.raw).digest('base64url')
   }
   return { key: String(key.export({ type: 'pkcs8', format: 'pem' })), kid, x5t: x5t('sha1'), x5tS256: x5t('sha256') }
-}
-
-function readOwn(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
 }
 
 function newKey(dataDir: string, path: string): string {

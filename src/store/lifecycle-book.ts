@@ -1,13 +1,12 @@
 /**
- * `lifecycle.json` in the data folder: what the command line has made of APIs. Written beside itself and renamed into
- * place, so that whoever reads it, and whatever kills the gateway, finds the old or the new one whole. A file that
- * cannot be understood is a fault and never an empty one: a blocked API must not open by itself.
+ * `lifecycle.json` in the data folder: what the command line has made of APIs. A file that cannot be understood is a
+ * fault and never an empty one: a blocked API must not open by itself.
  */
-import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigurationFaults, type Fault } from '../config/fault.ts'
 import { LIFECYCLE_STATES } from '../config/lifecycle.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
+import { replaceKept } from './kept-file.ts'
 import { type LifecycleRecord, type LifecycleRecords, MOMENT_MS_MAX, NO_RECORDS } from './lifecycles.ts'
 
 /** Why it cannot be written; the message names the file. */
@@ -26,7 +25,6 @@ export interface LifecycleFile {
 
 const NAME = 'lifecycle.json'
 const FORMAT = 1
-const MODE = 0o600
 /** Hundreds of thousands of records. */
 const BYTES_MAX = 64 * 1024 * 1024
 
@@ -109,33 +107,12 @@ export class LifecycleBook {
     try {
       if (Buffer.byteLength(text) > BYTES_MAX) throw new Error('too many records')
       this.#written = null
-      await replace(file, text, this.#dataDir)
+      await replaceKept(file, text)
       this.#written = text
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException
       throw new CannotKeep(`${labelOf(file)} cannot be written (${code ?? message})`)
     }
-  }
-}
-
-async function replace(file: string, text: string, folder: string): Promise<void> {
-  const fresh = `${file}.new`
-  // One that was left behind may have other rights.
-  await rm(fresh, { force: true })
-  const handle = await open(fresh, 'wx', MODE)
-  try {
-    await handle.writeFile(text)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  await rename(fresh, file)
-  // Or the new name could be forgotten in a loss of power.
-  const directory = await open(folder, 'r')
-  try {
-    await directory.sync()
-  } finally {
-    await directory.close()
   }
 }
 
