@@ -23,6 +23,7 @@ export const MANAGEMENT_COMMANDS: Readonly<Record<string, string>> = {
   subscription: 'subscription WORD... list [APP], add APP API, block APP API, unblock APP API, remove APP API',
   user: 'user WORD...         list, add NAME, passwd NAME, remove NAME',
   token: 'token APP            an access token for an application, as its own client credentials would get it',
+  revoke: 'revoke               ends a token or an API key, which is read from standard input',
 }
 
 const WHICH = `The gateway is the one that uses the data folder: give --home and --data as to start.
@@ -60,5 +61,9 @@ ${WHICH}`,
   --type TYPE              of which keys, PRODUCTION or SANDBOX (default: PRODUCTION)
   --scopes LIST            with commas
   --owner, --tenant        whose application
+${WHICH}`,
+  revoke: `sluice revoke < token.txt            a JWT, of any issuer; no reactor takes it any more when the command ends
+Without a key manager the node itself remembers it (apim.token.revocation.enable_persistent_notifier). Of what is no JWT
+only its key manager knows: it is revoked at /revoke, with the credentials of its client.
 ${WHICH}`,
 }

@@ -1,4 +1,4 @@
-/** `application`, `key`, `subscription`, `user`, `token`: what the running gateway knows of those who use it. */
+/** `application`, `key`, `subscription`, `user`, `token`, `revoke`: what the running gateway knows of those who use it. */
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import { escapeControls } from '../observe/escape.ts'
@@ -11,8 +11,8 @@ import type { Terminal } from './terminal.ts'
 type Answer = Readonly<Record<string, unknown>>
 type Options = CommandOptions['management']
 
-/** Where the first line of a password comes from; '' where there is none. */
-export type PasswordSource = () => Promise<string>
+/** Where a secret comes from that is in no command line; '' where there is none. */
+export type SecretSource = () => Promise<string>
 
 interface Action {
   /** How the words behind it are called. */
@@ -22,6 +22,9 @@ interface Action {
   /** Option -> member of the request; one with commas is a list, a number is one. */
   readonly options?: Readonly<Record<string, readonly [member: string, kind: 'text' | 'list' | 'number']>>
   readonly takesPassword?: boolean
+  readonly takesToken?: boolean
+  /** What is asked for, where it is not the words themselves. */
+  readonly action?: string
 }
 
 const OWNED = { owner: ['owner', 'text'], tenant: ['tenant', 'text'] } as const
@@ -76,6 +79,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'user passwd': { words: ['name'], options: TENANT, takesPassword: true },
   'user remove': { words: ['name'], options: TENANT },
   token: { words: ['application'], options: { ...TYPED, scopes: ['scopes', 'list'] } },
+  revoke: { words: [], takesToken: true, action: 'token revoke' },
 }
 
 /** Throws UsageError. */
@@ -85,21 +89,23 @@ export async function manage(
   { management }: Pick<CommandOptions, 'management'>,
   output: Terminal = process.stdout,
   complaints: Terminal = process.stderr,
-  password: PasswordSource = firstLine,
+  secret: SecretSource = firstLine,
 ): Promise<number> {
   const [word = '', ...others] = args.rest
-  const name = command === 'token' ? command : `${command} ${word}`
+  const isAlone = Object.hasOwn(ACTIONS, command)
+  const name = isAlone ? command : `${command} ${word}`
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  const words = command === 'token' ? args.rest : others
-  if (action === undefined || !fits(words, action)) {
-    complaints.write(usage(command))
-    return EXIT_USAGE
-  }
+  const words = isAlone ? args.rest : others
+  if (action === undefined || !fits(words, action)) return misused(command, complaints)
+  const given = action.takesPassword === true || action.takesToken === true ? await secret() : ''
+  if (action.takesToken === true && given === '') return misused(command, complaints)
   const members = { ...wordsIn(words, action), ...optionsIn(name, action, management) }
-  const given = action.takesPassword === true ? await password() : ''
   const made = action.takesPassword === true && given === '' ? randomBytes(18).toString('base64url') : ''
-  const secret = action.takesPassword === true ? { password: given || made } : {}
-  const request = { command: 'manage', request: { ...members, ...secret, action: name } }
+  const secrets = {
+    ...(action.takesPassword === true && { password: given || made }),
+    ...(action.takesToken === true && { token: given }),
+  }
+  const request = { command: 'manage', request: { ...members, ...secrets, action: action.action ?? name } }
   return askAndTell<Answer>(args.dataDir, request, complaints, answer => {
     const told = made === '' ? answer : { ...answer, password: made }
     if (args.json) output.write(`${JSON.stringify(told, null, 2)}\n`)
@@ -107,6 +113,11 @@ export async function manage(
     else output.write(shown(told, output))
     return 0
   })
+}
+
+function misused(command: string, complaints: Terminal): number {
+  complaints.write(usage(command))
+  return EXIT_USAGE
 }
 
 function fits(words: readonly string[], { words: needed, spare = [] }: Action): boolean {

@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
   subscription: async (args, options) => (await import('./management.ts')).manage('subscription', args, options),
   user: async (args, options) => (await import('./management.ts')).manage('user', args, options),
   token: async (args, options) => (await import('./management.ts')).manage('token', args, options),
+  revoke: async (args, options) => (await import('./management.ts')).manage('revoke', args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
 }
 

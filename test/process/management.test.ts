@@ -110,6 +110,17 @@ test('/token is told what the key manager says of wrong credentials, and takes P
   assert.equal((await fetch(`http://127.0.0.1:${gateway.port}/token`)).status, 405)
 })
 
+test('a token that came by standard input is revoked with the next request', async () => {
+  await sluice('application create Lost')
+  await sluice('key generate Lost')
+  await sluice('subscription add Lost Orders:1.0.0')
+  const { accessToken } = await sluice('token Lost')
+  assert.equal((await orders(accessToken!)).status, 200)
+  const { revoked } = await sluice('revoke', accessToken)
+  assert.equal(revoked, JSON.parse(Buffer.from(accessToken!.split('.')[1]!, 'base64url').toString()).jti)
+  assert.deepEqual(await codeOf(await orders(accessToken!)), [401, '900901'])
+})
+
 test('a user that is added may have the password made', async () => {
   const { password } = await sluice('user add carol --roles Internal/publisher')
   assert.match(password!, /^[\w-]{24}$/)
