@@ -41,7 +41,7 @@ export async function logIn(manager: KeyManager, tenant: string, shown: ShownPas
   if (name.length > PASSWORD_CHARS_MAX || password.length > PASSWORD_CHARS_MAX) return null
   const place = `user ${name}@${tenant}\n${address}`
   manager.lockout.check(place, limits.failures)
-  const user = await manager.registry.users.authenticate(name, tenant, password)
+  const user = await manager.registry.users.authenticate(name, tenant, password, address)
   if (user === 'locked') throw tooMany('too many failures', limits.lockoutMs)
   if (user === null || user.isLocked) {
     if (manager.lockout.failed(place, limits.failures, limits.lockoutMs)) {

@@ -72,7 +72,7 @@ export class Callers {
     try {
       const { registry, report } = this.#room()
       const { name, tenant } = await accountOf(text.slice(0, colon), this.#room())
-      const user = await registry.users.authenticate(name, tenant, text.slice(colon + 1))
+      const user = await registry.users.authenticate(name, tenant, text.slice(colon + 1), address)
       if (user === 'locked') throw new Problem(429, 'too many failures; wait a while')
       if (user === null || !user.roles.includes(ADMIN_ROLE)) {
         report('warn', 'management login refused', { USER: name, TENANT: tenant, CLIENT_ADDRESS: address })

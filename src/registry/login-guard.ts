@@ -1,7 +1,8 @@
 /**
  * Guesses at passwords: after a number of wrong ones a name is locked for a while, whether or not there is such a user.
  * Kept in memory and per node: to forget a name by filling the memory takes more guesses than argon2 lets through while
- * it is locked. Of one name one attempt is judged at a time, or many at once would all still be free.
+ * it is locked. Of one name one attempt is judged at a time, or many at once would all still be free. A place where a
+ * name has come with its password is counted by itself, or whoever guesses elsewhere would lock its owner out.
  */
 import { LRUCache } from 'lru-cache'
 import { RegistryUnavailable } from './registry.ts'
@@ -26,6 +27,8 @@ export class LoginGuard {
   readonly #terms: GuardTerms
   readonly #nowMs: () => number
   readonly #accounts = new LRUCache<string, Account>({ max: NAMES_MAX })
+  /** Of a name, where it has come with its password. */
+  readonly #places = new LRUCache<string, true>({ max: NAMES_MAX })
   readonly #queues = new Map<string, { last: Promise<unknown>; length: number }>()
 
   constructor(terms: GuardTerms, nowMs = () => performance.now()) {
@@ -33,8 +36,24 @@ export class LoginGuard {
     this.#nowMs = nowMs
   }
 
-  /** `judge` answers null for a wrong password. Throws what it throws, or RegistryUnavailable where too many wait. */
-  async attempt<T>(name: string, judge: () => Promise<T | null>): Promise<T | 'locked' | null> {
+  /**
+   * `judge` answers null for a wrong password; `place`: an address, '' where it is not known. Throws what `judge` throws,
+   * or RegistryUnavailable where too many wait.
+   */
+  async attempt<T>(name: string, judge: () => Promise<T | null>, place = ''): Promise<T | 'locked' | null> {
+    const here = placed(name, place)
+    const verdict = await this.#inTurn(this.#places.has(here) ? here : name, judge)
+    if (place !== '' && verdict !== null && verdict !== 'locked') this.#places.set(here, true)
+    return verdict
+  }
+
+  /** An administrator has set another password. */
+  forget(name: string): void {
+    this.#accounts.delete(name)
+    for (const place of [...this.#places.keys()]) if (place.endsWith(placed(name, ''))) this.#places.delete(place)
+  }
+
+  async #inTurn<T>(name: string, judge: () => Promise<T | null>): Promise<T | 'locked' | null> {
     const queue = this.#queues.get(name) ?? { last: Promise.resolve(), length: 0 }
     if (queue.length >= WAITING_MAX) throw new RegistryUnavailable(`${WAITING_MAX} attempts wait under one name`)
     const own = queue.last.then(() => this.#judged(name, judge))
@@ -47,11 +66,6 @@ export class LoginGuard {
       queue.length--
       if (queue.length === 0) this.#queues.delete(name)
     }
-  }
-
-  /** An administrator has set another password. */
-  forget(name: string): void {
-    this.#accounts.delete(name)
   }
 
   async #judged<T>(name: string, judge: () => Promise<T | null>): Promise<T | 'locked' | null> {
@@ -70,4 +84,9 @@ export class LoginGuard {
     if (failures < failuresMax) this.#accounts.set(name, { failures, lockedUntilMs: 0 })
     else this.#accounts.set(name, { failures: 0, lockedUntilMs: this.#nowMs() + lockMs })
   }
+}
+
+/** Names may hold anything; addresses hold no NUL, and tenants, with which names begin, neither. */
+function placed(name: string, place: string): string {
+  return `${place}\0${name}`
 }

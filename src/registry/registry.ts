@@ -61,8 +61,11 @@ export interface UserStore {
   get(id: string): Promise<User | null>
   find(name: string, tenant: string): Promise<User | null>
   list(tenant: string, page: Page): Promise<{ readonly total: number; readonly users: readonly User[] }>
-  /** Takes the same time whether or not there is such a user. Counts failures: `locked` for a while after too many. */
-  authenticate(name: string, tenant: string, password: string): Promise<User | 'locked' | null>
+  /**
+   * Takes the same time whether or not there is such a user. Counts failures: `locked` for a while after too many.
+   * `place`: the address that asks; one where the name has come with its password is not locked by failures elsewhere.
+   */
+  authenticate(name: string, tenant: string, password: string, place?: string): Promise<User | 'locked' | null>
   create(user: Pick<User, 'name' | 'tenant' | 'roles' | 'claims'>, password: string): Promise<User>
   update(id: string, change: Partial<Pick<User, 'roles' | 'claims' | 'isLocked'>>): Promise<User>
   setPassword(id: string, password: string): Promise<void>

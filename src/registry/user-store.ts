@@ -59,9 +59,9 @@ export class DatabaseUserStore implements UserStore {
     })
   }
 
-  authenticate(name: string, tenant: string, password: string): Promise<User | 'locked' | null> {
+  authenticate(name: string, tenant: string, password: string, place = ''): Promise<User | 'locked' | null> {
     const { rules, guard } = this.#terms
-    return guard.attempt(this.#guardName(name, tenant), async () => {
+    const judge = async () => {
       const row = await this.#row(name, tenant)
       if (!rules.couldBePassword(password)) return null
       const phc = row?.password_hash ?? ''
@@ -71,7 +71,8 @@ export class DatabaseUserStore implements UserStore {
       if (row.is_locked === 1) return 'locked'
       if (isOld) await this.#replaceHash(row, await hashPassword(password))
       return this.#database.read(db => userOf(db, row))
-    })
+    }
+    return guard.attempt(this.#guardName(name, tenant), judge, place)
   }
 
   async create({ name, tenant, roles, claims }: Pick<User, 'name' | 'tenant' | 'roles' | 'claims'>, password: string) {

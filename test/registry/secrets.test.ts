@@ -82,6 +82,20 @@ test('a lock ends after its time, and a right password forgets the wrong ones be
   assert.equal(await attempt(true), true)
 })
 
+test('wrong passwords from elsewhere lock nobody out of a place where the right one was used', async () => {
+  const guard = new LoginGuard({ failuresMax: 2, lockMs: 1000 }, () => 0)
+  const attempt = (answer: true | null, place: string) => guard.attempt('name', async () => answer, place)
+  assert.equal(await attempt(true, 'home'), true)
+  assert.deepEqual([await attempt(null, 'elsewhere'), await attempt(null, '')], [null, null])
+  const outcomes = [await attempt(true, 'elsewhere'), await attempt(true, ''), await attempt(true, 'home')]
+  assert.deepEqual(outcomes, ['locked', 'locked', true])
+  // Such a place is no way around the lock.
+  assert.deepEqual([await attempt(null, 'home'), await attempt(null, 'home')], [null, null])
+  assert.equal(await attempt(true, 'home'), 'locked')
+  guard.forget('name')
+  assert.deepEqual([await attempt(true, 'home'), await attempt(true, 'elsewhere')], [true, true])
+})
+
 test('a weaker hash is replaced at the next login', async () => {
   const user = { name: 'early-user', tenant: TENANT, roles: [], claims: {} }
   const { id } = await registry.users.create(user, 'password-1')
