@@ -1,4 +1,4 @@
-/** `application`, `key`, `subscription`, `user`, `token`, `revoke`: what the running gateway knows of those who use it. */
+/** `application`, `key`, `subscription`, `user`, `token`, `revoke`: what the gateway knows of those who use it. */
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import { escapeControls } from '../observe/escape.ts'
