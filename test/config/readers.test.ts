@@ -74,10 +74,20 @@ function reading({ section, key, definition }: CatalogueKey): RegExp | undefined
   return new RegExp(`\\b${owner}${member}|\\{[^{}]*(?<![.\\w:] ?)\\b${name}\\b[^{}]*\\} = (?:[\\w.#]+\\.)?${owner}\\b`)
 }
 
+const readersOfKeys = new Map(allKeys().map(key => [key.path, findReaders(key)]))
+
 /** Below `src`, as sections name them. */
-function readersOf(key: CatalogueKey): readonly string[] {
+function findReaders(key: CatalogueKey): readonly string[] {
   const pattern = reading(key)
-  return FILES.filter(({ uncommented }) => pattern?.test(uncommented)).map(({ path }) => path.slice('src/'.length))
+  if (pattern === undefined) return []
+  // However it is read, the end of its name stands there.
+  const end = key.key.slice(key.key.lastIndexOf('.') + 1)
+  const likely = FILES.filter(({ uncommented }) => uncommented.includes(end))
+  return likely.filter(({ uncommented }) => pattern.test(uncommented)).map(({ path }) => path.slice('src/'.length))
+}
+
+function readersOf({ path }: CatalogueKey): readonly string[] {
+  return readersOfKeys.get(path)!
 }
 
 /** Keys that decide what others come to which are acted on. */

@@ -105,10 +105,10 @@ for (const [name, toml, sets = []] of FILES) {
   test(`no command and no message shows ${name}`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
     const seen = new Transcript()
+    for (const rest of ASKED) await explain(argumentsFor(home, { sets, rest }), seen, seen)
     for (const json of [false, true]) {
-      for (const rest of ASKED) {
-        await explain(argumentsFor(home, { sets, json, rest }), seen, seen)
-      }
+      // As JSON the whole of it holds whatever one key does.
+      if (json) await explain(argumentsFor(home, { sets, json, rest: [] }), seen, seen)
       await check(argumentsFor(home, { sets, json }), seen)
       await reference(argumentsFor(home, { json }), seen)
     }
