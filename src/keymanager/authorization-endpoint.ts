@@ -74,6 +74,7 @@ async function visitorOf(
   if (cookie === undefined || session?.tenant !== client.tenant) return null
   const user = await manager.registry.users.find(session.user, session.tenant)
   if (user === null || user.isLocked) return null
+  if ((await manager.registry.users.passwordMark(user.name, user.tenant)) !== session.passwordMark) return null
   return { session, cookie, subject: userSubject(user), isFresh: false }
 }
 
@@ -147,7 +148,8 @@ async function login(manager: KeyManager, context: Context): Promise<Response> {
   if (subject === null) {
     return showLogin(manager, context, request, 'The user name or the password is wrong.', shown.name)
   }
-  const fresh = manager.sessions.begin(subject.name, subject.tenant)
+  const mark = await manager.registry.users.passwordMark(subject.name, subject.tenant)
+  const fresh = manager.sessions.begin(subject.name, subject.tenant, mark)
   setCookie(context, SESSION_COOKIE, fresh, COOKIE)
   const session = manager.sessions.find(fresh)!
   return proceed(manager, context, request, { session, cookie: fresh, subject, isFresh: true })

@@ -14,6 +14,8 @@ const LIFE_MS = 12 * 3_600_000
 export interface BrowserSession {
   readonly user: string
   readonly tenant: string
+  /** Of the password that was shown: with another one the session is over. */
+  readonly passwordMark: string
   /** Milliseconds since 1970. */
   readonly authenticatedMs: number
   lastUsedMs: number
@@ -32,10 +34,11 @@ export class BrowserSessions {
   }
 
   /** Answers what its cookie holds: always new, so that nobody can have known it before (session fixation). */
-  begin(user: string, tenant: string): string {
+  begin(user: string, tenant: string, passwordMark: string): string {
     const cookie = randomBytes(32).toString('base64url')
     const nowMs = this.#now()
-    const session = { user, tenant, authenticatedMs: nowMs, lastUsedMs: nowMs, consents: new Set<string>() }
+    const times = { authenticatedMs: nowMs, lastUsedMs: nowMs }
+    const session = { user, tenant, passwordMark, ...times, consents: new Set<string>() }
     this.#sessions.set(digestOf(cookie), session)
     return cookie
   }

@@ -66,6 +66,8 @@ export interface UserStore {
    * `place`: the address that asks; one where the name has come with its password is not locked by failures elsewhere.
    */
   authenticate(name: string, tenant: string, password: string, place?: string): Promise<User | 'locked' | null>
+  /** Another one after every change of the password, and of another account of the name; '' of nobody. No secret. */
+  passwordMark(name: string, tenant: string): Promise<string>
   create(user: Pick<User, 'name' | 'tenant' | 'roles' | 'claims'>, password: string): Promise<User>
   update(id: string, change: Partial<Pick<User, 'roles' | 'claims' | 'isLocked'>>): Promise<User>
   setPassword(id: string, password: string): Promise<void>

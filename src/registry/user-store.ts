@@ -1,5 +1,5 @@
 /** Users and roles. */
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { ConfigurationFaults, type Fault, show } from '../config/fault.ts'
 import { type AccountRules, EVERYONE } from './account-rules.ts'
@@ -73,6 +73,14 @@ export class DatabaseUserStore implements UserStore {
       return this.#database.read(db => userOf(db, row))
     }
     return guard.attempt(this.#guardName(name, tenant), judge, place)
+  }
+
+  async passwordMark(name: string, tenant: string): Promise<string> {
+    const row = await this.#row(name, tenant)
+    if (row === undefined) return ''
+    return createHash('sha256')
+      .update(JSON.stringify([row.id, row.password_hash]))
+      .digest('base64url')
   }
 
   async create({ name, tenant, roles, claims }: Pick<User, 'name' | 'tenant' | 'roles' | 'claims'>, password: string) {

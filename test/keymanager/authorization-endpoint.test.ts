@@ -164,6 +164,16 @@ test('a session answers without asking again, unless the request wants it to', a
   assert.match((await browser.open(address({ prompt: 'consent' }))).text, /name="decision"/)
 })
 
+test('another password ends the sessions that the one before has begun', async () => {
+  const browser = new Browser(at)
+  await browser.allow(address({}))
+  assert.ok(new URL((await browser.open(address({ prompt: 'none' }))).location).searchParams.has('code'))
+  const user = await at.registry.users.find(USER.name, 'carbon.super')
+  await at.registry.users.setPassword(user!.id, USER.password)
+  const after = await browser.open(address({ prompt: 'none' }))
+  assert.equal(new URL(after.location).searchParams.get('error'), 'login_required')
+})
+
 test('wrong passwords lock the form, and the password is on no page', async () => {
   const browser = new Browser(at)
   const fields = { username: 'mallory', password: 'planted-Secret-5' }
