@@ -27,6 +27,8 @@ const BATCH = 500
 const BATCHES_MAX = 200
 /** Milliseconds that rows for audits are kept. */
 const AUDIT_KEPT_MS = 365 * 86_400_000
+/** Milliseconds for which a gateway may accept a token that is over: `oauth.timestamp_skew` is at most a day. */
+const SKEW_MAX_MS = 86_400_000
 const REVOCATION_KEY_MAX = 512
 
 export class DatabaseTokenStore implements TokenStore {
@@ -100,17 +102,20 @@ export class DatabaseTokenStore implements TokenStore {
 
   async revokeFacts({ key, expiresMs }: RevokedFacts, consumerKey: string): Promise<void> {
     mustBeName('token', key, REVOCATION_KEY_MAX)
-    if (expiresMs <= this.#terms.nowMs()) return
+    if (expiresMs + SKEW_MAX_MS <= this.#terms.nowMs()) return
     await this.#changes.transaction(async (within, note) => {
+      const shorter = within.deleteFrom('sluice_revocations').where('revocation_key', '=', key)
+      await shorter.where('expires_ms', '<', expiresMs).execute()
       await this.#enlist(within, [{ revocation_key: key, consumer_key: consumerKey, expires_ms: expiresMs }])
       note('revoked', key, expiresMs)
     })
   }
 
-  /** What is revoked and would still be good. */
+  /** What is revoked and might still be accepted. */
   async revocations(): Promise<readonly RevokedFacts[]> {
+    const sinceMs = this.#terms.nowMs() - SKEW_MAX_MS
     const rows = await this.#database.read(db =>
-      db.selectFrom('sluice_revocations').selectAll().where('expires_ms', '>', this.#terms.nowMs()).execute(),
+      db.selectFrom('sluice_revocations').selectAll().where('expires_ms', '>', sinceMs).execute(),
     )
     return rows.map(revokedFacts)
   }
@@ -123,7 +128,10 @@ export class DatabaseTokenStore implements TokenStore {
       if (some < BATCH) break
     }
     await this.#database.transaction(async within => {
-      await within.deleteFrom('sluice_revocations').where('expires_ms', '<', nowMs).execute()
+      await within
+        .deleteFrom('sluice_revocations')
+        .where('expires_ms', '<', nowMs - SKEW_MAX_MS)
+        .execute()
       await within.deleteFrom('sluice_families').where('expires_ms', '<', nowMs).execute()
       await within
         .deleteFrom('sluice_token_audit')
@@ -207,7 +215,7 @@ export class DatabaseTokenStore implements TokenStore {
       if (rows.length === 0) return false
       const ids = rows.map(({ id }) => id)
       await within.updateTable('sluice_tokens').set({ state: 'REVOKED' }).where('id', 'in', ids).execute()
-      const lasting = rows.filter(row => row.kind === 'access' && Number(row.expires_ms) > nowMs)
+      const lasting = rows.filter(row => row.kind === 'access' && Number(row.expires_ms) + SKEW_MAX_MS > nowMs)
       await this.#enlist(within, lasting)
       for (const row of lasting) note('revoked', row.revocation_key, Number(row.expires_ms))
       return rows.length === BATCH

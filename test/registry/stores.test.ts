@@ -22,6 +22,8 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['a revoked family takes all of its tokens, also one that comes late', families],
   ['removing a client revokes its tokens, and none can come after it', removedClients],
   ['what is revoked is known to gateways until it would have expired', revocations],
+  ['what is revoked stays so while oauth.timestamp_skew may still accept it, through clean-ups too', skewedRevocations],
+  ['what is revoked again for longer stays so for longer', longerRevocations],
   ['a clean-up removes what is over, and keeps access tokens for audits', cleanUps],
   ['a user is found by name, has roles that exist, and changes', users],
   ['a locked user is told so with the right password alone, and loses the tokens', lockedUsers],
@@ -232,6 +234,29 @@ async function revocations(registry: Registry, client: Client): Promise<void> {
   assert.deepEqual(
     revoked.filter(({ key }) => key === '#of-another-issuer' || key === 'over'),
     [{ key: '#of-another-issuer', expiresMs }],
+  )
+}
+
+async function skewedRevocations(registry: Registry, client: Client): Promise<void> {
+  const nowMs = Date.now()
+  const justOver = { key: 'just-over', expiresMs: nowMs - 60_000 }
+  await registry.tokens.revokeFacts(justOver, client.consumerKey)
+  await registry.tokens.cleanUp(nowMs)
+  assert.deepEqual(
+    (await registry.facts()).revoked.filter(({ key }) => key === justOver.key),
+    [justOver],
+  )
+}
+
+async function longerRevocations(registry: Registry, client: Client): Promise<void> {
+  const expiresMs = Date.now() + 60_000
+  for (const each of [expiresMs, expiresMs + 9000, expiresMs + 1000]) {
+    await registry.tokens.revokeFacts({ key: 'longer', expiresMs: each }, client.consumerKey)
+  }
+  const { revoked } = await registry.facts()
+  assert.deepEqual(
+    revoked.filter(({ key }) => key === 'longer'),
+    [{ key: 'longer', expiresMs: expiresMs + 9000 }],
   )
 }
 
