@@ -11,8 +11,7 @@ import { applicationShape } from './shapes.ts'
 export const ADMIN = '/api/am/admin/v4'
 
 const SCOPES = ['apim:admin']
-/** A token whose end nobody names is remembered for so long, in seconds. */
-const REVOCATION_S = 86_400
+/** In seconds, as long as a token may last: one whose end nobody names is not to come back. */
 const REVOCATION_S_MAX = 10 * 366 * 86_400
 
 export function adminApp(room: () => ManagementRoom, callers: Callers): ResourceApp['app'] {
@@ -56,7 +55,7 @@ export function adminApp(room: () => ManagementRoom, callers: Callers): Resource
     // Tokens of other issuers are of no tenant.
     if (tenant !== SUPER_TENANT) throw new Problem(403, 'single tokens are revoked by the super tenant')
     const nowS = Math.floor(room().now() / 1000)
-    const expiryTime = optional(whole(nowS, nowS + REVOCATION_S_MAX), nowS + REVOCATION_S)
+    const expiryTime = optional(whole(nowS, nowS + REVOCATION_S_MAX), nowS + REVOCATION_S_MAX)
     const given = await readBody(context.req.raw, { jti: text(512), expiryTime })
     await room().registry.tokens.revokeFacts({ key: given.jti, expiresMs: given.expiryTime * 1000 }, '')
     room().report('info', 'token revoked', { USER: user, TOKEN_ID: given.jti })
