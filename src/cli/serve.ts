@@ -6,6 +6,7 @@ import type { Examination } from '../config/load.ts'
 import { AuthorityFailed } from '../primary/authority-keeper.ts'
 import { DataLocked } from '../primary/data-lock.ts'
 import { CannotWrite, Gateway, type GatewayOptions, type Listeners } from '../primary/gateway.ts'
+import type { KeyManagerAddresses, KeyManagerNodeOptions } from '../primary/key-manager-node.ts'
 import { type NodeParts, partsOf } from '../primary/node-parts.ts'
 import { openLog } from '../observe/log.ts'
 import { CannotListen } from '../primary/ports.ts'
@@ -50,7 +51,10 @@ export async function serve(
   for (const reason of parts.notBuilt) log.warn(reason)
   try {
     if (!parts.runsGateway) {
-      await startIdle(parts, prepared, place, ended.resolve, log)
+      if (parts.runsKeyManager) {
+        const options = { place, projects, prepared, parts, authority: begun.authority, log }
+        await startKeyManager(options, watch, ended.resolve)
+      } else await startIdle(parts, prepared, place, ended.resolve, log)
       return await ended.promise
     }
     const backend = sample ? await startSample() : undefined
@@ -71,7 +75,25 @@ export async function serve(
   return ended.promise
 }
 
-/** A node whose role has no gateway. */
+/** A node whose role has a key manager and no gateway. */
+async function startKeyManager(
+  options: KeyManagerNodeOptions,
+  watch: boolean,
+  end: (code: number) => void,
+): Promise<void> {
+  const { parts, prepared, log } = options
+  const { KeyManagerNode } = await import('../primary/key-manager-node.ts')
+  const { node, addresses } = await KeyManagerNode.start(options)
+  endOnSignals(node, end, log)
+  if (watch) node.watch()
+  if (addresses.managementPort === 0) log.warn('management.enable is false: nobody can reach the key manager')
+  const known = counted(prepared.apis.apis.length, 'API')
+  const lines = [`role ${parts.role}: a key manager that knows ${known}, and no gateway`, ...sideDoors(addresses)]
+  process.stdout.write(`${[...lines, ...addresses.said, 'ready'].join('\n')}\n`)
+  flushCompileCache()
+}
+
+/** A node whose role has neither. */
 async function startIdle(
   parts: NodeParts,
   { configuration }: Prepared,
@@ -121,14 +143,9 @@ async function tokenFor({ authority }: Pick<GatewayOptions, 'authority'>, log: {
 }
 
 function announce(started: Listeners, apis: number, sample: Sample | undefined): void {
-  const { listeners, reactors, level, healthHost, healthPort, managementPort, said } = started
-  const threads = `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'}`
+  const { listeners, reactors, level, said } = started
   const lines = listeners.map(({ kind, host, port }) => `listening on ${kind}://${shown(host)}:${port}`)
-  lines.push(
-    `${threads}, ${level}, ${apis} ${apis === 1 ? 'API' : 'APIs'}`,
-    `health on http://${healthHost}:${healthPort}/healthz`,
-    ...(managementPort === 0 ? [] : [`management and key manager on https://localhost:${managementPort}`]),
-  )
+  lines.push(`${counted(reactors, 'reactor')}, ${level}, ${counted(apis, 'API')}`, ...sideDoors(started))
   if (sample !== undefined) lines.push(`sample backend on http://127.0.0.1:${sample.port}`)
   lines.push(...said, 'ready')
   const plain = listeners.find(({ kind }) => kind === 'http')
@@ -137,6 +154,15 @@ function announce(started: Listeners, apis: number, sample: Sample | undefined):
     lines.push(`try: curl -i http://${reachable(plain.host)}:${plain.port}/sample/1.0.0/echo -d 'hello'${credentials}`)
   }
   process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function sideDoors({ healthHost, healthPort, managementPort }: KeyManagerAddresses): readonly string[] {
+  const health = `health on http://${shown(healthHost)}:${healthPort}/healthz`
+  return managementPort === 0 ? [health] : [health, `management and key manager on https://localhost:${managementPort}`]
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 function shown(host: string): string {

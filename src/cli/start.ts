@@ -16,9 +16,10 @@ export async function start(place: CliArguments, options: CommandOptions, compil
   const { configuration, faults } = examined
   const threads = new ReactorThreads(compileCache)
   const authority = new AuthorityKeeper(compileCache)
-  if (faults.length === 0 && partsOf(configuration).runsGateway) {
-    threads.begin(reactorsOf(configuration, planListeners(configuration)))
-    authority.begin()
+  const { runsGateway, runsKeyManager } = partsOf(configuration)
+  if (faults.length === 0) {
+    if (runsGateway) threads.begin(reactorsOf(configuration, planListeners(configuration)))
+    if (runsGateway || runsKeyManager) authority.begin()
   }
   const { serve } = await import('./serve.ts')
   return serve(place, options, examined, { threads, authority })

@@ -5,6 +5,7 @@ import { unaskedCertificates } from '../config/certificate-listener.ts'
 import type { GatewayPlace } from '../config/gateway-environments.ts'
 import { withheldCredentials } from '../config/merged-cors.ts'
 import { missingSender } from '../config/websocket-senders.ts'
+import { partsOf } from './node-parts.ts'
 import { hostName } from '../structure/host-name.ts'
 
 /** `inForce`: what projects that are faulty now go on with. */
@@ -13,6 +14,8 @@ export function loadApis(
   configuration: Configuration,
   inForce: ApiDefinitions['projects'],
 ): ApiDefinitions {
+  // Whoever gives tokens gives them for every gateway.
+  if (!partsOf(configuration).runsGateway) return projects.load(undefined, inForce)
   const place = gatewayPlace(configuration)
   const loaded = projects.load(api => missingSender(api, configuration), inForce, place)
   const judges = [withheldCredentials, unaskedCertificates]

@@ -5,6 +5,8 @@
  */
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
+import type { Log } from '../observe/log.ts'
+import type { ReloadQueue } from './reload-queue.ts'
 
 interface WatchOutlets {
   /** Something may be different; nothing has happened for a moment since. */
@@ -27,6 +29,14 @@ const LOOK_MS = 2000
 const FOLDER = 'apis'
 /** Of the files that declare applications. */
 const APPLICATIONS = 'applications'
+
+/** Reloads API files as they change, and at once what has changed since they were read. */
+export function watchHome(home: string, reloads: Pick<ReloadQueue, 'begin'>, log: Log): ApiWatch {
+  const changed = (): void => reloads.begin('apis', log)
+  const files = new ApiWatch(home, { changed, warn: cause => log.warn(cause) })
+  changed()
+  return files
+}
 
 export class ApiWatch {
   readonly #home: string

@@ -51,7 +51,7 @@ const LIMITS: KeeperLimits = {
 /** A command may wait for a database. */
 const MANAGE_MS = 20_000
 
-interface KeeperWatcher {
+export interface KeeperWatcher {
   event(event: LogEvent): void
   /** It has ended, and why; another one begins in so many milliseconds. */
   died(cause: string, pauseMs: number): void
@@ -121,6 +121,11 @@ export class AuthorityKeeper {
     return seat.begun.promise
   }
 
+  /** Whether there is one that has told everything. */
+  get isThere(): boolean {
+    return this.#seat?.hasBegun ?? false
+  }
+
   /** The reactor's end of a line to the thread that runs now. */
   newLine(reactor: number): MessagePort {
     const { port1, port2 } = new MessageChannel()
@@ -153,9 +158,9 @@ export class AuthorityKeeper {
 
   /** What the command line asks of it. Rejects with NotAnswered, whose message says why. */
   manage(request: ManagementRequest): Promise<object> {
-    const seat = this.#seat
-    if (seat === null || !seat.hasBegun) return Promise.reject(new NotAnswered('the authority is not there; try again'))
-    return this.#managing.ask(id => seat.worker.postMessage({ kind: 'manage', id, request } satisfies ToAuthority))
+    if (!this.isThere) return Promise.reject(new NotAnswered('the authority is not there; try again'))
+    const { worker } = this.#seat!
+    return this.#managing.ask(id => worker.postMessage({ kind: 'manage', id, request } satisfies ToAuthority))
   }
 
   /** Ends it once what is under way is done, or after a while. */
@@ -199,7 +204,7 @@ export class AuthorityKeeper {
       beatMs: nowMs,
       bornMs: nowMs,
       hasBegun: false,
-      cause: 'ended',
+      cause: '',
       begun: Promise.withResolvers(),
       gone: Promise.withResolvers(),
       reloaded: null,
@@ -211,7 +216,10 @@ export class AuthorityKeeper {
     })
     worker.on('message', (message: FromAuthorityThread) => this.#receive(seat, message))
     // However it came to its end: the one place from which it is replaced.
-    worker.on('exit', () => this.#ended(seat))
+    worker.on('exit', code => {
+      if (seat.cause === '') seat.cause = `the thread has ended with code ${code}`
+      this.#ended(seat)
+    })
     return seat
   }
 

@@ -93,21 +93,30 @@ export function controlCommands(sources: ControlSources): Readonly<Record<string
     walk: (request, client) => walkOne(request, client, sources),
     endpoints: request => switchEndpoints(request, sources),
     reload: () => sources.reload(),
-    apis: () => sources.apis.list(),
     api: ({ name }) => sources.apis.show(name),
-    lifecycle: ({ name, action, sunsetMs }) => sources.apis.change({ name, action, sunsetMs }),
-    manage: ({ request }) => manage(request, sources),
+    ...apiCommands(sources.apis),
+    manage: manageCommand(sources.manage),
+  }
+}
+
+/** What any node does that knows APIs. */
+export function apiCommands(apis: Pick<ApiDesk, 'list' | 'change'>): Readonly<Record<string, ControlCommand>> {
+  return {
+    apis: () => apis.list(),
+    lifecycle: ({ name, action, sunsetMs }) => apis.change({ name, action, sunsetMs }),
   }
 }
 
 /** The authority reads the rest of it. */
-async function manage(request: unknown, sources: ControlSources): Promise<object> {
-  const isRequest = typeof request === 'object' && request !== null && 'action' in request
-  if (!isRequest || typeof request.action !== 'string') throw new Refused('expected {"request": {"action": "…"}}')
-  try {
-    return await sources.manage({ ...request, action: request.action })
-  } catch (error) {
-    throw new Refused((error as Error).message)
+export function manageCommand(manage: ControlSources['manage']): ControlCommand {
+  return async ({ request }) => {
+    const isRequest = typeof request === 'object' && request !== null && 'action' in request
+    if (!isRequest || typeof request.action !== 'string') throw new Refused('expected {"request": {"action": "…"}}')
+    try {
+      return await manage({ ...request, action: request.action })
+    } catch (error) {
+      throw new Refused((error as Error).message)
+    }
   }
 }
 

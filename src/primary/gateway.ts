@@ -4,55 +4,39 @@
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { ApiDesk } from './api-desk.ts'
-import { logSettled, settledNow, unkept, withLifecycles } from './api-lifecycles.ts'
-import { ApiPlanner, type PlannedApis } from './api-planner.ts'
-import { ApiWatch } from './api-watch.ts'
+import { type ApiWatch, watchHome } from './api-watch.ts'
 import type { AuthorityPlan } from '../authority-messages.ts'
-import type { AuthorityKeeper, Begun } from './authority-keeper.ts'
+import type { Begun } from './authority-keeper.ts'
+import { authorityLog } from './authority-log.ts'
 import { authorityPlan } from './authority-planning.ts'
-import { endpointsOf } from '../config/api-definition.ts'
-import { signerOf } from './backend-signing.ts'
-import type { ApiProjects } from '../config/api-definitions.ts'
-import { ConfigurationFaults, describe } from '../config/fault.ts'
 import { controlCommands } from './control-commands.ts'
 import { ControlSocket } from './control-socket.ts'
 import { DataLock } from './data-lock.ts'
 import { EndpointDesk } from './endpoint-desk.ts'
-import { type HealthListener, startHealthListener } from './health-listener.ts'
-import { InForce } from './in-force.ts'
+import { type HealthListener, startHealthListener, type TestHooks } from './health-listener.ts'
 import { LISTENER_SECTIONS, planListeners } from './listener-plans.ts'
 import { LOG_FILE_MODE } from '../observe/line-file.ts'
 import { LineStream } from '../observe/line-stream.ts'
-import { type Log, logEvent } from '../observe/log.ts'
+import { logEvent } from '../observe/log.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { FromReactor, ListenerPlan, ReactorPlan } from '../plan.ts'
 import { listensForManagement, managementAddress } from './management-planning.ts'
-import { globalCors, reactorPlans, reactorsOf } from './planning.ts'
+import { type NodeOptions, type NodeState, openState } from './node-state.ts'
+import { reactorPlans, reactorsOf } from './planning.ts'
 import { claimPort, healthAddress } from './ports.ts'
-import type { Place, Prepared } from './preparation.ts'
 import { ReactorPool } from './reactor-pool.ts'
 import type { ReactorThreads } from './reactor-threads.ts'
 import { Reloader } from './reload.ts'
 import { ReloadQueue } from './reload-queue.ts'
-import type { ReloadScope } from './reload-report.ts'
 import { chooseLevel } from './socket-level.ts'
-import { LifecycleBook } from '../store/lifecycle-book.ts'
-import { tokenApis } from './token-apis.ts'
-import type { TlsDraft, TlsMaterial } from '../tls/tls-material.ts'
 
 /** A file the gateway was told to write cannot be written; the message names it and its key. */
 export class CannotWrite extends Error {
   override readonly name = 'CannotWrite'
 }
 
-export interface GatewayOptions {
-  readonly place: Place
-  readonly projects: ApiProjects
-  /** Without faults, but for those of single APIs. */
-  readonly prepared: Prepared
+export interface GatewayOptions extends NodeOptions {
   readonly threads: ReactorThreads
-  readonly authority: AuthorityKeeper
-  readonly log: Log
   /** Something happened after which the process cannot go on. */
   readonly fatal: (cause: string) => void
 }
@@ -72,13 +56,9 @@ export interface Listeners {
 }
 
 /** What stays as it was at the start. */
-interface Started {
+interface Started extends NodeState {
   readonly lock: DataLock
-  readonly planner: ApiPlanner
   readonly plans: readonly ReactorPlan[]
-  readonly inForce: InForce
-  readonly lifecycles: LifecycleBook
-  readonly openTls: (draft: TlsDraft) => Promise<TlsMaterial>
 }
 
 export class Gateway {
@@ -128,31 +108,21 @@ export class Gateway {
   /** Throws DataLocked, CannotListen, CannotWrite, ConfigurationFaults or ReactorFailed. */
   static async start(options: GatewayOptions): Promise<{ gateway: Gateway; listeners: Listeners }> {
     const { place, prepared, log } = options
-    const { configuration, apis, sequences } = prepared
+    const { configuration } = prepared
     const lock = DataLock.take(place.dataDir)
     try {
       const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, place.dataDir)
       log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
-      const endpoints = apis.apis.reduce((sum, api) => sum + endpointsOf(api).length, 0)
-      const planner = new ApiPlanner(reactorsOf(configuration, planListeners(configuration)), endpoints)
-      const drafted = planner.plan(
-        [...apis.apis, ...tokenApis(configuration, apis.apis)],
-        prepared.proxies,
-        globalCors(configuration),
-      )
-      const lifecycles = await keptLifecycles(options, drafted)
-      const planned = withLifecycles(drafted, lifecycles.records)
       let gateway: Gateway | null = null
-      const openTls = (draft: TlsDraft) => openMaterial(draft, options, () => gateway?.tlsChanged())
-      const tls = prepared.tls === null ? null : await openTls(prepared.tls)
-      const inForce = new InForce(prepared, apis.projects, planned, tls, sequences)
+      const reactors = reactorsOf(configuration, planListeners(configuration))
+      const state = await openState(options, reactors, () => gateway?.tlsChanged())
+      const { planner, inForce } = state
+      const { planned, sequences, tls } = inForce
       const { dataDir, home } = place
-      inForce.signing = signerOf(prepared.signing, dataDir)
-      const { signer, fault } = inForce.signing
-      if (fault !== null) throw new ConfigurationFaults([fault])
+      const { signer } = inForce.signing
       const shared = { configuration, home, dataDir, level, planner, planned, sequences, signer }
       const plans = reactorPlans({ ...shared, tls: tls?.plans ?? null })
-      gateway = new Gateway(options, { lock, planner, plans, inForce, lifecycles, openTls })
+      gateway = new Gateway(options, { ...state, lock, plans })
       return { gateway, listeners: await gateway.#start() }
     } catch (error) {
       lock.release()
@@ -206,9 +176,7 @@ export class Gateway {
   #beginAuthority(): Promise<Begun> {
     const { authority, log } = this.#options
     return authority.start(this.#authorityPlan(), {
-      event: ({ level, event, fields }) => log[level]({ THREAD: 'authority', ...fields }, event),
-      died: (cause, pauseMs) =>
-        log.error({ CAUSE_OF_ERROR: cause, PAUSE_MS: pauseMs }, 'the authority has ended, and another one begins'),
+      ...authorityLog(log),
       replaced: () => {
         this.#pool.connect()
         log.info('the authority was replaced')
@@ -239,8 +207,12 @@ export class Gateway {
     return ControlSocket.open(place.dataDir, commands, cause => log.warn(cause))
   }
 
-  #testHooks(): { kill(): void; hang(): void } {
-    return { kill: () => this.#pool.kill(0), hang: () => this.#pool.send({ kind: 'hang' }, 0) }
+  #testHooks(): TestHooks {
+    return {
+      kill: () => this.#pool.kill(0),
+      hang: () => this.#pool.send({ kind: 'hang' }, 0),
+      killAuthority: () => this.#options.authority.kill(),
+    }
   }
 
   #onMessage(reactor: number, message: FromReactor): void {
@@ -264,24 +236,13 @@ export class Gateway {
   /** Reads everything again, and reopens the log. What comes of it is in the log. */
   refresh(): void {
     this.#pool.send({ kind: 'reopenLogs' })
-    this.#reload('all')
+    this.#reloads.begin('all', this.#options.log)
   }
 
   /** Deploys API files as they change. */
   watch(): void {
     const { place, log } = this.#options
-    this.#watch = new ApiWatch(place.home, {
-      changed: () => this.#reload('apis'),
-      warn: cause => log.warn(cause),
-    })
-    // What has changed since they were read.
-    this.#reload('apis')
-  }
-
-  #reload(scope: ReloadScope): void {
-    this.#reloads.request(scope).catch((error: Error) => {
-      this.#options.log.error({ CAUSE_OF_ERROR: error.message }, 'not reloaded')
-    })
+    this.#watch = watchHome(place.home, this.#reloads, log)
   }
 
   /** Accepts nothing more, finishes what is in flight, at most for `transport.listener.shutdown.wait.sec`. */
@@ -314,16 +275,6 @@ export class Gateway {
   }
 }
 
-/** Read once the folder is held: until then another gateway may write. Throws ConfigurationFaults. */
-async function keptLifecycles(options: GatewayOptions, drafted: PlannedApis): Promise<LifecycleBook> {
-  const { place, prepared, log } = options
-  const book = LifecycleBook.open(place.dataDir)
-  const settled = settledNow(book.records, drafted, prepared.configuration)
-  logSettled(log, settled)
-  for (const fault of unkept(await book.follow(settled.records))) log.error(describe(fault))
-  return book
-}
-
 /** A pipe that nobody reads would be waited for without end. */
 const APPENDED_AT_ONCE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
 
@@ -334,14 +285,4 @@ function claimLog(path: string): void {
   } catch (error) {
     throw new CannotWrite(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); set access_log.path`)
   }
-}
-
-/** Loaded only where something is secured. */
-async function openMaterial(
-  draft: TlsDraft,
-  { place, log }: GatewayOptions,
-  changed: () => void,
-): Promise<TlsMaterial> {
-  const { TlsMaterial: Material } = await import('../tls/tls-material.ts')
-  return Material.open(draft, { home: place.home, dataDir: place.dataDir, log, changed })
 }

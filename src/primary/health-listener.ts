@@ -6,14 +6,22 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
 
+/** What tests do to threads. */
+export interface TestHooks {
+  /** Of the first reactor. */
+  kill(): void
+  hang(): void
+  killAuthority(): void
+}
+
 interface HealthSources {
   /** '' when it takes traffic, or why not. */
   readonly unready: () => string
   readonly metrics: SharedArrayBuffer
   /** Lines beside those of the counters. */
   readonly moreMetrics: () => string
-  /** What tests do to a reactor; null outside of tests. */
-  readonly testHooks: { kill(): void; hang(): void } | null
+  /** Null outside of tests. */
+  readonly testHooks: TestHooks | null
 }
 
 export interface HealthListener {
@@ -35,9 +43,10 @@ function text(status: string, body: string): Answer {
   return { status, type: 'text/plain; charset=utf-8', body: `${body}\n` }
 }
 
-function hook(path: string, hooks: { kill(): void; hang(): void }): Answer {
+function hook(path: string, hooks: TestHooks): Answer {
   if (path === '/test/kill') hooks.kill()
   else if (path === '/test/hang') hooks.hang()
+  else if (path === '/test/kill-authority') hooks.killAuthority()
   else return text('404 Not Found', 'no such hook')
   return text('200 OK', 'done')
 }

@@ -1,5 +1,6 @@
 /** What a gateway listens on. */
 import type { Configuration } from '../config/catalogue.ts'
+import { partsOf } from './node-parts.ts'
 import type { ListenerPlan } from '../plan.ts'
 
 /** Where the keys of a listener stand. */
@@ -12,7 +13,9 @@ export const LISTENER_SECTIONS = {
 
 const KINDS = Object.keys(LISTENER_SECTIONS) as (keyof typeof LISTENER_SECTIONS)[]
 
+/** None on a node without a gateway. */
 export function planListeners(configuration: Configuration): readonly ListenerPlan[] {
+  if (!partsOf(configuration).runsGateway) return []
   return KINDS.flatMap(kind => {
     const section = configuration[LISTENER_SECTIONS[kind]]
     if (!section['listener.enable']) return []

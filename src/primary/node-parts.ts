@@ -5,9 +5,11 @@
 import type { Configuration } from '../config/catalogue.ts'
 import type { Role } from '../config/key.ts'
 
-type Part = 'gateway' | 'key manager' | 'traffic manager' | 'publisher' | 'developer portal'
+type Part = 'gateway' | 'key manager' | 'traffic manager' | 'publisher portal' | 'developer portal'
 
-const CONTROL_PLANE: readonly Part[] = ['key manager', 'traffic manager', 'publisher', 'developer portal']
+const BUILT: readonly Part[] = ['gateway', 'key manager']
+
+const CONTROL_PLANE: readonly Part[] = ['key manager', 'traffic manager', 'publisher portal', 'developer portal']
 
 const PARTS: Readonly<Record<Role, readonly Part[]>> = {
   default: ['gateway', ...CONTROL_PLANE],
@@ -15,12 +17,13 @@ const PARTS: Readonly<Record<Role, readonly Part[]>> = {
   'gateway-worker': ['gateway'],
   'api-key-manager': ['key manager'],
   'traffic-manager': ['traffic manager'],
-  'api-publisher': ['publisher'],
+  'api-publisher': ['publisher portal'],
   'api-devportal': ['developer portal'],
 }
 
 const SHARING =
-  'server.mode is ha, and sharing state between nodes is not built yet: this node keeps its state to itself'
+  'server.mode is ha, and sharing state between nodes is not built yet: but for what is in a database, this node ' +
+  'keeps its state to itself'
 
 export interface NodeParts {
   readonly role: Role
@@ -41,18 +44,12 @@ export function partsOf(configuration: Pick<Configuration, 'server'>): NodeParts
   const parts = PARTS[role]
   const because = `server.server_role is ${role}`
   const runsGateway = parts.includes('gateway')
-  const lacking = parts.filter(part => part !== 'gateway').flatMap(part => missing(part, runsGateway))
+  const lacking = parts.filter(part => !BUILT.includes(part))
   const leftOut =
     role === 'default' ? `${because}, and of its parts these are not built yet: ${lacking.join(', ')}` : ''
   const absent = role === 'default' ? [] : lacking
   const said = absent.map(part => `${because}, and the ${part} is not built yet`)
   const notBuilt = mode === 'ha' ? [...said, SHARING] : said
-  const runs = { runsGateway, runsKeyManager: runsGateway && parts.includes('key manager') }
+  const runs = { runsGateway, runsKeyManager: parts.includes('key manager') }
   return { role, because, ...runs, notBuilt, leftOut }
-}
-
-/** The key manager begins beside a gateway; by itself it does not yet. */
-function missing(part: Part, runsGateway: boolean): readonly string[] {
-  if (part !== 'key manager') return [part]
-  return runsGateway ? [] : ['key manager of a node without a gateway']
 }

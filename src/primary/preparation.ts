@@ -82,55 +82,59 @@ export async function prepare(
 ): Promise<Prepared> {
   const { unknown } = examined
   const { configuration, keys, faults } = examined.faults.length === 0 ? running.settle(examined) : examined
+  const { runsGateway, runsKeyManager } = partsOf(configuration)
   // Nothing can be said of the rest where the file itself cannot be read.
-  // What only a gateway would read is not opened: it may be that of another node.
-  if (examined.unreadable || !partsOf(configuration).runsGateway) {
-    const { warnings } = examined
-    const nothing = {
-      apis: NO_APIS,
-      proxies: DIRECT,
-      sequences: NO_SEQUENCES,
-      lifecycles: null,
-      applications: [],
-      tls: null,
-      signing: NOTHING_SIGNED,
-    }
-    return { configuration, keys, ...nothing, faults, unknown, warnings }
+  // What only another kind of node would read is not opened: it may be that of another node.
+  if (examined.unreadable || !(runsGateway || runsKeyManager)) {
+    const nothing = { apis: NO_APIS, lifecycles: null, applications: [], tls: null, ...NO_PARTS }
+    return { configuration, keys, ...nothing, faults, unknown, warnings: examined.warnings }
   }
   const apis = loadApis(projects, configuration, running.projects)
-  const proxies = await forwardProxies(configuration, keys)
+  const { found, ...parts } = runsGateway ? await gatewayParts({ configuration, keys }, home, running) : NO_GATEWAY
   const lifecycles = readLifecycles(dataDir)
-  const sequences = await loadSequences(home, running.sequences)
-  const sockets = missingSocketSequences(configuration, sequences, running.isStart)
-  const validator = await missingValidator(configuration, home)
-  const unnamed = [...missingSequence(configuration, sequences), ...sockets, ...validator]
   const tls = await draftOf({ configuration, keys }, apis, home)
-  const declared = readApplications(home)
-  const signing = await draftSigning(configuration, home)
-  const registry = partsOf(configuration).runsKeyManager ? judgeRegistry(configuration) : NOT_JUDGED
+  const { applications, faults: undeclared } = readApplications(home)
+  const registry = runsKeyManager ? judgeRegistry(configuration) : NOTHING_FOUND
+  const ofKeys = [...found.faults, ...accessFaults(configuration), ...registry.faults]
   return {
-    configuration,
-    keys,
-    apis,
-    proxies,
-    sequences,
-    lifecycles,
-    applications: declared.applications,
-    tls,
-    signing,
+    ...{ configuration, keys, apis, lifecycles, applications, tls, unknown },
+    ...parts,
     faults: [
       ...faults,
-      ...attributed(
-        [...proxies.faults, ...accessFaults(configuration), ...unnamed, ...signing.faults, ...registry.faults],
-        keys,
-      ),
+      ...attributed(ofKeys, keys),
       ...(tls?.findings.faults ?? []),
       ...lifecycles.faults,
-      ...declared.faults,
+      ...undeclared,
     ],
-    unknown,
-    warnings: [...examined.warnings, ...attributed([...proxies.warnings, ...registry.warnings], keys)],
+    warnings: [...examined.warnings, ...attributed([...found.warnings, ...registry.warnings], keys)],
   }
+}
+
+interface Found {
+  readonly faults: readonly Fault[]
+  readonly warnings: readonly Fault[]
+}
+
+/** What only reactors act on. */
+interface GatewayParts extends Pick<Prepared, 'proxies' | 'sequences' | 'signing'> {
+  readonly found: Found
+}
+
+async function gatewayParts(
+  { configuration, keys }: Pick<Resolution, 'configuration' | 'keys'>,
+  home: string,
+  { sequences: inForce, isStart }: Running,
+): Promise<GatewayParts> {
+  const proxies = await forwardProxies(configuration, keys)
+  const sequences = await loadSequences(home, inForce)
+  const signing = await draftSigning(configuration, home)
+  const unnamed = [
+    ...missingSequence(configuration, sequences),
+    ...missingSocketSequences(configuration, sequences, isStart),
+    ...(await missingValidator(configuration, home)),
+  ]
+  const faults = [...proxies.faults, ...unnamed, ...signing.faults]
+  return { proxies, sequences, signing, found: { faults, warnings: proxies.warnings } }
 }
 
 /** A module of the operator's that reactors would look for in vain. It is run by them alone. */
@@ -150,8 +154,13 @@ function missingSequence(configuration: Configuration, { files }: SequenceSet): 
 }
 
 const NO_APIS: ApiDefinitions = { apis: [], projects: new Map(), kept: [], leftOut: [], faults: [], warnings: [] }
-const NOT_JUDGED: ReturnType<typeof judgeRegistry> = { faults: [], warnings: [] }
-const DIRECT: ForwardProxies = { proxyFor: () => null, faults: [], warnings: [] }
+const NOTHING_FOUND: Found = { faults: [], warnings: [] }
+const NO_PARTS: Omit<GatewayParts, 'found'> = {
+  proxies: { proxyFor: () => null, ...NOTHING_FOUND },
+  sequences: NO_SEQUENCES,
+  signing: NOTHING_SIGNED,
+}
+const NO_GATEWAY: GatewayParts = { ...NO_PARTS, found: NOTHING_FOUND }
 
 /** Key stores and profiles are opened where something is secured; what reads them is loaded only then. */
 export async function draftOf(
@@ -160,7 +169,8 @@ export async function draftOf(
   home: string,
 ): Promise<TlsDraft | null> {
   const listens = listensSecured(planListeners(configuration)) || listensForManagement(configuration)
-  const dials = apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
+  const { runsGateway } = partsOf(configuration)
+  const dials = runsGateway && apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
   if (!listens && !dials && !asksSecured(configuration)) return null
   const { draftTls } = await import('../tls/tls-material.ts')
   return draftTls(tlsSources(configuration, keys, listens), home)

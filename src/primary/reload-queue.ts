@@ -2,6 +2,7 @@
  * Reloads, one after the other. At most one of each scope waits; whoever asks meanwhile gets the same answer. Whatever
  * else changes what is in force stands in the same queue.
  */
+import type { Log } from '../observe/log.ts'
 import type { ReloadAnswer, ReloadScope } from './reload-report.ts'
 
 export class ReloadQueue {
@@ -23,6 +24,11 @@ export class ReloadQueue {
     })
     this.#waiting.set(scope, answer)
     return answer
+  }
+
+  /** Nobody waits for the answer: what comes of it is in the log. */
+  begin(scope: ReloadScope, log: Pick<Log, 'error'>): void {
+    this.request(scope).catch((error: Error) => log.error({ CAUSE_OF_ERROR: error.message }, 'not reloaded'))
   }
 
   /** While `change` is under way no reload is, and no other change. */

@@ -43,7 +43,7 @@ interface ReloaderOptions {
   readonly lifecycles: LifecycleBook
   readonly planner: ApiPlanner
   readonly pool: Pick<ReactorPool, 'deploy'>
-  readonly desk: EndpointDesk
+  readonly desk: Pick<EndpointDesk, 'put' | 'check'>
   readonly log: Log
   /** What is in force is told to the authority, too. Answers why that has not taken it over; '' if it has. */
   readonly tellAuthority: () => Promise<string>
@@ -103,7 +103,7 @@ export class Reloader {
   }
 
   #refuseAtTheEnd(): void {
-    if (this.#isEnding) throw new Refused('the gateway is ending: nothing is reloaded any more')
+    if (this.#isEnding) throw new Refused('the node is ending: nothing is reloaded any more')
   }
 
   async #everything(): Promise<Candidate> {

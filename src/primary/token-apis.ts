@@ -41,10 +41,12 @@ export function ownTrust(configuration: Configuration, tls: TlsPlans): readonly 
 }
 
 function keyManagerOrigin(configuration: Configuration): string {
+  const { runsGateway, runsKeyManager } = partsOf(configuration)
+  if (!runsGateway) return ''
   if (listensForManagement(configuration)) {
     return managementAddress(configuration).port === 0 ? '' : `https://${ownAddress(configuration)}`
   }
-  if (partsOf(configuration).runsKeyManager) return ''
+  if (runsKeyManager) return ''
   return URL.parse(configuration['apim.key_manager'].service_url)?.origin ?? ''
 }
 

@@ -27,37 +27,42 @@ function home(server: string): Home {
 
 const notBuilt = (role: string, part: string): string =>
   `server.server_role is ${role}, and the ${part} is not built yet`
-const ALONE = 'server.mode is ha, and sharing state between nodes is not built yet: this node keeps its state to itself'
-
-const ALONE_KEY_MANAGER = 'key manager of a node without a gateway'
+const ALONE =
+  'server.mode is ha, and sharing state between nodes is not built yet: but for what is in a database, this node ' +
+  'keeps its state to itself'
 
 const LEFT_OUT =
-  'server.server_role is default, and of its parts these are not built yet: traffic manager, publisher, ' +
-  'developer portal'
+  'server.server_role is default, and of its parts these are not built yet: traffic manager, ' +
+  'publisher portal, developer portal'
 
-/** Role, whether it runs the gateway, and what it lacks. */
-const STARTED: readonly (readonly [role: (typeof ROLES)[number], runsGateway: boolean, lacks: readonly string[]])[] = [
-  ['default', true, []],
-  ['gateway-worker', true, []],
-  ['control-plane', false, [ALONE_KEY_MANAGER, 'traffic manager', 'publisher', 'developer portal']],
-  ['api-key-manager', false, [ALONE_KEY_MANAGER]],
-  ['traffic-manager', false, ['traffic manager']],
-  ['api-publisher', false, ['publisher']],
-  ['api-devportal', false, ['developer portal']],
+type Runs = 'the gateway' | 'a key manager' | 'nothing'
+
+/** Role, what it runs, and what it lacks. */
+const STARTED: readonly (readonly [role: (typeof ROLES)[number], runs: Runs, lacks: readonly string[]])[] = [
+  ['default', 'the gateway', []],
+  ['gateway-worker', 'the gateway', []],
+  ['control-plane', 'a key manager', ['traffic manager', 'publisher portal', 'developer portal']],
+  ['api-key-manager', 'a key manager', []],
+  ['traffic-manager', 'nothing', ['traffic manager']],
+  ['api-publisher', 'nothing', ['publisher portal']],
+  ['api-devportal', 'nothing', ['developer portal']],
 ]
 
 test('every role is documented here', () => {
   assert.deepEqual(STARTED.map(([role]) => role).sort(), [...ROLES].sort())
 })
 
-for (const [role, runsGateway, lacks] of STARTED) {
+function told(program: Program, wanted: string): readonly unknown[] {
+  return program.events
+    .filter(({ level, msg }) => level === wanted && String(msg).includes('not built yet'))
+    .map(({ msg }) => msg)
+}
+
+for (const [role, runs, lacks] of STARTED) {
   const said = lacks.map(part => notBuilt(role, part))
-  test(`role ${role}: ${runsGateway ? 'the gateway' : 'no listener, and never ready'}`, async () => {
-    const told = (program: Program, wanted: string): readonly unknown[] =>
-      program.events
-        .filter(({ level, msg }) => level === wanted && String(msg).includes('not built yet'))
-        .map(({ msg }) => msg)
-    if (runsGateway) {
+  test(`role ${role} starts ${runs}${runs === 'nothing' ? ', and is never ready' : ''}`, async () => {
+    if (runs === 'a key manager') return startsKeyManager(role, said)
+    if (runs === 'the gateway') {
       const { program, port, healthPort } = await started(role)
       assert.match(await ask(port, 'GET', '/t/1.0.0/x'), /^HTTP\/1\.1 200 /)
       assert.match(await ask(healthPort, 'GET', '/readyz'), /^HTTP\/1\.1 200 /)
@@ -83,6 +88,21 @@ for (const [role, runsGateway, lacks] of STARTED) {
     assert.deepEqual(await program.exited, { code: 0, signal: null })
     assert.deepEqual(readdirSync(join(at.path, 'data')), [])
   })
+}
+
+async function startsKeyManager(role: string, said: readonly string[]): Promise<void> {
+  const at = home(`server_role = "${role}"`)
+  const program = launch(at, ['management.enable=true'])
+  programs.push(program)
+  await program.out.until(/^ready$/m)
+  assert.doesNotMatch(program.out.text, /listening on/)
+  const [, port] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+  assert.match(await ask(Number(port), 'GET', '/readyz'), /^HTTP\/1\.1 200 /)
+  assert.deepEqual(told(program, 'warn'), said)
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, { code: 0, signal: null })
+  const left = readdirSync(join(at.path, 'data')).sort()
+  assert.deepEqual(left, ['admin-password', 'listener.pem', 'registry.db', 'signing-keys.json'])
 }
 
 async function started(role: string) {
