@@ -103,7 +103,7 @@ function authenticationOf(
 function certificatesOf(
   { access, resources, keyType }: Pick<ApiPlan, 'access' | 'resources' | 'keyType'>,
   needs: ResourceNeeds,
-): Authenticator | null {
+): MutualTlsAuthenticator | null {
   if (!access.needsCertificate && !access.schemes.includes('mutual_tls')) return null
   return new MutualTlsAuthenticator({
     access,

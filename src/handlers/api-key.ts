@@ -10,8 +10,7 @@ import type { Denial, Grant } from '../identity/grants.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { ApiKeyTerms, TokenEntry } from '../identity/token-verdict.ts'
 import { isAddress, Networks } from '../socket/address-book.ts'
-import { type Authenticator, denial, type Found } from './authenticator.ts'
-import { told } from './bearer.ts'
+import { type Authenticator, denial, type Found, refused } from './authenticator.ts'
 import type { TokenGrants } from './token-grants.ts'
 
 const NAME = 'apikey'
@@ -45,15 +44,16 @@ export class ApiKeyAuthenticator implements Authenticator {
     // Of two keys nobody could say which one the backend was meant to see as used.
     if (place.count > 1 || place.length === 0) return denial(900901)
     const entry = this.#identity.tokens.check(place.at, place.length)
-    return entry instanceof Promise ? entry.then(known => this.#found(exchange, known)) : this.#found(exchange, entry)
+    return entry instanceof Promise ? this.#foundLater(exchange, entry) : this.#found(exchange, entry)
+  }
+
+  async #foundLater(exchange: Exchange, entry: Promise<TokenEntry<Grant | Denial>>): Promise<Found> {
+    return this.#found(exchange, await entry)
   }
 
   #found(exchange: Exchange, entry: TokenEntry<Grant | Denial>): Found {
     const { verdict } = entry
-    if (verdict.kind === 'refused') {
-      told(this.#identity, exchange, verdict.code, verdict.description)
-      return denial(verdict.code)
-    }
+    if (verdict.kind === 'refused') return refused(this.#identity, exchange, verdict)
     const terms = verdict.apiKey
     if (terms === null) return denial(900901)
     const isBound = terms.permittedIps.length + terms.permittedReferers.length > 0

@@ -15,7 +15,7 @@ import type { Grant, ResourceNeeds } from '../identity/grants.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { AccessPlan } from '../identity/identity-plan.ts'
 import { Challenges } from './challenges.ts'
-import type { Authenticator, Found } from './authenticator.ts'
+import type { Authenticator, CertificateAuthenticator, Found } from './authenticator.ts'
 import type { ExplainedHandler } from './chain.ts'
 import { OwnValidation } from './own-validation.ts'
 
@@ -31,7 +31,7 @@ interface AuthenticationParts {
   /** A prototype: nobody is asked, and everybody counts as having a production key. */
   readonly isOpen: boolean
   /** Null where no certificate of a client is looked at. */
-  readonly certificates: Authenticator | null
+  readonly certificates: CertificateAuthenticator | null
   /** In the order in which they are asked. */
   readonly others: readonly Authenticator[]
 }
@@ -42,7 +42,7 @@ export class AuthenticationHandler implements ExplainedHandler {
   readonly #access: AccessPlan
   readonly #needs: ResourceNeeds
   readonly #isOpen: boolean
-  readonly #certificates: Authenticator | null
+  readonly #certificates: CertificateAuthenticator | null
   readonly #others: readonly Authenticator[]
   readonly #challenges: Challenges
   readonly #validation: OwnValidation | null
@@ -77,26 +77,26 @@ export class AuthenticationHandler implements ExplainedHandler {
       return undefined
     }
     if (field === SEVERAL) return this.#refusal(900901)
-    const certificate = this.#certificates?.authenticate(exchange, field)
-    // What is known of a certificate was known with the handshake.
-    if (certificate instanceof Promise) return certificate.then(found => this.#goOn(exchange, field, found))
-    return this.#goOn(exchange, field, certificate)
-  }
-
-  /** With what a certificate came to. */
-  #goOn(exchange: Exchange, field: number, certificate: Found): Verdict {
     const { needsCertificate, needsOther } = this.#access
+    const certificate = this.#certificates?.authenticate(exchange)
     if (certificate?.kind === 'denial') return this.#refusal(certificate.code)
     if (certificate === undefined && needsCertificate) return this.#refusal(900902)
     if (certificate !== undefined && !needsOther) return this.#decide(exchange, certificate)
+    return this.#askOthers(exchange, field)
+  }
+
+  /** No closure here or before: each would cost every request the scope that it looks into. */
+  #askOthers(exchange: Exchange, field: number): Verdict {
     for (const authenticator of this.#others) {
       const found = authenticator.authenticate(exchange, field)
-      if (found === undefined) continue
-      return found instanceof Promise
-        ? found.then(known => this.#decide(exchange, known))
-        : this.#decide(exchange, found)
+      if (found instanceof Promise) return this.#decideLater(exchange, found)
+      if (found !== undefined) return this.#decide(exchange, found)
     }
     return this.#refusal(900902)
+  }
+
+  async #decideLater(exchange: Exchange, found: Promise<Found>): Promise<Outcome | undefined> {
+    return this.#decide(exchange, await found)
   }
 
   #decide(exchange: Exchange, found: Found): Verdict {
@@ -110,9 +110,16 @@ export class AuthenticationHandler implements ExplainedHandler {
   /** Asks a handler of the operator's own, which may refuse what everything else allows. */
   #validated(exchange: Exchange, grant: Grant): Verdict {
     const said = this.#validation!.codeFor(exchange, grant)
-    const act = (code: FaultCode | 0): Outcome | undefined =>
-      code === 0 ? this.#enter(exchange, grant.caller) : this.#refusal(code)
-    return typeof said === 'number' ? act(said) : said.then(act)
+    return typeof said === 'number' ? this.#end(exchange, grant, said) : this.#endLater(exchange, grant, said)
+  }
+
+  async #endLater(exchange: Exchange, grant: Grant, said: Promise<FaultCode | 0>): Promise<Outcome | undefined> {
+    return this.#end(exchange, grant, await said)
+  }
+
+  /** 0: it is let in. */
+  #end(exchange: Exchange, { caller }: Grant, code: FaultCode | 0): Outcome | undefined {
+    return code === 0 ? this.#enter(exchange, caller) : this.#refusal(code)
   }
 
   #enter(exchange: Exchange, caller: Caller): undefined {

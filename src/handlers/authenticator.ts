@@ -2,7 +2,9 @@
 import type { FaultCode } from '../errors/catalogue.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Denial, Grant } from '../identity/grants.ts'
+import type { Identity } from '../identity/identity.ts'
 import type { AccessScheme } from '../identity/identity-plan.ts'
+import type { RefusedToken } from '../identity/token-verdict.ts'
 
 /** What credentials come to; undefined: there are none of that kind. */
 export type Found = Grant | Denial | undefined
@@ -11,6 +13,11 @@ export interface Authenticator {
   readonly scheme: AccessScheme
   /** `field`: the one that carries tokens and passwords, -1 where it is not there. The head stands as it was read. */
   authenticate(exchange: Exchange, field: number): Found | Promise<Found>
+}
+
+/** One that never waits: what a certificate comes to was known with the handshake. */
+export interface CertificateAuthenticator extends Authenticator {
+  authenticate(exchange: Exchange): Found
 }
 
 const denials = new Map<FaultCode, Denial>()
@@ -23,6 +30,24 @@ export function denial(code: FaultCode): Denial {
     denials.set(code, denied)
   }
   return denied
+}
+
+/** Of a token that is not good. */
+export function refused(identity: Identity, exchange: Exchange, { code, description }: RefusedToken): Denial {
+  told(identity, exchange, code, description)
+  return denial(code)
+}
+
+/** That nobody could find out is an operator's trouble; that a token is bad is a client's. */
+export function told({ report }: Identity, exchange: Exchange, code: 900900 | 900901, cause: string): void {
+  report(code === 900900 ? 'warn' : 'debug', code === 900900 ? 'credentials not checked' : 'credentials refused', {
+    CAUSE_OF_ERROR: cause,
+    ERROR_CODE: code,
+    HTTP_URL: exchange.requestTarget,
+    HTTP_METHOD: exchange.method,
+    CLIENT_ADDRESS: exchange.clientAddress,
+    CORRELATION_ID: exchange.correlationId,
+  })
 }
 
 const SPACE = 32

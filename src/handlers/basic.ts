@@ -6,8 +6,7 @@ import { CALLER_KIND, type Grant, type ResourceNeeds } from '../identity/grants.
 import type { Identity } from '../identity/identity.ts'
 import type { AccessPlan } from '../identity/identity-plan.ts'
 import type { ConfirmedUser } from '../identity/passwords.ts'
-import { type Authenticator, credentialsAt, denial, type Found } from './authenticator.ts'
-import { told } from './bearer.ts'
+import { type Authenticator, credentialsAt, denial, type Found, told } from './authenticator.ts'
 
 /** Characters of base64. */
 const CREDENTIALS_MAX = 1024
@@ -35,14 +34,17 @@ export class BasicAuthenticator implements Authenticator {
     const read = end - at > CREDENTIALS_MAX ? undefined : userAndPassword(bytes.latin1Slice(at, end))
     if (read === undefined) return denial(900901)
     const confirmed = this.#identity.passwords.check(...read)
-    if (!(confirmed instanceof Promise)) return this.#grantTo(exchange, confirmed)
-    return confirmed.then(
-      user => (user === null ? this.#refused(exchange) : this.#grantTo(exchange, user)),
-      (error: Error) => {
-        told(this.#identity, exchange, 900900, error.message)
-        return denial(900900)
-      },
-    )
+    return confirmed instanceof Promise ? this.#foundLater(exchange, confirmed) : this.#grantTo(exchange, confirmed)
+  }
+
+  async #foundLater(exchange: Exchange, confirmed: Promise<ConfirmedUser | null>): Promise<Found> {
+    try {
+      const user = await confirmed
+      return user === null ? this.#refused(exchange) : this.#grantTo(exchange, user)
+    } catch (error) {
+      told(this.#identity, exchange, 900900, (error as Error).message)
+      return denial(900900)
+    }
   }
 
   #refused(exchange: Exchange): Found {

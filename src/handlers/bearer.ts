@@ -5,7 +5,7 @@ import { trimmedEnd } from '../http1/strictness.ts'
 import type { Denial, Grant } from '../identity/grants.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { TokenEntry } from '../identity/token-verdict.ts'
-import { type Authenticator, credentialsAt, denial, type Found } from './authenticator.ts'
+import { type Authenticator, credentialsAt, denial, type Found, refused } from './authenticator.ts'
 import type { TokenGrants } from './token-grants.ts'
 
 /** Whether the client has shown the certificate of this SHA-256 thumbprint, in base64url (RFC 8705 3). */
@@ -32,31 +32,20 @@ export class BearerAuthenticator implements Authenticator {
     if (at < 0) return undefined
     if (at === end) return denial(900901)
     const entry = this.#identity.tokens.check(at, end - at)
-    return entry instanceof Promise ? entry.then(known => this.#found(exchange, known)) : this.#found(exchange, entry)
+    return entry instanceof Promise ? this.#foundLater(exchange, entry) : this.#found(exchange, entry)
+  }
+
+  async #foundLater(exchange: Exchange, entry: Promise<TokenEntry<Grant | Denial>>): Promise<Found> {
+    return this.#found(exchange, await entry)
   }
 
   #found(exchange: Exchange, entry: TokenEntry<Grant | Denial>): Found {
     const { verdict } = entry
-    if (verdict.kind === 'refused') {
-      told(this.#identity, exchange, verdict.code, verdict.description)
-      return denial(verdict.code)
-    }
+    if (verdict.kind === 'refused') return refused(this.#identity, exchange, verdict)
     // A key for an API is no access token, nor the other way round.
     if (verdict.apiKey !== null) return denial(900901)
     // RFC 8705 3: such a token is good in the hands of one client only, so this is asked of every request.
     if (verdict.confirmation !== '' && !this.#isConfirmed(exchange, verdict.confirmation)) return denial(900901)
     return this.#grants.of(entry, verdict)
   }
-}
-
-/** That nobody could find out is an operator's trouble; that a token is bad is a client's. */
-export function told({ report }: Identity, exchange: Exchange, code: 900900 | 900901, cause: string): void {
-  report(code === 900900 ? 'warn' : 'debug', code === 900900 ? 'credentials not checked' : 'credentials refused', {
-    CAUSE_OF_ERROR: cause,
-    ERROR_CODE: code,
-    HTTP_URL: exchange.requestTarget,
-    HTTP_METHOD: exchange.method,
-    CLIENT_ADDRESS: exchange.clientAddress,
-    CORRELATION_ID: exchange.correlationId,
-  })
 }

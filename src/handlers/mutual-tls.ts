@@ -6,7 +6,7 @@ import type { Caller } from '../exchange/caller.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { CALLER_KIND, type Grant, type ResourceNeeds } from '../identity/grants.ts'
 import type { AccessPlan } from '../identity/identity-plan.ts'
-import { type Authenticator, denial, type Found } from './authenticator.ts'
+import { type CertificateAuthenticator, denial, type Found } from './authenticator.ts'
 
 /** What such a client is held to beside its certificate. */
 interface CertificateTerms {
@@ -17,7 +17,7 @@ interface CertificateTerms {
   readonly scopes: ReadonlySet<string>
 }
 
-export class MutualTlsAuthenticator implements Authenticator {
+export class MutualTlsAuthenticator implements CertificateAuthenticator {
   readonly scheme = 'mutual_tls'
   readonly #grants: ReadonlyMap<string, Grant>
   /** Nothing else can take the place of a certificate that is listed. */

@@ -8,7 +8,7 @@ import type { Grant } from '../identity/grants.ts'
 import type { Identity, Validator, ValidatorInput } from '../identity/identity.ts'
 import type { AcceptedToken } from '../identity/token-verdict.ts'
 import { inTime } from '../structure/in-time.ts'
-import { told } from './bearer.ts'
+import { told } from './authenticator.ts'
 
 const CODES: readonly unknown[] = [900900, 900901, 900905, 900907, 900908, 900909, 900910, 900911]
 /** Where it refuses and names no code of these. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Exchange } from '../../src/exchange/exchange.ts'
 import { AuthenticationHandler } from '../../src/handlers/authentication.ts'
-import { type Authenticator, denial, type Found } from '../../src/handlers/authenticator.ts'
+import { type CertificateAuthenticator, denial, type Found } from '../../src/handlers/authenticator.ts'
 import { Head } from '../../src/http1/head.ts'
 import { AllowedScopes, CALLER_KIND, type Grant, ResourceNeeds } from '../../src/identity/grants.ts'
 import type { Identity } from '../../src/identity/identity.ts'
@@ -21,7 +21,7 @@ function grant(user: string): Grant {
   return { kind: 'grant', caller, callerKind: CALLER_KIND.APPLICATION, scopes: [], token: null }
 }
 
-function finding(scheme: Authenticator['scheme'], found: Found): Authenticator {
+function finding(scheme: CertificateAuthenticator['scheme'], found: Found): CertificateAuthenticator {
   return { scheme, authenticate: () => found }
 }
 
