@@ -4,7 +4,8 @@ import { count, duration, flag, host, secret, text } from '../kinds.ts'
 import { needsFlag } from './agreements.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
-const OTHER_NODES = 'not built yet: telling other nodes of revocations'
+const OTHER_NODES =
+  'not built yet: telling nodes of revocations that share no database server; those that do read them within 3 s'
 
 export const openTracer = section(
   'apim.open_tracer',

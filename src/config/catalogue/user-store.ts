@@ -6,7 +6,7 @@ import { needsFlag } from './agreements.ts'
 const DATABASE = 'users are kept in the database, and read there whenever they are asked for'
 const BROWSER = 'there is no page on which a browser would check it'
 const LDAP = 'users are kept in the database: no directory is asked'
-const SCIM = 'there is no SCIM'
+const SCIM = 'SCIM is one of the management APIs, for whoever has its scopes'
 const HOUR_MS = 3_600_000
 
 /** Five to thirty characters, none of them empty. */
