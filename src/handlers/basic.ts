@@ -2,6 +2,7 @@
 import type { Exchange } from '../exchange/exchange.ts'
 import { arena } from '../http1/llhttp.ts'
 import { trimmedEnd } from '../http1/strictness.ts'
+import { readBasic } from '../identity/basic-credentials.ts'
 import { CALLER_KIND, type Grant, type ResourceNeeds } from '../identity/grants.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { AccessPlan } from '../identity/identity-plan.ts'
@@ -10,7 +11,6 @@ import { type Authenticator, credentialsAt, denial, type Found, told } from './a
 
 /** Characters of base64. */
 const CREDENTIALS_MAX = 1024
-const CANONICAL = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
 export class BasicAuthenticator implements Authenticator {
   readonly scheme = 'basic'
@@ -31,7 +31,7 @@ export class BasicAuthenticator implements Authenticator {
     const end = trimmedEnd(bytes, head, field)
     const at = credentialsAt(bytes, head.valueAt(field), end, 'basic')
     if (at < 0) return undefined
-    const read = end - at > CREDENTIALS_MAX ? undefined : userAndPassword(bytes.latin1Slice(at, end))
+    const read = end - at > CREDENTIALS_MAX ? undefined : readBasic(bytes.latin1Slice(at, end))
     if (read === undefined) return denial(900901)
     const confirmed = this.#identity.passwords.check(...read)
     return confirmed instanceof Promise ? this.#foundLater(exchange, confirmed) : this.#grantTo(exchange, confirmed)
@@ -83,14 +83,4 @@ export class BasicAuthenticator implements Authenticator {
     const scopes = this.#needs.bits.maskWhere(holds)
     return { kind: 'grant', caller, callerKind: CALLER_KIND.USER, scopes, token: null }
   }
-}
-
-/** Undefined where the text is not base64 in its one form, or holds no colon (RFC 7617 2). */
-function userAndPassword(text: string): readonly [user: string, password: string] | undefined {
-  if (text === '' || !CANONICAL.test(text)) return undefined
-  const decoded = Buffer.from(text, 'base64')
-  if (decoded.toString('base64') !== text) return undefined
-  const both = decoded.toString('utf8')
-  const colon = both.indexOf(':')
-  return colon <= 0 ? undefined : [both.slice(0, colon), both.slice(colon + 1)]
 }

@@ -1,4 +1,5 @@
 /** Who asks: the client (RFC 6749 2.3), by Basic or in the body and never both; a public one by its id alone. */
+import { readBasic } from '../identity/basic-credentials.ts'
 import type { Client } from '../registry/entities.ts'
 import { decodePart, type Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
@@ -15,13 +16,9 @@ interface Credentials {
 /** Null where nothing of the kind was sent. Throws OAuthRefusal. */
 export function basicCredentials(authorization: string | null): Credentials | null {
   if (authorization === null) return null
-  const encoded = BASIC.exec(authorization)?.[1] ?? ''
-  const bytes = Buffer.from(encoded, 'base64')
-  const text = bytes.toString('utf8')
-  const colon = text.indexOf(':')
-  // What does not come back as it was is a second spelling of something else.
-  if (encoded === '' || bytes.toString('base64') !== encoded || colon < 1) throw invalidClient()
-  return { name: text.slice(0, colon), secret: text.slice(colon + 1) }
+  const [name, secret] = readBasic(BASIC.exec(authorization)?.[1] ?? '') ?? []
+  if (name === undefined || secret === undefined) throw invalidClient()
+  return { name, secret }
 }
 
 /** Throws OAuthRefusal. */

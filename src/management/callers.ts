@@ -5,6 +5,7 @@
  * administrators: somebody has to make the first client.
  */
 import type { Context } from 'hono'
+import { readBasic } from '../identity/basic-credentials.ts'
 import { ADMIN_ROLE, MANAGEMENT_SCOPES } from '../registry/management-scopes.ts'
 import type { User } from '../registry/entities.ts'
 import { Problem } from './problem.ts'
@@ -64,15 +65,14 @@ export class Callers {
   }
 
   async #ofPassword(encoded: string, address: string): Promise<ManagementCaller | null> {
-    const text = Buffer.from(encoded, 'base64').toString('utf8')
-    const colon = text.indexOf(':')
-    if (colon < 1) return null
+    const [given, password] = readBasic(encoded) ?? []
+    if (given === undefined || password === undefined) return null
     if (this.#logins >= LOGINS_MAX) throw new Problem(429, 'too many are logging in')
     this.#logins++
     try {
       const { registry, report } = this.#room()
-      const { name, tenant } = await accountOf(text.slice(0, colon), this.#room())
-      const user = await registry.users.authenticate(name, tenant, text.slice(colon + 1), address)
+      const { name, tenant } = await accountOf(given, this.#room())
+      const user = await registry.users.authenticate(name, tenant, password, address)
       if (user === 'locked') throw new Problem(429, 'too many failures; wait a while')
       if (user === null || !user.roles.includes(ADMIN_ROLE)) {
         report('warn', 'management login refused', { USER: name, TENANT: tenant, CLIENT_ADDRESS: address })
