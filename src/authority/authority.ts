@@ -29,6 +29,8 @@ interface AuthorityOutlets {
 
 /** `oauth.timestamp_skew` is at most a day. */
 const SKEW_MAX_MS = 86_400_000
+/** The last moment of a Date. */
+const TIME_MAX_MS = 8.64e15
 const AGAIN_MS = 5000
 const NOTHING_REMOVED = { applications: [], keys: [], subscriptions: [] }
 
@@ -152,7 +154,9 @@ export class Authority {
     if (typeof jwt === 'string') throw new InquiryFailed('it is no JWT: revoke it at the key manager that has given it')
     const { exp } = jwt.claims
     if (exp === undefined) throw new InquiryFailed('it never ends: take its key away, or its subscription')
-    const revoked = { key: revocationKeyOf(jwt), expiresMs: exp * 1000 }
+    // RFC 7519 2: of any size, and fractions of seconds as well. Files and databases take whole numbers.
+    const expiresMs = Math.min(Math.ceil(exp * 1000), TIME_MAX_MS)
+    const revoked = { key: revocationKeyOf(jwt), expiresMs }
     const consumerKey = [jwt.claims.azp, jwt.claims.client_id].find(name => typeof name === 'string')
     if (this.#keyManager !== null) await this.#keyManager.revoke(revoked, String(consumerKey ?? ''))
     else {

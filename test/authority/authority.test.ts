@@ -35,7 +35,7 @@ function planOf(toml: string, more: Partial<AuthorityPlan> = {}): AuthorityPlan 
   writeFileSync(join(home, 'deployment.toml'), toml)
   const { configuration } = loadConfiguration(home, [])
   return {
-    ...{ configuration, home, dataDir: home, apis: [], runsKeyManager: false, trust: null, management: null },
+    ...{ configuration, home, dataDir: home, apis: [], runsKeyManager: false, trust: {}, management: null },
     ...{ ownIssuer: configuration.oauth['oidc.id_token.issuer'], issuers: identityPlan(configuration).issuers },
     ...{ backends: [], declared: NOTHING_DECLARED, epoch: new SharedArrayBuffer(4) },
     ...{ metrics: allocateMetrics(1), column: 0, ...more },
@@ -115,6 +115,20 @@ test('what a node without a database revokes is revoked at once, told on, and st
     await assert.rejects(authority.manage({ action: 'token revoke', token: wrong }), /no JWT/)
   }
 })
+
+for (const [what, exp] of [
+  ['a fraction of a second (RFC 7519 2)', EXP + 0.123456],
+  ['a time that no calendar has', 1e306],
+] as const) {
+  test(`a revoked token that expires at ${what} does not spoil the file for the next start`, async () => {
+    const plan = planOf(WORKER)
+    const { authority } = await begin(plan)
+    await authority.manage({ action: 'token revoke', token: await tokenOf({ jti: 'odd', exp }) })
+    const { state } = await begin(plan)
+    assert.equal(state.revoked.has('odd'), true)
+    rmSync(join(home, 'revoked.json'))
+  })
+}
 
 for (const damage of ['', '{', '{"format":2,"tokens":[]}', '{"format":1,"tokens":[["a"]]}', '{"format":1}']) {
   test(`a file of revoked tokens that is damaged (${damage}) refuses the start`, async () => {
