@@ -27,8 +27,8 @@ export interface AuthorityPlan {
   readonly apis: readonly ApiFacts[]
   /** With a key manager of its own, its database and its management listener; else it asks another node's. */
   readonly runsKeyManager: boolean
-  /** Whom it trusts where it asks others over TLS; null: whom Node trusts. */
-  readonly trust: TlsClientPlan | null
+  /** Whom it trusts where it asks others over TLS: by `host:port`, else `default`; without it, whom Node trusts. */
+  readonly trust: Readonly<Record<string, TlsClientPlan>>
   /** `iss` of the tokens of the key manager that this gateway belongs to. */
   readonly ownIssuer: string
   /** Whose tokens are accepted. */

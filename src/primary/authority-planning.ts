@@ -20,14 +20,14 @@ interface Surroundings {
 export function authorityPlan(inForce: InForce, { home, dataDir, plan }: Surroundings): AuthorityPlan {
   const { configuration } = inForce.configured
   const { issuers } = identityPlan(configuration)
-  const trust = inForce.tls?.plans.clients.find(({ match }) => match === 'default')?.plan ?? null
+  const clients = inForce.tls?.plans.clients ?? []
   return {
     configuration,
     home,
     dataDir,
     apis: apiFacts(inForce),
     runsKeyManager: partsOf(configuration).runsKeyManager,
-    trust,
+    trust: Object.fromEntries(clients.map(({ match, plan }) => [match, plan])),
     ownIssuer: issuers.find(({ isOwn }) => isOwn)!.issuer,
     issuers,
     backends: backendTokenPlans([...inForce.planned.byDefinition.keys()]),

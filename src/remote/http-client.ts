@@ -13,8 +13,8 @@ interface ClientSettings {
   readonly perHostMax: number
   /** Of them, those kept open while nothing is asked (`apim.key_manager.pool.max_idle`). */
   readonly idleMax: number
-  /** Null: as Node does. */
-  readonly trust: TlsClientPlan | null
+  /** By `host:port`, and `default` for all others; without it: as Node does. */
+  readonly trust: Readonly<Record<string, TlsClientPlan>>
   /** Certificates (PEM) that are trusted of servers on this machine besides. */
   readonly ownCertificates: readonly string[]
 }
@@ -28,6 +28,8 @@ interface ClientLimits {
   /** Requests that wait for their turn. */
   readonly waitingMax: number
 }
+/** That of https: on plain HTTP nobody is trusted. */
+const DEFAULT_PORT = '443'
 /** Less than a reactor waits for its answer: what it is told of a failure then has a cause. */
 const LIMITS: ClientLimits = { connectMs: 3000, requestMs: 4000, idleMs: 30_000, waitingMax: 1024 }
 
@@ -47,16 +49,11 @@ export interface RemoteAnswer {
   readonly body: Buffer
 }
 
-interface Agents {
-  readonly elsewhere: Agent
-  readonly here: Agent
-}
-
 export class HttpClient {
   readonly #settings: ClientSettings
   readonly #limits: ClientLimits
-  /** For hosts elsewhere, and for this machine. */
-  #agents: Promise<Agents> | null = null
+  /** By what they trust: for most hosts it is the same one. */
+  readonly #agents = new Map<string, Promise<Agent>>()
   #underWay = 0
   readonly #byHost = new Map<string, number>()
   readonly #waiting: (() => void)[] = []
@@ -89,8 +86,8 @@ export class HttpClient {
 
   /** What is under way fails. */
   async close(): Promise<void> {
-    const agents = await this.#agents
-    await Promise.all([agents?.elsewhere.destroy(), agents?.here.destroy()])
+    const agents = await Promise.all(this.#agents.values())
+    await Promise.all(agents.map(agent => agent.destroy()))
   }
 
   async #turn(signal: AbortSignal): Promise<void> {
@@ -111,8 +108,7 @@ export class HttpClient {
 
   async #exchange(url: URL, request: RemoteRequest, signal: AbortSignal): Promise<RemoteAnswer> {
     const { form, authorization, bytesMax } = request
-    const agents = await this.#loaded()
-    const agent = isLoopback(url.hostname) ? agents.here : agents.elsewhere
+    const agent = await this.#agentFor(url)
     const before = this.#byHost.get(url.host) ?? 0
     this.#byHost.set(url.host, before + 1)
     try {
@@ -147,28 +143,34 @@ export class HttpClient {
     }
   }
 
+  #agentFor({ hostname, port }: URL): Promise<Agent> {
+    const { trust } = this.#settings
+    const address = `${hostname}:${port || DEFAULT_PORT}`
+    const name = Object.hasOwn(trust, address) ? address : 'default'
+    const isHere = isLoopback(hostname)
+    const key = `${name} ${isHere}`
+    const known = this.#agents.get(key) ?? this.#open(trust[name], isHere)
+    this.#agents.set(key, known)
+    return known
+  }
+
   /** The library is loaded when somebody is asked for the first time. */
-  #loaded(): Promise<Agents> {
-    this.#agents ??= import('undici').then(({ Agent }) => {
-      const { perHostMax, trust, ownCertificates } = this.#settings
-      const { connectMs, requestMs, idleMs } = this.#limits
-      const shared = {
-        connections: perHostMax,
-        pipelining: 1,
-        keepAliveTimeout: idleMs,
-        keepAliveMaxTimeout: idleMs,
-        headersTimeout: requestMs,
-        bodyTimeout: requestMs,
-        maxHeaderSize: 16_384,
-      }
-      const connect = { timeout: connectMs, ...tlsOptions(trust) }
-      const ca = [...(trust?.ca ?? []), ...ownCertificates]
-      return {
-        elsewhere: new Agent({ ...shared, connect }),
-        here: new Agent({ ...shared, connect: ca.length === 0 ? connect : { ...connect, ca } }),
-      }
+  async #open(trust: TlsClientPlan | undefined, isHere: boolean): Promise<Agent> {
+    const { Agent: Opened } = await import('undici')
+    const { perHostMax, ownCertificates } = this.#settings
+    const { connectMs, requestMs, idleMs } = this.#limits
+    const more = isHere ? ownCertificates : []
+    const ca = more.length === 0 ? {} : { ca: [...(trust?.ca ?? []), ...more] }
+    return new Opened({
+      connections: perHostMax,
+      pipelining: 1,
+      keepAliveTimeout: idleMs,
+      keepAliveMaxTimeout: idleMs,
+      headersTimeout: requestMs,
+      bodyTimeout: requestMs,
+      maxHeaderSize: 16_384,
+      connect: { timeout: connectMs, ...tlsOptions(trust), ...ca },
     })
-    return this.#agents
   }
 
   #causeOf(error: NodeJS.ErrnoException, signal: AbortSignal): string {
@@ -190,8 +192,8 @@ function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname)
 }
 
-function tlsOptions(trust: TlsClientPlan | null): object {
-  if (trust === null) return {}
+function tlsOptions(trust: TlsClientPlan | undefined): object {
+  if (trust === undefined) return {}
   const { ca, identity, minVersion, maxVersion, ciphers, hostname } = trust
   return {
     minVersion,

@@ -131,7 +131,7 @@ test('the real one: killed, it is replaced; meanwhile inquiries fail at once and
   const applications = [{ id: 'a', name: 'a', owner: '', tenant: '', tier: '', attributes: {} }]
   await keeper.start(
     {
-      ...{ configuration, home, dataDir: join(home, 'data'), apis: [], runsKeyManager: false, trust: null },
+      ...{ configuration, home, dataDir: join(home, 'data'), apis: [], runsKeyManager: false, trust: {} },
       ...{ ownIssuer: 'own', issuers: [], backends: [], management: null, epoch },
       ...{ declared: { ...NOTHING_DECLARED, applications }, metrics: allocateMetrics(1), column: 0 },
     },

@@ -9,11 +9,12 @@ import { HttpClient } from '../../src/remote/http-client.ts'
 import { CA, SERVER } from '../harness/certificates.ts'
 import { json, MisbehavingServer } from './misbehaving-server.ts'
 
-const SETTINGS = { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: null, ownCertificates: [] }
+type Settings = ConstructorParameters<typeof HttpClient>[0]
+const SETTINGS: Settings = { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] }
 const server = await MisbehavingServer.listen()
 const clients: HttpClient[] = []
 
-function clientOf(settings: Partial<typeof SETTINGS> = {}, requestMs = 1000): HttpClient {
+function clientOf(settings: Partial<Settings> = {}, requestMs = 1000): HttpClient {
   const client = new HttpClient({ ...SETTINGS, ...settings }, { requestMs })
   clients.push(client)
   return client
@@ -88,9 +89,25 @@ test('servers on TLS must lead to who is trusted; own certificates are trusted o
   await once(secured, 'listening')
   const url = `https://localhost:${(secured.address() as AddressInfo).port}/`
   await assert.rejects(clientOf().send({ url, bytesMax: 10 }), /unable to verify|self-signed|local issuer/)
-  const trust = { ca: [CA.cert], identity: null, hostname: 'strict', ciphers: '' } as const
-  const terms = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const
-  for (const settings of [{ trust: { ...trust, ...terms } }, { ownCertificates: [CA.cert] }]) {
+  const terms = {
+    identity: null,
+    hostname: 'strict',
+    ciphers: '',
+    minVersion: 'TLSv1.2',
+    maxVersion: 'TLSv1.3',
+  } as const
+  const trusting = { ca: [CA.cert], ...terms }
+  const nobody = { ca: [], ...terms }
+  const byAddress = (other: string) => ({ [new URL(url).host]: trusting, default: nobody, [other]: nobody })
+  await assert.rejects(
+    new HttpClient({ ...SETTINGS, trust: { default: nobody, 'localhost:1': trusting } }).send({ url, bytesMax: 10 }),
+    /unable to verify|self-signed|local issuer/,
+  )
+  for (const settings of [
+    { trust: { default: trusting } },
+    { trust: byAddress('localhost:443') },
+    { ownCertificates: [CA.cert] },
+  ]) {
     const client = new HttpClient({ ...SETTINGS, ...settings })
     clients.push(client)
     assert.equal((await client.send({ url, bytesMax: 10 })).status, 200)
