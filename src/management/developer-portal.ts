@@ -182,6 +182,9 @@ export class DeveloperPortal {
         'additionalProperties',
         'grantType',
       ])
+      const grant = 'client_credentials'
+      if (![client.grants, this.#room().tokens.grants].every(grants => grants.includes(grant)))
+        throw invalid('grantType', `the keys are not for ${grant}, or nobody's are`)
       return context.json(tokenShape(await this.#room().tokens.issue(client, given.scopes)))
     })
   }

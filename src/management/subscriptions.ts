@@ -1,10 +1,10 @@
 /** Subscriptions, as those who own the applications see and change them. */
-import type { Application } from '../registry/entities.ts'
+import type { Application, Subscription } from '../registry/entities.ts'
 import type { Applications } from './applications.ts'
 import type { ManagementCaller } from './callers.ts'
 import { nameText, optional, PAGE, readBody, readQuery, text } from './fields.ts'
 import { apiIdOf, paged } from './names.ts'
-import { missing } from './problem.ts'
+import { missing, Problem } from './problem.ts'
 import { created, type ResourceApp, segment } from './resource-app.ts'
 import type { ManagedApi, ManagementRoom } from './room.ts'
 import { subscriptionShape } from './shapes.ts'
@@ -47,9 +47,15 @@ export function addSubscriptions(resources: ResourceApp, applications: Applicati
   })
   on('delete', '/subscriptions/:id', SUBSCRIBE, async (context, caller) => {
     const { subscription } = await applications.subscription(segment(context, 'id'), caller)
+    // Or the next one would be open, with the same keys.
+    if (isBlocked(subscription) && !caller.isAdmin) throw new Problem(409, 'a blocked subscription stays where it is')
     await applications.unsubscribe(subscription, caller)
     return context.body(null, 200)
   })
+}
+
+function isBlocked({ status }: Subscription): boolean {
+  return status === 'BLOCKED' || status === 'PROD_ONLY_BLOCKED'
 }
 
 interface Listing {

@@ -165,6 +165,29 @@ test('a subscription is made, blocked by a publisher, and removed', async () => 
   assert.equal((await it.fetch('DELETE', `${PORTAL}/subscriptions/${json.subscriptionId}`)).status, 200)
 })
 
+test('whoever owns a blocked subscription cannot open it by making another one', async () => {
+  const applicationId = await made('Blocked', 'alice')
+  const alice = await bearer('alice')
+  const body = { applicationId, apiId: 'Orders:1.0.0', throttlingPolicy: 'Gold' }
+  const { json } = await it.fetch('POST', `${PORTAL}/subscriptions`, { body, ...alice })
+  const own = `${PORTAL}/subscriptions/${json.subscriptionId}`
+  await it.fetch(
+    'POST',
+    `${PUBLISHER}/subscriptions/block-subscription?subscriptionId=${json.subscriptionId}&blockState=PROD_ONLY_BLOCKED`,
+  )
+  assert.equal((await it.fetch('DELETE', own, alice)).status, 409)
+  assert.equal((await it.fetch('GET', own, alice)).json.status, 'PROD_ONLY_BLOCKED')
+  assert.equal((await it.fetch('DELETE', own)).status, 200)
+})
+
+test('keys that are not for client credentials get no token of the application', async () => {
+  const id = await made('Codes')
+  const body = { keyType: 'PRODUCTION', grantTypesToBeSupported: ['refresh_token'] }
+  const { json } = await it.fetch('POST', `${PORTAL}/applications/${id}/generate-keys`, { body })
+  const path = `${PORTAL}/applications/${id}/oauth-keys/${json.keyMappingId}/generate-token`
+  assert.equal((await it.fetch('POST', path, { body: {} })).status, 400)
+})
+
 test('an API key is made and revoked, by those whose application it is', async () => {
   const id = await made('ApiKeys')
   const path = `${PORTAL}/applications/${id}/api-keys/PRODUCTION`
