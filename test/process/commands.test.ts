@@ -19,11 +19,13 @@ import {
   startTwo,
   untilListed,
 } from '../harness/operator.ts'
+import { LEVEL } from '../harness/gateway.ts'
 import { ask, freePort, PLAIN_ONLY } from '../harness/program.ts'
 
 after(leave)
 
 const nobody = home()
+const [one, two] = await Promise.all([start(), startTwo({ SLUICE_TEST_HOOKS: '1' })])
 
 test('where no gateway runs, commands say so and end with 1', async () => {
   const at = home()
@@ -62,39 +64,10 @@ test('each command has a help text', async () => {
   }
 })
 
-test('the socket is there while the gateway runs, and two gateways do not share one', async () => {
-  const one = await start()
-  const other = await start()
-  const socket = join(one.home.data, 'control.sock')
-  assert.equal(statSync(socket).mode & 0o777, 0o600)
-  const client = await dial(one)
-  client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
-  await takeAnswer(client)
-  assert.deepEqual((await listed(one.home)).reactors[0]!.counts.source, { REQUEST_READY: 1 })
-  assert.deepEqual((await listed(other.home)).reactors[0]!.counts.source, {})
-  one.program.signal('SIGTERM')
-  assert.deepEqual(await one.program.exited, { code: 0, signal: null })
-  assert.ok(!existsSync(socket))
-  other.program.signal('SIGTERM')
-  other.program.signal('SIGTERM')
-  await other.program.exited
-  assert.ok(!existsSync(join(other.home.data, 'control.sock')))
-})
-
-test('a gateway that was killed leaves a socket behind, which the next one replaces', async () => {
-  const first = await start()
-  await first.program.kill()
-  assert.ok(existsSync(join(first.home.data, 'control.sock')))
-  assert.equal((await sluice(first.home, 'connections')).code, 1)
-  await start(first.home)
-  assert.equal((await sluice(first.home, 'connections')).code, 0)
-})
-
 test('connections: both sides of an exchange under way, its secrets masked', async () => {
-  const gateway = await start()
-  const client = await dial(gateway)
+  const client = await dial(one)
   client.send(`GET /t${SILENT}?a=1&token=abc HTTP/1.1\r\nHost: a\r\n\r\n`)
-  const { reactors, silent } = await untilListed(gateway.home, 'REQUEST_DONE', 'target')
+  const { reactors, silent } = await untilListed(one.home, 'REQUEST_DONE', 'target')
   assert.deepEqual(silent, [])
   assert.deepEqual(reactors[0]!.counts, { source: { REQUEST_DONE: 1 }, target: { REQUEST_DONE: 1 } })
   assert.equal(reactors[0]!.left, 0)
@@ -119,16 +92,27 @@ test('connections: both sides of an exchange under way, its secrets masked', asy
   )
 })
 
+test('the socket is there while the gateway runs, and two gateways do not share one', async () => {
+  assert.equal(statSync(join(one.home.data, 'control.sock')).mode & 0o777, 0o600)
+  const client = await dial(one)
+  client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
+  await takeAnswer(client)
+  assert.deepEqual((await listed(one.home)).reactors[0]!.counts.source, { REQUEST_DONE: 1, REQUEST_READY: 1 })
+  assert.deepEqual(
+    (await listed(two.home)).reactors.map(({ counts }) => counts.source),
+    [{}, {}],
+  )
+})
+
 test('connections: counted over all reactors, chosen by side and state, and bounded', async () => {
-  const gateway = await startTwo()
   for (let count = 0; count < 12; count++) {
-    const client = await dial(gateway)
+    const client = await dial(two)
     client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
     assert.equal((await takeAnswer(client)).body, 'ok')
   }
-  const begun = await dial(gateway)
+  const begun = await dial(two)
   begun.send('GET /t/ HT')
-  const { reactors } = await untilListed(gateway.home, 'REQUEST_HEAD', 'source')
+  const { reactors } = await untilListed(two.home, 'REQUEST_HEAD', 'source')
   assert.equal(reactors.length, 2)
   const sum = (side: string, state: string): number =>
     reactors.reduce((total, { counts }) => total + (counts[side]?.[state] ?? 0), 0)
@@ -136,38 +120,59 @@ test('connections: counted over all reactors, chosen by side and state, and boun
   assert.equal(sum('source', 'REQUEST_HEAD'), 1)
   const rows = (found: Reactors): readonly Row[] => found.reactors.flatMap(reactor => reactor.rows)
   assert.equal(rows({ reactors, silent: [] }).length, 13 + sum('target', 'REQUEST_READY'))
-  const inHead = rows(await listed(gateway.home, '--state', 'request_head'))
+  const inHead = rows(await listed(two.home, '--state', 'request_head'))
   assert.deepEqual(
     inHead.map(({ side, state }) => [side, state]),
     [['source', 'REQUEST_HEAD']],
   )
-  const targets = await listed(gateway.home, '--side', 'target', '--limit', '0')
+  const targets = await listed(two.home, '--side', 'target', '--limit', '0')
   assert.deepEqual(rows(targets), [])
   assert.equal(
     targets.reactors.reduce((total, { left }) => total + left, 0),
     sum('target', 'REQUEST_READY'),
   )
-  const { out } = await sluice(gateway.home, 'connections', '--side', 'source', '--limit', '1')
+  const { out } = await sluice(two.home, 'connections', '--side', 'source', '--limit', '1')
   assert.match(out, /^ {4}13 client connections {2}REQUEST_READY 12 · REQUEST_HEAD 1$/m)
   assert.match(out, /^http-incoming-\d+ {2,}[01] {2,}/m)
   assert.match(out, /^and 11 more: --limit N shows them$/m)
 })
 
 test('connections: a reactor that hangs is said not to answer, and the others do', async () => {
-  const gateway = await startTwo({ SLUICE_TEST_HOOKS: '1' })
-  await ask(gateway.healthPort, 'POST', '/test/hang')
-  const { code, out, err } = await sluice(gateway.home, 'connections', '--json')
+  await ask(two.healthPort, 'POST', '/test/hang')
+  const { code, out, err } = await sluice(two.home, 'connections', '--json')
   assert.equal(code, 1)
   assert.equal(err, 'reactor 0 did not answer: it is busy, or hangs\n')
   const { reactors, silent }: Reactors = JSON.parse(out)
   assert.deepEqual([reactors.map(({ reactor }) => reactor), silent], [[1], [0]])
 })
 
+test('a gateway that was killed leaves a socket behind, which the next one replaces', async () => {
+  const socket = join(one.home.data, 'control.sock')
+  await one.program.kill()
+  assert.ok(existsSync(socket))
+  assert.equal((await sluice(one.home, 'connections')).code, 1)
+  const next = await start(one.home)
+  assert.equal((await sluice(one.home, 'connections')).code, 0)
+  next.program.signal('SIGTERM')
+  assert.deepEqual(await next.program.exited, { code: 0, signal: null })
+  assert.ok(!existsSync(socket))
+})
+
+test('a gateway that is ended by a second signal takes its socket away', async () => {
+  two.program.signal('SIGTERM')
+  await two.program.err.until(/finishing what is in flight/)
+  two.program.signal('SIGTERM')
+  await two.program.exited
+  assert.ok(!existsSync(join(two.home.data, 'control.sock')))
+})
+
 test('without room for a socket the gateway runs on and says so', async () => {
   const at = home()
   const data = join(at.path, 'd'.repeat(100))
   const port = await freePort()
-  const sets = [...PLAIN_ONLY, 'management.health_port=0', `transport.passthru_http.listener.parameters.port=${port}`]
+  const http = 'transport.passthru_http.'
+  const own = [`${http}listener.parameters.port=${port}`, `${http}socket_level=${LEVEL}`]
+  const sets = [...PLAIN_ONLY, 'management.health_port=0', ...own]
   const program = begin(at, 'start', '--data', data, ...sets.flatMap(set => ['--set', set]))
   await program.out.until(/^ready$/m)
   await program.err.until(/"msg":"no control socket .*104 bytes/)

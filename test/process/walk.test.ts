@@ -5,8 +5,15 @@ import { takeAnswer } from '../harness/answers.ts'
 import { begin, dial, home, leave, SILENT, sluice, start, startTwo, untilListed } from '../harness/operator.ts'
 import type { Peer } from '../harness/peers.ts'
 import { freePort } from '../harness/program.ts'
+import { putApi } from '../harness/reloading.ts'
 
 after(leave)
+
+const dead = await freePort()
+const at = home()
+putApi(at, 'Dead', 'dead', `http://127.0.0.1:${dead}`)
+/** For all of them but one: walks go one after the other. */
+const gateway = await start(at)
 
 interface Walked {
   readonly reactor: number
@@ -48,7 +55,6 @@ const REUSED = [
 ]
 
 test('walk: every event of both machines in order, for that one request', async () => {
-  const gateway = await start()
   const first = await sluice(gateway.home, 'walk', '/t/', '--json')
   assert.deepEqual([first.code, first.err], [0, ''])
   const fresh = course(JSON.parse(first.out))
@@ -77,7 +83,6 @@ test('walk: every event of both machines in order, for that one request', async 
 })
 
 test('walk: a body, fields and a method of the caller’s; bytes stand with their events', async () => {
-  const gateway = await start()
   const words = ['-X', 'PUT', '-d', 'hello', '-H', 'X-One: 1', '-H', 'Host: elsewhere', '-H', 'activityid: mine']
   const { code, out } = await sluice(gateway.home, 'walk', `http://localhost:${gateway.port}/t/x?y`, '--json', ...words)
   assert.equal(code, 0)
@@ -93,7 +98,6 @@ test('walk: a body, fields and a method of the caller’s; bytes stand with thei
 })
 
 test('walk: on a terminal’s lines, source to the left and target to the right', async () => {
-  const gateway = await start()
   const { code, out } = await sluice(gateway.home, 'walk', '/t/')
   assert.equal(code, 0)
   assert.match(out, /^GET \/t\/ {2}http:\/\/127\.0\.0\.1:\d+, reactor 0$/m)
@@ -105,7 +109,6 @@ test('walk: on a terminal’s lines, source to the left and target to the right'
 })
 
 test('walk: a refusal has its course too', async () => {
-  const gateway = await start()
   const { code, out } = await sluice(gateway.home, 'walk', '/nowhere', '--json')
   assert.equal(code, 0)
   const walked: Walked = JSON.parse(out)
@@ -121,18 +124,16 @@ test('walk: a refusal has its course too', async () => {
 })
 
 test('walk: a failure names the command that explains it', async () => {
-  const dead = await freePort()
-  const gateway = await start(home(dead))
-  const { code, out } = await sluice(gateway.home, 'walk', '/t/')
+  const { code, out } = await sluice(gateway.home, 'walk', '/dead/1.0.0/')
   assert.equal(code, 0)
-  assert.match(out, /^502 Bad Gateway {2}API Test/m)
+  assert.match(out, /^502 Bad Gateway {2}API Dead/m)
   assert.match(out, /^more about it: sluice why 101503 0$/m)
 })
 
 test('walk: other requests leave no trace in it', async () => {
-  const gateway = await startTwo()
+  const crowded = await startTwo()
   const noise: Peer[] = []
-  for (let count = 0; count < 8; count++) noise.push(await dial(gateway))
+  for (let count = 0; count < 8; count++) noise.push(await dial(crowded))
   let isOver = false
   const crowd = noise.map(async client => {
     while (!isOver) {
@@ -140,7 +141,7 @@ test('walk: other requests leave no trace in it', async () => {
       assert.equal((await takeAnswer(client)).body, 'ok')
     }
   })
-  const { code, out } = await sluice(gateway.home, 'walk', '/t/', '--json')
+  const { code, out } = await sluice(crowded.home, 'walk', '/t/', '--json')
   isOver = true
   await Promise.all(crowd)
   assert.equal(code, 0)
@@ -151,7 +152,6 @@ test('walk: other requests leave no trace in it', async () => {
 })
 
 test('walk: a second one waits for the end of the first, and one that is broken off frees its place', async () => {
-  const gateway = await start()
   const first = begin(gateway.home, 'walk', `/t${SILENT}`)
   await untilListed(gateway.home, 'REQUEST_DONE', 'target')
   assert.deepEqual(await sluice(gateway.home, 'walk', '/t/'), {
@@ -168,7 +168,6 @@ test('walk: a second one waits for the end of the first, and one that is broken 
 })
 
 test('walk: a request that is not answered is shown as far as it came', async () => {
-  const gateway = await start()
   const { code, out } = await sluice(gateway.home, 'walk', `/t${SILENT}`)
   assert.equal(code, 1)
   assert.match(out, /REQUEST_END → REQUEST_DONE\n\nno answer {2}API Test/)
