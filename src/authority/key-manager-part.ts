@@ -1,4 +1,5 @@
 /** The key manager of this node: registry, endpoints, management, and the listener that they are reached by. */
+import { type AccountName, accountNamed } from '../config/account-names.ts'
 import type { AuthorityPlan, PrimaryQuestion } from '../authority-messages.ts'
 import { refuseClashes } from './declared-clashes.ts'
 import type { IssuerKeys, RevokedFacts, SubscriptionNews } from '../identity/facts.ts'
@@ -28,7 +29,6 @@ export interface KeyManagerOutlets {
   readonly ask: (question: PrimaryQuestion) => Promise<object>
 }
 
-const SUPER_TENANT = 'carbon.super'
 const KEY_MANAGER_PATHS = [
   '/oauth2',
   '/.well-known/openid-configuration',
@@ -203,12 +203,8 @@ export class KeyManagerPart {
     }
   }
 
-  /** `name@tenant` where there is such a tenant: names may hold an @ themselves. */
-  async #account(given: string): Promise<Pick<KnownUser, 'name' | 'tenant'>> {
-    const at = given.lastIndexOf('@')
-    const tenant = given.slice(at + 1)
-    const isTenant = at > 0 && (await available(() => this.#registry.tenants.list())).includes(tenant)
-    return isTenant ? { name: given.slice(0, at), tenant } : { name: given, tenant: SUPER_TENANT }
+  #account(given: string): Promise<AccountName> {
+    return accountNamed(given, () => available(() => this.#registry.tenants.list()))
   }
 }
 

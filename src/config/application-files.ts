@@ -5,6 +5,7 @@
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { SUPER_TENANT } from './account-names.ts'
 import { type Fault, show } from './fault.ts'
 import { labelOf, readSource } from './source-file.ts'
 import { type Path, YamlFile } from './yaml-file.ts'
@@ -50,7 +51,6 @@ const MEMBERS = ['name', 'owner', 'tenant', 'tier', 'attributes', 'keys', 'subsc
 const KEY_MEMBERS = ['type', 'consumerKey', 'issuer']
 const SUBSCRIPTION_MEMBERS = ['api', 'tier', 'status']
 const API = /^[^:]+:[^:]+$/
-const SUPER_TENANT = 'carbon.super'
 
 /** In the order of the names of files. */
 export function readApplications(home: string): ApplicationFiles {

@@ -1,4 +1,5 @@
 /** What a backend is told of a caller: the claims of the documented dialect, and what else is known of a user. */
+import { SUPER_TENANT } from '../config/account-names.ts'
 import type { Caller } from '../exchange/caller.ts'
 
 export type JwtClaims = Readonly<Record<string, unknown>>
@@ -12,7 +13,7 @@ export interface BackendApi {
 }
 
 /** Number of the tenant that is there without being made, as documented. */
-const SUPER_TENANT = { domain: 'carbon.super', id: '-1234' }
+const SUPER_TENANT_ID = '-1234'
 /** Of the token itself, or of the OAuth around it: nothing about a user. */
 const NOT_OF_THE_USER = new Set([
   ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', 'client_id', 'consumerKey', 'scope', 'cnf', 'aut', 'act'],
@@ -50,7 +51,7 @@ export function callerClaims(caller: Caller, api: BackendApi, prefix: string): J
   claims[`${prefix}keytype`] = caller.keyType
   claims[`${prefix}usertype`] = caller.isApplication ? 'APPLICATION' : 'APPLICATION_USER'
   claims[`${prefix}enduser`] = tenant === '' || caller.user.endsWith(`@${tenant}`) ? caller.user : endUser(caller)
-  claims[`${prefix}enduserTenantId`] = tenant === SUPER_TENANT.domain ? SUPER_TENANT.id : tenant
+  claims[`${prefix}enduserTenantId`] = tenant === SUPER_TENANT ? SUPER_TENANT_ID : tenant
   return claims
 }
 

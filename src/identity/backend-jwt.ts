@@ -4,6 +4,7 @@
  */
 import { createPrivateKey, type KeyObject, randomUUID, sign } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { withoutTenant } from '../config/account-names.ts'
 import type { Caller } from '../exchange/caller.ts'
 import { isFieldText } from '../http1/writer.ts'
 import { METRIC } from '../observe/metrics.ts'
@@ -176,8 +177,7 @@ export class BackendJwts {
     this.#sources.metrics.add(kept === undefined ? METRIC.userClaimsMisses : METRIC.userClaimsHits, 1)
     if (kept !== undefined) return kept
     // Some issuers name the tenant with the user.
-    const name = tenant !== '' && user.endsWith(`@${tenant}`) ? user.slice(0, -tenant.length - 1) : user
-    const claims = await this.#ask({ kind: 'claims', user: name, tenant })
+    const claims = await this.#ask({ kind: 'claims', user: withoutTenant(user, tenant), tenant })
     if (this.#plan.claimsMs > 0) this.#users.set(key, claims, { ttl: this.#plan.claimsMs })
     return claims
   }

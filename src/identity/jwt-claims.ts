@@ -1,12 +1,10 @@
 /** From the claims of a token to a verdict, as its issuer's terms have it. Nothing here looks at a signature. */
 import { createHash } from 'node:crypto'
+import { SUPER_TENANT, withoutTenant } from '../config/account-names.ts'
 import type { IssuerPlan } from './identity-plan.ts'
 import type { JwtClaims, StrictJwt } from './strict-jwt.ts'
 import { isText, type JsonObject } from '../structure/strict-json.ts'
 import type { AcceptedToken, ApiKeyTerms } from './token-verdict.ts'
-
-/** Users of an issuer that knows no tenants, and applications of the first tenant. */
-const SUPER_TENANT = 'carbon.super'
 
 /** The only fault that time mends. */
 export const NOT_YET = 'not valid yet'
@@ -107,7 +105,7 @@ function consumerKeyIn(claims: JsonObject, { consumerKeyClaims }: IssuerPlan): s
 
 /** Our own key manager writes `name@tenant` into `sub`, because names repeat. */
 function nameIn(sub: string, tenant: string, { isOwn }: IssuerPlan): string {
-  return isOwn && sub.endsWith(`@${tenant}`) ? sub.slice(0, -tenant.length - 1) : sub
+  return isOwn ? withoutTenant(sub, tenant) : sub
 }
 
 /** Of an issuer that is not ours the name of a tenant would be a claim to the users of another. */

@@ -1,7 +1,7 @@
 /** `/oauth2/introspect` (RFC 7662): asked by gateways and resource servers, who have to say who they are. */
+import { SUPER_TENANT } from '../config/account-names.ts'
 import type { Client, IssuedToken } from '../registry/entities.ts'
 import { ADMIN_ROLE } from '../registry/management-scopes.ts'
-import { SUPER_TENANT } from '../registry/tenant-store.ts'
 import { authenticateClient, basicCredentials } from './client-authentication.ts'
 import { decodePart, type Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'

@@ -1,4 +1,5 @@
 /** Name and password of a user (RFC 6749 4.3). */
+import { withoutTenant } from '../config/account-names.ts'
 import { invalidGrant, type Redemption } from './redemption.ts'
 import { tooMany } from './oauth-refusal.ts'
 import { readScopes } from './scopes.ts'
@@ -37,7 +38,7 @@ interface ShownPassword {
 export async function logIn(manager: KeyManager, tenant: string, shown: ShownPassword): Promise<Subject | null> {
   const { limits } = manager.settings
   const { password, address } = shown
-  const name = shown.name.endsWith(`@${tenant}`) ? shown.name.slice(0, -tenant.length - 1) : shown.name
+  const name = withoutTenant(shown.name, tenant)
   if (name.length > PASSWORD_CHARS_MAX || password.length > PASSWORD_CHARS_MAX) return null
   const place = `user ${name}@${tenant}\n${address}`
   manager.lockout.check(place, limits.failures)

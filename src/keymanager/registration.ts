@@ -1,9 +1,9 @@
 /** `/client-registration/<version>/register`: accounts register clients, as the reference platform words it. */
 import { type Context, Hono } from 'hono'
+import { accountNamed, withoutTenant } from '../config/account-names.ts'
 import type { Client } from '../registry/entities.ts'
 import { RegistryRefusal } from '../registry/registry.ts'
 import { ADMIN_ROLE } from '../registry/management-scopes.ts'
-import { SUPER_TENANT } from '../registry/tenant-store.ts'
 import { admitAddress } from './client-address.ts'
 import { basicCredentials } from './client-authentication.ts'
 import { readJson } from './form.ts'
@@ -99,18 +99,11 @@ async function authenticateCaller(manager: KeyManager, context: Context): Promis
   const address = admitAddress(manager, context)
   const shown = basicCredentials(context.req.header('authorization') ?? null)
   if (shown === null) throw invalidClient()
-  const at = shown.name.lastIndexOf('@')
-  const named = shown.name.slice(at + 1)
-  const isNamed = at > 0 && (await manager.registry.tenants.list()).includes(named)
-  const tenant = isNamed ? named : SUPER_TENANT
+  const { tenant } = await accountNamed(shown.name, () => manager.registry.tenants.list())
   const subject = await logIn(manager, tenant, { name: shown.name, password: shown.secret, address })
   if (subject === null) throw invalidClient()
   if (subject.roles.some(role => REGISTERING_ROLES.includes(role))) return subject
   throw new OAuthRefusal('access_denied', 'the account may not register clients', { status: 403 })
-}
-
-function withoutTenant(name: string, tenant: string): string {
-  return name.endsWith(`@${tenant}`) ? name.slice(0, -tenant.length - 1) : name
 }
 
 /** `secret`: null where it is not told: it is kept as a hash. */

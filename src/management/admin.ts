@@ -1,6 +1,7 @@
 /** What administrators do beside users: key managers, applications of everybody, tenants, single tokens. */
+import { SUPER_TENANT } from '../config/account-names.ts'
 import { Applications } from './applications.ts'
-import { type Callers, SUPER_TENANT } from './callers.ts'
+import type { Callers } from './callers.ts'
 import { nameText, optional, PAGE, readBody, readQuery, text, whole } from './fields.ts'
 import { paged, uuidOf } from './names.ts'
 import { Problem } from './problem.ts'

@@ -5,6 +5,7 @@
  * administrators: somebody has to make the first client.
  */
 import type { Context } from 'hono'
+import { accountNamed } from '../config/account-names.ts'
 import { readBasic } from '../identity/basic-credentials.ts'
 import { ADMIN_ROLE, MANAGEMENT_SCOPES } from '../registry/management-scopes.ts'
 import type { User } from '../registry/entities.ts'
@@ -19,8 +20,6 @@ export interface ManagementCaller {
   /** Whether it was given one of them. */
   mayAny(scopes: readonly string[]): boolean
 }
-
-export const SUPER_TENANT = 'carbon.super'
 
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
@@ -71,7 +70,7 @@ export class Callers {
     this.#logins++
     try {
       const { registry, report } = this.#room()
-      const { name, tenant } = await accountOf(given, this.#room())
+      const { name, tenant } = await accountNamed(given, () => registry.tenants.list())
       const user = await registry.users.authenticate(name, tenant, password, address)
       if (user === 'locked') throw new Problem(429, 'too many failures; wait a while')
       if (user === null || !user.roles.includes(ADMIN_ROLE)) {
@@ -91,14 +90,6 @@ function callerOf({ name, tenant, roles }: User, scopes: readonly string[]): Man
     return scopes.includes(scope) && (MANAGEMENT_SCOPES[scope] ?? []).some(role => roles.includes(role))
   }
   return { user: name, tenant, isAdmin: may('apim:admin'), mayAny: wanted => wanted.some(may) }
-}
-
-/** `name@tenant` where there is such a tenant; names may hold an @ themselves. */
-async function accountOf(given: string, { registry }: Pick<ManagementRoom, 'registry'>) {
-  const at = given.lastIndexOf('@')
-  const domain = given.slice(at + 1)
-  const isTenant = at > 0 && (domain === SUPER_TENANT || (await registry.tenants.list()).includes(domain))
-  return isTenant ? { name: given.slice(0, at), tenant: domain } : { name: given, tenant: SUPER_TENANT }
 }
 
 /** A browser that remembers a password must not use it for a page of somebody else. */

@@ -2,12 +2,12 @@
  * What the command line asks: the same as REST, by whoever may open the control socket, which is the gateway's own
  * user. It comes as plain data, and is read as strictly as a body.
  */
+import { SUPER_TENANT } from '../config/account-names.ts'
 import type { Application, Client, Subscription } from '../registry/entities.ts'
 import { Applications, UNLIMITED } from './applications.ts'
 import { type Field, list, nameText, oneOf, optional, readMembers, text, texts, whole } from './fields.ts'
 import { missing, Problem, problemOf } from './problem.ts'
 import type { ManagementRoom } from './room.ts'
-import { SUPER_TENANT } from './callers.ts'
 import { Users } from './users.ts'
 
 /** `action`: `application create`, `key list`; the other members as the action has them. */

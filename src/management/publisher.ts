@@ -1,7 +1,8 @@
 /** What publishers do: where APIs stand in their lives, and whose subscriptions are blocked. */
+import { SUPER_TENANT } from '../config/account-names.ts'
 import { targetOf } from '../config/lifecycle.ts'
 import { Applications } from './applications.ts'
-import { type Callers, SUPER_TENANT } from './callers.ts'
+import type { Callers } from './callers.ts'
 import { oneOf, optional, PAGE, readQuery, text } from './fields.ts'
 import { apiIdOf, paged } from './names.ts'
 import { missing, Problem } from './problem.ts'

@@ -2,12 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { SUPER_TENANT } from '../config/account-names.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import { readIfThere, readOrMake, unfit } from './generated-file.ts'
 import { ADMIN_ROLE } from './management-scopes.ts'
 import { hashPassword } from './password-hash.ts'
 import { RegistryRefusal } from './registry.ts'
-import { SUPER_TENANT } from './tenant-store.ts'
 import type { DatabaseUserStore } from './user-store.ts'
 
 interface Credentials {

@@ -4,8 +4,6 @@ import { mustBeName, taken } from './field-rules.ts'
 import { ADMIN_ROLE, MANAGEMENT_SCOPES } from './management-scopes.ts'
 import type { TenantStore } from './registry.ts'
 
-export const SUPER_TENANT = 'carbon.super'
-
 /** Of every tenant, and never removed: scopes of the management API ask for them. */
 export const BUILT_IN_ROLES: readonly string[] = [
   ...new Set([ADMIN_ROLE, ...Object.values(MANAGEMENT_SCOPES).flat()]),

@@ -1,6 +1,7 @@
 /** Users and roles. */
 import { createHash, randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
+import { SUPER_TENANT } from '../config/account-names.ts'
 import { ConfigurationFaults, type Fault, show } from '../config/fault.ts'
 import { type AccountRules, EVERYONE } from './account-rules.ts'
 import type { Database, Within } from './database.ts'
@@ -10,7 +11,7 @@ import type { LoginGuard } from './login-guard.ts'
 import { hashPassword } from './password-hash.ts'
 import { type Page, RegistryRefusal, type TokenStore, type UserStore } from './registry.ts'
 import type { Tables, UserRow } from './tables.ts'
-import { BUILT_IN_ROLES, SUPER_TENANT } from './tenant-store.ts'
+import { BUILT_IN_ROLES } from './tenant-store.ts'
 import { VerifiedSecrets } from './verified-secrets.ts'
 
 interface UserStoreTerms {
