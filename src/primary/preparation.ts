@@ -10,15 +10,14 @@ import { draftSigning, NOTHING_SIGNED, type SigningDraft } from './backend-signi
 import { type DeclaredApplication, readApplications } from '../config/application-files.ts'
 import type { ApiDefinitions, ApiProjects } from '../config/api-definitions.ts'
 import type { Configuration } from '../config/catalogue.ts'
-import { type Fault, show } from '../config/fault.ts'
+import type { Fault } from '../config/fault.ts'
 import { type Examination, examine } from '../config/load.ts'
-import { moduleFault } from '../config/module-file.ts'
 import type { Resolution, ResolvedKey } from '../config/resolve.ts'
 import { type ForwardProxies, forwardProxies } from './forward-proxies.ts'
-import { identityPlan } from './identity-planning.ts'
 import { listensSecured, planListeners } from './listener-plans.ts'
 import { accessFaults, listensForManagement } from './management-planning.ts'
 import { partsOf } from './node-parts.ts'
+import { missingModules } from './operator-modules.ts'
 import { judgeRegistry } from '../registry/judgement.ts'
 import { type LifecycleFile, readLifecycles } from '../store/lifecycle-book.ts'
 import { loadSequences, NO_SEQUENCES, noSuchSequence, type SequenceSet } from './sequence-files.ts'
@@ -95,7 +94,8 @@ export async function prepare(
   const tls = await draftOf({ configuration, keys }, apis, home)
   const { applications, faults: undeclared } = readApplications(home)
   const registry = runsKeyManager ? judgeRegistry(configuration) : NOTHING_FOUND
-  const ofKeys = [...found.faults, ...accessFaults(configuration), ...registry.faults]
+  const modules = await missingModules(configuration, home, { runsGateway, runsKeyManager })
+  const ofKeys = [...found.faults, ...modules, ...accessFaults(configuration), ...registry.faults]
   return {
     ...{ configuration, keys, apis, lifecycles, applications, tls, unknown },
     ...parts,
@@ -131,19 +131,9 @@ async function gatewayParts(
   const unnamed = [
     ...missingSequence(configuration, sequences),
     ...missingSocketSequences(configuration, sequences, isStart),
-    ...(await missingValidator(configuration, home)),
   ]
   const faults = [...proxies.faults, ...unnamed, ...signing.faults]
   return { proxies, sequences, signing, found: { faults, warnings: proxies.warnings } }
-}
-
-/** A module of the operator's that reactors would look for in vain. It is run by them alone. */
-async function missingValidator(configuration: Configuration, home: string): Promise<readonly Fault[]> {
-  const { validator } = identityPlan(configuration)
-  const expected = validator === '' ? '' : await moduleFault(home, validator)
-  if (expected === '') return []
-  const key = 'apim.key_manager.key_validation_handler_impl'
-  return [{ where: '', key, given: show(validator), expected, remedy: 'name an ES module from the home folder on' }]
 }
 
 /** `[apim.ai]` names a sequence that is not there. */

@@ -33,7 +33,12 @@ export const backendJwt = section(
   },
   {
     roles: ['api-key-manager', 'gateway-worker'],
-    readBy: ['authority/backend-modules.ts', 'primary/backend-planning.ts', 'primary/backend-signing.ts'],
+    readBy: [
+      'authority/backend-modules.ts',
+      'primary/backend-planning.ts',
+      'primary/backend-signing.ts',
+      'primary/operator-modules.ts',
+    ],
     rules: [
       givesWay('encoding', 'generator_impl'),
       needsFlag('claims_extractor_impl', 'enable_user_claims'),

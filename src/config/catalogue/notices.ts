@@ -62,7 +62,7 @@ export const tokenRevocation = section(
   },
   {
     roles: ['api-key-manager', 'gateway-worker'],
-    readBy: ['authority/authority.ts'],
+    readBy: ['authority/authority.ts', 'primary/operator-modules.ts'],
     rules: [
       needsFlag('realtime_notifier.ttl', 'enable_realtime_notifier'),
       needsFlag('persistent_notifier.hostname', 'enable_persistent_notifier'),

@@ -97,6 +97,7 @@ export const oauth = section('oauth', 'The OAuth server.', keys, {
     'keymanager/settings.ts',
     'primary/declared-planning.ts',
     'primary/identity-planning.ts',
+    'primary/operator-modules.ts',
     'registry/open.ts',
   ],
 })
