@@ -8,12 +8,8 @@ import type { IssuerKeys } from '../identity/facts.ts'
 import type { IssuerPlan } from '../identity/identity-plan.ts'
 import { IssuerBook } from '../identity/issuer-book.ts'
 import { signatureCheck, signatureFault } from '../identity/jwt-signature.ts'
+import type { VerifiedAssertion } from '../keymanager/key-manager.ts'
 import { readJwt } from '../identity/strict-jwt.ts'
-
-interface VerifiedAssertion {
-  readonly issuer: string
-  readonly claims: Readonly<Record<string, unknown>>
-}
 
 const verifySignature = promisify(
   (

@@ -1,20 +1,14 @@
 /** A JWT of an issuer that is trusted to vouch for its users (RFC 7523 2.1, 3). */
-import { LRUCache } from 'lru-cache'
 import type { KeyManager, VerifiedAssertion } from './key-manager.ts'
 import { invalidGrant, type Redemption } from './redemption.ts'
 import { readScopes } from './scopes.ts'
 import { federatedSubject } from './subjects.ts'
-import { digestOf } from './token-memory.ts'
 import { issueTokens, type TokenAnswer } from './token-maker.ts'
 
 const ASSERTION_CHARS_MAX = 16_384
 const SUBJECT_CHARS_MAX = 255
 /** One that lasts longer is no proof that the user is there. */
 const LIFE_MS_MAX = 24 * 3_600_000
-const SHOWN_MAX = 16_384
-
-/** Assertions that were shown, until they are over: each is good once. */
-const shown = new WeakMap<KeyManager, LRUCache<string, number>>()
 
 export async function redeemAssertion({ manager, client, form }: Redemption): Promise<TokenAnswer> {
   const assertion = form.required('assertion')
@@ -22,8 +16,8 @@ export async function redeemAssertion({ manager, client, form }: Redemption): Pr
   if (assertion.length > ASSERTION_CHARS_MAX) throw invalidGrant('the assertion is too long')
   const verified = await manager.surroundings.verifyAssertion(assertion)
   if (verified === null) throw invalidGrant('no trusted issuer has signed the assertion')
-  const { subject: name, expiresMs } = judge(manager, verified)
-  takeOnce(manager, assertion, expiresMs)
+  const name = subjectOf(manager, verified)
+  if (!manager.assertions.take(assertion)) throw invalidGrant('the assertion was shown before')
   const subject = federatedSubject(verified.issuer, name, client.tenant)
   return issueTokens(manager, {
     client,
@@ -38,8 +32,8 @@ export async function redeemAssertion({ manager, client, form }: Redemption): Pr
   })
 }
 
-/** RFC 7523 3. */
-function judge({ settings, surroundings }: KeyManager, { claims }: VerifiedAssertion) {
+/** Whom it vouches for, here and now (RFC 7523 3). */
+function subjectOf({ settings, surroundings }: KeyManager, { claims }: VerifiedAssertion): string {
   const { sub, aud, exp, nbf = 0, iat = 0 } = claims
   const nowMs = surroundings.now()
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
@@ -54,14 +48,5 @@ function judge({ settings, surroundings }: KeyManager, { claims }: VerifiedAsser
   const isOver = expiresMs + settings.skewMs <= nowMs
   const isEarly = [nbf, iat].some(moment => typeof moment !== 'number' || moment * 1000 > nowMs + settings.skewMs)
   if (isOver || isEarly || expiresMs > nowMs + LIFE_MS_MAX) throw invalidGrant('the assertion is not of this time')
-  return { subject: sub, expiresMs: expiresMs + settings.skewMs }
-}
-
-function takeOnce(manager: KeyManager, assertion: string, expiresMs: number): void {
-  const taken = shown.get(manager) ?? new LRUCache<string, number>({ max: SHOWN_MAX })
-  shown.set(manager, taken)
-  // Of header and payload: a signature may have several spellings.
-  const name = digestOf(assertion.slice(0, assertion.lastIndexOf('.')))
-  if (taken.has(name)) throw invalidGrant('the assertion was shown before')
-  taken.set(name, expiresMs)
+  return sub
 }

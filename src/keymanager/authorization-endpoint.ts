@@ -10,6 +10,7 @@ import {
   type ReturnAddress,
   ToldToClient,
 } from './authorization-request.ts'
+import { digestKey } from '../identity/jwt-claims.ts'
 import type { BrowserSession } from './browser-sessions.ts'
 import { admitAddress } from './client-address.ts'
 import type { CodeData } from './code-grant.ts'
@@ -17,10 +18,9 @@ import { readForm } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'
 import { consentPage, errorPage, loginPage, pageAnswer } from './pages.ts'
-import { logIn } from './password-grant.ts'
+import { logIn } from './log-in.ts'
 import { sourceOf, withParameters } from './redirect-uri.ts'
 import { type Subject, userSubject } from './subjects.ts'
-import { digestOf } from './token-memory.ts'
 import { issued, randomToken } from './token-maker.ts'
 import { randomUUID } from 'node:crypto'
 
@@ -194,7 +194,7 @@ async function giveCode(
   const { client, namedRedirectUri, challenge, nonce } = request
   const code = randomToken()
   const about = { client, subject, scopes, family: randomUUID() }
-  const kept = issued('code', about, `#${digestOf(code)}`, manager.surroundings.now(), CODE_S)
+  const kept = issued('code', about, digestKey(code), manager.surroundings.now(), CODE_S)
   const authenticatedS = Math.floor(session.authenticatedMs / 1000)
   const data: CodeData = { redirectUri: namedRedirectUri, challenge, nonce, authenticatedS }
   await manager.registry.tokens.add(code, kept, JSON.stringify(data))

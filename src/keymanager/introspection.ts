@@ -6,7 +6,7 @@ import { authenticateClient, basicCredentials } from './client-authentication.ts
 import { decodePart, type Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
 import { invalidClient, OAuthRefusal } from './oauth-refusal.ts'
-import { logIn } from './password-grant.ts'
+import { logIn } from './log-in.ts'
 import { digestOf } from './token-memory.ts'
 import { subjectName } from './subjects.ts'
 

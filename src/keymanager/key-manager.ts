@@ -12,6 +12,7 @@ import { BrowserSessions } from './browser-sessions.ts'
 import { type KeyManagerSettings, keyManagerSettings } from './settings.ts'
 import { SigningKeys } from './signing-keys.ts'
 import { type ApiKeyTerms, issueApplicationToken, makeApiKey, type TokenAnswer } from './token-maker.ts'
+import { ShownAssertions } from './shown-assertions.ts'
 import { TokenMemory } from './token-memory.ts'
 
 /** As `EventLog.report`. */
@@ -60,6 +61,7 @@ export class KeyManager {
   readonly rate: RequestRate
   readonly sessions: BrowserSessions
   readonly memory: TokenMemory
+  readonly assertions = new ShownAssertions()
   #settings: KeyManagerSettings
   #scopes: ScopeGrants
   #extensions: Extensions

@@ -1,12 +1,12 @@
 /** Makes tokens, and has the registry remember them: what is not written down was never given. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { digestKey } from '../identity/jwt-claims.ts'
 import type { Application, Client } from '../registry/entities.ts'
 import { RegistryRefusal } from '../registry/registry.ts'
 import { claimFacts, userClaims } from './claims.ts'
 import type { KeyManager } from './key-manager.ts'
 import { OAuthRefusal } from './oauth-refusal.ts'
 import { applicationSubject, type Subject, subjectName } from './subjects.ts'
-import { digestOf } from './token-memory.ts'
 
 /** 256 bits: a guess is worth nothing. */
 const RANDOM_BYTES = 32
@@ -98,7 +98,7 @@ async function makeAccessToken(manager: KeyManager, grant: TokenGrant) {
   const jti = randomUUID()
   const isOpaque = client.tokenType === 'OPAQUE'
   const token = isOpaque ? randomToken() : await signAccessToken(manager, grant, jti, nowMs, validityS)
-  const revocationKey = isOpaque ? `#${digestOf(token)}` : jti
+  const revocationKey = isOpaque ? digestKey(token) : jti
   return { token, validityS, about: issued('access', grant, revocationKey, nowMs, validityS) }
 }
 
@@ -133,7 +133,7 @@ async function signAccessToken(
 function makeRefreshToken(manager: KeyManager, grant: TokenGrant) {
   const token = randomToken()
   const nowMs = manager.surroundings.now()
-  const about = issued('refresh', grant, `#${digestOf(token)}`, nowMs, manager.settings.refreshTokenS)
+  const about = issued('refresh', grant, digestKey(token), nowMs, manager.settings.refreshTokenS)
   const data: RefreshData = { authenticatedS: grant.authenticatedS }
   return { token, issued: about, data: JSON.stringify(data) }
 }

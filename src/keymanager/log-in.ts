@@ -1,0 +1,35 @@
+/** A user shows name and password: for a grant, in the pages of authorization, with Basic. */
+import { withoutTenant } from '../config/account-names.ts'
+import type { KeyManager } from './key-manager.ts'
+import { tooMany } from './oauth-refusal.ts'
+import { type Subject, userSubject } from './subjects.ts'
+
+const PASSWORD_CHARS_MAX = 1024
+
+interface ShownPassword {
+  /** With or without its tenant. */
+  readonly name: string
+  readonly password: string
+  /** Where it was typed. */
+  readonly address: string
+}
+
+/** A user of the tenant; null where anything about it is wrong. Throws OAuthRefusal (429) after too many failures. */
+export async function logIn(manager: KeyManager, tenant: string, shown: ShownPassword): Promise<Subject | null> {
+  const { limits } = manager.settings
+  const { password, address } = shown
+  const name = withoutTenant(shown.name, tenant)
+  if (name.length > PASSWORD_CHARS_MAX || password.length > PASSWORD_CHARS_MAX) return null
+  const place = `user ${name}@${tenant}\n${address}`
+  manager.lockout.check(place, limits.failures)
+  const user = await manager.registry.users.authenticate(name, tenant, password, address)
+  if (user === 'locked') throw tooMany('too many failures', limits.lockoutMs)
+  if (user === null || user.isLocked) {
+    if (manager.lockout.failed(place, limits.failures, limits.lockoutMs)) {
+      manager.surroundings.log('warn', 'user locked out after wrong passwords', { CLIENT_ADDRESS: address, USER: name })
+    }
+    return null
+  }
+  manager.lockout.succeeded(place)
+  return userSubject(user)
+}
