@@ -3,7 +3,7 @@ import { SUPER_TENANT } from '../config/account-names.ts'
 import { Applications } from './applications.ts'
 import type { Callers } from './callers.ts'
 import { nameText, optional, PAGE, readBody, readQuery, text, whole } from './fields.ts'
-import { paged, uuidOf } from './names.ts'
+import { keyManagerIdOf, paged } from './names.ts'
 import { Problem } from './problem.ts'
 import { created, ResourceApp, segment } from './resource-app.ts'
 import type { ManagementRoom } from './room.ts'
@@ -21,9 +21,7 @@ export function adminApp(room: () => ManagementRoom, callers: Callers): Resource
   const on = resources.on.bind(resources)
   on('get', '/key-managers', SCOPES, async context => {
     const { tokens } = room()
-    const list = [
-      { id: uuidOf('key manager', tokens.issuer), name: 'Resident Key Manager', ...keyManagerShape(room()) },
-    ]
+    const list = [{ id: keyManagerIdOf(tokens.issuer), name: 'Resident Key Manager', ...keyManagerShape(room()) }]
     return context.json({ count: 1, list })
   })
   on('get', '/applications', SCOPES, async (context, caller) => {
