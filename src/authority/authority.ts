@@ -6,11 +6,17 @@ import { Assertions } from './assertions.ts'
 import type { AuthorityPlan, PrimaryQuestion } from '../authority-messages.ts'
 import { BackendModules } from './backend-modules.ts'
 import type { DeclaredApplications } from '../identity/declared-applications.ts'
-import { type IssuerKeys, keyName, type RevokedFacts, type SubscriptionNews } from '../identity/facts.ts'
+import {
+  type IssuerKeys,
+  keyName,
+  NOTHING_REMOVED,
+  type RevokedFacts,
+  type SubscriptionNews,
+} from '../identity/facts.ts'
 import type { IdentityNews } from '../identity/feed.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
 import { revocationKeyOf } from '../identity/jwt-claims.ts'
-import { RevokedSet } from '../identity/revoked-set.ts'
+import { RevokedSet, SKEW_MAX_MS } from '../identity/revoked-set.ts'
 import { readJwt } from '../identity/strict-jwt.ts'
 import type { KeyManagerPart } from './key-manager-part.ts'
 import type { ManagementRequest } from '../management/commands.ts'
@@ -27,12 +33,9 @@ interface AuthorityOutlets {
   readonly ask: (question: PrimaryQuestion) => Promise<object>
 }
 
-/** `oauth.timestamp_skew` is at most a day. */
-const SKEW_MAX_MS = 86_400_000
 /** The last moment of a Date. */
 const TIME_MAX_MS = 8.64e15
 const AGAIN_MS = 5000
-const NOTHING_REMOVED = { applications: [], keys: [], subscriptions: [] }
 
 export class Authority {
   readonly #outlets: AuthorityOutlets

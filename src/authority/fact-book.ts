@@ -7,16 +7,14 @@ import {
   type IssuerKeys,
   type KeyFacts,
   keyName,
+  NOTHING_REMOVED,
   type SubscriptionFacts,
 } from '../identity/facts.ts'
 import type { IdentityNews } from '../identity/feed.ts'
-import { RevokedSet } from '../identity/revoked-set.ts'
+import { RevokedSet, SKEW_MAX_MS } from '../identity/revoked-set.ts'
 
 /** Rows of a message: so many are received in some milliseconds. */
 const ROWS_PER_NEWS = 2000
-/** Revoked tokens are kept for as long as any reactor may accept them (`oauth.timestamp_skew` is at most a day). */
-const SKEW_MAX_MS = 86_400_000
-const NOTHING_REMOVED = { applications: [], keys: [], subscriptions: [] }
 
 export class FactBook {
   /** Everything that there is at a start has been told. */
@@ -25,6 +23,7 @@ export class FactBook {
   readonly #applications = new Map<string, ApplicationFacts>()
   readonly #keys = new Map<string, KeyFacts>()
   readonly #subscriptions = new Map<string, SubscriptionFacts>()
+  /** For as long as any reactor may accept them. */
   readonly #revoked = new RevokedSet(SKEW_MAX_MS)
 
   take(news: IdentityNews): void {

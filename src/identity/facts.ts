@@ -39,6 +39,8 @@ export interface SubscriptionNews {
   }
 }
 
+export const NOTHING_REMOVED: SubscriptionNews['removed'] = { applications: [], keys: [], subscriptions: [] }
+
 /** What a consumer key is known by: keys of one issuer say nothing about those of another. */
 export function keyName({ issuer, consumerKey }: Pick<KeyFacts, 'issuer' | 'consumerKey'>): string {
   return `${issuer}\n${consumerKey}`

@@ -4,6 +4,8 @@
  */
 import type { RevocationKey, RevokedFacts } from './facts.ts'
 
+/** For so long after its end a token may be accepted somewhere: `oauth.timestamp_skew` is at most a day. */
+export const SKEW_MAX_MS = 86_400_000
 const BUCKET_MS = 60_000
 
 export class RevokedSet {

@@ -1,7 +1,7 @@
 /** Opens the registry: databases as configured, their tables up to date, and the accounts that must be there. */
 import { SUPER_TENANT } from '../config/account-names.ts'
 import type { Configuration } from '../config/catalogue.ts'
-import type { RevokedFacts, SubscriptionNews } from '../identity/facts.ts'
+import { NOTHING_REMOVED, type RevokedFacts, type SubscriptionNews } from '../identity/facts.ts'
 import type { EventLog } from '../observe/events.ts'
 import { AccountRules } from './account-rules.ts'
 import { DatabaseApplicationStore } from './application-store.ts'
@@ -121,7 +121,7 @@ class DatabaseRegistry implements Registry {
         keyFacts(row, this.#options.issuer),
       ),
       subscriptions: (await db.selectFrom('sluice_subscriptions').selectAll().execute()).map(subscriptionFacts),
-      removed: { applications: [], keys: [], subscriptions: [] },
+      removed: NOTHING_REMOVED,
     }))
     return { subscriptions, revoked }
   }

@@ -1,4 +1,5 @@
 /** Tokens that were given, and what is not good any more. */
+import { SKEW_MAX_MS } from '../identity/revoked-set.ts'
 import type { RevokedFacts } from '../identity/facts.ts'
 import { CHANGES_KEPT_MS, type ChangeLog, inPieces } from './change-log.ts'
 import type { Database, Within } from './database.ts'
@@ -27,8 +28,6 @@ const BATCH = 500
 const BATCHES_MAX = 200
 /** Milliseconds that rows for audits are kept. */
 const AUDIT_KEPT_MS = 365 * 86_400_000
-/** Milliseconds for which a gateway may accept a token that is over: `oauth.timestamp_skew` is at most a day. */
-const SKEW_MAX_MS = 86_400_000
 const REVOCATION_KEY_MAX = 512
 
 export class DatabaseTokenStore implements TokenStore {
