@@ -35,14 +35,16 @@ function ofReactors(configuration: Configuration): readonly Named[] {
   return [['apim.key_manager.key_validation_handler_impl', identityPlan(configuration).validator]]
 }
 
-function ofKeyManagers({ oauth }: Configuration): readonly Named[] {
-  const names = [
-    'extensions.token_generator',
-    'oidc.extensions.id_token_builder',
-    'oidc.extensions.claim_callback_handler',
-    'oidc.extensions.user_info_claim_retriever',
-  ] as const
-  return names.map(name => [`oauth.${name}`, oauth[name]])
+function ofKeyManagers(configuration: Configuration): readonly Named[] {
+  return [
+    ['oauth.extensions.token_generator', configuration.oauth['extensions.token_generator']],
+    ['oauth.oidc.extensions.id_token_builder', configuration.oauth['oidc.extensions.id_token_builder']],
+    ['oauth.oidc.extensions.claim_callback_handler', configuration.oauth['oidc.extensions.claim_callback_handler']],
+    [
+      'oauth.oidc.extensions.user_info_claim_retriever',
+      configuration.oauth['oidc.extensions.user_info_claim_retriever'],
+    ],
+  ]
 }
 
 async function faultOf([key, path]: Named, home: string): Promise<Fault | undefined> {
