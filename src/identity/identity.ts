@@ -68,7 +68,7 @@ export class Identity {
     this.tokens = tokens
     this.report = report
     this.backend = new BackendSide(plan.backendJwt, { ask: inquiry => sources.ask(inquiry), metrics, report })
-    this.passwords = new Passwords(inquiry => sources.ask(inquiry), nowMs)
+    this.passwords = new Passwords({ ask: inquiry => sources.ask(inquiry), metrics, nowMs })
   }
 
   get plan(): IdentityPlan {

@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { METRIC } from '../observe/metrics.ts'
 import type { InquiryResults, KnownUser } from './feed.ts'
 import type { Grant } from './grants.ts'
 
@@ -24,17 +25,25 @@ type Ask = (inquiry: {
   readonly password: string
 }) => Promise<InquiryResults['password']>
 
+interface PasswordSurroundings {
+  readonly ask: Ask
+  readonly metrics: { add(cell: number, by: number): void }
+  /** Of any clock that only goes forward. */
+  readonly nowMs: () => number
+}
+
 export class Passwords {
   readonly #key = randomBytes(32)
   readonly #ask: Ask
+  readonly #metrics: PasswordSurroundings['metrics']
   readonly #nowMs: () => number
   readonly #confirmed = new LRUCache<string, ConfirmedUser>({ max: ENTRIES_MAX })
   /** One question at a time about the same credentials, however many send them. */
   readonly #asked = new Map<string, Promise<ConfirmedUser | null>>()
 
-  /** `nowMs`: of any clock that only goes forward. */
-  constructor(ask: Ask, nowMs: () => number) {
+  constructor({ ask, metrics, nowMs }: PasswordSurroundings) {
     this.#ask = ask
+    this.#metrics = metrics
     this.#nowMs = nowMs
   }
 
@@ -44,7 +53,9 @@ export class Passwords {
       .update(JSON.stringify([user, password]))
       .digest('base64')
     const known = this.#confirmed.get(hash)
-    if (known !== undefined && known.untilMs > this.#nowMs()) return known
+    const isHit = known !== undefined && known.untilMs > this.#nowMs()
+    this.#metrics.add(isHit ? METRIC.passwordHits : METRIC.passwordMisses, 1)
+    if (isHit) return known
     let asked = this.#asked.get(hash)
     if (asked === undefined) {
       asked = this.#confirm(hash, user, password).finally(() => this.#asked.delete(hash))

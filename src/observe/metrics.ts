@@ -49,6 +49,8 @@ const ROWS = {
   tokenMisses: ['counter', 'token_cache_lookups_total', 'result="miss"', ''],
   tokenVerifications: ['counter', 'token_verifications_total', '', 'Signatures of tokens that were calculated.'],
   tokenIntrospections: ['counter', 'token_introspections_total', '', 'Opaque tokens that were asked about.'],
+  passwordHits: ['counter', 'password_cache_lookups_total', 'result="hit"', 'Passwords looked for in the cache.'],
+  passwordMisses: ['counter', 'password_cache_lookups_total', 'result="miss"', ''],
   backendJwtHits: ['counter', 'backend_jwt_cache_lookups_total', 'result="hit"', 'Tokens for backends looked for.'],
   backendJwtMisses: ['counter', 'backend_jwt_cache_lookups_total', 'result="miss"', ''],
   userClaimsHits: ['counter', 'user_claims_cache_lookups_total', 'result="hit"', 'Claims of users looked for.'],

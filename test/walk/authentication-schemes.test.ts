@@ -184,11 +184,15 @@ describe('users with their passwords', () => {
   test('are asked about once, however many requests there are', async () => {
     authority.answers = { password: ({ password }) => (password === 'right' ? clerk : null) }
     const fields = basic('ann', 'right')
+    const { passwordHits, passwordMisses } = gateway.metrics().counts
     const codes = await Promise.all(Array.from({ length: 20 }, () => codeOf('/basic/any', fields)))
     assert.deepEqual([...new Set(codes)], [0])
     const { code, seen, caller } = await call('/basic/any', fields)
     assert.equal(code, 0)
     assert.equal(authority.asked.length, 1)
+    const { counts } = gateway.metrics()
+    assert.ok(counts.passwordHits > passwordHits && counts.passwordMisses > passwordMisses)
+    assert.equal(counts.passwordHits - passwordHits + counts.passwordMisses - passwordMisses, 21)
     assert.deepEqual([caller?.method, caller?.user, caller?.application], ['basic', 'ann', null])
     assert.ok(!seen!.lines.some(line => /^authorization/i.test(line)))
   })
