@@ -2,25 +2,18 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Asked, FromAuthority, IdentityNews, Inquiry, InquiryResults } from './feed.ts'
 import { InquiryFailed, type Line } from './identity-state.ts'
+import { PendingAnswers } from '../structure/pending-answers.ts'
 
-interface LineLimits {
-  /** Inquiries under way at once. */
-  readonly inquiriesMax: number
-  readonly answerMs: number
-}
-const LIMITS: LineLimits = { inquiriesMax: 1024, answerMs: 5000 }
-
-interface Waiting {
-  readonly timer: NodeJS.Timeout
-  resolve(value: InquiryResults[Inquiry['kind']]): void
-  reject(cause: InquiryFailed): void
-}
+/** Inquiries under way at once, and how long each may take. */
+const LIMITS = { waitingMax: 1024, answerMs: 5000 }
+const ENDED = 'the thread of the authority has ended'
 
 export class AuthorityLine implements Line {
   readonly #port: MessagePort
   readonly #take: (news: IdentityNews) => void
   readonly #limits: LineLimits
   readonly #waiting = new Map<number, Waiting>()
+  readonly #ofKind = new Map<Inquiry['kind'], number>()
   #nextId = 1
   #isOver = false
 
@@ -28,7 +21,7 @@ export class AuthorityLine implements Line {
   constructor(port: MessagePort, take: (news: IdentityNews) => void, limits = LIMITS) {
     this.#port = port
     this.#take = take
-    this.#limits = limits
+    this.#inquiries = new PendingAnswers('the authority', limits, InquiryFailed)
     port.on('message', (message: FromAuthority) => this.#receive(message))
     port.on('close', () => this.#end())
     // A reactor that has nothing else to do may end.
@@ -43,18 +36,9 @@ export class AuthorityLine implements Line {
   }
 
   ask<I extends Inquiry>(inquiry: I): Promise<InquiryResults[I['kind']]> {
-    const { inquiriesMax, answerMs } = this.#limits
-    if (this.#isOver) return Promise.reject(new InquiryFailed('the thread of the authority has ended'))
-    if (this.#waiting.size >= inquiriesMax) {
-      return Promise.reject(new InquiryFailed(`${inquiriesMax} inquiries are under way already`))
-    }
-    const id = this.#nextId++
-    const { promise, resolve, reject } = Promise.withResolvers<InquiryResults[Inquiry['kind']]>()
-    const late = (): void => this.#fail(id, `the authority has not answered within ${answerMs} ms`)
-    const timer = setTimeout(late, answerMs).unref()
-    this.#waiting.set(id, { timer, resolve, reject })
-    this.#port.postMessage({ id, inquiry } satisfies Asked)
-    return promise as Promise<InquiryResults[I['kind']]>
+    if (this.#isOver) return Promise.reject(new InquiryFailed(ENDED))
+    const answer = this.#inquiries.ask(id => this.#port.postMessage({ id, inquiry } satisfies Asked))
+    return answer as Promise<InquiryResults[I['kind']]>
   }
 
   close(): void {
@@ -64,25 +48,12 @@ export class AuthorityLine implements Line {
 
   #receive(message: FromAuthority): void {
     if (message.kind === 'news') this.#take(message.news)
-    else if (message.kind === 'failed') this.#fail(message.id, message.cause)
-    else this.#settle(message.id)?.resolve(message.value)
-  }
-
-  #fail(id: number, cause: string): void {
-    this.#settle(id)?.reject(new InquiryFailed(cause))
-  }
-
-  /** Undefined: it was given up. */
-  #settle(id: number): Waiting | undefined {
-    const waiting = this.#waiting.get(id)
-    if (waiting === undefined) return undefined
-    this.#waiting.delete(id)
-    clearTimeout(waiting.timer)
-    return waiting
+    else if (message.kind === 'failed') this.#inquiries.fail(message.id, message.cause)
+    else this.#inquiries.answer(message.id, message.value)
   }
 
   #end(): void {
     this.#isOver = true
-    for (const id of [...this.#waiting.keys()]) this.#fail(id, 'the thread of the authority has ended')
+    this.#inquiries.failAll(ENDED)
   }
 }

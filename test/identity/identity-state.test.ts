@@ -92,7 +92,7 @@ test('what a thread has told holds until the next one has told everything; nothi
 })
 
 test('an inquiry is answered, fails with its cause, or fails within its time', async t => {
-  const { state, begin } = both(t, { inquiriesMax: 3, answerMs: 50 })
+  const { state, begin } = both(t, { waitingMax: 3, answerMs: 50 })
   await assert.rejects(state.ask({ kind: 'key', issuer: '', kid: '' }), /no line/)
   const silent = () => new Promise<never>(() => {})
   const failing = () => Promise.reject(new InquiryFailed('the issuer is down'))
@@ -103,11 +103,22 @@ test('an inquiry is answered, fails with its cause, or fails within its time', a
     message: 'the issuer is down',
   })
   const asked = [1, 2, 3].map(() => state.ask({ kind: 'introspect', token: 'secret' }))
-  await assert.rejects(state.ask({ kind: 'key', issuer: '', kid: '' }), /3 inquiries are under way/)
+  await assert.rejects(state.ask({ kind: 'key', issuer: '', kid: '' }), /3 questions wait for the authority already/)
   for (const one of await Promise.allSettled(asked)) {
     assert.match(String(one.status === 'rejected' && one.reason), /has not answered within 50 ms/)
   }
   assert.equal(await state.ask({ kind: 'key', issuer: '', kid: '' }), true)
+})
+
+test('inquiries of one kind that wait leave room for those of others', async t => {
+  const { state, begin } = both(t, { inquiriesMax: 4, answerMs: 5000 })
+  const { port } = begin({ ...ANSWERS, introspect: () => new Promise<never>(() => {}) })
+  const asked = Promise.allSettled([1, 2, 3].map(() => state.ask({ kind: 'introspect', token: '' })))
+  await assert.rejects(state.ask({ kind: 'introspect', token: '' }), /3 inquiries are under way/)
+  assert.equal(await state.ask({ kind: 'key', issuer: '', kid: '' }), true)
+  assert.equal(await state.ask({ kind: 'key', issuer: '', kid: '' }), true)
+  port.close()
+  await asked
 })
 
 test('where the thread has died inquiries fail at once, those under way too', async t => {
