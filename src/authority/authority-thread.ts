@@ -4,11 +4,11 @@ import type { AuthorityThreadData, FromAuthorityThread, ToAuthority } from '../a
 import { EventLog } from '../observe/events.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import { Authority } from './authority.ts'
-import { PendingAnswers } from '../pending-answers.ts'
+import { PendingAnswers } from '../structure/pending-answers.ts'
 import { ReactorLines } from './reactor-lines.ts'
 
 const BEAT_MS = 500
-const QUESTION_MS = 10_000
+const QUESTION_LIMITS = { waitingMax: 256, answerMs: 10_000 }
 
 const { beats } = workerData as AuthorityThreadData
 const port = parentPort!
@@ -34,7 +34,7 @@ function bug(error: unknown): void {
 const lines = new ReactorLines({ bug })
 
 /** To the primary. */
-const questions = new PendingAnswers(QUESTION_MS)
+const questions = new PendingAnswers<object>('the primary', QUESTION_LIMITS)
 
 async function manage({ id, request }: Extract<ToAuthority, { kind: 'manage' }>): Promise<void> {
   try {

@@ -6,15 +6,16 @@ import { PendingAnswers } from '../structure/pending-answers.ts'
 
 /** Inquiries under way at once, and how long each may take. */
 const LIMITS = { waitingMax: 1024, answerMs: 5000 }
+/** Of them those of one kind: where whoever answers them is silent, the others must get through. */
+const KIND_PART = 0.75
 const ENDED = 'the thread of the authority has ended'
 
 export class AuthorityLine implements Line {
   readonly #port: MessagePort
   readonly #take: (news: IdentityNews) => void
-  readonly #limits: LineLimits
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #inquiries: PendingAnswers<InquiryResults[Inquiry['kind']]>
+  readonly #kindMax: number
   readonly #ofKind = new Map<Inquiry['kind'], number>()
-  #nextId = 1
   #isOver = false
 
   /** `limits`: for tests. */
@@ -22,6 +23,7 @@ export class AuthorityLine implements Line {
     this.#port = port
     this.#take = take
     this.#inquiries = new PendingAnswers('the authority', limits, InquiryFailed)
+    this.#kindMax = Math.ceil(limits.waitingMax * KIND_PART)
     port.on('message', (message: FromAuthority) => this.#receive(message))
     port.on('close', () => this.#end())
     // A reactor that has nothing else to do may end.
@@ -37,6 +39,16 @@ export class AuthorityLine implements Line {
 
   ask<I extends Inquiry>(inquiry: I): Promise<InquiryResults[I['kind']]> {
     if (this.#isOver) return Promise.reject(new InquiryFailed(ENDED))
+    const { kind } = inquiry
+    const alike = this.#ofKind.get(kind) ?? 0
+    if (alike >= this.#kindMax) {
+      return Promise.reject(new InquiryFailed(`${alike} questions of this kind wait for the authority already`))
+    }
+    this.#ofKind.set(kind, alike + 1)
+    return this.#answered(inquiry).finally(() => this.#ofKind.set(kind, this.#ofKind.get(kind)! - 1))
+  }
+
+  #answered<I extends Inquiry>(inquiry: I): Promise<InquiryResults[I['kind']]> {
     const answer = this.#inquiries.ask(id => this.#port.postMessage({ id, inquiry } satisfies Asked))
     return answer as Promise<InquiryResults[I['kind']]>
   }

@@ -11,7 +11,7 @@ import type {
   ToAuthority,
 } from '../authority-messages.ts'
 import type { ManagementRequest } from '../management/commands.ts'
-import { NotAnswered, PendingAnswers } from '../pending-answers.ts'
+import { NotAnswered, PendingAnswers } from '../structure/pending-answers.ts'
 import type { LogEvent } from '../observe/events.ts'
 
 const ENTRY = new URL('../authority-entry.js', import.meta.url)
@@ -49,7 +49,7 @@ const LIMITS: KeeperLimits = {
   checkMs: 1000,
 }
 /** A command may wait for a database. */
-const MANAGE_MS = 20_000
+const MANAGE_LIMITS = { waitingMax: 256, answerMs: 20_000 }
 
 export interface KeeperWatcher {
   event(event: LogEvent): void
@@ -84,7 +84,7 @@ export class AuthorityKeeper {
   readonly #compileCache: string
   readonly #entry: URL
   readonly #limits: KeeperLimits
-  readonly #managing = new PendingAnswers(MANAGE_MS)
+  readonly #managing = new PendingAnswers<object>('the authority', MANAGE_LIMITS)
   #watcher: KeeperWatcher | null = null
   #plan: AuthorityPlan | null = null
   #seat: Seat | null = null

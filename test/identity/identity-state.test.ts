@@ -111,10 +111,13 @@ test('an inquiry is answered, fails with its cause, or fails within its time', a
 })
 
 test('inquiries of one kind that wait leave room for those of others', async t => {
-  const { state, begin } = both(t, { inquiriesMax: 4, answerMs: 5000 })
+  const { state, begin } = both(t, { waitingMax: 4, answerMs: 5000 })
   const { port } = begin({ ...ANSWERS, introspect: () => new Promise<never>(() => {}) })
   const asked = Promise.allSettled([1, 2, 3].map(() => state.ask({ kind: 'introspect', token: '' })))
-  await assert.rejects(state.ask({ kind: 'introspect', token: '' }), /3 inquiries are under way/)
+  await assert.rejects(
+    state.ask({ kind: 'introspect', token: '' }),
+    /3 questions of this kind wait for the authority already/,
+  )
   assert.equal(await state.ask({ kind: 'key', issuer: '', kid: '' }), true)
   assert.equal(await state.ask({ kind: 'key', issuer: '', kid: '' }), true)
   port.close()
