@@ -211,7 +211,7 @@ export class Gateway {
     return {
       kill: () => this.#pool.kill(0),
       hang: () => this.#pool.send({ kind: 'hang' }, 0),
-      killAuthority: () => this.#options.authority.kill(),
+      'kill-authority': () => this.#options.authority.kill(),
     }
   }
 

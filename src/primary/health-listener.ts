@@ -6,13 +6,8 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
 
-/** What tests do to threads. */
-export interface TestHooks {
-  /** Of the first reactor. */
-  kill(): void
-  hang(): void
-  killAuthority(): void
-}
+/** What tests do to threads: `POST /test/<name>`. */
+export type TestHooks = Readonly<Record<string, () => void>>
 
 interface HealthSources {
   /** '' when it takes traffic, or why not. */
@@ -44,10 +39,9 @@ function text(status: string, body: string): Answer {
 }
 
 function hook(path: string, hooks: TestHooks): Answer {
-  if (path === '/test/kill') hooks.kill()
-  else if (path === '/test/hang') hooks.hang()
-  else if (path === '/test/kill-authority') hooks.killAuthority()
-  else return text('404 Not Found', 'no such hook')
+  const name = path.replace(/^\/test\//, '')
+  if (!Object.hasOwn(hooks, name)) return text('404 Not Found', 'no such hook')
+  hooks[name]!()
   return text('200 OK', 'done')
 }
 

@@ -91,7 +91,7 @@ export class KeyManagerNode {
   }
 
   async #start(): Promise<KeyManagerAddresses> {
-    const { place, log } = this.#options
+    const { authority, place, log } = this.#options
     const { configuration } = this.#state.inForce.configured
     const health = healthAddress(configuration)
     await claimPort(health)
@@ -101,7 +101,7 @@ export class KeyManagerNode {
       unready: () => this.#unready(),
       metrics: this.#metrics,
       moreMetrics: () => '',
-      testHooks: null,
+      testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? { 'kill-authority': () => authority.kill() } : null,
     })
     this.#control = await ControlSocket.open(place.dataDir, this.#commands(), cause => log.warn(cause))
     return { healthHost: health.host, healthPort: this.#health.port, managementPort, said: [...said] }
