@@ -15,9 +15,9 @@ import { put } from '../harness/reloading.ts'
 
 after(leave)
 
-const CLIENTS = 16
+const CLIENTS = 8
 /** Between the requests of a client: the load is not what is tried here. */
-const PAUSE_MS = 4
+const PAUSE_MS = 8
 const CONFIG = { actionSelect: 'fault', actionDuration: '300', suspendDuration: '300', factor: '1' }
 
 interface Setting {
@@ -69,9 +69,12 @@ class Load {
 
   /** Waits for so many further answers of that one. */
   async further(count: number, body: string): Promise<void> {
-    const from = this.answers.length
-    const isEnough = (): boolean => this.answers.slice(from).filter(answer => answer === body).length >= count
-    await eventually(`${count} answers of ${body}`, isEnough)
+    let at = this.answers.length
+    let found = 0
+    await eventually(`${count} answers of ${body}`, () => {
+      for (; at < this.answers.length; at++) if (this.answers[at] === body) found++
+      return found >= count
+    })
   }
 }
 
@@ -81,7 +84,7 @@ const ILLNESSES: readonly (readonly [string, (sick: Patient, load: Load) => Prom
     'dies',
     async (sick, load) => {
       await sick.die()
-      await load.further(500, 'b')
+      await load.further(300, 'b')
       await sick.revive()
     },
   ],
@@ -90,7 +93,7 @@ const ILLNESSES: readonly (readonly [string, (sick: Patient, load: Load) => Prom
     async (sick, load) => {
       sick.health = 'hangs'
       await eventually('requests that hang', () => sick.held > 0)
-      await load.further(500, 'b')
+      await load.further(300, 'b')
       sick.health = 'well'
     },
   ],
@@ -98,7 +101,7 @@ const ILLNESSES: readonly (readonly [string, (sick: Patient, load: Load) => Prom
     'closes without an answer',
     async (sick, load) => {
       sick.health = 'closes'
-      await load.further(500, 'b')
+      await load.further(300, 'b')
       sick.health = 'well'
     },
   ],
@@ -107,7 +110,7 @@ const ILLNESSES: readonly (readonly [string, (sick: Patient, load: Load) => Prom
     async (sick, load) => {
       for (let i = 0; i < 5; i++) {
         await sick.die()
-        await load.further(100, 'b')
+        await load.further(50, 'b')
         await sick.revive()
         await load.further(10, 'a')
       }
@@ -129,9 +132,9 @@ for (const algorithm of ['round_robin', 'least_pending']) {
       const { gateway, a } = await begun
       const load = new Load()
       await load.start(gateway)
-      await load.further(100, 'a')
+      await load.further(50, 'a')
       await fallIll(a, load)
-      await load.further(100, 'a')
+      await load.further(50, 'a')
       await load.stop()
       const others = load.answers.filter(answer => answer !== 'a' && answer !== 'b')
       assert.deepEqual(others, [])

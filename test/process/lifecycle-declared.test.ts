@@ -1,5 +1,7 @@
 /** What projects declare of lifecycles, and what holds where the command line has said something else. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { ApiAnswer, ApiRow } from '../../src/primary/api-desk.ts'
 import { askOnce } from '../../src/cli/ask.ts'
@@ -41,57 +43,6 @@ const DECLARED: readonly (readonly [state: string, status: number])[] = [
   ['RETIRED', 404],
 ]
 
-test('the state that a project declares is where its API begins, and its newer word where it goes', async () => {
-  const at = home()
-  declare(at, 'PUBLISHED')
-  const gateway = await start(at)
-  for (const [state, status] of DECLARED) {
-    declare(at, state)
-    await reload(gateway)
-    assert.deepEqual([(await show(gateway)).state, await statusOf(gateway)], [state, status])
-  }
-})
-
-test('the command line holds until the project declares another state, also while no gateway runs', async () => {
-  const at = home()
-  declare(at, 'PUBLISHED')
-  const first = await start(at)
-  await change(first, 'Block')
-  declare(at, 'PUBLISHED', { isDefaultVersion: true })
-  await reload(first)
-  assert.equal(await statusOf(first), 503)
-  declare(at, 'PROTOTYPED')
-  await reload(first)
-  assert.equal(await statusOf(first), 200)
-  const line = first.program.events.find(({ msg }) => String(msg).startsWith('a project declares another state'))!
-  assert.deepEqual([line.API, line.STATE, line.DECLARED_THEN], ['Menu:1.0.0', 'BLOCKED', 'PUBLISHED'])
-  await change(first, 'Publish')
-  await change(first, 'Block')
-  await first.program.kill()
-  declare(at, 'PUBLISHED')
-  const second = await start(at)
-  assert.equal(await statusOf(second), 200)
-  // The older word is gone for good.
-  await second.program.kill()
-  declare(at, 'PROTOTYPED')
-  assert.equal((await show(await start(at))).state, 'PROTOTYPED')
-})
-
-test('API files that are watched overrule and come back likewise', async () => {
-  const at = home()
-  declare(at, 'PUBLISHED')
-  const gateway = await start(at, [], {}, ['--watch'])
-  await change(gateway, 'Block')
-  declare(at, 'PROTOTYPED')
-  await gateway.program.err.until(/a project declares another state/)
-  await until(gateway, 'PROTOTYPED')
-  await change(gateway, 'Demote to Created')
-  removeApi(at, 'Menu')
-  await gateway.program.err.until(/"APIS_REMOVED":"menu\/1\.0\.0"/)
-  declare(at, 'PROTOTYPED')
-  await until(gateway, 'CREATED')
-})
-
 async function until(gateway: RunningGateway, state: string): Promise<void> {
   const end = performance.now() + 15_000
   for (;;) {
@@ -104,37 +55,20 @@ async function until(gateway: RunningGateway, state: string): Promise<void> {
   }
 }
 
-test('an API that is declared deprecated is so since it was first seen, whatever comes and goes', async () => {
-  const at = home()
-  declare(at, 'DEPRECATED')
-  const first = await start(at, ['apim.lifecycle.sunset_after=10d'])
-  const { since, sunset } = await show(first)
-  assert.equal(Date.parse(sunset) - Date.parse(since), 10 * DAY_MS)
-  const fields = /^Deprecation: .*\r\nSunset: .*\r\n/m
-  const told = fields.exec(await ask(first.port, 'GET', '/menu/1.0.0/'))?.[0]
-  assert.equal(told?.slice(0, 14), 'Deprecation: @')
-  await first.program.kill()
-  const second = await start(at)
-  assert.deepEqual([(await show(second)).since, (await show(second)).sunset], [since, sunset])
-  assert.equal(fields.exec(await ask(second.port, 'GET', '/menu/1.0.0/'))?.[0], told)
-})
+const at = home()
+declare(at, 'PUBLISHED')
+/** The tests before the first kill share it. */
+const first = await start(at)
 
-test('a project that is faulty when the gateway starts is as it was left once it is right again', async () => {
-  const at = home()
-  declare(at, 'PUBLISHED')
-  const first = await start(at)
-  await change(first, 'Block')
-  await first.program.kill()
-  put(at, 'apis/Menu/api.yaml', 'type: [')
-  const second = await start(at)
-  assert.equal(await statusOf(second), 404)
-  declare(at, 'PUBLISHED')
-  await reload(second)
-  assert.equal(await statusOf(second), 503)
+test('the state that a project declares is where its API begins, and its newer word where it goes', async () => {
+  for (const [state, status] of DECLARED) {
+    declare(at, state)
+    await reload(first)
+    assert.deepEqual([(await show(first)).state, await statusOf(first)], [state, status])
+  }
 })
 
 test('resources, both kinds of endpoints, transports and CORS of a project are shown', async () => {
-  const at = home()
   declare(at, 'PUBLISHED', {
     transport: ['http'],
     endpointConfig: {
@@ -154,15 +88,78 @@ test('resources, both kinds of endpoints, transports and CORS of a project are s
       { target: '/pets', verb: 'POST', authType: 'Application', throttlingPolicy: 'Unlimited', scopes: [] },
     ],
   })
-  const gateway = await start(at)
-  const { out, code } = await sluice(gateway.home, 'api', 'show', 'Menu')
+  await reload(first)
+  const { out, code } = await sluice(at, 'api', 'show', 'Menu')
   assert.equal(code, 0)
   assert.match(out, /^Menu:1\.0\.0\npaths +\/menu\/1\.0\.0\nhosts +every one\ntransports +http\nlifecycle +PUBLISHED\n/)
   assert.match(out, /^CORS +origins https:\/\/shop\.example; methods GET; headers x-a; .*with credentials/m)
   assert.match(out, /^sandbox endpoints\nURL +state\nhttp:\/\/s:81\/b +ACTIVE$/m)
   assert.match(out, /^\/pets\/\{id\} +GET +None +Gold +read$/m)
   assert.match(out, /^\/pets +POST +Application +Unlimited$/m)
-  const { handlers } = await show(gateway)
+  const { handlers } = await show(first)
   const names = handlers.map(({ name }) => name)
   assert.ok(names.indexOf('cors') < names.indexOf('resources') && names.length > 2, names.join())
+})
+
+test('the command line holds until the project declares another state, also while no gateway runs', async () => {
+  declare(at, 'PUBLISHED')
+  await reload(first)
+  await change(first, 'Block')
+  declare(at, 'PUBLISHED', { isDefaultVersion: true })
+  await reload(first)
+  assert.equal(await statusOf(first), 503)
+  declare(at, 'PROTOTYPED')
+  await reload(first)
+  assert.equal(await statusOf(first), 200)
+  const line = first.program.events.findLast(({ msg }) => String(msg).startsWith('a project declares another state'))!
+  assert.deepEqual([line.API, line.STATE, line.DECLARED_THEN], ['Menu:1.0.0', 'BLOCKED', 'PUBLISHED'])
+  await change(first, 'Publish')
+  await change(first, 'Block')
+  await first.program.kill()
+  declare(at, 'PUBLISHED')
+  const second = await start(at)
+  assert.equal(await statusOf(second), 200)
+  // The older word is gone for good.
+  await second.program.kill()
+  declare(at, 'PROTOTYPED')
+  watching = await start(at, [], {}, ['--watch'])
+  assert.equal((await show(watching)).state, 'PROTOTYPED')
+})
+
+let watching: RunningGateway
+
+test('API files that are watched overrule and come back likewise', async () => {
+  await change(watching, 'Publish')
+  await change(watching, 'Block')
+  declare(at, 'PUBLISHED')
+  await watching.program.err.until(/a project declares another state/)
+  await until(watching, 'PUBLISHED')
+  await change(watching, 'Demote to Created')
+  removeApi(at, 'Menu')
+  await watching.program.err.until(/"APIS_REMOVED":"menu\/1\.0\.0"/)
+  declare(at, 'PUBLISHED')
+  await until(watching, 'CREATED')
+})
+
+test('after a start a deprecated API is so since it was first seen, and a faulty project is as it was left', async () => {
+  const other = home()
+  declare(other, 'DEPRECATED')
+  const before = await start(other, ['apim.lifecycle.sunset_after=10d'])
+  const { since, sunset } = await show(before)
+  assert.equal(Date.parse(sunset) - Date.parse(since), 10 * DAY_MS)
+  const fields = /^Deprecation: .*\r\nSunset: .*\r\n/m
+  const told = fields.exec(await ask(before.port, 'GET', '/menu/1.0.0/'))?.[0]
+  assert.equal(told?.slice(0, 14), 'Deprecation: @')
+  await askOnce(other.data, { command: 'lifecycle', name: 'Test', action: 'Block' })
+  await before.program.kill()
+  const project = readFileSync(join(other.path, 'apis/Test/api.yaml'))
+  put(other, 'apis/Test/api.yaml', 'type: [')
+  const after = await start(other)
+  assert.deepEqual([(await show(after)).since, (await show(after)).sunset], [since, sunset])
+  assert.equal(fields.exec(await ask(after.port, 'GET', '/menu/1.0.0/'))?.[0], told)
+  const statusOfFaulty = async (): Promise<string> => (await ask(after.port, 'GET', '/t/')).slice(9, 12)
+  assert.equal(await statusOfFaulty(), '404')
+  put(other, 'apis/Test/api.yaml', project)
+  await reload(after)
+  assert.equal(await statusOfFaulty(), '503')
 })

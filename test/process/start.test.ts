@@ -1,12 +1,13 @@
 /** The program as operators meet it: what it prints, what it answers on its health port, how it refuses to start. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { LEVEL } from '../harness/gateway.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
+import { putApi } from '../harness/reloading.ts'
 import { ask, freePort, type Home, launch, makeHome, PLAIN_ONLY, Program, startProgram } from '../harness/program.ts'
 
 const backend = await ScriptedBackend.listen(peer => {
@@ -41,7 +42,8 @@ function tryStart(...args: Parameters<typeof launch>): Program {
 }
 
 test('prints a line per listener, then ready, and answers', async () => {
-  const { program, port, healthPort } = await start(home())
+  const at = home()
+  const { program, port, healthPort } = await start(at)
   const lines = program.out.text.trimEnd().split('\n')
   assert.match(lines.splice(3, 1)[0]!, /^password of admin: [\w-]{24,} \(made now, and kept in the data folder\)$/)
   assert.deepEqual(lines, [
@@ -75,8 +77,12 @@ test('prints a line per listener, then ready, and answers', async () => {
 
   // On loopback only, unless told otherwise.
   assert.ok(program.out.text.includes('health on http://127.0.0.1:'))
+  program.signal('SIGHUP')
   program.signal('SIGTERM')
   assert.deepEqual(await program.exited, { code: 0, signal: null })
+  // No access log unless asked for, and a signal to reopen it changes nothing.
+  assert.ok(!existsSync(join(at.data, 'access.log')))
+  assert.doesNotMatch(program.out.text, /\{/)
 })
 
 test('from its TypeScript side as well', async () => {
@@ -96,11 +102,6 @@ test('from its TypeScript side as well', async () => {
 })
 
 for (const [what, key, sets] of [
-  [
-    'listener',
-    'transport.passthru_http.listener.parameters.port',
-    (port: number) => [`listener.parameters.port=${port}`],
-  ],
   [
     'listener, with an offset',
     'transport.passthru_http.listener.parameters.port',
@@ -137,29 +138,23 @@ test('an access log that cannot be written is an error that names the key and th
   assert.equal(program.out.text, '')
 })
 
-test('a gateway whose port another gateway has does not start, although the port could be shared', async () => {
+test('a gateway is refused whose port another has, although it could be shared, and one on the same data', async () => {
   const port = await freePort()
   const shared = [`transport.passthru_http.listener.parameters.port=${port}`, 'transport.passthru_http.reactors=2']
-  await start(home(), shared)
+  const own = home()
+  const first = await start(own, shared)
   const second = tryStart(home(), shared)
   assert.deepEqual(await second.exited, { code: 1, signal: null })
   assert.match(second.err.text, new RegExp(`\\b${port} is taken`))
-})
-
-test('a second gateway on the same data folder is refused, and says which process has it', async () => {
-  const own = home()
-  const first = await start(own)
-  const second = tryStart(own, [])
-  assert.deepEqual(await second.exited, { code: 1, signal: null })
-  assert.match(second.err.text, new RegExp(`another gateway \\(process ${first.program.child.pid}\\) uses .*data`))
+  const third = tryStart(own, [])
+  assert.deepEqual(await third.exited, { code: 1, signal: null })
+  assert.match(third.err.text, new RegExp(`another gateway \\(process ${first.program.child.pid}\\) uses .*data`))
   assert.match(await ask(first.port, 'GET', '/t/'), /^HTTP\/1\.1 200 OK/)
 
   // One that was killed leaves its lock behind; that is no hindrance.
   await first.program.kill()
   assert.match(readFileSync(join(own.data, 'lock'), 'latin1'), new RegExp(`^${first.program.child.pid} `))
-  const third = await start(own)
-  third.program.signal('SIGTERM')
-  assert.deepEqual(await third.program.exited, { code: 0, signal: null })
+  await start(own)
 })
 
 const BAD = `
@@ -170,8 +165,13 @@ io_buffer_size = "large"
 [access_log]
 target = "disk"
 `
-test('a bad configuration: exit 78, with every fault and where it is', async () => {
-  const program = tryStart(home(BAD), ['server.offset=many'])
+test('a bad configuration: exit 78, with every fault and where it is, wherever it stands', async () => {
+  const store = '[transport.passthru_https]\nlistener.key_store.file_name = "none.p12"\n'
+  const proxy = '[[transport.http.proxy_profile]]\ntarget_hosts = "a["\nproxy_host = "p"\nproxy_port = 1\n'
+  const own = home(`${BAD}${store}${proxy}`)
+  mkdirSync(join(own.path, 'apis', 'Broken'))
+  writeFileSync(join(own.path, 'apis', 'Broken', 'api.yaml'), 'type: api\ndata: [')
+  const program = tryStart(own, ['transport.passthru_https.listener.enable=true', 'server.offset=many'])
   assert.deepEqual(await program.exited, { code: 78, signal: null })
   assert.equal(program.out.text, '')
   const faults = [
@@ -179,23 +179,8 @@ test('a bad configuration: exit 78, with every fault and where it is', async () 
     /deployment\.toml:4\b.*http\.socket\.timeout/,
     /deployment\.toml:7\b.*access_log\.target/,
     /server\.offset/,
-  ]
-  for (const fault of faults) assert.match(program.err.text, fault)
-  assert.equal(program.err.text.trimEnd().split('\n').length, faults.length)
-})
-
-test('whatever is faulty, wherever it stands, is found by one start', async () => {
-  const store = '[transport.passthru_https]\nlistener.key_store.file_name = "none.p12"\n'
-  const proxy = '[[transport.http.proxy_profile]]\ntarget_hosts = "a["\nproxy_host = "p"\nproxy_port = 1\n'
-  const own = home(`[server]\noffset = "x"\n${store}${proxy}`)
-  mkdirSync(join(own.path, 'apis', 'Broken'))
-  writeFileSync(join(own.path, 'apis', 'Broken', 'api.yaml'), 'type: api\ndata: [')
-  const program = tryStart(own, ['transport.passthru_https.listener.enable=true'])
-  assert.deepEqual(await program.exited, { code: 78, signal: null })
-  const faults = [
-    /deployment\.toml:2: server\.offset = "x"/,
-    /deployment\.toml:6: transport\.http\.proxy_profile\[0\]\.target_hosts/,
     /none\.p12: transport\.passthru_https\.listener\.key_store\.file_name/,
+    /deployment\.toml:11: transport\.http\.proxy_profile\[0\]\.target_hosts/,
     /Broken\/api\.yaml/,
   ]
   for (const fault of faults) assert.match(program.err.text, fault)
@@ -211,22 +196,15 @@ test('a syntax error is found first, and alone', async () => {
   assert.match(program.err.text, /^\S*deployment\.toml:2:\d+: not valid TOML: server\.offset: .*\n$/)
 })
 
-test('a broken API is reported, and the others are served', async () => {
+test('a broken API is reported, the others are served, and the failure of one is a line of JSON', async () => {
   const own = home()
   mkdirSync(join(own.path, 'apis', 'Broken'))
   writeFileSync(join(own.path, 'apis', 'Broken', 'api.yaml'), 'type: api\ndata: [')
+  putApi(own, 'Dead', 'dead', `http://127.0.0.1:${await freePort()}`)
   const { program, port } = await start(own)
   assert.match(await ask(port, 'GET', '/t/'), /^HTTP\/1\.1 200 OK/)
   assert.match(program.err.text, /Broken\/api\.yaml/)
-  program.signal('SIGTERM')
-  assert.deepEqual(await program.exited, { code: 0, signal: null })
-})
-
-test('a failure of the backend is one line of JSON on stderr, with the documented fields', async () => {
-  const own = makeHome(await freePort())
-  homes.push(own)
-  const { program, port } = await start(own)
-  const answer = await ask(port, 'GET', '/t/it?apikey=secret')
+  const answer = await ask(port, 'GET', '/dead/1.0.0/it?apikey=secret')
   assert.match(answer, /^HTTP\/1\.1 502 Bad Gateway\r\n/)
   const correlationId = /\r\nactivityid: (\S+)\r\n/.exec(answer)![1]!
   await program.err.until(/"msg":"back end failed"/)
@@ -239,6 +217,6 @@ test('a failure of the backend is one line of JSON on stderr, with the documente
   assert.equal(line.HTTP_METHOD, 'GET')
   assert.equal(line.CORRELATION_ID, correlationId)
   assert.equal(line.CLIENT_ADDRESS, '127.0.0.1')
-  assert.match(String(line.HTTP_URL), /^\/t\/it\?apikey=/)
+  assert.match(String(line.HTTP_URL), /^\/dead\/1\.0\.0\/it\?apikey=/)
   assert.ok(!program.err.text.includes('secret'))
 })
