@@ -106,6 +106,13 @@ export class Applications {
     if (isTaken) throw new Problem(409, `a file of the home declares an application ${name} already`)
   }
 
+  /** What is declared and kept in the database as well refuses the next start. */
+  #refuseDeclaredKey(consumerKey: string): void {
+    const { declared, tokens } = this.#room()
+    const isTaken = declared.keys.some(key => key.consumerKey === consumerKey && key.issuer === tokens.issuer)
+    if (isTaken) throw new Problem(409, 'a file of the home says already whose key this is')
+  }
+
   keys(application: Application): Promise<readonly Client[]> {
     return this.#room().registry.clients.ofApplication(application.id)
   }
@@ -148,6 +155,7 @@ export class Applications {
     const client = await registry.clients.authenticate(consumerKey, secret)
     const isRight = client !== null && !client.isPublic && client.tenant === application.tenant
     if (!isRight) throw invalid('consumerKey', 'there is no such client, or the secret is another one')
+    this.#refuseDeclaredKey(consumerKey)
     const before = await this.keys(application)
     if (before.length >= KEYS_MAX) throw new Problem(409, `an application has at most ${KEYS_MAX} keys`)
     if (before.some(one => one.keyType === keyType))

@@ -101,6 +101,7 @@ export async function openRoom() {
       applications: [
         { id: 'file', name: 'Declared', owner: 'admin', tenant: TENANT, tier: 'Unlimited', attributes: {} },
       ],
+      keys: [{ issuer: ISSUER, consumerKey: 'declared-key', applicationId: 'file', keyType: 'PRODUCTION' }],
     },
     adminName: 'admin',
     origin: 'https://localhost:9443',

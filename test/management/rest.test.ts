@@ -120,8 +120,8 @@ test('a client that was registered before is mapped by whoever has its secret', 
     validityS: 0,
   } as const
   const { client, secret } = await it.registry.clients.create({ ...about, ...terms, applicationId: null })
-  const map = (consumerSecret: string) => {
-    const body = { consumerKey: client.consumerKey, consumerSecret, keyType: 'SANDBOX' }
+  const map = (consumerSecret: string, consumerKey = client.consumerKey) => {
+    const body = { consumerKey, consumerSecret, keyType: 'SANDBOX' }
     return it.fetch('POST', `${PORTAL}/applications/${id}/map-keys`, { body })
   }
   assert.equal((await map('a guess')).status, 400)
@@ -129,6 +129,11 @@ test('a client that was registered before is mapped by whoever has its secret', 
     [(await map(secret)).json.mode, (await it.registry.clients.get(client.consumerKey))!.applicationId],
     ['MAPPED', id],
   )
+  const declared = { ...about, ...terms, applicationId: null, consumerKey: 'declared-key' }
+  const other = await it.registry.clients.create(declared)
+  await it.fetch('DELETE', `${PORTAL}/applications/${id}/oauth-keys/${client.consumerKey}`)
+  // In both places it would keep the gateway from its next start.
+  assert.equal((await map(other.secret, 'declared-key')).status, 409)
 })
 
 test('redirect addresses are absolute, and needed for authorization codes', async () => {
