@@ -14,7 +14,8 @@ export class BackendSide {
   readonly jwts: BackendJwts
   readonly report: Report
   readonly #sources: ConstructorParameters<typeof BackendToken>[1]
-  readonly #tokens = new Map<string, BackendToken>()
+  /** Those that no handler has any more go with a reload. */
+  readonly #tokens = new Map<string, WeakRef<BackendToken>>()
 
   constructor(plan: BackendJwtPlan, { ask, metrics, report }: BackendSources) {
     this.#sources = { ask, now: Date.now }
@@ -24,17 +25,20 @@ export class BackendSide {
 
   /** One for all handlers of its API, old and new. `key`: as plans have it. */
   tokenFor(key: string): BackendToken {
-    let token = this.#tokens.get(key)
-    if (token === undefined) {
-      token = new BackendToken(key, this.#sources)
-      this.#tokens.set(key, token)
-    }
+    const known = this.#tokens.get(key)?.deref()
+    if (known !== undefined) return known
+    const token = new BackendToken(key, this.#sources)
+    this.#tokens.set(key, new WeakRef(token))
     return token
   }
 
   /** A reload: nothing that was made before it is used for what comes. */
   renew(plan: BackendJwtPlan): void {
     this.jwts.renew(plan)
-    for (const token of this.#tokens.values()) token.forget()
+    for (const [key, kept] of this.#tokens) {
+      const token = kept.deref()
+      if (token === undefined) this.#tokens.delete(key)
+      else token.forget()
+    }
   }
 }

@@ -36,7 +36,8 @@ interface KeySearch {
 export class JwtVerifier {
   readonly #around: TokenSurroundings
   readonly #queue: VerificationQueue
-  readonly #searches = new Map<string, KeySearch>()
+  /** They go with what a reload makes of their issuer. */
+  readonly #searches = new WeakMap<KnownIssuer, KeySearch>()
   /** By how much the clocks of issuers may differ from ours. */
   skewMs = 0
 
@@ -102,16 +103,16 @@ export class JwtVerifier {
   }
 
   /** One question for all who ask at the same time, and none again within the interval. */
-  #search({ plan }: KnownIssuer, kid: string): Promise<string> {
+  #search(issuer: KnownIssuer, kid: string): Promise<string> {
     const nowMs = this.#around.wallMs()
-    const last = this.#searches.get(plan.issuer)
+    const last = this.#searches.get(issuer)
     if (last !== undefined && Math.abs(nowMs - last.startedMs) < ASKED_EVERY_MS) return last.found
-    const asked = this.#around.sources.ask({ kind: 'key', issuer: plan.issuer, kid })
+    const asked = this.#around.sources.ask({ kind: 'key', issuer: issuer.plan.issuer, kid })
     const found = asked.then(
       () => '',
       (error: Error) => `the keys of the issuer could not be asked for: ${error.message}`,
     )
-    this.#searches.set(plan.issuer, { startedMs: nowMs, found })
+    this.#searches.set(issuer, { startedMs: nowMs, found })
     return found
   }
 }
