@@ -3,6 +3,7 @@
  * extensions of a document, for production and sandbox each. Passwords may stand elsewhere: `$env{NAME}`, `$file{PATH}`
  * from the folder of the project on. They are shown nowhere, in no fault either.
  */
+import { isLoopbackHost } from '../structure/host-name.ts'
 import { environmentValue, fileValue } from './outside.ts'
 import { asText, asWritten, expand, type Reference, Unresolved } from './references.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
@@ -165,10 +166,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** `localhost`, 127.0.0.0/8 and ::1 lead nowhere else. */
+/** Over TLS, or to this machine. */
 function isSafe(text: string): boolean {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '' || url.hash !== '') return false
   if (url.protocol === 'https:') return true
-  return url.protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)
+  return url.protocol === 'http:' && isLoopbackHost(url.hostname)
 }

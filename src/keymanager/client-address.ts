@@ -2,6 +2,7 @@
 import { getConnInfo } from '@hono/node-server/conninfo'
 import type { Context } from 'hono'
 import { readNetwork } from '../config/cidr.ts'
+import { plainAddress } from '../socket/address-book.ts'
 import type { KeyManager } from './key-manager.ts'
 
 /** Counts a request against the limit of its address. Throws OAuthRefusal (429). */
@@ -12,15 +13,15 @@ export function admitAddress(manager: KeyManager, context: Context): string {
 }
 
 export function clientAddress({ surroundings }: KeyManager, context: Context): string {
-  const peer = plain(getConnInfo(context).remote.address ?? '')
+  const peer = plainAddress(getConnInfo(context).remote.address ?? '')
   const forwarded = context.req.header('x-forwarded-for')
   if (forwarded === undefined || !surroundings.isTrustedPeer(peer)) return peer
   // The last one is what the trusted peer itself has seen.
-  const last = plain(forwarded.slice(forwarded.lastIndexOf(',') + 1).trim())
+  const last = plainAddress(
+    forwarded
+      .slice(forwarded.lastIndexOf(',') + 1)
+      .trim()
+      .toLowerCase(),
+  )
   return last.includes('/') || readNetwork(last) === '' ? peer : last
-}
-
-/** IPv4 within IPv6 is the same address. */
-function plain(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }

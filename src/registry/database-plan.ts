@@ -1,5 +1,6 @@
 /** From the sections of the configuration to the databases: which there are, and on which terms. */
 import { join } from 'node:path'
+import { isLoopbackHost } from '../structure/host-name.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import { ConfigurationFaults, type Fault } from '../config/fault.ts'
 import type { PoolTerms } from './connection-pool.ts'
@@ -145,15 +146,13 @@ function serverOf(given: Given, type: ServerKind, read: JdbcUrl | undefined): Se
   }
 }
 
-const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/i
-
 function warningsOf(section: Given['section'], server: ServerTerms, read: JdbcUrl | undefined): readonly Fault[] {
   const warnings: Fault[] = []
   const warn = (expected: string, remedy: string) =>
     warnings.push({ where: '', key: `${section}.url`, given: '(set)', expected, remedy })
   const ignored = read?.ignored ?? []
   if (ignored.length > 0) warn(`has properties that nothing acts on: ${ignored.join(', ')}`, 'leave them out')
-  if (LOOPBACK.test(server.host)) return warnings
+  if (isLoopbackHost(server.host)) return warnings
   const modes = read === undefined ? 'url with sslmode or sslMode' : 'sslmode=verify-full or sslMode=VERIFY_IDENTITY'
   if (server.tls === null) warn('passwords and tokens travel to the database in the clear', `set a ${modes}`)
   else if (!server.tls.isVerified) warn('the certificate of the database is not verified', `set a ${modes}`)

@@ -3,8 +3,10 @@
  * redirect is followed, because where credentials go and keys come from is what is configured, and nothing else.
  */
 import type { Agent } from 'undici'
+import { isLoopbackHost } from '../structure/host-name.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
 import type { TlsClientPlan } from '../socket/tls.ts'
+import { Turns } from './turns.ts'
 
 interface ClientSettings {
   /** Requests under way at once, to all hosts (`apim.http_client.max_total`). */
@@ -25,7 +27,7 @@ interface ClientLimits {
   readonly requestMs: number
   /** How long a connection that nobody uses is kept. */
   readonly idleMs: number
-  /** Requests that wait for their turn. */
+  /** Requests to one host that wait for their turn. */
   readonly waitingMax: number
 }
 /** That of https: on plain HTTP nobody is trusted. */
@@ -54,14 +56,13 @@ export class HttpClient {
   readonly #limits: ClientLimits
   /** By what they trust: for most hosts it is the same one. */
   readonly #agents = new Map<string, Promise<Agent>>()
-  #underWay = 0
-  readonly #byHost = new Map<string, number>()
-  readonly #waiting: (() => void)[] = []
+  readonly #turns: Turns
 
   /** `limits`: for tests. */
   constructor(settings: ClientSettings, limits: Partial<ClientLimits> = {}) {
     this.#settings = settings
     this.#limits = { ...LIMITS, ...limits }
+    this.#turns = new Turns({ ...settings, waitingMax: this.#limits.waitingMax })
   }
 
   /** Any status but a redirect is an answer. Rejects with InquiryFailed, in whose message is no query or credential. */
@@ -72,12 +73,11 @@ export class HttpClient {
     const whom = `${url.protocol}//${url.host}${url.pathname}`
     const signal = AbortSignal.timeout(this.#limits.requestMs)
     try {
-      await this.#turn(signal)
+      const others = await this.#turns.begin(url.host, signal)
       try {
-        return await this.#exchange(url, request, signal)
+        return await this.#exchange(url, request, signal, others)
       } finally {
-        this.#underWay--
-        this.#waiting.shift()?.()
+        this.#turns.end(url.host)
       }
     } catch (error) {
       throw new InquiryFailed(`${whom}: ${this.#causeOf(error as NodeJS.ErrnoException, signal)}`)
@@ -90,64 +90,41 @@ export class HttpClient {
     await Promise.all(agents.map(agent => agent.destroy()))
   }
 
-  async #turn(signal: AbortSignal): Promise<void> {
-    if (this.#underWay >= this.#settings.requestsMax) {
-      if (this.#waiting.length >= this.#limits.waitingMax) throw new Error('too many requests are waiting')
-      const { promise, resolve, reject } = Promise.withResolvers<void>()
-      this.#waiting.push(resolve)
-      const late = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(resolve), 1)
-        reject(signal.reason)
-      }
-      signal.addEventListener('abort', late, { once: true })
-      await promise
-      signal.removeEventListener('abort', late)
-    }
-    this.#underWay++
-  }
-
-  async #exchange(url: URL, request: RemoteRequest, signal: AbortSignal): Promise<RemoteAnswer> {
+  /** `others`: requests to the host that are under way already. */
+  async #exchange(url: URL, request: RemoteRequest, signal: AbortSignal, others: number): Promise<RemoteAnswer> {
     const { form, authorization, bytesMax } = request
     const agent = await this.#agentFor(url)
-    const before = this.#byHost.get(url.host) ?? 0
-    this.#byHost.set(url.host, before + 1)
-    try {
-      const { statusCode, headers, body } = await agent.request({
-        origin: url.origin,
-        path: `${url.pathname}${url.search}`,
-        method: form === undefined ? 'GET' : 'POST',
-        headers: {
-          accept: 'application/json',
-          'user-agent': 'sluice',
-          ...(authorization === undefined ? {} : { authorization }),
-          ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
-        },
-        body: form === undefined ? null : form.toString(),
-        // Its connection is one more than are kept.
-        reset: before >= this.#settings.idleMax,
-        signal,
-      })
-      if (statusCode >= 300 && statusCode < 400) {
-        await body.dump({ limit: 0 }).catch(() => {})
-        throw new Error(`answers with a redirect (${statusCode}), which is not followed`)
-      }
-      const encoding = headers['content-encoding'] ?? 'identity'
-      if (encoding !== 'identity') throw new Error(`answers in an encoding (${String(encoding).slice(0, 32)})`)
-      const [mediaType = ''] = String(headers['content-type'] ?? '').split(';')
-      const bytes = await readAtMost(body, bytesMax)
-      return { status: statusCode, mediaType: mediaType.trim().toLowerCase(), body: bytes }
-    } finally {
-      const now = this.#byHost.get(url.host)! - 1
-      if (now === 0) this.#byHost.delete(url.host)
-      else this.#byHost.set(url.host, now)
+    const { statusCode, headers, body } = await agent.request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: form === undefined ? 'GET' : 'POST',
+      headers: {
+        accept: 'application/json',
+        'user-agent': 'sluice',
+        ...(authorization === undefined ? {} : { authorization }),
+        ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+      },
+      body: form === undefined ? null : form.toString(),
+      // Its connection is one more than are kept.
+      reset: others >= this.#settings.idleMax,
+      signal,
+    })
+    if (statusCode >= 300 && statusCode < 400) {
+      await body.dump({ limit: 0 }).catch(() => {})
+      throw new Error(`answers with a redirect (${statusCode}), which is not followed`)
     }
+    const encoding = headers['content-encoding'] ?? 'identity'
+    if (encoding !== 'identity') throw new Error(`answers in an encoding (${String(encoding).slice(0, 32)})`)
+    const [mediaType = ''] = String(headers['content-type'] ?? '').split(';')
+    const bytes = await readAtMost(body, bytesMax)
+    return { status: statusCode, mediaType: mediaType.trim().toLowerCase(), body: bytes }
   }
 
   #agentFor({ hostname, port }: URL): Promise<Agent> {
     const { trust } = this.#settings
     const address = `${hostname}:${port || DEFAULT_PORT}`
     const name = Object.hasOwn(trust, address) ? address : 'default'
-    const isHere = isLoopback(hostname)
+    const isHere = isLoopbackHost(hostname)
     const key = `${name} ${isHere}`
     const known = this.#agents.get(key) ?? this.#open(trust[name], isHere)
     this.#agents.set(key, known)
@@ -184,12 +161,8 @@ export class HttpClient {
 /** '' where requests may go there. */
 function addressFault({ protocol, hostname, username, password }: URL): string {
   if (username !== '' || password !== '') return 'its address holds credentials, which belong elsewhere'
-  if (protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))) return ''
+  if (protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname))) return ''
   return `${protocol}//${hostname} is neither https nor this machine`
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname)
 }
 
 function tlsOptions(trust: TlsClientPlan | undefined): object {

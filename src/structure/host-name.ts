@@ -16,6 +16,11 @@ export function hostName(authority: string): string {
   return authority.slice(0, end).toLowerCase()
 }
 
+/** RFC 6761 6.3: it leads to this machine and nowhere else. IPv6 with brackets or without. */
+export function isLoopbackHost(host: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
+}
+
 function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE
 }
