@@ -71,6 +71,23 @@ test('whoever waits for a turn is told within the time, and takes none from othe
   assert.equal(String((await client.send({ url: server.origin, bytesMax: 10 })).body), 'ok')
 })
 
+test('a server that is silent, however many ask it, keeps nobody from asking others', async () => {
+  const silent = await MisbehavingServer.listen()
+  silent.answer = () => {}
+  server.answer = response => response.end('ok')
+  const limits = { requestMs: 500, waitingMax: 3 }
+  const client = new HttpClient({ ...SETTINGS, requestsMax: 3, perHostMax: 2 }, limits)
+  clients.push(client)
+  const ask = (origin: string) => client.send({ url: origin, bytesMax: 10 })
+  const asked = Promise.allSettled(Array.from({ length: 5 }, () => ask(silent.origin)))
+  const begun = performance.now()
+  await assert.rejects(ask(silent.origin), /too many requests are waiting/)
+  for (let turn = 0; turn < 3; turn++) assert.equal((await ask(server.origin)).status, 200)
+  assert.ok(performance.now() - begun < 400)
+  for (const one of await asked) assert.match(String(one.status === 'rejected' && one.reason), /no answer within 500/)
+  silent.close()
+})
+
 test('pool.max_idle bounds the connections that are kept', async () => {
   server.answer = response => setTimeout(() => response.end('ok'), 5)
   server.mostUnderWay = 0
