@@ -96,8 +96,30 @@ const CALLS: readonly (readonly [method: string, path: string, status: number, s
   ['GET', '/stock/2.1/items', 403, '900906'],
 ]
 
+/** For all tests but that of a sandbox; the first one begins without the API whose labels are others. */
+const labels = '[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia"]\n'
+const shared = await start(fixtureHome(labels), [], {}, ['--watch'])
+
+test('an API whose labels are those of other gateways is left out, which is said', async () => {
+  const gateway = shared
+  const at = gateway.home
+  assert.equal((await call(gateway, 'GET', '/orders/list')).status, 404)
+  assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 200)
+  assert.match(gateway.program.err.text, /API Orders 1\.0\.0: is not deployed here: none of Default is a label/)
+  const { code, out } = await sluice(at, 'check')
+  assert.match(out, /^left out {2}[^\n]*Orders-1\.0\.0\/api\.yaml:7: API Orders 1\.0\.0: is not deployed here/m)
+  assert.match(out, /0 faults, 0 warnings, 2 APIs/)
+  assert.equal(code, 0)
+  assert.deepEqual(complaintsOf(gateway), [])
+  put(at, 'deployment.toml', '[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia", "Default"]\n')
+  assert.deepEqual((await reload(gateway)).apis.added, ['orders/1.0.0'])
+  assert.equal((await call(gateway, 'GET', '/orders/list')).status, 200)
+  assert.equal((await reload(gateway)).outcome, 'in force')
+  assert.deepEqual(complaintsOf(gateway), [])
+})
+
 test('an exported project, and documents of 3.0 and 2.0, are deployed unchanged and proxy', async () => {
-  const gateway = await start(fixtureHome())
+  const gateway = shared
   for (const [method, path, status, said] of CALLS) {
     const answer = await call(gateway, method, path)
     assert.equal(answer.status, status, `${method} ${path}: ${answer.body}`)
@@ -143,38 +165,22 @@ test('a gateway of a sandbox has sandbox endpoints, and APIs answer for the host
   assert.deepEqual((await reload(gateway)).apis.removed, ['localhost/orders/1.0.0'])
 })
 
-test('an API whose labels are those of other gateways is left out, which is said', async () => {
-  const at = fixtureHome('[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia"]\n')
-  const gateway = await start(at)
-  assert.equal((await call(gateway, 'GET', '/orders/list')).status, 404)
-  assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 200)
-  assert.match(gateway.program.err.text, /API Orders 1\.0\.0: is not deployed here: none of Default is a label/)
-  const { code, out } = await sluice(at, 'check')
-  assert.match(out, /^left out {2}[^\n]*Orders-1\.0\.0\/api\.yaml:7: API Orders 1\.0\.0: is not deployed here/m)
-  assert.match(out, /0 faults, 0 warnings, 2 APIs/)
-  assert.equal(code, 0)
-  assert.deepEqual(complaintsOf(gateway), [])
-  put(at, 'deployment.toml', '[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia", "Default"]\n')
-  assert.deepEqual((await reload(gateway)).apis.added, ['orders/1.0.0'])
-  assert.equal((await call(gateway, 'GET', '/orders/list')).status, 200)
-  assert.equal((await reload(gateway)).outcome, 'in force')
-  assert.deepEqual(complaintsOf(gateway), [])
-})
-
 test('an API without production endpoints refuses production requests', async () => {
-  const at = fixtureHome()
+  const gateway = shared
+  const at = gateway.home
   const path = 'apis/Orders-1.0.0/api.yaml'
   const yaml = readFileSync(join(at.path, path), 'utf8')
   put(at, path, yaml.replace(/ {4}production_endpoints:[\s\S]*?(?= {4}sandbox)/, ''))
-  const gateway = await start(at)
+  await reload(gateway)
   const answer = await call(gateway, 'GET', '/orders/list')
   assert.equal(answer.status, 403, answer.body)
   assert.match(answer.body, /900901/)
+  put(at, path, yaml)
 })
 
 test('documents that are added, changed and removed are noticed', async () => {
-  const at = fixtureHome()
-  const gateway = await start(at, [], {}, ['--watch'])
+  const gateway = shared
+  const at = gateway.home
   const statusOf = async (path: string): Promise<number> => (await call(gateway, 'GET', path)).status
   const until = async (path: string, wanted: number): Promise<void> => {
     const end = performance.now() + 15_000

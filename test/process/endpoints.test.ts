@@ -5,17 +5,26 @@ import { asked, outcome, Patient, untilOutcome } from '../harness/endpoints.ts'
 import { openProject } from '../harness/open-project.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
 import { ask, freePort, type Home, type RunningGateway } from '../harness/program.ts'
-import { put } from '../harness/reloading.ts'
+import { put, reload } from '../harness/reloading.ts'
 
 after(leave)
 
 const LONG = { suspendDuration: '3600000' }
 
-/** A home whose API `/t` has these endpoints. */
-function homeOf(endpointConfig: object): Home {
-  const made = home()
-  put(made, 'apis/Test/api.yaml', openProject({ name: 'Test', context: '/t', endpointConfig }))
-  return made
+let shared: RunningGateway | undefined
+
+/** One gateway of two reactors for all tests, whose API `/t` has these endpoints from now on. */
+async function gatewayOf(endpointConfig: object): Promise<RunningGateway> {
+  const at = shared?.home ?? home()
+  put(at, 'apis/Test/api.yaml', openProject({ name: 'Test', context: '/t', endpointConfig }))
+  if (shared !== undefined) {
+    assert.equal((await reload(shared)).outcome, 'in force')
+    return shared
+  }
+  const port = await freePort()
+  const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
+  shared = await start(at, sets)
+  return shared
 }
 
 async function patients(t: TestContext, ...names: readonly string[]): Promise<readonly Patient[]> {
@@ -27,11 +36,6 @@ async function patients(t: TestContext, ...names: readonly string[]): Promise<re
 }
 
 const urlOf = ({ port }: Patient): string => `http://127.0.0.1:${port}`
-
-async function twoReactors(at: Home): Promise<RunningGateway> {
-  const port = await freePort()
-  return start(at, ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`])
-}
 
 interface Row {
   readonly name: string
@@ -48,6 +52,15 @@ async function listed(at: Home, ...words: string[]): Promise<readonly Row[]> {
   return JSON.parse(out)
 }
 
+test('what endpoints are configured to do and the gateway does not is warned of at the start', async t => {
+  const [a] = (await patients(t, 'a')) as [Patient]
+  const url = urlOf(a)
+  const config = { endpoint_type: 'http', production_endpoints: { url, config: { actionSelect: 'discard' } } }
+  const gateway = await gatewayOf(config)
+  await gateway.program.err.until(/actionSelect = .*discard.*: the client gets a fault all the same/)
+  assert.equal(await outcome(gateway), 'a')
+})
+
 test('what one reactor finds out about an endpoint holds for all of them', async t => {
   const [a, b] = (await patients(t, 'a', 'b')) as [Patient, Patient]
   const config = {
@@ -55,7 +68,7 @@ test('what one reactor finds out about an endpoint holds for all of them', async
     production_endpoints: { url: urlOf(a), config: LONG },
     production_failovers: [{ url: urlOf(b), config: LONG }],
   }
-  const gateway = await twoReactors(homeOf(config))
+  const gateway = await gatewayOf(config)
   assert.equal(await outcome(gateway), 'a')
   await a.die()
   // Each on a connection of its own: the kernel spreads them over the reactors.
@@ -71,7 +84,7 @@ test('endpoints are listed for people, and switched off and on by name or URL', 
     endpoint_type: 'load_balance',
     production_endpoints: [{ url: urlOf(a), config: LONG }, { url: urlOf(b) }],
   }
-  const gateway = await twoReactors(homeOf(config))
+  const gateway = await gatewayOf(config)
   const at = gateway.home
   const { out } = await sluice(at, 'endpoints')
   assert.match(out, /^endpoint +API +state +URL\n/)
@@ -96,7 +109,7 @@ test('endpoints are listed for people, and switched off and on by name or URL', 
 
 test('an endpoint that is not there, and words that make no sense', async t => {
   const [a] = (await patients(t, 'a')) as [Patient]
-  const gateway = await start(homeOf({ endpoint_type: 'http', production_endpoints: { url: urlOf(a) } }))
+  const gateway = await gatewayOf({ endpoint_type: 'http', production_endpoints: { url: urlOf(a) } })
   const { code, out, err } = await sluice(gateway.home, 'endpoints', 'off', 'nobody')
   assert.deepEqual([code, out], [1, ''])
   assert.match(err, /there is no endpoint nobody; there is t\/1\.0\.0/)
@@ -112,7 +125,9 @@ test('the state of each endpoint is a metric', async t => {
     production_endpoints: { url: urlOf(a), config: LONG },
     production_failovers: [{ url: urlOf(b) }],
   }
-  const gateway = await start(homeOf(config))
+  const gateway = await gatewayOf(config)
+  const count = /^sluice_endpoint_handovers_total (\d+)$/m
+  const before = Number(count.exec(await ask(gateway.healthPort, 'GET', '/metrics'))![1])
   await a.die()
   assert.equal(await outcome(gateway), 'b')
   const metrics = await ask(gateway.healthPort, 'GET', '/metrics')
@@ -124,7 +139,7 @@ test('the state of each endpoint is a metric', async t => {
     `sluice_endpoint_state{${labels(2, b)},state="ACTIVE"} 1`,
     `sluice_endpoint_suspensions_total{${labels(1, a)}} 1`,
     `sluice_endpoint_failures_total{${labels(2, b)}} 0`,
-    'sluice_endpoint_handovers_total 1',
+    `sluice_endpoint_handovers_total ${before + 1}`,
   ]) {
     assert.ok(metrics.split('\n').includes(line), `${line} is not in ${metrics}`)
   }
@@ -139,7 +154,8 @@ test('a health check takes an endpoint out before any request meets it, and brin
     production_failovers: [{ url: urlOf(b) }],
   }
   a.health = 'errs'
-  const gateway = await start(homeOf(config))
+  if (shared !== undefined) shared.program.err.text = ''
+  const gateway = await gatewayOf(config)
   await gateway.program.err.until(/"msg":"endpoint suspended by its health check"/)
   assert.equal(await outcome(gateway), 'b')
   assert.ok(a.requests.every(request => request.startsWith('GET /health ')))
@@ -147,14 +163,5 @@ test('a health check takes an endpoint out before any request meets it, and brin
   await a.die()
   await a.revive()
   await gateway.program.err.until(/"msg":"endpoint is active again"/)
-  assert.equal(await outcome(gateway), 'a')
-})
-
-test('what endpoints are configured to do and the gateway does not is warned of at the start', async t => {
-  const [a] = (await patients(t, 'a')) as [Patient]
-  const url = urlOf(a)
-  const config = { endpoint_type: 'http', production_endpoints: { url, config: { actionSelect: 'discard' } } }
-  const gateway = await start(homeOf(config))
-  await gateway.program.err.until(/actionSelect = .*discard.*: the client gets a fault all the same/)
   assert.equal(await outcome(gateway), 'a')
 })
