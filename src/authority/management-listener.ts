@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
+import { answerProblem, Problem } from '../management/problem.ts'
 import { AccessGate, type GateName } from './access-gate.ts'
 import type { ManagementPlan } from '../management-plan.ts'
 import type { EventLog } from '../observe/events.ts'
@@ -37,6 +38,8 @@ export interface MountedApp {
 interface ListenerOptions {
   readonly apps: readonly MountedApp[]
   readonly events: Pick<EventLog, 'report'>
+  /** Milliseconds that a client may take for the head of a request. */
+  readonly headMs?: number
 }
 
 const BODY_BYTES_MAX = 1024 * 1024
@@ -77,7 +80,7 @@ export class ManagementListener {
       .sort(([one], [other]) => other.length - one.length)
     const root = this.#root()
     const listener = getRequestListener((request, bindings) => root.fetch(request, bindings))
-    this.#server = createServer(serverOptions(plan), (request, response) => void listener(request, response))
+    this.#server = createServer(serverOptions(plan, options), (request, response) => void listener(request, response))
     this.#server.maxConnections = CONNECTIONS_MAX
     this.#server.maxHeadersCount = HEAD_FIELDS_MAX
     this.#server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION_MAX
@@ -127,7 +130,7 @@ export class ManagementListener {
     root.all('*', async context => {
       const { incoming } = context.env
       const { socket } = incoming
-      if (!this.#gate.isOwnName(incoming.headers.host, socket)) {
+      if (!namesOneHost(incoming) || !this.#gate.isOwnName(incoming.headers.host, socket)) {
         this.#report(context, 'Host names no name of this machine')
         return refused(context, 421, 'that host is not served here; host_names of [management] has those that are')
       }
@@ -159,13 +162,15 @@ export class ManagementListener {
   }
 }
 
-function serverOptions(plan: ManagementPlan): ServerOptions {
+function serverOptions(plan: ManagementPlan, { headMs = HEAD_MS }: ListenerOptions): ServerOptions {
   return {
     ...secureContext(plan),
     ALPNProtocols: ['http/1.1'],
     handshakeTimeout: HANDSHAKE_MS,
     maxHeaderSize: HEAD_BYTES_MAX,
-    headersTimeout: HEAD_MS,
+    headersTimeout: headMs,
+    // Node's own would let all that is slow go on for half a minute more.
+    connectionsCheckingInterval: Math.ceil(headMs / 10),
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     requireHostHeader: true,
@@ -180,6 +185,11 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
 }
 
+/** RFC 9112 3.2: of two names, in two fields or in the target, another one could be looked at than the one acted on. */
+function namesOneHost({ rawHeaders, url = '' }: HttpBindings['incoming']): boolean {
+  return url.startsWith('/') && rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name)).length === 1
+}
+
 function clientAddressOf({ socket, headers }: HttpBindings['incoming']): string {
   const peer = plainAddress(socket.remoteAddress ?? '')
   const isOwn = socket.remoteAddress === socket.localAddress
@@ -187,11 +197,8 @@ function clientAddressOf({ socket, headers }: HttpBindings['incoming']): string 
   return forwarded.split(',').at(-1)!.trim() || peer
 }
 
-/** As answers of the management API: see management/api-error.ts. */
-function refused(context: Context, code: 403 | 404 | 413 | 421 | 500, description: string): Response {
-  const message = { 403: 'Forbidden', 404: 'Not Found', 413: 'Content Too Large', 421: 'Misdirected Request' }
-  const told = code === 500 ? 'Internal Server Error' : message[code]
-  return context.json({ code, message: told, description, moreInfo: '', error: [] }, code)
+function refused(context: Context, status: 403 | 404 | 413 | 421 | 500, description: string): Response {
+  return answerProblem(context, new Problem(status, description))
 }
 
 function causeOf(error: Error): { readonly CAUSE_OF_ERROR: string } {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:https'
 import { after, test } from 'node:test'
+import { connect } from 'node:tls'
 import { Hono } from 'hono'
 import { AccessGate } from '../../src/authority/access-gate.ts'
 import { type ClientBindings, ManagementListener } from '../../src/authority/management-listener.ts'
@@ -63,6 +64,19 @@ function ask({ method = 'GET', path = '/api/thing', headers = {}, body = '', ca 
   return promise
 }
 
+/** All that comes back until the connection ends, or to the end of a head. */
+async function raw(sent: string, { port } = listener): Promise<string> {
+  const socket = connect({ host: '127.0.0.1', servername: 'localhost', port, ca: CA.cert })
+  socket.write(sent)
+  let text = ''
+  for await (const piece of socket.setEncoding('latin1')) {
+    text += piece
+    if (text.includes('\r\n\r\n')) break
+  }
+  socket.destroy()
+  return text
+}
+
 test('an app gets what is asked under its path, with the address of who asks', async () => {
   const answer = await ask()
   assert.deepEqual([answer.status, answer.body], [200, '127.0.0.1'])
@@ -80,6 +94,14 @@ test('a Host that names another machine is misdirected: DNS rebinding', async ()
   assert.deepEqual(answered, [200, 200, 200, 200])
   const refused = await Promise.all(['evil.example', 'localhost.evil.example', '192.0.2.1', '127.0.0.2'].map(at))
   assert.deepEqual(refused, [421, 421, 421, 421])
+  assert.equal((await ask({ path: 'https://evil.example/api/thing' })).status, 421)
+  assert.match(await raw('GET /api/thing HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n'), /^HTTP\/1.1 421 /)
+})
+
+test('a head that comes slowly holds its connection for no longer than it may', async () => {
+  const hasty = await ManagementListener.open(PLAN, { apps, events, headMs: 100 })
+  assert.match(await raw('GET /api/thing HTTP/1.1\r\nHost: loc', hasty), /^HTTP\/1.1 408 |^$/)
+  await hasty.close()
 })
 
 test('answers have the fields that browsers are told by, and keep what an app says itself', async () => {
