@@ -1,5 +1,5 @@
 /**
- * Hundreds of reloads of the real program (a thousand in the long run), through its control socket and under load:
+ * A hundred reloads of the real program (a thousand in the long run), through its control socket and under load:
  * lasting and new connections,
  * uploads, a tunnel and a download that go on throughout, while APIs, endpoints and keys change. No request fails.
  */
@@ -16,10 +16,10 @@ import { takeSwitch } from '../harness/tunnels.ts'
 
 after(leave)
 
-const RELOADS = IS_LONG ? 1000 : 250
+const RELOADS = IS_LONG ? 1000 : 100
 const EACH = 2
 /** One piece of the download for so many reloads. */
-const PIECE_EVERY = 50
+const PIECE_EVERY = 20
 
 /** What the loads share. */
 interface Load {

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiWatch } from '../../src/primary/api-watch.ts'
 import { takeAnswer } from '../harness/answers.ts'
 import { Patient } from '../harness/endpoints.ts'
@@ -28,14 +29,38 @@ async function until(client: Peer, path: string, wanted: number | string): Promi
     client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
     const { status, body } = await takeAnswer(client)
     last = status === 200 ? body : status
+    if (last !== wanted) await sleep(2)
   }
 }
 
+const at = home()
+rmSync(join(at.path, 'apis'), { recursive: true })
+/** It begins without the folder that it watches, and serves all tests. */
+const gateway = await start(at, [], {}, ['--watch'])
+
+test('the folder of the projects may come later, go, and be another one', async t => {
+  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
+  const client = await dial(gateway)
+  await until(client, '/t/', 404)
+  putApi(at, 'Test', 't', a)
+  await until(client, '/t/', 'a')
+  renameSync(join(at.path, 'apis'), join(at.path, 'old'))
+  await until(client, '/t/', 404)
+  // A link to a folder elsewhere, which is exchanged by renaming another link over it.
+  putApi({ ...at, path: join(at.path, 'elsewhere') }, 'Test', 't', b)
+  symlinkSync(join(at.path, 'elsewhere', 'apis'), join(at.path, 'link'))
+  renameSync(join(at.path, 'link'), join(at.path, 'apis'))
+  await until(client, '/t/', 'b')
+  symlinkSync(join(at.path, 'old'), join(at.path, 'link'))
+  renameSync(join(at.path, 'link'), join(at.path, 'apis'))
+  await until(client, '/t/', 'a')
+  rmSync(join(at.path, 'apis'))
+  await until(client, '/t/', 404)
+})
+
 test('files that are added, replaced, written in place, broken and removed', async t => {
   const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
-  const at = home()
   putApi(at, 'Test', 't', a)
-  const gateway = await start(at, [], {}, ['--watch'])
   const client = await dial(gateway)
   await until(client, '/t/', 'a')
   // As editors do: written beside it, and renamed over it.
@@ -55,35 +80,14 @@ test('files that are added, replaced, written in place, broken and removed', asy
   assert.equal(client.ending, '')
 })
 
-test('the folder of the projects may come later, go, and be another one', async t => {
-  const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
-  const at = home()
-  rmSync(join(at.path, 'apis'), { recursive: true })
-  const gateway = await start(at, [], {}, ['--watch'])
-  const client = await dial(gateway)
-  await until(client, '/t/', 404)
-  putApi(at, 'Test', 't', a)
-  await until(client, '/t/', 'a')
-  renameSync(join(at.path, 'apis'), join(at.path, 'old'))
-  await until(client, '/t/', 404)
-  // A link to a folder elsewhere, which is exchanged by renaming another link over it.
-  putApi({ ...at, path: join(at.path, 'elsewhere') }, 'Test', 't', b)
-  symlinkSync(join(at.path, 'elsewhere', 'apis'), join(at.path, 'link'))
-  renameSync(join(at.path, 'link'), join(at.path, 'apis'))
-  await until(client, '/t/', 'b')
-  symlinkSync(join(at.path, 'old'), join(at.path, 'link'))
-  renameSync(join(at.path, 'link'), join(at.path, 'apis'))
-  await until(client, '/t/', 'a')
-})
-
 test('without --watch nothing is deployed by itself', async t => {
   const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
-  const [watched, other] = [home(), home()]
-  for (const at of [watched, other]) putApi(at, 'Test', 't', a)
-  const one = await start(watched, [], {}, ['--watch'])
+  const other = home()
+  for (const each of [at, other]) putApi(each, 'Test', 't', a)
   const two = await start(other)
-  const [first, second] = [await dial(one), await dial(two)]
-  for (const at of [other, watched]) putApi(at, 'Test', 't', b)
+  const [first, second] = [await dial(gateway), await dial(two)]
+  await until(first, '/t/', 'a')
+  for (const each of [other, at]) putApi(each, 'Test', 't', b)
   await until(first, '/t/', 'b')
   await until(second, '/t/', 'a')
 })
