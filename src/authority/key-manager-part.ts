@@ -79,8 +79,6 @@ export class KeyManagerPart {
         },
         rolesFor: (scope: string) => rolesFor(part === null ? plan : part.#plan, scope),
         verifyAssertion: outlets.verifyAssertion,
-        // The listener has looked already for whom a request is made.
-        isTrustedPeer: () => false,
         keysChanged: outlets.keys,
         log: outlets.report,
         now: Date.now,
@@ -173,15 +171,8 @@ export class KeyManagerPart {
   async #listen(): Promise<void> {
     const plan = this.#plan.management
     if (plan === null) return
-    const app = keyManagerApp(this.#manager)
-    const keyManager: MountedApp = {
-      paths: KEY_MANAGER_PATHS,
-      gate: 'web',
-      // As its library names the peer.
-      fetch: (request, { clientAddress }) => {
-        return app.fetch(request, { incoming: { socket: { remoteAddress: clientAddress } } })
-      },
-    }
+    const { fetch } = keyManagerApp(this.#manager)
+    const keyManager: MountedApp = { paths: KEY_MANAGER_PATHS, gate: 'web', fetch }
     const { report } = this.#outlets
     this.#listener = await ManagementListener.open(plan, {
       apps: [keyManager, ...this.#management.apps],

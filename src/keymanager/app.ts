@@ -38,7 +38,7 @@ export function keyManagerApp(manager: KeyManager): Hono {
     return new Response(null, { headers: NO_STORE })
   })
   app.post('/oauth2/introspect', async context => {
-    const address = clientAddress(manager, context)
+    const address = clientAddress(context)
     const form = await readForm(context.req.raw)
     return Response.json(await introspect(manager, context.req.raw, form, address), { headers: NO_STORE })
   })

@@ -43,8 +43,6 @@ export interface KeyManagerSurroundings {
   readonly rolesFor: (scope: string) => readonly (readonly string[])[] | null
   /** Of a JWT from an issuer that is trusted for assertions; null: none of them has signed it. */
   readonly verifyAssertion: (assertion: string) => Promise<VerifiedAssertion | null>
-  /** Whether a peer may say in X-Forwarded-For for whom it asks. */
-  readonly isTrustedPeer: (address: string) => boolean
   /** The public keys are others now. */
   readonly keysChanged: (keys: IssuerKeys) => void
   readonly log: Log

@@ -2,7 +2,7 @@
 import type { Context } from 'hono'
 import { RegistryRefusal, RegistryUnavailable } from '../registry/registry.ts'
 
-type ProblemStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503
+type ProblemStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 421 | 429 | 500 | 503
 
 const MESSAGES: Readonly<Record<ProblemStatus, string>> = {
   400: 'Bad Request',
@@ -12,6 +12,7 @@ const MESSAGES: Readonly<Record<ProblemStatus, string>> = {
   409: 'Conflict',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
   429: 'Too Many Requests',
   500: 'Internal Server Error',
   503: 'Service Unavailable',

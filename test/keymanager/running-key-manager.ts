@@ -141,13 +141,16 @@ export async function startKeyManager({
     origin,
     rolesFor: scope => SCOPES[scope] ?? null,
     verifyAssertion,
-    isTrustedPeer: address => address === '127.0.0.1',
     keysChanged: keys => void keysTold.push(keys),
     log: (level, event, fields) => void logged.push(`${level} ${event} ${JSON.stringify(fields)}`),
     now,
   }
   const manager = await KeyManager.open(surroundings, configuration)
-  listen = getRequestListener(keyManagerApp(manager).fetch)
+  const app = keyManagerApp(manager)
+  listen = getRequestListener(request => {
+    const clientAddress = request.headers.get('x-forwarded-for') ?? '127.0.0.1'
+    return app.fetch(request, { clientAddress })
+  })
   return new RunningKeyManager({ manager, configuration, registry, origin, folder, logged, keysTold }, async () => {
     manager.close()
     server.closeAllConnections()

@@ -257,7 +257,7 @@ test('a new key signs, and the one before is published for as long as its tokens
 
 test('wrong secrets lock a client out for the address that they come from', async () => {
   const { client, secret: right } = await at.client()
-  const from = (address: string) => ({ 'x-forwarded-for': `10.9.9.9, ${address}` })
+  const from = (address: string) => ({ 'x-forwarded-for': address })
   for (let failure = 0; failure < 3; failure++) {
     const answer = await at.post(TOKEN, CREDENTIALS, { ...basic(client.consumerKey, 'wrong'), ...from('192.0.2.1') })
     assert.equal(answer.status, 401)
