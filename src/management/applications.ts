@@ -42,8 +42,7 @@ export class Applications {
   /** One that the actor may see. Of others nobody learns that they are there. */
   async get(id: string, actor: Actor): Promise<Application> {
     const application = await this.#room().registry.applications.get(id)
-    const isOwn = application?.owner === actor.user || actor.isAdmin
-    if (application === null || application.tenant !== actor.tenant || !isOwn) throw missing('application')
+    if (!isSeen(application, actor)) throw missing('application')
     return application
   }
 
@@ -214,9 +213,7 @@ export class Applications {
 
   async subscribe(application: Application, api: ManagedApi, tier: string, actor: Actor): Promise<Subscription> {
     if (!OPEN_STATES.includes(api.state)) throw new Problem(409, `the API is ${api.state}: nobody can subscribe to it`)
-    if (api.tiers.length > 0 && !api.tiers.includes(tier)) {
-      throw invalid('throttlingPolicy', `the API has ${api.tiers.join(', ')}`)
-    }
+    mustHave(api, tier)
     const about = { applicationId: application.id, apiName: api.name, apiVersion: api.version }
     const made = await this.#room().registry.subscriptions.create({ ...about, tier, status: 'ACTIVE' })
     this.#told('subscribed', actor, { APPLICATION: application.name, API: `${api.name}:${api.version}` })
@@ -228,8 +225,7 @@ export class Applications {
     const subscription = await this.#room().registry.subscriptions.get(id)
     if (subscription === null) throw missing('subscription')
     const application = await this.#room().registry.applications.get(subscription.applicationId)
-    const isOwn = application?.owner === actor.user || actor.isAdmin
-    if (application === null || application.tenant !== actor.tenant || !isOwn) throw missing('subscription')
+    if (!isSeen(application, actor)) throw missing('subscription')
     return { subscription, application }
   }
 
@@ -240,9 +236,7 @@ export class Applications {
   }
 
   async setTier({ id }: Subscription, api: ManagedApi, tier: string, actor: Actor): Promise<Subscription> {
-    if (api.tiers.length > 0 && !api.tiers.includes(tier)) {
-      throw invalid('throttlingPolicy', `the API has ${api.tiers.join(', ')}`)
-    }
+    mustHave(api, tier)
     const updated = await this.#room().registry.subscriptions.update(id, { tier })
     this.#told('subscription changed', actor, { SUBSCRIPTION: id, TIER: tier })
     return updated
@@ -256,4 +250,12 @@ export class Applications {
   #told(event: string, { user, tenant }: Actor, fields: Readonly<Record<string, string>>): void {
     this.#room().report('info', event, { USER: user, TENANT: tenant, ...fields })
   }
+}
+
+function isSeen(application: Application | null, { user, tenant, isAdmin }: Actor): application is Application {
+  return application?.tenant === tenant && (application.owner === user || isAdmin)
+}
+
+function mustHave({ tiers }: ManagedApi, tier: string): void {
+  if (tiers.length > 0 && !tiers.includes(tier)) throw invalid('throttlingPolicy', `the API has ${tiers.join(', ')}`)
 }
