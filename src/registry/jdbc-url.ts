@@ -4,20 +4,10 @@
  * that is said of a URL holds a value of it, because credentials may stand anywhere.
  */
 import { readFileSync } from 'node:fs'
-import type { TlsTerms } from './database-terms.ts'
+import type { ServerTerms, TlsTerms } from './database-terms.ts'
 
-export interface JdbcUrl {
-  readonly host: string
-  /** 0: the usual one. */
-  readonly port: number
-  readonly database: string
-  /** '' where the URL does not say. */
-  readonly username: string
-  readonly password: string
-  readonly schema: string
-  /** Under which the server lists the connection. */
-  readonly applicationName: string
-  readonly tls: TlsTerms | null
+/** Texts are '' where the URL does not say, and port 0 is the usual one. */
+export interface JdbcUrl extends ServerTerms {
   /** Milliseconds; 0 where the URL does not say. */
   readonly connectMs: number
   readonly statementMs: number
