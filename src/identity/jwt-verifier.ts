@@ -54,7 +54,7 @@ export class JwtVerifier {
     const issuer = this.#around.sources.issuers.find(claims.iss ?? '')
     if (issuer === undefined) return refused('of an issuer that is not known')
     if (!issuer.plan.algorithms.includes(algorithm)) return refused('signed with an algorithm that is not accepted')
-    const fault = termsFault(jwt, issuer.plan, this.#around.wallMs(), this.skewMs)
+    const fault = termsFault(jwt, issuer.plan, this.#around.exactMs(), this.skewMs)
     if (fault !== undefined) return { ...refused(fault), isLasting: fault !== NOT_YET }
     const accepted = acceptedToken(jwt, issuer.plan)
     if (isText(accepted)) return refused(accepted)

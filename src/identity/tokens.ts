@@ -28,8 +28,10 @@ export interface TokenSurroundings {
   readonly metrics: { add(cell: number, by: number): void }
   /** Reactors of the gateway, which share the threads that verify. */
   readonly reactors: number
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, as of the last tick. */
   wallMs(): number
+  /** The same of now: a token that was made a moment ago must not be early. */
+  exactMs(): number
 }
 
 const ENTRIES_MAX = 8192

@@ -28,7 +28,8 @@ export class IdentitySide {
     { identity: plan, reactors }: Pick<ReactorPlan, 'identity' | 'reactors'>,
     { identity: sources, validator, report, metrics, nowMs }: IdentityOutlets,
   ) {
-    this.#tokens = new Tokens({ sources, metrics, reactors, wallMs: () => this.#wallMs }, plan)
+    const wallMs = (): number => this.#wallMs
+    this.#tokens = new Tokens({ sources, metrics, reactors, wallMs, exactMs: Date.now }, plan)
     this.identity = new Identity({ plan, sources, tokens: this.#tokens, validator, report, metrics, nowMs })
     this.tunnels = new OpenTunnels(this.identity, report)
   }

@@ -139,6 +139,12 @@ test('a verdict never outlives its token and the skew, nor the time of the cache
   assert.equal(made.count('tokenVerifications'), 3)
 })
 
+test('a token that was made in this very second is good between two ticks of the clock', async () => {
+  const made = bench()
+  made.lagMs = 100
+  await accepted(made, token({ nbf: NOW_S }))
+})
+
 test('not before its time, but for the skew; and that is not remembered', async () => {
   const made = bench({ skewMs: 1000 })
   const text = token({ nbf: NOW_S + 5 })

@@ -60,6 +60,8 @@ export class TokenBench {
   readonly sources = new ToldSources()
   readonly tokens: Tokens<string>
   nowMs = 1_700_000_000_000
+  /** Since the last tick. */
+  lagMs = 0
   readonly #counts = new Map<number, number>()
 
   constructor(plan: Partial<TokenPlan> & Pick<TokenPlan, 'issuers'>) {
@@ -68,7 +70,8 @@ export class TokenBench {
     const metrics = {
       add: (cell: number, by: number) => void this.#counts.set(cell, (this.#counts.get(cell) ?? 0) + by),
     }
-    this.tokens = new Tokens({ sources: this.sources, metrics, reactors: 2, wallMs: () => this.nowMs }, whole)
+    const clocks = { wallMs: () => this.nowMs - this.lagMs, exactMs: () => this.nowMs }
+    this.tokens = new Tokens({ sources: this.sources, metrics, reactors: 2, ...clocks }, whole)
   }
 
   count(metric: keyof typeof METRIC): number {
