@@ -113,10 +113,20 @@ export interface ClientStore {
   remove(consumerKey: string): Promise<void>
 }
 
+/** What is left out may be anything. */
+export interface SubscriptionQuery {
+  readonly applicationId?: string
+  readonly apiName?: string
+  readonly apiVersion?: string
+  /** Of the application. */
+  readonly tenant?: string
+  readonly owner?: string
+}
+
 export interface SubscriptionStore {
   get(id: string): Promise<Subscription | null>
   list(
-    of: { readonly applicationId?: string; readonly apiName?: string; readonly apiVersion?: string },
+    of: SubscriptionQuery,
     page: Page,
   ): Promise<{ readonly total: number; readonly subscriptions: readonly Subscription[] }>
   create(subscription: Omit<Subscription, 'id' | 'createdMs'>): Promise<Subscription>

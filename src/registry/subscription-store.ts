@@ -4,7 +4,7 @@ import type { ChangeLog } from './change-log.ts'
 import type { Database } from './database.ts'
 import type { Subscription } from './entities.ts'
 import { missing, mustBeName, taken } from './field-rules.ts'
-import type { Page, SubscriptionStore } from './registry.ts'
+import type { Page, SubscriptionQuery, SubscriptionStore } from './registry.ts'
 import { subscriptionOf } from './rows.ts'
 import type { SubscriptionRow } from './tables.ts'
 
@@ -27,7 +27,7 @@ export class DatabaseSubscriptionStore implements SubscriptionStore {
   }
 
   async list(
-    of: { readonly applicationId?: string; readonly apiName?: string; readonly apiVersion?: string },
+    of: SubscriptionQuery,
     { offset, limit }: Page,
   ): Promise<{ readonly total: number; readonly subscriptions: readonly Subscription[] }> {
     return this.#database.read(async db => {
@@ -35,6 +35,12 @@ export class DatabaseSubscriptionStore implements SubscriptionStore {
       if (of.applicationId !== undefined) found = found.where('application_id', '=', of.applicationId)
       if (of.apiName !== undefined) found = found.where('api_name', '=', of.apiName)
       if (of.apiVersion !== undefined) found = found.where('api_version', '=', of.apiVersion)
+      if (of.tenant !== undefined || of.owner !== undefined) {
+        let theirs = db.selectFrom('sluice_applications').select('id')
+        if (of.tenant !== undefined) theirs = theirs.where('tenant', '=', of.tenant)
+        if (of.owner !== undefined) theirs = theirs.where('owner', '=', of.owner)
+        found = found.where('application_id', 'in', theirs)
+      }
       const { total } = await found.select(it => it.fn.countAll().as('total')).executeTakeFirstOrThrow()
       const ordered = found.selectAll().orderBy('created_ms').orderBy('id')
       const rows = await ordered.limit(limit).offset(offset).execute()

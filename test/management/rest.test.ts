@@ -245,6 +245,25 @@ for (const [why, given, status] of REFUSED) {
   })
 }
 
+test('subscriptions of others take no room in a list, and are not counted', async () => {
+  const subscriptions = async (path: string, more: { readonly authorization: string }) =>
+    (await it.fetch('GET', `${path}/subscriptions?apiId=Orders:1.0.0&limit=1`, more)).json
+  for (const owner of ['admin', 'robert']) {
+    const body = { applicationId: await made('Counted', owner), apiId: 'Orders:1.0.0', throttlingPolicy: 'Gold' }
+    assert.equal((await it.fetch('POST', `${PORTAL}/subscriptions`, { body, ...(await bearer(owner)) })).status, 201)
+  }
+  const { list, pagination } = await subscriptions(PORTAL, await bearer('robert'))
+  assert.deepEqual([list.length, pagination.total], [1, 1])
+  await it.registry.tenants.create('kitchen.example')
+  const chef = { name: 'head-chef', tenant: 'kitchen.example', roles: ['admin'], claims: {} }
+  await it.registry.users.create(chef, 'a-password-of-theirs')
+  const credentials = Buffer.from('head-chef@kitchen.example:a-password-of-theirs').toString('base64')
+  for (const path of [PORTAL, PUBLISHER]) {
+    const { pagination } = await subscriptions(path, { authorization: `Basic ${credentials}` })
+    assert.equal(pagination.total, 0)
+  }
+})
+
 test('an administrator may begin with Basic, with and without the tenant in the name', async () => {
   for (const name of ['admin', 'admin@carbon.super']) {
     const answer = await it.fetch('GET', `${ADMIN}/key-managers`, basic(name, 'an-admin-password'))
