@@ -1,4 +1,4 @@
-/** A client of the key manager of a node that runs: with its certificate, and as the administrator of its data folder. */
+/** A client of the key manager of a running node: with its certificate, and as the administrator of its data folder. */
 import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'

@@ -197,7 +197,7 @@ export async function connectPeer(port: number): Promise<Peer> {
 /** So often a condition is asked at each turn; what takes longer is not waited for with a whole processor. */
 const BUSY_TURNS = 50
 
-/** Waits for a condition that no peer's event announces: asked at each turn of the event loop, then each millisecond. */
+/** Waits for a condition that no peer's event announces: asked at each turn of the event loop, then each ms. */
 export async function eventually(what: string, holds: () => boolean): Promise<void> {
   const end = performance.now() + GUARD_MS
   for (let turns = 0; !holds(); turns++) {

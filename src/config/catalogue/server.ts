@@ -18,7 +18,8 @@ export const server = section(
     mode: choice(
       'single',
       ['single', 'ha'],
-      'One node, or one of several; of their state nodes share only what is in a database, and a start with `ha` says so.',
+      'One node, or one of several; of their state nodes share only what is in a database, and a start with `ha` says ' +
+        'so.',
     ),
     base_path: live(
       text(
@@ -33,8 +34,8 @@ export const server = section(
     server_role: choice(
       'default',
       ROLES,
-      'Profile of the node: what it starts. `default`: gateway and key manager. `gateway-worker`: the gateway; it has ' +
-        'no database, and asks the key manager of `apim.key_manager.service_url`. `api-key-manager` and ' +
+      'Profile of the node: what it starts. `default`: gateway and key manager. `gateway-worker`: the gateway; it ' +
+        'has no database, and asks the key manager of `apim.key_manager.service_url`. `api-key-manager` and ' +
         '`control-plane`: the key manager. Traffic manager, publisher portal and developer portal are not built yet: ' +
         'a node of a role with nothing else answers its health port, says so and is never ready.',
     ),
