@@ -18,8 +18,8 @@ export const server = section(
     mode: choice(
       'single',
       ['single', 'ha'],
-      'One node, or one of several; of their state nodes share only what is in a database, and a start with `ha` says ' +
-        'so.',
+      'One node, or one of several; of their state nodes share only what is in a database, and a start with `ha` ' +
+        'says so.',
     ),
     base_path: live(
       text(
