@@ -3,7 +3,7 @@ import type { Client } from '../registry/entities.ts'
 import { type Form, parseForm } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
 import { OAuthRefusal, type RefusalCode } from './oauth-refusal.ts'
-import { mayReceiveCodes } from './redirect-uri.ts'
+import { mayReceiveCodes } from '../registry/redirect-uri.ts'
 import { readScopes } from './scopes.ts'
 
 /** Of state, nonce and login_hint: they come back, or are shown. */

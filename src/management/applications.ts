@@ -1,5 +1,6 @@
 /** Applications, their keys and subscriptions: what REST and command line both do with them, and who may. */
 import type { Application, Client, Subscription } from '../registry/entities.ts'
+import { mayReceiveCodes } from '../registry/redirect-uri.ts'
 import type { Page } from '../registry/registry.ts'
 import { apiIdOf, keyMappingIdOf } from './names.ts'
 import { invalid, missing, Problem } from './problem.ts'
@@ -192,11 +193,8 @@ export class Applications {
     const wanted = asked.length === 0 ? DEFAULT_GRANTS.filter(grant => grants.includes(grant)) : [...new Set(asked)]
     const unknown = wanted.find(grant => !grants.includes(grant))
     if (unknown !== undefined) throw invalid('grantTypesToBeSupported', `there is only ${grants.join(', ')}`)
-    for (const uri of redirectUris) {
-      const url = URL.parse(uri)
-      if (url === null || url.hash !== '' || /^(?:javascript|data|vbscript):$/.test(url.protocol)) {
-        throw invalid('callbackUrl', 'expected absolute URLs without a fragment')
-      }
+    if (!redirectUris.every(mayReceiveCodes)) {
+      throw invalid('callbackUrl', 'expected https, http to this machine, or a private scheme, without a fragment')
     }
     if (wanted.includes(CODE_GRANT) && redirectUris.length === 0) {
       throw invalid('callbackUrl', 'is needed for authorization_code')
