@@ -4,7 +4,7 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import type { Home } from './program.ts'
 
-export interface RegisteredClient {
+interface RegisteredClient {
   readonly consumerKey: string
   /** Whole field value. */
   readonly authorization: string

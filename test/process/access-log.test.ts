@@ -97,7 +97,7 @@ test('file: lines of two reactors never interleave; SIGHUP goes on in a new file
   assert.ok(fresh.includes('/t/afterwards?'))
 })
 
-test('stdout: lines of two reactors never interleave; a reader that goes away costs lines, which are counted', async () => {
+test('stdout: lines of two reactors never interleave; a reader that goes costs lines, which are counted', async () => {
   const { program, port, healthPort } = await start(['access_log.target=stdout', 'logging.level=debug'])
   await load(port, 'out')
   const all = (): boolean => program.out.text.split('\n').length > CLIENTS * REQUESTS + LINES_OF_START

@@ -45,7 +45,7 @@ async function answers(token: string): Promise<readonly unknown[]> {
   return [...new Set(await Promise.all(told))]
 }
 
-test('warm tokens go on; every reactor has a line to the next thread; one line of the log names the cause', async () => {
+test('warm tokens go on; every reactor has a line to the next thread; one log line names the cause', async () => {
   const [warm, cold] = [await keyManager.tokenOf(shop), await keyManager.tokenOf(shop)]
   assert.deepEqual(await answers(warm), ['ok'])
 

@@ -141,7 +141,7 @@ test('API files that are watched overrule and come back likewise', async () => {
   await until(watching, 'CREATED')
 })
 
-test('after a start a deprecated API is so since it was first seen, and a faulty project is as it was left', async () => {
+test('after a start a deprecated API is so since it was first seen, a faulty project is as it was left', async () => {
   const other = home()
   declare(other, 'DEPRECATED')
   const before = await start(other, ['apim.lifecycle.sunset_after=10d'])

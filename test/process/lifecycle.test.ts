@@ -88,7 +88,7 @@ const STATUSES: readonly (readonly [actions: readonly string[], status: number])
   [['Deprecate', 'Retire'], 404],
 ]
 
-test('every state is what requests find, and when it is deprecated since and until when, after a start as well', async () => {
+test('every state is what requests find, and since and until when deprecated, after a start as well', async () => {
   const at = home()
   for (const [i, [actions]] of STATUSES.entries()) {
     putApi(at, `Api${i}`, `a${i}`, BACKEND)
