@@ -49,6 +49,8 @@ export interface AuthorityPlan {
 /** What a thread is begun with. */
 export interface AuthorityThreadData {
   readonly compileCache: string
+  /** What it will need is loaded while it waits for its plan. */
+  readonly runsKeyManager: boolean
   /** One cell, counted up while the thread is alive. */
   readonly beats: Int32Array
 }

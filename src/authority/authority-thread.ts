@@ -10,7 +10,7 @@ import { ReactorLines } from './reactor-lines.ts'
 const BEAT_MS = 500
 const QUESTION_LIMITS = { waitingMax: 256, answerMs: 10_000 }
 
-const { beats } = workerData as AuthorityThreadData
+const { beats, runsKeyManager } = workerData as AuthorityThreadData
 const port = parentPort!
 let metrics: MetricsColumn | null = null
 let authority: Authority | null = null
@@ -32,6 +32,9 @@ function bug(error: unknown): void {
 }
 
 const lines = new ReactorLines({ bug })
+
+// Loaded while the primary reads what the plan is made of; a failure comes again where it is needed.
+if (runsKeyManager) void import('./key-manager-part.ts').catch(() => {})
 
 /** To the primary. */
 const questions = new PendingAnswers<object>('the primary', QUESTION_LIMITS)

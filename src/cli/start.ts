@@ -19,7 +19,7 @@ export async function start(place: CliArguments, options: CommandOptions, compil
   const { runsGateway, runsKeyManager } = partsOf(configuration)
   if (faults.length === 0) {
     if (runsGateway) threads.begin(reactorsOf(configuration, planListeners(configuration)))
-    if (runsGateway || runsKeyManager) authority.begin()
+    if (runsGateway || runsKeyManager) authority.begin(runsKeyManager)
   }
   const { serve } = await import('./serve.ts')
   return serve(place, options, examined, { threads, authority })

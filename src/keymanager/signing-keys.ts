@@ -5,7 +5,10 @@
 import { type KeyObject, createPrivateKey, createPublicKey, generateKeyPair } from 'node:crypto'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { calculateJwkThumbprint, type JWK, type JWTPayload, SignJWT } from 'jose'
+import type { JWK, JWTPayload } from 'jose'
+// By themselves: the whole package is 46 files, most of them about encryption.
+import { calculateJwkThumbprint } from 'jose/jwk/thumbprint'
+import { SignJWT } from 'jose/jwt/sign'
 import type { PublicJwk } from '../identity/facts.ts'
 import { readKept, replaceKept } from '../store/kept-file.ts'
 

@@ -104,15 +104,15 @@ export class AuthorityKeeper {
   }
 
   /** The thread loads its modules from now on, and then waits for its plan. */
-  begin(): void {
-    this.#seat ??= this.#spawn()
+  begin(runsKeyManager: boolean): void {
+    this.#seat ??= this.#spawn(runsKeyManager)
   }
 
   /** Resolves once reactors can be told everything. Rejects with AuthorityFailed. */
   async start(plan: AuthorityPlan, watcher: KeeperWatcher): Promise<Begun> {
     this.#watcher = watcher
     this.#plan = plan
-    this.begin()
+    this.begin(plan.runsKeyManager)
     const seat = this.#seat!
     // It may have waited for long.
     seat.beatMs = performance.now()
@@ -192,9 +192,9 @@ export class AuthorityKeeper {
     if (this.#pause !== null) clearTimeout(this.#pause)
   }
 
-  #spawn(): Seat {
+  #spawn(runsKeyManager: boolean): Seat {
     const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    const workerData: AuthorityThreadData = { compileCache: this.#compileCache, beats }
+    const workerData: AuthorityThreadData = { compileCache: this.#compileCache, runsKeyManager, beats }
     const worker = new Worker(this.#entry, { workerData, name: 'authority' })
     const nowMs = performance.now()
     const seat: Seat = {
@@ -264,9 +264,10 @@ export class AuthorityKeeper {
   }
 
   #replace(): void {
-    const seat = this.#spawn()
+    const plan = this.#plan!
+    const seat = this.#spawn(plan.runsKeyManager)
     this.#seat = seat
-    seat.worker.postMessage({ kind: 'start', plan: this.#plan! } satisfies ToAuthority)
+    seat.worker.postMessage({ kind: 'start', plan } satisfies ToAuthority)
     // Lines are of use only to a thread that stays.
     seat.begun.promise.then(
       () => this.#watcher!.replaced(),

@@ -83,7 +83,7 @@ test('one that hangs is replaced, and so is one with a bug', async t => {
     pauseMs: 10,
     checkMs: 20,
   })
-  keeper.begin()
+  keeper.begin(false)
   assert.equal((await keeper.start(scriptPlan(), watcher)).port, 7)
   await nextReplaced()
   await nextReplaced()
