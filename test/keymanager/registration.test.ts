@@ -103,6 +103,14 @@ test('nobody registers without an account, for others, or for an address that do
   assert.equal((await ask('GET', `${PATH}/${foreign.client.consumerKey}`, null, own)).status, 404)
 })
 
+test('RFC 8259 4: what says two things of a client registers none', async () => {
+  const body = '{"clientName":"one","clientName":"another","owner":"alice"}'
+  const headers = { ...JSON_TYPE, ...basic(USER.name, USER.password) }
+  const answer = await at.fetch(`${at.origin}${PATH}`, { method: 'POST', headers, body })
+  const { error } = (await answer.json()) as { readonly error: string }
+  assert.deepEqual([answer.status, error], [400, 'invalid_request'])
+})
+
 test('a client that has no secret may be registered', async () => {
   const fields = { ...SHOP, clientName: 'phone', grantType: 'authorization_code', ext_public_client: true }
   const app = { ...fields, clientName: 'tablet', callbackUrl: 'com.example.shop:/back, http://127.0.0.1:9000/back' }
