@@ -82,6 +82,15 @@ proxy_host = "127.0.0.1"
 proxy_port = 1
 proxy_username = "u"
 proxy_password = "${planted('proxy')}"
+[apim.notification]
+from_address = "a@shop.invalid"
+username = "u"
+password = "${planted('mail')}"
+hostname = "mail.invalid"
+[apim.workflow]
+enable = true
+wf_engine_pass = "${planted('engine')}"
+client_registration_password = "${planted('registration')}"
 `
 put(at, 'deployment.toml', CONFIGURATION)
 

@@ -38,7 +38,8 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     if (step === 'slow') await new Promise(resolve => setTimeout(resolve, 3500))
     if (step === 'fail') parentPort.postMessage({ kind: 'failed', cause: 'no luck' })
     else parentPort.postMessage({ kind: 'listening', ports: [7] })
-    if (step === 'die') setTimeout(() => process.exit(), 20)`
+    if (step === 'die') setTimeout(() => process.exit(), 20)
+    if (step === 'spin') setTimeout(() => { for (;;); }, 20)`
   const plan = {
     reactor: 0,
     reactors: 1,
@@ -115,6 +116,17 @@ for (const [what, deployed, isReplaced] of [
     )
   })
 }
+
+test('a reactor that spins in JavaScript and gives nobody a turn is replaced', async t => {
+  const { pool, replaced } = poolOf(['spin', 'listen'], { silenceMs: 500 })
+  t.after(() => pool.stop())
+  assert.deepEqual(await pool.start(), [7])
+  assert.equal(await replaced, 'reactor 0 no heartbeat for 500 ms')
+  pool.stop()
+  // The one that spins ends all the same.
+  await pool.drain(1000)
+  assert.equal(Atomics.load(spawned, 0), 2)
+})
 
 test('replacements that all fail end the program', async t => {
   const { pool, hopeless } = poolOf(['die', 'fail'])
