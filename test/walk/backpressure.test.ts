@@ -1,5 +1,5 @@
 /**
- * Backpressure: whoever takes bytes slowly slows down whoever sends them, and nothing piles up in between. 128 MiB by
+ * Backpressure: whoever takes bytes slowly slows down whoever sends them, and nothing piles up in between. 256 MiB by
  * default, 2 GiB in the long run (SLUICE_LONG=1).
  */
 import assert from 'node:assert/strict'
@@ -13,12 +13,12 @@ import { turn } from '../harness/peers.ts'
 import { IS_LONG } from '../harness/random.ts'
 
 const MIB = 1024 * 1024
-const BODY_BYTES = IS_LONG ? 2048 * MIB : 128 * MIB
+const BODY_BYTES = IS_LONG ? 2048 * MIB : 256 * MIB
 /** How often the slow side stops altogether. */
 const STOPS = 8
 /** What the kernel may hold of both connections, and the program on top of it. */
 const UNDER_WAY_MAX = 32 * MIB
-const RSS_GROWTH_MAX = 96 * MIB
+const RSS_GROWTH_MAX = 128 * MIB
 /** What one exchange may take from the arena: a 64 KiB chunk per direction, heads, and a held write. */
 const ARENA_MAX = 1 * MIB
 /** Turns of the event loop without progress after which a sender is taken to be stopped. */
