@@ -106,7 +106,10 @@ export class ApiProjects {
       kept,
       leftOut: judged.flatMap(({ placement }) => placement?.leftOut ?? []),
       faults,
-      warnings: judged.flatMap(({ reading, placement }) => [...reading.warnings, ...(placement?.warnings ?? [])]),
+      warnings: [
+        ...judged.flatMap(({ reading, placement }) => [...reading.warnings, ...(placement?.warnings ?? [])]),
+        ...sharedNames([...sorted.values()]),
+      ],
     }
   }
 
@@ -218,6 +221,22 @@ function missing(project: string): readonly Fault[] {
 function addressesOf({ api: { context, version, isDefaultVersion, hosts } }: Placed): readonly string[] {
   const paths = apiPaths(context, version, isDefaultVersion)
   return hosts.length === 0 ? paths : hosts.flatMap(host => paths.map(path => `${host}${path}`))
+}
+
+/** Applications subscribe to a name and a version: whoever may use one of two that share both may use the other. */
+function sharedNames(placed: readonly Placed[]): readonly Fault[] {
+  const first = new Map<string, Placed>()
+  return placed.flatMap(one => {
+    const subject = `${one.api.name}:${one.api.version}`
+    const other = first.get(subject)
+    if (other === undefined) {
+      first.set(subject, one)
+      return []
+    }
+    const expected = `${other.declared.where} is ${subject} as well, and subscriptions to one are good for both`
+    const remedy = 'give one of them another name or version'
+    return [{ where: one.declared.where, key: 'data.name', given: show(one.api.name), expected, remedy }]
+  })
 }
 
 /** A project that keeps the paths it has in force loses none of them to one that comes or changes. */

@@ -340,6 +340,18 @@ const CLASHES: readonly (readonly [first: string, second: string, path: string])
   [api('/a/{version}', '1', false), api('/a', '1', false), '/a/1'],
 ]
 
+test('two APIs of one name and version are told of, because subscriptions to one are good for both', t => {
+  const files = { 'apis/A/api.yaml': api('/a', '1', false), 'apis/B/api.yaml': api('/b', '1', false) }
+  const home = temporaryHome(t, { ...files, 'apis/C/api.yaml': api('/c', '2', false) })
+  const { apis, faults, warnings } = loadApiDefinitions(home)
+  assert.deepEqual([apis.length, faults], [3, []])
+  const shared = `${home}/apis/A/api.yaml:5 is Orders:1 as well, and subscriptions to one are good for both`
+  assert.deepEqual(
+    warnings.map(({ where, expected }) => [where, expected]),
+    [[`${home}/apis/B/api.yaml:5`, shared]],
+  )
+})
+
 for (const [first, second, path] of CLASHES) {
   test(`of two APIs under ${path} the second is left out`, t => {
     const home = temporaryHome(t, { 'apis/A/api.yaml': first, 'apis/B/api.yaml': second })
