@@ -8,6 +8,7 @@ import { withoutTenant } from '../config/account-names.ts'
 import type { Caller } from '../exchange/caller.ts'
 import { isFieldText } from '../http1/writer.ts'
 import { METRIC } from '../observe/metrics.ts'
+import { SharedAnswers } from '../structure/shared-answers.ts'
 import { type BackendApi, callerClaims, type JwtClaims, userClaims } from './backend-claims.ts'
 import type { Inquiry, InquiryResults } from './feed.ts'
 import type { BackendJwtPlan } from './identity-plan.ts'
@@ -68,7 +69,7 @@ export class BackendJwts {
     maxSize: USERS_CHARS_MAX,
     sizeCalculation: (claims, key) => JSON.stringify(claims).length + key.length,
   })
-  readonly #making = new Map<string, Promise<ReadyJwt>>()
+  readonly #making = new SharedAnswers<ReadyJwt>()
 
   constructor(plan: BackendJwtPlan, sources: JwtSources) {
     this.#sources = sources
@@ -94,7 +95,7 @@ export class BackendJwts {
     this.#byCaller = new WeakMap()
     this.#kept.clear()
     this.#users.clear()
-    this.#making.clear()
+    this.#making.forget()
   }
 
   /** The whole line for a caller. Throws, or rejects with, NoBackendJwt. */
@@ -128,26 +129,21 @@ export class BackendJwts {
   }
 
   #make(content: string, claims: JwtClaims, caller: Caller): Promise<ReadyJwt> {
-    const begun = this.#making.get(content)
+    if (!this.#making.has(content) && this.#making.size >= MAKING_MAX) {
+      return Promise.reject(new NoBackendJwt(`${MAKING_MAX} are being made already`))
+    }
     const plan = this.#plan
     // Of this configuration: another one begins with nothing.
     const byCaller = this.#byCaller
-    const noted = (ready: ReadyJwt): ReadyJwt => {
-      if (plan.keptMs > 0) byCaller.set(caller, ready)
-      return ready
-    }
-    if (begun !== undefined) return begun.then(noted)
-    if (this.#making.size >= MAKING_MAX) return Promise.reject(new NoBackendJwt(`${MAKING_MAX} are being made already`))
-    const making = this.#made(claims, caller).then(ready => {
+    const making = this.#making.ask(content, async () => {
+      const ready = await this.#made(claims, caller)
       if (plan === this.#plan && plan.keptMs > 0) this.#kept.set(content, ready)
       return ready
     })
-    this.#making.set(content, making)
-    const over = (): void => {
-      if (this.#making.get(content) === making) this.#making.delete(content)
-    }
-    making.then(over, over)
-    return making.then(noted)
+    return making.then(ready => {
+      if (plan.keptMs > 0) byCaller.set(caller, ready)
+      return ready
+    })
   }
 
   async #made(claims: JwtClaims, caller: Caller): Promise<ReadyJwt> {

@@ -5,6 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { METRIC } from '../observe/metrics.ts'
+import { SharedAnswers } from '../structure/shared-answers.ts'
 import type { InquiryResults, KnownUser } from './feed.ts'
 import type { Grant } from './grants.ts'
 
@@ -39,7 +40,7 @@ export class Passwords {
   readonly #nowMs: () => number
   readonly #confirmed = new LRUCache<string, ConfirmedUser>({ max: ENTRIES_MAX })
   /** One question at a time about the same credentials, however many send them. */
-  readonly #asked = new Map<string, Promise<ConfirmedUser | null>>()
+  readonly #asked = new SharedAnswers<ConfirmedUser | null>()
 
   constructor({ ask, metrics, nowMs }: PasswordSurroundings) {
     this.#ask = ask
@@ -56,12 +57,7 @@ export class Passwords {
     const isHit = known !== undefined && known.untilMs > this.#nowMs()
     this.#metrics.add(isHit ? METRIC.passwordHits : METRIC.passwordMisses, 1)
     if (isHit) return known
-    let asked = this.#asked.get(hash)
-    if (asked === undefined) {
-      asked = this.#confirm(hash, user, password).finally(() => this.#asked.delete(hash))
-      this.#asked.set(hash, asked)
-    }
-    return asked
+    return this.#asked.ask(hash, () => this.#confirm(hash, user, password))
   }
 
   async #confirm(hash: string, name: string, password: string): Promise<ConfirmedUser | null> {

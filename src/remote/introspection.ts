@@ -1,6 +1,7 @@
 /** What the key manager of another node says of a token (RFC 7662). */
 import type { Introspection } from '../identity/feed.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
+import { SharedAnswers } from '../structure/shared-answers.ts'
 import type { HttpClient } from './http-client.ts'
 import { jsonIn } from './json-answer.ts'
 
@@ -21,7 +22,7 @@ export class Introspector {
   readonly #terms: IntrospectionTerms
   readonly #url: string
   /** Of those who ask for the same token at once, one asks. */
-  readonly #underWay = new Map<string, Promise<Introspection>>()
+  readonly #underWay = new SharedAnswers<Introspection>()
 
   constructor(client: Pick<HttpClient, 'send'>, terms: IntrospectionTerms) {
     this.#client = client
@@ -31,11 +32,7 @@ export class Introspector {
 
   /** Rejects with InquiryFailed. */
   introspect(token: string): Promise<Introspection> {
-    const known = this.#underWay.get(token)
-    if (known !== undefined) return known
-    const answer = this.#ask(token).finally(() => this.#underWay.delete(token))
-    this.#underWay.set(token, answer)
-    return answer
+    return this.#underWay.ask(token, () => this.#ask(token))
   }
 
   async #ask(token: string): Promise<Introspection> {
