@@ -9,11 +9,12 @@ type Answer = (context: Context, caller: ManagementCaller) => Promise<Response>
 
 export class ResourceApp {
   readonly app = new Hono()
-  readonly #base: string
+  /** What all of its paths begin with. */
+  readonly base: string
   readonly #callers: Callers
 
   constructor(base: string, callers: Callers, room: () => ManagementRoom) {
-    this.#base = base
+    this.base = base
     this.#callers = callers
     this.app.notFound(context => answerProblem(context, new Problem(404, 'there is nothing at this path')))
     this.app.onError((error, context) => {
@@ -31,7 +32,7 @@ export class ResourceApp {
 
   /** One of the scopes is needed. Nothing of the request is looked at before it is known who asks. */
   on(verb: Verb, path: string, scopes: readonly string[], answer: Answer): void {
-    this.app[verb](`${this.#base}${path}`, async context => {
+    this.app[verb](`${this.base}${path}`, async context => {
       const caller = await this.#callers.admit(context, scopes)
       return answer(context, caller)
     })

@@ -69,18 +69,16 @@ export function apiShape(api: ManagedApi) {
 /** `api`: null where it is not deployed any more. */
 export function subscriptionShape(
   { id, applicationId, apiName, apiVersion, tier, status }: Subscription,
-  application: Application | null,
+  { name, owner }: Application,
   api: ManagedApi | null,
 ) {
   const named = { name: apiName, version: apiVersion }
-  const applicationInfo =
-    application === null ? null : { applicationId, name: application.name, owner: application.owner }
   return {
     subscriptionId: id,
     applicationId,
     apiId: apiIdOf(named),
     apiInfo: api === null ? { id: apiIdOf(named), ...named } : apiInfoShape(api),
-    applicationInfo,
+    applicationInfo: { applicationId, name, owner },
     throttlingPolicy: tier,
     requestedThrottlingPolicy: tier,
     status: statusShape(status),

@@ -22,7 +22,7 @@ export function addSubscriptions(resources: ResourceApp, applications: Applicati
     const { applicationId, apiId, ...page } = readQuery(context.req.raw, { ...PAGE, ...wanted })
     const application = applicationId === '' ? null : await applications.get(applicationId, caller)
     if (application === null && apiId === '') throw missing('subscription: name applicationId or apiId')
-    return context.json(await listed({ application, apiId, caller, page }, applications, room))
+    return context.json(await listed({ application, apiId, caller, page }, resources.base, applications, room))
   })
   on('post', '/subscriptions', SUBSCRIBE, async (context, caller) => {
     const given = await readBody(context.req.raw, SUBSCRIPTION, ANSWERED)
@@ -67,6 +67,7 @@ interface Listing {
 
 async function listed(
   { application, apiId, caller, page }: Listing,
+  base: string,
   applications: Applications,
   room: () => ManagementRoom,
 ) {
@@ -90,7 +91,7 @@ async function listed(
     application === null ? '' : `applicationId=${application.id}`,
     api === null ? '' : `apiId=${apiIdOf(api)}`,
   ]
-  const path = `/api/am/devportal/v3/subscriptions?${query.filter(part => part !== '').join('&')}`
+  const path = `${base}/subscriptions?${query.filter(part => part !== '').join('&')}`
   return paged(path, rows.flat(), page, total)
 }
 
