@@ -13,6 +13,7 @@ import { type Address, charged, type RunningPeer, SETTLE_MS, WARM_UP_SECONDS } f
 import { API_COUNTS, askOf, type Contest } from './contests.ts'
 import { pairedRatio } from './paired-ratio.ts'
 import { reloadMs } from './reload.ts'
+import { besideWarm, warmPlan } from './warm-client.ts'
 
 /** Of a gateway just started: until its code is compiled. */
 const FIRST_SECONDS = 3
@@ -115,7 +116,17 @@ async function apisShown(peer: RunningPeer, first: Entrant | undefined, deployed
 async function contestRound(contest: Contest, peer: Entrant, { seconds, folder }: ContestRun): Promise<Sample> {
   await drive(contestPlan(contest, peer.name, peer.address, WARM_UP_SECONDS), folder)
   const plan = contestPlan(contest, peer.name, peer.address, seconds)
-  return { ...(await charged(peer, () => drive(plan, folder))), ...peer.shown }
+  const { warmClient } = contest
+  if (warmClient === undefined) return { ...(await charged(peer, () => drive(plan, folder))), ...peer.shown }
+  let warm: Sample = {}
+  const sample = await charged(peer, async () => {
+    const steady = warmPlan(warmClient, plan.port, plan.path, seconds)
+    const [flood, beside] = await besideWarm(steady, () => drive(plan, folder))
+    warm = beside
+    // The gateway is charged for both.
+    return { ...flood, requests: flood.requests + warmClient.ratePerSecond * seconds }
+  })
+  return { ...sample, ...warm, ...peer.shown }
 }
 
 /** The answers to the questions of a contest, as far as those asked about took part. */

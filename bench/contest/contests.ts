@@ -4,6 +4,7 @@
  */
 import type { MetricName } from '../metric.ts'
 import type { Ask } from './ask.ts'
+import type { WarmClient } from './warm-client.ts'
 
 /** The cost of one contestant as a ratio to that of another. */
 interface Question {
@@ -30,6 +31,8 @@ export interface Contest {
   /** After so many rounds everybody is started anew. */
   readonly roundsPerStart: number
   readonly ask: Ask
+  /** Who is asked beside it all the time, with a token that is remembered. */
+  readonly warmClient?: WarmClient
 }
 
 const COST: readonly MetricName[] = [
@@ -194,7 +197,11 @@ export const CONTESTS: Readonly<Record<string, Contest>> = {
   'chain-405': refused(405, 'DELETE', '/chain/1.0.0/customers/4711'),
   'secured-one': secured('RS256, one token', 1),
   'secured-1000': secured('RS256, 1,000 tokens in turn', 1000),
-  'secured-cold': secured('RS256, a token that nobody remembers each time', COLD_TOKENS),
+  'secured-cold': {
+    ...secured('RS256, a token that nobody remembers each time', COLD_TOKENS),
+    shows: [...COST, 'warmP50Ms', 'warmP99Ms', 'warmP999Ms', 'warmErrors'],
+    warmClient: { connections: 8, ratePerSecond: 200 },
+  },
   'apis-same': apis('1, 100, 10,000 APIs: one path asked', API_COST, { paths: [`${contextOf(0)}/1.0.0/orders/00000`] }),
   'apis-spread': apis('1, 100, 10,000 APIs: 10,000 different paths asked', API_COST, { paths: [] }),
 }

@@ -83,6 +83,8 @@ export interface SteadyPlan {
   readonly connections: number
   readonly ratePerSecond: number
   readonly seconds: number
+  /** In the place of the usual ones. */
+  readonly fields?: Readonly<Record<string, string>>
 }
 
 /** Times are milliseconds of the epoch, so that they compare with those of another process. */

@@ -23,7 +23,7 @@ class SteadyGenerator implements LoadListener {
 
   constructor(plan: SteadyPlan) {
     this.#plan = plan
-    this.#request = Buffer.from(requestHead('GET', plan.path), 'latin1')
+    this.#request = Buffer.from(requestHead('GET', plan.path, plan.fields), 'latin1')
     for (let i = 0; i < plan.connections; i++) new LoadConnection(plan.port, this, false).open()
   }
 

@@ -12,11 +12,13 @@ import type { Place } from '../../bench/peers/peer.ts'
 import { SECURED, writeSecuredHome } from '../../bench/peers/secured.ts'
 import { findExecutable } from '../../bench/program.ts'
 import { CONTESTS } from '../../bench/contest/contests.ts'
+import { besideWarm, warmPlan, warmSample } from '../../bench/contest/warm-client.ts'
 import { ISSUER, tokenIssuer } from '../../bench/token-issuer.ts'
 import { readApplications } from '../../src/config/application-files.ts'
 import { ApiProjects } from '../../src/config/api-definitions.ts'
 import { accessPlan } from '../../src/primary/identity-planning.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
+import { ScriptedBackend } from '../harness/peers.ts'
 
 test('tokens of the bench are good, all different, and the same when asked for again', async () => {
   const tokens = tokenIssuer().tokens(3)
@@ -52,6 +54,23 @@ test('the home of the secured gateway has no fault, and its API asks for tokens 
     SECURED.map(({ name }) => name),
     ['sluice-open', 'sluice-secured', 'sluice-secured-log'],
   )
+})
+
+test('the warm client shows a good token, and what has no 200 is an error without a latency', async () => {
+  const { warmClient, ask } = CONTESTS['secured-cold']!
+  const backend = await ScriptedBackend.listen(peer => {
+    void peer.untilText('\r\n\r\n').then(() => peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
+  })
+  const plan = { ...warmPlan(warmClient!, backend.port, ask.paths[0]!, 0.02), ratePerSecond: 50, connections: 1 }
+  const [flood, warm] = await besideWarm(plan, async () => 'flooded')
+  const [token] = tokenIssuer().tokens(1)
+  assert.match(backend.peers[0]!.text, new RegExp(`^GET ${ask.paths[0]} .*\r\nAuthorization: Bearer ${token}\r\n`, 's'))
+  backend.close()
+  assert.deepEqual([flood, warm.warmErrors], ['flooded', 0])
+  assert.ok(warm.warmP50Ms! > 0)
+  const records = [1, 2, 100].map(ms => ({ askedMs: 0, answeredMs: ms, status: ms === 100 ? 503 : 200, server: '' }))
+  const { warmP50Ms, warmP999Ms, warmErrors } = warmSample({ asked: 4, records })
+  assert.deepEqual([Math.round(warmP50Ms!), Math.round(warmP999Ms!), warmErrors], [1, 2, 2])
 })
 
 const haproxy = findExecutable('haproxy')
