@@ -5,6 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { tooMany } from './oauth-refusal.ts'
 import { digestOf } from './token-memory.ts'
+import { growingTo } from '../structure/growing-cache.ts'
 
 /** Each as a digest: strangers choose how long names are. */
 const NAMES_MAX = 16_384
@@ -17,7 +18,7 @@ interface Window {
 
 /** Requests by name: of a client, of an address. */
 export class RequestRate {
-  readonly #windows = new LRUCache<string, Window>({ max: NAMES_MAX })
+  readonly #windows = new LRUCache<string, Window>(growingTo(NAMES_MAX))
   readonly #now: () => number
 
   constructor(now: () => number) {
@@ -54,7 +55,7 @@ interface Failures {
 
 /** Wrong credentials by name: after too many of them right ones are not looked at either, for a while. */
 export class Lockout {
-  readonly #failures = new LRUCache<string, Failures>({ max: NAMES_MAX })
+  readonly #failures = new LRUCache<string, Failures>(growingTo(NAMES_MAX))
   readonly #now: () => number
 
   constructor(now: () => number) {

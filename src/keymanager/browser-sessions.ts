@@ -5,6 +5,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { digestOf } from './token-memory.ts'
+import { growingTo } from '../structure/growing-cache.ts'
 
 const SESSIONS_MAX = 10_000
 const CONSENTS_MAX = 64
@@ -24,7 +25,7 @@ export interface BrowserSession {
 }
 
 export class BrowserSessions {
-  readonly #sessions = new LRUCache<string, BrowserSession>({ max: SESSIONS_MAX })
+  readonly #sessions = new LRUCache<string, BrowserSession>(growingTo(SESSIONS_MAX))
   readonly #now: () => number
   /** Of this thread alone: forms do not outlast it, and no more do sessions. */
   readonly #formKey = randomBytes(32)

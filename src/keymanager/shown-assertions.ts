@@ -1,11 +1,12 @@
 /** Assertions that were shown: each is good once. Only digests are kept, and the oldest go first. */
 import { LRUCache } from 'lru-cache'
 import { digestOf } from './token-memory.ts'
+import { growingTo } from '../structure/growing-cache.ts'
 
 const SHOWN_MAX = 16_384
 
 export class ShownAssertions {
-  readonly #shown = new LRUCache<string, true>({ max: SHOWN_MAX })
+  readonly #shown = new LRUCache<string, true>(growingTo(SHOWN_MAX))
 
   /** Whether it is shown for the first time. `assertion`: a JWT. */
   take(assertion: string): boolean {

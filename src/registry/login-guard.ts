@@ -6,6 +6,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { RegistryUnavailable } from './registry.ts'
+import { growingTo } from '../structure/growing-cache.ts'
 
 interface GuardTerms {
   /** Wrong passwords in a row; 0: no name is ever locked. */
@@ -26,9 +27,9 @@ const WAITING_MAX = 32
 export class LoginGuard {
   readonly #terms: GuardTerms
   readonly #nowMs: () => number
-  readonly #accounts = new LRUCache<string, Account>({ max: NAMES_MAX })
+  readonly #accounts = new LRUCache<string, Account>(growingTo(NAMES_MAX))
   /** Of a name, where it has come with its password. */
-  readonly #places = new LRUCache<string, true>({ max: NAMES_MAX })
+  readonly #places = new LRUCache<string, true>(growingTo(NAMES_MAX))
   readonly #queues = new Map<string, { last: Promise<unknown>; length: number }>()
 
   constructor(terms: GuardTerms, nowMs = () => performance.now()) {

@@ -6,13 +6,14 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { verifyPassword } from './password-hash.ts'
+import { growingTo } from '../structure/growing-cache.ts'
 
 const ENTRIES_MAX = 10_000
 const KEPT_MS = 60_000
 
 export class VerifiedSecrets {
   readonly #key = randomBytes(32)
-  readonly #kept = new LRUCache<string, true>({ max: ENTRIES_MAX, ttl: KEPT_MS })
+  readonly #kept = new LRUCache<string, true>({ ...growingTo(ENTRIES_MAX), ttl: KEPT_MS })
 
   /** `phc`: '' for nobody, which takes as long. Throws RegistryUnavailable. */
   async verify(owner: string, secret: string, phc: string): Promise<{ isRight: boolean; isOld: boolean }> {
