@@ -44,7 +44,7 @@ class PostgresqlConnection implements Connection {
   }
 
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
-    const { command, rowCount, rows } = await this.#client.query(sql, [...parameters])
+    const { command, rowCount, rows } = await this.#client.query(sql, parameters.map(comparable))
     return CHANGES.includes(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows }
   }
 
@@ -60,4 +60,9 @@ class PostgresqlConnection implements Connection {
     this.#client.end().catch(() => {})
     stream.destroy()
   }
+}
+
+/** The server refuses a NUL in a text. None is written, and what is looked for is compared as what nobody is called. */
+function comparable(parameter: unknown): unknown {
+  return typeof parameter === 'string' ? parameter.replaceAll('\0', '\u{10ffff}') : parameter
 }

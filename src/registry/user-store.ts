@@ -8,6 +8,7 @@ import type { Database, Within } from './database.ts'
 import type { User } from './entities.ts'
 import { missing, mustBeName, taken, writtenJson } from './field-rules.ts'
 import type { LoginGuard } from './login-guard.ts'
+import { ADMIN_ROLE } from './management-scopes.ts'
 import { hashPassword } from './password-hash.ts'
 import { type Page, RegistryRefusal, type TokenStore, type UserStore } from './registry.ts'
 import type { Tables, UserRow } from './tables.ts'
@@ -145,6 +146,7 @@ export class DatabaseUserStore implements UserStore {
         const row = await within.selectFrom('sluice_users').selectAll().where('id', '=', id).executeTakeFirst()
         if (row === undefined) throw missing('user')
         if (change.isLocked) this.#mustNotBeSuperAdmin(row, 'isLocked')
+        if (change.roles?.includes(ADMIN_ROLE) === false) this.#mustNotBeSuperAdmin(row, 'roles')
         const changed = {
           claims: change.claims === undefined ? row.claims : writtenJson('claims', change.claims),
           is_locked: change.isLocked === undefined ? row.is_locked : Number(change.isLocked),
@@ -229,7 +231,7 @@ export class DatabaseUserStore implements UserStore {
 
   #mustNotBeSuperAdmin({ tenant, name_key }: UserRow, field: string): void {
     if (tenant === SUPER_TENANT && name_key === this.#terms.rules.nameKey(this.#terms.superAdmin))
-      throw new RegistryRefusal('in use', field, 'the super admin can neither be removed nor locked')
+      throw new RegistryRefusal('in use', field, 'the super admin can neither be removed nor locked, and stays admin')
   }
 
   async #replaceHash({ id, password_hash: old }: UserRow, password_hash: string): Promise<void> {

@@ -282,6 +282,8 @@ async function users(registry: Registry): Promise<void> {
   assert.deepEqual(await registry.users.get(made.id), made)
   assert.deepEqual(made.roles, ['Internal/everyone', 'Internal/subscriber'])
   assert.equal(await registry.users.find('marie', TENANT), null)
+  const missing = [await registry.users.find('Marie\0', TENANT), await registry.clients.get('\0')]
+  assert.deepEqual(missing, [null, null], 'a NUL, which some databases take in no text, is nobody, and no failure')
   await assert.rejects(registry.users.create(user, 'a-good-password'), REFUSED('exists', 'username'))
   await assert.rejects(
     registry.users.create({ ...user, name: 'abc' }, 'a-good-password'),
@@ -346,7 +348,9 @@ async function superAdmin(registry: Registry): Promise<void> {
   assert.ok(admin.roles.includes('admin'))
   await assert.rejects(registry.users.remove(admin.id), REFUSED('in use', 'username'))
   await assert.rejects(registry.users.update(admin.id, { isLocked: true }), REFUSED('in use', 'isLocked'))
-  assert.equal((await registry.users.get(admin.id))?.isLocked, false)
+  const powerless = registry.users.update(admin.id, { roles: ['Internal/subscriber'] })
+  await assert.rejects(powerless, REFUSED('in use', 'roles'))
+  assert.deepEqual(await registry.users.get(admin.id), admin)
 }
 
 async function tenants(registry: Registry): Promise<void> {
