@@ -16,19 +16,28 @@ interface RemoteOutlets {
 export class RemotePart {
   readonly keySets: KeySets
   readonly backendTokens: BackendTokens
+  readonly #outlets: RemoteOutlets
   /** Asks as it is configured now. */
-  introspector: Introspector
+  #introspector: Introspector
+  #introspection: string
   #client: HttpClient
   #settings: string
 
   constructor(plan: AuthorityPlan, outlets: RemoteOutlets) {
+    this.#outlets = outlets
     this.#client = clientOf(plan)
     this.#settings = settingsText(plan)
-    const client = { send: (request: Parameters<HttpClient['send']>[0]) => this.#client.send(request) }
+    const client = this.#asConfigured()
     this.keySets = new KeySets({ client, ...outlets })
     this.backendTokens = new BackendTokens(client)
-    this.introspector = new Introspector(client, introspectionTerms(plan))
+    const terms = introspectionTerms(plan)
+    this.#introspection = JSON.stringify(terms)
+    this.#introspector = this.#newIntrospector(terms)
     this.#renewSources(plan)
+  }
+
+  get introspector(): Introspector {
+    return this.#introspector
   }
 
   renew(plan: AuthorityPlan): void {
@@ -39,14 +48,26 @@ export class RemotePart {
       this.#client = clientOf(plan)
       this.#settings = settings
     }
-    const client = { send: (request: Parameters<HttpClient['send']>[0]) => this.#client.send(request) }
-    this.introspector = new Introspector(client, introspectionTerms(plan))
+    const terms = introspectionTerms(plan)
+    const introspection = JSON.stringify(terms)
+    // It remembers that its credentials were refused.
+    if (introspection !== this.#introspection) this.#introspector = this.#newIntrospector(terms)
+    this.#introspection = introspection
     this.#renewSources(plan)
   }
 
   async close(): Promise<void> {
     this.keySets.stop()
     await this.#client.close()
+  }
+
+  #asConfigured(): Pick<HttpClient, 'send'> {
+    return { send: request => this.#client.send(request) }
+  }
+
+  #newIntrospector(terms: ConstructorParameters<typeof Introspector>[0]): Introspector {
+    const { report } = this.#outlets
+    return new Introspector(terms, { client: this.#asConfigured(), report, nowMs: () => performance.now() })
   }
 
   #renewSources(plan: AuthorityPlan): void {

@@ -1,8 +1,9 @@
 /** What the key manager of another node says of a token (RFC 7662). */
 import type { Introspection } from '../identity/feed.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
+import type { EventLog } from '../observe/events.ts'
 import { SharedAnswers } from '../structure/shared-answers.ts'
-import type { HttpClient } from './http-client.ts'
+import type { HttpClient, RemoteAnswer } from './http-client.ts'
 import { jsonIn } from './json-answer.ts'
 
 interface IntrospectionTerms {
@@ -14,19 +15,33 @@ interface IntrospectionTerms {
   readonly issuer: string
 }
 
+interface IntrospectorSurroundings {
+  readonly client: Pick<HttpClient, 'send'>
+  readonly report: EventLog['report']
+  /** Of any clock that only goes forward. */
+  readonly nowMs: () => number
+}
+
 const BYTES_MAX = 64 * 1024
+/** For so long credentials that were refused are not tried again: each try counts, and would lock the account. */
+const HELD_MS = 30_000
+const REFUSED = 'the key manager refuses apim.key_manager.username and apim.key_manager.password (401)'
 const SCOPES_MAX = 1000
 
 export class Introspector {
-  readonly #client: Pick<HttpClient, 'send'>
+  readonly #around: IntrospectorSurroundings
   readonly #terms: IntrospectionTerms
   readonly #url: string
   /** Of those who ask for the same token at once, one asks. */
   readonly #underWay = new SharedAnswers<Introspection>()
+  /** By the answer before. Until there is one, one asks for all: many would be as many wrong log-ins. */
+  #isLetIn = false
+  #first: Promise<RemoteAnswer> | null = null
+  #heldUntilMs = -Infinity
 
-  constructor(client: Pick<HttpClient, 'send'>, terms: IntrospectionTerms) {
-    this.#client = client
+  constructor(terms: IntrospectionTerms, around: IntrospectorSurroundings) {
     this.#terms = terms
+    this.#around = around
     this.#url = introspectionUrl(terms.serviceUrl)
   }
 
@@ -36,15 +51,40 @@ export class Introspector {
   }
 
   async #ask(token: string): Promise<Introspection> {
-    const { username, password, issuer } = this.#terms
-    const answer = await this.#client.send({
+    while (!this.#isLetIn && this.#first !== null) await this.#first
+    if (this.#around.nowMs() < this.#heldUntilMs) throw new InquiryFailed(REFUSED)
+    const answer = await (this.#isLetIn ? this.#send(token) : this.#sendFirst(token))
+    if (answer.status === 401) throw new InquiryFailed(REFUSED)
+    return introspectionIn(jsonIn(answer, 'the key manager'), this.#terms.issuer)
+  }
+
+  async #sendFirst(token: string): Promise<RemoteAnswer> {
+    this.#first = this.#send(token)
+    try {
+      return await this.#first
+    } finally {
+      this.#first = null
+    }
+  }
+
+  async #send(token: string): Promise<RemoteAnswer> {
+    const { client, report, nowMs } = this.#around
+    const { username, password } = this.#terms
+    const answer = await client.send({
       url: this.#url,
       // RFC 7617 2.1.
       authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
       form: new URLSearchParams({ token, token_type_hint: 'access_token' }),
       bytesMax: BYTES_MAX,
     })
-    return introspectionIn(jsonIn(answer, 'the key manager'), issuer)
+    // RFC 7662 2.3: of whoever asks, and not of the token.
+    this.#isLetIn = answer.status !== 401
+    if (!this.#isLetIn && nowMs() >= this.#heldUntilMs) {
+      this.#heldUntilMs = nowMs() + HELD_MS
+      const cause = `${REFUSED}; it is asked again after ${HELD_MS / 1000} s`
+      report('error', 'tokens cannot be introspected', { CAUSE_OF_ERROR: cause })
+    }
+    return answer
   }
 }
 

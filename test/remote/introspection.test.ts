@@ -10,12 +10,13 @@ const client = new HttpClient(
   { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] },
   { requestMs: 200 },
 )
-const introspector = new Introspector(client, {
+const terms = {
   serviceUrl: `${server.origin}/services/`,
   username: 'admin',
   password: 'pass:wörd',
   issuer: 'https://own.example',
-})
+}
+const introspector = new Introspector(terms, { client, report: assert.fail, nowMs: () => 0 })
 
 after(async () => {
   server.close()
@@ -61,7 +62,7 @@ for (const answer of [{ active: false }, { active: true, nbf: 4_000_000_000 }]) 
 
 for (const [what, answer, cause] of [
   ...MISBEHAVIOURS,
-  ['does not let us in', json({ active: true }, 401), /status 401/],
+  ['has no time for us', json({ active: true }, 503), /status 503/],
   ['says "true"', json({ active: 'true' }), /whether the token is active/],
   ['says 1', json({ active: 1 }), /whether the token is active/],
   ['says nothing', json({}), /whether the token is active/],
@@ -87,4 +88,34 @@ test('a failure is not remembered', async () => {
   await assert.rejects(introspector.introspect('again'))
   server.answer = json({ active: true })
   assert.equal((await introspector.introspect('again'))!.user, '')
+})
+
+test('credentials that the key manager refuses (401) are tried once in 30 s, however many ask, and told of', async () => {
+  const reports: string[] = []
+  let nowMs = 1000
+  const held = new Introspector(terms, {
+    client,
+    report: (level, event, fields) => reports.push(`${level} ${event} ${JSON.stringify(fields)}`),
+    nowMs: () => nowMs,
+  })
+  const askMany = () => Promise.allSettled(Array.from({ length: 20 }, (_, at) => held.introspect(`token-${at}`)))
+  server.answer = json({ active: true }, 401)
+  server.received.length = 0
+  for (const one of [...(await askMany()), ...(await askMany())]) {
+    assert.match(String(one.status === 'rejected' && one.reason), /refuses apim\.key_manager\.username/)
+  }
+  assert.equal(server.received.length, 1)
+  assert.equal(reports.length, 1)
+  assert.match(reports[0]!, /^error .*apim\.key_manager\.username and apim\.key_manager\.password/)
+  assert.doesNotMatch(reports[0]!, /pass:w|token-/)
+  server.answer = json({ active: true })
+  nowMs += 29_999
+  await assert.rejects(held.introspect('early'))
+  nowMs += 1
+  assert.ok((await askMany()).every(({ status }) => status === 'fulfilled'))
+  assert.equal(server.received.length, 21)
+  server.answer = json({}, 401)
+  await assert.rejects(held.introspect('later'))
+  await assert.rejects(held.introspect('later still'))
+  assert.deepEqual([server.received.length, reports.length], [22, 2])
 })
