@@ -38,8 +38,11 @@ export class ApiKeyAuthenticator implements Authenticator {
     this.#grants = grants
   }
 
+  take(exchange: Exchange): void {
+    takeKeys(exchange)
+  }
+
   authenticate(exchange: Exchange): Found | Promise<Found> {
-    find(exchange)
     if (place.count === 0) return undefined
     // Of two keys nobody could say which one the backend was meant to see as used.
     if (place.count > 1 || place.length === 0) return denial(900901)
@@ -85,7 +88,7 @@ export class ApiKeyAuthenticator implements Authenticator {
 }
 
 /** Takes the keys out of what goes on, and notes the first. */
-function find(exchange: Exchange): void {
+function takeKeys(exchange: Exchange): void {
   place.count = 0
   const head = exchange.head!
   for (let field = fieldNamed(arena.bytes, head, NAME); field >= 0; ) {

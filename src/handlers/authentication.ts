@@ -44,6 +44,8 @@ export class AuthenticationHandler implements ExplainedHandler {
   readonly #isOpen: boolean
   readonly #certificates: CertificateAuthenticator | null
   readonly #others: readonly Authenticator[]
+  /** The one of them whose credentials stand elsewhere than in the field of tokens; null: there is none. */
+  readonly #taking: Authenticator | null
   readonly #challenges: Challenges
   readonly #validation: OwnValidation | null
 
@@ -54,6 +56,7 @@ export class AuthenticationHandler implements ExplainedHandler {
     this.#isOpen = isOpen
     this.#certificates = certificates
     this.#others = others
+    this.#taking = others.find(({ take }) => take !== undefined) ?? null
     this.#challenges = new Challenges(access.schemes)
     this.#validation = identity === null ? null : new OwnValidation(identity)
   }
@@ -70,6 +73,7 @@ export class AuthenticationHandler implements ExplainedHandler {
     const identity = this.#identity!
     const { resource } = exchange
     const field = this.#takeField(exchange.head!, identity)
+    this.#taking?.take?.(exchange)
     if (resource === null) return undefined
     if (this.#isOpen) exchange.keyType = 'PRODUCTION'
     if (this.#isOpen || resource.authType === 'None') {

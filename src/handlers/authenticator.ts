@@ -11,6 +11,8 @@ export type Found = Grant | Denial | undefined
 
 export interface Authenticator {
   readonly scheme: AccessScheme
+  /** Takes credentials of its own kind out of what goes on, whoever decides; called right before anybody is asked. */
+  readonly take?: (exchange: Exchange) => void
   /** `field`: the one that carries tokens and passwords, -1 where it is not there. The head stands as it was read. */
   authenticate(exchange: Exchange, field: number): Found | Promise<Found>
 }

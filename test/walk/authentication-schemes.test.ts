@@ -245,6 +245,20 @@ test('of several ways in the first that is taken decides, in the order of the re
   assert.equal(await codeOf('/all/any', `Authorization: Bearer ${authority.token('nobody')}\r\n${sent}`), 900908)
 })
 
+test('a key that is not looked at ends here too: beside a token, and where nobody is asked', async () => {
+  for (const [path, token] of [
+    ['/all/any', `Authorization: Bearer ${authority.token('shop')}\r\n`],
+    ['/all/none', ''],
+  ] as const) {
+    const { code, seen } = await call(`${path}?a=1&apikey=${key}`, `apikey: ${key}\r\n${token}`)
+    assert.deepEqual([code, seen?.target], [0, `${path.slice(4)}?a=1`])
+    assert.deepEqual(
+      seen!.lines.filter(line => /^apikey/i.test(line)),
+      [],
+    )
+  }
+})
+
 test('whoever is asked for nothing is anonymous, and one for all requests of an address', async () => {
   const { code, caller } = await call('/tokens/none')
   assert.equal(code, 0)
