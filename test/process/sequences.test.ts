@@ -53,8 +53,34 @@ test('an edit is in force on every reactor when the reload has answered', async 
   assert.deepEqual(await bodies(gateway), new Set([NOT_FOUND]))
 })
 
+const at = home()
+let gateway: RunningGateway
+
+test('[apim.ai] names a sequence that is there, or the line that names none is a fault', async () => {
+  put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "mine"\n')
+  const { code, out } = await sluice(at, 'check')
+  assert.equal(code, 78)
+  assert.match(out, /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/)
+  const refused = await sluice(at, 'start')
+  assert.equal(refused.code, 78)
+  assert.match(
+    refused.err,
+    /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/,
+  )
+  put(at, `${FOLDER}/mine.xml`, wording('mine', 'of AI'))
+  assert.equal((await sluice(at, 'check')).code, 0)
+})
+
+test('a start with a broken file says so, and takes the default', async () => {
+  put(at, `${FOLDER}/main.xml`, '<sequence')
+  put(at, `${FOLDER}/fault.xml`, wording('fault', 'mine'))
+  gateway = await start(at)
+  assert.deepEqual(await bodies(gateway, 1), new Set([NOT_FOUND]))
+  const said = gateway.program.events.filter(({ msg }) => /main\.xml:1/.test(String(msg)))
+  assert.equal(said.length, 1)
+})
+
 test('a file that is broken stays as it was, names its line, and stops nothing else', async () => {
-  const gateway = await start()
   put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'before'))
   await reload(gateway)
   put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'after').replace('<respond/>', '<answer/>'))
@@ -78,31 +104,7 @@ test('a file that is broken stays as it was, names its line, and stops nothing e
   assert.deepEqual(await bodies(gateway, 1), new Set(['{"words":"after"}']))
 })
 
-test('a start with a broken file says so, and takes the default', async () => {
-  const at = home()
-  put(at, `${FOLDER}/main.xml`, '<sequence')
-  put(at, `${FOLDER}/fault.xml`, wording('fault', 'mine'))
-  const gateway = await start(at)
-  assert.deepEqual(await bodies(gateway, 1), new Set([NOT_FOUND]))
-  const said = gateway.program.events.filter(({ msg }) => /main\.xml:1/.test(String(msg)))
-  assert.equal(said.length, 1)
-})
-
-test('[apim.ai] names a sequence that is there, or the line that names none is a fault', async () => {
-  const at = home()
-  put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "mine"\n')
-  const { code, out } = await sluice(at, 'check')
-  assert.equal(code, 78)
-  assert.match(out, /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/)
-  const refused = await sluice(at, 'start')
-  assert.equal(refused.code, 78)
-  assert.match(
-    refused.err,
-    /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/,
-  )
-  put(at, `${FOLDER}/mine.xml`, wording('mine', 'of AI'))
-  assert.equal((await sluice(at, 'check')).code, 0)
-  const gateway = await start(at)
+test('[apim.ai] changes with a reload, and one that names no sequence is refused', async () => {
   put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "none"\n')
   assert.equal((await sluice(at, 'reload')).code, 78)
   put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "_ai_error_response_"\n')

@@ -1,9 +1,11 @@
 /** Sequences that decide who gets a WebSocket, as operators change them: none of them is lacking in silence. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { check } from '../../src/cli/check.ts'
+import { argumentsFor, Transcript } from '../config/temporary-home.ts'
 import { takeAnswer } from '../harness/answers.ts'
 import { dial, home, leave, sluice, start } from '../harness/operator.ts'
-import type { RunningGateway } from '../harness/program.ts'
+import type { Home, RunningGateway } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
 after(leave)
@@ -23,19 +25,26 @@ async function asked(gateway: RunningGateway): Promise<number> {
   return status
 }
 
+/** What `check` says of the home, in this process. */
+async function checked(at: Home): Promise<{ code: number; out: string }> {
+  const said = new Transcript()
+  const code = await check(argumentsFor(at.path), said)
+  return { code, out: said.text }
+}
+
 for (const section of ['transport.ws', 'transport.wss']) {
   for (const name of NAMES) {
     test(`[${section}] ${name} names a sequence that is there, or the line that names none is a fault`, async () => {
       const at = home()
       const key = `sender.parameters.ws.${name}`
       put(at, 'deployment.toml', `[${section}]\n${key} = "mine"\n`)
-      const { code, out } = await sluice(at, 'check')
+      const { code, out } = await checked(at)
       assert.equal(code, 78)
       assert.ok(out.includes(`deployment.toml:2: ${section}.${key} = "mine": there is no sequence of this name`), out)
       put(at, `${FOLDER}/mine.xml`, file('mine', '<send/>'))
-      assert.equal((await sluice(at, 'check')).code, 0)
+      assert.equal((await checked(at)).code, 0)
       put(at, 'deployment.toml', `[${section}]\n${key} = ""\n`)
-      assert.equal((await sluice(at, 'check')).code, 0)
+      assert.equal((await checked(at)).code, 0)
     })
   }
 }
@@ -43,22 +52,21 @@ for (const section of ['transport.ws', 'transport.wss']) {
 test('the documented name needs no file, but one that is faulty is none that could be left out', async () => {
   const at = home()
   put(at, 'deployment.toml', '[transport.ws]\nsender.parameters.ws.outflow.dispatch.sequence = "outflowDispatchSeq"\n')
-  assert.equal((await sluice(at, 'check')).code, 0)
+  assert.equal((await checked(at)).code, 0)
   put(at, `${FOLDER}/outflowDispatchSeq.xml`, file('outflowDispatchSeq', '<answer/>'))
   const { code, err } = await sluice(at, 'start')
   assert.equal(code, 78)
   assert.match(err, /deployment\.toml:2: .*"outflowDispatchSeq": there is no sequence of this name, or it is faulty/)
 })
 
-for (const name of ['dispatchSeq', 'outDispatchSeq']) {
-  test(`no start with a broken ${name}: the default in its place would let everybody pass`, async () => {
-    const at = home()
-    put(at, `${FOLDER}/${name}.xml`, file(name, '<answer/>'))
-    const { code, err } = await sluice(at, 'start')
-    assert.equal(code, 78)
-    assert.match(err, new RegExp(`${name}\\.xml: is faulty, and decides who gets a WebSocket`))
-  })
-}
+test('no start with a broken dispatchSeq or outDispatchSeq: the defaults would let everybody pass', async () => {
+  const names = ['dispatchSeq', 'outDispatchSeq']
+  const at = home()
+  for (const name of names) put(at, `${FOLDER}/${name}.xml`, file(name, '<answer/>'))
+  const { code, err } = await sluice(at, 'start')
+  assert.equal(code, 78)
+  for (const name of names) assert.match(err, new RegExp(`${name}\\.xml: is faulty, and decides who gets a WebSocket`))
+})
 
 test('an edit is in force after a reload; one that is broken leaves what was', async () => {
   const gateway = await start()
