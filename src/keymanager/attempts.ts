@@ -13,7 +13,9 @@ const WINDOW_MS = 60_000
 
 interface Window {
   count: number
-  readonly endsMs: number
+  /** Milliseconds since 1970. */
+  readonly fromMs: number
+  readonly forMs: number
 }
 
 /** Requests by name: of a client, of an address. */
@@ -29,7 +31,7 @@ export class RequestRate {
   check(name: string, perMinute: number): void {
     const known = this.#windows.get(digestOf(name))
     if (perMinute === -1 || known === undefined || known.count < perMinute) return
-    const leftMs = known.endsMs - this.#now()
+    const leftMs = leftOf(known, this.#now())
     if (leftMs > 0) throw tooMany('too many requests', leftMs)
   }
 
@@ -38,24 +40,18 @@ export class RequestRate {
     if (perMinute === -1) return
     const nowMs = this.#now()
     const known = this.#windows.get(digestOf(name))
-    if (known === undefined || known.endsMs <= nowMs) {
-      this.#windows.set(digestOf(name), { count: 1, endsMs: nowMs + WINDOW_MS })
+    if (known === undefined || leftOf(known, nowMs) === 0) {
+      this.#windows.set(digestOf(name), { count: 1, fromMs: nowMs, forMs: WINDOW_MS })
       return
     }
     known.count++
-    if (known.count > perMinute) throw tooMany('too many requests', known.endsMs - nowMs)
+    if (known.count > perMinute) throw tooMany('too many requests', leftOf(known, nowMs))
   }
-}
-
-interface Failures {
-  count: number
-  /** Milliseconds since 1970. */
-  untilMs: number
 }
 
 /** Wrong credentials by name: after too many of them right ones are not looked at either, for a while. */
 export class Lockout {
-  readonly #failures = new LRUCache<string, Failures>(growingTo(NAMES_MAX))
+  readonly #failures = new LRUCache<string, Window>(growingTo(NAMES_MAX))
   readonly #now: () => number
 
   constructor(now: () => number) {
@@ -66,7 +62,7 @@ export class Lockout {
   check(name: string, max: number): void {
     const known = this.#failures.get(digestOf(name))
     if (max === -1 || known === undefined || known.count < max) return
-    const leftMs = known.untilMs - this.#now()
+    const leftMs = leftOf(known, this.#now())
     if (leftMs > 0) throw tooMany('too many failures', leftMs)
     this.#failures.delete(digestOf(name))
   }
@@ -75,12 +71,17 @@ export class Lockout {
   failed(name: string, max: number, forMs: number): boolean {
     const nowMs = this.#now()
     const known = this.#failures.get(digestOf(name))
-    const count = known === undefined || known.untilMs <= nowMs ? 1 : known.count + 1
-    this.#failures.set(digestOf(name), { count, untilMs: nowMs + forMs })
+    const count = known === undefined || leftOf(known, nowMs) === 0 ? 1 : known.count + 1
+    this.#failures.set(digestOf(name), { count, fromMs: nowMs, forMs })
     return count === max
   }
 
   succeeded(name: string): void {
     this.#failures.delete(digestOf(name))
   }
+}
+
+/** Milliseconds until a window is over. A clock that was set back must not make hours of it. */
+function leftOf({ fromMs, forMs }: Window, nowMs: number): number {
+  return nowMs < fromMs ? 0 : Math.max(0, fromMs + forMs - nowMs)
 }
