@@ -8,6 +8,8 @@ export type IdentityNews =
   | { readonly kind: 'keys'; readonly issuers: readonly IssuerKeys[] }
   | { readonly kind: 'subscriptions'; readonly news: SubscriptionNews }
   | { readonly kind: 'revoked'; readonly tokens: readonly RevokedFacts[] }
+  /** Some were removed, locked, or given another password or other roles: nothing remembered of any of them holds. */
+  | { readonly kind: 'users' }
   /** Of a thread that has just begun: what was known before holds no longer. The rest follows. */
   | { readonly kind: 'anew' }
   /** Everything that there was has been told. */

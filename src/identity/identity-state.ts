@@ -25,6 +25,8 @@ export interface Line {
 export class IdentityState {
   /** Another one whenever anything is different from before: what was concluded of it holds no longer. */
   epoch = 1
+  /** Another one whenever what users are remembered by holds no longer. */
+  usersEpoch = 1
   readonly issuers = new IssuerBook()
   readonly revoked: RevokedSet
   /** Kept once the first account was complete. */
@@ -93,8 +95,13 @@ export class IdentityState {
     } else if (news.kind === 'subscriptions') {
       ;(this.#coming ?? this.#subscriptions).apply(news.news)
       if (this.#coming !== null) return
+    } else if (news.kind === 'users') {
+      this.usersEpoch++
+      return
     } else if (news.kind === 'anew') {
       this.#coming = new SubscriptionIndex()
+      // What has changed meanwhile was told to nobody.
+      this.usersEpoch++
       return
     } else this.#completed()
     this.epoch++

@@ -30,6 +30,7 @@ export type Validator = (input: ValidatorInput) => unknown
 interface IdentitySources {
   /** Another one whenever anything is different from before. */
   readonly epoch: number
+  readonly usersEpoch: number
   readonly isComplete: boolean
   readonly subscriptions: SubscriptionIndex
   readonly revoked: { has(revocationKey: string): boolean }
@@ -68,7 +69,7 @@ export class Identity {
     this.tokens = tokens
     this.report = report
     this.backend = new BackendSide(plan.backendJwt, { ask: inquiry => sources.ask(inquiry), metrics, report })
-    this.passwords = new Passwords({ ask: inquiry => sources.ask(inquiry), metrics, nowMs })
+    this.passwords = new Passwords({ sources, metrics, nowMs })
   }
 
   get plan(): IdentityPlan {

@@ -6,11 +6,11 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { METRIC } from '../observe/metrics.ts'
 import { SharedAnswers } from '../structure/shared-answers.ts'
-import type { InquiryResults, KnownUser } from './feed.ts'
+import type { Inquiry, InquiryResults, KnownUser } from './feed.ts'
 import type { Grant } from './grants.ts'
 
 const ENTRIES_MAX = 1024
-/** For so long a changed password, or a role that was taken away, makes no difference. */
+/** Changes are told at once; those of another node may be late where the database that they share was away. */
 const HOLDS_MS = 30_000
 
 /** A user whose password was right, and what that comes to at each API, by whom it is kept for. */
@@ -20,14 +20,16 @@ export interface ConfirmedUser {
   readonly grants: WeakMap<object, Grant>
 }
 
-type Ask = (inquiry: {
-  readonly kind: 'password'
-  readonly user: string
-  readonly password: string
-}) => Promise<InquiryResults['password']>
+/** IdentityState is one. */
+interface PasswordSources {
+  /** Another one whenever what users are remembered by holds no longer. */
+  readonly usersEpoch: number
+  catchUp(): void
+  ask(inquiry: Extract<Inquiry, { kind: 'password' }>): Promise<InquiryResults['password']>
+}
 
 interface PasswordSurroundings {
-  readonly ask: Ask
+  readonly sources: PasswordSources
   readonly metrics: { add(cell: number, by: number): void }
   /** Of any clock that only goes forward. */
   readonly nowMs: () => number
@@ -35,21 +37,24 @@ interface PasswordSurroundings {
 
 export class Passwords {
   readonly #key = randomBytes(32)
-  readonly #ask: Ask
+  readonly #sources: PasswordSources
   readonly #metrics: PasswordSurroundings['metrics']
   readonly #nowMs: () => number
   readonly #confirmed = new LRUCache<string, ConfirmedUser>({ max: ENTRIES_MAX })
   /** One question at a time about the same credentials, however many send them. */
   readonly #asked = new SharedAnswers<ConfirmedUser | null>()
 
-  constructor({ ask, metrics, nowMs }: PasswordSurroundings) {
-    this.#ask = ask
+  #usersEpoch = 0
+
+  constructor({ sources, metrics, nowMs }: PasswordSurroundings) {
+    this.#sources = sources
     this.#metrics = metrics
     this.#nowMs = nowMs
   }
 
   /** Null: they are wrong, which nobody remembers. Rejects where that could not be found out. */
   check(user: string, password: string): ConfirmedUser | Promise<ConfirmedUser | null> {
+    this.#catchUp()
     const hash = createHmac('sha256', this.#key)
       .update(JSON.stringify([user, password]))
       .digest('base64')
@@ -61,10 +66,22 @@ export class Passwords {
   }
 
   async #confirm(hash: string, name: string, password: string): Promise<ConfirmedUser | null> {
-    const user = await this.#ask({ kind: 'password', user: name, password })
+    const epoch = this.#usersEpoch
+    const user = await this.#sources.ask({ kind: 'password', user: name, password })
     if (user === null) return null
     const confirmed = { user, untilMs: this.#nowMs() + HOLDS_MS, grants: new WeakMap<object, Grant>() }
-    this.#confirmed.set(hash, confirmed)
+    this.#catchUp()
+    // It may have been judged before what was told meanwhile.
+    if (epoch === this.#usersEpoch) this.#confirmed.set(hash, confirmed)
     return confirmed
+  }
+
+  #catchUp(): void {
+    this.#sources.catchUp()
+    const { usersEpoch } = this.#sources
+    if (usersEpoch === this.#usersEpoch) return
+    this.#usersEpoch = usersEpoch
+    this.#confirmed.clear()
+    this.#asked.forget()
   }
 }
