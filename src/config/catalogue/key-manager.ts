@@ -12,7 +12,10 @@ export const keyManager = section(
       url(
         'https://localhost:9443/services/',
         ['https', 'http'],
-        'Address of the services of the key manager; its OAuth endpoints stand beside them, under `oauth2/`.',
+        'Address of the services of the key manager that a `gateway-worker` asks; its OAuth endpoints stand beside ' +
+          'them, under `oauth2/`. Its certificate must lead to `[truststore]`, or to the store of a profile for its ' +
+          'host and port (`transport.passthru_https.sender.ssl_profile.file_path`). Of a token that is revoked over ' +
+          'there a worker learns when it asks again, or when the token is over.',
       ),
     ),
     username: live(sameAs('super_admin.username', text('', 'Account the gateway asks the key manager with.'))),

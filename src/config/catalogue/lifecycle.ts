@@ -22,5 +22,5 @@ export const lifecycle = section(
       ),
     ),
   },
-  { roles: ['gateway-worker'], readBy: ['primary/api-lifecycles.ts'] },
+  { roles: ['api-key-manager', 'gateway-worker'], readBy: ['primary/api-lifecycles.ts'] },
 )

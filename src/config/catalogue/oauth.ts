@@ -51,7 +51,7 @@ const keys = {
   'oidc.id_token.issuer': live(
     text(
       `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
-      'Issuer named in tokens: the address of the token endpoint.',
+      'Issuer named in tokens: the address of the token endpoint. A `gateway-worker` names that of its key manager.',
     ),
   ),
   'oidc.id_token.redirect_error_page': live(

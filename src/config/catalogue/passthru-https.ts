@@ -30,7 +30,8 @@ export const passthruHttps = section(
   },
   {
     rules: [...PROXY_RULES, ...STORE_RULES],
-    roles: ['gateway-worker'],
+    // A key manager listens with its key store, and asks others with its trust store.
+    roles: ['api-key-manager', 'gateway-worker'],
     readBy: ['primary/forward-proxies.ts', 'primary/listener-plans.ts', 'primary/planning.ts', 'tls/settings.ts'],
   },
 )
