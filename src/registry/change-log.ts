@@ -87,6 +87,13 @@ export class ChangeLog {
     return result
   }
 
+  /** After the commit: users may be in another database. Told here even where the list cannot be reached. */
+  async usersChanged(ref: string): Promise<void> {
+    this.listener?.users?.()
+    if (!this.#isListed) return
+    await this.#database.transaction(within => this.#list(within, [{ kind: 'user', ref, expiresMs: 0 }]))
+  }
+
   /** What other nodes have done since the last look, and what could not be told before. */
   async look(): Promise<void> {
     await this.#tellOrKeep(this.#pending.splice(0))
@@ -164,9 +171,10 @@ export class ChangeLog {
     const revoked: RevokedFacts[] = known.map(({ ref, expiresMs }) => ({ key: ref, expiresMs }))
     const read = changes.filter(({ kind, expiresMs }) => kind === 'revoked' && expiresMs === 0)
     revoked.push(...(await this.#revocations(read.map(({ ref }) => ref))))
-    const others = changes.filter(({ kind }) => kind !== 'revoked')
+    const others = changes.filter(({ kind }) => kind !== 'revoked' && kind !== 'user')
     // First who must stay out, then who may come in.
     if (revoked.length > 0) this.listener.revoked(revoked)
+    if (changes.some(({ kind }) => kind === 'user')) this.listener.users?.()
     if (others.length > 0) this.listener.subscriptions(await this.#news(others))
   }
 

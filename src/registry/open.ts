@@ -85,6 +85,7 @@ class DatabaseRegistry implements Registry {
     this.users = new DatabaseUserStore(shared, this.tokens, {
       rules,
       guard: new LoginGuard(guardTerms(configuration)),
+      changes: this.#changes,
       superAdmin: configuration.super_admin.username,
       nowMs,
     })

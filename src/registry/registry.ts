@@ -28,6 +28,8 @@ export class RegistryUnavailable extends Error {
 export interface RegistryListener {
   subscriptions(news: SubscriptionNews): void
   revoked(tokens: readonly RevokedFacts[]): void
+  /** Some were removed, locked, or given another password or other roles: who has remembered any of them asks again. */
+  users?(): void
   /** Changes of other nodes were missed: only `facts()`, told anew, says what holds. */
   missed?(): void
 }

@@ -20,8 +20,11 @@ export interface Tables {
   readonly sluice_changes: { seq: number; node: string; made_ms: number; kind: ChangeKind; ref: string }
 }
 
-/** What a row of the list of changes is about: `ref` is an id, a consumer key or what a revocation is known by. */
-export type ChangeKind = 'application' | 'key' | 'subscription' | 'revoked'
+/**
+ * What a row of the list of changes is about: `ref` is an id, a consumer key, what a revocation is known by, or a role
+ * that is gone.
+ */
+export type ChangeKind = 'application' | 'key' | 'subscription' | 'revoked' | 'user'
 
 export interface UserRow {
   id: string

@@ -4,6 +4,7 @@ import type { Kysely } from 'kysely'
 import { SUPER_TENANT } from '../config/account-names.ts'
 import { ConfigurationFaults, type Fault, show } from '../config/fault.ts'
 import { type AccountRules, EVERYONE } from './account-rules.ts'
+import type { ChangeLog } from './change-log.ts'
 import type { Database, Within } from './database.ts'
 import type { User } from './entities.ts'
 import { missing, mustBeName, taken, writtenJson } from './field-rules.ts'
@@ -16,6 +17,7 @@ import { BUILT_IN_ROLES } from './tenant-store.ts'
 import { VerifiedSecrets } from './verified-secrets.ts'
 
 interface UserStoreTerms {
+  readonly changes: ChangeLog
   readonly rules: AccountRules
   readonly guard: LoginGuard
   /** Neither removed nor locked: nobody would be left to undo it. */
@@ -160,6 +162,7 @@ export class DatabaseUserStore implements UserStore {
       },
       { reference: () => missing('role', 'roles') },
     )
+    if (change.isLocked !== undefined || change.roles !== undefined) await this.#terms.changes.usersChanged(id)
     if (change.isLocked) await this.#tokens.revoke({ user: user.name, tenant: user.tenant })
     return user
   }
@@ -173,6 +176,7 @@ export class DatabaseUserStore implements UserStore {
     })
     if (row === undefined) throw missing('user')
     this.#terms.guard.forget(this.#guardName(row.name, row.tenant))
+    await this.#terms.changes.usersChanged(id)
     await this.#tokens.revoke({ user: row.name, tenant: row.tenant })
   }
 
@@ -184,6 +188,7 @@ export class DatabaseUserStore implements UserStore {
       this.#mustNotBeSuperAdmin(found, 'username')
       return found
     })
+    await this.#terms.changes.usersChanged(id)
     // In another database, perhaps: it is locked first and gone last, so that a second try finds what is left.
     await this.#tokens.revoke({ user: row.name, tenant: row.tenant })
     await this.#database.transaction(within => within.deleteFrom('sluice_users').where('id', '=', id).execute())
@@ -215,6 +220,7 @@ export class DatabaseUserStore implements UserStore {
       const { numDeletedRows } = await removal.executeTakeFirstOrThrow()
       if (numDeletedRows === 0n) throw missing('role')
     })
+    await this.#terms.changes.usersChanged(role)
   }
 
   #row(name: string, tenant: string): Promise<UserRow | undefined> {

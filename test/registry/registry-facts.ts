@@ -53,6 +53,7 @@ export class Told {
   readonly news: SubscriptionNews[] = []
   readonly revoked: RevokedFacts[] = []
   misses = 0
+  users = 0
   #changed = Promise.withResolvers<void>()
 
   constructor(registry: Registry) {
@@ -63,6 +64,10 @@ export class Told {
       },
       revoked: tokens => {
         this.revoked.push(...tokens)
+        this.#next()
+      },
+      users: () => {
+        this.users++
         this.#next()
       },
       missed: () => {

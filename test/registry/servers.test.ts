@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Client } from '../../src/registry/entities.ts'
 import type { Registry } from '../../src/registry/registry.ts'
 import { type RealDatabase, realDatabase } from './real-databases.ts'
-import { applicationCalled, clientOf, Told, tokenOf } from './registry-facts.ts'
+import { applicationCalled, clientOf, TENANT, Told, tokenOf } from './registry-facts.ts'
 
 type Clause = (database: RealDatabase, one: Registry, other: Registry) => Promise<void>
 
@@ -54,11 +54,14 @@ async function otherNodes(_: RealDatabase, one: Registry, other: Registry): Prom
   await told.until(() => told.revoked.length > 0)
   await one.applications.remove(id)
   await told.until(() => told.news.some(({ removed }) => removed.applications.includes(id)))
+  const user = await one.users.create({ name: 'moved', tenant: TENANT, roles: [], claims: {} }, 'a-good-password')
+  await one.users.update(user.id, { isLocked: true })
+  await told.until(() => told.users > 0)
   const revoked = { key: issued.revocationKey, expiresMs: issued.expiresMs }
   assert.deepEqual([own.revoked, told.revoked], [[revoked], [revoked]])
   assert.ok(told.news.some(({ keys }) => keys.some(({ consumerKey }) => consumerKey === client.consumerKey)))
   assert.equal(own.news.length, 3)
-  assert.deepEqual([own.misses, told.misses], [0, 0])
+  assert.deepEqual([own.misses, told.misses, own.users, told.users], [0, 0, 1, 1])
 }
 
 async function useOnce(_: RealDatabase, one: Registry, other: Registry): Promise<void> {

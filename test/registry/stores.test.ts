@@ -27,6 +27,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['a clean-up removes what is over, and keeps access tokens for audits', cleanUps],
   ['a user is found by name, has roles that exist, and changes', users],
   ['a locked user is told so with the right password alone, and loses the tokens', lockedUsers],
+  ['a user who is removed, locked, or given another password or roles is told of at once', toldUsers],
   ['roles are created and removed, those of the platform stay', roles],
   ['the super admin can neither be removed nor locked', superAdmin],
   ['tenants keep their users apart', tenants],
@@ -325,6 +326,26 @@ async function lockedUsers(registry: Registry, client: Client): Promise<void> {
   )
   assert.equal(await registry.users.authenticate('leaving', TENANT, 'wrong'), null)
   assert.equal(await registry.users.authenticate('leaving', TENANT, 'a-good-password'), 'locked')
+}
+
+async function toldUsers(registry: Registry): Promise<void> {
+  const { users } = registry
+  await users.createRole(TENANT, 'waiters')
+  const { id } = await users.create({ name: 'told-of', tenant: TENANT, roles: ['waiters'], claims: {} }, 'password-1')
+  const told = new Told(registry)
+  const changes: readonly (() => Promise<unknown>)[] = [
+    () => users.update(id, { roles: [] }),
+    () => users.update(id, { isLocked: true }),
+    () => users.update(id, { isLocked: false }),
+    () => users.setPassword(id, 'password-2'),
+    () => users.removeRole(TENANT, 'waiters'),
+    () => users.remove(id),
+  ]
+  for (const [at, change] of changes.entries()) {
+    await change()
+    assert.equal(told.users, at + 1)
+  }
+  assert.equal(told.news.length, 0)
 }
 
 async function roles(registry: Registry): Promise<void> {
