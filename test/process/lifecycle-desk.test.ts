@@ -229,7 +229,7 @@ test('of changes that come together each begins where the one before has ended',
 test('while the gateway ends nothing is changed any more', async t => {
   const { change, reloader, deployed } = await primary(t)
   reloader.end()
-  await assert.rejects(change('Menu', 'Block'), /the gateway is ending/)
+  await assert.rejects(change('Menu', 'Block'), /the node is ending/)
   assert.deepEqual(deployed, [])
 })
 
