@@ -1,5 +1,6 @@
 /** A JWT of an issuer that is trusted to vouch for its users (RFC 7523 2.1, 3). */
 import type { KeyManager, VerifiedAssertion } from './key-manager.ts'
+import { OAuthRefusal } from './oauth-refusal.ts'
 import { invalidGrant, type Redemption } from './redemption.ts'
 import { readScopes } from './scopes.ts'
 import { federatedSubject } from './subjects.ts'
@@ -16,8 +17,8 @@ export async function redeemAssertion({ manager, client, form }: Redemption): Pr
   if (assertion.length > ASSERTION_CHARS_MAX) throw invalidGrant('the assertion is too long')
   const verified = await manager.surroundings.verifyAssertion(assertion)
   if (verified === null) throw invalidGrant('no trusted issuer has signed the assertion')
-  const name = subjectOf(manager, verified)
-  if (!manager.assertions.take(assertion)) throw invalidGrant('the assertion was shown before')
+  const { name, untilMs } = vouchedFor(manager, verified)
+  takeOnce(manager, verified.issuer, assertion, untilMs)
   const subject = federatedSubject(verified.issuer, name, client.tenant)
   return issueTokens(manager, {
     client,
@@ -32,8 +33,17 @@ export async function redeemAssertion({ manager, client, form }: Redemption): Pr
   })
 }
 
-/** Whom it vouches for, here and now (RFC 7523 3). */
-function subjectOf({ settings, surroundings }: KeyManager, { claims }: VerifiedAssertion): string {
+/** Throws OAuthRefusal: also where no more of them can be remembered, rather than let one be shown twice. */
+function takeOnce({ assertions, surroundings }: KeyManager, issuer: string, assertion: string, untilMs: number): void {
+  const shown = assertions.take(assertion, untilMs, surroundings.now())
+  if (shown === 'again') throw invalidGrant('the assertion was shown before')
+  if (shown === 'first') return
+  surroundings.log('warn', 'assertion refused: too many that are still good were shown', { ISSUER: issuer })
+  throw new OAuthRefusal('temporarily_unavailable', 'no more assertions can be remembered now', { status: 503 })
+}
+
+/** Whom it vouches for, here and now (RFC 7523 3), and until when, in milliseconds since 1970. */
+function vouchedFor({ settings, surroundings }: KeyManager, { claims }: VerifiedAssertion) {
   const { sub, aud, exp, nbf = 0, iat = 0 } = claims
   const nowMs = surroundings.now()
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
@@ -45,8 +55,9 @@ function subjectOf({ settings, surroundings }: KeyManager, { claims }: VerifiedA
     throw invalidGrant('the assertion is for somebody else')
   }
   const expiresMs = typeof exp === 'number' ? exp * 1000 : 0
-  const isOver = expiresMs + settings.skewMs <= nowMs
+  const untilMs = expiresMs + settings.skewMs
   const isEarly = [nbf, iat].some(moment => typeof moment !== 'number' || moment * 1000 > nowMs + settings.skewMs)
-  if (isOver || isEarly || expiresMs > nowMs + LIFE_MS_MAX) throw invalidGrant('the assertion is not of this time')
-  return sub
+  if (untilMs <= nowMs || isEarly || expiresMs > nowMs + LIFE_MS_MAX)
+    throw invalidGrant('the assertion is not of this time')
+  return { name: sub, untilMs }
 }

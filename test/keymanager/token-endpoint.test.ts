@@ -193,7 +193,7 @@ test('an application that has opaque tokens is given one that introspection know
   assert.equal((await at.post('/oauth2/revoke', { token: 'never-given' }, own)).status, 200)
 })
 
-test('RFC 7523 3: an assertion is for us, of now, and good once', async () => {
+test('RFC 7523 3: an assertion is for us, of now, and good once', async t => {
   const own = basic(id, secret)
   const nowS = Math.floor(Date.now() / 1000)
   const good = { sub: 'carol', aud: `${at.origin}/oauth2/token`, exp: nowS + 60 }
@@ -212,6 +212,10 @@ test('RFC 7523 3: an assertion is for us, of now, and good once', async () => {
     { ...good, nbf: nowS + 99 },
   ]
   for (const claims of refused) assert.equal((await show(claims)).body.error, 'invalid_grant', JSON.stringify(claims))
+  t.mock.method(at.manager.assertions, 'take', () => 'full')
+  const full = await show({ ...good, sub: 'dave' })
+  assert.deepEqual([full.status, full.body.error], [503, 'temporarily_unavailable'])
+  assert.match(at.logged.join('\n'), /assertion refused: too many[^\n]*https:\/\/idp\.example/)
 })
 
 test('what was given is told apart by typ: access tokens, id tokens, API keys', async () => {
@@ -267,6 +271,18 @@ test('wrong secrets lock a client out for the address that they come from', asyn
   assert.match(locked.headers.get('retry-after') ?? '', /^(299|300)$/)
   const elsewhere = { ...basic(client.consumerKey, right), ...from('192.0.2.2') }
   assert.equal((await at.post(TOKEN, CREDENTIALS, elsewhere)).status, 200)
+})
+
+test('a name that is locked by guesses from many addresses is told in the log', async () => {
+  const { client, secret: right } = await at.client({ grants: ['password'] })
+  const guess = (address: string) => {
+    const fields = { grant_type: 'password', username: 'ghost', password: 'a-wrong-password' }
+    return at.post(TOKEN, fields, { ...basic(client.consumerKey, right), 'x-forwarded-for': address })
+  }
+  const statuses: number[] = []
+  for (let at = 0; at < 16; at++) statuses.push((await guess(`192.0.2.${100 + at}`)).status)
+  assert.deepEqual(statuses, [...Array(15).fill(400), 429])
+  assert.match(at.logged.at(-1) ?? '', /^warn login of a name that is locked .*"192\.0\.2\.115".*"ghost"/)
 })
 
 test('no secret stands in a line of the log', () => {
