@@ -23,7 +23,11 @@ export async function logIn(manager: KeyManager, tenant: string, shown: ShownPas
   const place = `user ${name}@${tenant}\n${address}`
   manager.lockout.check(place, limits.failures)
   const user = await manager.registry.users.authenticate(name, tenant, password, address)
-  if (user === 'locked') throw tooMany('too many failures', limits.lockoutMs)
+  if (user === 'locked') {
+    const fields = { CLIENT_ADDRESS: address, USER: name, TENANT: tenant }
+    manager.surroundings.log('warn', 'login of a name that is locked', fields)
+    throw tooMany('too many failures', limits.lockoutMs)
+  }
   if (user === null || user.isLocked) {
     if (manager.lockout.failed(place, limits.failures, limits.lockoutMs)) {
       manager.surroundings.log('warn', 'user locked out after wrong passwords', { CLIENT_ADDRESS: address, USER: name })

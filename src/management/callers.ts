@@ -72,9 +72,9 @@ export class Callers {
       const { registry, report } = this.#room()
       const { name, tenant } = await accountNamed(given, () => registry.tenants.list())
       const user = await registry.users.authenticate(name, tenant, password, address)
-      if (user === 'locked') throw new Problem(429, 'too many failures; wait a while')
-      if (user === null || !user.roles.includes(ADMIN_ROLE)) {
+      if (user === null || user === 'locked' || !user.roles.includes(ADMIN_ROLE)) {
         report('warn', 'management login refused', { USER: name, TENANT: tenant, CLIENT_ADDRESS: address })
+        if (user === 'locked') throw new Problem(429, 'too many failures; wait a while')
         return null
       }
       return callerOf(user, Object.keys(MANAGEMENT_SCOPES))
