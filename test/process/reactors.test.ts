@@ -105,8 +105,10 @@ test('a reactor that dies loses its own connections only, and is replaced', asyn
   assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
 })
 
+let gateway: RunningGateway
+
 test('exchanges in flight on the others are finished', async () => {
-  const gateway = await start()
+  gateway = await start()
   const many = await dialMany(gateway)
   const { promise, resolve } = Promise.withResolvers<void>()
   gate = promise
@@ -120,8 +122,8 @@ test('exchanges in flight on the others are finished', async () => {
 })
 
 test('a reactor that hangs is replaced within 10 seconds', async () => {
-  const gateway = await start()
   const many = await dialMany(gateway)
+  gateway.program.err.text = ''
   await ask(gateway.healthPort, 'POST', '/test/hang')
   await gateway.program.err.until(/"msg":"reactor replaced"/, 10_000)
   assert.match(gateway.program.err.text, /reactor hangs/)
