@@ -34,6 +34,9 @@ export interface TokenSurroundings {
   exactMs(): number
 }
 
+/** All that verdicts rest on. The rest of the plan holds a secret, and is none of theirs. */
+type TokenPlan = Pick<IdentityPlan, 'issuers' | 'skewMs' | 'verdictMs'>
+
 const ENTRIES_MAX = 8192
 const BYTES_MAX = 21 << 20
 /** Refused tokens have a table of their own: a flood of them drives no good one out. */
@@ -55,9 +58,10 @@ export class Tokens<G> implements TokenChecks<G> {
   readonly #underWay = new Map<string, Promise<TokenEntry<G>>>()
   #verdictMs = 0
   #skewMs = 0
-  #asConfigured = ''
+  /** On which terms verdicts were made. */
+  #terms = ''
 
-  constructor(around: TokenSurroundings, plan: IdentityPlan) {
+  constructor(around: TokenSurroundings, plan: TokenPlan) {
     this.#around = around
     this.#jwts = new JwtVerifier(around)
     this.#opaque = new IntrospectedTokens(around)
@@ -65,13 +69,13 @@ export class Tokens<G> implements TokenChecks<G> {
   }
 
   /** At a reload. Issuers renew themselves: IssuerBook. */
-  renew(plan: IdentityPlan): void {
-    const configured = JSON.stringify(plan)
-    if (configured === this.#asConfigured) return
-    this.#asConfigured = configured
-    this.#verdictMs = plan.verdictMs
-    this.#skewMs = plan.skewMs
-    this.#jwts.skewMs = plan.skewMs
+  renew({ issuers, skewMs, verdictMs }: TokenPlan): void {
+    const terms = JSON.stringify([issuers, skewMs, verdictMs])
+    if (terms === this.#terms) return
+    this.#terms = terms
+    this.#verdictMs = verdictMs
+    this.#skewMs = skewMs
+    this.#jwts.skewMs = skewMs
     this.forget()
   }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { arena } from '../../src/http1/llhttp.ts'
-import type { IssuerPlan } from '../../src/identity/identity-plan.ts'
+import type { IdentityPlan, IssuerPlan } from '../../src/identity/identity-plan.ts'
 import type { AcceptedToken, TokenEntry } from '../../src/identity/token-verdict.ts'
 import { issuerPlan, TokenBench } from './told-sources.ts'
 import { signedToken, tokenSigner } from './token-maker.ts'
@@ -210,6 +210,23 @@ test('other terms of an issuer end what was accepted on the ones before', async 
   made.sources.issuers.renew([])
   made.sources.epoch++
   assert.equal(await refusal(made, text), '900901 of an issuer that is not known')
+})
+
+test('a reload forgets verdicts where terms of tokens are others, and never for the backend JWT', async () => {
+  const made = bench()
+  const text = token()
+  await accepted(made, text)
+  const plan = { issuers: [issuerPlan(ISSUER)], skewMs: 0, verdictMs: 900_000 }
+  const others = { ...plan, backendJwt: { signer: { key: 'another key' } } } as unknown as IdentityPlan
+  made.tokens.renew(others)
+  assert.ok(isWarm(made, text))
+  const changes = [{ skewMs: 1 }, { verdictMs: 1 }, { issuers: [issuerPlan(ISSUER, { audiences: ['a'] })] }]
+  for (const terms of changes) {
+    made.tokens.renew({ ...plan, ...terms })
+    assert.ok(!isWarm(made, text), JSON.stringify(terms))
+    made.tokens.renew(plan)
+    await accepted(made, text)
+  }
 })
 
 test('grants are kept for each API, and a bounded number of them', async () => {
