@@ -13,7 +13,7 @@ import {
   type RevokedFacts,
   type SubscriptionNews,
 } from '../identity/facts.ts'
-import type { IdentityNews } from '../identity/feed.ts'
+import type { IdentityNews, Introspection, KnownUser } from '../identity/feed.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
 import { revocationKeyOf } from '../identity/jwt-claims.ts'
 import { RevokedSet, SKEW_MAX_MS } from '../identity/revoked-set.ts'
@@ -25,6 +25,7 @@ import type { Answers, ReactorLines } from './reactor-lines.ts'
 import { RemotePart } from './remote-part.ts'
 import { RevocationNotifier } from './revocation-notifier.ts'
 import { RevocationFile } from './revocation-file.ts'
+import { SharedAnswers } from '../structure/shared-answers.ts'
 
 interface AuthorityOutlets {
   readonly lines: ReactorLines
@@ -53,6 +54,10 @@ export class Authority {
   /** What has changed while facts are read. */
   #meanwhile: SubscriptionNews[] | null = null
   #again: NodeJS.Timeout | undefined
+  /** By token: of reactors that ask at the same time one asks for all, about what holds when it begins. */
+  readonly #introspections = new SharedAnswers<Introspection>()
+  /** By user and password. */
+  readonly #logIns = new SharedAnswers<KnownUser | null>()
 
   private constructor(plan: AuthorityPlan, modules: BackendModules, outlets: AuthorityOutlets) {
     this.#plan = plan
@@ -126,6 +131,7 @@ export class Authority {
       ask,
       subscriptions: news => this.#subscriptionsChanged(news),
       revoked: tokens => this.#revoke(tokens),
+      users: () => this.#usersChanged(),
       keys: keys => this.#publish(keys),
       missed: () => this.#tellAgain(),
       verifyAssertion: assertion => this.#assertions.verify(assertion),
@@ -147,8 +153,14 @@ export class Authority {
   }
 
   #revoke(tokens: readonly RevokedFacts[]): void {
+    this.#introspections.forget()
     this.#outlets.lines.tell({ kind: 'revoked', tokens })
     this.#notifier?.tell(tokens)
+  }
+
+  #usersChanged(): void {
+    this.#logIns.forget()
+    this.#outlets.lines.tell({ kind: 'users' })
   }
 
   /** JWTs name themselves; of others only whoever has given them knows the end. */
@@ -230,8 +242,14 @@ export class Authority {
         await this.#remote.keySets.look(issuer)
         return true
       },
-      introspect: ({ token }) => (this.#keyManager ?? this.#remote.introspector).introspect(token),
-      password: async ({ user, password }) => this.#users().password(user, password),
+      introspect: ({ token }) => {
+        const { introspector } = this.#remote
+        return this.#introspections.ask(token, () => (this.#keyManager ?? introspector).introspect(token))
+      },
+      password: ({ user, password }) => {
+        const name = JSON.stringify([user, password])
+        return this.#logIns.ask(name, async () => this.#users().password(user, password))
+      },
       claims: async ({ user, tenant }) => {
         const retrieve = this.#modules.retriever
         if (retrieve !== null) return retrieve({ user, tenant })

@@ -12,6 +12,7 @@ import type { ManagementRequest } from '../management/commands.ts'
 import type { ApiShelf, ManagedApi, ManagementRoom } from '../management/room.ts'
 import { ManagementListener, type MountedApp } from './management-listener.ts'
 import type { EventLog } from '../observe/events.ts'
+import { MetricsColumn } from '../observe/metrics.ts'
 import { openRegistry } from '../registry/open.ts'
 import { type Registry, RegistryUnavailable } from '../registry/registry.ts'
 import { tokenDesk } from './token-desk.ts'
@@ -21,6 +22,7 @@ export interface KeyManagerOutlets {
   /** In force on all reactors when they return. */
   readonly subscriptions: (news: SubscriptionNews) => void
   readonly revoked: (tokens: readonly RevokedFacts[]) => void
+  readonly users: () => void
   readonly keys: (keys: IssuerKeys) => void
   /** Changes of other nodes were missed: all facts have to be told anew. */
   readonly missed: () => void
@@ -57,6 +59,7 @@ export class KeyManagerPart {
         manager.memory.clear()
         outlets.revoked(tokens)
       },
+      users: () => outlets.users(),
       missed: () => outlets.missed(),
     }
   }
@@ -65,7 +68,8 @@ export class KeyManagerPart {
   static async open(plan: AuthorityPlan, outlets: KeyManagerOutlets): Promise<KeyManagerPart> {
     const { configuration, dataDir, home, ownIssuer: issuer } = plan
     const { report } = outlets
-    const registry = await openRegistry({ configuration, dataDir, issuer, report })
+    const metrics = new MetricsColumn(plan.metrics, plan.column)
+    const registry = await openRegistry({ configuration, dataDir, issuer, report, metrics })
     try {
       await refuseClashes(plan.declared, registry, issuer)
       let part: KeyManagerPart | null = null
@@ -81,6 +85,7 @@ export class KeyManagerPart {
         verifyAssertion: outlets.verifyAssertion,
         keysChanged: outlets.keys,
         log: outlets.report,
+        metrics,
         now: Date.now,
       }
       const manager = await KeyManager.open(surroundings, configuration)

@@ -1,5 +1,6 @@
 /** `/oauth2/introspect` (RFC 7662): asked by gateways and resource servers, who have to say who they are. */
 import { SUPER_TENANT } from '../config/account-names.ts'
+import { METRIC } from '../observe/metrics.ts'
 import type { Client, IssuedToken } from '../registry/entities.ts'
 import { ADMIN_ROLE } from '../registry/management-scopes.ts'
 import { authenticateClient, basicCredentials } from './client-authentication.ts'
@@ -23,7 +24,9 @@ export async function introspect(manager: KeyManager, request: Request, form: Fo
   const token = form.required('token')
   const name = digestOf(`${asker === 'account' ? '' : asker.consumerKey}\n${form.text('token_type_hint')}\n${token}`)
   const remembered = manager.memory.get(name)
-  if (remembered !== undefined && isStillGood(manager, remembered)) return remembered
+  const isHit = remembered !== undefined && isStillGood(manager, remembered)
+  manager.surroundings.metrics.add(isHit ? METRIC.introspectionHits : METRIC.introspectionMisses, 1)
+  if (isHit) return remembered
   const { epoch } = manager.memory
   const answer = await findAnswer(manager, asker, token, form.text('token_type_hint'))
   const { introspectionMs } = manager.settings

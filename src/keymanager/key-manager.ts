@@ -46,6 +46,7 @@ export interface KeyManagerSurroundings {
   /** The public keys are others now. */
   readonly keysChanged: (keys: IssuerKeys) => void
   readonly log: Log
+  readonly metrics: { add(cell: number, by: number): void }
   /** Milliseconds since 1970. */
   readonly now: () => number
 }

@@ -51,6 +51,13 @@ const ROWS = {
   tokenIntrospections: ['counter', 'token_introspections_total', '', 'Opaque tokens that were asked about.'],
   passwordHits: ['counter', 'password_cache_lookups_total', 'result="hit"', 'Passwords looked for in the cache.'],
   passwordMisses: ['counter', 'password_cache_lookups_total', 'result="miss"', ''],
+  verifiedSecretHits: [
+    ...(['counter', 'verified_secret_cache_lookups_total', 'result="hit"'] as const),
+    'Secrets and passwords looked for among those that the key manager has found right.',
+  ],
+  verifiedSecretMisses: ['counter', 'verified_secret_cache_lookups_total', 'result="miss"', ''],
+  introspectionHits: ['counter', 'introspection_cache_lookups_total', 'result="hit"', 'Answers of introspection kept.'],
+  introspectionMisses: ['counter', 'introspection_cache_lookups_total', 'result="miss"', ''],
   backendJwtHits: ['counter', 'backend_jwt_cache_lookups_total', 'result="hit"', 'Tokens for backends looked for.'],
   backendJwtMisses: ['counter', 'backend_jwt_cache_lookups_total', 'result="miss"', ''],
   userClaimsHits: ['counter', 'user_claims_cache_lookups_total', 'result="hit"', 'Claims of users looked for.'],

@@ -8,7 +8,12 @@ import { hashPassword } from './password-hash.ts'
 import type { ClientStore, TokenStore } from './registry.ts'
 import { clientOf } from './rows.ts'
 import type { ClientRow } from './tables.ts'
-import { VerifiedSecrets } from './verified-secrets.ts'
+import type { VerifiedSecrets } from './verified-secrets.ts'
+
+interface ClientStoreTerms {
+  readonly verified: VerifiedSecrets
+  readonly nowMs: () => number
+}
 
 const KEY_BYTES = 20
 const SECRET_BYTES = 32
@@ -18,13 +23,14 @@ export class DatabaseClientStore implements ClientStore {
   readonly #changes: ChangeLog
   readonly #tokens: TokenStore
   readonly #nowMs: () => number
-  readonly #verified = new VerifiedSecrets()
+  readonly #verified: VerifiedSecrets
 
-  constructor(database: Database, changes: ChangeLog, tokens: TokenStore, nowMs: () => number) {
+  constructor(database: Database, changes: ChangeLog, tokens: TokenStore, terms: ClientStoreTerms) {
     this.#database = database
     this.#changes = changes
     this.#tokens = tokens
-    this.#nowMs = nowMs
+    this.#nowMs = terms.nowMs
+    this.#verified = terms.verified
   }
 
   async get(consumerKey: string): Promise<Client | null> {

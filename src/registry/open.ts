@@ -19,6 +19,7 @@ import { DatabaseTenantStore } from './tenant-store.ts'
 import { DatabaseTokenStore } from './token-store.ts'
 import { TokenVault } from './token-vault.ts'
 import { DatabaseUserStore } from './user-store.ts'
+import { type SecretMetrics, VerifiedSecrets } from './verified-secrets.ts'
 
 interface RegistryOptions {
   readonly configuration: Configuration
@@ -27,10 +28,13 @@ interface RegistryOptions {
   /** `iss` of the tokens whose clients are kept here. */
   readonly issuer: string
   readonly report?: EventLog['report']
+  readonly metrics?: SecretMetrics
   readonly nowMs?: () => number
   /** Milliseconds between looks at what other nodes have done. */
   readonly pollMs?: number
 }
+
+const UNCOUNTED: SecretMetrics = { add: () => {} }
 
 /**
  * Throws ConfigurationFaults for what an operator has to put right, RegistryUnavailable where a database does not
@@ -68,7 +72,7 @@ class DatabaseRegistry implements Registry {
   readonly #changes: ChangeLog
 
   constructor(shared: Database, apim: Database, rules: AccountRules, options: RegistryOptions) {
-    const { configuration, dataDir, issuer, nowMs = Date.now } = options
+    const { configuration, dataDir, issuer, nowMs = Date.now, metrics = UNCOUNTED } = options
     const keepsTokens =
       configuration['apim.oauth_config'].enable_token_encryption &&
       !configuration['apim.oauth_config'].enable_token_hashing
@@ -86,13 +90,17 @@ class DatabaseRegistry implements Registry {
       rules,
       guard: new LoginGuard(guardTerms(configuration)),
       changes: this.#changes,
+      verified: new VerifiedSecrets(metrics),
       superAdmin: configuration.super_admin.username,
       nowMs,
     })
     this.applications = new DatabaseApplicationStore({
       ...{ database: apim, changes: this.#changes, tokens: this.tokens, nowMs },
     })
-    this.clients = new DatabaseClientStore(apim, this.#changes, this.tokens, nowMs)
+    this.clients = new DatabaseClientStore(apim, this.#changes, this.tokens, {
+      nowMs,
+      verified: new VerifiedSecrets(metrics),
+    })
     this.subscriptions = new DatabaseSubscriptionStore(apim, this.#changes, nowMs)
   }
 

