@@ -13,6 +13,7 @@ import type {
 import type { ManagementRequest } from '../management/commands.ts'
 import { NotAnswered, PendingAnswers } from '../structure/pending-answers.ts'
 import type { LogEvent } from '../observe/events.ts'
+import { type AuthorityEvent, type AuthorityState, nextAuthorityState } from './authority-states.ts'
 
 const ENTRY = new URL('../authority-entry.js', import.meta.url)
 
@@ -71,13 +72,12 @@ interface Seat {
   /** When the last beat was seen. */
   beatMs: number
   readonly bornMs: number
-  hasBegun: boolean
   /** Why it is ended, or what it died of. */
   cause: string
   readonly begun: PromiseWithResolvers<Begun>
   readonly gone: PromiseWithResolvers<void>
-  /** Of the reload under way. */
-  reloaded: ((cause: string) => void) | null
+  /** Of the last reload that it was told. */
+  reloaded: (cause: string) => void
 }
 
 export class AuthorityKeeper {
@@ -87,12 +87,13 @@ export class AuthorityKeeper {
   readonly #managing = new PendingAnswers<object>('the authority', MANAGE_LIMITS)
   #watcher: KeeperWatcher | null = null
   #plan: AuthorityPlan | null = null
+  #state: AuthorityState = 'waiting'
+  /** The thread that there is. */
   #seat: Seat | null = null
-  /** Threads in a row that have not lasted. */
+  /** Threads in a row that have not lasted: how long the next pause is. */
   #deaths = 0
   #check: NodeJS.Timeout | null = null
   #pause: NodeJS.Timeout | null = null
-  #isStopping = false
   /** The reload before: each is answered before the next one is told. */
   #reloading: Promise<unknown> = Promise.resolve()
 
@@ -113,6 +114,7 @@ export class AuthorityKeeper {
     this.#watcher = watcher
     this.#plan = plan
     this.begin(plan.runsKeyManager)
+    this.#move('planned')
     const seat = this.#seat!
     // It may have waited for long.
     seat.beatMs = performance.now()
@@ -123,7 +125,7 @@ export class AuthorityKeeper {
 
   /** Whether there is one that has told everything. */
   get isThere(): boolean {
-    return this.#seat?.hasBegun ?? false
+    return this.#state === 'serving'
   }
 
   /** The reactor's end of a line to the thread that runs now. */
@@ -186,8 +188,12 @@ export class AuthorityKeeper {
     void this.#seat?.worker.terminate()
   }
 
+  #move(event: AuthorityEvent): void {
+    this.#state = nextAuthorityState(this.#state, event)
+  }
+
   #endWatching(): void {
-    this.#isStopping = true
+    this.#move('ended')
     if (this.#check !== null) clearInterval(this.#check)
     if (this.#pause !== null) clearTimeout(this.#pause)
   }
@@ -203,11 +209,10 @@ export class AuthorityKeeper {
       beat: 0,
       beatMs: nowMs,
       bornMs: nowMs,
-      hasBegun: false,
       cause: '',
       begun: Promise.withResolvers(),
       gone: Promise.withResolvers(),
-      reloaded: null,
+      reloaded: () => {},
     }
     // Of those that follow the first one nobody waits for it.
     seat.begun.promise.catch(() => {})
@@ -226,10 +231,10 @@ export class AuthorityKeeper {
   #receive(seat: Seat, message: FromAuthorityThread): void {
     if (message.kind === 'event') this.#watcher?.event(message.event)
     else if (message.kind === 'started') {
-      seat.hasBegun = true
+      this.#move('begun')
       seat.beatMs = performance.now()
       seat.begun.resolve(message)
-    } else if (message.kind === 'reloaded') seat.reloaded?.(message.cause)
+    } else if (message.kind === 'reloaded') seat.reloaded(message.cause)
     else if (message.kind === 'managed') this.#managing.answer(message.id, message.value)
     else if (message.kind === 'unmanaged') this.#managing.fail(message.id, message.cause)
     else if (message.kind === 'question') void this.#answer(seat, message.id, message.question)
@@ -250,20 +255,25 @@ export class AuthorityKeeper {
   #ended(seat: Seat): void {
     seat.gone.resolve()
     this.#managing.failAll('the authority has ended')
-    seat.reloaded?.('')
+    seat.reloaded('')
     seat.begun.reject(new AuthorityFailed(seat.cause))
-    if (this.#seat === seat) this.#seat = null
-    // Before there is a plan, and at the start, whoever waits for it is told.
-    if (this.#isStopping || this.#watcher === null || (this.#deaths === 0 && !seat.hasBegun)) return
+    this.#seat = null
+    const hasServed = this.#state === 'serving'
+    this.#move('died')
+    if (this.#state === 'pausing') this.#pauseAfter(seat, hasServed)
+  }
+
+  #pauseAfter({ bornMs, cause }: Seat, hasServed: boolean): void {
     const { pauseMs, pauseMsMax, settledMs } = this.#limits
-    if (seat.hasBegun && performance.now() - seat.bornMs >= settledMs) this.#deaths = 0
+    if (hasServed && performance.now() - bornMs >= settledMs) this.#deaths = 0
     const pause = this.#deaths === 0 ? 0 : Math.min(pauseMs * 2 ** (this.#deaths - 1), pauseMsMax)
     this.#deaths++
-    this.#watcher.died(seat.cause, pause)
+    this.#watcher!.died(cause, pause)
     this.#pause = setTimeout(() => this.#replace(), pause)
   }
 
   #replace(): void {
+    this.#move('resumed')
     const plan = this.#plan!
     const seat = this.#spawn(plan.runsKeyManager)
     this.#seat = seat
@@ -278,17 +288,18 @@ export class AuthorityKeeper {
   #look(): void {
     const seat = this.#seat
     if (seat === null) return
+    const isServing = this.#state === 'serving'
     const now = performance.now()
     const beat = Atomics.load(seat.beats, 0)
     if (beat !== seat.beat) {
       seat.beat = beat
-      if (seat.hasBegun) seat.beatMs = now
+      if (isServing) seat.beatMs = now
     }
     const { silenceMs, startMs } = this.#limits
-    const limitMs = seat.hasBegun ? silenceMs : startMs
+    const limitMs = isServing ? silenceMs : startMs
     if (now - seat.beatMs <= limitMs) return
     seat.beatMs = now
-    seat.cause = seat.hasBegun ? `no heartbeat for ${limitMs} ms` : `has not begun after ${limitMs} ms`
+    seat.cause = isServing ? `no heartbeat for ${limitMs} ms` : `has not begun after ${limitMs} ms`
     void seat.worker.terminate()
   }
 }
