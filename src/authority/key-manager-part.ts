@@ -124,8 +124,9 @@ export class KeyManagerPart {
   /** Rejects with why not; then everything is as it was. */
   async reload(plan: AuthorityPlan): Promise<void> {
     await refuseClashes(plan.declared, this.#registry, plan.ownIssuer)
-    await this.#manager.reload(plan.configuration)
+    const renewManager = await this.#manager.prepare(plan.configuration)
     if (plan.management !== null) this.#listener?.replace(plan.management)
+    renewManager()
     this.#plan = plan
   }
 

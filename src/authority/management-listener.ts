@@ -103,10 +103,11 @@ export class ManagementListener {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Other keys, other guests: address and port stay as they are. Throws where OpenSSL refuses the keys. */
+  /** Other keys, other guests: address and port stay. Throws where OpenSSL refuses the keys: nothing changes. */
   replace(plan: ManagementPlan): void {
+    const gate = new AccessGate(plan)
     this.#server.setSecureContext(secureContext(plan))
-    this.#gate = new AccessGate(plan)
+    this.#gate = gate
   }
 
   async close(): Promise<void> {

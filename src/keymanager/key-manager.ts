@@ -114,15 +114,18 @@ export class KeyManager {
     return { issuer: this.#settings.issuer, keys: this.signingKeys.published }
   }
 
-  /** Throws ModuleBroken, and nothing has changed. */
-  async reload(configuration: Configuration): Promise<void> {
+  /** For a reload: what it answers puts the configuration in force, and never fails. Rejects with ModuleBroken. */
+  async prepare(configuration: Configuration): Promise<() => void> {
     const settings = keyManagerSettings(configuration)
-    this.#extensions = await Extensions.load(this.surroundings.folder, settings.extensions)
-    const { issuer } = this.#settings
-    this.#settings = settings
-    this.#scopes = this.#scopeGrants()
-    this.memory.clear()
-    if (settings.issuer !== issuer) this.surroundings.keysChanged(this.keys)
+    const extensions = await Extensions.load(this.surroundings.folder, settings.extensions)
+    return () => {
+      const { issuer } = this.#settings
+      this.#settings = settings
+      this.#extensions = extensions
+      this.#scopes = this.#scopeGrants()
+      this.memory.clear()
+      if (settings.issuer !== issuer) this.surroundings.keysChanged(this.keys)
+    }
   }
 
   /** A new key signs from now on; those before it stay published for as long as their tokens are about. */

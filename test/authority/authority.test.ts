@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -14,8 +16,11 @@ import { AuthorityLine } from '../../src/identity/authority-line.ts'
 import { NOTHING_DECLARED } from '../../src/identity/declared-applications.ts'
 import type { IdentityPlan } from '../../src/identity/identity-plan.ts'
 import { IdentityState } from '../../src/identity/identity-state.ts'
+import { Passwords } from '../../src/identity/passwords.ts'
+import type { ManagementPlan } from '../../src/management-plan.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { identityPlan } from '../../src/primary/identity-planning.ts'
+import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { json, MisbehavingServer } from '../remote/misbehaving-server.ts'
 
@@ -115,6 +120,21 @@ test('what reactors ask about one token at the same time is one call of the key 
   assert.equal(server.received.filter(({ path }) => path === '/oauth2/introspect').length, 1)
 })
 
+test('whoever asks after a revocation joins no question that was begun before it', async () => {
+  server.answer = json({ active: true })
+  const { authority, state, connect } = await begin(planOf(WORKER, { dataDir: dataFolder() }))
+  await state.ask({ kind: 'introspect', token: 'lets us in' })
+  const arrived = Promise.withResolvers<() => void>()
+  server.answer = (response, { url }) => arrived.resolve(() => json({ active: true })(response, { url } as never))
+  const before = state.ask({ kind: 'introspect', token: 'one' })
+  const answerFirst = await arrived.promise
+  await authority.manage({ action: 'token revoke', token: await tokenOf({ jti: 'another' }) })
+  server.answer = json({ active: false })
+  assert.equal(await connect(1).ask({ kind: 'introspect', token: 'one' }), null)
+  answerFirst()
+  assert.notEqual(await before, null)
+})
+
 test('what reactors ask about one password at the same time is one attempt to log in', async () => {
   const plan = planOf('', { runsKeyManager: true, dataDir: dataFolder() })
   const { state, connect } = await begin(plan)
@@ -190,6 +210,61 @@ test('a reload brings issuers and takes them away, and what files declare change
   state.catchUp()
   assert.equal(state.subscriptions.size.applications, 1)
   assert.ok(server.received.every(({ path }) => path !== '/keys'))
+})
+
+function management(identity = SERVER): ManagementPlan {
+  return {
+    ...{ host: '127.0.0.1', port: 0, origin: 'https://localhost:9443', hostNames: [], filters: [] },
+    ...{ console: { networks: [] }, web: { networks: [] } },
+    tls: { identity, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' },
+  }
+}
+
+async function scim(port: number, password: string, method: string, path: string, body: object | null = null) {
+  const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`
+  const headers = { authorization, host: 'localhost', 'content-type': 'application/json' }
+  const asked = { host: '127.0.0.1', servername: 'localhost', port, ca: CA.cert, agent: false, method, path, headers }
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  request(asked, resolve)
+    .on('error', reject)
+    .end(body === null ? '' : JSON.stringify(body))
+  const answer = await promise
+  let text = ''
+  for await (const piece of answer.setEncoding('utf8')) text += piece
+  assert.ok(answer.statusCode! < 300, text)
+  return text === '' ? {} : JSON.parse(text)
+}
+
+test('reactors know of a user who changes or goes before the management API has answered', async () => {
+  const plan = planOf('', { runsKeyManager: true, dataDir: dataFolder(), management: management() })
+  const { authority, state } = await begin(plan)
+  const admin = /^password of admin: (\S+)/.exec(authority.said[0]!)![1]!
+  const passwords = new Passwords({ sources: state, metrics: { add: () => {} }, nowMs: () => 0 })
+  const roles = async () => (await passwords.check('annabel', 'a-good-password'))?.user.roles
+  const user = { userName: 'annabel', password: 'a-good-password' }
+  const { id } = await scim(authority.port, admin, 'POST', '/scim2/Users', user)
+  assert.deepEqual(await roles(), ['Internal/everyone'])
+  const changed = { ...user, roles: [{ value: 'admin' }] }
+  await scim(authority.port, admin, 'PUT', `/scim2/Users/${id}`, changed)
+  assert.deepEqual(await roles(), ['Internal/everyone', 'admin'])
+  await scim(authority.port, admin, 'DELETE', `/scim2/Users/${id}`)
+  assert.equal(await roles(), undefined)
+})
+
+test('a reload whose listener cannot take its keys leaves the key manager as it was', async () => {
+  const dataDir = dataFolder()
+  const plan = planOf('', { runsKeyManager: true, dataDir, management: management() })
+  const { authority, state } = await begin(plan)
+  const told = Atomics.load(new Int32Array(plan.epoch), 0)
+  const other = '[oauth]\noidc.id_token.issuer = "https://other.example"\n'
+  const broken = management({ ...SERVER, key: SELF_SIGNED.key })
+  const reload = authority.reload(planOf(other, { runsKeyManager: true, dataDir, management: broken }))
+  await assert.rejects(reload, /key/)
+  assert.equal(Atomics.load(new Int32Array(plan.epoch), 0), told)
+  await authority.manage({ action: 'application create', name: 'shop' })
+  await authority.manage({ action: 'key generate', application: 'shop' })
+  const { accessToken } = (await authority.manage({ action: 'token', application: 'shop' })) as { accessToken: string }
+  assert.equal((await state.ask({ kind: 'introspect', token: accessToken }))!.issuer, plan.ownIssuer)
 })
 
 test('a node with a key manager knows its own keys, users and tokens without asking anybody', async () => {
