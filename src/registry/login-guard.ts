@@ -38,7 +38,7 @@ export class LoginGuard {
   }
 
   /**
-    for (const key of [...this.#places.keys()]) if (key.endsWith(placed(name, ''))) this.#places.delete(key)
+   * `judge` answers null for a wrong password; `place`: an address, '' where it is not known. Throws what `judge` throws,
    * or RegistryUnavailable where too many wait.
    */
   async attempt<T>(name: string, judge: () => Promise<T | null>, place = ''): Promise<T | 'locked' | null> {
