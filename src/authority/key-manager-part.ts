@@ -127,6 +127,7 @@ export class KeyManagerPart {
     const renewManager = await this.#manager.prepare(plan.configuration)
     if (plan.management !== null) this.#listener?.replace(plan.management)
     renewManager()
+    this.#registry.reload(plan.configuration)
     this.#plan = plan
   }
 

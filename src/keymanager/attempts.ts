@@ -49,7 +49,7 @@ export class RequestRate {
   }
 }
 
-/** Wrong credentials by name: after too many of them right ones are not looked at either, for a while. */
+/** Wrong credentials of clients by name, those of users are the registry's: after too many of them right ones are not looked at either, for a while. */
 export class Lockout {
   readonly #failures = new LRUCache<string, Window>(growingTo(NAMES_MAX))
   readonly #now: () => number

@@ -38,7 +38,7 @@ class Failures {
   count(at: string, nowMs: number): number {
     const known = this.#counts.get(at)
     return known === undefined || known.untilMs <= nowMs ? 0 : known.count
-   * `judge` answers null for a wrong password; `place`: an address, '' where it is not known. Throws what `judge` throws,
+  }
 
   /** Answers how many there are now. */
   add(at: string, nowMs: number, lastsMs: number): number {

@@ -9,7 +9,7 @@ import { ChangeLog } from './change-log.ts'
 import { DatabaseClientStore } from './client-store.ts'
 import { Database } from './database.ts'
 import { databasePlan } from './database-plan.ts'
-import { LoginGuard } from './login-guard.ts'
+import { type GuardTerms, LoginGuard } from './login-guard.ts'
 import { migrate } from './migrate.ts'
 import type { Registry, RegistryListener } from './registry.ts'
 import { applicationFacts, keyFacts, subscriptionFacts } from './rows.ts'
@@ -70,6 +70,7 @@ class DatabaseRegistry implements Registry {
   readonly #shared: Database
   readonly #apim: Database
   readonly #changes: ChangeLog
+  readonly #guard: LoginGuard
 
   constructor(shared: Database, apim: Database, rules: AccountRules, options: RegistryOptions) {
     const { configuration, dataDir, issuer, nowMs = Date.now, metrics = UNCOUNTED } = options
@@ -86,9 +87,10 @@ class DatabaseRegistry implements Registry {
       retainsForAuditing: configuration.oauth['token_cleanup.retain_access_tokens_for_auditing'],
       nowMs,
     })
+    this.#guard = new LoginGuard(guardTerms(configuration), { locked: (name, place) => this.#reportLock(name, place) })
     this.users = new DatabaseUserStore(shared, this.tokens, {
       rules,
-      guard: new LoginGuard(guardTerms(configuration)),
+      guard: this.#guard,
       changes: this.#changes,
       verified: new VerifiedSecrets(metrics),
       superAdmin: configuration.super_admin.username,
@@ -135,6 +137,17 @@ class DatabaseRegistry implements Registry {
     return { subscriptions, revoked }
   }
 
+  reload(configuration: Configuration): void {
+    this.#guard.terms = guardTerms(configuration)
+  }
+
+  #reportLock(account: string, place: string): void {
+    const end = account.indexOf('\n')
+    const fields = { USER: account.slice(end + 1), TENANT: account.slice(0, end) }
+    const where = place === '' ? {} : { CLIENT_ADDRESS: place }
+    this.#options.report?.('warn', 'user locked out after wrong passwords', { ...fields, ...where })
+  }
+
   async close(): Promise<void> {
     this.#changes.close()
     await this.#apim.close()
@@ -142,13 +155,7 @@ class DatabaseRegistry implements Registry {
   }
 }
 
-/** A name is locked wherever the guesses come from: for them it takes more of them than for one address. */
-const GUESSES_PER_ADDRESS_FAILURE = 5
-
-function guardTerms({ oauth }: Configuration) {
+function guardTerms({ oauth }: Configuration): GuardTerms {
   const failures = oauth['lockout.failures']
-  return {
-    failuresMax: failures < 0 ? 0 : failures * GUESSES_PER_ADDRESS_FAILURE,
-    lockMs: oauth['lockout.time'] * 1000,
-  }
+  return { failuresMax: Math.max(0, failures), lockMs: oauth['lockout.time'] * 1000 }
 }

@@ -2,6 +2,7 @@
  * The key manager's memory, whichever database it is in. Every method is one transaction; what has changed for gateways
  * is told to the listener once it is committed. Names are unique within their tenant, compared as configured.
  */
+import type { Configuration } from '../config/catalogue.ts'
 import type { RevokedFacts, SubscriptionNews } from '../identity/facts.ts'
 import type { Application, Client, IssuedToken, Subscription, User } from './entities.ts'
 
@@ -51,6 +52,8 @@ export interface Registry {
   readonly tokens: TokenStore
   /** All that gateways have to know. */
   facts(): Promise<{ readonly subscriptions: SubscriptionNews; readonly revoked: readonly RevokedFacts[] }>
+  /** How guesses at passwords are counted from now on; what else there is of databases takes a restart. */
+  reload(configuration: Configuration): void
   close(): Promise<void>
 }
 

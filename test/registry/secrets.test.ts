@@ -8,6 +8,7 @@ import { LoginGuard } from '../../src/registry/login-guard.ts'
 import { hashPassword, verifyPassword } from '../../src/registry/password-hash.ts'
 import type { Registry } from '../../src/registry/registry.ts'
 import { TokenVault } from '../../src/registry/token-vault.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
 import { type RealDatabase, realDatabase } from './real-databases.ts'
 import { clientOf, TENANT, tokenOf } from './registry-facts.ts'
 
@@ -74,26 +75,56 @@ test('a name is locked after wrong passwords, whether or not there is such a use
 
 test('a lock ends after its time, and a right password forgets the wrong ones before', async () => {
   let nowMs = 0
-  const guard = new LoginGuard({ failuresMax: 2, lockMs: 1000 }, () => nowMs)
-  const attempt = (answer: true | null) => guard.attempt('name', async () => answer)
+  const guard = new LoginGuard({ failuresMax: 2, lockMs: 1000 }, { nowMs: () => nowMs })
+  const attempt = (answer: true | null) => guard.attempt('name', async () => answer, 'place')
   assert.deepEqual([await attempt(null), await attempt(true), await attempt(null)], [null, true, null])
   assert.deepEqual([await attempt(null), await attempt(true)], [null, 'locked'])
   nowMs = 1000
   assert.equal(await attempt(true), true)
 })
 
-test('wrong passwords from elsewhere lock nobody out of a place where the right one was used', async () => {
-  const guard = new LoginGuard({ failuresMax: 2, lockMs: 1000 }, () => 0)
+/** A guard whose locks are listed, and guesses at one name. `answer`: whether the password is right. */
+function guarded(nowMs = () => 0) {
+  const locks: string[] = []
+  const locked = (name: string, place: string) => locks.push(`${name} ${place}`)
+  const guard = new LoginGuard({ failuresMax: 2, lockMs: 1000 }, { nowMs, locked })
   const attempt = (answer: true | null, place: string) => guard.attempt('name', async () => answer, place)
+  return { guard, locks, attempt }
+}
+
+test('wrong passwords from one place lock the name there, are told, and never elsewhere, however long', async () => {
+  let nowMs = 0
+  const { locks, attempt } = guarded(() => nowMs)
+  for (let round = 0; round < 20; round++) {
+    const outcomes = [await attempt(null, 'bad'), await attempt(null, 'bad'), await attempt(true, 'bad')]
+    assert.deepEqual(outcomes, [null, null, 'locked'])
+    nowMs += 1000
+  }
+  assert.deepEqual([locks.length, locks[0]], [20, 'name bad'])
+  assert.equal(await attempt(true, 'new'), true)
+})
+
+test('wrong passwords from many places lock the name, and nobody out of where the right one was used', async () => {
+  const { guard, locks, attempt } = guarded()
   assert.equal(await attempt(true, 'home'), true)
-  assert.deepEqual([await attempt(null, 'elsewhere'), await attempt(null, '')], [null, null])
+  for (let guess = 0; guess < 10; guess++) assert.equal(await attempt(null, `bad ${guess}`), null)
   const outcomes = [await attempt(true, 'elsewhere'), await attempt(true, ''), await attempt(true, 'home')]
-  assert.deepEqual(outcomes, ['locked', 'locked', true])
+  assert.deepEqual([locks, outcomes], [['name '], ['locked', 'locked', true]])
   // Such a place is no way around the lock.
   assert.deepEqual([await attempt(null, 'home'), await attempt(null, 'home')], [null, null])
   assert.equal(await attempt(true, 'home'), 'locked')
   guard.forget('name')
   assert.deepEqual([await attempt(true, 'home'), await attempt(true, 'elsewhere')], [true, true])
+})
+
+test('a reload of oauth.lockout.failures holds for the next guess', async () => {
+  await registry.users.create({ name: 'reloaded', tenant: TENANT, roles: [], claims: {} }, 'a-good-password')
+  const guess = (password: string) => registry.users.authenticate('reloaded', TENANT, password, '192.0.2.1')
+  assert.deepEqual([await guess('wrong'), await guess('a-good-password')], [null, 'locked'])
+  const { configuration } = loadConfiguration(database.dataDir, ['oauth.lockout.failures=-1'])
+  registry.reload(configuration)
+  assert.equal(await guess('wrong'), null)
+  assert.equal(typeof (await guess('a-good-password')), 'object')
 })
 
 test('a weaker hash is replaced at the next login', async () => {
