@@ -49,7 +49,10 @@ export class RequestRate {
   }
 }
 
-/** Wrong credentials of clients by name, those of users are the registry's: after too many of them right ones are not looked at either, for a while. */
+/**
+ * Wrong credentials of clients by name and address: after too many of them right ones are not looked at either, for a
+ * while. Those of users are counted by the registry.
+ */
 export class Lockout {
   readonly #failures = new LRUCache<string, Window>(growingTo(NAMES_MAX))
   readonly #now: () => number

@@ -76,8 +76,8 @@ export class LoginGuard {
   }
 
   /**
-   * What `judge` says, null for a wrong password; 'locked', and it is not asked. `place`: an address; '' where it is not
-   * known, which is nobody's own. Rejects as `judge` does, or with RegistryUnavailable where too many wait.
+   * What `judge` says, null for a wrong password; 'locked', and it is not asked. `place`: an address, '' where it is
+   * not known, which is nobody's own. Rejects as `judge` does, or with RegistryUnavailable where too many wait.
    */
   async attempt<T>(name: string, judge: () => Promise<T | null>, place = ''): Promise<T | 'locked' | null> {
     const key = keyOf(name)
