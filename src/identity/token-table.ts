@@ -1,7 +1,7 @@
 /**
  * Tokens that were seen, and what became of them. Found by a seeded hash of length and end, then compared in full with
  * the bytes that are kept in the arena: finding makes no string and no object. Measured against other ways in
- * bench/README.md, "What a warm token will cost".
+ * bench/README.md, "What a warm token costs".
  */
 import { randomInt } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
