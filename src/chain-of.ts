@@ -133,8 +133,8 @@ function authenticatorsOf(
 ): readonly Authenticator[] {
   const grants = new TokenGrants(identity, needs, subject)
   return [
-    schemes.includes('oauth2') ? new BearerAuthenticator(identity, grants, isConfirmed) : null,
+    schemes.includes('oauth2') ? new BearerAuthenticator(grants, isConfirmed) : null,
     schemes.includes('basic') ? new BasicAuthenticator(identity, needs, scopeRoles) : null,
-    schemes.includes('api_key') ? new ApiKeyAuthenticator(identity, grants) : null,
+    schemes.includes('api_key') ? new ApiKeyAuthenticator(grants) : null,
   ].filter(authenticator => authenticator !== null)
 }

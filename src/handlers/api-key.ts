@@ -6,11 +6,10 @@ import type { Exchange } from '../exchange/exchange.ts'
 import { fieldNamed, KIND } from '../http1/field-kinds.ts'
 import { arena } from '../http1/llhttp.ts'
 import { trimmedEnd } from '../http1/strictness.ts'
-import type { Denial, Grant } from '../identity/grants.ts'
-import type { Identity } from '../identity/identity.ts'
-import type { ApiKeyTerms, TokenEntry } from '../identity/token-verdict.ts'
+import type { Denial } from '../identity/grants.ts'
+import type { AcceptedToken, ApiKeyTerms } from '../identity/token-verdict.ts'
 import { isAddress, Networks } from '../socket/address-book.ts'
-import { type Authenticator, denial, type Found, refused } from './authenticator.ts'
+import { type Authenticator, denial, type Found } from './authenticator.ts'
 import type { TokenGrants } from './token-grants.ts'
 
 const NAME = 'apikey'
@@ -24,17 +23,19 @@ interface Places {
   readonly referers: readonly (readonly string[])[]
 }
 
-/** Where the one key of a request stands; its text is never made. */
+/**
+ * Where the one key of a request stands in the arena; its text is never made. One place for all APIs of the reactor is
+ * enough, and spares an object per request: `take` sets it anew and `authenticate` is done with it in the same turn,
+ * with nothing awaited between the two, so that no other request comes in between.
+ */
 const place = { at: 0, length: 0, count: 0 }
 
 export class ApiKeyAuthenticator implements Authenticator {
   readonly scheme = 'api_key'
-  readonly #identity: Identity
   readonly #grants: TokenGrants
   readonly #places = new WeakMap<ApiKeyTerms, Places | null>()
 
-  constructor(identity: Identity, grants: TokenGrants) {
-    this.#identity = identity
+  constructor(grants: TokenGrants) {
     this.#grants = grants
   }
 
@@ -46,28 +47,15 @@ export class ApiKeyAuthenticator implements Authenticator {
     if (place.count === 0) return undefined
     // Of two keys nobody could say which one the backend was meant to see as used.
     if (place.count > 1 || place.length === 0) return denial(900901)
-    const entry = this.#identity.tokens.check(place.at, place.length)
-    return entry instanceof Promise ? this.#foundLater(exchange, entry) : this.#found(exchange, entry)
+    return this.#grants.check(exchange, place.at, place.length, this)
   }
 
-  async #foundLater(exchange: Exchange, entry: Promise<TokenEntry<Grant | Denial>>): Promise<Found> {
-    return this.#found(exchange, await entry)
+  denialOf(exchange: Exchange, { apiKey }: AcceptedToken): Denial | undefined {
+    if (apiKey === null) return denial(900901)
+    const isBound = apiKey.permittedIps.length + apiKey.permittedReferers.length > 0
+    return isBound ? this.#denialAt(exchange, apiKey) : undefined
   }
 
-  #found(exchange: Exchange, entry: TokenEntry<Grant | Denial>): Found {
-    const { verdict } = entry
-    if (verdict.kind === 'refused') return refused(this.#identity, exchange, verdict)
-    const terms = verdict.apiKey
-    if (terms === null) return denial(900901)
-    const isBound = terms.permittedIps.length + terms.permittedReferers.length > 0
-    if (isBound) {
-      const denied = this.#denialAt(exchange, terms)
-      if (denied !== undefined) return denied
-    }
-    return this.#grants.of(entry, verdict)
-  }
-
-  /** Asked of every request: the key is the same wherever it is used. */
   #denialAt(exchange: Exchange, terms: ApiKeyTerms): Denial | undefined {
     let places = this.#places.get(terms)
     if (places === undefined) {

@@ -2,10 +2,9 @@
 import type { Exchange } from '../exchange/exchange.ts'
 import { arena } from '../http1/llhttp.ts'
 import { trimmedEnd } from '../http1/strictness.ts'
-import type { Denial, Grant } from '../identity/grants.ts'
-import type { Identity } from '../identity/identity.ts'
-import type { TokenEntry } from '../identity/token-verdict.ts'
-import { type Authenticator, credentialsAt, denial, type Found, refused } from './authenticator.ts'
+import type { Denial } from '../identity/grants.ts'
+import type { AcceptedToken } from '../identity/token-verdict.ts'
+import { type Authenticator, credentialsAt, denial, type Found } from './authenticator.ts'
 import type { TokenGrants } from './token-grants.ts'
 
 /** Whether the client has shown the certificate of this SHA-256 thumbprint, in base64url (RFC 8705 3). */
@@ -13,12 +12,10 @@ type IsConfirmed = (exchange: Exchange, thumbprint: string) => boolean
 
 export class BearerAuthenticator implements Authenticator {
   readonly scheme = 'oauth2'
-  readonly #identity: Identity
   readonly #grants: TokenGrants
   readonly #isConfirmed: IsConfirmed
 
-  constructor(identity: Identity, grants: TokenGrants, isConfirmed: IsConfirmed) {
-    this.#identity = identity
+  constructor(grants: TokenGrants, isConfirmed: IsConfirmed) {
     this.#grants = grants
     this.#isConfirmed = isConfirmed
   }
@@ -31,21 +28,13 @@ export class BearerAuthenticator implements Authenticator {
     const at = credentialsAt(bytes, head.valueAt(field), end, 'bearer')
     if (at < 0) return undefined
     if (at === end) return denial(900901)
-    const entry = this.#identity.tokens.check(at, end - at)
-    return entry instanceof Promise ? this.#foundLater(exchange, entry) : this.#found(exchange, entry)
+    return this.#grants.check(exchange, at, end - at, this)
   }
 
-  async #foundLater(exchange: Exchange, entry: Promise<TokenEntry<Grant | Denial>>): Promise<Found> {
-    return this.#found(exchange, await entry)
-  }
-
-  #found(exchange: Exchange, entry: TokenEntry<Grant | Denial>): Found {
-    const { verdict } = entry
-    if (verdict.kind === 'refused') return refused(this.#identity, exchange, verdict)
+  denialOf(exchange: Exchange, { apiKey, confirmation }: AcceptedToken): Denial | undefined {
     // A key for an API is no access token, nor the other way round.
-    if (verdict.apiKey !== null) return denial(900901)
-    // RFC 8705 3: such a token is good in the hands of one client only, so this is asked of every request.
-    if (verdict.confirmation !== '' && !this.#isConfirmed(exchange, verdict.confirmation)) return denial(900901)
-    return this.#grants.of(entry, verdict)
+    if (apiKey !== null) return denial(900901)
+    // RFC 8705 3: such a token is good in the hands of one client only.
+    return confirmation === '' || this.#isConfirmed(exchange, confirmation) ? undefined : denial(900901)
   }
 }

@@ -1,9 +1,15 @@
-/** From what a token says to what it may do with an API: its application, its subscription, its scopes. */
+/** From the bytes of a token to what it may do with an API: its application, its subscription, its scopes. */
 import type { Caller } from '../exchange/caller.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 import { CALLER_KIND, type Denial, type Grant, type ResourceNeeds } from '../identity/grants.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { AcceptedToken, TokenEntry } from '../identity/token-verdict.ts'
-import { denial } from './authenticator.ts'
+import { denial, type Found, refused } from './authenticator.ts'
+
+/** Of one kind of credentials: what a good token has to hold to besides. Asked of every request. */
+interface TokenTerms {
+  denialOf(exchange: Exchange, token: AcceptedToken): Denial | undefined
+}
 
 export class TokenGrants {
   readonly #identity: Identity
@@ -17,8 +23,24 @@ export class TokenGrants {
     this.#subject = subject
   }
 
+  /** Of the token whose bytes stand there in the arena. Allocates nothing where it is known. */
+  check(exchange: Exchange, at: number, length: number, terms: TokenTerms): Found | Promise<Found> {
+    const entry = this.#identity.tokens.check(at, length)
+    return entry instanceof Promise ? this.#foundLater(exchange, entry, terms) : this.#found(exchange, entry, terms)
+  }
+
+  async #foundLater(exchange: Exchange, entry: Promise<TokenEntry<Grant | Denial>>, terms: TokenTerms): Promise<Found> {
+    return this.#found(exchange, await entry, terms)
+  }
+
+  #found(exchange: Exchange, entry: TokenEntry<Grant | Denial>, terms: TokenTerms): Found {
+    const { verdict } = entry
+    if (verdict.kind === 'refused') return refused(this.#identity, exchange, verdict)
+    return terms.denialOf(exchange, verdict) ?? this.#grantOf(entry, verdict)
+  }
+
   /** Kept with the token until anything changes. */
-  of(entry: TokenEntry<Grant | Denial>, token: AcceptedToken): Grant | Denial {
+  #grantOf(entry: TokenEntry<Grant | Denial>, token: AcceptedToken): Grant | Denial {
     const known = entry.grantFor(this)
     if (known !== undefined) return known
     // Until everything was told, nobody can say that a subscription is missing.
