@@ -26,7 +26,7 @@ test('a name may stand for all scenarios whose names begin so, unless it is one 
 })
 
 test('contests run by the name of their kind, and another state of the repository is named by its folder', () => {
-  const { scenarios, beforeFolder } = readOptions(['--scenario', 'chain,apis', '--before', '/elsewhere'])!
+  const { scenarios, beforeFolder } = readOptions(['--scenario', 'chain,secured,apis', '--before', '/elsewhere'])!
   assert.deepEqual(scenarios, CONTESTS)
   assert.equal(beforeFolder, '/elsewhere')
 })

@@ -8,7 +8,7 @@ import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
 const server = await MisbehavingServer.listen()
 const client = new HttpClient(
   { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] },
-  { requestMs: 200 },
+  { requestMs: 1000 },
 )
 const PLAN = {
   key: 'production /orders',

@@ -10,7 +10,7 @@ import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
 const ISSUER = 'https://issuer.example'
 const SETTINGS = { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] }
 const server = await MisbehavingServer.listen()
-const client = new HttpClient(SETTINGS, { requestMs: 200 })
+const client = new HttpClient(SETTINGS, { requestMs: 1000 })
 const started: KeySets[] = []
 
 after(async () => {
