@@ -56,7 +56,7 @@ export class Authority {
   #again: NodeJS.Timeout | undefined
   /** By token: of reactors that ask at the same time one asks for all, about what holds when it begins. */
   readonly #introspections = new SharedAnswers<Introspection>()
-  /** By user and password. */
+  /** By user, password and address. */
   readonly #logIns = new SharedAnswers<KnownUser | null>()
 
   private constructor(plan: AuthorityPlan, modules: BackendModules, outlets: AuthorityOutlets) {
@@ -246,9 +246,9 @@ export class Authority {
         const { introspector } = this.#remote
         return this.#introspections.ask(token, () => (this.#keyManager ?? introspector).introspect(token))
       },
-      password: ({ user, password }) => {
-        const name = JSON.stringify([user, password])
-        return this.#logIns.ask(name, async () => this.#users().password(user, password))
+      password: ({ user, password, address }) => {
+        const name = JSON.stringify([user, password, address])
+        return this.#logIns.ask(name, async () => this.#users().password(user, password, address))
       },
       claims: async ({ user, tenant }) => {
         const retrieve = this.#modules.retriever

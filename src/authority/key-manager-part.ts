@@ -147,9 +147,9 @@ export class KeyManagerPart {
   }
 
   /** Null: they are wrong, or the account is locked. Rejects with InquiryFailed. */
-  async password(given: string, password: string): Promise<KnownUser | null> {
+  async password(given: string, password: string, address: string): Promise<KnownUser | null> {
     const { name, tenant } = await this.#account(given)
-    const user = await available(() => this.#registry.users.authenticate(name, tenant, password))
+    const user = await available(() => this.#registry.users.authenticate(name, tenant, password, address))
     if (user === null || user === 'locked') return null
     return { name: user.name, tenant: user.tenant, roles: user.roles }
   }

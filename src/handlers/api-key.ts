@@ -8,7 +8,8 @@ import { arena } from '../http1/llhttp.ts'
 import { trimmedEnd } from '../http1/strictness.ts'
 import type { Denial } from '../identity/grants.ts'
 import type { AcceptedToken, ApiKeyTerms } from '../identity/token-verdict.ts'
-import { isAddress, Networks } from '../socket/address-book.ts'
+import { Networks } from '../socket/address-book.ts'
+import { addressOf } from './client-address.ts'
 import { type Authenticator, denial, type Found } from './authenticator.ts'
 import type { TokenGrants } from './token-grants.ts'
 
@@ -64,7 +65,7 @@ export class ApiKeyAuthenticator implements Authenticator {
     }
     if (places === null) return denial(900901)
     const { networks, referers } = places
-    if (networks !== null && !networks.includes(clientOf(exchange))) return denial(900908)
+    if (networks !== null && !networks.includes(addressOf(exchange))) return denial(900908)
     if (referers.length === 0) return undefined
     const head = exchange.head!
     const field = head.find(KIND.REFERER)
@@ -118,13 +119,6 @@ function placesOf({ permittedIps, permittedReferers }: ApiKeyTerms): Places | nu
   } catch {
     return null
   }
-}
-
-/** Who sent it to the proxy of ours that hands it over, else whoever sent it. */
-function clientOf({ isTrusted, head, clientAddress }: Exchange): string {
-  if (!isTrusted || !head!.has(KIND.X_FORWARDED_FOR)) return clientAddress
-  const last = head!.list(arena.bytes, KIND.X_FORWARDED_FOR).split(',').at(-1)!.trim()
-  return isAddress(last) ? last : clientAddress
 }
 
 /** `pieces`: what stands between stars. The first place where a piece fits will do. */

@@ -7,6 +7,7 @@ import { CALLER_KIND, type Grant, type ResourceNeeds } from '../identity/grants.
 import type { Identity } from '../identity/identity.ts'
 import type { AccessPlan } from '../identity/identity-plan.ts'
 import type { ConfirmedUser } from '../identity/passwords.ts'
+import { addressOf } from './client-address.ts'
 import { type Authenticator, credentialsAt, denial, type Found, told } from './authenticator.ts'
 
 /** Characters of base64. */
@@ -33,7 +34,7 @@ export class BasicAuthenticator implements Authenticator {
     if (at < 0) return undefined
     const read = end - at > CREDENTIALS_MAX ? undefined : readBasic(bytes.latin1Slice(at, end))
     if (read === undefined) return denial(900901)
-    const confirmed = this.#identity.passwords.check(...read)
+    const confirmed = this.#identity.passwords.check(...read, addressOf(exchange))
     return confirmed instanceof Promise ? this.#foundLater(exchange, confirmed) : this.#grantTo(exchange, confirmed)
   }
 

@@ -21,7 +21,8 @@ export type Inquiry =
   | { readonly kind: 'key'; readonly issuer: string; readonly kid: string }
   /** RFC 7662. */
   | { readonly kind: 'introspect'; readonly token: string }
-  | { readonly kind: 'password'; readonly user: string; readonly password: string }
+  /** `address`: of the client, because guesses count by where they come from. */
+  | { readonly kind: 'password'; readonly user: string; readonly password: string; readonly address: string }
   /** What is known of a user, for the token that goes to backends. */
   | { readonly kind: 'claims'; readonly user: string; readonly tenant: string }
   /** An access token for a protected backend: `key` names the API and the kind of its endpoint. */

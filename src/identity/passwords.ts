@@ -20,12 +20,14 @@ export interface ConfirmedUser {
   readonly grants: WeakMap<object, Grant>
 }
 
+type PasswordInquiry = Extract<Inquiry, { kind: 'password' }>
+
 /** IdentityState is one. */
 interface PasswordSources {
   /** Another one whenever what users are remembered by holds no longer. */
   readonly usersEpoch: number
   catchUp(): void
-  ask(inquiry: Extract<Inquiry, { kind: 'password' }>): Promise<InquiryResults['password']>
+  ask(inquiry: PasswordInquiry): Promise<InquiryResults['password']>
 }
 
 interface PasswordSurroundings {
@@ -52,8 +54,10 @@ export class Passwords {
     this.#nowMs = nowMs
   }
 
-  /** Null: they are wrong, which nobody remembers. Rejects where that could not be found out. */
-  check(user: string, password: string): ConfirmedUser | Promise<ConfirmedUser | null> {
+  /**
+   * Null: they are wrong, which nobody remembers. Rejects where that could not be found out. `address`: of the client.
+   */
+  check(user: string, password: string, address: string): ConfirmedUser | Promise<ConfirmedUser | null> {
     this.#catchUp()
     const hash = createHmac('sha256', this.#key)
       .update(JSON.stringify([user, password]))
@@ -62,12 +66,14 @@ export class Passwords {
     const isHit = known !== undefined && known.untilMs > this.#nowMs()
     this.#metrics.add(isHit ? METRIC.passwordHits : METRIC.passwordMisses, 1)
     if (isHit) return known
-    return this.#asked.ask(hash, () => this.#confirm(hash, user, password))
+    return this.#asked.ask(`${hash} ${address}`, () =>
+      this.#confirm(hash, { kind: 'password', user, password, address }),
+    )
   }
 
-  async #confirm(hash: string, name: string, password: string): Promise<ConfirmedUser | null> {
+  async #confirm(hash: string, inquiry: PasswordInquiry): Promise<ConfirmedUser | null> {
     const epoch = this.#usersEpoch
-    const user = await this.#sources.ask({ kind: 'password', user: name, password })
+    const user = await this.#sources.ask(inquiry)
     if (user === null) return null
     const confirmed = { user, untilMs: this.#nowMs() + HOLDS_MS, grants: new WeakMap<object, Grant>() }
     this.#catchUp()

@@ -102,7 +102,7 @@ test('a node without a key manager has its keys from another one, and asks it ab
   assert.equal(state.issuers.find(plan.ownIssuer)!.hasKeys, true)
   const said = await state.ask({ kind: 'introspect', token: 'opaque' })
   assert.deepEqual([said?.user, said?.issuer], ['anna', plan.ownIssuer])
-  await assert.rejects(state.ask({ kind: 'password', user: 'anna', password: '' }), /no key manager/)
+  await assert.rejects(state.ask({ kind: 'password', user: 'anna', password: '', address: '' }), /no key manager/)
   server.answer = json('<html>', 200, 'text/html')
   await assert.rejects(state.ask({ kind: 'introspect', token: 'other' }), /text\/html/)
   assert.equal(state.issuers.find(plan.ownIssuer)!.hasKeys, true)
@@ -140,7 +140,7 @@ test('what reactors ask about one password at the same time is one attempt to lo
   const { state, connect } = await begin(plan)
   const attempts = () => snapshotMetrics(plan.metrics).counts.verifiedSecretMisses
   const before = attempts()
-  const wrong = { kind: 'password', user: 'admin', password: 'guessed' } as const
+  const wrong = { kind: 'password', user: 'admin', password: 'guessed', address: '10.0.0.1' } as const
   const askers = [state, connect(1)]
   const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => askers[at % 2]!.ask(wrong)))
   assert.deepEqual(new Set(answers), new Set([null]))
@@ -240,7 +240,7 @@ test('reactors know of a user who changes or goes before the management API has 
   const { authority, state } = await begin(plan)
   const admin = /^password of admin: (\S+)/.exec(authority.said[0]!)![1]!
   const passwords = new Passwords({ sources: state, metrics: { add: () => {} }, nowMs: () => 0 })
-  const roles = async () => (await passwords.check('annabel', 'a-good-password'))?.user.roles
+  const roles = async () => (await passwords.check('annabel', 'a-good-password', '10.0.0.3'))?.user.roles
   const user = { userName: 'annabel', password: 'a-good-password' }
   const { id } = await scim(authority.port, admin, 'POST', '/scim2/Users', user)
   assert.deepEqual(await roles(), ['Internal/everyone'])
@@ -274,9 +274,9 @@ test('a node with a key manager knows its own keys, users and tokens without ask
   assert.deepEqual([state.isComplete, state.issuers.find(plan.ownIssuer)!.hasKeys], [true, true])
   const [said = ''] = authority.said
   const password = /^password of admin: (\S+)/.exec(said)![1]!
-  const admin = await state.ask({ kind: 'password', user: 'admin@carbon.super', password })
+  const admin = await state.ask({ kind: 'password', user: 'admin@carbon.super', password, address: '10.0.0.2' })
   assert.deepEqual(admin, { name: 'admin', tenant: 'carbon.super', roles: ['Internal/everyone', 'admin'] })
-  assert.equal(await state.ask({ kind: 'password', user: 'admin', password: 'guessed' }), null)
+  assert.equal(await state.ask({ kind: 'password', user: 'admin', password: 'guessed', address: '10.0.0.1' }), null)
   assert.equal(await state.ask({ kind: 'introspect', token: 'nobodys' }), null)
   await authority.manage({ action: 'application create', name: 'shop' })
   await authority.manage({ action: 'key generate', application: 'shop' })

@@ -98,7 +98,7 @@ test('an inquiry is answered, fails with its cause, or fails within its time', a
   const failing = () => Promise.reject(new InquiryFailed('the issuer is down'))
   begin({ ...ANSWERS, introspect: silent, password: failing })
   assert.equal(await state.ask({ kind: 'key', issuer: '', kid: '' }), true)
-  await assert.rejects(state.ask({ kind: 'password', user: '', password: '' }), {
+  await assert.rejects(state.ask({ kind: 'password', user: '', password: '', address: '' }), {
     name: 'InquiryFailed',
     message: 'the issuer is down',
   })

@@ -32,7 +32,7 @@ function begin(): ReactorLines {
 
 const lines = begin()
 const passwords = new Passwords({ sources: state, metrics: { add: () => {} }, nowMs: () => 0 })
-const user = async (): Promise<KnownUser | null> => (await passwords.check('ann', 'right'))?.user ?? null
+const user = async (): Promise<KnownUser | null> => (await passwords.check('ann', 'right', '10.0.0.1'))?.user ?? null
 
 after(() => state.close())
 beforeEach(() => {

@@ -204,6 +204,12 @@ describe('users with their passwords', () => {
     assert.equal(authority.asked.length, 2)
   })
 
+  test('are asked about with the address of the client, by which guesses are counted', async () => {
+    authority.answers = { password: () => null }
+    await codeOf('/basic/any', basic('ann', 'from where'))
+    assert.partialDeepStrictEqual(authority.asked, [{ kind: 'password', user: 'ann', address: '127.0.0.1' }])
+  })
+
   test('are 900900 where nobody can be asked', async () => {
     assert.equal(await codeOf('/basic/any', basic('ann', 'unknown')), 900900)
     assert.ok(gateway.reports.some(({ event }) => event === 'credentials not checked'))
