@@ -17,6 +17,8 @@ export interface Refusals {
 
 /** Times that a transaction is tried which lost against another one: nothing of it was done then. */
 const TRIES = 4
+/** The same of what only reads. After the first loss the pool tests the connections that it still has. */
+const READS = 2
 
 export class Database {
   readonly flavour: Flavour
@@ -43,12 +45,15 @@ export class Database {
     }
   }
 
-  /** Statements that only read. */
+  /** Statements that only read; once more where their connection was lost, which may have been over before they came. */
   async read<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> {
-    try {
-      return await work(this.kysely)
-    } catch (error) {
-      throw this.#meaning(error, {})
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work(this.kysely)
+      } catch (error) {
+        if (wasCut(error) && attempt < READS) continue
+        throw this.#meaning(error, {})
+      }
     }
   }
 
@@ -98,6 +103,9 @@ const REFERENCE: readonly (string | number)[] = ['23503', 'ER_ROW_IS_REFERENCED_
 /** Serialisation failures and deadlocks, and SQLITE_BUSY_SNAPSHOT. */
 const LOST: readonly (string | number)[] = ['40001', '40P01', 'ER_LOCK_DEADLOCK', 'ER_CHECKREAD', 517]
 
+/** SQLSTATE 57P01, a connection that MariaDB or MySQL has ended, and what systems say of it. */
+const CUT: readonly (string | number)[] = ['57P01', 'PROTOCOL_CONNECTION_LOST', 'ECONNRESET', 'EPIPE']
+
 function breaks(error: unknown, codes: readonly (string | number)[]): boolean {
   const { code, errcode } = error as DriverError
   return (code !== undefined && codes.includes(code)) || (errcode !== undefined && codes.includes(errcode))
@@ -105,6 +113,11 @@ function breaks(error: unknown, codes: readonly (string | number)[]): boolean {
 
 function hasLost(error: unknown): boolean {
   return error instanceof Error && breaks(error, LOST)
+}
+
+/** pg has no code for a connection that ended in the middle. */
+function wasCut(error: unknown): boolean {
+  return error instanceof Error && (breaks(error, CUT) || error.message.startsWith('Connection terminated'))
 }
 
 /** A fault of the program is none of the database. */
