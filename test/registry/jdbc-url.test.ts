@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ConfigurationFaults } from '../../src/config/fault.ts'
 import { databasePlan } from '../../src/registry/database-plan.ts'
+import { judgeRegistry } from '../../src/registry/judgement.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { check } from '../../src/cli/check.ts'
 import { argumentsFor, Transcript, temporaryHome } from '../config/temporary-home.ts'
@@ -115,4 +116,15 @@ test('check refuses databases without a driver with 78, and names properties tha
   const unknown = new Transcript()
   assert.equal(await check(argumentsFor(pattern), unknown), 78)
   assert.match(unknown.text, /PasswordJavaRegEx.*a pattern that JavaScript knows/)
+})
+
+test('a signing key that each node replaces by itself is warned of where nodes may share a database', t => {
+  const warned = (sets: readonly string[]) => {
+    const home = temporaryHome(t, { 'deployment.toml': '' })
+    const { configuration } = loadConfiguration(home, ['oauth.signing_key.lifetime=30d', ...sets])
+    return judgeRegistry(configuration).warnings.some(({ key }) => key === 'oauth.signing_key.lifetime')
+  }
+  const server = ['database.apim_db.type=postgre', 'database.apim_db.url=jdbc:postgresql://127.0.0.1/apim']
+  assert.deepEqual([warned([]), warned(server)], [false, true])
+  assert.equal(warned([...server, 'oauth.signing_key.lifetime=-1']), false)
 })

@@ -98,6 +98,7 @@ export const oauth = section('oauth', 'The OAuth server.', keys, {
     'primary/declared-planning.ts',
     'primary/identity-planning.ts',
     'primary/operator-modules.ts',
+    'registry/judgement.ts',
     'registry/open.ts',
   ],
 })
