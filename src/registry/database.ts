@@ -45,7 +45,7 @@ export class Database {
     }
   }
 
-  /** Statements that only read; once more where their connection was lost, which may have been over before they came. */
+  /** Statements that only read; once more where their connection was lost, perhaps before they came. */
   async read<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
