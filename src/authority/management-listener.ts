@@ -4,7 +4,7 @@
  * heads, times and connections have limits. It grants no CORS: no page of another origin has business here.
  */
 import { createServer, type Server, type ServerOptions } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
@@ -51,6 +51,8 @@ const IDLE_MS = 60_000
 const KEEP_ALIVE_MS = 5000
 const HANDSHAKE_MS = 10_000
 const CONNECTIONS_MAX = 256
+/** Of one address, but for this machine's own: gateways on it pass on what many clients send to `/token`. */
+const CONNECTIONS_PER_ADDRESS_MAX = 64
 const REQUESTS_PER_CONNECTION_MAX = 1000
 /** What is under way when it closes may take so long. */
 const GRACE_MS = 2000
@@ -70,6 +72,8 @@ export class ManagementListener {
   readonly #server: Server
   readonly #options: ListenerOptions
   readonly #mounts: readonly (readonly [path: string, app: MountedApp])[]
+  /** Open connections, by the addresses of other machines. */
+  readonly #connections = new Map<string, number>()
   #gate: AccessGate
 
   private constructor(plan: ManagementPlan, options: ListenerOptions) {
@@ -82,6 +86,7 @@ export class ManagementListener {
     const listener = getRequestListener((request, bindings) => root.fetch(request, bindings))
     this.#server = createServer(serverOptions(plan, options), (request, response) => void listener(request, response))
     this.#server.maxConnections = CONNECTIONS_MAX
+    this.#server.on('connection', (socket: Socket) => this.#admit(socket))
     this.#server.maxHeadersCount = HEAD_FIELDS_MAX
     this.#server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION_MAX
     this.#server.setTimeout(IDLE_MS)
@@ -117,6 +122,23 @@ export class ManagementListener {
     const timer = setTimeout(() => this.#server.closeAllConnections(), GRACE_MS)
     await promise
     clearTimeout(timer)
+  }
+
+  /** Nobody can hold all connections alone. */
+  #admit(socket: Socket): void {
+    const { remoteAddress: address = '', localAddress } = socket
+    if (address === localAddress) return
+    const open = (this.#connections.get(address) ?? 0) + 1
+    if (open > CONNECTIONS_PER_ADDRESS_MAX) {
+      socket.destroy()
+      return
+    }
+    this.#connections.set(address, open)
+    socket.once('close', () => {
+      const left = this.#connections.get(address)! - 1
+      if (left > 0) this.#connections.set(address, left)
+      else this.#connections.delete(address)
+    })
   }
 
   #root(): Hono<{ Bindings: HttpBindings }> {

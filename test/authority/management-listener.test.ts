@@ -1,6 +1,8 @@
 /** What the management listener refuses before an app sees anything of a request, and what it adds to answers. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { request } from 'node:https'
+import { connect as connectPlain, type Socket } from 'node:net'
 import { after, test } from 'node:test'
 import { connect } from 'node:tls'
 import { Hono } from 'hono'
@@ -103,6 +105,33 @@ test('a head that comes slowly holds its connection for no longer than it may', 
   assert.match(await raw('GET /api/thing HTTP/1.1\r\nHost: loc', hasty), /^HTTP\/1.1 408 |^$/)
   await hasty.close()
 })
+
+test('no other machine holds all connections: beyond 64 of one address they end, and others are served', async () => {
+  const held = Array.from({ length: 64 }, () => heldFrom('127.0.0.2'))
+  await Promise.all(held.map(socket => once(socket, 'connect')))
+  const beyond = heldFrom('127.0.0.2')
+  await once(beyond, 'close')
+  assert.equal((await ask()).status, 200)
+  for (const socket of held) assert.equal(socket.closed, false)
+  for (const socket of held) socket.destroy()
+  await Promise.all(held.map(socket => socket.closed || once(socket, 'close')))
+  // Its places are free again, as soon as the listener has seen them go.
+  const isServed = async () => {
+    const socket = connect({ socket: heldFrom('127.0.0.2'), servername: 'localhost', ca: CA.cert })
+    const served = await once(socket, 'secureConnect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    return served
+  }
+  while (!(await isServed()));
+})
+
+/** A connection that says nothing. */
+function heldFrom(localAddress: string): Socket {
+  return connectPlain({ host: '127.0.0.1', port: listener.port, localAddress }).on('error', () => {})
+}
 
 test('answers have the fields that browsers are told by, and keep what an app says itself', async () => {
   const { headers } = await ask()
