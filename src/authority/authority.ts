@@ -25,6 +25,7 @@ import type { Answers, ReactorLines } from './reactor-lines.ts'
 import { RemotePart } from './remote-part.ts'
 import { RevocationNotifier } from './revocation-notifier.ts'
 import { RevocationFile } from './revocation-file.ts'
+import { OneAtATime } from '../structure/one-at-a-time.ts'
 import { SharedAnswers } from '../structure/shared-answers.ts'
 
 interface AuthorityOutlets {
@@ -51,6 +52,8 @@ export class Authority {
   readonly #revoked = new RevokedSet(SKEW_MAX_MS)
   /** Null where nobody else is told of revocations. */
   #notifier: RevocationNotifier | null = null
+  /** Of two at once the older facts could be told last, and a change between them be lost. */
+  readonly #telling = new OneAtATime(() => this.#tellFacts())
   /** What has changed while facts are read. */
   #meanwhile: SubscriptionNews[] | null = null
   #again: NodeJS.Timeout | undefined
@@ -78,7 +81,7 @@ export class Authority {
     outlets.lines.open(plan.epoch, authority.#answers())
     try {
       await (plan.runsKeyManager ? authority.#openKeyManager() : authority.#readRevocations())
-      await authority.#tellAll()
+      await authority.#telling.run()
       return authority
     } catch (error) {
       await authority.close()
@@ -205,7 +208,7 @@ export class Authority {
     }
   }
 
-  async #tellAll(): Promise<void> {
+  async #tellFacts(): Promise<void> {
     const { lines } = this.#outlets
     const facts = await this.#readFacts()
     lines.tell({ kind: 'anew' })
@@ -218,7 +221,7 @@ export class Authority {
 
   /** What had been told holds until all is told anew. */
   #tellAgain(): void {
-    this.#tellAll().catch((error: Error) => {
+    this.#telling.run().catch((error: Error) => {
       this.#outlets.report('error', 'changes of other nodes could not be read', { CAUSE_OF_ERROR: error.message })
       clearTimeout(this.#again)
       this.#again = setTimeout(() => this.#tellAgain(), AGAIN_MS)
