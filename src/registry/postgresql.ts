@@ -37,6 +37,12 @@ class PostgresqlConnection implements Connection {
     this.#isDead = true
   }
 
+  /** What is FATAL ends the session, though its connection may be seen to end later. */
+  readonly #failed = (error: Error & { readonly severity?: string }): never => {
+    if (error.severity === 'FATAL') this.#isDead = true
+    throw error
+  }
+
   constructor(client: pg.Client) {
     this.#client = client
     client.on('error', this.#died)
@@ -44,7 +50,8 @@ class PostgresqlConnection implements Connection {
   }
 
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
-    const { command, rowCount, rows } = await this.#client.query(sql, parameters.map(comparable))
+    const answer = await this.#client.query(sql, parameters.map(comparable)).catch(this.#failed)
+    const { command, rowCount, rows } = answer
     return CHANGES.includes(command) ? { rows, numAffectedRows: BigInt(rowCount ?? 0) } : { rows }
   }
 
