@@ -1,2 +1,2 @@
-/** The command line from its TypeScript side: `node src/main.ts`. `launch.js` does the same and starts faster. */
+/** Entry for `node src/main.ts COMMAND`. `launch.js` is the same and starts faster. */
 import './launch.js'

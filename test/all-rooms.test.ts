@@ -1,31 +1,17 @@
 /**
- * The tests of rooms that hold nothing between them, in one process: by itself each of these files would load the
- * sources again. What starts gateways, threads or programs has a process of its own (`package.json`, test:handles).
+ * Runs the tests of rooms without threads and sockets in one process: each file by itself would load the sources again.
+ * `test/harness/test-files.ts` says which files have a process of their own.
  */
-import assert from 'node:assert/strict'
-import { globSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { test } from 'node:test'
+import { sharedFiles } from './harness/test-files.ts'
 
-const ROOMS =
-  'cli,config,exchange,fault,handlers,http1,identity,mediation,observe,protocol,route,store,structure,target,tidy,tls'
 const ROOT = resolve(import.meta.dirname, '..')
 
-const rooms = globSync(`test/{${ROOMS}}/*.test.ts`, { cwd: ROOT }).sort()
-for (const file of rooms) {
+for (const file of sharedFiles()) {
   try {
     await import(resolve(ROOT, file))
   } catch (error) {
     test(`${file} can be loaded`, () => Promise.reject(error))
   }
 }
-
-test('every test file is run by npm test, and once', () => {
-  const { scripts } = JSON.parse(readFileSync(resolve(ROOT, 'package.json'), 'utf8')) as {
-    scripts: Record<string, string>
-  }
-  const own = [...scripts['test:handles']!.matchAll(/"(test\/[^"]+)"/g)].flatMap(([, glob]) =>
-    globSync(glob!, { cwd: ROOT }),
-  )
-  assert.deepEqual([...own, ...rooms].sort(), globSync('test/**/*.test.ts', { cwd: ROOT }).sort())
-})

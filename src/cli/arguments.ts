@@ -1,7 +1,13 @@
-/** The command line: its words, and what each command is for. */
+/** The command line: arguments and options of the commands, and their exit codes. */
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { MANAGEMENT_COMMANDS, MANAGEMENT_DETAILS, MANAGEMENT_OPTIONS } from './management-words.ts'
+
+/** The command has failed. Exit code 0 means that everything was done. */
+export const EXIT_FAILED = 1
+/** The command line is invalid. */
+export const EXIT_USAGE = 2
+/** The configuration has errors: EX_CONFIG of sysexits.h. */
+export const EXIT_CONFIGURATION = 78
 
 export interface CliArguments {
   readonly home: string
@@ -9,41 +15,43 @@ export interface CliArguments {
   /** `section.key=value`, in the order given. */
   readonly sets: readonly string[]
   readonly json: boolean
-  /** What follows the name of the command. */
+  /** The words after the command. */
   readonly rest: readonly string[]
 }
 
-/** What only some commands know; '' and [] where it was not given. */
+/** Options of single commands; '' and [] if absent. */
 export interface CommandOptions {
-  /** Start the built-in sample backend as well. */
+  /** Start the built-in sample backend too. */
   readonly sample: boolean
-  /** Deploy API files as they change. */
+  /** Deploy changed API files. */
   readonly watch: boolean
+  /** Seconds that a start waits for a database that cannot be reached. */
+  readonly waitS: number
   readonly method: string
   /** `Name: value`, in the order given. */
   readonly headers: readonly string[]
-  /** null: none was given, which is not the same as an empty one. */
+  /** Null if absent; '' is an empty body. */
   readonly body: string | null
   readonly state: string
   readonly side: string
   readonly limit: string
-  /** Only what differs from the defaults. */
+  /** List only values that differ from their defaults. */
   readonly changed: boolean
   readonly burst: string
   readonly sunset: string
-  /** Of the commands of management-words.ts, as they were given: those that were left out are not there. */
+  /** Options of MANAGEMENT_OPTIONS that were given. */
   readonly management: Readonly<Record<string, string>>
 }
 
 interface CommandLine {
-  /** '' when none is named. */
+  /** '' without a command. */
   readonly command: string
   readonly help: boolean
   readonly args: CliArguments
   readonly options: CommandOptions
 }
 
-/** A command line that makes no sense: exit code 2. */
+/** The command line is invalid; the message says why. Leads to EXIT_USAGE. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -56,6 +64,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
   sample: { type: 'boolean' },
   watch: { type: 'boolean' },
+  wait: { type: 'string' },
   method: { type: 'string', short: 'X' },
   header: { type: 'string', short: 'H', multiple: true },
   body: { type: 'string', short: 'd' },
@@ -67,34 +76,50 @@ const OPTIONS = {
   sunset: { type: 'string' },
 } as const
 
-const MORE_OPTIONS = Object.fromEntries(
-  Object.keys(MANAGEMENT_OPTIONS).map(option => [option, { type: 'string' }] as const),
-)
-
-/** Option -> the commands that know it. */
-const OWNERS: Readonly<Record<string, string | readonly string[]>> = {
-  ...MANAGEMENT_OPTIONS,
-  sample: 'start',
-  watch: 'start',
-  method: 'walk',
-  header: 'walk',
-  body: 'walk',
-  state: 'connections',
-  side: 'connections',
-  limit: 'connections',
-  changed: 'explain',
-  burst: 'explain',
-  sunset: 'api',
+/** Option -> the management commands that have it. */
+const MANAGEMENT_OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  tenant: ['application', 'key', 'subscription', 'user', 'token'],
+  owner: ['application', 'key', 'subscription', 'token'],
+  tier: ['application', 'subscription'],
+  description: ['application'],
+  'token-type': ['application'],
+  type: ['key', 'token'],
+  grants: ['key'],
+  callback: ['key'],
+  validity: ['key'],
+  reason: ['application', 'key', 'subscription'],
+  ips: ['key'],
+  referers: ['key'],
+  scopes: ['token'],
+  roles: ['user'],
 }
 
-const DEFAULT_HOME = resolve(import.meta.dirname, '../../conf')
+/** Option -> the commands that have it. Every command has the other options. */
+const OWNERS: Readonly<Record<string, readonly string[]>> = {
+  ...MANAGEMENT_OPTIONS,
+  sample: ['start'],
+  watch: ['start'],
+  wait: ['start'],
+  method: ['walk'],
+  header: ['walk'],
+  body: ['walk'],
+  state: ['connections'],
+  side: ['connections'],
+  limit: ['connections'],
+  changed: ['explain'],
+  burst: ['explain'],
+  sunset: ['api'],
+}
+
+/** In the working directory; npm runs scripts in the folder of package.json. */
+const DEFAULT_HOME = 'conf'
 
 /** Throws UsageError. */
 export function parseArguments(argv: readonly string[]): CommandLine {
   const { values, positionals } = parse(argv)
   const [command = '', ...rest] = positionals
   for (const option of Object.keys(values)) {
-    const owners = [OWNERS[option] ?? command].flat()
+    const owners = OWNERS[option] ?? [command]
     if (!owners.includes(command)) throw new UsageError(`--${option} is an option of ${owners.join(', ')}`)
   }
   const home = resolve(values.home ?? DEFAULT_HOME)
@@ -111,6 +136,7 @@ export function parseArguments(argv: readonly string[]): CommandLine {
     options: {
       sample: values.sample ?? false,
       watch: values.watch ?? false,
+      waitS: readWait(values.wait ?? '0'),
       method: values.method ?? '',
       headers: values.header ?? [],
       body: values.body ?? null,
@@ -130,94 +156,23 @@ export function parseArguments(argv: readonly string[]): CommandLine {
   }
 }
 
+const WAIT_S_MAX = 3600
+
+function readWait(given: string): number {
+  if (!/^\d{1,4}$/.test(given) || Number(given) > WAIT_S_MAX) {
+    throw new UsageError(`--wait is a whole number of seconds, 0 to ${WAIT_S_MAX}`)
+  }
+  return Number(given)
+}
+
 function parse(argv: readonly string[]) {
+  const management = Object.keys(MANAGEMENT_OPTIONS).map(option => [option, { type: 'string' }] as const)
   try {
-    return parseArgs({ args: [...argv], options: { ...MORE_OPTIONS, ...OPTIONS }, allowPositionals: true })
+    const options = { ...Object.fromEntries(management), ...OPTIONS }
+    return parseArgs({ args: [...argv], options, allowPositionals: true })
   } catch (error) {
     const isUsage = error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
     if (!isUsage) throw error
     throw new UsageError(error.message.split('. ')[0])
   }
-}
-
-const COMMON = `  --home DIR               folder with deployment.toml and apis/ (default: conf/ of the package)
-  --data DIR               folder for what the gateway writes (default: data/ in the home)
-  --set section.key=value  override one key; may be repeated
-  --json                   output for scripts
-  --help                   this text`
-
-const COMMANDS: Readonly<Record<string, string>> = {
-  start: 'start                run the gateway, until SIGTERM or SIGINT',
-  check: 'check                is the configuration right? lists every fault; exit code 78 when there is one',
-  explain: 'explain [KEY]        every value in effect and where it was set, or all about one key or section',
-  reference: 'reference [FILE...]  the page of all keys, printed; or pages, schema and commented file, written to FILE',
-  why: 'why [CODE [STATE]]   what an error code means, in every reading, and where to look; without CODE, all codes',
-  walk: 'walk URL             one request through the running gateway, step by step, with its microseconds',
-  connections: 'connections          the connections of the running gateway, by side and state',
-  reload: 'reload               the running gateway reads configuration, APIs and key stores again, without a restart',
-  endpoints: 'endpoints [on|off N] the endpoints of the running gateway and their states; switches one on or off',
-  api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
-  ...MANAGEMENT_COMMANDS,
-}
-
-/** Options of one command, and examples. */
-const DETAILS: Readonly<Record<string, string>> = {
-  ...MANAGEMENT_DETAILS,
-  start: `  --sample                 start the built-in sample backend as well
-  --watch                  deploy API files as they change; the configuration takes a reload
-`,
-  reload: `Prints what is in force now and what takes a restart. A faulty configuration is refused as a whole, and
-everything stays as it was; a faulty API project goes on as it was, and the others are deployed. SIGHUP does the same
-and reopens the access log. Exit code 0 when all of it is in force, 78 when it was refused and nothing has changed, 1
-when it is in force and something is wrong (a faulty API, a reactor that has not taken it) or no gateway could be asked.
-The gateway is the one that uses the data folder: give --home and --data as to start.
-`,
-  why: `STATE is a number, 0 to 8, or its name. With it CODE is taken as a base code, as the event log shows it
-(BASE_ERROR_CODE and INTERNAL_STATE): sluice why 101504 3, sluice why 101504+REQUEST_DONE
-`,
-  explain: `  --changed                only what differs from the defaults
-  --burst N                messages that arrive at once, for the sums of pools (default 1000)
-KEY is a whole path, a section, the end of a path, or any part of one: all that have it are listed.
-With --json secrets are shown as (set) as well.
-`,
-  reference: `The end of FILE says what is written: .md the page, .schema.json the JSON Schema for editors, .toml a
-configuration with every key commented out at its default. A .toml in which a key is set is left as it is.
-With --json and without FILE: keys, defaults and rules for scripts.
-`,
-  walk: `  -X, --method METHOD      GET, or POST where there is a body
-  -H, --header 'K: V'      a header field; may be repeated
-  -d, --body TEXT          body of the request
-URL is a path, or a URL whose scheme says which listener is taken; it is always the running gateway that is asked.
-The gateway is the one that uses the data folder: give --home and --data as to start.
-`,
-  connections: `  --side source|target     client connections only, or those to back ends
-  --state STATE            in this state only, as REQUEST_DONE
-  --limit N                so many rows at most (default 1000 for each reactor); all are counted
-The gateway is the one that uses the data folder: give --home and --data as to start.
-`,
-  endpoints: `sluice endpoints           all of them, with API, state and what went wrong last
-sluice endpoints off NAME  takes NAME out of service until it is switched on, or the gateway started anew
-sluice endpoints on NAME   makes NAME active, whatever it was
-NAME is that of the list, or the URL of a backend for all endpoints that have it.
-The gateway is the one that uses the data folder: give --home and --data as to start.
-`,
-  api: `sluice api list                       all of them, and where each stands in its life
-sluice api show NAME                  one: paths, state, endpoints, CORS, chain of handlers, resources
-sluice api lifecycle NAME ACTION      what its next request finds on every reactor; kept in the data folder
-  --sunset DATE            of Deprecate: when it is meant to end, as 2027-06-30 or 2027-06-30T12:00:00Z (UTC)
-NAME is Orders, Orders:1.0.0 or a path, as /orders/1.0.0. ACTION is Publish, Re-Publish, Block, Deprecate, Retire,
-"Deploy as a Prototype" or "Demote to Created", in any case, or the state that is wanted. The state that a project
-declares is where its API begins; a project that later declares another state overrules the command line.
-Exit code 0 when it is in force everywhere, 1 when nothing has changed or a reactor has not taken it yet (--json: its
-failures), 2 for a command line that makes no sense.
-The gateway is the one that uses the data folder: give --home and --data as to start.
-`,
-}
-
-/** Help for one command, or for all of them. */
-export function usage(command: string): string {
-  const own = COMMANDS[command]
-  const listed = own === undefined ? Object.values(COMMANDS) : [own]
-  const details = DETAILS[command] === undefined ? '' : `\n${DETAILS[command]}`
-  return `Usage:\n${listed.map(line => `  sluice ${line}`).join('\n')}\n${details}\nOptions:\n${COMMON}\n`
 }

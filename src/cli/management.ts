@@ -1,29 +1,31 @@
-/** `application`, `key`, `subscription`, `user`, `token`, `revoke`: what the gateway knows of those who use it. */
+/**
+ * The management commands `application`, `key`, `subscription`, `user`, `token` and `revoke`: builds the request of an
+ * action, and prints its result.
+ */
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import { escapeControls } from '../observe/escape.ts'
-import { type CliArguments, type CommandOptions, UsageError, usage } from './arguments.ts'
-import { askAndTell } from './ask.ts'
-import { EXIT_USAGE } from './exit-codes.ts'
-import { table } from './table.ts'
-import type { Terminal } from './terminal.ts'
+import { type CliArguments, type CommandOptions, EXIT_USAGE, UsageError } from './arguments.ts'
+import { sendAndReport } from './control-client.ts'
+import { usage } from './help.ts'
+import { table, type Terminal } from './terminal.ts'
 
-type Answer = Readonly<Record<string, unknown>>
+type Result = Readonly<Record<string, unknown>>
 type Options = CommandOptions['management']
 
-/** Where a secret comes from that is in no command line; '' where there is none. */
+/** Reads a secret that no command line contains; '' if there is none. */
 export type SecretSource = () => Promise<string>
 
 interface Action {
-  /** How the words behind it are called. */
+  /** Required words, by the member of the request that each becomes. */
   readonly words: readonly string[]
-  /** Words that may be left out. */
-  readonly spare?: readonly string[]
-  /** Option -> member of the request; one with commas is a list, a number is one. */
+  /** Optional words after them. */
+  readonly optionalWords?: readonly string[]
+  /** Option -> member of the request; a list is comma-separated. */
   readonly options?: Readonly<Record<string, readonly [member: string, kind: 'text' | 'list' | 'number']>>
   readonly takesPassword?: boolean
   readonly takesToken?: boolean
-  /** What is asked for, where it is not the words themselves. */
+  /** Action of the request, if it is not the command itself. */
   readonly action?: string
 }
 
@@ -32,6 +34,8 @@ const TYPED = { ...OWNED, type: ['type', 'text'] } as const
 const TENANT = { tenant: ['tenant', 'text'] } as const
 const ONE = { words: ['application'], options: OWNED }
 const KEY = { words: ['application', 'key'], options: OWNED }
+const REASON = { ...OWNED, reason: ['reason', 'text'] } as const
+const DECIDE_PAIR = { words: ['application', 'api'], options: REASON }
 const PAIR = { words: ['application', 'api'], options: OWNED }
 
 const ACTIONS: Readonly<Record<string, Action>> = {
@@ -46,6 +50,8 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     },
   },
   'application show': ONE,
+  'application approve': { words: ['application'], options: REASON },
+  'application reject': { words: ['application'], options: REASON },
   'application delete': ONE,
   'key list': ONE,
   'key generate': {
@@ -57,6 +63,8 @@ const ACTIONS: Readonly<Record<string, Action>> = {
       validity: ['validityS', 'number'],
     },
   },
+  'key approve': { words: ['application'], options: { ...TYPED, ...REASON } },
+  'key reject': { words: ['application'], options: { ...TYPED, ...REASON } },
   'key renew': KEY,
   'key remove': KEY,
   'key api': {
@@ -68,8 +76,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
       referers: ['permittedReferers', 'list'],
     },
   },
-  'subscription list': { words: [], spare: ['application'], options: OWNED },
+  'subscription list': { words: [], optionalWords: ['application'], options: OWNED },
   'subscription add': { ...PAIR, options: { ...OWNED, tier: ['tier', 'text'] } },
+  'subscription approve': DECIDE_PAIR,
+  'subscription reject': DECIDE_PAIR,
   'subscription block': PAIR,
   'subscription block-production': PAIR,
   'subscription unblock': PAIR,
@@ -88,90 +98,93 @@ export async function manage(
   args: CliArguments,
   { management }: Pick<CommandOptions, 'management'>,
   output: Terminal = process.stdout,
-  complaints: Terminal = process.stderr,
-  secret: SecretSource = firstLine,
+  errorOutput: Terminal = process.stderr,
+  readSecret: SecretSource = firstInputLine,
 ): Promise<number> {
   const [word = '', ...others] = args.rest
-  const isAlone = Object.hasOwn(ACTIONS, command)
-  const name = isAlone ? command : `${command} ${word}`
+  const isOneWord = Object.hasOwn(ACTIONS, command)
+  const name = isOneWord ? command : `${command} ${word}`
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  const words = isAlone ? args.rest : others
-  if (action === undefined || !fits(words, action)) return misused(command, complaints)
-  const given = action.takesPassword === true || action.takesToken === true ? await secret() : ''
-  if (action.takesToken === true && given === '') return misused(command, complaints)
-  const members = { ...wordsIn(words, action), ...optionsIn(name, action, management) }
-  const made = action.takesPassword === true && given === '' ? randomBytes(18).toString('base64url') : ''
-  const secrets = {
-    ...(action.takesPassword === true && { password: given || made }),
-    ...(action.takesToken === true && { token: given }),
+  const words = isOneWord ? args.rest : others
+  if (action === undefined || !hasRightCount(words, action)) return refuseUsage(command, errorOutput)
+  const { takesPassword = false, takesToken = false } = action
+  const secret = takesPassword || takesToken ? await readSecret() : ''
+  if (takesToken && secret === '') return refuseUsage(command, errorOutput)
+  const generated = takesPassword && secret === '' ? randomBytes(18).toString('base64url') : ''
+  const request = {
+    ...wordMembers(words, action),
+    ...optionMembers(name, action, management),
+    ...(takesPassword && { password: secret || generated }),
+    ...(takesToken && { token: secret }),
+    action: action.action ?? name,
   }
-  const request = { command: 'manage', request: { ...members, ...secrets, action: action.action ?? name } }
-  return askAndTell<Answer>(args.dataDir, request, complaints, answer => {
-    const told = made === '' ? answer : { ...answer, password: made }
-    if (args.json) output.write(`${JSON.stringify(told, null, 2)}\n`)
-    else if (name === 'token') output.write(`${String(told.accessToken)}\n`)
-    else output.write(shown(told, output))
+  return sendAndReport<Result>(args.dataDir, { command: 'manage', request }, errorOutput, answer => {
+    const result = generated === '' ? answer : { ...answer, password: generated }
+    if (args.json) output.write(`${JSON.stringify(result, null, 2)}\n`)
+    else if (name === 'token') output.write(`${String(result.accessToken)}\n`)
+    else output.write(format(result, output))
     return 0
   })
 }
 
-function misused(command: string, complaints: Terminal): number {
-  complaints.write(usage(command))
+function refuseUsage(command: string, errorOutput: Terminal): number {
+  errorOutput.write(usage(command))
   return EXIT_USAGE
 }
 
-function fits(words: readonly string[], { words: needed, spare = [] }: Action): boolean {
-  return words.length >= needed.length && words.length <= needed.length + spare.length
+function hasRightCount(words: readonly string[], { words: required, optionalWords = [] }: Action): boolean {
+  return words.length >= required.length && words.length <= required.length + optionalWords.length
 }
 
-function wordsIn(words: readonly string[], { words: needed, spare = [] }: Action): Record<string, unknown> {
-  return Object.fromEntries(words.map((word, at) => [[...needed, ...spare][at]!, word]))
+function wordMembers(words: readonly string[], { words: required, optionalWords = [] }: Action) {
+  const members = [...required, ...optionalWords]
+  return Object.fromEntries(words.map((word, at) => [members[at]!, word]))
 }
 
 /** Throws UsageError. */
-function optionsIn(name: string, { options = {} }: Action, given: Options): Record<string, unknown> {
+function optionMembers(name: string, { options = {} }: Action, given: Options): Record<string, unknown> {
   const entries = Object.entries(given).map(([option, value]) => {
     const known = options[option]
     if (known === undefined) throw new UsageError(`--${option} is no option of ${name}`)
     const [member, kind] = known
     if (kind === 'number' && !/^-?\d{1,15}$/.test(value)) throw new UsageError(`--${option} is a whole number`)
-    return [member, kind === 'number' ? Number(value) : kind === 'list' ? listIn(value) : value]
+    return [member, kind === 'number' ? Number(value) : kind === 'list' ? splitList(value) : value]
   })
   return Object.fromEntries(entries)
 }
 
-function listIn(value: string): readonly string[] {
+function splitList(value: string): readonly string[] {
   return value
     .split(',')
     .map(word => word.trim())
     .filter(word => word !== '')
 }
 
-/** A line for each member; a list of rows is a table. */
-function shown(answer: Answer, output: Terminal): string {
-  return Object.entries(answer)
+/** A line for each member; a table for a list of rows. */
+function format(result: Result, output: Terminal): string {
+  return Object.entries(result)
     .map(([name, value]) => {
-      const rows = Array.isArray(value) && value.every(row => typeof row === 'object') ? (value as Answer[]) : null
-      if (rows === null) return `${name.padEnd(14)} ${cell(value)}\n`
+      const rows = Array.isArray(value) && value.every(row => typeof row === 'object') ? (value as Result[]) : null
+      if (rows === null) return `${name.padEnd(14)} ${cellText(value)}\n`
       if (rows.length === 0) return `no ${name}\n`
       const heading = Object.keys(rows[0]!)
       return table(
         output,
         heading,
-        rows.map(row => heading.map(column => cell(row[column]))),
+        rows.map(row => heading.map(column => cellText(row[column]))),
       )
     })
     .join('')
 }
 
-function cell(value: unknown): string {
+function cellText(value: unknown): string {
   if (value === undefined || value === null) return ''
-  if (Array.isArray(value)) return value.map(cell).join(' ')
+  if (Array.isArray(value)) return value.map(cellText).join(' ')
   return escapeControls(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
 
-/** Of a terminal nothing is asked: what is typed there would be seen. */
-async function firstLine(): Promise<string> {
+/** Returns '' for a terminal, which would show the secret as it is typed. */
+async function firstInputLine(): Promise<string> {
   if (process.stdin.isTTY) return ''
   const lines = createInterface({ input: process.stdin })
   for await (const line of lines) {

@@ -1,17 +1,17 @@
-/** `reference`: what is derived from the catalogue, printed or written to files. */
+/** `reference`: prints the reference of all keys, or writes the documents that are derived from the catalogue. */
 import { basename } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import { readDocument } from '../config/document.ts'
-import { referenceJson, referencePage } from '../config/publish.ts'
-import { schemaPage } from '../config/publish-schema.ts'
-import { tomlPage } from '../config/publish-toml.ts'
+import { referenceJson, referencePage } from '../config/reference-page.ts'
+import { schemaPage } from '../config/reference-schema.ts'
+import { tomlPage } from '../config/reference-toml.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
-import { type CliArguments, usage } from './arguments.ts'
-import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
+import { type CliArguments, EXIT_FAILED, EXIT_USAGE } from './arguments.ts'
+import { usage } from './help.ts'
 import type { Terminal } from './terminal.ts'
 
-/** End of a file's name -> what is written to it. */
-const PAGES: Readonly<Record<string, () => string>> = {
+/** Suffix of the file name -> the document. */
+const DOCUMENTS: Readonly<Record<string, () => string>> = {
   '.md': referencePage,
   '.schema.json': schemaPage,
   '.toml': tomlPage,
@@ -20,34 +20,34 @@ const PAGES: Readonly<Record<string, () => string>> = {
 export async function reference(
   args: CliArguments,
   output: Terminal = process.stdout,
-  complaints: Terminal = process.stderr,
+  errorOutput: Terminal = process.stderr,
 ): Promise<number> {
-  const files = args.rest.map(path => ({ path, page: pageFor(path) }))
-  if (files.some(({ page }) => page === undefined) || (args.json && files.length > 0)) {
-    complaints.write(usage('reference'))
+  const files = args.rest.map(path => ({ path, write: documentFor(path) }))
+  if (files.some(({ write }) => write === undefined) || (args.json && files.length > 0)) {
+    errorOutput.write(usage('reference'))
     return EXIT_USAGE
   }
   if (files.length === 0) {
     output.write(args.json ? referenceJson() : referencePage())
     return 0
   }
-  const precious = files.filter(({ path }) => setsKeys(path))
-  for (const { path } of precious) {
-    complaints.write(`${labelOf(path)} sets keys and is left as it is; move it away, or name another file\n`)
+  const edited = files.filter(({ path }) => setsKeys(path))
+  for (const { path } of edited) {
+    errorOutput.write(`${labelOf(path)} sets keys and is not overwritten; move it away, or name another file\n`)
   }
-  for (const { path, page } of files) if (!setsKeys(path)) writeFileSync(path, page!())
-  return precious.length === 0 ? 0 : EXIT_FAILED
+  for (const { path, write } of files) if (!setsKeys(path)) writeFileSync(path, write!())
+  return edited.length === 0 ? 0 : EXIT_FAILED
 }
 
-function pageFor(path: string): (() => string) | undefined {
-  return Object.entries(PAGES).find(([end]) => basename(path).endsWith(end))?.[1]
+function documentFor(path: string): (() => string) | undefined {
+  return Object.entries(DOCUMENTS).find(([suffix]) => basename(path).endsWith(suffix))?.[1]
 }
 
-/** A configuration that an operator has written is not the gateway's to overwrite; one with a mistake in it neither. */
+/** True for a configuration that an operator has edited, also for one with errors: it is never overwritten. */
 function setsKeys(path: string): boolean {
   if (!path.endsWith('.toml')) return false
   const source = readSource(path)
   if (source === undefined) return false
-  const { entries, rows, faults } = readDocument(labelOf(path), source.text)
-  return source.fault !== undefined || entries.length + rows.length + faults.length > 0
+  const { entries, rows, errors } = readDocument(labelOf(path), source.text)
+  return source.error !== undefined || entries.length + rows.length + errors.length > 0
 }

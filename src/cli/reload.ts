@@ -1,64 +1,64 @@
-/** `reload`: the running gateway reads its configuration and its APIs again. */
-import { describe } from '../config/fault.ts'
-import type { KeyChange } from '../primary/reload-comparison.ts'
-import { changeSaid, type ReloadAnswer } from '../primary/reload-report.ts'
-import { type CliArguments, usage } from './arguments.ts'
-import { askAndTell } from './ask.ts'
-import { EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
+/** `reload`: makes the running gateway read its configuration and its APIs again, and prints the report. */
+import { formatDiagnostic } from '../config/diagnostics.ts'
+import type { KeyChange } from '../primary/configuration-diff.ts'
+import { changeText, type ReloadReport } from '../primary/reload-report.ts'
+import { type CliArguments, EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './arguments.ts'
+import { sendAndReport } from './control-client.ts'
+import { usage } from './help.ts'
 import { paint, type Terminal } from './terminal.ts'
 
 export async function reload(
   args: CliArguments,
   output: Terminal = process.stdout,
-  complaints: Terminal = process.stderr,
+  errorOutput: Terminal = process.stderr,
 ): Promise<number> {
   if (args.rest.length > 0) {
-    complaints.write(usage('reload'))
+    errorOutput.write(usage('reload'))
     return EXIT_USAGE
   }
-  return askAndTell<ReloadAnswer>(args.dataDir, { command: 'reload' }, complaints, answer => {
-    if (args.json) output.write(`${JSON.stringify(answer, null, 2)}\n`)
-    else show(answer, output)
-    return exitOf(answer)
+  return sendAndReport<ReloadReport>(args.dataDir, { command: 'reload' }, errorOutput, report => {
+    if (args.json) output.write(`${JSON.stringify(report, null, 2)}\n`)
+    else print(report, output)
+    return exitCode(report)
   })
 }
 
-/** Whoever reads 78 knows that nothing has changed. */
-function exitOf({ outcome, faults, failures }: ReloadAnswer): number {
+/** EXIT_CONFIGURATION means that nothing has changed. */
+function exitCode({ outcome, errors, failures }: ReloadReport): number {
   if (outcome === 'refused') return EXIT_CONFIGURATION
-  return faults.length + failures.length > 0 ? EXIT_FAILED : 0
+  return errors.length + failures.length > 0 ? EXIT_FAILED : 0
 }
 
 const WIDTH = 9
 
-function show(
-  { outcome, apis, sequences, keys, restart, faults, warnings, failures }: ReloadAnswer,
+function print(
+  { outcome, apis, sequences, keys, restart, errors, warnings, failures }: ReloadReport,
   output: Terminal,
 ): void {
   const line = (style: 'red' | 'yellow' | 'dim', word: string, text: string): void => {
     output.write(`${paint(output, style, word.padEnd(WIDTH))}${text}\n`)
   }
-  for (const fault of faults) line('red', 'fault', describe(fault))
-  for (const warning of warnings) line('yellow', 'warning', describe(warning))
+  for (const error of errors) line('red', 'error', formatDiagnostic(error))
+  for (const warning of warnings) line('yellow', 'warning', formatDiagnostic(warning))
   for (const failure of failures) line('red', 'failed', failure.split('\n')[0]!)
-  for (const change of keys) line('dim', 'changed', valuesOf(change))
-  for (const change of restart) line('yellow', 'restart', `${valuesOf(change)}: takes a restart`)
+  for (const change of keys) line('dim', 'changed', keyChangeText(change))
+  for (const change of restart) line('yellow', 'restart', `${keyChangeText(change)}: needs a restart`)
   for (const name of apis.added) line('dim', 'added', name)
   for (const name of apis.changed) line('dim', 'changed', name)
   for (const name of apis.removed) line('dim', 'removed', name)
-  for (const name of apis.kept) line('yellow', 'kept', `${name}: as it was, because its project is faulty`)
+  for (const name of apis.kept) line('yellow', 'kept', `${name}: its project has errors, the deployed version stays`)
   for (const name of sequences.changed) line('dim', 'changed', `${name}.xml`)
-  for (const name of sequences.kept) line('yellow', 'kept', `${name}: not as in its file, because that is faulty`)
-  if (outcome === 'refused') output.write(`${paint(output, 'red', 'refused')}: everything stays as it was\n`)
-  else output.write(`${paint(output, 'green', 'in force')}${waiting(restart.length)}\n`)
+  for (const name of sequences.kept) line('yellow', 'kept', `${name}.xml: it has errors, the active sequence stays`)
+  if (outcome === 'refused') output.write(`${paint(output, 'red', 'refused')}: nothing has changed\n`)
+  else output.write(`${paint(output, 'green', 'applied')}${restartText(restart.length)}\n`)
 }
 
-function valuesOf(change: KeyChange): string {
-  const { running, wanted } = changeSaid(change)
+function keyChangeText(change: KeyChange): string {
+  const { running, wanted } = changeText(change)
   return `${change.key}: ${running} -> ${wanted}${change.where === '' ? '' : ` (${change.where})`}`
 }
 
-function waiting(keys: number): string {
+function restartText(keys: number): string {
   if (keys === 0) return ''
-  return keys === 1 ? ', but for one key that takes a restart' : `, but for ${keys} keys that take a restart`
+  return keys === 1 ? ', except for one key that needs a restart' : `, except for ${keys} keys that need a restart`
 }

@@ -1,8 +1,11 @@
-/** Which command was asked for. Each is loaded only when it is. */
-import { type CliArguments, type CommandOptions, parseArguments, UsageError, usage } from './arguments.ts'
-import { EXIT_USAGE } from './exit-codes.ts'
+/** Runs one command of the command line. The module of a command is loaded only for that command. */
+import { type CliArguments, type CommandOptions, EXIT_USAGE, parseArguments, UsageError } from './arguments.ts'
+import { writeLine } from './service-log.ts'
 
-const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOptions) => Promise<number>>> = {
+type Command = (args: CliArguments, options: CommandOptions) => Promise<number>
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  init: async args => (await import('./init.ts')).init(args),
   check: async args => (await import('./check.ts')).check(args),
   explain: async (args, options) =>
     (await import('./explain.ts')).explain(args, process.stdout, process.stderr, options),
@@ -12,43 +15,45 @@ const COMMANDS: Readonly<Record<string, (args: CliArguments, options: CommandOpt
   endpoints: async args => (await import('./endpoints.ts')).endpoints(args),
   api: async (args, options) => (await import('./api.ts')).api(args, options),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
-  application: async (args, options) => (await import('./management.ts')).manage('application', args, options),
-  key: async (args, options) => (await import('./management.ts')).manage('key', args, options),
-  subscription: async (args, options) => (await import('./management.ts')).manage('subscription', args, options),
-  user: async (args, options) => (await import('./management.ts')).manage('user', args, options),
-  token: async (args, options) => (await import('./management.ts')).manage('token', args, options),
-  revoke: async (args, options) => (await import('./management.ts')).manage('revoke', args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
+  help: async args => (await import('./help.ts')).help(args),
+  ...Object.fromEntries(
+    ['application', 'key', 'subscription', 'user', 'token', 'revoke'].map(command => [command, management(command)]),
+  ),
 }
 
-/** The exit code, when everything that was said has been taken: a process that ends before loses it. */
-async function written(code: number): Promise<number> {
+function management(command: string): Command {
+  return async (args, options) => (await import('./management.ts')).manage(command, args, options)
+}
+
+/** Returns the exit code when all output is written: a process that exits earlier loses it. */
+async function whenWritten(code: number): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) {
-    await new Promise<void>(taken => {
-      // Somebody who reads the first lines only and leaves has had enough.
-      stream.on('error', () => taken())
-      stream.write('', () => taken())
+    await new Promise<void>(written => {
+      // A reader that closes early, such as `head`, is no failure.
+      stream.on('error', () => written())
+      stream.write('', () => written())
     })
   }
   return code
 }
 
-/** Answers the exit code: 0 done, 1 failed, 2 usage, 78 bad configuration. */
+/** Returns the exit code: 0 done, 1 failed, 2 invalid command line, 78 errors in the configuration. */
 export async function run(argv: readonly string[], compileCache: string): Promise<number> {
   try {
     const { command, help, args, options } = parseArguments(argv)
-    if (help) {
-      process.stdout.write(usage(command))
-      return 0
-    }
-    if (command === 'start') return await (await import('./start.ts')).start(args, options, compileCache)
+    if (command === 'start' && !help) return await (await import('./start.ts')).start(args, options, compileCache)
     const known = COMMANDS[command]
-    if (known !== undefined) return await written(await known(args, options))
-    process.stderr.write(usage(command))
-    return EXIT_USAGE
+    if (known !== undefined && !help) return await whenWritten(await known(args, options))
+    const { usage } = await import('./help.ts')
+    const output = help ? process.stdout : process.stderr
+    output.write(usage(command))
+    return await whenWritten(help ? 0 : EXIT_USAGE)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    process.stderr.write(`${error.message}\n`)
+    // The words cannot be parsed; a service manager's are those of a start.
+    if (argv[0] === 'start') writeLine('fatal', error.message)
+    else process.stderr.write(`${error.message}\n`)
     return EXIT_USAGE
   }
 }

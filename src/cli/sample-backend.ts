@@ -1,6 +1,6 @@
 /**
- * A backend to try the gateway on: echoes, delays, sizes, streams and faults on one port. On `node:http`, so that it
- * shares no code with what it is there to try; in a thread of its own, so that it takes no time from the reactors.
+ * A backend to try the gateway with: echoes, delays, sizes, streams and errors. Uses `node:http`, so it shares no code
+ * with the gateway; runs in its own thread, so it takes no time from the primary.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,87 +9,98 @@ import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 
+export interface ListenAddress {
+  readonly host: string
+  /** 0 for a free port. */
+  readonly port: number
+}
+
 export interface SampleBackend {
   readonly port: number
   close(): Promise<void>
 }
 
 const GIB = 1024 ** 3
-const PIECE = Buffer.alloc(64 * 1024, 'sluice')
-const DRIPS = 20
+const CHUNK = Buffer.alloc(64 * 1024, 'sluice')
+const DRIP_BYTES = 20
 const DRIP_MS = 250
-const CUT_SHORT_BYTES = 2000
+const TRUNCATED_BYTES = 2000
 
-/** Longer than the gateway keeps idle backend connections, so that it is never surprised by this end. */
+/** Longer than the gateway keeps idle connections: this backend never closes one that the gateway may use. */
 const KEEP_ALIVE_MS = 75_000
 
-/** `numbers` are those of the path, within their bounds; `gone` is aborted when the other side leaves. */
-type Answer = (
+/** `numbers`: those of the path, within their bounds. `closed`: aborted when the connection closes. */
+type Handler = (
   request: IncomingMessage,
   response: ServerResponse,
   numbers: readonly number[],
-  gone: AbortSignal,
+  closed: AbortSignal,
 ) => unknown
 
-interface Place {
-  /** Each `<name>` stands for a number. */
+interface Resource {
+  /** `<name>` stands for a number, `[/...]` for any further segments. */
   readonly path: string
   readonly about: string
-  /** Least and most, for each number of the path. */
+  /** Smallest and largest value of each number. */
   readonly bounds: readonly (readonly [number, number])[]
-  readonly answer: Answer
+  readonly handle: Handler
 }
 
-const PLACES: readonly Place[] = [
-  { path: '/', about: 'this list', bounds: [], answer: (_, response) => sendJson(response, 200, { places: listed() }) },
+const RESOURCES: readonly Resource[] = [
   {
-    path: '/echo',
-    about: 'the request body; without one the method, URL and headers as JSON',
+    path: '/',
+    about: 'this list',
     bounds: [],
-    answer: echo,
+    handle: (_, response) => sendJson(response, 200, { paths: listPaths() }),
   },
-  { path: '/delay/<ms>', about: 'answers after 0 to 60000 ms', bounds: [[0, 60_000]], answer: delay },
-  { path: '/bytes/<n>', about: 'n bytes with Content-Length, up to 4 GiB', bounds: [[0, 4 * GIB]], answer: sendBytes },
+  {
+    path: '/echo[/...]',
+    about: 'the request body; without a body, method, URL and headers as JSON',
+    bounds: [],
+    handle: echo,
+  },
+  { path: '/delay/<ms>', about: 'a response after 0 to 60000 ms', bounds: [[0, 60_000]], handle: delay },
+  { path: '/bytes/<n>', about: 'n bytes with Content-Length, up to 4 GiB', bounds: [[0, 4 * GIB]], handle: sendBytes },
   {
     path: '/stream/<chunks>/<ms>',
-    about: 'so many chunks, so many milliseconds apart',
+    about: 'that many chunks, that many milliseconds apart',
     bounds: [
       [1, 100_000],
       [0, 60_000],
     ],
-    answer: stream,
+    handle: stream,
   },
-  { path: '/status/<code>', about: 'a response of that status, 200 to 599', bounds: [[200, 599]], answer: sendStatus },
-  { path: '/trailers', about: 'a chunked body with trailer fields', bounds: [], answer: sendTrailers },
-  { path: '/early-hints', about: '103 Early Hints, then 200', bounds: [], answer: sendEarlyHints },
-  { path: '/drip', about: `${DRIPS} bytes, one every ${DRIP_MS} ms`, bounds: [], answer: drip },
-  { path: '/close', about: 'closes the connection after half of the body', bounds: [], answer: cutShort },
+  { path: '/status/<code>', about: 'a response of that status, 200 to 599', bounds: [[200, 599]], handle: sendStatus },
+  { path: '/trailers', about: 'a chunked body with trailer fields', bounds: [], handle: sendTrailers },
+  { path: '/early-hints', about: '103 Early Hints, then 200', bounds: [], handle: sendEarlyHints },
+  { path: '/drip', about: `${DRIP_BYTES} bytes, one every ${DRIP_MS} ms`, bounds: [], handle: drip },
+  { path: '/close', about: 'closes the connection after half of the body', bounds: [], handle: sendTruncated },
 ]
 
-const ROUTES = PLACES.map(place => ({
-  ...place,
-  pattern: new RegExp(`^${place.path.replaceAll(/<\w+>/g, '(\\d{1,12})')}$`),
+const ROUTES = RESOURCES.map(resource => ({
+  ...resource,
+  pattern: new RegExp(`^${resource.path.replace('[/...]', '(?:/.*)?').replaceAll(/<\w+>/g, '(\\d{1,12})')}$`),
 }))
 
-function listed(): Record<string, string> {
-  return Object.fromEntries(PLACES.map(({ path, about }) => [path, about]))
+function listPaths(): Record<string, string> {
+  return Object.fromEntries(RESOURCES.map(({ path, about }) => [path, about]))
 }
 
-/** Rejects with a message for the operator when the port cannot be had. Port 0 takes a free one. */
-export function startSampleBackend(port: number, host = '127.0.0.1'): Promise<SampleBackend> {
+/** Rejects with a message for the operator if the backend cannot listen. */
+export function startSampleBackend({ host, port }: ListenAddress): Promise<SampleBackend> {
   const server = createServer(
     { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0, maxHeaderSize: 65_536 },
-    (...pair) => {
-      respond(...pair).catch((failure: unknown) => fail(pair[1], failure))
+    (request, response) => {
+      respond(request, response).catch((error: unknown) => fail(response, error))
     },
   )
   return new Promise((resolve, reject) => {
-    server.once('error', (failure: NodeJS.ErrnoException) => reject(new Error(reasonOf(failure, host, port))))
+    server.once('error', (failure: NodeJS.ErrnoException) => reject(new Error(listenError(failure, host, port))))
     server.listen(port, host, () => {
-      resolve({ port: (server.address() as AddressInfo).port, close: () => closing() })
+      resolve({ port: (server.address() as AddressInfo).port, close })
     })
   })
-  function closing(): Promise<void> {
+  function close(): Promise<void> {
     return new Promise(resolve => {
       server.close(() => resolve())
       server.closeAllConnections()
@@ -97,34 +108,33 @@ export function startSampleBackend(port: number, host = '127.0.0.1'): Promise<Sa
   }
 }
 
-function reasonOf(failure: NodeJS.ErrnoException, host: string, port: number): string {
-  if (failure.code === 'EADDRINUSE') return `the sample backend cannot listen on ${host}:${port}: the port is taken`
-  return `the sample backend cannot listen on ${host}:${port}: ${failure.message}`
+function listenError({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
+  return `the sample backend cannot listen on ${host}:${port}: ${code === 'EADDRINUSE' ? 'the port is taken' : message}`
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const path = request.url!.split('?', 1)[0]!
-  for (const { pattern, bounds, answer, path: shown } of ROUTES) {
+  for (const { pattern, bounds, handle, path: template } of ROUTES) {
     const match = pattern.exec(path)
     if (match === null) continue
     const numbers = match.slice(1).map(Number)
-    const wrong = bounds.find(([least, most], at) => numbers[at]! < least || numbers[at]! > most)
-    if (wrong !== undefined) {
-      sendJson(response, 400, { error: `${path}: the numbers of ${shown} go from ${wrong[0]} to ${wrong[1]}` })
+    const exceeded = bounds.find(([least, most], at) => numbers[at]! < least || numbers[at]! > most)
+    if (exceeded !== undefined) {
+      sendJson(response, 400, { error: `${path}: the numbers of ${template} go from ${exceeded[0]} to ${exceeded[1]}` })
       return
     }
-    const gone = new AbortController()
-    response.once('close', () => gone.abort())
-    await answer(request, response, numbers, gone.signal)
+    const closed = new AbortController()
+    response.once('close', () => closed.abort())
+    await handle(request, response, numbers, closed.signal)
     return
   }
-  sendJson(response, 404, { error: `the sample backend has no ${path}`, places: listed() })
+  sendJson(response, 404, { error: `the sample backend has no ${path}`, paths: listPaths() })
 }
 
-/** The other side left, or we have a bug; either way this response is over. */
-function fail(response: ServerResponse, failure: unknown): void {
+/** Ends a response whose client has disconnected, or whose handler has thrown. */
+function fail(response: ServerResponse, error: unknown): void {
   if (response.headersSent || response.destroyed) response.destroy()
-  else sendJson(response, 500, { error: String(failure) })
+  else sendJson(response, 500, { error: String(error) })
 }
 
 function sendJson(response: ServerResponse, status: number, value: unknown): void {
@@ -144,30 +154,30 @@ function echo(request: IncomingMessage, response: ServerResponse): unknown {
   return pipeline(request, response)
 }
 
-async function delay(...[, response, [ms], signal]: Parameters<Answer>): Promise<void> {
+async function delay(...[, response, [ms], signal]: Parameters<Handler>): Promise<void> {
   await wait(ms, undefined, { signal })
   sendJson(response, 200, { delayedMs: ms })
 }
 
-function sendBytes(...[request, response, [bytes]]: Parameters<Answer>): unknown {
+function sendBytes(...[request, response, [bytes]]: Parameters<Handler>): unknown {
   response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes! })
-  return request.method === 'HEAD' ? response.end() : pipeline(Readable.from(pieces(bytes!)), response)
+  return request.method === 'HEAD' ? response.end() : pipeline(Readable.from(chunksOf(bytes!)), response)
 }
 
-function* pieces(bytes: number): Generator<Buffer> {
-  for (let left = bytes; left > 0; left -= PIECE.length) yield left < PIECE.length ? PIECE.subarray(0, left) : PIECE
+function* chunksOf(bytes: number): Generator<Buffer> {
+  for (let left = bytes; left > 0; left -= CHUNK.length) yield left < CHUNK.length ? CHUNK.subarray(0, left) : CHUNK
 }
 
-function stream(...[request, response, [chunks, ms], signal]: Parameters<Answer>): unknown {
+function stream(...[request, response, [chunks, ms], signal]: Parameters<Handler>): unknown {
   response.writeHead(200, { 'content-type': 'text/plain' })
   if (request.method === 'HEAD') return response.end()
   return pipeline(Readable.from(paced(chunks!, ms!, signal, at => `chunk ${at} of ${chunks}\n`)), response)
 }
 
-function drip(...[request, response, , signal]: Parameters<Answer>): unknown {
-  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': DRIPS })
+function drip(...[request, response, , signal]: Parameters<Handler>): unknown {
+  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': DRIP_BYTES })
   if (request.method === 'HEAD') return response.end()
-  return pipeline(Readable.from(paced(DRIPS, DRIP_MS, signal, () => '.')), response)
+  return pipeline(Readable.from(paced(DRIP_BYTES, DRIP_MS, signal, () => '.')), response)
 }
 
 async function* paced(
@@ -182,8 +192,8 @@ async function* paced(
   }
 }
 
-function sendStatus(...[, response, [status]]: Parameters<Answer>): void {
-  // RFC 9110 15.3.5, 15.3.6, 15.4.5: these have no content.
+function sendStatus(...[, response, [status]]: Parameters<Handler>): void {
+  // No content: RFC 9110 15.3.5, 15.3.6, 15.4.5.
   if (status === 204 || status === 205 || status === 304) response.writeHead(status).end()
   else sendJson(response, status!, { status })
 }
@@ -202,30 +212,30 @@ function sendEarlyHints(_: IncomingMessage, response: ServerResponse): void {
   })
 }
 
-function cutShort(_: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': CUT_SHORT_BYTES })
-  response.write(PIECE.subarray(0, CUT_SHORT_BYTES / 2), () => response.destroy())
+function sendTruncated(_: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': TRUNCATED_BYTES })
+  response.write(CHUNK.subarray(0, TRUNCATED_BYTES / 2), () => response.destroy())
 }
 
-/** What the thread says once: the port, or why there is none. */
-type Announcement = { readonly port: number } | { readonly failure: string }
+/** The only message of the thread: its port, or why it cannot listen. */
+type StartMessage = { readonly port: number } | { readonly error: string }
 
-/** The same in a thread of its own, as the gateway runs it. */
-export function startSampleThread(port: number): Promise<SampleBackend> {
-  const worker = new Worker(new URL(import.meta.url), { workerData: { port } })
+/** Starts the backend in its own thread. */
+export function startSampleThread(address: ListenAddress): Promise<SampleBackend> {
+  const worker = new Worker(new URL(import.meta.url), { workerData: address })
   return new Promise((resolve, reject) => {
     worker.once('error', reject)
-    worker.once('message', (said: Announcement) => {
-      if ('failure' in said) reject(new Error(said.failure))
-      else resolve({ port: said.port, close: () => worker.terminate().then(() => {}) })
+    worker.once('message', (message: StartMessage) => {
+      if ('error' in message) reject(new Error(message.error))
+      else resolve({ port: message.port, close: () => worker.terminate().then(() => {}) })
     })
   })
 }
 
-/** This file may be the thread's entry, or imported by some other thread. */
+/** This file is the entry of the thread, and may be imported by another thread. */
 if (!isMainThread && process.argv[1] === import.meta.filename) {
-  startSampleBackend((workerData as { port: number }).port).then(
-    ({ port }) => parentPort!.postMessage({ port } satisfies Announcement),
-    (failure: Error) => parentPort!.postMessage({ failure: failure.message } satisfies Announcement),
+  startSampleBackend(workerData as ListenAddress).then(
+    ({ port }) => parentPort!.postMessage({ port } satisfies StartMessage),
+    (error: Error) => parentPort!.postMessage({ error: error.message } satisfies StartMessage),
   )
 }

@@ -1,193 +1,170 @@
-/** What `start` does once threads have begun: everything that a node runs, until a signal ends it. */
+/** `start`, second part: loads the home, starts the node, prints its addresses, and runs until a signal ends it. */
 import { flushCompileCache } from 'node:module'
-import { ApiProjects } from '../config/api-definitions.ts'
-import { ConfigurationFaults, describe, type Fault } from '../config/fault.ts'
+import { ApiProjects } from '../apis/api-projects.ts'
+import { ConfigurationErrors, type Diagnostic, formatDiagnostic } from '../config/diagnostics.ts'
 import type { Examination } from '../config/load.ts'
-import { AuthorityFailed } from '../primary/authority-keeper.ts'
+import { type Log, openLog } from '../observe/log.ts'
+import { type NodeComponents, nodeComponents } from '../plan/node-components.ts'
+import { ListenError } from '../plan/ports.ts'
+import type { ControlThread } from '../primary/control-thread.ts'
 import { DataLocked } from '../primary/data-lock.ts'
-import { CannotWrite, Gateway, type GatewayOptions, type Listeners } from '../primary/gateway.ts'
-import type { KeyManagerAddresses, KeyManagerNodeOptions } from '../primary/key-manager-node.ts'
-import { type NodeParts, partsOf } from '../primary/node-parts.ts'
-import { openLog } from '../observe/log.ts'
-import { CannotListen } from '../primary/ports.ts'
-import { NOTHING_RUNS, prepare, type Prepared } from '../primary/preparation.ts'
-import { ReactorFailed } from '../primary/reactor-pool.ts'
-import type { CliArguments, CommandOptions } from './arguments.ts'
-import { EXIT_CONFIGURATION, EXIT_FAILED } from './exit-codes.ts'
+import { loadHome, NOTHING_ACTIVE } from '../primary/home-loading.ts'
+import { CannotWrite, Node, type NodeAddresses, type NodeOptions } from '../primary/node.ts'
+import { ThreadFailed } from '../primary/thread-supervisor.ts'
+import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED } from './arguments.ts'
+import { type RunningSample, SampleError, sampleToken, startSample } from './sample.ts'
+import { writeLine } from './service-log.ts'
+import { notifyServiceManager } from './service-manager.ts'
+import { counted } from './terminal.ts'
 
-const SAMPLE_PORT = 8288
+/** Errors that an operator can correct; the message says how. */
+const EXPECTED = [DataLocked, ListenError, CannotWrite, ThreadFailed, SampleError]
 
-class SampleFailed extends Error {
-  override readonly name = 'SampleFailed'
-}
+const END_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
-/** What an operator can put right: the message says all there is to say. */
-const EXPECTED = [DataLocked, CannotListen, CannotWrite, AuthorityFailed, ReactorFailed, SampleFailed]
-
-/** Resolves with the exit code. */
+/** Resolves with the exit code. `threads`: created, and loading their modules. */
 export async function serve(
-  place: CliArguments,
-  { sample, watch }: CommandOptions,
+  installation: CliArguments,
+  { sample, watch, waitS }: CommandOptions,
   examined: Examination,
-  begun: Pick<GatewayOptions, 'threads' | 'authority'>,
+  threads: Pick<NodeOptions, 'reactors' | 'control'>,
 ): Promise<number> {
-  const projects = new ApiProjects(place.home)
-  const prepared = await prepare(place, projects, NOTHING_RUNS, examined)
-  const { configuration, apis, sequences } = prepared
-  // What keeps it from starting, and beside it what would not have.
-  if (prepared.faults.length > 0) return refuse([...prepared.faults, ...apis.faults, ...sequences.faults])
+  const projects = new ApiProjects(installation.home)
+  const loaded = await loadHome(installation, projects, NOTHING_ACTIVE, examined)
+  const { configuration, apis, sequences } = loaded
+  // Errors of single APIs and sequences refuse no start, but are reported with the others.
+  if (loaded.errors.length > 0) return refuse([...loaded.errors, ...apis.errors, ...sequences.errors])
   const log = openLog(configuration.logging.level)
-  for (const fault of prepared.unknown) log.warn(`${describe(fault)}; it has no effect`)
-  for (const warning of [...prepared.warnings, ...apis.warnings, ...sequences.warnings]) log.warn(describe(warning))
-  // One broken API never stops the others, and of a sequence that is broken the default stands in.
-  for (const fault of [...apis.faults, ...sequences.faults]) log.error(describe(fault))
-  for (const one of apis.leftOut) log.info(describe(one))
+  for (const diagnostic of loaded.unknown) log.warn(`${formatDiagnostic(diagnostic)}; it has no effect`)
+  for (const warning of [...loaded.warnings, ...apis.warnings, ...sequences.warnings])
+    log.warn(formatDiagnostic(warning))
+  // The other APIs are deployed; the default replaces a sequence with errors.
+  for (const error of [...apis.errors, ...sequences.errors]) log.error(formatDiagnostic(error))
+  for (const diagnostic of apis.skipped) log.info(formatDiagnostic(diagnostic))
   const ended = Promise.withResolvers<number>()
   const fatal = (cause: string): void => {
     log.fatal(cause)
     ended.resolve(EXIT_FAILED)
   }
-  const parts = partsOf(configuration)
-  for (const reason of parts.notBuilt) log.warn(reason)
+  const components = nodeComponents(configuration)
+  for (const reason of components.warnings) log.warn(reason)
+  // The first process of a container would ignore them.
+  const endAtOnce = (): never => process.exit(0)
+  for (const signal of END_SIGNALS) process.on(signal, endAtOnce)
   try {
-    if (!parts.runsGateway) {
-      if (parts.runsKeyManager) {
-        const options = { place, projects, prepared, parts, authority: begun.authority, log }
-        await startKeyManager(options, watch, ended.resolve)
-      } else await startIdle(parts, prepared, place, ended.resolve, log)
-      return await ended.promise
-    }
-    const backend = sample ? await startSample() : undefined
-    const { gateway, listeners } = await Gateway.start({ place, projects, prepared, ...begun, log, fatal })
-    endOnSignals(gateway, ended.resolve, log)
-    if (watch) gateway.watch()
-    if (parts.leftOut !== '') log.info(parts.leftOut)
-    if (listeners.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
-    const tried = backend === undefined ? undefined : { port: backend, token: await tokenFor(begun, log) }
-    announce(listeners, apis.apis.length, tried)
+    const runningSample = sample && components.runsGateway ? await startSample(apis, installation.home) : null
+    const { node, addresses } = await Node.start({
+      ...{ installation, projects, loaded, components, ...threads, log, fatal },
+      databaseWaitMs: waitS * 1000,
+    })
+    for (const signal of END_SIGNALS) process.off(signal, endAtOnce)
+    endOnSignals(node, ended.resolve, log)
+    if (watch) node.watch()
+    if (components.notice !== '') log.info(components.notice)
+    if (components.runsGateway) {
+      if (addresses.listeners.length === 0) log.warn('no listener is enabled: no client can reach this gateway')
+      const token = runningSample === null ? '' : await tokenFor(runningSample, threads.control, log)
+      announce(gatewayLines(addresses, apis.apis.length, runningSample, token), log)
+    } else if (components.runsKeyManager) {
+      if (addresses.managementPort === 0) log.warn('management.enable is false: no client can reach the key manager')
+      announce(keyManagerLines(addresses, components, apis.apis.length), log)
+    } else announce(idleLines(addresses, components), log)
+    notifyServiceManager('READY=1', log)
     flushCompileCache()
   } catch (error) {
-    if (error instanceof ConfigurationFaults) return refuse(error.faults)
+    if (error instanceof ConfigurationErrors) return refuse(error.errors)
     if (!EXPECTED.some(kind => error instanceof kind)) throw error
-    process.stderr.write(`${(error as Error).message}\n`)
+    writeLine('fatal', (error as Error).message)
     return EXIT_FAILED
   }
   return ended.promise
 }
 
-/** A node whose role has a key manager and no gateway. */
-async function startKeyManager(
-  options: KeyManagerNodeOptions,
-  watch: boolean,
-  end: (code: number) => void,
-): Promise<void> {
-  const { parts, prepared, log } = options
-  const { KeyManagerNode } = await import('../primary/key-manager-node.ts')
-  const { node, addresses } = await KeyManagerNode.start(options)
-  endOnSignals(node, end, log)
-  if (watch) node.watch()
-  if (addresses.managementPort === 0) log.warn('management.enable is false: nobody can reach the key manager')
-  const known = counted(prepared.apis.apis.length, 'API')
-  const lines = [`role ${parts.role}: a key manager that knows ${known}, and no gateway`, ...sideDoors(addresses)]
-  process.stdout.write(`${[...lines, ...addresses.said, 'ready'].join('\n')}\n`)
-  flushCompileCache()
-}
-
-/** A node whose role has neither. */
-async function startIdle(
-  parts: NodeParts,
-  { configuration }: Prepared,
-  { dataDir }: CliArguments,
-  end: (code: number) => void,
-  log: ReturnType<typeof openLog>,
-): Promise<void> {
-  const { IdleNode } = await import('../primary/idle-node.ts')
-  const node = await IdleNode.start({ configuration, parts, dataDir, warn: cause => log.warn(cause) })
-  const reread = (): void => log.warn(`this node runs no gateway (${parts.role}): there is nothing to reload`)
-  endOnSignals({ drain: () => node.drain(), abort: () => node.abort(), refresh: reread }, end, log)
-  const health = `health on http://${shown(node.healthHost)}:${node.healthPort}/healthz`
-  process.stdout.write(`role ${parts.role}: no gateway, so no listener and no API\n${health}\nstarted\n`)
-}
-
-function refuse(faults: readonly Fault[]): number {
-  for (const fault of faults) process.stderr.write(`${describe(fault)}\n`)
+function refuse(errors: readonly Diagnostic[]): number {
+  for (const error of errors) writeLine('fatal', formatDiagnostic(error))
   return EXIT_CONFIGURATION
 }
 
-async function startSample(): Promise<number> {
-  const { startSampleThread } = await import('./sample-backend.ts')
-  try {
-    return (await startSampleThread(SAMPLE_PORT)).port
-  } catch (error) {
-    const remedy =
-      'Stop what uses that port. If it is the sample backend of another gateway, it answers for this one too: ' +
-      'start without a second, as in "npm run sluice -- start --set server.offset=10 --data DIR"'
-    throw new SampleFailed(`${(error as Error).message}. ${remedy}`)
-  }
-}
-
-interface Sample {
-  /** Of its backend. */
-  readonly port: number
-  /** '' where there is none. */
-  readonly token: string
-}
-
-/** A sample without one answers 401, which shows something too. */
-async function tokenFor({ authority }: Pick<GatewayOptions, 'authority'>, log: { warn(text: string): void }) {
-  const { sampleToken } = await import('./sample-token.ts')
-  return sampleToken(request => authority.manage(request)).catch((error: Error) => {
+/** Returns '' if there is no token; a request without one gets 401. */
+function tokenFor({ api }: RunningSample, control: ControlThread, log: Log): Promise<string> {
+  return sampleToken(api, request => control.manage(request)).catch((error: Error) => {
     log.warn(`no token for the sample API: ${error.message}`)
     return ''
   })
 }
 
-function announce(started: Listeners, apis: number, sample: Sample | undefined): void {
-  const { listeners, reactors, level, said } = started
-  const lines = listeners.map(({ kind, host, port }) => `listening on ${kind}://${shown(host)}:${port}`)
-  lines.push(`${counted(reactors, 'reactor')}, ${level}, ${counted(apis, 'API')}`, ...sideDoors(started))
-  if (sample !== undefined) lines.push(`sample backend on http://127.0.0.1:${sample.port}`)
-  lines.push(...said, 'ready')
-  const plain = listeners.find(({ kind }) => kind === 'http')
-  if (sample !== undefined && plain !== undefined) {
-    const credentials = sample.token === '' ? '' : ` -H 'Authorization: Bearer ${sample.token}'`
-    lines.push(`try: curl -i http://${reachable(plain.host)}:${plain.port}/sample/1.0.0/echo -d 'hello'${credentials}`)
-  }
-  process.stdout.write(`${lines.join('\n')}\n`)
-}
-
-function sideDoors({ healthHost, healthPort, managementPort }: KeyManagerAddresses): readonly string[] {
-  const health = `health on http://${shown(healthHost)}:${healthPort}/healthz`
-  return managementPort === 0 ? [health] : [health, `management and key manager on https://localhost:${managementPort}`]
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
-}
-
-function shown(host: string): string {
-  return host.includes(':') ? `[${host}]` : host === '' ? '*' : host
-}
-
-function reachable(host: string): string {
-  return host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : shown(host)
-}
-
-function endOnSignals(
-  gateway: Pick<Gateway, 'drain' | 'abort' | 'refresh'>,
-  end: (code: number) => void,
-  log: { info(text: string): void },
-): void {
+function endOnSignals(node: Node, end: (code: number) => void, log: Log): void {
   let signals = 0
   const stop = (signal: string): void => {
     if (++signals > 1) {
-      gateway.abort()
+      node.abort()
       process.exit(EXIT_FAILED)
     }
     log.info(`${signal}: finishing what is in flight; a second signal ends at once`)
-    gateway.drain().then(() => end(0))
+    notifyServiceManager('STOPPING=1', log)
+    node.drain().then(() => end(0))
   }
-  process.on('SIGTERM', () => stop('SIGTERM'))
-  process.on('SIGINT', () => stop('SIGINT'))
-  process.on('SIGHUP', () => gateway.refresh())
+  for (const signal of END_SIGNALS) process.on(signal, () => stop(signal))
+  process.on('SIGHUP', () => node.refresh())
+}
+
+// ---- output ---------------------------------------------------------------------------------------------------------
+
+/** A terminal gets text on standard output; elsewhere the lines are events of the log. */
+function announce(lines: readonly string[], log: Log): void {
+  if (process.stdout.isTTY) process.stdout.write(`${lines.join('\n')}\n`)
+  else for (const line of lines) log.info(line)
+}
+
+function gatewayLines(
+  addresses: NodeAddresses,
+  apis: number,
+  sample: RunningSample | null,
+  token: string,
+): readonly string[] {
+  const { listeners, reactors, level } = addresses
+  const lines = listeners.map(({ kind, host, port }) => `listening on ${kind}://${hostText(host)}:${port}`)
+  lines.push(`${counted(reactors, 'reactor')}, ${level}, ${counted(apis, 'API')}`, ...managementLines(addresses))
+  if (sample !== null) lines.push(`sample backend on ${sample.backend}`)
+  lines.push(...passwordLine(addresses), 'ready')
+  const plain = listeners.find(({ kind }) => kind === 'http')
+  if (sample === null || plain === undefined) return lines
+  const credentials = token === '' || !process.stdout.isTTY ? '' : ` -H 'Authorization: Bearer ${token}'`
+  lines.push(
+    `try: curl -i http://${reachableHost(plain.host)}:${plain.port}${sample.echoPath} -d 'hello'${credentials}`,
+  )
+  return lines
+}
+
+function keyManagerLines(addresses: NodeAddresses, { role }: NodeComponents, apis: number): readonly string[] {
+  const summary = `role ${role}: a key manager for ${counted(apis, 'API')}, and no gateway`
+  return [summary, ...managementLines(addresses), ...passwordLine(addresses), 'ready']
+}
+
+/** A node whose role has no component that is built is never ready. */
+function idleLines(addresses: NodeAddresses, { role }: NodeComponents): readonly string[] {
+  return [`role ${role}: no gateway, so no listener and no API`, ...managementLines(addresses), 'started']
+}
+
+function managementLines({ healthHost, healthPort, managementPort }: NodeAddresses): readonly string[] {
+  const health = `health on http://${hostText(healthHost)}:${healthPort}/healthz`
+  return managementPort === 0 ? [health] : [health, `management and key manager on https://localhost:${managementPort}`]
+}
+
+/** Elsewhere than on a terminal, lines are stored: they name the file that has the password. */
+function passwordLine({ firstAccount }: NodeAddresses): readonly string[] {
+  if (firstAccount === null) return []
+  const { username, password } = firstAccount
+  const where = 'generated now and kept in the data folder'
+  if (process.stdout.isTTY) return [`password of ${username}: ${password} (${where})`]
+  return [`password of ${username}: in the file admin-password (${where})`]
+}
+
+function hostText(host: string): string {
+  return host.includes(':') ? `[${host}]` : host === '' ? '*' : host
+}
+
+/** The host that reaches a listener from its own machine. */
+function reachableHost(host: string): string {
+  return host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : hostText(host)
 }

@@ -1,26 +1,28 @@
 /**
- * `start`: the gateway itself. Here is only what has to be known before threads can begin: they load their modules
- * while this one loads the others and reads APIs.
+ * `start`, first part: examines the configuration and creates the threads, which load their modules while `serve.ts`
+ * and its imports load here. Everything else belongs to `serve.ts`.
  */
 import { examine } from '../config/load.ts'
-import { AuthorityKeeper } from '../primary/authority-keeper.ts'
-import { planListeners } from '../primary/listener-plans.ts'
-import { partsOf } from '../primary/node-parts.ts'
-import { reactorsOf } from '../primary/planning.ts'
-import { ReactorThreads } from '../primary/reactor-threads.ts'
+import { planListeners } from '../plan/listener-planning.ts'
+import { nodeComponents } from '../plan/node-components.ts'
+import { reactorCount } from '../plan/reactor-planning.ts'
+import { ControlThread } from '../primary/control-thread.ts'
+import { ReactorPool } from '../primary/reactor-pool.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
+import { catchStrayOutput } from './service-log.ts'
 
 /** Resolves with the exit code. */
-export async function start(place: CliArguments, options: CommandOptions, compileCache: string): Promise<number> {
-  const examined = examine(place.home, place.sets, place.dataDir)
-  const { configuration, faults } = examined
-  const threads = new ReactorThreads(compileCache)
-  const authority = new AuthorityKeeper(compileCache)
-  const { runsGateway, runsKeyManager } = partsOf(configuration)
-  if (faults.length === 0) {
-    if (runsGateway) threads.begin(reactorsOf(configuration, planListeners(configuration)))
-    if (runsGateway || runsKeyManager) authority.begin(runsKeyManager)
+export async function start(args: CliArguments, options: CommandOptions, compileCache: string): Promise<number> {
+  if (!process.stderr.isTTY) catchStrayOutput()
+  const examined = examine(args.home, args.sets, args.dataDir)
+  const { configuration, errors } = examined
+  const { runsGateway, runsKeyManager } = nodeComponents(configuration)
+  const reactors = new ReactorPool(compileCache)
+  const control = new ControlThread(compileCache, runsKeyManager)
+  if (errors.length === 0) {
+    if (runsGateway) reactors.preload(reactorCount(configuration, planListeners(configuration)))
+    if (runsGateway || runsKeyManager) control.preload()
   }
   const { serve } = await import('./serve.ts')
-  return serve(place, options, examined, { threads, authority })
+  return serve(args, options, examined, { reactors, control })
 }

@@ -1,31 +1,31 @@
-/** `why`: every reading of an error code: what happened, what the client gets, and where to look. */
-import { API_ADVICE, API_METRICS, POOL_FULL_ADVICE, TRANSPORT_ADVICE, WHEN } from '../errors/advice.ts'
-import { FAULT, type FaultCode, OTHER_MEANINGS, REPLACED } from '../errors/catalogue.ts'
-import { STATUS_CODES } from '../fault/status-codes.ts'
-import { READINGS, type Reading } from '../protocol/readings.ts'
+/** `why`: explains an error code: each meaning, the response to the client, and what to check. */
+import { API_ADVICE, API_METRICS, STATE_PHRASES, TRANSPORT_ADVICE } from '../faults/advice.ts'
+import { FAULT, type FaultCode, REPLACED_CODES, SHARED_CODES } from '../faults/error-codes.ts'
+import { REASON_PHRASES } from '../faults/reason-phrases.ts'
+import { CODE_MEANINGS, type CodeMeaning } from '../protocol/code-meanings.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
-import { type CliArguments, usage } from './arguments.ts'
-import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts'
+import { type CliArguments, EXIT_FAILED, EXIT_USAGE } from './arguments.ts'
+import { usage } from './help.ts'
 import { paint, type Terminal } from './terminal.ts'
 
 const LAST_DOCUMENTED_STATE = 8
 
-/** One way to read a code, as it is told. */
-interface Told {
+/** One meaning of a code, as `--json` prints it. */
+interface Explanation {
   readonly code: number
   readonly base: number
-  /** null for a literal and for codes of APIs. */
+  /** Null for a code without states. */
   readonly state: number | null
   readonly stateName: string
   readonly side: 'source' | 'target' | ''
   readonly meaning: string
   /** What the client gets. */
-  readonly answer: string
-  /** Sequence file that words it; '' where there is no answer. */
+  readonly response: string
+  /** Sequence file of the response; '' without a response. */
   readonly sequence: string
-  /** File of the program, or what it waits for. */
-  readonly raised: string
-  readonly look: readonly string[]
+  /** Source file that raises the code, or the feature that will. */
+  readonly raisedIn: string
+  readonly checks: readonly string[]
   readonly keys: readonly string[]
   readonly metrics: readonly string[]
 }
@@ -33,70 +33,80 @@ interface Told {
 export async function why(
   args: CliArguments,
   output: Terminal = process.stdout,
-  complaints: Terminal = process.stderr,
+  errorOutput: Terminal = process.stderr,
 ): Promise<number> {
   const [first, second, ...more] = args.rest.flatMap(word => word.split('+')).filter(word => word !== '')
   const code = Number(first ?? 0)
-  const state = second === undefined ? undefined : stateOf(second)
+  const state = second === undefined ? undefined : readState(second)
   if (more.length > 0 || !Number.isInteger(code) || state === -1) {
-    complaints.write(usage('why'))
+    errorOutput.write(usage('why'))
     return EXIT_USAGE
   }
   if (first === undefined) {
-    listAll(args.json, output)
+    printAll(args.json, output)
     return 0
   }
-  const own = state === undefined ? tellCode(code) : tellReading(code, state)
-  const found = own.length === 0 && state === undefined ? tellBase(code) : own
-  if (found.length === 0) {
-    complaints.write(unknownCode(code, state))
+  const own = state === undefined ? explainCode(code) : explainInState(code, state)
+  const meanings = own.length === 0 && state === undefined ? explainBase(code) : own
+  if (meanings.length === 0) {
+    errorOutput.write(unknownCode(code, state))
     return EXIT_FAILED
   }
-  if (args.json) output.write(`${JSON.stringify(asJson(code, found), null, 2)}\n`)
-  else show(output, code, found, state !== undefined)
+  if (args.json) output.write(`${JSON.stringify({ code, meanings }, null, 2)}\n`)
+  else print(output, code, meanings, state !== undefined)
   return 0
 }
 
-/** A number or a name of the documented states; -1 when it is neither. */
-function stateOf(word: string): number {
+/** Reads the number or the name of a documented state; -1 for neither. */
+function readState(word: string): number {
   const byName = (STATE_NAMES as readonly string[]).indexOf(word.toUpperCase())
   const state = byName === -1 ? Number(word) : byName
   return Number.isInteger(state) && state <= LAST_DOCUMENTED_STATE ? state : -1
 }
 
-function tellCode(code: number): readonly Told[] {
-  return [...tellApiCode(code), ...READINGS.filter(reading => reading.code === code).map(tell)]
+// ---- meanings -------------------------------------------------------------------------------------------------------
+
+function explainCode(code: number): readonly Explanation[] {
+  const meanings = CODE_MEANINGS.filter(meaning => meaning.code === code)
+  return [...explainApiCode(code), ...meanings.map(explainTransportCode)]
 }
 
-/** A base that is never answered as it is: everything that becomes of it. */
-function tellBase(base: number): readonly Told[] {
-  return READINGS.filter(reading => reading.base === base).map(tell)
+/** For a base that is no code itself: all codes with this base. */
+function explainBase(base: number): readonly Explanation[] {
+  return CODE_MEANINGS.filter(meaning => meaning.base === base).map(explainTransportCode)
 }
 
-/** Of a code that has no states: the code, whatever stands beside it in a log. */
-function tellReading(base: number, state: number): readonly Told[] {
-  const literal = tellCode(base).filter(told => told.state === null)
-  return literal.length > 0 ? literal : READINGS.filter(it => it.base === base && it.state === state).map(tell)
+/** For a code without states, any state: logs show a state with every code. */
+function explainInState(base: number, state: number): readonly Explanation[] {
+  const withoutStates = explainCode(base).filter(meaning => meaning.state === null)
+  if (withoutStates.length > 0) return withoutStates
+  return CODE_MEANINGS.filter(meaning => meaning.base === base && meaning.state === state).map(explainTransportCode)
 }
 
-function tellApiCode(code: number): readonly Told[] {
-  const replaced = REPLACED[code]
+function explainApiCode(code: number): readonly Explanation[] {
+  const replaced = REPLACED_CODES[code]
   if (replaced !== undefined) {
-    const meaning = `Not answered any more (${replaced.because}): in its place stands ${replaced.by}.`
-    const [told] = tellApiCode(replaced.by)
-    return [{ ...told!, code, base: code, meaning: `${meaning} ${told!.meaning}` }]
+    const [successor] = explainApiCode(replaced.by)
+    const replacement = `No longer used (${replaced.because}); ${replaced.by} replaces it.`
+    return [{ ...successor!, code, base: code, meaning: `${replacement} ${successor!.meaning}` }]
   }
   if (!isApiCode(code)) return []
-  const { status, message, description, sequence, raisedIn, awaits } = FAULT[code as FaultCode]
-  const raised = raisedIn === '' ? `nothing yet: ${awaits}` : raisedIn
-  const others = OTHER_MEANINGS.filter(meaning => meaning.code === code).map(meaning => {
+  const { status, message, description, sequence, raisedIn, pendingFeature } = FAULT[code as FaultCode]
+  const raised = raisedIn === '' ? `nothing yet: ${pendingFeature}` : raisedIn
+  const others = SHARED_CODES.filter(meaning => meaning.code === code).map(meaning => {
     const sequences = meaning.sequences.map(name => `${name}.xml`).join(', ')
-    return tellAnswer(code, meaning.status, `${message}: ${meaning.description}`, sequences, meaning.raisedIn)
+    return apiExplanation(code, meaning.status, `${message}: ${meaning.description}`, sequences, meaning.raisedIn)
   })
-  return [tellAnswer(code, status, `${message}: ${description}`, `${sequence}.xml`, raised), ...others]
+  return [apiExplanation(code, status, `${message}: ${description}`, `${sequence}.xml`, raised), ...others]
 }
 
-function tellAnswer(code: number, status: number, meaning: string, sequence: string, raised: string): Told {
+function apiExplanation(
+  code: number,
+  status: number,
+  meaning: string,
+  sequence: string,
+  raisedIn: string,
+): Explanation {
   const responses = `sluice_responses_total{class="${Math.floor(status / 100)}xx",status="${status}"}`
   return {
     code,
@@ -105,117 +115,116 @@ function tellAnswer(code: number, status: number, meaning: string, sequence: str
     stateName: '',
     side: '',
     meaning: meaning.endsWith('.') ? meaning : `${meaning}.`,
-    answer: statusLine(status),
+    response: statusText(status),
     sequence,
-    raised,
-    look: API_ADVICE[code] ?? [],
+    raisedIn,
+    checks: API_ADVICE[code] ?? [],
     keys: [],
     metrics: [...(API_METRICS[code] ?? []), responses],
   }
 }
 
-/** In the catalogue, and not a base that a state is added to. */
+/** True for a code of the catalogue that is no base code of the transport. */
 function isApiCode(code: number): boolean {
   return Object.hasOwn(FAULT, code) && !Object.hasOwn(TRANSPORT_ADVICE, code)
 }
 
-function tell(reading: Reading): Told {
-  const { code, base, state, stateName, side, isPoolFull } = reading
-  const advice = isPoolFull ? POOL_FULL_ADVICE : TRANSPORT_ADVICE[base]!
-  const row = FAULT[base as FaultCode]
-  const inState = state < 0 ? '' : `,state="${state}"`
+function explainTransportCode(meaning: CodeMeaning): Explanation {
+  const { code, base, state, stateName, side } = meaning
+  const advice = TRANSPORT_ADVICE[base]!
+  const { sequence, raisedIn } = FAULT[base as FaultCode]
+  const response = responseTo(meaning)
+  const stateLabel = state < 0 ? '' : `,state="${state}"`
   return {
     code,
     base,
     state: state < 0 ? null : state,
     stateName,
     side,
-    meaning: advice.what.replace('{when}', WHEN[side][state] ?? ''),
-    answer: answerTo(reading),
-    sequence: /^\d/.test(answerTo(reading)) ? `${row.sequence}.xml` : '',
-    raised: row.raisedIn,
-    look: advice.look,
+    meaning: advice.summary.replace('{when}', STATE_PHRASES[side][state] ?? ''),
+    response,
+    sequence: /^\d/.test(response) ? `${sequence}.xml` : '',
+    raisedIn,
+    checks: advice.checks,
     keys: advice.keys,
-    metrics: [`sluice_faults_total{side="${side}",base="${base}"${inState}}`, ...advice.metrics],
+    metrics: [`sluice_faults_total{side="${side}",base="${base}"${stateLabel}}`, ...advice.metrics],
   }
 }
 
-const NOBODY = 'nothing: it has left, or its own side has answered it'
-const RESET = 'a reset: part of the response was out, and must not be taken for the whole'
-/** What becomes of a client that is the cause itself, by documented state. */
-const TO_THE_CULPRIT: Readonly<Record<number, string>> = {
+const NO_CLIENT = 'nothing: it has disconnected, or has a response from the client side'
+const RESET = 'a reset: part of the response was sent, and must not look complete'
+/** Response to a client that is the cause itself, by documented state. */
+const CLIENT_ERRORS: Readonly<Record<number, string>> = {
   0: 'nothing: the connection is closed',
   1: '400, 408, 414, 431, 501 or 505, then the connection is closed',
   2: '400 or 408, then the connection is closed',
-  3: 'nothing: it has left',
+  3: 'nothing: it has disconnected',
 }
 
-function answerTo({ side, base, state, isPoolFull }: Reading): string {
-  if (base === 101510) return `${statusLine(FAULT[base].status)}, or a reset where a response had begun`
-  const status = FAULT[base as keyof typeof FAULT].status
-  if (state < 0) return statusLine(status)
-  if (side === 'source') return TO_THE_CULPRIT[state] ?? 'a reset, if it is still there'
-  if (isPoolFull) return statusLine(503)
-  if (base === 101507 || base === 101509) return NOBODY
-  return state > 3 ? RESET : statusLine(status)
+function responseTo({ side, base, state }: CodeMeaning): string {
+  const { status } = FAULT[base as FaultCode]
+  if (base === 101510 || base === 101601) return `${statusText(status)}, or a reset if the response has begun`
+  if (state < 0) return statusText(status)
+  if (side === 'source') return CLIENT_ERRORS[state] ?? 'a reset, if it is still connected'
+  if (base === 101507 || base === 101509) return NO_CLIENT
+  return state > 3 ? RESET : statusText(status)
 }
 
-function statusLine(status: number): string {
-  return `${status} ${STATUS_CODES[status] ?? ''}`.trimEnd()
+function statusText(status: number): string {
+  return `${status} ${REASON_PHRASES[status] ?? ''}`.trimEnd()
 }
 
-function asJson(code: number, found: readonly Told[]): unknown {
-  return { code, readings: found }
-}
+// ---- output ---------------------------------------------------------------------------------------------------------
 
-// ---- what is printed ------------------------------------------------------------------------------------------------
+const SIDES = { source: 'client side', target: 'backend side', '': '' } as const
 
-const SIDES = { source: 'client side', target: 'back end side', '': '' } as const
+const BASE_AND_STATE = `The event log
+(BASE_ERROR_CODE, INTERNAL_STATE), the access log (error_base, error_state) and the metric sluice_faults_total show base
+and state separately.`
 
-const TOLD_APART = `Base and state stand apart in the event log
-(BASE_ERROR_CODE, INTERNAL_STATE), the access log (error_base, error_state) and the metric sluice_faults_total.`
-
-function show(output: Terminal, code: number, found: readonly Told[], isChosen: boolean): void {
-  if (found[0]!.code !== code && !isChosen) {
-    output.write(`${paint(output, 'bold', `${code} is a base code.`)} Answers carry it with a state added.\n\n`)
-  } else if (found.length > 1) {
-    const apart = found.some(({ state }) => state !== null) ? ` ${TOLD_APART}` : ''
-    output.write(`${paint(output, 'bold', `${code} can be read in ${found.length} ways.`)}${apart}\n\n`)
+function print(output: Terminal, code: number, meanings: readonly Explanation[], isStateGiven: boolean): void {
+  const isCode = meanings[0]!.code === code
+  if (!isCode && !isStateGiven) {
+    output.write(`${paint(output, 'bold', `${code} is a base code.`)} Responses carry it with a state added.\n\n`)
+  } else if (meanings.length > 1) {
+    const hasStates = meanings.some(({ state }) => state !== null)
+    const note = hasStates ? ` ${BASE_AND_STATE}` : ''
+    output.write(`${paint(output, 'bold', `${code} has ${meanings.length} meanings.`)}${note}\n\n`)
   }
-  output.write(found.map(told => block(output, told)).join('\n'))
-  if (!isChosen && found[0]!.code === code) output.write(asBase(output, code))
+  output.write(meanings.map(meaning => blockOf(output, meaning)).join('\n'))
+  if (!isStateGiven && isCode) output.write(baseNote(output, code))
 }
 
-function block(output: Terminal, told: Told): string {
-  const { code, base, state, stateName, side, answer, sequence, raised, look, keys, metrics } = told
+function blockOf(output: Terminal, explanation: Explanation): string {
+  const { code, base, state, stateName, side, meaning, response, sequence } = explanation
   const sum = state === null ? `${code}` : `${code} = ${base} + ${state}`
-  const place = state === null ? SIDES[side] : `${stateName}, ${SIDES[side]}`
-  const rows: readonly (readonly [string, readonly string[]])[] = [
-    ['client gets', [answer]],
-    ['worded by', sequence === '' ? [] : [sequence]],
-    ['raised by', [raised]],
-    ['look at', look],
-    ['keys', keys],
-    ['metrics', metrics],
+  const origin = state === null ? SIDES[side] : `${stateName}, ${SIDES[side]}`
+  const rows: readonly (readonly [label: string, texts: readonly string[]])[] = [
+    ['client gets', [response]],
+    ['sequence', sequence === '' ? [] : [sequence]],
+    ['raised in', [explanation.raisedIn]],
+    ['check', explanation.checks],
+    ['keys', explanation.keys],
+    ['metrics', explanation.metrics],
   ]
-  const lines = rows.flatMap(([name, texts]) =>
-    texts.map((text, at) => `  ${paint(output, 'dim', (at === 0 ? name : '').padEnd(11))}  ${text}\n`),
+  const lines = rows.flatMap(([label, texts]) =>
+    texts.map((text, at) => `  ${paint(output, 'dim', (at === 0 ? label : '').padEnd(11))}  ${text}\n`),
   )
-  return `${paint(output, 'bold', sum)}${place === '' ? '' : `  ${place}`}\n  ${told.meaning}\n${lines.join('')}`
+  return `${paint(output, 'bold', sum)}${origin === '' ? '' : `  ${origin}`}\n  ${meaning}\n${lines.join('')}`
 }
 
-/** A number from the log's BASE_ERROR_CODE means something else than the same number from an answer. */
-function asBase(output: Terminal, code: number): string {
-  const sums = READINGS.filter(reading => reading.base === code && reading.code !== code && reading.state > 0)
+/** For a code that is a base code too: BASE_ERROR_CODE of the event log may mean the base. */
+function baseNote(output: Terminal, code: number): string {
+  const sums = CODE_MEANINGS.filter(meaning => meaning.base === code && meaning.code !== code && meaning.state > 0)
   if (sums.length === 0) return ''
   const listed = sums.map(sum => `${sum.code} (${sum.state} ${sum.stateName})`).join(', ')
-  return paint(output, 'dim', `\nAs a base code ${code} becomes ${listed}: sluice why ${code} STATE\n`)
+  return paint(output, 'dim', `\nAs a base code ${code} leads to ${listed}: sluice why ${code} STATE\n`)
 }
 
-function listAll(isJson: boolean, output: Terminal): void {
-  const answered = Object.keys(FAULT).map(Number).filter(isApiCode)
-  const apiCodes = [...answered, ...Object.keys(REPLACED).map(Number)].sort((one, other) => one - other)
-  const all = [...apiCodes.flatMap(tellApiCode), ...READINGS.map(tell)]
+function printAll(isJson: boolean, output: Terminal): void {
+  const apiCodes = [...Object.keys(FAULT).map(Number).filter(isApiCode), ...Object.keys(REPLACED_CODES).map(Number)]
+  const sorted = apiCodes.sort((one, other) => one - other)
+  const all = [...sorted.flatMap(explainApiCode), ...CODE_MEANINGS.map(explainTransportCode)]
   if (isJson) {
     output.write(`${JSON.stringify(all, null, 2)}\n`)
     return
@@ -223,21 +232,22 @@ function listAll(isJson: boolean, output: Terminal): void {
   let last = 0
   for (const { code, base, state, stateName, side, meaning } of all) {
     const sum = state === null ? '' : `${base} + ${state}`
-    const shown = code === last ? '' : String(code)
+    const codeText = code === last ? '' : String(code)
     last = code
-    const place = state === null ? meaning : `${SIDES[side].padEnd(13)}  ${stateName}`
-    output.write(`${paint(output, 'bold', shown.padEnd(6))}  ${paint(output, 'dim', sum.padEnd(10))}  ${place}\n`)
+    const text = state === null ? meaning : `${SIDES[side].padEnd(12)}  ${stateName}`
+    output.write(`${paint(output, 'bold', codeText.padEnd(6))}  ${paint(output, 'dim', sum.padEnd(10))}  ${text}\n`)
   }
 }
 
 function unknownCode(code: number, state: number | undefined): string {
   if (state !== undefined) {
-    const states = READINGS.filter(reading => reading.base === code && reading.state >= 0)
+    const states = CODE_MEANINGS.filter(meaning => meaning.base === code && meaning.state >= 0)
     if (states.length === 0) return `no failure has the base code ${code}; sluice why lists all\n`
-    const listed = states.map(reading => `${reading.state} ${reading.stateName}`).join(', ')
-    return `${code} does not happen in state ${state}; it does in ${listed}\n`
+    const listed = states.map(meaning => `${meaning.state} ${meaning.stateName}`).join(', ')
+    return `${code} does not occur in state ${state}; it occurs in ${listed}\n`
   }
-  const known = [...Object.keys({ ...FAULT, ...REPLACED }).map(Number), ...READINGS.map(reading => reading.code)]
+  const apiCodes = Object.keys({ ...FAULT, ...REPLACED_CODES }).map(Number)
+  const known = [...apiCodes, ...CODE_MEANINGS.map(meaning => meaning.code)]
   const nearest = known.reduce((one, other) => (Math.abs(other - code) < Math.abs(one - code) ? other : one))
   return `there is no code ${code}; the nearest is ${nearest}. sluice why lists all\n`
 }

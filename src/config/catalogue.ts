@@ -1,6 +1,6 @@
 /**
- * The sections in documented order, and what keys of different sections must agree on. Defaults, types, validation,
- * `explain` and the reference page come from here and from nowhere else.
+ * The catalogue: all sections in documented order, and the rules across sections. It is the only source of defaults,
+ * types, validation, `explain` and the generated documents.
  */
 import { consoleAccess, servletFilter, webAppAccess, webAppListener } from './catalogue/access-control.ts'
 import { ai, synapseHandlers, topLevel } from './catalogue/handlers.ts'
@@ -36,12 +36,13 @@ import {
 } from './catalogue/caches.ts'
 import { cors } from './catalogue/cors.ts'
 import { lifecycle } from './catalogue/lifecycle.ts'
-import { apimDatabase, sharedDatabase } from './catalogue/databases.ts'
+import { apimDatabase, encryption, sharedDatabase } from './catalogue/databases.ts'
 import { environment, gatewayLabels, virtualHost } from './catalogue/environments.ts'
 import { backendJwt, claimMapping, jwtIssuer } from './catalogue/jwt.ts'
 import { httpClient, keyManager, oauthConfig } from './catalogue/key-manager.ts'
-import { notification, openTracer, tokenRevocation } from './catalogue/notices.ts'
-import { developerPortal, indexing, sdk, workflow } from './catalogue/portals.ts'
+import { notification, openTracer, tokenRevocation } from './catalogue/notifications.ts'
+import { developerPortal, indexing, sdk } from './catalogue/portals.ts'
+import { workflow } from './catalogue/workflow.ts'
 import {
   blockingConditions,
   eventManagement,
@@ -61,6 +62,7 @@ const ALL = [
   databaseConfiguration,
   apimDatabase,
   sharedDatabase,
+  encryption,
   backendJwt,
   jwtIssuer,
   claimMapping,
@@ -140,7 +142,7 @@ const ALL = [
 
 type Documented = (typeof ALL)[number]
 
-/** Rows that stand within a row, by the rest of the name of their table. */
+/** Rows within a row, by the rest of their table's name. */
 type InnerRows<N extends string> = {
   readonly [S in Documented as S['repeated'] extends true
     ? S['name'] extends `${N}.${infer Rest}`
@@ -150,8 +152,8 @@ type InnerRows<N extends string> = {
 }
 
 /**
- * One property per section, a list for a repeated one; plain, frozen, and cloneable into another thread. Rows within
- * rows are both: a list of all of them, and a property of the row that each stands in.
+ * One property per section, a list of rows for a repeated one; frozen plain data that can be sent to threads. Rows
+ * within rows appear twice: in one list of all, and as a property of the row around them.
  */
 export type Configuration = {
   readonly [S in Documented as S['name']]: S['repeated'] extends true
@@ -163,21 +165,21 @@ export type AnySection = Section<string, Readonly<Record<string, Key<unknown>>>>
 
 export const SECTIONS: readonly AnySection[] = ALL as readonly unknown[] as readonly AnySection[]
 
-/** A rule of the catalogue, its keys as whole paths. */
+/** A rule with whole paths as keys. */
 interface CatalogueRule {
   readonly keys: readonly string[]
-  /** The repeated table whose rows keep the rule, each for itself; '' for a rule that is about the whole. */
+  /** The repeated table to each of whose rows the rule applies; '' for a rule about the whole configuration. */
   readonly repeats: string
   readonly must: string
-  readonly severity: 'fault' | 'warning'
-  /** `row` counts from 0 and is heeded by rules of repeated tables. */
+  readonly severity: 'error' | 'warning'
+  /** `row`: index of the row, for rules of repeated tables. */
   holds(configuration: Configuration, row: number): boolean
 }
 
-/** A port to listen on, before the offset. */
+/** A listening port without the offset. */
 interface Port {
   readonly path: string
-  /** 0 where any free port will do, and where nothing listens. */
+  /** 0 for any free port, and for a listener that is off. */
   of(configuration: Configuration): number
 }
 
@@ -199,39 +201,38 @@ const PORTS: readonly Port[] = [
   { path: 'management.health_port', of: it => it.management.health_port },
 ]
 
-/** As the rules of a section name their keys. */
+/** The name of a key as rules of its own section show it. */
 function withoutSection(path: string): string {
   return path.replace(/^transport\.\w+\./, '')
 }
 
-function staysPort({ path, of }: Port): CatalogueRule {
+function portWithOffsetInRange({ path, of }: Port): CatalogueRule {
   return {
     keys: [path, 'server.offset'],
     repeats: '',
     must: `${withoutSection(path)} and server.offset must add up to 65535 at most`,
-    severity: 'fault',
+    severity: 'error',
     holds: it => of(it) === 0 || of(it) + it.server.offset <= 65_535,
   }
 }
 
-/** The offset is the same for both. */
-function differs(one: Port, other: Port): CatalogueRule {
+function portsDiffer(one: Port, other: Port): CatalogueRule {
   return {
     keys: [one.path, other.path],
     repeats: '',
     must: 'two listeners must not share a port',
-    severity: 'fault',
+    severity: 'error',
     holds: it => one.of(it) === 0 || one.of(it) !== other.of(it),
   }
 }
 
-/** Two rows that go by the same name: the second is to blame. */
-function namedOnce(table: 'apim.gateway.environment' | 'apim.jwt.issuer'): CatalogueRule {
+/** Reports the second of two rows with the same name. */
+function uniqueNames(table: 'apim.gateway.environment' | 'apim.jwt.issuer'): CatalogueRule {
   return {
     keys: [`${table}.name`],
     repeats: table,
     must: 'no two rows may have the same name',
-    severity: 'fault',
+    severity: 'error',
     holds: (it, row) => it[table].findIndex(({ name }) => name === it[table][row]!.name) === row,
   }
 }
@@ -239,39 +240,39 @@ function namedOnce(table: 'apim.gateway.environment' | 'apim.jwt.issuer'): Catal
 const ONE_TOKEN_CACHE: CatalogueRule = {
   keys: ['apim.cache.km_token.enable', 'apim.cache.gateway_token.enable'],
   repeats: '',
-  must: 'only one of the token caches may be enabled: what one still remembers the other has forgotten',
-  severity: 'fault',
+  must: 'only one of the token caches may be enabled: their entries expire at different times',
+  severity: 'error',
   holds: it => !it['apim.cache.km_token'].enable || !it['apim.cache.gateway_token'].enable,
 }
 
-const ONE_TOKEN_IN_A_FIELD: CatalogueRule = {
+const DISTINCT_TOKEN_FIELDS: CatalogueRule = {
   keys: ['apim.jwt.header', 'apim.oauth_config.auth_header', 'apim.oauth_config.enable_outbound_auth_header'],
   repeats: '',
-  must: "header must not be auth_header where enable_outbound_auth_header passes the client's own on",
-  severity: 'fault',
+  must: "header must not equal auth_header where enable_outbound_auth_header forwards the client's field",
+  severity: 'error',
   holds: it =>
     !it['apim.jwt'].enable ||
     !it['apim.oauth_config'].enable_outbound_auth_header ||
     it['apim.jwt'].header.toLowerCase() !== it['apim.oauth_config'].auth_header.toLowerCase(),
 }
 
-const A_TRAFFIC_MANAGER: CatalogueRule = {
+const TRAFFIC_MANAGER_URL: CatalogueRule = {
   keys: ['apim.throttling.url_group.service_url'],
   repeats: 'apim.throttling.url_group',
-  must: 'service_url is required on a gateway-worker, which is no traffic manager, here or once in [apim.throttling]',
-  severity: 'fault',
+  must: 'service_url is required on a gateway-worker without a traffic manager, here or in [apim.throttling]',
+  severity: 'error',
   holds: (it, row) =>
     it.server.server_role !== 'gateway-worker' || it['apim.throttling.url_group'][row]!.service_url !== OWN_SERVICES,
 }
 
-const ACROSS: readonly CatalogueRule[] = [
-  ...PORTS.map(staysPort),
-  ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => differs(one, other))),
-  namedOnce('apim.gateway.environment'),
-  namedOnce('apim.jwt.issuer'),
+const CROSS_SECTION_RULES: readonly CatalogueRule[] = [
+  ...PORTS.map(portWithOffsetInRange),
+  ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => portsDiffer(one, other))),
+  uniqueNames('apim.gateway.environment'),
+  uniqueNames('apim.jwt.issuer'),
   ONE_TOKEN_CACHE,
-  ONE_TOKEN_IN_A_FIELD,
-  A_TRAFFIC_MANAGER,
+  DISTINCT_TOKEN_FIELDS,
+  TRAFFIC_MANAGER_URL,
 ]
 
 type AnyValues = Readonly<Record<string, unknown>>
@@ -291,7 +292,7 @@ function ofSection({ name, repeated }: AnySection, rule: Rule<AnyValues>): Catal
 
 export const RULES: readonly CatalogueRule[] = [
   ...SECTIONS.flatMap(section => section.rules.map(rule => ofSection(section, rule))),
-  ...ACROSS,
+  ...CROSS_SECTION_RULES,
 ]
 
 export interface CatalogueKey {
@@ -304,7 +305,7 @@ export interface CatalogueKey {
 
 /** Every key in documented order; those of repeated tables once, without a place. */
 export function allKeys(): readonly CatalogueKey[] {
-  // Asked for each stranger in a file.
+  // Computed once, because every unknown key in a file asks for it.
   everyKey ??= SECTIONS.flatMap(({ name, keys }) =>
     Object.entries(keys).map(([key, definition]) => ({ section: name, key, path: keyPath(name, key), definition })),
   )

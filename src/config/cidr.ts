@@ -1,12 +1,12 @@
 /**
- * Networks in CIDR notation, read strictly: a trusted network that means something else than its writer thought is a
- * hole. Answers normal forms only; matching addresses against them belongs to whoever sees addresses.
+ * Reads networks in CIDR notation strictly, because a misread trusted network lets strangers in. Returns normal forms
+ * only; the callers match addresses.
  */
 
 const V4 = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 const PREFIX = /^(0|[1-9]\d{0,2})$/
 
-/** The network in normal form, or '' when it is none. */
+/** `address/prefix` in normal form; '' for a text that is no network. */
 export function readNetwork(text: string): string {
   const slash = text.indexOf('/')
   const address = slash < 0 ? text : text.slice(0, slash)
@@ -17,7 +17,7 @@ export function readNetwork(text: string): string {
   const prefixText = slash < 0 ? String(bits) : text.slice(slash + 1)
   if (!PREFIX.test(prefixText)) return ''
   const prefix = Number(prefixText)
-  if (prefix > bits || hasBitsBehind(bytes, prefix)) return ''
+  if (prefix > bits || hasHostBits(bytes, prefix)) return ''
   return `${isV6 ? normalV6(address) : address}/${prefix}`
 }
 
@@ -26,7 +26,7 @@ function readV4(address: string): readonly number[] | undefined {
   return bytes?.every(byte => byte <= 255) ? bytes : undefined
 }
 
-/** The URL parser knows IPv6 in all its spellings and writes RFC 5952 form; '' when it refuses. */
+/** RFC 5952 form, from the URL parser; '' for a text that is no IPv6 address. */
 function normalV6(address: string): string {
   return /^[0-9A-Fa-f:.]+$/.test(address) ? (URL.parse(`http://[${address}]/`)?.hostname.slice(1, -1) ?? '') : ''
 }
@@ -44,7 +44,7 @@ function readV6(address: string): readonly number[] | undefined {
   })
 }
 
-function hasBitsBehind(bytes: readonly number[], prefix: number): boolean {
+function hasHostBits(bytes: readonly number[], prefix: number): boolean {
   return bytes.some((byte, index) => {
     const kept = Math.min(Math.max(prefix - index * 8, 0), 8)
     return (byte & (0xff >> kept)) !== 0

@@ -1,60 +1,60 @@
 /**
- * `deployment.toml` as a flat list of key paths, each with its value and the line it stands on. A parser answers values
- * without lines, so the lines come from a second walk over a text the parser has already found valid.
+ * Reads `deployment.toml` as a flat list of keys, each with value and line. smol-toml gives values without positions,
+ * so lines come from a second pass over the text (`key-positions.ts`).
  */
 import { parse, TomlError } from 'smol-toml'
-import type { Fault } from './fault.ts'
-import { type Header, outlineOf, pathOf, type Statement } from './statements.ts'
-import { withoutPlaces } from './setting.ts'
-import { syntaxFault } from './syntax-fault.ts'
+import type { Diagnostic } from './diagnostics.ts'
+import { dottedPath, findPositions, type HeaderPosition, type KeyPath, type KeyPosition } from './key-positions.ts'
+import { withoutIndexes } from './setting.ts'
+import { syntaxDiagnostic } from './syntax-diagnostic.ts'
 import { isRepeated } from './tables.ts'
 
-export interface Entry {
-  /** Dotted whole: `[a.b]` with `c.d`, with `"c.d"` and with `c = { d }` all give `a.b.c.d`. */
+export interface DocumentEntry {
+  /** Whole dotted path: `[a.b]` with `c.d`, with `"c.d"` and with `c = { d }` all give `a.b.c.d`. */
   readonly path: string
   readonly value: unknown
   readonly line: number
-  /** The table header it stands under, '' above the first. */
+  /** The header above the key; '' above the first. */
   readonly table: string
 }
 
-/** A header: `a.b` of a table, `a.b[0]` of a row of a repeated one. */
-interface Table {
+/** A header: `a.b` of a table, `a.b[0]` of a row of an array of tables. */
+interface TableHeader {
   readonly path: string
   readonly line: number
 }
 
-interface Document {
-  readonly entries: readonly Entry[]
-  readonly rows: readonly Table[]
+interface TomlDocument {
+  readonly entries: readonly DocumentEntry[]
+  readonly rows: readonly TableHeader[]
   /** Tables that are written once. */
-  readonly tables: readonly Table[]
-  readonly faults: readonly Fault[]
+  readonly tables: readonly TableHeader[]
+  readonly errors: readonly Diagnostic[]
 }
 
-/** A text that does not parse has one fault and no entries: what follows a syntax error would be guesses. */
-export function readDocument(file: string, source: string): Document {
+/** A text that does not parse gives one error and no entries, because the rest could only be guessed. */
+export function readDocument(file: string, source: string): TomlDocument {
   let tree: Readonly<Record<string, unknown>>
   try {
     tree = parse(source, { integersAsBigInt: 'asNeeded' })
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
-    return { entries: [], rows: [], tables: [], faults: [syntaxFault(file, source, error)] }
+    return { entries: [], rows: [], tables: [], errors: [syntaxDiagnostic(file, source, error)] }
   }
-  const { statements, headers } = outlineOf(source, segments => isListOfRows(tree, segments))
-  const rows = headers.filter(header => header.repeated).map(tableAt)
-  const tables = headers.filter(header => !header.repeated).map(tableAt)
-  return { ...flatten(file, tree, statements), rows, tables }
+  const { keys, headers } = findPositions(source, path => isArrayOfTables(tree, path))
+  const rows = headers.filter(header => header.repeated).map(tableHeader)
+  const tables = headers.filter(header => !header.repeated).map(tableHeader)
+  return { ...readEntries(file, tree, keys), rows, tables }
 }
 
-function tableAt({ segments, line }: Header): Table {
-  return { path: pathOf(segments), line }
+function tableHeader({ path, line }: HeaderPosition): TableHeader {
+  return { path: dottedPath(path), line }
 }
 
-/** `x = [{ a = 1 }, { a = 2 }]` is what `[[x]]` is to TOML, and so it is here. */
-function isListOfRows(tree: unknown, segments: Segments): boolean {
-  if (!isRepeated(withoutPlaces(pathOf(segments)))) return false
-  const value = valueAt(tree, segments)
+/** `x = [{ a = 1 }, { a = 2 }]` means the same as `[[x]]` (TOML 1.0, Array of Tables). */
+function isArrayOfTables(tree: unknown, path: KeyPath): boolean {
+  if (!isRepeated(withoutIndexes(dottedPath(path)))) return false
+  const value = valueAt(tree, path)
   return Array.isArray(value) && value.every(isTable)
 }
 
@@ -62,31 +62,29 @@ function isTable(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 
-function flatten(
+function readEntries(
   file: string,
   tree: Readonly<Record<string, unknown>>,
-  written: readonly Statement[],
-): Pick<Document, 'entries' | 'faults'> {
-  const entries: Entry[] = []
-  const faults: Fault[] = []
+  keys: readonly KeyPosition[],
+): Pick<TomlDocument, 'entries' | 'errors'> {
+  const entries: DocumentEntry[] = []
+  const errors: Diagnostic[] = []
   const firstLine = new Map<string, number>()
-  for (const { segments, line, table } of written) {
-    const path = pathOf(segments)
+  for (const { path: names, line, table } of keys) {
+    const path = dottedPath(names)
     const before = firstLine.get(path)
     if (before === undefined) {
       firstLine.set(path, line)
-      entries.push({ path, value: valueAt(tree, segments), line, table: pathOf(table) })
+      entries.push({ path, value: valueAt(tree, names), line, table: dottedPath(table) })
       continue
     }
-    // `"a.b" = 1` beside `a.b = 2` is valid TOML and one key to us.
-    const remedy = `it is already set on line ${before}; quoted and nested spellings name the same key`
-    faults.push({ where: `${file}:${line}`, key: path, given: '', expected: 'set twice', remedy })
+    // `"a.b" = 1` beside `a.b = 2` is valid TOML, and one key of the catalogue.
+    const hint = `it is already set on line ${before}; quoted and nested spellings name the same key`
+    errors.push({ where: `${file}:${line}`, key: path, given: '', expected: 'set twice', hint })
   }
-  return { entries, faults }
+  return { entries, errors }
 }
 
-type Segments = Statement['segments']
-
-function valueAt(tree: unknown, segments: Segments): unknown {
-  return segments.reduce<unknown>((value, segment) => (value as Record<string | number, unknown>)[segment], tree)
+function valueAt(tree: unknown, path: KeyPath): unknown {
+  return path.reduce<unknown>((value, name) => (value as Record<string | number, unknown>)[name], tree)
 }

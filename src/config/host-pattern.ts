@@ -1,25 +1,24 @@
 /**
- * Patterns of host names, as they are written for proxies: names, addresses, `*`, sets of sub-domains. The reference
- * platform reads them as regular expressions (`.*.example.com`, `.*\.example\.com`), everybody else as wildcards
- * (`*.example.com`, `10.1.*`). One small language takes both: `*`, and `.*` but behind the front of an IPv4 address, is
- * any run of characters; `\.` and every other dot is a dot. Nothing else of expressions is there, so none can run wild.
+ * Patterns of host names, as operators write them for proxies. The reference platform reads regular expressions
+ * (`.*.example.com`, `.*\.example\.com`), other proxies wildcards (`*.example.com`, `10.1.*`). Both forms are read: `*`
+ * and `.*` are any run of characters (but `10.1.*` keeps its dot), `\.` and `.` are a dot, and matching is linear.
  */
 import { readNetwork } from './cidr.ts'
 
 const PLAIN = /^[0-9a-z_.:-]*$/
-/** What a URL could take for something else than a part of its host. */
+/** Characters that a URL does not read as part of its host. */
 const NOT_IN_A_NAME = /[\s/?#@\\%[\]]/
 const V4_FRONT = /^\d{1,3}(\.\d{1,3}){0,2}$/
 
 export class HostPattern {
-  /** What stands in front of, between and behind the runs; one piece for a pattern without any. */
+  /** Literal texts before, between and after the runs; one piece for a pattern without runs. */
   readonly #pieces: readonly string[]
 
-  /** Undefined when the text is no pattern. */
+  /** Undefined for a text that is no pattern. */
   static read(text: string): HostPattern | undefined {
-    const pieces = piecesOf(withoutFrame(text.trim().toLowerCase()))
+    const pieces = piecesOf(bareHost(text.trim().toLowerCase()))
     if (pieces.length > 1) return pieces.every(piece => PLAIN.test(piece)) ? new HostPattern(pieces) : undefined
-    const name = plainHost(pieces[0]!)
+    const name = canonicalHost(pieces[0]!)
     return name === '' ? undefined : new HostPattern([name])
   }
 
@@ -27,14 +26,14 @@ export class HostPattern {
     this.#pieces = pieces
   }
 
-  /** Fits every host. */
+  /** Whether the pattern matches every host. */
   get isAny(): boolean {
     return this.#pieces.length > 1 && this.#pieces.every(piece => piece === '')
   }
 
   /** `host`: in the spelling of `URL.hostname`. */
   matches(host: string): boolean {
-    const name = withoutFrame(host)
+    const name = bareHost(host)
     const pieces = this.#pieces
     const first = pieces[0]!
     const last = pieces.at(-1)!
@@ -51,6 +50,7 @@ export class HostPattern {
   }
 }
 
+/** `10.1.*`: behind the front of an IPv4 address `.*` is a dot and a run. */
 function piecesOf(text: string): string[] {
   const pieces = ['']
   for (let at = 0; at < text.length; at++) {
@@ -64,15 +64,15 @@ function piecesOf(text: string): string[] {
   return pieces
 }
 
-/** A name or an address without its frame, as `URL.hostname` spells it; '' when it is none. */
-function plainHost(text: string): string {
+/** A name, or an address without brackets, as `URL.hostname` spells it; '' for an invalid one. */
+function canonicalHost(text: string): string {
   if (text === '' || NOT_IN_A_NAME.test(text)) return ''
   if (text.includes(':')) return readNetwork(text).replace(/\/128$/, '')
   const name = URL.parse(`http://${text}/`)?.hostname ?? ''
   return PLAIN.test(name) ? name : ''
 }
 
-/** Without the brackets of an IPv6 address, or the dot at the end of a name. */
-function withoutFrame(host: string): string {
+/** Removes the brackets of an IPv6 address, or the dot at the end of a name. */
+function bareHost(host: string): string {
   return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host.replace(/\.$/, '')
 }

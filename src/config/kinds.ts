@@ -1,10 +1,10 @@
-/** The kinds of key: what each takes, what it makes of it, and what it says to somebody who gave it something else. */
+/** The kinds of key: accepted values, their conversion, and their description in messages and schema. */
 import { readNetwork } from './cidr.ts'
-import { except, type JsonSchema, type Key, NUMERAL, numberIn } from './key.ts'
+import { withSpecialValue, type JsonSchema, type Key, NUMERAL, numberIn } from './key.ts'
 
-interface Kind<T> {
+interface KindDefinition<T> {
   readonly kind: string
-  readonly fallback: T
+  readonly defaultValue: T
   readonly meaning: string
   readonly expects: string
   readonly schema: JsonSchema
@@ -13,39 +13,50 @@ interface Kind<T> {
   readonly read: Key<T>['read']
 }
 
-const NONE_NAMED = {}
+const NO_SPECIAL_VALUES = {}
 const NO_ALIASES: readonly string[] = []
+const NO_REQUIREMENTS: Key<unknown>['requirements'] = []
 
-// Property by property, and without copies of what they share: there are hundreds, and each start makes all of them.
-function key<T>({ kind, fallback, meaning, expects, schema, range = '', unit = '', read }: Kind<T>): Key<T> {
+// Without spreads, and with shared constants, because every start makes hundreds of keys.
+function key<T>({
+  kind,
+  defaultValue,
+  meaning,
+  expects,
+  schema,
+  range = '',
+  unit = '',
+  read,
+}: KindDefinition<T>): Key<T> {
   return {
     kind,
-    fallback,
+    defaultValue,
     meaning,
     expects,
     schema,
     range,
     unit,
     read,
-    named: NONE_NAMED,
+    specialValues: NO_SPECIAL_VALUES,
     secret: false,
     required: false,
-    ceiling: '',
+    cappedBy: '',
     follows: '',
     aliases: NO_ALIASES,
     isLive: false,
     inertReason: '',
+    requirements: NO_REQUIREMENTS,
   }
 }
 
-/** Many boolean-like keys are documented as strings, so both spellings are taken everywhere. */
-export function flag(fallback: boolean, meaning: string): Key<boolean> {
+/** Accepts text too, because many flags are documented as strings. */
+export function flag(defaultValue: boolean, meaning: string): Key<boolean> {
   const schema = { anyOf: [{ type: 'boolean' }, { type: 'string', pattern: TRUTH.source }] }
   const read = (given: unknown): boolean | undefined => {
     if (typeof given === 'boolean') return given
     return typeof given === 'string' && TRUTH.test(given) ? given.toLowerCase() === 'true' : undefined
   }
-  return key({ kind: 'boolean', fallback, meaning, expects: 'true or false', schema, read })
+  return key({ kind: 'boolean', defaultValue, meaning, expects: 'true or false', schema, read })
 }
 
 const TRUTH = /^([Tt]rue|TRUE|[Ff]alse|FALSE)$/
@@ -54,7 +65,7 @@ function numeral(value: number): string {
   return value === Number.MAX_SAFE_INTEGER ? '2^53 - 1' : String(value)
 }
 
-export function count(fallback: number, unit: string, from: number, to: number, meaning: string): Key<number> {
+export function integer(defaultValue: number, unit: string, from: number, to: number, meaning: string): Key<number> {
   const range = to === Number.MAX_SAFE_INTEGER ? `${from} or more` : `${from} to ${numeral(to)}`
   const expects = `a whole number${unit === '' ? '' : ` of ${unit}`}, ${range}`
   const schema = {
@@ -64,7 +75,7 @@ export function count(fallback: number, unit: string, from: number, to: number, 
     ],
   }
   const read = (given: unknown): number | undefined => within(numberIn(given), from, to)
-  return key({ kind: 'integer', fallback, meaning, expects, schema, range, unit, read })
+  return key({ kind: 'integer', defaultValue, meaning, expects, schema, range, unit, read })
 }
 
 function within(given: unknown, from: number, to: number): number | undefined {
@@ -73,8 +84,8 @@ function within(given: unknown, from: number, to: number): number | undefined {
 
 const DECIMAL = /^\d{1,9}(\.\d{1,9})?$/
 
-/** A number, quoted or not. */
-export function decimal(fallback: number, unit: string, from: number, to: number, meaning: string): Key<number> {
+/** A number, also in quotes. */
+export function decimal(defaultValue: number, unit: string, from: number, to: number, meaning: string): Key<number> {
   const range = `${from} to ${to}`
   const expects = `a number${unit === '' ? '' : ` of ${unit}`}, ${range}`
   const schema = {
@@ -87,16 +98,16 @@ export function decimal(fallback: number, unit: string, from: number, to: number
     const value = typeof given === 'string' && DECIMAL.test(given) ? Number(given) : given
     return typeof value === 'number' && value >= from && value <= to ? value : undefined
   }
-  return key({ kind: 'number', fallback, meaning, expects, schema, range, unit, read })
+  return key({ kind: 'number', defaultValue, meaning, expects, schema, range, unit, read })
 }
 
 export const MS_PER = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const UNIT_NAMES = { ms: 'milliseconds', s: 'seconds', m: 'minutes' } as const
 export const DURATION = /^(\d{1,12})(ms|s|m|h|d)?$/
 
-/** A number in the key's own unit, quoted or not, or text with a unit behind it: "500ms", "30s", "15m", "1h", "1d". */
+/** A number in the key's unit, also in quotes, or text with a unit: "500ms", "30s", "15m", "1h", "1d". */
 export function duration(
-  fallback: number,
+  defaultValue: number,
   unit: keyof typeof UNIT_NAMES,
   from: number,
   to: number,
@@ -115,15 +126,15 @@ export function duration(
     if (digits === undefined) return within(given, from, to)
     return within((Number(digits) * MS_PER[suffix as keyof typeof MS_PER]) / MS_PER[unit], from, to)
   }
-  return key({ kind: 'duration', fallback, meaning, expects, schema, range, unit, read })
+  return key({ kind: 'duration', defaultValue, meaning, expects, schema, range, unit, read })
 }
 
-/** 0 takes any free port, and `server.offset` is not added to it. */
-export function port(fallback: number, meaning: string): Key<number> {
-  return { ...except(0, 'any free one', count(fallback, '', 1, 65_535, meaning)), kind: 'port' }
+/** 0 is any free port, to which `server.offset` is not added. */
+export function port(defaultValue: number, meaning: string): Key<number> {
+  return { ...withSpecialValue(0, 'any free one', integer(defaultValue, '', 1, 65_535, meaning)), kind: 'port' }
 }
 
-// Text ends up in header fields and log lines: a control character in it would split them.
+// Text ends up in header fields and log lines, which control characters would split.
 const CONTROL = /[\u0000-\u001f\u007f]/
 
 function plainText(given: unknown): string | undefined {
@@ -131,44 +142,44 @@ function plainText(given: unknown): string | undefined {
 }
 
 const TEXT = { type: 'string' } as const
-const WORDS = { anyOf: [{ type: 'array', items: TEXT }, TEXT] } as const
+const LIST_SCHEMA = { anyOf: [{ type: 'array', items: TEXT }, TEXT] } as const
 
-export function text(fallback: string, meaning: string): Key<string> {
+export function text(defaultValue: string, meaning: string): Key<string> {
   const expects = 'text in quotes, without control characters'
-  return key({ kind: 'string', fallback, meaning, expects, schema: TEXT, read: plainText })
+  return key({ kind: 'string', defaultValue, meaning, expects, schema: TEXT, read: plainText })
 }
 
-/** Text, for values whose type the reader decides: numbers and flags are taken as they would be written. */
+/** Text for values whose reader decides their type; numbers and flags become text. */
 export function scalar(meaning: string): Key<string> {
   const schema = { anyOf: [TEXT, { type: 'number' }, { type: 'boolean' }] }
   const read = (given: unknown): string | undefined =>
     plainText(typeof given === 'number' || typeof given === 'boolean' ? String(given) : given)
-  return key({ kind: 'scalar', fallback: '', meaning, expects: 'text, a number, true or false', schema, read })
+  return key({ kind: 'scalar', defaultValue: '', meaning, expects: 'text, a number, true or false', schema, read })
 }
 
 export function secret(meaning: string): Key<string> {
   const expects = 'text in quotes, such as "$env{NAME}"'
   const read = (given: unknown): string | undefined => (typeof given === 'string' ? given : undefined)
-  return { ...key({ kind: 'secret', fallback: '', meaning, expects, schema: TEXT, read }), secret: true }
+  return { ...key({ kind: 'secret', defaultValue: '', meaning, expects, schema: TEXT, read }), secret: true }
 }
 
-export function choice<const O extends string>(fallback: O, options: readonly O[], meaning: string): Key<O> {
+export function choice<const O extends string>(defaultValue: O, options: readonly O[], meaning: string): Key<O> {
   const listed = options.map(option => `"${option}"`).join(', ')
   const read = (given: unknown): O | undefined => options.find(option => option === given)
   const schema = { enum: options }
-  return key({ kind: 'choice', fallback, meaning, expects: `one of ${listed}`, schema, range: listed, read })
+  return key({ kind: 'choice', defaultValue, meaning, expects: `one of ${listed}`, schema, range: listed, read })
 }
 
-/** A list, or one text with commas in it: the documented files use both. */
-export function words(fallback: readonly string[], meaning: string): Key<readonly string[]> {
+/** A list, or one text with commas; documented files have both. */
+export function list(defaultValue: readonly string[], meaning: string): Key<readonly string[]> {
   const expects = 'a list of texts, or one text with commas'
   const read = (given: unknown): readonly string[] | undefined =>
-    readWords(given, word => (CONTROL.test(word) ? '' : word))
-  return key({ kind: 'list', fallback, meaning, expects, schema: WORDS, read })
+    readList(given, word => (CONTROL.test(word) ? '' : word))
+  return key({ kind: 'list', defaultValue, meaning, expects, schema: LIST_SCHEMA, read })
 }
 
-/** Undefined when the list is no list of texts, or when `accept` answers '' for a word of it. */
-function readWords(given: unknown, accept: (word: string) => string): readonly string[] | undefined {
+/** Undefined for a list of anything but texts, and where `accept` returns '' for an item. */
+function readList(given: unknown, accept: (word: string) => string): readonly string[] | undefined {
   const listed = typeof given === 'string' ? given.split(',') : given
   if (!Array.isArray(listed) || !listed.every(word => typeof word === 'string')) return undefined
   const trimmed = listed.map(word => word.trim()).filter(word => word !== '')
@@ -183,35 +194,35 @@ export function isFieldName(text: string): boolean {
   return FIELD_NAME.test(text)
 }
 
-export function fieldName(fallback: string, meaning: string): Key<string> {
+export function fieldName(defaultValue: string, meaning: string): Key<string> {
   const read = (given: unknown): string | undefined =>
     typeof given === 'string' && isFieldName(given) ? given : undefined
   const schema = { type: 'string', pattern: FIELD_NAME.source }
-  return key({ kind: 'field name', fallback, meaning, expects: 'the name of a header field', schema, read })
+  return key({ kind: 'field name', defaultValue, meaning, expects: 'the name of a header field', schema, read })
 }
 
-export function fieldNames(fallback: readonly string[], meaning: string): Key<readonly string[]> {
+export function fieldNames(defaultValue: readonly string[], meaning: string): Key<readonly string[]> {
   const expects = 'names of header fields, a list or one text with commas'
   const read = (given: unknown): readonly string[] | undefined =>
-    readWords(given, word => (isFieldName(word) ? word : ''))
-  return key({ kind: 'field names', fallback, meaning, expects, schema: WORDS, read })
+    readList(given, word => (isFieldName(word) ? word : ''))
+  return key({ kind: 'field names', defaultValue, meaning, expects, schema: LIST_SCHEMA, read })
 }
 
-// A label of a host name; underscores occur in the names of containers.
+// A label of a host name; names of containers have underscores.
 const LABEL = /^[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?$/
 
 /** A host name or an IP address without brackets. '' only where it is the key's default. */
-export function host(fallback: string, meaning: string): Key<string> {
+export function host(defaultValue: string, meaning: string): Key<string> {
   const read = (given: unknown): string | undefined => {
     if (typeof given !== 'string' || given.length > 253 || given.includes('/')) return undefined
-    if (given === '') return fallback === '' ? given : undefined
+    if (given === '') return defaultValue === '' ? given : undefined
     const named = given.includes(':') ? readNetwork(given) !== '' : given.split('.').every(label => LABEL.test(label))
     return named ? given : undefined
   }
-  return key({ kind: 'host', fallback, meaning, expects: 'a host name or an IP address', schema: TEXT, read })
+  return key({ kind: 'host', defaultValue, meaning, expects: 'a host name or an IP address', schema: TEXT, read })
 }
 
-// Far from all that is wrong with an address: enough to tell one from a name.
+// The schema only tells addresses from names; `readNetwork` is strict.
 const NETWORK = '[0-9A-Fa-f.:]+(/\\d{1,3})?'
 const NETWORKS = {
   anyOf: [
@@ -220,34 +231,37 @@ const NETWORKS = {
   ],
 } as const
 
-/** Networks as `address/prefix`, in normal form; a bare address is a network of one. */
-export function cidrs(fallback: readonly string[], meaning: string): Key<readonly string[]> {
-  const expects =
-    'networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set behind the prefix'
-  const read = (given: unknown): readonly string[] | undefined => readWords(given, readNetwork)
-  return key({ kind: 'networks', fallback, meaning, expects, schema: NETWORKS, read })
+/** Networks as `address/prefix` in normal form; an address alone gets its full prefix. */
+export function networks(defaultValue: readonly string[], meaning: string): Key<readonly string[]> {
+  const expects = 'networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set after the prefix'
+  const read = (given: unknown): readonly string[] | undefined => readList(given, readNetwork)
+  return key({ kind: 'networks', defaultValue, meaning, expects, schema: NETWORKS, read })
 }
 
 /** An absolute URL of one of these schemes, such as `https`. '' only where it is the key's default. */
-export function url(fallback: string, schemes: readonly string[], meaning: string): Key<string> {
+export function url(defaultValue: string, schemes: readonly string[], meaning: string): Key<string> {
   const expects = `a URL, ${schemes.map(scheme => `${scheme}://…`).join(' or ')}`
   const read = (given: unknown): string | undefined => {
-    if (given === '' && fallback === '') return ''
+    if (given === '' && defaultValue === '') return ''
     return typeof given === 'string' ? readUrl(given, schemes) : undefined
   }
-  return key({ kind: 'URL', fallback, meaning, expects, schema: TEXT, read })
+  return key({ kind: 'URL', defaultValue, meaning, expects, schema: TEXT, read })
 }
 
-/** A list of them, or one text with commas. */
-export function urls(fallback: readonly string[], schemes: readonly string[], meaning: string): Key<readonly string[]> {
+/** A list of URLs, or one text with commas. */
+export function urls(
+  defaultValue: readonly string[],
+  schemes: readonly string[],
+  meaning: string,
+): Key<readonly string[]> {
   const expects = `addresses, ${schemes.map(scheme => `${scheme}://…`).join(' or ')}, a list or one text with commas`
-  const read = (given: unknown): readonly string[] | undefined => readWords(given, word => readUrl(word, schemes) ?? '')
-  return key({ kind: 'URLs', fallback, meaning, expects, schema: WORDS, read })
+  const read = (given: unknown): readonly string[] | undefined => readList(given, word => readUrl(word, schemes) ?? '')
+  return key({ kind: 'URLs', defaultValue, meaning, expects, schema: LIST_SCHEMA, read })
 }
 
 function readUrl(given: string, schemes: readonly string[]): string | undefined {
   const scheme = schemes.find(one => given.startsWith(`${one}://`))
-  // The parser of URLs takes a host only of schemes that it knows.
+  // URL.canParse requires a host only for schemes that it knows.
   const known = scheme === undefined ? '' : `http${given.slice(scheme.length)}`
   return URL.canParse(known) && !CONTROL.test(given) && !given.includes(' ') ? given : undefined
 }

@@ -1,14 +1,14 @@
-/** ES modules of the operator's own: inside the configuration folder, and nowhere else. */
+/** Loads ES modules of the operator, which must lie inside the configuration folder. */
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-/** Why a module cannot be used; the message names it. */
-export class ModuleBroken extends Error {
-  override readonly name = 'ModuleBroken'
+/** A module that cannot be used; the message names it. */
+export class ModuleError extends Error {
+  override readonly name = 'ModuleError'
 }
 
-/** The function that a module exports under `name`. `path`: within `folder`, links resolved. Throws ModuleBroken. */
+/** The function that a module exports as `name`. `path` must lie in `folder`, links resolved. Throws ModuleError. */
 export async function loadModule(
   folder: string,
   path: string,
@@ -17,19 +17,19 @@ export async function loadModule(
   const file = await within(folder, path)
   let loaded: Readonly<Record<string, unknown>>
   try {
-    // A module is loaded once per address: one that was edited since has another.
+    // Node loads a module once per URL, so an edited file needs another URL.
     const { mtimeMs } = await stat(file)
     loaded = (await import(`${pathToFileURL(file)}?${mtimeMs}`)) as typeof loaded
   } catch (error) {
-    throw new ModuleBroken(`${path} cannot be loaded (${(error as Error).message})`)
+    throw new ModuleError(`${path} cannot be loaded (${(error as Error).message})`)
   }
   const exported = loaded[name]
-  if (typeof exported !== 'function') throw new ModuleBroken(`${path} exports no function ${name}`)
+  if (typeof exported !== 'function') throw new ModuleError(`${path} exports no function ${name}`)
   return exported as (...given: readonly unknown[]) => unknown
 }
 
-/** Why the file of a module cannot be used, as far as can be said without running it; '' where it can. */
-export async function moduleFault(folder: string, path: string): Promise<string> {
+/** Why the file of a module cannot be used, found without running it; '' where it can. */
+export async function moduleProblem(folder: string, path: string): Promise<string> {
   try {
     await within(folder, path)
     return ''
@@ -44,7 +44,7 @@ async function within(folder: string, path: string): Promise<string> {
     const way = relative(base, file)
     if (!isAbsolute(path) && way.split(sep)[0] !== '..' && !isAbsolute(way)) return file
   } catch (error) {
-    throw new ModuleBroken(`${path} is not there (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`)
+    throw new ModuleError(`${path} is not there (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`)
   }
-  throw new ModuleBroken(`${path} is outside of the configuration folder`)
+  throw new ModuleError(`${path} is outside of the configuration folder`)
 }

@@ -1,24 +1,24 @@
-/** The known name that a misspelt one was most likely meant to be. */
+/** Guesses which known name a misspelt one was meant to be. */
 
-/** So few edits are a slip of the finger; more are a guess. */
-const SLIP = 2
+/** Up to so many edits are a typing error; more are a guess. */
+const TYPO_EDITS_MAX = 2
 
-/** The nearest of `known`, or '' when none is near enough to be worth a guess. */
+/** The most similar of `known`; '' where none is similar enough. */
 export function nearest(misspelt: string, known: readonly string[]): string {
-  return nearOrRegrouped(misspelt, known) || (closest(misspelt, known)?.name ?? '')
+  return nearestTypoOrRegrouped(misspelt, known) || (closest(misspelt, known)?.name ?? '')
 }
 
-/** One that a slip of the finger, or a group left out or mistaken, makes of the other; '' for mere likeness. */
-export function nearOrRegrouped(misspelt: string, known: readonly string[]): string {
+/** The name that differs by a typing error, or by a missing or wrong group; '' for mere similarity. */
+export function nearestTypoOrRegrouped(misspelt: string, known: readonly string[]): string {
   const best = closest(misspelt, known)
-  const isSlip = best !== undefined && best.edits <= SLIP
+  const isTypo = best !== undefined && best.edits <= TYPO_EDITS_MAX
   const regrouped = known.filter(name => isRegrouped(misspelt, name))
-  // A name without any group is more likely to have lost it than to be another one that is misspelt as well.
-  if (isSlip && (regrouped.length === 0 || misspelt.includes('.'))) return best.name
+  // A name without a group has more likely lost its group than been misspelt.
+  if (isTypo && (regrouped.length === 0 || misspelt.includes('.'))) return best.name
   return regrouped.length === 0 ? '' : regrouped.reduce((one, other) => (other.length < one.length ? other : one))
 }
 
-/** The same key without its group or in another one, unless nothing but the last part is the same. */
+/** Whether two names have the same last part, and the same first part or one inside the other. */
 function isRegrouped(misspelt: string, name: string): boolean {
   if (lastPart(name) !== lastPart(misspelt)) return false
   return name.split('.')[0] === misspelt.split('.')[0] || name.endsWith(`.${misspelt}`) || misspelt.endsWith(`.${name}`)
@@ -37,28 +37,28 @@ function closest(misspelt: string, known: readonly string[]): Candidate | undefi
   const wanted = misspelt.toLowerCase()
   let best: Candidate | undefined
   for (const name of known) {
-    const furthest = best?.edits ?? Math.max(SLIP, wanted.length / 3) + 1
-    // Names whose lengths alone put them further away are not compared.
+    const furthest = best?.edits ?? Math.max(TYPO_EDITS_MAX, wanted.length / 3) + 1
+    // The difference of lengths is a lower bound of the distance.
     if (Math.abs(name.length - wanted.length) >= furthest) continue
     const edits = distance(wanted, name.toLowerCase())
-    if (edits < furthest && isAlike(wanted, name.toLowerCase(), edits)) best = { name, edits }
+    if (edits < furthest && isSimilar(wanted, name.toLowerCase(), edits)) best = { name, edits }
   }
   return best
 }
 
-/** Each part for itself: a long path does not make two short names alike. */
-function isAlike(one: string, other: string, edits: number): boolean {
+/** Compares part by part, so that a long path does not make two different short names similar. */
+function isSimilar(one: string, other: string, edits: number): boolean {
   const [parts, otherParts] = [one.split('.'), other.split('.')]
-  if (parts.length !== otherParts.length) return edits <= SLIP
-  return parts.every((part, index) => distance(part, otherParts[index]!) <= allowance(part.length))
+  if (parts.length !== otherParts.length) return edits <= TYPO_EDITS_MAX
+  return parts.every((part, index) => distance(part, otherParts[index]!) <= allowedEdits(part.length))
 }
 
-function allowance(length: number): number {
+function allowedEdits(length: number): number {
   if (length < 3) return 0
-  return length < 6 ? 1 : Math.max(SLIP, length / 3)
+  return length < 6 ? 1 : Math.max(TYPO_EDITS_MAX, length / 3)
 }
 
-/** Edits between two names: a letter more, less or other, or two neighbours swapped. */
+/** Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours. */
 function distance(from: string, to: string): number {
   let before: number[] = []
   let above = Array.from({ length: to.length + 1 }, (_, column) => column)

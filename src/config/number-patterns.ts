@@ -1,11 +1,11 @@
-/** Regular expressions of numbers within a range, written as texts: what JSON Schema can say of a quoted number. */
+/** Regular expressions for texts of numbers in a range, because JSON Schema has no other bounds for quoted numbers. */
 
-/** Of whole numbers; both bounds are taken, and neither is below zero. */
+/** Whole numbers from `from` to `to`, both included and not negative. */
 export function numeralPattern(from: number, to: number): string {
   return `^0*(?:${numeralsWithin(from, to)})$`
 }
 
-/** `scales`: by suffix, how many of it a number stands for; '' for a number by itself. Bounds are in their unit. */
+/** `scales`: suffix -> factor to the unit of the bounds; the suffix '' is a number without one. */
 export function suffixedPattern(from: number, to: number, scales: Readonly<Record<string, number>>): string {
   const forms = Object.entries(scales).flatMap(([suffix, scale]) => {
     const [least, most] = [Math.ceil(from / scale), Math.floor(to / scale)]
@@ -26,7 +26,7 @@ function numeralsWithin(from: number, to: number): string {
   return [...shortest, ...between, ...longest].join('|')
 }
 
-/** Bounds of as many digits. */
+/** Alternatives for two bounds with the same number of digits. */
 function ofOneLength(from: string, to: string): readonly string[] {
   const [low = '', high = ''] = [from[0], to[0]]
   const [lowRest, highRest] = [from.slice(1), to.slice(1)]

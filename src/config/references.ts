@@ -1,27 +1,26 @@
 /**
- * References inside values: `$ref{section.key}` and `$conf{section.key}` to another key, `$env{NAME}` to the
- * environment, `$file{PATH}` to the content of a file, `${property}` to what only the running process knows. `$$`
- * stands for a dollar sign before any of them.
+ * References in values: `$ref{section.key}` and `$conf{section.key}` to another key, `$env{NAME}` to a variable,
+ * `$file{PATH}` to a file, `${property}` to a property. `$$` before any of them stands for a dollar sign.
  */
 
-/** A value that was looked up. What comes from a secret stays one, whatever key it lands in. */
-export interface Found {
+/** A value that a reference brings; a value from a secret stays secret in every key. */
+export interface ReferencedValue {
   readonly value: unknown
   readonly secret: boolean
 }
 
-/** Why a value could not be had; '' when the reason is reported already, where the search failed first. */
-export class Unresolved extends Error {
-  readonly remedy: string
+/** A reference that cannot be resolved. The message is '' where the cause is reported already. */
+export class UnresolvedReference extends Error {
+  readonly hint: string
 
-  constructor(message: string, remedy: string) {
+  constructor(message: string, hint: string) {
     super(message)
-    this.name = 'Unresolved'
-    this.remedy = remedy
+    this.name = 'UnresolvedReference'
+    this.hint = hint
   }
 }
 
-// `$secret{}` and `$sys{}` belong to the reference platform; taken for text they would be wrong in silence.
+// `$secret{}` and `$sys{}` belong to the reference platform; as plain text they would give wrong values silently.
 const KINDS = ['ref', 'conf', 'env', 'file', 'secret', 'sys'] as const
 
 export interface Reference {
@@ -30,19 +29,20 @@ export interface Reference {
   readonly name: string
 }
 
-/** Throws Unresolved. */
-type Find = (reference: Reference) => Found
+/** Throws UnresolvedReference. */
+type FindValue = (reference: Reference) => ReferencedValue
 
-export function asWritten({ kind, name }: Reference): string {
+/** `$env{NAME}`. */
+export function referenceText({ kind, name }: Reference): string {
   return `$${kind}{${name}}`
 }
 
 const REFERENCE = new RegExp(`(\\$?)\\$(${KINDS.join('|')})?\\{([^{}]*)\\}`, 'g')
 const ONE_REFERENCE = new RegExp(`^\\$(${KINDS.join('|')})?\\{([^{}]*)\\}$`)
 
-// Texts that refer to each other twice double at every step.
-const LONGEST = 1_048_576
-const MOST_ITEMS = 10_000
+// Texts that refer to each other twice double in length at every step.
+const TEXT_LENGTH_MAX = 1_048_576
+const LIST_ITEMS_MAX = 10_000
 const TOO_LONG = 'comes to more than a value may be: 1048576 characters, or 10000 items of a list'
 
 export function hasReference(value: unknown): boolean {
@@ -50,37 +50,39 @@ export function hasReference(value: unknown): boolean {
   return typeof value === 'string' && value.includes('{') && value.search(REFERENCE) >= 0
 }
 
-/** The value with its references replaced; what they bring is taken as it is. Throws Unresolved. */
-export function expand(value: unknown, find: Find): Found {
+/** Replaces the references of a value; references within the replacements stay text. Throws UnresolvedReference. */
+export function expandReferences(value: unknown, find: FindValue): ReferencedValue {
   if (Array.isArray(value)) return expandList(value, find)
   if (typeof value !== 'string') return { value, secret: false }
-  // A text that is one reference takes on the type of what it refers to.
+  // A text that is one reference takes the type of the referenced value.
   const [whole, kind = '', name = ''] = ONE_REFERENCE.exec(value) ?? []
   return whole === undefined ? expandText(value, find) : find({ kind: kind as Reference['kind'], name })
 }
 
-function expandText(text: string, find: Find): Found {
+function expandText(text: string, find: FindValue): ReferencedValue {
   let secret = false
   let length = text.length
   const value = text.replace(
     REFERENCE,
     (written, dollar: string, kind: Reference['kind'] | undefined, name: string) => {
       if (dollar !== '') return written.slice(1)
-      const found = find({ kind: kind ?? '', name })
+      const reference = { kind: kind ?? '', name }
+      const found = find(reference)
       secret ||= found.secret
-      const brought = asText(found.value)
-      if (brought === undefined) throw new Unresolved(`${asWritten({ kind: kind ?? '', name })} is no text`, NO_TEXT)
-      length += brought.length
-      if (length > LONGEST) throw new Unresolved(TOO_LONG, 'refer to less')
-      return brought
+      const replacement = asText(found.value)
+      if (replacement === undefined) {
+        const hint = 'refer to a text, a number, a flag or a list of them'
+        throw new UnresolvedReference(`${referenceText(reference)} is no text`, hint)
+      }
+      length += replacement.length
+      if (length > TEXT_LENGTH_MAX) throw new UnresolvedReference(TOO_LONG, 'refer to less')
+      return replacement
     },
   )
   return { value, secret }
 }
 
-const NO_TEXT = 'refer to a text, a number, a flag or a list of them'
-
-/** As it stands within a text; undefined for a table. */
+/** A value as part of a text; undefined for a table. */
 export function asText(value: unknown): string | undefined {
   if (Array.isArray(value)) {
     const items = value.map(asText)
@@ -90,16 +92,16 @@ export function asText(value: unknown): string | undefined {
   return typeof value === 'object' ? undefined : String(value)
 }
 
-/** An item that is a reference to a list brings all items of that list. */
-function expandList(list: readonly unknown[], find: Find): Found {
+/** An item that is a reference to a list is replaced by all items of that list. */
+function expandList(list: readonly unknown[], find: FindValue): ReferencedValue {
   const value: unknown[] = []
   let secret = false
   for (const item of list) {
-    const found = expand(item, find)
+    const found = expandReferences(item, find)
     secret ||= found.secret
     if (Array.isArray(found.value) && !Array.isArray(item)) value.push(...found.value)
     else value.push(found.value)
-    if (value.length > MOST_ITEMS) throw new Unresolved(TOO_LONG, 'refer to less')
+    if (value.length > LIST_ITEMS_MAX) throw new UnresolvedReference(TOO_LONG, 'refer to less')
   }
   return { value, secret }
 }

@@ -1,117 +1,118 @@
 /**
- * The value of every key: its default, or what the file, the environment or `--set` says, references followed.
- * Remembers which of them won, and collects every fault there is.
+ * Resolves every key to its value: its default, or what the file, the environment or `--set` gives, with references
+ * followed. Keeps all settings of a key, and collects every error.
  */
 import { type CatalogueKey, type Configuration, SECTIONS } from './catalogue.ts'
-import type { Fault } from './fault.ts'
-import { type PresentKey, presentKeys } from './present-keys.ts'
-import type { Surroundings } from './properties.ts'
-import { rulesBroken } from './rules-broken.ts'
-import { type Headers, type Setting, withoutPlaces } from './setting.ts'
-import { strangersIn } from './strangers.ts'
-import { canonical, tablesIn } from './tables.ts'
-import { ValueSearch } from './value-search.ts'
-import { inertOnes } from './inert-keys.ts'
+import type { Diagnostic } from './diagnostics.ts'
+import { type KeyInstance, keyInstances } from './key-instances.ts'
+import { keysWithoutEffect } from './keys-without-effect.ts'
+import type { Folders } from './properties.ts'
+import { ruleViolations } from './rule-violations.ts'
+import { type Setting, type TableHeaders, withoutIndexes } from './setting.ts'
+import { canonicalPath, tablesIn } from './tables.ts'
+import { findUnknownKeys } from './unknown-keys.ts'
+import { ValueResolver } from './value-resolver.ts'
 
-export { shown } from './rules-broken.ts'
+export { formatKeyValue } from './rule-violations.ts'
 
 export interface ResolvedKey extends CatalogueKey {
   readonly value: unknown
-  /** '' where the default holds. */
+  /** Place of the effective setting; '' for a default. */
   readonly where: string
-  /** All that was set, unread; the last is the one in force. */
+  /** All settings with their given values; the last one is effective. */
   readonly settings: readonly Setting[]
-  /** The key is one, or its value refers to one. */
+  /** The key is secret, or its value refers to a secret. */
   readonly secret: boolean
-  readonly faulty: boolean
+  /** The effective setting cannot be read, and `value` is the default. */
+  readonly invalid: boolean
 }
 
 export interface Resolution {
   readonly keys: readonly ResolvedKey[]
-  readonly faults: readonly Fault[]
-  /** Keys and sections that the catalogue does not have: warnings at start, faults under `check`. */
-  readonly unknown: readonly Fault[]
-  readonly warnings: readonly Fault[]
+  readonly errors: readonly Diagnostic[]
+  /** Keys and sections that the catalogue does not have: warnings at a start, errors for `check`. */
+  readonly unknown: readonly Diagnostic[]
+  readonly warnings: readonly Diagnostic[]
   readonly configuration: Configuration
 }
 
 /** Later settings of a key win over earlier ones. */
-export function resolve(settings: readonly Setting[], headers: Headers, surroundings: Surroundings): Resolution {
-  const { winners, faults: twice } = winnersOf(settings)
-  const settingsOf = Map.groupBy(settings, setting => canonical(setting.path))
-  const present = new Map(presentKeys([...winners.keys()], headers.rows).map(key => [key.path, key]))
+export function resolve(settings: readonly Setting[], headers: TableHeaders, folders: Folders): Resolution {
+  const { effective, errors: duplicates } = effectiveSettings(settings)
+  const settingsOf = Map.groupBy(settings, setting => canonicalPath(setting.path))
+  const instances = new Map(keyInstances([...effective.keys()], headers.rows).map(key => [key.path, key]))
   const rows = new Map(headers.rows.map(row => [row.path, row.where]))
-  const values = new ValueSearch({ winners, present, rows, surroundings })
-  const keys = [...present.values().map(key => resolved(key, values, settingsOf.get(key.path) ?? NOT_SET))]
-  const configuration = assemble(keys)
-  const broken = rulesBroken(keys, configuration, rows)
-  const { misplaced, unknown } = strangersIn({ ...headers, winners, present, referred: values.referred })
+  const values = new ValueResolver({ effective, instances, rows, folders })
+  const keys = [...instances.values().map(key => resolvedKey(key, values, settingsOf.get(key.path) ?? NOT_SET))]
+  const configuration = assembleConfiguration(keys)
+  const violations = ruleViolations(keys, configuration, rows)
+  const { misplaced, unknown } = findUnknownKeys({ ...headers, effective, instances, referenced: values.referenced })
   return {
     keys,
-    faults: [...twice, ...values.faults, ...misplaced, ...broken.faults],
+    errors: [...duplicates, ...values.errors, ...misplaced, ...violations.errors],
     unknown,
-    warnings: [...inertOnes(keys), ...broken.warnings],
+    warnings: [...keysWithoutEffect(keys), ...violations.warnings],
     configuration,
   }
 }
 
-/** By the catalogue's spelling. A key that one file sets under two spellings has no value that would be right. */
-function winnersOf(settings: readonly Setting[]): {
-  readonly winners: ReadonlyMap<string, Setting>
-  readonly faults: readonly Fault[]
+/** By the catalogue's spelling. Two spellings of one key in a file are an error, because neither is preferred. */
+function effectiveSettings(settings: readonly Setting[]): {
+  readonly effective: ReadonlyMap<string, Setting>
+  readonly errors: readonly Diagnostic[]
 } {
-  const winners = new Map<string, Setting>()
-  const spelled = new Map<string, string>()
-  const faults: Fault[] = []
+  const effective = new Map<string, Setting>()
+  const spellings = new Map<string, string>()
+  const errors: Diagnostic[] = []
   for (const setting of settings) {
-    const path = canonical(setting.path)
-    const before = winners.get(path)
+    const path = canonicalPath(setting.path)
+    const before = effective.get(path)
     if (before !== undefined && before.line > 0 && setting.line > 0) {
-      const remedy = `it is already set as ${spelled.get(path)} (${before.where}); leave one of them out`
-      faults.push({ where: setting.where, key: setting.path, given: '', expected: 'set twice', remedy })
+      const hint = `it is already set as ${spellings.get(path)} (${before.where}); leave one of them out`
+      errors.push({ where: setting.where, key: setting.path, given: '', expected: 'set twice', hint })
     }
-    winners.set(path, { ...setting, path })
-    spelled.set(path, setting.path)
+    effective.set(path, { ...setting, path })
+    spellings.set(path, setting.path)
   }
-  return { winners, faults }
+  return { effective, errors }
 }
 
 const NOT_SET: readonly Setting[] = []
 
-function resolved(present: PresentKey, values: ValueSearch, settings: readonly Setting[]): ResolvedKey {
-  const { section, key, path, definition } = present
-  const { value, secret, faulty } = values.settle(path)
+function resolvedKey(instance: KeyInstance, values: ValueResolver, settings: readonly Setting[]): ResolvedKey {
+  const { section, key, path, definition } = instance
+  const { value, secret, invalid } = values.resolve(path)
   return {
     section,
     key,
     path,
     definition,
-    value: faulty ? definition.fallback : value,
+    value: invalid ? definition.defaultValue : value,
     where: settings.at(-1)?.where ?? '',
     settings,
     secret: secret || definition.secret,
-    faulty,
+    invalid,
   }
 }
 
-function assemble(keys: readonly ResolvedKey[]): Configuration {
+function assembleConfiguration(keys: readonly ResolvedKey[]): Configuration {
   const bySection = Map.groupBy(keys, key => key.section)
-  const placesOf = Map.groupBy(bySection.keys(), withoutPlaces)
-  const rowsOf = (name: string, outer: string): readonly Row[] => {
-    const rows = (placesOf.get(name) ?? []).filter(row => row.startsWith(outer))
-    return Object.freeze(rows.map(row => valuesOf(bySection.get(row)!, innerRows(name, row))))
+  const pathsOf = Map.groupBy(bySection.keys(), withoutIndexes)
+  const rowsOf = (table: string, outer: string): readonly Values[] => {
+    const rows = (pathsOf.get(table) ?? []).filter(row => row.startsWith(outer))
+    return Object.freeze(rows.map(row => frozenValues(bySection.get(row)!, innerRows(table, row))))
   }
-  const innerRows = (name: string, row: string): readonly (readonly [string, unknown])[] =>
-    tablesIn(name).map(table => [table.slice(name.length + 1), rowsOf(table, `${row}.`)])
+  const innerRows = (outer: string, row: string): readonly (readonly [string, unknown])[] =>
+    tablesIn(outer).map(table => [table.slice(outer.length + 1), rowsOf(table, `${row}.`)])
   const sections = SECTIONS.map(({ name, repeated }) => {
-    return [name, repeated ? rowsOf(name, '') : valuesOf(bySection.get(name) ?? [])]
+    return [name, repeated ? rowsOf(name, '') : frozenValues(bySection.get(name) ?? [])]
   })
   return Object.freeze(Object.fromEntries(sections)) as Configuration
 }
 
-type Row = Readonly<Record<string, unknown>>
+type Values = Readonly<Record<string, unknown>>
 
-function valuesOf(keys: readonly ResolvedKey[], inner: readonly (readonly [string, unknown])[] = []): Row {
+function frozenValues(keys: readonly ResolvedKey[], inner: readonly (readonly [string, unknown])[] = []): Values {
   const own = keys.map(({ key, value }) => [key, Object.freeze(value)] as const)
   return Object.freeze(Object.fromEntries([...own, ...inner]))
 }

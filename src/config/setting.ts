@@ -1,36 +1,36 @@
-/** What somebody set, before the catalogue has judged it. */
+/** Settings: keys and headers as the operator wrote them, before the catalogue reads them. */
 import { parse, TomlError } from 'smol-toml'
-import type { Entry } from './document.ts'
+import type { DocumentEntry } from './document.ts'
 
-/** One key as somebody set it. */
-export interface Setting extends Entry {
+/** A value that the file, the environment or `--set` gives to a key. */
+export interface Setting extends DocumentEntry {
   /** `conf/deployment.toml:12`, `environment NAME`, or `--set`. */
   readonly where: string
-  /** What else the value may be read as: the plain text behind `--set`. */
-  readonly otherwise: unknown
+  /** The plain text of `--set` and of a variable, for a key that does not take the TOML value; else undefined. */
+  readonly alternative: unknown
 }
 
-/** A table, or a row of a repeated one, `a.b[0]`, whether or not it sets a key. */
-export interface PlacedTable {
+/** A table, or a row of an array of tables, `a.b[0]`, with or without keys below it. */
+export interface LocatedTable {
   readonly path: string
   readonly where: string
 }
 
 /** The headers of a file. */
-export interface Headers {
-  readonly rows: readonly PlacedTable[]
-  /** Written once. */
-  readonly tables: readonly PlacedTable[]
+export interface TableHeaders {
+  readonly rows: readonly LocatedTable[]
+  /** Tables that are written once. */
+  readonly tables: readonly LocatedTable[]
 }
 
-const PLACE = /\[\d+\]/g
+const INDEX = /\[\d+\]/g
 
-/** The path of a table without the places in repeated tables. */
-export function withoutPlaces(path: string): string {
-  return path.replace(PLACE, '')
+/** `a.b.c` of `a.b[0].c`. */
+export function withoutIndexes(path: string): string {
+  return path.replace(INDEX, '')
 }
 
-/** Text from outside a file is TOML where it parses as one value, and text otherwise. */
+/** Reads text from `--set` or a variable: TOML where it parses as one value, else the text itself. */
 export function readValue(text: string): unknown {
   // A line end would let a value bring further keys with it.
   if (/[\r\n]/.test(text)) return text

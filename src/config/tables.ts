@@ -1,14 +1,14 @@
-/** Which table of the catalogue a path is about, and whether that one is written once or once per row. */
+/** Maps paths to tables of the catalogue, and tells tables that are written once from repeated ones. */
 import { allKeys, SECTIONS } from './catalogue.ts'
 import { FREE_NAME, keyPath } from './key.ts'
-import { withoutPlaces } from './setting.ts'
+import { withoutIndexes } from './setting.ts'
 
-// Keys above every header are in a section without a name, which no path can be said to lie in.
+// The section above every header has no name, so no path begins with it.
 const SINGLE = SECTIONS.filter(({ name, repeated }) => name !== '' && !repeated).map(section => section.name)
 const REPEATED = SECTIONS.filter(section => section.repeated).map(section => section.name)
-export const TABLES: readonly string[] = [...SINGLE, ...REPEATED]
+export const TABLE_NAMES: readonly string[] = [...SINGLE, ...REPEATED]
 
-/** The repeated tables whose rows stand within those of another one. */
+/** Repeated tables within the rows of another one. */
 export function tablesIn(table: string): readonly string[] {
   return REPEATED.filter(name => name.startsWith(`${table}.`))
 }
@@ -21,71 +21,73 @@ export function isRepeated(table: string): boolean {
   return REPEATED.includes(table)
 }
 
-/** The section, written once, that a path lies in; '' when there is none. */
+/** The innermost section, written once, that contains a path; '' for none. */
 export function sectionOf(path: string): string {
   return longest(SINGLE.filter(name => path.startsWith(`${name}.`)))
 }
 
-/** The repeated table a path is about, whatever places it names; '' when there is none. */
-export function repeatedOf(path: string): string {
-  const plain = withoutPlaces(path)
+/** The innermost repeated table that a path names or lies in, indexes aside; '' for none. */
+export function repeatedTableOf(path: string): string {
+  const plain = withoutIndexes(path)
   return longest(REPEATED.filter(name => plain === name || plain.startsWith(`${name}.`)))
 }
 
-/** Tables may stand within tables: the innermost is meant. */
 function longest(names: readonly string[]): string {
   return names.reduce((one, other) => (other.length > one.length ? other : one), '')
 }
 
-/** `a.b[0]` of `a.b[0].c`; '' when the path names no place of the table. */
+/** `a.b[0]` of `a.b[0].c`; '' for a path without an index of that table. */
 export function rowOf(path: string, table: string): string {
   const ends = [...path.matchAll(/\]/g)].map(({ index }) => path.slice(0, index + 1))
-  return ends.find(row => withoutPlaces(row) === table) ?? ''
+  return ends.find(row => withoutIndexes(row) === table) ?? ''
 }
 
-export function bracketed(table: string): string {
+/** A table as its header is written. */
+export function headerText(table: string): string {
   if (table === '') return 'the part above every header'
   return isRepeated(table) ? `[[${table}]]` : `[${table}]`
 }
 
-/** Sections, and groups of keys within them, each segment by segment. Many starts never ask. */
+let groupPaths: readonly (readonly string[])[] | undefined
+
+/** Sections, and groups of keys within them, as lists of segments. Computed once, for the first unknown table. */
 function groups(): readonly (readonly string[])[] {
-  everyGroup ??= SECTIONS.flatMap(({ name, keys }) => [
+  groupPaths ??= SECTIONS.flatMap(({ name, keys }) => [
     name.split('.'),
     ...Object.keys(keys).map(key => keyPath(name, key).split('.').slice(0, -1)),
   ])
-  return everyGroup
+  return groupPaths
 }
-
-let everyGroup: readonly (readonly string[])[] | undefined
 
 type Aliases = ReadonlyMap<string, { readonly alias: string; readonly key: string }>
 
-/** Other spellings of keys, without places, and how the catalogue spells them. */
+let aliasMap: Aliases | undefined
+
+/** Path of an alias, without indexes -> the alias and the catalogue's name of the key. */
 function aliases(): Aliases {
-  everyAlias ??= new Map(
+  aliasMap ??= new Map(
     allKeys().flatMap(({ section, key, definition }) =>
       definition.aliases.map(alias => [keyPath(section, alias), { alias, key }] as const),
     ),
   )
-  return everyAlias
+  return aliasMap
 }
 
-let everyAlias: Aliases | undefined
+const ALTERNATIVE_NAMES = SECTIONS.flatMap(({ name, alternativeNames }) =>
+  alternativeNames.map(alternative => [alternative, name] as const),
+)
 
-const OTHER_NAMES = SECTIONS.flatMap(({ name, otherNames }) => otherNames.map(other => [other, name] as const))
-
-/** A path as the catalogue spells it. */
-export function canonical(path: string): string {
-  const [other = '', name = ''] = OTHER_NAMES.find(([given]) => path.startsWith(`${given}.`)) ?? []
-  const ours = name + path.slice(other.length)
-  const { alias, key } = aliases().get(withoutPlaces(ours)) ?? { alias: '', key: '' }
-  return `${ours.slice(0, ours.length - alias.length)}${key}`
+/** A path in the spelling of the catalogue. */
+export function canonicalPath(path: string): string {
+  const [alternative = '', name = ''] = ALTERNATIVE_NAMES.find(([given]) => path.startsWith(`${given}.`)) ?? []
+  const renamed = name + path.slice(alternative.length)
+  const { alias, key } = aliases().get(withoutIndexes(renamed)) ?? { alias: '', key: '' }
+  return `${renamed.slice(0, renamed.length - alias.length)}${key}`
 }
 
-/** Whether a header of this name, without places, can have keys of the catalogue below it. */
+/** Whether a header of this name, without indexes, can have keys of the catalogue below it. */
 export function isKnownTable(table: string): boolean {
-  const segments = canonical(`${table}.`).slice(0, -1).split('.')
+  const segments = canonicalPath(`${table}.`).slice(0, -1).split('.')
   return groups().some(
     group =>
       group.length >= segments.length &&

@@ -1,39 +1,39 @@
-/** A small XML text as elements with lines. A document type is refused: entities could grow, or read files. */
+/** Parses small XML texts into elements with lines. Document types are refused: entities could expand or read files. */
 import type { Element } from '@xmldom/xmldom'
-import type { Findings } from './findings.ts'
+import type { Diagnostics } from './diagnostics.ts'
 
-/** How much of it is taken; the parser itself has no such bounds. */
+/** Limits of an XML text; the parser itself has none. */
 export interface XmlBounds {
   readonly bytes: number
   readonly elements: number
-  /** Elements within each other. */
+  /** Nested elements. */
   readonly depth: number
 }
 
 /**
- * Undefined with a fault, which names the line, when it is not well-formed, beyond its bounds, or its root is another
- * element.
+ * The root element. Undefined, with an error that names the line, where the text is not well-formed, exceeds its bounds
+ * or has another root.
  */
 export async function parseXml(
   text: string,
   label: string,
   root: string,
-  findings: Findings,
+  diagnostics: Diagnostics,
   bounds?: XmlBounds,
 ): Promise<XmlElement | undefined> {
-  const excess = bounds === undefined ? '' : tooMuch(text, bounds)
-  if (excess !== '') return findings.fault(label, '', excess, 'divide it')
+  const excess = bounds === undefined ? '' : exceededBound(text, bounds)
+  if (excess !== '') return diagnostics.error(label, '', excess, 'divide it')
   const doctype = text.search(/<!DOCTYPE/i)
   if (doctype !== -1) {
     const line = text.slice(0, doctype).split('\n').length
-    return findings.fault(`${label}:${line}`, '', 'a document type is not allowed', 'remove <!DOCTYPE')
+    return diagnostics.error(`${label}:${line}`, '', 'a document type is not allowed', 'remove <!DOCTYPE')
   }
   const { DOMParser } = await import('@xmldom/xmldom')
-  const place = { line: 1, said: '' }
-  const stop = (said: string, line: number): never => {
-    place.said = said
-    place.line = line
-    throw new SyntaxError(said)
+  const failure = { line: 1, message: '' }
+  const stop = (message: string, line: number): never => {
+    failure.message = message
+    failure.line = line
+    throw new SyntaxError(message)
   }
   try {
     const parser = new DOMParser({
@@ -46,21 +46,21 @@ export async function parseXml(
     const element = parsed === null ? undefined : new XmlElement(parsed, label)
     if (element?.name !== root) {
       const where = element?.where ?? `${label}:1`
-      return findings.fault(where, '', `expected the element <${root}>`, 'let it hold all others')
+      return diagnostics.error(where, '', `expected the element <${root}>`, 'put all other elements inside it')
     }
     const deep = bounds === undefined ? undefined : element.deeperThan(bounds.depth)
     if (deep === undefined) return element
-    return findings.fault(deep.where, deep.name, `is more than ${bounds?.depth} elements deep`, 'nest less')
+    return diagnostics.error(deep.where, deep.name, `is more than ${bounds?.depth} elements deep`, 'nest less')
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    // What follows a colon or stands in quotes is a piece of the file, which holds passwords.
-    const said = (place.said === '' ? error.message : place.said).replace(/["':][\s\S]*$/, '').trim()
-    return findings.fault(`${label}:${place.line}`, '', `not well-formed: ${said}`, 'correct it')
+    // The parser quotes pieces of the file, which may hold passwords, after colons and in quotes.
+    const reason = (failure.message === '' ? error.message : failure.message).replace(/["':][\s\S]*$/, '').trim()
+    return diagnostics.error(`${label}:${failure.line}`, '', `not well-formed: ${reason}`, 'correct it')
   }
 }
 
-/** '' when it is within bounds. What looks like an element in a comment counts too. */
-function tooMuch(text: string, bounds: XmlBounds): string {
+/** Which bound a text exceeds; '' for none. Counts elements in comments too. */
+function exceededBound(text: string, bounds: XmlBounds): string {
   if (Buffer.byteLength(text) > bounds.bytes) return `has more than ${bounds.bytes} bytes`
   let elements = 0
   for (let at = text.indexOf('<'); at !== -1; at = text.indexOf('<', at + 1)) {
@@ -71,7 +71,7 @@ function tooMuch(text: string, bounds: XmlBounds): string {
   return ''
 }
 
-/** One attribute, with its prefix; declarations of namespaces are none. */
+/** One attribute, named with its prefix. Namespace declarations are not attributes. */
 export interface XmlAttribute {
   readonly name: string
   readonly value: string
@@ -92,7 +92,7 @@ export class XmlElement {
     return this.#element.localName ?? ''
   }
 
-  /** As written, with its prefix. */
+  /** Name as written, with its prefix. */
   get qualifiedName(): string {
     return this.#element.nodeName
   }
@@ -111,7 +111,7 @@ export class XmlElement {
     return `${this.#label}:${this.line}`
   }
 
-  /** All text within, without the space around it. */
+  /** The trimmed text of the element and its descendants. */
   get text(): string {
     return (this.#element.textContent ?? '').trim()
   }
@@ -128,7 +128,7 @@ export class XmlElement {
     return this.#ownAttributes(false)
   }
 
-  /** Declarations of namespaces that it makes itself: `xmlns` and `xmlns:…`. */
+  /** Its own namespace declarations: `xmlns` and `xmlns:…`. */
   get declarations(): readonly XmlAttribute[] {
     return this.#ownAttributes(true)
   }
@@ -139,12 +139,12 @@ export class XmlElement {
       .map(({ name, value }) => ({ name, value }))
   }
 
-  /** Namespace of a prefix here; undefined when it has none. */
+  /** Namespace of a prefix in scope; undefined for none. */
   namespaceOf(prefix: string): string | undefined {
     return this.#element.lookupNamespaceURI(prefix === '' ? null : prefix) ?? undefined
   }
 
-  /** Elements and texts in order, without comments. */
+  /** Child elements and texts in order, without comments. */
   get nodes(): readonly (XmlElement | string)[] {
     const nodes: (XmlElement | string)[] = []
     for (const node of this.#element.childNodes) {
@@ -156,7 +156,7 @@ export class XmlElement {
     return nodes
   }
 
-  /** The first element within that has more than so many around it; itself counts as one. */
+  /** The first element deeper than `depth`; this element has depth 1. */
   deeperThan(depth: number): XmlElement | undefined {
     let level: readonly XmlElement[] = [this]
     for (let at = 0; at < depth && level.length > 0; at++) level = level.flatMap(({ children }) => children)
@@ -169,7 +169,7 @@ export class XmlElement {
       .map(node => new XmlElement(node as Element, this.#label))
   }
 
-  /** The first of that name. */
+  /** The first child of that name. */
   child(name: string): XmlElement | undefined {
     return this.children.find(child => child.name === name)
   }

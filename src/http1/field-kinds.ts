@@ -1,11 +1,11 @@
 /**
- * The fields that a proxy has to know, told apart by length first: most fields of a request are none of them, and
- * leave after one comparison.
+ * Classifies the fields that a proxy has to know. Length and first letter come first: most fields of a request are
+ * unknown and cost one comparison.
  */
 import type { Head } from './head.ts'
 
 export const KIND = {
-  /** Passes unchanged. */
+  /** Forwarded unchanged. */
   OTHER: 0,
   HOST: 1,
   CONTENT_LENGTH: 2,
@@ -19,7 +19,7 @@ export const KIND = {
   DATE: 9,
   USER_AGENT: 10,
   X_FORWARDED_FOR: 11,
-  /** X-Forwarded-Port and whatever else begins like it, X-Real-IP, and what some backends take for the target. */
+  /** Other X-Forwarded fields, X-Real-IP, and fields that some backends take for the target. */
   X_FORWARDED_OTHER: 12,
   FORWARDED: 13,
   CORRELATION: 14,
@@ -30,23 +30,23 @@ export const KIND = {
   TE: 18,
   X_FORWARDED_PROTO: 19,
   X_FORWARDED_HOST: 20,
-  /** Ends here as well; what may be asked for is said anew (RFC 9110 7.8). */
+  /** Hop-by-hop; the gateway writes its own Upgrade (RFC 9110 7.8). */
   UPGRADE: 21,
   ORIGIN: 22,
-  /** Passes; decides about the format of a fault where it speaks of XML. */
+  /** Forwarded; decides the format of a fault when its value mentions XML. */
   NEGOTIATED: 23,
-  /** Passes; a fault sequence reads it. */
-  KEPT: 24,
-  /** Passes; a response that has one speaks of CORS itself. */
+  /** Forwarded; a fault sequence reads it. */
+  CAPTURED: 24,
+  /** Forwarded; a response with such a field handles CORS itself. */
   CORS: 25,
   AUTHORIZATION: 26,
-  /** Says who the client is, in words that only this gateway may use towards backends; or was read, and ends here. */
+  /** Identifies the client to backends, so only the gateway may send it; or a credential that was read. Stripped. */
   CREDENTIAL: 27,
 } as const
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
 
-/** Names in lower case; `correlation` is added from the configuration. */
+/** Names in lower case; the correlation field is added from the configuration. */
 const NAMES: readonly (readonly [string, Kind])[] = [
   ['te', KIND.TE],
   ['host', KIND.HOST],
@@ -81,9 +81,9 @@ const NAMES: readonly (readonly [string, Kind])[] = [
 ]
 
 /**
- * What only this gateway may say to backends of who the client is, and what proxies in front of others say of a
- * client's certificate (Client-Cert: RFC 9440; Envoy, HAProxy, nginx, Apache, IIS, AWS, and the reference platform): a
- * backend that reads any of them must not believe the client itself.
+ * Fields in which gateways and TLS proxies tell backends who the client is (Client-Cert: RFC 9440; Envoy, HAProxy,
+ * nginx, Apache, IIS, AWS, the reference platform). A backend that reads one must never get it from the client itself
+ * (D111).
  */
 const CREDENTIALS: readonly string[] = [
   'x-jwt-assertion',
@@ -117,11 +117,11 @@ const CREDENTIALS: readonly string[] = [
   'x-amzn-mtls-clientcert-subject',
 ]
 
-/** What a fault is worded after. Whoever says nothing of XML gets JSON, and nothing has to be known of the rest. */
+/** Request fields that decide the format of a fault: JSON unless one of them mentions XML. */
 const NEGOTIATED: readonly (readonly [string, Kind])[] = [
   ['accept', KIND.NEGOTIATED],
   ['content-type', KIND.NEGOTIATED],
-  ['soapaction', KIND.KEPT],
+  ['soapaction', KIND.CAPTURED],
 ]
 const ALWAYS_READ = ['soapaction']
 
@@ -133,11 +133,11 @@ const UNDERSCORE = 95
 interface Candidate {
   readonly name: string
   readonly kind: Kind
-  /** Another name of the same length and first letter. */
+  /** Next name of the same length and first letter. */
   readonly next: Candidate | null
 }
 
-/** Whether the bytes at `at` are `lower`, which is ASCII letters, digits and hyphens in lower case. */
+/** Whether the bytes at `at` are `lower` (ASCII letters, digits and hyphens in lower case), ignoring case. */
 export function isName(bytes: Uint8Array, at: number, length: number, lower: string): boolean {
   if (length !== lower.length) return false
   for (let i = 0; i < length; i++) {
@@ -148,7 +148,7 @@ export function isName(bytes: Uint8Array, at: number, length: number, lower: str
   return true
 }
 
-/** The same where backends read "_" as "-", as CGI makes one of the other: nobody slips a credential past them so. */
+/** Like `isName`, with "_" equal to "-": CGI maps both to one name, so neither form may pass a credential. */
 function isCredentialName(bytes: Uint8Array, at: number, length: number, lower: string): boolean {
   if (length !== lower.length) return false
   for (let i = 0; i < length; i++) {
@@ -159,7 +159,7 @@ function isCredentialName(bytes: Uint8Array, at: number, length: number, lower: 
   return true
 }
 
-/** The first field of a name, in lower case, from the field `from` on; -1 where there is none. */
+/** First field of a name in lower case, from field `from` on; -1 without one. */
 export function fieldNamed(bytes: Uint8Array, head: Head, name: string, from = 0): number {
   for (let field = from; field < head.count; field++) {
     if (isName(bytes, head.nameAt(field), head.nameLength(field), name)) return field
@@ -167,21 +167,21 @@ export function fieldNamed(bytes: Uint8Array, head: Head, name: string, from = 0
   return -1
 }
 
-/** Names of this length and beyond share their cells. */
+/** Names of this length and longer ones share their cells. */
 const LENGTH_MAX = 64
 const LETTERS = 32
 
 export class FieldKinds {
-  /** By length and first letter of the name: one load tells that a field is none of these. */
+  /** Candidates by length and first letter of the name: one load tells that a field is unknown. */
   readonly #candidates: (Candidate | null)[] = new Array((LENGTH_MAX + 1) * LETTERS).fill(null)
   readonly #correlation: string
-  #added: readonly (readonly [string, Kind])[] = []
-  /** Beside those that are always of that kind. */
+  #captured: readonly (readonly [string, Kind])[] = []
+  /** Stripped names besides CREDENTIALS. */
   #credentials: readonly string[] = []
-  /** Bit per KIND that something is kept of. */
-  keptKinds = 0
-  /** Names in lower case of which every value is kept. */
-  keptNames: readonly string[] = []
+  /** Bit per KIND of which fields are captured. */
+  capturedKinds = 0
+  /** Names in lower case of which every value is captured. */
+  capturedNames: readonly string[] = []
 
   /** `correlation`: name of the correlation field, any case. */
   constructor(correlation: string) {
@@ -189,8 +189,8 @@ export class FieldKinds {
     this.#rebuild()
   }
 
-  /** Further names, in any case, that only this gateway may use towards backends: of the next head on. */
-  withhold(names: readonly string[]): void {
+  /** Strips further names, in any case, that only the gateway may send to backends; from the next head on. */
+  strip(names: readonly string[]): void {
     const known = new Set([...NAMES.map(([name]) => name), this.#correlation])
     const folded = names.map(name => name.toLowerCase().replaceAll('_', '-'))
     this.#credentials = folded.filter(name => !known.has(name) && !CREDENTIALS.includes(name))
@@ -198,20 +198,20 @@ export class FieldKinds {
   }
 
   /**
-   * Of requests, what fault sequences may ask for when the head is gone: `names`, in lower case, and what decides about
-   * their format. Every reader has it from its next head on.
+   * Captures request fields that a fault may need once the head is gone: `names`, in lower case, and the fields that
+   * decide its format. Holds for every reader from its next head on.
    */
-  keep(names: readonly string[]): void {
+  capture(names: readonly string[]): void {
     const known = new Map(this.#known())
     const kindOf = (name: string) =>
-      known.get(name) ?? (name.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.KEPT)
-    const added = names.filter(name => kindOf(name) === KIND.KEPT)
-    const negotiated = NEGOTIATED.filter(([name]) => !added.includes(name))
-    this.#added = [...negotiated, ...added.map(name => [name, KIND.KEPT] as const)]
+      known.get(name) ?? (name.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.CAPTURED)
+    const captured = names.filter(name => kindOf(name) === KIND.CAPTURED)
+    const negotiated = NEGOTIATED.filter(([name]) => !captured.includes(name))
+    this.#captured = [...negotiated, ...captured.map(name => [name, KIND.CAPTURED] as const)]
     this.#rebuild()
-    this.keptNames = [...new Set([...ALWAYS_READ, ...names])]
-    const kinds: readonly Kind[] = [KIND.NEGOTIATED, KIND.KEPT, ...names.map(kindOf)]
-    this.keptKinds = kinds.reduce<number>((bits, kind) => bits | (1 << kind), 0)
+    this.capturedNames = [...new Set([...ALWAYS_READ, ...names])]
+    const kinds: readonly Kind[] = [KIND.NEGOTIATED, KIND.CAPTURED, ...names.map(kindOf)]
+    this.capturedKinds = kinds.reduce<number>((bits, kind) => bits | (1 << kind), 0)
   }
 
   #known(): readonly (readonly [string, Kind])[] {
@@ -221,14 +221,14 @@ export class FieldKinds {
 
   #rebuild(): void {
     this.#candidates.fill(null)
-    // Of one name the last that is put there is found first: what is withheld goes before what is merely read.
-    for (const [name, kind] of [...this.#added, ...this.#known()]) {
+    // The last entry of a name is found first, so stripping a name wins over capturing it.
+    for (const [name, kind] of [...this.#captured, ...this.#known()]) {
       const cell = Math.min(name.length, LENGTH_MAX) * LETTERS + (name.charCodeAt(0) & (LETTERS - 1))
       this.#candidates[cell] = { name, kind, next: this.#candidates[cell]! }
     }
   }
 
-  /** Fills `kinds` and the index of each framing field. Run once per complete head. */
+  /** Sets the kinds of all fields and the index of each framing field. Runs once per complete head. */
   classify(bytes: Uint8Array, head: Head): void {
     const { spans, kinds, count } = head
     const candidates = this.#candidates
@@ -243,7 +243,7 @@ export class FieldKinds {
         note(head, candidate.kind, field)
         break
       }
-      // Whatever else a proxy may say in that manner (-Port, -Prefix, -Ssl): a client must not say it in its stead.
+      // A backend believes any X-Forwarded field (-Port, -Prefix, -Ssl) to come from a proxy.
       if (kinds[field] === KIND.OTHER && length > FORWARDED.length && (first | 32) === FORWARDED_FIRST) {
         if (isName(bytes, spans[i]!, FORWARDED.length, FORWARDED)) note(head, KIND.X_FORWARDED_OTHER, field)
       }

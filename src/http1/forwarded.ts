@@ -1,6 +1,6 @@
 /**
- * The fields that tell a backend where a request came from: X-Forwarded-For, -Host, -Proto, Forwarded (RFC 7239), Via
- * (RFC 9110 7.6.3). What an untrusted client says of itself is dropped; what a trusted proxy says is extended.
+ * Fields that tell a backend where a request came from: X-Forwarded-For, -Host, -Proto, Forwarded (RFC 7239), Via (RFC
+ * 9110 7.6.3). Those of an untrusted client are dropped; those of a trusted proxy are extended.
  */
 import { type Kind, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
@@ -8,22 +8,22 @@ import type { Head } from './head.ts'
 type ForwardedForm = 'x-forwarded' | 'forwarded' | 'both' | 'none'
 
 const VIA = 'Via: 1.1 sluice\r\n'
-/** Of a request that came as HTTP/1.0; as long as the other one. */
+/** Via of an HTTP/1.0 request; has the same length as VIA. */
 const VIA_10 = 'Via: 1.0 sluice\r\n'
 
-/** The lines of one client connection. */
+/** Forwarding lines for the requests of one client address. */
 export class ForwardedLines {
   readonly #form: ForwardedForm
   readonly #trusted: boolean
   readonly #address: string
   readonly #scheme: string
-  /** What never changes for this connection. */
+  /** Lines that are the same for all requests of the address. */
   readonly #constant: string
-  /** Host of the last request and its lines: nearly always those of the next one. */
+  /** Cache: host of the last request and its lines, nearly always those of the next one too. */
   #host = ''
   #lines: string
 
-  /** `address`: numeric; `trusted`: the client is a proxy of ours. */
+  /** `address`: numeric; `trusted`: the client is one of the trusted proxies. */
   constructor(form: ForwardedForm, address: string, scheme: 'http' | 'https', trusted: boolean) {
     this.#form = form
     this.#trusted = trusted
@@ -31,33 +31,33 @@ export class ForwardedLines {
     this.#scheme = scheme
     const x = form === 'x-forwarded' || form === 'both'
     this.#constant = x ? `${VIA}X-Forwarded-For: ${address}\r\nX-Forwarded-Proto: ${scheme}\r\n` : VIA
-    this.#lines = this.#ofUntrusted('')
+    this.#lines = this.#untrustedLines('')
   }
 
-  /** Whole lines, each with its CRLF. `host`: the authority that the client asked for, '' when it named none. */
+  /** Whole lines, each with its CRLF. `host`: authority of the request, '' without one. */
   lines(bytes: Buffer, head: Head, host: string): string {
-    const lines = this.#of11(bytes, head, host)
+    const lines = this.#http11Lines(bytes, head, host)
     return head.minorVersion === 0 ? VIA_10 + lines.slice(VIA_10.length) : lines
   }
 
   /** The lines for a request that came as HTTP/1.1. */
-  #of11(bytes: Buffer, head: Head, host: string): string {
+  #http11Lines(bytes: Buffer, head: Head, host: string): string {
     if (this.#form === 'none') return VIA
-    if (this.#trusted) return this.#extended(bytes, head, host)
+    if (this.#trusted) return this.#extendedLines(bytes, head, host)
     if (host !== this.#host) {
       this.#host = host
-      this.#lines = this.#ofUntrusted(host)
+      this.#lines = this.#untrustedLines(host)
     }
     return this.#lines
   }
 
-  #ofUntrusted(host: string): string {
+  #untrustedLines(host: string): string {
     const x = this.#form !== 'forwarded' && host !== '' ? `X-Forwarded-Host: ${host}\r\n` : ''
     const standard = this.#form === 'x-forwarded' ? '' : `Forwarded: ${this.#element(host)}\r\n`
     return this.#constant + x + standard
   }
 
-  /** The authority in these bytes; that of the last request is not made again. */
+  /** The authority in these bytes; the string of the last request is used again where it is equal. */
   host(bytes: Buffer, at: number, end: number): string {
     const host = this.#host
     if (end - at !== host.length) return bytes.latin1Slice(at, end)
@@ -73,7 +73,7 @@ export class ForwardedLines {
     return `for=${node}${named};proto=${this.#scheme}`
   }
 
-  #extended(bytes: Buffer, head: Head, host: string): string {
+  #extendedLines(bytes: Buffer, head: Head, host: string): string {
     let lines = VIA
     if (this.#form !== 'forwarded') {
       lines += `X-Forwarded-For: ${append(head.list(bytes, KIND.X_FORWARDED_FOR), this.#address)}\r\n`
@@ -96,8 +96,8 @@ function has(head: Head, kind: Kind): boolean {
 }
 
 /**
- * Kinds of the client's fields that are replaced. An untrusted client's are dropped in both forms, whichever is
- * written: a backend may believe the other one.
+ * Kinds of the client's fields that are replaced. Those of an untrusted client are dropped in both forms, whichever
+ * form is written: a backend may believe the other one.
  */
 export function forwardedKinds(form: ForwardedForm, trusted: boolean): readonly Kind[] {
   if (!trusted) {

@@ -1,6 +1,6 @@
 /**
  * A message head as offsets into the arena: start line and ordered field list. Nothing is decoded; strings are made
- * only for what a decision needs. The bytes must stay where they are as long as the head is used.
+ * only where a decision needs them. The bytes must stay in place as long as the head is used.
  */
 import type { Kind } from './field-kinds.ts'
 
@@ -15,26 +15,26 @@ export class Head {
   /** Position of a request's target; its length is 0 in a response. */
   targetAt = 0
   targetLength = 0
-  /** llhttp's method number; see `methodName`. */
-  method = 0
   status = 0
   minorVersion = 1
-  /** Just past the start line and its CRLF; set when the head is complete. */
+  /** First byte behind the start line and its CRLF; set when the head is complete. */
   fieldsAt = 0
-  /** Just past the empty line that ends the head; set when the head is complete. */
+  /** First byte behind the empty line that ends the head; set when the head is complete. */
   end = 0
-  /** Where parsing of the last span stands: a value (true) or a name. */
+  /** The span that was parsed last is a value, not a name. */
   lastWasValue = true
-  /** Bit per KIND: whether there is a field of it, and more than one; filled by `classify`. */
+  /** Bit per KIND: the head has a field of it, or more than one; set by `classify`. */
   present = 0
   repeated = 0
-  /** More fields came than there is room for. */
+  /** The message has more fields than the head has room for. */
   overflowed = false
-  /** Index of the first field of a kind, -1 when absent; filled by `classify`. */
+  /** Index of the first field of a kind, -1 when absent; set by `classify`. */
   host = -1
   contentLength = -1
   transferEncoding = -1
   connection = -1
+  /** CONNECTION_OPTION bits; set by `readConnection`. */
+  connectionOptions = 0
 
   constructor(capacity: number) {
     this.capacity = capacity
@@ -57,9 +57,10 @@ export class Head {
     this.contentLength = -1
     this.transferEncoding = -1
     this.connection = -1
+    this.connectionOptions = 0
   }
 
-  /** The bytes were moved by `delta`. */
+  /** Follows bytes that were moved by `delta`. */
   moveBy(delta: number): void {
     for (let i = 0; i < this.count * SPAN; i += SPAN) {
       this.spans[i] = this.spans[i]! + delta
@@ -86,13 +87,9 @@ export class Head {
     return this.spans[field * SPAN + 3]!
   }
 
-  /** Where the line after this field starts: the next field's name, or the empty line. */
+  /** Start of the line behind this field: the next field's name, or the empty line. */
   lineEnd(field: number): number {
     return field + 1 < this.count ? this.spans[(field + 1) * SPAN]! : this.end - 2
-  }
-
-  kind(field: number): Kind {
-    return this.kinds[field] as Kind
   }
 
   /** The value as a string of its bytes (latin1), without surrounding white space. */
@@ -116,7 +113,7 @@ export class Head {
     return -1
   }
 
-  /** All values of a kind, joined as a list (RFC 9110 5.3); '' when there is none. */
+  /** All values of a kind, joined as a list (RFC 9110 5.3); '' without any. */
   list(bytes: Buffer, kind: Kind): string {
     let list = ''
     for (let field = 0; field < this.count; field++) {
@@ -124,5 +121,32 @@ export class Head {
         list = list === '' ? this.value(bytes, field) : `${list}, ${this.value(bytes, field)}`
     }
     return list
+  }
+}
+
+/** Most unpinned heads that a pool keeps. */
+const SPARE_MAX = 64
+
+/** Heads of a thread: one scratch head that every complete read uses, and spares for messages that come in pieces. */
+export class HeadPool {
+  readonly #capacity: number
+  readonly #spare: Head[] = []
+  scratch: Head
+
+  /** `capacity`: fields per head. */
+  constructor(capacity: number) {
+    this.#capacity = capacity
+    this.scratch = new Head(capacity)
+  }
+
+  /** Gives the scratch head to the caller, and replaces it. */
+  pin(): Head {
+    const pinned = this.scratch
+    this.scratch = this.#spare.pop() ?? new Head(this.#capacity)
+    return pinned
+  }
+
+  unpin(head: Head): void {
+    if (this.#spare.length < SPARE_MAX) this.#spare.push(head)
   }
 }

@@ -1,10 +1,11 @@
 /**
- * The only file that touches the llhttp WebAssembly. Owns its memory, its parsers and the callbacks; everything it
- * finds is recorded as offsets. Strict mode: no lenient flag is ever set. Parsing is synchronous and not re-entrant, so
- * one record of findings per thread is enough.
+ * The only file that calls the llhttp WebAssembly. Owns its memory (the arena of the thread), its parsers and the
+ * callbacks. Strict mode: no lenient flag is ever set. Parsing is synchronous and not re-entrant, so the callbacks
+ * write to the one parser that runs; every finding is an offset into the arena.
  */
 import { createRequire } from 'node:module'
-import { Arena, ARENA_BYTES } from '../structure/arena.ts'
+import { Arena, ARENA_BYTES } from '../runtime/arena.ts'
+import type { BodySpans } from './body.ts'
 import { type Head, SPAN } from './head.ts'
 
 /** The exports this file relies on; test/http1/llhttp.test.ts pins them and the version that carries them. */
@@ -21,13 +22,13 @@ interface Exports {
   llhttp_get_error_reason(parser: number): number
 }
 
-/** What `execute` returns: llhttp's error numbers, as far as they are told apart. */
-export const OUTCOME = {
-  /** All bytes were taken; the message goes on. */
+/** Return values of `execute`: the llhttp error numbers that callers tell apart. */
+export const PARSE_RESULT = {
+  /** All bytes were parsed; the message goes on. */
   MORE: 0,
   INVALID_METHOD: 6,
   INVALID_VERSION: 9,
-  /** Stopped behind the last byte of a message, or of the head of a request that has a body. */
+  /** Parsing stopped behind a message, or behind the head of a request that has a body. */
   PAUSED: 21,
   /** The preface of HTTP/2. */
   PRI_UPGRADE: 23,
@@ -35,38 +36,24 @@ export const OUTCOME = {
 
 const REQUEST = 1
 const RESPONSE = 2
-/** sizeof(llhttp_t) is 80 in this build; the test checks that parsers copied at this stride are independent. */
+/** sizeof(llhttp_t) is 80 in this build; a test checks that parsers copied at this stride are independent. */
 const PARSER_BYTES = 96
 const PAUSE = 21
 const STOP = -1
-/** Body spans of one read; a chunk takes six bytes at least, and what is read at once is at most 128 KiB. */
-const BODY_SPANS_MAX = 24_576
 
-/** What the last `execute` found. Overwritten by the next one. */
-export const found = {
-  /** The head was completed by this call. */
-  head: false,
-  /** The message was completed by this call. */
-  message: false,
-  /** Where parsing stopped: behind the message when it is complete, else the end of the bytes. */
-  end: 0,
-  /** Spans of body bytes, in `bodySpans`. */
-  body: 0,
-}
-
-/** Pairs of offset and length of the body bytes that the last `execute` found. */
-export const bodySpans = new Int32Array(2 * BODY_SPANS_MAX)
-
+/** The parser in `execute`, and where it records; set by each call. */
+let running: Parser
+let spans: BodySpans
 let head: Head
 let trailers: Head
+/** The head or trailer section under way. */
 let section: Head
 let skipBody = false
-let requests = false
 
 function recordName(at: number, length: number): number {
   const { spans, count } = section
   const last = (count - 1) * SPAN
-  // A name split over two reads arrives in two pieces that touch.
+  // A name that is split over two reads arrives as two adjacent pieces.
   if (count > 0 && !section.lastWasValue && at === spans[last]! + spans[last + 1]!) {
     spans[last + 1] = spans[last + 1]! + length
     spans[last + 2] = at + length + 1
@@ -87,7 +74,7 @@ function recordName(at: number, length: number): number {
 }
 
 function recordValue(at: number, length: number): number {
-  // An empty value is reported behind its line end: it stays where the name left it, behind the colon.
+  // An empty value is reported behind its line end; it stays behind the colon, where the name left it.
   if (length === 0) return 0
   const { spans } = section
   const last = (section.count - 1) * SPAN
@@ -100,7 +87,9 @@ function recordValue(at: number, length: number): number {
   return 0
 }
 
-/** By the length of the name alone: 14 is Content-Length, 17 Transfer-Encoding. Others of that length do no harm. */
+/**
+ * Tells by the name length alone: 14 is Content-Length, 17 Transfer-Encoding. Other fields of that length do no harm.
+ */
 function announcesBody(): boolean {
   const { spans, count } = head
   for (let i = 1; i < count * SPAN; i += SPAN) if (spans[i] === 14 || spans[i] === 17) return true
@@ -122,22 +111,23 @@ const callbacks = {
   wasm_on_header_value: (_parser: number, at: number, length: number) => recordValue(at, length),
   wasm_on_headers_complete(_parser: number, status: number): number {
     head.status = status
-    found.head = true
+    running.isHeadComplete = true
     section = trailers
     if (skipBody) return 1
-    // A request waits behind its head until it is known where its body goes.
-    return requests && announcesBody() ? PAUSE : 0
+    // A request with a body stops behind its head, until its target is known.
+    return running.isOfRequests && announcesBody() ? PAUSE : 0
   },
   wasm_on_body(_parser: number, at: number, length: number): number {
-    const i = found.body * 2
-    if (i >= bodySpans.length) return STOP
-    bodySpans[i] = at
-    bodySpans[i + 1] = length
-    found.body++
+    const { offsets, count } = spans
+    const i = count * 2
+    if (i >= offsets.length) return STOP
+    offsets[i] = at
+    offsets[i + 1] = length
+    spans.count = count + 1
     return 0
   },
   wasm_on_message_complete(): number {
-    found.message = true
+    running.isMessageComplete = true
     return PAUSE
   },
 }
@@ -154,14 +144,14 @@ function instantiate(): Exports {
 
 const llhttp = instantiate()
 
-/** One parser of each type, made by llhttp itself; every other one is a copy in the arena. */
+/** One parser of each type, made by llhttp itself; every other parser is a copy in the arena. */
 const templates = { [REQUEST]: llhttp.llhttp_alloc(REQUEST), [RESPONSE]: llhttp.llhttp_alloc(RESPONSE) }
 const arenaAt = llhttp.malloc(ARENA_BYTES)
 
-/** All bytes of this thread's messages. `arena.bytes` stays valid: the memory never grows again. */
+/** Arena of this thread: holds the bytes of all messages. `arena.bytes` stays valid, because the memory never grows. */
 export const arena = new Arena(llhttp.memory.buffer, arenaAt, arenaAt + ARENA_BYTES)
 
-/** For code that looks at the same bytes (`same-bytes.ts`). */
+/** Memory of the arena, for other WebAssembly modules over the same bytes (`constant-time-equal.ts`). */
 export const arenaMemory = llhttp.memory
 
 const { METHODS } = load('undici/lib/llhttp/constants.js') as { METHODS: Readonly<Record<string, number>> }
@@ -173,83 +163,103 @@ function text(at: number): string {
   return bytes.latin1Slice(at, bytes.indexOf(0, at))
 }
 
-/** 'GET' for llhttp's number of it. */
+/** Name of an llhttp method number: 'GET'. */
 export function methodName(method: number): string {
   return METHOD_NAMES[method]!
 }
 
 const idleParsers: Record<number, number[]> = { [REQUEST]: [], [RESPONSE]: [] }
 
-/** The parser of one connection. Give it back with `release`. */
+/** The parser of one connection. `release` returns its memory. */
 export class Parser {
-  /** Parsers that somebody holds. */
+  /** Parsers that are not released. */
   static inUse = 0
-  readonly #type: number
+  readonly isOfRequests: boolean
+  /** Body bytes of the last read of the thread; read `spanCount` before its offsets. */
+  readonly body: BodySpans
+  /** The last `execute` completed the head. */
+  isHeadComplete = false
+  /** The last `execute` completed the message. */
+  isMessageComplete = false
+  /** Position where the last `execute` stopped: behind a complete message, else the end of the bytes. */
+  end = 0
   #at: number
 
-  /** `at` is undefined only when the arena is exhausted; then there is no parser. */
-  private constructor(type: number, at: number) {
-    this.#type = type
+  private constructor(isOfRequests: boolean, at: number, body: BodySpans) {
+    this.isOfRequests = isOfRequests
     this.#at = at
+    this.body = body
   }
 
-  static forRequests(): Parser | undefined {
-    return Parser.#make(REQUEST)
+  /** Undefined when the arena is exhausted. `body`: record of the reactor. */
+  static forRequests(body: BodySpans): Parser | undefined {
+    return Parser.#make(REQUEST, body)
   }
 
-  static forResponses(): Parser | undefined {
-    return Parser.#make(RESPONSE)
+  /** Undefined when the arena is exhausted. `body`: record of the reactor. */
+  static forResponses(body: BodySpans): Parser | undefined {
+    return Parser.#make(RESPONSE, body)
   }
 
-  static #make(type: number): Parser | undefined {
-    const at = idleParsers[type]!.pop() ?? arena.carve(PARSER_BYTES)
+  static #make(type: number, body: BodySpans): Parser | undefined {
+    const at = idleParsers[type]!.pop() ?? arena.reserve(PARSER_BYTES)
     if (at < 0) return undefined
     const template = templates[type as 1]!
     arena.bytes.copyWithin(at, template, template + PARSER_BYTES)
     Parser.inUse++
-    return new Parser(type, at)
+    return new Parser(type === REQUEST, at, body)
   }
 
   release(): void {
     if (this.#at === 0) throw new Error('a parser was released twice')
     Parser.inUse--
-    idleParsers[this.#type]!.push(this.#at)
+    idleParsers[this.isOfRequests ? REQUEST : RESPONSE]!.push(this.#at)
     this.#at = 0
   }
 
   /**
-   * Parses the bytes from `from` up to `to`, which stand in the arena. `intoHead` is null once the head is known.
-   * What is found is in `found`; the answer is an OUTCOME or another of llhttp's errors, see `reason`. A request with a
-   * body stops behind its head; call again for the body.
+   * Parses the bytes from `from` up to `to` of the arena. `intoHead` is null once the head is complete. Returns a
+   * PARSE_RESULT or another llhttp error, see `reason`; the fields of the parser and of `body` say what was found. A
+   * request with a body stops behind its head; call again for the body.
    */
   execute(from: number, to: number, intoHead: Head | null, intoTrailers: Head, withoutBody: boolean): number {
-    found.head = false
-    found.message = false
-    found.body = 0
-    found.end = to
+    const { body } = this
+    running = this
+    spans = body
+    body.filledBy = this
+    body.count = 0
+    this.isHeadComplete = false
+    this.isMessageComplete = false
+    this.end = to
     trailers = intoTrailers
     skipBody = withoutBody
-    requests = this.#type === REQUEST
     if (intoHead !== null) head = intoHead
     section = intoHead ?? intoTrailers
-    const outcome = llhttp.llhttp_execute(this.#at, from, to - from)
-    if (outcome === OUTCOME.MORE) return outcome
-    found.end = llhttp.llhttp_get_error_pos(this.#at)
-    if (outcome === PAUSE && found.head && !found.message) llhttp.llhttp_resume(this.#at)
-    return outcome
+    const result = llhttp.llhttp_execute(this.#at, from, to - from)
+    if (result === PARSE_RESULT.MORE) return result
+    this.end = llhttp.llhttp_get_error_pos(this.#at)
+    if (result === PAUSE && this.isHeadComplete && !this.isMessageComplete) llhttp.llhttp_resume(this.#at)
+    return result
   }
 
-  /** Ready for the next message of the same connection. */
+  /** Number of body spans that the last `execute` found. Throws when another parser of the reactor has run since. */
+  get spanCount(): number {
+    const { body } = this
+    if (body.filledBy !== this) throw new Error('body spans were used after another parser had run')
+    return body.count
+  }
+
+  /** Resets the parser for the next message of the same connection. */
   next(): void {
     llhttp.llhttp_reset(this.#at)
   }
 
-  /** llhttp's number of the request's method. */
+  /** llhttp number of the request's method. */
   get method(): number {
     return llhttp.llhttp_get_method(this.#at)
   }
 
-  /** What llhttp says of its last error. */
+  /** Message of the last llhttp error. */
   get reason(): string {
     return text(llhttp.llhttp_get_error_reason(this.#at))
   }

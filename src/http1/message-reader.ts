@@ -1,24 +1,16 @@
 /**
- * Reads the messages of one connection, one after the other, however they are split. Owns the parser, how far it got,
- * and the heads that must survive a read; says what came by its return value, `found` and `bodySpans`.
+ * Reads the messages of one connection in order, however the bytes are split. Owns the parser, its position, and the
+ * heads that must outlive a read.
  */
-import type { Arena } from '../structure/arena.ts'
 import { type BadMessage, bad } from './bad-message.ts'
 import type { FieldKinds } from './field-kinds.ts'
-import type { Head } from './head.ts'
-import { bodySpans, found, OUTCOME, type Parser } from './llhttp.ts'
+import type { Head, HeadPool } from './head.ts'
+import { arena, PARSE_RESULT, type Parser } from './llhttp.ts'
 
-/** Heads that are lent for messages that come in pieces. */
-export interface HeadSource {
-  readonly scratch: Head
-  pin(): Head
-  unpin(head: Head): void
-}
-
-/** Shared by the readers of one kind of connection. */
+/** Limits in bytes; shared by the readers of one side, and changed in place by a reload. */
 export interface ReaderLimits {
   readonly headBytesMax: number
-  /** Of a request; responses have no target. */
+  /** Requests only; responses have no target. */
   readonly targetBytesMax: number
   readonly extensionBytesMax: number
   readonly trailerBytesMax: number
@@ -33,61 +25,57 @@ const BAD = {
   method: bad(501, 'method is not known (RFC 9110 9.1)'),
   version: bad(505, 'HTTP version is not supported (RFC 9110 15.6.6)'),
 }
-/** The CRLF behind the chunk before, and that of the size line. */
+/** CRLF behind the previous chunk and CRLF of the size line. */
 const LINE_ENDS = 4
-/** As much as any chunk without extension needs, whatever its size will turn out to be: 16 digits. */
+/** Most bytes around a chunk without extension: a size can have 16 digits. */
 const CHUNK_OVERHEAD_MAX = LINE_ENDS + 16
-/** Some servers write sizes with eight digits always; where chunks are this large, that costs next to nothing. */
+/** Some servers pad sizes to eight digits; chunks of this size and more may do that for free. */
 const PADDED_FROM = 256
 const PADDED_DIGITS = 8
 
-/** Hexadecimal digits that the size of a chunk may take. */
+/** Hexadecimal digits that the size of a chunk may take without counting as extension. */
 function sizeDigits(chunkBytes: number): number {
   return chunkBytes >= PADDED_FROM ? PADDED_DIGITS : (35 - Math.clz32(chunkBytes)) >> 2
 }
 
-const malformed = new Map<string, BadMessage>()
+const METHOD_BYTES_MAX = 32
+/** llhttp message for a well-formed version that it does not know. */
+const UNKNOWN_VERSION = 'Invalid HTTP version'
 
-/** llhttp's own words are few, so their rows are made once each. */
-function syntax(reason: string): BadMessage {
-  let row = malformed.get(reason)
+const syntaxErrors = new Map<string, BadMessage>()
+
+/** Row of an llhttp message; the messages are few, so each row is made once. */
+function syntaxError(reason: string): BadMessage {
+  let row = syntaxErrors.get(reason)
   if (row === undefined) {
     row = bad(400, `${reason} (RFC 9112)`)
-    malformed.set(reason, row)
+    syntaxErrors.set(reason, row)
   }
   return row
 }
 
 export class MessageReader {
   readonly #parser: Parser
-  readonly #arena: Arena
   readonly #kinds: FieldKinds
-  readonly #heads: HeadSource
-  readonly #trailerHeads: HeadSource
+  readonly #heads: HeadPool
+  readonly #trailerHeads: HeadPool
   readonly #limits: ReaderLimits
   #pinnedHead: Head | null = null
   #pinnedTrailers: Head | null = null
-  /** Bytes up to here went through the parser. */
+  /** First byte that the parser has not seen. */
   #parsedTo = 0
-  /** Bytes since the last body byte, and those of them that are more than chunks need. */
-  #idleRun = 0
+  /** Bytes since the last body byte. */
+  #sinceBody = 0
+  /** Bytes around chunks beyond those that chunks need. */
   #extensionBytes = 0
-  /** Of the chunk under way: what lay in front of its data, and its data so far. Settled when its size is known. */
+  /** Chunk under way: bytes in front of its data, and data bytes so far. Counted when the next chunk begins. */
   #chunkGap = 0
   #chunkBytes = 0
-  /** What broke, when a read answered 'bad'. */
-  broken: BadMessage | null = null
+  /** The rule that the message breaks; null as long as it breaks none. */
+  error: BadMessage | null = null
 
-  constructor(
-    parser: Parser,
-    arena: Arena,
-    kinds: FieldKinds,
-    heads: HeadSource,
-    trailers: HeadSource,
-    limits: ReaderLimits,
-  ) {
+  constructor(parser: Parser, kinds: FieldKinds, heads: HeadPool, trailers: HeadPool, limits: ReaderLimits) {
     this.#parser = parser
-    this.#arena = arena
     this.#kinds = kinds
     this.#heads = heads
     this.#trailerHeads = trailers
@@ -107,78 +95,92 @@ export class MessageReader {
     return this.#parser.method
   }
 
-  /** Bytes up to here are parsed; what follows belongs to the next message. */
+  /** The last read completed the message. */
+  get isComplete(): boolean {
+    return this.#parser.isMessageComplete
+  }
+
+  /** Number of body spans of the last read; their offsets are in `BodySpans`. */
+  get spanCount(): number {
+    return this.#parser.spanCount
+  }
+
+  /** First byte that is not parsed; behind a complete message it belongs to the next one. */
   get parsedTo(): number {
     return this.#parsedTo
   }
 
-  /** A message begins at `at`. */
+  /** Starts a message whose first byte is at `at`. */
   begin(at: number): void {
     this.#parser.next()
     this.#parsedTo = at
-    this.#idleRun = 0
+    this.#sinceBody = 0
     this.#extensionBytes = 0
     this.#chunkGap = 0
     this.#chunkBytes = 0
-    this.broken = null
+    this.error = null
   }
 
   /**
-   * Reads on in a head that began at `from`, up to `to`. Answers true when it is complete and classified; then
-   * `found.message` says whether the message is. False: more is needed, or `broken` is set.
+   * Continues a head that began at `from`, up to `to`. Returns true when the head is complete and classified; then
+   * `isComplete` says whether the message is. False: more bytes are needed, or `error` is set.
    */
   readHead(from: number, to: number, withoutBody: boolean): boolean {
     const { head } = this
-    // The scratch heads were used by other connections since; what continues is pinned.
+    // Other connections have used the scratch head since; a head under way is pinned.
     if (this.#pinnedHead === null) head.clear()
-    const outcome = this.#parser.execute(this.#parsedTo, to, head, this.#cleanTrailers(), withoutBody)
-    this.#parsedTo = found.end
-    if (!found.head) {
+    const parser = this.#parser
+    const result = parser.execute(this.#parsedTo, to, head, this.#cleanTrailers(), withoutBody)
+    this.#parsedTo = parser.end
+    if (!parser.isHeadComplete) {
       const { headBytesMax, targetBytesMax } = this.#limits
-      // The limits come first, so that it makes no difference how much of what breaks the rules behind them is here.
-      if (head.targetLength > targetBytesMax) this.broken = BAD.target
-      else if (found.end - from > headBytesMax) this.broken = BAD.head
-      else if (outcome === OUTCOME.MORE) this.#pinnedHead ??= this.#heads.pin()
-      else if (outcome === OUTCOME.INVALID_METHOD && this.#tokenEnd(from, to) === to) this.#startOver(from)
-      else this.broken = this.#explain(outcome, head, from, to)
+      // Limits come first, so that the answer does not depend on how much of the bad message was read.
+      if (head.targetLength > targetBytesMax) this.error = BAD.target
+      else if (parser.end - from > headBytesMax) this.error = BAD.head
+      else if (result === PARSE_RESULT.MORE) this.#pinnedHead ??= this.#heads.pin()
+      else if (result === PARSE_RESULT.INVALID_METHOD && this.#tokenEnd(from, to) === to) this.#restart(from)
+      else this.error = this.#explain(result, head, from, to)
       return false
     }
     head.end = this.#headEnd(head, from, to)
     head.fieldsAt = head.count > 0 ? head.spans[0]! : head.end - 2
     if (head.end - from > this.#limits.headBytesMax) {
-      this.broken = head.targetLength > this.#limits.targetBytesMax ? BAD.target : BAD.head
+      this.error = head.targetLength > this.#limits.targetBytesMax ? BAD.target : BAD.head
       return false
     }
-    this.#kinds.classify(this.#arena.bytes, head)
-    if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED) this.broken = this.#explain(outcome, head, from, to)
-    else if (found.body > 0 || !found.message) this.#measure(head.end)
-    return this.broken === null
+    this.#kinds.classify(arena.bytes, head)
+    if (result !== PARSE_RESULT.MORE && result !== PARSE_RESULT.PAUSED)
+      this.error = this.#explain(result, head, from, to)
+    else if (parser.body.count > 0 || !parser.isMessageComplete) this.#measure(head.end)
+    return this.error === null
   }
 
-  /** Reads on in a body up to `to`. Answers false when it is `broken`. */
+  /** Continues a body up to `to`. Returns false when `error` is set. */
   readBody(to: number): boolean {
     const from = this.#parsedTo
-    const outcome = this.#parser.execute(from, to, null, this.#cleanTrailers(), false)
-    this.#parsedTo = found.end
-    if (outcome !== OUTCOME.MORE && outcome !== OUTCOME.PAUSED)
-      this.broken = this.#explain(outcome, this.trailers, from, to)
+    const result = this.#parser.execute(from, to, null, this.#cleanTrailers(), false)
+    this.#parsedTo = this.#parser.end
+    if (result !== PARSE_RESULT.MORE && result !== PARSE_RESULT.PAUSED)
+      this.error = this.#explain(result, this.trailers, from, to)
     else this.#measure(from)
-    return this.broken === null
+    return this.error === null
   }
 
-  /** The connection ended, and with it a body that has no trailers: those of somebody else's must not be found. */
+  /**
+   * The connection ended and with it a body without trailers: clears the scratch head of other connections' trailers.
+   */
   endWithConnection(): void {
     this.#cleanTrailers()
   }
 
-  /** First byte that must be kept while the message goes on: the head or the trailer section, where they are split. */
-  keptFrom(from: number): number {
+  /** First byte that must stay while the message goes on: start of a split head or trailer section, else `parsedTo`. */
+  retainFrom(from: number): number {
     if (this.#pinnedHead !== null) return from
     if (this.#pinnedTrailers !== null) return this.#pinnedTrailers.nameAt(0)
     return this.#parsedTo
   }
 
-  /** The kept bytes were moved. */
+  /** Follows retained bytes that were moved by `delta`. */
   moveBy(delta: number): void {
     if (delta === 0) return
     this.#parsedTo += delta
@@ -186,20 +188,20 @@ export class MessageReader {
     this.#pinnedTrailers?.moveBy(delta)
   }
 
-  /** Keeps the complete head valid beyond this read; `unpinHead` ends that. */
+  /** Keeps the complete head valid beyond this read, until `unpinHead`. */
   pinHead(): Head {
     this.#pinnedHead ??= this.#heads.pin()
     return this.#pinnedHead
   }
 
-  /** The head is used up; the body may go on. */
+  /** Returns the head to the pool; the body may go on. */
   unpinHead(): void {
     if (this.#pinnedHead === null) return
     this.#heads.unpin(this.#pinnedHead)
     this.#pinnedHead = null
   }
 
-  /** The message is over. */
+  /** Ends the message. */
   finish(): void {
     this.unpinHead()
     if (this.#pinnedTrailers === null) return
@@ -207,7 +209,7 @@ export class MessageReader {
     this.#pinnedTrailers = null
   }
 
-  /** The connection is gone. */
+  /** The connection is closed: releases the parser. */
   dispose(): void {
     this.finish()
     this.#parser.release()
@@ -219,74 +221,73 @@ export class MessageReader {
     return trailers
   }
 
-  /** Behind the empty line. Parsing stops there in a request, but not in a response. */
+  /** First byte behind the empty line. A parser stops there in a request, but not in a response. */
   #headEnd(head: Head, from: number, to: number): number {
-    if (head.targetLength > 0) return found.end
-    const { bytes } = this.#arena
+    if (head.targetLength > 0) return this.#parser.end
+    const { bytes } = arena
     let at = head.count > 0 ? head.valueAt(head.count - 1) + head.valueLength(head.count - 1) : from
     while (at < to && (bytes[at] !== 13 || bytes[at + 2] !== 13)) at++
     return at + 4
   }
 
-  /** Bounds what lies between the body bytes of chunks, and the trailer section. */
+  /** Enforces the limits of chunk extensions and of the trailer section. */
   #measure(from: number): void {
     const { extensionBytesMax, trailerBytesMax } = this.#limits
+    const parser = this.#parser
+    const { offsets, count } = parser.body
     let at = from
-    for (let i = 0; i < found.body; i++) {
-      const gap = this.#idleRun + bodySpans[2 * i]! - at
-      // Data goes on without a gap where a read split the chunk.
+    for (let i = 0; i < 2 * count; i += 2) {
+      const gap = this.#sinceBody + offsets[i]! - at
+      // A read can split a chunk; its data then goes on without a gap.
       if (gap > 0) this.#beginChunk(gap)
-      this.#chunkBytes += bodySpans[2 * i + 1]!
-      this.#idleRun = 0
-      at = bodySpans[2 * i]! + bodySpans[2 * i + 1]!
+      this.#chunkBytes += offsets[i + 1]!
+      this.#sinceBody = 0
+      at = offsets[i]! + offsets[i + 1]!
     }
-    this.#idleRun += found.end - at
+    this.#sinceBody += parser.end - at
     const { trailers } = this
     const sure = this.#extensionBytes + Math.max(0, this.#chunkGap - CHUNK_OVERHEAD_MAX)
-    if (sure > extensionBytesMax) this.broken = BAD.extensions
-    else if (trailers.overflowed) this.broken = BAD.count
+    if (sure > extensionBytesMax) this.error = BAD.extensions
+    else if (trailers.overflowed) this.error = BAD.count
     else if (trailers.count > 0) {
-      if (found.end - trailers.nameAt(0) > trailerBytesMax) this.broken = BAD.trailers
-      else if (found.message) this.#kinds.classify(this.#arena.bytes, trailers)
+      if (parser.end - trailers.nameAt(0) > trailerBytesMax) this.error = BAD.trailers
+      else if (parser.isMessageComplete) this.#kinds.classify(arena.bytes, trailers)
       else if (this.#pinnedTrailers === null) this.#pinnedTrailers = this.#trailerHeads.pin()
-    } else if (sure + this.#idleRun > extensionBytesMax + CHUNK_OVERHEAD_MAX) this.broken = BAD.extensions
+    } else if (sure + this.#sinceBody > extensionBytesMax + CHUNK_OVERHEAD_MAX) this.error = BAD.extensions
   }
 
-  /** Settles the chunk before: what it had in front beyond line ends and size was extension, or zeros. */
+  /** Counts the previous chunk: bytes in front of its data beyond line ends and size were extension, or zeros. */
   #beginChunk(gap: number): void {
     this.#extensionBytes += Math.max(0, this.#chunkGap - LINE_ENDS - sizeDigits(this.#chunkBytes))
     this.#chunkGap = gap
     this.#chunkBytes = 0
   }
 
-  #explain(outcome: number, section: Head, from: number, to: number): BadMessage {
+  #explain(result: number, section: Head, from: number, to: number): BadMessage {
     if (section.overflowed) return BAD.count
     const { reason } = this.#parser
-    if (outcome === OUTCOME.INVALID_METHOD) {
-      // A token and a space: an unknown method, not garbage.
+    if (result === PARSE_RESULT.INVALID_METHOD) {
+      // A token and a space is an unknown method; anything else is a syntax error.
       const end = this.#tokenEnd(from, to)
-      return end > from && end < to && this.#arena.bytes[end] === 32 ? BAD.method : syntax(reason)
+      return end > from && end < to && arena.bytes[end] === 32 ? BAD.method : syntaxError(reason)
     }
-    if (outcome === OUTCOME.PRI_UPGRADE) return BAD.version
-    return outcome === OUTCOME.INVALID_VERSION && reason === UNKNOWN_VERSION ? BAD.version : syntax(reason)
+    if (result === PARSE_RESULT.PRI_UPGRADE) return BAD.version
+    return result === PARSE_RESULT.INVALID_VERSION && reason === UNKNOWN_VERSION ? BAD.version : syntaxError(reason)
   }
 
-  /** llhttp gives up at the first odd letter; whether the word is a method is known at its end. */
-  #startOver(at: number): void {
+  /** llhttp refuses a method at its first odd letter; at the end of the word the reader knows if it is a token. */
+  #restart(at: number): void {
     this.#parser.next()
     this.#parsedTo = at
     this.#pinnedHead ??= this.#heads.pin()
   }
 
-  /** Where the word of letters that begins at `from` ends. */
+  /** End of the word of letters that begins at `from`. */
   #tokenEnd(from: number, to: number): number {
-    const { bytes } = this.#arena
+    const { bytes } = arena
     const end = Math.min(to, from + METHOD_BYTES_MAX)
     let at = from
     while (at < end && (((bytes[at]! | 32) >= 97 && (bytes[at]! | 32) <= 122) || bytes[at] === 45)) at++
     return at
   }
 }
-const METHOD_BYTES_MAX = 32
-/** llhttp's words for a version that is spelled well; of others it says what is missing. */
-const UNKNOWN_VERSION = 'Invalid HTTP version'

@@ -1,6 +1,6 @@
 /**
- * What the Connection field says: whether the connection can carry another message (RFC 9112 9.3), and which other
- * fields it names for removal (RFC 9110 7.6.1).
+ * The Connection field: decides whether the connection persists (RFC 9112 9.3), and marks the fields that it nominates
+ * for removal (RFC 9110 7.6.1).
  */
 import { isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
@@ -9,7 +9,7 @@ const SPACE = 32
 const TAB = 9
 const COMMA = 44
 
-/** Kinds that a Connection field cannot name away: framing, routing, and what the gateway itself writes. */
+/** Kinds that a Connection field cannot nominate: framing, routing, and fields that the gateway writes itself. */
 const PROTECTED = new Set<number>([
   KIND.HOST,
   KIND.CONTENT_LENGTH,
@@ -24,26 +24,24 @@ const PROTECTED = new Set<number>([
   KIND.EXPECT,
   KIND.DATE,
 ])
-/** More fields of the gateway's own, which pass as OTHER. */
+/** Protected fields without a kind. */
 const PROTECTED_NAMES = ['via']
 
-/** The tokens of Connection that decide something; filled by `readConnection`. */
-export const connection = { close: false, keepAlive: false, upgrade: false }
+/** Bits of `Head.connectionOptions`. */
+export const CONNECTION_OPTION = { CLOSE: 1, KEEP_ALIVE: 2, UPGRADE: 4 } as const
 
 /**
- * Reads every Connection field: notes close, keep-alive and upgrade in `connection`, and marks the fields that it names
- * as NOMINATED. Answers whether the connection persists after this message. The head passed strictness.ts, which bounds
- * the number of names.
+ * Reads every Connection field into `head.connectionOptions`, and marks the fields that it names as NOMINATED. Returns
+ * whether the connection persists after this message. The head passed `head-rules.ts`, which bounds the options.
  */
 export function readConnection(bytes: Buffer, head: Head): boolean {
-  connection.close = false
-  connection.keepAlive = false
-  connection.upgrade = false
+  head.connectionOptions = 0
   for (let field = head.connection; field >= 0 && field < head.count; field++) {
     if (head.kinds[field] === KIND.CONNECTION) readTokens(bytes, head, head.valueAt(field), head.valueLength(field))
   }
-  if (connection.close) return false
-  return head.minorVersion === 1 || connection.keepAlive
+  const options = head.connectionOptions
+  if ((options & CONNECTION_OPTION.CLOSE) !== 0) return false
+  return head.minorVersion === 1 || (options & CONNECTION_OPTION.KEEP_ALIVE) !== 0
 }
 
 function readTokens(bytes: Buffer, head: Head, at: number, length: number): void {
@@ -61,9 +59,9 @@ function readTokens(bytes: Buffer, head: Head, at: number, length: number): void
 }
 
 function readToken(bytes: Buffer, head: Head, at: number, length: number): void {
-  if (isName(bytes, at, length, 'keep-alive')) connection.keepAlive = true
-  else if (isName(bytes, at, length, 'close')) connection.close = true
-  else if (isName(bytes, at, length, 'upgrade')) connection.upgrade = true
+  if (isName(bytes, at, length, 'keep-alive')) head.connectionOptions |= CONNECTION_OPTION.KEEP_ALIVE
+  else if (isName(bytes, at, length, 'close')) head.connectionOptions |= CONNECTION_OPTION.CLOSE
+  else if (isName(bytes, at, length, 'upgrade')) head.connectionOptions |= CONNECTION_OPTION.UPGRADE
   else nominate(bytes, head, bytes.latin1Slice(at, at + length).toLowerCase())
 }
 
@@ -76,7 +74,7 @@ function nominate(bytes: Buffer, head: Head, name: string): void {
   }
 }
 
-/** `timeout` of a Keep-Alive field in seconds (RFC 2068 19.7.1.1 as still sent by servers), or -1. */
+/** `timeout` of a Keep-Alive field in seconds (RFC 2068 19.7.1.1, still sent by servers), or -1 without one. */
 export function keepAliveTimeout(bytes: Buffer, head: Head): number {
   const field = head.find(KIND.KEEP_ALIVE)
   if (field < 0) return -1

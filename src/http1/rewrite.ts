@@ -1,6 +1,6 @@
 /**
- * A head on its way through: runs of fields that pass are copied byte for byte, fields that end at this hop are left
- * out (RFC 9110 7.6.1), ours are appended. Nothing is re-encoded, joined or reordered.
+ * Forwards heads: copies runs of passing fields byte for byte and leaves out the fields that end at this hop (RFC 9110
+ * 7.6.1). Nothing is re-encoded, joined or reordered. Callers append the gateway's own fields.
  */
 import { KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
@@ -8,13 +8,13 @@ import { putBytes, putLineEnd, putText } from './writer.ts'
 
 const CR = 13
 const SPACE = 32
-/** Bytes of "HTTP/1.1 200". */
+/** Length of "HTTP/1.1 200". */
 const STATUS_END = 12
 
-/** Which kinds are left out; indexed by KIND. */
-export type Drops = Uint8Array
+/** Kinds of fields that are left out: 1 at the index of such a KIND. */
+export type StrippedKinds = Uint8Array
 
-/** Kinds that no message carries further, whatever the configuration says. */
+/** Kinds that are never forwarded, whatever the configuration says. */
 const ALWAYS = [
   KIND.CONNECTION,
   KIND.KEEP_ALIVE,
@@ -25,19 +25,19 @@ const ALWAYS = [
   KIND.UPGRADE,
 ]
 
-export function drops(...kinds: readonly number[]): Drops {
+export function strippedKinds(...kinds: readonly number[]): StrippedKinds {
   const table = new Uint8Array(32)
   for (const kind of [...ALWAYS, ...kinds]) table[kind] = 1
   return table
 }
 
-/** The fields that pass, in order, as they came. */
-export function putFields(bytes: Buffer, at: number, head: Head, left: Drops): number {
+/** Writes the fields that pass, in order and unchanged; returns the position behind them. */
+export function putFields(bytes: Buffer, at: number, head: Head, stripped: StrippedKinds): number {
   const { kinds, count } = head
   let run = head.fieldsAt
   let position = at
   for (let field = 0; field < count; field++) {
-    if (left[kinds[field]!] === 0) continue
+    if (stripped[kinds[field]!] === 0) continue
     position = putBytes(bytes, position, run, head.nameAt(field))
     run = head.lineEnd(field)
   }
@@ -45,15 +45,15 @@ export function putFields(bytes: Buffer, at: number, head: Head, left: Drops): n
 }
 
 /**
- * Status line and passing fields of a response whose first byte stands at `from`. Its status and reason are kept, the
- * version is ours (RFC 9110 2.5). Further lines and the empty one follow.
+ * Writes status line and passing fields of a response that begins at `from`. Status and reason are kept, the version is
+ * the gateway's (RFC 9110 2.5). Callers add further lines and the empty one.
  */
-export function putResponseStart(bytes: Buffer, at: number, from: number, head: Head, left: Drops): number {
+export function putResponseStart(bytes: Buffer, at: number, from: number, head: Head, stripped: StrippedKinds): number {
   let position = putBytes(bytes, putText(bytes, at, 'HTTP/1.1'), from + 8, head.fieldsAt)
-  // RFC 9112 4: the space behind the status stands there even if no reason follows.
+  // RFC 9112 4: the space behind the status is required even without a reason.
   if (bytes[from + STATUS_END] === CR) {
     bytes[position - 2] = SPACE
     position = putLineEnd(bytes, position - 1)
   }
-  return putFields(bytes, position, head, left)
+  return putFields(bytes, position, head, stripped)
 }

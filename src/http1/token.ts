@@ -1,6 +1,6 @@
-/** Tokens: names of fields, methods, protocols (RFC 9110 5.6.2). */
+/** Tokens (RFC 9110 5.6.2): names of fields, methods and protocols. */
 
-/** Source of an expression. */
+/** Source of a regular expression for one token. */
 export const TOKEN = "[\\w!#$%&'*+.^`|~-]+"
 const WHOLE = new RegExp(`^${TOKEN}$`)
 

@@ -1,7 +1,7 @@
 /**
- * Trailer fields, passed as trailers and never as headers. Left out are those that a recipient could mistake for part
- * of the head: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1, D20). What has a kind
- * of its own is such a field by that, credentials as well.
+ * Trailer fields, forwarded as trailers and never as headers. Fields that a recipient could mistake for part of the
+ * head are left out: framing, routing, authentication, content, and the gateway's own (RFC 9110 6.5.1, D20). Every
+ * field with a KIND of its own is one of them, credentials included.
  */
 import { isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
@@ -34,14 +34,14 @@ const FORBIDDEN = [
 
 function mayPass(bytes: Buffer, trailers: Head, field: number): boolean {
   const kind = trailers.kinds[field]!
-  if (kind !== KIND.OTHER && kind !== KIND.NEGOTIATED && kind !== KIND.KEPT) return false
+  if (kind !== KIND.OTHER && kind !== KIND.NEGOTIATED && kind !== KIND.CAPTURED) return false
   const at = trailers.nameAt(field)
   const length = trailers.nameLength(field)
   for (const name of FORBIDDEN) if (isName(bytes, at, length, name)) return false
   return true
 }
 
-/** The last chunk, the trailer fields that may pass, and the empty line. */
+/** Writes the last chunk, the trailer fields that may pass, and the empty line; returns the position behind them. */
 export function putTrailers(bytes: Buffer, at: number, trailers: Head): number {
   let position = putText(bytes, at, '0\r\n')
   for (let field = 0; field < trailers.count; field++) {

@@ -1,11 +1,11 @@
 /**
- * Upgrade (RFC 9110 7.8): which protocols a client may ask a backend to switch to, and whether a 101 switches to one of
+ * Upgrade (RFC 9110 7.8): the protocols that a client may ask a backend to switch to, and the check of a 101 against
  * them. Runs once per upgrade, so strings are made.
  */
 import { type BadMessage, bad } from './bad-message.ts'
 import { KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
-import { connection } from './persistence.ts'
+import { CONNECTION_OPTION } from './persistence.ts'
 import { TOKEN } from './token.ts'
 
 const WEBSOCKET = 'websocket'
@@ -19,82 +19,73 @@ const BAD = {
     'Upgrade: websocket\r\nConnection: Upgrade\r\n',
   ),
 }
-const BROKEN = {
+const VIOLATION = {
   unasked: '101 without a request to switch protocols (RFC 9110 15.2.2)',
   version: '101 in an HTTP/1.0 response (RFC 9110 7.8)',
   connection: '101 whose Connection does not name Upgrade (RFC 9110 7.8)',
   protocol: '101 to a protocol that was not asked for (RFC 9110 7.8)',
 } as const
 
-/** Bytes of a list of protocols: what the backend gets of it has to fit behind the head. */
+/** Most bytes of a list of protocols: the list is written behind the head for the backend. */
 const LIST_BYTES_MAX = 256
 const PROTOCOL = new RegExp(`^${TOKEN}(?:/${TOKEN})?$`)
-/**
- * Protocols that would carry further requests past the gateway: HTTP in the clear under another version, and TLS, which
- * hides what is asked in it (RFC 2817).
- */
-const PAST_THE_GATEWAY = /^(?:h2|h2c|h2c-\d+|h3|https?|tls)(?:\/|$)/i
-
-/** What is asked for by the request read last; filled by `readUpgrade`. */
-export const upgrade = {
-  /** List of protocols for the backend; '' for none. */
-  protocols: '',
-}
+/** Protocols that would carry further requests past the gateway: other versions of HTTP, and TLS (RFC 2817). */
+const BYPASSING = /^(?:h2|h2c|h2c-\d+|h3|https?|tls)(?:\/|$)/i
 
 /**
- * Reads the Upgrade fields of a request, and answers the rule that they break. Connection was read just before: a field
- * that it does not name is ignored, as is that of HTTP/1.0, and that of a request with a body (`framing`), because an
- * early response would leave open what the rest of it is.
+ * The protocols that a request may ask its backend for, '' for none; or the rule that its Upgrade field breaks. Follows
+ * `readConnection`. The field is ignored unless Connection names it, in HTTP/1.0, and in a request with a body: an
+ * early response would leave open what the rest of the body is. `framing`: body length of the request.
  */
-export function readUpgrade(bytes: Buffer, head: Head, framing: number): BadMessage | undefined {
-  upgrade.protocols = ''
-  if (!connection.upgrade || head.minorVersion === 0 || framing !== 0) return undefined
+export function requestedProtocols(bytes: Buffer, head: Head, framing: number): string | BadMessage {
+  if (!namesUpgrade(head) || head.minorVersion === 0 || framing !== 0) return ''
   const list = head.list(bytes, KIND.UPGRADE)
   if (list.length > LIST_BYTES_MAX) return BAD.length
-  const asked = elements(list)
-  if (!asked.every(protocol => PROTOCOL.test(protocol))) return BAD.syntax
-  upgrade.protocols = allowed(asked)
-  return undefined
+  const requested = elements(list)
+  return requested.every(protocol => PROTOCOL.test(protocol)) ? withoutBypassing(requested) : BAD.syntax
 }
 
-function allowed(protocols: readonly string[]): string {
-  return protocols.filter(protocol => !PAST_THE_GATEWAY.test(protocol)).join(', ')
+function namesUpgrade(head: Head): boolean {
+  return (head.connectionOptions & CONNECTION_OPTION.UPGRADE) !== 0
 }
 
-/** On a port that takes WebSocket only: narrows what is asked for to that, or answers why it is refused. */
-export function requireWebSocket(method: string): BadMessage | undefined {
-  const isAsked = method === 'GET' && elements(upgrade.protocols.toLowerCase()).includes(WEBSOCKET)
-  upgrade.protocols = isAsked ? WEBSOCKET : ''
-  return isAsked ? undefined : BAD.required
+function withoutBypassing(protocols: readonly string[]): string {
+  return protocols.filter(protocol => !BYPASSING.test(protocol)).join(', ')
 }
 
-/** The lines of a response that names protocols: that of a 101, and what a 426 demands (RFC 9110 15.5.22). */
-export function upgradeLines(bytes: Buffer, head: Head): string {
-  const protocols = allowed(elements(head.list(bytes, KIND.UPGRADE)))
-  return protocols === '' ? '' : askingFor(protocols)
+/** On a port for WebSocket only: narrows the requested protocols to WebSocket, or returns the reason for a refusal. */
+export function requireWebSocket(method: string, protocols: string): string | BadMessage {
+  const isRequested = method === 'GET' && elements(protocols.toLowerCase()).includes(WEBSOCKET)
+  return isRequested ? WEBSOCKET : BAD.required
 }
 
-/** The lines of a request that asks for these protocols. */
-export function askingFor(protocols: string): string {
+/** Lines of a response that names protocols: a 101, or a 426 (RFC 9110 15.5.22). */
+export function upgradeResponseLines(bytes: Buffer, head: Head): string {
+  const protocols = withoutBypassing(elements(head.list(bytes, KIND.UPGRADE)))
+  return protocols === '' ? '' : upgradeRequestLines(protocols)
+}
+
+/** Lines of a request that asks for these protocols. */
+export function upgradeRequestLines(protocols: string): string {
   return `Upgrade: ${protocols}\r\nConnection: Upgrade\r\n`
 }
 
 /**
- * What is wrong with a 101 to a request that asked for `protocols`, or '' when it switches to one of them. Its
- * Connection was read just before.
+ * The rule that a 101 breaks, '' when it switches to one of the requested `protocols`. Follows `readConnection` of its
+ * head.
  */
-export function brokenSwitch(bytes: Buffer, head: Head, protocols: string): string {
-  if (protocols === '') return BROKEN.unasked
-  if (head.minorVersion === 0) return BROKEN.version
-  if (!connection.upgrade) return BROKEN.connection
+export function switchViolation(bytes: Buffer, head: Head, protocols: string): string {
+  if (protocols === '') return VIOLATION.unasked
+  if (head.minorVersion === 0) return VIOLATION.version
+  if (!namesUpgrade(head)) return VIOLATION.connection
   const list = head.list(bytes, KIND.UPGRADE)
   const asked = elements(protocols.toLowerCase())
   const given = elements(list.toLowerCase())
   const isAsked = given.length > 0 && list.length <= LIST_BYTES_MAX && given.every(protocol => asked.includes(protocol))
-  return isAsked ? '' : BROKEN.protocol
+  return isAsked ? '' : VIOLATION.protocol
 }
 
-/** Of a list (RFC 9110 5.6.1): empty elements do not count. */
+/** Elements of a list (RFC 9110 5.6.1) without the empty ones. */
 function elements(list: string): readonly string[] {
   return list
     .split(',')

@@ -1,6 +1,6 @@
-/** Bytes of a head, put one behind the other into the arena. Every function answers the position behind what it put. */
+/** Writes the bytes of a head into the arena. Every function returns the position behind its bytes. */
 
-/** Up to this many bytes a loop beats the call of a built-in. */
+/** Up to this many bytes a loop is faster than the call of a built-in. */
 const LOOP_MAX = 32
 
 /** Copies the bytes from `from` up to `to` of the arena. */
@@ -19,14 +19,14 @@ export function putText(bytes: Buffer, at: number, text: string): number {
   return at + length
 }
 
-/** The empty line behind a head, or the end of a line. */
+/** Ends a line, or writes the empty line behind a head. */
 export function putLineEnd(bytes: Buffer, at: number): number {
   bytes[at] = 13
   bytes[at + 1] = 10
   return at + 2
 }
 
-/** Whether text can stand in a field value: no control character, nothing beyond latin1. */
+/** Whether text is valid in a field value: no control character, nothing beyond latin1. */
 export function isFieldText(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)

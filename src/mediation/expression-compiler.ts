@@ -1,16 +1,16 @@
-/** Expressions as closures. Only one that looks into the payload loads a library, and that when it first runs. */
+/** Compiles expressions to closures. A closure that needs a library loads it when it first runs. */
 import type { Expression, JsonPath, Operator } from './expression.ts'
 import { FUNCTIONS } from './functions.ts'
 import type { Message } from './message.ts'
-import { compileTree } from './tree-expression.ts'
-import { jsonPathLibrary } from './late-libraries.ts'
-import { type Json, numberOf, textOf, truthOf, type Value, valueOfJson } from './value.ts'
+import { jsonPathLibrary } from './lazy-libraries.ts'
+import { booleanOf, type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
+import { compileXPath } from './xpath-expression.ts'
 
-/** A property that is not there is ''. */
+/** A missing property is ''. */
 export type Evaluate = (message: Message) => Value
 
-/** `complain`: it could not be evaluated, and is '' now. */
-export function compileExpression(expression: Expression, complain: (cause: string) => void): Evaluate {
+/** `warn`: called when an expression cannot be evaluated; its value is '' then. */
+export function compileExpression(expression: Expression, warn: (cause: string) => void): Evaluate {
   switch (expression.kind) {
     case 'literal': {
       const { value } = expression
@@ -27,26 +27,26 @@ export function compileExpression(expression: Expression, complain: (cause: stri
       return message => valueOfJson(find(message.json))
     }
     case 'call': {
-      const of = expression.of.map(argument => compileExpression(argument, complain))
+      const of = expression.of.map(argument => compileExpression(argument, warn))
       const { apply } = FUNCTIONS[expression.name]!
       return message => apply(of.map(evaluate => evaluate(message)))
     }
     case 'negative': {
-      const of = compileExpression(expression.of, complain)
+      const of = compileExpression(expression.of, warn)
       return message => -numberOf(of(message))
     }
     case 'operation': {
-      const [left, right] = [expression.left, expression.right].map(side => compileExpression(side, complain))
+      const [left, right] = [expression.left, expression.right].map(side => compileExpression(side, warn))
       return compileOperation(expression.operator, left!, right!)
     }
-    case 'tree':
-      return compileTree(expression, compileJsonPath, complain)
+    case 'xpath':
+      return compileXPath(expression, compileJsonPath, warn)
   }
 }
 
 function compileOperation(operator: Operator, left: Evaluate, right: Evaluate): Evaluate {
-  if (operator === 'or') return message => truthOf(left(message)) || truthOf(right(message))
-  if (operator === 'and') return message => truthOf(left(message)) && truthOf(right(message))
+  if (operator === 'or') return message => booleanOf(left(message)) || booleanOf(right(message))
+  if (operator === 'and') return message => booleanOf(left(message)) && booleanOf(right(message))
   if (operator === '=') return message => isSame(left(message), right(message))
   if (operator === '!=') return message => !isSame(left(message), right(message))
   const apply = ARITHMETIC[operator]
@@ -65,18 +65,15 @@ const ARITHMETIC: Readonly<Record<Exclude<Operator, 'or' | 'and' | '=' | '!='>, 
   mod: (a, b) => a % b,
 }
 
-/**
- * XPath 1.0 3.4, but for truth beside the texts true and false: a property of the type BOOLEAN is compared with them as
- * if it were text, because that is how sequences are written.
- */
+/** XPath 1.0 3.4, except that the texts true and false equal booleans, as sequences compare BOOLEAN properties. */
 function isSame(left: Value, right: Value): boolean {
   const [one, other] = [left, right].map(value => (value === 'true' ? true : value === 'false' ? false : value))
-  if (typeof left === 'boolean' || typeof right === 'boolean') return truthOf(one!) === truthOf(other!)
+  if (typeof left === 'boolean' || typeof right === 'boolean') return booleanOf(one!) === booleanOf(other!)
   if (typeof left === 'number' || typeof right === 'number') return numberOf(left) === numberOf(right)
   return textOf(left) === textOf(right)
 }
 
-/** undefined: there is nothing. An array, where the path may lead to many places. */
+/** The closure returns undefined where the path finds nothing, and an array for a path to several places. */
 function compileJsonPath({ text, keys }: JsonPath): (json: Json | undefined) => Json | undefined {
   if (keys !== null) return json => keys.reduce(member, json)
   let query: ReturnType<ReturnType<typeof jsonPathLibrary>['compile']> | undefined

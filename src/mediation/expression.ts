@@ -1,9 +1,9 @@
-/** An expression as plain data: what the primary makes of its text, and a reactor makes a closure of. */
+/** Expressions as plain data, which the primary parses and a reactor compiles. */
 import type { Scope } from './message.ts'
 
-/** `keys`: members and elements one below the other; null for a path that takes the library. */
 export interface JsonPath {
   readonly text: string
+  /** Names and indexes of a path to one place; null for a path that the library evaluates. */
   readonly keys: readonly (string | number)[] | null
 }
 
@@ -12,21 +12,21 @@ export type Operator = 'or' | 'and' | '=' | '!=' | '<' | '>' | '<=' | '>=' | '+'
 export type Expression =
   | { readonly kind: 'literal'; readonly value: string | number }
   | { readonly kind: 'property'; readonly scope: Scope; readonly name: string }
-  /** Where the message goes. */
+  /** Destination of the message. */
   | { readonly kind: 'to' }
   | { readonly kind: 'json-path'; readonly path: JsonPath }
-  /** `name`: a row of functions.ts. */
+  /** `name`: a row of FUNCTIONS. */
   | { readonly kind: 'call'; readonly name: string; readonly of: readonly Expression[] }
   | { readonly kind: 'operation'; readonly operator: Operator; readonly left: Expression; readonly right: Expression }
   | { readonly kind: 'negative'; readonly of: Expression }
-  | TreeExpression
+  | XPathExpression
 
-/** One that looks into the payload as XML: its text, for the library. */
-export interface TreeExpression {
-  readonly kind: 'tree'
+/** An expression with location paths into the payload, which the XPath library evaluates. */
+export interface XPathExpression {
+  readonly kind: 'xpath'
   readonly text: string
-  /** Prefixes in it. */
+  /** Namespaces by the prefixes in the text. */
   readonly namespaces: Readonly<Record<string, string>>
-  /** Of its calls of json-eval, by their text. */
+  /** Arguments of its calls of json-eval. */
   readonly jsonPaths: readonly JsonPath[]
 }

@@ -1,54 +1,54 @@
-/** A message as the answer to a client: status, fields and body, in the format that its properties ask for. */
-import type { Report } from '../exchange/surroundings.ts'
-import { fieldFault, valueFault } from './fields.ts'
-import { jsonOfXml } from './json-xml.ts'
-import { formatOf, type Format } from './media-type.ts'
+/** Formats a message as a response: status, fields and body, in the format that its properties name. */
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import { fieldNameError, fieldValueError } from './field-rules.ts'
+import { jsonOfXml, payloadElement } from './json-xml.ts'
+import { formatOf, type PayloadFormat } from './payload-format.ts'
 import type { Message, Payload } from './message.ts'
-import { elementOf } from './payload-tree.ts'
 import { bodyOf, envelope, readFault, type SoapVersion, soapVersion, writeFault } from './soap.ts'
 import { markupOf, textOf } from './value.ts'
 import { writeXml, type XmlElementNode } from './xml-tree.ts'
 
-export interface FormattedAnswer {
+export interface FormattedResponse {
   /** 200 to 599. */
   readonly status: number
-  /** As a sequence set it (HTTP_SC_DESC); undefined: that of the status. */
+  /** Reason phrase that the sequence has set (HTTP_SC_DESC); undefined: that of the status. */
   readonly reason: string | undefined
-  /** Field lines, each with its CRLF; none that frames the message. */
+  /** Header lines, each with its CRLF; none of framing. */
   readonly lines: string
   readonly body: string
 }
 
-/** Longer bodies are left out. */
+/** Longer bodies are dropped. */
 const BODY_BYTES_MAX = 1024 * 1024
-/** All fields together. */
+/** Bytes of all header lines together. */
 const LINES_MAX = 64 * 1024
-const WITHOUT_BODY = [204, 205, 304]
+/** Statuses without a body. */
+const BODILESS = [204, 205, 304]
 const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 
-/** `report`: what could not be sent as the sequence has it. */
-export function formatAnswer(message: Message, report: Report): FormattedAnswer {
-  const complain = (cause: string, name: string) =>
-    report('warn', 'answer of a sequence', { CAUSE_OF_ERROR: cause, FIELD: name })
-  const status = statusOf(message, complain)
+/** `report`: logs parts of the message that cannot be sent. */
+export function formatResponse(message: Message, report: Report): FormattedResponse {
+  const warn = (cause: string, name: string) =>
+    report('warn', 'response of a sequence', { CAUSE_OF_ERROR: cause, FIELD: name })
+  const status = statusOf(message, warn)
   const description = textOf(message.get('axis2', 'HTTP_SC_DESC'))
-  const isFit = valueFault(description) === ''
-  if (!isFit) complain('has characters that no reason phrase may have', 'HTTP_SC_DESC')
-  const mediaType = mediaTypeOf(message)
-  const hasBody = textOf(message.get('axis2', 'NO_ENTITY_BODY')) !== 'true' && !WITHOUT_BODY.includes(status)
-  let body = hasBody ? bodyText(message, status, mediaType.format) : ''
+  const isValid = fieldValueError(description) === ''
+  if (!isValid) warn('has characters that a reason phrase cannot have', 'HTTP_SC_DESC')
+  const contentType = contentTypeOf(message)
+  const hasBody = textOf(message.get('axis2', 'NO_ENTITY_BODY')) !== 'true' && !BODILESS.includes(status)
+  let body = hasBody ? bodyText(message, status, contentType.format) : ''
   if (Buffer.byteLength(body) > BODY_BYTES_MAX) {
-    complain(`the body has more than ${BODY_BYTES_MAX} bytes`, 'body')
+    warn(`the body has more than ${BODY_BYTES_MAX} bytes`, 'body')
     body = ''
   }
-  const lines = linesOf(message, body === '' ? '' : mediaType.field, complain)
-  return { status, reason: isFit && description !== '' ? description : undefined, lines, body }
+  const lines = linesOf(message, body === '' ? '' : contentType.field, warn)
+  return { status, reason: isValid && description !== '' ? description : undefined, lines, body }
 }
 
-type Complain = (cause: string, name: string) => void
+type Warn = (cause: string, name: string) => void
 
-/** 1xx are no answers: a client would wait for the next (RFC 9110 15.2). */
-function statusOf(message: Message, complain: Complain): number {
+/** Excludes 1xx: a client would wait for the final response (RFC 9110 15.2). */
+function statusOf(message: Message, warn: Warn): number {
   const given = message.get('axis2', 'HTTP_SC')
   const { payload } = message
   if (given === undefined || given === '') {
@@ -56,25 +56,25 @@ function statusOf(message: Message, complain: Complain): number {
   }
   const text = textOf(given)
   if (/^[2-5]\d\d$/.test(text)) return Number(text)
-  complain('is no status of 200 to 599', 'HTTP_SC')
+  warn('is not a status from 200 to 599', 'HTTP_SC')
   return 500
 }
 
-interface MediaType {
-  readonly format: Format
-  /** For Content-Type. */
+interface ContentType {
+  readonly format: PayloadFormat
+  /** Value of Content-Type. */
   readonly field: string
 }
 
 /**
- * `messageType` says how the payload is written, `ContentType` what is said of it; each stands in for the other, and a
- * field Content-Type for both.
+ * The property `messageType` selects the format and `ContentType` the field; each is the default of the other, and a
+ * field Content-Type is the default of both.
  */
-function mediaTypeOf(message: Message): MediaType {
+function contentTypeOf(message: Message): ContentType {
   const [messageType, contentType] = ['messageType', 'ContentType'].map(name => textOf(message.get('axis2', name)))
   const field = [...message.fields()].find(([name]) => name.toLowerCase() === 'content-type')
-  const said = contentType || textOf(field?.[1]) || messageType || typeOfPayload(message.payload)
-  return { format: formatOf(messageType || said), field: withCharset(said) }
+  const type = contentType || textOf(field?.[1]) || messageType || typeOfPayload(message.payload)
+  return { format: formatOf(messageType || type), field: withCharset(type) }
 }
 
 function typeOfPayload(payload: Payload | null): string {
@@ -85,17 +85,17 @@ function typeOfPayload(payload: Payload | null): string {
   return version === 'soap11' ? 'text/xml' : 'application/soap+xml'
 }
 
-/** Bodies are always UTF-8, whatever a sequence says. */
+/** Bodies are always UTF-8, whatever charset a sequence names. */
 function withCharset(type: string): string {
   return `${type.replace(/;\s*charset\s*=\s*(?:"[^"]*"|[^;\s]*)/gi, '').trim()}; charset=UTF-8`
 }
 
-function bodyText(message: Message, status: number, format: Format): string {
+function bodyText(message: Message, status: number, format: PayloadFormat): string {
   const { payload } = message
   if (format === 'soap11' || format === 'soap12') return soapText(message, status, format)
   if (payload === null) return ''
   if (format === 'json') return jsonText(payload)
-  if (format === 'xml') return written(contentOf(payload))
+  if (format === 'xml') return xmlDocument(contentOf(payload))
   return payload.kind === 'xml' ? writeXml(contentOf(payload)) : payload.text
 }
 
@@ -104,23 +104,23 @@ function jsonText(payload: Payload): string {
   return JSON.stringify(payload.kind === 'text' ? { text: payload.text } : jsonOfXml(contentOf(payload)))
 }
 
-/** Without an Envelope around it. */
+/** Content without its Envelope. */
 function contentOf(payload: Payload): XmlElementNode {
-  const root = elementOf(payload)
+  const root = payloadElement(payload)
   if (soapVersion(root, 'Envelope') === undefined) return root
   return bodyOf(root)[0] ?? root
 }
 
 function soapText(message: Message, status: number, version: SoapVersion): string {
   const { payload } = message
-  if (payload?.kind === 'xml' && soapVersion(payload.root, 'Envelope') === version) return written(payload.root)
+  if (payload?.kind === 'xml' && soapVersion(payload.root, 'Envelope') === version) return xmlDocument(payload.root)
   const content = payload === null ? undefined : contentOf(payload)
   const faultVersion = content === undefined ? undefined : soapVersion(content, 'Fault')
   if (content !== undefined && faultVersion !== undefined) {
     const fault = faultVersion === version ? content : writeFault(version, readFault(content))
-    return written(envelope(version, [fault]))
+    return xmlDocument(envelope(version, [fault]))
   }
-  if (status < 400) return content === undefined ? '' : written(envelope(version, [content]))
+  if (status < 400) return content === undefined ? '' : xmlDocument(envelope(version, [content]))
   const fault = {
     code: status < 500 ? 'Client' : 'Server',
     reason: markupOf(message.get('default', 'ERROR_MESSAGE') ?? ''),
@@ -128,28 +128,28 @@ function soapText(message: Message, status: number, version: SoapVersion): strin
     role: '',
     detail: content === undefined ? [] : [content],
   }
-  return written(envelope(version, [writeFault(version, fault)]))
+  return xmlDocument(envelope(version, [writeFault(version, fault)]))
 }
 
-function written(root: XmlElementNode): string {
+function xmlDocument(root: XmlElementNode): string {
   return XML_DECLARATION + writeXml(root)
 }
 
-function linesOf(message: Message, contentType: string, complain: Complain): string {
+function linesOf(message: Message, contentType: string, warn: Warn): string {
   let lines = ''
   const add = (name: string, value: string) => {
-    const why = valueFault(value)
-    if (why !== '') complain(why, name)
-    else if (lines.length + value.length > LINES_MAX) complain(`the fields have more than ${LINES_MAX} bytes`, name)
+    const why = fieldValueError(value)
+    if (why !== '') warn(why, name)
+    else if (lines.length + value.length > LINES_MAX) warn(`the fields have more than ${LINES_MAX} bytes`, name)
     else lines += `${name}: ${value}\r\n`
   }
   if (contentType !== '') add('Content-Type', contentType)
   for (const [name, value] of message.fields()) {
     const lower = name.toLowerCase()
     if (lower === 'content-type') continue
-    const why = fieldFault(name)
+    const why = fieldNameError(name)
     if (why === '') add(name, textOf(value))
-    else complain(why, lower)
+    else warn(why, lower)
   }
   return lines
 }

@@ -1,8 +1,8 @@
 /**
  * Functions of expressions that need no document: those of XPath 1.0 (section 4) and of the sequence language. The
- * primary checks calls against this table, a reactor takes its closures from it.
+ * primary checks calls against this table, and a reactor compiles calls from it.
  */
-import { numberOf, textOf, truthOf, type Value } from './value.ts'
+import { numberOf, textOf, booleanOf, type Value } from './value.ts'
 
 interface FunctionRow {
   readonly least: number
@@ -10,24 +10,26 @@ interface FunctionRow {
   apply(values: readonly Value[]): Value
 }
 
-/** Of XPath's own functions, where they are called by a prefix. */
+/** Namespace of the elements and functions of the sequence language. */
+export const SEQUENCE_NAMESPACE = 'http://ws.apache.org/ns/synapse'
+/** Namespace of XPath's own functions, for calls with a prefix. */
 export const FUNCTIONS_NAMESPACE = 'http://www.w3.org/2005/xpath-functions'
 
-const ANY = 100
-/** Pieces of a text by characters, as XPath counts: a surrogate pair is one. */
+const ARGUMENTS_MAX = 100
+/** Characters as XPath counts them: a surrogate pair is one. */
 const characters = (value: Value): string[] => Array.from(textOf(value))
 
 export const FUNCTIONS: Readonly<Record<string, FunctionRow>> = {
   true: { least: 0, most: 0, apply: () => true },
   false: { least: 0, most: 0, apply: () => false },
-  boolean: { least: 1, most: 1, apply: ([value]) => truthOf(value!) },
-  not: { least: 1, most: 1, apply: ([value]) => !truthOf(value!) },
+  boolean: { least: 1, most: 1, apply: ([value]) => booleanOf(value!) },
+  not: { least: 1, most: 1, apply: ([value]) => !booleanOf(value!) },
   string: { least: 1, most: 1, apply: ([value]) => textOf(value) },
   number: { least: 1, most: 1, apply: ([value]) => numberOf(value!) },
   floor: { least: 1, most: 1, apply: ([value]) => Math.floor(numberOf(value!)) },
   ceiling: { least: 1, most: 1, apply: ([value]) => Math.ceil(numberOf(value!)) },
   round: { least: 1, most: 1, apply: ([value]) => Math.round(numberOf(value!)) },
-  concat: { least: 2, most: ANY, apply: values => values.map(textOf).join('') },
+  concat: { least: 2, most: ARGUMENTS_MAX, apply: values => values.map(textOf).join('') },
   contains: { least: 2, most: 2, apply: ([text, part]) => textOf(text).includes(textOf(part)) },
   'starts-with': { least: 2, most: 2, apply: ([text, part]) => textOf(text).startsWith(textOf(part)) },
   'string-length': { least: 1, most: 1, apply: ([text]) => characters(text!).length },
@@ -43,13 +45,13 @@ export const FUNCTIONS: Readonly<Record<string, FunctionRow>> = {
   'url-encode': { least: 1, most: 2, apply: ([text]) => urlEncoded(textOf(text)) },
 }
 
-/** Of those, the ones that are the sequence language's own and no XPath. */
+/** Functions of the sequence language that are not XPath. */
 export const EXTENSIONS = ['base64Encode', 'base64Decode', 'url-encode', 'get-property', 'json-eval']
 
-/** Of those, the ones that only later versions of XPath have, in the namespace of XPath functions. */
+/** Functions of later XPath versions: only in the namespace of XPath functions. */
 export const LATER_FUNCTIONS = ['upper-case', 'lower-case']
 
-/** Charsets that base64 functions may be given, as Node calls them. */
+/** Charsets of the base64 functions, with their Node names. */
 export const CHARSETS: Readonly<Record<string, 'utf8' | 'utf16le' | 'latin1' | 'ascii'>> = {
   '': 'utf8',
   'UTF-8': 'utf8',
@@ -62,7 +64,7 @@ function normalized(text: string): string {
   return text.replace(/[ \t\r\n]+/g, ' ').replace(/^ | $/g, '')
 }
 
-/** XPath 1.0 4.2: positions begin with 1, are rounded, and may be NaN or infinite. */
+/** XPath 1.0 4.2: positions start at 1, are rounded, and may be NaN or infinite. */
 function substring(value: Value, from: Value, length: Value | undefined): string {
   const first = Math.round(numberOf(from))
   const beyond = length === undefined ? Number.POSITIVE_INFINITY : first + Math.round(numberOf(length))
@@ -95,7 +97,7 @@ function decoded(text: string, charset: string): string {
   return Buffer.from(text, 'base64').toString(CHARSETS[charset] ?? 'utf8')
 }
 
-/** As forms are (a space is a plus sign), which is what the reference platform does. */
+/** Form encoding (a space is a plus sign), as on the reference platform. */
 function urlEncoded(text: string): string {
   return new URLSearchParams([['', text.toWellFormed()]]).toString().slice(1)
 }

@@ -1,13 +1,22 @@
-/** JSON as XML and back, the way the reference platform's formatters do it. */
+/** Converts JSON to XML and back, as the formatters of the reference platform do. */
+import type { Payload } from './message.ts'
 import type { Json } from './value.ts'
 import { element, elementsOf, localName, textWithin, type XmlElementNode, type XmlNode } from './xml-tree.ts'
 
+const TEXT_NAMESPACE = 'http://ws.apache.org/commons/ns/payload'
 const XSI = 'http://www.w3.org/2001/XMLSchema-instance'
-/** Elements within each other; what is deeper is left out, because the next one to read it may recurse. */
+/** Nesting of elements; deeper values are left out, because consumers may recurse. */
 const DEPTH_MAX = 100
 
-/** The root is the only member of an object, where that is no array; else `jsonObject`, `jsonArray` or `jsonValue`. */
-export function xmlOfJson(json: Json): XmlElementNode {
+/** Any payload as one element. */
+export function payloadElement(payload: Payload): XmlElementNode {
+  if (payload.kind === 'xml') return payload.root
+  if (payload.kind === 'json') return xmlOfJson(JSON.parse(payload.text) as Json)
+  return element('text', [payload.text], [['xmlns', TEXT_NAMESPACE]])
+}
+
+/** The root is the only member of an object, unless it is an array; else `jsonObject`, `jsonArray` or `jsonValue`. */
+function xmlOfJson(json: Json): XmlElementNode {
   if (Array.isArray(json)) return element('jsonArray', members('jsonElement', json, 1))
   if (typeof json !== 'object' || json === null) return named('jsonValue', json, 1)
   const entries = Object.entries(json)
@@ -16,7 +25,7 @@ export function xmlOfJson(json: Json): XmlElementNode {
   return element('jsonObject', childrenOf(json, 1))
 }
 
-/** What it is within an element. */
+/** Content of an element that holds the value. */
 export function nodesOfJson(json: Json): readonly XmlNode[] {
   return childrenOf(json, 1)
 }
@@ -38,13 +47,13 @@ function childrenOf(json: Json, depth: number): readonly XmlNode[] {
   return Object.entries(json).flatMap(([name, value]) => members(name, value, depth))
 }
 
-/** An array is its elements, each by the name of the member. */
+/** An array becomes one element per item, each with the name of the member. */
 function members(name: string, json: Json, depth: number): readonly XmlElementNode[] {
   if (!Array.isArray(json)) return [named(name, json, depth + 1)]
   return json.map(item => named(name, item, depth + 1))
 }
 
-/** XML 1.0 2.3, without the colon, which would be a prefix. */
+/** XML 1.0 2.3, without the colon, which separates a prefix. */
 const NAME_START = 'A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u3001-\ud7ff'
 const NOT_START = new RegExp(`^(?![${NAME_START}])`)
 const NOT_NAME = new RegExp(`[^${NAME_START}.0-9\u00b7-]`, 'g')
@@ -54,7 +63,7 @@ function elementName(name: string): string {
   return NOT_START.test(tag) ? `_${tag}` : tag
 }
 
-/** An object with the root as its only member, without prefixes and namespaces; a `jsonObject` is what it holds. */
+/** An object with the root as its only member, without namespaces; a root `jsonObject` or `jsonArray` is unwrapped. */
 export function jsonOfXml(root: XmlElementNode): Json {
   const name = localName(root.name)
   const json = jsonOfElement(root)
@@ -82,10 +91,10 @@ function add(json: Map<string, Json[]>, name: string, value: Json): void {
   else values.push(value)
 }
 
-/** Numbers that a double holds as they are written. */
+/** Numbers that a double represents exactly as written. */
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?$/
 
-/** What reads as a number or as truth is one; any other text stays text. */
+/** Text that reads as a number or boolean becomes one. */
 export function primitive(text: string): Json {
   if (text === 'true' || text === 'false') return text === 'true'
   return PLAIN_NUMBER.test(text) && String(Number(text)) === text ? Number(text) : text

@@ -1,48 +1,47 @@
 /**
- * What a mediator is: one element of the sequence language in two halves. The primary reads its element to plain data,
- * with every fault that can be known then; a reactor makes a closure of that data. A new mediator is one file in
- * `mediators/` and its row in `mediators/list.ts`.
+ * Interface of a mediator, one element of the sequence language. `parse` runs in the primary: it turns the element into
+ * plain data and reports every error that can be known then. `compile` runs in a reactor and turns the data into a
+ * closure. A new mediator is one file in `mediators/` and its row in `mediators/list.ts`.
  */
 import type { XmlElement } from '../config/xml.ts'
-import type { Report } from '../exchange/surroundings.ts'
+import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { Expression } from './expression.ts'
 import type { Evaluate } from './expression-compiler.ts'
 import type { Message } from './message.ts'
-import type { Step } from './program.ts'
-import type { Reading } from './reading.ts'
+import type { SequenceParser } from './sequence-parser.ts'
+import type { MediatorPlan } from './sequence-plan.ts'
 
-/** False: the message is at its end, nothing more is run. */
+/** Returns false to end the sequence, and all sequences that have called it. */
 export type Run = (message: Message) => boolean
 
-/** What a mediator makes its closure with, in a reactor. */
-export interface Compiling {
-  /** `file:line` of the step, for reports. */
-  readonly where: string
-  /** All of them, one after the other. */
-  steps(steps: readonly Step[]): Run
-  expression(expression: Expression): Evaluate
-  /** Runs another sequence. */
-  call(key: string, message: Message): boolean
-  /** A line of the log that an operator asked for. */
-  log: Report
-  /** A step that could not do what it says. `cause` is ours: nothing of a client's is in it. */
-  complain(cause: string): void
+export interface CompileContext {
+  /** `file:line` of the mediator, for the log. */
+  readonly location: string
+  /** Compiles nested mediators, which run in order. */
+  compileAll(mediators: readonly MediatorPlan[]): Run
+  compileExpression(expression: Expression): Evaluate
+  /** Runs another sequence; returns as `Run` does. */
+  runSequence(name: string, message: Message): boolean
+  readonly log: Report
+  /** Logs that the mediator could not do its work. `cause`: without any text of a client. */
+  warn(cause: string): void
 }
 
 interface Mediator<Settings> {
-  /** Of its element. */
+  /** Name of its element. */
   readonly name: string
+  /** Known attributes. */
   readonly attributes: readonly string[]
-  /** Elements it may have; absent where any mediator may stand in it, or anything else that it reads itself. */
+  /** Known child elements; null where `parse` checks them, for example because they are mediators. */
   readonly elements: readonly string[] | null
-  /** undefined, with a fault, when it cannot be run. */
-  read(element: XmlElement, reading: Reading): Settings | undefined
-  compile(settings: Settings, compiling: Compiling): Run
+  /** Returns plain data, or undefined after it has reported an error. */
+  parse(element: XmlElement, parser: SequenceParser): Settings | undefined
+  compile(settings: Settings, context: CompileContext): Run
 }
 
-/** A mediator whose settings are its own affair: each step is compiled by the mediator that read it. */
+/** A mediator in the list: each compiles only settings that its own `parse` has returned. */
 export type AnyMediator = Mediator<unknown>
 
 export function mediator<Settings>(it: Mediator<Settings>): AnyMediator {
-  return { ...it, compile: (settings, compiling) => it.compile(settings as Settings, compiling) }
+  return { ...it, compile: (settings, context) => it.compile(settings as Settings, context) }
 }

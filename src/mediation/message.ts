@@ -1,18 +1,18 @@
-/** What a sequence works on: properties in three scopes, a payload, and what is to become of it. */
-import { MASK, namesSecret } from '../observe/redact.ts'
+/** The message of a sequence: properties in three scopes, a payload, and its outcome. */
+import { MASK, isSecretName } from '../observe/redact.ts'
 import { type Json, textOf, type Value } from './value.ts'
 import type { XmlElementNode } from './xml-tree.ts'
 
 export type Scope = 'default' | 'axis2' | 'transport'
 
-/** Words for scopes, where a property is named. */
+/** Scopes by the names that mediators use. */
 export const SCOPES: ReadonlyMap<string, Scope> = new Map([
   ['default', 'default'],
   ['synapse', 'default'],
   ['axis2', 'axis2'],
   ['transport', 'transport'],
 ])
-/** Prefixes of variables, as `$ctx:name`. */
+/** Scopes by the prefixes of variables, as in `$ctx:name`. */
 export const SCOPE_PREFIXES: ReadonlyMap<string, Scope> = new Map([
   ['ctx', 'default'],
   ['axis2', 'axis2'],
@@ -22,50 +22,49 @@ export const SCOPE_PREFIXES: ReadonlyMap<string, Scope> = new Map([
 export type Payload =
   /** `text` is well-formed. */
   | { readonly kind: 'json'; readonly text: string }
-  /** Its root; a SOAP Envelope, a SOAP Fault without one, or anything else. */
+  /** `root`: a SOAP Envelope, a SOAP Fault alone, or any other element. */
   | { readonly kind: 'xml'; readonly root: XmlElementNode }
   | { readonly kind: 'text'; readonly text: string }
 
-/** Fields whose values no log may show, beside those that would not be shown as parameters of a query. */
+/** Header fields whose values must not be logged, beside the names that are secret in a query. */
 const SECRET_FIELD = /^proxy-authorization$|^set-cookie$|token|api-?key|secret|password|jwt/
 const SECRETS_MAX = 64
 
 /** `name`: in lower case. */
 function isSecret(name: string): boolean {
-  return SECRET_FIELD.test(name) || namesSecret(name)
+  return SECRET_FIELD.test(name) || isSecretName(name)
 }
 
 interface Field {
   readonly name: string
-  /** undefined: removed, also where the request has it. */
+  /** undefined: removed, which also hides the field of the request. */
   readonly value: Value | undefined
 }
 
 /**
- * Transport properties are fields: names in any case. Those of the request can be read, but only those that a sequence
- * set leave with the answer.
+ * Transport properties are header fields, with names in any case. Sequences can read the fields of the request, but
+ * only fields that a sequence sets are sent with the response.
  */
 export class Message {
-  /** What was met that ends a message; `ended`: nothing yet. */
+  /** Set by the mediator that ends the message; `ended`: none has. */
   outcome: 'sent' | 'responded' | 'dropped' | 'ended' = 'ended'
-  /** It came from a backend. */
-  isReply = false
+  /** The message is a backend's response. */
+  isFromBackend = false
   payload: Payload | null = null
-  /** Where it is meant to go; '' for nowhere. */
+  /** Destination; '' for none. */
   to = ''
-  /** How often a secret field was read. */
+  /** Number of reads of secret fields. */
   secretsRead = 0
-  /** Sequences entered so far. */
-  calls = 0
+  enteredSequences = 0
   readonly #requestField: (name: string) => string | undefined
   readonly #default = new Map<string, Value>()
   readonly #axis2 = new Map<string, Value>()
   readonly #fields = new Map<string, Field>()
   readonly #secrets = new Set<string>()
-  /** Of the payload whose text it was read from. */
+  /** Parsed JSON of the payload. */
   #parsed: { readonly payload: Payload; readonly value: Json } | undefined
 
-  /** `requestField`: by its name in lower case. */
+  /** `requestField`: a field of the request, by its name in lower case. */
   constructor(requestField: (name: string) => string | undefined) {
     this.#requestField = requestField
   }
@@ -80,7 +79,7 @@ export class Message {
     return value
   }
 
-  /** `messageType` of axis2 is also what is said of the payload, until `ContentType` is set after it. */
+  /** `messageType` of axis2 also sets `ContentType`, which may be set to another type after it. */
   set(scope: Scope, name: string, value: Value): void {
     if (scope === 'default') this.#default.set(name, value)
     else if (scope === 'axis2') {
@@ -95,7 +94,7 @@ export class Message {
     else this.#fields.set(name.toLowerCase(), { name, value: undefined })
   }
 
-  /** Fields for the answer: those that a sequence set and did not remove. */
+  /** Response fields: those that a sequence has set and not removed. */
   *fields(): Iterable<readonly [name: string, value: Value]> {
     for (const { name, value } of this.#fields.values()) if (value !== undefined) yield [name, value]
   }
@@ -105,30 +104,30 @@ export class Message {
     if (text !== '' && this.#secrets.size < SECRETS_MAX) this.#secrets.add(text)
   }
 
-  /** Without the values of secret fields that were read, wherever they were copied to. */
-  withoutSecrets(text: string): string {
+  /** Masks the values of all secret fields that were read, wherever they were copied to. */
+  maskSecrets(text: string): string {
     let masked = text
     for (const secret of this.#secrets) masked = masked.replaceAll(secret, MASK)
     return masked
   }
 
-  /** Value of a field as a log may show it. */
-  shown(name: string, text: string): string {
-    return isSecret(name.toLowerCase()) ? MASK : this.withoutSecrets(text)
+  /** Value of a field for the log. */
+  maskField(name: string, text: string): string {
+    return isSecret(name.toLowerCase()) ? MASK : this.maskSecrets(text)
   }
 
-  /** It is on its way back: it was from the start, or a sequence made it an answer. */
+  /** A backend's response, or marked as a response by a sequence. */
   get isResponse(): boolean {
-    return this.isReply || this.isAnswer
+    return this.isFromBackend || this.isMarkedResponse
   }
 
-  /** A sequence made it the answer: the property RESPONSE says so. */
-  get isAnswer(): boolean {
+  /** A sequence has set the property RESPONSE. */
+  get isMarkedResponse(): boolean {
     const marker = this.#default.get('RESPONSE')
     return marker === true || marker === 'true'
   }
 
-  /** Value of a JSON payload; undefined where there is none. */
+  /** Value of a JSON payload; undefined for other payloads. */
   get json(): Json | undefined {
     const { payload } = this
     if (payload?.kind !== 'json') return undefined

@@ -1,49 +1,50 @@
 /**
- * Regular expressions of sequences: the Java syntax in which they are written, as far as it can be matched in linear
- * time. They run over text that clients may have written, and no client may keep the thread busy: backtracking takes
- * seconds for `.*a.*a.*b` and 2 KiB.
+ * Regular expressions of sequences: Java's syntax as far as it can be matched in linear time. Their subjects are chosen
+ * by clients, and with a backtracking engine one client could block the thread.
  */
-import { patternLibrary } from './late-libraries.ts'
+import { compilePattern, type Pattern } from '../runtime/pattern.ts'
 
-interface ReadPattern {
-  /** undefined when it is refused. */
+interface ParsedPattern {
+  /** undefined where the text is refused. */
   readonly pattern?: string
-  /** How many groups it captures. */
+  /** Number of capturing groups. */
   readonly groups: number
+  /** Reason of a refusal, and what to do about it; '' otherwise. */
   readonly why: string
-  readonly remedy: string
+  readonly hint: string
 }
 
 const LENGTH_MAX = 1024
 
-export function patternOf(pattern: string): ReadPattern {
-  const refused = (why: string, remedy: string) => ({ groups: 0, why, remedy })
+export function parsePattern(pattern: string): ParsedPattern {
+  const refused = (why: string, hint: string) => ({ groups: 0, why, hint })
   if (pattern.length > LENGTH_MAX) return refused(`is longer than ${LENGTH_MAX} characters`, 'write a shorter one')
-  // To the library these are two ampersands: it would match something else without a word.
+  // RE2 takes the && of Java's class intersection for two ampersands, and would match something else.
   if (/\[[^\]]*&&/.test(pattern)) return refused('has an intersection of classes', 'write the class out')
   try {
-    return { pattern, groups: patternLibrary().compile(pattern).groupCount(), why: '', remedy: '' }
+    return { pattern, groups: compilePattern(pattern).groupCount(), why: '', hint: '' }
   } catch (error) {
-    const said = (error as Error).message.replace(/^error parsing regexp: /, '')
-    return refused(`is no regular expression: ${said}`, 'correct it; there are no look-arounds and no back references')
+    const reason = (error as Error).message.replace(/^error parsing regexp: /, '')
+    const hint = 'correct it; look-arounds and back references are not supported'
+    return refused(`is not a valid regular expression: ${reason}`, hint)
   }
 }
 
-/** Of a text that is longer nothing is matched. */
-const TEXT_MAX = 8192
+/** Longest subject; a longer one does not match. */
+const SUBJECT_MAX = 8192
 
-/** Groups of a text of which all is matched, the whole first; null when it is not. */
+/** Groups of a text that matches as a whole, group 0 first; null where it does not match. */
 type Match = (text: string) => readonly string[] | null
 
-/** Compiled when it is first asked for. `complain`: a text was too long. */
-export function matcherOf(pattern: string, complain: (cause: string) => void): Match {
-  let compiled: ReturnType<ReturnType<typeof patternLibrary>['compile']> | undefined
+/** Compiles the pattern with its first use. `warn`: called for a text that is too long. */
+export function compileMatcher(pattern: string, warn: (cause: string) => void): Match {
+  let compiled: Pattern | undefined
   return text => {
-    if (text.length > TEXT_MAX) {
-      complain(`a text of more than ${TEXT_MAX} characters matches nothing`)
+    if (text.length > SUBJECT_MAX) {
+      warn(`a text of more than ${SUBJECT_MAX} characters matches nothing`)
       return null
     }
-    compiled ??= patternLibrary().compile(pattern)
+    compiled ??= compilePattern(pattern)
     const matcher = compiled.matcher(text)
     if (!matcher.matches()) return null
     return Array.from({ length: compiled.groupCount() + 1 }, (_, group) => matcher.group(group) ?? '')

@@ -1,4 +1,4 @@
-/** SOAP 1.1 and 1.2 (5.4): envelopes and faults, and a fault of one version as one of the other. */
+/** SOAP 1.1 and 1.2 (5.4): envelopes, faults, and conversion of faults between the versions. */
 import { declared, element, elementsOf, localName, prefixOf, textWithin, type XmlElementNode } from './xml-tree.ts'
 
 export type SoapVersion = 'soap11' | 'soap12'
@@ -7,14 +7,14 @@ export const SOAP_NAMESPACES: Readonly<Record<SoapVersion, string>> = {
   soap11: 'http://schemas.xmlsoap.org/soap/envelope/',
   soap12: 'http://www.w3.org/2003/05/soap-envelope',
 }
-/** Codes of the same meaning. */
+/** Codes with the same meaning, in 1.1 and 1.2. */
 const CODE_PAIRS = [
   ['Client', 'Sender'],
   ['Server', 'Receiver'],
 ] as const
 
 interface SoapFault {
-  /** Local name of the code in either version. */
+  /** Local name, of either version. */
   readonly code: string
   readonly reason: string
   /** URI; '' for none. */
@@ -24,7 +24,7 @@ interface SoapFault {
   readonly detail: readonly (XmlElementNode | string)[]
 }
 
-/** Version of an element of that name in a namespace of SOAP, by its own declarations; undefined for any other. */
+/** SOAP version of an element with this name, by the namespaces that it declares itself; undefined for others. */
 export function soapVersion(node: XmlElementNode, name: 'Envelope' | 'Fault'): SoapVersion | undefined {
   if (localName(node.name) !== name) return undefined
   const namespace = declared(node, prefixOf(node.name))
@@ -39,18 +39,18 @@ function declaration(version: SoapVersion): XmlElementNode['attributes'] {
   return [['xmlns:soapenv', SOAP_NAMESPACES[version]]]
 }
 
-/** What is in its Body, each with the namespaces that it had there. */
+/** Elements in the Body, each with the namespace declarations around it. */
 export function bodyOf(root: XmlElementNode): readonly XmlElementNode[] {
   const body = elementsOf(root).find(({ name }) => localName(name) === 'Body')
   if (body === undefined) return []
-  const around = [...root.attributes, ...body.attributes].filter(([name]) => name.startsWith('xmlns'))
+  const declarations = [...root.attributes, ...body.attributes].filter(([name]) => name.startsWith('xmlns'))
   return elementsOf(body).map(child => ({
     ...child,
-    attributes: [...new Map([...around, ...child.attributes].map(([name, value]) => [name, value]))],
+    attributes: [...new Map([...declarations, ...child.attributes].map(([name, value]) => [name, value]))],
   }))
 }
 
-/** A code in the words of a version. */
+/** The code as the version calls it. */
 export function codeOf(version: SoapVersion, code: string): string {
   const pair = CODE_PAIRS.find(([old, current]) => old === code || current === code)
   if (pair === undefined) return code
@@ -79,7 +79,7 @@ export function writeFault(version: SoapVersion, fault: SoapFault): XmlElementNo
   return element('soapenv:Fault', children, declaration(version))
 }
 
-/** Of either version; what is missing is ''. */
+/** Reads a fault of either version; missing parts are ''. */
 export function readFault(root: XmlElementNode): SoapFault {
   const part = (...names: readonly string[]) => elementsOf(root).find(({ name }) => names.includes(localName(name)))
   const textOf = (node: XmlElementNode | undefined) => (node === undefined ? '' : textWithin(node).trim())

@@ -1,15 +1,15 @@
-/** What properties and expressions hold, and how XPath 1.0 (4.2 to 4.4) makes text, numbers and truth of it. */
+/** Values of properties and expressions, and their conversion to text, number and boolean (XPath 1.0 4.2 to 4.4). */
 import { elementsOf, textWithin, writeXml, type XmlNode } from './xml-tree.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
-/** A piece of JSON that is no mere text, as `json-eval` finds it. */
+/** A JSON object or array, as `json-eval` finds it. */
 interface JsonValue {
   readonly kind: 'json'
   readonly value: Json
 }
 
-/** What a location path found, in document order; a string is text or the value of an attribute. */
+/** Nodes that a location path has found, in document order; a string is text or the value of an attribute. */
 interface XmlValue {
   readonly kind: 'xml'
   readonly nodes: readonly XmlNode[]
@@ -17,7 +17,7 @@ interface XmlValue {
 
 export type Value = string | number | boolean | JsonValue | XmlValue
 
-/** A value of a document: texts, numbers and truth are themselves, null is no text. */
+/** Strings, numbers and booleans stay themselves; null is ''. */
 export function valueOfJson(json: Json | undefined): Value {
   if (json === undefined || json === null) return ''
   return typeof json === 'object' ? { kind: 'json', value: json } : json
@@ -31,17 +31,17 @@ export function textOf(value: Value | undefined): string {
   return value.nodes.length === 0 ? '' : textWithin(value.nodes[0]!)
 }
 
-/** Where a tree is to be shown or stored as text: all of its nodes, with the markup of those that hold others. */
+/** Text of all nodes, with markup for elements that contain elements. */
 export function markupOf(value: Value): string {
   if (typeof value !== 'object' || value.kind === 'json') return textOf(value)
-  return value.nodes.map(shown).join('')
+  return value.nodes.map(nodeMarkup).join('')
 }
 
-function shown(node: XmlNode): string {
+function nodeMarkup(node: XmlNode): string {
   return typeof node === 'string' || elementsOf(node).length === 0 ? textWithin(node) : writeXml(node)
 }
 
-/** XPath numbers have neither exponent nor a plus sign; anything else is NaN. */
+/** XPath numbers have neither exponent nor plus sign; other text is NaN. */
 const XPATH_NUMBER = /^[ \t\r\n]*-?(?:\d+(?:\.\d*)?|\.\d+)[ \t\r\n]*$/
 
 export function numberOf(value: Value): number {
@@ -51,7 +51,7 @@ export function numberOf(value: Value): number {
   return XPATH_NUMBER.test(text) ? Number(text) : Number.NaN
 }
 
-export function truthOf(value: Value): boolean {
+export function booleanOf(value: Value): boolean {
   if (typeof value === 'boolean') return value
   if (typeof value === 'number') return value !== 0 && !Number.isNaN(value)
   if (typeof value === 'string') return value !== ''

@@ -1,9 +1,9 @@
-/** XML as sequences hold and build it: a tree of plain objects, escaped when it is written and never before. */
+/** XML as a tree of plain objects; text is escaped when the tree is written, and only then. */
 
 export interface XmlElementNode {
-  /** With its prefix. */
+  /** Including the prefix. */
   readonly name: string
-  /** Declarations of namespaces among them. */
+  /** Including namespace declarations. */
   readonly attributes: readonly (readonly [name: string, value: string])[]
   readonly children: readonly XmlNode[]
 }
@@ -23,7 +23,7 @@ export function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-/** Namespace that a prefix has by the element's own declarations; undefined where it has none. */
+/** Namespace that the element itself declares for a prefix. */
 export function declared(node: XmlElementNode, prefix: string): string | undefined {
   const wanted = prefix === '' ? 'xmlns' : `xmlns:${prefix}`
   return node.attributes.find(([name]) => name === wanted)?.[1]
@@ -37,11 +37,14 @@ export function elementsOf(node: XmlElementNode): readonly XmlElementNode[] {
   return node.children.filter(child => typeof child !== 'string')
 }
 
-/** With the declarations of all prefixes that it uses and does not declare itself, so that it can stand elsewhere. */
-export function closed(node: XmlElementNode, namespaceOf: (prefix: string) => string | undefined): XmlElementNode {
-  const free = new Set<string>()
-  collectFree(node, [], free)
-  const missing = Array.from(free, prefix => {
+/** Adds declarations for prefixes that come from outside, so that the element can be moved. */
+export function selfContained(
+  node: XmlElementNode,
+  namespaceOf: (prefix: string) => string | undefined,
+): XmlElementNode {
+  const undeclared = new Set<string>()
+  collectUndeclared(node, [], undeclared)
+  const missing = Array.from(undeclared, prefix => {
     const name = prefix === '' ? 'xmlns' : `xmlns:${prefix}`
     return [name, namespaceOf(prefix) ?? ''] as const
   })
@@ -49,15 +52,15 @@ export function closed(node: XmlElementNode, namespaceOf: (prefix: string) => st
   return declarations.length === 0 ? node : { ...node, attributes: [...declarations, ...node.attributes] }
 }
 
-function collectFree(node: XmlElementNode, around: readonly string[], free: Set<string>): void {
+function collectUndeclared(node: XmlElementNode, outer: readonly string[], undeclared: Set<string>): void {
   const own = node.attributes.filter(([name]) => name === 'xmlns' || name.startsWith('xmlns:'))
-  const bound = [...around, ...own.map(([name]) => name.slice('xmlns:'.length))]
+  const bound = [...outer, ...own.map(([name]) => name.slice('xmlns:'.length))]
   const used = node.attributes.map(([name]) => prefixOf(name)).filter(prefix => !['', 'xml', 'xmlns'].includes(prefix))
-  for (const prefix of [prefixOf(node.name), ...used]) if (!bound.includes(prefix)) free.add(prefix)
-  for (const child of elementsOf(node)) collectFree(child, bound, free)
+  for (const prefix of [prefixOf(node.name), ...used]) if (!bound.includes(prefix)) undeclared.add(prefix)
+  for (const child of elementsOf(node)) collectUndeclared(child, bound, undeclared)
 }
 
-/** All text within. */
+/** Text of a node and all its descendants. */
 export function textWithin(node: XmlNode): string {
   if (typeof node === 'string') return node
   return node.children.map(textWithin).join('')
@@ -73,7 +76,7 @@ export function writeXml(node: XmlNode): string {
   return `${text}</${node.name}>`
 }
 
-/** What XML 1.0 (2.2) cannot hold, not even escaped. */
+/** Characters that XML 1.0 (2.2) excludes even as references. */
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu
 
 const IN_TEXT: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '\r': '&#13;' }

@@ -1,14 +1,55 @@
 /**
- * The two forms of an access log line, as pure ASCII strings that end in a line feed. Whatever comes from the network
- * passes through redaction and escaping here, and is cut to a length. One template per line: measured at 0.8
- * microseconds, where copying the same pieces byte by byte into the buffer took 1.5 (`bench/micro/access-log.ts`).
+ * Access log lines in the two formats, as pure ASCII that ends in a line feed. Fields from the network are redacted,
+ * escaped and cut to a maximum length. One template per line takes 0.8 microseconds, copying the pieces byte by byte
+ * takes 1.5 (`bench/micro/access-log.ts`).
  */
 import { STATE_NAMES } from '../protocol/states.ts'
-import type { AccessRecord } from './access-record.ts'
 import { escapeHex, escapeJson } from './escape.ts'
 import { redactUrl } from './redact.ts'
 
-/** Characters of a field that are logged. */
+/**
+ * One finished exchange. `Exchange` has these fields itself, so that nothing is copied for the log. Times are
+ * milliseconds of the reactor's monotonic clock; 0 where the exchange did not get so far.
+ */
+export interface AccessRecord {
+  readonly method: string
+  /** Path and query as received, one character per byte. */
+  readonly requestTarget: string
+  /** x of HTTP/1.x; negative where the start line could not be read. */
+  readonly minorVersion: number
+  readonly clientAddress: string
+  /** N of http-incoming-N. */
+  readonly sourceId: number
+  /** N of http-outgoing-N; 0 without a backend connection. */
+  readonly targetId: number
+  /** Documented state numbers at the end, 0 to 8; -1 without a connection. */
+  readonly sourceState: number
+  readonly targetState: number
+  readonly status: number
+  readonly requestBodyBytes: number
+  readonly responseBodyBytes: number
+  /** First byte of the request read. */
+  readonly startedMs: number
+  readonly requestDoneMs: number
+  /** Request head written to the backend. */
+  readonly sentMs: number
+  /** Duration of the connect; 0 on a reused connection. */
+  readonly connectMs: number
+  /** Response head read. */
+  readonly firstByteMs: number
+  readonly doneMs: number
+  readonly correlationId: string
+  readonly apiName: string
+  /** host:port; '' without a backend. */
+  readonly backend: string
+  /** Base code of the failure; 0 without a failure. */
+  readonly errorBase: number
+  readonly errorState: number
+  readonly userAgent: string
+  readonly referer: string
+}
+
+/** Longest logged text of each field, in characters. */
 const CHARS_MAX = {
   method: 32,
   target: 8192,
@@ -20,17 +61,17 @@ const CHARS_MAX = {
   referer: 2048,
 } as const
 
-/** Names, numbers and the times of a line together stay below this. */
+/** Upper bound for the names, numbers and times of a line. */
 const FIXED_BYTES_MAX = 2048
-/** What one character can become: `\u00ff`. */
+/** Longest escape of one character: `\u00ff`. */
 const ESCAPED_BYTES_MAX = 6
 export const LINE_BYTES_MAX =
   FIXED_BYTES_MAX + ESCAPED_BYTES_MAX * Object.values(CHARS_MAX).reduce((sum: number, chars) => sum + chars, 0)
 
-/** State names by documented number; -1, no such connection, is null. */
+/** State names by documented number. */
 const STATES = STATE_NAMES.map(name => `"${name}"`)
 
-/** `time` is the ISO form of the record's first byte. Every line has every field, in this order. */
+/** JSON format: every line has every field, in this order. `time`: the first byte of the request, in ISO form. */
 export function jsonLine(record: AccessRecord, time: string): string {
   const { startedMs, requestDoneMs, sentMs, firstByteMs, doneMs } = record
   return `{"time":"${time}",\
@@ -59,7 +100,7 @@ export function jsonLine(record: AccessRecord, time: string): string {
 "referer":"${json(redactUrl(record.referer), CHARS_MAX.referer)}"}\n`
 }
 
-/** Apache's `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i"`; `time` as its `%t`, without the brackets. */
+/** Apache's combined format: `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i"`. `time`: `%t` without `[]`. */
 export function combinedLine(record: AccessRecord, time: string): string {
   const { clientAddress, status, responseBodyBytes, referer, userAgent } = record
   return `${hex(clientAddress, CHARS_MAX.address)} - - [${time}] "${requestLine(record)}" ${status} \
@@ -67,7 +108,7 @@ ${responseBodyBytes > 0 ? responseBodyBytes : '-'} "${hex(redactUrl(referer), CH
 "${hex(userAgent, CHARS_MAX.userAgent) || '-'}"\n`
 }
 
-/** Just `-` when none could be read. */
+/** `-` where the request line could not be read. */
 function requestLine(record: AccessRecord): string {
   if (record.method === '') return '-'
   const version = record.minorVersion < 0 ? '' : ` HTTP/1.${record.minorVersion}`
@@ -82,13 +123,13 @@ function hex(text: string, charsMax: number): string {
   return escapeHex(text.length > charsMax ? text.slice(0, charsMax) : text)
 }
 
-/** A stage that was never reached is null, never 0: zeros would flatter an average. */
+/** Null, not 0, where a moment was not reached: zeros would falsify averages. */
 function span(fromMs: number, toMs: number): string | null {
   if (fromMs <= 0 || toMs <= 0) return null
   return millis(toMs > fromMs ? toMs - fromMs : 0)
 }
 
-/** To the microsecond, without the noise of binary fractions. */
+/** Formats with three decimals, without the noise of binary fractions. */
 function millis(ms: number): string {
   const micros = Math.round(ms * 1000)
   const whole = Math.floor(micros / 1000)

@@ -1,10 +1,8 @@
 /**
- * One line per finished exchange, in a reactor. Owns the batch under way and the time of a line; writing a batch is the
- * business of a callback, so that a reactor makes one system call for many lines. A line is never split over two
- * batches: where several reactors append to one file, lines stay whole.
+ * Access log of a reactor: one line per finished exchange, collected in batches, so that one system call writes many
+ * lines. A batch holds whole lines only: several reactors append to one file.
  */
-import { combinedLine, jsonLine, LINE_BYTES_MAX, thousandths } from './access-line.ts'
-import type { AccessRecord } from './access-record.ts'
+import { type AccessRecord, combinedLine, jsonLine, LINE_BYTES_MAX, thousandths } from './access-line.ts'
 
 const BATCH_BYTES = 128 * 1024
 if (BATCH_BYTES < LINE_BYTES_MAX) throw new RangeError('an access log line must fit into a batch')
@@ -12,7 +10,7 @@ if (BATCH_BYTES < LINE_BYTES_MAX) throw new RangeError('an access log line must 
 export type AccessLogFormat = 'json' | 'combined'
 
 interface AccessLogOptions {
-  /** What to add to the times of records to get Unix time; asked at every flush, because clocks are set. */
+  /** Unix time less the monotonic clock of the records, in milliseconds. Called at each flush: clocks are adjusted. */
   readonly wallOffsetMs: () => number
 }
 
@@ -23,11 +21,11 @@ export class AccessLog {
   readonly #write: (batch: Uint8Array<ArrayBuffer>) => void
   readonly #wallOffsetMs: () => number
   #offsetMs: number
-  /** The second last written, and its text: formatting a date for every line would double its cost. */
+  /** Second of the last line and its text: formatting a date per line would double the cost of a line. */
   #second = -1
   #secondText = ''
 
-  /** The batch handed to `write` belongs to the receiver, who may keep or transfer it. */
+  /** `write` takes ownership of each batch. */
   constructor(format: AccessLogFormat, write: (batch: Uint8Array<ArrayBuffer>) => void, options: AccessLogOptions) {
     this.#format = format
     this.#write = write
@@ -38,11 +36,11 @@ export class AccessLog {
   append(record: AccessRecord): void {
     const line = this.#format === 'json' ? jsonLine(record, this.#isoTime(record)) : this.#combined(record)
     if (this.#length + line.length > BATCH_BYTES) this.flush()
-    // The line is pure ASCII, so its length is its size.
+    // The line is pure ASCII, so its length is its size in bytes.
     this.#length += this.#batch.write(line, this.#length, 'latin1')
   }
 
-  /** Called at the reactor's tick, about every 100 ms, and at shutdown. */
+  /** Called at each tick of the reactor, about every 100 ms, and at shutdown. */
   flush(): void {
     this.#offsetMs = this.#wallOffsetMs()
     if (this.#length === 0) return

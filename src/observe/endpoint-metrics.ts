@@ -1,4 +1,4 @@
-/** The series of each endpoint, from its row in the table of endpoint states. Rendered next to the counters. */
+/** Renders the metrics of each endpoint, from its slot in the endpoint table. */
 import { heading } from './metrics.ts'
 
 const STATES = ['ACTIVE', 'TIMEOUT', 'SUSPENDED', 'OFF'] as const
@@ -16,17 +16,17 @@ interface EndpointSample {
 
 type Counted = 'failures' | 'timeouts' | 'suspensions' | 'recoveries'
 const COUNTERS: readonly (readonly [Counted, help: string])[] = [
-  ['failures', 'Failures that counted against an endpoint.'],
-  ['timeouts', 'Times that an endpoint went to TIMEOUT.'],
+  ['failures', 'Failures that count towards the suspension of an endpoint.'],
+  ['timeouts', 'Changes of an endpoint to the state TIMEOUT.'],
   ['suspensions', 'Suspensions of an endpoint, by failures or by its health check.'],
-  ['recoveries', 'Times that an endpoint became active again by itself.'],
+  ['recoveries', 'Changes of an endpoint back to the state ACTIVE without an operator.'],
 ]
 
-/** The text format of Prometheus: for each endpoint one series per state, of which one is 1, and its counters. */
-export function renderEndpoints(endpoints: readonly EndpointSample[]): string {
+/** Text format of Prometheus: per endpoint one series for each state, of which one is 1, and its counters. */
+export function renderEndpointMetrics(endpoints: readonly EndpointSample[]): string {
   if (endpoints.length === 0) return ''
   const labelled = endpoints.map(endpoint => ({ endpoint, labels: labelsOf(endpoint) }))
-  const lines = heading('endpoint_state', 'gauge', '1 for the state that an endpoint is in.')
+  const lines = heading('endpoint_state', 'gauge', '1 for the current state of an endpoint, 0 for the others.')
   for (const { endpoint, labels } of labelled) {
     for (const state of STATES) {
       lines.push(`sluice_endpoint_state{${labels},state="${state}"} ${endpoint.state === state ? 1 : 0}`)

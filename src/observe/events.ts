@@ -1,15 +1,15 @@
 /**
- * How a reactor reports what went wrong: structured events, posted to the primary, which owns the log. A flood of
- * failures must not become a flood of messages, so there is a limit per second, and one line says what it kept back.
+ * Event log of a reactor: structured events, posted to the primary, which writes them. At most 200 events per second
+ * and reactor are posted; an event that counts the rest follows.
  *
- * Field names are those operators know: STATE_DESCRIPTION, INTERNAL_STATE, DIRECTION, CAUSE_OF_ERROR, HTTP_URL,
- * HTTP_METHOD, SOCKET_TIMEOUT, CLIENT_ADDRESS, CORRELATION_ID, CONNECTION; of the target side also ERROR_CODE,
- * TARGET_HOST, TARGET_PORT, REMOTE_ADDRESS. Their values come from the network and are made harmless here.
+ * Documented field names: STATE_DESCRIPTION, INTERNAL_STATE, DIRECTION, CAUSE_OF_ERROR, HTTP_URL, HTTP_METHOD,
+ * SOCKET_TIMEOUT, CLIENT_ADDRESS, CORRELATION_ID, CONNECTION; on the target side also ERROR_CODE, TARGET_HOST,
+ * TARGET_PORT, REMOTE_ADDRESS. Values come from the network and are redacted and escaped here.
  */
 import { escapeControls } from './escape.ts'
 import { redactText, redactUrl } from './redact.ts'
 
-/** Least severe first; those a reactor reports. */
+/** Levels of reactor events, least severe first. */
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 type EventLevel = (typeof LEVELS)[number]
 
@@ -21,16 +21,15 @@ export interface LogEvent {
   readonly fields: EventFields
 }
 
-/** Lines per second and reactor. */
-const PER_SECOND_MAX = 200
+const EVENTS_PER_SECOND_MAX = 200
 const FIELD_CHARS_MAX = 2048
 
 interface EventLogOptions {
-  /** As configured; levels that a reactor does not know are more or less severe than all of its own. */
+  /** Configured level; `trace` counts as `debug`, levels above `error` suppress every event. */
   readonly level: string
   readonly nowMs: () => number
-  /** A line was kept back. */
-  readonly suppressed: () => void
+  /** Called for each event beyond the rate limit. */
+  readonly onSuppressed: () => void
 }
 
 export class EventLog {
@@ -47,7 +46,6 @@ export class EventLog {
     this.#threshold = thresholdOf(options.level)
   }
 
-  /** What is less severe is kept back from now on. */
   setLevel(level: string): void {
     this.#threshold = thresholdOf(level)
   }
@@ -55,16 +53,16 @@ export class EventLog {
   report(level: EventLevel, event: string, fields: EventFields): void {
     if (LEVELS.indexOf(level) < this.#threshold) return
     this.tick()
-    if (this.#posted >= PER_SECOND_MAX) {
+    if (this.#posted >= EVENTS_PER_SECOND_MAX) {
       this.#suppressed++
-      this.#options.suppressed()
+      this.#options.onSuppressed()
       return
     }
     this.#posted++
-    this.#post({ level, event, fields: harmless(fields) })
+    this.#post({ level, event, fields: sanitised(fields) })
   }
 
-  /** Called from the reactor's timer as well, so that the last flood is accounted for even when silence follows. */
+  /** Posts the count of suppressed events once their second is over. The reactor's timer calls it too. */
   tick(): void {
     const nowMs = this.#options.nowMs()
     if (nowMs < this.#windowEndsMs) return
@@ -83,7 +81,7 @@ function thresholdOf(level: string): number {
   return known === -1 ? LEVELS.length : known
 }
 
-function harmless(fields: EventFields): EventFields {
+function sanitised(fields: EventFields): EventFields {
   const clean: Record<string, string | number> = {}
   for (const [name, value] of Object.entries(fields)) {
     if (typeof value === 'number') clean[name] = value

@@ -1,38 +1,38 @@
 /**
- * The course of one exchange, with its microseconds: what both machines took, and what the rooms noted. The exchange is
- * the one with a correlation id that nobody else can guess; until that id is read, the events of every request that
- * begins are kept, so that its first ones are there. Owns what is kept, which is bounded.
+ * Trace of one exchange for `sluice walk`: the transitions of both machines and the notes of other parts, in
+ * microseconds. A secret correlation id identifies the exchange. Until the id is read, the first transitions of every
+ * new request are recorded. All records are bounded.
  */
-import type { Exchange } from '../exchange/exchange.ts'
+import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, EVENT_NAMES, type Event, STATE_NAMES, type State } from '../protocol/states.ts'
 import type { Tracer } from '../protocol/tracer.ts'
 
-export interface Step {
-  /** Microseconds since the first byte of the request was read. */
+export interface TraceStep {
+  /** Microseconds since the first byte of the request. */
   readonly us: number
-  /** `gateway`: no event of a machine. */
+  /** Side of a transition; `gateway` for a note. */
   readonly where: 'source' | 'target' | 'gateway'
-  /** Name of the event, or what was noted. */
+  /** Name of the event, or title of the note. */
   readonly what: string
-  /** State that follows, or more about what was noted. */
+  /** State after the event, or text of the note. */
   readonly detail: string
-  /** Body bytes of the request and of the response that came with it. */
+  /** Body bytes of request and response in this step. */
   readonly bytes: number
 }
 
-export interface Trace extends Account {
-  readonly steps: readonly Step[]
-  /** Steps beyond the limit. */
+export interface Trace extends ExchangeSummary {
+  readonly steps: readonly TraceStep[]
+  /** Number of steps beyond the limit. */
   readonly dropped: number
-  /** The exchange came to its end while it was watched. */
+  /** The trace covers the end of the exchange. */
   readonly isComplete: boolean
 }
 
-/** What became of the exchange. */
-interface Account {
+/** Connections and outcome of the exchange. */
+interface ExchangeSummary {
   readonly source: string
-  /** '' when no backend connection was used. */
+  /** '' without a backend connection. */
   readonly target: string
   readonly status: number
   readonly api: string
@@ -42,19 +42,19 @@ interface Account {
   readonly errorState: number
 }
 
-/** A step as it is kept: numbers and names, no text made. */
-interface Kept {
+/** A step as recorded, before its times and byte counts become relative. */
+interface RecordedStep {
   readonly atMs: number
-  readonly where: Step['where']
+  readonly where: TraceStep['where']
   readonly what: string
   readonly detail: string
-  /** Body bytes counted by then. */
+  /** Body bytes of the exchange up to this step. */
   readonly requestBytes: number
   readonly responseBytes: number
 }
 
 const STEPS_MAX = 1000
-/** Of a request that may turn out to be another's. */
+/** Steps of a request whose correlation id is not read yet. */
 const EARLY_STEPS_MAX = 16
 const REQUESTS_MAX = 10_000
 
@@ -62,29 +62,29 @@ export class ExchangeTrace implements Tracer {
   readonly #correlationId: string
   readonly #nowMs: () => number
   readonly #finished: () => void
-  /** Requests that have begun and whose id is not known, by their machine. */
-  readonly #early = new Map<Machine, Kept[]>()
+  /** Steps of requests whose correlation id is not read yet, by machine. */
+  readonly #early = new Map<Machine, RecordedStep[]>()
   #exchange: Exchange | null = null
   #source: Machine | null = null
   #target: Machine | null = null
-  /** The client's machine that moved last: what is noted about a request is noted while it moves. */
+  /** Source machine of the last transition: the notes of a request follow a transition of its machine. */
   #last: Machine | null = null
-  #steps: Kept[] = []
+  #steps: RecordedStep[] = []
   #dropped = 0
-  /** Taken at the end of the exchange, because the next request of its connection uses the same parcel. */
-  #account: Account | null = null
+  /** Set at the end of the exchange, because the next request of the connection reuses the exchange. */
+  #summary: ExchangeSummary | null = null
 
-  /** `finished` is called when the exchange is over, but for the events that follow at once. */
+  /** `finished`: called at the end of the exchange; transitions of the same turn may follow. */
   constructor(correlationId: string, nowMs: () => number, finished: () => void) {
     this.#correlationId = correlationId
     this.#nowMs = nowMs
     this.#finished = finished
   }
 
-  moved(machine: Machine, _from: State, event: Event, to: State): void {
-    if (this.#account !== null && event === EVENT.REQUEST_BEGIN) this.#release(machine)
+  transition(machine: Machine, _from: State, event: Event, to: State): void {
+    if (this.#summary !== null && event === EVENT.REQUEST_BEGIN) this.#release(machine)
     if (machine === this.#source || machine === this.#target) {
-      this.#keep(this.#steps, STEPS_MAX, machine.side, EVENT_NAMES[event]!, STATE_NAMES[to]!)
+      this.#record(this.#steps, STEPS_MAX, machine.side, EVENT_NAMES[event]!, STATE_NAMES[to]!)
       return
     }
     if (this.#exchange !== null || machine.side !== 'source') return
@@ -92,36 +92,36 @@ export class ExchangeTrace implements Tracer {
     if (event === EVENT.REQUEST_BEGIN && this.#early.size < REQUESTS_MAX) this.#early.set(machine, [])
     const early = this.#early.get(machine)
     if (early === undefined) return
-    // One that is lost is accounted for behind that event, and may be ours.
+    // Only REUSE discards the steps: the exchange of a lost connection ends after the loss, and may be the traced one.
     if (event === EVENT.REUSE) this.#early.delete(machine)
-    else this.#keep(early, EARLY_STEPS_MAX, machine.side, EVENT_NAMES[event]!, STATE_NAMES[to]!)
+    else this.#record(early, EARLY_STEPS_MAX, machine.side, EVENT_NAMES[event]!, STATE_NAMES[to]!)
   }
 
-  noted(exchange: Exchange, what: string, detail: string): void {
-    if (this.#isOurs(exchange)) this.#keep(this.#steps, STEPS_MAX, 'gateway', what, detail)
+  note(exchange: Exchange, what: string, detail: string): void {
+    if (this.#isTraced(exchange)) this.#record(this.#steps, STEPS_MAX, 'gateway', what, detail)
   }
 
-  taken(exchange: Exchange, machine: Machine, what: string, detail: string): void {
-    if (!this.#isOurs(exchange)) return
+  assign(exchange: Exchange, machine: Machine, what: string, detail: string): void {
+    if (!this.#isTraced(exchange)) return
     this.#target = machine
-    this.#keep(this.#steps, STEPS_MAX, 'gateway', what, detail)
+    this.#record(this.#steps, STEPS_MAX, 'gateway', what, detail)
   }
 
-  /** The exchange is accounted for. */
+  /** Ends the trace where the exchange is the traced one. */
   done(exchange: Exchange): void {
-    if (this.#account !== null || !this.#isOurs(exchange)) return
-    this.#account = accountOf(exchange)
+    if (this.#summary !== null || !this.#isTraced(exchange)) return
+    this.#summary = summaryOf(exchange)
     this.#finished()
   }
 
-  /** Another request begins on a connection that was ours. */
+  /** The connection starts another request. */
   #release(machine: Machine): void {
     if (machine === this.#source) this.#source = null
     if (machine === this.#target) this.#target = null
   }
 
-  #isOurs(exchange: Exchange): boolean {
-    if (this.#exchange !== null) return exchange === this.#exchange && this.#account === null
+  #isTraced(exchange: Exchange): boolean {
+    if (this.#exchange !== null) return exchange === this.#exchange && this.#summary === null
     if (exchange.correlationId !== this.#correlationId) return false
     this.#exchange = exchange
     this.#source = this.#last
@@ -130,40 +130,40 @@ export class ExchangeTrace implements Tracer {
     return true
   }
 
-  #keep(steps: Kept[], most: number, where: Step['where'], what: string, detail: string): void {
+  #record(steps: RecordedStep[], most: number, where: TraceStep['where'], what: string, detail: string): void {
     if (steps.length >= most) {
       this.#dropped++
       return
     }
-    const counted = this.#account ?? this.#exchange
-    const requestBytes = counted?.requestBodyBytes ?? 0
-    const responseBytes = counted?.responseBodyBytes ?? 0
+    const source = this.#summary ?? this.#exchange
+    const requestBytes = source?.requestBodyBytes ?? 0
+    const responseBytes = source?.responseBodyBytes ?? 0
     steps.push({ atMs: this.#nowMs(), where, what, detail, requestBytes, responseBytes })
   }
 
-  /** What there is by now; null when the exchange was not seen. */
+  /** The trace so far; null where the exchange was not seen. */
   result(): Trace | null {
     const exchange = this.#exchange
     if (exchange === null) return null
-    const account = this.#account ?? accountOf(exchange)
-    const steps = this.#told(account.responseBodyBytes)
-    return { ...account, steps, dropped: this.#dropped, isComplete: this.#account !== null }
+    const summary = this.#summary ?? summaryOf(exchange)
+    const steps = this.#relativeSteps(summary.responseBodyBytes)
+    return { ...summary, steps, dropped: this.#dropped, isComplete: this.#summary !== null }
   }
 
-  /** Bytes of a request are counted in front of the event that they come with, those of a response behind it. */
-  #told(responseBodyBytes: number): readonly Step[] {
-    const kept = this.#steps
-    const startMs = kept[0]?.atMs ?? 0
-    return kept.map(({ atMs, where, what, detail, requestBytes, responseBytes }, at) => {
-      const before = kept[at - 1]?.requestBytes ?? 0
-      const after = kept[at + 1]?.responseBytes ?? responseBodyBytes
+  /** The counter of request bytes moves before the transition, that of response bytes after it. */
+  #relativeSteps(responseBodyBytes: number): readonly TraceStep[] {
+    const recorded = this.#steps
+    const startMs = recorded[0]?.atMs ?? 0
+    return recorded.map(({ atMs, where, what, detail, requestBytes, responseBytes }, at) => {
+      const before = recorded[at - 1]?.requestBytes ?? 0
+      const after = recorded[at + 1]?.responseBytes ?? responseBodyBytes
       const bytes = requestBytes - before + (after - responseBytes)
       return { us: Math.round((atMs - startMs) * 1000), where, what, detail, bytes }
     })
   }
 }
 
-function accountOf(exchange: Exchange): Account {
+function summaryOf(exchange: Exchange): ExchangeSummary {
   const { sourceId, targetId, status, apiName, requestBodyBytes, responseBodyBytes, errorBase, errorState } = exchange
   const source = `http-incoming-${sourceId}`
   const target = targetId === 0 ? '' : `http-outgoing-${targetId}`

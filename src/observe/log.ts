@@ -1,6 +1,6 @@
 /**
- * The event log of the process, in the primary thread only: reactors post events (events.ts) and never load the logger.
- * JSON lines on stderr; on a terminal one short line per event for human eyes.
+ * Writes the event log of the process to stderr, in the primary only: reactors post events (events.ts) and never load
+ * the logger. JSON lines; on a terminal one short line per event.
  */
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
 import { escapeControls } from './escape.ts'
@@ -8,7 +8,7 @@ import type { LogEvent } from './events.ts'
 
 export type Log = Logger
 
-/** What waits for a stderr that nobody reads; beyond it lines are lost, because the primary must not block or grow. */
+/** Bytes that wait for a slow reader of stderr. Further lines are lost, because the primary must not block or grow. */
 const PENDING_BYTES_MAX = 4 * 1024 * 1024
 
 const STDERR = 2
@@ -30,7 +30,7 @@ function standardError(): DestinationStream {
   return destination({ dest: STDERR, sync: false, maxLength: PENDING_BYTES_MAX })
 }
 
-/** An event that a reactor posted. */
+/** Logs an event that a reactor posted. */
 export function logEvent(log: Log, reactor: number, { level, event, fields }: LogEvent): void {
   log[level]({ REACTOR: reactor, ...fields }, event)
 }

@@ -1,40 +1,54 @@
 /**
- * Counters and gauges of all reactors in one piece of shared memory: a column for each, written by that one alone and
- * summed by the primary without a message. One writer makes plain stores enough; float64 counts exactly to 2^53 and is
- * stored whole on 64-bit machines, and the worst a reader sees is a number that is one event old.
+ * Metrics in shared memory: one column per thread, which only that thread writes, summed by the primary without a
+ * message. With one writer plain stores are enough: float64 counts exactly up to 2^53, 64-bit machines store it whole,
+ * and a reader sees a value that is at most one event old.
  *
- * Every row of the table is counted somewhere; test/tidy.test.ts fails for one that is not, because a zero that nobody
- * counts is a lie.
+ * test/tidy.test.ts fails for a metric that no code counts.
  */
-import { FAULT } from '../errors/catalogue.ts'
+import { FAULT } from '../faults/error-codes.ts'
 
 type Kind = 'counter' | 'gauge'
-/** Kind, name, labels, help (of the first row of a name). The rendered name begins with `sluice_`. */
+/** Kind, name, labels, help (in the first row of a name). Rendered names begin with `sluice_`. */
 type Row = readonly [Kind, string, string, string]
 
 const ROWS = {
   connectionsAccepted: ['counter', 'client_connections_accepted_total', '', 'Client connections accepted.'],
   connectionsOpen: ['gauge', 'client_connections_open', '', 'Client connections open now.'],
-  connectionsRefusedAtLimit: ['counter', 'client_connections_refused_total', 'limit="all"', 'Reset at once, by limit.'],
+  connectionsRefusedAtLimit: [
+    'counter',
+    'client_connections_refused_total',
+    'limit="all"',
+    'Client connections reset on accept, by the limit that was reached.',
+  ],
   connectionsRefusedPerClient: ['counter', 'client_connections_refused_total', 'limit="per_client"', ''],
-  tlsHandshakesFailed: ['counter', 'tls_handshakes_failed_total', '', 'Handshakes of clients that failed.'],
+  tlsHandshakesFailed: ['counter', 'tls_handshakes_failed_total', '', 'Failed TLS handshakes with clients.'],
   connectionsReset: ['counter', 'client_connections_reset_total', '', 'Client connections reset by the client.'],
-  requests: ['counter', 'requests_total', '', 'Requests whose head was read.'],
-  retries: ['counter', 'backend_retries_total', '', 'Requests sent again on a fresh connection.'],
-  staleConnections: ['counter', 'backend_connections_stale_total', '', 'Idle backend connections found dead.'],
-  refusedNoneReady: ['counter', 'endpoint_refusals_total', 'code="303000"', 'Requests that no endpoint was ready for.'],
+  requests: ['counter', 'requests_total', '', 'Requests whose head was read completely.'],
+  retries: ['counter', 'backend_retries_total', '', 'Requests sent once more on a new connection.'],
+  staleConnections: [
+    'counter',
+    'backend_connections_stale_total',
+    '',
+    'Idle backend connections found closed when reused.',
+  ],
+  refusedNoneReady: [
+    'counter',
+    'endpoint_refusals_total',
+    'code="303000"',
+    'Requests refused because no endpoint was ready.',
+  ],
   refusedSuspended: ['counter', 'endpoint_refusals_total', 'code="303001"', ''],
-  handovers: ['counter', 'endpoint_handovers_total', '', 'Requests taken over from an endpoint that failed.'],
+  failovers: ['counter', 'endpoint_failovers_total', '', 'Requests sent to another endpoint after a failure.'],
   targetsOpened: ['counter', 'backend_connections_opened_total', '', 'Backend connections opened.'],
-  targetsReused: ['counter', 'backend_connections_reused_total', '', 'Requests sent on a connection that was open.'],
+  targetsReused: ['counter', 'backend_connections_reused_total', '', 'Requests sent on an open backend connection.'],
   targetsOpen: ['gauge', 'backend_connections_open', '', 'Backend connections open now, idle ones included.'],
-  tunnelsOpened: ['counter', 'tunnels_opened_total', '', 'Connections switched to another protocol (101).'],
+  tunnelsOpened: ['counter', 'tunnels_opened_total', '', 'Connections that switched to another protocol (101).'],
   tunnelsOpen: ['gauge', 'tunnels_open', '', 'Tunnels open now.'],
-  bytesFromClients: ['counter', 'bytes_total', 'peer="client",direction="in"', 'Bytes read and written.'],
+  bytesFromClients: ['counter', 'bytes_total', 'peer="client",direction="in"', 'Bytes read and written on sockets.'],
   bytesToClients: ['counter', 'bytes_total', 'peer="client",direction="out"', ''],
   bytesFromTargets: ['counter', 'bytes_total', 'peer="backend",direction="in"', ''],
   bytesToTargets: ['counter', 'bytes_total', 'peer="backend",direction="out"', ''],
-  timeoutRequestHead: ['counter', 'timeouts_total', 'kind="request_head"', 'Waits that took too long, by kind.'],
+  timeoutRequestHead: ['counter', 'timeouts_total', 'kind="request_head"', 'Expired timeouts, by kind.'],
   timeoutRequestBody: ['counter', 'timeouts_total', 'kind="request_body"', ''],
   timeoutSourceIdle: ['counter', 'timeouts_total', 'kind="client_idle"', ''],
   timeoutSourceStalled: ['counter', 'timeouts_total', 'kind="client_stalled"', ''],
@@ -42,28 +56,54 @@ const ROWS = {
   timeoutTarget: ['counter', 'timeouts_total', 'kind="backend"', ''],
   timeoutTargetIdle: ['counter', 'timeouts_total', 'kind="backend_idle"', ''],
   timeoutTunnelIdle: ['counter', 'timeouts_total', 'kind="tunnel_idle"', ''],
-  resourceCacheHits: ['counter', 'resource_cache_lookups_total', 'result="hit"', 'Resources looked for in the cache.'],
+  resourceCacheHits: ['counter', 'resource_cache_lookups_total', 'result="hit"', 'Lookups in the resource cache.'],
   resourceCacheMisses: ['counter', 'resource_cache_lookups_total', 'result="miss"', ''],
-  tokenHits: ['counter', 'token_cache_lookups_total', 'result="hit"', 'Tokens looked for in the cache.'],
+  tokenHits: ['counter', 'token_cache_lookups_total', 'result="hit"', 'Lookups in the token cache.'],
   tokenRefusedHits: ['counter', 'token_cache_lookups_total', 'result="refused"', ''],
   tokenMisses: ['counter', 'token_cache_lookups_total', 'result="miss"', ''],
-  tokenVerifications: ['counter', 'token_verifications_total', '', 'Signatures of tokens that were calculated.'],
-  tokenIntrospections: ['counter', 'token_introspections_total', '', 'Opaque tokens that were asked about.'],
-  passwordHits: ['counter', 'password_cache_lookups_total', 'result="hit"', 'Passwords looked for in the cache.'],
+  tokenVerifications: ['counter', 'token_verifications_total', '', 'Verified signatures of tokens.'],
+  tokenIntrospections: ['counter', 'token_introspections_total', '', 'Introspections of opaque tokens.'],
+  passwordHits: ['counter', 'password_cache_lookups_total', 'result="hit"', 'Lookups in the password cache.'],
   passwordMisses: ['counter', 'password_cache_lookups_total', 'result="miss"', ''],
   verifiedSecretHits: [
-    ...(['counter', 'verified_secret_cache_lookups_total', 'result="hit"'] as const),
-    'Secrets and passwords looked for among those that the key manager has found right.',
+    'counter',
+    'verified_secret_cache_lookups_total',
+    'result="hit"',
+    "Lookups in the key manager's cache of verified client secrets and passwords.",
   ],
   verifiedSecretMisses: ['counter', 'verified_secret_cache_lookups_total', 'result="miss"', ''],
-  introspectionHits: ['counter', 'introspection_cache_lookups_total', 'result="hit"', 'Answers of introspection kept.'],
+  introspectionHits: [
+    'counter',
+    'introspection_cache_lookups_total',
+    'result="hit"',
+    'Lookups in the introspection cache.',
+  ],
   introspectionMisses: ['counter', 'introspection_cache_lookups_total', 'result="miss"', ''],
-  backendJwtHits: ['counter', 'backend_jwt_cache_lookups_total', 'result="hit"', 'Tokens for backends looked for.'],
+  backendJwtHits: ['counter', 'backend_jwt_cache_lookups_total', 'result="hit"', 'Lookups in the backend JWT cache.'],
   backendJwtMisses: ['counter', 'backend_jwt_cache_lookups_total', 'result="miss"', ''],
-  userClaimsHits: ['counter', 'user_claims_cache_lookups_total', 'result="hit"', 'Claims of users looked for.'],
+  userClaimsHits: ['counter', 'user_claims_cache_lookups_total', 'result="hit"', 'Lookups in the user claims cache.'],
   userClaimsMisses: ['counter', 'user_claims_cache_lookups_total', 'result="miss"', ''],
-  accessLogDrops: ['counter', 'access_log_lines_dropped_total', '', 'Access log lines that were not taken in time.'],
-  logLinesSuppressed: ['counter', 'log_lines_suppressed_total', '', 'Log lines beyond the rate limit.'],
+  apimDatabaseDown: [
+    'gauge',
+    'database_down',
+    'section="apim_db"',
+    '1 while the database of the key manager does not answer.',
+  ],
+  sharedDatabaseDown: ['gauge', 'database_down', 'section="shared_db"', ''],
+  apimDatabaseFailures: [
+    'counter',
+    'database_failures_total',
+    'section="apim_db"',
+    'Connections to the database that did not open, and statements without an answer.',
+  ],
+  sharedDatabaseFailures: ['counter', 'database_failures_total', 'section="shared_db"', ''],
+  accessLogDrops: [
+    'counter',
+    'access_log_lines_dropped_total',
+    '',
+    'Access log lines dropped because the disk or reader was too slow.',
+  ],
+  logLinesSuppressed: ['counter', 'log_lines_suppressed_total', '', 'Event log lines suppressed by the rate limit.'],
   requestBytes: ['counter', 'request_size_bytes_sum', '', ''],
   responseBytes: ['counter', 'response_size_bytes_sum', '', ''],
 } as const satisfies Record<string, Row>
@@ -71,7 +111,7 @@ const ROWS = {
 type MetricName = keyof typeof ROWS
 const NAMES = Object.keys(ROWS) as readonly MetricName[]
 
-/** Name -> its cell in a column. */
+/** Cell of each metric in a column. */
 export const METRIC = Object.freeze(Object.fromEntries(NAMES.map((name, cell) => [name, cell]))) as {
   readonly [N in MetricName]: number
 }
@@ -84,46 +124,46 @@ const STATUS_CELLS = NAMES.length
 export const SIDES = ['source', 'target'] as const
 type MetricSide = (typeof SIDES)[number]
 
-/** Transport bases; a code that is not one of them is counted as base 0. */
+/** Base codes of the transport; other codes count as base 0. */
 const BASES = [0, ...Object.keys(FAULT).map(Number)].filter(code => code === 0 || (code >= 101_000 && code < 103_000))
 const BASE_INDEX = new Map(BASES.map((base, index) => [base, index]))
 const STATES = 9
 const FAULT_CELLS = STATUS_CELLS + STATUSES
 
 const MESSAGES = ['request', 'response'] as const
-/** A size is in the first bucket whose bound it is below; beyond the last it is in one more. */
+/** Upper bounds of the size buckets, exclusive; one more bucket holds larger sizes. */
 const SIZE_BOUNDS = [1024, 10 * 1024, 100 * 1024, 1024 * 1024, 10 * 1024 * 1024] as const
 const SIZES = SIZE_BOUNDS.length + 1
 const SIZE_CELLS = FAULT_CELLS + SIDES.length * BASES.length * STATES
 
 const CELLS = SIZE_CELLS + MESSAGES.length * SIZES
-/** Columns begin on cache lines of their own, or reactors would slow each other down (128 bytes: pairs of lines). */
+/** Columns start on cache lines of their own, against false sharing (128 bytes: CPUs prefetch pairs of lines). */
 const COLUMN_CELLS = Math.ceil(CELLS / 16) * 16
 
-/** The cell of a response status; anything that is no status shares one. */
+/** Cell of a response status; invalid statuses share one. */
 export function statusCell(status: number): number {
   return STATUS_CELLS + (status >= STATUS_MIN && status <= STATUS_MAX ? status - STATUS_MIN : STATUSES - 1)
 }
 
-/** The cell of a failure: base code and documented state number, never their sum. */
+/** Cell of a failure, by base code and documented state number, never by their sum. */
 export function faultCell(side: MetricSide, base: number, state: number): number {
   const row = (side === 'source' ? 0 : BASES.length) + (BASE_INDEX.get(base) ?? 0)
   return FAULT_CELLS + row * STATES + (state >= 0 && state < STATES ? state : STATES - 1)
 }
 
-/** The cell of a message by the size of its body; its bytes go to `requestBytes` or `responseBytes` besides. */
+/** Cell of a message by the size of its body. Callers also add the size to `requestBytes` or `responseBytes`. */
 export function sizeCell(message: (typeof MESSAGES)[number], bytes: number): number {
   let bucket = 0
   while (bucket < SIZE_BOUNDS.length && bytes >= SIZE_BOUNDS[bucket]!) bucket++
   return SIZE_CELLS + (message === 'request' ? 0 : SIZES) + bucket
 }
 
-/** Zeroed memory for so many threads that count. */
+/** Allocates zeroed memory for `columns` threads. */
 export function allocateMetrics(columns: number): SharedArrayBuffer {
   return new SharedArrayBuffer(columns * COLUMN_CELLS * Float64Array.BYTES_PER_ELEMENT)
 }
 
-/** One thread's column. */
+/** Column of one thread. */
 export class MetricsColumn {
   readonly #cells: Float64Array
 
@@ -140,10 +180,10 @@ function columnOf(shared: SharedArrayBuffer, reactor: number): Float64Array {
   return new Float64Array(shared, reactor * COLUMN_CELLS * Float64Array.BYTES_PER_ELEMENT, COLUMN_CELLS)
 }
 
-/** The sum of all columns at one moment; statuses and faults that never happened are left out. */
+/** Sums of all columns. Statuses and faults that never occurred are left out. */
 interface MetricsSnapshot {
   readonly counts: { readonly [N in MetricName]: number }
-  /** By status code; 0 stands for what is none. */
+  /** By status code; 0 for invalid statuses. */
   readonly statuses: ReadonlyMap<number, number>
   readonly faults: readonly { side: MetricSide; base: number; state: number; count: number }[]
   /** Messages per bucket, not cumulative. */
@@ -174,7 +214,7 @@ export function snapshotMetrics(shared: SharedArrayBuffer): MetricsSnapshot {
   }
 }
 
-/** After a reactor died: what it had open is gone, what it counted stays counted. Its successor gets the column. */
+/** Clears the gauges of a dead reactor. Its counters stay, and its successor gets the column. */
 export function clearGauges(shared: SharedArrayBuffer, reactor: number): void {
   const cells = columnOf(shared, reactor)
   for (const name of NAMES) {
@@ -182,10 +222,10 @@ export function clearGauges(shared: SharedArrayBuffer, reactor: number): void {
   }
 }
 
-/** Content type of what `renderMetrics` makes. */
+/** Content type of the output of `renderMetrics`. */
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** The text format of Prometheus. */
+/** Renders the text format of Prometheus. */
 export function renderMetrics(snapshot: MetricsSnapshot): string {
   const lines: string[] = []
   let family = ''
@@ -224,7 +264,7 @@ export function heading(series: string, kind: Kind | 'histogram', help: string):
   return [`# HELP sluice_${series} ${help}`, `# TYPE sluice_${series} ${kind}`]
 }
 
-/** `le` is inclusive where our bounds are not, so it is one byte less. */
+/** `le` is inclusive and SIZE_BOUNDS are not, so `le` is one byte less. */
 function histogram(series: string, help: string, buckets: readonly number[], sum: number): string[] {
   const lines = heading(series, 'histogram', help)
   let count = 0

@@ -1,43 +1,31 @@
 /**
- * Keeps secrets out of every log: values of secret query and path parameters, userinfo in URLs, credentials in free
- * text. The rules it must not break: in doubt it masks, and it takes time linear in its input, which a stranger writes.
- * A spelling that any backend might read as a secret name counts: percent-encoded, encoded twice, in another case or
- * in full-width letters, behind `;`, in brackets, inside another URL.
+ * Masks secrets in logs and traces: values of secret query and path parameters, userinfo of URLs, credentials in free
+ * text. Two rules hold: in doubt the value is masked, and time is linear in the input, which clients choose. Every
+ * spelling that some backend reads as a secret name counts: percent-encoded once or more, in another case, in
+ * full-width letters, after `;`, in brackets, inside another URL.
  */
 
-/** What stands in the place of a secret. */
+/** Replaces a secret. */
 export const MASK = '***'
 
-/** Secret when the whole name is one of these; compared folded: lower case, letters and digits only. */
-const SECRET_NAMES = [
-  ...['key', 'code', 'auth', 'authorization', 'bearer', 'jwt', 'pass', 'pwd', 'sig', 'sid', 'otp', 'ticket', 'cookie'],
-  ...['authcode', 'authorizationcode', 'devicecode', 'usercode', 'codeverifier', 'samlart', 'samlresponse'],
-]
-/** Secret when the name ends so: `access_token`, `X-Amz-Signature`, `client-secret`, `JSESSIONID`. */
-const SECRET_ENDINGS = [
-  ...['token', 'secret', 'password', 'passwd', 'passphrase', 'assertion', 'signature', 'credential', 'credentials'],
-  ...[
-    'apikey',
-    'accesskey',
-    'secretkey',
-    'privatekey',
-    'subscriptionkey',
-    'signingkey',
-    'session',
-    'sessionid',
-    'sessid',
-  ],
-]
-const SECRET = new RegExp(`^(?:${SECRET_NAMES.join('|')})$|(?:${SECRET_ENDINGS.join('|')})$`)
-/** More of a name than its last 64 letters decides nothing. */
+/** Names of secrets, compared as a whole and folded: lower case, letters and digits only. */
+const SECRET_NAMES =
+  'key|code|auth|authorization|bearer|jwt|pass|pwd|sig|sid|otp|ticket|cookie|' +
+  'authcode|authorizationcode|devicecode|usercode|codeverifier|samlart|samlresponse'
+/** Endings of names of secrets: `access_token`, `X-Amz-Signature`, `client-secret`, `JSESSIONID`. */
+const SECRET_ENDINGS =
+  'token|secret|password|passwd|passphrase|assertion|signature|credential|credentials|' +
+  'apikey|accesskey|secretkey|privatekey|subscriptionkey|signingkey|session|sessionid|sessid'
+const SECRET = new RegExp(`^(?:${SECRET_NAMES})$|(?:${SECRET_ENDINGS})$`)
+/** Only the last 64 characters of a name are compared. */
 const NAME_CHARS = 64
 
-/** Parameters that are looked at; what follows them is masked unseen, so that a long query stays cheap. */
+/** Parameters that are examined. The rest of the query is masked unseen, so that a long query stays cheap. */
 const PARTS_MAX = 128
 
 /**
- * A query without any of these has nothing to mask: one pass decides for nearly every request. The escapes that are
- * let through (white space and `+,-./:[]_|`) cannot spell one.
+ * Fast path: a URL that does not match has nothing to mask, which one pass decides for nearly every request. The
+ * escapes that do not match (white space and `+,-./:[]_|`) cannot spell a secret name.
  */
 const SUSPICIOUS = new RegExp(
   'key|code|token|auth|bearer|jwt|pass|pwd|sig|sid|otp|ticket|cookie|sess|saml|secret|cred|assert|eyJ' +
@@ -45,19 +33,19 @@ const SUSPICIOUS = new RegExp(
   'i',
 )
 
-/** In a request target of origin form nothing can be secret before the first of these. */
+/** Everything before the first of these characters is public in origin-form. */
 const FIRST_DELIMITER = /[?;#&@]/
 
-/** A signed token is a secret whatever it is called. The look-behind allows one start per run of letters. */
+/** A signed JWT is a secret under every name. The look-behind allows one start per run of letters: linear time. */
 const SIGNED_TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.eyJ/
 
-/** Userinfo of a URL inside something else, unless it is masked already. */
+/** Unmasked userinfo of a URL within other text. */
 const NESTED_USERINFO = /:[\\/]{1,2}(?!\*\*\*@)[^\\/?#&]*@/
 
-/** A backend may decode more often than we do: what is still encoded after these rounds is masked unseen. */
+/** Rounds of decoding. Text that is still encoded afterwards is masked, because a backend may decode more often. */
 const DECODE_ROUNDS = 3
 
-/** For a request target or a Referer. Gives back the same string when there is nothing to hide. */
+/** Redacts a request target or Referer. Returns the same string where nothing is secret. */
 export function redactUrl(url: string): string {
   if (!FIRST_DELIMITER.test(url)) return url
   const bare = url.includes('@') ? maskUserinfo(url) : url
@@ -65,7 +53,7 @@ export function redactUrl(url: string): string {
   return from !== -1 && SUSPICIOUS.test(bare) ? maskParameters(bare, from) : bare
 }
 
-/** For free text that may quote a URL or a header, such as the message of an error. */
+/** Redacts free text that may quote a URL or header, such as the message of an error. */
 export function redactText(text: string): string {
   return text
     .replace(/\b(authorization|cookie)(["']?\s*[:=]\s*)[^\r\n]+/gi, `$1$2${MASK}`)
@@ -76,8 +64,8 @@ export function redactText(text: string): string {
 }
 
 /**
- * Userinfo of the authority, which stands behind the scheme or two slashes (browsers take back slashes as well), or at
- * the very beginning in authority-form. An `@` in a path is left alone unless a password may hold it.
+ * Masks the userinfo of the authority, which follows the scheme or two slashes (browsers accept backslashes too), or
+ * stands first in authority-form. An `@` in a path stays, unless it may belong to a password.
  */
 function maskUserinfo(url: string): string {
   const opening = /^(?:[a-z][a-z0-9+.-]*:[\\/]+|[\\/]{2,})/i.exec(url)
@@ -86,10 +74,10 @@ function maskUserinfo(url: string): string {
   let end = endOf(url, start, /[\\/?#]/)
   const authority = url.slice(start, end)
   if (authority.includes('@')) {
-    // `user:p@ss/word@host`: up to the last `@` before the query.
+    // `user:p@ss/word@host`: the password reaches up to the last `@` before the query.
     if (authority.includes(':')) end = endOf(url, end, /[?#]/)
   } else if (/^[^[:]*:\d*[^\d]/.test(authority)) {
-    // `user:pa/ss@host`: a port that is no number was a password, cut in two by its own slash.
+    // `user:pa/ss@host`: a port that is no number is a password that contains a slash.
     end = url.length
   }
   const at = url.lastIndexOf('@', end)
@@ -101,7 +89,7 @@ function endOf(text: string, start: number, delimiter: RegExp): number {
   return length === -1 ? text.length : start + length
 }
 
-/** Path parameters (`;jsessionid=`) end where the query begins; the query is split at `&`. */
+/** Masks path parameters (`;jsessionid=`), which end at the query, and the query, which is split at `&`. */
 function maskParameters(url: string, from: number): string {
   const query = url.indexOf('?', from)
   if (query <= from) return maskParts(url, from)
@@ -122,8 +110,8 @@ function maskParts(text: string, from: number): string {
 }
 
 /**
- * A masked value reaches to the end of its part, whatever its backend takes `;` for. `?` and `#` begin a name as well:
- * two URLs glued together carelessly still hide what they must.
+ * Masks a value up to the end of its part, because backends differ in what `;` separates. `?` and `#` start a name too,
+ * for URLs that are joined without encoding.
  */
 function maskPart(part: string): string {
   for (let at = 0; at < part.length; ) {
@@ -136,12 +124,12 @@ function maskPart(part: string): string {
   return part
 }
 
-/** How much of `name=value` may be shown; undefined when all of it may. */
+/** Length of the public start of `name=value`; undefined where all of it is public. */
 function shownLength(segment: string): number | undefined {
   const text = decode(segment)
   if (!carriesSecret(text)) return undefined
   const equals = segment.indexOf('=')
-  // A name that hides an assignment of its own (`a%3D1%26token%3Dx=y`) is part of the secret.
+  // A name that contains an encoded assignment (`a%3D1%26token%3Dx=y`) is part of the secret.
   if (equals === -1 || decode(segment.slice(0, equals)).includes('=')) return 0
   return equals + 1
 }
@@ -154,15 +142,15 @@ function carriesSecret(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const char = text[at]!
     if (char === '=') {
-      if (namesSecret(text.slice(word, at))) return true
+      if (isSecretName(text.slice(word, at))) return true
       word = at + 1
     } else if (char === '"' || char === "'") {
-      // A name of JSON: what two quotes enclose before a colon.
+      // A JSON name: quoted text before a colon.
       quoted = text.slice(quote + 1, at)
       quote = at
       word = at + 1
     } else if (char === ':') {
-      if (quoted !== '' && namesSecret(quoted)) return true
+      if (quoted !== '' && isSecretName(quoted)) return true
     } else if ('?&;#,{}'.includes(char)) {
       word = at + 1
       quoted = ''
@@ -171,8 +159,8 @@ function carriesSecret(text: string): boolean {
   return false
 }
 
-/** `user[password]`, `filter.token` and `code:text` name what one of their words names. */
-export function namesSecret(name: string): boolean {
+/** Also true where one word of the name is secret: `user[password]`, `filter.token`, `code:text`. */
+export function isSecretName(name: string): boolean {
   return isSecret(name) || (/[^\w-]/.test(name) && name.split(/[^\w-]+/).some(isSecret))
 }
 
@@ -184,7 +172,7 @@ function isSecret(word: string): boolean {
   return SECRET.test(folded.replace(/\d+$/, ''))
 }
 
-/** Decoded until nothing changes, then folded to what a lenient reader might see: full-width and Kelvin signs too. */
+/** Decodes until nothing changes, then folds as a lenient reader does: full-width letters, the Kelvin sign. */
 function decode(text: string): string {
   if (!/[%+\x80-\uffff]/.test(text)) return text
   const bytes = Buffer.from(text, /[\u0100-\uffff]/.test(text) ? 'utf8' : 'latin1')
@@ -200,7 +188,7 @@ function decode(text: string): string {
 const PERCENT = 0x25
 const LETTER_U = 0x75
 
-/** In place, and back comes the length. Reads `%u0061`, which some servers do, and leaves broken escapes alone. */
+/** Decodes in place and returns the length. Reads `%u0061`, as some servers do, and keeps broken escapes. */
 function decodeOnce(bytes: Buffer, length: number): number {
   let out = 0
   for (let at = 0; at < length; at++) {
@@ -212,14 +200,14 @@ function decodeOnce(bytes: Buffer, length: number): number {
     const end = digits + (wide ? 4 : 2)
     const code = end > length ? -1 : hexNumber(bytes, digits, end)
     if (code < 0) continue
-    // Three bytes at most, where six stood.
+    // Writes at most three bytes in place of six.
     out = code < 0x100 ? bytes.writeUInt8(code, out - 1) : out - 1 + bytes.write(String.fromCharCode(code), out - 1)
     at = end - 1
   }
   return out
 }
 
-/** -1 when a digit is none. */
+/** Returns -1 where a byte is no hexadecimal digit. */
 function hexNumber(bytes: Buffer, start: number, end: number): number {
   let value = 0
   for (let at = start; at < end; at++) {

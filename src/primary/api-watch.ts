@@ -1,38 +1,37 @@
 /**
- * Watches the API files of a home, for `start --watch`: the folder of projects and documents, each project's own, and
- * that of its document, by which files that are replaced are noticed as well as those that are written. What has
- * changed is found by reading them.
+ * Watches the API and application files of a home, for `start --watch`. It watches folders (the home, `apis`, each
+ * project and its `Definitions`), which shows replaced files as well as written ones; a reload finds what has changed.
  */
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../observe/log.ts'
 import type { ReloadQueue } from './reload-queue.ts'
 
-interface WatchOutlets {
-  /** Something may be different; nothing has happened for a moment since. */
+interface WatchListener {
+  /** Files may have changed, and no event has come for a moment. */
   changed(): void
   warn(cause: string): void
 }
 
 interface WatchedFolder {
   readonly watcher: FSWatcher
-  /** Which folder it is: another one of the same name must be watched anew. */
+  /** Device and inode: another folder of the same name needs another watcher. */
   readonly identity: string
 }
 
-/** An editor or a copy is at work for as long as things happen at shorter intervals. */
+/** Quiet after the last event: an editor or a copy causes many events at short intervals. */
 const QUIET_MS = 150
-/** But so long after the first of them what is there is read. */
-const PATIENCE_MS = 2000
-/** Folders that come, go or are replaced without a sign in a watched one. */
+/** From the first event to the reload at most. */
+const DELAY_MS_MAX = 2000
+/** Between two looks at the identity of `apis`, which can change without an event. */
 const LOOK_MS = 2000
 const FOLDER = 'apis'
-/** Of the files that declare applications. */
+/** Folder of the files that declare applications. */
 const APPLICATIONS = 'applications'
 
-/** Reloads API files as they change, and at once what has changed since they were read. */
-export function watchHome(home: string, reloads: Pick<ReloadQueue, 'begin'>, log: Log): ApiWatch {
-  const changed = (): void => reloads.begin('apis', log)
+/** Reloads API files as they change, and once now: they may have changed since they were read. */
+export function watchHome(home: string, reloads: Pick<ReloadQueue, 'start'>, log: Log): ApiWatch {
+  const changed = (): void => reloads.start('apis', log)
   const files = new ApiWatch(home, { changed, warn: cause => log.warn(cause) })
   changed()
   return files
@@ -40,21 +39,21 @@ export function watchHome(home: string, reloads: Pick<ReloadQueue, 'begin'>, log
 
 export class ApiWatch {
   readonly #home: string
-  readonly #outlets: WatchOutlets
+  readonly #listener: WatchListener
   readonly #folders = new Map<string, WatchedFolder>()
   readonly #look: NodeJS.Timeout
   #timer: NodeJS.Timeout | null = null
   #firstMs = 0
   #hasWarned = false
-  /** That of the folder of projects; '' while there is none. */
+  /** Identity of the folder `apis`; '' while there is none. */
   #identity = ''
 
-  constructor(home: string, outlets: WatchOutlets) {
+  constructor(home: string, listener: WatchListener) {
     this.#home = home
-    this.#outlets = outlets
+    this.#listener = listener
     this.#follow()
     this.#look = setInterval(() => {
-      if (identityOf(join(home, FOLDER)) !== this.#identity) this.#stir()
+      if (identityOf(join(home, FOLDER)) !== this.#identity) this.#changed()
     }, LOOK_MS)
     this.#look.unref()
   }
@@ -66,23 +65,23 @@ export class ApiWatch {
     this.#folders.clear()
   }
 
-  #stir(): void {
+  #changed(): void {
     const now = performance.now()
     if (this.#timer === null) this.#firstMs = now
     else clearTimeout(this.#timer)
-    const left = this.#firstMs + PATIENCE_MS - now
+    const left = this.#firstMs + DELAY_MS_MAX - now
     this.#timer = setTimeout(
       () => {
         this.#timer = null
-        // Before anything is read: what changes from now on is noticed.
+        // Before the reload reads the files: later changes cause events again.
         this.#follow()
-        this.#outlets.changed()
+        this.#listener.changed()
       },
       Math.max(0, Math.min(QUIET_MS, left)),
     )
   }
 
-  /** Watches what is there now, and nothing else. */
+  /** Watches the folders that exist now, and no others. */
   #follow(): void {
     const root = join(this.#home, FOLDER)
     const folders = [this.#home, root, join(this.#home, APPLICATIONS), ...projectsIn(root)]
@@ -98,23 +97,23 @@ export class ApiWatch {
 
   #add(path: string, identity: string): void {
     try {
-      // Of the home only one name is of interest: the gateway itself writes there.
+      // In the home itself the node writes files of its own.
       const watcher = watch(path, { persistent: false }, (_, name) => {
-        if (path !== this.#home || name === null || name === FOLDER || name === APPLICATIONS) this.#stir()
+        if (path !== this.#home || name === null || name === FOLDER || name === APPLICATIONS) this.#changed()
       })
-      watcher.on('error', () => this.#stir())
+      watcher.on('error', () => this.#changed())
       this.#folders.set(path, { watcher, identity })
     } catch (error) {
       this.#warnOnce(path, (error as NodeJS.ErrnoException).code ?? String(error))
     }
   }
 
-  /** ENOSPC: the limit of watches (fs.inotify.max_user_watches) is reached. */
+  /** ENOSPC: the limit of watchers (fs.inotify.max_user_watches) is reached. */
   #warnOnce(path: string, code: string): void {
     if (this.#hasWarned || code === 'ENOENT') return
     this.#hasWarned = true
-    const limit = code === 'ENOSPC' ? '; fs.inotify.max_user_watches limits how many can be' : ''
-    this.#outlets.warn(`${path} cannot be watched (${code}${limit}); what changes there takes a reload`)
+    const limit = code === 'ENOSPC' ? '; fs.inotify.max_user_watches limits the watchers' : ''
+    this.#listener.warn(`${path} cannot be watched (${code}${limit}); after a change there run sluice reload`)
   }
 }
 
@@ -128,7 +127,7 @@ function projectsIn(root: string): readonly string[] {
   }
 }
 
-/** '' where there is no folder. */
+/** '' for no folder. */
 function identityOf(path: string): string {
   try {
     const stat = statSync(path, { bigint: true })

@@ -1,78 +1,78 @@
 /**
- * The way in for the command line: `control.sock` in the data folder, which only the gateway's own user may open. A
- * client sends one line of JSON and gets lines of JSON back, until the gateway ends the connection. Lives in the
- * primary and asks reactors by message, so that nothing of it stands in the way of traffic.
+ * The control socket for the command line: `control.sock` in the data folder, which only the node's own user can open.
+ * A client sends one line of JSON and gets lines of JSON back until the node closes the connection. Commands reach the
+ * threads by message, apart from the traffic.
  */
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 
-/** What a line of a client asks for. */
-export interface ControlRequest {
+/** The line of a client. */
+export interface CommandRequest {
   readonly command: string
   readonly [field: string]: unknown
 }
 
-export interface ControlClient {
-  /** A line before the last one. */
-  say(line: object): void
-  /** Aborted when the client sends no more, which is how one that leaves is noticed. */
+export interface CommandClient {
+  /** Sends a line before the last one. */
+  send(line: object): void
+  /** Aborted when the client ends its side: a client that leaves shows in no other way. */
   readonly gone: AbortSignal
 }
 
-/** Answers the last line. What it throws becomes an error line. */
-export type ControlCommand = (request: ControlRequest, client: ControlClient) => Promise<object> | object
+/** Returns the last line. An error becomes a line with `error`. */
+export type CommandHandler = (request: CommandRequest, client: CommandClient) => Promise<object> | object
 
 const NAME = 'control.sock'
-/** The least that systems allow for the path of a socket, with its end. */
+/** The smallest limit of a system for the path of a socket, with its terminating zero. */
 const PATH_BYTES_MAX = 104
 const CLIENTS_MAX = 8
 const REQUEST_BYTES_MAX = 65_536
-/** A client that sends no whole request, or takes no answer, for so long is given up. A command has its time. */
+/** For a client to send its whole line, and to take the response. A command may take as long as it needs. */
 const SILENCE_MS = 30_000
-/** No right for anybody else from the first moment on. */
+/** No other user may open the socket, not even between its creation and chmod. */
 const PRIVATE_UMASK = 0o177
 
-/** An answer that says why there is none. */
-export class Refused extends Error {
-  override readonly name = 'Refused'
+/** A command is refused; the message is for the operator. */
+export class CommandRefused extends Error {
+  override readonly name = 'CommandRefused'
 }
 
-export function controlPath(dataDir: string): string {
+export function controlSocketPath(dataDir: string): string {
   return join(dataDir, NAME)
 }
 
-/** Whether a socket of this path can be opened on every system. */
-export function isTooLong(path: string): boolean {
+export function isSocketPathTooLong(path: string): boolean {
   return Buffer.byteLength(path) >= PATH_BYTES_MAX
 }
 
 export class ControlSocket {
   readonly #path: string
   readonly #server: Server
-  readonly #commands: Readonly<Record<string, ControlCommand>>
+  readonly #commands: Readonly<Record<string, CommandHandler>>
   readonly #silenceMs: number
   readonly #clients = new Set<Socket>()
-  /** Also when the process ends in a hurry. */
+  /** Runs at every exit of the process. */
   readonly #remove = (): void => rmSync(this.#path, { force: true })
 
-  private constructor(path: string, commands: Readonly<Record<string, ControlCommand>>, silenceMs: number) {
+  private constructor(path: string, commands: Readonly<Record<string, CommandHandler>>, silenceMs: number) {
     this.#path = path
     this.#commands = commands
     this.#silenceMs = silenceMs
     this.#server = createServer({ allowHalfOpen: true }, socket => this.#accept(socket))
   }
 
-  /** Null where there can be none: the gateway runs all the same, and `warn` says why. `silenceMs`: for tests. */
+  /** Null where the socket cannot be opened: `warn` gets the cause, and the node runs on. `silenceMs`: for tests. */
   static async open(
     dataDir: string,
-    commands: Readonly<Record<string, ControlCommand>>,
+    commands: Readonly<Record<string, CommandHandler>>,
     warn: (cause: string) => void,
     silenceMs = SILENCE_MS,
   ): Promise<ControlSocket | null> {
-    const path = controlPath(dataDir)
+    const path = controlSocketPath(dataDir)
     try {
-      if (isTooLong(path)) throw new Error(`its path has ${PATH_BYTES_MAX} bytes or more; a shorter --data allows it`)
+      if (isSocketPathTooLong(path))
+        throw new Error(`its path has ${PATH_BYTES_MAX} bytes or more; use a shorter --data`)
       await removeStale(path)
       const socket = new ControlSocket(path, commands, silenceMs)
       await socket.#listen()
@@ -88,7 +88,7 @@ export class ControlSocket {
     this.#server.once('error', reject)
     const before = process.umask(PRIVATE_UMASK)
     try {
-      // Bound before it returns.
+      // `listen` binds before it returns.
       this.#server.listen(this.#path, resolve)
     } finally {
       process.umask(before)
@@ -96,7 +96,7 @@ export class ControlSocket {
     await promise
     chmodSync(this.#path, 0o600)
     process.once('exit', this.#remove)
-    // One client that fails to connect is no reason to end.
+    // A client that fails to connect ends nothing else.
     this.#server.on('error', () => {})
   }
 
@@ -104,8 +104,8 @@ export class ControlSocket {
     socket.on('error', () => socket.destroy())
     socket.setTimeout(this.#silenceMs, () => socket.destroy())
     if (this.#clients.size >= CLIENTS_MAX) {
-      socket.end(line({ error: `busy: ${CLIENTS_MAX} commands are under way` }))
-      // Its end is only seen behind what it sends.
+      socket.end(line({ error: `busy: ${CLIENTS_MAX} commands are running` }))
+      // The end of the client is seen only behind the bytes that it sends.
       socket.resume()
       return
     }
@@ -119,11 +119,11 @@ export class ControlSocket {
       if (!received.includes('\n')) socket.end(line({ error: 'expected a line of JSON' }))
     })
     socket.on('data', (piece: string) => {
-      // One request for each connection: what follows its line is nobody's.
+      // One request per connection: bytes behind its line are ignored.
       if (received.includes('\n')) return
       received += piece
       const end = received.indexOf('\n')
-      if (end !== -1) void this.#answer(socket, received.slice(0, end), gone.signal)
+      if (end !== -1) void this.#run(socket, received.slice(0, end), gone.signal)
       else if (received.length > REQUEST_BYTES_MAX) {
         received = '\n'
         socket.end(line({ error: `a request has at most ${REQUEST_BYTES_MAX} bytes` }))
@@ -131,25 +131,26 @@ export class ControlSocket {
     })
   }
 
-  async #answer(socket: Socket, text: string, gone: AbortSignal): Promise<void> {
-    const say = (told: object): void => {
-      if (socket.writable) socket.write(line(told))
+  async #run(socket: Socket, text: string, gone: AbortSignal): Promise<void> {
+    const send = (message: object): void => {
+      if (socket.writable) socket.write(line(message))
     }
     try {
       const request = readRequest(text)
       const command = Object.hasOwn(this.#commands, request.command) ? this.#commands[request.command] : undefined
-      if (command === undefined) throw new Refused(`there is only: ${Object.keys(this.#commands).join(', ')}`)
-      // Who waits is silent, and thousands of APIs take a reload a while.
+      if (command === undefined)
+        throw new CommandRefused(`unknown command; the commands are ${Object.keys(this.#commands).join(', ')}`)
+      // A client that waits is silent, and a reload of thousands of APIs takes a while.
       socket.setTimeout(0)
-      say(await command(request, { say, gone }))
+      send(await command(request, { send, gone }))
     } catch (error) {
-      say({ error: error instanceof Refused ? error.message : `failed: ${String(error)}` })
+      send({ error: error instanceof CommandRefused ? error.message : `failed: ${String(error)}` })
     }
     socket.setTimeout(this.#silenceMs)
     socket.end()
   }
 
-  /** Ends what is under way and takes the socket away. */
+  /** Ends running commands and removes the socket. */
   close(): void {
     process.removeListener('exit', this.#remove)
     this.#server.close()
@@ -158,36 +159,36 @@ export class ControlSocket {
   }
 }
 
-function line(told: object): string {
-  return `${JSON.stringify(told)}\n`
+function line(message: object): string {
+  return `${JSON.stringify(message)}\n`
 }
 
-function readRequest(text: string): ControlRequest {
+function readRequest(text: string): CommandRequest {
   let request: unknown
   try {
     request = JSON.parse(text)
   } catch {
-    throw new Refused('expected a line of JSON')
+    throw new CommandRefused('expected a line of JSON')
   }
-  if (!isRequest(request)) throw new Refused('expected {"command": "…"}')
+  if (!isRequest(request)) throw new CommandRefused('expected {"command": "…"}')
   return request
 }
 
-function isRequest(told: unknown): told is ControlRequest {
-  return typeof told === 'object' && told !== null && 'command' in told && typeof told.command === 'string'
+function isRequest(value: unknown): value is CommandRequest {
+  return typeof value === 'object' && value !== null && 'command' in value && typeof value.command === 'string'
 }
 
-/** One that was left behind by a process that was killed. Whoever answers there keeps it, and so does what is none. */
+/** Removes the socket of a killed process. A socket that is in use, or a file that is no socket, stays and throws. */
 async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
-  if (!found.isSocket()) throw new Error('something else has that name')
+  if (!found.isSocket()) throw new Error('a file that is no socket has this name')
   const { promise, resolve } = Promise.withResolvers<string>()
   const probe = connect(path, () => resolve(''))
   probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'))
   const failure = await promise
   probe.destroy()
-  if (failure === '') throw new Error('another process answers there')
+  if (failure === '') throw new Error('another process uses it')
   if (failure === 'ECONNREFUSED') rmSync(path, { force: true })
-  else if (failure !== 'ENOENT') throw new Error(`what is there cannot be asked (${failure})`)
+  else if (failure !== 'ENOENT') throw new Error(`it cannot be opened (${failure})`)
 }

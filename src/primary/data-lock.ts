@@ -1,11 +1,11 @@
 /**
- * One gateway per data folder: `data/lock` names the process that holds it. Because `reusePort` lets a second gateway
- * bind the same port in silence, this is what notices one (D18).
+ * One node per data folder: `data/lock` names the process that holds it. `reusePort` lets a second node bind the same
+ * ports in silence; the lock is what reveals it (D18).
  */
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Somebody else holds the folder, or it cannot be one; the message says who or why, and what to do. */
+/** Another process holds the folder, or the folder cannot be used; the message says why and what to do. */
 export class DataLocked extends Error {
   override readonly name = 'DataLocked'
 }
@@ -17,7 +17,7 @@ export class DataLock {
     this.#file = file
   }
 
-  /** Makes the folder if need be. Throws DataLocked. */
+  /** Creates the folder where there is none. Throws DataLocked. */
   static take(dataDir: string): DataLock {
     const file = join(dataDir, 'lock')
     const holder = acquireIn(dataDir, file)
@@ -30,7 +30,7 @@ export class DataLock {
   }
 }
 
-/** What the system refuses an operator can put right: the folder is a file, or belongs to somebody else. */
+/** A refusal of the file system becomes DataLocked: the operator can mend it. */
 function acquireIn(dataDir: string, file: string): number | undefined {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -44,9 +44,9 @@ function acquireIn(dataDir: string, file: string): number | undefined {
   }
 }
 
-/** Answers the living process that was faster, if one was. */
+/** Returns the living process that holds the lock; undefined: this process holds it now. */
 function acquire(file: string): number | undefined {
-  // Linked and renamed into place, the lock is never seen half written.
+  // The lock is linked or renamed into place, so that no process reads half of it.
   const own = `${file}.${process.pid}`
   writeFileSync(own, identity(process.pid), { mode: 0o600 })
   try {
@@ -58,8 +58,8 @@ function acquire(file: string): number | undefined {
 }
 
 /**
- * The lock was left behind by a process that was killed. Two that find it so must not both replace it, so replacing
- * needs a lock of its own, and another look once that is had. A killed owner of that one is replaced in the same way.
+ * Replaces the lock of a process that was killed. Two processes must not both replace it, so replacing needs a second
+ * lock, and the first one is read again under it. The second lock of a killed process is replaced in the same way.
  */
 function takeOver(own: string, file: string): number | undefined {
   const guard = `${file}.over`
@@ -72,7 +72,7 @@ function takeOver(own: string, file: string): number | undefined {
       if (text === undefined) continue
       const holder = holderOf(text)
       if (holder !== undefined) return holder
-      // Still there after its owner was found dead: no one but us can remove or replace it now.
+      // The same content after its owner was found dead: only the holder of the second lock can replace it now.
       if (contentOf(file) !== text) continue
       renameSync(own, file)
       return undefined
@@ -82,7 +82,7 @@ function takeOver(own: string, file: string): number | undefined {
   }
 }
 
-/** False where there is a lock already. */
+/** False: there is a lock already. */
 function link(own: string, file: string): boolean {
   try {
     linkSync(own, file)
@@ -93,7 +93,7 @@ function link(own: string, file: string): boolean {
   }
 }
 
-/** Process id and, where the system tells, its start time: ids are used again. */
+/** Process id and, where the system tells it, start time: process ids are used again. */
 function identity(pid: number): string {
   return `${pid} ${startTime(pid)}`
 }
@@ -101,14 +101,14 @@ function identity(pid: number): string {
 function startTime(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // Field 22; the name in field 2 may hold spaces, but nothing behind its bracket does.
+    // Field 22. The name in field 2 may hold spaces and brackets, the fields behind it do not.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
   } catch {
     return ''
   }
 }
 
-/** Undefined where there is no such file. */
+/** Undefined: there is no such file. */
 function contentOf(file: string): string | undefined {
   try {
     return readFileSync(file, 'latin1')
@@ -118,7 +118,7 @@ function contentOf(file: string): string | undefined {
   }
 }
 
-/** The living process that a lock of this content belongs to. */
+/** The process that a lock of this content belongs to; undefined where it does not live any more. */
 function holderOf(text: string): number | undefined {
   const pid = Number.parseInt(text, 10)
   if (!(pid > 0)) return undefined

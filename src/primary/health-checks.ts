@@ -1,21 +1,19 @@
 /**
- * Active health checks, made by the primary for those endpoints that have one: so many failures in a row, and no
- * request meets the endpoint; so many successes in a row, and it is active again. Each check is a GET on a connection
- * of its own, through the forward proxy where there is one. Loaded only where there is a check: Node's HTTP client is
- * not free.
+ * Active health checks: after so many failures in a slot an endpoint gets no requests, after so many successes in a
+ * slot it is active again. A check is a GET on its own connection, through the forward proxy where there is one. Loaded
+ * only where an endpoint has a check, because Node's HTTP client takes memory.
  */
 import { type IncomingMessage, Agent as PlainAgent, request as requestPlain } from 'node:http'
 import { Agent as SecuredAgent, request as requestSecured } from 'node:https'
-import type { HealthCheckSettings } from '../config/endpoint-settings.ts'
-import type { EndpointPlan, ReactorPlan } from '../plan.ts'
-import type { Route } from '../target/route.ts'
+import type { HealthCheckSettings } from '../apis/api-definition.ts'
+import type { EndpointPlan, ReactorPlan } from '../plan/reactor-plan.ts'
+import { type ForwardProxy, proxyName, proxyRefusal, type Route } from '../proxy/target/route.ts'
 import { ClientContext } from '../socket/tls-contexts.ts'
-import { type ForwardProxy, nameOfProxy, withoutCredentials } from '../target/route.ts'
 
 interface CheckWatcher {
   isActive(plan: EndpointPlan): boolean
-  /** So many checks in a row said so. */
-  found(plan: EndpointPlan, isHealthy: boolean, cause: string): void
+  /** Enough checks in a slot have agreed. */
+  decided(plan: EndpointPlan, isHealthy: boolean, cause: string): void
 }
 
 /** The check of one endpoint. */
@@ -45,7 +43,7 @@ class HealthCheck {
   }
 
   async run(): Promise<void> {
-    const cause = await this.#ask()
+    const cause = await this.#check()
     if (this.#aborted.signal.aborted) return
     this.#count(cause)
     this.#timer = setTimeout(() => void this.run(), this.#settings.intervalMs)
@@ -56,47 +54,47 @@ class HealthCheck {
     if (this.#timer !== null) clearTimeout(this.#timer)
   }
 
-  /** `cause`: why it is not well, '' where it is. */
+  /** `cause`: why the check has failed; '' where it has passed. */
   #count(cause: string): void {
     const { unhealthyAfter, healthyAfter } = this.#settings
     if (cause !== '') {
       this.#successes = 0
-      if (++this.#failures >= unhealthyAfter) this.#watcher.found(this.#plan, false, cause)
+      if (++this.#failures >= unhealthyAfter) this.#watcher.decided(this.#plan, false, cause)
       return
     }
     this.#failures = 0
-    // An active endpoint has nothing to be brought back from: what it passed before does not count.
+    // Successes of an active endpoint do not count towards its return.
     this.#successes = this.#watcher.isActive(this.#plan) ? 0 : this.#successes + 1
-    if (this.#successes >= healthyAfter) this.#watcher.found(this.#plan, true, 'its health check passes')
+    if (this.#successes >= healthyAfter) this.#watcher.decided(this.#plan, true, 'its health check passes')
   }
 
-  /** Why it is not well; '' where it is. */
-  async #ask(): Promise<string> {
+  /** Resolves with why the check has failed; '' where it has passed. */
+  async #check(): Promise<string> {
     const { path, timeoutMs } = this.#settings
     const { route } = this.#plan
     const limit = AbortSignal.any([this.#aborted.signal, AbortSignal.timeout(timeoutMs)])
     const { promise, resolve } = Promise.withResolvers<string>()
     const answered = (response: IncomingMessage): void => {
-      // Only the status is of interest.
       response.destroy()
       const { statusCode = 0 } = response
       if (statusCode >= 200 && statusCode < 400) resolve('')
-      else if (statusCode === 407 && route.proxy !== null && !route.secured) resolve(withoutCredentials(route.proxy))
-      else resolve(`its health check was answered ${statusCode}`)
+      else if (statusCode === 407 && route.proxy !== null && !route.secured)
+        resolve(proxyRefusal(route.proxy, 407).cause)
+      else resolve(`its health check got status ${statusCode}`)
     }
-    const late = `no answer within ${timeoutMs} ms`
-    // A request that still waits for its tunnel says nothing when it is aborted.
+    const late = `its health check got no response within ${timeoutMs} ms`
+    // A request that waits for its tunnel reports no error when it is aborted.
     limit.addEventListener('abort', () => resolve(late))
     try {
       const options = {
-        ...placeOf(route),
+        ...addressOf(route),
         path,
         agent: this.#agent,
         signal: limit,
         headers: { 'user-agent': 'Sluice' },
       }
       const request = route.secured
-        ? requestSecured({ ...options, ...this.#terms(route) }, answered)
+        ? requestSecured({ ...options, ...this.#tlsOptions(route) }, answered)
         : requestPlain(options, answered)
       request.on('error', (error: NodeJS.ErrnoException) => {
         resolve(limit.aborted ? late : causeOf(error, route.proxy))
@@ -108,51 +106,51 @@ class HealthCheck {
     return promise
   }
 
-  /** The same as for requests. */
-  #terms({ host, port, tlsClient }: Route): object {
+  /** TLS as requests to the endpoint use it. */
+  #tlsOptions({ host, port, tlsClient }: Route): object {
     const clients = this.#tlsClients()
     const plan = clients[`${host}:${port}`] ?? clients[tlsClient]
-    if (plan === undefined) throw new Error(`no TLS terms for ${host}:${port}`)
+    if (plan === undefined) throw new Error(`no TLS settings for ${host}:${port}`)
     if (this.#secured?.plan !== plan) this.#secured = new ClientContext(plan)
     const secureContext = this.#secured.context
     return plan.hostname === 'none' ? { secureContext, checkServerIdentity: () => undefined } : { secureContext }
   }
 }
 
-/** An agent that keeps no connections and takes all of them through the proxy: absolute-form, or CONNECT for TLS. */
+/** An agent without keep-alive whose requests go through the proxy: in absolute-form, or by CONNECT for TLS. */
 function agentFor(secured: boolean, { host, port, authorization }: ForwardProxy, timeoutMs: number): PlainAgent {
   const url = new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
-  // RFC 7617 2: the name ends at the first colon. Of the agent's URL both are decoded again.
+  // RFC 7617 2: the name ends at the first colon. The agent percent-decodes name and password of its URL.
   const credentials = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString()
   const colon = credentials.indexOf(':')
   if (colon >= 0) {
     url.username = encodeURIComponent(credentials.slice(0, colon))
     url.password = encodeURIComponent(credentials.slice(colon + 1))
   }
-  // Nor does aborting end a CONNECT: the agent's own limit does, after the request's.
+  // Aborting does not end a CONNECT; the agent's own time-out does, after that of the request.
   return secured
     ? new SecuredAgent({ proxyEnv: { HTTPS_PROXY: url.href }, timeout: 2 * timeoutMs })
     : new PlainAgent({ proxyEnv: { HTTP_PROXY: url.href } })
 }
 
 function causeOf({ code, message, syscall }: NodeJS.ErrnoException, proxy: ForwardProxy | null): string {
-  // Its message names the proxy and what it answered, without credentials.
+  // The message names the proxy and its response, without credentials.
   if (code === 'ERR_PROXY_TUNNEL') return message
   const cause = code ?? message
   return proxy !== null && (syscall === 'connect' || syscall === 'getaddrinfo')
-    ? `${nameOfProxy(proxy)}: ${cause}`
+    ? `${proxyName(proxy)}: ${cause}`
     : cause
 }
 
-/** Without the brackets of an IPv6 address. */
-function placeOf({ host, port }: Route): { readonly host: string; readonly port: number } {
+/** `http.request` takes an IPv6 address without brackets. */
+function addressOf({ host, port }: Route): { readonly host: string; readonly port: number } {
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port }
 }
 
 export class HealthChecks {
   readonly #tlsClients: () => ReactorPlan['tlsClients']
   readonly #watcher: CheckWatcher
-  /** By row of the endpoint, with what each was made of. */
+  /** By slot of the endpoint, each with its plan as text. */
   readonly #checks = new Map<number, { readonly plan: string; readonly check: HealthCheck }>()
 
   constructor(tlsClients: () => ReactorPlan['tlsClients'], watcher: CheckWatcher) {
@@ -160,19 +158,19 @@ export class HealthChecks {
     this.#watcher = watcher
   }
 
-  /** Checks these endpoints and no others. What has been counted of those that have not changed goes on. */
-  put(plans: readonly EndpointPlan[]): void {
+  /** Checks these endpoints and no others. Counts of unchanged endpoints go on. */
+  replace(plans: readonly EndpointPlan[]): void {
     const checked = plans.filter(({ settings }) => settings.healthCheck !== null)
-    const wanted = new Map(checked.map(plan => [plan.row, JSON.stringify(plan)]))
-    for (const [row, { plan, check }] of this.#checks) {
-      if (wanted.get(row) === plan) continue
+    const wanted = new Map(checked.map(plan => [plan.slot, JSON.stringify(plan)]))
+    for (const [slot, { plan, check }] of this.#checks) {
+      if (wanted.get(slot) === plan) continue
       check.stop()
-      this.#checks.delete(row)
+      this.#checks.delete(slot)
     }
     for (const plan of checked) {
-      if (this.#checks.has(plan.row)) continue
+      if (this.#checks.has(plan.slot)) continue
       const check = new HealthCheck(plan, plan.settings.healthCheck!, this.#tlsClients, this.#watcher)
-      this.#checks.set(plan.row, { plan: wanted.get(plan.row)!, check })
+      this.#checks.set(plan.slot, { plan: wanted.get(plan.slot)!, check })
       void check.run()
     }
   }

@@ -1,21 +1,21 @@
 /**
- * The loopback port for those who look after the process: `/healthz` (alive), `/readyz` (takes traffic), `/metrics`. A
- * few requests a minute, one per connection. Reads the request line and ignores the rest, on plain sockets: Node's HTTP
- * server would cost a process at rest 16 MB (D9).
+ * The health port on loopback: `/healthz` (alive), `/readyz` (takes traffic), `/metrics`. Plain sockets, one request
+ * per connection, of which only the request line is read: Node's HTTP server would take 16 MB in a process at rest
+ * (D9).
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
 
-/** What tests do to threads: `POST /test/<name>`. */
-export type TestHooks = Readonly<Record<string, () => void>>
+/** Actions of tests on threads, by name: `POST /test/<name>`. */
+type TestHooks = Readonly<Record<string, () => void>>
 
 interface HealthSources {
-  /** '' when it takes traffic, or why not. */
+  /** Why the node does not take traffic; '' where it does. */
   readonly unready: () => string
   readonly metrics: SharedArrayBuffer
-  /** Lines beside those of the counters. */
+  /** Lines behind those of the counters. */
   readonly moreMetrics: () => string
-  /** Null outside of tests. */
+  /** Null in production. */
   readonly testHooks: TestHooks | null
 }
 
@@ -24,7 +24,7 @@ export interface HealthListener {
   close(): Promise<void>
 }
 
-interface Answer {
+interface HealthResponse {
   readonly status: string
   readonly type: string
   readonly body: string
@@ -34,18 +34,18 @@ const REQUEST_BYTES_MAX = 8192
 const REQUEST_MS = 5000
 const CONNECTIONS_MAX = 64
 
-function text(status: string, body: string): Answer {
+function text(status: string, body: string): HealthResponse {
   return { status, type: 'text/plain; charset=utf-8', body: `${body}\n` }
 }
 
-function hook(path: string, hooks: TestHooks): Answer {
+function hook(path: string, hooks: TestHooks): HealthResponse {
   const name = path.replace(/^\/test\//, '')
   if (!Object.hasOwn(hooks, name)) return text('404 Not Found', 'no such hook')
   hooks[name]!()
   return text('200 OK', 'done')
 }
 
-function answer(method: string, path: string, sources: HealthSources): Answer {
+function respond(method: string, path: string, sources: HealthSources): HealthResponse {
   if (method === 'POST' && sources.testHooks !== null) return hook(path, sources.testHooks)
   if (method !== 'GET' && method !== 'HEAD') return text('405 Method Not Allowed', 'only GET and HEAD')
   if (path === '/healthz') return text('200 OK', 'ok')
@@ -74,7 +74,7 @@ function serve(socket: Socket, sources: HealthSources): void {
     socket.removeAllListeners('data')
     const line = /^([A-Z]+) (\/[^ ?]*)(?:\?[^ ]*)? HTTP\/1\.[01]\r\n/.exec(received)
     const { status, type, body } =
-      line === null ? text('400 Bad Request', 'not HTTP/1') : answer(line[1]!, line[2]!, sources)
+      line === null ? text('400 Bad Request', 'not HTTP/1') : respond(line[1]!, line[2]!, sources)
     const head = `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
     socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${line?.[1] === 'HEAD' ? '' : body}`)
   })

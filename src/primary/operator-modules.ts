@@ -1,28 +1,28 @@
-/** Modules of the operator's that a node would load: whether they are there is said before any of it begins. */
+/** Checks that the operator's ES modules exist, before a node starts that would load them. */
 import type { Configuration } from '../config/catalogue.ts'
-import { type Fault, show } from '../config/fault.ts'
-import { moduleFault } from '../config/module-file.ts'
-import { identityPlan } from './identity-planning.ts'
-import type { NodeParts } from './node-parts.ts'
+import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
+import { moduleProblem } from '../config/module-file.ts'
+import { authPlan } from '../plan/auth-planning.ts'
+import type { NodeComponents } from '../plan/node-components.ts'
 
-/** A key, and the path that it names; '' where nothing is loaded. */
+/** A key and the path that it names; '': no module. */
 type Named = readonly [key: string, path: string]
 
 export async function missingModules(
   configuration: Configuration,
   home: string,
-  parts: Pick<NodeParts, 'runsGateway' | 'runsKeyManager'>,
-): Promise<readonly Fault[]> {
+  parts: Pick<NodeComponents, 'runsGateway' | 'runsKeyManager'>,
+): Promise<readonly Diagnostic[]> {
   const named = [
-    ...ofEveryNode(configuration),
-    ...(parts.runsGateway ? ofReactors(configuration) : []),
-    ...(parts.runsKeyManager ? ofKeyManagers(configuration) : []),
+    ...modulesOfEveryNode(configuration),
+    ...(parts.runsGateway ? modulesOfReactors(configuration) : []),
+    ...(parts.runsKeyManager ? modulesOfKeyManagers(configuration) : []),
   ]
-  const faults = await Promise.all(named.map(each => faultOf(each, home)))
-  return faults.flatMap(fault => fault ?? [])
+  const errors = await Promise.all(named.map(each => diagnosticOf(each, home)))
+  return errors.flatMap(diagnostic => diagnostic ?? [])
 }
 
-function ofEveryNode(configuration: Configuration): readonly Named[] {
+function modulesOfEveryNode(configuration: Configuration): readonly Named[] {
   const { enable, enable_user_claims, generator_impl, claims_extractor_impl } = configuration['apim.jwt']
   return [
     ['apim.jwt.generator_impl', enable ? generator_impl : ''],
@@ -31,11 +31,11 @@ function ofEveryNode(configuration: Configuration): readonly Named[] {
   ]
 }
 
-function ofReactors(configuration: Configuration): readonly Named[] {
-  return [['apim.key_manager.key_validation_handler_impl', identityPlan(configuration).validator]]
+function modulesOfReactors(configuration: Configuration): readonly Named[] {
+  return [['apim.key_manager.key_validation_handler_impl', authPlan(configuration).validator]]
 }
 
-function ofKeyManagers(configuration: Configuration): readonly Named[] {
+function modulesOfKeyManagers(configuration: Configuration): readonly Named[] {
   return [
     ['oauth.extensions.token_generator', configuration.oauth['extensions.token_generator']],
     ['oauth.oidc.extensions.id_token_builder', configuration.oauth['oidc.extensions.id_token_builder']],
@@ -47,8 +47,8 @@ function ofKeyManagers(configuration: Configuration): readonly Named[] {
   ]
 }
 
-async function faultOf([key, path]: Named, home: string): Promise<Fault | undefined> {
-  const expected = path === '' ? '' : await moduleFault(home, path)
+async function diagnosticOf([key, path]: Named, home: string): Promise<Diagnostic | undefined> {
+  const expected = path === '' ? '' : await moduleProblem(home, path)
   if (expected === '') return undefined
-  return { where: '', key, given: show(path), expected, remedy: 'name an ES module from the home folder on' }
+  return { where: '', key, given: formatValue(path), expected, hint: 'name an ES module from the home folder on' }
 }

@@ -1,22 +1,21 @@
-/** Values of keys on their way out of the process: without secrets, and such as JSON and a line of text take them. */
-import { masked, show } from '../config/fault.ts'
-
-/** Of a key that is secret, only whether it is set. */
+/** Values of keys as they leave the process: without secrets, in a form that JSON and a line of text can hold. */
+import { formatValue, maskCredentials } from '../config/diagnostics.ts'
+/** A secret becomes `(set)` or `(not set)`. */
 export function plainValue(value: unknown, isSecret: boolean): unknown {
   if (!isSecret) return withoutCredentials(value)
   return value === '' ? '(not set)' : '(set)'
 }
 
-/** Of URLs, that is; and whole numbers as JSON has them. */
+/** Masks credentials in URLs; whole numbers become JSON numbers. */
 export function withoutCredentials(value: unknown): unknown {
   const plain = (_: string, part: unknown): unknown => {
     if (typeof part === 'bigint') return Number(part)
-    return typeof part === 'string' ? masked(part) : part
+    return typeof part === 'string' ? maskCredentials(part) : part
   }
   return JSON.parse(JSON.stringify(value, plain))
 }
 
-/** What `plainValue` has made, as TOML writes it. */
-export function plainSaid(value: unknown, isSecret: boolean): string {
-  return isSecret ? String(value) : show(value)
+/** A result of `plainValue` as TOML writes it. */
+export function plainText(value: unknown, isSecret: boolean): string {
+  return isSecret ? String(value) : formatValue(value)
 }

@@ -1,40 +1,37 @@
-/**
- * Reloads, one after the other. At most one of each scope waits; whoever asks meanwhile gets the same answer. Whatever
- * else changes what is in force stands in the same queue.
- */
+/** Runs reloads, and other changes of the active state, one at a time and in the order of the requests. */
 import type { Log } from '../observe/log.ts'
-import type { ReloadAnswer, ReloadScope } from './reload-report.ts'
-
+import type { ReloadReport, ReloadScope } from './reload-report.ts'
 export class ReloadQueue {
-  readonly #run: (scope: ReloadScope) => Promise<ReloadAnswer>
-  readonly #waiting = new Map<ReloadScope, Promise<ReloadAnswer>>()
+  readonly #run: (scope: ReloadScope) => Promise<ReloadReport>
+  /** At most one reload of each scope waits. */
+  readonly #waiting = new Map<ReloadScope, Promise<ReloadReport>>()
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(run: (scope: ReloadScope) => Promise<ReloadAnswer>) {
+  constructor(run: (scope: ReloadScope) => Promise<ReloadReport>) {
     this.#run = run
   }
 
-  /** Of a reload that begins after this. */
-  request(scope: ReloadScope): Promise<ReloadAnswer> {
-    const known = this.#waiting.get(scope)
-    if (known !== undefined) return known
-    const answer = this.alone(() => {
+  /** Settles as a reload that begins after this call; requests share the one that waits. */
+  request(scope: ReloadScope): Promise<ReloadReport> {
+    const waiting = this.#waiting.get(scope)
+    if (waiting !== undefined) return waiting
+    const report = this.exclusively(() => {
       this.#waiting.delete(scope)
       return this.#run(scope)
     })
-    this.#waiting.set(scope, answer)
-    return answer
+    this.#waiting.set(scope, report)
+    return report
   }
 
-  /** Nobody waits for the answer: what comes of it is in the log. */
-  begin(scope: ReloadScope, log: Pick<Log, 'error'>): void {
-    this.request(scope).catch((error: Error) => log.error({ CAUSE_OF_ERROR: error.message }, 'not reloaded'))
+  /** Requests a reload whose outcome is in the log only. */
+  start(scope: ReloadScope, log: Pick<Log, 'error'>): void {
+    this.request(scope).catch((error: Error) => log.error({ CAUSE_OF_ERROR: error.message }, 'reload failed'))
   }
 
-  /** While `change` is under way no reload is, and no other change. */
-  alone<T>(change: () => Promise<T>): Promise<T> {
-    const answer = this.#last.then(change)
-    this.#last = answer.catch(() => {})
-    return answer
+  /** Runs `change` while no reload runs and no other change. */
+  exclusively<T>(change: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(change)
+    this.#last = result.catch(() => {})
+    return result
   }
 }

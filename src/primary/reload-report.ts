@@ -1,82 +1,81 @@
-/** What a reload has come to: the answer to whoever asked for it, and what of it the log says. */
-import { describe, type Fault, fewOf, substanceOf } from '../config/fault.ts'
+/** The report of a reload, for whoever has requested it, and the part of it that goes to the log. */
+import { abbreviatedList, type Diagnostic, diagnosticIdentity, formatDiagnostic } from '../config/diagnostics.ts'
 import type { Log } from '../observe/log.ts'
-import { plainSaid } from './plain-value.ts'
-import type { KeyChange } from './reload-comparison.ts'
-
-/** All of it, or the API files only. */
+import { plainText } from './plain-value.ts'
+import type { KeyChange } from './configuration-diff.ts'
+/** `all`: the whole home. `apis`: files of APIs and applications only. */
 export type ReloadScope = 'all' | 'apis'
 
-export interface ReloadAnswer {
-  /** `refused`: everything is as it was. */
-  readonly outcome: 'in force' | 'refused'
+export interface ReloadReport {
+  /** `refused`: nothing has changed. */
+  readonly outcome: 'applied' | 'refused'
   /** As `orders/1.0.0`. */
   readonly apis: {
     readonly added: readonly string[]
     readonly changed: readonly string[]
     readonly removed: readonly string[]
-    /** As they were, because their projects are faulty now. */
+    /** As they were, because their projects have errors now. */
     readonly kept: readonly string[]
   }
   /** By name: `fault`. */
   readonly sequences: {
-    /** Those that are new and gone among them. */
+    /** New and removed ones among them. */
     readonly changed: readonly string[]
-    /** Their own files are faulty now; what was in force, or a default, stands in. */
+    /** Their files have errors now: the sequence that was active, or the default, takes their place. */
     readonly kept: readonly string[]
   }
-  /** With the values that are in force now. */
+  /** Keys that have changed, with their new values. */
   readonly keys: readonly KeyChange[]
-  /** What is set and takes a restart. */
+  /** Keys that have changed in the file and take a restart. */
   readonly restart: readonly KeyChange[]
-  /** Why it was refused; otherwise what is wrong with single APIs and sequences. */
-  readonly faults: readonly Fault[]
-  readonly warnings: readonly Fault[]
-  /** What reactors could not take over, or not yet. */
+  /** Why the reload was refused; otherwise the errors of single APIs and sequences. */
+  readonly errors: readonly Diagnostic[]
+  readonly warnings: readonly Diagnostic[]
+  /** Threads that have not applied the reload, or not yet. */
   readonly failures: readonly string[]
 }
 
-export const NO_APIS_CHANGED: ReloadAnswer['apis'] = { added: [], changed: [], removed: [], kept: [] }
-export const NO_SEQUENCES_CHANGED: ReloadAnswer['sequences'] = { changed: [], kept: [] }
+export const NO_APIS_CHANGED: ReloadReport['apis'] = { added: [], changed: [], removed: [], kept: [] }
+export const NO_SEQUENCES_CHANGED: ReloadReport['sequences'] = { changed: [], kept: [] }
 
-/** So many names stand in one line of the log; the rest is counted. */
+/** Names in one line of the log; the others are counted. */
 const NAMES_SHOWN = 20
 
-/** `said`: of what is in the log already, and no news, the substance. */
-export function logReload(log: Log, answer: ReloadAnswer, scope: ReloadScope, said: ReadonlySet<string>): void {
-  const { outcome, restart, faults, warnings, failures } = answer
-  // What nobody asked for is not repeated with every change of a file.
-  const isNews = (fault: Fault): boolean => !said.has(substanceOf(fault))
-  for (const warning of warnings.filter(isNews)) log.warn(describe(warning))
-  for (const fault of faults) if (scope === 'all' || isNews(fault)) log.error(describe(fault))
+/** `logged`: identities of diagnostics that the log has already. */
+export function logReload(log: Log, report: ReloadReport, scope: ReloadScope, logged: ReadonlySet<string>): void {
+  const { outcome, restart, errors, warnings, failures } = report
+  const isNew = (diagnostic: Diagnostic): boolean => !logged.has(diagnosticIdentity(diagnostic))
+  for (const warning of warnings.filter(isNew)) log.warn(formatDiagnostic(warning))
+  // A watched file that changes repeats no error of the others; a requested reload repeats all.
+  for (const error of errors) if (scope === 'all' || isNew(error)) log.error(formatDiagnostic(error))
   for (const change of restart) {
-    const { running, wanted } = changeSaid(change)
+    const { running, wanted } = changeText(change)
     const fields = { KEY: change.key, RUNNING: running, WANTED: wanted, WHERE: change.where }
-    log.warn(fields, 'a key has changed that takes a restart')
+    log.warn(fields, 'a changed key takes a restart')
   }
-  for (const CAUSE_OF_ERROR of failures) log.error({ CAUSE_OF_ERROR }, 'a reactor has not taken the reload')
+  for (const CAUSE_OF_ERROR of failures) log.error({ CAUSE_OF_ERROR }, 'a thread has not applied the reload')
   if (outcome === 'refused') {
-    log.error({ FAULTS: faults.length }, 'reload refused; what was in force stays so')
+    log.error({ ERRORS: errors.length }, 'reload refused; nothing has changed')
     return
   }
-  const fields = fieldsOf(answer)
-  // A file that is written need not be another one.
-  const isNothing = scope === 'apis' && Object.keys(fields).length === 0
-  log[isNothing ? 'debug' : 'info'](fields, scope === 'all' ? 'reloaded' : 'APIs reloaded')
+  const fields = fieldsOf(report)
+  // A file may be written without a change.
+  const isUnchanged = scope === 'apis' && Object.keys(fields).length === 0
+  log[isUnchanged ? 'debug' : 'info'](fields, scope === 'all' ? 'reloaded' : 'APIs reloaded')
 }
 
-/** Both values in words. */
-export function changeSaid({ running, wanted, secret }: KeyChange): {
+/** Both values as text. */
+export function changeText({ running, wanted, secret }: KeyChange): {
   readonly running: string
   readonly wanted: string
 } {
-  const said = (value: unknown): string => (value === null ? 'not there' : plainSaid(value, secret))
-  return { running: said(running), wanted: said(wanted) }
+  const text = (value: unknown): string => (value === null ? 'not there' : plainText(value, secret))
+  return { running: text(running), wanted: text(wanted) }
 }
 
-function fieldsOf({ apis, sequences, keys, restart }: ReloadAnswer): Readonly<Record<string, string>> {
+function fieldsOf({ apis, sequences, keys, restart }: ReloadReport): Readonly<Record<string, string>> {
   const changes = keys.map(change => {
-    const { running, wanted } = changeSaid(change)
+    const { running, wanted } = changeText(change)
     return `${change.key}: ${running} -> ${wanted}`
   })
   const waiting = restart.map(({ key }) => key)
@@ -94,10 +93,9 @@ function fieldsOf({ apis, sequences, keys, restart }: ReloadAnswer): Readonly<Re
 
 function named(field: string, names: readonly string[]): Readonly<Record<string, string>> {
   if (names.length === 0) return {}
-  return { [field]: fewOf(names, NAMES_SHOWN) }
+  return { [field]: abbreviatedList(names, NAMES_SHOWN) }
 }
 
-/** What need not be said again. */
-export function substancesOf(...said: readonly (readonly Fault[])[]): ReadonlySet<string> {
-  return new Set(said.flat().map(substanceOf))
+export function identitiesOf(...diagnostics: readonly (readonly Diagnostic[])[]): ReadonlySet<string> {
+  return new Set(diagnostics.flat().map(diagnosticIdentity))
 }

@@ -1,7 +1,7 @@
 /**
- * Which socket implementation this process uses (`socket_level`): handles where the Node version is one we know and a
- * self-test in a child process passed, else streams. The verdict is kept in `data/`, so that only the first start with
- * a Node binary pays for the test (D17).
+ * Chooses the socket implementation of the reactors (`socket_level`): handles on a known Node version whose self-test
+ * in a child process has passed, else streams. The result is kept in `data/`: only the first start with a Node binary
+ * runs the test (D17).
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,18 +13,18 @@ interface LevelChoice {
   readonly why: string
 }
 
-/** Major versions whose handles were read and tested. */
-const KNOWN_NODES = /^v26\./
+/** Node versions whose handles were reviewed and tested. */
+const KNOWN_VERSIONS = /^v26\./
 const TEST_MS = 10_000
 
 export function chooseLevel(setting: 'auto' | 'handles' | 'streams', dataDir: string): LevelChoice {
   if (setting !== 'auto') return { level: setting, why: 'configured' }
-  if (!KNOWN_NODES.test(process.version))
+  if (!KNOWN_VERSIONS.test(process.version))
     return { level: 'streams', why: `handles of Node ${process.version} are unknown` }
   if (Object.hasOwn(process, 'permission')) return { level: 'streams', why: 'Node runs with --permission' }
   const key = `${process.version} ${process.platform} ${process.arch} ${process.execPath}`
   const file = join(dataDir, 'socket-level.json')
-  const kept = recall(file)
+  const kept = readResult(file)
   if (kept?.key === key) return { level: kept.passed ? 'handles' : 'streams', why: 'self-test of an earlier start' }
   const passed = selfTest()
   writeFileSync(file, `${JSON.stringify({ key, passed })}\n`)
@@ -36,7 +36,7 @@ function selfTest(): boolean {
   return spawnSync(process.execPath, [program], { timeout: TEST_MS, stdio: 'ignore' }).status === 0
 }
 
-function recall(file: string): { key: string; passed: boolean } | undefined {
+function readResult(file: string): { key: string; passed: boolean } | undefined {
   try {
     const kept: unknown = JSON.parse(readFileSync(file, 'utf8'))
     if (typeof kept !== 'object' || kept === null || !('key' in kept) || !('passed' in kept)) return undefined
@@ -44,7 +44,7 @@ function recall(file: string): { key: string; passed: boolean } | undefined {
       ? { key: kept.key, passed: kept.passed }
       : undefined
   } catch {
-    // No verdict yet, or one that cannot be read: test again.
+    // No result yet, or an unreadable one: the test runs again.
     return undefined
   }
 }

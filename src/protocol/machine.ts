@@ -1,30 +1,40 @@
 /**
- * The protocol state of one connection. Owns the state; `advance` is its only writer, and there is no way to ask in
- * advance or to ignore the answer.
+ * Protocol state of one connection. `advance` is the only writer of the state; no caller can test a transition in
+ * advance or ignore its failure.
  */
-import { EVENT_NAMES, type Event, REPORTED, STATE, STATE_NAMES, type State } from './states.ts'
+import { EVENT, EVENT_NAMES, type Event, REPORTED, STATE, STATE_NAMES, type State } from './states.ts'
 import { tracer } from './tracer.ts'
 import { SOURCE, TARGET, type Table } from './transitions.ts'
 
 export type Side = 'source' | 'target'
 
-const EVENT_SHIFT = 4
+const EVENT_BITS = 5
+/** Bits of a cell's row that hold the state. */
+const STATE_MASK = 31
+/** Bit of a row: the peer has sent FIN. Each state has two rows, so one table answers for both. */
+const PEER_ENDED = 32
 const ILLEGAL = 255
 
+/** Both rows of each state: events keep the bit, and PEER_END sets it. FIN may be reported again with each read. */
 function compile(table: Table): Uint8Array {
-  const cells = new Uint8Array(STATE_NAMES.length << EVENT_SHIFT).fill(ILLEGAL)
+  const cells = new Uint8Array((2 * (STATE_MASK + 1)) << EVENT_BITS).fill(ILLEGAL)
   STATE_NAMES.forEach((state, row) => {
     EVENT_NAMES.forEach((event, column) => {
       const next = table[state][event]
-      if (next !== undefined) cells[(row << EVENT_SHIFT) | column] = STATE[next]
+      if (next === undefined) return
+      const bit = EVENT[event] === EVENT.PEER_END ? PEER_ENDED : 0
+      cells[(row << EVENT_BITS) | column] = STATE[next] | bit
+      cells[((row | PEER_ENDED) << EVENT_BITS) | column] = STATE[next] | PEER_ENDED
     })
   })
   return cells
 }
 
 const CELLS = { source: compile(SOURCE), target: compile(TARGET) }
+/** Clients are accepted, backends are dialled. */
+const INITIAL: Record<Side, State> = { source: STATE.REQUEST_READY, target: STATE.CONNECTING }
 
-/** Events that the peer of a side causes; every other event is our own doing. */
+/** Events that the peer of a side causes; the gateway causes every other event. */
 const PEER_EVENTS: Record<Side, RegExp> = { source: /^REQUEST_/, target: /^(RESPONSE_|SWITCH)/ }
 
 /** An event in a state that has no cell for it. The state is left alone. */
@@ -32,8 +42,8 @@ export class ProtocolViolation extends Error {
   readonly side: Side
   readonly state: State
   readonly event: Event
-  /** `peer`: answered with 400 or 101506. `us`: a bug of ours, logged as an error. */
-  readonly culprit: 'peer' | 'us'
+  /** `peer`: answered with 400 or 101506. `gateway`: a bug, logged as an error. */
+  readonly culprit: 'peer' | 'gateway'
 
   constructor(side: Side, state: State, event: Event) {
     super(`${side} connection in ${STATE_NAMES[state]} cannot take ${EVENT_NAMES[event]}`)
@@ -41,35 +51,44 @@ export class ProtocolViolation extends Error {
     this.side = side
     this.state = state
     this.event = event
-    this.culprit = PEER_EVENTS[side].test(EVENT_NAMES[event]!) ? 'peer' : 'us'
+    this.culprit = PEER_EVENTS[side].test(EVENT_NAMES[event]!) ? 'peer' : 'gateway'
   }
 }
 
 export class Machine {
   readonly side: Side
   readonly #cells: Uint8Array
-  #state: State = STATE.REQUEST_READY
+  /** The state, and PEER_ENDED. */
+  #row: number
 
   constructor(side: Side) {
     this.side = side
     this.#cells = CELLS[side]
+    this.#row = INITIAL[side]
   }
 
   get state(): State {
-    return this.#state
+    return (this.#row & STATE_MASK) as State
+  }
+
+  /** The peer has sent FIN: no byte follows those that were read. Tunnels have states for this instead. */
+  get peerEnded(): boolean {
+    return (this.#row & PEER_ENDED) !== 0
   }
 
   /** The documented number, 0 to 8. */
   get reported(): number {
-    return REPORTED[this.#state]!
+    return REPORTED[this.#row & STATE_MASK]!
   }
 
-  /** The only writer of the state. Throws ProtocolViolation when the table has no such cell. */
+  /** Takes an event; returns the next state. Throws ProtocolViolation when the table has no such cell. */
   advance(event: Event): State {
-    const next = this.#cells[(this.#state << EVENT_SHIFT) | event]!
-    if (next === ILLEGAL) throw new ProtocolViolation(this.side, this.#state, event)
-    if (tracer !== null) tracer.moved(this, this.#state, event, next as State)
-    this.#state = next as State
-    return this.#state
+    const row = this.#row
+    const next = this.#cells[(row << EVENT_BITS) | event]!
+    if (next === ILLEGAL) throw new ProtocolViolation(this.side, (row & STATE_MASK) as State, event)
+    const state = (next & STATE_MASK) as State
+    if (tracer !== null) tracer.transition(this, (row & STATE_MASK) as State, event, state)
+    this.#row = next
+    return state
   }
 }

@@ -1,39 +1,47 @@
-/** One port of a reactor: its listening socket, what secures it, and the clients that it knows. */
+/** One port of a reactor: its listening socket, its TLS, and the clients seen lately. */
 import { LRUCache } from 'lru-cache'
-import type { ListenerPlan } from '../plan.ts'
+import type { ListenerPlan } from '../plan/reactor-plan.ts'
 import type { ByteSocket, Listening, SocketLevel } from '../socket/byte-socket.ts'
 import type { TlsServer } from '../socket/tls.ts'
-import type { Client } from '../source/hall.ts'
+import type { Client } from '../proxy/source/connection-callbacks.ts'
 
-/** Client addresses remembered; a client that comes again and again costs less. */
+/** Client addresses in the cache: a returning client costs less. */
 const CLIENTS_MAX = 4096
 
-interface ListenerOutlets {
+interface ListenerOptions {
   readonly level: SocketLevel
   readonly reusePort: boolean
-  newClient(address: string, kind: ListenerPlan['kind']): Client
+  newClient(address: string, listener: Listener): Client
   accept(socket: ByteSocket, listener: Listener): void
   /** Accepting a connection threw. */
   threw(error: unknown): void
 }
 
+export function isSecured({ kind }: ListenerPlan): boolean {
+  return kind === 'https' || kind === 'wss'
+}
+
 export class Listener {
+  readonly kind: ListenerPlan['kind']
+  readonly scheme: Client['scheme']
   readonly #plan: ListenerPlan
-  readonly #outlets: ListenerOutlets
+  readonly #options: ListenerOptions
   readonly #tls: TlsServer | null
   readonly #clients = new LRUCache<string, Client>({ max: CLIENTS_MAX })
   #listening: Listening | null = null
 
   /** `tls`: null where the port is not secured. */
-  constructor(plan: ListenerPlan, tls: TlsServer | null, outlets: ListenerOutlets) {
+  constructor(plan: ListenerPlan, tls: TlsServer | null, options: ListenerOptions) {
+    this.kind = plan.kind
+    this.scheme = isSecured(plan) ? 'https' : 'http'
     this.#plan = plan
     this.#tls = tls
-    this.#outlets = outlets
+    this.#options = options
   }
 
-  /** Answers the port. */
+  /** Starts listening; resolves with the port. */
   async open(): Promise<number> {
-    const { level, reusePort, accept, threw } = this.#outlets
+    const { level, reusePort, accept, threw } = this.#options
     const { host, port } = this.#plan
     this.#listening = await level.listen({ host, port, reusePort }, socket => {
       try {
@@ -55,12 +63,12 @@ export class Listener {
     this.#listening = null
   }
 
-  /** The socket as its connection sees it. */
+  /** Puts TLS on an accepted socket where the port is secured. */
   secure(socket: ByteSocket): ByteSocket {
     return this.#tls === null ? socket : this.#tls.wrap(socket)
   }
 
-  /** What is known of clients has changed: those that come from now on are looked at anew. */
+  /** Empties the cache after a change of settings that clients depend on. */
   forgetClients(): void {
     this.#clients.clear()
   }
@@ -68,7 +76,7 @@ export class Listener {
   client(address: string): Client {
     let client = this.#clients.get(address)
     if (client === undefined) {
-      client = this.#outlets.newClient(address, this.#plan.kind)
+      client = this.#options.newClient(address, this)
       this.#clients.set(address, client)
     }
     return client

@@ -1,27 +1,28 @@
-/** Entry of a reactor's thread: builds the reactor from its plan, answers the primary's messages. */
+/** The thread of a reactor: builds the reactor from its plan and serves the messages of the primary. */
 import { parentPort } from 'node:worker_threads'
-import { chainOf } from '../chain-of.ts'
+import { buildFilterChain } from '../filters/build-chain.ts'
 import { loadModule } from '../config/module-file.ts'
-import { AuthorityLine } from '../identity/authority-line.ts'
-import type { Validator } from '../identity/identity.ts'
-import type { IdentityPlan } from '../identity/identity-plan.ts'
-import { IdentityState } from '../identity/identity-state.ts'
+import { PortControlChannel } from '../auth/control-channel.ts'
+import type { CustomValidator } from '../auth/custom-validator.ts'
+import type { AuthPlan } from '../auth/auth-plan.ts'
+import { AuthState } from '../auth/auth-state.ts'
 import { AccessLog } from '../observe/access-log.ts'
 import { EventLog } from '../observe/events.ts'
-import { LineFile } from '../observe/line-file.ts'
+import { AccessLogFile } from '../observe/access-log-file.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
-import { ownPlan } from './own-plan.ts'
-import type { FromReactor, LivePlan, ToReactor } from '../plan.ts'
-import type { Answer, Asked, Question } from '../questions.ts'
+import { receivePlan } from '../plan/plan-codec.ts'
+import type { LivePlan } from '../plan/reactor-plan.ts'
+import type { FromReactor, ReactorCall, ToReactor } from '../plan/reactor-messages.ts'
+import { respond } from '../runtime/call-channel.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from '../socket/handle-socket.ts'
 import { streamLevel } from '../socket/stream-socket.ts'
 import type { TlsLevel } from '../socket/tls.ts'
 
-/** A reactor that replaces another one does not wait longer for what it is told: what is open is to be reached. */
-const INFORMED_MS = 5000
+/** A replacement listens after so long without a snapshot: open APIs must be reached. */
+const SNAPSHOT_MS = 5000
 
-const plan = ownPlan()
+const plan = receivePlan()
 const port = parentPort!
 const metrics = new MetricsColumn(plan.metrics, plan.reactor)
 
@@ -32,29 +33,29 @@ function post(message: FromReactor): void {
 const events = new EventLog(event => post({ kind: 'event', event }), {
   level: plan.logLevel,
   nowMs: () => performance.now(),
-  suppressed: () => metrics.add(METRIC.logLinesSuppressed, 1),
+  onSuppressed: () => metrics.add(METRIC.logLinesSuppressed, 1),
 })
 
-const identity = new IdentityState(plan.identityEpoch, plan.identity)
+const authState = new AuthState(plan.authVersion, plan.auth)
 
 const file = plan.accessLog.target === 'file' ? openAccessLog() : null
 
-function openAccessLog(): LineFile {
-  return new LineFile(plan.accessLogPath, {
-    dropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-    failed: cause => events.report('error', 'access log failed', { CAUSE_OF_ERROR: cause.message }),
+function openAccessLog(): AccessLogFile {
+  return new AccessLogFile(plan.accessLogPath, {
+    onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
+    onFailed: cause => events.report('error', 'access log failed', { CAUSE_OF_ERROR: cause.message }),
   })
 }
 
 function accessLog(): AccessLog | null {
   if (plan.accessLog.target === 'off') return null
-  // Only the primary writes to stdout, so that lines of several reactors stay whole.
+  // The primary alone writes to standard output, so that lines of several reactors stay whole.
   const write =
     file === null ? (batch: Uint8Array) => post({ kind: 'access', batch }) : (batch: Uint8Array) => file.write(batch)
   return new AccessLog(plan.accessLog.format, write, { wallOffsetMs: () => Date.now() - performance.now() })
 }
 
-/** Loaded only where something is secured: it costs memory and time. */
+/** The TLS modules are loaded only where a listener or a route uses TLS: they take memory and time. */
 async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel | null> {
   if (tlsServer === null && Object.keys(tlsClients).length === 0) return null
   if (plan.level === 'streams') return (await import('../socket/tls-stream.ts')).streamTls
@@ -63,15 +64,15 @@ async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel |
 
 let tls = await tlsLevel(plan)
 
-/** Of the operator's own; null where there is none. Throws where it cannot be loaded. */
-async function ownValidator({ validator }: IdentityPlan): Promise<Validator | null> {
-  return validator === '' ? null : ((await loadModule(plan.home, validator, 'validate')) as Validator)
+/** The operator's validator; null for none. Rejects with ModuleError. */
+async function customValidator({ validator }: AuthPlan): Promise<CustomValidator | null> {
+  return validator === '' ? null : ((await loadModule(plan.home, validator, 'validate')) as CustomValidator)
 }
 
-/** At a start traffic begins all the same: whoever would have been asked about is refused, and says why. */
-async function firstValidator(): Promise<Validator | null> {
+/** A validator that cannot be loaded stops no start: it refuses every caller, with the cause. */
+async function firstValidator(): Promise<CustomValidator | null> {
   try {
-    return await ownValidator(plan.identity)
+    return await customValidator(plan.auth)
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error)
     events.report('error', 'key validation handler not loaded', { CAUSE_OF_ERROR: cause })
@@ -86,79 +87,79 @@ const reactor = new Reactor(plan, {
   tls,
   report: (level, event, fields) => events.report(level, event, fields),
   accessLog: accessLog(),
-  identity,
+  authState,
   validator: await firstValidator(),
-  chainOf,
+  buildFilterChain,
   drained: finish,
 })
 
 function finish(): void {
   reactor.stop()
-  identity.close()
+  authState.close()
   const written = file === null ? Promise.resolve() : file.close()
   written.then(() => {
-    post({ kind: 'drained' })
+    // Without its port and its timers the thread ends by itself.
     port.close()
   })
 }
 
-/** The reload before, in force or not: what was asked for last is what is in force last. */
+/** The last deployment: deployments run in the order of their calls. */
 let deploying: Promise<unknown> = Promise.resolve()
 
-/** '' when it is in force. */
-async function deploy({ live, apis }: Extract<Question, { kind: 'deploy' }>): Promise<string> {
+async function deploy({ live, apis }: Extract<ReactorCall, { kind: 'deploy' }>): Promise<true> {
+  tls ??= await tlsLevel(live)
+  reactor.deploy(live, apis, tls, await customValidator(live.auth))
+  authState.updatePlan(live.auth)
+  events.setLevel(live.logLevel)
+  return true
+}
+
+async function serve(call: ReactorCall): Promise<unknown> {
+  if (call.kind === 'deploy') {
+    const deployed = deploying.then(() => deploy(call))
+    deploying = deployed.catch(() => {})
+    return deployed
+  }
   try {
-    tls ??= await tlsLevel(live)
-    reactor.deploy(live, apis, tls, await ownValidator(live.identity))
-    identity.renew(live.identity)
-    events.setLevel(live.logLevel)
-    return ''
+    return await reactor.inspector.serve(call)
   } catch (error) {
-    return error instanceof Error ? (error.stack ?? error.message) : String(error)
+    events.report('error', 'bug', { CAUSE_OF_ERROR: stackOf(error as Error) })
+    throw error
   }
 }
 
-function answerTo(question: Question): Answer | Promise<Answer> {
-  if (question.kind !== 'deploy') return reactor.answers.answer(question)
-  const next = deploying.then(() => deploy(question))
-  deploying = next
-  return next
-}
-
-async function answer({ id, question }: Asked): Promise<void> {
-  try {
-    post({ kind: 'answer', id, answer: await answerTo(question) })
-  } catch (error) {
-    // Traffic goes on; whoever asked is told that there was no answer.
-    events.report('error', 'bug', { CAUSE_OF_ERROR: error instanceof Error ? (error.stack ?? '') : String(error) })
-  }
+function stackOf(error: Error): string {
+  return error.stack ?? error.message
 }
 
 port.on('message', (message: ToReactor) => {
-  if (message.kind === 'ask') void answer(message)
+  if (message.kind === 'call') void respond(port, message, serve, stackOf)
   else if (message.kind === 'drain') reactor.drain()
   else if (message.kind === 'cutOff') reactor.cutOff()
   else if (message.kind === 'reopenLogs') file?.reopen()
-  else if (message.kind === 'line') identity.connect(new AuthorityLine(message.port, news => identity.take(news)))
-  else if (message.kind === 'hang') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  else if (message.kind === 'channel') {
+    authState.attach(new PortControlChannel(message.port, update => authState.apply(update)))
+  } else if (message.kind === 'hang') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 })
 
-/** Whoever comes once it listens is to be known, unless nobody needs to be. */
-async function informed(): Promise<void> {
+/** Resolves with the first snapshot, which authenticates the first callers; at once where every API is open. */
+async function snapshotReceived(): Promise<void> {
   if (plan.apis.every(({ access }) => access.schemes.length === 0)) return
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(() => {
-    events.report('error', 'credentials cannot be checked yet', { CAUSE_OF_ERROR: 'the authority has told nothing' })
+    events.report('error', 'credentials cannot be checked yet', {
+      CAUSE_OF_ERROR: 'no snapshot from the control thread',
+    })
     resolve()
-  }, INFORMED_MS)
-  identity.complete.promise.then(resolve)
+  }, SNAPSHOT_MS)
+  authState.firstSnapshot.promise.then(resolve)
   await promise
   clearTimeout(timer)
 }
 
-informed()
+snapshotReceived()
   .then(() => reactor.start())
   .then(
-    ports => post({ kind: 'listening', ports }),
+    ports => post({ kind: 'started', started: ports }),
     (error: Error) => post({ kind: 'failed', cause: error.message }),
   )

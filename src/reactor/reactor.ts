@@ -1,354 +1,428 @@
 /**
- * One event loop's share of the gateway: its listener, its connections, its pools, its clock. Builds the rooms from a
- * plan; `walk.ts` says in which order a request goes through them. Runs in a worker thread, and in tests as it is.
+ * One reactor: an event loop with its listeners, client connections, backend pools, timers and counters. The
+ * constructor builds all parts of the hot path from a plan; a reload changes them in place. `proxy/pipeline.ts` has the
+ * order of the phases of a request. Runs in a worker thread (reactor-thread.ts), and in tests in the main thread.
  */
-import type { Failure, Handler } from '../exchange/contract.ts'
-import { newIdPrefix } from '../exchange/correlation-id.ts'
-import type { Exchange } from '../exchange/exchange.ts'
-import { ReadMemory } from '../exchange/inbox.ts'
-import { Composer } from '../exchange/outbox.ts'
-import { Heads, type Report, type Surroundings } from '../exchange/surroundings.ts'
-import type { BackendParty } from '../exchange/tunnel.ts'
-import { policyOf } from '../handlers/cors-policy.ts'
+import type { Failure, Filter } from '../proxy/exchange/contract.ts'
+import { newIdPrefix } from '../proxy/exchange/correlation-id.ts'
+import type { Exchange } from '../proxy/exchange/exchange.ts'
+import { ReadMemory } from '../proxy/exchange/read-buffer.ts'
+import { Composer } from '../proxy/exchange/write-buffer.ts'
+import type { ConnectionContext, ConnectionContexts, Report, Settings } from '../proxy/exchange/connection-context.ts'
+import type { BackendTunnelPeer } from '../proxy/exchange/tunnel.ts'
+import { corsPolicyOf } from '../filters/cors-policy.ts'
 import { FieldKinds } from '../http1/field-kinds.ts'
-import type { Head } from '../http1/head.ts'
+import { BodySpans } from '../http1/body.ts'
+import { type Head, HeadPool } from '../http1/head.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
-import type { Identity, Validator } from '../identity/identity.ts'
-import type { IdentityState } from '../identity/identity-state.ts'
-import { Sequences } from '../mediation/sequences.ts'
+import type { CustomValidator } from '../auth/custom-validator.ts'
+import type { AuthState } from '../auth/auth-state.ts'
+import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import type { AccessLog } from '../observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import {
   type ApiChanges,
   type ApiPlan,
-  CLIENT_ROWS,
+  CLIENT_SLOTS,
   type ListenerPlan,
   type LivePlan,
   type ReactorPlan,
-} from '../plan.ts'
-import { Deployment } from './deployment.ts'
-import { FaultAnswers, fieldsReadBy } from './fault-answer.ts'
-import { Handshakes } from './handshakes.ts'
-import { IdentitySide } from './identity-side.ts'
-import { Listener } from './listener.ts'
-import { monotonicMs } from '../structure/monotonic-clock.ts'
-import { TlsSide } from './tls-side.ts'
-import { ReactorAnswers } from './reactor-answers.ts'
+} from '../plan/reactor-plan.ts'
+import { DeployedApis } from './deployed-apis.ts'
+import { FaultResponder, requestFieldsOf } from '../faults/fault-responder.ts'
+import { CorsMediation } from '../proxy/cors-mediation.ts'
+import { WebSocketMediation } from '../proxy/websocket-mediation.ts'
+import { ReactorAuth } from '../auth/reactor-auth.ts'
+import { isSecured, Listener } from './listener.ts'
+import { monotonicMs } from '../runtime/monotonic-clock.ts'
+import { ReactorTls } from './reactor-tls.ts'
+import { ReactorInspector } from './reactor-inspector.ts'
 import { tracer } from '../protocol/tracer.ts'
-import { composerBytes, renewSettings, requestLimits, responseLimits, settingsOf } from './settings.ts'
-import { AddressBook, Networks, plainAddress } from '../socket/address-book.ts'
+import { composerBytes, requestLimits, responseLimits, settingsOf, updateSettings } from './settings.ts'
+import { DnsCache } from '../socket/dns-cache.ts'
+import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
 import type { ByteSocket, SocketLevel } from '../socket/byte-socket.ts'
 import type { TlsLevel } from '../socket/tls.ts'
 import { ResourceCache } from '../route/resource-cache.ts'
 import { Router } from '../route/router.ts'
-import { Admission } from '../source/admission.ts'
-import type { Client, Hall } from '../source/hall.ts'
-import { ResponseDrops } from '../source/reply-writer.ts'
-import { RequestIntake, RequestNumbers } from '../source/request-intake.ts'
-import { SourceConnection } from '../source/source-connection.ts'
-import { DeadlineWheel } from '../structure/deadline-wheel.ts'
-import { SharedGauge } from '../structure/shared-gauge.ts'
-import { EndpointTable } from '../target/endpoint-table.ts'
-import type { PoolContext } from '../target/host-pool.ts'
-import { RequestDrops } from '../target/request-drops.ts'
-import { insteadOfTunnel, type Rooms, refuse, walk } from '../walk.ts'
+import { Admission } from '../proxy/source/admission.ts'
+import type { Client, ConnectionCallbacks } from '../proxy/source/connection-callbacks.ts'
+import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
+import { RequestDecoder, RequestCounter } from '../proxy/source/request-decoder.ts'
+import { SourceConnection } from '../proxy/source/source-connection.ts'
+import { DeadlineWheel } from '../runtime/deadline-wheel.ts'
+import { SharedGauge } from '../runtime/shared-gauge.ts'
+import { EndpointTable } from '../proxy/target/endpoint-table.ts'
+import type { PoolContext } from '../proxy/target/connection-pool.ts'
+import { StrippedRequestFields } from '../proxy/target/stripped-request-fields.ts'
+import { insteadOfTunnel, type Pipeline, refuse, runPipeline } from '../proxy/pipeline.ts'
 
-/** Resolution of all deadlines. */
+/** Time between two ticks in milliseconds: resolution of all deadlines. */
 const TICK_MS = 100
 
-interface ReactorOutlets {
+interface ReactorOptions {
   readonly level: SocketLevel
   /** TLS at that level; null where nothing in the plan is secured. */
   readonly tls: TlsLevel | null
   readonly report: Report
   /** null: no access log. */
   readonly accessLog: AccessLog | null
-  /** What is known of those who ask. */
-  readonly identity: IdentityState
-  /** The operator's own word on who is let in; null: there is none. */
-  readonly validator: Validator | null
-  /** The handlers of an API, in the order in which its requests pass them. */
-  chainOf(api: ApiPlan, identity: Identity): readonly Handler[]
-  /** Nothing is in flight any more. */
+  /** Keys, subscriptions and revocations, as the control thread sends them. */
+  readonly authState: AuthState
+  /** The operator's validator; null for none. */
+  readonly validator: CustomValidator | null
+  buildFilterChain(api: ApiPlan, auth: ReactorAuth): readonly Filter[]
+  /** Called when a draining reactor has no connection left. */
   drained(): void
 }
 
-export class Reactor implements Hall {
-  /** To what the primary asks for the command line. */
-  readonly answers = new ReactorAnswers(lister => {
+export class Reactor implements ConnectionCallbacks {
+  readonly inspector = new ReactorInspector(lister => {
     for (const connection of this.#connections) connection.show(lister)
-    for (const connection of this.#targets.connections) connection.show(lister)
+    for (const connection of this.#pools.connections) connection.show(lister)
   })
   readonly #plan: ReactorPlan
-  readonly #outlets: ReactorOutlets
-  readonly #around: Surroundings
-  readonly #rooms: Rooms
+  readonly #options: ReactorOptions
+  readonly #contexts: ConnectionContexts
+  readonly #pipeline: Pipeline
   readonly #metrics: MetricsColumn
-  readonly #identity: IdentitySide
+  readonly #auth: ReactorAuth
   readonly #admission: Admission
-  readonly #addresses: AddressBook
-  #trusted: Networks
-  /** What the clients that are known were made of. */
-  #believed: string
+  readonly #dns: DnsCache
+  #trusted: CidrList
+  /** Settings that known clients were made with. */
+  #forwardingKey: string
   readonly #idPrefix = newIdPrefix()
-  readonly #numbers = new RequestNumbers()
-  readonly #drops: ResponseDrops
+  readonly #requestCounter = new RequestCounter()
+  /** By scheme of the listener. */
+  readonly #stripped: Readonly<Record<keyof ConnectionContexts, StrippedResponseFields>>
   readonly #connections = new Set<SourceConnection>()
-  /** What the pools of backend connections share. */
-  readonly #targets: PoolContext
-  readonly #deployment: Deployment
-  readonly #resources: ResourceCache
-  readonly #sequences: Sequences
+  /** Shared by the pools of backend connections. */
+  readonly #pools: PoolContext
+  readonly #apis: DeployedApis
+  readonly #resourceCache: ResourceCache
+  readonly #sequences: CompiledSequences
   readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
   readonly #listeners: readonly Listener[]
-  readonly #tls: TlsSide
+  readonly #tls: ReactorTls
   #timer: NodeJS.Timeout | null = null
+  /** Monotonic milliseconds at the last tick. */
   #coarseNow = performance.now()
+  /** N of http-incoming-N. */
   #nextId = 1
-  #secondDueMs = 0
+  #nextSecondMs = 0
 
-  constructor(plan: ReactorPlan, outlets: ReactorOutlets) {
+  constructor(plan: ReactorPlan, options: ReactorOptions) {
     this.#plan = plan
-    this.#outlets = outlets
+    this.#options = options
     this.#metrics = new MetricsColumn(plan.metrics, plan.reactor)
     this.#heartbeats = new Int32Array(plan.heartbeats)
     const nowMs = () => this.#coarseNow
-    this.#identity = new IdentitySide(plan, { ...outlets, metrics: this.#metrics, nowMs })
-    this.#around = this.#surroundings()
-    this.#drops = new ResponseDrops(this.#around.settings)
-    this.#trusted = new Networks(plan.http.trusted_proxies)
-    this.#believed = believed(plan.http)
+    this.#auth = new ReactorAuth(plan, { ...options, metrics: this.#metrics, nowMs })
+    this.#contexts = this.#newContexts()
+    const { plain, secured } = this.#contexts
+    this.#stripped = {
+      plain: new StrippedResponseFields(plain.settings),
+      secured: new StrippedResponseFields(secured.settings),
+    }
+    this.#trusted = new CidrList(plan.http.trusted_proxies)
+    this.#forwardingKey = forwardingKey(plan.http)
     const gauge = new SharedGauge(plan.gauge, plan.reactors, plan.reactor)
     this.#admission = this.#newAdmission(gauge)
-    this.#tls = new TlsSide(outlets.tls, plan)
-    this.#listeners = plan.listeners.map(listener => this.#listener(listener))
-    this.#addresses = new AddressBook(plan.http['dns.cache_seconds'])
-    this.#targets = this.#poolContext(gauge)
-    this.#resources = new ResourceCache(this.#metrics, nowMs)
-    this.#resources.keepFor(plan.resourceMs)
+    this.#tls = new ReactorTls(options.tls, plan)
+    this.#listeners = plan.listeners.map(listener => this.#newListener(listener))
+    this.#dns = new DnsCache(plan.http['dns.cache_seconds'])
+    this.#pools = this.#newPoolContext(gauge)
+    this.#resourceCache = new ResourceCache(this.#metrics, nowMs)
+    this.#resourceCache.setLifetime(plan.resourceCacheMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
-    const chainOf = (api: ApiPlan) => outlets.chainOf(api, this.#identity.identity)
-    this.#deployment = new Deployment(chainOf, this.#targets, this.#endpoints, this.#resources)
-    this.#deployment.prepare({ removed: [], deployed: plan.apis })()
-    const cors = policyOf(plan.cors)
-    const router = new Router(this.#deployment.table, arena.bytes, this.#around.settings)
-    const { correlationField } = this.#around.settings
-    this.#sequences = new Sequences(plan.faults.programs, outlets.report)
-    const faults = new FaultAnswers(plan.faults, this.#sequences, correlationField, outlets.report, nowMs)
-    this.#around.requestKinds.keep(fieldsReadBy(plan.faults))
-    this.#around.requestKinds.withhold([plan.identity.backendJwt.field])
-    const handshakes = new Handshakes(plan, this.#sequences, arena.bytes, outlets.report)
-    this.#rooms = { router, cors, faults, handshakes, threw: (exchange, error) => this.#threw(exchange, error) }
+    const chainOf = (api: ApiPlan) => options.buildFilterChain(api, this.#auth)
+    this.#apis = new DeployedApis(chainOf, this.#pools, this.#endpoints, this.#resourceCache)
+    this.#apis.prepare({ removed: [], deployed: plan.apis })()
+    const cors = corsPolicyOf(plan.cors)
+    const router = new Router(this.#apis.table, arena.bytes, plain.settings)
+    const { correlationField } = plain.settings
+    this.#sequences = new CompiledSequences(plan.faults.sequences, options.report)
+    const faults = new FaultResponder(plan.faults, this.#sequences, correlationField, options.report, nowMs)
+    plain.requestKinds.capture(requestFieldsOf(plan.faults))
+    plain.requestKinds.strip([plan.auth.backendJwt.field])
+    const corsMediation = new CorsMediation(plan.faults, this.#sequences, options.report)
+    const webSocketMediation = new WebSocketMediation(plan, this.#sequences, options.report)
+    const onError = (exchange: Exchange, error: unknown) => this.#reportBug(exchange, error)
+    this.#pipeline = { router, cors, faults, corsMediation, webSocketMediation, onError }
   }
 
-  #poolContext(gauge: SharedGauge): PoolContext {
+  #newPoolContext(gauge: SharedGauge): PoolContext {
     return {
-      around: this.#around,
-      paths: {
-        dialer: this.#outlets.level,
-        addresses: this.#addresses,
-        tlsFor: route => this.#tls.clientFor(route),
-      },
+      contexts: this.#contexts,
+      network: { dialer: this.#options.level, dns: this.#dns, tlsFor: route => this.#tls.clientFor(route) },
       gauge,
       reactors: this.#plan.reactors,
-      drops: new RequestDrops(this.#around.settings),
+      stripped: {
+        plain: new StrippedRequestFields(this.#contexts.plain.settings),
+        secured: new StrippedRequestFields(this.#contexts.secured.settings),
+      },
       connections: new Set(),
       warnOn500: this.#plan.warnOn500,
       nextId: 1,
     }
   }
 
-  #listener(plan: ListenerPlan): Listener {
-    const isSecured = plan.kind === 'https' || plan.kind === 'wss'
-    return new Listener(plan, isSecured ? this.#tls.server : null, {
-      level: this.#outlets.level,
+  #newListener(plan: ListenerPlan): Listener {
+    return new Listener(plan, isSecured(plan) ? this.#tls.server : null, {
+      level: this.#options.level,
       reusePort: this.#plan.reactors > 1,
-      newClient: (address, kind) => this.#newClient(address, kind),
+      newClient: (address, listener) => this.#newClient(address, listener),
       accept: (socket, listener) => this.#accept(socket, listener),
-      threw: error => this.#outlets.report('error', 'bug', { CAUSE_OF_ERROR: String(error) }),
+      threw: error => this.#options.report('error', 'bug', { CAUSE_OF_ERROR: String(error) }),
     })
   }
 
-  #surroundings(): Surroundings {
-    const { http } = this.#plan
-    const settings = settingsOf(http, this.#plan.responseMs)
-    const capacity = settings.headerCountMax
-    // Times are wanted to the microsecond only for the access log.
-    const now = this.#outlets.accessLog === null ? () => this.#coarseNow : () => performance.now()
-    const memory = new ReadMemory(arena, http.io_buffer_size)
-    const trailerHeads = new Heads(capacity)
-    return {
+  #newContexts(): ConnectionContexts {
+    const { http, https, responseTimeoutMs } = this.#plan
+    const settings = settingsOf(http, http, responseTimeoutMs)
+    const ofSecured = settingsOf(https, http, responseTimeoutMs)
+    const { correlationField } = settings
+    // Only the access log needs times more exact than a tick.
+    const now = this.#options.accessLog === null ? () => this.#coarseNow : () => performance.now()
+    const { trailerHeads, ...sizes } = sizedBy(settings)
+    const trailers = trailerHeads.scratch
+    const memory = new ReadMemory(http.io_buffer_size)
+    const plain: ConnectionContext = {
       settings,
-      arena,
-      memory,
-      composer: new Composer(arena, composerBytes(settings)),
-      wheel: new DeadlineWheel(TICK_MS),
-      requestKinds: new FieldKinds(settings.correlationField),
-      kinds: new FieldKinds(settings.correlationField),
-      requestHeads: new Heads(capacity),
-      responseHeads: new Heads(capacity),
-      requestLimits: requestLimits(settings),
-      responseLimits: responseLimits(settings),
+      ...sizes,
       trailerHeads,
-      part: { spans: 0, floor: 0, last: false, trailers: trailerHeads.scratch, inbox: null as never },
-      report: this.#outlets.report,
+      memory,
+      composer: new Composer(composerBytes(settings, ofSecured)),
+      wheel: new DeadlineWheel(TICK_MS),
+      requestKinds: new FieldKinds(correlationField),
+      responseKinds: new FieldKinds(correlationField),
+      part: { spans: new BodySpans(), count: 0, floor: 0, last: false, trailers, buffer: null as never },
+      report: this.#options.report,
       metrics: this.#metrics,
       now,
-      tunnels: this.#identity.tunnels,
+      tunnels: this.#auth.tunnels,
       dateLine: dateLine(),
       isDraining: false,
     }
+    const ofTls = { settings: ofSecured, ...sizedBy(ofSecured), memory: new ReadMemory(https.io_buffer_size, memory) }
+    return { plain, secured: { ...plain, ...ofTls } }
   }
 
   #newAdmission(gauge: SharedGauge): Admission {
     const { http, clients, clientSeed, reactor, reactors } = this.#plan
     const byClient = http.max_connections_per_client < 0 ? null : new SharedGauge(clients, reactors, reactor)
-    const { max_open_connections: allMax, max_connections_per_client: clientMax } = http
-    return new Admission(gauge, allMax, byClient, clientMax, CLIENT_ROWS, clientSeed, this.#metrics)
+    const { max_connections_per_client: clientMax } = http
+    return new Admission(gauge, clientLimits(this.#plan), byClient, clientMax, CLIENT_SLOTS, clientSeed, this.#metrics)
   }
 
-  /** Listens; answers the ports, in the order of the listeners. */
+  // ---- start, reload, end -----------------------------------------------------------------------------------------
+
+  /** Starts listening; resolves with the ports, in the order of the listeners. */
   async start(): Promise<readonly number[]> {
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     return Promise.all(this.#listeners.map(listener => listener.open()))
   }
 
   /**
-   * Takes over what a reload brings; open connections and exchanges under way go on. Throws when something cannot be
-   * built: then everything is as it was.
+   * Applies a reload; open connections and pending exchanges go on. Throws, and changes nothing, if a part cannot be
+   * built.
    */
-  deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null, validator: Validator | null): void {
-    const trusted = new Networks(live.http.trusted_proxies)
-    const putInForce = this.#deployment.prepare(apis)
-    const reword = this.#sequences.prepare(live.faults.programs)
-    const securesAnew = this.#tls.replace(tls, live)
+  deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null, validator: CustomValidator | null): void {
+    const trusted = new CidrList(live.http.trusted_proxies)
+    const applyApis = this.#apis.prepare(apis)
+    const applySequences = this.#sequences.prepare(live.faults.sequences)
+    const hasNewClientTls = this.#tls.update(tls, live)
     // From here on nothing throws.
-    putInForce()
-    reword()
-    this.#rooms.faults.renew(live.faults)
-    this.#rooms.handshakes.renew(live)
-    this.#around.requestKinds.keep(fieldsReadBy(live.faults))
-    this.#around.requestKinds.withhold([live.identity.backendJwt.field])
-    this.#rooms.cors = policyOf(live.cors)
-    const { targetKeepAliveMs: keptMs } = this.#around.settings
-    this.#renewSettings(live)
-    this.#identity.renew(live.identity, validator)
-    if (believed(live.http) !== this.#believed) this.#renewClients(trusted, live.http)
-    const { closesTargets, targetKeepAliveMs } = this.#around.settings
-    for (const pool of this.#deployment.pools) {
-      pool.watch.renew(live.warnOn500)
-      pool.trim()
-      // What it has was secured with what no longer holds, or would be kept for longer than a backend keeps it.
-      const isOld = (securesAnew && pool.route.secured) || closesTargets || targetKeepAliveMs < keptMs
-      if (isOld) pool.renew()
+    applyApis()
+    applySequences()
+    this.#pipeline.faults.update(live.faults)
+    this.#pipeline.corsMediation.update(live.faults)
+    this.#pipeline.webSocketMediation.update(live)
+    const { plain, secured } = this.#contexts
+    plain.requestKinds.capture(requestFieldsOf(live.faults))
+    plain.requestKinds.strip([live.auth.backendJwt.field])
+    this.#pipeline.cors = corsPolicyOf(live.cors)
+    const oldKeepAliveMs = { plain: plain.settings.targetKeepAliveMs, secured: secured.settings.targetKeepAliveMs }
+    this.#updateSettings(live)
+    this.#auth.updatePlan(live.auth, validator)
+    if (forwardingKey(live.http) !== this.#forwardingKey) this.#updateClients(trusted, live.http)
+    for (const pool of this.#apis.pools) {
+      const { secured: isSecured } = pool.route
+      const { closesTargets, targetKeepAliveMs } = pool.context.settings
+      const oldMs = oldKeepAliveMs[isSecured ? 'secured' : 'plain']
+      pool.inspector.update(live.warnOn500)
+      pool.closeExcess()
+      // Open connections have the old TLS terms, or would be kept for longer than the new setting allows (D62).
+      const isOutdated = (hasNewClientTls && isSecured) || closesTargets || targetKeepAliveMs < oldMs
+      if (isOutdated) pool.expireConnections()
     }
   }
 
-  /** Whatever is read from now on is read of these, on connections that are open as well. */
-  #renewSettings({ http, responseMs, resourceMs, warnOn500 }: LivePlan): void {
-    const { settings } = this.#around
-    renewSettings(settings, http, responseMs)
-    Object.assign(this.#around.requestLimits, requestLimits(settings))
-    Object.assign(this.#around.responseLimits, responseLimits(settings))
-    this.#drops.renew(settings)
-    this.#targets.drops.renew()
-    this.#targets.warnOn500 = warnOn500
-    this.#addresses.keepFor(http['dns.cache_seconds'])
-    this.#resources.keepFor(resourceMs)
-    this.#admission.limit(http.max_open_connections)
+  /** Open connections read the new values from the same objects. */
+  #updateSettings(live: LivePlan): void {
+    const { http, https, responseTimeoutMs, resourceCacheMs, warnOn500 } = live
+    for (const [transport, section] of [
+      ['plain', http],
+      ['secured', https],
+    ] as const) {
+      const { settings, requestLimits: ofRequests, responseLimits: ofResponses } = this.#contexts[transport]
+      updateSettings(settings, section, http, responseTimeoutMs)
+      Object.assign(ofRequests, requestLimits(settings))
+      Object.assign(ofResponses, responseLimits(settings))
+      this.#stripped[transport].update(settings)
+      this.#pools.stripped[transport].update()
+    }
+    this.#pools.warnOn500 = warnOn500
+    this.#dns.setTtl(http['dns.cache_seconds'])
+    this.#resourceCache.setLifetime(resourceCacheMs)
+    this.#admission.setLimits(clientLimits(live))
   }
 
-  /** What clients are believed, and what is said of them to backends: from their next requests on. */
-  #renewClients(trusted: Networks, http: LivePlan['http']): void {
+  /** Applies trusted proxies and forwarding fields, from the next request of each client on. */
+  #updateClients(trusted: CidrList, http: LivePlan['http']): void {
     this.#trusted = trusted
-    this.#believed = believed(http)
+    this.#forwardingKey = forwardingKey(http)
     for (const listener of this.#listeners) listener.forgetClients()
-    for (const { client } of this.#connections) client.intake.renew(trusted.includes(client.address))
+    for (const { client } of this.#connections) client.decoder.update(trusted.includes(client.address))
   }
 
-  /** Accepts nothing more; what is in flight is finished and its connections closed. */
+  /** Accepts no further connection; pending exchanges are finished and their connections closed. */
   drain(): void {
-    this.#around.isDraining = true
-    for (const pool of this.#deployment.pools) pool.drain()
+    this.#setDraining()
+    for (const pool of this.#apis.pools) pool.closeIdle()
     for (const connection of [...this.#connections]) connection.drain()
-    // What the kernel has accepted for us already is still served, once.
+    // Connections that the kernel has accepted already are still served, once.
     setTimeout(() => {
       this.#stopListening()
       this.#endDrain()
     }, TICK_MS)
   }
 
+  #setDraining(): void {
+    this.#contexts.plain.isDraining = true
+    this.#contexts.secured.isDraining = true
+  }
+
   #stopListening(): void {
     for (const listener of this.#listeners) listener.close()
   }
 
-  /** Ends every exchange now. */
+  /** Aborts every exchange. */
   cutOff(): void {
-    this.#around.isDraining = true
+    this.#setDraining()
     for (const connection of [...this.#connections]) connection.cutOff()
   }
 
-  /** After `drain` or `cutOff`: no timer, no socket is left. */
+  /** Closes every socket and stops every timer, after `drain` or `cutOff`. */
   stop(): void {
     this.#stopListening()
     this.cutOff()
-    for (const pool of this.#deployment.pools) pool.drain()
+    for (const pool of this.#apis.pools) pool.closeIdle()
     if (this.#timer !== null) clearInterval(this.#timer)
-    this.#identity.stop()
-    this.#outlets.accessLog?.flush()
+    this.#auth.stop()
+    this.#options.accessLog?.flush()
   }
 
-  #accept(socket: ByteSocket, listener: Listener): void {
-    const address = plainAddress(socket.remoteAddress)
-    if (!this.#admission.enter(address)) {
-      socket.reset()
-      return
-    }
-    const parser = Parser.forRequests()
-    if (parser === undefined) {
-      this.#admission.leave(address)
-      socket.reset()
-      return
-    }
-    const { requestKinds, requestHeads, requestLimits: limits, trailerHeads } = this.#around
-    const reader = new MessageReader(parser, arena, requestKinds, requestHeads, trailerHeads, limits)
-    const client = listener.client(address)
-    const own = listener.secure(socket)
-    const connection = new SourceConnection(this.#nextId++, own, client, reader, this.#drops, this.#around, this)
-    this.#connections.add(connection)
-    connection.open()
-  }
-
-  #newClient(address: string, kind: ListenerPlan['kind']): Client {
-    const scheme = kind === 'https' || kind === 'wss' ? 'https' : 'http'
-    const logsAgents = this.#outlets.accessLog !== null
-    const isTrusted = this.#trusted.includes(address)
-    const intake = new RequestIntake(this.#around, this.#numbers, { address, scheme }, isTrusted, logsAgents)
-    return { address, idPrefix: this.#idPrefix, intake, scheme, kind }
+  #endDrain(): void {
+    const isListening = this.#listeners.some(listener => listener.isOpen)
+    if (this.#contexts.plain.isDraining && !isListening && this.#connections.size === 0) this.#options.drained()
   }
 
   #tick(): void {
     this.#coarseNow = performance.now()
     this.#heartbeats[this.#plan.reactor]!++
-    if (this.#coarseNow >= this.#secondDueMs) {
-      this.#secondDueMs = this.#coarseNow + 1000 - (Date.now() % 1000)
-      this.#around.dateLine = dateLine()
+    if (this.#coarseNow >= this.#nextSecondMs) {
+      this.#nextSecondMs = this.#coarseNow + 1000 - (Date.now() % 1000)
+      const line = dateLine()
+      this.#contexts.plain.dateLine = line
+      this.#contexts.secured.dateLine = line
     }
-    this.#around.wheel.turn()
-    this.#identity.tick()
-    this.#outlets.accessLog?.flush()
+    // Both contexts have the same wheel.
+    this.#contexts.plain.wheel.advance()
+    this.#auth.tick()
+    this.#options.accessLog?.flush()
   }
 
-  // ---- what the hallway does for a client connection --------------------------------------------------------------
+  // ---- client connections -----------------------------------------------------------------------------------------
 
-  walk(exchange: Exchange): Promise<() => void> | undefined {
-    return walk(exchange, this.#rooms)
+  #accept(socket: ByteSocket, listener: Listener): void {
+    const address = unmappedAddress(socket.remoteAddress)
+    const { scheme } = listener
+    if (!this.#admission.admit(address, scheme)) {
+      socket.reset()
+      return
+    }
+    const transport = transportOf(scheme)
+    const context = this.#contexts[transport]
+    const parser = Parser.forRequests(context.part.spans)
+    if (parser === undefined) {
+      this.#admission.release(address, scheme)
+      socket.reset()
+      return
+    }
+    const { requestKinds, requestHeads, requestLimits: limits, trailerHeads } = context
+    const reader = new MessageReader(parser, requestKinds, requestHeads, trailerHeads, limits)
+    const client = listener.client(address)
+    const secured = listener.secure(socket)
+    const connection = new SourceConnection(
+      this.#nextId++,
+      secured,
+      client,
+      reader,
+      this.#stripped[transport],
+      context,
+      this,
+    )
+    this.#connections.add(connection)
+    connection.open()
   }
 
-  #threw(exchange: Exchange, error: unknown): void {
-    this.#outlets.report('error', 'bug', {
+  #newClient(address: string, { scheme, kind }: Listener): Client {
+    const logsAgents = this.#options.accessLog !== null
+    const isTrusted = this.#trusted.includes(address)
+    const context = this.#contexts[transportOf(scheme)]
+    const decoder = new RequestDecoder(context, this.#requestCounter, { address, scheme }, isTrusted, logsAgents)
+    return { address, idPrefix: this.#idPrefix, decoder, scheme, kind }
+  }
+
+  process(exchange: Exchange): Promise<() => void> | undefined {
+    return runPipeline(exchange, this.#pipeline)
+  }
+
+  refuse(exchange: Exchange, outcome: Parameters<ConnectionCallbacks['refuse']>[1], failure: Failure | null): void {
+    refuse(exchange, this.#pipeline, outcome, failure)
+  }
+
+  insteadOfTunnel(exchange: Exchange, head: Head, kind: BackendTunnelPeer['kind']): (() => void) | null {
+    return insteadOfTunnel(exchange, head, kind, this.#pipeline)
+  }
+
+  /** Counts and logs an exchange that is over. */
+  exchangeDone(exchange: Exchange): void {
+    const metrics = this.#metrics
+    metrics.add(statusCell(exchange.status), 1)
+    metrics.add(sizeCell('request', exchange.requestBodyBytes), 1)
+    metrics.add(sizeCell('response', exchange.responseBodyBytes), 1)
+    metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
+    metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
+    if (exchange.status === 101) this.#auth.tunnels.closed(exchange)
+    if (exchange.pendingSlot >= 0) this.#endpoints.requestEnded(exchange)
+    this.#options.accessLog?.append(exchange)
+    if (tracer !== null) this.inspector.done(exchange)
+  }
+
+  connectionClosed(connection: SourceConnection): void {
+    this.#connections.delete(connection)
+    const { address, scheme } = connection.client
+    this.#admission.release(address, scheme)
+    this.#endDrain()
+  }
+
+  #reportBug(exchange: Exchange, error: unknown): void {
+    this.#options.report('error', 'bug', {
       CAUSE_OF_ERROR: error instanceof Error ? (error.stack ?? error.message) : String(error),
       HTTP_URL: exchange.requestTarget,
       HTTP_METHOD: exchange.method,
@@ -356,42 +430,31 @@ export class Reactor implements Hall {
       CONNECTION: `http-incoming-${exchange.sourceId}`,
     })
   }
+}
 
-  refuse(exchange: Exchange, outcome: Parameters<Hall['refuse']>[1], failure: Failure | null): void {
-    refuse(exchange, this.#rooms, outcome, failure)
-  }
-
-  insteadOfTunnel(exchange: Exchange, head: Head, kind: BackendParty['kind']): (() => void) | null {
-    return insteadOfTunnel(exchange, head, kind, this.#rooms)
-  }
-
-  done(exchange: Exchange): void {
-    const metrics = this.#metrics
-    metrics.add(statusCell(exchange.status), 1)
-    metrics.add(sizeCell('request', exchange.requestBodyBytes), 1)
-    metrics.add(sizeCell('response', exchange.responseBodyBytes), 1)
-    metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
-    metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
-    if (exchange.status === 101) this.#identity.tunnels.left(exchange)
-    if (exchange.pendingRow >= 0) this.#endpoints.left(exchange)
-    this.#outlets.accessLog?.append(exchange)
-    if (tracer !== null) this.answers.done(exchange)
-  }
-
-  closed(connection: SourceConnection): void {
-    this.#connections.delete(connection)
-    this.#admission.leave(connection.client.address)
-    this.#endDrain()
-  }
-
-  #endDrain(): void {
-    if (this.#around.isDraining && this.#listeners.every(listener => !listener.isOpen) && this.#connections.size === 0)
-      this.#outlets.drained()
+/** Heads and limits of connections with these settings. */
+function sizedBy(settings: Settings) {
+  const { headerCountMax } = settings
+  return {
+    requestHeads: new HeadPool(headerCountMax),
+    responseHeads: new HeadPool(headerCountMax),
+    trailerHeads: new HeadPool(headerCountMax),
+    requestLimits: requestLimits(settings),
+    responseLimits: responseLimits(settings),
   }
 }
 
-/** All that the fields of a client and those about it depend on. */
-function believed({ trusted_proxies, 'forwarded.headers': form }: LivePlan['http']): string {
+function transportOf(scheme: Client['scheme']): keyof ConnectionContexts {
+  return scheme === 'https' ? 'secured' : 'plain'
+}
+
+/** Largest number of client connections by scheme of the listener. */
+function clientLimits({ http, https }: Pick<LivePlan, 'http' | 'https'>) {
+  return { http: http.max_open_connections, https: https.max_open_connections }
+}
+
+/** The settings behind a client's trust and forwarding fields. */
+function forwardingKey({ trusted_proxies, 'forwarded.headers': form }: LivePlan['http']): string {
   return `${form} ${trusted_proxies}`
 }
 

@@ -1,73 +1,82 @@
-/** From the configuration's sections to the settings that connections read, and to those that a reload changes. */
+/** Settings of connections, made from the sections of both transports, and the sizes and limits that depend on them. */
 import type { Configuration } from '../config/catalogue.ts'
-import { CALLER_LINES_MAX } from '../exchange/caller.ts'
-import type { Settings } from '../exchange/surroundings.ts'
+import { CALLER_LINES_MAX } from '../proxy/exchange/caller.ts'
+import type { Settings } from '../proxy/exchange/connection-context.ts'
 import type { ReaderLimits } from '../http1/message-reader.ts'
 
-type Passthru = Configuration['transport.passthru_http']
+type Plain = Configuration['transport.passthru_http']
+type Transport = Plain | Configuration['transport.passthru_https']
 
-export function settingsOf(http: Passthru, responseMs: number): Settings {
-  const preserved = new Set(http['http.headers.preserve'].map(name => name.toLowerCase()))
+/** `transport`: the section of the connections. `plain`: the section with the settings of both transports. */
+export function settingsOf(transport: Transport, plain: Plain, responseTimeoutMs: number): Settings {
+  const preserved = new Set(transport['http.headers.preserve'].map(name => name.toLowerCase()))
   return {
-    socketTimeoutMs: http['http.socket.timeout'],
-    connectTimeoutMs: http['http.connection.timeout'],
-    responseMs,
-    headerReadMs: http['header.read_timeout'],
-    bodyReadMs: http['body.read_timeout'],
-    keepAliveMs: http['keepalive.timeout'],
-    targetKeepAliveMs: http['sender.keepalive.timeout'],
-    tunnelIdleMs: http['tunnel.idle_timeout'],
-    headerBytesMax: http['header.max_bytes'],
-    headerCountMax: http['header.max_count'],
-    targetBytesMax: http['target.max_bytes'],
-    bodyBytesMax: http['body.max_bytes'],
-    pipelineBytesMax: http['pipeline.max_bytes'],
-    extensionBytesMax: http['chunk.max_extension_bytes'],
-    trailerBytesMax: http['trailer.max_bytes'],
-    responseHeaderBytesMax: http['response.header.max_bytes'],
-    connectionsPerHostMax: http['http.max.connection.per.host.port'],
-    abortOnHalfClose: http.abort_on_half_close,
-    closesTargets: http.disable_connection_keepalive,
-    preservesServer: http.preserve_http_server_name || preserved.has('server'),
-    preservesUserAgent: http['http.user.agent.preserve'] || preserved.has('user-agent'),
+    socketTimeoutMs: transport['http.socket.timeout'],
+    connectTimeoutMs: transport['http.connection.timeout'],
+    responseTimeoutMs,
+    headerReadMs: transport['header.read_timeout'],
+    bodyReadMs: transport['body.read_timeout'],
+    keepAliveMs: transport['keepalive.timeout'],
+    targetKeepAliveMs: transport['sender.keepalive.timeout'],
+    tunnelIdleMs: transport['tunnel.idle_timeout'],
+    headerBytesMax: transport['header.max_bytes'],
+    headerCountMax: transport['header.max_count'],
+    targetBytesMax: transport['target.max_bytes'],
+    bodyBytesMax: transport['body.max_bytes'],
+    pipelineBytesMax: transport['pipeline.max_bytes'],
+    extensionBytesMax: transport['chunk.max_extension_bytes'],
+    trailerBytesMax: transport['trailer.max_bytes'],
+    responseHeaderBytesMax: transport['response.header.max_bytes'],
+    connectionsPerHostMax: transport['http.max.connection.per.host.port'],
+    suspendFailures: plain['suspend.failures'],
+    suspendClients: plain['suspend.clients'],
+    suspendWindowMs: plain['suspend.window'],
+    abortOnHalfClose: transport.abort_on_half_close,
+    closesTargets: transport.disable_connection_keepalive,
+    preservesServer: transport.preserve_http_server_name || preserved.has('server'),
+    preservesUserAgent: transport['http.user.agent.preserve'] || preserved.has('user-agent'),
     preservesHost: preserved.has('host'),
-    correlationField: http['correlation.header'],
-    correlationStart: `${http['correlation.header']}: `,
-    forwardedFields: http['forwarded.headers'],
+    correlationField: plain['correlation.header'],
+    correlationStart: `${plain['correlation.header']}: `,
+    forwardedFields: plain['forwarded.headers'],
   }
 }
 
 /**
- * The settings of now, in the object that every connection has in hand: none has to look for them anywhere else. Memory
- * was cut by the sizes of the start, and every head is read by its name of the correlation field; they stay.
+ * Changes the settings in the object that every connection reads. Limits that memory was sized by, and the correlation
+ * field, keep the values of the start.
  */
-export function renewSettings(settings: Settings, http: Passthru, responseMs: number): void {
+export function updateSettings(
+  settings: Settings,
+  transport: Transport,
+  plain: Plain,
+  responseTimeoutMs: number,
+): void {
   const { headerBytesMax, headerCountMax, responseHeaderBytesMax, trailerBytesMax } = settings
   const { correlationField, correlationStart } = settings
-  Object.assign(settings, settingsOf(http, responseMs), {
+  Object.assign(settings, settingsOf(transport, plain, responseTimeoutMs), {
     ...{ headerBytesMax, headerCountMax, responseHeaderBytesMax, trailerBytesMax },
     ...{ correlationField, correlationStart },
   })
 }
 
-/** Room for what is added to a head: path of the endpoint, Host, forwarding fields; each of them has a limit. */
+/** Room for additions to a head: path of the endpoint, Host, forwarding fields; each of them has a limit (D24). */
 const HEAD_EXTRA_BYTES = 8192
 
-/** The longest head that leaves, in bytes. */
-export function composerBytes(settings: Settings): number {
-  // A field line of four bytes, the shortest there is, leaves with a space more.
-  const trailers = settings.trailerBytesMax * 1.25
-  const longest = Math.max(settings.headerBytesMax, settings.responseHeaderBytesMax, trailers)
-  return longest + HEAD_EXTRA_BYTES + CALLER_LINES_MAX
+/** Bytes of the longest head that is sent, whatever transport it came over. */
+export function composerBytes(...transports: readonly Settings[]): number {
+  // The shortest field line has four bytes and gets one more, a space.
+  const longest = transports.flatMap(it => [it.headerBytesMax, it.responseHeaderBytesMax, it.trailerBytesMax * 1.25])
+  return Math.max(...longest) + HEAD_EXTRA_BYTES + CALLER_LINES_MAX
 }
 
-/** What the readers of all client connections keep to. */
+/** Limits of client connections. */
 export function requestLimits(settings: Settings): ReaderLimits {
   const { headerBytesMax, targetBytesMax, extensionBytesMax, trailerBytesMax } = settings
   return { headBytesMax: headerBytesMax, targetBytesMax, extensionBytesMax, trailerBytesMax }
 }
 
-/** The same of backend connections. */
+/** Limits of backend connections. */
 export function responseLimits(settings: Settings): ReaderLimits {
   return { ...requestLimits(settings), headBytesMax: settings.responseHeaderBytesMax }
 }

@@ -1,82 +1,177 @@
 /**
- * Which API a request is for: the longest path of context and version that begins its path, segment by segment. Where
- * APIs are reached under host names of their own, those of the request's host are looked for beside the others; of two
- * paths of one length that of the host is taken. Costs the same whatever the number of APIs; no string is made. Changed
- * between requests only.
+ * Finds the API of a request: the API whose path (context and version) is the longest prefix of the request path,
+ * segment by segment (D69). APIs of the request's host and APIs of every host are searched together; of two paths with
+ * the same length that of the host wins. An API at "/" serves what no other path leads to. A lookup takes the same time
+ * for any number of APIs and makes no string. Tables change between requests only.
  */
-import type { Api } from '../exchange/api.ts'
-import { hostName } from '../structure/host-name.ts'
-import type { ScannedPath } from '../structure/scanned-path.ts'
-import { PathTable } from './path-table.ts'
+import type { Api } from '../proxy/exchange/api.ts'
+import { hostName } from '../http1/host-name.ts'
+import { hashPath, type ScannedPath } from './scanned-path.ts'
 
-/** Where an API is reached. */
+/** An API at one of its paths. */
 export interface ApiEntry {
   readonly api: Api
-  /** Canonical, without a slash at its end. */
+  /** Canonical, without a slash at its end; "/" for every path. */
   readonly path: string
-  /** Host names under which alone; none: every one. */
+  /** Hosts that serve the API; empty for every host. */
   readonly hosts: readonly string[]
 }
 
-/** What `find` found, valid until it is called again; `segments`: how many of the path are that of the API. */
-export const match = { api: null as Api | null, segments: 0 }
-
 export class ApiTable {
-  readonly #everywhere = new PathTable()
-  /** By host name. */
-  readonly #hosts = new Map<string, PathTable>()
-  /** Authority asked for last, and what its host has of its own: nearly always those of the next request. */
+  readonly #everyHost = new PathTable()
+  readonly #byHost = new Map<string, PathTable>()
+  /** Authority of the last lookup and its table, because the next request usually has the same one. */
   #lastAuthority = ''
-  #lastOwn: PathTable | null = null
+  #lastTable: PathTable | null = null
 
   add({ api, path, hosts }: ApiEntry): void {
-    this.#forget()
-    if (hosts.length === 0) this.#everywhere.add(path, api)
+    this.#forgetLast()
+    if (hosts.length === 0) this.#everyHost.add(path, api)
     for (const host of hosts) {
       const name = hostName(host)
-      const table = this.#hosts.get(name) ?? new PathTable()
-      this.#hosts.set(name, table)
+      const table = this.#byHost.get(name) ?? new PathTable()
+      this.#byHost.set(name, table)
       table.add(path, api)
     }
   }
 
   remove({ api, path, hosts }: ApiEntry): void {
-    this.#forget()
-    if (hosts.length === 0) this.#everywhere.remove(path, api)
+    this.#forgetLast()
+    if (hosts.length === 0) this.#everyHost.remove(path, api)
     for (const host of hosts) {
       const name = hostName(host)
-      const table = this.#hosts.get(name)
+      const table = this.#byHost.get(name)
       table?.remove(path, api)
-      if (table?.segmentsMax === 0) this.#hosts.delete(name)
+      if (table?.isEmpty) this.#byHost.delete(name)
     }
   }
 
-  /** Fills `match`. `authority`: what the client asked for, with its port or without. */
-  find(path: ScannedPath, authority: string): boolean {
-    const everywhere = this.#everywhere
-    const own = this.#hosts.size === 0 ? null : this.#ownOf(authority)
-    const most = own === null ? everywhere.segmentsMax : Math.max(own.segmentsMax, everywhere.segmentsMax)
-    for (let segments = Math.min(path.count, most); segments > 0; segments--) {
-      const api = own?.find(path, segments) ?? everywhere.find(path, segments)
+  /** Returns the API, or null, and sets `path.apiSegments`. `authority`: host of the request, with or without port. */
+  find(path: ScannedPath, authority: string): Api | null {
+    const everyHost = this.#everyHost
+    const own = this.#byHost.size === 0 ? null : this.#tableOf(authority)
+    const most = own === null ? everyHost.segmentsMax : Math.max(own.segmentsMax, everyHost.segmentsMax)
+    for (let segments = Math.min(path.segmentCount, most); segments > 0; segments--) {
+      const api = own?.find(path, segments) ?? everyHost.find(path, segments)
       if (api === undefined) continue
-      match.api = api
-      match.segments = segments
-      return true
+      path.apiSegments = segments
+      return api
     }
-    match.api = null
-    return false
+    path.apiSegments = 0
+    return own?.root ?? everyHost.root
   }
 
-  #ownOf(authority: string): PathTable | null {
+  #tableOf(authority: string): PathTable | null {
     if (authority !== this.#lastAuthority) {
-      this.#lastOwn = this.#hosts.get(hostName(authority)) ?? null
+      this.#lastTable = this.#byHost.get(hostName(authority)) ?? null
       this.#lastAuthority = authority
     }
-    return this.#lastOwn
+    return this.#lastTable
   }
 
-  #forget(): void {
+  #forgetLast(): void {
     this.#lastAuthority = ''
-    this.#lastOwn = null
+    this.#lastTable = null
+  }
+}
+
+interface PathEntry {
+  readonly api: Api
+  readonly bytes: Buffer
+  readonly segments: number
+}
+
+const SLOTS_MIN = 4
+const ROOT = '/'
+
+/** APIs by path: a hash table with open addressing. Hashes have an array of their own: a lookup reads little memory. */
+class PathTable {
+  #hashes = new Int32Array(SLOTS_MIN)
+  #entries: (PathEntry | undefined)[] = new Array<PathEntry | undefined>(SLOTS_MIN).fill(undefined)
+  #size = 0
+  /** Number of paths by number of segments, less one. */
+  readonly #bySegments: number[] = []
+  /** The API at "/". */
+  root: Api | null = null
+
+  get isEmpty(): boolean {
+    return this.segmentsMax === 0 && this.root === null
+  }
+
+  /** Segments of the longest path; 0 for an empty table. */
+  get segmentsMax(): number {
+    return this.#bySegments.length
+  }
+
+  add(path: string, api: Api): void {
+    if (path === ROOT) {
+      this.root = api
+      return
+    }
+    const { bytes, segments, all } = hashPath(path)
+    if (++this.#size * 2 > this.#entries.length) this.#grow()
+    this.#put(all, { api, bytes, segments })
+    while (this.#bySegments.length < segments) this.#bySegments.push(0)
+    this.#bySegments[segments - 1]!++
+  }
+
+  remove(path: string, api: Api): void {
+    if (path === ROOT) {
+      if (this.root === api) this.root = null
+      return
+    }
+    const { segments, all } = hashPath(path)
+    const mask = this.#entries.length - 1
+    let slot = all & mask
+    for (; ; slot = (slot + 1) & mask) {
+      const entry = this.#entries[slot]
+      if (entry === undefined) return
+      if (entry.api === api && entry.bytes.latin1Slice(0, entry.bytes.length) === path) break
+    }
+    this.#empty(slot, mask)
+    this.#size--
+    this.#bySegments[segments - 1]!--
+    while (this.#bySegments.at(-1) === 0) this.#bySegments.pop()
+  }
+
+  /** The API whose path is the first `segments` segments of `path`. */
+  find(path: ScannedPath, segments: number): Api | undefined {
+    if (segments > this.#bySegments.length || this.#bySegments[segments - 1] === 0) return undefined
+    const hash = path.prefixHashes[segments - 1]!
+    const mask = this.#hashes.length - 1
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const entry = this.#entries[slot]
+      if (entry === undefined) return undefined
+      if (this.#hashes[slot] !== hash || entry.segments !== segments) continue
+      if (path.matches(entry.bytes, path.from, path.segmentEnds[segments - 1]!)) return entry.api
+    }
+  }
+
+  #put(hash: number, entry: PathEntry): void {
+    const mask = this.#entries.length - 1
+    let slot = hash & mask
+    while (this.#entries[slot] !== undefined) slot = (slot + 1) & mask
+    this.#hashes[slot] = hash
+    this.#entries[slot] = entry
+  }
+
+  #grow(): void {
+    const [hashes, entries] = [this.#hashes, this.#entries]
+    this.#hashes = new Int32Array(hashes.length * 2)
+    this.#entries = new Array<PathEntry | undefined>(entries.length * 2).fill(undefined)
+    for (const [slot, entry] of entries.entries()) if (entry !== undefined) this.#put(hashes[slot]!, entry)
+  }
+
+  /** Empties a slot. Entries after it that probing displaced move up, or lookups would no longer find them. */
+  #empty(slot: number, mask: number): void {
+    let hole = slot
+    for (let at = (slot + 1) & mask; this.#entries[at] !== undefined; at = (at + 1) & mask) {
+      const home = this.#hashes[at]! & mask
+      if (((at - home) & mask) < ((at - hole) & mask)) continue
+      this.#entries[hole] = this.#entries[at]
+      this.#hashes[hole] = this.#hashes[at]!
+      hole = at
+    }
+    this.#entries[hole] = undefined
   }
 }

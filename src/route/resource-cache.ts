@@ -1,92 +1,92 @@
 /**
- * What was found in the trees of resources, by the bytes of the path. A tree in which a path takes one way costs less
- * than this would; those with dead ends, or with literal parts of segments, cost up to four times as much
- * (`bench/micro/routing.ts`), and only they are asked through it.
- *
- * Bounded in entries and in bytes of each; a path is taken in when it comes for the second time in a row, so that paths
- * of which each comes once turn nothing out and cost a comparison. Emptied when APIs are deployed.
+ * Cache of resource lookups, by the bytes of the path (D70). Only trees with costly lookups use it: dead ends and
+ * partial literals cost up to four times as much as a hit, a plain tree costs less (`bench/micro/routing.ts`). Number
+ * and size of entries are bounded. A path enters when it is missed twice in a row, so that one-off paths evict nothing.
+ * Deployments clear the cache.
  */
-import type { ResourcePath, ResourceTable } from '../exchange/resource.ts'
+import type { ResourcePath, ResourceTable } from '../proxy/exchange/resource.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
-import { SEGMENTS_MAX, type ScannedPath } from '../structure/scanned-path.ts'
+import { SEGMENTS_MAX, type ScannedPath } from './scanned-path.ts'
 import type { ResourceTree } from './resource-tree.ts'
 
-const ROWS = 4096
-/** Longest path that is remembered. */
-const TEXT_MAX = 128
-/** Nodes that may have to be visited for one path. */
-const CHEAP_EFFORT = 8
+const SLOTS = 4096
+/** Longest path that is cached, in bytes. */
+const PATH_BYTES_MAX = 128
+/** Trees up to this cost are searched directly. */
+const CHEAP_COST = 8
 
 export class ResourceCache {
   readonly #metrics: MetricsColumn
   readonly #now: () => number
-  #lastsMs = 0
-  /** Per row: hash of the path in it, what it is for, and until when that holds. */
-  readonly #hashes = new Int32Array(ROWS)
-  readonly #tables: (ResourceTable | null)[] = new Array<ResourceTable | null>(ROWS).fill(null)
-  readonly #places: (ResourcePath | null)[] = new Array<ResourcePath | null>(ROWS).fill(null)
-  readonly #due = new Float64Array(ROWS)
-  readonly #lengths = new Uint8Array(ROWS)
-  /** Pages that no path has come to are not there. */
-  readonly #texts = Buffer.alloc(ROWS * TEXT_MAX)
-  /** Hash of the path that was looked for in vain last. */
-  readonly #missed = new Int32Array(ROWS)
+  #lifetimeMs = 0
+  /** By slot: hash of the path, tree, result, expiry and bytes of the path. */
+  readonly #hashes = new Int32Array(SLOTS)
+  readonly #trees: (ResourceTree | null)[] = new Array<ResourceTree | null>(SLOTS).fill(null)
+  readonly #results: (ResourcePath | null)[] = new Array<ResourcePath | null>(SLOTS).fill(null)
+  readonly #expiresMs = new Float64Array(SLOTS)
+  readonly #lengths = new Uint8Array(SLOTS)
+  /** Untouched pages take no memory. */
+  readonly #paths = Buffer.alloc(SLOTS * PATH_BYTES_MAX)
+  /** By slot: hash of the path that was missed last. */
+  readonly #missed = new Int32Array(SLOTS)
 
-  /** `now`: a clock that need not be exact, in milliseconds. */
+  /** `now`: milliseconds of a monotonic clock; it may be coarse. */
   constructor(metrics: MetricsColumn, now: () => number) {
     this.#metrics = metrics
     this.#now = now
   }
 
-  /** How long something is remembered, from now on; 0: nothing is. */
-  keepFor(ms: number): void {
-    if (ms !== this.#lastsMs) this.clear()
-    this.#lastsMs = ms
+  /** Lifetime of entries, in milliseconds; 0 switches the cache off. A change clears the cache. */
+  setLifetime(ms: number): void {
+    if (ms !== this.#lifetimeMs) this.clear()
+    this.#lifetimeMs = ms
   }
 
   clear(): void {
-    this.#tables.fill(null)
-    this.#places.fill(null)
+    this.#trees.fill(null)
+    this.#results.fill(null)
   }
 
-  /** The tree, asked through this where that wins something. */
-  before(tree: ResourceTree): ResourceTable {
+  /** Returns a table that searches the tree, through this cache where that is faster. */
+  wrap(tree: ResourceTree): ResourceTable {
     return { find: (path, segments) => this.#find(tree, path, segments) }
   }
 
   #find(tree: ResourceTree, path: ScannedPath, segments: number): ResourcePath | null {
-    if (tree.effort <= CHEAP_EFFORT) return tree.find(path, segments)
+    if (tree.cost <= CHEAP_COST) return tree.find(path, segments)
     const length = path.end - path.from
-    if (this.#lastsMs === 0 || length > TEXT_MAX || path.count > SEGMENTS_MAX) return tree.find(path, segments)
-    // A slash at the end may make a difference.
-    const hash = path.prefixes[path.count - 1]! ^ (path.endsInSlash ? 1 : 0)
-    const row = hash & (ROWS - 1)
-    if (this.#hashes[row] === hash && this.#tables[row] === tree && this.#holds(row, path, length)) {
+    if (this.#lifetimeMs === 0 || length > PATH_BYTES_MAX || path.segmentCount > SEGMENTS_MAX) {
+      return tree.find(path, segments)
+    }
+    // A slash at the end can lead to another resource.
+    const hash = path.prefixHashes[path.segmentCount - 1]! ^ (path.endsInSlash ? 1 : 0)
+    const slot = hash & (SLOTS - 1)
+    if (this.#hashes[slot] === hash && this.#trees[slot] === tree && this.#isHit(slot, path, length)) {
       this.#metrics.add(METRIC.resourceCacheHits, 1)
-      return this.#places[row]!
+      return this.#results[slot]!
     }
     this.#metrics.add(METRIC.resourceCacheMisses, 1)
-    const place = tree.find(path, segments)
-    if (this.#missed[row] === hash) this.#put(row, hash, tree, path, place)
-    else this.#missed[row] = hash
-    return place
+    const result = tree.find(path, segments)
+    if (this.#missed[slot] === hash) this.#put(slot, hash, tree, path, result)
+    else this.#missed[slot] = hash
+    return result
   }
 
-  #holds(row: number, path: ScannedPath, length: number): boolean {
-    if (this.#lengths[row] !== length || this.#now() >= this.#due[row]!) return false
-    const texts = this.#texts
+  #isHit(slot: number, path: ScannedPath, length: number): boolean {
+    if (this.#lengths[slot] !== length || this.#now() >= this.#expiresMs[slot]!) return false
+    const paths = this.#paths
     const { bytes, from } = path
-    const at = row * TEXT_MAX
-    for (let i = 0; i < length; i++) if (texts[at + i] !== bytes[from + i]) return false
+    const at = slot * PATH_BYTES_MAX
+    for (let i = 0; i < length; i++) if (paths[at + i] !== bytes[from + i]) return false
     return true
   }
 
-  #put(row: number, hash: number, tree: ResourceTree, path: ScannedPath, place: ResourcePath | null): void {
-    this.#hashes[row] = hash
-    this.#tables[row] = tree
-    this.#places[row] = place
-    this.#due[row] = this.#now() + this.#lastsMs
-    this.#lengths[row] = path.end - path.from
-    path.bytes.copy(this.#texts, row * TEXT_MAX, path.from, path.end)
+  #put(slot: number, hash: number, tree: ResourceTree, path: ScannedPath, result: ResourcePath | null): void {
+    this.#hashes[slot] = hash
+    this.#trees[slot] = tree
+    this.#results[slot] = result
+    this.#expiresMs[slot] = this.#now() + this.#lifetimeMs
+    this.#lengths[slot] = path.end - path.from
+    path.bytes.copy(this.#paths, slot * PATH_BYTES_MAX, path.from, path.end)
   }
 }

@@ -1,36 +1,49 @@
 /**
- * What a connection needs of a socket, and no more. Two implementations: libuv handles (fast; internals of Node) and
- * public streams. Bytes are read into a view that the owner chooses, so that they can be parsed where they land.
+ * The socket that a connection works with: reading into the owner's memory, writing, and every ending. Two levels
+ * implement it: libuv handles (fast, internals of Node) and public streams. Bytes are read into a view that the owner
+ * chooses, so that they are parsed where they land.
  */
 
-/** The connection behind a socket. Every call is made from the event loop, never from inside a call of ours. */
+/** How TLS failed; `FailureKind` of proxy/exchange/contract.ts describes each kind. */
+export type TlsFailureKind = 'peer-certificate' | 'own-certificate' | 'handshake' | 'tls'
+
+/** A failure of TLS, worded for the operator. */
+export interface TlsFailure {
+  readonly kind: TlsFailureKind
+  /** Code of OpenSSL or Node, '' without one. Holds no name of a peer, so a client may read it. */
+  readonly code: string
+  /** For the log: what is wrong, with names and dates of certificates. */
+  readonly cause: string
+}
+
+/** The connection behind a socket. The event loop makes every call, never a call of the owner's own. */
 export interface SocketOwner {
   /**
-   * `length` bytes were read into the view in force. Answers the view for the next read, or undefined to keep the one
-   * in force. The bytes are the owner's only until it returns, unless it keeps the memory to itself.
+   * `length` bytes were read into the current view. Returns the view for the next read, or undefined to keep the
+   * current one. The bytes are the owner's only until it returns, unless it keeps the memory to itself.
    */
   onBytes(length: number): Uint8Array | undefined
-  /** The peer will send no more (FIN). Writing may go on. */
+  /** The peer sends no more (FIN). Writing may go on. */
   onEnd(): void
   /**
-   * The connection is lost. `code` is an errno name, or under TLS one of OpenSSL's, or that of an end which cut short
-   * what came before. The socket is closed already.
+   * The connection is lost and the socket is closed. `code` is an errno name, or `ERR_TLS_TRUNCATED` for an end of TCP
+   * without the end of TLS.
    */
   onLost(code: string): void
   /**
-   * The TLS handshake failed, so there was never a connection. `cause` says what was wrong, with the certificate if it
-   * was that. The socket is closed already. Never called for a socket without TLS.
+   * TLS failed and the socket is closed: in the handshake, so that there was never a connection, or (kind `tls`) after
+   * it. Never called for a socket without TLS.
    */
-  onHandshakeFailed(cause: string): void
+  onTlsFailed(failure: TlsFailure): void
   /**
    * A pending write failed, and none will succeed. What the peer sent before may still be read; the owner closes the
-   * socket. Streams report this as `onLost`.
+   * socket. The streams level reports this as `onLost`.
    */
   onWriteFailed(code: string): void
   /** Every pending write has left. */
   onDrained(): void
   /** One of these calls threw. Only this connection is given up for it, not the thread with all the others. */
-  onBug(error: unknown): void
+  onError(error: unknown): void
 }
 
 /** The owner of a socket that is being connected. */
@@ -38,7 +51,7 @@ export interface ConnectingOwner extends SocketOwner {
   onConnected(): void
 }
 
-/** Answers of `write`. */
+/** Results of `write`. */
 export const WRITE = {
   /** All bytes are with the kernel; their memory is free. */
   DONE: 0,
@@ -50,27 +63,27 @@ export const WRITE = {
 export type Written = (typeof WRITE)[keyof typeof WRITE]
 
 export interface ByteSocket {
-  /** Numeric address of the peer, '' when it is gone already. */
+  /** Numeric address of the peer, '' when the peer is gone already. */
   readonly remoteAddress: string
   /**
-   * Takes the socket into use and starts reading into `view`; of a dialled one, in place of the owner it had. An owner
-   * that is replaced inside its `onBytes` answers undefined there.
+   * Hands the socket to an owner and starts reading into `view`; replaces the owner of a dialled socket. An owner that
+   * is replaced inside its `onBytes` returns undefined there.
    */
   attach(owner: SocketOwner, view: Uint8Array): void
   /**
-   * Whether requests for this authority, as Host has it, may come over the connection: not where TLS asks clients of
-   * that host for other certificates than it did here. Of accepted sockets, once there are bytes.
+   * Whether requests for this authority (as in Host) may come over the connection: not where TLS asks clients of that
+   * host for other certificates than it did here. For accepted sockets, once there are bytes.
    */
   serves(authority: string): boolean
   /**
-   * SHA-256 of the certificate that the peer has shown and that was verified, as base64url (RFC 8705 3.1), in this
-   * handshake or the one that it resumes; '' without one. Of accepted sockets, once there are bytes.
+   * SHA-256 of the verified certificate of the peer, in this handshake or the one that it resumes, as base64url
+   * (RFC 8705 3.1); '' without one. For accepted sockets, once there are bytes.
    */
   readonly peerThumbprint: string
   write(bytes: Uint8Array): Written
-  /** Starts or stops reading; nothing changes when it is so already. While stopped, `onBytes` is not called. */
+  /** Starts or stops reading; a repeated call changes nothing. While stopped, `onBytes` is not called. */
   setReading(on: boolean): void
-  /** Sends FIN behind what is pending. */
+  /** Sends FIN behind the pending writes. */
   end(): void
   /** Closes; nothing is called back afterwards. */
   destroy(): void
@@ -78,16 +91,16 @@ export interface ByteSocket {
   reset(): void
 }
 
-/** Opens connections; one per implementation. */
+/** Opens connections; one per level. */
 export interface Dialer {
   /** Connects to a numeric address. `onConnected` or `onLost` follows, never before this returns. */
   dial(address: string, port: number, owner: ConnectingOwner, view: Uint8Array): ByteSocket
 }
 
-/** Where a listener stands, and how to stop it. */
+/** A listening socket: its port, and how to stop it. */
 export interface Listening {
   readonly port: number
-  /** Accepts nothing more; open connections go on. */
+  /** Stops accepting; open connections go on. */
   close(): void
 }
 
@@ -98,7 +111,7 @@ export interface ListenOptions {
   readonly reusePort: boolean
 }
 
-/** What a runtime offers to connections: listening and dialling at one level. */
+/** Listening and dialling at one level. */
 export interface SocketLevel extends Dialer {
   readonly name: 'handles' | 'streams'
   listen(options: ListenOptions, onConnection: (socket: ByteSocket) => void): Promise<Listening>

@@ -1,12 +1,12 @@
 /**
- * The name that a client asks for (SNI, RFC 6066 3), read from its first bytes before any of them reach OpenSSL: so
- * each virtual host is a context of its own from the first byte, sessions and client certificates included. Everything
- * that is not a ClientHello has no name here, and OpenSSL says what is wrong with it.
+ * Reads the host name (SNI, RFC 6066 3) out of a ClientHello before any byte reaches OpenSSL, so that each virtual host
+ * has its own context from the first byte on, sessions and client certificates included. Bytes that are no ClientHello
+ * have no name here; OpenSSL reports what is wrong with them.
  */
 
-/** A ClientHello of more bytes than this gets the default host. */
+/** A longer ClientHello gets the default host. */
 export const HELLO_MAX = 16_384
-/** So does one in more records than this; real ones come in one or two. */
+/** A ClientHello in more records gets the default host; real ones come in one or two. */
 const RECORDS_MAX = 8
 
 const RECORD_HANDSHAKE = 22
@@ -17,7 +17,7 @@ const EXTENSION_SERVER_NAME = 0
 const NAME_TYPE_HOST = 0
 const VERSION_AND_RANDOM = 34
 
-/** The name in lower case, '' if there is none; null while more bytes are needed. */
+/** The name in lower case, '' without one; null while more bytes are needed. */
 export function serverNameIn(bytes: Uint8Array): string | null {
   const message = handshakeBytes(bytes)
   if (message === null) return bytes.length >= HELLO_MAX ? '' : null
@@ -42,7 +42,7 @@ function hostIn(extension: Reader): string {
   return type === NAME_TYPE_HOST ? name.toLowerCase() : ''
 }
 
-/** The first handshake message, out of its records; empty if it is no ClientHello, null if it is cut short. */
+/** The first handshake message, out of its records; empty if it is no ClientHello, null while it is incomplete. */
 function handshakeBytes(bytes: Uint8Array): Uint8Array | null {
   let message = bytes.subarray(0, 0)
   let at = 0

@@ -1,6 +1,5 @@
 /**
- * A certificate that the self-test shows to itself, on a port of this machine, for a moment. Nothing else trusts it,
- * and its key protects nothing.
+ * The certificate of the self-test's own listener on this machine. Nothing else trusts it; its key protects nothing.
  */
 import type { TlsIdentity } from './tls.ts'
 

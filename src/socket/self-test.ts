@@ -1,7 +1,8 @@
 /**
- * Are Node's internal handles what we take them for? Run as a program of its own, because a wrong call on a handle can
- * abort the process: exit 0 says yes. Listens, dials, moves bytes both ways (some of them too many for one write), sees
- * both ends; then the same over TLS, and that the end of TLS and a mere FIN are told apart.
+ * Checks that Node's internal handles work as handle-socket.ts and tls-handle-socket.ts expect. Runs as a program of
+ * its own, because a wrong call on a handle can abort the process; exit code 0 means that they do. Listens, dials,
+ * moves bytes both ways (some too many for one write) and sees both ends, plain and over TLS; tells the end of TLS from
+ * a mere FIN.
  */
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -9,7 +10,7 @@ import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE } from '
 import { handleLevel } from './handle-socket.ts'
 import { SELF_TEST_HOST, SELF_TEST_IDENTITY } from './self-test-identity.ts'
 import { handleTls } from './tls-handle.ts'
-import { TRUNCATED } from './tls-verdict.ts'
+import { TRUNCATED } from './tls-errors.ts'
 
 const LENGTH = 8 * 1024 * 1024
 const DEADLINE_MS = 5000
@@ -23,21 +24,21 @@ function fail(why: string): never {
   process.exit(1)
 }
 
-setTimeout(() => fail('no answer in time'), DEADLINE_MS).unref()
+setTimeout(() => fail('the test took too long'), DEADLINE_MS).unref()
 
 const IGNORE: SocketOwner = {
   onBytes: () => undefined,
   onEnd: () => {},
   onLost: code => fail(`lost: ${code}`),
-  onHandshakeFailed: cause => fail(`handshake failed: ${cause}`),
+  onTlsFailed: ({ cause }) => fail(`TLS failed: ${cause}`),
   onWriteFailed: code => fail(`write failed: ${code}`),
   onDrained: () => {},
-  onBug: error => fail(String(error)),
+  onError: error => fail(String(error)),
 }
 
 type Wrap = (socket: ByteSocket) => ByteSocket
 
-/** One exchange of bytes: a few to the server, many back, both ends. */
+/** Exchanges bytes: a few to the server, many back, both ends. */
 async function exchange(accept: Wrap, dial: (owner: ConnectingOwner, port: number) => ByteSocket): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   let received = 0
@@ -48,7 +49,7 @@ async function exchange(accept: Wrap, dial: (owner: ConnectingOwner, port: numbe
     const owner: SocketOwner = {
       ...IGNORE,
       onBytes(length) {
-        if (length !== 4 || view[0] !== 112) fail('bytes are not where they should be')
+        if (length !== 4 || view[0] !== 112) fail('bytes are not in the view')
         if (socket.write(new Uint8Array(LENGTH)) !== WRITE.PENDING) fail('a large write did not wait')
         socket.end()
         return undefined
@@ -116,9 +117,9 @@ for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
       return {
         remoteAddress: '',
         peerThumbprint: '',
-        attach: () => fail('not asked for'),
-        serves: () => fail('not asked for'),
-        setReading: () => fail('not asked for'),
+        attach: () => fail('unexpected call'),
+        serves: () => fail('unexpected call'),
+        setReading: () => fail('unexpected call'),
         reset: () => secured.reset(),
         write: bytes => secured.write(bytes),
         end: () => secured.end(),
@@ -128,8 +129,8 @@ for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
   )
 }
 
-/** A peer of Node itself, which ends without the end of TLS. */
-async function cutShort(): Promise<void> {
+/** A peer by Node's own `tls` that ends TCP without the end of TLS. */
+async function testTruncation(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const listening = await level.listen({ host: '127.0.0.1', port: 0, reusePort: false }, accepted => {
     const socket = server.wrap(accepted)
@@ -154,5 +155,5 @@ async function cutShort(): Promise<void> {
   listening.close()
 }
 
-await cutShort()
+await testTruncation()
 process.exit(0)

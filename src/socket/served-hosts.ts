@@ -1,60 +1,60 @@
 /**
- * One accepted connection among the hosts of its listener. Which of them asks the client for a certificate is said by
- * the name in the handshake (SNI), and what a request gets by Host: so that the one is no way around the other, a
- * connection serves those hosts alone that ask for what its client was asked for (RFC 9110 7.4).
+ * The hosts that one accepted TLS connection may serve. SNI decides which certificate the client is asked for, and Host
+ * decides which API gets the request. So that Host is no way around SNI, a connection serves only hosts that ask for
+ * the same client certificate as the host of its handshake (RFC 9110 7.4, D48).
  */
-import { hostName } from '../structure/host-name.ts'
+import { hostName } from '../http1/host-name.ts'
 import type { HostContext, ServerContexts } from './tls-contexts.ts'
-
-/** A listener whose terms can be replaced. */
-export interface TermsInForce {
-  readonly contexts: ServerContexts
-}
+import type { ListenerTls } from './tls-level.ts'
 
 export class ServedHosts {
-  readonly #listener: TermsInForce
-  /** Those of the handshake. */
+  readonly #listener: ListenerTls
+  /** The contexts at the time of the handshake. */
   readonly #own: ServerContexts
-  /** In SNI; '' without it, and where it made no difference. */
+  /** Host name in SNI; '' without SNI, and where the listener has one host only. */
   #name = ''
-  /** What was judged last, and by which terms: nearly always what is to be judged next. */
+  /**
+   * The authority checked last, the contexts that it was checked against, and the result: nearly always asked for next.
+   */
   #authority = ''
-  #judgedBy: ServerContexts | null = null
-  #verdict = true
+  #checkedAgainst: ServerContexts | null = null
+  #result = true
 
-  constructor(listener: TermsInForce) {
+  constructor(listener: ListenerTls) {
     this.#listener = listener
     this.#own = listener.contexts
   }
 
-  /** The only host of the handshake, or null: then it depends on the name that the client asks for. */
-  get only(): HostContext | null {
-    return this.#own.only
+  /** The only host of the listener, or null: then SNI selects the host. */
+  get single(): HostContext | null {
+    return this.#own.single
   }
 
-  /** The host of the handshake. `name`: in SNI, lower case. */
+  /** Selects the host of the handshake. `name`: from SNI, lower case. */
   choose(name: string): HostContext {
     this.#name = name
-    return this.#own.of(name)
+    return this.#own.contextFor(name)
   }
 
-  /** `authority`: '' where a request names none, which is for the host of the handshake. */
+  /** `authority`: of the request; '' where the request has none, which is for the host of the handshake. */
   serves(authority: string): boolean {
     const now = this.#listener.contexts
-    if ((!now.differ && !this.#own.differ) || authority === '') return true
-    if (authority !== this.#authority || now !== this.#judgedBy) {
+    if ((!now.clientAuthDiffers && !this.#own.clientAuthDiffers) || authority === '') return true
+    if (authority !== this.#authority || now !== this.#checkedAgainst) {
       this.#authority = authority
-      this.#judgedBy = now
-      this.#verdict = this.#judge(hostName(authority), now)
+      this.#checkedAgainst = now
+      this.#result = this.#check(hostName(authority), now)
     }
-    return this.#verdict
+    return this.#result
   }
 
-  #judge(host: string, now: ServerContexts): boolean {
-    const { asks } = this.#own.of(this.#name)
-    const asksNow = now.of(host).asks
-    if (asksNow === asks) return true
-    // Replaced terms: open connections keep theirs, for what has had and has the same ones as their own host.
-    return this.#own.of(host).asks === asks && now.of(this.#name).asks === asksNow
+  #check(host: string, now: ServerContexts): boolean {
+    const { clientAuthKey } = this.#own.contextFor(this.#name)
+    const keyNow = now.contextFor(host).clientAuthKey
+    if (keyNow === clientAuthKey) return true
+    // After a reload an open connection keeps serving hosts that had, and still have, the same terms as its own host.
+    return (
+      this.#own.contextFor(host).clientAuthKey === clientAuthKey && now.contextFor(this.#name).clientAuthKey === keyNow
+    )
   }
 }

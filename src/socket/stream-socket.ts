@@ -1,9 +1,8 @@
 /**
- * Sockets on Node's public stream API: works on every runtime and under `--permission`, about a quarter slower. What is
- * read is copied into the view of the owner.
+ * Sockets on Node's public stream API: work on every runtime and under `--permission`, about a quarter slower than
+ * handles. What is read is copied into the view of the owner.
  */
 import { connect, createServer, type Socket } from 'node:net'
-import { Backlog, type Receiver } from './backlog.ts'
 import {
   type ByteSocket,
   type ConnectingOwner,
@@ -14,29 +13,44 @@ import {
   WRITE,
   type Written,
 } from './byte-socket.ts'
-import { nobody } from './nobody.ts'
+import { nullOwner } from './null-owner.ts'
+import { ReadQueue, type ReadQueueOwner } from './read-queue.ts'
+import { type SocketEvent, type SocketState, stateAfter } from './socket-states.ts'
 
-const NOTHING = Buffer.alloc(0)
-/** Where dialled sockets read; what is there is copied at once. */
-const LANDING = Buffer.allocUnsafeSlow(65_536)
+const EMPTY = Buffer.alloc(0)
+/** Dialled sockets read into this buffer; the bytes are copied out at once. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(65_536)
 /** Before a socket is attached, and once it is closed. */
-const NOBODY = nobody()
+const NULL_OWNER = nullOwner()
 
-export abstract class StreamSocket implements ByteSocket, Receiver {
-  protected owner: ConnectingOwner | SocketOwner = NOBODY
-  protected view: Uint8Array = NOTHING
-  protected readonly backlog = new Backlog(this)
-  #waitsForDrain = false
+/** The stream itself knows what it has still to write and whether it ended; the state says what the owner waits for. */
+export abstract class StreamSocket implements ByteSocket, ReadQueueOwner {
+  protected owner: ConnectingOwner | SocketOwner = NULL_OWNER
+  protected view: Uint8Array = EMPTY
+  protected readonly queue = new ReadQueue(this)
+  #state: SocketState
+
+  constructor(state: SocketState) {
+    this.#state = state
+  }
 
   /** The stream that the owner reads and writes. */
   protected abstract readonly socket: Socket
+
+  protected get state(): SocketState {
+    return this.#state
+  }
+
+  protected advance(event: SocketEvent): void {
+    this.#state = stateAfter(this.#state, event)
+  }
 
   get remoteAddress(): string {
     return this.socket.remoteAddress ?? ''
   }
 
-  protected get isClosed(): boolean {
-    return this.owner === NOBODY
+  protected get hasOwner(): boolean {
+    return this.owner !== NULL_OWNER
   }
 
   attach(owner: SocketOwner, view: Uint8Array): void {
@@ -61,41 +75,41 @@ export abstract class StreamSocket implements ByteSocket, Receiver {
 
   // ---- reading ----------------------------------------------------------------------------------------------------
 
-  /** Bytes were read, into memory that is used again. */
+  /** Takes bytes that were read into memory that is used again. */
   protected arrived(bytes: Uint8Array): void {
     this.guarded(() => {
-      if (this.backlog.isClear && bytes.length <= this.view.length) this.receive(bytes)
-      else this.backlog.add(Uint8Array.from(bytes))
+      if (this.queue.isClear && bytes.length <= this.view.length) this.receive(bytes)
+      else this.queue.add(Uint8Array.from(bytes))
     })
   }
 
   receive(bytes: Uint8Array): number {
-    if (this.isClosed) return 0
+    if (!this.hasOwner) return 0
     const length = Math.min(bytes.length, this.view.length)
     this.view.set(length === bytes.length ? bytes : bytes.subarray(0, length))
     const next = this.owner.onBytes(length)
     if (next !== undefined) this.view = next
-    return this.isClosed ? 0 : length
+    return this.hasOwner ? length : 0
   }
 
   setReading(on: boolean): void {
-    if (on === this.backlog.isReading) return
-    if (this.backlog.setReading(on)) this.socket.resume()
+    if (on === this.queue.isReading) return
+    if (this.queue.setReading(on)) this.socket.resume()
     else if (!on) this.socket.pause()
   }
 
   resume(): void {
-    if (!this.isClosed) this.socket.resume()
+    if (this.hasOwner) this.socket.resume()
   }
 
-  /** A paused stream that is empty reads on by itself, so this may come while the owner does not read. */
+  /** May come while the owner does not read: a paused stream that is empty reads on by itself. */
   protected ended(): void {
-    this.guarded(() => this.backlog.end(() => this.owner.onEnd()))
+    this.guarded(() => this.queue.end(() => this.owner.onEnd()))
   }
 
-  /** Both sides ended: no loss of what the owner has still to read. */
+  /** Both sides ended. What the owner has still to read is not lost. */
   protected closed(): void {
-    if (!this.backlog.owesEnd) this.lost('ECONNRESET')
+    if (!this.queue.hasPendingEnd) this.lost('ECONNRESET')
   }
 
   protected lost(code: string): void {
@@ -105,18 +119,18 @@ export abstract class StreamSocket implements ByteSocket, Receiver {
     })
   }
 
-  /** Calls the owner; what it throws is its own affair, not the thread's. */
+  /** Calls the owner; an exception goes to the owner, not to the thread. */
   protected guarded(call: (owner: SocketOwner) => void): void {
     const { owner } = this
     try {
       call(owner)
     } catch (error) {
-      owner.onBug(error)
+      owner.onError(error)
     }
   }
 
   threw(error: unknown): void {
-    this.owner.onBug(error)
+    this.owner.onError(error)
   }
 
   // ---- writing and ending -----------------------------------------------------------------------------------------
@@ -127,19 +141,25 @@ export abstract class StreamSocket implements ByteSocket, Receiver {
     socket.write(bytes)
     if (socket.destroyed) return WRITE.FAILED
     if (socket.writableLength === 0) return WRITE.DONE
-    if (!this.#waitsForDrain) this.#awaitDrain()
+    if (!this.#isBlocked) {
+      this.advance('BLOCK')
+      this.#awaitDrain()
+    }
     return WRITE.PENDING
   }
 
-  /** An empty write behind the others: its callback says that they have left, below the high-water mark too. */
+  get #isBlocked(): boolean {
+    return this.#state === 'BLOCKED' || this.#state === 'ENDING_BLOCKED'
+  }
+
+  /** Puts an empty write behind the others: its callback reports that they have left, below the high-water mark too. */
   #awaitDrain(): void {
-    this.#waitsForDrain = true
-    this.socket.write(NOTHING, error => {
-      this.#waitsForDrain = false
-      if (error) return
-      // More may have been written meanwhile.
-      if (this.socket.writableLength === 0) this.guarded(owner => owner.onDrained())
-      else this.#awaitDrain()
+    this.socket.write(EMPTY, error => {
+      if (error || !this.#isBlocked) return
+      if (this.socket.writableLength === 0) {
+        this.advance('DRAIN')
+        this.guarded(owner => owner.onDrained())
+      } else this.#awaitDrain()
     })
   }
 
@@ -159,27 +179,31 @@ export abstract class StreamSocket implements ByteSocket, Receiver {
 
   /** The owner hears nothing more. */
   protected detach(): void {
-    this.owner = NOBODY
+    this.owner = NULL_OWNER
+    if (this.#state !== 'CLOSED') this.advance('CLOSE')
   }
 }
 
-/** While a FIN is under way a reset is refused, and the handle would stay open; then all bytes are with the kernel. */
+/**
+ * While a FIN is under way a reset is refused, and the handle would stay open; all bytes are with the kernel then
+ * (D50).
+ */
 export function resetStream(socket: Socket): void {
   if (socket.writableEnded && !socket.writableFinished && socket.writableLength === 0) socket.destroy()
   else socket.resetAndDestroy()
 }
 
-/** A socket of TCP, which TLS may be put upon. */
+/** A TCP socket, which TLS may be put upon. */
 abstract class PlainSocket extends StreamSocket {
   protected override readonly socket: Socket
 
   constructor(socket: Socket) {
-    super()
+    super('READY')
     this.socket = socket
     socket.setNoDelay(true)
   }
 
-  /** Hands the stream over to somebody else, who is given what is read. The owner hears nothing more. */
+  /** Hands the stream over to TLS; `sink` gets what is read. The owner hears nothing more. */
   release(sink: (bytes: Buffer) => void): Socket {
     this.detach()
     for (const event of ['end', 'error', 'close', 'data', 'connect']) this.socket.removeAllListeners(event)
@@ -190,7 +214,7 @@ abstract class PlainSocket extends StreamSocket {
   protected abstract readInto(sink: (bytes: Buffer) => void): void
 }
 
-/** The stream of a socket of this level, for TLS on top of it. `sink` is given what is read. */
+/** Takes the stream out of a socket of this level, for TLS on top of it. `sink` gets what is read. */
 export function releaseStream(socket: ByteSocket, sink: (bytes: Buffer) => void): Socket {
   if (!(socket instanceof PlainSocket)) throw new Error('not a socket on streams')
   return socket.release(sink)
@@ -198,7 +222,7 @@ export function releaseStream(socket: ByteSocket, sink: (bytes: Buffer) => void)
 
 class AcceptedSocket extends PlainSocket {
   override attach(owner: SocketOwner, view: Uint8Array): void {
-    const isFirst = this.isClosed
+    const isFirst = !this.hasOwner
     super.attach(owner, view)
     if (!isFirst) return
     this.listen(this.socket)
@@ -215,9 +239,9 @@ class DialledSocket extends PlainSocket {
 
   constructor(address: string, port: number, owner: ConnectingOwner, view: Uint8Array) {
     const onread = {
-      buffer: LANDING,
+      buffer: READ_BUFFER,
       callback: (length: number) => {
-        this.#sink(LANDING.subarray(0, length))
+        this.#sink(READ_BUFFER.subarray(0, length))
         return true
       },
     }
@@ -226,7 +250,7 @@ class DialledSocket extends PlainSocket {
     this.view = view
     this.listen(this.socket)
     this.socket.on('connect', () => {
-      if (!this.isClosed) this.guarded(() => owner.onConnected())
+      if (this.hasOwner) this.guarded(() => owner.onConnected())
     })
   }
 

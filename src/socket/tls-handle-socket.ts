@@ -1,125 +1,120 @@
 /**
- * TLS on libuv handles: Node's TLSWrap over the TCP handle, without a stream or an emitter per connection. Read against
- * src/crypto/crypto_tls.cc and lib/internal/tls/wrap.js of Node 26; the self-test sees that it is still so.
+ * TLS on libuv handles: Node's TLSWrap over the TCP handle, without a stream or an emitter per connection. Written
+ * against src/crypto/crypto_tls.cc and lib/internal/tls/wrap.js of Node 26; the self-test checks that they still fit.
  *
- * What TLSWrap demands of its user. One write at a time: a second one while the first has not called back aborts the
- * process. No write from inside a callback of OpenSSL (`onhandshakedone`). Bytes are encrypted, so copied, when a write
- * returns; that it is over is always told later. Reading does not stop at once: the records of one TCP read all come.
+ * Rules of TLSWrap. One write at a time: a second one before the first has called back aborts the process. No write
+ * inside a callback of OpenSSL (`onhandshakedone`). Bytes are encrypted, so copied, when a write returns; its end is
+ * reported later. Reading does not stop at once: all records of one TCP read still come.
  */
 import { getSystemErrorName } from 'node:util'
-import { Backlog, type Receiver } from './backlog.ts'
-import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
+import {
+  type ByteSocket,
+  type ConnectingOwner,
+  type SocketOwner,
+  type TlsFailure,
+  WRITE,
+  type Written,
+} from './byte-socket.ts'
 import type { TcpHandle } from './handle-socket.ts'
-import { nobody } from './nobody.ts'
-import { brokenOffFault, handshakeFault, lossOf, TRUNCATED } from './tls-verdict.ts'
+import { nullOwner } from './null-owner.ts'
+import { ReadQueue, type ReadQueueOwner } from './read-queue.ts'
+import { type SocketEvent, type SocketState, stateAfter } from './socket-states.ts'
+import { handshakeAborted, handshakeError, isTlsCode, tlsError, TRUNCATED } from './tls-errors.ts'
 import { bindings, type TlsHandle, type TlsWrite } from './tls-wrap.ts'
 
-/** Copies of writes that wait for the one under way; a producer stops at the first. */
+/** Most bytes of copies that wait for the write under way; a producer stops at the first. */
 const QUEUE_MAX = 4 * 1024 * 1024
-/** Longest plain text of a record (RFC 8446 5.1): what TLSWrap delivers at once. */
+/** Longest plain text of a record (RFC 8446 5.1), which TLSWrap delivers at once. */
 const RECORD_MAX = 16_384
-/** Where bytes land that the owner does not read at the moment; they are copied out at once. */
+/** Read buffer of sockets whose owner does not read at the moment; the bytes are copied out at once. */
 const SCRATCH = new Uint8Array(RECORD_MAX)
 
-/** A view of an owner can be a Buffer, whose `slice` copies nothing. */
+/** Always a copy: the `slice` of a Buffer copies nothing. */
 function copyOf(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes)
 }
 
 function onread(this: TlsHandle): Uint8Array | undefined {
-  const { sluice } = this
+  const { socket } = this
   const result = bindings.streamState[bindings.readResult]!
   try {
-    return result > 0 ? sluice.landed(result) : sluice.readFailed(result)
+    return result > 0 ? socket.bytesRead(result) : socket.readFailed(result)
   } catch (error) {
-    sluice.owner.onBug(error)
+    socket.owner.onError(error)
   }
-  // The memory of the owner's view may be somebody else's by now.
-  return sluice.isClosed ? SCRATCH : undefined
+  // The memory of the owner's view may belong to another connection by now.
+  return socket.isClosed ? SCRATCH : undefined
 }
 
 function onwritten(this: TlsWrite, status: number): void {
-  const { sluice } = this
+  const { socket } = this
   try {
-    sluice.written(status)
+    socket.written(status)
   } catch (error) {
-    sluice.owner.onBug(error)
+    socket.owner.onError(error)
   }
 }
 
 function onhandshakedone(this: TlsHandle): void {
-  const { sluice } = this
+  const { socket } = this
   try {
-    sluice.shaken()
+    socket.handshakeDone()
   } catch (error) {
-    sluice.owner.onBug(error)
+    socket.owner.onError(error)
   }
 }
 
 function onerror(this: TlsHandle, error: NodeJS.ErrnoException): void {
-  const { sluice } = this
+  const { socket } = this
   try {
-    sluice.failed(error)
-  } catch (bug) {
-    sluice.owner.onBug(bug)
+    socket.tlsFailed(error)
+  } catch (thrown) {
+    socket.owner.onError(thrown)
   }
 }
 
-function onsettled(sluice: TlsHandleSocket): void {
+function onsettled(socket: TlsHandleSocket): void {
   try {
-    sluice.settle()
+    socket.settle()
   } catch (error) {
-    sluice.owner.onBug(error)
+    socket.owner.onError(error)
   }
 }
 
 function onclosed(this: TcpHandle): void {
-  const sluice = this.sluice as TlsHandleSocket
-  sluice.tls?.destroySSL()
+  const socket = this.socket as TlsHandleSocket
+  socket.tls?.destroySSL()
 }
 
-/** Before a socket is attached, and once it is closed: callbacks that were under way find nobody. */
-const NOBODY = nobody()
+/** Before a socket is attached, and once it is closed: late callbacks reach nobody. */
+const NULL_OWNER = nullOwner()
 
-const STAGE = {
-  HANDSHAKE: 0,
-  /** The handshake is done, but OpenSSL has not returned from it. */
-  SETTLING: 1,
-  OPEN: 2,
-  CLOSED: 3,
-} as const
-type Stage = (typeof STAGE)[keyof typeof STAGE]
-
-export abstract class TlsHandleSocket implements ByteSocket, Receiver {
-  owner: ConnectingOwner | SocketOwner = NOBODY
+export abstract class TlsHandleSocket implements ByteSocket, ReadQueueOwner {
+  owner: ConnectingOwner | SocketOwner = NULL_OWNER
   tls: TlsHandle | null = null
   protected readonly tcp: TcpHandle
   protected view: Uint8Array = SCRATCH
-  #stage: Stage = STAGE.HANDSHAKE
-  readonly #backlog = new Backlog(this)
+  #state: SocketState = 'HANDSHAKE'
+  readonly #readQueue = new ReadQueue(this)
   /** The view that the handle reads into: the owner's, or SCRATCH while the owner does not read. */
-  #landing: Uint8Array = SCRATCH
-  /** A write has not called back. */
-  #isWriting = false
-  /** The owner was told that it waits. */
-  #isPending = false
-  #isBroken = false
-  #isShut = false
-  /** A FIN that has not called back. */
-  #isShutting = false
-  #endAsked = false
-  #queue: Uint8Array[] = []
-  #queued = 0
+  #readView: Uint8Array = SCRATCH
+  /** Copies of writes that wait for the handshake or for the write under way. */
+  #writeQueue: Uint8Array[] = []
+  #queuedBytes = 0
 
   constructor(tcp: TcpHandle) {
     this.tcp = tcp
-    tcp.sluice = this
+    tcp.socket = this
   }
 
-  /** Why the peer of a finished handshake is not to be talked to, or null. */
-  protected abstract fault(tls: TlsHandle): string | null
+  /** Why the peer of a finished handshake is not accepted, or null. */
+  protected abstract peerFailure(tls: TlsHandle): TlsFailure | null
   /** The handshake is done, and writing is allowed. */
   protected abstract opened(): void
+
+  #advance(event: SocketEvent): void {
+    this.#state = stateAfter(this.#state, event)
+  }
 
   get remoteAddress(): string {
     const peer: { address?: string } = {}
@@ -128,17 +123,25 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
   }
 
   get isClosed(): boolean {
-    return this.#stage === STAGE.CLOSED
+    return this.#state === 'CLOSED' || this.#state === 'LEAVING'
+  }
+
+  get #isShaking(): boolean {
+    return this.#state === 'HANDSHAKE' || this.#state === 'HANDSHAKE_ENDING'
+  }
+
+  get #isSettling(): boolean {
+    return this.#state === 'SETTLING' || this.#state === 'SETTLING_ENDING'
   }
 
   protected get isOpen(): boolean {
-    return this.#stage === STAGE.OPEN
+    return !this.isClosed && !this.#isShaking && !this.#isSettling
   }
 
   attach(owner: SocketOwner, view: Uint8Array): void {
     this.owner = owner
     this.view = view
-    if (this.#landing !== SCRATCH) this.#land(view)
+    if (this.#readView !== SCRATCH) this.#readInto(view)
     this.setReading(true)
   }
 
@@ -150,79 +153,88 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
     return ''
   }
 
-  /** Starts TLS on the handle. What is read lands in the owner's view from now on. */
-  protected secure(tls: TlsHandle): void {
+  /** Starts TLS on the handle. Bytes are read into the owner's view from now on. */
+  protected startTls(tls: TlsHandle): void {
     this.tls = tls
-    tls.sluice = this
+    tls.socket = this
     tls.onread = onread
     tls.onerror = onerror
     tls.onhandshakedone = onhandshakedone
-    this.#land(this.view)
+    this.#readInto(this.view)
     tls.readStart()
   }
 
-  #land(view: Uint8Array): void {
-    this.#landing = view
+  #readInto(view: Uint8Array): void {
+    this.#readView = view
     this.tls?.useUserBuffer(view)
   }
 
   // ---- the handshake ----------------------------------------------------------------------------------------------
 
   /** Called by OpenSSL in the midst of its work: nothing may be written here. */
-  shaken(): void {
-    if (this.#stage !== STAGE.HANDSHAKE) return
-    const fault = this.fault(this.tls!)
-    if (fault !== null) {
-      this.refuse(fault)
+  handshakeDone(): void {
+    if (!this.#isShaking) return
+    const failure = this.peerFailure(this.tls!)
+    if (failure !== null) {
+      this.refuse(failure)
       return
     }
-    this.#stage = STAGE.SETTLING
+    this.#advance('SHAKEN')
     setImmediate(onsettled, this)
-    if (!this.#backlog.isReading) this.tls!.readStop()
+    if (!this.#readQueue.isReading) this.tls!.readStop()
   }
 
   settle(): void {
-    if (this.#stage !== STAGE.SETTLING) return
-    this.#stage = STAGE.OPEN
+    if (!this.#isSettling) return
+    this.#advance('OPEN')
+    const ends = this.#state === 'ENDING'
+    const hasQueued = this.#writeQueue.length > 0
+    if (hasQueued) this.#advance('BLOCK')
     this.opened()
-    if (this.isOpen && !this.#isWriting) this.#sendQueue()
-    if (this.isOpen) this.#backlog.flushLater()
+    if (hasQueued && this.isOpen) this.#sendQueue()
+    else if (ends && this.#state === 'ENDING') this.#shut()
+    if (this.isOpen) this.#readQueue.flushLater()
   }
 
-  /** The handshake has failed, or its outcome is not acceptable. */
-  refuse(cause: string): void {
-    if (this.#stage !== STAGE.HANDSHAKE) return
+  /** The handshake has failed, or its peer is not accepted. */
+  refuse(failure: TlsFailure): void {
+    if (!this.#isShaking) return
     const { owner } = this
     this.#close()
-    owner.onHandshakeFailed(cause)
+    owner.onTlsFailed(failure)
   }
 
   threw(error: unknown): void {
-    this.owner.onBug(error)
+    this.owner.onError(error)
   }
 
-  /** OpenSSL cannot go on. An alert, if it had one to send, is with the kernel. */
-  failed(error: NodeJS.ErrnoException): void {
+  /** OpenSSL cannot go on. Its alert, if it had one to send, is with the kernel. */
+  tlsFailed(error: NodeJS.ErrnoException): void {
     const code = error.code ?? 'ERR_SSL_UNKNOWN'
-    if (this.#stage === STAGE.HANDSHAKE) this.refuse(handshakeFault(code))
-    else this.#lost(lossOf(code))
+    if (this.#isShaking) this.refuse(handshakeError(code))
+    else if (!isTlsCode(code)) this.#lost(code)
+    else if (!this.isClosed) {
+      const { owner } = this
+      this.#close()
+      owner.onTlsFailed(tlsError(code))
+    }
   }
 
   // ---- reading ----------------------------------------------------------------------------------------------------
 
-  /** `length` bytes are in the view of the handle. Answers the view for the next ones, undefined to keep it. */
-  landed(length: number): Uint8Array | undefined {
-    if (this.#landing === this.view && this.#stage === STAGE.OPEN && this.#backlog.isClear) {
+  /** `length` bytes were read into the view of the handle. Returns the view for the next read, undefined to keep it. */
+  bytesRead(length: number): Uint8Array | undefined {
+    if (this.#readView === this.view && this.isOpen && this.#readQueue.isClear) {
       const next = this.owner.onBytes(length)
       if (next !== undefined) this.view = next
       if (this.isClosed) return SCRATCH
-      if (this.#landing === this.view) return undefined
-      this.#landing = this.view
+      if (this.#readView === this.view) return undefined
+      this.#readView = this.view
       return this.view
     }
-    this.#backlog.add(copyOf(this.#landing.subarray(0, length)))
-    const next = !this.isClosed && this.#backlog.isClear ? this.view : SCRATCH
-    this.#landing = next
+    this.#readQueue.add(copyOf(this.#readView.subarray(0, length)))
+    const next = !this.isClosed && this.#readQueue.isClear ? this.view : SCRATCH
+    this.#readView = next
     return next
   }
 
@@ -241,16 +253,16 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
   readFailed(result: number): undefined {
     if (this.isClosed) return
     const isEnd = result === bindings.endOfFile
-    if (this.#stage === STAGE.HANDSHAKE) this.refuse(brokenOffFault(isEnd ? '' : getSystemErrorName(result)))
+    if (this.#isShaking) this.refuse(handshakeAborted(isEnd ? '' : getSystemErrorName(result)))
     else if (!isEnd) this.#lost(getSystemErrorName(result))
-    // After close_notify TCP reads on, or was stopped before; only after a FIN it can be started again.
-    else if (this.#backlog.isReading && this.tcp.readStart() === 0) this.#backlog.end(() => this.#lost(TRUNCATED))
-    else this.#backlog.end(() => this.owner.onEnd())
+    // After close_notify TCP reads on, or was stopped before; only after a FIN can it be started again (D34).
+    else if (this.#readQueue.isReading && this.tcp.readStart() === 0) this.#readQueue.end(() => this.#lost(TRUNCATED))
+    else this.#readQueue.end(() => this.owner.onEnd())
   }
 
   setReading(on: boolean): void {
-    if (on === this.#backlog.isReading || this.isClosed) return
-    const goesOn = this.#backlog.setReading(on)
+    if (on === this.#readQueue.isReading || this.isClosed) return
+    const goesOn = this.#readQueue.setReading(on)
     if (!this.isOpen) return
     if (!on) this.tls!.readStop()
     else if (goesOn) this.tls!.readStart()
@@ -259,108 +271,129 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
   // ---- writing ----------------------------------------------------------------------------------------------------
 
   write(bytes: Uint8Array): Written {
-    if (this.#isBroken || this.#endAsked || this.isClosed) return WRITE.FAILED
-    if (this.#stage !== STAGE.OPEN || this.#isWriting) return this.#enqueue(bytes)
-    if (bytes.length === 0) return WRITE.DONE
-    const written = this.#send(bytes)
-    if (written === WRITE.PENDING) this.#isPending = true
-    return written
+    switch (this.#state) {
+      case 'READY':
+        return bytes.length === 0 ? WRITE.DONE : this.#send(bytes)
+      case 'HANDSHAKE':
+      case 'SETTLING':
+        return this.#enqueue(bytes)
+      case 'WRITING':
+      case 'BLOCKED': {
+        const written = this.#enqueue(bytes)
+        if (written === WRITE.PENDING) this.#advance('BLOCK')
+        return written
+      }
+      default:
+        return WRITE.FAILED
+    }
   }
 
   #enqueue(bytes: Uint8Array): Written {
-    if (this.#queued + bytes.length > QUEUE_MAX) return WRITE.FAILED
-    this.#queue.push(copyOf(bytes))
-    this.#queued += bytes.length
-    this.#isPending = true
+    if (this.#queuedBytes + bytes.length > QUEUE_MAX) return WRITE.FAILED
+    this.#writeQueue.push(copyOf(bytes))
+    this.#queuedBytes += bytes.length
     return WRITE.PENDING
   }
 
   #send(bytes: Uint8Array): Written {
     const tls = this.tls!
     // Something of TLS itself may be on its way, and then these bytes leave behind it.
-    const goesOut = tls.writeQueueSize === 0
+    const leavesNow = tls.writeQueueSize === 0
     const request = tls.writeBuffer(null, bytes)
     if (typeof request === 'number' || (request.writeStatus ?? 0) < 0) {
-      this.#isBroken = true
+      this.#advance('FAIL')
       return WRITE.FAILED
     }
-    request.sluice = this
+    request.socket = this
     request.oncomplete = onwritten
-    this.#isWriting = true
-    return goesOut && this.tcp.writeQueueSize === 0 ? WRITE.DONE : WRITE.PENDING
+    if (leavesNow && this.tcp.writeQueueSize === 0) {
+      this.#advance('SEND')
+      return WRITE.DONE
+    }
+    this.#advance('BLOCK')
+    return WRITE.PENDING
   }
 
+  /** The write under way has called back. Most writes are done when they return, and nothing waits for them. */
   written(status: number): void {
-    this.#isWriting = false
-    if (status < 0) {
-      this.#isBroken = true
-      if (this.isClosed) this.#closeHandle()
-      else if (this.#isPending) this.owner.onWriteFailed(getSystemErrorName(status))
-      return
+    const state = this.#state
+    if (state === 'CLOSED') return
+    if (state === 'LEAVING') {
+      if (status >= 0) this.#shut()
+      this.#close()
+    } else if (status < 0) {
+      this.#advance('FAIL')
+      if (state === 'BLOCKED' || state === 'ENDING_BLOCKED') this.owner.onWriteFailed(getSystemErrorName(status))
+    } else if (this.#writeQueue.length > 0) this.#sendQueue()
+    else {
+      this.#advance('DRAIN')
+      if (state === 'BLOCKED' || state === 'ENDING_BLOCKED') this.owner.onDrained()
+      // A socket that was in ENDING cannot have been written to meanwhile.
+      if (state !== 'WRITING' && state !== 'BLOCKED' && this.#state === 'ENDING') this.#shut()
     }
-    // Most writes are done when they return, and nothing waits for them to be over.
-    if (this.#isPending || this.#endAsked) this.#sendQueue()
   }
 
-  /** Goes on behind the write that has called back. */
   #sendQueue(): void {
-    if (this.#queue.length > 0) {
-      const bytes = this.#queue.length === 1 ? this.#queue[0]! : Buffer.concat(this.#queue)
-      this.#queue = []
-      this.#queued = 0
-      const written = this.#send(bytes)
-      if (written === WRITE.FAILED) this.owner.onWriteFailed('EPIPE')
-      if (written !== WRITE.DONE) return
-    }
-    if (this.#isPending) {
-      this.#isPending = false
-      this.owner.onDrained()
-    }
-    if (this.#isWriting) return
-    if (this.#endAsked) this.#shut()
-    if (this.isClosed) this.#closeHandle()
+    const bytes = this.#writeQueue.length === 1 ? this.#writeQueue[0]! : Buffer.concat(this.#writeQueue)
+    this.#writeQueue = []
+    this.#queuedBytes = 0
+    const written = this.#send(bytes)
+    if (written === WRITE.FAILED) this.owner.onWriteFailed('EPIPE')
+    else if (written === WRITE.DONE) this.owner.onDrained()
   }
 
   // ---- endings ----------------------------------------------------------------------------------------------------
 
   end(): void {
-    if (this.isClosed || this.#endAsked) return
-    this.#endAsked = true
-    if (this.#stage === STAGE.OPEN && !this.#isWriting && this.#queue.length === 0) this.#shut()
+    switch (this.#state) {
+      case 'READY':
+        this.#shut()
+        return
+      case 'HANDSHAKE':
+      case 'SETTLING':
+      case 'WRITING':
+      case 'BLOCKED':
+        this.#advance('END')
+    }
   }
 
-  /** close_notify and FIN. */
+  /** Sends close_notify and FIN. */
   #shut(): void {
-    if (this.#isShut || this.#isBroken) return
-    this.#isShut = true
+    this.#advance('SHUT')
     const request = new bindings.ShutdownWrap()
-    request.oncomplete = () => {
-      this.#isShutting = false
-    }
-    this.#isShutting = this.tls!.shutdown(request) === 0
+    request.oncomplete = () => this.#finished()
+    if (this.tls!.shutdown(request) !== 0) this.#finished()
   }
 
+  #finished(): void {
+    if (this.#state === 'SHUTTING') this.#advance('FINISH')
+  }
+
+  /** The kernel has all bytes unless some wait; close_notify, which makes them whole for the peer, goes behind them. */
   destroy(): void {
-    if (this.isClosed) return
-    const wasOpen = this.#stage === STAGE.OPEN
-    this.owner = NOBODY
-    this.#stage = STAGE.CLOSED
-    this.#queue = []
-    // With the kernel are the bytes already; the end of TLS, which makes them whole for the peer, comes behind them.
-    this.#endAsked = wasOpen && !this.#isPending && !this.#isShut
-    if (this.#endAsked && this.#isWriting) this.tls!.readStop()
-    else {
-      if (this.#endAsked) this.#shut()
-      this.#closeHandle()
+    switch (this.#state) {
+      case 'CLOSED':
+      case 'LEAVING':
+        return
+      case 'WRITING':
+      case 'ENDING':
+        this.#advance('LEAVE')
+        this.owner = NULL_OWNER
+        this.#writeQueue = []
+        this.tls!.readStop()
+        return
+      case 'READY':
+        this.#shut()
     }
+    this.#close()
   }
 
   reset(): void {
     if (this.isClosed) return
-    this.owner = NOBODY
-    this.#stage = STAGE.CLOSED
-    // While a FIN is under way a reset is refused, and Node would take the handle for closed all the same.
-    if (this.#isShutting) this.tcp.close(onclosed)
+    // While a FIN is under way a reset is refused, and Node would take the handle for closed all the same (D50).
+    const isShutting = this.#state === 'SHUTTING'
+    this.#leave()
+    if (isShutting) this.tcp.close(onclosed)
     else this.tcp.reset(onclosed)
   }
 
@@ -371,14 +404,14 @@ export abstract class TlsHandleSocket implements ByteSocket, Receiver {
     owner.onLost(code)
   }
 
-  /** Closes a connection to which there is nothing more to say. */
   #close(): void {
-    this.owner = NOBODY
-    this.#stage = STAGE.CLOSED
-    this.#closeHandle()
+    this.#leave()
+    this.tcp.close(onclosed)
   }
 
-  #closeHandle(): void {
-    this.tcp.close(onclosed)
+  #leave(): void {
+    this.#advance('CLOSE')
+    this.owner = NULL_OWNER
+    this.#writeQueue = []
   }
 }

@@ -1,21 +1,21 @@
-/** TLS for sockets on handles: who is wrapped with which context, and what is asked of the peer. */
+/** TLS for sockets on handles: the context of each handshake, and the check of its peer. */
 import { isIP } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { getSystemErrorName } from 'node:util'
-import type { ConnectingOwner, SocketOwner } from './byte-socket.ts'
+import type { ConnectingOwner, SocketOwner, TlsFailure } from './byte-socket.ts'
 import { HELLO_MAX, serverNameIn } from './client-hello.ts'
 import { releaseHandle, type TcpHandle } from './handle-socket.ts'
-import { ServedHosts, type TermsInForce } from './served-hosts.ts'
+import { ServedHosts } from './served-hosts.ts'
 import type { TlsLevel } from './tls.ts'
-import { APPLICATION_PROTOCOL, type ClientContext, type HostContext, type KeptSession } from './tls-contexts.ts'
+import { ALPN_PROTOCOL, type ClientContext, type HostContext, type TlsSession } from './tls-contexts.ts'
+import { backendCertificateError, clientCertificateError, handshakeAborted, thumbprintOf } from './tls-errors.ts'
 import { TlsHandleSocket } from './tls-handle-socket.ts'
-import { tlsLevel } from './tls-level.ts'
-import { backendFault, brokenOffFault, clientFault, thumbprintOf } from './tls-verdict.ts'
+import { type ListenerTls, tlsLevel } from './tls-level.ts'
 import { bindings, type TlsHandle, wrapHandle } from './tls-wrap.ts'
 
 /** A list of names, each behind its length (RFC 7301 3.1). */
-const PROTOCOLS = Buffer.from(`${String.fromCharCode(APPLICATION_PROTOCOL.length)}${APPLICATION_PROTOCOL}`)
-/** Where a ClientHello lands whose name decides about the context. */
+const PROTOCOLS = Buffer.from(`${String.fromCharCode(ALPN_PROTOCOL.length)}${ALPN_PROTOCOL}`)
+/** Read buffer for a ClientHello whose name selects the context. */
 const HELLO = new Uint8Array(HELLO_MAX)
 
 export function handleTls(): TlsLevel {
@@ -34,22 +34,22 @@ function chainErrorOf(tls: TlsHandle): string {
 }
 
 function onhello(this: TcpHandle): undefined {
-  const sluice = this.sluice as AcceptedTls
+  const socket = this.socket as AcceptedTls
   try {
-    sluice.hello(bindings.streamState[bindings.readResult]!)
+    socket.hello(bindings.streamState[bindings.readResult]!)
   } catch (error) {
-    sluice.owner.onBug(error)
+    socket.owner.onError(error)
   }
 }
 
 class AcceptedTls extends TlsHandleSocket {
   readonly #hosts: ServedHosts
   #host: HostContext | null = null
-  /** Null until somebody asks. */
+  /** null until it is read. */
   #thumbprint: string | null = null
   #hello: Uint8Array = HELLO.subarray(0, 0)
 
-  constructor(tcp: TcpHandle, listener: TermsInForce) {
+  constructor(tcp: TcpHandle, listener: ListenerTls) {
     super(tcp)
     this.#hosts = new ServedHosts(listener)
   }
@@ -58,8 +58,8 @@ class AcceptedTls extends TlsHandleSocket {
     const isFirst = this.tls === null
     super.attach(owner, view)
     if (!isFirst || this.isClosed) return
-    const { only } = this.#hosts
-    if (only !== null) this.#accept(only)
+    const { single } = this.#hosts
+    if (single !== null) this.#accept(single)
     else {
       this.tcp.onread = onhello
       this.tcp.useUserBuffer(HELLO)
@@ -72,17 +72,20 @@ class AcceptedTls extends TlsHandleSocket {
   }
 
   override get peerThumbprint(): string {
-    // What a client shows that was not asked is not looked at.
-    const isVerified = this.isOpen && this.#host!.verifyClient !== 'none'
-    this.#thumbprint ??= isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
+    this.#thumbprint ??= this.#isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
     return this.#thumbprint
   }
 
-  /** The first bytes of the client, as many as it takes to know which host it wants. */
+  /** A certificate that was not asked for is not verified. */
+  get #isVerified(): boolean {
+    return this.isOpen && this.#host!.verifyClient !== 'none'
+  }
+
+  /** Collects the first bytes of the client until they hold the name of the host (SNI). */
   hello(result: number): void {
     if (this.isClosed) return
     if (result < 0) {
-      this.refuse(brokenOffFault(result === bindings.endOfFile ? '' : getSystemErrorName(result)))
+      this.refuse(handshakeAborted(result === bindings.endOfFile ? '' : getSystemErrorName(result)))
       return
     }
     this.#hello = Buffer.concat([this.#hello, HELLO.subarray(0, result)])
@@ -99,33 +102,32 @@ class AcceptedTls extends TlsHandleSocket {
     const tls = wrapHandle(this.tcp, host.context.context, 'server')
     if (host.verifyClient !== 'none') tls.setVerifyMode(true, host.verifyClient === 'require')
     tls.setALPNProtocols(PROTOCOLS)
-    this.secure(tls)
+    this.startTls(tls)
   }
 
-  protected override fault(tls: TlsHandle): string | null {
+  protected override peerFailure(tls: TlsHandle): TlsFailure | null {
     const { verifyClient } = this.#host!
-    if (verifyClient === 'none') return null
-    return clientFault(verifyClient, { certificate: certificateOf(tls), chainError: chainErrorOf(tls) })
+    return verifyClient === 'none' ? null : clientCertificateError(verifyClient, certificateOf(tls), chainErrorOf(tls))
   }
 
   protected override opened(): void {}
 }
 
 function onnewsession(this: TlsHandle, _id: Buffer, session: Buffer): void {
-  const sluice = this.sluice as DialledTls
-  sluice.keep(session)
+  const socket = this.socket as DialledTls
+  socket.storeSession(session)
 }
 
-function start(sluice: DialledTls): void {
-  sluice.start()
+function start(socket: DialledTls): void {
+  socket.start()
 }
 
 class DialledTls extends TlsHandleSocket {
   readonly #context: ClientContext
   readonly #host: string
-  readonly #offered: KeptSession | null
+  readonly #offered: TlsSession | null
   #certificate: PeerCertificate | null = null
-  /** Of TLS 1.2, where it comes before the peer is known to be the right one. */
+  /** A session of TLS 1.2 that came before the peer was checked. */
   #session: Buffer | null = null
 
   constructor(tcp: TcpHandle, context: ClientContext, host: string, owner: ConnectingOwner, view: Uint8Array) {
@@ -135,12 +137,12 @@ class DialledTls extends TlsHandleSocket {
     this.#offered = context.takeSession(this.#host)
     super.attach(owner, view)
     // From here on no byte of the peer is taken for plain text.
-    this.secure(this.#prepare())
-    // What fails must not be told before this returns.
+    this.startTls(this.#newHandle())
+    // A failure must not be reported before this returns.
     process.nextTick(start, this)
   }
 
-  #prepare(): TlsHandle {
+  #newHandle(): TlsHandle {
     const tls = wrapHandle(this.tcp, this.#context.context.context, 'client')
     if (isIP(this.#host) === 0) tls.setServername(this.#host)
     tls.setALPNProtocols(PROTOCOLS)
@@ -154,24 +156,23 @@ class DialledTls extends TlsHandleSocket {
     if (!this.isClosed) this.tls!.start()
   }
 
-  keep(session: Buffer): void {
+  storeSession(session: Buffer): void {
     if (!this.isOpen) this.#session = session
     else if (this.#certificate !== null) {
-      this.#context.keepSession(this.#host, { session, certificate: this.#certificate })
+      this.#context.storeSession(this.#host, { session, certificate: this.#certificate })
     }
   }
 
-  protected override fault(tls: TlsHandle): string | null {
+  protected override peerFailure(tls: TlsHandle): TlsFailure | null {
     const resumed = tls.isSessionReused() ? this.#offered : null
     this.#certificate = resumed?.certificate ?? certificateOf(tls)
-    const facts = { certificate: this.#certificate, chainError: chainErrorOf(tls) }
-    return backendFault(this.#context.plan, this.#host, facts)
+    return backendCertificateError(this.#context.plan, this.#host, this.#certificate, chainErrorOf(tls))
   }
 
   protected override opened(): void {
     const session = this.#session
     this.#session = null
-    if (session !== null) this.keep(session)
+    if (session !== null) this.storeSession(session)
     const owner = this.owner as ConnectingOwner
     owner.onConnected()
   }

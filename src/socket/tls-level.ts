@@ -1,10 +1,9 @@
 /** TLS of one socket level: contexts that can be replaced, and the two ways in which the level secures a socket. */
 import type { ByteSocket, ConnectingOwner } from './byte-socket.ts'
-import type { TermsInForce } from './served-hosts.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
 import { ClientContext, ServerContexts } from './tls-contexts.ts'
 
-type Accept = (socket: ByteSocket, listener: TermsInForce) => ByteSocket
+type Accept = (socket: ByteSocket, listener: ListenerTls) => ByteSocket
 type Dial = (
   socket: ByteSocket,
   context: ClientContext,
@@ -14,10 +13,11 @@ type Dial = (
 ) => ByteSocket
 
 export function tlsLevel(accept: Accept, dial: Dial): TlsLevel {
-  return { server: plan => new ReplaceableServer(plan, accept), client: plan => new ReplaceableClient(plan, dial) }
+  return { server: plan => new ListenerTls(plan, accept), client: plan => new RouteTls(plan, dial) }
 }
 
-class ReplaceableServer implements TlsServer, TermsInForce {
+/** TLS of a listener. */
+export class ListenerTls implements TlsServer {
   readonly #accept: Accept
   #contexts: ServerContexts
 
@@ -26,6 +26,7 @@ class ReplaceableServer implements TlsServer, TermsInForce {
     this.#accept = accept
   }
 
+  /** The contexts for new handshakes. */
   get contexts(): ServerContexts {
     return this.#contexts
   }
@@ -39,7 +40,8 @@ class ReplaceableServer implements TlsServer, TermsInForce {
   }
 }
 
-class ReplaceableClient implements TlsClient {
+/** TLS of a route to a backend. */
+class RouteTls implements TlsClient {
   readonly #dial: Dial
   #context: ClientContext
 

@@ -1,39 +1,47 @@
 /**
- * TLS for sockets on streams, by Node's `tls`. What a TLSSocket reads and writes goes through a stream of ours instead
- * of the TCP socket itself: a TLSSocket tells the end of TLS and a mere FIN alike, and the second cuts a message short.
+ * TLS for sockets on streams, by Node's `tls`. What a TLSSocket reads and writes goes through a stream of our own
+ * instead of the TCP socket: a TLSSocket reports the end of TLS and a mere FIN alike, and the second cuts a message
+ * short.
  *
- * On the server's side there is no `tls.Server`, which could not be told which context to take. So two members of
- * TLSSocket are used that are not documented but as old as the class: the event `_tlsError` and `ssl.verifyError()`.
+ * The server side has no `tls.Server`, which cannot be given a context per connection. So two undocumented members of
+ * TLSSocket are used, both as old as the class: the event `_tlsError` and `ssl.verifyError()`.
  */
 import { isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { connect, type PeerCertificate, TLSSocket } from 'node:tls'
-import { type ByteSocket, type ConnectingOwner, type SocketOwner, WRITE, type Written } from './byte-socket.ts'
-import { serverNameIn } from './client-hello.ts'
-import { ignore } from './nobody.ts'
-import { releaseStream, resetStream, StreamSocket } from './stream-socket.ts'
-import { ServedHosts, type TermsInForce } from './served-hosts.ts'
-import type { TlsLevel } from './tls.ts'
-import { APPLICATION_PROTOCOL, type ClientContext, type HostContext, type KeptSession } from './tls-contexts.ts'
-import { tlsLevel } from './tls-level.ts'
 import {
-  backendFault,
-  brokenOffFault,
-  clientFault,
-  handshakeFault,
-  lossOf,
+  type ByteSocket,
+  type ConnectingOwner,
+  type SocketOwner,
+  type TlsFailure,
+  WRITE,
+  type Written,
+} from './byte-socket.ts'
+import { serverNameIn } from './client-hello.ts'
+import { ignore } from './null-owner.ts'
+import { ServedHosts } from './served-hosts.ts'
+import { releaseStream, resetStream, StreamSocket } from './stream-socket.ts'
+import type { TlsLevel } from './tls.ts'
+import { ALPN_PROTOCOL, type ClientContext, type HostContext, type TlsSession } from './tls-contexts.ts'
+import { type ListenerTls, tlsLevel } from './tls-level.ts'
+import {
+  backendCertificateError,
+  clientCertificateError,
+  handshakeAborted,
+  handshakeError,
+  isTlsCode,
   thumbprintOf,
+  tlsError,
   TRUNCATED,
-} from './tls-verdict.ts'
+} from './tls-errors.ts'
 
 export const streamTls: TlsLevel = tlsLevel(
   (socket, listener) => new AcceptedTls(socket, listener),
   (socket, context, host, owner, view) => new DialledTls(socket, context, host, owner, view),
 )
 
-/** The encrypted side: what TCP brings, and what goes out. */
-class Cipher extends Duplex {
-  /** Encrypted bytes that the kernel has not taken. */
+/** The encrypted side of a TLSSocket: reads from TCP and writes to it. */
+class CipherStream extends Duplex {
   readonly #tcp: Socket
 
   constructor(tcp: Socket) {
@@ -63,27 +71,22 @@ class Cipher extends Duplex {
   }
 }
 
-type Stage = 'handshake' | 'open' | 'closed'
-
 abstract class TlsStreamSocket extends StreamSocket {
   protected tls: TLSSocket | null = null
-  protected readonly cipher: Cipher
-  protected stage: Stage = 'handshake'
+  protected readonly cipher: CipherStream
   readonly #tcp: Socket
   /** Written before the handshake was done. */
-  #early: Uint8Array[] = []
-  #endsEarly = false
-  #hasFin = false
+  #earlyWrites: Uint8Array[] = []
 
   constructor(socket: ByteSocket) {
-    super()
+    super('HANDSHAKE')
     const tcp = releaseStream(socket, bytes => this.encrypted(bytes))
     this.#tcp = tcp
-    this.cipher = new Cipher(tcp)
+    this.cipher = new CipherStream(tcp)
     this.cipher.on('error', ignore)
-    tcp.on('end', () => this.#finished())
-    tcp.on('error', (error: NodeJS.ErrnoException) => this.#broken(error.code ?? 'ERROR'))
-    tcp.on('close', () => this.#gone())
+    tcp.on('end', () => this.#awaitEnd())
+    tcp.on('error', (error: NodeJS.ErrnoException) => this.#tcpFailed(error.code ?? 'ERROR'))
+    tcp.on('close', () => this.#tcpClosed())
   }
 
   protected override get socket(): Socket {
@@ -94,66 +97,80 @@ abstract class TlsStreamSocket extends StreamSocket {
     return this.#tcp.remoteAddress ?? ''
   }
 
-  /** Bytes of TCP. */
+  get #isShaking(): boolean {
+    return this.state === 'HANDSHAKE' || this.state === 'HANDSHAKE_ENDING'
+  }
+
+  protected get isOpen(): boolean {
+    return !this.#isShaking && this.state !== 'CLOSED'
+  }
+
+  /** The peer's FIN was read. */
+  get #hasFin(): boolean {
+    return this.#tcp.readableEnded
+  }
+
+  /** Takes bytes of TCP. */
   protected encrypted(bytes: Buffer): void {
     this.cipher.feed(bytes)
   }
 
-  protected abstract fault(tls: TLSSocket): string | null
+  /** Why the peer of a finished handshake is not accepted, or null. */
+  protected abstract peerFailure(tls: TLSSocket): TlsFailure | null
+  /** The handshake is done, and writing is allowed. */
   protected abstract opened(): void
 
-  protected secure(tls: TLSSocket): void {
+  protected startTls(tls: TLSSocket): void {
     this.tls = tls
-    const failed = (error: NodeJS.ErrnoException) => {
-      const code = error.code ?? 'ERR_SSL_UNKNOWN'
-      if (this.stage === 'handshake')
-        this.refuse(code.startsWith('ERR_SSL') ? handshakeFault(code) : brokenOffFault(code))
-      else this.lost(lossOf(code))
-    }
+    const failed = (error: NodeJS.ErrnoException) => this.#tlsFailed(error.code ?? 'ERR_SSL_UNKNOWN')
     tls.on('error', failed)
     tls.on('_tlsError', failed)
     tls.on('end', () => this.ended())
-    tls.on('close', () => this.#broken('ECONNRESET'))
+    tls.on('close', () => this.#tcpFailed('ECONNRESET'))
   }
 
   // ---- the handshake ----------------------------------------------------------------------------------------------
 
-  protected shaken(): void {
+  protected handshakeDone(): void {
     const tls = this.tls!
-    if (this.stage !== 'handshake') return
-    const fault = this.fault(tls)
-    if (fault !== null) {
-      this.refuse(fault)
+    if (!this.#isShaking) return
+    const failure = this.peerFailure(tls)
+    if (failure !== null) {
+      this.refuse(failure)
       return
     }
-    this.stage = 'open'
+    const ends = this.state === 'HANDSHAKE_ENDING'
+    this.advance('OPEN')
     tls.on('data', (bytes: Buffer) => this.#decrypted(bytes))
-    if (!this.backlog.isReading) tls.pause()
+    if (!this.queue.isReading) tls.pause()
     this.guarded(() => {
       this.opened()
-      for (const bytes of this.#early) super.write(bytes)
-      this.#early = []
-      if (this.#endsEarly) super.end()
+      for (const bytes of this.#earlyWrites) super.write(bytes)
+      this.#earlyWrites = []
+      if (ends) super.end()
     })
   }
 
-  protected refuse(cause: string): void {
-    if (this.stage !== 'handshake' || this.isClosed) return
-    this.guarded(owner => {
-      this.#drop()
-      owner.onHandshakeFailed(cause)
-    })
+  /** The handshake has failed, or its peer is not accepted. */
+  protected refuse(failure: TlsFailure): void {
+    if (this.#isShaking) this.#fail(owner => owner.onTlsFailed(failure))
   }
 
-  #broken(code: string): void {
-    if (this.stage === 'handshake') this.refuse(brokenOffFault(code === 'ECONNRESET' && this.#hasFin ? '' : code))
-    else if (!this.backlog.owesEnd) this.lost(code)
+  #tlsFailed(code: string): void {
+    if (this.#isShaking) this.refuse(isTlsCode(code) ? handshakeError(code) : handshakeAborted(code))
+    else if (isTlsCode(code)) this.#fail(owner => owner.onTlsFailed(tlsError(code)))
+    else this.lost(code)
   }
 
-  /** TCP is gone. After the end of both sides that is in order, and what came may still have to be read. */
-  #gone(): void {
-    if (this.stage === 'open' && this.#hasFin) this.#awaitEnd()
-    else this.#broken('ECONNRESET')
+  #tcpFailed(code: string): void {
+    if (this.#isShaking) this.refuse(handshakeAborted(code === 'ECONNRESET' && this.#hasFin ? '' : code))
+    else if (!this.queue.hasPendingEnd) this.lost(code)
+  }
+
+  /** After the end of both sides nothing is lost, and what came may still have to be read. */
+  #tcpClosed(): void {
+    if (this.isOpen && this.#hasFin) this.#awaitEnd()
+    else this.#tcpFailed('ECONNRESET')
   }
 
   // ---- reading ----------------------------------------------------------------------------------------------------
@@ -163,22 +180,17 @@ abstract class TlsStreamSocket extends StreamSocket {
     if (this.#hasFin) this.#awaitEnd()
   }
 
-  /** TCP has ended. Unless TLS has as well, by what came before, it was cut short. */
-  #finished(): void {
-    this.#hasFin = true
-    this.#awaitEnd()
-  }
-
-  /** By the second turn from now the end of TLS was told, if it came and the owner reads. */
+  /** TCP has ended. By the second turn from now the end of TLS is reported, if it came and the owner reads. */
   #awaitEnd(): void {
-    setImmediate(() => setImmediate(() => this.#judgeEnd()))
+    setImmediate(() => setImmediate(() => this.#checkEnd()))
   }
 
-  #judgeEnd(): void {
-    if (this.stage === 'handshake') this.refuse(brokenOffFault(''))
+  /** An end of TCP without the end of TLS cuts short what came before it (D34). */
+  #checkEnd(): void {
+    if (this.#isShaking) this.refuse(handshakeAborted(''))
     const { tls } = this
-    if (this.stage !== 'open' || tls === null || tls.readableEnded || this.backlog.owesEnd) return
-    const isRead = this.backlog.isClear && this.cipher.readableLength === 0 && tls.readableLength === 0
+    if (!this.isOpen || tls === null || tls.readableEnded || this.queue.hasPendingEnd) return
+    const isRead = this.queue.isClear && this.cipher.readableLength === 0 && tls.readableLength === 0
     if (isRead) this.lost(TRUNCATED)
   }
 
@@ -188,31 +200,31 @@ abstract class TlsStreamSocket extends StreamSocket {
   }
 
   override resume(): void {
-    if (this.stage === 'open') super.resume()
+    if (this.isOpen) super.resume()
     if (this.#hasFin) this.#awaitEnd()
   }
 
   // ---- writing and ending -----------------------------------------------------------------------------------------
 
+  /** Bytes are encrypted when it returns, so the memory of the owner is never held. */
   override write(bytes: Uint8Array): Written {
-    if (this.stage === 'closed' || this.#endsEarly) return WRITE.FAILED
-    // Encrypted when it returns: the memory of the owner is never held.
-    if (this.stage === 'open') return super.write(bytes)
-    this.#early.push(new Uint8Array(bytes))
+    if (this.isOpen) return super.write(bytes)
+    if (this.state !== 'HANDSHAKE') return WRITE.FAILED
+    this.#earlyWrites.push(new Uint8Array(bytes))
     return WRITE.PENDING
   }
 
   override end(): void {
-    if (this.stage === 'open') super.end()
-    else this.#endsEarly = true
+    if (this.isOpen) super.end()
+    else if (this.state === 'HANDSHAKE') this.advance('END')
   }
 
   /** An open connection ends as TLS does, so that what the peer has looks whole to it; unless something still waits. */
   override destroy(): void {
-    const { tls, stage } = this
+    const { tls, isOpen } = this
     this.detach()
-    if (stage === 'open' && tls?.writable === true && tls.writableLength === 0) tls.destroySoon()
-    else this.#drop()
+    if (isOpen && tls?.writable === true && tls.writableLength === 0) tls.destroySoon()
+    else this.#destroyStreams()
   }
 
   override reset(): void {
@@ -220,22 +232,22 @@ abstract class TlsStreamSocket extends StreamSocket {
     resetStream(this.#tcp)
   }
 
-  protected override detach(): void {
-    super.detach()
-    this.stage = 'closed'
-  }
-
-  #drop(): void {
-    this.detach()
+  #destroyStreams(): void {
     this.tls?.destroy()
     this.cipher.destroy()
   }
 
   protected override lost(code: string): void {
-    if (this.isClosed) return
+    this.#fail(owner => owner.onLost(code))
+  }
+
+  /** Closes the socket, and tells its owner why. */
+  #fail(tell: (owner: SocketOwner) => void): void {
+    if (this.state === 'CLOSED') return
     this.guarded(owner => {
-      this.#drop()
-      owner.onLost(code)
+      this.detach()
+      this.#destroyStreams()
+      tell(owner)
     })
   }
 }
@@ -243,14 +255,14 @@ abstract class TlsStreamSocket extends StreamSocket {
 class AcceptedTls extends TlsStreamSocket {
   readonly #hosts: ServedHosts
   #host: HostContext | null
-  /** Null until somebody asks. */
+  /** null until it is read. */
   #thumbprint: string | null = null
   #hello: Buffer = Buffer.alloc(0)
 
-  constructor(socket: ByteSocket, listener: TermsInForce) {
+  constructor(socket: ByteSocket, listener: ListenerTls) {
     super(socket)
     this.#hosts = new ServedHosts(listener)
-    this.#host = this.#hosts.only
+    this.#host = this.#hosts.single
   }
 
   override attach(owner: SocketOwner, view: Uint8Array): void {
@@ -263,10 +275,13 @@ class AcceptedTls extends TlsStreamSocket {
   }
 
   override get peerThumbprint(): string {
-    // What a client shows that was not asked is not looked at.
-    const isVerified = this.stage === 'open' && this.#host!.verifyClient !== 'none'
-    this.#thumbprint ??= isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
+    this.#thumbprint ??= this.#isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
     return this.#thumbprint
+  }
+
+  /** A certificate that was not asked for is not verified. */
+  get #isVerified(): boolean {
+    return this.isOpen && this.#host!.verifyClient !== 'none'
   }
 
   protected override encrypted(bytes: Buffer): void {
@@ -288,17 +303,18 @@ class AcceptedTls extends TlsStreamSocket {
       secureContext: host.context,
       requestCert: host.verifyClient !== 'none',
       rejectUnauthorized: host.verifyClient === 'require',
-      ALPNProtocols: [APPLICATION_PROTOCOL],
+      ALPNProtocols: [ALPN_PROTOCOL],
     })
-    tls.on('secure', () => this.shaken())
-    this.secure(tls)
+    tls.on('secure', () => this.handshakeDone())
+    this.startTls(tls)
   }
 
-  protected override fault(tls: TLSSocket): string | null {
+  protected override peerFailure(tls: TLSSocket): TlsFailure | null {
     const { verifyClient } = this.#host!
     if (verifyClient === 'none') return null
     const { ssl } = tls as TLSSocket & { readonly ssl: { verifyError(): NodeJS.ErrnoException | null } }
-    return clientFault(verifyClient, { certificate: certificateOf(tls), chainError: ssl.verifyError()?.code ?? '' })
+    const chainError = ssl.verifyError()?.code ?? ''
+    return clientCertificateError(verifyClient, certificateOf(tls), chainError)
   }
 
   protected override opened(): void {}
@@ -312,7 +328,7 @@ function certificateOf(tls: TLSSocket): PeerCertificate | null {
 class DialledTls extends TlsStreamSocket {
   readonly #context: ClientContext
   readonly #host: string
-  readonly #offered: KeptSession | null
+  readonly #offered: TlsSession | null
   #certificate: PeerCertificate | null = null
 
   constructor(socket: ByteSocket, context: ClientContext, host: string, owner: ConnectingOwner, view: Uint8Array) {
@@ -328,25 +344,24 @@ class DialledTls extends TlsStreamSocket {
       host: this.#host,
       ...(isIP(this.#host) === 0 ? { servername: this.#host } : {}),
       ...(offered === null ? {} : { session: offered.session }),
-      ALPNProtocols: [APPLICATION_PROTOCOL],
-      // Chain and name are judged below, for resumed sessions too.
+      ALPNProtocols: [ALPN_PROTOCOL],
+      // Chain and name are checked below, for resumed sessions too.
       rejectUnauthorized: false,
       checkServerIdentity: () => undefined,
     })
-    tls.on('secureConnect', () => this.shaken())
-    // Told of TLS 1.2 too once the connection is made.
+    tls.on('secureConnect', () => this.handshakeDone())
+    // TLS 1.2 reports its session too once the connection is made.
     tls.on('session', (session: Buffer) => {
       const certificate = this.#certificate
-      if (this.stage === 'open' && certificate !== null) context.keepSession(this.#host, { session, certificate })
+      if (this.isOpen && certificate !== null) context.storeSession(this.#host, { session, certificate })
     })
-    this.secure(tls)
+    this.startTls(tls)
   }
 
-  protected override fault(tls: TLSSocket): string | null {
+  protected override peerFailure(tls: TLSSocket): TlsFailure | null {
     const error: unknown = tls.authorizationError
     this.#certificate = tls.isSessionReused() ? (this.#offered?.certificate ?? null) : certificateOf(tls)
-    const facts = { certificate: this.#certificate, chainError: error ? String(error) : '' }
-    return backendFault(this.#context.plan, this.#host, facts)
+    return backendCertificateError(this.#context.plan, this.#host, this.#certificate, error ? String(error) : '')
   }
 
   protected override opened(): void {

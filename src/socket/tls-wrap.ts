@@ -1,4 +1,4 @@
-/** Node's TLSWrap: the members used here, and how one is made. Throws when loaded where it is not to be had. */
+/** Node's TLSWrap: the members used here, and its constructor. Throws on import where the runtime does not offer it. */
 import { bindHandles, type ShutdownRequest, type TcpHandle } from './handle-socket.ts'
 import type { TlsHandleSocket } from './tls-handle-socket.ts'
 
@@ -6,7 +6,7 @@ export const bindings = bindHandles()
 
 /** The members of Node's TLSWrap that are used here, as seen in Node 26. */
 export interface TlsHandle {
-  sluice: TlsHandleSocket
+  socket: TlsHandleSocket
   onread: (this: TlsHandle) => Uint8Array | undefined
   onerror: (this: TlsHandle, error: NodeJS.ErrnoException) => void
   onhandshakedone: (this: TlsHandle) => void
@@ -17,7 +17,7 @@ export interface TlsHandle {
   readStart(): number
   readStop(): number
   receive(bytes: Uint8Array): void
-  /** A number when it failed; else the request, whose `oncomplete` is called. */
+  /** Returns a number on failure, else the request, whose `oncomplete` is called. */
   writeBuffer(request: null, bytes: Uint8Array): number | TlsWrite
   shutdown(request: ShutdownRequest): number
   setVerifyMode(request: boolean, require: boolean): void
@@ -32,8 +32,8 @@ export interface TlsHandle {
   destroySSL(): void
 }
 export interface TlsWrite {
-  sluice: TlsHandleSocket
-  /** The status, where it completed before `oncomplete` was there. */
+  socket: TlsHandleSocket
+  /** The status of a write that completed before `oncomplete` was set. */
   writeStatus: number | null
   oncomplete: (this: TlsWrite, status: number) => void
 }

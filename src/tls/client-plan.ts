@@ -1,27 +1,27 @@
-/** The sender's side: from the keys of its section, and its profiles, to a plan per backend. */
-import type { Findings } from '../config/findings.ts'
+/** Plans the TLS connections to backends from the keys of the sender and its profiles. */
+import type { Diagnostics } from '../config/diagnostics.ts'
 import type { XmlElement } from '../config/xml.ts'
-import type { TlsClientPlan, TlsTerms } from '../socket/tls.ts'
-import { readProfiles, storeOf, wordsOf } from './profile-file.ts'
-import type { StoreSetting } from './store-file.ts'
-import type { Surroundings } from './surroundings.ts'
-import { DEFAULT_TERMS } from './terms.ts'
+import type { TlsClientPlan } from '../socket/tls.ts'
+import type { StoreSettings } from './key-store.ts'
+import { readProfiles, readStoreElement, wordsOf } from './profile-file.ts'
+import { DEFAULT_PROTOCOL_SETTINGS } from './protocol-settings.ts'
+import type { TlsPlanContext } from './tls-plan-context.ts'
 
-export interface ClientSetting {
-  /** Null for none. */
-  readonly keyStore: StoreSetting | null
-  /** Null for the roots that Node carries. */
-  readonly trustStore: StoreSetting | null
+export interface ClientSettings {
+  /** Null: no client certificate. */
+  readonly keyStore: StoreSettings | null
+  /** Null: the root certificates of Node. */
+  readonly trustStore: StoreSettings | null
   readonly hostnameVerifier: string
-  /** '' for none. */
+  /** '': no profiles. */
   readonly profilePath: string
-  /** How keys are called, for faults. */
+  /** Paths of the keys, and where they are set, for diagnostics. */
   readonly names: Readonly<Record<'where' | 'hostnameVerifier' | 'profilePath', string>>
 }
 
-/** One plan and whom it is for. */
-export interface ClientMatch {
-  /** `host:port` in lower case, IPv6 in brackets; `default` for every other backend. */
+/** The plan for one backend, or for all other backends. */
+export interface BackendTlsPlan {
+  /** `host:port` in lower case, IPv6 in brackets; `default` for all other backends. */
   readonly match: string
   readonly plan: TlsClientPlan
 }
@@ -31,7 +31,7 @@ const ANY_SERVER = '*'
 const SERVER = /^(\[[0-9a-f:.]+\]|[0-9a-z_.-]+):(\d{1,5})$/
 const PORT_MAX = 65_535
 
-/** Documented verifiers. `localhost` is not excepted from anything: its name must be in the certificate. */
+/** The documented verifiers. `DefaultAndLocalhost` does not exempt localhost: its certificate must name it. */
 const VERIFIERS: Readonly<Record<string, TlsClientPlan['hostname']>> = {
   '': 'strict',
   strict: 'strict',
@@ -40,63 +40,61 @@ const VERIFIERS: Readonly<Record<string, TlsClientPlan['hostname']>> = {
   allowall: 'none',
 }
 
-/** Profiles in order, then the default, which is always there. With faults in the findings it is of no use. */
-export async function clientPlans(setting: ClientSetting, surroundings: Surroundings): Promise<readonly ClientMatch[]> {
-  const hostname = hostnameOf(setting, surroundings.findings)
-  const plan = await planOf(setting.keyStore, setting.trustStore, hostname, DEFAULT_TERMS, surroundings)
-  const profiles = await profilesOf(setting, hostname, surroundings)
+/** Plans of the profiles in order, then the default plan. With errors in the diagnostics they must not be used. */
+export async function planClients(
+  settings: ClientSettings,
+  context: TlsPlanContext,
+): Promise<readonly BackendTlsPlan[]> {
+  const hostname = readVerifier(settings, context.diagnostics)
+  const plan = await planClient(settings.keyStore, settings.trustStore, hostname, context)
+  const profiles = await planProfiles(settings, hostname, context)
   return profiles.some(({ match }) => match === 'default') ? profiles : [...profiles, { match: 'default', plan }]
 }
 
-function hostnameOf({ hostnameVerifier, names }: ClientSetting, findings: Findings): TlsClientPlan['hostname'] {
+function readVerifier(
+  { hostnameVerifier, names }: ClientSettings,
+  diagnostics: Diagnostics,
+): TlsClientPlan['hostname'] {
   const hostname = VERIFIERS[hostnameVerifier.toLowerCase()]
   if (hostname === undefined) {
     const expected = 'expected one of Strict, Default, DefaultAndLocalhost, AllowAll'
-    findings.fault(names.where, names.hostnameVerifier, expected, 'leave it out for Strict', hostnameVerifier)
+    diagnostics.error(names.where, names.hostnameVerifier, expected, 'leave it out for Strict', hostnameVerifier)
   }
   if (hostname === 'none') {
-    const expected = 'a backend is believed with the certificate of any other'
-    findings.warn(names.where, names.hostnameVerifier, expected, 'set Strict', hostnameVerifier)
+    const expected = 'backends are accepted with a certificate for any name'
+    diagnostics.warn(names.where, names.hostnameVerifier, expected, 'set Strict', hostnameVerifier)
   }
   return hostname ?? 'strict'
 }
 
-/** A plan of stores that may each be missing. */
-export async function planOf(
-  keyStore: StoreSetting | null,
-  trustStore: StoreSetting | null,
+export async function planClient(
+  keyStore: StoreSettings | null,
+  trustStore: StoreSettings | null,
   hostname: TlsClientPlan['hostname'],
-  terms: TlsTerms,
-  surroundings: Surroundings,
+  context: TlsPlanContext,
 ): Promise<TlsClientPlan> {
-  const identity = keyStore === null ? null : ((await surroundings.identity(keyStore)) ?? null)
-  const ca = trustStore === null ? null : ((await surroundings.trusted(trustStore)) ?? [])
-  return { ...terms, identity, ca, hostname }
+  const identity = keyStore === null ? null : ((await context.identity(keyStore)) ?? null)
+  const ca = trustStore === null ? null : ((await context.trusted(trustStore)) ?? [])
+  return { ...DEFAULT_PROTOCOL_SETTINGS, identity, ca, hostname }
 }
 
-async function profilesOf(
-  setting: ClientSetting,
+async function planProfiles(
+  settings: ClientSettings,
   hostname: TlsClientPlan['hostname'],
-  surroundings: Surroundings,
-): Promise<readonly ClientMatch[]> {
-  const { profilePath, names } = setting
+  context: TlsPlanContext,
+): Promise<readonly BackendTlsPlan[]> {
+  const { profilePath, names } = settings
   if (profilePath === '') return []
-  const { findings } = surroundings
+  const { diagnostics } = context
   const file = { filePath: profilePath, name: names.profilePath, root: 'customSSLProfiles', elements: PROFILE_ELEMENTS }
   const plans = new Map<string, TlsClientPlan>()
-  for (const profile of await readProfiles(file, surroundings.home, surroundings.files, findings)) {
-    const keyStore = storeOf(profile, 'KeyStore', findings) ?? null
-    const trustStore = storeOf(profile, 'TrustStore', findings) ?? null
-    // What a profile leaves out is as it is for every backend.
-    const plan = await planOf(
-      keyStore ?? setting.keyStore,
-      trustStore ?? setting.trustStore,
-      hostname,
-      DEFAULT_TERMS,
-      surroundings,
-    )
-    for (const server of serversOf(profile, findings)) {
-      if (plans.has(server)) findings.warn(profile.where, 'servers', 'has a profile already', 'name it once', server)
+  for (const profile of await readProfiles(file, context)) {
+    // A profile inherits the stores that it leaves out.
+    const keyStore = readStoreElement(profile, 'KeyStore', diagnostics) ?? settings.keyStore
+    const trustStore = readStoreElement(profile, 'TrustStore', diagnostics) ?? settings.trustStore
+    const plan = await planClient(keyStore, trustStore, hostname, context)
+    for (const server of readServers(profile, diagnostics)) {
+      if (plans.has(server)) diagnostics.warn(profile.where, 'servers', 'has a profile already', 'name it once', server)
       else plans.set(server, plan)
     }
   }
@@ -104,14 +102,14 @@ async function profilesOf(
   return [...matches.filter(({ match }) => match !== 'default'), ...matches.filter(({ match }) => match === 'default')]
 }
 
-function serversOf(profile: XmlElement, findings: Findings): readonly string[] {
+function readServers(profile: XmlElement, diagnostics: Diagnostics): readonly string[] {
   const servers = wordsOf(profile, 'servers')
-  if (servers.length === 0) findings.fault(profile.where, 'servers', 'is missing', 'add host:port, or *')
+  if (servers.length === 0) diagnostics.error(profile.where, 'servers', 'is missing', 'add host:port, or *')
   return servers.flatMap(server => {
     if (server === ANY_SERVER) return ['default']
     const port = Number(SERVER.exec(server)?.[2] ?? 0)
     if (port > 0 && port <= PORT_MAX) return [server]
-    findings.fault(profile.child('servers')!.where, 'servers', 'expected host:port, or *', '', server)
+    diagnostics.error(profile.child('servers')!.where, 'servers', 'expected host:port, or *', '', server)
     return []
   })
 }

@@ -1,8 +1,5 @@
-/**
- * DER as a tree of values, read and written by node-forge, and walked here by position. Whatever is not where a store
- * must have it is a StoreProblem.
- */
-import { StoreProblem } from './store-contents.ts'
+/** Reads DER and BER as a tree of ASN.1 values, parsed by node-forge. A missing or malformed part is a StoreError. */
+import { StoreError } from './store-contents.ts'
 
 export interface Asn1 {
   readonly tagClass: number
@@ -31,39 +28,39 @@ export class DerReader {
     this.#asn1 = asn1
   }
 
-  /** BER too: stores of older tools have lengths that are not known in advance. */
+  /** Accepts BER too, because older tools write stores with indefinite lengths. */
   parse(bytes: string): Asn1 {
     try {
       return this.#asn1.fromDer(bytes, { parseAllBytes: false, decodeBitStrings: false })
     } catch {
-      throw new StoreProblem('unreadable', 'its DER is broken')
+      throw new StoreError('malformed', 'invalid DER')
     }
   }
 
-  /** The parts of a node, as it was encoded. */
   encode(node: Asn1): Buffer {
     return Buffer.from(this.#asn1.toDer(node).getBytes(), 'latin1')
   }
 
+  /** The elements of a constructed value. */
   parts(node: Asn1 | undefined): readonly Asn1[] {
-    if (node === undefined || typeof node.value === 'string') throw new StoreProblem('unreadable', 'a part is missing')
+    if (node === undefined || typeof node.value === 'string') throw new StoreError('malformed', 'an element is missing')
     return node.value
   }
 
-  /** A string of bytes, one character each; pieces of BER are put together. */
+  /** The bytes of an octet string, one character each; the segments of a BER string are joined. */
   bytes(node: Asn1 | undefined): string {
-    if (node === undefined) throw new StoreProblem('unreadable', 'a part is missing')
-    return typeof node.value === 'string' ? node.value : node.value.map(piece => this.bytes(piece)).join('')
+    if (node === undefined) throw new StoreError('malformed', 'an element is missing')
+    return typeof node.value === 'string' ? node.value : node.value.map(segment => this.bytes(segment)).join('')
   }
 
   oid(node: Asn1 | undefined): string {
     return this.#asn1.derToOid(this.bytes(node))
   }
 
-  /** A whole number that fits 48 bits. */
-  count(node: Asn1 | undefined): number {
+  /** An integer of at most 48 bits. */
+  integer(node: Asn1 | undefined): number {
     const bytes = Buffer.from(this.bytes(node), 'latin1')
-    if (bytes.length === 0 || bytes.length > 6) throw new StoreProblem('unreadable', 'a number in it is too large')
+    if (bytes.length === 0 || bytes.length > 6) throw new StoreError('malformed', 'an integer is too large')
     return bytes.readUIntBE(0, bytes.length)
   }
 }

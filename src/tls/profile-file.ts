@@ -1,84 +1,87 @@
 /**
- * Files of TLS profiles: `<parameter name="..."><profile>...</profile></parameter>`. What both kinds of profile have in
- * common: their stores, and the elements that nothing acts on.
+ * Files of TLS profiles: `<parameter name="..."><profile>...</profile></parameter>`. Reads what both kinds of profile
+ * have in common: stores, lists of words, and warnings about unknown elements.
  */
-import type { Findings } from '../config/findings.ts'
+import type { Diagnostics } from '../config/diagnostics.ts'
 import { labelOf } from '../config/source-file.ts'
 import { parseXml, type XmlElement } from '../config/xml.ts'
-import { type StoreSetting, storeNames } from './store-file.ts'
-import { IS_URL, locate, NO_FILE, type WatchedFiles } from './watched-files.ts'
+import { type StoreSettings, storeNames } from './key-store.ts'
+import type { TlsPlanContext } from './tls-plan-context.ts'
+import { IS_URL, resolveDocumented, URL_GIVEN } from './watched-files.ts'
 
 const PROFILES_MAX = 1000
-/** Folder of configuration on the reference platform, which documented paths begin with. */
+/** The configuration folder of the reference platform; paths may begin with it. */
 const DOCUMENTED_FOLDER = 'repository/conf/'
 
-interface ProfileFileSetting {
-  /** As given: within the home folder, or absolute. */
+interface ProfileFile {
+  /** As configured: relative to the home, or absolute. */
   readonly filePath: string
-  /** How the key is called, for faults. */
+  /** Path of the key that names the file, for diagnostics. */
   readonly name: string
-  /** Value of the attribute `name` of the root. */
+  /** The attribute `name` of the root element. */
   readonly root: string
   /** Elements that a profile may have. */
   readonly elements: readonly string[]
 }
 
-/** The profiles in order; none, with a fault, when the file cannot be read. */
+/** The profiles in order; empty, with an error, if the file cannot be read. */
 export async function readProfiles(
-  { filePath, name, root, elements }: ProfileFileSetting,
-  home: string,
-  files: WatchedFiles,
-  findings: Findings,
+  { filePath, name, root, elements }: ProfileFile,
+  { home, files, diagnostics }: TlsPlanContext,
 ): Promise<readonly XmlElement[]> {
   if (IS_URL.test(filePath)) {
-    findings.fault('', name, NO_FILE, `set ${name}`)
+    diagnostics.error('', name, URL_GIVEN, `set ${name}`)
     return []
   }
-  const path = locate(home, '', DOCUMENTED_FOLDER, filePath.replace(/^conf\//, DOCUMENTED_FOLDER))
+  const path = resolveDocumented(home, '', DOCUMENTED_FOLDER, filePath.replace(/^conf\//, DOCUMENTED_FOLDER))
   const label = labelOf(path)
-  const { bytes, why } = files.read(path)
+  const { bytes, error } = files.read(path)
   if (bytes === undefined) {
-    findings.fault(label, name, `cannot be read: ${why}`, `put it there, or set ${name}`)
+    diagnostics.error(label, name, `cannot be read: ${error}`, `put the file there, or set ${name}`)
     return []
   }
-  const parameter = await parseXml(bytes.toString('utf8'), label, 'parameter', findings)
+  const parameter = await parseXml(bytes.toString('utf8'), label, 'parameter', diagnostics)
   if (parameter === undefined) return []
   if (parameter.attribute('name') !== root) {
-    findings.fault(parameter.where, name, `expected <parameter name="${root}">`, 'correct the name')
+    diagnostics.error(parameter.where, name, `expected <parameter name="${root}">`, 'correct the name')
     return []
   }
-  const profiles = parameter.children.filter(child => isProfile(child, findings))
+  const profiles = parameter.children.filter(child => isProfile(child, diagnostics))
   if (profiles.length > PROFILES_MAX) {
-    findings.fault(profiles[PROFILES_MAX]!.where, name, `has more than ${PROFILES_MAX} profiles`, 'take fewer')
+    diagnostics.error(profiles[PROFILES_MAX]!.where, name, `has more than ${PROFILES_MAX} profiles`, 'remove some')
   }
-  for (const profile of profiles) warnOfUnknown(profile, elements, findings)
+  for (const profile of profiles) warnOfUnknown(profile, elements, diagnostics)
   return profiles
 }
 
-function isProfile(child: XmlElement, findings: Findings): boolean {
+function isProfile(child: XmlElement, diagnostics: Diagnostics): boolean {
   if (child.name === 'profile') return true
-  findings.warn(child.where, child.name, 'is not acted on', 'only <profile> is known here')
+  diagnostics.warn(child.where, child.name, 'is ignored', 'only <profile> is known here')
   return false
 }
 
-function warnOfUnknown(profile: XmlElement, known: readonly string[], findings: Findings): void {
+function warnOfUnknown(profile: XmlElement, known: readonly string[], diagnostics: Diagnostics): void {
   for (const { name, where } of profile.children) {
-    if (!known.includes(name)) findings.warn(where, name, 'is not acted on', `known are ${known.join(', ')}`)
+    if (!known.includes(name)) diagnostics.warn(where, name, 'is ignored', `known elements: ${known.join(', ')}`)
   }
 }
 
-/** `<KeyStore>` or `<TrustStore>` of a profile. Undefined when there is none or, with a fault, no place of one. */
-export function storeOf(profile: XmlElement, element: string, findings: Findings): StoreSetting | undefined {
+/** Reads `<KeyStore>` or `<TrustStore>`. Undefined if there is none or, with an error, if it has no location. */
+export function readStoreElement(
+  profile: XmlElement,
+  element: 'KeyStore' | 'TrustStore',
+  diagnostics: Diagnostics,
+): StoreSettings | undefined {
   const store = profile.child(element)
   if (store === undefined) return undefined
   const names = storeNames(`${store.where} ${element}/`, ['Location', 'Type', 'Password', 'KeyPassword'])
   const textOf = (name: string): string => store.child(name)?.text ?? ''
   const fileName = textOf('Location')
-  if (fileName === '') return findings.fault(store.where, `${element}/Location`, 'is missing', 'add it')
+  if (fileName === '') return diagnostics.error(store.where, `${element}/Location`, 'is missing', 'add it')
   return { fileName, type: textOf('Type'), password: textOf('Password'), keyPassword: textOf('KeyPassword'), names }
 }
 
-/** The words of an element with commas in it; none when it is not there. */
+/** The comma-separated words of an element, in lower case; empty if there is none. */
 export function wordsOf(profile: XmlElement, element: string): readonly string[] {
   const text = profile.child(element)?.text ?? ''
   return text

@@ -1,6 +1,6 @@
 /**
- * The certificate of a gateway that has been given none: made at the first start, kept in the data folder, made anew
- * before it expires. Nobody can trust it without having seen it, and every client says so; it is for trying things out.
+ * The self-signed certificate of a listener without a key store: generated at the first start, kept in the data folder,
+ * renewed before it expires. Clients do not trust it; it is for trials.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -9,10 +9,10 @@ import { readNetwork } from '../config/cidr.ts'
 import type { TlsIdentity } from '../socket/tls.ts'
 import { type Asn1, type Asn1Codec, loadAsn1 } from './der.ts'
 
-const FILE = 'listener.pem'
-const MODE = 0o600
+const FILE_NAME = 'listener.pem'
+const FILE_MODE = 0o600
 const DAY_MS = 86_400_000
-/** What clients accept of certificates (398 days), less a day for clocks that differ. */
+/** Clients accept 398 days; one day less allows for differing clocks. */
 const VALIDITY_DAYS = 397
 const RENEWAL_DAYS = 30
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '::1']
@@ -32,43 +32,43 @@ const CONTEXT = 0x80
 /** Tags of a GeneralName (RFC 5280 4.2.1.6). */
 const NAME = { dns: 2, address: 7 }
 
-interface SelfSigned {
+interface SelfSignedCertificate {
   readonly path: string
   readonly identity: TlsIdentity
   readonly validTo: string
 }
 
-/** Throws when the data folder cannot be written. `hostname`: `server.hostname`. */
-export async function selfSigned(dataDir: string, hostname: string): Promise<SelfSigned> {
-  const path = join(dataDir, FILE)
+/** Returns the kept certificate, or generates one for `hostname`. Throws if the data folder is not writable. */
+export async function selfSignedCertificate(dataDir: string, hostname: string): Promise<SelfSignedCertificate> {
+  const path = join(dataDir, FILE_NAME)
   const names = [...new Set([hostname.toLowerCase(), ...LOCAL_NAMES])]
   const kept = readKept(path, names)
   if (kept !== undefined) return kept
-  const made = await make(names)
+  const identity = await generate(names)
   mkdirSync(dirname(path), { recursive: true })
-  const draft = `${path}.${process.pid}`
-  writeFileSync(draft, `${made.key}${made.cert}`, { mode: MODE })
-  renameSync(draft, path)
-  return { path, identity: made, validTo: new X509Certificate(made.cert).validTo }
+  const temporary = `${path}.${process.pid}`
+  writeFileSync(temporary, `${identity.key}${identity.cert}`, { mode: FILE_MODE })
+  renameSync(temporary, path)
+  return { path, identity, validTo: new X509Certificate(identity.cert).validTo }
 }
 
-/** Undefined when there is none, or it will not do: unreadable, about to expire, or not for these names. */
-function readKept(path: string, names: readonly string[]): SelfSigned | undefined {
+/** Undefined if there is no certificate, or one that is unreadable, about to expire, or not valid for all names. */
+function readKept(path: string, names: readonly string[]): SelfSignedCertificate | undefined {
   try {
     const pem = readFileSync(path, 'latin1')
     const [key = '', cert = ''] = pem.split(/(?=-----BEGIN CERTIFICATE-----)/)
     const certificate = new X509Certificate(cert)
-    const isForAll = names.every(name =>
+    const isValidForAll = names.every(name =>
       isAddress(name) ? certificate.checkIP(name) !== undefined : certificate.checkHost(name) !== undefined,
     )
-    if (!isForAll || certificate.validToDate.getTime() - Date.now() < RENEWAL_DAYS * DAY_MS) return undefined
+    if (!isValidForAll || certificate.validToDate.getTime() - Date.now() < RENEWAL_DAYS * DAY_MS) return undefined
     return key.includes('PRIVATE KEY') ? { path, identity: { cert, key }, validTo: certificate.validTo } : undefined
   } catch {
     return undefined
   }
 }
 
-async function make(names: readonly string[]): Promise<TlsIdentity> {
+async function generate(names: readonly string[]): Promise<TlsIdentity> {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const writer = new CertificateWriter(await loadAsn1())
   const der = writer.write(names, publicKey, privateKey)
@@ -82,7 +82,7 @@ async function make(names: readonly string[]): Promise<TlsIdentity> {
   }
 }
 
-/** A certificate of RFC 5280 4.1, signed by its own key. */
+/** Writes a self-signed certificate (RFC 5280 4.1) as DER. */
 class CertificateWriter {
   readonly #asn1: Asn1Codec
 
@@ -100,7 +100,7 @@ class CertificateWriter {
   #body(names: readonly string[], publicKey: KeyObject, algorithm: Asn1): Asn1 {
     const now = Date.now()
     const version = this.#tagged(0, this.#leaf(TYPE.integer, '\x02'))
-    // A random number that is positive: its first bit is 0, and the next 1, so that it needs no shortening.
+    // First bit 0: a positive integer. Second bit 1: DER allows no leading zero byte.
     const serial = randomBytes(16)
     serial[0] = (serial[0]! & 0x3f) | 0x40
     const commonName = this.#sequence(this.#oid(OID.commonName), this.#leaf(TYPE.utf8, names[0]!.slice(0, 64)))
@@ -110,7 +110,7 @@ class CertificateWriter {
       this.#leaf(TYPE.integer, serial.toString('latin1')),
       algorithm,
       name,
-      // An hour early, for clients whose clock is late.
+      // Valid since an hour ago, for clients whose clocks are slow.
       this.#sequence(this.#time(now - DAY_MS / 24), this.#time(now + VALIDITY_DAYS * DAY_MS)),
       name,
       this.#asn1.fromDer(publicKey.export({ type: 'spki', format: 'der' }).toString('latin1'), {
@@ -173,7 +173,7 @@ function isAddress(name: string): boolean {
   return readNetwork(name) !== ''
 }
 
-/** Four or sixteen bytes, one character each. */
+/** The 4 or 16 bytes of an address, one character each. */
 function addressBytes(address: string): string {
   if (!address.includes(':')) return String.fromCharCode(...address.split('.').map(Number))
   const plain = new URL(`http://[${address}]`).hostname.slice(1, -1)

@@ -1,135 +1,138 @@
-/** The listener's side: from the keys of its section, and its profiles, to the plan that reactors serve. */
+/** Plans the TLS of the listener, with its virtual hosts, from the keys of the listener and its profiles. */
 import { X509Certificate } from 'node:crypto'
-import type { Findings } from '../config/findings.ts'
+import type { Diagnostics } from '../config/diagnostics.ts'
 import type { XmlElement } from '../config/xml.ts'
 import type { TlsHost, TlsIdentity, TlsServerPlan } from '../socket/tls.ts'
-import { dnsNamesOf } from './identity.ts'
-import { readProfiles, storeOf, wordsOf } from './profile-file.ts'
-import type { StoreSetting } from './store-file.ts'
-import type { Surroundings } from './surroundings.ts'
-import { type TermsSetting, termsOf } from './terms.ts'
+import type { StoreSettings } from './key-store.ts'
+import { readProfiles, readStoreElement, wordsOf } from './profile-file.ts'
+import { type ConfiguredProtocols, protocolSettings } from './protocol-settings.ts'
+import { dnsNamesOf } from './store-entries.ts'
+import type { TlsPlanContext } from './tls-plan-context.ts'
 
-export interface ServerSetting {
-  /** Null for the self-signed one. */
-  readonly keyStore: StoreSetting | null
-  /** Null for none. */
-  readonly trustStore: StoreSetting | null
+export interface ServerSettings {
+  /** Null: a self-signed certificate. */
+  readonly keyStore: StoreSettings | null
+  /** Null: no client certificate is trusted. */
+  readonly trustStore: StoreSettings | null
   readonly verifyClient: string
-  readonly terms: TermsSetting
-  /** '' for none. */
+  readonly protocols: ConfiguredProtocols
+  /** '': no profiles. */
   readonly profilePath: string
-  /** Where the listener is bound; '' for every address. */
+  /** '': all addresses. */
   readonly bindAddress: string
-  /** How keys are called, for faults. */
+  /** Paths of the keys, and where they are set, for diagnostics. */
   readonly names: Readonly<Record<'where' | 'verifyClient' | 'trustStore' | 'profilePath', string>>
 }
 
-/** A plan but for its ticket keys, which change by themselves. */
+/** The plan without its ticket keys, which are renewed independently. */
 export type ServerMaterial = Omit<TlsServerPlan, 'ticketKeys'>
 
-const MODES = ['none', 'optional', 'require'] as const
+const VERIFY_MODES = ['none', 'optional', 'require'] as const
 const PROFILE_ELEMENTS = ['bindAddress', 'serverName', 'KeyStore', 'TrustStore', 'SSLVerifyClient']
-const EVERY_ADDRESS = ['', '0.0.0.0', '::', '*']
-/** RFC 6066 3: names in SNI are host names; `*.` stands for one label. */
+const ALL_ADDRESSES = ['', '0.0.0.0', '::', '*']
+/** A host name as in SNI (RFC 6066 3), or `*.` and a domain, where `*` stands for one label. */
 const SERVER_NAME = /^(\*\.)?([0-9a-z_]([0-9a-z_-]{0,61}[0-9a-z_])?\.)*[0-9a-z_]([0-9a-z_-]{0,61}[0-9a-z_])?$/
 
-/** `fallback`: the identity where no key store is set. Undefined with faults in the findings. */
-export async function serverPlan(
-  setting: ServerSetting,
-  fallback: () => Promise<TlsIdentity | undefined>,
-  surroundings: Surroundings,
+/** `fallback`: the identity without a key store. Returns undefined with errors in the diagnostics. */
+export async function planServer(
+  settings: ServerSettings,
+  fallback: TlsIdentity,
+  context: TlsPlanContext,
 ): Promise<ServerMaterial | undefined> {
-  const { findings } = surroundings
-  const { keyStore, trustStore, names } = setting
-  const terms = termsOf(setting.terms, findings)
-  const identity = keyStore === null ? await fallback() : await surroundings.identity(keyStore)
-  const host = await hostOf(identity, trustStore, setting.verifyClient, names, surroundings)
-  const hosts = await virtualHosts(setting, surroundings)
-  return host === undefined ? undefined : { ...terms, ...host, hosts }
+  const { keyStore, trustStore, names } = settings
+  const protocols = protocolSettings(settings.protocols, context.diagnostics)
+  const identity = keyStore === null ? fallback : await context.identity(keyStore)
+  const host = await planHost(identity, trustStore, settings.verifyClient, names, context)
+  const hosts = await planVirtualHosts(settings, context)
+  return host === undefined ? undefined : { ...protocols, ...host, hosts }
 }
 
-async function hostOf(
+async function planHost(
   identity: TlsIdentity | undefined,
-  trustStore: StoreSetting | null,
+  trustStore: StoreSettings | null,
   mode: string,
   names: Readonly<Record<'where' | 'verifyClient' | 'trustStore', string>>,
-  surroundings: Surroundings,
+  context: TlsPlanContext,
 ): Promise<TlsHost | undefined> {
-  const verifyClient = verifyClientOf(mode, names.where, names.verifyClient, surroundings.findings)
+  const verifyClient = readVerifyMode(mode, names.where, names.verifyClient, context.diagnostics)
   if (verifyClient !== 'none' && trustStore === null) {
-    const expected = 'clients are asked for certificates, and none are trusted'
-    surroundings.findings.fault(names.where, names.trustStore, expected, `set ${names.trustStore}`)
+    const expected = 'clients are asked for certificates, and no trust store is set'
+    context.diagnostics.error(names.where, names.trustStore, expected, `set ${names.trustStore}`)
   }
-  const ca = trustStore === null ? [] : ((await surroundings.trusted(trustStore)) ?? [])
+  const ca = trustStore === null ? [] : ((await context.trusted(trustStore)) ?? [])
   return identity === undefined ? undefined : { identity, verifyClient, ca: verifyClient === 'none' ? [] : ca }
 }
 
-function verifyClientOf(given: string, where: string, key: string, findings: Findings): TlsHost['verifyClient'] {
-  const mode = given === '' ? 'none' : MODES.find(known => known === given.toLowerCase())
+function readVerifyMode(given: string, where: string, key: string, diagnostics: Diagnostics): TlsHost['verifyClient'] {
+  const mode = given === '' ? 'none' : VERIFY_MODES.find(known => known === given.toLowerCase())
   if (mode === undefined)
-    findings.fault(where, key, `expected one of ${MODES.join(', ')}`, 'leave it out for none', given)
-  // A fault keeps the plan from being used; until then the strictest holds.
+    diagnostics.error(where, key, `expected one of ${VERIFY_MODES.join(', ')}`, 'leave it out for none', given)
+  // With an error the plan is not used; the strictest mode is the safe value.
   return mode ?? 'require'
 }
 
-async function virtualHosts(setting: ServerSetting, surroundings: Surroundings): Promise<TlsServerPlan['hosts']> {
-  const { profilePath, names, bindAddress } = setting
+async function planVirtualHosts(settings: ServerSettings, context: TlsPlanContext): Promise<TlsServerPlan['hosts']> {
+  const { profilePath, names, bindAddress } = settings
   if (profilePath === '') return []
   const file = { filePath: profilePath, name: names.profilePath, root: 'SSLProfiles', elements: PROFILE_ELEMENTS }
   const hosts: TlsServerPlan['hosts'][number][] = []
-  const owners = new Map<string, string>()
-  for (const profile of await readProfiles(file, surroundings.home, surroundings.files, surroundings.findings)) {
-    warnOfAddress(profile, bindAddress, surroundings.findings)
-    const host = await virtualHost(profile, setting, surroundings)
+  const profileOf = new Map<string, string>()
+  for (const profile of await readProfiles(file, context)) {
+    warnOfAddress(profile, bindAddress, context.diagnostics)
+    const host = await planVirtualHost(profile, settings, context)
     if (host === undefined) continue
     hosts.push(host)
-    for (const name of host.names) noteOwner(name, profile.where, owners, surroundings.findings)
+    for (const name of host.names) {
+      const earlier = profileOf.get(name)
+      if (earlier === undefined) profileOf.set(name, profile.where)
+      else warnOfDuplicate(name, profile.where, earlier, context.diagnostics)
+    }
   }
   return hosts
 }
 
-/** What a profile leaves out about client certificates is as for the listener: a name must not be a way around. */
-async function virtualHost(
+/** A profile inherits the verification of clients that it leaves out (D48): SNI must not bypass `SSLVerifyClient`. */
+async function planVirtualHost(
   profile: XmlElement,
-  setting: ServerSetting,
-  surroundings: Surroundings,
+  settings: ServerSettings,
+  context: TlsPlanContext,
 ): Promise<TlsServerPlan['hosts'][number] | undefined> {
-  const { findings } = surroundings
-  const keyStore = storeOf(profile, 'KeyStore', findings)
+  const { diagnostics } = context
+  const keyStore = readStoreElement(profile, 'KeyStore', diagnostics)
   const trustStore =
-    profile.child('TrustStore') === undefined ? setting.trustStore : storeOf(profile, 'TrustStore', findings)
+    profile.child('TrustStore') === undefined
+      ? settings.trustStore
+      : readStoreElement(profile, 'TrustStore', diagnostics)
   if (keyStore === undefined) {
-    if (profile.child('KeyStore') === undefined) findings.fault(profile.where, 'KeyStore', 'is missing', 'add it')
+    if (profile.child('KeyStore') === undefined) diagnostics.error(profile.where, 'KeyStore', 'is missing', 'add it')
     return undefined
   }
-  const mode = profile.child('SSLVerifyClient')?.text || setting.verifyClient
+  const mode = profile.child('SSLVerifyClient')?.text || settings.verifyClient
   const names = { where: profile.where, verifyClient: 'SSLVerifyClient', trustStore: 'TrustStore' }
-  const identity = await surroundings.identity(keyStore)
-  const host = await hostOf(identity, trustStore ?? null, mode, names, surroundings)
+  const identity = await context.identity(keyStore)
+  const host = await planHost(identity, trustStore ?? null, mode, names, context)
   if (host === undefined) return undefined
   const given = wordsOf(profile, 'serverName')
   for (const name of given.filter(word => !SERVER_NAME.test(word))) {
-    findings.fault(profile.child('serverName')!.where, 'serverName', 'expected host names or *.domain', '', name)
+    diagnostics.error(profile.child('serverName')!.where, 'serverName', 'expected host names or *.domain', '', name)
   }
-  const served = given.length > 0 ? given : dnsNamesOf(new X509Certificate(host.identity.cert))
-  if (served.length === 0) {
-    const remedy = 'add <serverName>, or take a certificate with a subject alternative name'
-    findings.fault(profile.where, 'serverName', 'nothing says for which names the profile is', remedy)
+  const serverNames = given.length > 0 ? given : dnsNamesOf(new X509Certificate(host.identity.cert))
+  if (serverNames.length === 0) {
+    const hint = 'add <serverName>, or use a certificate with DNS names'
+    diagnostics.error(profile.where, 'serverName', 'neither the profile nor its certificate names a host', hint)
   }
-  return { ...host, names: served }
+  return { ...host, names: serverNames }
 }
 
-/** There is one listener, whose profiles are told apart by name. */
-function warnOfAddress(profile: XmlElement, bound: string, findings: Findings): void {
+/** All profiles share one listener; the server name selects the profile, not the address. */
+function warnOfAddress(profile: XmlElement, bound: string, diagnostics: Diagnostics): void {
   const element = profile.child('bindAddress')
   if (element === undefined || element.text === bound) return
-  if (EVERY_ADDRESS.includes(element.text) && EVERY_ADDRESS.includes(bound)) return
-  const expected = 'is not the address of the listener and is ignored: the profile is chosen by name'
-  findings.warn(element.where, 'bindAddress', expected, 'add <serverName>', element.text)
+  if (ALL_ADDRESSES.includes(element.text) && ALL_ADDRESSES.includes(bound)) return
+  const expected = 'is not the address of the listener and is ignored: the server name selects the profile'
+  diagnostics.warn(element.where, 'bindAddress', expected, 'add <serverName>', element.text)
 }
 
-function noteOwner(name: string, where: string, owners: Map<string, string>, findings: Findings): void {
-  const owner = owners.get(name)
-  if (owner === undefined) owners.set(name, where)
-  else findings.warn(where, 'serverName', `is served by the profile at ${owner} already`, 'name it once', name)
+function warnOfDuplicate(name: string, where: string, earlier: string, diagnostics: Diagnostics): void {
+  diagnostics.warn(where, 'serverName', `is served by the profile at ${earlier} already`, 'name it once', name)
 }

@@ -1,10 +1,10 @@
-/** From the keys of the secured transport to what its plans are made of. */
+/** Reads the TLS settings of listener and sender from the configuration. */
 import type { Configuration } from '../config/catalogue.ts'
-import type { ClientSetting } from './client-plan.ts'
-import type { ServerSetting } from './server-plan.ts'
-import { type StoreSetting, storeNames } from './store-file.ts'
+import type { ClientSettings } from './client-plan.ts'
+import { type StoreSettings, storeNames } from './key-store.ts'
+import type { ServerSettings } from './server-plan.ts'
 
-type Secured = Configuration['transport.passthru_https']
+export type HttpsSection = Configuration['transport.passthru_https']
 
 const SECTION = 'transport.passthru_https.'
 const WSS_LOCATION = 'transport.wss.sender.trust_store.location'
@@ -14,14 +14,14 @@ const STORE_KEYS = ['file_name', 'type', 'password', 'key_password'] as const
 type KeyStorePrefix = 'listener.key_store' | 'sender.key_store'
 type StorePrefix = KeyStorePrefix | 'listener.trust_store' | 'sender.trust_store'
 
-export const KEY_STORE_KEY = `${SECTION}listener.key_store.file_name`
+export const LISTENER_KEY_STORE = `${SECTION}listener.key_store.file_name`
 
-export function serverSettingOf(https: Secured): ServerSetting {
+export function readServerSettings(https: HttpsSection): ServerSettings {
   return {
-    keyStore: keyStoreOf(https, 'listener.key_store'),
-    trustStore: storeOf(https, 'listener.trust_store'),
+    keyStore: readKeyStore(https, 'listener.key_store'),
+    trustStore: readStore(https, 'listener.trust_store'),
     verifyClient: https['listener.parameters.SSLVerifyClient'],
-    terms: {
+    protocols: {
       protocols: https['listener.protocols'],
       ciphers: https['listener.preferred_ciphers'],
       where: '',
@@ -38,10 +38,10 @@ export function serverSettingOf(https: Secured): ServerSetting {
   }
 }
 
-export function clientSettingOf(https: Secured): ClientSetting {
+export function readClientSettings(https: HttpsSection): ClientSettings {
   return {
-    keyStore: keyStoreOf(https, 'sender.key_store'),
-    trustStore: storeOf(https, 'sender.trust_store'),
+    keyStore: readKeyStore(https, 'sender.key_store'),
+    trustStore: readStore(https, 'sender.trust_store'),
     hostnameVerifier: https['sender.hostname_verifier'],
     profilePath: https['sender.ssl_profile.file_path'],
     names: {
@@ -52,27 +52,27 @@ export function clientSettingOf(https: Secured): ClientSetting {
   }
 }
 
-/** The trust store of WebSocket backends has no key for its type. Null for none. */
-export function wssTrustStore(location: string, password: string): StoreSetting | null {
+/** The trust store for wss backends, whose type has no key; null if none is set. */
+export function readWssTrustStore(location: string, password: string): StoreSettings | null {
   if (location === '') return null
   const names = { fileName: WSS_LOCATION, type: WSS_LOCATION, password: WSS_PASSWORD, keyPassword: WSS_PASSWORD }
   return { fileName: location, type: '', password, keyPassword: '', names }
 }
 
-/** Milliseconds until files are looked at again: the shorter of the two intervals, 0 for never. */
-export function intervalOf(https: Secured): number {
+/** Milliseconds between two checks of the files: the shorter of both intervals; 0: no checks. */
+export function checkIntervalMs(https: HttpsSection): number {
   const intervals = [https['listener.ssl_profile_interval'], https['sender.ssl_profile.interval']]
-  const set = intervals.filter(interval => interval > 0)
-  return set.length === 0 ? 0 : Math.min(...set)
+  const enabled = intervals.filter(interval => interval > 0)
+  return enabled.length === 0 ? 0 : Math.min(...enabled)
 }
 
-function keyStoreOf(https: Secured, prefix: KeyStorePrefix): StoreSetting | null {
-  const store = storeOf(https, prefix)
+function readKeyStore(https: HttpsSection, prefix: KeyStorePrefix): StoreSettings | null {
+  const store = readStore(https, prefix)
   const wanted = https[`${prefix}.alias`]
   return store === null || wanted === '' ? store : { ...store, alias: { wanted, name: `${SECTION}${prefix}.alias` } }
 }
 
-function storeOf(https: Secured, prefix: StorePrefix): StoreSetting | null {
+function readStore(https: HttpsSection, prefix: StorePrefix): StoreSettings | null {
   const fileName = https[`${prefix}.file_name`]
   if (fileName === '') return null
   return {

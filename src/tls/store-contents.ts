@@ -1,8 +1,8 @@
-/** What a key store holds, whatever its type, and why one cannot be read. */
-import type { KeyObject, X509Certificate } from 'node:crypto'
+/** Contents of a key store, the same for every type of store, and the errors of reading one. */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 
 export interface StoredKey {
-  /** '' where the store gives it no name. */
+  /** '' in a store without aliases. */
   readonly alias: string
   readonly key: KeyObject
 }
@@ -10,27 +10,44 @@ export interface StoredKey {
 export interface StoredCertificate {
   readonly alias: string
   readonly certificate: X509Certificate
-  /** Stored as one that is trusted, not as part of a key's chain. */
+  /** A trusted certificate entry, not part of the chain of a key. */
   readonly isTrusted: boolean
 }
 
 export interface StoreContents {
   readonly keys: readonly StoredKey[]
   readonly certificates: readonly StoredCertificate[]
-  /** Algorithms that protect it and no longer do so well. */
-  readonly outdated: readonly string[]
+  /** Names of the insecure algorithms that protect the store. */
+  readonly weakAlgorithms: readonly string[]
 }
 
-/** `outdated`: protected in a way that even the library does not read. */
-export type StoreProblemKind = 'store password' | 'key password' | 'outdated' | 'unreadable'
+export type StoreErrorKind = 'store password' | 'key password' | 'unsupported' | 'malformed'
 
-/** Never with a password or a key in its message. */
-export class StoreProblem extends Error {
-  override readonly name = 'StoreProblem'
-  readonly kind: StoreProblemKind
+/** The message never contains a password or a key. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+  readonly kind: StoreErrorKind
 
-  constructor(kind: StoreProblemKind, detail: string) {
+  constructor(kind: StoreErrorKind, detail: string) {
     super(detail)
     this.kind = kind
+  }
+}
+
+/** `onFailure`: the error if the bytes are no PKCS#8 key; a wrong password decrypts to such bytes. */
+export function parseKey(pkcs8: Buffer, onFailure: StoreErrorKind): KeyObject {
+  try {
+    return createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+  } catch {
+    throw new StoreError(onFailure, 'a key cannot be read')
+  }
+}
+
+/** Takes DER or PEM. */
+export function parseCertificate(bytes: Buffer | string): X509Certificate {
+  try {
+    return new X509Certificate(bytes)
+  } catch {
+    throw new StoreError('malformed', 'a certificate cannot be read')
   }
 }

@@ -1,139 +1,145 @@
 /**
- * Everything that TLS is made of, in the primary: plans at start, new ones whenever a file behind them has changed.
- * What is in force stays so until something better can be made of the files; no wrong file takes it away.
+ * Owns the active TLS plans in the primary: builds them at the start and again when a file behind them has changed. The
+ * active plans stay until valid new ones replace them; a file with errors never removes them.
  */
 import { randomBytes } from 'node:crypto'
-import type { Configuration } from '../config/catalogue.ts'
-import { ConfigurationFaults, describe, type Fault, substanceOf } from '../config/fault.ts'
-import { Findings } from '../config/findings.ts'
+import {
+  ConfigurationErrors,
+  type Diagnostic,
+  diagnosticIdentity,
+  Diagnostics,
+  formatDiagnostic,
+} from '../config/diagnostics.ts'
 import { labelOf } from '../config/source-file.ts'
 import type { TlsClientPlan, TlsIdentity, TlsServerPlan } from '../socket/tls.ts'
-import { type ClientMatch, clientPlans, planOf } from './client-plan.ts'
-import { type ServerMaterial, serverPlan } from './server-plan.ts'
-import { clientSettingOf, intervalOf, KEY_STORE_KEY, serverSettingOf, wssTrustStore } from './settings.ts'
-import { Surroundings } from './surroundings.ts'
-import { DEFAULT_TERMS } from './terms.ts'
+import { type BackendTlsPlan, planClient, planClients } from './client-plan.ts'
+import { planServer, type ServerMaterial } from './server-plan.ts'
+import {
+  checkIntervalMs,
+  type HttpsSection,
+  LISTENER_KEY_STORE,
+  readClientSettings,
+  readServerSettings,
+  readWssTrustStore,
+} from './settings.ts'
+import { TlsPlanContext } from './tls-plan-context.ts'
 import { WatchedFiles } from './watched-files.ts'
 
-/** RFC 5077 5.5: keys of session tickets must change; a ticket older than this is a full handshake. */
+/** Session ticket keys must be rotated (RFC 5077 5.5); an older ticket leads to a full handshake. */
 const TICKET_KEYS_MS = 12 * 3_600_000
 const TICKET_KEY_BYTES = 48
 
-const CHANGED = 'TLS keys, certificates or profiles have changed and are in force'
+const CHANGED = 'TLS keys, certificates or profiles have changed and are active'
 
-/** Where everything is read from. */
-export interface TlsSources {
-  readonly https: Configuration['transport.passthru_https']
-  /** `transport.wss.sender.trust_store.*`. */
+/** What the plans are built from. */
+export interface TlsInputs {
+  readonly https: HttpsSection
+  /** Keys of `transport.wss.sender.trust_store`. */
   readonly wss: { readonly location: string; readonly password: string }
   /** `server.hostname`, for a self-signed certificate. */
   readonly hostname: string
-  /** Whether there is a listener on TLS at all. Without one its stores are not read. */
+  /** False without a TLS listener: its stores are not read. */
   readonly listens: boolean
-  /** It is that for management alone, which asks no client for a certificate and has one host. */
-  readonly isManagementAlone: boolean
-  /** Says of findings which line has led to them, and keeps what is secret to itself. */
-  readonly attributed: (findings: readonly Fault[]) => readonly Fault[]
+  /** True if only the management listener uses TLS, which asks for no client certificate and has one host. */
+  readonly isManagementOnly: boolean
+  /** Adds the operator's key and line to diagnostics, and masks secrets. */
+  readonly attribute: (diagnostics: readonly Diagnostic[]) => readonly Diagnostic[]
 }
 
 interface TlsMaterialOptions {
   readonly home: string
   readonly dataDir: string
-  readonly log: TlsLog
-  /** Other plans are in force from now on. */
+  readonly log: {
+    info(fields: object, message: string): void
+    warn(message: string): void
+    error(message: string): void
+  }
+  /** Called when new plans are active. */
   readonly changed: (plans: TlsPlans) => void
 }
 
-interface TlsLog {
-  info(fields: object, message: string): void
-  warn(message: string): void
-  error(message: string): void
-}
-
 export interface TlsPlans {
-  /** Null without a listener on TLS. */
+  /** Null without a TLS listener. */
   readonly server: TlsServerPlan | null
-  /** By `host:port`; the last is `default`, for every other backend. */
-  readonly clients: readonly ClientMatch[]
-  /** For backends on wss that no profile is for. */
+  /** By `host:port`; the last one is `default`, for all other backends. */
+  readonly clients: readonly BackendTlsPlan[]
+  /** For wss backends without a profile. */
   readonly wss: TlsClientPlan
 }
 
-/** What was made of the files, but for ticket keys. */
-interface Material {
+/** The plans without ticket keys. */
+interface Material extends Omit<TlsPlans, 'server'> {
   readonly server: ServerMaterial | null
-  readonly clients: readonly ClientMatch[]
-  readonly wss: TlsClientPlan
 }
 
-/** What was made of the sources, before anything of it is in force. Nothing was written for it. */
+/** Plans that are not active yet. Nothing was written for them. */
 export interface TlsDraft {
-  readonly sources: TlsSources
+  readonly inputs: TlsInputs
+  /** Undefined with errors in the diagnostics. */
   readonly material: Material | undefined
-  /** With faults there is no material. */
-  readonly findings: Findings
+  readonly diagnostics: Diagnostics
   readonly files: WatchedFiles
 }
 
-/** Stands for the certificate of a listener that has no key store, until one is made. */
+/** Placeholder for the certificate of a listener without a key store. */
 const SELF_SIGNED: TlsIdentity = { cert: '', key: '' }
 
 export class TlsMaterial {
   readonly #options: TlsMaterialOptions
   readonly #ticketTimer: NodeJS.Timeout
-  #lookTimer: NodeJS.Timeout | undefined
-  #sources: TlsSources
+  #checkTimer: NodeJS.Timeout | undefined
+  #inputs: TlsInputs
   #files: WatchedFiles
   #material: Material
   #plans: TlsPlans
-  /** What need not be said again. */
-  #said: ReadonlySet<string> = new Set()
-  /** The last of the looks at the files, one after the other. */
+  /** Warnings and notes that the log has already. */
+  #logged: ReadonlySet<string> = new Set()
+  /** The last queued rebuild; rebuilds run one after the other. */
   #queue: Promise<void> = Promise.resolve()
   #isStopped = false
 
-  /** Throws ConfigurationFaults with all that is wrong. */
+  /** Throws ConfigurationErrors. */
   static async open(draft: TlsDraft, options: TlsMaterialOptions): Promise<TlsMaterial> {
-    const whole = await completed(draft, options.dataDir)
-    if (whole.material === undefined) throw new ConfigurationFaults(whole.findings.faults)
-    return new TlsMaterial(options, whole.material, whole)
+    const complete = await withListenerCertificate(draft, options.dataDir)
+    if (complete.material === undefined) throw new ConfigurationErrors(complete.diagnostics.errors)
+    return new TlsMaterial(options, complete.material, complete)
   }
 
-  private constructor(options: TlsMaterialOptions, material: Material, { sources, files, findings }: TlsDraft) {
+  private constructor(options: TlsMaterialOptions, material: Material, { inputs, files, diagnostics }: TlsDraft) {
     this.#options = options
-    this.#sources = sources
+    this.#inputs = inputs
     this.#material = material
     this.#files = files
-    this.#plans = plansOf(material, newTicketKeys())
-    this.#tell(findings)
+    this.#plans = withTicketKeys(material, newTicketKeys())
+    this.#log(diagnostics)
     this.#ticketTimer = setInterval(() => this.#enqueue(() => this.#renewTicketKeys()), TICKET_KEYS_MS)
     this.#ticketTimer.unref()
-    this.#lookAgainAndAgain()
+    this.#scheduleChecks()
   }
 
-  #lookAgainAndAgain(): void {
-    clearInterval(this.#lookTimer)
-    const interval = intervalOf(this.#sources.https)
+  #scheduleChecks(): void {
+    clearInterval(this.#checkTimer)
+    const interval = checkIntervalMs(this.#inputs.https)
     if (interval === 0 || this.#isStopped) return
-    this.#lookTimer = setInterval(() => this.#enqueue(() => this.#lookAtFiles()), interval)
-    this.#lookTimer.unref()
+    this.#checkTimer = setInterval(() => this.#enqueue(() => this.#checkFiles()), interval)
+    this.#checkTimer.unref()
   }
 
   get plans(): TlsPlans {
     return this.#plans
   }
 
-  /** Takes over what was made of these or other sources, completed and without faults; `changed` is not called. */
-  adopt({ sources, material, findings, files }: TlsDraft): void {
-    if (material === undefined) throw new Error('a faulty draft is never in force')
-    this.#sources = sources
+  /** Makes a complete draft without errors active. `changed` is not called. */
+  adopt({ inputs, material, diagnostics, files }: TlsDraft): void {
+    if (material === undefined) throw new Error('a draft with errors cannot become active')
+    this.#inputs = inputs
     this.#files = files
-    this.#tell(findings)
-    this.#lookAgainAndAgain()
-    if (this.#change(material)) this.#options.log.info({}, CHANGED)
+    this.#log(diagnostics)
+    this.#scheduleChecks()
+    if (this.#replaceIfChanged(material)) this.#options.log.info({}, CHANGED)
   }
 
-  /** Reads everything again, changed or not. Resolves when that is done; what is wrong is in the log. */
+  /** Reads all files again, even unchanged ones. Resolves when that is done; errors are logged. */
   reload(): Promise<void> {
     return this.#enqueue(() => this.#rebuild())
   }
@@ -141,139 +147,145 @@ export class TlsMaterial {
   stop(): void {
     this.#isStopped = true
     clearInterval(this.#ticketTimer)
-    clearInterval(this.#lookTimer)
+    clearInterval(this.#checkTimer)
   }
 
   #enqueue(task: () => Promise<void>): Promise<void> {
     this.#queue = this.#queue
       .then(() => (this.#isStopped ? undefined : task()))
-      // What is in force serves on, whatever happened here.
-      .catch((error: Error) => this.#options.log.error(`TLS stores could not be read again: ${error.message}`))
+      // The active plans stay, whatever has failed.
+      .catch((error: Error) => this.#options.log.error(`TLS plans could not be renewed: ${error.message}`))
     return this.#queue
   }
 
-  async #lookAtFiles(): Promise<void> {
+  async #checkFiles(): Promise<void> {
     if (this.#files.haveChanged) await this.#rebuild()
   }
 
-  /** A self-signed certificate is renewed on this occasion too. */
+  /** Rebuilds first, which renews a self-signed certificate. */
   async #renewTicketKeys(): Promise<void> {
     await this.#rebuild()
-    if (!this.#sources.listens) return
-    this.#put(this.#material, newTicketKeys())
-    this.#announce()
+    if (!this.#inputs.listens) return
+    this.#replace(this.#material, newTicketKeys())
+    this.#notify()
   }
 
   async #rebuild(): Promise<void> {
-    const sources = this.#sources
-    const { material, findings, files } = await completed(
-      await draftTls(sources, this.#options.home),
-      this.#options.dataDir,
-    )
-    // Other sources have come meanwhile: what was read of these is out of date.
-    if (this.#isStopped || sources !== this.#sources) return
-    // Also of files that were wrong: they are read again once they have changed, not each time.
+    const inputs = this.#inputs
+    const draft = await draftTls(inputs, this.#options.home)
+    const { material, diagnostics, files } = await withListenerCertificate(draft, this.#options.dataDir)
+    // `adopt` has replaced the inputs meanwhile: this draft is out of date.
+    if (this.#isStopped || inputs !== this.#inputs) return
+    // Files with errors too: they are read again when they have changed, not at every check.
     this.#files = files
-    for (const fault of findings.faults) this.#options.log.error(`${describe(fault)}; what was in force stays so`)
+    for (const diagnostic of diagnostics.errors)
+      this.#options.log.error(`${formatDiagnostic(diagnostic)}; the active TLS plans stay`)
     if (material === undefined) return
-    this.#tell(findings)
-    if (!this.#change(material)) return
-    this.#announce()
+    this.#log(diagnostics)
+    if (!this.#replaceIfChanged(material)) return
+    this.#notify()
     this.#options.log.info({}, CHANGED)
   }
 
-  /** Answers whether anything is different. */
-  #change(material: Material): boolean {
+  /** Returns false if nothing differs. */
+  #replaceIfChanged(material: Material): boolean {
     if (JSON.stringify(material) === JSON.stringify(this.#material)) return false
-    this.#put(material, this.#ticketKeysFor(material))
+    this.#replace(material, this.#ticketKeysFor(material))
     return true
   }
 
-  /** A resumed session would keep a client certificate that is trusted no more. */
+  /** New ticket keys where other clients are trusted: a resumed session would skip the new verification. */
   #ticketKeysFor({ server }: Material): Uint8Array {
-    const isAsBefore = verificationOf(server) === verificationOf(this.#material.server)
-    return (isAsBefore ? this.#plans.server?.ticketKeys : undefined) ?? newTicketKeys()
+    const isUnchanged = verificationOf(server) === verificationOf(this.#material.server)
+    return (isUnchanged ? this.#plans.server?.ticketKeys : undefined) ?? newTicketKeys()
   }
 
-  #put(material: Material, ticketKeys: Uint8Array): void {
+  #replace(material: Material, ticketKeys: Uint8Array): void {
     this.#material = material
-    this.#plans = plansOf(material, ticketKeys)
+    this.#plans = withTicketKeys(material, ticketKeys)
   }
 
-  #announce(): void {
+  #notify(): void {
     if (!this.#isStopped) this.#options.changed(this.#plans)
   }
 
-  /** Each once, until it has been gone for a while. */
-  #tell({ warnings, notes }: Findings): void {
+  /** Logs each warning and note once, and again only after it was absent. */
+  #log({ warnings, infos }: Diagnostics): void {
     const { log } = this.#options
-    const said = new Set([...warnings.map(substanceOf), ...notes.map(note => JSON.stringify(note))])
-    for (const warning of warnings) if (!this.#said.has(substanceOf(warning))) log.warn(describe(warning))
-    for (const note of notes) if (!this.#said.has(JSON.stringify(note))) log.info(note.fields, note.message)
-    this.#said = said
+    const present = new Set([...warnings.map(diagnosticIdentity), ...infos.map(note => JSON.stringify(note))])
+    for (const warning of warnings)
+      if (!this.#logged.has(diagnosticIdentity(warning))) log.warn(formatDiagnostic(warning))
+    for (const note of infos) if (!this.#logged.has(JSON.stringify(note))) log.info(note.fields, note.message)
+    this.#logged = present
   }
 }
 
-/** Reads everything, and writes nothing. */
-export async function draftTls(sources: TlsSources, home: string): Promise<TlsDraft> {
-  const found = new Findings()
+/** Reads all files and builds plans from them. Writes nothing. */
+export async function draftTls(inputs: TlsInputs, home: string): Promise<TlsDraft> {
+  const found = new Diagnostics()
   const files = new WatchedFiles()
-  const material = await read(sources, new Surroundings(home, files, found))
-  const findings = new Findings()
-  findings.faults.push(...sources.attributed(found.faults))
-  findings.warnings.push(...sources.attributed(found.warnings))
-  findings.notes.push(...found.notes)
-  return { sources, material, findings, files }
+  const material = await buildMaterial(inputs, new TlsPlanContext(home, files, found))
+  const diagnostics = new Diagnostics()
+  diagnostics.errors.push(...inputs.attribute(found.errors))
+  diagnostics.warnings.push(...inputs.attribute(found.warnings))
+  diagnostics.infos.push(...found.infos)
+  return { inputs, material, diagnostics, files }
 }
 
-/** With the certificate that a listener has without a key store, where it needs one. */
-export async function completed(draft: TlsDraft, dataDir: string): Promise<TlsDraft> {
-  const { sources, material, findings } = draft
+/** Completes a draft whose listener has no key store with a self-signed certificate from the data folder. */
+export async function withListenerCertificate(draft: TlsDraft, dataDir: string): Promise<TlsDraft> {
+  const { inputs, material, diagnostics } = draft
   const server = material?.server
   if (material === undefined || server?.identity !== SELF_SIGNED) return draft
-  const identity = await selfSignedOne(sources.hostname, dataDir, findings)
+  const identity = await selfSignedIdentity(inputs.hostname, dataDir, diagnostics)
   return { ...draft, material: identity === undefined ? undefined : { ...material, server: { ...server, identity } } }
 }
 
-/** Undefined with faults in the findings. */
-async function read(options: TlsSources, surroundings: Surroundings): Promise<Material | undefined> {
-  const fallback = async (): Promise<TlsIdentity> => SELF_SIGNED
-  const whole = serverSettingOf(options.https)
-  const setting = options.isManagementAlone ? { ...whole, trustStore: null, verifyClient: '', profilePath: '' } : whole
-  const server = options.listens ? await serverPlan(setting, fallback, surroundings) : null
-  const clientSetting = clientSettingOf(options.https)
-  const clients = await clientPlans(clientSetting, surroundings)
-  const other = clients.at(-1)!.plan
-  const trustStore = wssTrustStore(options.wss.location, options.wss.password)
-  const wss =
-    trustStore === null
-      ? other
-      : {
-          ...(await planOf(null, trustStore, other.hostname, DEFAULT_TERMS, surroundings)),
-          identity: other.identity,
-        }
-  const isWhole = surroundings.findings.faults.length === 0 && server !== undefined
-  return isWhole ? { server, clients, wss } : undefined
+/** Returns undefined with errors in the diagnostics. */
+async function buildMaterial(inputs: TlsInputs, context: TlsPlanContext): Promise<Material | undefined> {
+  const all = readServerSettings(inputs.https)
+  const settings = inputs.isManagementOnly ? { ...all, trustStore: null, verifyClient: '', profilePath: '' } : all
+  const server = inputs.listens ? await planServer(settings, SELF_SIGNED, context) : null
+  const clients = await planClients(readClientSettings(inputs.https), context)
+  const wss = await planWss(inputs.wss, clients.at(-1)!.plan, context)
+  const isValid = context.diagnostics.errors.length === 0 && server !== undefined
+  return isValid ? { server, clients, wss } : undefined
 }
 
-/** Undefined with a fault when it cannot be kept. */
-async function selfSignedOne(hostname: string, dataDir: string, findings: Findings): Promise<TlsIdentity | undefined> {
-  const { selfSigned } = await import('./self-signed.ts')
+/** `other`: the default plan for backends, which holds where wss has no trust store of its own. */
+async function planWss(
+  { location, password }: TlsInputs['wss'],
+  other: TlsClientPlan,
+  context: TlsPlanContext,
+): Promise<TlsClientPlan> {
+  const trustStore = readWssTrustStore(location, password)
+  if (trustStore === null) return other
+  return { ...(await planClient(null, trustStore, other.hostname, context)), identity: other.identity }
+}
+
+/** Returns undefined, with an error, if the certificate cannot be saved. */
+async function selfSignedIdentity(
+  hostname: string,
+  dataDir: string,
+  diagnostics: Diagnostics,
+): Promise<TlsIdentity | undefined> {
+  const { selfSignedCertificate } = await import('./self-signed.ts')
   try {
-    const { path, identity, validTo } = await selfSigned(dataDir, hostname)
-    findings.note(`a self-signed certificate is in use, which no client trusts; set ${KEY_STORE_KEY}`, {
+    const { path, identity, validTo } = await selfSignedCertificate(dataDir, hostname)
+    diagnostics.info(`a self-signed certificate is in use, which no client trusts; set ${LISTENER_KEY_STORE}`, {
       STORE: labelOf(path),
       VALID_TO: validTo,
     })
     return identity
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const expected = `no self-signed certificate can be kept there (${code ?? message})`
-    return findings.fault(labelOf(dataDir), KEY_STORE_KEY, expected, `set ${KEY_STORE_KEY}, or make it writable`)
+    const expected = `a self-signed certificate cannot be saved there (${code ?? message})`
+    const hint = `set ${LISTENER_KEY_STORE}, or make the folder writable`
+    return diagnostics.error(labelOf(dataDir), LISTENER_KEY_STORE, expected, hint)
   }
 }
 
-function plansOf({ server, clients, wss }: Material, ticketKeys: Uint8Array): TlsPlans {
+function withTicketKeys({ server, clients, wss }: Material, ticketKeys: Uint8Array): TlsPlans {
   return { server: server === null ? null : { ...server, ticketKeys }, clients, wss }
 }
 
@@ -281,7 +293,7 @@ function newTicketKeys(): Uint8Array {
   return new Uint8Array(randomBytes(TICKET_KEY_BYTES))
 }
 
-/** Whom clients must be, for each name. */
+/** Compares the verification of clients, for each host, as text. */
 function verificationOf(server: ServerMaterial | null): string {
   if (server === null) return ''
   const { verifyClient, ca, hosts } = server

@@ -7,49 +7,49 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { failOverSample } from '../../bench/fail-over.ts'
-import type { SteadyOutcome, SteadyPlan, SteadyRecord } from '../../bench/load/load-plan.ts'
+import type { RecordingOutcome, RecordingPlan, RequestRecord } from '../../bench/load/load-plan.ts'
 import type { Sample } from '../../bench/metric.ts'
 
-const GENERATOR = fileURLToPath(new URL('../../bench/load/steady-generator.ts', import.meta.url))
+const GENERATOR = fileURLToPath(new URL('../../bench/load/recording-generator.ts', import.meta.url))
 
-const ILL_MS = 1000
-const WELL_MS = 3000
+const FAILED_MS = 1000
+const RECOVERED_MS = 3000
 const LAST_MS = 4000
 
-/** A request every 10 ms, answered well by the second backend within 5 ms but for what is changed. */
-function sampleOf(change: (askedMs: number) => Partial<SteadyRecord>): Sample {
-  const records = Array.from({ length: LAST_MS / 10 }, (_, index): SteadyRecord => {
-    const askedMs = index * 10
-    return { askedMs, answeredMs: askedMs + 5, status: 200, server: 'second', ...change(askedMs) }
+/** A request every 10 ms with a successful response of the second backend after 5 ms, except for the changes. */
+function sampleOf(change: (intendedMs: number) => Partial<RequestRecord>): Sample {
+  const records = Array.from({ length: LAST_MS / 10 }, (_, index): RequestRecord => {
+    const intendedMs = index * 10
+    return { intendedMs, answeredMs: intendedMs + 5, status: 200, server: 'second', ...change(intendedMs) }
   })
-  return failOverSample({ asked: records.length, records }, { illMs: ILL_MS, wellMs: WELL_MS })
+  return failOverSample({ due: records.length, records }, { failedMs: FAILED_MS, recoveredMs: RECOVERED_MS })
 }
 
-const during = (from: number, to: number, change: Partial<SteadyRecord>) => (askedMs: number) =>
-  askedMs >= from && askedMs < to ? change : {}
+const during = (from: number, to: number, change: Partial<RequestRecord>) => (intendedMs: number) =>
+  intendedMs >= from && intendedMs < to ? change : {}
 
-const TAKEN_OVER: readonly (readonly [string, (askedMs: number) => Partial<SteadyRecord>, number | undefined])[] = [
-  ['nothing disturbed', () => ({}), 0],
-  ['errors for 300 ms', during(1000, 1300, { status: 502 }), 290],
-  ['answers of the sick one for 200 ms', during(1000, 1200, { server: 'first' }), 190],
-  ['a slow answer a second later does not count against it', during(2000, 2010, { answeredMs: 3100 }), 0],
-  ['never quiet for long enough', askedMs => (askedMs % 400 === 0 ? { status: 0 } : {}), undefined],
-  ['errors to the end of the illness', during(1000, 3000, { status: 504 }), undefined],
+const FAIL_OVERS: readonly (readonly [string, (intendedMs: number) => Partial<RequestRecord>, number | undefined])[] = [
+  ['at once without errors', () => ({}), 0],
+  ['after the last of errors for 300 ms', during(1000, 1300, { status: 502 }), 290],
+  ['after the last response of the failing backend', during(1000, 1200, { server: 'first' }), 190],
+  ['at once despite a slow response a second later', during(2000, 2010, { answeredMs: 3100 }), 0],
+  ['never without a stable period', intendedMs => (intendedMs % 400 === 0 ? { status: 0 } : {}), undefined],
+  ['never with errors until the recovery', during(1000, 3000, { status: 504 }), undefined],
 ]
 
-for (const [name, change, expected] of TAKEN_OVER) {
-  test(`taken over: ${name}`, () => assert.equal(sampleOf(change).takenOverMs, expected))
+for (const [name, change, expected] of FAIL_OVERS) {
+  test(`failed over: ${name}`, () => assert.equal(sampleOf(change).takenOverMs, expected))
 }
 
-test('used again: the first answer of the sick one that was asked for after it was well', () => {
+test('used again: at the first response of the failing backend to a request after its recovery', () => {
   const early = during(2990, 3000, { server: 'first', answeredMs: 3020 })
   assert.equal(sampleOf(early).usedAgainMs, undefined)
   assert.equal(sampleOf(during(3200, 3300, { server: 'first' })).usedAgainMs, 205)
 })
 
-test('every request is counted once: answered, answered with an error, or unanswered', () => {
-  const sample = sampleOf(askedMs =>
-    askedMs === 0 ? { status: 503, answeredMs: 700 } : askedMs === 10 ? { status: 0 } : {},
+test('every request counts once: as success, error response or no response', () => {
+  const sample = sampleOf(intendedMs =>
+    intendedMs === 0 ? { status: 503, answeredMs: 700 } : intendedMs === 10 ? { status: 0 } : {},
   )
   assert.deepEqual(
     [sample.askedCount, sample.answeredCount, sample.refusedCount, sample.unansweredCount, sample.slowestMs],
@@ -57,19 +57,19 @@ test('every request is counted once: answered, answered with an error, or unansw
   )
 })
 
-test('the steady generator records who answered, and connections that end without an answer', async () => {
-  let asked = 0
+test('the recording generator records responding backends, and connections that end without a response', async () => {
+  let requests = 0
   const server = createServer((request, response) => {
-    if (++asked % 5 === 0) request.socket.destroy()
+    if (++requests % 5 === 0) request.socket.destroy()
     else response.writeHead(200, { 'Content-Length': 2, 'X-Served-By': 'me' }).end('ok')
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const plan: SteadyPlan = { port, path: '/', connections: 4, ratePerSecond: 100, seconds: 0.5 }
+  const plan: RecordingPlan = { port, path: '/', connections: 4, ratePerSecond: 100, seconds: 0.5 }
   const { stdout } = await promisify(execFile)(process.execPath, [GENERATOR, JSON.stringify(plan)])
   server.close()
-  const outcome = JSON.parse(stdout.slice('started\n'.length)) as SteadyOutcome
-  const count = (status: number, by: string): number =>
-    outcome.records.filter(record => record.status === status && record.server === by).length
-  assert.deepEqual([outcome.asked, count(200, 'me'), count(0, '')], [50, 40, 10])
+  const outcome = JSON.parse(stdout.slice('started\n'.length)) as RecordingOutcome
+  const count = (status: number, server: string): number =>
+    outcome.records.filter(record => record.status === status && record.server === server).length
+  assert.deepEqual([outcome.due, count(200, 'me'), count(0, '')], [50, 40, 10])
 })

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
-import { type Certificate, makeCertificate } from '../../bench/certificate.ts'
+import { type Certificate, createCertificate } from '../../bench/certificate.ts'
 import { drive } from '../../bench/load/drive.ts'
 import type { LoadPlan } from '../../bench/load/load-plan.ts'
-import { driveHandshakes } from '../../bench/load/s-time.ts'
+import { driveHandshakes } from '../../bench/load/tls-handshakes.ts'
 import { findExecutable } from '../../bench/program.ts'
 import { verify } from '../../bench/verify.ts'
 
@@ -27,7 +27,7 @@ let resumed = 0
 before(async () => {
   if (skip !== false) return
   folder = mkdtempSync(join(tmpdir(), 'handshakes-'))
-  certificate = makeCertificate(folder)!
+  certificate = createCertificate(folder)!
   const { chainFile, keyFile } = certificate
   server = createServer({ cert: readFileSync(chainFile), key: readFileSync(keyFile) }, (_request, response) => {
     response.writeHead(200, { 'Content-Length': 1024, 'Content-Type': 'text/plain' }).end(Buffer.alloc(1024, 'x'))
@@ -53,7 +53,7 @@ function getPlan(connectionPerRequest: boolean): LoadPlan {
 }
 
 for (const wanted of [false, true]) {
-  test(`${wanted ? 'each handshake but the first continues a session' : 'no handshake continues a session'}`, {
+  test(wanted ? 'each handshake but the first resumes a session' : 'no handshake resumes a session', {
     skip,
   }, async () => {
     handshakes = 0
@@ -67,13 +67,13 @@ for (const wanted of [false, true]) {
   })
 }
 
-test('every client offers the same protocol and suite alone', { skip }, async () => {
+test('every client offers only one TLS version and cipher suite', { skip }, async () => {
   await drive(getPlan(false), folder)
   await verify(getPlan(true))
   assert.deepEqual([...seen], ['TLSv1.3 TLS_AES_256_GCM_SHA384'])
 })
 
-test('a server with another certificate is refused', { skip }, async () => {
-  const other = makeCertificate(join(folder, 'other'))!
+test('a server with another certificate is rejected', { skip }, async () => {
+  const other = createCertificate(join(folder, 'other'))!
   await assert.rejects(verify({ ...getPlan(false), certificate: other }), /self-signed/)
 })

@@ -9,7 +9,7 @@ test('an empty histogram has no percentile', () => {
 })
 
 for (const milliseconds of [0.001, 0.05, 0.255, 0.256, 0.257, 1, 7.3, 100, 2500, 60_000, 1_200_000]) {
-  test(`a single value of ${milliseconds} ms is every percentile, to within a hundredth`, () => {
+  test(`a single value of ${milliseconds} ms is every percentile within 1 %`, () => {
     const histogram = new LatencyHistogram()
     histogram.record(milliseconds)
     for (const share of [0, 0.5, 0.99, 1]) {
@@ -20,7 +20,7 @@ for (const milliseconds of [0.001, 0.05, 0.255, 0.256, 0.257, 1, 7.3, 100, 2500,
   })
 }
 
-test('percentiles of 1 to 10,000 ms are where they belong', () => {
+test('percentiles of the values 1 to 10,000 ms are correct within 1 %', () => {
   const histogram = new LatencyHistogram()
   for (let value = 10_000; value >= 1; value--) histogram.record(value)
   for (const [share, expected] of [
@@ -35,7 +35,7 @@ test('percentiles of 1 to 10,000 ms are where they belong', () => {
   assert.equal(histogram.maxMs, 10_000)
 })
 
-test('a value beyond the range is held at its end instead of being lost', () => {
+test('a value beyond the range counts as the greatest one', () => {
   const histogram = new LatencyHistogram()
   histogram.record(1e12)
   assert.equal(histogram.total, 1)

@@ -5,18 +5,18 @@ import type { AddressInfo, Server } from 'node:net'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { createBackend } from '../../bench/backend-server.ts'
+import { createHttpBackend } from '../../bench/backends/http-backend.ts'
 import type { LoadOutcome, LoadPlan } from '../../bench/load/load-plan.ts'
 import { BODY_BYTES } from '../../bench/scenarios.ts'
-import { ask, verify } from '../../bench/verify.ts'
+import { sendRequest, verify } from '../../bench/verify.ts'
 
-const GENERATOR = fileURLToPath(new URL('../../bench/load/generator.ts', import.meta.url))
+const GENERATOR = fileURLToPath(new URL('../../bench/load/load-generator.ts', import.meta.url))
 
 let backend: Server
 let port = 0
 
 before(async () => {
-  backend = createBackend().listen(0, '127.0.0.1')
+  backend = createHttpBackend().listen(0, '127.0.0.1')
   await once(backend, 'listening')
   port = (backend.address() as AddressInfo).port
 })
@@ -47,27 +47,27 @@ async function generate(changes: Partial<LoadPlan>): Promise<LoadOutcome> {
 const CHUNKED = 'POST /upload HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'
 
 for (const [name, bytes] of Object.entries(BODY_BYTES)) {
-  test(`the own backend serves ${name} with and without the context`, async () => {
+  test(`the HTTP backend serves ${name} with and without the context`, async () => {
     await verify(plan({ path: `/${name}`, downloadBytes: bytes }))
     await verify(plan({ path: `/bench/${name}`, downloadBytes: bytes }))
   })
 }
 
-test('the own backend reads an upload to its end before it answers', async () => {
+test('the HTTP backend reads an upload to its end before it responds', async () => {
   await verify(plan({ path: '/upload/1m', uploadBytes: BODY_BYTES['1m'], downloadBytes: 0 }))
-  const answer = await ask(port, Buffer.from(CHUNKED), false)
-  assert.equal(answer.status, 200)
+  const response = await sendRequest(port, Buffer.from(CHUNKED), false)
+  assert.equal(response.status, 200)
 })
 
-test('a peer that returns the wrong number of bytes is refused', async () => {
+test('verification fails for a peer that returns the wrong number of bytes', async () => {
   await assert.rejects(verify(plan({ downloadBytes: 999 })), /returned 1024 of 999/)
 })
 
-test('a peer that ignores Connection: close is refused', { timeout: 20_000 }, async () => {
+test('verification fails for a peer that ignores Connection: close', { timeout: 20_000 }, async () => {
   await assert.rejects(verify(plan({ connectionPerRequest: true })), /kept the connection open/)
 })
 
-test('the closed loop answers for every request and counts no error', async () => {
+test('the closed loop counts requests without errors', async () => {
   const outcome = await generate({})
   assert.ok(outcome.requests > 0)
   assert.equal(outcome.errors, 0)
@@ -75,12 +75,12 @@ test('the closed loop answers for every request and counts no error', async () =
 
 test('the open loop offers no more requests than are due', async () => {
   const outcome = await generate({ ratePerSecond: 100, seconds: 0.5, connections: 2 })
-  // How many are answered by then hangs on the machine.
+  // The number of responses depends on the machine.
   assert.ok(outcome.requests > 0 && outcome.requests <= 50, `${outcome.requests} requests`)
   assert.equal(outcome.errors, 0)
 })
 
-test('the generator uploads whole bodies', async () => {
+test('the load generator uploads complete bodies', async () => {
   const outcome = await generate({ path: '/upload/1m', uploadBytes: 100_000, downloadBytes: 0, connections: 2 })
   assert.ok(outcome.requests > 0)
   assert.equal(outcome.errors, 0)

@@ -6,37 +6,37 @@ import { SCENARIOS } from '../../bench/scenarios.ts'
 
 const ofKind = (kind: string) => Object.keys(SCENARIOS).filter(name => SCENARIOS[name]?.kind === kind)
 const OPEN = ofKind('open')
-const CONTESTS = ofKind('contest')
+const PAIRED = ofKind('paired')
 
-test('without options every scenario runs but the open loop and the contests', () => {
+test('by default all scenarios run except the open loop and the paired ones', () => {
   const scenarios = readOptions([])?.scenarios ?? []
   assert.deepEqual(
     scenarios,
-    Object.keys(SCENARIOS).filter(name => !OPEN.includes(name) && !CONTESTS.includes(name)),
+    Object.keys(SCENARIOS).filter(name => !OPEN.includes(name) && !PAIRED.includes(name)),
   )
 })
 
-test('--open-loop adds to what was chosen', () => {
+test('--open-loop adds the open loop to the chosen scenarios', () => {
   assert.deepEqual(readOptions(['--scenario', 'bare', '--open-loop'])?.scenarios, ['bare', ...OPEN])
 })
 
-test('a name may stand for all scenarios whose names begin so, unless it is one itself', () => {
+test('the name of a group selects its scenarios, unless a scenario has that name', () => {
   const failOver = ['fail-over-dies', 'fail-over-hangs', 'fail-over-flaps']
   assert.deepEqual(readOptions(['--scenario', 'tls,fail-over'])?.scenarios, ['tls', ...failOver])
 })
 
-test('contests run by the name of their kind, and another state of the repository is named by its folder', () => {
+test('names of groups select all paired scenarios, and --before takes the folder of another checkout', () => {
   const { scenarios, beforeFolder } = readOptions(['--scenario', 'chain,secured,apis', '--before', '/elsewhere'])!
-  assert.deepEqual(scenarios, CONTESTS)
+  assert.deepEqual(scenarios, PAIRED)
   assert.equal(beforeFolder, '/elsewhere')
 })
 
-test('--quick shortens, and an explicit number wins over it', () => {
+test('--quick shortens the run, and an explicit number takes precedence', () => {
   const { rounds, seconds } = readOptions(['--quick', '--seconds', '7'])!
   assert.deepEqual([rounds, seconds], [2, 7])
 })
 
-test('help is no set of options', () => {
+test('--help returns no options', () => {
   assert.equal(readOptions(['--help']), undefined)
 })
 
@@ -46,7 +46,7 @@ for (const words of [['--rounds', '0'], ['--seconds', 'x'], ['--scenario', 'nons
   })
 }
 
-test('BENCH_EXTRA names one proxy a line, and its command may hold equals signs', () => {
+test('BENCH_EXTRA has one proxy per line, and commands may contain equals signs', () => {
   const names = extraPeers('one=A=1 exec one\n\n two=exec two\n').map(peer => peer.name)
   assert.deepEqual(names, ['one', 'two'])
   assert.throws(() => extraPeers('exec nothing'), /expected name=command/)

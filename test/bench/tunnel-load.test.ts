@@ -5,10 +5,10 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { createEchoBackend } from '../../bench/echo-backend.ts'
+import { createWebSocketBackend } from '../../bench/backends/websocket-backend.ts'
 import type { LoadOutcome, TunnelPlan } from '../../bench/load/load-plan.ts'
-import { verifyTunnel } from '../../bench/verify.ts'
-import { acceptOf, maskedFrame, plainFrame, readFrame } from '../../bench/websocket.ts'
+import { verifyWebSocket } from '../../bench/verify.ts'
+import { acceptValue, maskedFrame, unmaskedFrame, readFrame } from '../../bench/websocket.ts'
 
 const GENERATOR = fileURLToPath(new URL('../../bench/load/tunnel-generator.ts', import.meta.url))
 
@@ -16,7 +16,7 @@ let backend: Server
 let port = 0
 
 before(async () => {
-  backend = createEchoBackend().listen(0, '127.0.0.1')
+  backend = createWebSocketBackend().listen(0, '127.0.0.1')
   await once(backend, 'listening')
   port = (backend.address() as AddressInfo).port
 })
@@ -29,39 +29,40 @@ async function generate(changes: Partial<TunnelPlan>): Promise<LoadOutcome> {
   return JSON.parse(stdout) as LoadOutcome
 }
 
-test('the accept value is that of RFC 6455 1.3', () => assert.equal(acceptOf(), 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='))
+test('the value of Sec-WebSocket-Accept is that of the example in RFC 6455 1.3', () =>
+  assert.equal(acceptValue(), 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='))
 
-// RFC 6455 5.7: "Hello" masked; here as binary.
-test('a masked frame is that of the example in RFC 6455 5.7', () => {
+// RFC 6455 5.7: "Hello" masked, here as a binary frame.
+test('a masked frame equals the example in RFC 6455 5.7', () => {
   assert.equal(maskedFrame(Buffer.from('Hello')).toString('hex'), '828537fa213d7f9f4d5158')
 })
 
 for (const bytes of [0, 125, 126, 65_535, 65_536]) {
-  test(`frames of ${bytes} bytes are read back whole, and not while a byte is missing`, () => {
+  test(`frames of ${bytes} bytes are read once they are complete`, () => {
     const payload = Buffer.alloc(bytes, 'x')
-    for (const frame of [maskedFrame(payload), plainFrame(payload)]) {
+    for (const frame of [maskedFrame(payload), unmaskedFrame(payload)]) {
       assert.equal(readFrame(frame, 0)?.end, frame.length)
       assert.equal(readFrame(frame.subarray(0, -1), 0), undefined)
     }
   })
 }
 
-test('the echo backend returns a message as it was sent', () => verifyTunnel(port))
+test('the WebSocket backend echoes a message unchanged', () => verifyWebSocket(port))
 
-test('a peer that refuses the upgrade is refused', async () => {
+test('verification fails for a peer that refuses the upgrade', async () => {
   const refusing = createServer(socket => socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'))
   refusing.listen(0, '127.0.0.1')
   await once(refusing, 'listening')
-  await assert.rejects(verifyTunnel((refusing.address() as AddressInfo).port), /answered 404 instead of 101/)
+  await assert.rejects(verifyWebSocket((refusing.address() as AddressInfo).port), /returned status 404 instead of 101/)
   refusing.close()
 })
 
-test('echo counts messages, and each comes back', async () => {
+test('echo traffic counts messages with their latencies', async () => {
   const { requests, errors, p50Ms } = await generate({})
   assert.ok(requests > 0 && p50Ms! > 0)
   assert.equal(errors, 0)
 })
 
-test('flow counts the messages that came, from every connection', async () => {
-  assert.ok((await generate({ traffic: 'flow', messageBytes: 65_536 })).requests > 4)
+test('stream traffic counts the messages of all connections', async () => {
+  assert.ok((await generate({ traffic: 'stream', messageBytes: 65_536 })).requests > 4)
 })

@@ -1,14 +1,13 @@
-/** `api`: what an answer of the gateway comes to in words and as an exit code, and what the gateway is asked. */
+/** `api`: requests to the gateway, and output and exit code for its reports. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { ApiAnswer, LifecycleAnswer } from '../../src/primary/api-desk.ts'
-import { api } from '../../src/cli/api.ts'
+import type { ApiDetails, LifecycleReport } from '../../src/primary/api-service.ts'
+import { api, parseSunset } from '../../src/cli/api.ts'
 import { UsageError } from '../../src/cli/arguments.ts'
-import { sunsetIn } from '../../src/cli/sunset.ts'
-import { type ControlRequest, ControlSocket, Refused } from '../../src/primary/control-socket.ts'
+import { type CommandRequest, ControlSocket, CommandRefused } from '../../src/primary/control-socket.ts'
 import { argumentsFor, Transcript, temporaryHome } from '../config/temporary-home.ts'
 
-const ROW: LifecycleAnswer = {
+const ROW: LifecycleReport = {
   name: 'Orders',
   version: '1.0.0',
   paths: ['/orders/1.0.0', '/orders'],
@@ -22,38 +21,39 @@ const ROW: LifecycleAnswer = {
   failures: [],
 }
 
-interface Told {
+interface Outcome {
   readonly code: number
   readonly out: string
   readonly err: string
-  readonly asked: readonly ControlRequest[]
+  readonly requests: readonly CommandRequest[]
 }
 
-interface Asking {
+interface RunOptions {
   readonly json?: boolean
   readonly sunset?: string
-  /** What the gateway answers. */
-  readonly answer?: object
+  /** Report of the gateway. */
+  readonly report?: object
   readonly refusal?: string
 }
 
-async function asked(t: TestContext, rest: readonly string[], asking: Asking = {}): Promise<Told> {
-  const { json = false, sunset = '', answer = {}, refusal = '' } = asking
+/** Runs the command against a control socket with the report. */
+async function run(t: TestContext, rest: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const { json = false, sunset = '', report = {}, refusal = '' } = options
   const home = temporaryHome(t, {})
-  const requests: ControlRequest[] = []
-  const command = (request: ControlRequest): object => {
+  const requests: CommandRequest[] = []
+  const command = (request: CommandRequest): object => {
     requests.push(request)
-    if (refusal !== '') throw new Refused(refusal)
-    return answer
+    if (refusal !== '') throw new CommandRefused(refusal)
+    return report
   }
   const socket = await ControlSocket.open(home, { apis: command, api: command, lifecycle: command }, assert.fail)
   t.after(() => socket!.close())
   const [out, err] = [new Transcript(), new Transcript()]
   const code = await api(argumentsFor(home, { dataDir: home, json, rest }), { sunset }, out, err)
-  return { code, out: out.text, err: err.text, asked: requests }
+  return { code, out: out.text, err: err.text, requests }
 }
 
-const ASKED: readonly (readonly [words: readonly string[], sunset: string, request: object])[] = [
+const REQUESTS: readonly (readonly [words: readonly string[], sunset: string, request: object])[] = [
   [['list'], '', { command: 'apis' }],
   [['show', 'Orders:1.0.0'], '', { command: 'api', name: 'Orders:1.0.0' }],
   [['lifecycle', 'Orders', 'block'], '', { command: 'lifecycle', name: 'Orders', action: 'block' }],
@@ -69,15 +69,15 @@ const ASKED: readonly (readonly [words: readonly string[], sunset: string, reque
   ],
 ]
 
-for (const [words, sunset, request] of ASKED) {
-  test(`api ${words.join(' ')}${sunset === '' ? '' : ` --sunset ${sunset}`}`, async t => {
-    const answer = words[0] === 'list' ? { apis: [] } : words[0] === 'show' ? SHOWN : ROW
-    const { code, asked: requests } = await asked(t, words, { sunset, answer })
+for (const [words, sunset, request] of REQUESTS) {
+  test(`the request of api ${words.join(' ')}${sunset === '' ? '' : ` --sunset ${sunset}`}`, async t => {
+    const report = words[0] === 'list' ? { apis: [] } : words[0] === 'show' ? DETAILS : ROW
+    const { code, requests } = await run(t, words, { sunset, report })
     assert.deepEqual([code, requests], [0, [request]])
   })
 }
 
-const NONSENSE: readonly (readonly string[])[] = [
+const INVALID: readonly (readonly string[])[] = [
   [],
   ['lst'],
   ['list', 'Orders'],
@@ -87,36 +87,37 @@ const NONSENSE: readonly (readonly string[])[] = [
   ['lifecycle', 'Orders'],
 ]
 
-for (const words of NONSENSE) {
+for (const words of INVALID) {
   test(`exit code 2: api ${words.join(' ')}`, async t => {
-    const { code, out, err, asked: requests } = await asked(t, words)
+    const { code, out, err, requests } = await run(t, words)
     assert.deepEqual([code, out, requests], [2, '', []])
     assert.match(err, /^Usage:\n {2}sluice api /)
   })
 }
 
-const MISUSED: readonly (readonly [words: readonly string[], sunset: string, said: RegExp])[] = [
+const MISUSED: readonly (readonly [words: readonly string[], sunset: string, message: RegExp])[] = [
   [['lifecycle', 'Orders', 'blok'], '', /^an action is one of Publish, .*Retire/],
   [['lifecycle', 'Orders', 'block'], '2027-06-30', /--sunset goes with Deprecate/],
   [['lifecycle', 'Orders', 'deprecate'], 'soon', /--sunset is a date/],
   [['list'], '2027-06-30', /--sunset is an option of api lifecycle/],
 ]
 
-for (const [words, sunset, said] of MISUSED) {
+for (const [words, sunset, message] of MISUSED) {
   test(`a usage error: api ${words.join(' ')} --sunset "${sunset}"`, async t => {
-    await assert.rejects(asked(t, words, { sunset }), error => error instanceof UsageError && said.test(error.message))
+    const isRefusal = (error: unknown) => error instanceof UsageError && message.test(error.message)
+    await assert.rejects(run(t, words, { sunset }), isRefusal)
   })
 }
 
-test('exit code 1: what the gateway refuses', async t => {
+test('exit code 1: the gateway refuses the command', async t => {
   const refusal = 'Orders:1.0.0 is RETIRED: nothing can be done to it any more'
   for (const json of [false, true]) {
-    const { code, out, err } = await asked(t, ['lifecycle', 'Orders', 'block'], { refusal, json })
+    const { code, out, err } = await run(t, ['lifecycle', 'Orders', 'block'], { refusal, json })
     assert.deepEqual([code, out, err], [1, '', `${refusal}\n`])
   }
 })
 
-test('exit code 1: there is no gateway to ask', async t => {
+test('exit code 1: there is no gateway to call', async t => {
   const home = temporaryHome(t, {})
   const err = new Transcript()
   const args = argumentsFor(home, { dataDir: home, rest: ['list'] })
@@ -124,39 +125,39 @@ test('exit code 1: there is no gateway to ask', async t => {
   assert.match(err.text, /^no gateway runs with the data folder /)
 })
 
-test('exit code 1: a reactor has not taken it', async t => {
-  const answer = { ...ROW, failures: ['reactor 1 has not answered, and takes it over when it can\nat x'] }
+test('exit code 1: a reactor has not applied the change', async t => {
+  const report = { ...ROW, failures: ['reactor 1 has not applied the change\nat x'] }
   const words = ['lifecycle', 'Orders', 'block']
-  const { code, out } = await asked(t, words, { answer })
-  const failed = 'failed   reactor 1 has not answered, and takes it over when it can\n'
-  assert.deepEqual([code, out], [1, `in force Orders:1.0.0: PUBLISHED -> BLOCKED\n${failed}`])
-  const json = await asked(t, words, { answer, json: true })
-  assert.deepEqual([json.code, JSON.parse(json.out)], [1, answer])
+  const { code, out } = await run(t, words, { report })
+  const failed = 'failed   reactor 1 has not applied the change\n'
+  assert.deepEqual([code, out], [1, `applied  Orders:1.0.0: PUBLISHED -> BLOCKED\n${failed}`])
+  const json = await run(t, words, { report, json: true })
+  assert.deepEqual([json.code, JSON.parse(json.out)], [1, report])
 })
 
-test('a deprecation says until when', async t => {
-  const answer = { ...ROW, state: 'DEPRECATED', sunset: '2027-06-30T00:00:00.000Z' }
-  const { out } = await asked(t, ['lifecycle', 'Orders', 'deprecate'], { answer })
-  assert.equal(out, 'in force Orders:1.0.0: PUBLISHED -> DEPRECATED, sunset 2027-06-30 00:00:00Z\n')
+test('a deprecation shows the sunset', async t => {
+  const report = { ...ROW, state: 'DEPRECATED', sunset: '2027-06-30T00:00:00.000Z' }
+  const { out } = await run(t, ['lifecycle', 'Orders', 'deprecate'], { report })
+  assert.equal(out, 'applied  Orders:1.0.0: PUBLISHED -> DEPRECATED, sunset 2027-06-30 00:00:00Z\n')
 })
 
-test('all APIs are a table; what is as declared, everywhere and of both transports is not said', async t => {
+test('api list prints a table without the usual: declared states, all hosts, both transports', async t => {
   const plain = { ...ROW, name: 'Menu', paths: ['/menu/2'], version: '2', state: 'PUBLISHED', since: '' }
   const bound = { ...ROW, hosts: ['a.example', 'b.example'], transports: ['https'] }
   assert.equal(
-    (await asked(t, ['list'], { answer: { apis: [ROW, plain] } })).out,
+    (await run(t, ['list'], { report: { apis: [ROW, plain] } })).out,
     `API           state      since                 declared   path
 Orders:1.0.0  BLOCKED    2026-11-21 18:00:00Z  PUBLISHED  /orders/1.0.0
 Menu:2        PUBLISHED                                   /menu/2
 `,
   )
-  const { out } = await asked(t, ['list'], { answer: { apis: [bound] } })
+  const { out } = await run(t, ['list'], { report: { apis: [bound] } })
   assert.match(out, /hosts +transports\n.* a\.example b\.example +https\n$/)
-  assert.equal((await asked(t, ['list'], { answer: { apis: [] } })).out, 'no API\n')
-  assert.deepEqual(JSON.parse((await asked(t, ['list'], { answer: { apis: [ROW] }, json: true })).out), [ROW])
+  assert.equal((await run(t, ['list'], { report: { apis: [] } })).out, 'no API\n')
+  assert.deepEqual(JSON.parse((await run(t, ['list'], { report: { apis: [ROW] }, json: true })).out), [ROW])
 })
 
-const SHOWN: ApiAnswer = {
+const DETAILS: ApiDetails = {
   name: 'Orders',
   version: '1.0.0',
   paths: ['/orders/1.0.0', '/orders'],
@@ -195,7 +196,7 @@ const SHOWN: ApiAnswer = {
     credentials: true,
     maxAgeS: 60,
   },
-  handlers: [
+  filters: [
     { name: 'cors', about: 'origins of a pattern' },
     { name: 'lifecycle', about: 'DEPRECATED' },
   ],
@@ -205,9 +206,9 @@ const SHOWN: ApiAnswer = {
   ],
 }
 
-test('one API with all there is to say of it', async t => {
+test('api show prints everything about an API', async t => {
   assert.equal(
-    (await asked(t, ['show', 'Orders'], { answer: SHOWN })).out,
+    (await run(t, ['show', 'Orders'], { report: DETAILS })).out,
     `Orders:1.0.0
 paths       /orders/1.0.0, /orders
 hosts       a.example
@@ -215,7 +216,7 @@ transports  https
 kind        API of a language model
 lifecycle   DEPRECATED since 2026-11-21T18:00:00.123Z; its project declares PUBLISHED
 sunset      2027-06-30T00:00:00.000Z
-next        Retire
+actions     Retire
 CORS        origins https://*.example; methods GET PUT; headers x-a; exposes x-b; with credentials; for 60 s
 provider    admin
 plans       Gold, Silver
@@ -223,7 +224,7 @@ tier        50KPerMin
 security    oauth2 in X-Auth
 
 production endpoints
-by weight, and on to the next where one fails
+weighted; a failed request goes to the next endpoint
 URL        state      retry in
 http://a/  ACTIVE
 http://b/  SUSPENDED  1.5 s
@@ -231,8 +232,8 @@ http://b/  SUSPENDED  1.5 s
 sandbox endpoints
 none
 
-handlers
-   handler    does
+filters
+   filter     does
 1  cors       origins of a pattern
 2  lifecycle  DEPRECATED
 
@@ -242,31 +243,31 @@ template  method  auth type    tier       scopes
 /*        *       Application  Gold       read write
 `,
   )
-  assert.deepEqual(JSON.parse((await asked(t, ['show', 'Orders'], { answer: SHOWN, json: true })).out), SHOWN)
+  assert.deepEqual(JSON.parse((await run(t, ['show', 'Orders'], { report: DETAILS, json: true })).out), DETAILS)
 })
 
-test('one API of which there is little to say', async t => {
-  const none = { ...SHOWN.sandbox }
-  const answer = { ...SHOWN, hosts: [], since: '', sunset: '', declared: 'RETIRED', state: 'RETIRED', actions: [] }
-  const least = { isAi: false, cors: null, handlers: [], resources: [], production: none }
-  const { out } = await asked(t, ['show', 'Orders'], { answer: { ...answer, ...least } })
-  assert.match(out, /^hosts +every one$/m)
-  assert.match(out, /^lifecycle +RETIRED\nnext +nothing\nCORS +off$/m)
+test('api show prints an API with defaults only', async t => {
+  const none = { ...DETAILS.sandbox }
+  const report = { ...DETAILS, hosts: [], since: '', sunset: '', declared: 'RETIRED', state: 'RETIRED', actions: [] }
+  const least = { isAi: false, cors: null, filters: [], resources: [], production: none }
+  const { out } = await run(t, ['show', 'Orders'], { report: { ...report, ...least } })
+  assert.match(out, /^hosts +all$/m)
+  assert.match(out, /^lifecycle +RETIRED\nactions +none\nCORS +off$/m)
   assert.match(out, /^production endpoints\nnone$/m)
-  assert.match(out, /^handlers\nnone: requests pass$/m)
-  assert.match(out, /^resources\nevery path and method$/m)
+  assert.match(out, /^filters\nnone: all requests pass$/m)
+  assert.match(out, /^resources\nall paths and methods$/m)
 })
 
-test('nothing that a project says is obeyed by a terminal', async t => {
+test('control characters of a project are escaped on a terminal', async t => {
   const bad = 'x\u001b[2J\n\u202e'
-  const resource = { ...SHOWN.resources[0], template: bad, scopes: [bad] }
-  const answer = { ...SHOWN, name: bad, resources: [resource], hosts: [bad], handlers: [{ name: 'a', about: bad }] }
-  const { out } = await asked(t, ['show', 'Orders'], { answer })
+  const resource = { ...DETAILS.resources[0], template: bad, scopes: [bad] }
+  const report = { ...DETAILS, name: bad, resources: [resource], hosts: [bad], filters: [{ name: 'a', about: bad }] }
+  const { out } = await run(t, ['show', 'Orders'], { report })
   assert.doesNotMatch(out, /[\u001b\u202e]/)
-  const list = await asked(t, ['list'], { answer: { apis: [{ ...ROW, name: bad, version: bad }] } })
+  const list = await run(t, ['list'], { report: { apis: [{ ...ROW, name: bad, version: bad }] } })
   assert.doesNotMatch(list.out, /[\u001b\u202e]/)
   assert.equal(list.out.split('\n').length, 3)
-  const changed = await asked(t, ['lifecycle', 'Orders', 'block'], { answer: { ...ROW, name: bad, failures: [bad] } })
+  const changed = await run(t, ['lifecycle', 'Orders', 'block'], { report: { ...ROW, name: bad, failures: [bad] } })
   assert.doesNotMatch(changed.out, /[\u001b\u202e]/)
 })
 
@@ -292,8 +293,8 @@ const SUNSETS: readonly (readonly [text: string, iso: string])[] = [
 ]
 
 for (const [text, iso] of SUNSETS) {
-  test(`a sunset of "${text}" is ${iso === '' ? 'none' : iso}`, () => {
-    const ms = sunsetIn(text)
+  test(`a sunset of "${text}" is ${iso === '' ? 'invalid' : iso}`, () => {
+    const ms = parseSunset(text)
     assert.equal(ms === undefined ? '' : new Date(ms).toISOString(), iso)
   })
 }

@@ -1,10 +1,10 @@
-/** `why`: the readings of every code, from the failure tables of the transport, written out by hand. */
+/** `why`: the meanings of every transport code, written out by hand, and its output. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { why } from '../../src/cli/why.ts'
 import { allKeys } from '../../src/config/catalogue.ts'
-import { API_ADVICE, API_METRICS, POOL_FULL_ADVICE, TRANSPORT_ADVICE } from '../../src/errors/advice.ts'
-import { FAULT, REPLACED } from '../../src/errors/catalogue.ts'
+import { API_ADVICE, API_METRICS, TRANSPORT_ADVICE } from '../../src/faults/advice.ts'
+import { FAULT, REPLACED_CODES } from '../../src/faults/error-codes.ts'
 import { allocateMetrics, renderMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
 
@@ -12,41 +12,38 @@ const READY = 'REQUEST_READY'
 const HEAD = 'REQUEST_HEAD'
 const BODY = 'REQUEST_BODY'
 const DONE = 'REQUEST_DONE'
-const ANSWER_HEAD = 'RESPONSE_HEAD'
-const ANSWER_BODY = 'RESPONSE_BODY'
+const RESPONSE_HEAD = 'RESPONSE_HEAD'
+const RESPONSE_BODY = 'RESPONSE_BODY'
 
-// Code -> side, base and state of each reading, and what the client gets: a status, `reset`, or `-` for nothing.
+// Code -> [side, base, state, what the client gets] of each meaning; `-` for nothing.
 const TABLE: Readonly<Record<number, readonly (readonly [string, number, string, string])[]>> = {
   101001: [['source', 101001, READY, '-']],
   101002: [['source', 101001, HEAD, '400']],
   101003: [['source', 101001, BODY, '400']],
   101004: [
     ['source', 101001, DONE, '-'],
-    ['source', 101000, ANSWER_HEAD, 'reset'],
+    ['source', 101000, RESPONSE_HEAD, 'reset'],
   ],
   // 101001 here: a malformed body behind an early answer.
   101005: [
-    ['source', 101001, ANSWER_HEAD, 'reset'],
-    ['source', 101000, ANSWER_BODY, 'reset'],
+    ['source', 101001, RESPONSE_HEAD, 'reset'],
+    ['source', 101000, RESPONSE_BODY, 'reset'],
   ],
-  101006: [['source', 101001, ANSWER_BODY, 'reset']],
+  101006: [['source', 101001, RESPONSE_BODY, 'reset']],
   101007: [['source', 101000, 'CLOSING', 'reset']],
   101501: [['target', 101500, HEAD, '502']],
   101502: [['target', 101500, BODY, '502']],
   101503: [['target', 101503, READY, '502']],
-  101504: [
-    ['target', 101504, READY, '503'],
-    ['target', 101501, DONE, '502'],
-  ],
+  101504: [['target', 101501, DONE, '502']],
   101505: [
     ['target', 101504, HEAD, '504'],
-    ['target', 101501, ANSWER_HEAD, 'reset'],
+    ['target', 101501, RESPONSE_HEAD, 'reset'],
   ],
   101506: [
     ['target', 101506, READY, '502'],
     ['target', 101505, HEAD, '502'],
     ['target', 101504, BODY, '504'],
-    ['target', 101501, ANSWER_BODY, 'reset'],
+    ['target', 101501, RESPONSE_BODY, 'reset'],
   ],
   101507: [
     ['target', 101507, READY, '-'],
@@ -58,37 +55,39 @@ const TABLE: Readonly<Record<number, readonly (readonly [string, number, string,
     ['target', 101508, READY, '504'],
     ['target', 101506, BODY, '502'],
     ['target', 101505, DONE, '502'],
-    ['target', 101504, ANSWER_HEAD, 'reset'],
+    ['target', 101504, RESPONSE_HEAD, 'reset'],
   ],
   101509: [
     ['target', 101506, DONE, '502'],
-    ['target', 101505, ANSWER_HEAD, 'reset'],
-    ['target', 101504, ANSWER_BODY, 'reset'],
+    ['target', 101505, RESPONSE_HEAD, 'reset'],
+    ['target', 101504, RESPONSE_BODY, 'reset'],
   ],
   101510: [
     ['target', 101510, '', '502'],
     ['target', 101509, HEAD, '-'],
-    ['target', 101506, ANSWER_HEAD, 'reset'],
-    ['target', 101505, ANSWER_BODY, 'reset'],
+    ['target', 101506, RESPONSE_HEAD, 'reset'],
+    ['target', 101505, RESPONSE_BODY, 'reset'],
   ],
   101511: [
     ['target', 101509, BODY, '-'],
-    ['target', 101506, ANSWER_BODY, 'reset'],
+    ['target', 101506, RESPONSE_BODY, 'reset'],
   ],
   101512: [['target', 101509, DONE, '-']],
-  101513: [['target', 101509, ANSWER_HEAD, '-']],
-  101514: [['target', 101509, ANSWER_BODY, '-']],
+  101513: [['target', 101509, RESPONSE_HEAD, '-']],
+  101514: [['target', 101509, RESPONSE_BODY, '-']],
+  101600: [['target', 101600, '', '503']],
+  101601: [['target', 101601, '', '503']],
   102511: [['source', 102511, '', '400']],
 }
 
-interface Told {
+interface Explanation {
   readonly code: number
   readonly base: number
   readonly stateName: string
   readonly side: string
-  readonly answer: string
+  readonly response: string
   readonly meaning: string
-  readonly look: readonly string[]
+  readonly checks: readonly string[]
 }
 
 async function ask(...rest: string[]): Promise<{ exit: number; out: string; err: string }> {
@@ -98,61 +97,61 @@ async function ask(...rest: string[]): Promise<{ exit: number; out: string; err:
   return { exit, out: out.text, err: err.text }
 }
 
-async function all(): Promise<readonly Told[]> {
+async function all(): Promise<readonly Explanation[]> {
   const out = new Transcript()
   await why(argumentsFor('/nowhere', { json: true }), out)
   return JSON.parse(out.text)
 }
 
-function startOf(answer: string): string {
-  return answer.startsWith('a reset') ? 'reset' : answer.startsWith('nothing') ? '-' : answer.slice(0, 3)
+function startOf(response: string): string {
+  return response.startsWith('a reset') ? 'reset' : response.startsWith('nothing') ? '-' : response.slice(0, 3)
 }
 
-for (const [code, readings] of Object.entries(TABLE)) {
-  test(`${code} can be read in ${readings.length} ways`, async () => {
+for (const [code, expected] of Object.entries(TABLE)) {
+  test(`${code} has ${expected.length} meanings`, async () => {
     const out = new Transcript()
     assert.equal(await why(argumentsFor('/nowhere', { json: true, rest: [code] }), out), 0)
-    const told: { code: number; readings: readonly Told[] } = JSON.parse(out.text)
+    const told: { code: number; meanings: readonly Explanation[] } = JSON.parse(out.text)
     assert.equal(told.code, Number(code))
     assert.deepEqual(
-      told.readings.map(it => [it.side, it.base, it.stateName, startOf(it.answer)]),
-      readings,
+      told.meanings.map(it => [it.side, it.base, it.stateName, startOf(it.response)]),
+      expected,
     )
-    for (const { meaning, look } of told.readings) {
+    for (const { meaning, checks } of told.meanings) {
       assert.match(meaning, /\.$/)
       assert.doesNotMatch(meaning, /\{when\}| \.|undefined/)
-      assert.ok(look.length > 0)
+      assert.ok(checks.length > 0)
     }
   })
 }
 
-test('no transport code is told that the table does not have, and none of APIs is left out', async () => {
+test('the list has the transport codes of the table and every API code', async () => {
   const told = await all()
   const transport = new Set(told.filter(it => it.side !== '').map(it => it.code))
   assert.deepEqual([...transport].map(String), Object.keys(TABLE))
   const ofApis = Object.keys(FAULT).filter(code => !Object.hasOwn(TRANSPORT_ADVICE, code))
   assert.deepEqual(
     new Set(told.filter(it => it.side === '').map(it => String(it.code))),
-    new Set([...ofApis, ...Object.keys(REPLACED)].sort((one, other) => Number(one) - Number(other))),
+    new Set([...ofApis, ...Object.keys(REPLACED_CODES)].sort((one, other) => Number(one) - Number(other))),
   )
-  for (const code of ofApis) assert.ok(API_ADVICE[Number(code)] !== undefined, `${code}: nothing to look at`)
+  for (const code of ofApis) assert.ok(API_ADVICE[Number(code)] !== undefined, `${code}: nothing to check`)
 })
 
-test('keys and metrics that are named exist', () => {
+test('the keys and metrics of the advice exist', () => {
   const keys = new Set(allKeys().map(({ path }) => path))
   const metrics = renderMetrics(snapshotMetrics(allocateMetrics(1)))
-  for (const advice of [...Object.values(TRANSPORT_ADVICE), POOL_FULL_ADVICE]) {
+  for (const advice of Object.values(TRANSPORT_ADVICE)) {
     for (const key of advice.keys) assert.ok(keys.has(key), key)
     for (const metric of advice.metrics) assert.ok(metrics.includes(`${metric} 0`), metric)
   }
   for (const metric of Object.values(API_METRICS).flat()) assert.ok(metrics.includes(`${metric} 0`), metric)
 })
 
-test('a code on a terminal and elsewhere', async t => {
+test('a code is printed in colours only on a terminal without NO_COLOR', async t => {
   const { exit, out } = await ask('101507')
   assert.equal(exit, 0)
-  assert.match(out, /^101507 can be read in 4 ways\./)
-  assert.match(out, /^101507 = 101504 \+ 3 {2}REQUEST_DONE, back end side$/m)
+  assert.match(out, /^101507 has 4 meanings\./)
+  assert.match(out, /^101507 = 101504 \+ 3 {2}REQUEST_DONE, backend side$/m)
   assert.match(out, /^ {2}client gets {2}504 Gateway Timeout$/m)
   assert.match(out, /^ {2}keys {9}transport\.passthru_http\.http\.socket\.timeout$/m)
   const { NO_COLOR } = process.env
@@ -170,34 +169,34 @@ test('a code on a terminal and elsewhere', async t => {
   }
 })
 
-test('with its state a code is a base code, as the event log shows it', async () => {
+test('with a state the code is a base code, as in the event log', async () => {
   for (const words of [['101504', '3'], ['101504+3'], ['101504', 'REQUEST_DONE'], ['101504+request_done']]) {
     const { exit, out } = await ask(...words)
     assert.equal(exit, 0)
-    assert.match(out, /^101507 = 101504 \+ 3 {2}REQUEST_DONE, back end side\n/)
+    assert.match(out, /^101507 = 101504 \+ 3 {2}REQUEST_DONE, backend side\n/)
   }
   const { exit, err } = await ask('101503', '2')
   assert.equal(exit, 1)
-  assert.equal(err, '101503 does not happen in state 2; it does in 0 REQUEST_READY\n')
+  assert.equal(err, '101503 does not occur in state 2; it occurs in 0 REQUEST_READY\n')
   assert.equal((await ask('7', '3')).err, 'no failure has the base code 7; sluice why lists all\n')
 })
 
-test('a code that has no states is told with any: logs and `walk` have one beside every code', async () => {
+test('a code without states is explained with any state, because logs and `walk` show one', async () => {
   for (const code of ['303001', '303000', '900906', '102511', '101510']) {
     for (const state of ['0', '3']) {
       const { exit, out } = await ask(code, state)
       assert.equal(exit, 0, `${code} ${state}`)
-      assert.match(out, new RegExp(`^${code}(?:  client side|  back end side)?\\n`))
+      assert.match(out, new RegExp(`^${code}(?:  client side|  backend side)?\\n`))
     }
   }
 })
 
-test('a number that is a base as well says what becomes of it', async () => {
-  assert.match((await ask('101509')).out, /As a base code 101509 becomes 101510 \(1 REQUEST_HEAD\), 101511 /)
+test('a code that is a base code too lists the codes with this base', async () => {
+  assert.match((await ask('101509')).out, /As a base code 101509 leads to 101510 \(1 REQUEST_HEAD\), 101511 /)
   assert.doesNotMatch((await ask('101512')).out, /As a base code/)
 })
 
-test('codes of APIs', async () => {
+test('an API code is explained', async () => {
   const { exit, out } = await ask('404')
   assert.equal(exit, 0)
   assert.match(
@@ -206,27 +205,27 @@ test('codes of APIs', async () => {
   )
 })
 
-test('codes of endpoints that are not ready lead to them', async () => {
+test('codes of unavailable endpoints name the command that lists endpoints', async () => {
   for (const code of ['303000', '303001']) {
     const { out } = await ask(code)
-    assert.match(out, /^ {2}look at {6}sluice endpoints: /m)
+    assert.match(out, /^ {2}check {8}sluice endpoints: /m)
     assert.match(out, new RegExp(`^ {2}metrics {6}sluice_endpoint_refusals_total\\{code="${code}"\\}$`, 'm'))
     assert.match(out, /^ {15}sluice_responses_total\{class="5xx",status="503"\}$/m)
   }
 })
 
-test('900908 is also what a WebSocket gets that a sequence refuses', async () => {
+test('900908 has a second meaning for a WebSocket that a sequence refuses', async () => {
   const { out } = await ask('900908')
   assert.match(out, /Resource forbidden: The WebSocket connection is not allowed\./)
   assert.match(out, /dispatchSeq\.xml, outDispatchSeq\.xml/)
-  assert.match(out, /src\/reactor\/handshakes\.ts/)
+  assert.match(out, /src\/proxy\/websocket-mediation\.ts/)
 })
 
-test('a code that is none', async () => {
-  assert.deepEqual(await ask('101599'), {
+test('an unknown code is refused with the nearest code, an invalid one with the usage', async () => {
+  assert.deepEqual(await ask('101540'), {
     exit: 1,
     out: '',
-    err: 'there is no code 101599; the nearest is 101514. sluice why lists all\n',
+    err: 'there is no code 101540; the nearest is 101514. sluice why lists all\n',
   })
   for (const words of [['x'], ['1', '2', '3'], ['101504', 'NO_STATE'], ['101504', '9']]) {
     const { exit, err } = await ask(...words)
@@ -235,9 +234,9 @@ test('a code that is none', async () => {
   }
 })
 
-test('without a code all of them are listed', async () => {
+test('without a code all codes are listed', async () => {
   const { exit, out } = await ask()
   assert.equal(exit, 0)
-  assert.match(out, /^101505 {2}101504 \+ 1 {2}back end side {2}REQUEST_HEAD\n {8}101501 \+ 4 /m)
+  assert.match(out, /^101505 {2}101504 \+ 1 {2}backend side {2}REQUEST_HEAD\n {8}101501 \+ 4 /m)
   assert.match(out, /^404 {17}Not Found: /m)
 })

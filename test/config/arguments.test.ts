@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { parseArguments, UsageError, usage } from '../../src/cli/arguments.ts'
+import { parseArguments, UsageError } from '../../src/cli/arguments.ts'
+import { usage } from '../../src/cli/help.ts'
 
-test('a command line with everything', () => {
+test('a command line with every option is parsed', () => {
   assert.deepEqual(
     parseArguments([
       'start',
@@ -31,15 +32,15 @@ test('a command line with everything', () => {
   )
 })
 
-test('the home is conf/ of the package, and the data folder lies in the home', () => {
+test('the home defaults to conf/ of the working directory, and the data folder to data/ in the home', () => {
   const { command, args } = parseArguments([])
   assert.equal(command, '')
-  assert.equal(args.home, resolve(import.meta.dirname, '../../conf'))
+  assert.equal(args.home, resolve('conf'))
   assert.equal(args.dataDir, join(args.home, 'data'))
   assert.equal(parseArguments(['start', '--home', 'x']).args.dataDir, resolve('x', 'data'))
 })
 
-test('options of one command', () => {
+test('a command has options of its own', () => {
   const walk = parseArguments(['walk', '/t', '-X', 'PUT', '-H', 'a: b', '-H', 'c: d', '-d', ''])
   assert.deepEqual(walk.args.rest, ['/t'])
   assert.deepEqual(walk.options.headers, ['a: b', 'c: d'])
@@ -49,12 +50,12 @@ test('options of one command', () => {
 })
 
 for (const argv of [['--hme', 'x'], ['--home'], ['--json=1'], ['--set'], ['check', '--sample'], ['why', '-X', 'GET']]) {
-  test(`a wrong command line: ${argv.join(' ')}`, () => {
+  test(`an invalid command line is refused: ${argv.join(' ')}`, () => {
     assert.throws(() => parseArguments(argv), UsageError)
   })
 }
 
-test('help is about one command, or about all', () => {
+test('help describes one command or all commands', () => {
   assert.match(usage('check'), /^Usage:\n {2}sluice check [\s\S]*--home DIR/)
   assert.doesNotMatch(usage('check'), /sluice explain/)
   assert.match(usage('nonsense'), /sluice start[\s\S]*sluice reference/)

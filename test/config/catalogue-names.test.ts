@@ -1,8 +1,8 @@
-/** What the catalogue may say of a key's name: names of the operator's own in it, other spellings, rows within rows. */
+/** Names of keys: names that the operator chooses, aliases, rows within rows, and keys that follow others. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
 import { temporaryHome } from './temporary-home.ts'
@@ -10,24 +10,24 @@ import { temporaryHome } from './temporary-home.ts'
 function resolved(t: TestContext, toml: string, sets: readonly string[] = []): Resolution {
   const home = temporaryHome(t, { 'deployment.toml': toml })
   const resolution = examine(home, sets, join(home, 'data'))
-  const short = <F extends { readonly where: string; readonly remedy: string }>(fault: F): F => ({
-    ...fault,
-    where: fault.where.replaceAll(join(home, 'deployment.toml'), 'F'),
-    remedy: fault.remedy.replaceAll(join(home, 'deployment.toml'), 'F'),
+  const short = <F extends { readonly where: string; readonly hint: string }>(diagnostic: F): F => ({
+    ...diagnostic,
+    where: diagnostic.where.replaceAll(join(home, 'deployment.toml'), 'F'),
+    hint: diagnostic.hint.replaceAll(join(home, 'deployment.toml'), 'F'),
   })
-  const { faults, unknown } = resolution
-  return { ...resolution, faults: faults.map(short), unknown: unknown.map(short) }
+  const { errors, unknown } = resolution
+  return { ...resolution, errors: errors.map(short), unknown: unknown.map(short) }
 }
 
-function said({ faults, unknown }: Resolution): readonly string[] {
-  return [...faults, ...unknown].map(describe)
+function said({ errors, unknown }: Resolution): readonly string[] {
+  return [...errors, ...unknown].map(formatDiagnostic)
 }
 
 function valueAt({ keys }: Resolution, path: string): unknown {
   return keys.find(key => key.path === path)?.value
 }
 
-test("a name of the operator's own may stand first in a key: [custom_keystore.<name>]", t => {
+test('the operator chooses the first name of a key of [custom_keystore.<name>]', t => {
   const resolution = resolved(
     t,
     '[custom_keystore.signing]\nfile_name = "s.jks"\nkey_password = "k"\n[custom_keystore."a.b"]\nfile_name = "ab.jks"',
@@ -36,19 +36,19 @@ test("a name of the operator's own may stand first in a key: [custom_keystore.<n
   assert.equal(valueAt(resolution, 'custom_keystore.signing.file_name'), 's.jks')
   assert.equal(valueAt(resolution, 'custom_keystore.signing.key_password'), 'k')
   assert.equal(valueAt(resolution, 'custom_keystore.a.b.file_name'), 'ab.jks')
-  // All keys of a name are there as soon as one is; none of a name that nobody uses.
+  // A name has all its keys as soon as one of them is set.
   const names = resolution.keys.filter(({ section }) => section === 'custom_keystore').map(({ key }) => key)
   assert.deepEqual(names.filter(name => name.startsWith('signing.')).length * 2, names.length)
   assert.ok(!names.some(name => name.includes('<')))
 })
 
-test('a misspelt key below such a name is guessed with that name', t => {
+test('the guess for a misspelt key below such a name contains that name', t => {
   assert.deepEqual(said(resolved(t, '[custom_keystore.signing]\nfile_name = "s"\nkey_pasword = "p"')), [
     'F:3: custom_keystore.signing.key_pasword: unknown key in [custom_keystore] (did you mean signing.key_password?)',
   ])
 })
 
-test('names that the catalogue has, and others beside them: [oauth.grant_type.<name>]', t => {
+test('[oauth.grant_type.<name>] has names of the catalogue and names of the operator', t => {
   const resolution = resolved(
     t,
     '[oauth.grant_type.password]\nenable = false\n[oauth.grant_type.uma_ticket]\nenable = "true"\ngrant_handler = "h"',
@@ -60,14 +60,14 @@ test('names that the catalogue has, and others beside them: [oauth.grant_type.<n
   assert.equal(resolution.keys.filter(({ path }) => path === 'oauth.grant_type.password.enable').length, 1)
 })
 
-test('a name that the catalogue has does not get keys that it does not have', t => {
+test('a name of the catalogue does not get the keys of operator names', t => {
   assert.deepEqual(
     resolved(t, '[oauth.grant_type.password]\ngrant_validator = "v"').unknown.map(({ key }) => key),
     ['oauth.grant_type.password.grant_validator'],
   )
 })
 
-test('a fault of such a key names the whole of it', t => {
+test('an error about such a key names its whole path', t => {
   assert.deepEqual(said(resolved(t, '[oauth.grant_type.uma_ticket]\nenable = "perhaps"')), [
     'F:2: oauth.grant_type.uma_ticket.enable = "perhaps": expected true or false (the default is uma_ticket.enable = false)',
   ])
@@ -76,7 +76,7 @@ test('a fault of such a key names the whole of it', t => {
 const SCOPES = 'apim.oauth_config.allowed_scopes'
 const OTHER = 'apim.oauth_config.white_listed_scopes'
 
-test('another spelling is the same key, in the file, by --set, and to those that refer to it', t => {
+test('an alias means the same key in the file, in --set and in references', t => {
   const listed = '[apim.oauth_config]\nwhite_listed_scopes = ["a"]'
   const inFile = resolved(t, listed)
   assert.deepEqual(said(inFile), [])
@@ -87,14 +87,28 @@ test('another spelling is the same key, in the file, by --set, and to those that
   assert.equal(resolved(t, referring + listed).configuration.access_log.path, 'a')
 })
 
-test('both spellings in one file are a fault, whichever comes first, and one value of another kind is one fault', t => {
+test('two spellings in one file are an error in either order, and a value of a wrong kind is one error', t => {
   assert.deepEqual(said(resolved(t, '[apim.oauth_config]\nwhite_listed_scopes = ["a"]\nallowed_scopes = ["b"]')), [
     `F:3: ${SCOPES}: set twice (it is already set as ${OTHER} (F:2); leave one of them out)`,
   ])
   assert.deepEqual(
-    resolved(t, '[apim.oauth_config]\nwhite_listed_scopes = 5').faults.map(({ where, key }) => [where, key]),
+    resolved(t, '[apim.oauth_config]\nwhite_listed_scopes = 5').errors.map(({ where, key }) => [where, key]),
     [['F:2', SCOPES]],
   )
+})
+
+test('allowed_scopes takes regular expressions of at most 256 characters', t => {
+  const scopesOf = (text: string) => resolved(t, `[apim.oauth_config]\nallowed_scopes = ['${text}']`)
+  for (const text of ['^device_.*', 'v\\d+', 'a{1,2},b', '(read|write)'])
+    assert.deepEqual(said(scopesOf(text)), [], text)
+  assert.deepEqual(valueAt(scopesOf('a{1,2}, b'), SCOPES), ['a{1,2}', 'b'])
+  for (const text of ['*a', 'a**', '[', '(a', '(?=a)', 'a'.repeat(257)]) {
+    assert.deepEqual(
+      scopesOf(text).errors.map(({ where, key }) => [where, key]),
+      [['F:2', SCOPES]],
+      text,
+    )
+  }
 })
 
 const ISSUERS = `[[apim.jwt.issuer]]
@@ -128,7 +142,7 @@ for (const [how, toml] of [
   ['by their headers', ISSUERS],
   ['as inline tables', INLINE],
 ] as const) {
-  test(`rows within rows, written ${how}`, t => {
+  test(`rows within rows are read, written ${how}`, t => {
     const resolution = resolved(t, toml)
     assert.deepEqual(said(resolution), [])
     const set = resolution.keys.filter(({ section, where }) => section.startsWith('apim.jwt.issuer[') && where !== '')
@@ -160,7 +174,7 @@ for (const [how, toml] of [
   })
 }
 
-test('a row within a row is reached by --set and by references', t => {
+test('--set and references reach a row within a row', t => {
   const resolution = resolved(
     t,
     `${ISSUERS}[access_log]\npath = "$ref{apim.jwt.issuer[1].claim_mapping[0].local_claim}"`,
@@ -169,7 +183,7 @@ test('a row within a row is reached by --set and by references', t => {
   assert.equal(resolution.configuration.access_log.path, 'own')
 })
 
-const ROW_FAULTS: readonly (readonly [toml: string, ...said: readonly string[]])[] = [
+const ROW_ERRORS: readonly (readonly [toml: string, ...said: readonly string[]])[] = [
   [
     `${ISSUERS}[[apim.jwt.issuer.claim_mapping]]\nremote_claim = "r4"`,
     'F:17: apim.jwt.issuer[1].claim_mapping[1].local_claim: is missing, and every row needs it (expected text in quotes, without control characters)',
@@ -192,24 +206,24 @@ const ROW_FAULTS: readonly (readonly [toml: string, ...said: readonly string[]])
   ],
 ]
 
-for (const [toml, ...faults] of ROW_FAULTS) {
-  test(`what is wrong with rows within rows: ${JSON.stringify(toml.slice(-70))}`, t => {
-    assert.deepEqual(said(resolved(t, toml)), faults)
+for (const [toml, ...errors] of ROW_ERRORS) {
+  test(`an error about rows within rows names the row: ${JSON.stringify(toml.slice(-70))}`, t => {
+    assert.deepEqual(said(resolved(t, toml)), errors)
   })
 }
 
-test('what a section needs is missed where the section is used, and not where one within it is', t => {
+test('a required key is missing where its section is used, not where a section within it is', t => {
   const NEEDED = 'apim.throttling.throttle_decision_endpoints'
   const missing = (toml: string): readonly string[] =>
     resolved(t, toml)
-      .faults.filter(({ key }) => key === NEEDED)
+      .errors.filter(({ key }) => key === NEEDED)
       .map(({ where }) => where)
   assert.deepEqual(missing('[apim.throttling]\nenable_policy_deploy = false'), ['F:2'])
   assert.deepEqual(missing('[apim.throttling]\n[apim.throttling.event_sync]\nport = 1\nhostName = "h"'), [])
   assert.deepEqual(missing(''), [])
 })
 
-test('a key that follows another is worth what that one is, until it is set itself', t => {
+test('a key that follows another has the value of that key until it is set', t => {
   const toml = '[super_admin]\nusername = "chief"\npassword = "geheim"\n[apim.analytics]\nusername = "analyst"'
   const resolution = resolved(t, toml)
   assert.equal(valueAt(resolution, 'apim.workflow.wf_engine_user'), 'chief')
@@ -218,14 +232,14 @@ test('a key that follows another is worth what that one is, until it is set itse
   assert.deepEqual([password?.value, password?.secret, password?.where], ['geheim', true, ''])
 })
 
-test('what many keys follow is one fault, where it was written', t => {
+test('an invalid value that many keys follow is one error at its line', t => {
   assert.deepEqual(said(resolved(t, '[super_admin]\nusername = "$env{SLUICE_TEST_NOT_SET}"\npassword = 5')), [
     'F:2: super_admin.username = "$env{SLUICE_TEST_NOT_SET}": there is no environment variable SLUICE_TEST_NOT_SET (set it before the start, or write the value here)',
     'F:3: super_admin.password = (set): expected text in quotes, such as "$env{NAME}" (write it in quotes)',
   ])
 })
 
-test('a key that follows one that follows it is a circle from where somebody wrote', t => {
+test('keys that follow each other are a circle, reported at the first key that is set', t => {
   assert.deepEqual(said(resolved(t, '[apim.analytics]\nusername = "$ref{apim.analytics.receiver_username}"')), [
     'F:2: apim.analytics.username = "$ref{apim.analytics.receiver_username}": references run in a circle: apim.analytics.username -> apim.analytics.receiver_username -> apim.analytics.username (give one of them a value)',
   ])

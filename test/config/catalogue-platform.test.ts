@@ -1,10 +1,10 @@
-/** Sections beside the transports and `[apim.*]`: what their keys must agree on, and other ways of spelling them. */
+/** Rules and alternative spellings of keys outside the transports and `[apim.*]`. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
-import { referencePage } from '../../src/config/publish.ts'
+import { referencePage } from '../../src/config/reference-page.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
 import { temporaryHome } from './temporary-home.ts'
 
@@ -15,7 +15,7 @@ function examined(t: TestContext, toml: string): Resolution {
 
 type Rows = readonly (readonly [toml: string, must: string])[]
 
-const FAULTS: Rows = [
+const ERRORS: Rows = [
   ['[mediation]\nsynapse.core_threads = 200', 'synapse.core_threads must not exceed synapse.max_threads'],
   ['[mediation]\ninbound.max_threads = 10', 'inbound.core_threads must not exceed inbound.max_threads'],
   [
@@ -27,11 +27,11 @@ const FAULTS: Rows = [
   ['[transport.wss]\nsender.enable = true', 'sender.trust_store.location is required where sender.enable is true'],
 ]
 
-for (const [toml, must] of FAULTS) {
-  test(`a contradiction keeps the gateway from starting: ${must}`, t => {
-    const { faults } = examined(t, toml)
-    assert.equal(faults[0]?.expected, must)
-    assert.match(faults[0]!.where, /deployment\.toml:2$/)
+for (const [toml, must] of ERRORS) {
+  test(`a contradiction is an error: ${must}`, t => {
+    const { errors } = examined(t, toml)
+    assert.equal(errors[0]?.expected, must)
+    assert.match(errors[0]!.where, /deployment\.toml:2$/)
   })
 }
 
@@ -50,7 +50,7 @@ const WARNINGS: Rows = [
   ],
   [
     '[transport.passthru_https]\nsender.http.nonProxyHosts = ["localhost", ".*.example.com"]',
-    'sender.http.nonProxyHosts has no effect without sender.http.proxyHost; profiles have bypass_hosts',
+    'sender.http.nonProxyHosts has no effect without sender.http.proxyHost; proxy profiles have bypass_hosts',
   ],
   [
     '[transport.passthru_https]\nlistener.key_store.password = "secret-1"',
@@ -63,7 +63,7 @@ const WARNINGS: Rows = [
   ],
   [
     '[oauth.token_validation]\nrefresh_token_validity = "10m"',
-    'a refresh token that ends before its access token renews nothing',
+    'a refresh token that expires before its access token cannot renew it',
   ],
   [
     '[oauth.token_cleanup]\nretain_access_tokens_for_auditing = true\nenable = "false"',
@@ -75,11 +75,11 @@ const WARNINGS: Rows = [
   ],
   [
     '[user_store.properties]\nReadTimeout = "-1"',
-    'ReadTimeout of zero or less waits for ever: name the longest wait in milliseconds',
+    'ReadTimeout of zero or less waits for ever: set the longest wait in milliseconds',
   ],
   [
     '[user_store.properties]\nReadTimeout = -5000',
-    'ReadTimeout of zero or less waits for ever: name the longest wait in milliseconds',
+    'ReadTimeout of zero or less waits for ever: set the longest wait in milliseconds',
   ],
   [
     '[user_store.properties]\nPasswordHashMethod = "MD5"',
@@ -87,26 +87,26 @@ const WARNINGS: Rows = [
   ],
   [
     '[apim.cors]\nallow_credentials = true\nallow_origins = ["null", "https://a.example"]',
-    'nobody gets credentials by an origin that is everybody\'s, as "null" and "https://*" are',
+    'allow_credentials has no effect for origins that any site can match, such as "null" and "https://*"',
   ],
   [
     '[web_app.control_access]\nallow = "10.0.0.1, 10.1.0.0/16"\nenable = false',
-    'allow has no effect while enable is false: everybody is let in',
+    'allow has no effect while enable is false: every address is admitted',
   ],
 ]
 
 for (const [toml, must] of WARNINGS) {
-  test(`what has no effect or waits for ever is warned of: ${must}`, t => {
-    const { faults, unknown, warnings } = examined(t, toml)
-    assert.deepEqual([...faults, ...unknown], [])
+  test(`a value without effect or without a limit gives a warning: ${must}`, t => {
+    const { errors, unknown, warnings } = examined(t, toml)
+    assert.deepEqual([...errors, ...unknown], [])
     const said = warnings.filter(({ expected }) => expected === must)
     assert.equal(said.length, 1)
     assert.match(said[0]!.where, /deployment\.toml:2$/)
-    assert.doesNotMatch(warnings.map(describe).join(), /secret-1/)
+    assert.doesNotMatch(warnings.map(formatDiagnostic).join(), /secret-1/)
   })
 }
 
-test('a flag that is off is not warned of where another one silences it', t => {
+test('a flag that is false gives no warning beside a flag that disables it', t => {
   const toml = '[oauth.token_cleanup]\nretain_access_tokens_for_auditing = false\nenable = false'
   assert.deepEqual(
     examined(t, toml).warnings.filter(({ expected }) => expected.includes('no effect')),
@@ -114,29 +114,29 @@ test('a flag that is off is not warned of where another one silences it', t => {
   )
 })
 
-test('what is documented as text and is a number or a flag may be written as one', t => {
+test('a number or flag that is documented as text may be written without quotes', t => {
   const toml = `[transport.blocking_https]
 request_core_thread_pool_size = 50
 request_tcp_no_delay = true
 thread_keepalive_time = 5`
-  const { faults, configuration } = examined(t, toml)
+  const { errors, configuration } = examined(t, toml)
   const { request_core_thread_pool_size: threads, request_tcp_no_delay: isPrompt } =
     configuration['transport.blocking_https']
-  assert.deepEqual([faults, threads, isPrompt], [[], '50', 'true'])
+  assert.deepEqual([errors, threads, isPrompt], [[], '50', 'true'])
 })
 
 test('the defaults keep every rule', t => {
-  const { faults, unknown, warnings } = examined(t, '')
-  assert.deepEqual([faults, unknown, warnings], [[], [], []])
+  const { errors, unknown, warnings } = examined(t, '')
+  assert.deepEqual([errors, unknown, warnings], [[], [], []])
 })
 
 const CHECKER = 'carbon_health_check.data_source_health_checker'
 const HTTPS = 'transport.passthru_https'
 
-/** How a file spells a key, which key that is, its value. */
+/** [text of the file, path of the key, value] */
 const SPELLINGS: readonly (readonly [toml: string, path: string, value: unknown])[] = [
   ['enabled_global_handlers = ["a", "b"]', 'enabled_global_handlers', ['a', 'b']],
-  // The specification's list begins with `listener.hostname`, and may mean that group for what follows it.
+  // The specification's list begins with `listener.hostname`; its other keys may belong to that group too.
   ...['blocking_http', 'blocking_https'].flatMap(side =>
     [
       'origin_server',
@@ -196,40 +196,40 @@ const SPELLINGS: readonly (readonly [toml: string, path: string, value: unknown]
 ]
 
 for (const [toml, path, value] of SPELLINGS) {
-  test(`a file may say ${JSON.stringify(toml)}`, t => {
-    const { faults, unknown, keys } = examined(t, toml)
-    assert.deepEqual([...faults, ...unknown], [])
+  test(`a spelling is accepted: ${JSON.stringify(toml)}`, t => {
+    const { errors, unknown, keys } = examined(t, toml)
+    assert.deepEqual([...errors, ...unknown], [])
     assert.deepEqual(keys.find(key => key.path === path)?.value, value)
   })
 }
 
-test('a value under both names of a section is a fault: none of the two would be right', t => {
-  const { faults } = examined(t, '[passthru_http]\nreactors = 1\n[transport.passthru_http]\nreactors = 2\n')
+test('a key that is set under both names of a section is an error', t => {
+  const { errors } = examined(t, '[passthru_http]\nreactors = 1\n[transport.passthru_http]\nreactors = 2\n')
   assert.deepEqual(
-    faults.map(({ key, expected }) => [key, expected]),
+    errors.map(({ key, expected }) => [key, expected]),
     [['transport.passthru_http.reactors', 'set twice']],
   )
 })
 
-test('an unknown key of a section under its other name is unknown in that section', t => {
+test('an unknown key under the alternative name of a section is unknown in that section', t => {
   const { unknown } = examined(t, '[passthru_http]\nreactor = 1\n')
-  assert.match(unknown[0]!.remedy, /did you mean reactors\?/)
+  assert.match(unknown[0]!.hint, /did you mean reactors\?/)
 })
 
-test('a header without keys uses no section, and the reference page says so', t => {
+test('a header without keys requires nothing, and the reference page says so', t => {
   for (const toml of ['[web_app.listener]\n', '[apim.notification]\n[apim.throttling]\n', 'web_app.listener = {}\n']) {
-    const { faults, unknown } = examined(t, toml)
-    assert.deepEqual([...faults, ...unknown], [], toml)
+    const { errors, unknown } = examined(t, toml)
+    assert.deepEqual([...errors, ...unknown], [], toml)
   }
-  assert.match(referencePage(), /a header alone uses nothing/)
+  assert.match(referencePage(), /a header alone\srequires nothing/)
 })
 
-test('class_name of [web_app.listener] is missed where the section is used', t => {
-  assert.equal(examined(t, '[web_app.listener]\nclass_name = "com.example.L"\n').faults.length, 0)
-  assert.match(examined(t, '[web_app.listener]\nclass_name = ""\n').faults[0]!.expected, /^expected text/)
+test('class_name of [web_app.listener] is required where the section is used', t => {
+  assert.equal(examined(t, '[web_app.listener]\nclass_name = "com.example.L"\n').errors.length, 0)
+  assert.match(examined(t, '[web_app.listener]\nclass_name = ""\n').errors[0]!.expected, /^expected text/)
 })
 
-const TOP_LEVEL: readonly (readonly [name: string, toml: string, remedy: string])[] = [
+const TOP_LEVEL: readonly (readonly [name: string, toml: string, hint: string])[] = [
   ['misspelt there', 'enabled_global_handler = ["a"]', 'did you mean enabled_global_handlers?'],
   [
     'below a header',
@@ -238,13 +238,13 @@ const TOP_LEVEL: readonly (readonly [name: string, toml: string, remedy: string]
   ],
 ]
 
-for (const [name, toml, remedy] of TOP_LEVEL) {
-  test(`a key from above every table is unknown ${name}, with the remedy`, t => {
-    const { faults, unknown } = examined(t, toml)
-    assert.deepEqual(faults, [])
+for (const [name, toml, hint] of TOP_LEVEL) {
+  test(`a top-level key is unknown ${name}, with a hint`, t => {
+    const { errors, unknown } = examined(t, toml)
+    assert.deepEqual(errors, [])
     assert.deepEqual(
-      unknown.map(fault => fault.remedy),
-      [remedy],
+      unknown.map(diagnostic => diagnostic.hint),
+      [hint],
     )
   })
 }

@@ -5,7 +5,7 @@ import { keyPath } from '../../src/config/key.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { temporaryHome } from './temporary-home.ts'
 
-test('a configuration is frozen throughout and can be handed to another thread', t => {
+test('a configuration is deeply frozen and can be sent to another thread', t => {
   const { configuration } = loadConfiguration(temporaryHome(t, { 'deployment.toml': '' }), [])
   for (const section of Object.values({ configuration, ...configuration })) {
     assert.ok(Object.isFrozen(section))
@@ -14,7 +14,7 @@ test('a configuration is frozen throughout and can be handed to another thread',
   assert.deepEqual(structuredClone(configuration), configuration)
 })
 
-test('every key says what it means, what it expects, and why if it is not acted on', () => {
+test('every key has a meaning, an expectation, and a reason where it is inert', () => {
   for (const { path, definition } of allKeys()) {
     assert.match(definition.meaning, /^[A-Z].*\.$/s, path)
     assert.match(definition.expects, /^[^A-Z]/, path)
@@ -22,14 +22,14 @@ test('every key says what it means, what it expects, and why if it is not acted 
   }
 })
 
-test('every default is a value its own key would take', () => {
+test('every default is a value that its key accepts', () => {
   for (const { path, definition } of allKeys()) {
     if (path !== 'server.base_path' && !definition.required)
-      assert.deepEqual(definition.read(definition.fallback), definition.fallback, path)
+      assert.deepEqual(definition.read(definition.defaultValue), definition.defaultValue, path)
   }
 })
 
-test('no path is taken twice, by a key or by another spelling of one', () => {
+test('no two keys share a path or an alias', () => {
   const paths = allKeys().flatMap(({ section, path, definition }) => [
     path,
     ...definition.aliases.map(alias => keyPath(section, alias)),
@@ -40,18 +40,18 @@ test('no path is taken twice, by a key or by another spelling of one', () => {
   )
 })
 
-test('a default that gives way, or follows another key, does so to a key there is', () => {
+test('a default refers to a key that exists', () => {
   const paths = new Set(allKeys().map(key => key.path))
-  const dependent = allKeys().filter(({ definition }) => definition.ceiling !== '' || definition.follows !== '')
+  const dependent = allKeys().filter(({ definition }) => definition.cappedBy !== '' || definition.follows !== '')
   assert.ok(dependent.length > 0)
   for (const { section, definition } of dependent) {
-    const { ceiling, follows } = definition
-    if (ceiling !== '') assert.ok(paths.has(keyPath(section, ceiling)), ceiling)
+    const { cappedBy, follows } = definition
+    if (cappedBy !== '') assert.ok(paths.has(keyPath(section, cappedBy)), cappedBy)
     if (follows !== '') assert.ok(paths.has(follows.startsWith('.') ? section + follows : follows), follows)
   }
 })
 
-test('rules are about keys there are', () => {
+test('every rule names keys that exist', () => {
   const paths = new Set(allKeys().map(key => key.path))
   for (const { keys, must } of RULES) for (const key of keys) assert.ok(paths.has(key), `${key} in "${must}"`)
 })

@@ -8,10 +8,10 @@ import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const CONF = resolve(import.meta.dirname, '../../conf')
 
-test('the configuration that comes with the gateway is valid and warns of nothing', async () => {
+test('the shipped configuration has no errors and no warnings', async () => {
   const output = new Transcript()
   assert.equal(await check(argumentsFor(CONF), output), 0)
-  assert.match(output.text, /^valid: 0 faults, 0 warnings, \d+ APIs?\n$/)
+  assert.match(output.text, /^valid: 0 errors, 0 warnings, \d+ APIs?\n$/)
 })
 
 const FILES = {
@@ -20,17 +20,17 @@ const FILES = {
     'type: api\nversion: v4.0.0\ndata:\n  name: Bad\n  context: bad\n  version: 1.0.0\n  endpointConfig:\n    endpoint_type: http\n    production_endpoints:\n      url: http://h\n',
 }
 
-test('check lists faults of the file, unknown keys as faults, faults of APIs, and warnings', async t => {
+test('check lists errors of the file, unknown keys as errors, errors of APIs, and warnings', async t => {
   const home = temporaryHome(t, FILES)
   const output = new Transcript()
   assert.equal(await check(argumentsFor(home), output), 78)
   assert.deepEqual(output.text.replaceAll(`${home}/`, '').split('\n'), [
-    'fault    deployment.toml:2: server.offset = "x": expected a whole number, 0 to 64535 (the default is offset = 0)',
-    'fault    deployment.toml:3: server.ofset: unknown key in [server] (did you mean offset?)',
-    'fault    apis/Bad/api.yaml:5: data.context = "bad": must start with "/" (write /bad)',
-    'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max: is accepted and not acted on (not built yet: the worker pool comes with mediation)',
+    'error    deployment.toml:2: server.offset = "x": expected a whole number, 0 to 64535 (the default is offset = 0)',
+    'error    deployment.toml:3: server.ofset: unknown key in [server] (did you mean offset?)',
+    'error    apis/Bad/api.yaml:5: data.context = "bad": must start with "/" (write /bad)',
+    'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
     'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max = 500: worker_pool_size_max has no effect behind an unbounded queue: bound the queue or raise the core size (beside it transport.passthru_http.worker_pool_size_core = 400 (default) and transport.passthru_http.worker_pool_queue_length = -1 (default))',
-    'not valid: 3 faults, 2 warnings, 0 APIs',
+    'not valid: 3 errors, 2 warnings, 0 APIs',
     '',
   ])
 })
@@ -52,14 +52,14 @@ listner.enable = true
 level = "loud"
 `
 
-test('faults and unknown keys are in the order of the file, then of what is outside it', async t => {
+test('errors come in the order of the file, then those from outside it', async t => {
   const home = temporaryHome(t, { 'deployment.toml': MIXED, 'apis/Bad/api.yaml': FILES['apis/Bad/api.yaml'] })
   for (const json of [false, true]) {
     const output = new Transcript()
     await check(argumentsFor(home, { json, sets: ['no.such=1', 'management.health_port=x'] }), output)
     const places = json
-      ? JSON.parse(output.text).faults.map(({ where }: { where: string }) => where)
-      : [...output.text.matchAll(/^fault +(.*?): /gm)].map(([, where]) => where)
+      ? JSON.parse(output.text).errors.map(({ where }: { where: string }) => where)
+      : [...output.text.matchAll(/^error +(.*?): /gm)].map(([, where]) => where)
     assert.deepEqual(
       places.map((where: string) => where.replace(`${home}/`, '').replace('deployment.toml', 'F')),
       [
@@ -80,7 +80,7 @@ test('faults and unknown keys are in the order of the file, then of what is outs
   }
 })
 
-test('warnings come in the order of the file as well', async t => {
+test('warnings come in the order of the file too', async t => {
   const toml = '[transport.passthru_https]\n"sender.hostname_verifier" = "AllowAll"\nworker_pool_size_core = 5\n'
   const output = new Transcript()
   await check(argumentsFor(temporaryHome(t, { 'deployment.toml': toml })), output)
@@ -105,33 +105,30 @@ key_password = "p"
 key_password = "p"
 `
 
-test('the secured transport acts on its TLS keys; what holds for both transports is set in the plain one', async t => {
+test('[transport.passthru_https] acts on its keys, but those of mediation and of keys in a trust store', async t => {
   const output = new Transcript()
   const home = temporaryHome(t, { 'deployment.toml': SECURED })
-  // Its store is not there, and is not opened without a listener.
+  // The store does not exist, and is not opened without a listener.
   const listeners = ['transport.passthru_https', 'transport.wss'].map(section => `${section}.listener.enable=false`)
   const sets = [...listeners, 'management.enable=false']
   assert.equal(await check(argumentsFor(home, { sets }), output), 0, output.text)
   const warnings = output.text.split('\n').filter(line => line.startsWith('warning'))
-  const SHARED =
-    'is accepted and not acted on (the value of [transport.passthru_http] holds for both transports, as on the reference platform)'
   assert.deepEqual(
     warnings.map(warning => warning.replaceAll(join(home, 'deployment.toml'), 'F')),
     [
-      `warning  F:5: transport.passthru_https.worker_pool_size_core: ${SHARED}`,
-      `warning  F:6: transport.passthru_https.io_buffer_size: ${SHARED}`,
-      'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (a trust store is read for its certificates: no key of it is used)',
+      'warning  F:5: transport.passthru_https.worker_pool_size_core: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
+      'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (only the certificates of a trust store are used, not its keys)',
     ],
   )
 })
 
-test('check --json, and check with something behind it', async t => {
+test('check --json prints one object, and check refuses further words', async t => {
   const home = temporaryHome(t, FILES)
   const output = new Transcript()
   assert.equal(await check(argumentsFor(home, { json: true }), output), 78)
-  const { valid, faults, warnings, apis } = JSON.parse(output.text)
-  assert.deepEqual([valid, faults.length, warnings.length, apis], [false, 3, 2, 0])
-  assert.equal(faults[0].key, 'server.offset')
+  const { valid, errors, warnings, apis } = JSON.parse(output.text)
+  assert.deepEqual([valid, errors.length, warnings.length, apis], [false, 3, 2, 0])
+  assert.equal(errors[0].key, 'server.offset')
   assert.equal(await check(argumentsFor(home, { rest: ['x'] }), output), 2)
 })
 
@@ -143,13 +140,13 @@ const API = (url: string): string =>
   'type: api\nversion: v4.0.0\ndata:\n  name: A\n  context: /a\n  version: 1.0.0\n  endpointConfig:\n' +
   `    endpoint_type: http\n    production_endpoints:\n      url: ${url}\n`
 
-/** What is set, the endpoint, and what `start` would refuse to run with. */
+/** [name, settings, endpoint, expected error] */
 const TLS_FILES: readonly (readonly [string, string, string, RegExp | null])[] = [
   [
     'a wrong password of the listener',
     `${STORE}"other"`,
     '',
-    /^fault .*wrong password for .*own\.p12.*key_store\.password/m,
+    /^error .*wrong password for .*own\.p12.*key_store\.password/m,
   ],
   ['the right one', `${STORE}"storepw"`, '', null],
   ['no key store: a start makes one', LISTENING, '', null],
@@ -157,13 +154,13 @@ const TLS_FILES: readonly (readonly [string, string, string, RegExp | null])[] =
     'a profile that is missing',
     `${LISTENING}[transport.passthru_https.listener]\n"ssl_profile.file_path" = "gone.xml"`,
     '',
-    /^fault .*gone\.xml.*listener\.ssl_profile\.file_path/m,
+    /^error .*gone\.xml.*listener\.ssl_profile\.file_path/m,
   ],
   [
     'a profile for back ends that is missing',
     `${DEAF}[transport.passthru_https.sender]\n"ssl_profile.file_path" = "gone.xml"`,
     'https://h',
-    /^fault .*gone\.xml.*sender\.ssl_profile\.file_path/m,
+    /^error .*gone\.xml.*sender\.ssl_profile\.file_path/m,
   ],
   [
     'a profile for back ends of which none is secured',
@@ -173,8 +170,8 @@ const TLS_FILES: readonly (readonly [string, string, string, RegExp | null])[] =
   ],
 ]
 
-for (const [what, text, url, fault] of TLS_FILES) {
-  test(`check opens what TLS is made of: ${what}`, async t => {
+for (const [what, text, url, error] of TLS_FILES) {
+  test(`check opens key stores and TLS profiles: ${what}`, async t => {
     const home = temporaryHome(t, {
       'deployment.toml': text,
       ...(url === '' ? {} : { 'apis/A/api.yaml': API(url) }),
@@ -182,8 +179,8 @@ for (const [what, text, url, fault] of TLS_FILES) {
     mkdirSync(join(home, 'security'))
     writeFileSync(join(home, 'security/own.p12'), JAVA_P12)
     const output = new Transcript()
-    assert.equal(await check(argumentsFor(home), output), fault === null ? 0 : 78, output.text)
-    if (fault !== null) assert.match(output.text, fault)
+    assert.equal(await check(argumentsFor(home), output), error === null ? 0 : 78, output.text)
+    if (error !== null) assert.match(output.text, error)
     assert.doesNotMatch(output.text, /"other"/)
     assert.equal(existsSync(join(home, 'data')), false, 'nothing is written')
   })

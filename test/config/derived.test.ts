@@ -1,4 +1,4 @@
-/** What is derived from the catalogue: fresh in the repository, and the commented configuration valid line by line. */
+/** Documents generated from the catalogue: up to date in the repository, and every line of the sample file valid. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -7,9 +7,9 @@ import { reference } from '../../src/cli/reference.ts'
 import { allKeys, SECTIONS } from '../../src/config/catalogue.ts'
 import { readDocument } from '../../src/config/document.ts'
 import { examine } from '../../src/config/load.ts'
-import { referencePage } from '../../src/config/publish.ts'
-import { schemaPage } from '../../src/config/publish-schema.ts'
-import { tomlPage } from '../../src/config/publish-toml.ts'
+import { referencePage } from '../../src/config/reference-page.ts'
+import { schemaPage } from '../../src/config/reference-schema.ts'
+import { tomlPage } from '../../src/config/reference-toml.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const CONF = resolve(import.meta.dirname, '../../conf')
@@ -20,13 +20,13 @@ const PAGES = {
 } as const
 
 for (const [file, page] of Object.entries(PAGES)) {
-  test(`conf/${file} is what the catalogue says`, () => {
+  test(`conf/${file} is up to date with the catalogue`, () => {
     const isFresh = readFileSync(join(CONF, file), 'utf8') === page()
     assert.ok(isFresh, `conf/${file} is out of date: run \`npm run reference\``)
   })
 }
 
-test('reference prints the page, or writes each file as its name ends', async t => {
+test('reference prints the page, or writes files whose kind follows from their extension', async t => {
   const home = temporaryHome(t, {})
   const output = new Transcript()
   assert.equal(await reference(argumentsFor(home), output, output), 0)
@@ -39,7 +39,7 @@ test('reference prints the page, or writes each file as its name ends', async t 
   assert.ok(JSON.parse(json.text).keys.length > 80)
 })
 
-test('reference refuses a file whose name says nothing', async t => {
+test('reference refuses a file with an unknown extension', async t => {
   const complaints = new Transcript()
   const rest = [join(temporaryHome(t, {}), 'page')]
   assert.equal(await reference(argumentsFor('.', { rest }), new Transcript(), complaints), 2)
@@ -47,18 +47,18 @@ test('reference refuses a file whose name says nothing', async t => {
 })
 
 for (const kept of ['[server]\noffset = 1\n', '[[transport.http.proxy_profile]]\n', 'not = toml = at all\n']) {
-  test(`reference leaves a configuration alone that says ${JSON.stringify(kept)}`, async t => {
+  test(`reference does not overwrite a configuration with ${JSON.stringify(kept)}`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': kept })
     const complaints = new Transcript()
     const rest = [join(home, 'deployment.toml'), join(home, 'reference.md')]
     assert.equal(await reference(argumentsFor(home, { rest }), new Transcript(), complaints), 1)
-    assert.match(complaints.text, /deployment\.toml sets keys and is left as it is/)
+    assert.match(complaints.text, /deployment\.toml sets keys and is not overwritten/)
     assert.equal(readFileSync(rest[0]!, 'utf8'), kept)
     assert.equal(readFileSync(rest[1]!, 'utf8'), referencePage())
   })
 }
 
-/** The sections of the commented file: their headers, and their keys as they read without the `#`. */
+/** The sections of the sample file: headers, and keys without their `#`. */
 interface Part {
   readonly header: string
   readonly keys: readonly string[]
@@ -66,7 +66,7 @@ interface Part {
 
 const PARTS = partsOf(tomlPage())
 
-// Secrets come from the environment: empty, which is their default, unless one must be set.
+// Secrets come from the environment: empty, as their default, unless the key is required.
 before(() => {
   for (const [, name, must] of tomlPage().matchAll(/"\$env\{(\w+)\}"(.*Must be set)?/g)) {
     process.env[name!] = must === undefined ? '' : 'a secret'
@@ -82,42 +82,42 @@ function partsOf(page: string): readonly Part[] {
   return parts
 }
 
-/** Every fault and unknown key; and the values that are not the default. */
+/** Errors and unknown keys, and the values that differ from the default. */
 function judged(t: Parameters<typeof temporaryHome>[0], text: string): readonly unknown[] {
   const home = temporaryHome(t, { 'deployment.toml': text })
-  const { faults, unknown, keys } = examine(home, [], join(home, 'data'))
+  const { errors, unknown, keys } = examine(home, [], join(home, 'data'))
   const defaults = new Map(allKeys().map(({ path, definition }) => [path, definition]))
   const changed = keys.filter(({ path, value, secret, definition }) => {
-    const { fallback, required, follows } = defaults.get(path) ?? definition
-    const isText = typeof fallback === 'string' && fallback.includes('$')
-    return !secret && !required && follows === '' && !isText && JSON.stringify(value) !== JSON.stringify(fallback)
+    const { defaultValue, required, follows } = defaults.get(path) ?? definition
+    const isText = typeof defaultValue === 'string' && defaultValue.includes('$')
+    return !secret && !required && follows === '' && !isText && JSON.stringify(value) !== JSON.stringify(defaultValue)
   })
-  return [...faults, ...unknown, ...changed.map(({ path, value }) => ({ path, value }))]
+  return [...errors, ...unknown, ...changed.map(({ path, value }) => ({ path, value }))]
 }
 
-/** What must stand above a part that is valid only within a row: the row, with what it must have. */
+/** The row, with its required keys, that a part within a row needs above it. */
 function rowAround({ header }: Part): readonly string[] {
   const name = header.replace(/[[\]]/g, '')
   const outer = PARTS.find(part => part.header.startsWith('[[') && name.startsWith(`${part.header.slice(2, -2)}.`))
   return outer === undefined ? [] : [outer.header, ...outer.keys.filter(key => key.includes('Must be set.'))]
 }
 
-test('the commented file sets nothing as it is, and has every section and key', () => {
-  const { entries, rows, faults } = readDocument('deployment.toml', tomlPage())
-  assert.deepEqual([entries, rows, faults], [[], [], []])
+test('the sample file sets nothing, and has every section and key', () => {
+  const { entries, rows, errors } = readDocument('deployment.toml', tomlPage())
+  assert.deepEqual([entries, rows, errors], [[], [], []])
   assert.equal(PARTS.length, SECTIONS.length)
   assert.equal(PARTS.flatMap(({ keys }) => keys).length, allKeys().length)
   assert.match(tomlPage(), /^#:schema \.\/deployment\.schema\.json\n/)
 })
 
-test('every section of the commented file is valid without its # and changes nothing', t => {
+test('every section of the sample file is valid without its # and changes nothing', t => {
   for (const part of PARTS) {
     const { header, keys } = part
     assert.deepEqual(judged(t, [...rowAround(part), header, ...keys].join('\n')), [], header)
   }
 })
 
-test('every line of the commented file is valid without its # and changes nothing', t => {
+test('every line of the sample file is valid without its # and changes nothing', t => {
   for (const part of PARTS) {
     const { header, keys } = part
     const needed = keys.filter(key => key.includes('Must be set.'))
@@ -128,26 +128,26 @@ test('every line of the commented file is valid without its # and changes nothin
   }
 })
 
-test('the whole commented file is valid without any # and changes nothing', t => {
+test('the whole sample file is valid without any # and changes nothing', t => {
   assert.deepEqual(judged(t, PARTS.map(({ header, keys }) => [header, ...keys].join('\n')).join('\n')), [])
 })
 
-test('the reference page has every default whole', () => {
+test('the reference page has every default in full', () => {
   const page = referencePage()
   for (const { path, definition } of allKeys()) {
-    const { fallback, secret, follows, required } = definition
-    const isSaid = !secret && follows === '' && !required && Array.isArray(fallback) && fallback.length > 0
-    if (isSaid) assert.ok(page.includes(` ${JSON.stringify(fallback)} `), path)
+    const { defaultValue, secret, follows, required } = definition
+    const isSaid = !secret && follows === '' && !required && Array.isArray(defaultValue) && defaultValue.length > 0
+    if (isSaid) assert.ok(page.includes(` ${JSON.stringify(defaultValue)} `), path)
   }
 })
 
-test('the reference page says once what an inert key is, before the first one', () => {
+test('the reference page explains once what an inert key is, before the first section', () => {
   const [introduction = '', ...sections] = referencePage().split('\n## server\n')
   assert.match(introduction, /\*inert\*.*Not built yet.*Not acted on/s)
   assert.doesNotMatch(sections.join(), /\binert\b/)
 })
 
-test('the commented configuration names choices, and values with a meaning of their own', () => {
+test('the sample file names choices and special values', () => {
   const page = tomlPage()
   assert.match(page, /^#mode = "single" .* One of "single", "ha"\.$/m)
   assert.match(page, /^#max_open_connections = -1 .* -1: unlimited\.$/m)

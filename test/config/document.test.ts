@@ -136,23 +136,23 @@ const CASES: readonly Case[] = [
 ]
 
 for (const { name, source, entries } of CASES) {
-  test(`keys and their lines: ${name}`, () => {
+  test(`keys are found with their lines: ${name}`, () => {
     const read = readDocument('f', source)
-    assert.deepEqual(read.faults, [])
+    assert.deepEqual(read.errors, [])
     const found = read.entries.map(({ path, value, line }) => [path, structuredClone(value), line])
     assert.equal(JSON.stringify(found), JSON.stringify(entries))
   })
 }
 
-test('every spelling of a key is the same key, and setting it twice is a fault that names both lines', () => {
-  const { faults } = readDocument('f', '[a]\n"b.c" = 1\n[a.b]\nc = 2')
-  assert.deepEqual(faults, [
+test('all spellings name the same key, and setting it twice is an error that names both lines', () => {
+  const { errors } = readDocument('f', '[a]\n"b.c" = 1\n[a.b]\nc = 2')
+  assert.deepEqual(errors, [
     {
       where: 'f:4',
       key: 'a.b.c',
       given: '',
       expected: 'set twice',
-      remedy: 'it is already set on line 2; quoted and nested spellings name the same key',
+      hint: 'it is already set on line 2; quoted and nested spellings name the same key',
     },
   ])
 })
@@ -162,7 +162,7 @@ const ROWS = 'transport.http.proxy_profile'
 const HEADERS: readonly (readonly [source: string, rows: readonly string[], tables: readonly string[]])[] = [
   ['[a]\n[a.b]\nc = 1\n["d.e"]', [], ['a:1', 'a.b:2', 'd.e:4']],
   ['[[a]]\n[a.b]\n[[a]]\n[[a.c]]\n[a.c.d]', ['a[0]:1', 'a[1]:3', 'a[1].c[0]:4'], ['a[0].b:2', 'a[1].c[0].d:5']],
-  // Inline tables are rows where the catalogue has rows, and values elsewhere.
+  // Inline tables in an array are rows of a repeated table, and values elsewhere.
   ['x = [{ a = 1 }, { a = 2 }]', [], []],
   [
     `${ROWS} = [{ proxy_host = "a" },\n { proxy_host = "b" }, # [{\n {}]`,
@@ -175,7 +175,7 @@ const HEADERS: readonly (readonly [source: string, rows: readonly string[], tabl
 ]
 
 for (const [source, rows, tables] of HEADERS) {
-  test(`headers and what stands for them: ${JSON.stringify(source)}`, () => {
+  test(`headers and inline tables open tables and rows: ${JSON.stringify(source)}`, () => {
     const read = readDocument('f', source)
     const placed = (listed: typeof read.rows): readonly string[] => listed.map(({ path, line }) => `${path}:${line}`)
     assert.deepEqual(placed(read.rows), rows)
@@ -183,7 +183,7 @@ for (const [source, rows, tables] of HEADERS) {
   })
 }
 
-test('the keys of a row in one line stand where they are written', () => {
+test('keys of an inline row have the line on which they are written', () => {
   const { entries } = readDocument(
     'f',
     `${ROWS} = [\n  { proxy_host = "a",\n    proxy_port = 1 },\n  { proxy_host = "b" },\n]\nz = 1`,
@@ -208,18 +208,18 @@ const BROKEN: readonly (readonly [source: string, where: string])[] = [
 ]
 
 for (const [source, where] of BROKEN) {
-  test(`a syntax error stands alone with its line and column: ${JSON.stringify(source)}`, () => {
-    const { entries, faults } = readDocument('f', source)
+  test(`a syntax error is the only error, with line and column: ${JSON.stringify(source)}`, () => {
+    const { entries, errors } = readDocument('f', source)
     assert.deepEqual(entries, [])
     assert.deepEqual(
-      faults.map(fault => fault.where),
+      errors.map(diagnostic => diagnostic.where),
       [where],
     )
-    assert.match(faults[0]!.expected, /^not valid TOML: [a-z]/)
+    assert.match(errors[0]!.expected, /^not valid TOML: [a-z]/)
   })
 }
 
-/** What a syntax error is about, by name, and the line that stands in its way. */
+/** The key or table of a syntax error, and the line that it conflicts with. */
 const NAMED: readonly (readonly [source: string, name: string, reason: RegExp])[] = [
   ['[a.b]\nc = 1\n[ a . "b" ]', '[a.b]', /redefine .* of line 1$/],
   ['[[a.b]]\nc = 1\n[a.b]', '[a.b]', /redefine .* of line 1$/],
@@ -233,7 +233,7 @@ const NAMED: readonly (readonly [source: string, name: string, reason: RegExp])[
   ['"\\UFFFFFFFF" = 1', '', /^[a-z]/],
   ['[server', '', /^[a-z]/],
   ['[t]\nhunter2', '', /^[a-z]/],
-  // Within a value nothing is a name, however it looks.
+  // Text within a value is never taken for a name.
   ['[t]\na = """\nhunter2 = x\n""" x', '', /^[a-z]/],
   ['[t]\na = [\n"hunter2" = x\n]', '', /^[a-z]/],
   ['[t]\na = """\n[hunter2]', 't.a', /^[a-z]/],
@@ -241,11 +241,11 @@ const NAMED: readonly (readonly [source: string, name: string, reason: RegExp])[
 
 for (const [source, name, reason] of NAMED) {
   test(`a syntax error names its table or key and no value: ${JSON.stringify(source)}`, () => {
-    const fault = readDocument('f', source).faults[0]!
+    const diagnostic = readDocument('f', source).errors[0]!
     const beginning = `not valid TOML: ${name === '' ? '' : `${name}: `}`
-    assert.ok(fault.expected.startsWith(beginning), fault.expected)
-    assert.match(fault.expected.slice(beginning.length), reason)
-    assert.equal(fault.key, '')
-    assert.doesNotMatch(JSON.stringify(fault), /hunter2/)
+    assert.ok(diagnostic.expected.startsWith(beginning), diagnostic.expected)
+    assert.match(diagnostic.expected.slice(beginning.length), reason)
+    assert.equal(diagnostic.key, '')
+    assert.doesNotMatch(JSON.stringify(diagnostic), /hunter2/)
   })
 }

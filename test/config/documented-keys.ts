@@ -1,4 +1,4 @@
-/** What the specification says of every key: `spec-keys.json`, which `scripts/spec-keys.ts` writes from it. */
+/** Facts about documented keys from `spec-keys.json`, which `scripts/spec-keys.ts` extracts from the specification. */
 import { readFileSync } from 'node:fs'
 import type { SpecKey } from '../../scripts/spec-keys/extract.ts'
 import { FREE_NAME, keyPath } from '../../src/config/key.ts'
@@ -13,7 +13,7 @@ const UNSAID = {
   repeated: false,
   type: '',
   unit: '',
-  fallback: '',
+  defaultValue: '',
   described: '',
   required: false,
   choices: [],
@@ -40,12 +40,12 @@ export function innermost(path: string, tables: readonly string[]): string {
   return tables.filter(table => path.startsWith(`${table}.`)).reduce((a, b) => (b.length > a.length ? b : a), '')
 }
 
-/** A path with a name in place of the one that operators choose. */
+/** A path with a sample name for the one that operators choose. */
 export function withName(path: string): string {
   return path.replace(FREE_NAME, 'example')
 }
 
-/** A file with these keys, each with its value in TOML; sections come in documented order, as TOML wants them. */
+/** A file with these keys and TOML values, sections in documented order. */
 export function fileOf(keys: readonly DocumentedKey[], writtenValue: (key: DocumentedKey) => string): string {
   const bySection = Map.groupBy(keys, ({ section }) => section)
   const top = bySection.get('') ?? []

@@ -1,10 +1,10 @@
-/** Keys set by variables of the environment: more than the file, less than `--set`. */
+/** Settings from environment variables, which override the file and not `--set`. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { allKeys } from '../../src/config/catalogue.ts'
-import { variableOf } from '../../src/config/environment.ts'
-import { describe } from '../../src/config/fault.ts'
+import { variableName } from '../../src/config/environment.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { FREE_NAME } from '../../src/config/key.ts'
 import { examine } from '../../src/config/load.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
@@ -62,16 +62,16 @@ const VALUES: readonly (readonly [variable: string, text: string, path: string, 
 ]
 
 for (const [variable, text, path, value, toml = ''] of VALUES) {
-  test(`${variable}=${text}`, t => {
-    const { keys, faults, unknown } = resolved(t, toml, { [variable]: text })
-    assert.deepEqual([...faults, ...unknown].map(describe), [])
+  test(`a variable sets its key: ${variable}=${text}`, t => {
+    const { keys, errors, unknown } = resolved(t, toml, { [variable]: text })
+    assert.deepEqual([...errors, ...unknown].map(formatDiagnostic), [])
     const key = keys.find(each => each.path === path)
     assert.deepEqual(key?.value, value)
     assert.equal(key?.where, `environment ${variable}`)
   })
 }
 
-test('the environment wins over the file, and --set over the environment', t => {
+test('variables override the file, and --set overrides variables', t => {
   const toml = '[server]\noffset = 1\n[logging]\nlevel = "warn"\n[access_log]\npath = "a"'
   const variables = { SLUICE_SET_LOGGING_LEVEL: 'error', SLUICE_SET_ACCESS_LOG_PATH: 'b' }
   const { configuration } = resolved(t, toml, variables, ['access_log.path=c'])
@@ -80,7 +80,7 @@ test('the environment wins over the file, and --set over the environment', t => 
   assert.equal(configuration.access_log.path, 'c')
 })
 
-test('a key of a name of its own, which others refer to, may be set too', t => {
+test('a variable sets a custom key that references read', t => {
   const toml = '[own]\nsuffix = "a"\n[access_log]\npath = "x.$ref{own.suffix}"'
   assert.equal(resolved(t, toml, { SLUICE_SET_OWN_SUFFIX: 'b' }).configuration.access_log.path, 'x.b')
 })
@@ -89,13 +89,13 @@ const SAID: readonly (readonly [variable: string, text: string, said: string, to
   [
     'SLUICE_SET_SERVER_OFSET',
     '10',
-    'environment SLUICE_SET_SERVER_OFSET: stands for no key (did you mean SLUICE_SET_SERVER_OFFSET?)',
+    'environment SLUICE_SET_SERVER_OFSET: names no key (did you mean SLUICE_SET_SERVER_OFFSET?)',
   ],
-  ['SLUICE_SET_XYZZY', 'geheim', 'environment SLUICE_SET_XYZZY: stands for no key (`explain` lists the keys)'],
+  ['SLUICE_SET_XYZZY', 'geheim', 'environment SLUICE_SET_XYZZY: names no key (`explain` lists the keys)'],
   [
     'SLUICE_SET_TRANSPORT_HTTP_PROXY_PROFILE_0_PROXY_HOST',
     'geheim',
-    'environment SLUICE_SET_TRANSPORT_HTTP_PROXY_PROFILE_0_PROXY_HOST: stands for no key (rows are opened in the file, and numbered from 0)',
+    'environment SLUICE_SET_TRANSPORT_HTTP_PROXY_PROFILE_0_PROXY_HOST: names no key (rows are opened in the file, and numbered from 0)',
   ],
   [
     'SLUICE_SET_SERVER_OFFSET',
@@ -110,22 +110,22 @@ const SAID: readonly (readonly [variable: string, text: string, said: string, to
   [
     'SLUICE_SET_OWN_A_B',
     'geheim',
-    'environment SLUICE_SET_OWN_A_B: stands for own.a-b as well as own.a.b (set them by --set)',
+    'environment SLUICE_SET_OWN_A_B: names both own.a-b and own.a.b (set them by --set)',
     '[own]\na-b = 1\na.b = 1\n[access_log]\npath = "$ref{own.a-b}$ref{own.a.b}"',
   ],
 ]
 
 for (const [variable, text, said, toml = ''] of SAID) {
-  test(`what is wrong with a variable is said, without its value where nobody knows what it is: ${variable}`, t => {
-    const { faults, unknown } = resolved(t, toml, { [variable]: text })
-    assert.deepEqual([...faults, ...unknown].map(describe), [said])
+  test(`an invalid variable is reported, an unknown one without its value: ${variable}`, t => {
+    const { errors, unknown } = resolved(t, toml, { [variable]: text })
+    assert.deepEqual([...errors, ...unknown].map(formatDiagnostic), [said])
   })
 }
 
-test('no two keys have the same variable', () => {
+test('no two keys share a variable', () => {
   const spellings = allKeys().flatMap(({ section, path, definition }) => [
-    { path, variable: variableOf(path) },
-    ...definition.aliases.map(alias => ({ path, variable: variableOf(`${section}.${alias}`) })),
+    { path, variable: variableName(path) },
+    ...definition.aliases.map(alias => ({ path, variable: variableName(`${section}.${alias}`) })),
   ])
   const named = spellings.filter(({ path }) => !path.includes(FREE_NAME))
   const clashes = [...Map.groupBy(named, ({ variable }) => variable).values()].filter(

@@ -1,4 +1,4 @@
-/** Which keys a word behind `explain` means, and how those are told that nobody has set up yet. */
+/** Selection of keys by `explain`, and keys of rows and names that do not exist yet. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SECTIONS } from '../../src/config/catalogue.ts'
@@ -7,35 +7,32 @@ import { temporaryHome } from './temporary-home.ts'
 
 const TWO_ROWS = '[[apim.jwt.issuer]]\nname = "a"\n[[apim.jwt.issuer]]\nname = "b"\n'
 
-const NO_ROW = /^apim\.jwt\.issuer\.name\n {2}value {5}none: there is no \[\[apim\.jwt\.issuer\]\]\n/
+const NO_ROW = /^apim\.jwt\.issuer\.name\n {2}value {7}none: there is no \[\[apim\.jwt\.issuer\]\]\n/
 
 const ASKED: readonly (readonly [toml: string, wanted: string, said: RegExp])[] = [
   [TWO_ROWS, 'apim.jwt.issuer.name', /^apim\.jwt\.issuer\[0\]\.name\n[\s\S]*\napim\.jwt\.issuer\[1\]\.name\n/],
-  [TWO_ROWS, 'apim.jwt.issuer[1].name', /^apim\.jwt\.issuer\[1\]\.name\n {2}value {5}"b"\n/],
+  [TWO_ROWS, 'apim.jwt.issuer[1].name', /^apim\.jwt\.issuer\[1\]\.name\n {2}value {7}"b"\n/],
   ['', 'apim.jwt.issuer[0].name', NO_ROW],
-  ['', 'custom_keystore.mine.alias', /^custom_keystore\.<name>\.alias\n {2}value {5}none: nobody has chosen a name/],
+  ['', 'custom_keystore.mine.alias', /^custom_keystore\.<name>\.alias\n {2}value {7}none: no name is chosen/],
   ['', 'transport.passthru_http."http.socket.timeout"', /^transport\.passthru_http\.http\.socket\.timeout\n/],
 ]
 
 for (const [toml, wanted, said] of ASKED) {
   const file = toml === '' ? 'an empty file' : 'a file with rows'
-  test(`a key as the file or the reference page spells it: ${wanted} of ${file}`, async t => {
+  test(`explain finds a key as the file or the reference page spells it: ${wanted} of ${file}`, async t => {
     const { code, out } = await run(temporaryHome(t, { 'deployment.toml': toml }), [wanted])
     assert.equal(code, 0)
     assert.match(out, said)
   })
 }
 
-test('a table that has no row yet: its keys with their defaults', async t => {
+test('a table without rows is explained by its keys with their defaults', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   for (const wanted of ['apim.jwt.issuer', '[[apim.jwt.issuer]]', '[apim.jwt.issuer]']) {
     const { code, out, err } = await run(home, [wanted])
     assert.deepEqual([code, err], [0, ''], wanted)
     const [title, ...lines] = out.split('\n')
-    assert.match(
-      title!,
-      /^\[\[apim\.jwt\.issuer\]\] .*there is no \[\[apim\.jwt\.issuer\]\]: these are the defaults of one$/,
-    )
+    assert.match(title!, /^\[\[apim\.jwt\.issuer\]\] .*there is no \[\[apim\.jwt\.issuer\]\]: the values are defaults$/)
     const keys = Object.keys(SECTIONS.find(({ name }) => name === 'apim.jwt.issuer')!.keys)
     assert.deepEqual(
       lines.slice(0, keys.length).map(line => line.trim().split(' ')[0]),
@@ -57,21 +54,21 @@ test('a table that has no row yet: its keys with their defaults', async t => {
   assert.match((await run(home, ['apim.jwt.issuer'], {}, { changed: true, burst: '' })).out, /^nothing differs/)
 })
 
-test('a section of which nobody has chosen a name yet: its keys with their defaults', async t => {
+test('a section without a chosen name is explained by its keys with their defaults', async t => {
   const { code, out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['custom_keystore'])
   assert.equal(code, 0)
-  assert.match(out, /^\[custom_keystore\] .*nobody has chosen a name for <name>: these are the defaults of one\n/)
+  assert.match(out, /^\[custom_keystore\] .*no name is chosen for <name>: the values are defaults\n/)
   assert.match(out, /\n {2}<name>\.alias +""\n/)
 })
 
-test('a section by its name, a key by its end', async t => {
+test('explain finds a section by name and a key by the end of its path', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   assert.match((await run(home, ['logging'])).out, /^\[logging\]\n {2}level {2}"info"\n/)
   assert.match((await run(home, ['wait.sec'])).out, /^transport\.listener\.shutdown\.wait\.sec\n/)
   assert.match((await run(home, ['bind_address'])).out, /\[transport\.passthru_http\]\n[\s\S]*\[management\]\n/)
 })
 
-test('keys that no row has are listed as such', async t => {
+test('keys of tables without rows are listed as such', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   assert.match(
     (await run(home, ['proxy_passw'])).out,
@@ -84,7 +81,7 @@ test('keys that no row has are listed as such', async t => {
   )
 })
 
-test('keys of one name are all told about in full', async t => {
+test('all keys of the same name are explained in full', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   const { out } = await run(home, ['io_buffer_size'])
   assert.deepEqual(out.match(/^\S.*$/gm), [
@@ -94,7 +91,7 @@ test('keys of one name are all told about in full', async t => {
   assert.equal(out.match(/^ {2}meaning /gm)!.length, 2)
 })
 
-test('any part of a path selects, and another spelling of a key', async t => {
+test('explain finds keys by any part of a path and by an alias', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   const { out } = await run(home, ['Cache'])
   assert.match(out, /\[apim\.cache\.gateway_token\]/)

@@ -1,7 +1,7 @@
-/** What sizes of pools come to: facts of the pass-through transport, and the design of the worker pool. */
+/** What pool sizes mean for a burst of requests: the pass-through transport and the worker pool. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sumOf } from '../../src/cli/explain-pools.ts'
+import { poolCalculation } from '../../src/cli/explain-pools.ts'
 import { allKeys } from '../../src/config/catalogue.ts'
 
 const MACHINE = { processors: 4, reactors: 2, openFiles: 1024 }
@@ -9,19 +9,19 @@ const HTTP = 'transport.passthru_http'
 
 type Values = Readonly<Record<string, number>>
 
-/** Core, most, queue; burst; then how many run, wait and are refused; then threads and tasks of each. */
+/** [core, max, queue, burst, running, waiting, refused, threads, tasks of each] */
 const POOLS: readonly (readonly [number, number, number, number, number, number, number, string])[] = [
-  // An unbounded queue: the pool never grows beyond its core, so the most has no effect.
+  // Behind an unbounded queue the pool never grows beyond its core size.
   [400, 400, -1, 1000, 400, 600, 0, '4 threads x 100 tasks'],
   [400, 800, -1, 1000, 400, 600, 0, '4 threads x 100 tasks'],
   [400, 800, -1, 100, 100, 0, 0, '4 threads x 100 tasks'],
-  // A bounded one: core first, then the queue, then up to the most, then 503.
+  // Behind a bounded queue: core, then the queue, then up to the maximum, then 503.
   [400, 800, 100, 400, 400, 0, 0, '4 threads x 200 tasks'],
   [400, 800, 100, 450, 400, 50, 0, '4 threads x 200 tasks'],
   [400, 800, 100, 600, 500, 100, 0, '4 threads x 200 tasks'],
   [400, 800, 100, 1000, 800, 100, 100, '4 threads x 200 tasks'],
   [400, 400, 0, 1000, 400, 0, 600, '4 threads x 100 tasks'],
-  // Fewer messages than processors, and a number that does not divide.
+  // Fewer messages than processors, and a number that does not divide evenly.
   [1, 2, 10, 20, 2, 10, 8, '2 threads x 1 task'],
   [10, 10, -1, 20, 10, 10, 0, '4 threads x up to 3 tasks'],
 ]
@@ -36,7 +36,7 @@ for (const [section, core, most, queue] of QUEUED) {
     test(`${section}: ${coreSize} to ${mostSize}, queue ${length}, burst ${size}`, () => {
       const values: Values = { [core]: coreSize, [most]: mostSize, [queue]: length }
       for (const key of [core, most, queue]) {
-        const { burst, lines } = sumOf(section, key)!(name => values[name]!, MACHINE, size)
+        const { burst, lines } = poolCalculation(section, key)!(name => values[name]!, MACHINE, size)
         assert.deepEqual(burst, { size, runs, waits, refused })
         assert.ok(lines[0]?.includes(threads), lines.join('; '))
         const isUnbounded = lines[1]!.includes('has no effect')
@@ -50,13 +50,13 @@ const INBOUND = { 'inbound.core_threads': 20, 'inbound.max_threads': 100 }
 const ENGINES = 'synapse.script_mediator_pool_size'
 const IDLE = { 'pool.init_idle_capacity': 50, 'pool.max_idle': 100 }
 
-/** [section, key, values of the section, burst, runs, waits, refused, words]. */
+/** [section, key, values of the section, burst, running, waiting, refused, words] */
 const OTHERS: readonly (readonly [string, string, Values, number, number, number, number, RegExp])[] = [
   [HTTP, 'io_buffer_size', { io_buffer_size: 16384 }, 1000, 1000, 0, 0, /16 KiB .*1000 .* 15\.6 MiB on 2 reactors/],
   // The arena lends powers of two.
   [HTTP, 'io_buffer_size', { io_buffer_size: 20000 }, 1000, 1000, 0, 0, /^32 KiB /],
   [HTTP, 'io_buffer_size', { io_buffer_size: 65536 }, 20_000, 16_384, 0, 3616, /used up by 8192 of them/],
-  [HTTP, 'http.max.connection.per.host.port', { 'http.max.connection.per.host.port': 50 }, 60, 50, 0, 10, /101504/],
+  [HTTP, 'http.max.connection.per.host.port', { 'http.max.connection.per.host.port': 50 }, 60, 50, 0, 10, /101600/],
   [HTTP, 'max_open_connections', { max_open_connections: -1 }, 60, 60, 0, 0, /no limit.*1024 files/],
   [HTTP, 'max_open_connections', { max_open_connections: 50 }, 60, 50, 0, 10, /reset at once/],
   [HTTP, 'max_connections_per_client', { max_connections_per_client: 5 }, 6, 5, 0, 1, /5 connections of one address/],
@@ -94,32 +94,32 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
 
 for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) {
   test(`${section}.${key} = ${values[key]}, burst ${size}`, () => {
-    const { burst, lines } = sumOf(section, key)!(name => values[name]!, MACHINE, size)
+    const { burst, lines } = poolCalculation(section, key)!(name => values[name]!, MACHINE, size)
     assert.deepEqual(burst, { size, runs, waits, refused })
     assert.match(lines.join(' '), words)
   })
 }
 
-test('the keys of every sum are in the catalogue', () => {
-  const summed = allKeys().filter(({ section, key }) => sumOf(section, key) !== undefined)
-  assert.equal(summed.length, 8 + 3 + 2 + 1 + 2 + 2 + 2 + 5 + 5)
+test('the keys of every pool calculation are in the catalogue', () => {
+  const summed = allKeys().filter(({ section, key }) => poolCalculation(section, key) !== undefined)
+  assert.equal(summed.length, 8 + 3 + 3 + 2 + 1 + 2 + 2 + 2 + 5 + 5)
 })
 
-test('every size of a pool that is built, or will be, has a sum', () => {
+test('every pool size that is built, or will be, has a calculation', () => {
   const sizes = allKeys().filter(({ definition: { unit, inertReason } }) => {
     const isComing = inertReason === '' || inertReason.startsWith('not built yet')
     return isComing && ['threads', 'connections', 'engines', 'publishers'].includes(unit)
   })
   assert.ok(sizes.length > 10)
-  const without = sizes.filter(({ section, key }) => sumOf(section, key) === undefined)
+  const without = sizes.filter(({ section, key }) => poolCalculation(section, key) === undefined)
   assert.deepEqual(
     without.map(({ path }) => path),
     [],
   )
 })
 
-test('of tasks that no client waits for, none is answered', () => {
+test('tasks that no client waits for get no response', () => {
   const values: Values = { 'synapse.core_threads': 20, 'synapse.max_threads': 100, 'synapse.threads_queue_length': 10 }
-  const { lines } = sumOf('mediation', 'synapse.max_threads')!(name => values[name]!, MACHINE, 1000)
+  const { lines } = poolCalculation('mediation', 'synapse.max_threads')!(name => values[name]!, MACHINE, 1000)
   assert.equal(lines[1], '20 at once, then 10 wait, then up to 100 at once; one more is refused')
 })

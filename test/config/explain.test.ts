@@ -7,9 +7,7 @@ import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const TOML = '[transport.passthru_http]\nheader.max_bytes = 8192\nworker_pool_size_core = 300\n'
 
-const HTTP_READERS = passthruHttp.readBy.map(file => `src/${file}`).join(', ')
-
-test('one key: value, default, place, type, unit, range, meaning, rules', async t => {
+test('one key is explained with value, default, place, type, unit, range, meaning and rules', async t => {
   const home = temporaryHome(t, { 'deployment.toml': TOML })
   const { code, out, err } = await run(home, ['transport.passthru_http.header.max_bytes'])
   assert.equal(code, 0)
@@ -17,37 +15,37 @@ test('one key: value, default, place, type, unit, range, meaning, rules', async 
   assert.equal(
     out,
     `transport.passthru_http.header.max_bytes
-  value     8192 bytes
-  default   16384, or io_buffer_size where that is less
-  set       F:2
-  type      integer
-  unit      bytes
-  range     512 to 65536
-  variable  SLUICE_SET_TRANSPORT_PASSTHRU_HTTP_HEADER_MAX_BYTES
-  meaning   Longest head of a request, start line included; 431 beyond.
-  roles     ${passthruHttp.roles.join(', ')}
-  read by   ${HTTP_READERS}
-  effect    at a restart
-  acted on  yes
-  rule      header.max_bytes must not exceed io_buffer_size: a head is buffered whole (holds)
-  rule      target.max_bytes must not exceed header.max_bytes: the request target is part of the head (holds)
+  value       8192 bytes
+  default     16384, or io_buffer_size where that is less
+  set         F:2
+  type        integer
+  unit        bytes
+  range       512 to 65536
+  variable    SLUICE_SET_TRANSPORT_PASSTHRU_HTTP_HEADER_MAX_BYTES
+  meaning     Largest request head, with the start line; 431 beyond.
+  roles       ${passthruHttp.roles.join(', ')}
+  default of  transport.passthru_https.header.max_bytes
+  applies     after a restart
+  acted on    yes
+  rule        header.max_bytes must not exceed io_buffer_size: a head is buffered as a whole (holds)
+  rule        target.max_bytes must not exceed header.max_bytes: the request target is part of the head (holds)
 `,
   )
 })
 
-test('one key that is not acted on says why', async t => {
+test('an inert key is explained with its reason', async t => {
   const { out } = await run(temporaryHome(t, { 'deployment.toml': TOML }), ['passthru_http.worker_pool_size_core'])
-  assert.match(out, /acted on {2}no: not built yet: the worker pool comes with mediation\n/)
-  assert.match(out, /set {7}F:3\n/)
+  assert.match(out, /acted on {4}no: not built yet: settings of the mediation worker pool\n/)
+  assert.match(out, /set {9}F:3\n/)
 })
 
-test('a value with a name is shown with it', async t => {
+test('a special value is shown with its meaning', async t => {
   const { out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['passthru_http.max_open_connections'])
-  assert.match(out, /value {5}-1 \(unlimited\)\n/)
-  assert.match(out, /set {7}nowhere, so the default holds\n/)
+  assert.match(out, /value {7}-1 \(unlimited\)\n/)
+  assert.match(out, /set {9}nowhere, so the default applies\n/)
 })
 
-test('without a key: every section, and a star beside what was set', async t => {
+test('without a key, every section is listed, with a star beside keys that are set', async t => {
   const home = temporaryHome(t, { 'deployment.toml': TOML })
   const { code, out } = await run(home, [], { sets: ['logging.level=debug'] })
   assert.equal(code, 0)
@@ -60,7 +58,7 @@ test('without a key: every section, and a star beside what was set', async t => 
   assert.equal(out.match(/^\* [a-z]/gm)?.length, 4)
 })
 
-test('what is no key is answered with the nearest and exit code 2', async t => {
+test('an unknown key gets the nearest known one and exit code 2', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   assert.deepEqual(await run(home, ['ofset']), {
     code: 2,
@@ -70,30 +68,30 @@ test('what is no key is answered with the nearest and exit code 2', async t => {
   assert.equal((await run(home, ['a', 'b'])).code, 2)
 })
 
-test('a faulty configuration is explained all the same, and answered with exit code 78', async t => {
+test('a configuration with errors is explained too, with exit code 78', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '[server]\noffset = "x"' })
   const { code, out, err } = await run(home, ['server.offset'])
   assert.equal(code, 78)
-  assert.match(out, /value {5}0, the default: what was set is faulty\n/)
-  assert.match(out, /fault {5}F:2: server\.offset = "x": expected a whole number, 0 to 64535/)
-  assert.match(err, /^fault {2}.*server\.offset = "x"/)
+  assert.match(out, /value {7}0, the default, because the setting is invalid\n/)
+  assert.match(out, /error {7}F:2: server\.offset = "x": expected a whole number, 0 to 64535/)
+  assert.match(err, /^error {2}.*server\.offset = "x"/)
 })
 
-test('--json of one key and of all', async t => {
+test('--json prints one key or all keys as data', async t => {
   const home = temporaryHome(t, { 'deployment.toml': TOML })
   const asked = ['transport.passthru_http.header.max_bytes']
-  const { rules, readBy, ...one } = JSON.parse((await run(home, asked, { json: true })).out)
+  const { rules, ...one } = JSON.parse((await run(home, asked, { json: true })).out)
   assert.deepEqual(one, {
     key: 'transport.passthru_http.header.max_bytes',
     value: 8192,
     default: 16384,
-    sameAs: '',
+    defaultKey: '',
     changed: true,
     where: 'F:2',
-    overrode: [],
-    through: [],
-    faulty: false,
-    faults: [],
+    overridden: [],
+    references: [],
+    invalid: false,
+    errors: [],
     required: false,
     secret: false,
     type: 'integer',
@@ -102,20 +100,19 @@ test('--json of one key and of all', async t => {
     expects: 'a whole number of bytes, 512 to 65536',
     aliases: [],
     variable: 'SLUICE_SET_TRANSPORT_PASSTHRU_HTTP_HEADER_MAX_BYTES',
-    meaning: 'Longest head of a request, start line included; 431 beyond.',
+    meaning: 'Largest request head, with the start line; 431 beyond.',
     roles: passthruHttp.roles,
-    effect: 'restart',
+    appliesAfter: 'restart',
     inert: '',
-    followedBy: [],
+    defaultOf: ['transport.passthru_https.header.max_bytes'],
     pool: null,
   })
-  assert.ok(readBy.includes('reactor/settings.ts'))
   assert.deepEqual(rules[0], {
-    must: 'header.max_bytes must not exceed io_buffer_size: a head is buffered whole',
-    severity: 'fault',
+    rule: 'header.max_bytes must not exceed io_buffer_size: a head is buffered as a whole',
+    severity: 'error',
     keys: ['transport.passthru_http.header.max_bytes', 'transport.passthru_http.io_buffer_size'],
     holds: true,
-    unjudged: '',
+    notChecked: '',
   })
   const all = JSON.parse((await run(home, [], { json: true })).out)
   assert.ok(all.length > 500)
@@ -133,40 +130,40 @@ receiver_username = "$ref{apim.analytics.username}"
 health_port = 9000
 `
 
-/** [what, key, lines of its explanation]. */
+/** [name, key, lines of its explanation] */
 const EXPLAINED: readonly (readonly [what: string, key: string, ...lines: RegExp[]])[] = [
-  ['a variable', 'server.offset', /value {5}7\n/, /set {7}F:3\n/, /through {3}\$env\{EXPLAINED_OFFSET\}\n/],
+  ['a variable', 'server.offset', /value {7}7\n/, /set {9}F:3\n/, /refers to {3}\$env\{EXPLAINED_OFFSET\}\n/],
   [
     'a key within a text',
     'super_admin.username',
-    /value {5}"h\.example-admin"\n/,
-    /through {3}\$ref\{server\.hostname\}\n/,
+    /value {7}"h\.example-admin"\n/,
+    /refers to {3}\$ref\{server\.hostname\}\n/,
   ],
   [
     'a key that follows another by default',
     'apim.analytics.receiver_username',
-    /default {3}same as username\n/,
-    /through {3}\$ref\{apim\.analytics\.username\} -> \$ref\{super_admin\.username\} -> \$ref\{server\.hostname\}\n/,
+    /default {5}same as username\n/,
+    /refers to {3}\$ref\{apim\.analytics\.username\} -> \$ref\{super_admin\.username\} -> \$ref\{server\.hostname\}\n/,
   ],
-  ['a reload', 'logging.level', /effect {4}at a reload or a restart\n/],
-  ['a restart', 'server.offset', /effect {4}at a restart\n/],
-  ['other spellings', 'apim.oauth_config.allowed_scopes', /spelled {3}white_listed_scopes as well\n/],
-  ['roles', 'indexing.frequency', /roles {5}default, .*api-devportal, api-publisher\n/],
-  ['a range', 'management.health_port', /range {5}1 to 65535, or 0 \(any free one\)\n/],
-  ['keys that follow it', 'keystore.tls.alias', /followed {2}by transport\.passthru_http\.listener\.key_store\.alias,/],
-  ['a name that nobody has chosen', 'custom_keystore.<name>.alias', /value {5}none: nobody has chosen a name/],
-  ['a row that is not there', 'synapse_handlers.class', /value {5}none: there is no \[\[synapse_handlers\]\]\n/],
-  ['rules that hold', 'management.health_port', /rule {6}two listeners must not share a port \(holds\)\n/],
+  ['a reload', 'logging.level', /applies {5}after a reload or a restart\n/],
+  ['a restart', 'server.offset', /applies {5}after a restart\n/],
+  ['other spellings', 'apim.oauth_config.allowed_scopes', /aliases {5}white_listed_scopes\n/],
+  ['roles', 'indexing.frequency', /roles {7}default, .*api-devportal, api-publisher\n/],
+  ['a range', 'management.health_port', /range {7}1 to 65535, or 0 \(any free one\)\n/],
+  ['keys that follow it', 'keystore.tls.alias', /default of {2}transport\.passthru_http\.listener\.key_store\.alias,/],
+  ['a name that nobody has chosen', 'custom_keystore.<name>.alias', /value {7}none: no name is chosen/],
+  ['a row that is not there', 'synapse_handlers.class', /value {7}none: there is no \[\[synapse_handlers\]\]\n/],
+  ['rules that hold', 'management.health_port', /rule {8}two listeners must not share a port \(holds\)\n/],
   [
     'what must be set',
     'transport.http.proxy_profile.proxy_host',
-    /default {3}none: it must be set\n/,
-    /required {2}wherever/,
+    /default {5}none: it must be set\n/,
+    /required {4}wherever/,
   ],
 ]
 
 for (const [what, key, ...lines] of EXPLAINED) {
-  test(`explained: ${what} (${key})`, async t => {
+  test(`explain shows ${what} (${key})`, async t => {
     process.env.EXPLAINED_OFFSET = '7'
     const { code, out, err } = await run(temporaryHome(t, { 'deployment.toml': REFERRING }), [key])
     assert.deepEqual([code, err], [0, ''])
@@ -174,24 +171,27 @@ for (const [what, key, ...lines] of EXPLAINED) {
   })
 }
 
-test('a circle of references is a fault, and its chain comes to an end', async t => {
+test('a circle of references is an error with a finite chain', async t => {
   const toml = '[server]\nhostname = "$ref{super_admin.username}"\n[super_admin]\nusername = "$ref{server.hostname}"\n'
   const { code, out } = await run(temporaryHome(t, { 'deployment.toml': toml }), ['server.hostname'])
   assert.equal(code, 78)
-  assert.match(out, /through {3}\$ref\{super_admin\.username\} -> \$ref\{server\.hostname\}\n/)
+  assert.match(out, /refers to {3}\$ref\{super_admin\.username\} -> \$ref\{server\.hostname\}\n/)
 })
 
-test('what was overridden: the environment wins over the file, and --set over both', async t => {
+test('explain shows overridden settings: the environment overrides the file, and --set both', async t => {
   process.env.SLUICE_SET_SERVER_OFFSET = '2'
   t.after(() => delete process.env.SLUICE_SET_SERVER_OFFSET)
   const home = temporaryHome(t, { 'deployment.toml': '[server]\noffset = 1' })
   const { out } = await run(home, ['server.offset'], { sets: ['server.offset=3'] })
-  assert.match(out, /set {7}--set\n {2}overrode {2}environment SLUICE_SET_SERVER_OFFSET: 2\n {2}overrode {2}F:2: 1\n/)
+  assert.match(out, /set {9}--set\n {2}overrides {3}environment SLUICE_SET_SERVER_OFFSET: 2\n {2}overrides {3}F:2: 1\n/)
   const json = JSON.parse((await run(home, ['server.offset'], { json: true })).out)
-  assert.deepEqual([json.where, json.overrode], ['environment SLUICE_SET_SERVER_OFFSET', [{ where: 'F:2', value: 1 }]])
+  assert.deepEqual(
+    [json.where, json.overridden],
+    ['environment SLUICE_SET_SERVER_OFFSET', [{ where: 'F:2', value: 1 }]],
+  )
 })
 
-test('secrets and credentials in URLs show neither as values, nor overridden, nor in --json', async t => {
+test('secrets and credentials in URLs are never shown: as values, overridden, or in --json', async t => {
   const toml = '[super_admin]\npassword = "hush1"\n[apim.analytics]\nstore_api_url = "https://u:hush2@h.example/"\n'
   const home = temporaryHome(t, { 'deployment.toml': toml })
   const sets = ['super_admin.password=hush3', 'apim.analytics.store_api_url="https://u:hush4@h.example/"']
@@ -201,10 +201,10 @@ test('secrets and credentials in URLs show neither as values, nor overridden, no
       assert.doesNotMatch(out + err, /hush/)
     }
   }
-  assert.match((await run(home, ['super_admin.password'], { sets })).out, /overrode {2}F:2: \(set\)\n/)
+  assert.match((await run(home, ['super_admin.password'], { sets })).out, /overrides {3}F:2: \(set\)\n/)
 })
 
-test('a pool whose size is a secret has no sum', async t => {
+test('a pool with a secret size has no calculation', async t => {
   process.env.EXPLAINED_SECRET = '7654'
   const toml =
     '[transport.passthru_http]\nworker_pool_size_max = "$env{EXPLAINED_SECRET}"\nworker_pool_queue_length = 0\n'
@@ -216,19 +216,19 @@ test('a pool whose size is a secret has no sum', async t => {
   }
 })
 
-test('a rule that is broken says so, and how grave that is', async t => {
+test('a broken rule is shown with its severity', async t => {
   const warned = '[transport.passthru_http]\nworker_pool_size_max = 500'
   const asked = ['transport.passthru_http.worker_pool_size_max']
   const { code, out: one } = await run(temporaryHome(t, { 'deployment.toml': warned }), asked)
   assert.equal(code, 0)
-  assert.match(one, /bound the queue or raise the core size \(broken, a warning\)\n/)
-  const faulty = '[transport.passthru_http]\nworker_pool_size_max = 300'
-  const { code: failed, out: other } = await run(temporaryHome(t, { 'deployment.toml': faulty }), asked)
+  assert.match(one, /bound the queue or raise the core size \(violated, a warning\)\n/)
+  const broken = '[transport.passthru_http]\nworker_pool_size_max = 300'
+  const { code: failed, out: other } = await run(temporaryHome(t, { 'deployment.toml': broken }), asked)
   assert.equal(failed, 78)
-  assert.match(other, /worker_pool_size_core must not exceed worker_pool_size_max \(broken, a fault\)\n/)
+  assert.match(other, /worker_pool_size_core must not exceed worker_pool_size_max \(violated, an error\)\n/)
 })
 
-test('rules of rows are judged row by row', async t => {
+test('rules of rows are checked row by row', async t => {
   const row = '[[transport.http.proxy_profile]]\ntarget_hosts = "*"\nproxy_host = "p"\nproxy_port = 1\n'
   const home = temporaryHome(t, { 'deployment.toml': `${row}${row}proxy_username = "u"\n` })
   const verdictsOf = async (key: string): Promise<readonly unknown[]> => {
@@ -239,33 +239,36 @@ test('rules of rows are judged row by row', async t => {
   assert.deepEqual(await verdictsOf('[1]'), [true, false])
   const empty = temporaryHome(t, { 'deployment.toml': '' })
   const { out } = await run(empty, ['transport.http.proxy_profile.proxy_username'])
-  assert.match(out, /rule {6}proxy_username goes out with an empty password \(not judged: there is no row\)\n/)
+  assert.match(out, /rule {8}proxy_username is sent with an empty password \(not checked: there is no row\)\n/)
 })
 
 const CLAIMS = 'apim.jwt.claims_extractor_impl'
-const UNJUDGED: readonly (readonly [toml: string, unjudged: string, said: string])[] = [
-  ['', 'not set', 'only warned of where it is set'],
-  ['[apim.jwt]\nclaims_extractor_impl = "a"\n', '', 'broken, a warning'],
-  ['[apim.jwt]\nclaims_extractor_impl = 5\n', 'faulty', 'not judged: a value is faulty'],
+const NOT_CHECKED: readonly (readonly [toml: string, notChecked: string, text: string])[] = [
+  ['', 'not set', 'checked only if it is set'],
+  ['[apim.jwt]\nclaims_extractor_impl = "a"\n', '', 'violated, a warning'],
+  ['[apim.jwt]\nclaims_extractor_impl = 5\n', 'invalid', 'not checked: a value is invalid'],
 ]
 
-for (const [toml, unjudged, verdict] of UNJUDGED) {
-  test(`a rule that only warns: ${verdict}`, async t => {
+for (const [toml, notChecked, verdict] of NOT_CHECKED) {
+  test(`a warning rule is shown as: ${verdict}`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
     const must = 'claims_extractor_impl has no effect while enable_user_claims is false'
-    assert.ok((await run(home, [CLAIMS])).out.includes(`  rule      ${must} (${verdict})\n`))
+    assert.ok((await run(home, [CLAIMS])).out.includes(`  rule        ${must} (${verdict})\n`))
     const { rules } = JSON.parse((await run(home, [CLAIMS], { json: true })).out)
-    const { holds, unjudged: why } = rules.find((rule: { must: string }) => rule.must === must)
-    assert.deepEqual([holds, why], [unjudged === '' ? false : null, unjudged])
+    const result = rules.find(({ rule }: { rule: string }) => rule === must)
+    assert.deepEqual([result.holds, result.notChecked], [notChecked === '' ? false : null, notChecked])
   })
 }
 
-test('a node that does not read a key is told', async t => {
+test('a key that this node does not read is shown as such', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '[server]\nserver_role = "gateway-worker"' })
-  assert.match((await run(home, ['indexing.frequency'])).out, /roles {5}.*; not this node, which is gateway-worker\n/)
+  assert.match(
+    (await run(home, ['indexing.frequency'])).out,
+    /roles {7}.*; not this node, whose role is gateway-worker\n/,
+  )
 })
 
-test('--changed lists what differs from its default, and only that', async t => {
+test('--changed lists only keys that differ from their default', async t => {
   const same = 'health_port = 9763\n[server]\nbase_path = "https://localhost:9443"\n'
   const home = temporaryHome(t, { 'deployment.toml': `${TOML}[management]\n${same}` })
   const { out } = await run(home, [], {}, { changed: true, burst: '' })
@@ -278,24 +281,24 @@ test('--changed lists what differs from its default, and only that', async t => 
   assert.deepEqual([await asJson([]), await asJson(['management.health_port'])], [[], null])
 })
 
-test('a section of which nothing is acted on says so once', async t => {
+test('a section of inert keys gives the reason once', async t => {
   const { out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['transport.blocking_http'])
   assert.match(out, /^\[transport\.blocking_http\] {2}Not acted on: there is no blocking transport/)
   assert.doesNotMatch(out, /inert/)
 })
 
-test('a burst is a number', async t => {
+test('a burst must be a number', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   for (const burst of ['0', 'x', '-1', '1e3']) {
     await assert.rejects(run(home, [], {}, { changed: false, burst }), /--burst is a whole number/)
   }
   const asked = ['transport.passthru_http.worker_pool_size_core']
   const { out } = await run(home, asked, {}, { changed: false, burst: '500' })
-  assert.match(out, /sum {7}when built: a burst of 500 messages: 400 run, 100 wait, 0 are refused\n/)
+  assert.match(out, /pool {8}when built: a burst of 500 messages: 400 run, 100 wait, 0 are refused\n/)
   assert.match((await run(home, asked)).out, /a burst of 1000 messages: 400 run, 600 wait, 0 are refused\n/)
 })
 
-test('colours only on a terminal, and there not with NO_COLOR', async t => {
+test('output has colours only on a terminal without NO_COLOR', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   const coloured = new Transcript(true)
   const before = process.env.NO_COLOR
@@ -311,10 +314,10 @@ test('colours only on a terminal, and there not with NO_COLOR', async t => {
   assert.ok(!(await run(home, ['offset'])).out.includes('\u001b['))
 })
 
-test('one key has its value whole, a list of keys the beginning of it', async t => {
+test('one key is shown with its whole value, a list of keys with the beginning', async t => {
   const origins = Array.from({ length: 9 }, (_, index) => `https://host-${index}.example.com`)
   const home = temporaryHome(t, { 'deployment.toml': `[apim.cors]\nallow_origins = ${JSON.stringify(origins)}` })
   const { out } = await run(home, ['apim.cors.allow_origins'])
-  assert.ok(out.includes(`  value     ${JSON.stringify(origins)}\n`))
+  assert.ok(out.includes(`  value       ${JSON.stringify(origins)}\n`))
   assert.match((await run(home, ['apim.cors'])).out, /allow_origins .*\.\.\. /)
 })

@@ -1,9 +1,9 @@
-/** What `explain` writes, of a home that lives as long as one test. */
+/** Runs `explain` on a temporary home. */
 import { join } from 'node:path'
 import { explain } from '../../src/cli/explain.ts'
 import { argumentsFor, Transcript } from './temporary-home.ts'
 
-/** `F` stands for the file. */
+/** Output with `F` for the path of the file. */
 export async function run(
   home: string,
   rest: readonly string[],

@@ -1,16 +1,16 @@
-/** `$file{PATH}`: a value that stands in a file of its own. */
+/** `$file{PATH}`: a value from a file. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { explain } from '../../src/cli/explain.ts'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
-/** The configuration of a home whose `access_log.path` is `value`, with that content in `value.txt`. */
+/** The configuration of a home with `access_log.path = value` and that content in `value.txt`. */
 function resolved(t: TestContext, content: string | Uint8Array, value = '$file{value.txt}'): Resolution {
   const home = temporaryHome(t, { 'deployment.toml': `[access_log]\npath = '${value}'` })
   writeFileSync(join(home, 'value.txt'), content)
@@ -33,14 +33,14 @@ const CONTENTS: readonly (readonly [what: string, content: string | Uint8Array, 
 ]
 
 for (const [what, content, value] of CONTENTS) {
-  test(`a file with ${what} is a value`, t => {
-    const { configuration, faults } = resolved(t, content)
-    assert.deepEqual(faults, [])
+  test(`a file with ${what} gives a value`, t => {
+    const { configuration, errors } = resolved(t, content)
+    assert.deepEqual(errors, [])
     assert.equal(configuration.access_log.path, value)
   })
 }
 
-test('of two line ends one is part of the value', t => {
+test('only the last of two line ends is removed', t => {
   const home = temporaryHome(t, {
     'deployment.toml': '[super_admin]\npassword = "$file{value.txt}"',
     'value.txt': 'x\n\n',
@@ -48,7 +48,7 @@ test('of two line ends one is part of the value', t => {
   assert.equal(examine(home, [], join(home, 'data')).configuration.super_admin.password, 'x\n')
 })
 
-const FAULTS: readonly (readonly [what: string, path: string, fault: string])[] = [
+const ERRORS: readonly (readonly [what: string, path: string, expected: string])[] = [
   [
     'is not there',
     'gone',
@@ -68,27 +68,27 @@ const FAULTS: readonly (readonly [what: string, path: string, fault: string])[] 
   ['has no end', '/dev/zero', '/dev/zero is not a regular file (name a file)'],
 ]
 
-for (const [what, path, fault] of FAULTS) {
-  test(`a file that ${what} is a fault`, t => {
+for (const [what, path, expected] of ERRORS) {
+  test(`a file that ${what} is an error`, t => {
     const home = temporaryHome(t, { 'deployment.toml': `[access_log]\npath = "$file{${path}}"` })
     mkdirSync(join(home, 'folder'))
     writeFileSync(join(home, 'long'), 'x'.repeat(65_537))
     writeFileSync(join(home, 'binary'), Uint8Array.of(0xff, 0xfe))
     execFileSync('mkfifo', [join(home, 'pipe')])
-    const said = examine(home, [], join(home, 'data')).faults.map(each => describe(each).replaceAll(home, '~'))
-    assert.deepEqual(said, [`~/deployment.toml:2: access_log.path = "$file{${path}}": ${fault}`])
+    const said = examine(home, [], join(home, 'data')).errors.map(each => formatDiagnostic(each).replaceAll(home, '~'))
+    assert.deepEqual(said, [`~/deployment.toml:2: access_log.path = "$file{${path}}": ${expected}`])
   })
 }
 
-test('a file that may not be read is a fault', { skip: process.getuid?.() === 0 ? 'as root' : false }, t => {
+test('a file without read permission is an error', { skip: process.getuid?.() === 0 ? 'as root' : false }, t => {
   const home = temporaryHome(t, { 'deployment.toml': '[access_log]\npath = "$file{x}"', x: 'x' })
   chmodSync(join(home, 'x'), 0)
-  const [fault] = examine(home, [], join(home, 'data')).faults
-  assert.match(fault!.expected, /cannot be read: EACCES$/)
-  assert.equal(fault!.remedy, 'let the user of the gateway read it')
+  const [diagnostic] = examine(home, [], join(home, 'data')).errors
+  assert.match(diagnostic!.expected, /cannot be read: EACCES$/)
+  assert.equal(diagnostic!.hint, 'let the gateway user read it')
 })
 
-test('a relative path starts from the folder of deployment.toml, an absolute one anywhere', t => {
+test('a relative path starts from the folder of deployment.toml, and an absolute path is allowed', t => {
   const home = temporaryHome(t, {
     'repository/conf/deployment.toml': '',
     'repository/value': 'a',
@@ -99,7 +99,7 @@ test('a relative path starts from the folder of deployment.toml, an absolute one
   assert.equal(examine(home, [], join(home, 'data')).configuration.access_log.path, 'a/b')
 })
 
-test('what comes from a file is shown to nobody, whatever the key', async t => {
+test('a value from a file is never shown, whatever its key', async t => {
   const SECRET = '20739'
   const toml = `[access_log]
 path = "logs/$file{value.txt}"
@@ -118,8 +118,8 @@ name = "$file{value.txt} "
       await explain(argumentsFor(home, { rest, json }), seen, seen)
     }
   }
-  const { faults, warnings } = examine(home, [], join(home, 'data'))
-  for (const fault of [...faults, ...warnings]) seen.write(describe(fault))
-  assert.ok(faults.length >= 2)
+  const { errors, warnings } = examine(home, [], join(home, 'data'))
+  for (const diagnostic of [...errors, ...warnings]) seen.write(formatDiagnostic(diagnostic))
+  assert.ok(errors.length >= 2)
   assert.ok(!seen.text.includes(SECRET), seen.text.split('\n').find(line => line.includes(SECRET)) ?? '')
 })

@@ -1,4 +1,4 @@
-/** URLs of databases carry credentials in more ways than one, and nothing that the gateway prints shows any of them. */
+/** Database URLs hold credentials in several places, and no output of the gateway shows any of them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
@@ -28,7 +28,7 @@ const URLS: readonly (readonly [place: string, type: string, url: string])[] = [
 ]
 const SLASHED = URLS.find(([place]) => place === 'behind a slash')!
 
-/** Files in which the URL stands, rightly or not. */
+/** Files that contain the URL, at a valid place or not. */
 const FILES: readonly (readonly [name: string, write: (type: string, url: string) => string])[] = [
   ['where it belongs', (type, url) => `[database.apim_db]\ntype = "${type}"\nurl = '${url}'`],
   ['in the shared database', (type, url) => `[database.shared_db]\ntype = "${type}"\nurl = '${url}'`],
@@ -58,7 +58,7 @@ const CASES: readonly (readonly [name: string, toml: string])[] = [
 ]
 
 for (const [name, toml] of CASES) {
-  test(`nothing printed shows a password: ${name}`, async t => {
+  test(`no output shows a password: ${name}`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
     const seen = new Transcript()
     for (const json of [false, true]) {
@@ -76,7 +76,7 @@ for (const [name, toml] of CASES) {
   })
 }
 
-test('the reader of a database gets its URL as it was written', t => {
+test('the configuration has the URL of a database unchanged', t => {
   const [, , url] = URLS[0]!
   const home = temporaryHome(t, { 'deployment.toml': `[database.apim_db]\ntype = "mysql"\nurl = '${url}'` })
   assert.equal(loadConfiguration(home, []).configuration['database.apim_db'].url, url)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { except, inert, type Key, required } from '../../src/config/key.ts'
+import { withSpecialValue, inert, type Key, required } from '../../src/config/key.ts'
 import * as kinds from '../../src/config/kinds.ts'
 
-const whole = kinds.count(5, 'bytes', 1, 10, 'm')
-const unlimited = except(-1, 'unlimited', whole)
+const whole = kinds.integer(5, 'bytes', 1, 10, 'm')
+const unlimited = withSpecialValue(-1, 'unlimited', whole)
 const ms = kinds.duration(5, 'ms', 1, 3_600_000, 'm')
 const seconds = kinds.duration(5, 's', 0, 100, 'm')
 
@@ -30,20 +30,20 @@ const TAKEN: readonly (readonly [definition: Key<unknown>, given: unknown, value
   [kinds.text('', 'm'), 'any text, "quoted" too', 'any text, "quoted" too'],
   [kinds.secret('m'), 'a\nb', 'a\nb'],
   [kinds.choice('a', ['a', 'b'], 'm'), 'b', 'b'],
-  [kinds.words([], 'm'), 'a, b,,c ', ['a', 'b', 'c']],
-  [kinds.words([], 'm'), ['a', ' b'], ['a', 'b']],
-  [kinds.words([], 'm'), '', []],
+  [kinds.list([], 'm'), 'a, b,,c ', ['a', 'b', 'c']],
+  [kinds.list([], 'm'), ['a', ' b'], ['a', 'b']],
+  [kinds.list([], 'm'), '', []],
   [kinds.fieldName('x', 'm'), 'X-Request-Id', 'X-Request-Id'],
   [kinds.fieldNames([], 'm'), 'Server,Date', ['Server', 'Date']],
   [kinds.host('', 'm'), '', ''],
   [kinds.host('x', 'm'), 'gw-1.example.com', 'gw-1.example.com'],
   [kinds.host('x', 'm'), '10.0.0.1', '10.0.0.1'],
   [kinds.host('x', 'm'), '::1', '::1'],
-  [required(kinds.words([], 'm')), 'a', ['a']],
+  [required(kinds.list([], 'm')), 'a', ['a']],
   [required(kinds.secret('m')), 'a', 'a'],
-  [kinds.cidrs([], 'm'), '10.0.0.0/8,192.168.1.1', ['10.0.0.0/8', '192.168.1.1/32']],
-  [kinds.cidrs([], 'm'), ['2001:DB8:0::/32', '::1', '0.0.0.0/0'], ['2001:db8::/32', '::1/128', '0.0.0.0/0']],
-  [kinds.cidrs([], 'm'), '::ffff:10.0.0.0/104', ['::ffff:a00:0/104']],
+  [kinds.networks([], 'm'), '10.0.0.0/8,192.168.1.1', ['10.0.0.0/8', '192.168.1.1/32']],
+  [kinds.networks([], 'm'), ['2001:DB8:0::/32', '::1', '0.0.0.0/0'], ['2001:db8::/32', '::1/128', '0.0.0.0/0']],
+  [kinds.networks([], 'm'), '::ffff:10.0.0.0/104', ['::ffff:a00:0/104']],
 ]
 
 const REFUSED: readonly (readonly [definition: Key<unknown>, ...given: readonly unknown[]])[] = [
@@ -56,14 +56,14 @@ const REFUSED: readonly (readonly [definition: Key<unknown>, ...given: readonly 
   [kinds.text('', 'm'), 5, true, ['a'], 'a\r\nb', 'a\u0000'],
   [kinds.secret('m'), 5, ['a']],
   [kinds.choice('a', ['a', 'b'], 'm'), 'A', 'c', '', 1, ['a']],
-  [kinds.words([], 'm'), 5, [1], [['a']], 'a\nb', { a: 1 }],
-  [required(kinds.words([], 'm')), [], '', ',', 5],
+  [kinds.list([], 'm'), 5, [1], [['a']], 'a\nb', { a: 1 }],
+  [required(kinds.list([], 'm')), [], '', ',', 5],
   [required(kinds.secret('m')), '', 5],
   [kinds.fieldName('x', 'm'), '', 'a b', 'a:', 'é', 5],
   [kinds.fieldNames([], 'm'), 'a b', ['ok', 'a:']],
   [kinds.host('x', 'm'), '', 'a b', 'http://a', 'a/8', '::1/128', 'a..b', '-a', '1::2::3', `${'a'.repeat(64)}.b`],
   [
-    kinds.cidrs([], 'm'),
+    kinds.networks([], 'm'),
     '10.0.0.1/8',
     '10.0.0.0/33',
     '10.0.0/8',
@@ -82,7 +82,7 @@ const REFUSED: readonly (readonly [definition: Key<unknown>, ...given: readonly 
 ]
 
 for (const [definition, given, value] of TAKEN) {
-  test(`a ${definition.kind} takes ${JSON.stringify(given)}`, () => assert.deepEqual(definition.read(given), value))
+  test(`a ${definition.kind} accepts ${JSON.stringify(given)}`, () => assert.deepEqual(definition.read(given), value))
 }
 
 for (const [definition, ...listed] of REFUSED) {
@@ -92,7 +92,7 @@ for (const [definition, ...listed] of REFUSED) {
   }
 }
 
-test('an inert key reads as it did and has its reason', () => {
+test('an inert key reads values as before and has its reason', () => {
   const wrapped = inert(whole, 'nobody asks')
   assert.equal(wrapped.inertReason, 'nobody asks')
   assert.equal(wrapped.read(7), 7)

@@ -24,13 +24,13 @@ const GUESSES: readonly (readonly [misspelt: string, meant: string])[] = [
   ['Server.Offset', 'server.offset'],
   ['transport.passthru_http.http.soket.timout', 'transport.passthru_http.http.socket.timeout'],
   ['transport.passthru_http.http.socket_timeout', 'transport.passthru_http.http.socket.timeout'],
-  // Without its group, or in the wrong one.
+  // The group is missing or wrong.
   ['hostname', 'server.hostname'],
   ['passthru_http', 'transport.passthru_http'],
   ['transport.passthru_http.port', 'transport.passthru_http.listener.parameters.port'],
   ['wss_endpoint', 'virtual_host.wss_endpoint'],
   ['remove_outbound_auth_header', 'enable_outbound_auth_header'],
-  // Two short names are not alike because long ones stand before them.
+  // A long common prefix does not make two short names similar.
   ['transport.jms', ''],
   ['transport.http', ''],
   ['event_listener.properties', ''],
@@ -41,12 +41,12 @@ const GUESSES: readonly (readonly [misspelt: string, meant: string])[] = [
 ]
 
 for (const [misspelt, meant] of GUESSES) {
-  test(`${misspelt || 'nothing'} is ${meant === '' ? 'no guess' : `meant as ${meant}`}`, () => {
+  test(`the guess for ${misspelt || 'nothing'} is ${meant || 'nothing'}`, () => {
     assert.equal(nearest(misspelt, KNOWN), meant)
   })
 }
 
-test('of two that are as near the first is meant, and nothing is near to nothing', () => {
+test('the first of two equally near names is the guess, and no name is near to an empty list', () => {
   assert.equal(nearest('server.mede', ['server.mode', 'server.mude']), 'server.mode')
   assert.equal(nearest('server.mode', []), '')
 })

@@ -1,4 +1,4 @@
-/** The texts of numbers in a range, and no others. */
+/** Patterns match the texts of numbers in a range, and no others. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { numeralPattern, suffixedPattern } from '../../src/config/number-patterns.ts'
@@ -9,7 +9,7 @@ const RANGES: readonly (readonly [from: number, to: number])[] = [
   ),
 ].filter(([from, to]) => from <= to)
 
-test('a numeral fits where its number is in the range, with zeros in front of it or not', () => {
+test('a numeral matches where its number is in the range, with or without leading zeros', () => {
   for (const [from, to] of RANGES) {
     const pattern = new RegExp(numeralPattern(from, to))
     for (let number = 0; number <= 4200; number++) {
@@ -21,7 +21,7 @@ test('a numeral fits where its number is in the range, with zeros in front of it
   }
 })
 
-/** [range, the last below, the first, the last, the first above]. */
+/** [range, the last below, the first, the last, the first above] */
 const WIDE: readonly (readonly [from: number, to: number, ...texts: readonly [string, string, string, string]])[] = [
   [1, 65_535, '0', '1', '65535', '65536'],
   [4096, 65_536, '4095', '4096', '65536', '65537'],
@@ -30,7 +30,7 @@ const WIDE: readonly (readonly [from: number, to: number, ...texts: readonly [st
 ]
 
 for (const [from, to, below, first, last, above] of WIDE) {
-  test(`the ends of ${from} to ${to}`, () => {
+  test(`the bounds of ${from} to ${to} match, and their neighbours outside do not`, () => {
     const pattern = new RegExp(numeralPattern(from, to))
     assert.deepEqual(
       [below, first, last, above].map(text => pattern.test(text)),
@@ -39,7 +39,7 @@ for (const [from, to, below, first, last, above] of WIDE) {
   })
 }
 
-test('a suffix stands for a multiple, and one that no number in the range needs is none', () => {
+test('a suffix multiplies, and a suffix without a number in the range is left out', () => {
   const pattern = new RegExp(suffixedPattern(0, 86_400, { '': 1, s: 1, h: 3600, y: 31_622_400 }))
   const texts = ['0', '86400', '86400s', '86401s', '24h', '25h', '0h', '024h', '1y', '0y', '1x', 'h']
   assert.deepEqual(

@@ -1,13 +1,13 @@
-/** One file with the mistakes that operators make most: all are found at once, each with its line and remedy. */
+/** One file with frequent mistakes: all are found in one run, each with line and hint. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import { temporaryHome } from './temporary-home.ts'
 
-/** A line of the file, and what is said about it. */
-const LINES: readonly (readonly [line: string, fault?: string])[] = [
+/** [line of the file, message about it] */
+const LINES: readonly (readonly [line: string, message?: string])[] = [
   ['hostname = "gw.example.com"', 'hostname: unknown key (did you mean server.hostname? It belongs below [server])'],
   ['[server]'],
   ['offset = 2000'],
@@ -46,7 +46,7 @@ const LINES: readonly (readonly [line: string, fault?: string])[] = [
   ],
   [
     'keepalive.timeout = { seconds = 5 }',
-    'transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind an equals sign)',
+    'transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value after an equals sign)',
   ],
   [
     'worker_pool_size_core = 500',
@@ -127,39 +127,46 @@ const LINES: readonly (readonly [line: string, fault?: string])[] = [
 
 const FILE = LINES.map(([line]) => line).join('\n')
 
-test('a file with 20 semantic faults yields 20 messages, each naming line and remedy', t => {
+test('a file with 20 semantic errors gives 20 messages, each with line and hint', t => {
   const home = temporaryHome(t, { 'deployment.toml': FILE })
-  const { faults, unknown } = examine(home, [], join(home, 'data'))
-  const said = [...faults, ...unknown].map(fault => ({ line: Number(fault.where.split(':').at(-1)), fault }))
+  const { errors, unknown } = examine(home, [], join(home, 'data'))
+  const said = [...errors, ...unknown].map(diagnostic => ({
+    line: Number(diagnostic.where.split(':').at(-1)),
+    error: diagnostic,
+  }))
   const messages = said
     .sort((one, other) => one.line - other.line)
-    .map(({ fault }) => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F').replaceAll(home, '~'))
-  const expected = LINES.flatMap(([, fault], index) => (fault === undefined ? [] : [`F:${index + 1}: ${fault}`]))
+    .map(({ error: diagnostic }) =>
+      formatDiagnostic(diagnostic).replaceAll(join(home, 'deployment.toml'), 'F').replaceAll(home, '~'),
+    )
+  const expected = LINES.flatMap(([, message], index) => (message === undefined ? [] : [`F:${index + 1}: ${message}`]))
   assert.ok(expected.length >= 20)
   assert.deepEqual(messages, expected)
-  for (const { remedy } of faults) assert.notEqual(remedy, '')
+  for (const { hint } of errors) assert.notEqual(hint, '')
 })
 
-test('faults come in the order of the file', t => {
+test('errors come in the order of the file', t => {
   const home = temporaryHome(t, { 'deployment.toml': FILE })
-  const { faults, unknown } = examine(home, ['logging.level=loud'], join(home, 'data'))
-  for (const listed of [faults, unknown]) {
+  const { errors, unknown } = examine(home, ['logging.level=loud'], join(home, 'data'))
+  for (const listed of [errors, unknown]) {
     const lines = listed.map(({ where }) => (where === '--set' ? LINES.length + 1 : Number(where.split(':').at(-1))))
     assert.deepEqual(
       lines,
       [...lines].sort((one, other) => one - other),
     )
   }
-  assert.equal(faults.at(-1)!.where, '--set')
+  assert.equal(errors.at(-1)!.where, '--set')
 })
 
 const SYNTAX_ERROR = 'not valid TOML: incomplete key-value: cannot find end of key'
 
-test('a syntax error stands first and alone', t => {
+test('a syntax error is the only error', t => {
   const home = temporaryHome(t, { 'deployment.toml': `${FILE}\n[server` })
-  const { faults, unknown } = examine(home, ['logging.level=loud', 'no.such=1', 'nothing'], join(home, 'data'))
+  const { errors, unknown } = examine(home, ['logging.level=loud', 'no.such=1', 'nothing'], join(home, 'data'))
   assert.deepEqual(
-    [...faults, ...unknown].map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F')),
+    [...errors, ...unknown].map(diagnostic =>
+      formatDiagnostic(diagnostic).replaceAll(join(home, 'deployment.toml'), 'F'),
+    ),
     [`F:${LINES.length + 1}:2: ${SYNTAX_ERROR} (nothing else was checked)`],
   )
 })

@@ -1,4 +1,4 @@
-/** Modules that a configuration names, and `check`. */
+/** `check` finds modules of the operator that are missing. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
@@ -20,7 +20,7 @@ const OF_KEY_MANAGERS = [
 ] as const
 
 for (const [section, key, more] of [...OF_EVERY_NODE, ...OF_KEY_MANAGERS]) {
-  test(`check: a module of ${section}.${key} is there, and inside of the home folder`, async t => {
+  test(`check requires that the module of ${section}.${key} exists inside the home folder`, async t => {
     const file = (path: string) => `[${section}]\n${more}\n${key} = "${path}"\n`
     const home = temporaryHome(t, { 'deployment.toml': file('gone.js'), 'there.js': MODULE })
     const missing = new Transcript()
@@ -35,7 +35,7 @@ for (const [section, key, more] of [...OF_EVERY_NODE, ...OF_KEY_MANAGERS]) {
   })
 }
 
-test('check: modules that the role of a node does not load are not looked for', async t => {
+test('check does not look for modules that the role of the node does not load', async t => {
   const worker = '[server]\nserver_role = "gateway-worker"\n[oauth]\nextensions.token_generator = "gone.js"\n'
   assert.equal(await check(argumentsFor(temporaryHome(t, { 'deployment.toml': worker })), new Transcript()), 0)
 })

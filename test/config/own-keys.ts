@@ -1,9 +1,9 @@
-/** The keys beside those of the specification. */
+/** Keys of the catalogue that the specification does not have. */
 
-/** Path, default, kind. */
-type OwnKey = readonly [path: string, fallback: unknown, kind: string]
+/** [path, default, kind] */
+type OwnKey = readonly [path: string, defaultValue: unknown, kind: string]
 
-/** No counterpart on the reference platform. */
+/** Keys without a counterpart on the reference platform. */
 const GATEWAY: readonly OwnKey[] = [
   ['transport.passthru_http.reactors', 0, 'integer'],
   ['transport.passthru_http.socket_level', 'auto', 'choice'],
@@ -21,6 +21,9 @@ const GATEWAY: readonly OwnKey[] = [
   ['transport.passthru_http.chunk.max_extension_bytes', 1024, 'integer'],
   ['transport.passthru_http.trailer.max_bytes', 8192, 'integer'],
   ['transport.passthru_http.response.header.max_bytes', 16384, 'integer'],
+  ['transport.passthru_http.suspend.failures', 5, 'integer'],
+  ['transport.passthru_http.suspend.clients', 2, 'integer'],
+  ['transport.passthru_http.suspend.window', 10_000, 'duration'],
   ['transport.passthru_http.max_connections_per_client', -1, 'integer'],
   ['transport.passthru_http.trusted_proxies', [], 'networks'],
   ['transport.passthru_http.forwarded.headers', 'x-forwarded', 'choice'],
@@ -29,6 +32,21 @@ const GATEWAY: readonly OwnKey[] = [
   ['transport.passthru_http.dns.cache_seconds', 30, 'duration'],
   ['transport.passthru_http.listener.enable', true, 'boolean'],
   ['transport.passthru_http.tunnel.idle_timeout', 900000, 'duration'],
+  ['transport.passthru_https.http.connection.timeout', 10000, 'duration'],
+  ['transport.passthru_https.header.max_bytes', 16384, 'integer'],
+  ['transport.passthru_https.header.max_count', 128, 'integer'],
+  ['transport.passthru_https.target.max_bytes', 8192, 'integer'],
+  ['transport.passthru_https.header.read_timeout', 30000, 'duration'],
+  ['transport.passthru_https.body.read_timeout', 180000, 'duration'],
+  ['transport.passthru_https.keepalive.timeout', 75000, 'duration'],
+  ['transport.passthru_https.sender.keepalive.timeout', 55000, 'duration'],
+  ['transport.passthru_https.tunnel.idle_timeout', 900000, 'duration'],
+  ['transport.passthru_https.body.max_bytes', -1, 'integer'],
+  ['transport.passthru_https.pipeline.max_bytes', 16384, 'integer'],
+  ['transport.passthru_https.chunk.max_extension_bytes', 1024, 'integer'],
+  ['transport.passthru_https.trailer.max_bytes', 8192, 'integer'],
+  ['transport.passthru_https.response.header.max_bytes', 16384, 'integer'],
+  ['transport.passthru_https.abort_on_half_close', false, 'boolean'],
   ['transport.passthru_https.listener.enable', true, 'boolean'],
   ['transport.passthru_https.listener.parameters.bind_address', '', 'host'],
   ['transport.ws.listener.enable', true, 'boolean'],
@@ -60,6 +78,10 @@ const GATEWAY: readonly OwnKey[] = [
   ['logging.level', 'info', 'choice'],
   ['apim.lifecycle.sunset_after', 15_552_000, 'duration'],
   ['database.apim_db.name', 'apim_db', 'string'],
+  ['database.shared_db.hostname', '', 'host'],
+  ['database.shared_db.port', 0, 'integer'],
+  ['database.shared_db.name', 'shared_db', 'string'],
+  ['encryption.key', '', 'secret'],
   ['oauth.signing_key.lifetime', -1, 'duration'],
   ['oauth.rate_limit.per_client', 600, 'integer'],
   ['oauth.rate_limit.per_address', 600, 'integer'],
@@ -77,14 +99,14 @@ const STORES: readonly OwnKey[] = ['keystore.primary', 'keystore.tls', 'keystore
   ],
 )
 
-/** In files of the reference platform. */
+/** Keys in files of the reference platform. */
 const REFERENCE: readonly OwnKey[] = [
   ...STORES,
   ['transport.passthru_http.listener.key_store.alias', '', 'string'],
   ['transport.passthru_http.sender.key_store.alias', '', 'string'],
   ['transport.passthru_https.listener.key_store.alias', '', 'string'],
   ['transport.passthru_https.sender.key_store.alias', '', 'string'],
-  // Documented for the secured side only.
+  // Documented only for the transport on TLS.
   ['transport.blocking_http.sender.enable', true, 'boolean'],
   ['transport.blocking_http.sender.parameters.cacheHttpClient', false, 'boolean'],
   ['transport.blocking_http.sender.parameters.Transfer-Encoding', 'chunked', 'choice'],
@@ -93,7 +115,7 @@ const REFERENCE: readonly OwnKey[] = [
   ['transport.blocking_http.sender.parameters.SO_TIMEOUT', 60000, 'duration'],
   ['synapse_handlers.enabled', true, 'boolean'],
   ['user_store.properties.<name>', '', 'scalar'],
-  // The connection of every group that has none of its own.
+  // Connection keys of groups without their own.
   ['apim.throttling.username', '', 'string'],
   ['apim.throttling.password', '', 'secret'],
   ['apim.throttling.receiver_username', '', 'string'],

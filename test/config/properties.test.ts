@@ -1,10 +1,10 @@
-/** `${property}`: what is known only when the gateway starts. */
+/** `${property}`: facts that only a start knows. */
 import assert from 'node:assert/strict'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { explain } from '../../src/cli/explain.ts'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import { PROPERTIES } from '../../src/config/properties.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
@@ -33,11 +33,11 @@ function referenceTo(name: string): string {
   return `$\{${name}}`
 }
 
-/** What a text with the property comes to. */
+/** The value of a text with the property. */
 function comesTo(t: TestContext, name: string, file = FILE): string {
   const home = temporaryHome(t, { 'deployment.toml': `${file}"=${referenceTo(name)}"` })
-  const { configuration, faults } = examine(home, [], join(home, 'elsewhere'))
-  assert.deepEqual(faults.map(describe), [])
+  const { configuration, errors } = examine(home, [], join(home, 'elsewhere'))
+  assert.deepEqual(errors.map(formatDiagnostic), [])
   return configuration.access_log.path.slice(1).replaceAll(home, '~')
 }
 
@@ -80,10 +80,10 @@ test('every property is listed with its meaning', () => {
 })
 
 for (const [name, value] of Object.entries(VALUES)) {
-  test(`${name} comes to ${value}`, t => assert.equal(comesTo(t, name), value))
+  test(`the value of ${name} is ${value}`, t => assert.equal(comesTo(t, name), value))
 }
 
-test('a port that will be any free one is 0 until then, offset or not', t => {
+test('the property of a free port is 0, with and without an offset', t => {
   assert.equal(comesTo(t, 'http.nio.port', FILE.replace('port = 1000', 'port = 0')), '0')
 })
 
@@ -91,12 +91,12 @@ test('without node_ip the address is one of this machine', t => {
   assert.notEqual(isIP(comesTo(t, 'carbon.local.ip', '[access_log]\npath = ')), 0)
 })
 
-test('a port alone is a number', t => {
+test('a property that is the whole value is a number for a port', t => {
   const home = temporaryHome(t, {
     'deployment.toml': `[server]\noffset = 3\n[transport.ws]\nlistener.parameters.port = "${referenceTo('jms.port')}"`,
   })
-  const { configuration, faults } = examine(home, [], join(home, 'data'))
-  assert.deepEqual(faults, [])
+  const { configuration, errors } = examine(home, [], join(home, 'data'))
+  assert.deepEqual(errors, [])
   assert.equal(configuration['transport.ws']['listener.parameters.port'], 5675)
 })
 
@@ -104,12 +104,12 @@ const MISSPELT = referenceTo('carbon.hots')
 const HTTP_PORT = referenceTo('http.nio.port')
 const GUESS = `did you mean ${referenceTo('carbon.host')}?; another key is $ref{section.key}`
 
-const FAULTS: readonly (readonly [toml: string, ...faults: readonly string[]])[] = [
+const ERRORS: readonly (readonly [toml: string, ...errors: readonly string[]])[] = [
   [
     `[access_log]\npath = "${MISSPELT}"`,
     `F:2: access_log.path = "${MISSPELT}": there is no property carbon.hots (${GUESS})`,
   ],
-  // One that derives from a faulty key is no fault besides.
+  // A property of an invalid key is no further error.
   [
     `[server]\noffset = "x"\n[access_log]\npath = "${HTTP_PORT}"`,
     'F:2: server.offset = "x": expected a whole number, 0 to 64535 (the default is offset = 0)',
@@ -121,18 +121,18 @@ const FAULTS: readonly (readonly [toml: string, ...faults: readonly string[]])[]
   ],
 ]
 
-for (const [toml, ...faults] of FAULTS) {
-  test(`a property that leads nowhere is one fault: ${JSON.stringify(toml)}`, t => {
+for (const [toml, ...errors] of ERRORS) {
+  test(`an unknown property is one error: ${JSON.stringify(toml)}`, t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
-    const said = examine(home, [], join(home, 'data')).faults.map(describe)
+    const said = examine(home, [], join(home, 'data')).errors.map(formatDiagnostic)
     assert.deepEqual(
       said.map(line => line.replaceAll(join(home, 'deployment.toml'), 'F')),
-      faults,
+      errors,
     )
   })
 }
 
-test('the password of the administrator stays a secret in every key that it comes to', async t => {
+test('the administrator password stays secret in every key that refers to it', async t => {
   const home = temporaryHome(t, { 'deployment.toml': `${FILE}"x${referenceTo('admin.password')}"` })
   const output = new Transcript()
   await explain(argumentsFor(home, { rest: ['access_log.path'] }), output, output)

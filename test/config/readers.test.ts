@@ -1,163 +1,285 @@
 /**
- * Every key of the catalogue is either acted on or says that it is not: a key that is not inert is read in one of the
- * files that its section names, and an inert one nowhere. Read: taken from its section under its documented spelling,
- * or followed by a key that is acted on.
+ * Every key of the catalogue is acted on, or is inert and says why. The parts of a node are built over configurations
+ * that record which keys are read.
  */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
-import { type AnySection, allKeys, type CatalogueKey, SECTIONS } from '../../src/config/catalogue.ts'
+import { type TestContext, test } from 'node:test'
+import { ApiProjects } from '../../src/apis/api-projects.ts'
+import { AuthState } from '../../src/auth/auth-state.ts'
+import { allKeys, type CatalogueKey, SECTIONS } from '../../src/config/catalogue.ts'
 import { FREE_NAME } from '../../src/config/key.ts'
 import { examine } from '../../src/config/load.ts'
-import { readTree } from '../tidy/source-tree.ts'
+import { ControlPlane } from '../../src/control/control-plane.ts'
+import { ReactorChannels } from '../../src/control/reactor-channels.ts'
+import { openLog } from '../../src/observe/log.ts'
+import { planListeners } from '../../src/plan/listener-planning.ts'
+import { healthAddress } from '../../src/plan/ports.ts'
+import { planReactors, reactorCount } from '../../src/plan/reactor-planning.ts'
+import { openState } from '../../src/primary/active-state.ts'
+import { controlPlan } from '../../src/primary/control-plan.ts'
+import { loadHome, NOTHING_ACTIVE } from '../../src/primary/home-loading.ts'
+import { Reactor } from '../../src/reactor/reactor.ts'
+import { handleLevel } from '../../src/socket/handle-socket.ts'
+import { handleTls } from '../../src/socket/tls-handle.ts'
+import { recordReads } from './recorded-reads.ts'
 import { temporaryHome } from './temporary-home.ts'
 
-/** Under which names the values of a section go outside of `src/config`. */
-const OWNERS: Readonly<Record<string, string>> = {
-  'apim.gateway.environment': 'environment',
-  'apim.gateway.environment.virtual_host': 'virtualHost',
-  'apim.sync_runtime_artifacts.gateway': "configuration\\['apim\\.sync_runtime_artifacts\\.gateway'\\]",
-  server: '(?:server|configuration\\.server)',
-  'transport.passthru_http': "(?:http|section|configuration\\['transport\\.passthru_http'\\])",
-  'transport.passthru_https': "(?:https|section|configuration\\['transport\\.passthru_https'\\])",
-  'transport.http.proxy_profile': 'profile',
-  'transport.http.secured_proxy_profile': 'profile',
-  'transport.ws': "(?:websocket|section|configuration\\['transport\\.ws'\\])",
-  'transport.wss': "(?:wss|section|configuration\\['transport\\.wss'\\])",
-  'apim.cors': 'cors',
-  'apim.jwt': 'jwt',
-  'apim.jwt.issuer': "(?:issuer|row(?=\\['jwks))",
-  'apim.jwt.issuer.claim_mapping': 'mapping',
-  'apim.cache.gateway_token': 'verdicts',
-  'apim.cache.jwt_claim': 'claims',
-  'keystore.primary': 'store',
-  'apim.cache.resource': 'resourceCache',
-  super_admin: 'super_admin',
-  'database.apim_db': 'apimDb',
-  'database.shared_db': 'sharedDb',
-  'user_store.properties': 'userStoreProperties',
-  'apim.ai': "configuration\\['apim\\.ai'\\]",
-  mediation: '(?:mediation|configuration\\.mediation)',
-  'apim.key_manager': "configuration\\['apim\\.key_manager'\\]",
-  'apim.http_client': "configuration\\['apim\\.http_client'\\]",
-  'apim.token.revocation': 'revocation',
-  'apim.oauth_config': "configuration\\['apim\\.oauth_config'\\]",
-  oauth: 'configuration\\.oauth',
-  'oauth.grant_type': 'grants',
-  'apim.cache.km_token': 'introspections',
-  'transport.listener': "configuration\\['transport\\.listener'\\]",
-  management: '(?:management|configuration\\.management)',
-  'admin_console.control_access': 'access',
-  'web_app.control_access': 'access',
-  servlet_access_control_filter: 'filter',
-  access_log: '(?:accessLog|configuration\\.access_log)',
-  logging: 'configuration\\.logging',
-  'apim.lifecycle': "configuration\\['apim\\.lifecycle'\\]",
+/** Keys that only a running node reads, by the place where it does. */
+const READ_BY_RUNNING_NODE: Readonly<Record<string, string>> = {
+  'access_log.target': 'src/reactor/reactor-thread.ts, as the thread starts',
+  'access_log.format': 'src/reactor/reactor-thread.ts, as the thread starts',
+  'transport.listener.shutdown.wait.sec': 'src/primary/node.ts, as the node stops',
+  'transport.passthru_http.socket_level': 'src/primary/node.ts, where a self-test starts a process',
 }
 
-/** Files of the rooms and the hallway; of the configuration, one that decides by it. Commands only show values. */
-const FILES = [...readTree().values()].filter(
-  ({ path }) =>
-    path.startsWith('src/') &&
-    (!/^src\/(config|cli)\//.test(path) || path === 'src/config/websocket-senders.ts') &&
-    path !== 'src/plan.ts',
-)
-
-/** `owner.key`, `owner['key']`, or `{ key } = owner`. */
-function reading({ section, key, definition }: CatalogueKey): RegExp | undefined {
-  const owner = OWNERS[section]
-  if (owner === undefined) return undefined
-  const name = RegExp.escape(key)
-  // The four stores have the same keys: `https[`${prefix}.file_name`]`.
-  const last = definition.inertReason === '' ? RegExp.escape(key.slice(key.lastIndexOf('.'))) : '(?!)'
-  const member = /^\w+$/.test(key) ? `\\.${name}\\b` : `\\[(?:'${name}'|\`\\$\\{prefix\\}${last}\`)\\]`
-  return new RegExp(`\\b${owner}${member}|\\{[^{}]*(?<![.\\w:] ?)\\b${name}\\b[^{}]*\\} = (?:[\\w.#]+\\.)?${owner}\\b`)
+/** Inert keys that are read, and why they stay without effect. */
+const READ_WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+  'transport.passthru_https.listener.trust_store.key_password': 'opens keys of a trust store, which are then ignored',
+  'transport.passthru_https.sender.trust_store.key_password': 'opens keys of a trust store, which are then ignored',
 }
 
-const readersOfKeys = new Map(allKeys().map(key => [key.path, findReaders(key)]))
+const API = readFileSync(new URL('../../conf/apis/Sample/api.yaml', import.meta.url), 'utf8')
 
-/** Below `src`, as sections name them. */
-function findReaders(key: CatalogueKey): readonly string[] {
-  const pattern = reading(key)
-  if (pattern === undefined) return []
-  // However it is read, the end of its name stands there.
-  const end = key.key.slice(key.key.lastIndexOf('.') + 1)
-  const likely = FILES.filter(({ uncommented }) => uncommented.includes(end))
-  return likely.filter(({ uncommented }) => pattern.test(uncommented)).map(({ path }) => path.slice('src/'.length))
+const MODULES = {
+  'modules/generator.js': 'export function generateToken() {}',
+  'modules/claims.js': 'export function retrieveClaims() {}',
+  'modules/validator.js': 'export function validate() {}',
+  'modules/notifier.js': 'export function tokenRevoked() {}',
 }
 
-function readersOf({ path }: CatalogueKey): readonly string[] {
-  return readersOfKeys.get(path)!
+/** Port 0 takes a free port and hides the offset, so listeners that the test does not open keep theirs. */
+const FREE_PORTS = `
+[transport.passthru_http]
+listener.parameters.port = 0
+[transport.passthru_https]
+listener.parameters.port = 0
+[transport.ws]
+listener.parameters.port = 0
+[transport.wss]
+listener.parameters.port = 0
+`
+
+const ROWS = `
+[[transport.http.proxy_profile]]
+target_hosts = "plain.example"
+proxy_host = "proxy.example"
+proxy_port = 3128
+[[transport.http.secured_proxy_profile]]
+target_hosts = "secure.example"
+proxy_host = "proxy.example"
+proxy_port = 3128
+[[apim.gateway.environment]]
+name = "Default"
+https_endpoint = "https://gateway.example:8253"
+ws_endpoint = "ws://gateway.example:9099"
+[[apim.gateway.environment.virtual_host]]
+https_endpoint = "https://host.example"
+[[apim.jwt.issuer]]
+name = "issuer"
+jwks.url = "https://127.0.0.1:1/jwks"
+[[apim.jwt.issuer.claim_mapping]]
+remote_claim = "a"
+local_claim = "b"
+[[servlet_access_control_filter]]
+allow_ip_regex = "127.*"
+`
+
+/** A node with every part, on the embedded database. */
+const WHOLE_NODE = `
+[management]
+port = 0
+[apim.jwt]
+enable = true
+[apim.cache.gateway_token]
+enable = false
+[apim.cache.km_token]
+enable = true
+${FREE_PORTS}${ROWS}`
+
+/** A gateway that uses the key manager of another node, and modules of the operator. */
+const WORKER = `
+[server]
+server_role = "gateway-worker"
+[apim.key_manager]
+service_url = "https://127.0.0.1:1/services/"
+key_validation_handler_type = "custom"
+key_validation_handler_impl = "modules/validator.js"
+[apim.jwt]
+enable = true
+generator_impl = "modules/generator.js"
+enable_user_claims = true
+claims_extractor_impl = "modules/claims.js"
+[apim.token.revocation]
+notifier_impl = "modules/notifier.js"
+${FREE_PORTS}${ROWS}`
+
+/** Only loaded: a node with a database server and stores that do not exist, on its usual ports. */
+const DATABASE_SERVER = `
+[encryption]
+key = "a key of this test that is long enough"
+[database.apim_db]
+type = "mysql"
+hostname = "database.example"
+[database.shared_db]
+type = "mysql"
+url = "jdbc:mysql://database.example/shared"
+[keystore.primary]
+file_name = "primary.jks"
+[truststore]
+file_name = "trust.jks"
+[apim.jwt]
+enable = true
+`
+
+interface RecordedHome {
+  readonly home: string
+  readonly dataDir: string
+  readonly sets: readonly string[]
 }
 
-/** Keys that decide what others come to which are acted on. */
+function homeWith(t: TestContext, toml: string): RecordedHome {
+  const home = temporaryHome(t, { 'deployment.toml': toml, 'apis/Sample/api.yaml': API, ...MODULES })
+  return { home, dataDir: join(home, 'data'), sets: [] }
+}
+
+/** Loads a home as a start does, over a recording configuration. */
+async function load(installation: RecordedHome, reads: Set<string>) {
+  const examined = examine(installation.home, [], installation.dataDir)
+  assert.deepEqual(examined.errors, [])
+  const configuration = recordReads(examined.configuration, reads)
+  const projects = new ApiProjects(installation.home)
+  return loadHome(installation, projects, NOTHING_ACTIVE, { ...examined, configuration })
+}
+
+/** Builds what a node of this home builds: plans, one reactor, and the control thread's part. */
+async function buildNode(t: TestContext, toml: string, reads: Set<string>): Promise<void> {
+  const installation = homeWith(t, toml)
+  const loaded = await load(installation, reads)
+  assert.deepEqual(loaded.errors, [])
+  const { configuration } = loaded
+  const { home, dataDir } = installation
+  const count = reactorCount(configuration, planListeners(configuration))
+  const { active, planner } = await openState({ installation, loaded, log: openLog('silent') }, count, () => {})
+  t.after(() => active.tls?.stop())
+  const { planned, sequences, tls, signing } = active
+  const shared = { configuration, home, dataDir, level: 'handles', planner, planned, sequences } as const
+  const [plan] = planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
+  healthAddress(configuration)
+  const reactor = new Reactor(plan!, {
+    level: handleLevel(),
+    tls: handleTls(),
+    report: () => {},
+    authState: new AuthState(plan!.authVersion, plan!.auth),
+    accessLog: null,
+    validator: null,
+    buildFilterChain: () => [],
+    drained: () => {},
+  })
+  await reactor.start()
+  reactor.deploy(active.live, { removed: [], deployed: [] }, handleTls(), null)
+  reactor.stop()
+  const context = {
+    reactors: new ReactorChannels({ bug: assert.fail }),
+    report: () => {},
+    callPrimary: () => assert.fail(),
+  }
+  const node = controlPlan(active, installation, plan!, 0)
+  const control = await ControlPlane.open(node, context)
+  await control.reload(node)
+  void control.firstAccount
+  await control.close()
+}
+
+const reads = new Set<string>()
+
+test('a whole node and a gateway-worker are built over recording configurations', async t => {
+  await buildNode(t, WHOLE_NODE, reads)
+  await buildNode(t, WORKER, reads)
+  const { configuration } = await load(homeWith(t, DATABASE_SERVER), reads)
+  reactorCount(configuration, planListeners(configuration))
+})
+
+/** Keys whose value is the default of a key that is acted on. */
 const FOLLOWED: ReadonlySet<string> = new Set(
   allKeys()
     .filter(({ definition }) => definition.inertReason === '' && definition.follows !== '')
     .map(({ section, definition: { follows } }) => (follows.startsWith('.') ? `${section}${follows}` : follows)),
 )
 
-function sectionOf({ section }: CatalogueKey): AnySection {
-  return SECTIONS.find(({ name }) => name === section)!
-}
-
-for (const row of allKeys()) {
-  const { inertReason } = row.definition
-  test(`${row.path} is ${inertReason === '' ? 'read where its section says' : 'read nowhere'}`, () => {
-    const readers = readersOf(row)
-    if (inertReason !== '') assert.deepEqual([readers, FOLLOWED.has(row.path)], [[], false])
-    else if (!FOLLOWED.has(row.path)) assert.notDeepEqual(readers, [])
-    const unnamed = readers.filter(file => !sectionOf(row).readBy.includes(file))
-    assert.deepEqual(unnamed, [], `name them in readBy of [${row.section}]`)
+test('every key that is not inert is read', () => {
+  const unread = allKeys().filter(({ path, definition }) => {
+    const isRead = reads.has(path) || FOLLOWED.has(path) || path in READ_BY_RUNNING_NODE
+    return definition.inertReason === '' && !isRead
   })
-}
-
-test('every file that a section names reads a key of it', () => {
-  for (const section of SECTIONS) {
-    const keys = allKeys().filter(key => key.section === section.name)
-    const idle = section.readBy.filter(file => !keys.some(key => readersOf(key).includes(file)))
-    assert.deepEqual(idle, [], `take them out of readBy of [${section.name}]`)
-  }
-})
-
-test('sections without a reader hold nothing but inert keys, and keys that others follow', () => {
-  const unread = allKeys().filter(key => sectionOf(key).readBy.length === 0 && key.definition.inertReason === '')
   assert.deepEqual(
-    unread.filter(({ path }) => !FOLLOWED.has(path)),
+    unread.map(({ path }) => path),
     [],
   )
 })
 
-test('setting an inert key warns once, with the reason', t => {
-  for (const { section, key, definition } of allKeys()) {
+test('no inert key is read but the listed ones, and no key that is acted on follows an inert one', () => {
+  const inert = allKeys().filter(({ definition }) => definition.inertReason !== '')
+  assert.deepEqual(
+    inert.map(({ path }) => path).filter(path => reads.has(path) || FOLLOWED.has(path)),
+    Object.keys(READ_WITHOUT_EFFECT),
+  )
+})
+
+test('keys that only a running node reads are listed only where the recording cannot reach them', () => {
+  const known = new Set(allKeys().map(({ path }) => path))
+  const wrong = Object.keys(READ_BY_RUNNING_NODE).filter(path => !known.has(path) || reads.has(path))
+  assert.deepEqual(wrong, [])
+})
+
+test('setting an inert key gives one warning, with the reason', t => {
+  for (const inert of allKeys()) {
+    const { section, key, definition } = inert
     if (definition.inertReason === '' || definition.required) continue
-    const { repeated, keys } = SECTIONS.find(({ name }) => name === section)!
-    const needed = Object.entries(keys).filter(([name, { required }]) => required && !name.includes(FREE_NAME))
-    const lines = [...needed, [key, definition] as const].map(
-      ([name, { read, fallback }]) => `"${chosen(name)}" = ${JSON.stringify(sample(read, fallback))}`,
-    )
-    const header = section === '' ? '' : repeated ? `[[${section}]]` : `[${section}]`
-    const home = temporaryHome(t, { 'deployment.toml': `${header}\n${lines.join('\n')}` })
+    const home = temporaryHome(t, { 'deployment.toml': fileSetting(inert) })
     const { warnings } = examine(home, [], join(home, 'data'))
-    const own = warnings.filter(warning => /not acted on/.test(warning.expected) && names(warning.key, chosen(key)))
+    const own = warnings.filter(
+      ({ key: about, expected }) => /not acted on/.test(expected) && names(about, chosen(key)),
+    )
     assert.deepEqual(
-      own.map(({ remedy }) => remedy),
+      own.map(({ hint }) => hint),
       [definition.inertReason],
       `${section}.${key}`,
     )
   }
 })
 
+/** A file that sets a key, and the keys that its section requires. */
+function fileSetting({ section, key, definition }: CatalogueKey): string {
+  const { repeated, keys } = SECTIONS.find(({ name }) => name === section)!
+  const required = Object.entries(keys).filter(([name, { required }]) => required && !name.includes(FREE_NAME))
+  const lines = [...required, [key, definition] as const].map(
+    ([name, definition]) => `"${chosen(name)}" = ${JSON.stringify(sample(definition))}`,
+  )
+  const header = section === '' ? '' : repeated ? `[[${section}]]` : `[${section}]`
+  return `${header}\n${lines.join('\n')}`
+}
+
 function chosen(key: string): string {
   return key.replace(FREE_NAME, 'chosen')
 }
 
-/** `section.key`, or `section: key, other` where several of a section have the same reason. */
-function names(warned: string, key: string): boolean {
-  return warned === key || warned.endsWith(`.${key}`) || warned.split(/: |, /).slice(1).includes(key)
+/** Whether a warning about `section.key`, or about `section: key, other`, names a key. */
+function names(about: string, key: string): boolean {
+  return about === key || about.endsWith(`.${key}`) || about.split(/: |, /).slice(1).includes(key)
 }
 
-function sample(read: (given: unknown) => unknown, fallback: unknown): unknown {
-  const samples = [fallback, 'x', ['x'], 1, 'https://h.example', 'ws://h.example', ['tcp://h.example:1'], ['ssl://h:1']]
+function sample({ read, defaultValue }: CatalogueKey['definition']): unknown {
+  const samples = [
+    defaultValue,
+    'x',
+    ['x'],
+    1,
+    'https://h.example',
+    'ws://h.example',
+    ['tcp://h.example:1'],
+    ['ssl://h:1'],
+  ]
   return samples.find(value => read(value) !== undefined)
 }

@@ -1,9 +1,9 @@
-/** Files as operators of the reference platform write them: they load, and say in few lines what is not acted on. */
+/** Files in the style of the reference platform load, with few warnings about inert keys. */
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
 import { temporaryHome } from './temporary-home.ts'
@@ -15,7 +15,7 @@ process.env.NODE_IP = '10.0.1.11'
 process.env.ADMIN_PASSWORD = 'admin-pw'
 process.env.PROXY_PASSWORD = 'proxy-pw'
 
-/** One of the files in the layout of the platform. */
+/** A sample file in the layout of the platform. */
 function resolved(t: TestContext, name: string): Resolution & { readonly home: string } {
   const text = readFileSync(join(FOLDER, `${name}.toml`), 'utf8')
   const home = temporaryHome(t, { [`${CONF}/deployment.toml`]: text, [`${CONF}/shared-db-password`]: 'db-pw\n' })
@@ -42,10 +42,10 @@ const FILES: readonly (readonly [name: string, unknown: readonly string[], warni
 ]
 
 for (const [name, strangers, most] of FILES) {
-  test(`files in the reference platform's style load: ${name}`, t => {
-    const { faults, unknown, warnings, home } = resolved(t, name)
-    assert.deepEqual(faults.map(describe), [])
-    // Keys that the catalogue does not have, by name; a whole section of them is one line.
+  test(`a file in the style of the reference platform loads: ${name}`, t => {
+    const { errors, unknown, warnings, home } = resolved(t, name)
+    assert.deepEqual(errors.map(formatDiagnostic), [])
+    // Unknown keys by name; an unknown section is one warning.
     assert.deepEqual(
       unknown.map(({ key }) => key),
       strangers,
@@ -55,7 +55,7 @@ for (const [name, strangers, most] of FILES) {
   })
 }
 
-/** However a key is written: quoted with dots, nested, below a header of its own, in single quotes, as a row. */
+/** Forms of a key: quoted with dots, nested, below its own header, in single quotes, as a row. */
 const VALUES: readonly (readonly [file: string, path: string, value: unknown])[] = [
   ['all-in-one', 'server.base_path', 'https://localhost:9443'],
   ['all-in-one', 'keystore.tls.file_name', 'gateway.jks'],
@@ -100,35 +100,35 @@ const VALUES: readonly (readonly [file: string, path: string, value: unknown])[]
 ]
 
 for (const [file, path, value] of VALUES) {
-  test(`${file}: ${path}`, t => {
+  test(`a value is read from ${file}: ${path}`, t => {
     const key = resolved(t, file).keys.find(each => each.path === path)
     assert.deepEqual(key?.value, value)
     assert.match(key!.where, /deployment\.toml:\d+$/)
   })
 }
 
-test('of two files the one in the home itself is read, and the other one is named', t => {
+test('the file in the home folder is read, and a second one in repository/conf gives a warning', t => {
   const home = temporaryHome(t, {
     'deployment.toml': '[server]\noffset = 1',
     [`${CONF}/deployment.toml`]: '[server]\noffset = 2',
   })
-  const { configuration, faults, warnings } = examine(home, [], join(home, 'data'))
-  assert.deepEqual(faults, [])
+  const { configuration, errors, warnings } = examine(home, [], join(home, 'data'))
+  assert.deepEqual(errors, [])
   assert.equal(configuration.server.offset, 1)
   assert.deepEqual(
-    warnings.map(warning => describe(warning).replaceAll(home, '~')),
+    warnings.map(warning => formatDiagnostic(warning).replaceAll(home, '~')),
     [`~/${CONF}/deployment.toml: is not read (~/deployment.toml is; keep one of them)`],
   )
 })
 
-test('a file that cannot be read is one fault that names it', t => {
+test('an unreadable file is one error that names it', t => {
   const binary = temporaryHome(t, {})
   writeFileSync(join(binary, 'deployment.toml'), Uint8Array.of(0xff))
   const folder = temporaryHome(t, {})
   mkdirSync(join(folder, 'deployment.toml'))
   const said = [binary, folder].map(home =>
-    examine(home, ['nothing', 'no.such=1'], join(home, 'data')).faults.map(fault =>
-      describe(fault).replaceAll(home, '~'),
+    examine(home, ['nothing', 'no.such=1'], join(home, 'data')).errors.map(diagnostic =>
+      formatDiagnostic(diagnostic).replaceAll(home, '~'),
     ),
   )
   assert.deepEqual(said, [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import type { Resolution } from '../../src/config/resolve.ts'
 import { temporaryHome } from './temporary-home.ts'
@@ -15,10 +15,12 @@ function resolved(t: TestContext, toml: string, home = temporaryHome(t, { 'deplo
   return examine(home, [], join(home, 'elsewhere'))
 }
 
-/** The faults of a text, with the file named `F`. */
-function faultsOf(t: TestContext, toml: string): readonly string[] {
+/** The errors of a text, with `F` for the file. */
+function errorsOf(t: TestContext, toml: string): readonly string[] {
   const home = temporaryHome(t, { 'deployment.toml': toml })
-  return resolved(t, toml, home).faults.map(fault => describe(fault).replaceAll(join(home, 'deployment.toml'), 'F'))
+  return resolved(t, toml, home).errors.map(diagnostic =>
+    formatDiagnostic(diagnostic).replaceAll(join(home, 'deployment.toml'), 'F'),
+  )
 }
 
 process.env.SLUICE_TEST_TEXT = 'from outside'
@@ -46,15 +48,15 @@ const PATHS: readonly (readonly [given: string, comesTo: string])[] = [
 ]
 
 for (const [given, comesTo] of PATHS) {
-  test(`${given} comes to ${comesTo}`, t => {
+  test(`the value of ${given} is ${comesTo}`, t => {
     const toml = `[server]\nhostname = "gw"\noffset = 3\n[my]\nown.key = "mine"\n[access_log]\npath = '${given}'`
-    const { configuration, faults } = resolved(t, toml)
-    assert.deepEqual(faults, [])
+    const { configuration, errors } = resolved(t, toml)
+    assert.deepEqual(errors, [])
     assert.equal(configuration.access_log.path, comesTo)
   })
 }
 
-test('home and data are the folders of this start', t => {
+test('home and data are the folders of the command line', t => {
   const home = temporaryHome(t, {
     'deployment.toml': `[access_log]\npath = "${DATA}/x"\n[server]\nbase_path = "${HOME}"`,
   })
@@ -63,27 +65,27 @@ test('home and data are the folders of this start', t => {
   assert.equal(configuration.server.base_path, home)
 })
 
-test('a value that is one reference has the type of what it refers to', t => {
+test('a value that is one reference has the type of the referenced value', t => {
   const { configuration } = resolved(t, '[management]\nhealth_port = "$ref{my.port}"\n[my]\nport = 99')
   assert.equal(configuration.management.health_port, 99)
 })
 
-test('numbers and lists may come from the environment', t => {
-  const { configuration, faults } = resolved(
+test('numbers and lists may come from variables', t => {
+  const { configuration, errors } = resolved(
     t,
     '[server]\noffset = "$env{SLUICE_TEST_NUMBER}"\n[transport.passthru_http]\ntrusted_proxies = ["192.168.0.0/16", "$env{SLUICE_TEST_NUMBER}.0.0.0/8"]',
   )
-  assert.deepEqual(faults, [])
+  assert.deepEqual(errors, [])
   assert.equal(configuration.server.offset, 17)
   assert.deepEqual(configuration['transport.passthru_http'].trusted_proxies, ['192.168.0.0/16', '17.0.0.0/8'])
 })
 
-test('a list in one text may come from the environment', t => {
+test('a list in one text may come from a variable', t => {
   const { configuration } = resolved(t, '[transport.passthru_http]\ntrusted_proxies = "$env{SLUICE_TEST_LIST}"')
   assert.deepEqual(configuration['transport.passthru_http'].trusted_proxies, ['10.0.0.0/8', '::1/128'])
 })
 
-test('defaults may refer to other keys', t => {
+test('a default may refer to another key', t => {
   assert.equal(resolved(t, '[server]\nhostname = "gw"').configuration.server.base_path, 'https://gw:9443')
 })
 
@@ -122,7 +124,7 @@ const KINDS: readonly (readonly [toml: string, path: string, value: unknown, set
     'apim.sync_runtime_artifacts.gateway.gateway_labels',
     ['a.example', 'b.example'],
   ],
-  // An item that is a reference to a list brings its items.
+  // An item that refers to a list becomes the items of that list.
   [
     `${OWN}[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["x", "$ref{own.list}", "$ref{own.name}-1"]`,
     'apim.sync_runtime_artifacts.gateway.gateway_labels',
@@ -142,7 +144,7 @@ const KINDS: readonly (readonly [toml: string, path: string, value: unknown, set
   ],
   [OWN, 'access_log.path', 'gw/17', ['access_log.path=$ref{own.name}/$ref{own.number}']],
   [OWN, 'server.offset', 17, ['server.offset=$ref{own.number}']],
-  // A key of another spelling, and a row.
+  // An alias, and a row.
   [
     '[apim.oauth_config]\nallowed_scopes = ["s"]\n[access_log]\npath = "$ref{apim.oauth_config.white_listed_scopes}"',
     'apim.oauth_config.allowed_scopes',
@@ -153,9 +155,9 @@ const KINDS: readonly (readonly [toml: string, path: string, value: unknown, set
 for (const [toml, path, value, sets = []] of KINDS) {
   test(`a reference works in every kind of value: ${path} = ${JSON.stringify(value)}`, t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
-    const { keys, faults } = examine(home, sets, join(home, 'data'))
-    const [fault] = faults.filter(each => each.key === path)
-    assert.equal(fault === undefined ? '' : describe(fault), '')
+    const { keys, errors } = examine(home, sets, join(home, 'data'))
+    const [diagnostic] = errors.filter(each => each.key === path)
+    assert.equal(diagnostic === undefined ? '' : formatDiagnostic(diagnostic), '')
     assert.deepEqual(keys.find(key => key.path === path)?.value, value)
   })
 }
@@ -173,16 +175,16 @@ const SECRETS: readonly (readonly [given: string, isSecret: boolean])[] = [
 ]
 
 for (const [given, isSecret] of SECRETS) {
-  test(`${given} is ${isSecret ? 'a secret' : 'none'}`, t => {
+  test(`${given} is ${isSecret ? 'secret' : 'not secret'}`, t => {
     const own = '[own]\nlabel = "a"\nclient_secret = "b"\ncopy = "$ref{own.client_secret}"\n'
     const toml = `[access_log]\npath = "${given}"\n${own}[super_admin]\npassword = "c"\n[secrets]\nalias = "[d]"`
-    const { keys, faults } = resolved(t, toml)
-    assert.deepEqual(faults, [])
+    const { keys, errors } = resolved(t, toml)
+    assert.deepEqual(errors, [])
     assert.equal(keys.find(key => key.path === 'access_log.path')?.secret, isSecret)
   })
 }
 
-test('what others refer to is of use, and nobody is told that it has no effect', t => {
+test('an unknown key that references read gives no warning', t => {
   const toml = '[access_log]\npath = "$ref{own.a}$secret{alias}"\n[own]\na = "a"\n[secrets]\nalias = "[d]"'
   assert.deepEqual(resolved(t, toml).unknown, [])
   const { unknown } = resolved(t, `${toml}\nunused = "[e]"`)
@@ -192,23 +194,23 @@ test('what others refer to is of use, and nobody is told that it has no effect',
   )
 })
 
-test('references that double at every step are a fault before they fill the memory', t => {
+test('references that double at every step are an error before they fill the memory', t => {
   const steps = Array.from({ length: 40 }, (_, at) => `t${at} = "$ref{own.t${at + 1}}$ref{own.t${at + 1}}"`)
   const toml = `[access_log]\npath = "$ref{own.t0}"\n[own]\n${steps.join('\n')}\nt40 = "x"`
-  const { faults } = resolved(t, toml)
-  assert.equal(faults.length, 1)
-  assert.match(faults[0]!.expected, /^comes to more than a value may be/)
+  const { errors } = resolved(t, toml)
+  assert.equal(errors.length, 1)
+  assert.match(errors[0]!.expected, /^comes to more than a value may be/)
 })
 
-test('references that go on for too long are one fault of a bounded length', t => {
+test('too long a chain of references is one error of bounded length', t => {
   const steps = Array.from({ length: 5000 }, (_, at) => `t${at} = "$ref{own.t${at + 1}}"`)
-  const { faults } = resolved(t, `[access_log]\npath = "$ref{own.t0}"\n[own]\n${steps.join('\n')}\nt5000 = "x"`)
-  assert.equal(faults.length, 1)
-  assert.match(faults[0]!.expected, /^references go on for too long: access_log\.path -> own\.t0 .* -> \.\.\. -> /)
-  assert.ok(describe(faults[0]!).length < 2000)
+  const { errors } = resolved(t, `[access_log]\npath = "$ref{own.t0}"\n[own]\n${steps.join('\n')}\nt5000 = "x"`)
+  assert.equal(errors.length, 1)
+  assert.match(errors[0]!.expected, /^references go on for too long: access_log\.path -> own\.t0 .* -> \.\.\. -> /)
+  assert.ok(formatDiagnostic(errors[0]!).length < 2000)
 })
 
-const MISSING: readonly (readonly [toml: string, ...faults: readonly string[]])[] = [
+const MISSING: readonly (readonly [toml: string, ...errors: readonly string[]])[] = [
   [
     '[access_log]\npath = "$ref{server.hostnam}"',
     'F:2: access_log.path = "$ref{server.hostnam}": there is no key server.hostnam to refer to (did you mean server.hostname?)',
@@ -237,7 +239,7 @@ const MISSING: readonly (readonly [toml: string, ...faults: readonly string[]])[
     '[access_log]\npath = "$ref{own.a}"\n[own]\na = "$ref{own.b}"\nb = "x$ref{own.none}"',
     'F:2: access_log.path = "$ref{own.a}": there is no key own.none to refer to: access_log.path -> own.a (F:4) -> own.b (F:5) -> own.none (write section.key)',
   ],
-  // The default of base_path refers to the host name: the chain begins where somebody wrote.
+  // The default of base_path refers to the host name: the chain begins at the key that is set.
   [
     '[server]\nhostname = "$ref{own.a}"\n[own]\na = "$env{SLUICE_TEST_ABSENT}"',
     'F:2: server.hostname = "$ref{own.a}": there is no environment variable SLUICE_TEST_ABSENT: server.hostname -> own.a (F:4) -> $env{SLUICE_TEST_ABSENT} (set it before the start, or write the value here)',
@@ -267,15 +269,15 @@ const MISSING: readonly (readonly [toml: string, ...faults: readonly string[]])[
     '[access_log]\npath = "$env{toString}"',
     'F:2: access_log.path = "$env{toString}": there is no environment variable toString (set it before the start, or write the value here)',
   ],
-  // A value that refers to a faulty one is not blamed as well.
+  // A value that refers to an invalid one is no further error.
   [
     '[server]\nhostname = 5\n[access_log]\npath = "$ref{server.hostname}"',
     'F:2: server.hostname = 5: expected a host name or an IP address (write it in quotes: "5")',
   ],
 ]
 
-for (const [toml, ...faults] of MISSING) {
-  test(`a reference that leads nowhere is one fault: ${JSON.stringify(toml)}`, t => {
-    assert.deepEqual(faultsOf(t, toml), faults)
+for (const [toml, ...errors] of MISSING) {
+  test(`an unresolved reference is one error: ${JSON.stringify(toml)}`, t => {
+    assert.deepEqual(errorsOf(t, toml), errors)
   })
 }

@@ -1,9 +1,9 @@
-/** Tables that are written once per row: `[[transport.http.proxy_profile]]`. */
+/** Repeated tables, such as `[[transport.http.proxy_profile]]`. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { explain } from '../../src/cli/explain.ts'
-import { describe } from '../../src/config/fault.ts'
+import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
@@ -11,12 +11,12 @@ import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 const TABLE = 'transport.http.proxy_profile'
 const ROW = `[[${TABLE}]]\ntarget_hosts = ["*"]\nproxy_host = "proxy"\nproxy_port = 3128\n`
 
-/** Faults and what is unknown, with the file named `F` and the table `T`. */
-function faultsOf(t: TestContext, toml: string, sets: readonly string[] = []): readonly string[] {
+/** Errors and unknown keys, with `F` for the file and `T` for the table. */
+function errorsOf(t: TestContext, toml: string, sets: readonly string[] = []): readonly string[] {
   const home = temporaryHome(t, { 'deployment.toml': toml })
-  const { faults, unknown } = examine(home, sets, join(home, 'data'))
-  return [...faults, ...unknown].map(fault =>
-    describe(fault).replaceAll(join(home, 'deployment.toml'), 'F').replaceAll(TABLE, 'T'),
+  const { errors, unknown } = examine(home, sets, join(home, 'data'))
+  return [...errors, ...unknown].map(diagnostic =>
+    formatDiagnostic(diagnostic).replaceAll(join(home, 'deployment.toml'), 'F').replaceAll(TABLE, 'T'),
   )
 }
 
@@ -55,13 +55,13 @@ proxy_host = "other"
   assert.ok(Object.isFrozen(configuration[TABLE][0]!.target_hosts))
 })
 
-test('without the table the list is empty', t => {
+test('a table without rows is an empty list', t => {
   const { configuration, warnings } = loadConfiguration(temporaryHome(t, { 'deployment.toml': '' }), [])
   assert.deepEqual(configuration[TABLE], [])
   assert.deepEqual(warnings, [])
 })
 
-const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonly string[]])[] = [
+const ERRORS: readonly (readonly [name: string, toml: string, ...errors: readonly string[]])[] = [
   [
     'a required key that is missing',
     `${ROW}\n[[${TABLE}]]\ntarget_hosts = ["*"]\nproxy_port = 1`,
@@ -137,28 +137,28 @@ const FAULTS: readonly (readonly [name: string, toml: string, ...faults: readonl
   ],
 ]
 
-for (const [name, toml, ...faults] of FAULTS) {
-  test(`a fault of a row names its line: ${name}`, t => assert.deepEqual(faultsOf(t, toml), faults))
+for (const [name, toml, ...errors] of ERRORS) {
+  test(`an error about a row names its line: ${name}`, t => assert.deepEqual(errorsOf(t, toml), errors))
 }
 
-test('a rule is kept by each row for itself', t => {
+test('a rule applies to each row separately', t => {
   const home = temporaryHome(t, { 'deployment.toml': `${ROW}${ROW}proxy_username = "gateway"\n${ROW}` })
-  const { faults, warnings } = examine(home, [], join(home, 'data'))
-  assert.deepEqual(faults, [])
+  const { errors, warnings } = examine(home, [], join(home, 'data'))
+  assert.deepEqual(errors, [])
   assert.deepEqual(
     warnings.map(({ where, key, expected }) => [where.slice(where.lastIndexOf(':')), key, expected]),
-    [[':9', `${TABLE}[1].proxy_username`, 'proxy_username goes out with an empty password']],
+    [[':9', `${TABLE}[1].proxy_username`, 'proxy_username is sent with an empty password']],
   )
 })
 
-test('--set reaches a key of a row that the file has, and opens none', t => {
+test('--set sets a key of a row in the file, and opens no row', t => {
   const home = temporaryHome(t, { 'deployment.toml': ROW })
   const { configuration } = loadConfiguration(home, [`${TABLE}[0].proxy_host=other`])
   assert.equal(configuration[TABLE][0]!.proxy_host, 'other')
-  assert.deepEqual(faultsOf(t, ROW, [`${TABLE}[1].proxy_host=other`]), [
+  assert.deepEqual(errorsOf(t, ROW, [`${TABLE}[1].proxy_host=other`]), [
     '--set: T[1]: there is no such row (rows are opened in the file, each by [[T]])',
   ])
-  assert.deepEqual(faultsOf(t, ROW, [`${TABLE}.proxy_host=other`]), [
+  assert.deepEqual(errorsOf(t, ROW, [`${TABLE}.proxy_host=other`]), [
     '--set: T: is a list of rows (name the row: T[0] is the first)',
   ])
 })
@@ -170,7 +170,7 @@ async function explained(t: TestContext, toml: string, wanted: string): Promise<
   return output.text.replaceAll(join(home, 'deployment.toml'), 'F')
 }
 
-test('explain shows each row, one row, one key of a row, and a table without rows', async t => {
+test('explain shows all rows, one row, one key of a row, and a table without rows', async t => {
   const toml = `${ROW}${ROW.replace('3128', '3129')}proxy_username = "u"\nproxy_password = "s3cret"\n`
   const all = await explained(t, toml, TABLE)
   assert.match(all, /^\[transport\.http\.proxy_profile\[0\]\]\n\* target_hosts +\["\*"\] +F:2\n/)

@@ -1,4 +1,4 @@
-/** What a section must have is missed where the node reads the section, and nowhere else. */
+/** A required key is missing only on nodes whose role reads the section. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { examine } from '../../src/config/load.ts'
@@ -7,8 +7,8 @@ import { temporaryHome } from './temporary-home.ts'
 const ROW = '[[apim.gateway.environment]]\nname = "a"\n'
 const MISSING = ['apim.gateway.environment[0].ws_endpoint', 'apim.gateway.environment[0].https_endpoint']
 
-/** Value of `server.server_role`, and the keys with faults. */
-const JUDGED: readonly (readonly [role: string, faulty: readonly string[]])[] = [
+/** [value of `server.server_role`, keys with errors] */
+const CASES: readonly (readonly [role: string, invalid: readonly string[]])[] = [
   ['default', MISSING],
   ['gateway-worker', MISSING],
   ['api-publisher', MISSING],
@@ -20,12 +20,12 @@ const JUDGED: readonly (readonly [role: string, faulty: readonly string[]])[] = 
   ['$ref{apim.gateway.environment[0].ws_endpoint}', [MISSING[0]!, MISSING[1]!]],
 ]
 
-for (const [role, faulty] of JUDGED) {
+for (const [role, invalid] of CASES) {
   test(`required keys of a row of [[apim.gateway.environment]] on a node of the role ${role}`, t => {
     const home = temporaryHome(t, { 'deployment.toml': `[server]\nserver_role = "${role}"\n${ROW}` })
     assert.deepEqual(
-      examine(home, [], home).faults.map(({ key }) => key),
-      faulty,
+      examine(home, [], home).errors.map(({ key }) => key),
+      invalid,
     )
   })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { ConfigurationFaults } from '../../src/config/fault.ts'
+import { ConfigurationErrors } from '../../src/config/diagnostics.ts'
 import { type Loaded, loadConfiguration } from '../harness/configuration.ts'
 import { temporaryHome } from './temporary-home.ts'
 
@@ -9,19 +9,19 @@ function load(t: TestContext, toml: string, sets: readonly string[] = []): Loade
   return loadConfiguration(temporaryHome(t, { 'deployment.toml': toml }), sets)
 }
 
-/** Every fault as one line, with the file named `F`. */
-function faultsOf(t: TestContext, toml: string, sets: readonly string[] = []): readonly string[] {
+/** Every error as one line, with `F` for the file. */
+function errorsOf(t: TestContext, toml: string, sets: readonly string[] = []): readonly string[] {
   const home = temporaryHome(t, { 'deployment.toml': toml })
   try {
     loadConfiguration(home, sets)
   } catch (error) {
-    assert.ok(error instanceof ConfigurationFaults)
+    assert.ok(error instanceof ConfigurationErrors)
     return error.message.replaceAll(join(home, 'deployment.toml'), 'F').split('\n')
   }
   return []
 }
 
-test('nested and quoted spellings give the same values', t => {
+test('nested and quoted keys have the same values', t => {
   const nested = load(t, '[transport.passthru_http]\nhttp.socket.timeout = 5\nlistener.parameters.port = 1')
   const quoted = load(t, '["transport.passthru_http"]\n"http.socket.timeout" = 5\n"listener.parameters.port" = 1')
   const tables = load(
@@ -33,7 +33,7 @@ test('nested and quoted spellings give the same values', t => {
   assert.deepEqual(nested.configuration, tables.configuration)
 })
 
-test('the file wins over the default, --set over the file, and the last --set over the others', t => {
+test('the file overrides the default, --set the file, and the last --set the others', t => {
   const { configuration, resolved } = load(t, '[server]\noffset = 1\n[logging]\nlevel = "warn"', [
     'logging.level="debug"',
     'logging.level=error',
@@ -78,22 +78,22 @@ const SETS: readonly (readonly [
 ]
 
 for (const [argument, section, key, value] of SETS) {
-  test(`--set ${argument}`, t => {
+  test(`--set sets a value: ${argument}`, t => {
     const { configuration } = load(t, '', [argument])
     assert.deepEqual((configuration[section] as Readonly<Record<string, unknown>>)[key], value)
   })
 }
 
-test('--set cannot bring a second key along', t => {
-  assert.deepEqual(faultsOf(t, '', ['server.offset=1\n"server.hostname"="x"']).length, 1)
+test('--set with a line end sets no second key', t => {
+  assert.deepEqual(errorsOf(t, '', ['server.offset=1\n"server.hostname"="x"']).length, 1)
 })
 
-test('a --set that names nothing is a fault and shows nothing of itself', t => {
+test('--set without a key is an error that does not show its text', t => {
   const expected = '--set: expected section.key=value (for example --set server.offset=1)'
-  assert.deepEqual(faultsOf(t, '', ['geheim', '=geheim']), [expected, expected])
+  assert.deepEqual(errorsOf(t, '', ['geheim', '=geheim']), [expected, expected])
 })
 
-test('lowering io_buffer_size lowers the defaults it bounds, and no others', t => {
+test('a lower io_buffer_size lowers only the defaults that it caps', t => {
   const passthru = load(t, '[transport.passthru_http]\nio_buffer_size = 8000').configuration['transport.passthru_http']
   assert.equal(passthru['header.max_bytes'], 8000)
   assert.equal(passthru['response.header.max_bytes'], 8000)
@@ -104,22 +104,22 @@ test('lowering io_buffer_size lowers the defaults it bounds, and no others', t =
   assert.equal(raised['header.max_bytes'], 16384)
 })
 
-const RULES: readonly (readonly [toml: string, fault: string])[] = [
+const RULES: readonly (readonly [toml: string, expected: string])[] = [
   [
     '[transport.passthru_http]\nheader.max_bytes = 20000',
-    'F:2: transport.passthru_http.header.max_bytes = 20000: header.max_bytes must not exceed io_buffer_size: a head is buffered whole (beside it transport.passthru_http.io_buffer_size = 16384 (default))',
+    'F:2: transport.passthru_http.header.max_bytes = 20000: header.max_bytes must not exceed io_buffer_size: a head is buffered as a whole (beside it transport.passthru_http.io_buffer_size = 16384 (default))',
   ],
   [
     '[transport.passthru_http]\nresponse.header.max_bytes = 20000\nio_buffer_size = 19999',
-    'F:2: transport.passthru_http.response.header.max_bytes = 20000: response.header.max_bytes must not exceed io_buffer_size: a head is buffered whole (beside it transport.passthru_http.io_buffer_size = 19999 (F:3))',
+    'F:2: transport.passthru_http.response.header.max_bytes = 20000: response.header.max_bytes must not exceed io_buffer_size: a head is buffered as a whole (beside it transport.passthru_http.io_buffer_size = 19999 (F:3))',
   ],
   [
     '[transport.passthru_http]\npipeline.max_bytes = 20000',
-    'F:2: transport.passthru_http.pipeline.max_bytes = 20000: pipeline.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers (beside it transport.passthru_http.io_buffer_size = 16384 (default))',
+    'F:2: transport.passthru_http.pipeline.max_bytes = 20000: pipeline.max_bytes must not exceed io_buffer_size, the buffer of a connection (beside it transport.passthru_http.io_buffer_size = 16384 (default))',
   ],
   [
     '[transport.passthru_http]\ntrailer.max_bytes = 20000',
-    'F:2: transport.passthru_http.trailer.max_bytes = 20000: trailer.max_bytes must not exceed io_buffer_size, which bounds what a connection buffers (beside it transport.passthru_http.io_buffer_size = 16384 (default))',
+    'F:2: transport.passthru_http.trailer.max_bytes = 20000: trailer.max_bytes must not exceed io_buffer_size, the buffer of a connection (beside it transport.passthru_http.io_buffer_size = 16384 (default))',
   ],
   [
     '[transport.passthru_http]\nheader.max_bytes = 1000\ntarget.max_bytes = 1001',
@@ -167,9 +167,9 @@ const RULES: readonly (readonly [toml: string, fault: string])[] = [
   ],
 ]
 
-for (const [toml, fault] of RULES) {
-  test(`a rule is kept: ${toml.split('\n').slice(1).join(', ')}`, t => {
-    assert.ok(faultsOf(t, toml).includes(fault), faultsOf(t, toml).join('\n'))
+for (const [toml, expected] of RULES) {
+  test(`a rule is enforced: ${toml.split('\n').slice(1).join(', ')}`, t => {
+    assert.ok(errorsOf(t, toml).includes(expected), errorsOf(t, toml).join('\n'))
   })
 }
 
@@ -182,26 +182,26 @@ const LISTENERS = [
   'management.health_port',
 ]
 
-test('no two listeners share a port', t => {
+test('two listeners on one port are an error', t => {
   for (const [index, one] of LISTENERS.entries()) {
     for (const other of LISTENERS.slice(0, index)) {
-      const faults = faultsOf(t, '', [`${one}=7777`, `${other}=7777`])
-      assert.equal(faults.length, 1, `${one} and ${other}`)
-      assert.match(faults[0]!, /two listeners must not share a port/)
+      const errors = errorsOf(t, '', [`${one}=7777`, `${other}=7777`])
+      assert.equal(errors.length, 1, `${one} and ${other}`)
+      assert.match(errors[0]!, /two listeners must not share a port/)
     }
   }
 })
 
-test('every port has room for the offset', t => {
+test('a port with the offset above 65535 is an error', t => {
   for (const path of LISTENERS) {
-    assert.deepEqual(faultsOf(t, '[server]\noffset = 2', [`${path}=65533`]), [])
-    assert.match(faultsOf(t, '[server]\noffset = 2', [`${path}=65534`]).join('\n'), /^--set: .* must add up to 65535/)
+    assert.deepEqual(errorsOf(t, '[server]\noffset = 2', [`${path}=65533`]), [])
+    assert.match(errorsOf(t, '[server]\noffset = 2', [`${path}=65534`]).join('\n'), /^--set: .* must add up to 65535/)
   }
 })
 
-test('any free port may be asked for by every listener, and at any offset', t => {
+test('every listener may use a free port, at any offset', t => {
   assert.deepEqual(
-    faultsOf(
+    errorsOf(
       t,
       '[server]\noffset = 64000',
       LISTENERS.map(path => `${path}=0`),
@@ -210,12 +210,12 @@ test('any free port may be asked for by every listener, and at any offset', t =>
   )
 })
 
-test("the port of a listener that is not enabled is nobody else's concern", t => {
+test('the port of a disabled listener conflicts with no other', t => {
   const shared = ['transport.ws.listener.parameters.port=8290', 'transport.ws.listener.enable=false']
-  assert.deepEqual(faultsOf(t, '', shared), [])
+  assert.deepEqual(errorsOf(t, '', shared), [])
 })
 
-test('a key with a free name is taken under any name, and under none it is unknown', t => {
+test('a key with a free name accepts any name but an empty one', t => {
   const { warnings, resolved } = load(
     t,
     '[transport.ws]\nsender.parameter.Own-Name = 5\nsender.parameter."a.b" = "x"\nsender.parametre.c = 1',
@@ -224,15 +224,15 @@ test('a key with a free name is taken under any name, and under none it is unkno
     warnings.map(warning => warning.replace(/^.*?:(?=\d)/, '')),
     [
       '4: transport.ws.sender.parametre.c: unknown key in [transport.ws] (did you mean sender.parameter.c?); it has no effect',
-      '2: transport.ws.sender.parameter.Own-Name: is accepted and not acted on (not built: nothing reads a parameter with a name of your own)',
-      '3: transport.ws.sender.parameter.a.b: is accepted and not acted on (not built: nothing reads a parameter with a name of your own)',
+      '2: transport.ws.sender.parameter.Own-Name: is accepted and not acted on (there are no custom sender parameters)',
+      '3: transport.ws.sender.parameter.a.b: is accepted and not acted on (there are no custom sender parameters)',
     ],
   )
   const values = resolved.filter(key => key.path.includes('.sender.parameter.')).map(key => key.value)
   assert.deepEqual(values, ['5', 'x'])
 })
 
-test('a larger pool behind an unbounded queue is a warning; behind a bounded one it is none', t => {
+test('a larger pool gives a warning only behind an unbounded queue', t => {
   const toml = '[transport.passthru_http]\nworker_pool_size_max = 500'
   const about = (loaded: Loaded): readonly string[] =>
     loaded.warnings.filter(warning => warning.includes('no effect behind'))
@@ -240,13 +240,13 @@ test('a larger pool behind an unbounded queue is a warning; behind a bounded one
   assert.equal(about(load(t, toml, ['transport.passthru_http.worker_pool_queue_length=10'])).length, 0)
 })
 
-test('an inert key that is set warns once, with the reason; one that is not set does not', t => {
+test('an inert key gives one warning with the reason where it is set', t => {
   const { warnings } = load(t, '[transport.passthru_http]\nworker_pool_size_core = 300')
   const inert = warnings.filter(warning => warning.includes('not acted on'))
   assert.equal(inert.length, 1)
   assert.match(
     inert[0]!,
-    /deployment\.toml:2: transport\.passthru_http\.worker_pool_size_core: is accepted and not acted on \(not built yet: the worker pool comes with mediation\)$/,
+    /deployment\.toml:2: transport\.passthru_http\.worker_pool_size_core: is accepted and not acted on \(not built yet: settings of the mediation worker pool\)$/,
   )
   assert.deepEqual(load(t, '').warnings, [])
 })
@@ -267,20 +267,20 @@ const UNKNOWN: readonly (readonly [toml: string, warning: RegExp])[] = [
 ]
 
 for (const [toml, warning] of UNKNOWN) {
-  test(`what is unknown is one warning with a guess: ${JSON.stringify(toml)}`, t => {
+  test(`an unknown key or section is one warning with a guess: ${JSON.stringify(toml)}`, t => {
     const { warnings } = load(t, toml)
     assert.equal(warnings.length, 1, warnings.join('\n'))
     assert.match(warnings[0]!, warning)
   })
 }
 
-test('a section of the catalogue written as a list is a fault and not a warning besides', t => {
-  assert.deepEqual(faultsOf(t, '[[management]]\nhealth_port = 1'), [
+test('a section that is written as a list is one error and no warning', t => {
+  assert.deepEqual(errorsOf(t, '[[management]]\nhealth_port = 1'), [
     'F:1: management: cannot be repeated (write [management], not [[management]])',
   ])
 })
 
-test('every fault is found in one run, in the order of the file, each with its line, value and remedy', t => {
+test('all errors are found in one run, in the order of the file, with line, value and hint', t => {
   const toml = `[server]
 hostname = "a b"
 offset = "one"
@@ -303,7 +303,7 @@ level = ["info"]
 [access_log]
 path = "$ref{logging.levle}"
 `
-  assert.deepEqual(faultsOf(t, toml, ['access_log.format=xml']), [
+  assert.deepEqual(errorsOf(t, toml, ['access_log.format=xml']), [
     'F:2: server.hostname = "a b": expected a host name or an IP address (the default is hostname = "localhost")',
     'F:3: server.offset = "one": expected a whole number, 0 to 64535 (the default is offset = 0)',
     'F:4: server.mode = "triple": expected one of "single", "ha" (the default is mode = "single")',
@@ -313,10 +313,10 @@ path = "$ref{logging.levle}"
     'F:9: transport.passthru_http.http.user.agent.preserve = "yes": expected true or false (write true)',
     'F:10: transport.passthru_http.listener.parameters.port = 65536: expected a whole number, 1 to 65535, or 0 (any free one) (the default is listener.parameters.port = 8290)',
     'F:11: transport.passthru_http.max_open_connections = 0: expected a whole number of connections, 1 to 10000000, or -1 (unlimited) (the default is max_open_connections = -1)',
-    'F:12: transport.passthru_http.trusted_proxies = ["10.0.0.1/8"]: expected networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set behind the prefix (the default is trusted_proxies = [])',
+    'F:12: transport.passthru_http.trusted_proxies = ["10.0.0.1/8"]: expected networks such as "10.0.0.0/8" or "::1", a list or one text with commas, no bits set after the prefix (the default is trusted_proxies = [])',
     'F:13: transport.passthru_http.correlation.header = "a b": expected the name of a header field (the default is correlation.header = "activityid")',
     'F:14: transport.passthru_http.body.max_bytes = 100000000000000000000: expected a whole number of bytes, 0 or more, or -1 (unlimited) (the default is body.max_bytes = -1)',
-    'F:15: transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value behind an equals sign)',
+    'F:15: transport.passthru_http.keepalive.timeout = a table: expected a whole number of milliseconds, 1 to 86400000, or text such as "30s" (write one value after an equals sign)',
     'F:17: management.bind_address = 5: expected a host name or an IP address (write it in quotes: "5")',
     'F:19: logging.level = ["info"]: expected one of "trace", "debug", "info", "warn", "error", "fatal", "silent" (write it without brackets)',
     'F:21: access_log.path = "$ref{logging.levle}": there is no key logging.levle to refer to (did you mean logging.level?)',
@@ -324,7 +324,7 @@ path = "$ref{logging.levle}"
   ])
 })
 
-test('a home without a file, one with it in repository/conf, and one with a file that is no text', t => {
+test('a missing file and an unreadable file are errors, and repository/conf is searched too', t => {
   const none = temporaryHome(t, {})
   assert.throws(
     () => loadConfiguration(none, []),
@@ -332,7 +332,7 @@ test('a home without a file, one with it in repository/conf, and one with a file
   )
   const platform = temporaryHome(t, { 'repository/conf/deployment.toml': '[server]\noffset = 3' })
   assert.equal(loadConfiguration(platform, []).configuration.server.offset, 3)
-  assert.deepEqual(faultsOf(t, '\u0000'), [
+  assert.deepEqual(errorsOf(t, '\u0000'), [
     'F:1:1: not valid TOML: illegal character in key (nothing else was checked)',
   ])
 })

@@ -1,4 +1,4 @@
-/** The derived JSON Schema, judged by a validator of JSON Schema, says what `check` says. */
+/** The generated JSON Schema accepts and refuses the same files as `check`. */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { parse } from 'smol-toml'
 import { allKeys, type CatalogueKey, SECTIONS } from '../../src/config/catalogue.ts'
 import { FREE_NAME, keyPath } from '../../src/config/key.ts'
 import { examine } from '../../src/config/load.ts'
-import { schemaPage } from '../../src/config/publish-schema.ts'
+import { schemaPage } from '../../src/config/reference-schema.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 const SCHEMA = JSON.parse(schemaPage())
@@ -17,13 +17,13 @@ const ajv = new Ajv({
   strict: true,
   allowUnionTypes: true,
   allowMatchingProperties: true,
-  // What a section must have stands in one of two alternatives, apart from its properties.
+  // Required keys of a section are in one of two alternatives, separate from its properties.
   strictRequired: false,
 })
 ajv.addSchema(SCHEMA, 'deployment')
 const isValid = ajv.getSchema('deployment')!
 
-/** Each is compiled once: that costs far more than judging by it. */
+/** Compiled once per schema, because compiling is far slower than validating. */
 const compiled = new Map<string, ValidateFunction>()
 
 function ofKey({ path }: CatalogueKey): ValidateFunction {
@@ -33,7 +33,7 @@ function ofKey({ path }: CatalogueKey): ValidateFunction {
   return known
 }
 
-/** Values of every kind, right for some keys and wrong for most. */
+/** Values of every kind, valid for some keys and invalid for most. */
 const VALUES: readonly unknown[] = [
   ...[true, false, 'true', 'false', 0, 1, -1, 5, 10, 25, 443, 5000, 65_535, 70_000, -7, 2 ** 40, 0.5, 1.5, 99.5],
   ...['', '0', '10', '-1', '1.5', '500ms', '30s', '15m', '2h', '1d', 'x', 'a b', 'a,b', '*', 'X-Field', 'host.example'],
@@ -47,25 +47,25 @@ const VALUES: readonly unknown[] = [
   ...['wss://h:1', 'jdbc:mysql://h:3306/db', 'text\u0000with control', 'base64', 'default', 'production', 'SHA-256'],
   ...[[], ['a'], ['a', 'b'], ['10.0.0.0/8', '::1'], ['https://host.example'], [1], [true], [['a']], {}, { a: 1 }],
 ]
-/** What a schema can tell apart: the rest of what makes a text right is for `check`. */
+/** Types that a schema distinguishes; `check` validates the content of texts. */
 const NOT_TEXT = VALUES.filter(value => typeof value !== 'string' && !isWords(value))
 
 function isWords(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0 && value.every(word => typeof word === 'string')
 }
 
-test('nothing that a key takes is refused, its default included', () => {
+test('the schema refuses no value that a key accepts, nor its default', () => {
   for (const key of allKeys()) {
     const accepts = ofKey(key)
-    const { read, fallback, schema } = key.definition
+    const { read, defaultValue, schema } = key.definition
     const choices = Array.isArray(schema.enum) ? schema.enum : []
-    for (const value of [...VALUES, ...choices, fallback]) {
+    for (const value of [...VALUES, ...choices, defaultValue]) {
       if (read(value) !== undefined) assert.ok(accepts(value), `${key.path} = ${JSON.stringify(value)}`)
     }
   }
 })
 
-test('what is of the wrong type, or a number out of range, is refused as a key refuses it', () => {
+test('the schema refuses wrong types and numbers out of range, as the key does', () => {
   for (const key of allKeys()) {
     const accepts = ofKey(key)
     for (const value of NOT_TEXT) {
@@ -75,7 +75,7 @@ test('what is of the wrong type, or a number out of range, is refused as a key r
   }
 })
 
-test('a text that no value of the key could be is refused, unless the key takes any text', () => {
+test('the schema refuses text where the key accepts no text', () => {
   for (const key of allKeys().filter(({ definition }) => /^(boolean|integer|port|choice)$/.test(definition.kind))) {
     const accepts = ofKey(key)
     assert.equal(accepts('no such thing'), key.definition.read('no such thing') !== undefined, key.path)
@@ -116,10 +116,10 @@ const SPANS = [
   '5y',
 ]
 
-test('a quoted number is refused as a key refuses it, and so is a duration', () => {
+test('the schema refuses quoted numbers and durations as the key does', () => {
   for (const key of allKeys().filter(({ definition }) => /^(integer|port|duration)$/.test(definition.kind))) {
     const accepts = ofKey(key)
-    // Of what is smaller than the unit of the key only multiples are taken, and patterns know none.
+    // A value in a smaller unit must be a multiple of the key's unit, which patterns cannot express.
     const texts = key.definition.unit === 'ms' ? [...NUMERALS, ...SPANS] : NUMERALS
     for (const text of texts) {
       assert.equal(accepts(text), key.definition.read(text) !== undefined, `${key.path} = ${JSON.stringify(text)}`)
@@ -130,7 +130,7 @@ test('a quoted number is refused as a key refuses it, and so is a duration', () 
 const NETWORKS = [['10.0.0.0/8', ' ::1 '], '10.0.0.0/8, ::1', '', [''], ['$ref{a.b}', '10.0.0.1'], '10.0.0.1,$env{A}']
 const NO_NETWORKS = [['x'], 'x', ['10.0.0.0/8', 'host'], '10.0.0.0/8, host', ['10.0.0.0/8888'], [1]]
 
-test('what cannot be a network is refused', () => {
+test('the schema refuses text that cannot be a network', () => {
   for (const key of allKeys().filter(({ definition }) => definition.kind === 'networks')) {
     const accepts = ofKey(key)
     for (const value of NETWORKS) assert.ok(accepts(value), JSON.stringify(value))
@@ -147,7 +147,7 @@ const REFERENCES = [
   `http://${'$'}{host}:1/`,
 ]
 
-test('any value may be text with a reference', () => {
+test('the schema accepts text with a reference for any value', () => {
   for (const key of allKeys()) {
     const accepts = ofKey(key)
     for (const text of REFERENCES) assert.ok(accepts(text), `${key.path} = ${text}`)
@@ -156,7 +156,7 @@ test('any value may be text with a reference', () => {
 
 const ROW_TABLES = SECTIONS.filter(({ repeated }) => repeated).map(({ name }) => name)
 
-/** A file with one key in it, its path nested but for the names from `start` to `end`, which are one in quotes. */
+/** A file with one nested key whose names from `start` to `end` are one quoted name. */
 function written(path: string, value: unknown, start: number, end: number): unknown {
   const names = path.split('.')
   const runs = [
@@ -172,25 +172,25 @@ function written(path: string, value: unknown, start: number, end: number): unkn
   }, value)
 }
 
-/** A quoted name goes into no row. */
+/** A quoted name cannot lead into a row. */
 function isWritable(path: string, start: number, end: number): boolean {
   const rows = ROW_TABLES.filter(table => path.startsWith(`${table}.`)).map(table => table.split('.').length)
   return !rows.some(length => start < length && length < end)
 }
 
-function sampleOf({ read, fallback }: CatalogueKey['definition']): unknown {
-  return [fallback, ...VALUES].find(value => read(value) !== undefined)
+function sampleOf({ read, defaultValue }: CatalogueKey['definition']): unknown {
+  return [defaultValue, ...VALUES].find(value => read(value) !== undefined)
 }
 
-/** Without what is about a row or a section as a whole: which keys it must have. */
+/** Errors without those about required keys of a row or section. */
 const ABOUT_ALL_KEYS = /\/required$|\/anyOf(\/1\/(maxProperties|propertyNames.*))?$/
 
-function faultsOf(document: unknown): readonly unknown[] {
+function errorsOf(document: unknown): readonly unknown[] {
   isValid(document)
   return (isValid.errors ?? []).filter(({ schemaPath }) => !ABOUT_ALL_KEYS.test(schemaPath))
 }
 
-test('every key, in all its spellings, may be nested, or quoted anywhere from one name of its path to another', () => {
+test('the schema accepts every key and alias nested, or with any run of names quoted', () => {
   for (const { section, key, definition } of allKeys()) {
     for (const spelling of [key, ...definition.aliases]) {
       const path = keyPath(section, spelling.replaceAll(FREE_NAME, 'chosen'))
@@ -198,7 +198,7 @@ test('every key, in all its spellings, may be nested, or quoted anywhere from on
       for (let start = 0; start < length; start++) {
         for (let end = start + 1; end <= length; end++) {
           if (!isWritable(path, start, end)) continue
-          assert.deepEqual(faultsOf(written(path, sampleOf(definition), start, end)), [], `${path}, ${start}, ${end}`)
+          assert.deepEqual(errorsOf(written(path, sampleOf(definition), start, end)), [], `${path}, ${start}, ${end}`)
         }
       }
     }
@@ -252,7 +252,7 @@ const WRONG: Readonly<Record<string, string>> = {
 }
 
 for (const [what, text] of Object.entries(RIGHT)) {
-  test(`right: ${what}`, t => {
+  test(`the schema accepts ${what}`, t => {
     process.env.NOT_TOLD_TO_EDITORS = '1'
     isValid(parse(text))
     assert.deepEqual(isValid.errors ?? [], [])
@@ -261,7 +261,7 @@ for (const [what, text] of Object.entries(RIGHT)) {
 }
 
 for (const [what, text] of Object.entries(WRONG)) {
-  test(`wrong: ${what}`, t => {
+  test(`the schema refuses ${what}`, t => {
     assert.equal(isValid(parse(text)), false)
     assert.notDeepEqual(complaints(t, text), [])
   })
@@ -272,7 +272,7 @@ const HOMES = join(import.meta.dirname, 'reference-homes')
 const FILES = existsSync(HOMES) ? readdirSync(HOMES, { recursive: true, encoding: 'utf8' }) : []
 
 for (const file of FILES.filter(name => name.endsWith('.toml'))) {
-  test(`a file in the style of the reference platform is right but for what is unknown: ${file}`, t => {
+  test(`the schema refuses only unknown keys of a file in the style of the reference platform: ${file}`, t => {
     const text = readFileSync(join(HOMES, file), 'utf8')
     const home = temporaryHome(t, { 'deployment.toml': text })
     const unknown = examine(home, [], join(home, 'data')).unknown.map(({ key }) => key)
@@ -286,40 +286,44 @@ for (const file of FILES.filter(name => name.endsWith('.toml'))) {
 
 function complaints(t: Parameters<typeof temporaryHome>[0], text: string): readonly unknown[] {
   const home = temporaryHome(t, { 'deployment.toml': text })
-  const { faults, unknown } = examine(home, [], join(home, 'data'))
-  return [...faults, ...unknown]
+  const { errors, unknown } = examine(home, [], join(home, 'data'))
+  return [...errors, ...unknown]
 }
 
-/** What a schema cannot say, and the words in which its description says so. */
-const LEFT_TO_CHECK: readonly (readonly [text: string, isRight: boolean, said: string])[] = [
+/** Validations that a schema cannot express, and the phrase for each in its description. */
+const LEFT_TO_CHECK: readonly (readonly [text: string, isRight: boolean, phrase: string])[] = [
   ['[mediation]\nsynapse.core_threads = 200', false, 'rules across keys'],
-  ['[server]\noffset = "$ref{server.hostname}"', false, 'what references come to'],
-  ['[management]\nbind_address = "no host"', false, 'the inside of hosts'],
-  ['"server.offset" = "x"', false, 'values behind the quoted name of a table'],
+  ['[server]\noffset = "$ref{server.hostname}"', false, 'the values of references'],
+  ['[management]\nbind_address = "no host"', false, 'the syntax of hosts'],
+  ['"server.offset" = "x"', false, 'values in tables with quoted names'],
   [
     '[server]\nserver_role = "gateway-worker"\n[apim.notification]\nport = 25',
     true,
-    'only where the role of the node reads the section',
+    'only where the role of the node reads it',
   ],
-  ['[mine]\nname = "h.example"\n[server]\nhostname = "$ref{mine.name}"', true, 'names of any kind that references'],
+  [
+    '[mine]\nname = "h.example"\n[server]\nhostname = "$ref{mine.name}"',
+    true,
+    'accepts unknown keys that references use',
+  ],
 ]
 
-for (const [text, isRight, said] of LEFT_TO_CHECK) {
-  test(`left to \`check\`: ${said}`, t => {
+for (const [text, isRight, phrase] of LEFT_TO_CHECK) {
+  test(`only \`check\` validates: ${phrase}`, t => {
     assert.equal(isValid(parse(text)), !isRight)
     assert.equal(complaints(t, text).length === 0, isRight)
-    assert.ok(SCHEMA.description.includes(said))
+    assert.ok(SCHEMA.description.includes(phrase))
   })
 }
 
-test('every key is described, with its default where there is one to show', () => {
+test('the schema describes every key, with its default where it is not secret', () => {
   for (const { path, definition } of allKeys()) {
     const { description, default: shown } = SCHEMA.definitions[path.replaceAll(FREE_NAME, 'NAME')]
     assert.ok(description.startsWith(definition.meaning), path)
     if (definition.inertReason !== '') assert.ok(description.includes(definition.inertReason.slice(1)), path)
     if (definition.secret) assert.equal(shown, undefined, path)
-    else if (definition.follows === '' && definition.ceiling === '' && !definition.required) {
-      assert.deepEqual(shown, definition.fallback, path)
+    else if (definition.follows === '' && definition.cappedBy === '' && !definition.required) {
+      assert.deepEqual(shown, definition.defaultValue, path)
     }
   }
 })

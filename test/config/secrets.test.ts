@@ -6,7 +6,7 @@ import { reference } from '../../src/cli/reference.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
-// Digits, so that it could pass for a number anywhere a number is expected.
+// Digits, so that the secret is a valid number where a key expects one.
 const SECRET = '4711471147114'
 process.env.SLUICE_TEST_SECRET = SECRET
 
@@ -102,12 +102,12 @@ const ASKED: readonly (readonly string[])[] = [
 ]
 
 for (const [name, toml, sets = []] of FILES) {
-  test(`no command and no message shows ${name}`, async t => {
+  test(`no command and no message shows the secret of ${name}`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
     const seen = new Transcript()
     for (const rest of ASKED) await explain(argumentsFor(home, { sets, rest }), seen, seen)
     for (const json of [false, true]) {
-      // As JSON the whole of it holds whatever one key does.
+      // The whole output as JSON contains that of each key.
       if (json) await explain(argumentsFor(home, { sets, json, rest: [] }), seen, seen)
       await check(argumentsFor(home, { sets, json }), seen)
       await reference(argumentsFor(home, { json }), seen)
@@ -120,12 +120,12 @@ for (const [name, toml, sets = []] of FILES) {
     assert.ok(seen.text.length > 1000)
     assert.ok(!seen.text.includes(SECRET), seen.text.split('\n').find(line => line.includes(SECRET)) ?? '')
     assert.ok(!seen.text.includes('4711-11-14'))
-    // Nor by its own fault about a range, where the secret is a number of another length.
+    // A range error must not show it either, so the secret here is a number of another length.
     assert.ok(!/\b20731\b/.test(seen.text))
   })
 }
 
-test('no command and no message shows what a variable sets', async t => {
+test('no command and no message shows a secret from a variable', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '' })
   const variables = { SLUICE_SET_SUPER_ADMIN_PASSWORD: SECRET, SLUICE_SET_SUPER_ADMIN_PASWORD: SECRET }
   Object.assign(process.env, variables)
@@ -135,20 +135,20 @@ test('no command and no message shows what a variable sets', async t => {
   const seen = new Transcript()
   for (const rest of ASKED) await explain(argumentsFor(home, { rest }), seen, seen)
   assert.equal(await check(argumentsFor(home), seen), 78)
-  assert.match(seen.text, /environment SLUICE_SET_SUPER_ADMIN_PASWORD: stands for no key/)
+  assert.match(seen.text, /environment SLUICE_SET_SUPER_ADMIN_PASWORD: names no key/)
   assert.ok(!seen.text.includes(SECRET))
 })
 
-test('a secret that is set shows as set, and one that is not as not set', async t => {
+test('explain shows a secret as set or not set', async t => {
   const home = temporaryHome(t, { 'deployment.toml': `[super_admin]\npassword = "${SECRET}"` })
   const output = new Transcript()
   assert.equal(await explain(argumentsFor(home, { rest: ['super_admin.password'] }), output, output), 0)
-  assert.match(output.text, /value {5}\(set\)\n/)
+  assert.match(output.text, /value {7}\(set\)\n/)
   const unset = new Transcript()
   await explain(
     argumentsFor(temporaryHome(t, { 'deployment.toml': '' }), { rest: ['super_admin.password'] }),
     unset,
     unset,
   )
-  assert.match(unset.text, /value {5}\(not set\)\n/)
+  assert.match(unset.text, /value {7}\(not set\)\n/)
 })

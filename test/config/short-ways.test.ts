@@ -1,11 +1,11 @@
-/** What is read by a short way where it is plain is read as by the long one. */
+/** The fast path for plain texts gives the same result as the full reader. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readOperations } from '../../src/config/api-operations.ts'
-import { YamlFile } from '../../src/config/yaml-file.ts'
-import { isTemplateFault, readTemplate } from '../../src/structure/path-template.ts'
+import { readOperations } from '../../src/apis/operations.ts'
+import { YamlFile } from '../../src/apis/yaml-file.ts'
+import { isTemplateError, parseTemplate } from '../../src/route/path-template.ts'
 
-/** An operation as exports write it, and one that says the same in other ways. */
+/** [operation as exports write it, the same operation in another form] */
 const SAME: readonly (readonly [plain: string, other: string])[] = [
   [
     'verb: GET, authType: None, throttlingPolicy: Gold, scopes: []',
@@ -24,24 +24,25 @@ const SAME: readonly (readonly [plain: string, other: string])[] = [
 function operationsOf(rest: string): unknown {
   const file = new YamlFile('api.yaml', `data:\n  operations:\n    - { target: "/a/{b}", ${rest} }\n`)
   const operations = readOperations(file)
-  assert.deepEqual(file.faults, [])
+  assert.deepEqual(file.errors, [])
   return operations?.all
 }
 
 for (const [plain, other] of SAME) {
-  test(`an operation with ${plain}`, () => assert.deepEqual(operationsOf(plain), operationsOf(other)))
+  test(`an operation is read the same in either form: ${plain}`, () =>
+    assert.deepEqual(operationsOf(plain), operationsOf(other)))
 }
 
 for (const name of ['authType: toString', 'authType: constructor', 'authType: __proto__']) {
-  test(`${name} is none`, () => {
+  test(`${name} is no operation`, () => {
     const rest = `{ target: /a, verb: GET, ${name}, throttlingPolicy: Gold, scopes: [] }`
     const file = new YamlFile('api.yaml', `data:\n  operations:\n    - ${rest}\n`)
     readOperations(file)
-    assert.equal(file.faults.length, 1)
+    assert.equal(file.errors.length, 1)
   })
 }
 
-/** Segments, and their pieces; null: no template. */
+/** [segment, its pieces; null: not a template] */
 const SEGMENTS: readonly (readonly [text: string, pieces: readonly string[] | null])[] = [
   ['plain', ['plain']],
   ["a-._~!$&'()+,=:@9", ["a-._~!$&'()+,=:@9"]],
@@ -65,8 +66,8 @@ const SEGMENTS: readonly (readonly [text: string, pieces: readonly string[] | nu
 ]
 
 for (const [text, pieces] of SEGMENTS) {
-  test(`the segment ${JSON.stringify(text)} is ${pieces === null ? 'none' : JSON.stringify(pieces)}`, () => {
-    const read = readTemplate(`/${text}/end`)
-    assert.deepEqual(isTemplateFault(read) ? null : read.segments[0], pieces)
+  test(`the segment ${JSON.stringify(text)} is ${pieces === null ? 'no template' : JSON.stringify(pieces)}`, () => {
+    const read = parseTemplate(`/${text}/end`)
+    assert.deepEqual(isTemplateError(read) ? null : read.segments[0], pieces)
   })
 }

@@ -1,21 +1,21 @@
-/** How keys are read from the specification, on a small one. */
+/** Extraction of keys from small specifications. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { extractKeys, type SpecKey } from '../../scripts/spec-keys/extract.ts'
-import { SpecFault } from '../../scripts/spec-keys/markdown.ts'
+import { SpecError } from '../../scripts/spec-keys/markdown.ts'
 import { temporaryHome } from './temporary-home.ts'
 
 function specOf(...lines: readonly string[]): string {
   return ['# Title', '## Resources and their fields', ...lines, '## Next', '`not_read`', ''].join('\n')
 }
 
-/** One key in one line: what is said of it, in the order of the columns below. */
+/** One key as one line of its facts, in the order of the columns below. */
 function shortOf(key: SpecKey): string {
-  const { type, unit, fallback, described, choices, aliasOf } = key
-  const facts = [type, unit && `in ${unit}`, fallback && `= ${fallback}`, described && `as ${described}`]
+  const { type, unit, defaultValue, described, choices, aliasOf } = key
+  const facts = [type, unit && `in ${unit}`, defaultValue && `= ${defaultValue}`, described && `as ${described}`]
   const flags = [key.required && 'required', key.exampleOnly && 'example', aliasOf && `alias of ${aliasOf}`]
   const said = [...facts, choices.length > 0 && `of ${choices.join('|')}`, ...flags].filter(fact => fact)
   return [`${key.repeated ? `[[${key.section}]]` : `[${key.section}]`} ${key.key}`, ...said].join(' ')
@@ -38,7 +38,7 @@ const READ: readonly (readonly [clause: string, lines: readonly string[], ...key
     '[a.c] e string = 2 required',
   ],
   [
-    'a table below no section names it with each key, and the group of a name holds for those behind it',
+    'keys of a table without a section begin with their section, and a group applies to the names after it',
     ['### A', ...TABLE, '| a.b / c | string | built-in defaults | |', '| a.d.e, f | string | none | |'],
     '[a] b string as built-in defaults',
     '[a] c string as built-in defaults',
@@ -120,13 +120,13 @@ const READ: readonly (readonly [clause: string, lines: readonly string[], ...key
     '[a] e int = 3',
   ],
   [
-    'choices stand behind their key too',
+    'choices may follow their key',
     ['`[[a]]` `b` string, none, `x` or `y`; `c` `x` (default) or `y`.'],
     '[[a]] b string = none of x|y',
     '[[a]] c = x of x|y',
   ],
   [
-    'a remark in words at the end holds for all before it, one behind a number or a name does not',
+    'a remark in words at the end applies to all names before it, a remark after a number or a name does not',
     ['`[a]`: `b`, `c` (strings); `d.e`, `.f` 5, `.g`; `h` and `i` arrays, required; `j.k/l` (super admin default).'],
     '[a] b string',
     '[a] c string',
@@ -179,12 +179,12 @@ for (const [clause, lines, ...keys] of READ) {
   test(clause, () => assert.deepEqual(extractKeys(specOf(...lines), []).map(shortOf), keys))
 }
 
-const REFUSED: readonly (readonly [clause: string, lines: readonly string[], line: number, fault: string])[] = [
+const REFUSED: readonly (readonly [clause: string, lines: readonly string[], line: number, message: string])[] = [
   [
     'a token that follows nothing',
     ['`[a]` `b` and then `c`.'],
     3,
-    '`c` behind "and then" is neither a key nor a choice of one',
+    '`c` after "and then" is neither a key nor a choice of one',
   ],
   ['a token in a remark', ['`[a]` `b` (see `c`).'], 3, '"c" is neither a key nor known to be none'],
   [
@@ -220,16 +220,17 @@ const REFUSED: readonly (readonly [clause: string, lines: readonly string[], lin
   ['a name cut off without a key', ['`[a]` `b`.', '', '`[a]` Example-only keys: `c...`.'], 5, 'no key begins with c'],
 ]
 
-for (const [clause, lines, line, fault] of REFUSED) {
-  test(`${clause} is refused, with its line`, () => {
+for (const [clause, lines, line, message] of REFUSED) {
+  test(`${clause} is refused with its line`, () => {
     assert.throws(
       () => extractKeys(specOf(...lines), []),
-      error => error instanceof SpecFault && assert.deepEqual([error.line, error.message], [line, fault]) === undefined,
+      error =>
+        error instanceof SpecError && assert.deepEqual([error.line, error.message], [line, message]) === undefined,
     )
   })
 }
 
-/** Each sentence that is read by an adapter, as short as it may be. */
+/** The shortest sentence for each adapter. */
 const ADAPTED = specOf(
   '### Pass-through (`[transport.passthru_http]`)',
   'Blocking mode: `a`; `[transport.blocking_https]` `b`.',
@@ -270,7 +271,7 @@ function run(...given: readonly string[]) {
   return spawnSync(process.execPath, [SCRIPT, ...given], { encoding: 'utf8', timeout: 30_000 })
 }
 
-test('the script lists keys with their lines, those of adapters among them', t => {
+test('the script lists keys with their lines, including those from adapters', t => {
   const home = temporaryHome(t, { 'spec.md': ADAPTED })
   const { stdout, stderr, status } = run(join(home, 'spec.md'))
   assert.deepEqual([stderr, status], ['', 0])
@@ -288,32 +289,32 @@ test('the script lists keys with their lines, those of adapters among them', t =
   assert.deepEqual(data[0], { section: 'transport.blocking_http', key: 'a', line: 4 })
 })
 
-test('the script names file and line of what it does not understand, and ends with 1', t => {
+test('the script names file and line of a text that it does not understand, and exits with 1', t => {
   const home = temporaryHome(t, { 'spec.md': ADAPTED.replace('`[transport.ws]` `d`', '`[transport.ws]` `d` see `x`') })
   const { stdout, stderr, status } = run(join(home, 'spec.md'))
-  const fault = `${join(home, 'spec.md')}:8: \`x\` behind "see" is neither a key nor a choice of one\n`
-  assert.deepEqual([stdout, stderr, status], ['', fault, 1])
+  const message = `${join(home, 'spec.md')}:8: \`x\` after "see" is neither a key nor a choice of one\n`
+  assert.deepEqual([stdout, stderr, status], ['', message, 1])
 })
 
-test('a file that cannot be read is one line', t => {
+test('an unreadable file gives one line', t => {
   const missing = join(temporaryHome(t, {}), 'spec.md')
   const { stdout, stderr, status } = run(missing)
   assert.deepEqual([stdout, status], ['', 1])
   assert.match(stderr, /^ENOENT: .*spec\.md'\n$/)
 })
 
-test('an adapter that fits nowhere is a fault', t => {
+test('an adapter that matches nothing is an error', t => {
   const home = temporaryHome(t, { 'spec.md': ADAPTED.replace('wss adds', 'wss has') })
   const { stderr, status } = run(join(home, 'spec.md'))
   assert.match(
     stderr,
-    /^.*spec\.md:1: nothing fits \/; wss adds \/, needed because a section is named by its last word\n$/,
+    /^.*spec\.md:1: nothing matches \/; wss adds \/, needed because a section is named by its last word\n$/,
   )
   assert.equal(status, 1)
 })
 
 for (const given of [[], ['a.md', 'b.md'], ['a.md', '--what']]) {
-  test(`arguments ${JSON.stringify(given)} get the usage and 2`, () => {
+  test(`arguments ${JSON.stringify(given)} print the usage and exit with 2`, () => {
     const { stderr, status } = run(...given)
     assert.equal(stderr, 'usage: node scripts/spec-keys.ts SPEC.md [--json | --write]\n')
     assert.equal(status, 2)

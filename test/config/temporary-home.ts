@@ -1,4 +1,4 @@
-/** A home folder that lives as long as one test. */
+/** A home folder for one test. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -21,7 +21,7 @@ export function argumentsFor(home: string, changes: Partial<CliArguments> = {}):
   return { home, dataDir: join(home, 'data'), sets: [], json: false, rest: [], ...changes }
 }
 
-/** What a command wrote. */
+/** Records the output of a command. */
 export class Transcript implements Terminal {
   text = ''
   readonly isTTY: boolean

@@ -1,4 +1,4 @@
-/** What the backend learns of where a request came from: Via, X-Forwarded-*, Forwarded (RFC 7239), correlation id. */
+/** Requests that test the forwarding fields: Via, X-Forwarded-*, Forwarded (RFC 7239), correlation id. */
 import { GET_X, get, only, type RequestCase } from './request-case.ts'
 
 const VIA = 'Via: 1.1 sluice'
@@ -6,8 +6,8 @@ const ID = 'activityid: …'
 const X = ['X-Forwarded-For: 127.0.0.1', 'X-Forwarded-Proto: http', 'X-Forwarded-Host: gateway.test']
 const FORWARDED = 'Forwarded: for=127.0.0.1;host="gateway.test";proto=http'
 
-/** What a client says of its own client. */
-const SAID = [
+/** Forwarding fields sent by the client. */
+const CLIENT_FIELDS = [
   'X-Forwarded-For: 1.2.3.4',
   'x-forwarded-proto: https',
   'X-Forwarded-Host: evil.test',
@@ -21,7 +21,7 @@ const SAID = [
 ]
 
 const TRUSTED = { trusted_proxies: ['127.0.0.0/8'] }
-const ELSEWHERE = { trusted_proxies: ['192.0.2.0/24', '::1'] }
+const OTHER_TRUSTED = { trusted_proxies: ['192.0.2.0/24', '::1'] }
 
 type Mode = 'x-forwarded' | 'forwarded' | 'both' | 'none'
 
@@ -31,57 +31,92 @@ function row(
   more: object,
   sent: readonly string[],
   passed: readonly string[],
-  own: string[],
+  added: string[],
 ) {
   return {
-    name: `${mode}: ${name}`,
+    name: `forwarded.headers = ${mode}: ${name}`,
     raw: get('First: a', ...sent, 'Last: z'),
     status: 200,
-    reaches: { line: GET_X, fields: ['First: a', ...passed, 'Last: z'], own },
+    reaches: { line: GET_X, fields: ['First: a', ...passed, 'Last: z'], added },
     http: { 'forwarded.headers': mode, ...more },
   }
 }
 
-const OTHERS = [
+const OTHER_FIELDS = [
   ...['X-Forwarded-Port: 443', 'X-Forwarded-Prefix: /admin', 'X-Forwarded-Server: evil', 'X-Real-IP: 1.2.3.4'],
   ...['X-Original-URL: /admin', 'x-rewrite-url: /admin'],
 ]
 const PROTO_HOST = ['x-forwarded-proto: https', 'X-Forwarded-Host: evil.test']
 
 const modes: readonly RequestCase[] = [
-  row('a client that says nothing', 'x-forwarded', {}, [], [], [VIA, ...X, ID]),
-  row('a client that says nothing', 'forwarded', {}, [], [], [VIA, FORWARDED, ID]),
-  row('a client that says nothing', 'both', {}, [], [], [VIA, ...X, FORWARDED, ID]),
-  row('a client that says nothing', 'none', {}, [], [], [VIA, ID]),
-  row('an untrusted client is not believed', 'x-forwarded', {}, SAID, [], [VIA, ...X, ID]),
-  row('an untrusted client is not believed', 'forwarded', {}, SAID, [], [VIA, FORWARDED, ID]),
-  row('an untrusted client is not believed', 'both', {}, SAID, [], [VIA, ...X, FORWARDED, ID]),
-  row('an untrusted client is not believed', 'none', {}, SAID, [], [VIA, ID]),
-  row('a proxy elsewhere does not make a client trusted', 'x-forwarded', ELSEWHERE, SAID, [], [VIA, ...X, ID]),
-  row('a trusted proxy that says nothing', 'x-forwarded', TRUSTED, [], [], [VIA, ...X, ID]),
-  row('a trusted proxy that says nothing', 'both', TRUSTED, [], [], [VIA, ...X, FORWARDED, ID]),
+  row('a request without forwarding fields gets those of the gateway', 'x-forwarded', {}, [], [], [VIA, ...X, ID]),
+  row('a request without forwarding fields gets those of the gateway', 'forwarded', {}, [], [], [VIA, FORWARDED, ID]),
+  row('a request without forwarding fields gets those of the gateway', 'both', {}, [], [], [VIA, ...X, FORWARDED, ID]),
+  row('a request gets no forwarding field but Via', 'none', {}, [], [], [VIA, ID]),
+  row('forwarding fields of an untrusted client are replaced', 'x-forwarded', {}, CLIENT_FIELDS, [], [VIA, ...X, ID]),
   row(
-    'a trusted proxy is extended',
+    'forwarding fields of an untrusted client are replaced',
+    'forwarded',
+    {},
+    CLIENT_FIELDS,
+    [],
+    [VIA, FORWARDED, ID],
+  ),
+  row(
+    'forwarding fields of an untrusted client are replaced',
+    'both',
+    {},
+    CLIENT_FIELDS,
+    [],
+    [VIA, ...X, FORWARDED, ID],
+  ),
+  row('forwarding fields of an untrusted client are removed', 'none', {}, CLIENT_FIELDS, [], [VIA, ID]),
+  row(
+    'forwarding fields of a client outside trusted_proxies are replaced',
+    'x-forwarded',
+    OTHER_TRUSTED,
+    CLIENT_FIELDS,
+    [],
+    [VIA, ...X, ID],
+  ),
+  row(
+    'a request of a trusted proxy without forwarding fields gets those of the gateway',
     'x-forwarded',
     TRUSTED,
-    SAID,
-    [...PROTO_HOST, ...OTHERS, 'Forwarded: for=1.2.3.4;host=evil.test;proto=https'],
+    [],
+    [],
+    [VIA, ...X, ID],
+  ),
+  row(
+    'a request of a trusted proxy without forwarding fields gets those of the gateway',
+    'both',
+    TRUSTED,
+    [],
+    [],
+    [VIA, ...X, FORWARDED, ID],
+  ),
+  row(
+    'forwarding fields of a trusted proxy are extended',
+    'x-forwarded',
+    TRUSTED,
+    CLIENT_FIELDS,
+    [...PROTO_HOST, ...OTHER_FIELDS, 'Forwarded: for=1.2.3.4;host=evil.test;proto=https'],
     [VIA, 'X-Forwarded-For: 1.2.3.4, 127.0.0.1', ID],
   ),
   row(
-    'a trusted proxy is extended',
+    'forwarding fields of a trusted proxy are extended',
     'forwarded',
     TRUSTED,
-    SAID,
-    ['X-Forwarded-For: 1.2.3.4', ...PROTO_HOST, ...OTHERS],
+    CLIENT_FIELDS,
+    ['X-Forwarded-For: 1.2.3.4', ...PROTO_HOST, ...OTHER_FIELDS],
     [VIA, `Forwarded: for=1.2.3.4;host=evil.test;proto=https, ${FORWARDED.slice(11)}`, ID],
   ),
   row(
-    'a trusted proxy is extended',
+    'forwarding fields of a trusted proxy are extended',
     'both',
     TRUSTED,
-    SAID,
-    [...PROTO_HOST, ...OTHERS],
+    CLIENT_FIELDS,
+    [...PROTO_HOST, ...OTHER_FIELDS],
     [
       VIA,
       'X-Forwarded-For: 1.2.3.4, 127.0.0.1',
@@ -89,9 +124,12 @@ const modes: readonly RequestCase[] = [
       ID,
     ],
   ),
-  row('a trusted proxy passes as it is', 'none', TRUSTED, SAID, SAID, [VIA, ID]),
+  row('forwarding fields of a trusted proxy are forwarded unchanged', 'none', TRUSTED, CLIENT_FIELDS, CLIENT_FIELDS, [
+    VIA,
+    ID,
+  ]),
   row(
-    'several fields of a trusted proxy are one list, in order',
+    'several fields of a trusted proxy are joined into one list in order',
     'x-forwarded',
     TRUSTED,
     ['X-Forwarded-For: 1.1.1.1, 2.2.2.2', 'A: b', 'x-forwarded-for: 3.3.3.3'],
@@ -99,7 +137,7 @@ const modes: readonly RequestCase[] = [
     [VIA, 'X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 127.0.0.1', ...X.slice(1), ID],
   ),
   row(
-    'what a trusted proxy says cannot be named away',
+    'Connection cannot remove the forwarding fields of a trusted proxy',
     'x-forwarded',
     TRUSTED,
     ['X-Forwarded-For: 1.2.3.4', 'Connection: X-Forwarded-For'],
@@ -110,18 +148,14 @@ const modes: readonly RequestCase[] = [
 
 const LONG = 'a'.repeat(128)
 
-/** Field lines with a correlation id, and the line that arrives. */
+/** Field lines with a correlation id, and the line that reaches the backend. */
 const correlation: readonly (readonly [string, readonly string[], string])[] = [
-  ["the client's own is passed on", ['activityid: order 1/2'], 'activityid: order 1/2'],
-  ['its name is known in any case', ['ActivityID: order 1/2'], 'activityid: order 1/2'],
-  [
-    'the first of several counts, and goes alone',
-    ['activityid: order 1/2', 'activityid: b c'],
-    'activityid: order 1/2',
-  ],
-  ['an empty one is replaced', ['activityid:'], ID],
-  ['one of 128 bytes is passed on', [`activityid: ${LONG.slice(1)}!`], `activityid: ${LONG.slice(1)}!`],
-  ['a longer one is replaced', [`activityid: ${LONG}!`], ID],
+  ['an id of the client is forwarded', ['activityid: order 1/2'], 'activityid: order 1/2'],
+  ['the field name is recognised in any letter case', ['ActivityID: order 1/2'], 'activityid: order 1/2'],
+  ['only the first of several ids is forwarded', ['activityid: order 1/2', 'activityid: b c'], 'activityid: order 1/2'],
+  ['an empty id is replaced', ['activityid:'], ID],
+  ['an id of 128 bytes is forwarded', [`activityid: ${LONG.slice(1)}!`], `activityid: ${LONG.slice(1)}!`],
+  ['a longer id is replaced', [`activityid: ${LONG}!`], ID],
 ]
 
 export const FORWARDED_REQUESTS: readonly RequestCase[] = [
@@ -130,49 +164,49 @@ export const FORWARDED_REQUESTS: readonly RequestCase[] = [
     name: `correlation.header: ${name}`,
     raw: get(...fields),
     status: 200,
-    reaches: { line: GET_X, own: [VIA, ...X, arrives] },
+    reaches: { line: GET_X, added: [VIA, ...X, arrives] },
   })),
   {
-    name: 'correlation.header: another name',
-    raw: get('X-Request-ID: order 1/2', 'activityid: it passes'),
+    name: 'correlation.header: the id is read from the configured field',
+    raw: get('X-Request-ID: order 1/2', 'activityid: of a client'),
     status: 200,
-    reaches: { line: GET_X, fields: ['activityid: it passes'], own: [VIA, ...X, 'X-Request-ID: order 1/2'] },
+    reaches: { line: GET_X, fields: ['activityid: of a client'], added: [VIA, ...X, 'X-Request-ID: order 1/2'] },
     http: { 'correlation.header': 'X-Request-ID' },
   },
   {
-    name: 'RFC 7239 4: an IPv6 host is quoted',
+    name: 'RFC 7239 4: an IPv6 host in Forwarded is quoted',
     raw: only('Host: [::1]:80'),
     status: 200,
-    reaches: { line: GET_X, own: [VIA, 'Forwarded: for=127.0.0.1;host="[::1]:80";proto=http', ID] },
+    reaches: { line: GET_X, added: [VIA, 'Forwarded: for=127.0.0.1;host="[::1]:80";proto=http', ID] },
     http: { 'forwarded.headers': 'forwarded' },
   },
   {
-    name: 'RFC 7239 4: without a host there is none',
+    name: 'RFC 7239 4: Forwarded of a request without Host has no host parameter',
     raw: 'GET /echo/x HTTP/1.0\r\n\r\n',
     status: 200,
     closes: true,
-    reaches: { line: GET_X, own: [VIA, 'Forwarded: for=127.0.0.1;proto=http', ID] },
+    reaches: { line: GET_X, added: [VIA, 'Forwarded: for=127.0.0.1;proto=http', ID] },
     http: { 'forwarded.headers': 'forwarded' },
   },
   {
-    name: 'http.user.agent.preserve: the gateway names itself instead',
+    name: 'http.user.agent.preserve: false replaces User-Agent by that of the gateway',
     raw: get('User-Agent: curl/8', 'A: b'),
     status: 200,
-    reaches: { line: GET_X, fields: ['A: b'], own: [VIA, ...X, ID, 'User-Agent: Sluice'] },
+    reaches: { line: GET_X, fields: ['A: b'], added: [VIA, ...X, ID, 'User-Agent: Sluice'] },
     http: { 'http.user.agent.preserve': false },
   },
   {
-    name: 'http.headers.preserve: User-Agent is kept by name',
+    name: 'http.headers.preserve: a listed User-Agent is forwarded',
     raw: get('User-Agent: curl/8', 'A: b'),
     status: 200,
     reaches: { line: GET_X, fields: ['User-Agent: curl/8', 'A: b'] },
     http: { 'http.user.agent.preserve': false, 'http.headers.preserve': ['User-Agent'] },
   },
   {
-    name: 'disable_connection_keepalive: the backend is told',
+    name: 'disable_connection_keepalive: the backend gets Connection: close',
     raw: get('A: b'),
     status: 200,
-    reaches: { line: GET_X, fields: ['A: b'], own: [VIA, ...X, ID, 'Connection: close'] },
+    reaches: { line: GET_X, fields: ['A: b'], added: [VIA, ...X, ID, 'Connection: close'] },
     http: { disable_connection_keepalive: true },
   },
 ]

@@ -1,13 +1,13 @@
-/** Targets by which a resource might be reached by another name, and what a gateway makes of them. */
+/** Targets that might reach a restricted resource under another name, and the outcome that the gateway must give. */
 
-/** What is matched: the restricted resource, the open one, no API at all, or nothing because it is refused. */
-export type PathOutcome = 'restricted' | 'open' | 'nobody' | 'refused'
+/** The matched resource (restricted or open), no matching API (404), or a refused target (400). */
+export type PathOutcome = 'restricted' | 'open' | 'unrouted' | 'refused'
 
-/** Behind the context, or from the beginning where it says "=". */
+/** Targets by outcome, without the context; "=" marks a whole target. */
 export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
   restricted: [
     ...['/restricted', '/restricted/', '/restricted/x', '/restricted?x', '/restricted/?x', '/restricted/x/y/z'],
-    // Escaped letters, in either case of digits.
+    // Encoded letters, with digits in either case.
     ...['/%72estricted', '/restricte%64', '/%72%65%73%74%72%69%63%74%65%64', '/restr%69cted/x', '/%72estricted/'],
     ...['/restricted/%2e', '/restricted/%2E/', '/restricted/./x', '/restricted/.'],
     // Slashes.
@@ -27,13 +27,13 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
     ...['=/shop/2.0.0/../1.0.0/restricted', '=/x/../shop/1.0.0/restricted', '=/./shop/./1.0.0/./restricted'],
     ...['=/sho%70/1.0.0/restricted', '=/shop/1%2e0.0/restricted', '=/%73hop/%31.0.0/%72estricted'],
     ...['=/shop/1.0.0/open/%2e%2e/%72estricted', '=/%2e/shop/1.0.0/restricted', '=/shop/1.0.0/../1.0.0/restricted'],
-    // The query is none of the path's business.
+    // The query does not affect the path.
     ...['/restricted?/../open', '/restricted?a=%2f..%2fopen', '/restricted??', '/restricted/.?x'],
     ...['/restricted?%zz', '/restricted?;a=b', '/restricted?\\', '/restricted/x?%00', '/restricted?a=/./b//c'],
-    // Whatever a name is made of below it.
+    // Unusual names below the restricted resource.
     ...['/restricted/caf%c3%a9', '/restricted/{x}', '/restricted/a+b', '/restricted/a%2bb'],
     ...['/restricted/...', '/restricted/..x', '/restricted/%25', '/restricted/%3F', '/restricted/%23'],
-    // Absolute-form; its authority selects nothing.
+    // Absolute-form; the authority does not affect routing.
     ...['=http://gateway.test/shop/1.0.0/restricted', '=http://evil.test/shop/1.0.0/open/../restricted'],
     ...['=HTTP://gateway.test:8290/shop/1.0.0//restricted', '=http://gateway.test/shop/1.0.0/%72estricted?x'],
     ...['=http://gateway.test//shop/1.0.0/restricted', '=http://gateway.test/./shop/1.0.0/restricted'],
@@ -41,7 +41,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
   ],
   open: [
     ...['', '/', '?restricted', '/?/restricted', '/open', '/open/restricted', '/open/x/../restricted', '/open/'],
-    // Other names, for which nobody decodes, trims or folds anything: case counts.
+    // Other names: nothing is trimmed, and case is significant.
     ...['/Restricted', '/RESTRICTED', '/%52estricted', '/restricted2', '/restricte', '/restricted.', '/restricted..'],
     ...[
       '/restricted.json',
@@ -70,7 +70,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '/restricted*',
       '/(restricted)',
     ],
-    // Look-alikes of "?", "#", "/" and of the letters.
+    // Characters similar to "?", "#", "/" and the letters.
     ...[
       '/restricted%3Fx',
       '/restricted%3f',
@@ -90,7 +90,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '/[restricted]',
       '/restricted^',
     ],
-    // Leads away from it.
+    // Dot segments that leave the restricted resource.
     ...[
       '/restricted/..',
       '/restricted/../',
@@ -119,7 +119,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
     ],
     ...['=http://gateway.test/shop/1.0.0', '=/shop/1.0.0/shop/1.0.0/restricted'],
   ],
-  nobody: [
+  unrouted: [
     ...['/../restricted', '/..', '/../', '/%2e%2e/restricted', '/open/../../restricted', '/restricted/../../x'],
     ...['=/restricted', '=//restricted', '=/shop', '=/shop/', '=/shop/1.0.0x/restricted', '=/SHOP/1.0.0/restricted'],
     ...['=/shop%20/1.0.0/restricted', '=/x/shop/1.0.0/restricted', '=/?/shop/1.0.0/restricted', '=http://gateway.test'],
@@ -139,7 +139,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
     // Above the root.
     ...['=/../shop/1.0.0/restricted', '=/..', '/../../../restricted', '=/%2e%2e/shop/1.0.0/restricted', '=//../x'],
     ...['=http://gateway.test/../shop/1.0.0/restricted', '/../../%2e%2e/etc/passwd'],
-    // Slashes and backslashes in escapes.
+    // Encoded slashes, and backslashes.
     ...[
       '/open%2f..%2frestricted',
       '/open%2F..%2Frestricted',
@@ -163,7 +163,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '=/shop\\1.0.0\\restricted',
       '=\\shop\\1.0.0\\restricted',
     ],
-    // Parameters.
+    // Matrix parameters.
     ...[
       '/restricted;',
       '/restricted;a=b',
@@ -182,7 +182,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '/..%3b/restricted',
     ],
     ...['=/shop;x/1.0.0/restricted', '=/shop/1.0.0;/restricted', ';/restricted'],
-    // Escaped twice.
+    // Double percent-encodings.
     ...[
       '/%2572estricted',
       '/restricted%252f',
@@ -198,7 +198,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '/%%37%32estricted',
     ],
     ...['/restricted%253b', '/restricted%2500', '/open%255c..%255crestricted', '/restricted%2525'],
-    // No escapes.
+    // Invalid percent-encodings.
     ...[
       '/restricted%',
       '/restricted%2',
@@ -210,7 +210,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '/%x72estricted',
     ],
     ...['/restricted%/x', '/%-1', '/% 72estricted', '/restricted%%32%66', '/%c'],
-    // Overlong, cut short, surrogates, beyond Unicode, no UTF-8 at all.
+    // Invalid UTF-8: overlong, truncated, surrogates, beyond Unicode.
     ...[
       '/open%c0%af..%c0%afrestricted',
       '/%c0%ae%c0%ae/restricted',
@@ -237,7 +237,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '/\xc0\xae\xc0\xae/restricted',
     ],
     ...['/restricted%C3/%A9', '/restricted%A9', '/%c0%2e%c0%2e/restricted', '/restricted\xa0'],
-    // Control characters, escaped or not.
+    // Control characters, encoded or not.
     ...[
       '/restricted%00',
       '/restricted%00.json',
@@ -267,7 +267,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '/restricted x',
       '/ restricted',
     ],
-    // Absolute-form with more in it than a name and a port.
+    // Absolute-form with userinfo, another scheme or an invalid authority, and other invalid forms.
     ...[
       '=http://user@gateway.test/shop/1.0.0/restricted',
       '=http:/shop/1.0.0/restricted',
@@ -283,7 +283,7 @@ export const PATH_TRICKS: Readonly<Record<PathOutcome, readonly string[]>> = {
       '=../shop/1.0.0/restricted',
       '=*/restricted',
       '=*',
-      // llhttp takes no bytes beyond ASCII, valid or not.
+      // llhttp refuses bytes beyond ASCII, valid UTF-8 or not.
       '/r\xc3\xa9stricted',
       '/restricted/caf\xc3\xa9',
     ],

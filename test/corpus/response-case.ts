@@ -1,35 +1,35 @@
-/** A raw response of a backend, and how it must be read: what the client gets, and whether the connection serves on. */
+/** A raw response of a backend, what the client must get, and whether the backend connection must be reused. */
 
 export interface ResponseCase {
-  /** The clause it proves. */
+  /** Test title: the clause that the case proves. */
   readonly name: string
   /** One character per byte. */
   readonly raw: string
-  /** What the client asks with; a GET over HTTP/1.1 when absent. */
+  /** The request of the client; a GET over HTTP/1.1 when absent. */
   readonly request?: string
-  /** The backend's next move; it waits when absent. */
+  /** How the backend ends the connection after the response; absent: it leaves the connection open. */
   readonly ends?: 'FIN' | 'RST'
-  readonly gets: Got | 'fault' | 'cut'
-  /** The backend connection serves the next request as well. */
+  readonly gets: Expected | 'fault' | 'cut'
+  /** The backend connection is reused for the next request. */
   readonly reused: boolean
   /** Keys of `[transport.passthru_http]`. */
   readonly http?: Readonly<Record<string, unknown>>
 }
 
-export interface Got {
+export interface Expected {
   /** Status line. */
   readonly start: string
-  /** The backend's field lines that pass, in order, to the byte; the gateway's own lines are not among them. */
+  /** The forwarded field lines of the backend, in order, to the byte; without the lines that the gateway adds. */
   readonly fields?: readonly string[]
   readonly framing?: 'none' | 'length' | 'chunked' | 'close'
   readonly body?: string
   readonly trailers?: readonly string[]
   /** Whole heads of 1xx responses. */
   readonly interims?: readonly string[]
-  /** The client's connection ends behind it. */
+  /** The client connection is closed after the response. */
   readonly closes?: boolean
-  /** It says `Connection: keep-alive`, to a client of HTTP/1.0. */
-  readonly keepsAlive?: boolean
+  /** The response to an HTTP/1.0 client has `Connection: keep-alive`. */
+  readonly hasKeepAlive?: boolean
 }
 
 export const GET = 'GET /echo/x HTTP/1.1\r\nHost: gateway.test\r\n\r\n'
@@ -40,7 +40,7 @@ export const KEEP_10 = 'GET /echo/x HTTP/1.0\r\nHost: gateway.test\r\nConnection
 export const DATE = 'Date: Thu, 01 Jan 1970 00:00:00 GMT'
 export const OK = 'HTTP/1.1 200 OK'
 
-/** A response with these fields, and whatever follows the head. */
+/** A response with Date and these fields; `rest` follows the head. */
 export function response(fields: readonly string[], rest: string, start = OK): string {
   return `${start}\r\n${[DATE, ...fields].map(field => `${field}\r\n`).join('')}\r\n${rest}`
 }

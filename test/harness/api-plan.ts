@@ -1,17 +1,17 @@
-/** What an API of a test is where the test is not about it: published, on every host, with every path and method. */
-import { NO_ENDPOINTS } from '../../src/config/api-definition.ts'
-import type { AccessPlan } from '../../src/identity/identity-plan.ts'
-import type { ApiPlan } from '../../src/plan.ts'
+/** The default API of tests: published, on every host, with every path and method. */
+import { NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
+import type { AccessPlan } from '../../src/auth/auth-plan.ts'
+import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 
 type Rest = Omit<ApiPlan, 'name' | 'paths' | 'endpoints'>
 
-/** Nothing is asked of anybody: the tests that are about it say what is. */
+/** No authentication scheme. */
 export const NO_ACCESS: AccessPlan = {
-  subject: 'plain:1.0.0',
+  api: 'plain:1.0.0',
   authField: '',
   schemes: [],
-  needsCertificate: false,
-  needsOther: false,
+  requiresCertificate: false,
+  requiresOther: false,
   certificates: [],
   scopeRoles: {},
   provider: '',
@@ -23,6 +23,7 @@ export const PLAIN_API = {
   transports: ['http', 'https'],
   lifecycle: { state: 'PUBLISHED', deprecatedAtMs: 0, sunsetMs: 0 },
   keyType: 'PRODUCTION',
+  escapedSlashes: 'refuse',
   isAi: false,
   access: NO_ACCESS,
   credentials: { production: null, sandbox: null },
@@ -31,12 +32,13 @@ export const PLAIN_API = {
   sandbox: { ...NO_ENDPOINTS, endpoints: [] },
 } as const satisfies Rest
 
-/** The same of a definition. */
+/** `PLAIN_API` as a definition. */
 export const PLAIN_DEFINITION = {
   lifecycle: 'PUBLISHED',
   transports: ['http', 'https'],
   hosts: [],
   keyType: 'PRODUCTION',
+  escapedSlashes: 'refuse',
   isAi: false,
   access: { provider: '', plans: [], tier: '', authHeader: '', securitySchemes: [], scopeRoles: {} },
   clientCertificates: [],

@@ -1,11 +1,11 @@
-/** The codes of authentication among those that a client can be answered by: by opaque tokens that say which. */
-import type { ResourceDefinition } from '../../src/config/api-definition.ts'
-import type { Introspection } from '../../src/identity/feed.ts'
-import type { IdentityState } from '../../src/identity/identity-state.ts'
+/** Fault cases of authentication and authorisation; the opaque token of each request selects the case. */
+import type { ResourceDefinition } from '../../src/apis/api-definition.ts'
+import type { IntrospectionResult } from '../../src/auth/control-protocol.ts'
+import type { AuthState } from '../../src/auth/auth-state.ts'
 import { NO_ACCESS } from './api-plan.ts'
 import type { FaultCase } from './fault-cases.ts'
-import type { MorePlan, TestApi } from './gateway.ts'
-import { OWN_ISSUER, ScriptedAuthority } from './scripted-authority.ts'
+import type { GatewayOptions, TestApi } from './gateway.ts'
+import { OWN_ISSUER, ScriptedControl } from './scripted-control.ts'
 
 const API = 'tokens:1.0.0'
 const REFUSED = {
@@ -30,40 +30,40 @@ const NO_SCOPE = 'User is NOT authorized to access the Resource. Scope validatio
 export const AUTHENTICATION_CASES: readonly FaultCase[] = [
   {
     ...row(900900, '500 Internal Server Error', 'Unclassified authentication failure', NOT_CHECKED),
-    name: 'nobody says whether a token is good',
+    name: 'a token that cannot be checked',
     request: withToken('down'),
     fields: {},
   },
   {
     ...row(900901, UNAUTHORISED, 'Invalid credentials', 'Make sure you have provided the correct security credentials'),
-    name: 'a token that is not good',
+    name: 'an invalid token',
     request: withToken('bad'),
   },
   {
     ...row(900902, UNAUTHORISED, 'Missing credentials', ''),
     description: "Make sure your request has a header: 'Authorization: Bearer ACCESS_TOKEN'",
-    name: 'no credentials',
+    name: 'a request without credentials',
     request: 'GET /tokens/any HTTP/1.1\r\nHost: a\r\n%\r\n',
   },
   {
     ...row(900905, UNAUTHORISED, 'Incorrect access token type', 'Incorrect Access Token Type is provided'),
-    name: 'a user where an application is asked for',
+    name: 'a user token at an application resource',
     request: withToken('shop', '/application'),
   },
   {
     ...row(900907, UNAUTHORISED, 'Requested API temporarily blocked', 'The requested API is temporarily blocked'),
-    name: 'a subscription that is blocked',
+    name: 'a blocked subscription',
     request: withToken('blocked'),
   },
   {
     ...row(900908, FORBIDDEN, 'Resource forbidden', NO_SUBSCRIPTION),
-    name: 'no subscription',
+    name: 'an application without a subscription',
     request: withToken('stranger'),
     fields: {},
   },
   {
     ...row(900909, UNAUTHORISED, 'Subscription inactive', 'The subscription to the API is inactive'),
-    name: 'a subscription that is not approved yet',
+    name: 'a subscription that is not yet approved',
     request: withToken('held'),
   },
   {
@@ -73,7 +73,7 @@ export const AUTHENTICATION_CASES: readonly FaultCase[] = [
   },
   {
     ...row(900911, UNAUTHORISED, 'Internal Server Error', 'The credentials could not be validated'),
-    name: 'a validator of the operator that answers nothing of use',
+    name: 'a custom validator with an invalid result',
     request: withToken('odd'),
   },
 ]
@@ -92,31 +92,31 @@ export function securedApi(port: number): TestApi {
   return {
     context: '/tokens',
     port,
-    unlike: { access: { ...NO_ACCESS, subject: API, schemes: ['oauth2'] }, resources },
+    overrides: { access: { ...NO_ACCESS, api: API, schemes: ['oauth2'] }, resources },
   }
 }
 
-export const SECURED: Pick<MorePlan, 'identityChanges' | 'ownValidator'> = {
-  identityChanges: { issuers: [OWN_ISSUER] },
-  ownValidator: ({ token }) => (token.consumerKey === 'odd' ? 'what?' : { allowed: true }),
+export const SECURED: Pick<GatewayOptions, 'authChanges' | 'customValidator'> = {
+  authChanges: { issuers: [OWN_ISSUER] },
+  customValidator: ({ token, builtIn }) => (token.consumerKey === 'odd' ? 'what?' : builtIn),
 }
 
-/** Tokens are as the clients that they were given to. */
-export function tellCases(identity: IdentityState): void {
-  const authority = new ScriptedAuthority(identity)
+/** Loads subscriptions and token introspection; the name of a token is its consumer key. */
+export function prepareCases(state: AuthState): void {
+  const control = new ScriptedControl(state)
   for (const [name, status] of [
     ['shop', 'ACTIVE'],
     ['odd', 'ACTIVE'],
     ['blocked', 'BLOCKED'],
     ['held', 'ON_HOLD'],
   ] as const) {
-    authority.subscribe(name, API, status)
+    control.subscribe(name, API, status)
   }
-  authority.answers = {
-    introspect: ({ token }): Introspection => {
+  control.handlers = {
+    introspect: ({ token }): IntrospectionResult => {
       if (token === 'down') throw new Error('no connection')
-      const known = { issuer: OWN_ISSUER.issuer, consumerKey: token, user: 'alice', isApplication: false }
-      return token === 'bad' ? null : { ...known, scopes: [], expiresMs: 0, claims: {} }
+      const result = { issuer: OWN_ISSUER.issuer, consumerKey: token, user: 'alice', isApplication: false }
+      return token === 'bad' ? null : { ...result, scopes: [], notBeforeMs: 0, expiresMs: 0, claims: {} }
     },
   }
 }

@@ -1,30 +1,34 @@
 /**
- * Bodies too long to keep: made as they are sent, checked as they are received, byte for byte by their position. Either
- * end can be stopped and set going again.
+ * Long bodies, generated while they are sent and compared byte by byte while they are received. Either end can be
+ * paused and resumed.
  */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 
-/** Prime, so that no buffer size of anybody divides it. */
+/** A prime, so that no buffer size divides the period of the pattern. */
 const PERIOD = 65_521
 const PIECE_MAX = 256 * 1024
 
 const pattern = Buffer.alloc(PERIOD + PIECE_MAX)
 for (let at = 0; at < pattern.length; at++) pattern[at] = ((at % PERIOD) * 2_654_435_761) >>> 13
 
-export type Framing = 'length' | 'chunked'
+/** `close`: the body ends with the connection. */
+export type Framing = 'length' | 'chunked' | 'close'
 
+/** The field line of a framing, '' for `close`. */
 export function framingLine(framing: Framing, length: number): string {
+  if (framing === 'close') return ''
   return framing === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : `Content-Length: ${length}\r\n`
 }
 
-/** Sends a body as fast as it is taken. */
+/** Sends a body as fast as the socket accepts it. */
 export class Source {
   readonly #socket: Socket
   readonly #length: number
   readonly #framing: Framing
   /** Body bytes handed to the socket. */
   sent = 0
+  #isEnded = false
   readonly #done = Promise.withResolvers<void>()
 
   constructor(socket: Socket, length: number, framing: Framing) {
@@ -36,7 +40,7 @@ export class Source {
     this.#pump()
   }
 
-  /** Everything is with the kernel, or the connection is gone. */
+  /** Resolves when the kernel has all bytes, or the connection is closed. */
   get done(): Promise<void> {
     return this.#done.promise
   }
@@ -45,7 +49,7 @@ export class Source {
     const socket = this.#socket
     let room = true
     while (room && this.sent < this.#length && !socket.destroyed) {
-      // Sizes that look irregular and are the same in every run.
+      // Irregular sizes that are the same in every run.
       const wanted = 1 + ((this.sent * 31 + 77_777) % PIECE_MAX)
       const length = Math.min(wanted, this.#length - this.sent)
       const at = this.sent % PERIOD
@@ -56,12 +60,15 @@ export class Source {
       if (this.#framing === 'chunked') room = socket.write('\r\n')
       socket.uncork()
     }
-    if (room && this.sent === this.#length && this.#framing === 'chunked') socket.write('0\r\n\r\n')
-    if (room && this.sent === this.#length) this.#done.resolve()
+    if (!room || this.sent < this.#length || this.#isEnded) return
+    this.#isEnded = true
+    if (this.#framing === 'chunked') socket.write('0\r\n\r\n')
+    if (this.#framing === 'close') socket.end()
+    this.#done.resolve()
   }
 }
 
-/** Receives a message and checks its body. */
+/** Receives a message and compares its body with the pattern. */
 export class Sink {
   readonly socket: Socket
   readonly #length: number
@@ -69,7 +76,7 @@ export class Sink {
   received = 0
   head = ''
   #framing: Framing | null = null
-  /** Of the chunk under way; -1: its size line is. */
+  /** Bytes left of the current chunk; -1: the size line comes next. */
   #left = -1
   #line = ''
   readonly #done = Promise.withResolvers<void>()
@@ -95,12 +102,12 @@ export class Sink {
     return this.#begun.promise
   }
 
-  /** The whole body came, and its end. */
+  /** Resolves when the whole body and its end have arrived. */
   get done(): Promise<void> {
     return this.#done.promise
   }
 
-  /** Resolves, with the socket stopped, once so many body bytes came. */
+  /** Pauses the socket once `received` body bytes have arrived. */
   async stopAt(received: number): Promise<void> {
     if (this.received < received) {
       this.#reached = Promise.withResolvers()
@@ -142,7 +149,7 @@ export class Sink {
         from += part.length
         continue
       }
-      // The line end behind a chunk, then a size line.
+      // The line end after a chunk, then a size line.
       this.#line += String.fromCharCode(bytes[from++]!)
       const match = /^(?:\r\n)?([0-9a-f]+)\r\n(?:\r\n)?$/.exec(this.#line)
       if (match === null) continue

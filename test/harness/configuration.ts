@@ -1,7 +1,7 @@
 /** A configuration as a test wants it: in force, or all that is wrong with it thrown at once. */
 import { join } from 'node:path'
 import type { Configuration } from '../../src/config/catalogue.ts'
-import { ConfigurationFaults, describe } from '../../src/config/fault.ts'
+import { ConfigurationErrors, formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import type { ResolvedKey } from '../../src/config/resolve.ts'
 
@@ -12,10 +12,10 @@ export interface Loaded {
   readonly resolved: readonly ResolvedKey[]
 }
 
-/** Throws ConfigurationFaults. */
+/** Throws ConfigurationErrors. */
 export function loadConfiguration(home: string, sets: readonly string[], dataDir = join(home, 'data')): Loaded {
-  const { faults, unknown, warnings, configuration, keys } = examine(home, sets, dataDir)
-  if (faults.length > 0) throw new ConfigurationFaults(faults)
-  const ignored = unknown.map(fault => `${describe(fault)}; it has no effect`)
-  return { configuration, warnings: [...ignored, ...warnings.map(describe)], resolved: keys }
+  const { errors, unknown, warnings, configuration, keys } = examine(home, sets, dataDir)
+  if (errors.length > 0) throw new ConfigurationErrors(errors)
+  const ignored = unknown.map(diagnostic => `${formatDiagnostic(diagnostic)}; it has no effect`)
+  return { configuration, warnings: [...ignored, ...warnings.map(formatDiagnostic)], resolved: keys }
 }

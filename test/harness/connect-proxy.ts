@@ -1,4 +1,4 @@
-/** A forward proxy that opens tunnels, as simple as one can be, and keeps what it was asked for. */
+/** A minimal forward proxy that opens tunnels and records the heads of CONNECT requests. */
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
@@ -6,7 +6,7 @@ const HEAD_END = '\r\n\r\n'
 
 export class ConnectProxy {
   readonly port: number
-  /** Heads of requests, in order. */
+  /** Heads of the requests, in order. */
   readonly heads: string[] = []
   readonly #server: Server
   readonly #authorization: string
@@ -17,12 +17,12 @@ export class ConnectProxy {
     this.#authorization = authorization
     this.port = (server.address() as { port: number }).port
     server.on('connection', socket => {
-      this.#keep(socket)
+      this.#track(socket)
       this.#readHead(socket, Buffer.alloc(0))
     })
   }
 
-  /** `authorization`: what Proxy-Authorization must be; '': nothing is asked for. */
+  /** `authorization`: the required value of Proxy-Authorization; '': none is required. */
   static async listen(authorization = ''): Promise<ConnectProxy> {
     const server = createServer({ allowHalfOpen: true })
     server.listen(0, '127.0.0.1')
@@ -30,7 +30,7 @@ export class ConnectProxy {
     return new ConnectProxy(server, authorization)
   }
 
-  /** Tunnels and connections that are not closed. */
+  /** Number of open sockets. */
   get open(): number {
     return this.#sockets.size
   }
@@ -40,7 +40,7 @@ export class ConnectProxy {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  #keep(socket: Socket): void {
+  #track(socket: Socket): void {
     this.#sockets.add(socket)
     socket.setNoDelay(true)
     socket.on('error', () => undefined)
@@ -69,7 +69,7 @@ export class ConnectProxy {
   #tunnel(client: Socket, host: string, port: number): void {
     client.pause()
     const backend = connect({ host, port, allowHalfOpen: true })
-    this.#keep(backend)
+    this.#track(backend)
     backend.once('error', () => client.end('HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n'))
     backend.once('connect', () => {
       client.write('HTTP/1.1 200 Connection established\r\n\r\n')

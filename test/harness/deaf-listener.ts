@@ -1,4 +1,4 @@
-/** A listener that accepts nothing and whose queue is full: further connections get no answer at all. */
+/** A stopped listener with a full accept queue: a further connection attempt gets no response. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connectPeer } from './peers.ts'
@@ -12,7 +12,7 @@ export async function deafListener(): Promise<{ readonly port: number; close(): 
   const [line] = (await once(child.stdout, 'data')) as [Buffer]
   child.kill('SIGSTOP')
   const port = Number(line.toString())
-  // The queue of a listener holds one more than it was asked for.
+  // The accept queue holds one connection more than the backlog.
   const waiting = [await connectPeer(port), await connectPeer(port)]
   return {
     port,

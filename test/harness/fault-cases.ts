@@ -1,15 +1,11 @@
-/**
- * Every code that a client can be answered by now: the request that raises it, at a gateway that has an API for each
- * way to fail, and what is said of it.
- */
+/** Every fault that a client can get: the request that causes it, at a gateway with an API for each kind of failure. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { NO_ENDPOINTS } from '../../src/config/api-definition.ts'
-import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
-import type { Handler } from '../../src/exchange/contract.ts'
-import type { ApiPlan, EndpointPlan, EndpointsPlan, FaultPlan } from '../../src/plan.ts'
-import { AUTHENTICATION_CASES, SECURED, securedApi, tellCases } from './authentication-cases.ts'
-import { OPEN_CORS, operation } from './chained.ts'
+import { DEFAULT_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
+import type { Filter } from '../../src/proxy/exchange/contract.ts'
+import type { ApiPlan, EndpointPlan, EndpointsPlan, FaultPlan } from '../../src/plan/reactor-plan.ts'
+import { AUTHENTICATION_CASES, SECURED, securedApi, prepareCases } from './authentication-cases.ts'
+import { OPEN_CORS, operation } from './filter-chain.ts'
 import { deafListener } from './deaf-listener.ts'
 import { startGateway, type TestApi, type TestGateway } from './gateway.ts'
 import { type Peer, ScriptedBackend } from './peers.ts'
@@ -20,21 +16,21 @@ export interface FaultCase {
   readonly status: string
   readonly message: string
   readonly description: string
-  /** File that words it. */
+  /** Name of the sequence that words the fault. */
   readonly sequence: string
-  /** `%` stands for fields, whole lines. */
+  /** The request; `%` marks where further field lines go. */
   readonly request: string
-  /** Asked before, for what comes of it. */
+  /** A request sent before, whose effect the fault needs. */
   readonly first?: string
-  /** The head is not there when it is refused: nothing is known of what the client accepts. */
+  /** The request is refused before its head is parsed, so its Accept is not known. */
   readonly isHeadless?: true
-  /** On the listener for WebSocket. */
+  /** The request goes to the WebSocket listener. */
   readonly isWebSocket?: true
-  /** Fields that it has beside those of every fault. */
+  /** Fields of the fault beside those of every fault. */
   readonly fields?: Readonly<Record<string, RegExp>>
 }
 
-const TIMEOUT_MS = 250
+const TIMEOUT_MS = 500
 const LONG_MS = 3_600_000
 
 function get(path: string): string {
@@ -43,39 +39,39 @@ function get(path: string): string {
 
 const MALFORMED = { code: 400, sequence: 'fault', message: 'Bad Request' } as const
 const FAILED = { status: '502 Bad Gateway', message: 'Error in Sender', sequence: 'fault' } as const
-const LATE = { status: '504 Gateway Timeout', sequence: 'fault' } as const
-const UNREADY = { status: '503 Service Unavailable', sequence: 'fault', fields: { 'retry-after': /^\d+$/ } } as const
+const TIMED_OUT = { status: '504 Gateway Timeout', sequence: 'fault' } as const
+const NOT_READY = { status: '503 Service Unavailable', sequence: 'fault', fields: { 'retry-after': /^\d+$/ } } as const
 const METHODS = /^GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS$/
 
 export const FAULT_CASES: readonly FaultCase[] = [
   ...AUTHENTICATION_CASES,
   {
-    name: "a back end that refuses the gateway's credentials",
+    name: 'a backend that refuses the credentials of the gateway',
     code: 900424,
     request: get('/protected/a'),
     status: '503 Service Unavailable',
     message: 'Temporary server error',
-    description: 'The gateway has no credentials that the back end accepts',
+    description: 'The gateway has no credentials that the backend accepts',
     sequence: 'fault',
   },
   {
     ...MALFORMED,
-    name: 'Host that is no authority',
-    request: 'GET /well HTTP/1.1\r\nHost: a b\r\n%\r\n',
+    name: 'an invalid Host',
+    request: 'GET /healthy HTTP/1.1\r\nHost: a b\r\n%\r\n',
     status: '400 Bad Request',
     description: 'Host is not a valid authority (RFC 9112 3.2)',
   },
   {
     ...MALFORMED,
-    name: 'no HTTP at all',
-    request: 'GET /well\x01 HTTP/1.1\r\nHost: a\r\n%\r\n',
+    name: 'a request that is not HTTP',
+    request: 'GET /healthy\x01 HTTP/1.1\r\nHost: a\r\n%\r\n',
     status: '400 Bad Request',
     description: 'Invalid char in url path (RFC 9112)',
     isHeadless: true,
   },
   {
     ...MALFORMED,
-    name: 'a target that is too long',
+    name: 'a target over the limit',
     request: `GET /${'x'.repeat(600)} HTTP/1.1\r\nHost: a\r\n%\r\n`,
     status: '414 URI Too Long',
     message: 'URI Too Long',
@@ -83,8 +79,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
   },
   {
     ...MALFORMED,
-    name: 'a head that is too long',
-    request: `GET /well HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(3000)}\r\n%\r\n`,
+    name: 'a head over the limit',
+    request: `GET /healthy HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(3000)}\r\n%\r\n`,
     status: '431 Request Header Fields Too Large',
     message: 'Request Header Fields Too Large',
     description: 'head is longer than the limit (RFC 6585 5)',
@@ -92,8 +88,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
   },
   {
     ...MALFORMED,
-    name: 'a method that is not offered',
-    request: 'TRACE /well HTTP/1.1\r\nHost: a\r\n%\r\n',
+    name: 'the method TRACE',
+    request: 'TRACE /healthy HTTP/1.1\r\nHost: a\r\n%\r\n',
     status: '405 Method Not Allowed',
     message: 'Method Not Allowed',
     description: 'CONNECT and TRACE are not offered (RFC 9110 9.3.6, 9.3.8)',
@@ -101,8 +97,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
   },
   {
     ...MALFORMED,
-    name: 'no WebSocket at its listener',
-    request: get('/well'),
+    name: 'a plain request at the WebSocket listener',
+    request: get('/healthy'),
     isWebSocket: true,
     status: '426 Upgrade Required',
     message: 'Upgrade Required',
@@ -110,7 +106,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
     fields: { upgrade: /^websocket$/ },
   },
   {
-    name: 'no such API',
+    name: 'an unknown API',
     code: 404,
     status: '404 Not Found',
     message: 'Not Found',
@@ -119,7 +115,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
     request: get('/none'),
   },
   {
-    name: 'a known path with another verb',
+    name: 'a method that the resource does not have',
     code: 405,
     status: '405 Method Not Allowed',
     message: 'Method not allowed',
@@ -129,7 +125,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
     fields: { allow: /^GET, HEAD, OPTIONS$/ },
   },
   {
-    name: 'a body that does not come in time',
+    name: 'a body that does not arrive in time',
     code: 408,
     status: '408 Request Timeout',
     message: 'Request Timeout',
@@ -138,7 +134,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
     request: 'POST /hangs HTTP/1.1\r\nHost: a\r\n%Content-Length: 5\r\n\r\n',
   },
   {
-    name: 'a bug',
+    name: 'a filter that throws',
     code: 500,
     status: '500 Internal Server Error',
     message: 'Internal Server Error',
@@ -156,25 +152,25 @@ export const FAULT_CASES: readonly FaultCase[] = [
     request: get('/blocked'),
   },
   {
-    name: 'a production key, and sandbox endpoints only',
+    name: 'a production key for an API with sandbox endpoints only',
     code: 900901,
-    status: '403 Forbidden',
+    status: '401 Unauthorized',
     message: 'Invalid credentials',
     description: 'The API has no endpoint for keys of this type',
     sequence: '_production_key_error_',
     request: get('/sandboxed'),
   },
   {
-    name: 'a sandbox key, and production endpoints only',
+    name: 'a sandbox key for an API with production endpoints only',
     code: 900901,
-    status: '403 Forbidden',
+    status: '401 Unauthorized',
     message: 'Invalid credentials',
     description: 'The API has no endpoint for keys of this type',
     sequence: '_sandbox_key_error_',
     request: get('/produced'),
   },
   {
-    name: 'no such resource',
+    name: 'an unknown resource',
     code: 900906,
     status: '403 Forbidden',
     message: 'No matching resource found',
@@ -184,68 +180,68 @@ export const FAULT_CASES: readonly FaultCase[] = [
   },
   {
     ...FAILED,
-    name: 'the back end refuses',
+    name: 'a backend that refuses the connection',
     code: 101503,
-    message: 'Error connecting to the back end',
-    description: 'Connecting to the back end failed',
+    message: 'Error connecting to the backend',
+    description: 'Connecting to the backend failed',
     request: get('/refused'),
   },
   {
     ...FAILED,
-    name: 'the back end resets while a body is under way: 101500 + 2',
+    name: 'a backend that resets during an upload (101500 + 2)',
     code: 101502,
-    description: 'The request could not be sent to the back end',
+    description: 'The request could not be sent to the backend',
     request: 'POST /resets HTTP/1.1\r\nHost: a\r\n%Content-Length: 10\r\n\r\n',
   },
   {
     ...FAILED,
-    name: 'the back end resets: 101501 + 3',
+    name: 'a backend that resets (101501 + 3)',
     code: 101504,
-    description: 'The response could not be received from the back end',
+    description: 'The response could not be received from the backend',
     request: get('/resets'),
   },
   {
     ...FAILED,
-    name: 'the back end closes: 101505 + 3',
+    name: 'a backend that closes (101505 + 3)',
     code: 101508,
-    description: 'The back end closed the connection',
+    description: 'The backend closed the connection',
     request: get('/closes'),
   },
   {
     ...FAILED,
-    name: 'the back end sends no HTTP: 101506 + 3',
+    name: 'a backend that does not send HTTP (101506 + 3)',
     code: 101509,
-    description: 'The back end violated the protocol',
+    description: 'The backend violated the protocol',
     request: get('/babbles'),
   },
   {
-    ...LATE,
-    name: 'the back end is silent: 101504 + 3',
+    ...TIMED_OUT,
+    name: 'a backend that does not respond (101504 + 3)',
     code: 101507,
     message: 'Send timeout',
-    description: 'The back end did not answer in time',
+    description: 'The backend did not answer in time',
     request: get('/hangs'),
   },
   {
-    ...LATE,
-    name: 'the back end does not accept',
+    ...TIMED_OUT,
+    name: 'a backend that does not accept the connection',
     code: 101508,
-    message: 'Error connecting to the back end',
-    description: 'Connecting to the back end took too long',
+    message: 'Error connecting to the backend',
+    description: 'Connecting to the backend took too long',
     request: get('/deaf'),
   },
   {
-    name: 'a body that is too large',
+    name: 'a body over the limit',
     code: 102511,
     status: '400 Bad Request',
     message: 'Incomplete payload',
     description: 'The payload is too large or was not delivered whole',
     sequence: 'fault',
-    request: 'POST /well HTTP/1.1\r\nHost: a\r\n%Content-Length: 100\r\n\r\n',
+    request: 'POST /healthy HTTP/1.1\r\nHost: a\r\n%Content-Length: 100\r\n\r\n',
   },
   {
-    ...UNREADY,
-    name: 'no endpoint of a group is ready',
+    ...NOT_READY,
+    name: 'a group without a ready endpoint',
     code: 303000,
     message: 'No endpoint is ready',
     description: 'Every endpoint of the API is suspended or switched off',
@@ -253,8 +249,8 @@ export const FAULT_CASES: readonly FaultCase[] = [
     request: get('/group'),
   },
   {
-    ...UNREADY,
-    name: 'the endpoint is suspended',
+    ...NOT_READY,
+    name: 'a suspended endpoint',
     code: 303001,
     message: 'Endpoint suspended',
     description: 'The endpoint is suspended or switched off',
@@ -263,10 +259,10 @@ export const FAULT_CASES: readonly FaultCase[] = [
   },
 ]
 
-const BUG: Handler = {
+const BUG: Filter = {
   name: 'bug',
   request: ({ apiName }) => {
-    if (apiName === 'bug') throw new Error('a handler that throws')
+    if (apiName === 'bug') throw new Error('a filter that throws')
     return undefined
   },
 }
@@ -274,18 +270,18 @@ const BUG: Handler = {
 const SETTINGS = {
   'http.socket.timeout': TIMEOUT_MS,
   'http.connection.timeout': TIMEOUT_MS,
-  'body.read_timeout': TIMEOUT_MS / 2,
+  'body.read_timeout': TIMEOUT_MS - 100,
   'body.max_bytes': 50,
   'header.max_bytes': 2048,
   'target.max_bytes': 512,
 }
 
 interface FaultGateway extends TestGateway {
-  /** Backends are gone with it. */
+  /** Stops the gateway and its backends. */
   stop(): void
 }
 
-/** `faults`: how they are worded, where it is not by the default sequences. */
+/** `faults`: the sequences that word the faults; the default sequences if absent. */
 export async function startFaultGateway(faults: Partial<{ readonly faults: FaultPlan }> = {}): Promise<FaultGateway> {
   const backend = await ScriptedBackend.listen(peer => void fail(peer))
   const deaf = await deafListener()
@@ -293,7 +289,7 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
   const port = backend.port
   const failing = endpointsAt(refused, LONG_MS)
   const apis: readonly TestApi[] = [
-    ...['/well', '/bug', '/resets', '/closes', '/babbles', '/hangs'].map(context => ({
+    ...['/healthy', '/bug', '/resets', '/closes', '/babbles', '/hangs'].map(context => ({
       context,
       port,
       basePath: context,
@@ -304,25 +300,25 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
       context: '/protected',
       port,
       basePath: '/protected',
-      unlike: { credentials: { production: { kind: 'basic', authorization: 'Basic wrong' }, sandbox: null } },
+      overrides: { credentials: { production: { kind: 'basic', authorization: 'Basic wrong' }, sandbox: null } },
     },
     { context: '/deaf', port: deaf.port },
-    { context: '/pets', port, unlike: { resources: [operation('GET /{id}')] } },
-    { context: '/blocked', port, unlike: { lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 } } },
-    { context: '/produced', port, unlike: { keyType: 'SANDBOX' } },
-    { context: '/sandboxed', port, unlike: { endpoints: NONE, sandbox: endpointsAt(port, 0) } },
-    { context: '/suspended', port, unlike: { endpoints: failing } },
+    { context: '/pets', port, overrides: { resources: [operation('GET /{id}')] } },
+    { context: '/blocked', port, overrides: { lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 } } },
+    { context: '/produced', port, overrides: { keyType: 'SANDBOX' } },
+    { context: '/sandboxed', port, overrides: { endpoints: NONE, sandbox: endpointsAt(port, 0) } },
+    { context: '/suspended', port, overrides: { endpoints: failing } },
     {
       context: '/group',
       port,
-      unlike: { endpoints: { ...endpointsAt(refused, LONG_MS, 2), kind: 'failover', failsOver: true } },
+      overrides: { endpoints: { ...endpointsAt(refused, LONG_MS, 2), kind: 'failover', failsOver: true } },
     },
   ]
-  const unlike = { cors: OPEN_CORS } as const satisfies Partial<ApiPlan>
-  const open = apis.map(api => ({ ...api, unlike: { ...unlike, ...api.unlike } }))
-  const more = { kinds: ['http', 'ws'], isChained: true, cors: OPEN_CORS, ...SECURED, ...faults } as const
-  const gateway = await startGateway(open, SETTINGS, null, [BUG], more)
-  tellCases(gateway.identity)
+  const overrides = { cors: OPEN_CORS } as const satisfies Partial<ApiPlan>
+  const open = apis.map(api => ({ ...api, overrides: { ...overrides, ...api.overrides } }))
+  const more = { kinds: ['http', 'ws'], hasFilterChain: true, cors: OPEN_CORS, ...SECURED, ...faults } as const
+  const gateway = await startGateway(open, { http: SETTINGS, filters: [BUG], ...more })
+  prepareCases(gateway.authState)
   return {
     ...gateway,
     stop: () => {
@@ -334,16 +330,16 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
 }
 
 const NONE: EndpointsPlan = { ...NO_ENDPOINTS, endpoints: [] }
-/** Rows behind those of the APIs that have none of their own. */
-let row = 32
+/** The last used slot; those below belong to the planned APIs. */
+let slot = 32
 
-function endpointsAt(port: number, initialMs: number, count = 1): EndpointsPlan {
+function endpointsAt(port: number, suspensionMs: number, count = 1): EndpointsPlan {
   const host = '127.0.0.1'
   const plain = { secured: false, tlsClient: '', proxy: null, connectsThroughProxy: false }
   const endpoint = (): EndpointPlan => {
-    row = row === 60 ? 33 : row + 1
-    const settings = { ...DEFAULT_SETTINGS, initialMs }
-    return { row, url: `http://${host}:${port}`, basePath: '', settings, route: { ...plain, row, host, port } }
+    slot = slot === 60 ? 33 : slot + 1
+    const settings = { ...DEFAULT_ENDPOINT_SETTINGS, suspensionMs }
+    return { slot, url: `http://${host}:${port}`, basePath: '', settings, route: { ...plain, slot, host, port } }
   }
   return {
     kind: 'single',
@@ -355,7 +351,7 @@ function endpointsAt(port: number, initialMs: number, count = 1): EndpointsPlan 
 
 const UNAUTHORISED = 'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm="b"\r\nContent-Length: 0\r\n\r\n'
 
-/** Fails in the manner that its path says. */
+/** Fails as the path says. */
 async function fail(peer: Peer): Promise<void> {
   await peer.untilText('\r\n\r\n')
   const [, path = ''] = peer.text.split(' ')
@@ -366,7 +362,7 @@ async function fail(peer: Peer): Promise<void> {
   else if (!path.startsWith('/hangs')) peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
 }
 
-/** A port on which nobody listens. */
+/** A port without a listener. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,51 +1,59 @@
-/** A gateway within the test's own process: one reactor on a free port, with everything it reported at hand. */
+/** A gateway in the process of the test: one reactor on free ports, with its log events and access log recorded. */
 import { PLAIN_API } from './api-plan.ts'
-import { chainOf } from '../../src/chain-of.ts'
+import { buildFilterChain } from '../../src/filters/build-chain.ts'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Configuration } from '../../src/config/catalogue.ts'
 import { loadConfiguration } from './configuration.ts'
 import { DEFAULT_FAULTS } from './default-sequences.ts'
-import type { Validator } from '../../src/identity/identity.ts'
-import type { IdentityPlan } from '../../src/identity/identity-plan.ts'
-import type { Handler } from '../../src/exchange/contract.ts'
-import { IdentityState } from '../../src/identity/identity-state.ts'
+import type { CustomValidator } from '../../src/auth/custom-validator.ts'
+import type { AuthPlan } from '../../src/auth/auth-plan.ts'
+import type { Filter } from '../../src/proxy/exchange/contract.ts'
+import { AuthState } from '../../src/auth/auth-state.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
-import { type ApiPlan, CLIENT_ROWS, type ListenerPlan, type LivePlan, type ReactorPlan } from '../../src/plan.ts'
-import { identityPlan } from '../../src/primary/identity-planning.ts'
-import type { Route } from '../../src/target/route.ts'
+import {
+  type ApiPlan,
+  CLIENT_SLOTS,
+  type ListenerPlan,
+  type LivePlan,
+  type ReactorPlan,
+} from '../../src/plan/reactor-plan.ts'
+import { authPlan } from '../../src/plan/auth-planning.ts'
+import type { Route } from '../../src/proxy/target/route.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
-import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
+import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
+import type { Dialer } from '../../src/socket/byte-socket.ts'
 import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
 import type { TlsLevel } from '../../src/socket/tls.ts'
-import { SharedGauge } from '../../src/structure/shared-gauge.ts'
-import { EndpointTable } from '../../src/target/endpoint-table.ts'
+import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 
-interface Reported {
+interface LogEvent {
   readonly level: string
   readonly event: string
   readonly fields: Readonly<Record<string, string | number>>
 }
 
 export interface TestGateway {
-  /** Of the first listener. */
+  /** Port of the first listener. */
   readonly port: number
-  /** Of all, in order. */
+  /** Ports of all listeners, in order. */
   readonly ports: readonly number[]
-  readonly reports: readonly Reported[]
+  /** Log events, in order. */
+  readonly reports: readonly LogEvent[]
   readonly accessLines: readonly string[]
   readonly reactor: Reactor
-  /** What it knows of those who ask. */
-  readonly identity: IdentityState
-  /** As it began. */
+  /** Tokens, keys and subscriptions that the reactor knows. */
+  readonly authState: AuthState
+  /** The plan at the start. */
   readonly plan: ReactorPlan
   metrics(): ReturnType<typeof snapshotMetrics>
-  /** Connections of all routes that have ever been. */
-  heldRows(): number
-  /** As the primary would; throws why not. */
+  /** Backend connections that the shared gauge counts, over all routes of all deployments. */
+  countedTargets(): number
+  /** Reloads the reactor as the primary does; rejects with the reason when the reactor refuses. */
   deploy(changes: Changes): Promise<void>
   stop(): void
 }
@@ -55,64 +63,96 @@ export interface TestApi {
   readonly host?: string
   readonly port: number
   readonly basePath?: string
-  /** What a plain route does not have. */
+  /** Overrides of a plain route without a proxy. */
   readonly route?: Partial<Route>
-  /** What is not as with most APIs of tests: resources, CORS, lifecycle, transports, hosts. */
-  readonly unlike?: Partial<ApiPlan>
+  /** Overrides of `PLAIN_API`: resources, CORS, lifecycle, transports, hosts. */
+  readonly overrides?: Partial<ApiPlan>
 }
 
-/** What most gateways of tests do not have. */
-export interface MorePlan extends Partial<ReactorPlan> {
-  /** One plain listener where none are named. */
-  readonly kinds?: readonly ListenerPlan['kind'][]
-  /** Requests pass the handlers of production first; otherwise those of the test alone. */
-  readonly isChained?: boolean
-  /** A handler of the operator's own for those who ask. */
-  readonly ownValidator?: Validator
-  /** Of the plan for those who ask. */
-  readonly identityChanges?: Partial<IdentityPlan>
-}
-
-/** What a reload brings; everything else is as it was. */
-export interface Changes extends Partial<Omit<LivePlan, 'http'>> {
+/** Options of a gateway; a part of the plan replaces the default part of the same name. */
+export interface GatewayOptions extends Partial<Omit<ReactorPlan, 'http' | 'https' | 'accessLog'>> {
   /** Keys of `[transport.passthru_http]`. */
   readonly http?: Readonly<Record<string, unknown>>
-  /** New APIs, and those that are different. */
+  /** Keys of `[transport.passthru_https]`. */
+  readonly https?: Readonly<Record<string, unknown>>
+  /** Format of the access log; no access log by default. */
+  readonly accessLog?: 'json' | 'combined'
+  /** Kinds of the listeners; one plain HTTP listener by default. */
+  readonly kinds?: readonly ListenerPlan['kind'][]
+  /** Requests pass the filter chain of production before `filters`. */
+  readonly hasFilterChain?: boolean
+  /** Filters of the test. */
+  readonly filters?: readonly Filter[]
+  /** The token validator of the operator. */
+  readonly customValidator?: CustomValidator
+  /** Replaces the dialer of backend connections. */
+  readonly wrapDialer?: (dialer: Dialer) => Dialer
+  /** Overrides of the plan for authentication. */
+  readonly authChanges?: Partial<AuthPlan>
+}
+
+/** Changes that a reload deploys; everything else stays. */
+export interface Changes extends Partial<Omit<LivePlan, 'http' | 'https'>> {
+  /** Keys of `[transport.passthru_http]`. */
+  readonly http?: Readonly<Record<string, unknown>>
+  /** Keys of `[transport.passthru_https]`. */
+  readonly https?: Readonly<Record<string, unknown>>
+  /** New and changed APIs. */
   readonly apis?: readonly TestApi[]
-  /** The same, planned. */
+  /** New and changed APIs, as plans. */
   readonly planned?: readonly ApiPlan[]
-  /** First paths of APIs that are gone. */
+  /** First paths of removed APIs. */
   readonly removed?: readonly string[]
 }
 
-/** Socket level of this run of the suite: `SLUICE_LEVEL=streams npm test`. */
+/** Socket level of this run: `SLUICE_LEVEL=streams npm test`. */
 export const LEVEL = process.env.SLUICE_LEVEL === 'streams' ? 'streams' : 'handles'
-/** Rows of the shared tables for what reloads bring. */
-const SPARE_ROWS = 64
+/** Slots of the shared tables reserved for reloads. */
+const SPARE_SLOTS = 64
+/** Slots before it count client connections. */
+const FIRST_ROUTE = 2
 
 const home = mkdtempSync(join(tmpdir(), 'sluice-test-'))
 writeFileSync(join(home, 'deployment.toml'), '')
 process.once('exit', () => rmSync(home, { recursive: true, force: true }))
 
-function configured(http: Readonly<Record<string, unknown>>): Configuration {
-  const sets = Object.entries(http).map(([key, value]) => `transport.passthru_http.${key}=${JSON.stringify(value)}`)
-  return loadConfiguration(home, sets).configuration
+type Keys = Readonly<Record<string, unknown>>
+
+function configured(http: Keys, https: Keys): Configuration {
+  const sets = (section: string, keys: Keys): readonly string[] =>
+    Object.entries(keys).map(([key, value]) => `transport.${section}.${key}=${JSON.stringify(value)}`)
+  return loadConfiguration(home, [...sets('passthru_http', http), ...sets('passthru_https', https)]).configuration
 }
 
-/** The plan of a gateway, and what keeps its rows. */
+function transports(configuration: Configuration): Pick<LivePlan, 'http' | 'https'> {
+  return { http: configuration['transport.passthru_http'], https: configuration['transport.passthru_https'] }
+}
+
+/** The plan of a gateway, and the slots of its routes and endpoints. */
 export function planGateway(
   apis: readonly TestApi[],
-  http: Readonly<Record<string, unknown>> = {},
-  { kinds = ['http'], isChained: _, ownValidator: _own, identityChanges = {}, ...more }: MorePlan = {},
-): { readonly plan: ReactorPlan; readonly rows: Rows } {
-  const configuration = configured(http)
-  const rows = new Rows()
-  const planned = rows.plan(apis)
-  const reactors = more.reactors ?? 1
+  options: GatewayOptions = {},
+): { readonly plan: ReactorPlan; readonly slots: Slots } {
+  const {
+    http = {},
+    https = {},
+    accessLog: _accessLog,
+    kinds = ['http'],
+    hasFilterChain: _hasFilterChain,
+    filters: _filters,
+    customValidator: _validator,
+    wrapDialer: _wrapDialer,
+    authChanges = {},
+    ...overrides
+  } = options
+  const configuration = configured(http, https)
+  const slots = new Slots()
+  const planned = slots.plan(apis)
+  const reactors = overrides.reactors ?? 1
   const plan: ReactorPlan = {
     reactor: 0,
     reactors,
-    http: configuration['transport.passthru_http'],
+    ...transports(configuration),
     accessLog: configuration.access_log,
     accessLogPath: '',
     home,
@@ -124,66 +164,62 @@ export function planGateway(
     tlsClients: {},
     cors: null,
     faults: DEFAULT_FAULTS,
-    sockets: NO_SOCKETS,
-    responseMs: configuration.mediation['synapse.global_timeout_interval'],
-    resourceMs: 900_000,
-    identity: { ...identityPlan(configuration), ...identityChanges },
+    webSockets: NO_SOCKETS,
+    responseTimeoutMs: configuration.mediation['synapse.global_timeout_interval'],
+    resourceCacheMs: 900_000,
+    auth: { ...authPlan(configuration), ...authChanges },
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),
-    gauge: SharedGauge.allocate(reactors, 1 + rowsOf(more.apis ?? planned) + SPARE_ROWS),
-    endpoints: EndpointTable.allocate(endpointsOf(more.apis ?? planned) + SPARE_ROWS, reactors),
-    clients: SharedGauge.allocate(reactors, CLIENT_ROWS),
+    gauge: SharedGauge.allocate(reactors, FIRST_ROUTE + lastSlotOf(overrides.apis ?? planned) + SPARE_SLOTS),
+    endpoints: EndpointTable.allocate(endpointsOf(overrides.apis ?? planned) + SPARE_SLOTS, reactors),
+    clients: SharedGauge.allocate(reactors, CLIENT_SLOTS),
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4 * reactors),
-    identityEpoch: new SharedArrayBuffer(4),
-    ...more,
+    authVersion: new SharedArrayBuffer(4),
+    ...overrides,
   }
-  return { plan, rows }
+  return { plan, slots }
 }
 
-/** `http`: keys of `[transport.passthru_http]`. `more`: parts of the plan that take the place of these. */
-export async function startGateway(
-  apis: readonly TestApi[],
-  http: Readonly<Record<string, unknown>> = {},
-  accessLogFormat: 'json' | 'combined' | null = null,
-  handlers: readonly Handler[] = [],
-  more: MorePlan = {},
-): Promise<TestGateway> {
-  const { plan, rows } = planGateway(apis, http, more)
-  const identity = new IdentityState(plan.identityEpoch, plan.identity)
-  const reports: Reported[] = []
+export async function startGateway(apis: readonly TestApi[], options: GatewayOptions = {}): Promise<TestGateway> {
+  const { http = {}, https = {}, accessLog = null, filters = [], customValidator = null } = options
+  const { plan, slots } = planGateway(apis, options)
+  const authState = new AuthState(plan.authVersion, plan.auth)
+  const reports: LogEvent[] = []
   const accessLines: string[] = []
   let tls = await tlsLevel(plan)
+  const level = LEVEL === 'streams' ? streamLevel : handleLevel()
+  const dialer = options.wrapDialer?.(level) ?? level
   const reactor = new Reactor(plan, {
-    level: LEVEL === 'streams' ? streamLevel : handleLevel(),
+    level: { ...level, dial: (...options) => dialer.dial(...options) },
     tls,
     report: (level, event, fields) => reports.push({ level, event, fields }),
-    identity,
-    accessLog: accessLogFormat === null ? null : linesOf(accessLogFormat, accessLines),
-    validator: more.ownValidator ?? null,
-    chainOf: (api, identity) => [...(more.isChained ? chainOf(api, identity) : []), ...handlers],
+    authState,
+    accessLog: accessLog === null ? null : recordedLog(accessLog, accessLines),
+    validator: customValidator,
+    buildFilterChain: (api, auth) => [...(options.hasFilterChain ? buildFilterChain(api, auth) : []), ...filters],
     drained: () => {},
   })
   const ports = await reactor.start()
   let live: LivePlan = plan
-  let keys = http
+  let keys = { http, https }
   return {
     port: ports[0]!,
     ports,
     reports,
     accessLines,
     reactor,
-    identity,
+    authState,
     plan,
     metrics: () => snapshotMetrics(plan.metrics),
-    heldRows: () => new Int32Array(plan.gauge).subarray(1).reduce((sum, held) => sum + held, 0),
-    deploy: async ({ http: other = {}, apis = [], planned = [], removed = [], ...changes }) => {
-      const nextKeys = { ...keys, ...other }
-      const isSame = Object.keys(other).length === 0
-      const next = { ...live, ...changes, http: isSame ? live.http : configured(nextKeys)['transport.passthru_http'] }
+    countedTargets: () => new Int32Array(plan.gauge).subarray(FIRST_ROUTE).reduce((sum, count) => sum + count, 0),
+    deploy: async ({ http: ofPlain, https: ofTls, apis = [], planned = [], removed = [], ...changes }) => {
+      const nextKeys = { http: { ...keys.http, ...ofPlain }, https: { ...keys.https, ...ofTls } }
+      const isSame = ofPlain === undefined && ofTls === undefined
+      const next = { ...live, ...changes, ...(isSame ? {} : transports(configured(nextKeys.http, nextKeys.https))) }
       tls ??= await tlsLevel(next)
-      reactor.deploy(next, { removed, deployed: [...rows.plan(apis), ...planned] }, tls, more.ownValidator ?? null)
-      identity.renew(next.identity)
+      reactor.deploy(next, { removed, deployed: [...slots.plan(apis), ...planned] }, tls, customValidator)
+      authState.updatePlan(next.auth)
       live = next
       keys = nextKeys
     },
@@ -191,10 +227,10 @@ export async function startGateway(
   }
 }
 
-/** An access log whose lines are kept. */
-function linesOf(format: 'json' | 'combined', lines: string[]): AccessLog {
-  const keep = (batch: Uint8Array) => lines.push(...Buffer.from(batch).toString('latin1').trimEnd().split('\n'))
-  return new AccessLog(format, keep, { wallOffsetMs: () => Date.now() - performance.now() })
+/** An access log that appends its lines to `lines`. */
+function recordedLog(format: 'json' | 'combined', lines: string[]): AccessLog {
+  const append = (batch: Uint8Array) => lines.push(...Buffer.from(batch).toString('latin1').trimEnd().split('\n'))
+  return new AccessLog(format, append, { wallOffsetMs: () => Date.now() - performance.now() })
 }
 
 async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel | null> {
@@ -203,40 +239,46 @@ async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel |
   return (await import('../../src/socket/tls-handle.ts')).handleTls()
 }
 
-/** Rows of the gauge that the routes of these APIs take. */
-function rowsOf(apis: readonly ApiPlan[]): number {
-  return Math.max(0, ...apis.flatMap(api => api.endpoints.endpoints.map(({ route }) => route.row)))
+/** The highest slot of the gauge that a route of these APIs has. */
+function lastSlotOf(apis: readonly ApiPlan[]): number {
+  return Math.max(0, ...apis.flatMap(api => api.endpoints.endpoints.map(({ route }) => route.slot)))
 }
 
 function endpointsOf(apis: readonly ApiPlan[]): number {
   return apis.reduce((sum, api) => sum + api.endpoints.endpoints.length, 0)
 }
 
-/** Rows that routes and endpoints of a gateway have got, and keep over reloads. */
-class Rows {
+/** Slots of routes and endpoints, which stay the same over reloads. */
+class Slots {
   readonly #backends: string[] = []
   readonly #endpoints: string[] = []
 
-  /** Each API with one endpoint, which is never suspended; those with the same backend share a route. */
+  /** Plans each API with one endpoint that is never suspended; APIs with the same backend share a route. */
   plan(apis: readonly TestApi[]): readonly ApiPlan[] {
-    return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route, unlike }) => {
+    return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route, overrides }) => {
       const url = `http://${host}:${port}${basePath}`
       const endpoint = {
-        row: rowIn(this.#endpoints, `${context} ${url} ${JSON.stringify(route)}`),
+        slot: slotOf(this.#endpoints, `${context} ${url} ${JSON.stringify(route)}`),
         url,
-        route: { ...PLAIN, row: 1 + rowIn(this.#backends, JSON.stringify([host, port, route])), host, port, ...route },
+        route: {
+          ...PLAIN,
+          slot: FIRST_ROUTE + slotOf(this.#backends, JSON.stringify([host, port, route])),
+          host,
+          port,
+          ...route,
+        },
         basePath,
-        settings: { ...DEFAULT_SETTINGS, initialMs: 0 },
+        settings: { ...DEFAULT_ENDPOINT_SETTINGS, suspensionMs: 0 },
       }
       const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
-      return { ...PLAIN_API, name: context.slice(1), paths: [context], endpoints, ...unlike }
+      return { ...PLAIN_API, name: context.slice(1), paths: [context], endpoints, ...overrides }
     })
   }
 }
 
-function rowIn(known: string[], key: string): number {
-  const row = known.indexOf(key)
-  return row >= 0 ? row : known.push(key) - 1
+function slotOf(known: string[], key: string): number {
+  const slot = known.indexOf(key)
+  return slot >= 0 ? slot : known.push(key) - 1
 }
 
 const PLAIN = { secured: false, tlsClient: '', proxy: null, connectsThroughProxy: false }

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { askOnce } from '../../src/cli/ask.ts'
+import { sendCommand } from '../../src/cli/control-client.ts'
 import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
 import { freePort, type Home, makeHome, Program, type RunningGateway, startProgram } from './program.ts'
 
@@ -15,7 +15,7 @@ export const backend = await ScriptedBackend.listen(peer => void answerAll(peer)
 
 async function answerAll(peer: Peer): Promise<void> {
   while (!peer.isClosed && peer.ending === '') {
-    await peer.untilAsked()
+    await peer.untilRequest()
     if (peer.text === '' || peer.text.includes(SILENT)) return
     if (peer.text.includes('Content-Length: 5')) await peer.untilText('hello')
     peer.take()
@@ -98,7 +98,7 @@ export interface Reactors {
     readonly reactor: number
     readonly counts: Readonly<Record<string, Readonly<Record<string, number>>>>
     readonly rows: readonly Row[]
-    readonly left: number
+    readonly omitted: number
   }[]
   readonly silent: readonly number[]
 }
@@ -114,6 +114,6 @@ export async function untilListed(at: Home, state: string, side: string): Promis
   const isThere = ({ reactors }: Reactors): boolean =>
     reactors.some(({ counts }) => counts[side]?.[state] !== undefined)
   // A command line for each look would cost more than all the rest.
-  while (!isThere(await askOnce<Reactors>(at.data, { command: 'connections' }))) await sleep(1)
+  while (!isThere(await sendCommand<Reactors>(at.data, { command: 'connections' }))) await sleep(1)
   return listed(at)
 }

@@ -1,20 +1,20 @@
 /**
- * Scripted ends of a connection: a client and a backend that send exactly the bytes they are told to, in pieces of any
- * size, and keep exactly what they receive. Waiting is for a condition, never for a while; a guard that ends a wait for
- * something that never comes says what came instead.
+ * Scripted ends of a connection: a client and a backend that send exactly the given bytes, in pieces of any size, and
+ * record the bytes that they receive. Tests wait for conditions, never for a time; the error of a wait that fails says
+ * what was received instead.
  */
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A wait that takes so long has failed. */
+/** A wait fails after this time. */
 const GUARD_MS = 15_000
 
-/** One turn of the event loop: between two of them whatever is readable is read. */
+/** One turn of the event loop: all readable sockets are read between two turns. */
 export function turn(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
 
-/** Turns enough for everything under way on this machine to arrive, and for the answer to arrive as well. */
+/** Waits enough turns for bytes in flight on this machine to arrive, and for a reaction to arrive as well. */
 export async function quiet(): Promise<void> {
   for (let i = 0; i < 20; i++) await turn()
 }
@@ -51,7 +51,7 @@ export class Peer {
     })
   }
 
-  /** Resolves when something comes or ends. */
+  /** Resolves when bytes arrive, or the connection ends. */
   changed(): Promise<void> {
     return this.#wake.promise
   }
@@ -62,7 +62,7 @@ export class Peer {
     resolve()
   }
 
-  /** Everything received and not taken yet. */
+  /** Bytes received and not yet taken. */
   get received(): Buffer {
     if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)]
     return this.#pieces[0] ?? Buffer.alloc(0)
@@ -72,19 +72,19 @@ export class Peer {
     return this.#length
   }
 
-  /** The same as a string, one character per byte. */
+  /** `received` as a string, one character per byte. */
   get text(): string {
     return this.received.toString('latin1')
   }
 
-  /** The first `length` bytes received, or all; they are forgotten. */
+  /** Removes and returns the first `length` received bytes, or all. */
   take(length = this.#length): string {
     const text = this.received.toString('latin1', 0, length)
     this.drop(length)
     return text
   }
 
-  /** Forgets the first `length` bytes received. */
+  /** Removes the first `length` received bytes. */
   drop(length: number): void {
     const { received } = this
     this.#pieces = length === received.length ? [] : [received.subarray(length)]
@@ -96,11 +96,11 @@ export class Peer {
     if (this.#socket.writable) this.#socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
-  /** Sends in pieces that are read one by one: `cuts` are positions in the bytes, ascending. */
+  /** Sends in pieces that the receiver reads one by one; `cuts` are ascending positions in the bytes. */
   async sendCut(bytes: string | Uint8Array, cuts: readonly number[]): Promise<void> {
     const whole = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
     let from = 0
-    // From here on between two turns everything readable is read; the first turn may come without that.
+    // Only from the second turn on are all readable sockets read between two turns.
     if (cuts.length > 0) await turn()
     for (const cut of [...cuts, whole.length]) {
       if (cut <= from) continue
@@ -111,7 +111,7 @@ export class Peer {
     }
   }
 
-  /** Byte by byte, each read by itself. */
+  /** Sends byte by byte; the receiver reads each byte by itself. */
   sendBytewise(bytes: string): Promise<void> {
     return this.sendCut(
       bytes,
@@ -119,7 +119,7 @@ export class Peer {
     )
   }
 
-  /** FIN behind what was sent; receiving goes on. */
+  /** Sends FIN after the sent bytes; receiving continues. */
   end(): void {
     this.#socket.end()
   }
@@ -132,7 +132,7 @@ export class Peer {
     this.#socket.destroy()
   }
 
-  /** Takes no bytes, so that the sender's buffers fill up. */
+  /** Stops reading, so that the buffers of the sender fill up. */
   pause(): void {
     this.#socket.pause()
   }
@@ -141,17 +141,17 @@ export class Peer {
     this.#socket.resume()
   }
 
-  /** Bytes that the kernel has not taken yet. */
+  /** Bytes that the kernel has not yet accepted. */
   get unsent(): number {
     return this.#socket.writableLength
   }
 
-  /** As a server waits: until the head of a request is there, or there will be none. It has no deadline. */
-  async untilAsked(): Promise<void> {
+  /** Waits for the head of a request or the end of the connection, without a deadline. */
+  async untilRequest(): Promise<void> {
     while (!this.text.includes('\r\n\r\n') && this.ending === '' && !this.isClosed) await this.changed()
   }
 
-  /** Waits until `holds`; it is asked again whenever something came or ended. */
+  /** Waits until `holds`; checked whenever bytes arrive or the connection ends. */
   async until(what: string, holds: (peer: Peer) => boolean): Promise<void> {
     const guard = Promise.withResolvers<void>()
     const timer = setTimeout(() => guard.reject(new Error(this.#complaint(what))), GUARD_MS)
@@ -179,14 +179,14 @@ export class Peer {
     return this.until(`${length} bytes`, () => this.#length >= length)
   }
 
-  /** Waits until the other side has ended, one way or the other. */
+  /** Waits for the end by FIN or RST. */
   async untilEnd(): Promise<'FIN' | 'RST'> {
     await this.until('the end', () => this.ending !== '' || this.isClosed)
     return this.ending === '' ? 'FIN' : this.ending
   }
 }
 
-/** A client connection to a port of this machine. */
+/** Connects to a port of this machine. */
 export async function connectPeer(port: number): Promise<Peer> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const peer = new Peer(socket)
@@ -194,10 +194,10 @@ export async function connectPeer(port: number): Promise<Peer> {
   return peer
 }
 
-/** So often a condition is asked at each turn; what takes longer is not waited for with a whole processor. */
+/** A condition is checked at each of so many turns, and then each millisecond to spare the processor. */
 const BUSY_TURNS = 50
 
-/** Waits for a condition that no peer's event announces: asked at each turn of the event loop, then each ms. */
+/** Waits for a condition that no event of a peer announces. */
 export async function eventually(what: string, holds: () => boolean): Promise<void> {
   const end = performance.now() + GUARD_MS
   for (let turns = 0; !holds(); turns++) {
@@ -206,7 +206,7 @@ export async function eventually(what: string, holds: () => boolean): Promise<vo
   }
 }
 
-/** A listener whose connections are the test's to script. */
+/** A listener whose connections the test scripts. */
 export class ScriptedBackend {
   readonly port: number
   readonly peers: Peer[] = []
@@ -223,7 +223,7 @@ export class ScriptedBackend {
     })
   }
 
-  /** `onPeer` is called for each connection when it is accepted. */
+  /** Calls `onPeer` for each accepted connection. */
   static async listen(onPeer: (peer: Peer) => void = () => {}): Promise<ScriptedBackend> {
     const server = createServer({ allowHalfOpen: true })
     server.listen(0, '127.0.0.1')
@@ -231,20 +231,20 @@ export class ScriptedBackend {
     return new ScriptedBackend(server, onPeer)
   }
 
-  /** The next connection that was not asked for yet, in order of acceptance. */
+  /** Waits for the next accepted connection that no earlier call returned. */
   async next(): Promise<Peer> {
     const index = this.#taken++
-    await eventually(`connection ${index + 1} to the back end`, () => this.peers.length > index)
+    await eventually(`connection ${index + 1} to the backend`, () => this.peers.length > index)
     return this.peers[index]!
   }
 
-  /** The connection is over and of no more interest. */
+  /** Removes a closed connection. */
   forget(peer: Peer): void {
     const at = this.peers.indexOf(peer)
     if (at >= 0) this.peers.splice(at, 1)
   }
 
-  /** All connections accepted so far count as asked for. */
+  /** Skips all connections accepted so far. */
   skip(): void {
     this.#taken = this.peers.length
   }

@@ -10,6 +10,8 @@ export interface PlainApi {
   readonly paths: readonly string[]
   /** Host names, in any case; none: all. */
   readonly hosts: readonly string[]
+  /** What becomes of escaped slashes. */
+  readonly slashes: 'refuse' | 'pass' | 'decode'
   /** `GET /a/{b}`, in the order of their declaration; none: everything. */
   readonly operations: readonly string[]
 }
@@ -25,12 +27,23 @@ export interface PlainAnswer {
 
 /** Stands for an escaped "+", which is matched like a plain one and passed on escaped. */
 const ESCAPED_PLUS = '\u{f8ff}'
+/** Stands for an escaped slash that is part of a segment. */
+const KEPT_SLASH = '\u{f8fe}'
 const LETTERS = /[A-Za-z0-9\-._~!$&'()*+,=:@]/
 
 interface PlainPath {
   /** Decoded. */
   readonly segments: readonly string[]
   readonly isSlashed: boolean
+  /** Whether a segment was "." or "..". */
+  readonly isDotted: boolean
+}
+
+/** An API at one of its paths. */
+interface Place {
+  readonly api: PlainApi
+  readonly own: boolean
+  readonly declared: readonly string[]
 }
 
 /** `target`: one character per byte. Refused, of no API, or what it is for. */
@@ -42,21 +55,44 @@ export function plainRoute(
 ): PlainAnswer | 'refused' | 'nobody' {
   const at = target.indexOf('?')
   const query = at < 0 ? '' : target.slice(at)
-  const path = readPlainPath(at < 0 ? target : target.slice(0, at))
-  if (path === undefined) return 'refused'
-  const matched = path.segments.map(withoutEscapedPlus)
+  const text = at < 0 ? target : target.slice(0, at)
   const host = authority.replace(/:\d+$/, '').replace(/\.$/, '').toLowerCase()
-  const reached = apis
-    .flatMap(api => api.paths.map(declared => ({ api, own: api.hosts.length > 0, declared: segmentsOf(declared) })))
+  const places = apis
+    .flatMap(api =>
+      api.paths.map(declared => ({
+        api,
+        own: api.hosts.length > 0,
+        declared: declared === '/' ? [] : segmentsOf(declared),
+      })),
+    )
     .filter(({ api: { hosts } }) => hosts.length === 0 || hosts.some(name => name.toLowerCase() === host))
+  if (!/%2f/i.test(text)) {
+    const path = readPlainPath(text)
+    if (path === undefined) return 'refused'
+    const place = placeOf(places, path)
+    return place === undefined ? 'nobody' : answer(place, method, path, query)
+  }
+  // Both readings of an escaped slash must lead to the same API at the same place.
+  const kept = readPlainPath(text.replace(/%2f/gi, '\xef\xa3\xbe'))
+  const decoded = readPlainPath(text.replace(/%2f/gi, '/'))
+  if (kept === undefined || decoded === undefined || kept.isDotted || decoded.isDotted) return 'refused'
+  const [place, other] = [placeOf(places, kept), placeOf(places, decoded)]
+  if (place === undefined || place !== other || place.api.slashes === 'refuse') return 'refused'
+  const [asKept, asDecoded] = [answer(place, method, kept, query), answer(place, method, decoded, query)]
+  if (place.api.slashes === 'decode') return asDecoded
+  return asDecoded.template === '' || asDecoded.template === asKept.template ? asKept : 'refused'
+}
+
+function placeOf(places: readonly Place[], { segments }: PlainPath): Place | undefined {
+  const matched = segments.map(withoutEscapedPlus)
+  return places
     .filter(({ declared }) => declared.every((segment, index) => segment === matched[index]))
-    .sort((one, other) => other.declared.length - one.declared.length || Number(other.own) - Number(one.own))
-  const [best] = reached
-  if (best === undefined) return 'nobody'
-  const { api, declared } = best
-  const depth = declared.length
-  const rest = path.segments.slice(depth)
-  const wanted = { segments: matched.slice(depth), isSlashed: path.isSlashed }
+    .sort((one, other) => other.declared.length - one.declared.length || Number(other.own) - Number(one.own))[0]
+}
+
+function answer({ api, declared }: Place, method: string, path: PlainPath, query: string): PlainAnswer {
+  const rest = path.segments.slice(declared.length)
+  const wanted = { ...path, segments: rest.map(withoutEscapedPlus) }
   const text = rest.map(segment => `/${encode(segment)}`).join('') + (path.isSlashed ? '/' : '')
   return { api: api.name, ...plainOperation(api.operations, method, wanted), rest: text + query }
 }
@@ -77,7 +113,8 @@ function readPlainPath(text: string): PlainPath | undefined {
     if (part === '..' && kept.pop() === undefined) return undefined
     if (part !== '..' && part !== '.' && part !== '') kept.push(part)
   }
-  return { segments: kept, isSlashed: ['', '.', '..'].includes(parts.at(-1) ?? 'none') }
+  const isDotted = parts.includes('.') || parts.includes('..')
+  return { segments: kept, isSlashed: ['', '.', '..'].includes(parts.at(-1) ?? 'none'), isDotted }
 }
 
 function utf8(bytes: string): string | undefined {
@@ -102,6 +139,7 @@ function encode(segment: string): string {
   return [...segment]
     .map(character => {
       if (character === ESCAPED_PLUS) return '%2B'
+      if (character === KEPT_SLASH) return '%2F'
       if (LETTERS.test(character)) return character
       return [...Buffer.from(character)].map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
     })

@@ -50,6 +50,8 @@ export class Program {
   readonly child: ChildProcess
   readonly out = new Printed()
   readonly err = new Printed()
+  /** The messages among the lines on stderr, a line each: what `start` announces where no terminal reads it. */
+  readonly said = new Printed()
   readonly exited: Promise<Exit>
 
   constructor(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -59,8 +61,15 @@ export class Program {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.child.stdout!.setEncoding('utf8').on('data', (piece: string) => this.out.add(piece))
-    this.child.stderr!.setEncoding('utf8').on('data', (piece: string) => this.err.add(piece))
+    this.child.stderr!.setEncoding('utf8').on('data', (piece: string) => this.#addError(piece))
     this.exited = once(this.child, 'close').then(([code, signal]) => ({ code, signal }) as Exit)
+  }
+
+  #addError(piece: string): void {
+    const begun = this.err.text.lastIndexOf('\n') + 1
+    this.err.add(piece)
+    const lines = this.err.text.slice(begun).split('\n').slice(0, -1)
+    for (const line of lines) if (line.startsWith('{')) this.said.add(`${JSON.parse(line).msg}\n`)
   }
 
   /** The documents of the event log so far: JSON lines on stderr. */
@@ -150,9 +159,9 @@ export async function startProgram(
   words: readonly string[] = [],
 ): Promise<RunningGateway> {
   const program = launch(home, sets, env, words)
-  await Promise.race([program.out.until(/^ready$/m), failedToStart(program)])
-  const [, port] = await program.out.until(/^listening on http:\/\/\S*:(\d+)$/m)
-  const [, health] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+  await Promise.race([program.said.until(/^ready$/m), failedToStart(program)])
+  const [, port] = await program.said.until(/^listening on http:\/\/\S*:(\d+)$/m)
+  const [, health] = await program.said.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
   return { program, home, port: Number(port), healthPort: Number(health) }
 }
 

@@ -1,9 +1,9 @@
-/** Gateways of tests whose backends are behind forward proxies. */
+/** Gateways whose backends are behind a forward proxy. */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { ForwardProxy } from '../../src/target/route.ts'
+import type { ForwardProxy } from '../../src/proxy/target/route.ts'
 import type { TlsClientPlan } from '../../src/socket/tls.ts'
-import { assertFault, takeAnswer } from './answers.ts'
+import { assertFault, takeResponse } from './responses.ts'
 import { CA } from './certificates.ts'
 import { countedFailures, failureLine } from './failures.ts'
 import { startGateway, type TestApi, type TestGateway } from './gateway.ts'
@@ -21,7 +21,7 @@ export function proxyAt(port: number, authorization = ''): ForwardProxy {
   return { host: '127.0.0.1', port, authorization }
 }
 
-export function secured(port: number, proxy: ForwardProxy, context = '/t', host = 'localhost'): TestApi {
+export function securedApi(port: number, proxy: ForwardProxy, context = '/t', host = 'localhost'): TestApi {
   return { context, host, port, route: { secured: true, tlsClient: 'default', proxy } }
 }
 
@@ -31,34 +31,34 @@ export async function gatewayFor(
   http: Readonly<Record<string, unknown>> = {},
   tls: TlsClientPlan = TLS,
 ): Promise<TestGateway> {
-  const gateway = await startGateway(apis, http, null, [], { tlsClients: { default: tls } })
+  const gateway = await startGateway(apis, { http, tlsClients: { default: tls } })
   t.after(() => gateway.stop())
   return gateway
 }
 
-export async function ask(t: TestContext, gateway: TestGateway, path: string): Promise<Peer> {
+export async function sendGet(t: TestContext, gateway: TestGateway, path: string): Promise<Peer> {
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())
   client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
   return client
 }
 
-/** What the client is told of a proxy that refuses; where the proxy is, is for the log. */
-export function refusalOf(status: number): string {
+/** The fault description for a proxy that refuses CONNECT; the address of the proxy is in the log only. */
+export function refusalDescription(status: number): string {
   return `The forward proxy refused the request (${status})`
 }
 
-/** The connection to the backend cannot be had: 502 with 101503, and the cause in the one line of the log. */
+/** Asserts that a request fails with 502 and 101503, with the cause in one log event. */
 export async function assertRefused(t: TestContext, gateway: TestGateway, cause: string): Promise<void> {
   const from = gateway.reports.length
-  const counted = countedFailures(gateway, 101503, 0)
+  const countedBefore = countedFailures(gateway, 101503, 0)
   const [, status] = /^proxy \S+ answered (\d+)/.exec(cause) ?? []
-  const description = status === undefined ? undefined : refusalOf(Number(status))
-  assertFault(await takeAnswer(await ask(t, gateway, '/t/it')), 502, 101503, 0, false, description)
+  const description = status === undefined ? undefined : refusalDescription(Number(status))
+  assertFault(await takeResponse(await sendGet(t, gateway, '/t/it')), 502, 101503, 0, false, description)
   const { fields, level } = failureLine(gateway, from)
   assert.equal(fields.CAUSE_OF_ERROR, cause)
   assert.equal(fields.ERROR_CODE, 101503)
   assert.equal(level, 'warn')
-  assert.equal(countedFailures(gateway, 101503, 0), counted + 1)
+  assert.equal(countedFailures(gateway, 101503, 0), countedBefore + 1)
   assert.equal(gateway.metrics().counts.targetsOpen, 0)
 }

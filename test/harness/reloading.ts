@@ -1,8 +1,8 @@
 /** Homes whose files change while their gateway runs, and the reloads that are asked of it. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { askOnce } from '../../src/cli/ask.ts'
-import type { ReloadAnswer } from '../../src/primary/reload-report.ts'
+import { sendCommand } from '../../src/cli/control-client.ts'
+import type { ReloadReport } from '../../src/primary/reload-report.ts'
 import { openProject } from './open-project.ts'
 import type { Home, RunningGateway } from './program.ts'
 
@@ -28,6 +28,6 @@ export function removeApi(home: Home, project: string): void {
   rmSync(join(home.path, 'apis', project), { recursive: true })
 }
 
-export function reload({ home }: RunningGateway): Promise<ReloadAnswer> {
-  return askOnce<ReloadAnswer>(home.data, { command: 'reload' })
+export function reload({ home }: RunningGateway): Promise<ReloadReport> {
+  return sendCommand<ReloadReport>(home.data, { command: 'reload' })
 }

@@ -1,4 +1,4 @@
-/** Scripted ends of a connection with TLS on it: the peers of `peers.ts`, and what is under them to break it off. */
+/** Scripted ends of a TLS connection: a peer, its TLS socket and its TCP socket. */
 import { once } from 'node:events'
 import { connect as connectTcp, type Server, type Socket } from 'node:net'
 import { type ConnectionOptions, connect, createServer, type TlsOptions, type TLSSocket } from 'node:tls'
@@ -17,25 +17,25 @@ export function clientPlan(changes: Partial<TlsClientPlan> = {}): TlsClientPlan 
   return { ...VERSIONS, ca: [CA.cert], identity: null, hostname: 'strict', ...changes }
 }
 
-/** What makes the backend of a test's API one on TLS; its plan is `default`. */
+/** The route overrides of a TLS backend; its TLS plan is `default`. */
 export const SECURED = { secured: true, tlsClient: 'default' }
 
-/** One end of a connection, with the streams that it is made of. */
+/** One end of a TLS connection, with its sockets. */
 export interface SecuredPeer {
   readonly peer: Peer
   readonly tls: TLSSocket
-  /** To end the connection without the end of TLS. */
+  /** The TCP socket, to end the connection without close_notify. */
   readonly tcp: Socket
 }
 
-/** The handshake is done, as this side sees it, when it resolves; rejects with what is wrong. */
+/** Connects and completes the handshake; rejects with the error of the handshake. */
 export async function connectSecured(port: number, options: ConnectionOptions = {}): Promise<SecuredPeer> {
   const { peer, tls, tcp } = await startSecured(port, options)
   await once(tls, 'secureConnect')
   return { peer, tls, tcp }
 }
 
-/** The handshake has begun. */
+/** Connects and starts the handshake. */
 export async function startSecured(port: number, options: ConnectionOptions = {}): Promise<SecuredPeer> {
   const tcp = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true })
   tcp.setNoDelay(true)
@@ -45,12 +45,12 @@ export async function startSecured(port: number, options: ConnectionOptions = {}
   return { peer: new Peer(tls), tls, tcp }
 }
 
-/** A listener on TLS whose connections are the test's to script. */
+/** A TLS listener whose connections the test scripts. */
 export class SecuredBackend {
   readonly port: number
-  /** In order of their handshakes. */
+  /** Connections in the order of their completed handshakes. */
   readonly connections: SecuredPeer[] = []
-  /** Handshakes begun. */
+  /** Number of accepted TCP connections. */
   accepted = 0
   readonly #server: Server
   #taken = 0
@@ -80,14 +80,14 @@ export class SecuredBackend {
     return backend
   }
 
-  /** The next connection that was not asked for yet. */
+  /** Waits for the next connection that no earlier call returned. */
   async next(): Promise<SecuredPeer> {
     const at = this.#taken++
-    await eventually(`connection ${at + 1} to the back end`, () => this.connections.length > at)
+    await eventually(`connection ${at + 1} to the backend`, () => this.connections.length > at)
     return this.connections[at]!
   }
 
-  /** All connections so far count as asked for. */
+  /** Skips all connections so far. */
   skip(): void {
     this.#taken = this.connections.length
   }

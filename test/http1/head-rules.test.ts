@@ -1,25 +1,26 @@
-/** Connection options (RFC 9110 7.6.1) are few and name no field of the gateway's own; Via tells the version. */
+/** Rules of heads: limits of Connection options (RFC 9110 7.6.1), protected fields, and Via (RFC 9110 7.6.3). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FieldKinds, KIND } from '../../src/http1/field-kinds.ts'
 import { ForwardedLines } from '../../src/http1/forwarded.ts'
+import { BodySpans } from '../../src/http1/body.ts'
 import { Head } from '../../src/http1/head.ts'
-import { arena, found, Parser } from '../../src/http1/llhttp.ts'
+import { arena, Parser } from '../../src/http1/llhttp.ts'
 import { readConnection } from '../../src/http1/persistence.ts'
-import { checkRequest, checkResponse } from '../../src/http1/strictness.ts'
+import { checkRequest, checkResponse } from '../../src/http1/head-rules.ts'
 
 const BUFFER_BYTES = 32_768
-const bufferAt = arena.carve(BUFFER_BYTES)
+const bufferAt = arena.reserve(BUFFER_BYTES)
 const kinds = new FieldKinds('activityid')
 
 function parsed(startLine: string, fields: readonly string[]): Head {
   const isRequest = !startLine.startsWith('HTTP')
-  const parser = isRequest ? Parser.forRequests()! : Parser.forResponses()!
+  const parser = isRequest ? Parser.forRequests(new BodySpans())! : Parser.forResponses(new BodySpans())!
   const head = new Head(128)
   const raw = `${[startLine, ...fields].join('\r\n')}\r\n\r\n`
   parser.execute(bufferAt, bufferAt + arena.bytes.latin1Write(raw, bufferAt), head, new Head(1), !isRequest)
+  assert.equal(parser.isHeadComplete, true)
   parser.release()
-  assert.equal(found.head, true)
   head.end = bufferAt + raw.length
   head.fieldsAt = bufferAt + startLine.length + 2
   kinds.classify(arena.bytes, head)

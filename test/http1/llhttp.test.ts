@@ -1,12 +1,14 @@
-/** What src/http1/llhttp.ts relies on: this very build, its exports and callbacks, and the size of a parser. */
+/** The llhttp build that src/http1/llhttp.ts relies on: version, exports, callbacks, and size of a parser. */
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { Head } from '../../src/http1/head.ts'
-import { arena, bodySpans, found, methodName, OUTCOME, Parser } from '../../src/http1/llhttp.ts'
+import { BodySpans } from '../../src/http1/body.ts'
+import { arena, methodName, PARSE_RESULT, Parser } from '../../src/http1/llhttp.ts'
 import { Random, SEED } from '../harness/random.ts'
 
 const load = createRequire(import.meta.url)
+const spans = new BodySpans()
 
 /** Static members of WebAssembly.Module, which the declarations at hand do not have. */
 interface ModuleReader {
@@ -18,14 +20,14 @@ const binary = load('undici/lib/llhttp/llhttp_simd-wasm.js') as Uint8Array<Array
 const compiled = new WebAssembly.Module(binary)
 const reader = WebAssembly.Module as unknown as ModuleReader
 
-test('the build that ships with undici is the one that was read', () => {
+test('undici is pinned to the version whose llhttp build was reviewed', () => {
   const { version } = load('undici/package.json') as { version: string }
   const ours = load('../../package.json') as { dependencies: Record<string, string> }
   assert.equal(version, '8.12.4')
   assert.equal(ours.dependencies.undici, version, 'pinned exactly')
 })
 
-test('it exports what is called', () => {
+test('the build exports every function that is called', () => {
   const names = reader.exports(compiled).map(({ name }) => name)
   for (const name of [
     'memory',
@@ -43,7 +45,7 @@ test('it exports what is called', () => {
   }
 })
 
-test('it calls back nothing but what is offered; chunk extensions and their sizes are not among it', () => {
+test('the build calls only the callbacks that are offered; chunk extensions have none', () => {
   assert.deepEqual(
     reader.imports(compiled).map(({ module, name }) => `${module}.${name}`),
     [
@@ -94,11 +96,11 @@ test(`a parser writes nothing beyond its ${PARSER_BYTES} bytes`, () => {
     for (let i = 0; i < message.length; i++) llhttp.llhttp_execute(region + 128, text + i, 1)
     assert.ok(
       bytes.subarray(region, region + 128).every(byte => byte === 0xaa),
-      'in front',
+      'bytes in front',
     )
     assert.ok(
       bytes.subarray(region + 128 + PARSER_BYTES, region + 512).every(byte => byte === 0xaa),
-      'behind',
+      'bytes behind',
     )
   }
 })
@@ -107,7 +109,7 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', '
 
 for (const method of methods) {
   test(`the number of ${method} has its name`, () => {
-    const parser = Parser.forRequests()!
+    const parser = Parser.forRequests(spans)!
     const target = method === 'CONNECT' ? 'a:80' : '/'
     parse(parser, `${method} ${target} HTTP/1.1\r\n\r\n`, new Head(8))
     assert.equal(methodName(parser.method), method)
@@ -115,7 +117,7 @@ for (const method of methods) {
   })
 }
 
-const chunk = arena.lend(65_536)!
+const chunk = arena.acquire(65_536)!
 
 function parse(parser: Parser, text: string, head: Head | null): number {
   arena.bytes.latin1Write(text, chunk.offset)
@@ -127,19 +129,19 @@ const at = (offset: number, length: number) => arena.bytes.latin1Slice(offset, o
 test('spans are offsets of names and values, whole or split anywhere', () => {
   const text = 'GET /path?q HTTP/1.1\r\nHost: a.test\r\nEmpty:\r\nB:  x y \t\r\n\r\n'
   for (let cut = 0; cut <= text.length; cut++) {
-    const parser = Parser.forRequests()!
+    const parser = Parser.forRequests(spans)!
     const head = new Head(8)
     arena.bytes.latin1Write(text, chunk.offset)
     const ends = cut === 0 || cut === text.length ? [text.length] : [cut, text.length]
     let from = 0
-    let outcome = -1
+    let result = -1
     for (const to of ends) {
-      outcome = parser.execute(chunk.offset + from, chunk.offset + to, head, new Head(8), false)
+      result = parser.execute(chunk.offset + from, chunk.offset + to, head, new Head(8), false)
       from = to
     }
-    assert.equal(outcome, OUTCOME.PAUSED, `cut at ${cut}`)
-    assert.ok(found.message)
-    assert.equal(found.end, chunk.offset + text.length)
+    assert.equal(result, PARSE_RESULT.PAUSED, `cut at ${cut}`)
+    assert.ok(parser.isMessageComplete)
+    assert.equal(parser.end, chunk.offset + text.length)
     assert.equal(at(head.targetAt, head.targetLength), '/path?q')
     const fields = [0, 1, 2].map(i => [at(head.nameAt(i), head.nameLength(i)), head.value(arena.bytes, i)])
     assert.deepEqual(
@@ -156,29 +158,29 @@ test('spans are offsets of names and values, whole or split anywhere', () => {
 })
 
 test('a request with a body stops behind its head, and goes on from there', () => {
-  const parser = Parser.forRequests()!
+  const parser = Parser.forRequests(spans)!
   const text = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloGET'
-  assert.equal(parse(parser, text, new Head(8)), OUTCOME.PAUSED)
-  assert.ok(found.head && !found.message)
-  assert.equal(found.end - chunk.offset, text.indexOf('hello'))
-  assert.equal(parser.execute(found.end, chunk.offset + text.length, null, new Head(8), false), OUTCOME.PAUSED)
-  assert.ok(found.message)
-  assert.equal(found.body, 1)
-  assert.equal(at(bodySpans[0]!, bodySpans[1]!), 'hello')
-  assert.equal(found.end - chunk.offset, text.indexOf('GET'))
+  assert.equal(parse(parser, text, new Head(8)), PARSE_RESULT.PAUSED)
+  assert.ok(parser.isHeadComplete && !parser.isMessageComplete)
+  assert.equal(parser.end - chunk.offset, text.indexOf('hello'))
+  assert.equal(parser.execute(parser.end, chunk.offset + text.length, null, new Head(8), false), PARSE_RESULT.PAUSED)
+  assert.ok(parser.isMessageComplete)
+  assert.equal(parser.spanCount, 1)
+  assert.equal(at(spans.offsets[0]!, spans.offsets[1]!), 'hello')
+  assert.equal(parser.end - chunk.offset, text.indexOf('GET'))
   parser.release()
 })
 
-test('more fields than a head has room for are noticed', () => {
-  const parser = Parser.forRequests()!
+test('a head that is full reports the overflow', () => {
+  const parser = Parser.forRequests(spans)!
   const head = new Head(2)
-  assert.notEqual(parse(parser, 'GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n', head), OUTCOME.PAUSED)
+  assert.notEqual(parse(parser, 'GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n', head), PARSE_RESULT.PAUSED)
   assert.ok(head.overflowed)
   parser.release()
 })
 
-test('a parser released twice throws', () => {
-  const parser = Parser.forResponses()!
+test('releasing a parser twice throws', () => {
+  const parser = Parser.forResponses(spans)!
   parser.release()
   assert.throws(() => parser.release(), /twice/)
 })
@@ -192,11 +194,11 @@ test(`parsers copied at the stride are independent (seed ${SEED})`, () => {
     return {
       text: head + body,
       body,
-      parser: Parser.forRequests()!,
+      parser: Parser.forRequests(spans)!,
       head: new Head(8),
       read: 0,
       got: '',
-      own: arena.lend(2048)!,
+      own: arena.acquire(2048)!,
     }
   })
   for (const { text, own } of wires) arena.bytes.latin1Write(text, own.offset)
@@ -212,15 +214,15 @@ test(`parsers copied at the stride are independent (seed ${SEED})`, () => {
       new Head(8),
       false,
     )
-    for (let i = 0; i < found.body; i++) wire.got += at(bodySpans[2 * i]!, bodySpans[2 * i + 1]!)
-    wire.read = found.end - wire.own.offset
-    if (found.message) open.splice(open.indexOf(wire), 1)
+    for (let i = 0; i < wire.parser.spanCount; i++) wire.got += at(spans.offsets[2 * i]!, spans.offsets[2 * i + 1]!)
+    wire.read = wire.parser.end - wire.own.offset
+    if (wire.parser.isMessageComplete) open.splice(open.indexOf(wire), 1)
   }
   for (const [i, { got, body, head, parser, own }] of wires.entries()) {
     assert.equal(got, body)
     assert.equal(at(head.targetAt, head.targetLength), `/${i}`)
     parser.release()
-    arena.giveBack(own)
+    arena.release(own)
   }
   assert.equal(Parser.inUse, inUse)
 })

@@ -1,11 +1,11 @@
-/** Expressions: variables, functions, operators and paths, and what is refused of them. */
+/** Expressions: variables, functions, operators, paths, and their errors. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { loadParsers } from '../../src/mediation/expression-parsers.ts'
-import { ExpressionReader } from '../../src/mediation/expression-reader.ts'
+import { loadExpressionSyntax } from '../../src/mediation/expression-syntax.ts'
+import { ExpressionParser } from '../../src/mediation/expression-parser.ts'
 import { Message } from '../../src/mediation/message.ts'
-import { Sequences } from '../../src/mediation/sequences.ts'
-import { faultsOf, program, readFile, run, textFrom } from './sequence.ts'
+import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
+import { errorsOf, planOf, parseFile, run, textFrom } from './test-sequences.ts'
 
 const GIVEN = {
   properties: {
@@ -21,7 +21,7 @@ const GIVEN = {
   json: { a: { b: [1, 'x', { c: true }], 'd e': null, f: 1.5 }, list: [{ n: 1 }, { n: 2 }] },
 }
 
-/** Expression, and its value as text. */
+/** Expression and its value as text. */
 const VALUES: readonly (readonly [string, string])[] = [
   ['$ctx:CODE', '900901'],
   ['$ctx:a.b-c', 'dotted'],
@@ -36,7 +36,7 @@ const VALUES: readonly (readonly [string, string])[] = [
   ["get-property('transport', 'ACCEPT')", 'text/xml'],
   ["get-property('axis2', 'none')", ''],
   ["get-property('To')", ''],
-  // Truth (XPath 1.0 4.3).
+  // Booleans (XPath 1.0 4.3).
   ['boolean($ctx:CODE)', 'true'],
   ['boolean($ctx:ZERO)', 'false'],
   ['boolean($ctx:EMPTY)', 'false'],
@@ -87,7 +87,7 @@ const VALUES: readonly (readonly [string, string])[] = [
   ['-(1 + 1)', '-2'],
   ['1 < 2 and 2 <= 2 and 3 > 2 and 2 >= 3', 'false'],
   ['false() or $ctx:CODE > 900000', 'true'],
-  // Equality (3.4), and truth beside the texts true and false.
+  // Equality (3.4), and booleans beside the texts true and false.
   ['$ctx:CODE = 900901', 'true'],
   ["$ctx:CODE = '900901'", 'true'],
   ["$ctx:MESSAGE != 'x'", 'true'],
@@ -138,12 +138,12 @@ for (const [expression, expected] of VALUES) {
   })
 }
 
-/** Expression, and what is said of it. */
+/** Expression and its error. */
 const REFUSED: readonly (readonly [string, RegExp])[] = [
   ['', /expression: is missing/],
-  ['concat(', /is no XPath/],
-  ['$ctx:', /is no XPath/],
-  ['a b', /is no XPath/],
+  ['concat(', /is not valid XPath/],
+  ['$ctx:', /is not valid XPath/],
+  ['a b', /is not valid XPath/],
   ['$url:x', /there is no variable \$url:x/],
   ['$x', /there is no variable \$x/],
   ['//bar:x', /the prefix bar is not declared/],
@@ -159,36 +159,36 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ['not()', /not\(\) takes 1 arguments/],
   ["get-property('registry', 'x')", /there is no scope registry/],
   ["get-property('constructor', 'x')", /there is no scope constructor/],
-  ['get-property($ctx:x)', /takes names in quotes/],
-  ['json-eval($.a..)', /is no JSONPath/],
+  ['get-property($ctx:x)', /needs names in quotes/],
+  ['json-eval($.a..)', /is not valid JSONPath/],
   ['json-eval($.a', /json-eval\(\) is not closed/],
-  ['json-eval(1)', /is no JSONPath/],
+  ['json-eval(1)', /is not valid JSONPath/],
   ["base64Encode('a', 'EBCDIC')", /has no charset EBCDIC/],
-  [`${'('.repeat(300)}1${')'.repeat(300)}`, /is no XPath|parts deep/],
-  [`${'-'.repeat(5000)}1`, /is no XPath|parts deep/],
+  [`${'('.repeat(300)}1${')'.repeat(300)}`, /is not valid XPath|nested more than 200 deep/],
+  [`${'-'.repeat(5000)}1`, /is not valid XPath|nested more than 200 deep/],
   [`1${' + 1'.repeat(3000)}`, /is longer than 8192 characters/],
 ]
 
 for (const [expression, said] of REFUSED) {
   test(`${expression.slice(0, 40) || 'nothing'} is refused`, async () => {
     const escaped = expression.replaceAll('<', '&lt;').replaceAll('"', '&quot;')
-    const [fault = '', ...others] = await faultsOf(`\n<property name="it" expression="${escaped}"/>`)
+    const [fault = '', ...others] = await errorsOf(`\n<property name="it" expression="${escaped}"/>`)
     assert.match(fault, said)
     assert.match(fault, /^one\.xml:2: property\/expression/)
     assert.deepEqual(others, [])
   })
 }
 
-test('request fields that expressions read are known by name, wherever they stand', async () => {
+test('the plan names the request fields that expressions read, wherever they are', async () => {
   const steps = [
     '<property name="a" expression="$trp:X-One"/>',
     '<filter xpath="//a[@b = $trp:X-Two]"><log><property name="c" expression="string($trp:x-three)"/></log></filter>',
     '<property name="d" expression="get-property(\'transport\', \'X-FOUR\')"/>',
   ]
-  assert.deepEqual((await program(steps.join(''))).requestFields, ['x-one', 'x-two', 'x-three', 'x-four'])
+  assert.deepEqual((await planOf(steps.join(''))).requestFields, ['x-one', 'x-two', 'x-three', 'x-four'])
 })
 
-test('a path finds nothing where there is no payload, and all of it is text where there is no markup', async () => {
+test('a path finds nothing without a payload, and finds a text payload as text', async () => {
   assert.equal(await textFrom('count(//x)'), '0')
   const { message } = await run(
     '<payloadFactory media-type="text"><format>plain</format></payloadFactory>' +
@@ -197,7 +197,7 @@ test('a path finds nothing where there is no payload, and all of it is text wher
   assert.equal(message.get('default', 'it'), 'plain')
 })
 
-test('a path looks into the payload of its moment', async () => {
+test('a path reads the current payload', async () => {
   const payload = (text: string) => `<payloadFactory><format><a xmlns="">${text}</a></format></payloadFactory>`
   const read = (name: string) => `<property name="${name}" expression="//a"/>`
   const steps = payload('1') + read('x') + payload('2') + read('y')
@@ -205,7 +205,7 @@ test('a path looks into the payload of its moment', async () => {
   assert.deepEqual([message.get('default', 'x'), message.get('default', 'y')], ['1', '2'])
 })
 
-test('members that objects inherit are not there', async () => {
+test('inherited members of objects are not found', async () => {
   assert.equal(await textFrom('json-eval($.constructor.name)', GIVEN), '')
   assert.equal(await textFrom('json-eval($.list.length)', GIVEN), '')
 })
@@ -215,11 +215,11 @@ const REFERENCE_STYLE = `<sequence xmlns="http://ws.apache.org/ns/synapse" name=
   <property name="plain" expression="fn:concat('a', 'b')"/><property name="tree" expression="fn:concat(//f, 'b')"/>
 </sequence>`
 
-test('fn: is known without a declaration', async () => {
-  const { program, faults } = await readFile(REFERENCE_STYLE)
-  assert.deepEqual(faults, [])
+test('the prefix fn needs no declaration', async () => {
+  const { plan, errors } = await parseFile(REFERENCE_STYLE)
+  assert.deepEqual(errors, [])
   const message = new Message(() => undefined)
-  new Sequences([program!], (_, __, fields) => assert.fail(JSON.stringify(fields))).run('one', message)
+  new CompiledSequences([plan!], (_, __, fields) => assert.fail(JSON.stringify(fields))).run('one', message)
   assert.deepEqual([message.get('default', 'plain'), message.get('default', 'tree')], ['ab', 'xb'])
 })
 
@@ -239,14 +239,14 @@ for (const [expression, found] of LINEAR) {
   })
 }
 
-test('an expression of a kind that only a later library has is refused', async () => {
-  const parsers = { ...(await loadParsers()), classOf: () => undefined }
-  const { expression, why } = new ExpressionReader(parsers, new Set()).read('1 + 1', () => undefined)
-  assert.deepEqual([expression, why], [undefined, 'has a part of a kind that is not known here'])
+test('a syntax node of an unknown class is refused', async () => {
+  const parsers = { ...(await loadExpressionSyntax()), classOf: () => undefined }
+  const { expression, why } = new ExpressionParser(parsers, new Set()).parse('1 + 1', () => undefined)
+  assert.deepEqual([expression, why], [undefined, 'has a part of an unsupported kind'])
 })
 
-test('of what is no part of expressions the class is not known', async () => {
-  const { classOf, xpath } = await loadParsers()
+test('an object that is no syntax node has no class', async () => {
+  const { classOf, xpath } = await loadExpressionSyntax()
   const node = xpath('1')
   assert.notEqual(classOf(node), undefined)
   assert.equal(classOf({ ...node }), undefined)

@@ -1,14 +1,14 @@
-/** Messages as answers: status, fields, content types, and bodies in the format that is asked for. */
+/** Messages as responses: status, fields, content types, and bodies in each format. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatAnswer } from '../../src/mediation/formatter.ts'
+import { formatResponse } from '../../src/mediation/formatter.ts'
 import { Message, type Payload, type Scope } from '../../src/mediation/message.ts'
 import type { Value } from '../../src/mediation/value.ts'
 import { element } from '../../src/mediation/xml-tree.ts'
 
 type Properties = readonly (readonly [Scope, string, Value])[]
 
-interface Formatted extends ReturnType<typeof formatAnswer> {
+interface Formatted extends ReturnType<typeof formatResponse> {
   readonly said: readonly string[]
 }
 
@@ -17,11 +17,11 @@ function format(payload: Payload | null, ...properties: Properties): Formatted {
   message.payload = payload
   for (const [scope, name, value] of properties) message.set(scope, name, value)
   const said: string[] = []
-  const answer = formatAnswer(message, (_, event, fields) => {
-    assert.equal(event, 'answer of a sequence')
+  const response = formatResponse(message, (_, event, fields) => {
+    assert.equal(event, 'response of a sequence')
     said.push(`${fields.FIELD} ${fields.CAUSE_OF_ERROR}`)
   })
-  return { ...answer, said }
+  return { ...response, said }
 }
 
 const json = (value: unknown): Payload => ({ kind: 'json', text: JSON.stringify(value) })
@@ -34,7 +34,7 @@ const SOAP = (version: string) => [['xmlns:s', version]] as const
 const S11 = 'http://schemas.xmlsoap.org/soap/envelope/'
 const S12 = 'http://www.w3.org/2003/05/soap-envelope'
 
-/** HTTP_SC, status; undefined: 500 with a report. */
+/** HTTP_SC and the status; undefined: 500 with a warning. */
 const STATUSES: readonly (readonly [Value, number | undefined])[] = [
   [404, 404],
   ['503', 503],
@@ -54,27 +54,27 @@ const STATUSES: readonly (readonly [Value, number | undefined])[] = [
 ]
 
 for (const [given, status] of STATUSES) {
-  test(`HTTP_SC ${JSON.stringify(given)} is ${status ?? 'no status'}`, () => {
-    const answer = format(null, ['axis2', 'HTTP_SC', given])
-    assert.equal(answer.status, status ?? 500)
-    assert.deepEqual(answer.said, status === undefined ? ['HTTP_SC is no status of 200 to 599'] : [])
+  test(`HTTP_SC ${JSON.stringify(given)} gives ${status ?? '500 with a warning'}`, () => {
+    const response = format(null, ['axis2', 'HTTP_SC', given])
+    assert.equal(response.status, status ?? 500)
+    assert.deepEqual(response.said, status === undefined ? ['HTTP_SC is not a status from 200 to 599'] : [])
   })
 }
 
-test('without HTTP_SC the status is 200, of a SOAP fault 500', () => {
+test('without HTTP_SC the status is 200, or 500 for a SOAP fault', () => {
   assert.equal(format(json({})).status, 200)
   assert.equal(format(xml('s:Fault', [], SOAP(S11))).status, 500)
 })
 
-test('HTTP_SC_DESC is the reason phrase, unless it could not be sent', () => {
+test('HTTP_SC_DESC is the reason phrase, if it is valid', () => {
   assert.equal(format(null, ['axis2', 'HTTP_SC_DESC', 'All Well']).reason, 'All Well')
   assert.equal(format(null).reason, undefined)
   const broken = format(null, ['axis2', 'HTTP_SC_DESC', 'a\r\nSet-Cookie: b'])
   assert.equal(broken.reason, undefined)
-  assert.deepEqual(broken.said, ['HTTP_SC_DESC has characters that no reason phrase may have'])
+  assert.deepEqual(broken.said, ['HTTP_SC_DESC has characters that a reason phrase cannot have'])
 })
 
-test('there is no body where NO_ENTITY_BODY says so, or the status has none; nor a type of it', () => {
+test('there is no body and no content type with NO_ENTITY_BODY or a status without body', () => {
   for (const property of [
     ['axis2', 'NO_ENTITY_BODY', true],
     ['axis2', 'NO_ENTITY_BODY', 'true'],
@@ -87,7 +87,7 @@ test('there is no body where NO_ENTITY_BODY says so, or the status has none; nor
   assert.equal(format(json({}), ['axis2', 'NO_ENTITY_BODY', false]).body, '{}')
 })
 
-/** Properties of axis2 or the field Content-Type, in order; the line; the body of {"a":{"b":1}}. */
+/** Properties of axis2 or the field Content-Type, in order; the header line; the body of {"a":{"b":1}}. */
 const TYPES: readonly (readonly [Properties, string, RegExp])[] = [
   [[], 'application/json; charset=UTF-8', /^\{/],
   [[['axis2', 'messageType', 'application/xml']], 'application/xml; charset=UTF-8', /^<\?xml/],
@@ -123,7 +123,7 @@ const TYPES: readonly (readonly [Properties, string, RegExp])[] = [
 ]
 
 for (const [properties, line, start] of TYPES) {
-  test(`content type of ${JSON.stringify(properties)}`, () => {
+  test(`content type with ${JSON.stringify(properties)}`, () => {
     const { lines, body, said } = format(json({ a: { b: 1 } }), ...properties)
     assert.equal(lines, `Content-Type: ${line}\r\n`)
     assert.match(body, start)
@@ -151,7 +151,7 @@ const BODIES: readonly (readonly [Payload | null, string, string])[] = [
   [json({ a: {}, b: '' }), 'application/xml', '<jsonObject><a/><b/></jsonObject>'],
   [json({ '1 b:c<': true }), 'application/xml', '<_1_b_c_>true</_1_b_c_>'],
   [json({ '': 1 }), 'application/xml', '<_>1</_>'],
-  // XML as JSON: without prefixes and namespaces, repeated names as arrays, numbers and truth as such.
+  // XML as JSON: without prefixes and namespaces, repeated names as arrays, numbers and booleans typed.
   [
     xml('am:fault', [element('am:code', ['404']), element('am:ok', ['true'])], [['xmlns:am', 'urn:am']]),
     'application/json',
@@ -179,7 +179,7 @@ const BODIES: readonly (readonly [Payload | null, string, string])[] = [
   [text('a<b'), 'application/xml', '<text xmlns="http://ws.apache.org/commons/ns/payload">a&lt;b</text>'],
   [json({ a: 1 }), 'text/html', '{"a":1}'],
   [xml('a', ['<']), 'text/plain', '<a>&lt;</a>'],
-  // Out of an Envelope.
+  // Content of an Envelope.
   [xml('s:Envelope', [element('s:Body', [element('b', ['1'])])], SOAP(S11)), 'application/json', '{"b":1}'],
   [
     xml('s:Envelope', [element('s:Body', [element('s:b', ['1'])])], SOAP(S11)),
@@ -259,24 +259,24 @@ for (const [payload, status, type, expected] of SOAPS) {
   })
 }
 
-/** Name and value of a field, and what is said when it is left out. */
+/** Name and value of a field, and the warning if it is dropped. */
 const FIELDS: readonly (readonly [string, Value, string | undefined])[] = [
   ['X-A', 'a\tb c', undefined],
   ['X-A', 42, undefined],
   ['X-A', '', undefined],
   ['X-A', 'a\u00f1', undefined],
-  ['X-A', 'a\r\nX-B: b', 'X-A has characters that no field may have'],
-  ['X-A', 'a\nb', 'X-A has characters that no field may have'],
-  ['X-A', 'a\rb', 'X-A has characters that no field may have'],
-  ['X-A', 'a\0b', 'X-A has characters that no field may have'],
-  ['X-A', 'a\u007f', 'X-A has characters that no field may have'],
-  ['X-A', 'a\u010ab', 'X-A has characters that no field may have'],
+  ['X-A', 'a\r\nX-B: b', 'X-A has characters that a header field cannot have'],
+  ['X-A', 'a\nb', 'X-A has characters that a header field cannot have'],
+  ['X-A', 'a\rb', 'X-A has characters that a header field cannot have'],
+  ['X-A', 'a\0b', 'X-A has characters that a header field cannot have'],
+  ['X-A', 'a\u007f', 'X-A has characters that a header field cannot have'],
+  ['X-A', 'a\u010ab', 'X-A has characters that a header field cannot have'],
   ['X-A', 'a'.repeat(8193), 'X-A is longer than 8192 characters'],
-  ['X A', 'a', 'x a is no field name'],
-  ['X-A:b\r\nX', 'a', 'x-a:b\r\nx is no field name'],
-  ['', 'a', ' is no field name'],
+  ['X A', 'a', 'x a is not a valid header field name'],
+  ['X-A:b\r\nX', 'a', 'x-a:b\r\nx is not a valid header field name'],
+  ['', 'a', ' is not a valid header field name'],
   ...['Content-Length', 'TRANSFER-ENCODING', 'Connection', 'Keep-Alive', 'Upgrade', 'Trailer', 'TE', 'Date'].map(
-    name => [name, '1', `${name.toLowerCase()} is the gateway's own to say`] as const,
+    name => [name, '1', `${name.toLowerCase()} is set by the gateway alone`] as const,
   ),
 ]
 
@@ -288,12 +288,12 @@ for (const [name, value, expected] of FIELDS) {
   })
 }
 
-test('a content type that could not be sent is left out as well', () => {
+test('an invalid content type is dropped', () => {
   const { lines, said } = format(json({}), ['axis2', 'ContentType', 'a/b\r\nX: y'])
-  assert.deepEqual([lines, said], ['', ['Content-Type has characters that no field may have']])
+  assert.deepEqual([lines, said], ['', ['Content-Type has characters that a header field cannot have']])
 })
 
-test('fields and bodies are bounded', () => {
+test('fields and bodies are limited in size', () => {
   const many = Array.from({ length: 10 }, (_, at) => ['transport', `X-${at}`, 'a'.repeat(8000)] as const)
   const { lines, said } = format(null, ...many)
   assert.equal(said[0], 'X-8 the fields have more than 65536 bytes')
@@ -302,7 +302,7 @@ test('fields and bodies are bounded', () => {
   assert.deepEqual([long.body, long.lines, long.said], ['', '', ['body the body has more than 1048576 bytes']])
 })
 
-test('deep JSON becomes XML as far as it may be deep', () => {
+test('JSON nested too deep is cut when it becomes XML', () => {
   let deep: unknown = 1
   for (let depth = 0; depth < 150; depth++) deep = [deep]
   const { body } = format(json({ a: 1, deep }), ['axis2', 'messageType', 'application/xml'])

@@ -1,14 +1,14 @@
-/** `<log>`: what it says, how loud, and what it never says. */
+/** `<log>`: text, level, and masked secrets. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testRefusals, run } from './sequence.ts'
+import { testRefusals, run } from './test-sequences.ts'
 
 const FIELDS = {
   authorization: 'Bearer very-secret',
   'proxy-authorization': 'Basic c2VjcmV0',
   cookie: 'session=4711',
   'x-api-key': 'k-e-y',
-  // As in the access log, where they are parameters of a query.
+  // Names that are secret as query parameters too.
   'x-amz-signature': 'aabbcc',
   'x-session-id': 's-4711',
   accept: 'a/b',
@@ -17,7 +17,7 @@ const FIELDS = {
 async function logged(steps: string): Promise<readonly (readonly [string, string])[]> {
   const { reports } = await run(steps, { fields: FIELDS, json: { a: 1 }, properties: { p: 'value' } })
   return reports.map(([level, event, fields]) => {
-    assert.equal(event, 'log of a sequence')
+    assert.equal(event, 'sequence log')
     assert.equal(fields.SEQUENCE, 'one.xml:1')
     return [level, String(fields.MESSAGE)]
   })
@@ -43,14 +43,14 @@ const LINES: readonly (readonly [string, string, string])[] = [
 ]
 
 for (const [step, level, text] of LINES) {
-  test(`${step} says ${text}`, async () => {
+  test(`${step} logs ${text}`, async () => {
     const set =
       '<property name="X-Out" value="1" scope="transport"/><property name="Set-Cookie" value="s=1" scope="transport"/>'
     assert.deepEqual(await logged(set + step), [[level, text]])
   })
 }
 
-test('values of secret fields are in no line, nor what was made of them', async () => {
+test('values of secret fields, and values computed from them, are masked', async () => {
   const of = (expression: string) => `<log level="custom"><property name="a" expression="${expression}"/></log>`
   for (const name of [
     'Authorization',
@@ -73,7 +73,7 @@ test('values of secret fields are in no line, nor what was made of them', async 
   assert.deepEqual(await logged(of('$trp:Accept')), [['info', 'a = a/b']])
 })
 
-test('a line is bounded', async () => {
+test('the text is limited in length', async () => {
   const doubled = '<property name="a" expression="concat($ctx:a, $ctx:a)"/>'.repeat(12)
   const [[, text] = ['', '']] = await logged(
     `<property name="a" value="x"/>${doubled}<log level="custom"><property name="a" expression="$ctx:a"/></log>`,
@@ -81,14 +81,14 @@ test('a line is bounded', async () => {
   assert.equal(text.length, 2048)
 })
 
-/** Step, and what is said of it. */
+/** Step and its error. */
 const REFUSED: readonly (readonly [string, string])[] = [
   ['<log level="loud"/>', 'log/level = loud: expected one of simple, full, headers, custom'],
   ['<log category="LOUD"/>', 'log/category = LOUD: expected one of INFO'],
   ['<log><property/></log>', 'property/name: is missing'],
   ['<log><property name="a"/></log>', 'property/value: expected either value or expression'],
-  ['<log><property name="a" value="1" scope="axis2"/></log>', 'property/scope: is no attribute of it'],
-  ['<log><send/></log>', 'send: is no element of <log>'],
+  ['<log><property name="a" value="1" scope="axis2"/></log>', 'property/scope: is an unknown attribute'],
+  ['<log><send/></log>', 'send: is not an element of <log>'],
 ]
 
 testRefusals(REFUSED)

@@ -1,7 +1,7 @@
-/** `<makefault>`: faults of either SOAP version, and plain ones. */
+/** `<makefault>`: faults of both SOAP versions, and plain ones. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { causes, testRefusals, run } from './sequence.ts'
+import { causes, testRefusals, run } from './test-sequences.ts'
 
 const E11 =
   '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>' +
@@ -12,7 +12,7 @@ const E12 =
 const END = '</soapenv:Fault></soapenv:Body></soapenv:Envelope>'
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 
-/** What is within makefault, its attributes, Content-Type, body. */
+/** Content of makefault, its attributes, Content-Type, body. */
 const FAULTS: readonly (readonly [string, string, string, string])[] = [
   [
     '<code value="s11:Client"/><reason value="a &amp; b"/>',
@@ -53,21 +53,21 @@ const FAULTS: readonly (readonly [string, string, string, string])[] = [
 for (const [within, attributes, type, expected] of FAULTS) {
   test(`makefault ${attributes} ${within.slice(0, 70)}`, async () => {
     const steps = `<makefault ${attributes}>${within}</makefault>`
-    const { answer, reports } = await run(steps, { properties: { ERROR_MESSAGE: '<wrong>' } })
-    assert.equal(answer.body, DECLARATION + expected)
-    assert.equal(answer.lines, `Content-Type: ${type}; charset=UTF-8\r\n`)
-    assert.equal(answer.status, type === 'application/xml' ? 200 : 500)
+    const { response, reports } = await run(steps, { properties: { ERROR_MESSAGE: '<wrong>' } })
+    assert.equal(response.body, DECLARATION + expected)
+    assert.equal(response.lines, `Content-Type: ${type}; charset=UTF-8\r\n`)
+    assert.equal(response.status, type === 'application/xml' ? 200 : 500)
     assert.deepEqual(reports, [])
   })
 }
 
-test('makefault: a code that is known only when it is run, and is none', async () => {
+test('an expression that gives no SOAP code becomes Server, with a warning', async () => {
   const ran = await run('<makefault><code expression="$ctx:x"/><reason value="r"/></makefault>')
-  assert.match(ran.answer.body, /<faultcode>soapenv:Server</)
-  assert.deepEqual(causes(ran), ['the code of the fault is none of SOAP'])
+  assert.match(ran.response.body, /<faultcode>soapenv:Server</)
+  assert.deepEqual(causes(ran), ['the code of the fault is not a SOAP code'])
 })
 
-test('makefault: response says whether the message is one', async () => {
+test('the attribute response marks the message as a response, or removes the mark', async () => {
   const fault = (response: string) => `<makefault version="pox" ${response}><reason value="r"/></makefault>`
   assert.equal((await run(fault(''))).message.isResponse, false)
   assert.equal((await run(fault('response="true"'))).message.isResponse, true)
@@ -75,25 +75,25 @@ test('makefault: response says whether the message is one', async () => {
   assert.equal((await run(fault('response="true"') + fault('response="false"'))).message.isResponse, false)
 })
 
-/** What is within makefault, its attributes, and what is said of it. */
+/** Content of makefault, its attributes, and its error. */
 const REFUSED: readonly (readonly [string, string, string])[] = [
   ['', 'version="soap13"', 'makefault/version = soap13: expected one of soap11, soap12, pox'],
   ['', 'response="yes"', 'makefault/response = yes: expected one of true, false'],
   ['<reason value="r"/>', '', 'makefault/code: is missing'],
   ['<code value="s11:Client"/>', '', 'makefault/reason: is missing'],
   ['<code/><reason value="r"/>', '', 'code/value: expected either value or expression'],
-  ['<code value="Client"/><reason value="r"/>', '', 'code/value = Client: is no name of soap11'],
-  ['<code value="s12:Sender"/><reason value="r"/>', '', 'code/value = s12:Sender: is no name of soap11'],
-  ['<code value="s11:Sender"/><reason value="r"/>', '', 'code/value = s11:Sender: is no code of soap11'],
+  ['<code value="Client"/><reason value="r"/>', '', 'code/value = Client: is not a name of soap11'],
+  ['<code value="s12:Sender"/><reason value="r"/>', '', 'code/value = s12:Sender: is not a name of soap11'],
+  ['<code value="s11:Sender"/><reason value="r"/>', '', 'code/value = s11:Sender: is not a code of soap11'],
   [
     '<code value="s12:Client"/><reason value="r"/>',
     'version="soap12"',
-    'code/value = s12:Client: is no code of soap12',
+    'code/value = s12:Client: is not a code of soap12',
   ],
-  ['<reason value="r" lang="en"/>', 'version="pox"', 'reason/lang: is no attribute of it'],
-  ['<reason value="r"/><detail>a<b/></detail>', 'version="pox"', 'detail: holds text, which is not acted on'],
-  ['<reason value="r"/><role><b/></role>', 'version="pox"', 'b: is no element of <role>'],
-  ['<reason value="r"/><faultactor/>', 'version="pox"', 'faultactor: is no element of <makefault>'],
+  ['<reason value="r" lang="en"/>', 'version="pox"', 'reason/lang: is an unknown attribute'],
+  ['<reason value="r"/><detail>a<b/></detail>', 'version="pox"', 'detail: contains text, which has no effect'],
+  ['<reason value="r"/><role><b/></role>', 'version="pox"', 'b: is not an element of <role>'],
+  ['<reason value="r"/><faultactor/>', 'version="pox"', 'faultactor: is not an element of <makefault>'],
 ]
 
 testRefusals(REFUSED.map(([within, attributes, said]) => [`<makefault ${attributes}>${within}</makefault>`, said]))

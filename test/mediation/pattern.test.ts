@@ -1,10 +1,10 @@
-/** Regular expressions: Java's, as far as no text can keep the thread busy with them. */
+/** Regular expressions: Java's syntax, as far as it matches in linear time. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { matcherOf, patternOf } from '../../src/mediation/pattern.ts'
+import { compileMatcher, parsePattern } from '../../src/mediation/pattern.ts'
 
 /** Pattern, texts that match as a whole, texts that do not. */
-const TAKEN: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+const ACCEPTED: readonly (readonly [string, readonly string[], readonly string[]])[] = [
   ['abc', ['abc'], ['abcd', 'xabc', '']],
   ['a|b', ['a', 'b'], ['ab', 'xb']],
   ['.*json.*', ['application/json', 'json'], ['a\njson', 'xml']],
@@ -24,10 +24,10 @@ const TAKEN: readonly (readonly [string, readonly string[], readonly string[]])[
   ['😀+', ['😀😀'], ['\ud83d']],
 ]
 
-for (const [pattern, matching, others] of TAKEN) {
-  test(`${pattern} is taken, and matches all of a text or nothing`, () => {
-    const read = patternOf(pattern)
-    const match = matcherOf(read.pattern!, cause => assert.fail(cause))
+for (const [pattern, matching, others] of ACCEPTED) {
+  test(`${pattern} matches whole texts`, () => {
+    const read = parsePattern(pattern)
+    const match = compileMatcher(read.pattern!, cause => assert.fail(cause))
     assert.deepEqual(
       matching.filter(text => match(text) === null),
       [],
@@ -39,49 +39,49 @@ for (const [pattern, matching, others] of TAKEN) {
   })
 }
 
-test('groups are counted, and those that took no part are empty', () => {
-  assert.equal(patternOf('(a)(?:b)(?<c>c)?').groups, 2)
-  assert.deepEqual(matcherOf('(a)(?:b)(?<c>c)?', assert.fail)('ab'), ['ab', 'a', ''])
+test('groups are counted, and unused groups are empty', () => {
+  assert.equal(parsePattern('(a)(?:b)(?<c>c)?').groups, 2)
+  assert.deepEqual(compileMatcher('(a)(?:b)(?<c>c)?', assert.fail)('ab'), ['ab', 'a', ''])
 })
 
-/** Pattern, and why it is refused. */
+/** Pattern and the reason of its refusal. */
 const REFUSED: readonly (readonly [string, RegExp])[] = [
-  ['(', /is no regular expression: missing closing/],
-  ['[a', /is no regular expression/],
-  ['a{2,1}', /is no regular expression/],
-  ['*', /is no regular expression/],
-  ['a++', /is no regular expression/],
-  ['(?>a)', /is no regular expression/],
-  ['(?=a)', /is no regular expression/],
-  ['(a)\\1', /is no regular expression/],
-  ['\\p{Alpha}', /is no regular expression/],
-  ['\\h', /is no regular expression/],
-  ['a{1001}', /is no regular expression/],
-  ['((a{1,100}){1,100}){1,100}', /is no regular expression/],
+  ['(', /is not a valid regular expression: missing closing/],
+  ['[a', /is not a valid regular expression/],
+  ['a{2,1}', /is not a valid regular expression/],
+  ['*', /is not a valid regular expression/],
+  ['a++', /is not a valid regular expression/],
+  ['(?>a)', /is not a valid regular expression/],
+  ['(?=a)', /is not a valid regular expression/],
+  ['(a)\\1', /is not a valid regular expression/],
+  ['\\p{Alpha}', /is not a valid regular expression/],
+  ['\\h', /is not a valid regular expression/],
+  ['a{1001}', /is not a valid regular expression/],
+  ['((a{1,100}){1,100}){1,100}', /is not a valid regular expression/],
   ['[a-z&&[^b]]', /has an intersection of classes/],
   ['a'.repeat(1025), /is longer than 1024 characters/],
 ]
 
 for (const [pattern, why] of REFUSED) {
   test(`${pattern.slice(0, 40)} is refused`, () => {
-    const read = patternOf(pattern)
+    const read = parsePattern(pattern)
     assert.equal(read.pattern, undefined)
     assert.match(read.why, why)
-    assert.notEqual(read.remedy, '')
+    assert.notEqual(read.hint, '')
   })
 }
 
-// With backtracking each of these takes longer than anybody waits; the test then never ends.
+// With a backtracking engine these tests would run into their timeout.
 for (const pattern of ['(a+)+b', '(?:a|a)*b', '(a?b?)*c', '.*a.*a.*a.*a.*b', '(a{1,30}){1,30}b']) {
   test(`${pattern} takes linear time`, { timeout: 60_000 }, () => {
-    assert.equal(matcherOf(patternOf(pattern).pattern!, assert.fail)('a'.repeat(8192)), null)
+    assert.equal(compileMatcher(parsePattern(pattern).pattern!, assert.fail)('a'.repeat(8192)), null)
   })
 }
 
-test('a long text matches nothing, and that is told', () => {
-  const said: string[] = []
-  const match = matcherOf('a+', cause => said.push(cause))
+test('a text of more than 8 KiB matches nothing, with a warning', () => {
+  const warnings: string[] = []
+  const match = compileMatcher('a+', cause => warnings.push(cause))
   assert.notEqual(match('a'.repeat(8192)), null)
   assert.equal(match('a'.repeat(8193)), null)
-  assert.deepEqual(said, ['a text of more than 8192 characters matches nothing'])
+  assert.deepEqual(warnings, ['a text of more than 8192 characters matches nothing'])
 })

@@ -1,13 +1,13 @@
-/** `<payloadFactory>`: whatever the arguments, the payload is well-formed and of the structure of its format. */
+/** `<payloadFactory>`: whatever the arguments, the payload is well-formed and has the structure of its template. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { DOMParser, type Element } from '@xmldom/xmldom'
 import { Message } from '../../src/mediation/message.ts'
-import { Sequences } from '../../src/mediation/sequences.ts'
+import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
 import type { Value } from '../../src/mediation/value.ts'
-import { formatAnswer } from '../../src/mediation/formatter.ts'
+import { formatResponse } from '../../src/mediation/formatter.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
-import { causes, testRefusals, program, run } from './sequence.ts'
+import { causes, testRefusals, planOf, run } from './test-sequences.ts'
 
 function factory(media: string, format: string, ...args: readonly string[]): string {
   const listed = args.map(arg => `<arg ${arg}/>`).join('')
@@ -31,7 +31,7 @@ const PROPERTIES: Readonly<Record<string, Value>> = {
 
 /** Media type, format, arguments, body. */
 const BODIES: readonly (readonly [string, string, readonly string[], string])[] = [
-  // Bare positions of JSON: numbers, truth and objects stay what they are, text gets its quotes.
+  // JSON without quotes: numbers, booleans and objects keep their type, text gets quotes.
   ['json', '{"a":$1}', ['number'], '{"a":900901}'],
   ['json', '{"a":$1}', ['truth'], '{"a":true}'],
   ['json', '{"a":$1}', ['text'], '{"a":"a \\"quoted\\" \\\\ text\\n<&> ]]> \\u0001"}'],
@@ -45,12 +45,12 @@ const BODIES: readonly (readonly [string, string, readonly string[], string])[] 
   ['json', '{"a":$1}', ['missing'], '{"a":""}'],
   ['json', '{"a":$1}', ['infinite'], '{"a":"Infinity"}'],
   ['json', '{"a":[$1,$2,$1]}', ['number', 'truth'], '{"a":[900901,true,900901]}'],
-  // Within quotes: text only.
+  // JSON within quotes: text only.
   ['json', '{"a":"$1"}', ['number'], '{"a":"900901"}'],
   ['json', '{"a":"($1)"}', ['text'], '{"a":"(a \\"quoted\\" \\\\ text\\n<&> ]]> \\u0001)"}'],
   ['json', '{"a":"$1"}', ['object'], '{"a":"{\\"a\\":[1,null],\\"b c\\":\\"<\\"}"}'],
   ['json', '{"$1":"\\"$2\\\\"}', ['text', 'digits'], '{"a \\"quoted\\" \\\\ text\\n<&> ]]> \\u0001":"\\"42\\\\"}'],
-  // Arguments are no formats.
+  // Arguments are not scanned for $.
   [
     'json',
     '{"a":"$1","b":$1,"c":"$2"}',
@@ -86,17 +86,17 @@ const BODIES: readonly (readonly [string, string, readonly string[], string])[] 
 for (const [media, format, names, expected] of BODIES) {
   test(`${media}: ${format} with ${names.join(', ')}`, async () => {
     const args = names.map(name => `expression="$ctx:${name}"`)
-    const { answer, reports } = await run(factory(media, format, ...args), { properties: PROPERTIES })
+    const { response, reports } = await run(factory(media, format, ...args), { properties: PROPERTIES })
     const declaration = media === 'xml' ? '<?xml version="1.0" encoding="UTF-8"?>' : ''
-    assert.equal(answer.body, declaration + expected)
+    assert.equal(response.body, declaration + expected)
     assert.deepEqual(reports, [])
   })
 }
 
-test('arguments: values, either evaluator, and what is text whatever it looks like', async () => {
+test('arguments are values or expressions of either evaluator; literals stay text', async () => {
   const given = { json: { a: { b: [1, 'x'] } }, properties: { digits: '42', object: PROPERTIES.object! } }
   const body = async (format: string, ...args: readonly string[]) =>
-    (await run(factory('json', format, ...args), given)).answer.body
+    (await run(factory('json', format, ...args), given)).response.body
   assert.equal(await body('[$1,"$1"]', 'value="5"'), '[5,"5"]')
   assert.equal(await body('[$1]', 'value=""'), '[""]')
   assert.equal(
@@ -115,13 +115,13 @@ test('arguments: values, either evaluator, and what is text whatever it looks li
     '["{\\"a\\":[1,null],\\"b c\\":\\"<\\"}"]',
   )
   const literal = await run(factory('xml', '<a>$1</a>', 'expression="$ctx:object" literal="true"'), given)
-  assert.match(literal.answer.body, /<a>\{"a":\[1,null\],"b c":"&lt;"\}<\/a>$/)
+  assert.match(literal.response.body, /<a>\{"a":\[1,null\],"b c":"&lt;"\}<\/a>$/)
 })
 
-test('the payload is said to be what it is, unless it is XML already, and there is a body again', async () => {
+test('messageType is set, unless it is XML already, and the body is enabled', async () => {
   const type = async (before: string, media: string, format: string) =>
-    (await run(`${before}<property name="NO_ENTITY_BODY" value="true" scope="axis2"/>${factory(media, format)}`)).answer
-      .lines
+    (await run(`${before}<property name="NO_ENTITY_BODY" value="true" scope="axis2"/>${factory(media, format)}`))
+      .response.lines
   const soap = '<property name="messageType" value="text/xml" scope="axis2"/>'
   assert.equal(await type('', 'json', '{}'), 'Content-Type: application/json; charset=UTF-8\r\n')
   assert.equal(await type(soap, 'json', '{}'), 'Content-Type: application/json; charset=UTF-8\r\n')
@@ -130,7 +130,7 @@ test('the payload is said to be what it is, unless it is XML already, and there 
   assert.equal(await type('', 'text', 'a'), 'Content-Type: text/plain; charset=UTF-8\r\n')
 })
 
-test('a payload beyond 1 MiB is left out', async () => {
+test('a payload beyond 1 MiB is dropped', async () => {
   const properties = { long: 'x'.repeat(600_000) }
   for (const [media, format] of [
     ['json', '["$1","$1"]'],
@@ -143,49 +143,53 @@ test('a payload beyond 1 MiB is left out', async () => {
   }
 })
 
-test('a payload that is put into itself again and again does not get deeper than it may', async () => {
+test('a payload that is inserted into itself repeatedly is limited in depth', async () => {
   const wrap = factory('xml', '<a xmlns="">$1</a>', 'expression="$body/*"')
   const ran = await run(wrap.repeat(150))
-  assert.deepEqual(causes(ran), ['expression: Error: what was found is more than 100 elements deep'])
-  assert.equal(ran.answer.body.match(/<a/g)?.length, 49)
+  assert.deepEqual(causes(ran), ['expression: Error: the result is more than 100 elements deep'])
+  assert.equal(ran.response.body.match(/<a/g)?.length, 49)
 })
 
-/** What is within payloadFactory, its attributes, and what is said of it. */
+/** Content of payloadFactory, its attributes, and its error. */
 const REFUSED: readonly (readonly [string, string, string])[] = [
   ['', 'media-type="yaml"', 'payloadFactory/media-type = yaml: expected one of xml, json, text'],
   ['', '', 'payloadFactory/format: is missing'],
-  ['<format/><format/>', '', 'format: is a second one in <payloadFactory>'],
-  ['<format key="x"/>', '', 'format/key: comes with mediation'],
-  ['<format x="y"><a/></format>', '', 'format/x: is no attribute of it'],
-  ['<format>text</format>', '', 'format: holds text, which is not acted on'],
+  ['<format/><format/>', '', 'format: is repeated in <payloadFactory>'],
+  ['<format key="x"/>', '', 'format/key: is not supported yet'],
+  ['<format x="y"><a/></format>', '', 'format/x: is an unknown attribute'],
+  ['<format>text</format>', '', 'format: contains text, which has no effect'],
   ['<format><a/><b/></format>', '', 'format = 2: expected one element'],
-  ['<format><a/></format>', 'media-type="json"', 'format: holds elements, but media-type is json'],
-  ['<format>{"a":}</format>', 'media-type="json"', 'format: is no JSON: Unexpected token'],
-  ['<format>{$1:1}</format>', 'media-type="json"', 'format: is no JSON'],
-  ['<format>{"a":$1 $1}</format>', 'media-type="json"', 'format: is no JSON'],
-  ['<format>{"a":1$1}</format>', 'media-type="json"', 'format: is no JSON'],
+  ['<format><a/></format>', 'media-type="json"', 'format: contains elements, but media-type is json'],
+  ['<format>{"a":}</format>', 'media-type="json"', 'format: is not valid JSON: Unexpected token'],
+  ['<format>{$1:1}</format>', 'media-type="json"', 'format: is not valid JSON'],
+  ['<format>{"a":$1 $1}</format>', 'media-type="json"', 'format: is not valid JSON'],
+  ['<format>{"a":1$1}</format>', 'media-type="json"', 'format: is not valid JSON'],
   ['<format>{"a":$1}</format>', 'media-type="json"', 'format: there is no argument for $1'],
   ['<format>{"a":"$0"}</format>', 'media-type="json"', 'format: there is no argument for $0'],
   ['<format><a b="$2"/></format><args><arg value="1"/></args>', '', 'format: there is no argument for $2'],
-  ['<format><a/></format><args><a/></args>', '', 'a: is no element of <args>'],
+  ['<format><a/></format><args><a/></args>', '', 'a: is not an element of <args>'],
   ['<format><a/></format><args><arg/></args>', '', 'arg/value: expected either value or expression'],
   [
     '<format><a/></format><args><arg value="1" literal="yes"/></args>',
     '',
     'arg/literal = yes: expected one of true, false',
   ],
-  ['<format><a/></format><args><arg value="1" evaluator="json"/></args>', '', 'arg/evaluator: is of an expression'],
+  ['<format><a/></format><args><arg value="1" evaluator="json"/></args>', '', 'arg/evaluator: needs an expression'],
   [
     '<format><a/></format><args><arg expression="$.a..b.." evaluator="json"/></args>',
     '',
-    'arg/expression = $.a..b..: is no JSONPath',
+    'arg/expression = $.a..b..: is not valid JSONPath',
   ],
   [
     '<format><a/></format><args><arg expression="$.a" evaluator="xml"/></args>',
     '',
-    'arg/expression = $.a: is no XPath',
+    'arg/expression = $.a: is not valid XPath',
   ],
-  [`<format><a/></format><args>${'<arg value="1"/>'.repeat(101)}</args>`, '', 'args/arg = 101: are more than 100'],
+  [
+    `<format><a/></format><args>${'<arg value="1"/>'.repeat(101)}</args>`,
+    '',
+    'args/arg = 101: occurs more than 100 times',
+  ],
 ]
 
 testRefusals(
@@ -195,7 +199,7 @@ testRefusals(
 const ALPHABET = '"\\<>&\'/$123{}$[],:#;!-]]> \t\r\n\u0000\u0007\u007f\u0085\ud800\udc00\ufffe\u2028añ€😀xmlu0022'
 const ROUNDS = IS_LONG ? 20_000 : 500
 
-/** Names and order of all that is in it; what arguments are is left open. */
+/** Names and order of everything in a payload, without the values of arguments. */
 function shape(json: unknown): unknown {
   if (Array.isArray(json)) return json.map(shape)
   if (typeof json === 'object' && json !== null)
@@ -216,14 +220,14 @@ function parsedXml(text: string): Element {
   return new DOMParser({ onError }).parseFromString(text, 'text/xml').documentElement!
 }
 
-test('whatever the arguments, bodies parse and have the structure of their format', async (t: TestContext) => {
+test('whatever the arguments, bodies parse and have the structure of their template', async (t: TestContext) => {
   t.diagnostic(`seed ${SEED}`)
   const random = new Random(SEED)
   const args = ['expression="$ctx:a"', 'expression="$ctx:b"', 'expression="$ctx:c" literal="true"']
   const json = factory('json', '{"x":$1,"y":"a$2b","z":[$3,{"w":"$1$2$3\\\\"}],"$ d":"\\"$1"}', ...args)
   const xml = factory('xml', '<f:x xmlns:f="urn:f" y="$1$2"><z>$3</z>$1<w v="\'$2\'"/><![CDATA[$3]]></f:x>', ...args)
   const report = (level: string, event: string) => assert.fail(`${level} ${event}`)
-  const sequences = new Sequences([await program(json, 'json'), await program(xml, 'xml')], report)
+  const sequences = new CompiledSequences([await planOf(json, 'json'), await planOf(xml, 'xml')], report)
   const asJson = shape({ x: 0, y: 0, z: [0, { w: 0 }], '$ d': 0 })
   const asXml = [
     'f:x',
@@ -239,11 +243,11 @@ test('whatever the arguments, bodies parse and have the structure of their forma
     const given = [value(), value(), value()]
     for (const [at, each] of given.entries()) message.set('default', 'abc'[at]!, each)
     sequences.run('json', message)
-    const { body } = formatAnswer(message, report)
+    const { body } = formatResponse(message, report)
     assert.deepEqual(shape(JSON.parse(body)), asJson, `${SEED} ${round} ${body}`)
     assert.equal(JSON.parse(Buffer.from(body).toString()).y, `a${given[1]}b`)
     sequences.run('xml', message)
-    const root = parsedXml(Buffer.from(formatAnswer(message, report).body).toString())
+    const root = parsedXml(Buffer.from(formatResponse(message, report).body).toString())
     assert.deepEqual(names(root), asXml, `${SEED} ${round}`)
   }
 })

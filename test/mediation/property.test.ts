@@ -1,9 +1,9 @@
-/** `<property>` and `<header>`: scopes, types, values, removal, and fields that are refused. */
+/** `<property>` and `<header>`: scopes, types, values, removal, and refused fields. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { causes, faultsOf, run, testRefusals } from './sequence.ts'
+import { causes, errorsOf, run, testRefusals } from './test-sequences.ts'
 
-test('property: a value stands in its scope only, and is gone when it is removed', async () => {
+test('a property is set in its scope only, and can be removed', async () => {
   for (const scope of ['default', 'axis2', 'transport'] as const) {
     const set = `<property name="a" value="1" scope="${scope}"/>`
     const { message } = await run(set)
@@ -15,7 +15,7 @@ test('property: a value stands in its scope only, and is gone when it is removed
   assert.equal((await run('<property name="a" value="1" scope="synapse"/>')).message.get('default', 'a'), '1')
 })
 
-/** Type, value, and what it is then; undefined: it is none. */
+/** Type, value, and the converted value; undefined: not valid. */
 const TYPED: readonly (readonly [string, string, unknown])[] = [
   ['STRING', ' a ', ' a '],
   ['string', '1', '1'],
@@ -45,35 +45,39 @@ const TYPED: readonly (readonly [string, string, unknown])[] = [
 
 for (const [type, value, expected] of TYPED) {
   const escaped = value.replaceAll('"', '&quot;')
-  test(`property: ${value.slice(0, 20)} as ${type}, known when the file is read`, async () => {
+  test(`property ${value.slice(0, 20)} as ${type}, checked when the file is parsed`, async () => {
     const step = `<property name="a" value="${escaped}" type="${type}"/>`
-    const faults = await faultsOf(step)
-    if (expected === undefined) assert.match(faults[0]!, new RegExp(`property/value.*: is no ${type} \\(correct`))
+    const errors = await errorsOf(step)
+    if (expected === undefined)
+      assert.match(errors[0]!, new RegExp(`property/value.*: is not a valid ${type} \\(correct`))
     else assert.deepEqual((await run(step)).message.get('default', 'a'), expected)
   })
-  test(`property: ${value.slice(0, 20)} as ${type}, known when it is run`, async () => {
+  test(`property ${value.slice(0, 20)} as ${type}, checked when the sequence runs`, async () => {
     const step = `<property name="a" value="old"/><property name="a" expression="$ctx:b" type="${type}"/>`
     const ran = await run(step, { properties: { b: value } })
     assert.deepEqual(ran.message.get('default', 'a'), expected)
-    assert.deepEqual(causes(ran), expected === undefined ? [`value of a is no ${type.toUpperCase()}`] : [])
+    assert.deepEqual(
+      causes(ran),
+      expected === undefined ? [`the value of property a is not a valid ${type.toUpperCase()}`] : [],
+    )
   })
 }
 
-test('property: an element is a value of the type OM, and so is what a path finds', async () => {
+test('a child element and the result of a path are values of type OM', async () => {
   const steps =
     '<property name="a" type="OM"><am:x am:y="1"><z xmlns=""/></am:x></property>' +
     '<payloadFactory><format><p xmlns="">$1</p></format><args><arg expression="$ctx:a"/></args></payloadFactory>' +
     '<property name="b" type="OM" expression="//am:x"/><property name="c" expression="string(count(//am:x/@am:y))"/>'
-  const { message, answer } = await run(steps)
+  const { message, response } = await run(steps)
   assert.match(
-    answer.body,
+    response.body,
     /<p xmlns=""><am:x xmlns:am="http:\/\/example.org\/am" am:y="1"><z xmlns=""\/><\/am:x><\/p>$/,
   )
   assert.equal((message.get('default', 'b') as { kind: string }).kind, 'xml')
   assert.equal(message.get('default', 'c'), '1')
 })
 
-test('property: a pattern takes a group of a value that matches as a whole', async () => {
+test('a pattern selects a group of a value that matches as a whole', async () => {
   const value = async (attributes: string) =>
     (
       await run(`<property name="a" expression="$ctx:b" ${attributes}/>`, { properties: { b: 'Bearer abc' } })
@@ -90,14 +94,14 @@ test('property: a pattern takes a group of a value that matches as a whole', asy
   )
 })
 
-test('property: a text beyond 1 MiB is no value', async () => {
+test('a text beyond 1 MiB is not a valid value', async () => {
   const doubled = '<property name="a" expression="concat($ctx:a, $ctx:a)"/>'.repeat(30)
   const ran = await run(`<property name="a" value="0123456789"/>${doubled}`)
-  assert.equal(causes(ran)[0], 'value of a is no STRING')
+  assert.equal(causes(ran)[0], 'the value of property a is not a valid STRING')
   assert.equal(ran.message.get('default', 'a'), '')
 })
 
-/** Step, and what is said of it. */
+/** Step and its error. */
 const REFUSED: readonly (readonly [string, string])[] = [
   ['<property value="1"/>', 'property/name: is missing'],
   ['<property name="a"/>', 'property/value: expected either value or expression'],
@@ -108,65 +112,62 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ],
   ['<property name="a" value="1" type="TEXT"/>', 'property/type = TEXT: expected one of STRING'],
   ['<property name="a" value="1" action="add"/>', 'property/action = add: expected one of set, remove'],
-  ['<property name="a" value="1" action="remove"/>', 'property/value: is not acted on by action="remove"'],
-  ['<property name="a" value="1" group="1"/>', 'property/group: is of a pattern'],
-  ['<property name="a" value="1" pattern="(" />', 'property/pattern = (: is no regular expression'],
+  ['<property name="a" value="1" action="remove"/>', 'property/value: has no effect with action="remove"'],
+  ['<property name="a" value="1" group="1"/>', 'property/group: needs a pattern'],
+  ['<property name="a" value="1" pattern="(" />', 'property/pattern = (: is not a valid regular expression'],
   ['<property name="a" value="1" pattern="a" group="-1"/>', 'property/group = -1: expected 0 to 0'],
   ['<property name="a" value="1" pattern="(a)" group="2"/>', 'property/group = 2: expected 0 to 1'],
-  ['<property name="a"><x/></property>', 'x: is the value of a property of the type OM only'],
-  ['<property name="a" type="OM" value="1"><x/></property>', 'x: is the value of a property of the type OM only'],
+  ['<property name="a"><x/></property>', 'x: is allowed as the value of type OM only'],
+  ['<property name="a" type="OM" value="1"><x/></property>', 'x: is allowed as the value of type OM only'],
   ...['Content-Length', 'transfer-encoding', 'Connection', 'Keep-Alive', 'Upgrade', 'Trailer', 'TE', 'Date'].flatMap(
     name => [
       [
         `<property name="${name}" value="1" scope="transport"/>`,
-        `property/name = ${name}: is the gateway's own to say`,
+        `property/name = ${name}: is set by the gateway alone`,
       ] as const,
       [
         `<header name="${name}" value="1" scope="transport"/>`,
-        `header/name = ${name}: is the gateway's own to say`,
+        `header/name = ${name}: is set by the gateway alone`,
       ] as const,
     ],
   ),
-  ['<property name="a b" value="1" scope="transport"/>', 'property/name = a b: is no field name'],
-  ['<header name="a:b" value="1" scope="transport"/>', 'header/name = a:b: is no field name'],
-  [
-    '<header name="am:Security" value="1"/>',
-    'header/name = am:Security: is a header of SOAP, which comes with mediation',
-  ],
+  ['<property name="a b" value="1" scope="transport"/>', 'property/name = a b: is not a valid header field name'],
+  ['<header name="a:b" value="1" scope="transport"/>', 'header/name = a:b: is not a valid header field name'],
+  ['<header name="am:Security" value="1"/>', 'header/name = am:Security: is a SOAP header, which is not supported yet'],
   ['<header name="To" value="1" expression="1"/>', 'header/value: expected either value or expression'],
-  ['<header name="To" action="remove" value="1"/>', 'header/value: is not acted on by action="remove"'],
+  ['<header name="To" action="remove" value="1"/>', 'header/value: has no effect with action="remove"'],
   ['<header name="To" scope="axis2" value="1"/>', 'header/scope = axis2: expected one of default, transport'],
-  ['<header><x/></header>', 'x: is no element of <header>'],
+  ['<header><x/></header>', 'x: is not an element of <header>'],
 ]
 
 testRefusals(REFUSED)
 
-test('header: fields of the answer, and where a message is meant to go', async () => {
+test('header sets response fields and the destination', async () => {
   const steps =
     '<header name="X-A" scope="transport" value="1"/><header name="X-B" scope="transport" expression="concat(1, 2)"/>' +
     '<header name="x-a" scope="transport" action="remove"/><header name="To" value="http://a/"/><property name="to" expression="get-property(\'To\')"/>'
-  const { message, answer } = await run(steps)
-  assert.equal(answer.lines, 'X-B: 12\r\n')
+  const { message, response } = await run(steps)
+  assert.equal(response.lines, 'X-B: 12\r\n')
   assert.equal(message.get('default', 'to'), 'http://a/')
   assert.equal((await run('<header name="To" value="x"/><header name="To" action="remove"/>')).message.to, '')
 })
 
-test('fields of the request are read, but only those that a sequence set leave', async () => {
+test('request fields can be read, but only fields set by a sequence are sent', async () => {
   const fields = { authorization: 'Bearer x', 'x-in': 'in' }
   const read = '<property name="a" expression="$trp:X-In"/>'
-  const { message, answer } = await run(`${read}<property name="X-Out" value="1" scope="transport"/>`, { fields })
+  const { message, response } = await run(`${read}<property name="X-Out" value="1" scope="transport"/>`, { fields })
   assert.equal(message.get('default', 'a'), 'in')
-  assert.equal(answer.lines, 'X-Out: 1\r\n')
+  assert.equal(response.lines, 'X-Out: 1\r\n')
   const removed = await run(`<property name="x-IN" scope="transport" action="remove"/>${read}`, { fields })
   assert.equal(removed.message.get('default', 'a'), '')
-  assert.equal(removed.answer.lines, '')
+  assert.equal(removed.response.lines, '')
 })
 
 for (const name of ['Content-Length', 'Transfer-Encoding', 'Connection', 'Date']) {
-  test(`${name} may be removed, as sequences do before they answer; the answer is framed all the same`, async () => {
-    const { answer, reports } = await run(
+  test(`${name} may be removed, without effect on the framing of the response`, async () => {
+    const { response, reports } = await run(
       ['property', 'header'].map(it => `<${it} name="${name}" scope="transport" action="remove"/>`).join(''),
     )
-    assert.deepEqual([answer.lines, reports], ['', []])
+    assert.deepEqual([response.lines, reports], ['', []])
   })
 }

@@ -1,7 +1,8 @@
+/** Access log lines: both formats, escaping, redaction, and batches. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AccessLog, type AccessLogFormat } from '../../src/observe/access-log.ts'
-import type { AccessRecord } from '../../src/observe/access-record.ts'
+import type { AccessRecord } from '../../src/observe/access-line.ts'
 
 const RECORD: AccessRecord = {
   method: 'GET',
@@ -62,7 +63,7 @@ test('a JSON line has every field in a fixed order', () => {
   )
 })
 
-test('a combined line is that of Apache', () => {
+test('a combined line is in the format of Apache', () => {
   assert.equal(
     linesOf('combined', [{}])[0],
     '192.0.2.7 - - [21/Nov/2026:03:56:00 +0000] "GET /echo/1.0/x?page=2 HTTP/1.1" 200 4294967296 ' +
@@ -70,7 +71,7 @@ test('a combined line is that of Apache', () => {
   )
 })
 
-/** What was not there, field by field. */
+/** Exchanges without some parts, and their fields. */
 const ABSENT = [
   [
     'no backend connection',
@@ -82,16 +83,20 @@ const ABSENT = [
     { method: '', requestTarget: '', minorVersion: -1 },
     { method: '', request_target: '', version: null },
   ],
-  ['request never finished', { requestDoneMs: 0 }, { client_read_ms: null, total_ms: 4 }],
-  ['never sent', { sentMs: 0, firstByteMs: 0 }, { connect_ms: null, backend_ms: null, client_write_ms: null }],
-  ['a clock that is read out of order', { requestDoneMs: 999 }, { client_read_ms: 0 }],
+  ['a request that never finished', { requestDoneMs: 0 }, { client_read_ms: null, total_ms: 4 }],
+  [
+    'a request that was never sent',
+    { sentMs: 0, firstByteMs: 0 },
+    { connect_ms: null, backend_ms: null, client_write_ms: null },
+  ],
+  ['times out of order', { requestDoneMs: 999 }, { client_read_ms: 0 }],
   ['a failure', { errorBase: 101504, errorState: 3, status: 504 }, { error_base: 101504, error_state: 3, status: 504 }],
 ] as const
 for (const [title, record, expected] of ABSENT) {
   test(`JSON: ${title}`, () => assert.partialDeepStrictEqual(fieldsOf(record), expected))
 }
 
-test('combined: what was not there is a dash', () => {
+test('combined: a missing part is a dash', () => {
   const record = { method: '', requestTarget: '', responseBodyBytes: 0, referer: '', userAgent: '', status: 400 }
   assert.equal(linesOf('combined', [record])[0], '192.0.2.7 - - [21/Nov/2026:03:56:00 +0000] "-" 400 - "-" "-"')
   assert.match(linesOf('combined', [{ minorVersion: -1 }])[0]!, /"GET \/echo\/1\.0\/x\?page=2" 200/)
@@ -109,7 +114,7 @@ const NETWORK_FIELDS = [
 const EVERY_BYTE = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte))
 
 for (const field of NETWORK_FIELDS) {
-  test(`no byte in ${field} leaves its field, in either format`, () => {
+  test(`no byte of ${field} escapes its field in either format`, () => {
     for (const byte of EVERY_BYTE) {
       const record = { [field]: `/a${byte}b` }
       const [json, ...more] = linesOf('json', [record])
@@ -131,11 +136,11 @@ test('escapes are \\u00HH in JSON and \\xHH in the combined format', () => {
   assert.match(linesOf('combined', [record])[0]!, /"a\\x22b\\x5cc\\x0a\\x1b\[31m\\x7f\\xe9"$/)
 })
 
-test('an API name beyond latin1 is escaped as well', () => {
+test('an API name beyond latin1 is escaped', () => {
   assert.equal(fieldsOf({ apiName: 'Ω\u{1f600}' }).api, 'Ω\u{1f600}')
 })
 
-test('secrets are masked in the target and in the referer, in both formats', () => {
+test('secrets in request target and referer are masked in both formats', () => {
   const record = { requestTarget: '/a?%61pikey=s3cr3t&x=1', referer: 'http://ada:s3cr3t@b/?access_token=s3cr3t' }
   for (const format of ['json', 'combined'] as const) {
     const line = linesOf(format, [record])[0]!
@@ -145,7 +150,7 @@ test('secrets are masked in the target and in the referer, in both formats', () 
   }
 })
 
-test('the time of a line follows its record across seconds, and the clock at a flush', () => {
+test('the time of a line is that of its record, and a flush reads the clock anew', () => {
   const times = linesOf('json', [
     { startedMs: 1000 },
     { startedMs: 1999.999 },
@@ -170,7 +175,7 @@ test('the time of a line follows its record across seconds, and the clock at a f
   assert.match(batches[1]!, /T04:56:00/)
 })
 
-test('nothing is written before a flush or a full batch, and an empty batch never', () => {
+test('a batch is written at a flush or when full, and never when empty', () => {
   const batches: Uint8Array[] = []
   const log = new AccessLog('json', batch => batches.push(batch), { wallOffsetMs: () => OFFSET_MS })
   log.flush()
@@ -181,7 +186,7 @@ test('nothing is written before a flush or a full batch, and an empty batch neve
   assert.equal(batches.length, 1)
 })
 
-test('a line is never split over two batches, however long', () => {
+test('a batch holds whole lines only, however long', () => {
   const batches: string[] = []
   const log = new AccessLog('json', batch => batches.push(Buffer.from(batch).toString()), {
     wallOffsetMs: () => OFFSET_MS,
@@ -201,7 +206,7 @@ test('a line is never split over two batches, however long', () => {
   )
 })
 
-test('a batch belongs to its receiver', () => {
+test('write() owns its batch', () => {
   const batches: Uint8Array[] = []
   const log = new AccessLog('combined', batch => batches.push(batch), { wallOffsetMs: () => OFFSET_MS })
   log.append({ ...RECORD, userAgent: 'first' })

@@ -1,8 +1,9 @@
+/** Event log of a reactor: levels, redaction, and the rate limit. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EventLog, type LogEvent } from '../../src/observe/events.ts'
 
-/** An event log with a clock that stands still until it is told otherwise. */
+/** An event log with a clock that the test sets. */
 function scripted(level = 'debug') {
   const posted: LogEvent[] = []
   const clock = { nowMs: 0 }
@@ -10,12 +11,12 @@ function scripted(level = 'debug') {
   const log = new EventLog(event => posted.push(event), {
     level,
     nowMs: () => clock.nowMs,
-    suppressed: () => kept++,
+    onSuppressed: () => kept++,
   })
   return { log, posted, clock, suppressed: () => kept }
 }
 
-/** One failure of the target side, with every documented field. */
+/** A failure of the target side with every documented field. */
 const FAILURE = {
   STATE_DESCRIPTION: 'request sent, no response yet',
   INTERNAL_STATE: 'REQUEST_DONE',
@@ -33,7 +34,7 @@ const FAILURE = {
   REMOTE_ADDRESS: '10.0.0.7:9000',
 }
 
-test('an event passes with its fields', () => {
+test('an event is posted with its fields', () => {
   const { log, posted } = scripted()
   log.report('warn', 'backend timed out', FAILURE)
   assert.deepEqual(posted, [{ level: 'warn', event: 'backend timed out', fields: FAILURE }])
@@ -59,7 +60,7 @@ for (const [level, expected] of LEVELS) {
   })
 }
 
-const HARMLESS = [
+const SANITISED = [
   ['HTTP_URL', '/a?%61pikey=s3cr3t&x=1', '/a?%61pikey=***&x=1'],
   ['HTTP_URL', 'http://ada:s3cr3t@b/', 'http://***@b/'],
   ['CAUSE_OF_ERROR', 'bad field Authorization: Bearer s3cr3t', 'bad field Authorization: ***'],
@@ -67,15 +68,15 @@ const HARMLESS = [
   ['HTTP_METHOD', 'G\u2028\u202eET', 'G\\u2028\\u202eET'],
   ['CORRELATION_ID', 'x'.repeat(5000), 'x'.repeat(2048)],
 ] as const
-for (const [name, value, shown] of HARMLESS) {
-  test(`${name} ${JSON.stringify(value.slice(0, 40))} is made harmless`, () => {
+for (const [name, value, shown] of SANITISED) {
+  test(`${name} ${JSON.stringify(value.slice(0, 40))} is redacted and escaped`, () => {
     const { log, posted } = scripted()
     log.report('warn', 'x', { [name]: value })
     assert.equal(posted[0]!.fields[name], shown)
   })
 }
 
-test('more than 200 events a second are counted instead, and one line says so', () => {
+test('events beyond 200 per second are counted, and one event reports the count', () => {
   const { log, posted, clock, suppressed } = scripted()
   for (let i = 0; i < 1000; i++) log.report('warn', 'x', { i })
   assert.equal(posted.length, 200)
@@ -94,7 +95,7 @@ test('more than 200 events a second are counted instead, and one line says so', 
   )
 })
 
-test('a flood followed by silence is accounted for at the tick, once', () => {
+test('tick() reports suppressed events once, also without later events', () => {
   const { log, posted, clock } = scripted()
   for (let i = 0; i < 201; i++) log.report('warn', 'x', {})
   log.tick()
@@ -106,15 +107,15 @@ test('a flood followed by silence is accounted for at the tick, once', () => {
   assert.deepEqual(posted.slice(200), [{ level: 'warn', event: 'log lines suppressed', fields: { SUPPRESSED: 1 } }])
 })
 
-test('another level holds from the next event on', () => {
+test('setLevel() applies from the next event on', () => {
   const { log, posted } = scripted('error')
-  log.report('warn', 'kept back', {})
+  log.report('warn', 'below the level', {})
   log.setLevel('debug')
-  log.report('debug', 'told', {})
+  log.report('debug', 'posted', {})
   log.setLevel('silent')
-  log.report('error', 'kept back', {})
+  log.report('error', 'below the level', {})
   assert.deepEqual(
     posted.map(({ event }) => event),
-    ['told'],
+    ['posted'],
   )
 })

@@ -1,3 +1,4 @@
+/** Event log of the process: JSON lines, the short form for terminals, and exit. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
@@ -14,7 +15,7 @@ function lines(level: string): { written: string[]; log: ReturnType<typeof openL
   return { written, log: openLog(level, { write: line => void written.push(line) }) }
 }
 
-test('an event of a reactor is one JSON line', () => {
+test('an event of a reactor becomes one JSON line', () => {
   const { written, log } = lines('info')
   logEvent(log, 1, EVENT)
   assert.equal(written.length, 1)
@@ -23,7 +24,7 @@ test('an event of a reactor is one JSON line', () => {
   assert.deepEqual(rest, { level: 'warn', REACTOR: 1, ...EVENT.fields, msg: 'backend timed out' })
 })
 
-test('a level below the configured one is not written', () => {
+test('an event below the configured level is not written', () => {
   const { written, log } = lines('error')
   logEvent(log, 1, EVENT)
   assert.deepEqual(written, [])
@@ -38,7 +39,7 @@ const SHORT = [
   ['an error', { err: new Error('broken\x1b') }, 'x', /x\nError: broken\\x1b\n {4}at /],
 ] as const
 for (const [title, fields, text, expected] of SHORT) {
-  test(`on a terminal: ${title}`, () => {
+  test(`terminal form: ${title}`, () => {
     const printed: string[] = []
     openLog('info', new ShortLines(line => printed.push(line))).info(fields, text)
     assert.equal(printed.length, 1)
@@ -46,7 +47,7 @@ for (const [title, fields, text, expected] of SHORT) {
   })
 }
 
-test('what was logged right before the process exits is written to stderr', () => {
+test('lines logged right before exit reach stderr', () => {
   const url = new URL('../../src/observe/log.ts', import.meta.url).href
   const program = `import { openLog } from ${JSON.stringify(url)}
     const log = openLog('info')
@@ -61,7 +62,7 @@ test('what was logged right before the process exits is written to stderr', () =
     .trimEnd()
     .split('\n')
     .map(line => JSON.parse(line).i as number)
-  // The first write may still be under way in another thread, and then comes last.
+  // Another thread may finish the first write last.
   assert.deepEqual(
     logged.sort((one, other) => one - other),
     Array.from({ length: 100 }, (_, i) => i),

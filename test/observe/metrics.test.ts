@@ -1,3 +1,4 @@
+/** Metrics: cells, sums over threads, and the text format of Prometheus. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
@@ -30,7 +31,7 @@ const SIZES = [
   [2 ** 40, 5],
 ] as const
 
-test('every cell is a cell of its own', () => {
+test('every metric has a cell of its own', () => {
   const cells = new Set<number>(Object.values(METRIC))
   let expected = cells.size
   for (let status = 99; status <= 599; status++) cells.add(statusCell(status))
@@ -47,7 +48,7 @@ test('every cell is a cell of its own', () => {
 })
 
 for (const [bytes, bucket] of SIZES) {
-  test(`a message of ${bytes} bytes is in size bucket ${bucket}`, () => {
+  test(`a message of ${bytes} bytes counts in size bucket ${bucket}`, () => {
     for (const message of ['request', 'response'] as const) {
       const shared = allocateMetrics(1)
       new MetricsColumn(shared, 0).add(sizeCell(message, bytes), 1)
@@ -59,7 +60,7 @@ for (const [bytes, bucket] of SIZES) {
   })
 }
 
-test('a snapshot is the sum of all reactors', () => {
+test('a snapshot sums all columns', () => {
   const shared = allocateMetrics(3)
   const columns = [0, 1, 2].map(reactor => new MetricsColumn(shared, reactor))
   for (const [i, column] of columns.entries()) {
@@ -87,7 +88,7 @@ test('a snapshot is the sum of all reactors', () => {
   assert.deepEqual(snapshot.faults, [{ side: 'target', base: 101504, state: 3, count: 3 }])
 })
 
-test('failures whose sums collide are counted apart', () => {
+test('failures with the same code but other base and state count separately', () => {
   const shared = allocateMetrics(1)
   const column = new MetricsColumn(shared, 0)
   column.add(faultCell('target', 101504, 3), 1)
@@ -105,7 +106,7 @@ test('failures whose sums collide are counted apart', () => {
   )
 })
 
-test('a dead reactor leaves its counters and takes its gauges along', () => {
+test('clearGauges() clears the gauges of a dead reactor and keeps its counters', () => {
   const shared = allocateMetrics(2)
   for (const reactor of [0, 1]) {
     const column = new MetricsColumn(shared, reactor)
@@ -118,7 +119,7 @@ test('a dead reactor leaves its counters and takes its gauges along', () => {
   assert.deepEqual([counts.requests, counts.connectionsOpen, counts.targetsOpen], [10, 5, 5])
 })
 
-test('another thread counts without a message', async () => {
+test('a thread counts in shared memory without a message', async () => {
   const shared = allocateMetrics(2)
   const url = new URL('../../src/observe/metrics.ts', import.meta.url)
   const program = `
@@ -134,7 +135,7 @@ test('another thread counts without a message', async () => {
   assert.equal(snapshotMetrics(shared).counts.requests, 200_000)
 })
 
-test('the rendered text is what Prometheus reads', () => {
+test('renderMetrics() writes the text format of Prometheus', () => {
   const shared = allocateMetrics(1)
   const column = new MetricsColumn(shared, 0)
   column.add(METRIC.requests, 3)
@@ -166,12 +167,12 @@ test('the rendered text is what Prometheus reads', () => {
   ]) {
     assert.ok(text.split('\n').includes(line), line)
   }
-  // Every series is announced once, right before its first sample, and every line is well-formed.
+  // Every series has one heading before its first sample, and every line is well-formed.
   const announced = new Set<string>()
   for (const line of text.trimEnd().split('\n')) {
     const heading = /^# (HELP|TYPE) (sluice_\w+) \S/.exec(line)
     if (heading !== null) {
-      if (heading[1] === 'TYPE') assert.ok(!announced.has(heading[2]!), `${heading[2]} announced twice`)
+      if (heading[1] === 'TYPE') assert.ok(!announced.has(heading[2]!), `${heading[2]} has two headings`)
       if (heading[1] === 'TYPE') announced.add(heading[2]!)
       continue
     }

@@ -1,3 +1,4 @@
+/** Redaction: URLs and texts that stay as they are, and secrets in every spelling. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { redactText, redactUrl } from '../../src/observe/redact.ts'
@@ -34,7 +35,7 @@ const SPELLINGS = [
   ['all letters encoded', '/a?%74%6f%6B%65%6e=s3cr3t', '/a?%74%6f%6B%65%6e=***'],
   ['encoded twice', '/a?%2574oken=s3cr3t', '/a?%2574oken=***'],
   ['encoded three times', '/a?%252574oken=s3cr3t', '/a?%252574oken=***'],
-  ['encoded more often than anybody decodes', '/a?%2525252574oken=s3cr3t', '/a?%2525252574oken=***'],
+  ['encoded more often than it is decoded', '/a?%2525252574oken=s3cr3t', '/a?%2525252574oken=***'],
   ['%u escape', '/a?%u0074oken=s3cr3t', '/a?%u0074oken=***'],
   ['full-width letter', '/a?%EF%BD%94oken=s3cr3t', '/a?%EF%BD%94oken=***'],
   ['full-width letter beside a %u escape', '/a?%u0100=1;%EF%BD%94oken=s3cr3t', '/a?%u0100=1;%EF%BD%94oken=***'],
@@ -99,22 +100,22 @@ const TEXTS = [
 ] as const
 
 for (const url of SHOWN) {
-  test(`shows ${JSON.stringify(url)} unchanged`, () => assert.equal(redactUrl(url), url))
+  test(`${JSON.stringify(url)} stays unchanged`, () => assert.equal(redactUrl(url), url))
 }
 for (const name of NAMES_OF_SECRETS) {
-  test(`masks the value of ${name}`, () => {
+  test(`the value of ${name} is masked`, () => {
     assert.equal(redactUrl(`/a?x=1&${name}=s3cr3t&y=2`), `/a?x=1&${name}=***&y=2`)
     assert.equal(redactUrl(`/a?${name.toUpperCase()}=s3cr3t`), `/a?${name.toUpperCase()}=***`)
   })
 }
 for (const [title, url, shown] of SPELLINGS) {
-  test(`masks: ${title}`, () => assert.equal(redactUrl(url), shown))
+  test(`masked: ${title}`, () => assert.equal(redactUrl(url), shown))
 }
 for (const [text, shown] of TEXTS) {
   test(`text: ${text}`, () => assert.equal(redactText(text), shown))
 }
 
-test('masks unseen what stands behind the 128th parameter', () => {
+test('everything after the 128th parameter is masked', () => {
   const seen = '&x=1'.repeat(127)
   assert.equal(redactUrl(`/a?token=1${seen}`), `/a?token=***${seen}`)
   assert.equal(redactUrl(`/a?token=1${seen}&y=s3cr3t&z=s3cr3t`), `/a?token=***${seen}&***`)
@@ -142,7 +143,7 @@ const HOSTILE = [
   ':/',
 ] as const
 for (const piece of HOSTILE) {
-  test(`takes linear time on a long run of ${JSON.stringify(piece)}`, () => {
+  test(`a long run of ${JSON.stringify(piece)} takes linear time`, () => {
     const run = piece.repeat(LONG / piece.length)
     for (const text of [`/a?${run}`, `/a?x=%20${run}`, `/a?${run}=%20x`, `http://${run}`]) {
       redactUrl(text)

@@ -1,12 +1,9 @@
-/**
- * Protected backends behind the real program: a password and a token of the gateway's own reach them, and stand nowhere
- * else. The key for tokens about callers is made once.
- */
+/** Credentials for protected backends in the real program: they reach the backend and nobody else. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { AnsweringBackend } from '../harness/answering-backend.ts'
+import { StrictBackend } from '../harness/strict-backend.ts'
 import { openProject } from '../harness/open-project.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
 import { connectPeer } from '../harness/peers.ts'
@@ -21,10 +18,10 @@ const PLANTED = new RegExp(
 )
 
 let issued = `{"access_token":"${TOKEN}","token_type":"Bearer","expires_in":3600}`
-const issuer = await AnsweringBackend.listen(() => {
+const issuer = await StrictBackend.listen(() => {
   return `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${issued.length}\r\n\r\n${issued}`
 })
-const backend = await AnsweringBackend.listen()
+const backend = await StrictBackend.listen()
 after(async () => {
   await leave()
   issuer.close()
@@ -65,13 +62,13 @@ async function ask(path: string): Promise<{ readonly text: string; readonly sent
   return { text: peer.text, sent: valuesOf(backend.requests.at(-1)?.lines ?? [], 'authorization') }
 }
 
-test('a password of the project, from the environment, is what the backend gets (RFC 7617)', async () => {
+test('the backend gets the password of the project, read from the environment (RFC 7617)', async () => {
   const { text, sent } = await ask('/basic/a')
   assert.match(text, /^HTTP\/1\.1 200/)
   assert.deepEqual(sent, [`Basic ${Buffer.from(`u:${PASSWORD}`).toString('base64')}`])
 })
 
-test('a token of the client credentials grant is got once and used again (RFC 6749 4.4)', async () => {
+test('a token of the client credentials grant is fetched once and reused (RFC 6749 4.4)', async () => {
   assert.deepEqual((await ask('/oauth/a')).sent, [`Bearer ${TOKEN}`])
   assert.deepEqual((await ask('/oauth/a')).sent, [`Bearer ${TOKEN}`])
   assert.equal(issuer.requests.length, 1)
@@ -79,17 +76,17 @@ test('a token of the client credentials grant is got once and used again (RFC 67
   assert.deepEqual([form.get('grant_type'), form.get('scope')], ['client_credentials', 'read'])
 })
 
-test('a token that the backend refuses is replaced; a token endpoint that gives none is 900424', async () => {
-  const answer = backend.answer
-  backend.answer = () => 'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n'
+test('a token that the backend refuses is replaced; a token endpoint that fails is 900424', async () => {
+  const answer = backend.respond
+  backend.respond = () => 'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n'
   assert.match((await ask('/oauth/a')).text, /^HTTP\/1\.1 503 [\s\S]*"code":900424/)
-  backend.answer = answer
+  backend.respond = answer
   issued = '{"error":"unauthorized_client"}'
   assert.match((await ask('/oauth/a')).text, /^HTTP\/1\.1 503 [\s\S]*"code":900424/)
   await running.program.err.until(/no credentials for the backend/)
 })
 
-test('no planted secret in answers of commands, in the log, or in files that others may read', async () => {
+test('no planted secret is in output of commands, in the log, or in files that others can read', async () => {
   const commands = [['api', 'show', 'Basic'], ['api', 'show', 'Oauth'], ['api', 'list'], ['check'], ['reload']]
   const answers = await Promise.all(commands.map(words => sluice(at, ...words)))
   const said = JSON.stringify([answers, running.program.out.text, running.program.err.text])
@@ -100,7 +97,7 @@ test('no planted secret in answers of commands, in the log, or in files that oth
   for (const name of readable) assert.doesNotMatch(readFileSync(join(at.data, name), 'latin1'), PLANTED, name)
 })
 
-test('the key for tokens about callers is kept from others, and backends have its public half', () => {
+test('the key of backend tokens is readable by its user only, and its public half is published', () => {
   assert.equal(statSync(join(at.data, 'backend-jwt-key.pem')).mode & 0o777, 0o600)
   assert.match(readFileSync(join(at.data, 'backend-jwt-public.pem'), 'utf8'), /BEGIN PUBLIC KEY/)
 })

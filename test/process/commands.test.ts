@@ -1,9 +1,9 @@
-/** The commands that ask a running gateway, against one that was started as operators start it. */
+/** The commands that call a running gateway, which was started as operators start it. */
 import assert from 'node:assert/strict'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { takeAnswer } from '../harness/answers.ts'
+import { takeResponse } from '../harness/responses.ts'
 import {
   backend,
   begin,
@@ -27,7 +27,7 @@ after(leave)
 const nobody = home()
 const [one, two] = await Promise.all([start(), startTwo({ SLUICE_TEST_HOOKS: '1' })])
 
-test('where no gateway runs, commands say so and end with 1', async () => {
+test('without a running gateway, commands say so and exit with 1', async () => {
   const at = home()
   for (const words of [['connections'], ['walk', '/t/']]) {
     const { code, out, err } = await sluice(at, ...words)
@@ -39,7 +39,7 @@ test('where no gateway runs, commands say so and end with 1', async () => {
   }
 })
 
-test('command lines that make no sense end with 2', async () => {
+test('an invalid command line exits with 2', async () => {
   for (const words of [
     ['walk'],
     ['walk', '/a', '/b'],
@@ -64,13 +64,13 @@ test('each command has a help text', async () => {
   }
 })
 
-test('connections: both sides of an exchange under way, its secrets masked', async () => {
+test('connections: lists both sides of an exchange in flight, with secrets masked', async () => {
   const client = await dial(one)
   client.send(`GET /t${SILENT}?a=1&token=abc HTTP/1.1\r\nHost: a\r\n\r\n`)
   const { reactors, silent } = await untilListed(one.home, 'REQUEST_DONE', 'target')
   assert.deepEqual(silent, [])
   assert.deepEqual(reactors[0]!.counts, { source: { REQUEST_DONE: 1 }, target: { REQUEST_DONE: 1 } })
-  assert.equal(reactors[0]!.left, 0)
+  assert.equal(reactors[0]!.omitted, 0)
   const [source, target] = reactors[0]!.rows
   assert.ok(source!.ageMs >= 0)
   assert.deepEqual(source, {
@@ -92,11 +92,11 @@ test('connections: both sides of an exchange under way, its secrets masked', asy
   )
 })
 
-test('the socket is there while the gateway runs, and two gateways do not share one', async () => {
+test('each gateway has its own control socket while it runs', async () => {
   assert.equal(statSync(join(one.home.data, 'control.sock')).mode & 0o777, 0o600)
   const client = await dial(one)
   client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
-  await takeAnswer(client)
+  await takeResponse(client)
   assert.deepEqual((await listed(one.home)).reactors[0]!.counts.source, { REQUEST_DONE: 1, REQUEST_READY: 1 })
   assert.deepEqual(
     (await listed(two.home)).reactors.map(({ counts }) => counts.source),
@@ -104,11 +104,11 @@ test('the socket is there while the gateway runs, and two gateways do not share 
   )
 })
 
-test('connections: counted over all reactors, chosen by side and state, and bounded', async () => {
+test('connections: counts all reactors, filters by side and state, and obeys the limit', async () => {
   for (let count = 0; count < 12; count++) {
     const client = await dial(two)
     client.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
-    assert.equal((await takeAnswer(client)).body, 'ok')
+    assert.equal((await takeResponse(client)).body, 'ok')
   }
   const begun = await dial(two)
   begun.send('GET /t/ HT')
@@ -128,7 +128,7 @@ test('connections: counted over all reactors, chosen by side and state, and boun
   const targets = await listed(two.home, '--side', 'target', '--limit', '0')
   assert.deepEqual(rows(targets), [])
   assert.equal(
-    targets.reactors.reduce((total, { left }) => total + left, 0),
+    targets.reactors.reduce((total, { omitted }) => total + omitted, 0),
     sum('target', 'REQUEST_READY'),
   )
   const { out } = await sluice(two.home, 'connections', '--side', 'source', '--limit', '1')
@@ -137,7 +137,7 @@ test('connections: counted over all reactors, chosen by side and state, and boun
   assert.match(out, /^and 11 more: --limit N shows them$/m)
 })
 
-test('connections: a reactor that hangs is said not to answer, and the others do', async () => {
+test('connections: a reactor that hangs is listed as silent, beside the connections of the others', async () => {
   await ask(two.healthPort, 'POST', '/test/hang')
   const { code, out, err } = await sluice(two.home, 'connections', '--json')
   assert.equal(code, 1)
@@ -146,7 +146,7 @@ test('connections: a reactor that hangs is said not to answer, and the others do
   assert.deepEqual([reactors.map(({ reactor }) => reactor), silent], [[1], [0]])
 })
 
-test('a gateway that was killed leaves a socket behind, which the next one replaces', async () => {
+test('the socket of a killed gateway is replaced by the next one', async () => {
   const socket = join(one.home.data, 'control.sock')
   await one.program.kill()
   assert.ok(existsSync(socket))
@@ -158,7 +158,7 @@ test('a gateway that was killed leaves a socket behind, which the next one repla
   assert.ok(!existsSync(socket))
 })
 
-test('a gateway that is ended by a second signal takes its socket away', async () => {
+test('a gateway that a second signal ends removes its socket', async () => {
   two.program.signal('SIGTERM')
   await two.program.err.until(/finishing what is in flight/)
   two.program.signal('SIGTERM')
@@ -166,7 +166,7 @@ test('a gateway that is ended by a second signal takes its socket away', async (
   assert.ok(!existsSync(join(two.home.data, 'control.sock')))
 })
 
-test('without room for a socket the gateway runs on and says so', async () => {
+test('where the path is too long for a socket, the gateway warns and runs', async () => {
   const at = home()
   const data = join(at.path, 'd'.repeat(100))
   const port = await freePort()
@@ -174,7 +174,7 @@ test('without room for a socket the gateway runs on and says so', async () => {
   const own = [`${http}listener.parameters.port=${port}`, `${http}socket_level=${LEVEL}`]
   const sets = [...PLAIN_ONLY, 'management.health_port=0', ...own]
   const program = begin(at, 'start', '--data', data, ...sets.flatMap(set => ['--set', set]))
-  await program.out.until(/^ready$/m)
+  await program.said.until(/^ready$/m)
   await program.err.until(/"msg":"no control socket .*104 bytes/)
   assert.match(await ask(port, 'GET', '/t/'), /^HTTP\/1\.1 200 /)
 })

@@ -1,12 +1,17 @@
-/** The control socket: who may open it, what it does with nonsense, and what it leaves behind. */
+/** The control socket: its permissions, its response to bad requests, and its end. */
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, test } from 'node:test'
-import { askOnce, CannotAsk, Control } from '../../src/cli/ask.ts'
-import { type ControlCommand, ControlSocket, controlPath, Refused } from '../../src/primary/control-socket.ts'
+import { sendCommand, ControlError, ControlClient } from '../../src/cli/control-client.ts'
+import {
+  type CommandHandler,
+  ControlSocket,
+  controlSocketPath,
+  CommandRefused,
+} from '../../src/primary/control-socket.ts'
 import { eventually, Peer } from '../harness/peers.ts'
 import { Program } from '../harness/program.ts'
 
@@ -24,22 +29,22 @@ function folder(): string {
   return mkdtempSync(join(root, `${folders++}-`))
 }
 
-const COMMANDS: Readonly<Record<string, ControlCommand>> = {
+const COMMANDS: Readonly<Record<string, CommandHandler>> = {
   echo: request => ({ request }),
   refuse: () => {
-    throw new Refused('not today')
+    throw new CommandRefused('not today')
   },
   throw: () => {
     throw new Error('a bug')
   },
   twice: async (_, client) => {
-    client.say({ line: 1 })
+    client.send({ line: 1 })
     return { line: 2 }
   },
   wait: (_, client) => {
     const { promise, resolve } = Promise.withResolvers<object>()
     client.gone.addEventListener('abort', () => resolve({ left: true }))
-    client.say({ waiting: true })
+    client.send({ waiting: true })
     return promise
   },
 }
@@ -52,7 +57,7 @@ async function open(dataDir: string, warnings: string[] = []): Promise<ControlSo
 
 async function dial(dataDir: string): Promise<Peer> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const socket: Socket = connect({ path: controlPath(dataDir), allowHalfOpen: true }, resolve)
+  const socket: Socket = connect({ path: controlSocketPath(dataDir), allowHalfOpen: true }, resolve)
   socket.once('error', reject)
   await promise
   const peer = new Peer(socket)
@@ -60,7 +65,7 @@ async function dial(dataDir: string): Promise<Peer> {
   return peer
 }
 
-/** What comes back for these bytes, up to the end. */
+/** The response to these bytes, up to the end. */
 async function tell(dataDir: string, bytes: string): Promise<string> {
   const peer = await dial(dataDir)
   peer.send(bytes)
@@ -69,15 +74,15 @@ async function tell(dataDir: string, bytes: string): Promise<string> {
   return peer.text
 }
 
-test('the socket is its user’s alone, and gone when it is closed', async () => {
+test('the socket has mode 0600, and closing removes it', async () => {
   const dataDir = folder()
   const socket = await open(dataDir)
-  assert.equal(statSync(controlPath(dataDir)).mode & 0o777, 0o600)
+  assert.equal(statSync(controlSocketPath(dataDir)).mode & 0o777, 0o600)
   socket!.close()
-  assert.ok(!existsSync(controlPath(dataDir)))
+  assert.ok(!existsSync(controlSocketPath(dataDir)))
 })
 
-test('a request is a line, and so is its answer', async () => {
+test('a request is one line, and the last line is its response', async () => {
   const dataDir = folder()
   await open(dataDir)
   assert.equal(await tell(dataDir, '{"command":"echo","x":[1]}\n'), '{"request":{"command":"echo","x":[1]}}\n')
@@ -86,22 +91,22 @@ test('a request is a line, and so is its answer', async () => {
   assert.equal(await tell(dataDir, '{"command":"throw"}\n'), '{"error":"failed: Error: a bug"}\n')
 })
 
-const ONLY = '{"error":"there is only: echo, refuse, throw, twice, wait"}\n'
+const ONLY = '{"error":"unknown command; the commands are echo, refuse, throw, twice, wait"}\n'
 const NO_JSON = '{"error":"expected a line of JSON"}\n'
 const NO_COMMAND = '{"error":"expected {\\"command\\": \\"…\\"}"}\n'
 
 for (const [what, bytes, answer] of [
   ['an unknown command', '{"command":"x"}\n', ONLY],
-  ['a command that objects inherit', '{"command":"toString"}\n', ONLY],
+  ['a property that objects inherit', '{"command":"toString"}\n', ONLY],
   ['text', 'hello\n', NO_JSON],
   ['an empty line', '\n', NO_JSON],
   ['a request of another protocol', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', NO_JSON],
   ['JSON that is no object', '[1]\n', NO_COMMAND],
-  ['nothing', 'null\n', NO_COMMAND],
+  ['null', 'null\n', NO_COMMAND],
   ['a command that is no text', '{"command":1}\n', NO_COMMAND],
-  ['bytes without an end', 'x'.repeat(70_000), '{"error":"a request has at most 65536 bytes"}\n'],
+  ['a line of more than 64 KiB', 'x'.repeat(70_000), '{"error":"a request has at most 65536 bytes"}\n'],
 ] as const) {
-  test(`${what} gets an error line, and the next client an answer`, async () => {
+  test(`${what} gets an error line, and the next client is served`, async () => {
     const dataDir = folder()
     await open(dataDir)
     const text = await tell(dataDir, bytes)
@@ -110,7 +115,7 @@ for (const [what, bytes, answer] of [
   })
 }
 
-test('a client that ends in the middle of a line gets an error line', async () => {
+test('a client that ends within a line gets an error line', async () => {
   const dataDir = folder()
   await open(dataDir)
   const peer = await dial(dataDir)
@@ -120,7 +125,7 @@ test('a client that ends in the middle of a line gets an error line', async () =
   assert.equal(peer.text, NO_JSON)
 })
 
-test('a command learns that its client has left', async () => {
+test('a command is told that its client has left', async () => {
   const dataDir = folder()
   await open(dataDir)
   const peer = await dial(dataDir)
@@ -131,7 +136,7 @@ test('a command learns that its client has left', async () => {
   assert.equal(peer.text, '{"waiting":true}\n{"left":true}\n')
 })
 
-test('no more than 8 clients are served at a time; the next is told so, and served when there is room', async () => {
+test('the ninth client at a time is refused, and served once another one has left', async () => {
   const dataDir = folder()
   await open(dataDir)
   const waiting: Peer[] = []
@@ -141,13 +146,13 @@ test('no more than 8 clients are served at a time; the next is told so, and serv
     await peer.untilText('waiting')
     waiting.push(peer)
   }
-  assert.equal(await tell(dataDir, ''), '{"error":"busy: 8 commands are under way"}\n')
+  assert.equal(await tell(dataDir, ''), '{"error":"busy: 8 commands are running"}\n')
   waiting[0]!.end()
   await waiting[0]!.until('its end', peer => peer.isClosed)
   assert.match(await tell(dataDir, '{"command":"echo"}\n'), /^\{"request"/)
 })
 
-test('a client that is turned away and leaves is let go, whatever it has sent', async () => {
+test('the connection of a refused client is closed, whatever the client has sent', async () => {
   const dataDir = folder()
   await open(dataDir)
   for (let i = 0; i < 8; i++) await dial(dataDir)
@@ -159,80 +164,80 @@ test('a client that is turned away and leaves is let go, whatever it has sent', 
   await eventually('both ends are gone', () => openPipes() === left)
 })
 
-/** Sockets of this kind that the process has, on either side. */
+/** Unix sockets of this process, both ends. */
 function openPipes(): number {
   return process.getActiveResourcesInfo().filter(kind => kind === 'PipeWrap').length
 }
 
-test('where somebody answers there already, there is no second socket, and the first stays', async () => {
+test('a socket that another process uses is not replaced', async () => {
   const dataDir = folder()
   await open(dataDir)
   const warnings: string[] = []
   assert.equal(await open(dataDir, warnings), null)
-  assert.match(warnings[0]!, /another process answers there$/)
+  assert.match(warnings[0]!, /another process uses it$/)
   assert.match(await tell(dataDir, '{"command":"echo"}\n'), /^\{"request"/)
 })
 
-test('what a killed process left behind is replaced', async () => {
+test('the socket of a killed process is replaced', async () => {
   const dataDir = folder()
   const code = `import { createServer } from 'node:net'
-    createServer().listen(${JSON.stringify(controlPath(dataDir))}, () => console.log('here'))`
+    createServer().listen(${JSON.stringify(controlSocketPath(dataDir))}, () => console.log('here'))`
   const program = new Program(process.execPath, ['--input-type=module', '-e', code])
   await program.out.until(/here/)
   await program.kill()
-  assert.ok(existsSync(controlPath(dataDir)))
+  assert.ok(existsSync(controlSocketPath(dataDir)))
   await open(dataDir)
   assert.match(await tell(dataDir, '{"command":"echo"}\n'), /^\{"request"/)
 })
 
-test('a file of that name is nobody’s to remove', async () => {
+test('a file that is no socket is not removed', async () => {
   const dataDir = folder()
-  writeFileSync(controlPath(dataDir), 'mine')
+  writeFileSync(controlSocketPath(dataDir), 'mine')
   const warnings: string[] = []
   assert.equal(await open(dataDir, warnings), null)
-  assert.match(warnings[0]!, /something else has that name$/)
-  assert.ok(existsSync(controlPath(dataDir)))
+  assert.match(warnings[0]!, /a file that is no socket has this name$/)
+  assert.ok(existsSync(controlSocketPath(dataDir)))
 })
 
-test('a path that is too long for a socket is a warning, and no more', async () => {
+test('a path that is too long for a socket is a warning', async () => {
   const warnings: string[] = []
   assert.equal(await open(join(root, 'x'.repeat(100)), warnings), null)
-  assert.match(warnings[0]!, /^no control socket .*104 bytes or more; a shorter --data allows it$/)
+  assert.match(warnings[0]!, /^no control socket .*104 bytes or more; use a shorter --data$/)
 })
 
-test('the client says what is wrong where nobody answers', async () => {
+test('the client says why it cannot connect', async () => {
   const nobody = folder()
   await assert.rejects(
-    Control.connect(nobody),
-    new CannotAsk(
+    ControlClient.connect(nobody),
+    new ControlError(
       `no gateway runs with the data folder ${nobody}; start one, or name the one that runs with --home or --data`,
     ),
   )
-  await assert.rejects(Control.connect(join(root, 'x'.repeat(100))), /the path of the control socket is too long/)
+  await assert.rejects(ControlClient.connect(join(root, 'x'.repeat(100))), /the path of the control socket is too long/)
   const dataDir = folder()
   await open(dataDir)
-  await assert.rejects(askOnce(dataDir, { command: 'refuse' }), new CannotAsk('not today'))
-  assert.deepEqual(await askOnce(dataDir, { command: 'echo', text: 'ü\n' }), {
+  await assert.rejects(sendCommand(dataDir, { command: 'refuse' }), new ControlError('not today'))
+  assert.deepEqual(await sendCommand(dataDir, { command: 'echo', text: 'ü\n' }), {
     request: { command: 'echo', text: 'ü\n' },
   })
 })
 
-test('the client says so when the gateway ends without an answer', async () => {
+test('the client reports a connection that ends without a response', async t => {
   const dataDir = folder()
-  const server = createServer(socket => socket.end('{"half')).listen(controlPath(dataDir))
-  await assert.rejects(askOnce(dataDir, { command: 'echo' }), /has ended the conversation/)
-  server.close()
+  const server = createServer(socket => socket.end('{"half')).listen(controlSocketPath(dataDir))
+  t.after(() => server.close())
+  await assert.rejects(sendCommand(dataDir, { command: 'echo' }), /has closed the control connection/)
 })
 
-test('who waits for a command is not given up for being silent', async () => {
+test('a client that waits for a command is not closed for its silence', async () => {
   const at = folder()
   const done = Promise.withResolvers<object>()
   const commands = { slow: () => done.promise }
   const socket = await ControlSocket.open(at, commands, cause => assert.fail(cause), 50)
   opened.push(socket!)
-  const answer = askOnce(at, { command: 'slow' })
+  const answer = sendCommand(at, { command: 'slow' })
   const idle = await dial(at)
-  // Its silence is over later than that of the other would be.
+  // The silent client is closed after the time-out of the waiting one would have passed.
   await idle.untilEnd()
   done.resolve({ done: true })
   assert.deepEqual(await answer, { done: true })

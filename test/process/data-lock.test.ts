@@ -1,4 +1,4 @@
-/** The lock of the data folder: one process at a time, also where many find one that was left behind. */
+/** The lock of the data folder: one process at a time, also where many find the lock of a killed process. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { Program } from '../harness/program.ts'
 
 const ROUNDS = 40
 const STARTERS = 5
-/** No process has this id. */
+/** An id that no process has. */
 const DEAD = '4194999 1'
 
 const root = mkdtempSync(join(tmpdir(), 'sluice-lock-'))
@@ -29,10 +29,10 @@ function folder(name: string, ...left: readonly string[]): string {
 for (const [what, left] of [
   ['nothing', []],
   ['a lock', ['lock']],
-  ['the guard of a take-over', ['lock.over']],
-  ['a lock and the guards of two take-overs', ['lock', 'lock.over', 'lock.over.over']],
+  ['the second lock of a replacement', ['lock.over']],
+  ['a lock and the second locks of two replacements', ['lock', 'lock.over', 'lock.over.over']],
 ] as const) {
-  test(`where killed processes left ${what}, the lock is taken, held once, and released`, () => {
+  test(`where killed processes have left ${what}, one process takes and releases the lock`, () => {
     const path = folder(what, ...left)
     const lock = DataLock.take(path)
     assert.throws(() => DataLock.take(path), DataLocked)
@@ -42,7 +42,7 @@ for (const [what, left] of [
   })
 }
 
-test('of several that start at once on a lock left behind, one gets it', async () => {
+test('of several processes that find the lock of a killed one, one gets it', async () => {
   const paths = Array.from({ length: ROUNDS }, (_, round) => folder(`round-${round}`, 'lock'))
   const go = join(root, 'go')
   const code = `
@@ -72,9 +72,9 @@ test('of several that start at once on a lock left behind, one gets it', async (
 
 const INSTEAD: readonly (readonly [what: string, make: (path: string) => void, code: string])[] = [
   ['a file', path => writeFileSync(path, ''), 'EEXIST'],
-  ['below a file', path => writeFileSync(dirname(path), ''), 'ENOTDIR'],
+  ['inside of a file', path => writeFileSync(dirname(path), ''), 'ENOTDIR'],
   ['a link to itself', path => symlinkSync(path, path), 'ELOOP'],
-  ['a folder with a folder for a lock', path => mkdirSync(join(path, 'lock'), { recursive: true }), 'EISDIR'],
+  ['a folder whose lock is a folder', path => mkdirSync(join(path, 'lock'), { recursive: true }), 'EISDIR'],
 ]
 
 for (const [what, make, code] of INSTEAD) {

@@ -1,12 +1,9 @@
-/**
- * One of two back ends falls ill under load and gets well again: every request is answered, the healthy one takes over,
- * the sick one comes back by itself.
- */
+/** One of two backends fails under load and recovers: every request is answered, and the backend comes back. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { takeAnswer } from '../harness/answers.ts'
-import { Patient } from '../harness/endpoints.ts'
+import { takeResponse } from '../harness/responses.ts'
+import { UnreliableBackend } from '../harness/unreliable-backend.ts'
 import { openProject } from '../harness/open-project.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
 import { eventually, type Peer, connectPeer } from '../harness/peers.ts'
@@ -16,18 +13,18 @@ import { put } from '../harness/reloading.ts'
 after(leave)
 
 const CLIENTS = 8
-/** Between the requests of a client: the load is not what is tried here. */
+/** Pause between the requests of a client: this test is not about load. */
 const PAUSE_MS = 8
 const CONFIG = { actionSelect: 'fault', actionDuration: '300', suspendDuration: '300', factor: '1' }
 
 interface Setting {
   readonly gateway: RunningGateway
-  readonly a: Patient
-  readonly b: Patient
+  readonly a: UnreliableBackend
+  readonly b: UnreliableBackend
 }
 
 async function begin(algorithm: string): Promise<Setting> {
-  const [a, b] = await Promise.all([Patient.start('a'), Patient.start('b')])
+  const [a, b] = await Promise.all([UnreliableBackend.start('a'), UnreliableBackend.start('b')])
   const at = home()
   const endpointConfig = {
     endpoint_type: 'load_balance',
@@ -41,7 +38,7 @@ async function begin(algorithm: string): Promise<Setting> {
   return { gateway: await start(at, sets), a, b }
 }
 
-/** Clients that ask one request after the other, each on its own connection, until told to stop. */
+/** Clients with one request after the other, each on its own connection, until stopped. */
 class Load {
   readonly answers: string[] = []
   #isOver = false
@@ -55,7 +52,7 @@ class Load {
   async #ask(peer: Peer): Promise<void> {
     while (!this.#isOver) {
       peer.send('GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n')
-      const { status, body } = await takeAnswer(peer)
+      const { status, body } = await takeResponse(peer)
       this.answers.push(status === 200 ? body : `${status} ${body}`)
       await sleep(PAUSE_MS)
     }
@@ -67,7 +64,7 @@ class Load {
     await Promise.all(this.#clients)
   }
 
-  /** Waits for so many further answers of that one. */
+  /** Waits for so many further responses of this backend. */
   async further(count: number, body: string): Promise<void> {
     let at = this.answers.length
     let found = 0
@@ -78,40 +75,40 @@ class Load {
   }
 }
 
-/** [what it does, how it falls ill and gets well while the load goes on]. */
-const ILLNESSES: readonly (readonly [string, (sick: Patient, load: Load) => Promise<void>])[] = [
+/** [failure, how a backend fails and recovers while the load goes on]. */
+const ILLNESSES: readonly (readonly [string, (sick: UnreliableBackend, load: Load) => Promise<void>])[] = [
   [
     'dies',
     async (sick, load) => {
-      await sick.die()
+      await sick.stop()
       await load.further(300, 'b')
-      await sick.revive()
+      await sick.listen()
     },
   ],
   [
     'hangs',
     async (sick, load) => {
-      sick.health = 'hangs'
+      sick.behaviour = 'hangs'
       await eventually('requests that hang', () => sick.held > 0)
       await load.further(300, 'b')
-      sick.health = 'well'
+      sick.behaviour = 'responds'
     },
   ],
   [
     'closes without an answer',
     async (sick, load) => {
-      sick.health = 'closes'
+      sick.behaviour = 'closes'
       await load.further(300, 'b')
-      sick.health = 'well'
+      sick.behaviour = 'responds'
     },
   ],
   [
     'flaps',
     async (sick, load) => {
       for (let i = 0; i < 5; i++) {
-        await sick.die()
+        await sick.stop()
         await load.further(50, 'b')
-        await sick.revive()
+        await sick.listen()
         await load.further(10, 'a')
       }
     },
@@ -122,12 +119,12 @@ for (const algorithm of ['round_robin', 'least_pending']) {
   let begun: Promise<Setting> | undefined
   after(async () => {
     const { a, b } = await begun!
-    await a.die()
-    await b.die()
+    await a.stop()
+    await b.stop()
   })
 
   for (const [what, fallIll] of ILLNESSES) {
-    test(`${algorithm}: a backend that ${what} under load: every request is answered, and it comes back`, async () => {
+    test(`${algorithm}: a backend that ${what} under load fails no request, and comes back`, async () => {
       begun ??= begin(algorithm)
       const { gateway, a } = await begun
       const load = new Load()

@@ -1,4 +1,4 @@
-/** Forward proxies from the keys of a configuration to the bytes that they get, and keys that cannot mean anything. */
+/** Forward proxies of the configuration in the real program, and settings that are refused. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -67,7 +67,7 @@ sender.trust_store.type = "PEM"
   assert.ok(!program.err.text.includes('secret'))
 })
 
-test('keys that cannot mean anything: exit 78 at start, a fault under check', async t => {
+test('invalid proxy settings are errors: exit 78 at a start, and under check', async t => {
   const rows = `[[transport.http.secured_proxy_profile]]
 target_hosts = ["http://a.example"]
 proxy_host = "127.0.0.1"
@@ -83,7 +83,7 @@ proxy_port = 3128
   assert.ok(checked.out.text.includes(`deployment.toml:2: ${fault}`), checked.out.text)
 })
 
-test('a backend in two profiles is warned of at start', async t => {
+test('a backend in two profiles is a warning at a start', async t => {
   const row = `[[transport.http.proxy_profile]]
 target_hosts = ["a.example"]
 proxy_host = "127.0.0.1"
@@ -91,5 +91,7 @@ proxy_port = 3128
 `
   const { program } = await startProgram(homeFor(t, row + row, 'http://127.0.0.1:1'))
   t.after(() => program.kill())
-  await program.err.until(/proxy_profile\[1\]\.target_hosts = a\.example: is in transport\.http\.proxy_profile\[0\]/)
+  await program.err.until(
+    /proxy_profile\[1\]\.target_hosts = a\.example: is already in transport\.http\.proxy_profile\[0\]/,
+  )
 })

@@ -1,21 +1,21 @@
-/** Active health checks: what is healthy, how often it must be so, and over TLS with the terms of requests. */
+/** Active health checks: the decision after checks in a row, TLS, forward proxies, and reloads. */
 import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createPlainServer } from 'node:http'
 import { createServer } from 'node:https'
 import { type TestContext, test } from 'node:test'
-import { DEFAULT_SETTINGS, type HealthCheckSettings } from '../../src/config/endpoint-settings.ts'
+import { DEFAULT_ENDPOINT_SETTINGS, type HealthCheckSettings } from '../../src/apis/api-definition.ts'
 import { HealthChecks } from '../../src/primary/health-checks.ts'
-import type { EndpointPlan } from '../../src/plan.ts'
-import type { ForwardProxy } from '../../src/target/route.ts'
+import type { EndpointPlan } from '../../src/plan/reactor-plan.ts'
+import type { ForwardProxy } from '../../src/proxy/target/route.ts'
 import type { TlsClientPlan } from '../../src/socket/tls.ts'
-import { EndpointDesk } from '../../src/primary/endpoint-desk.ts'
+import { EndpointService } from '../../src/primary/endpoint-service.ts'
 import { openLog } from '../../src/observe/log.ts'
-import { EndpointTable } from '../../src/target/endpoint-table.ts'
+import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { CA, OTHER_CA, SERVER, VIRTUAL } from '../harness/certificates.ts'
 import { ConnectProxy } from '../harness/connect-proxy.ts'
-import { Patient } from '../harness/endpoints.ts'
+import { UnreliableBackend } from '../harness/unreliable-backend.ts'
 import { eventually, quiet, ScriptedBackend } from '../harness/peers.ts'
 
 const CHECK: HealthCheckSettings = {
@@ -32,47 +32,47 @@ function planOf(
   secured = false,
   proxy: ForwardProxy | null = null,
 ): EndpointPlan {
-  const place = { row: 1, secured, host: '127.0.0.1', port, tlsClient: secured ? 'default' : '' }
+  const place = { slot: 1, secured, host: '127.0.0.1', port, tlsClient: secured ? 'default' : '' }
   return {
-    row: 0,
+    slot: 0,
     url: '',
     route: { ...place, proxy, connectsThroughProxy: false },
     basePath: '',
-    settings: { ...DEFAULT_SETTINGS, healthCheck: { ...CHECK, ...check } },
+    settings: { ...DEFAULT_ENDPOINT_SETTINGS, healthCheck: { ...CHECK, ...check } },
   }
 }
 
-/** What the checks of one endpoint have found, in order; it is active while what was found last is good. */
+/** The decisions about one endpoint, in order; the endpoint is active while the last one is good. */
 function watch(t: TestContext, plan: EndpointPlan, tls: Readonly<Record<string, TlsClientPlan>> = {}): string[] {
   const found: string[] = []
   const checks = new HealthChecks(() => tls, {
     isActive: () => found.length === 0 || found.at(-1) === 'healthy',
-    found: (_, isHealthy, cause) => found.push(isHealthy ? 'healthy' : cause),
+    decided: (_, isHealthy, cause) => found.push(isHealthy ? 'healthy' : cause),
   })
-  checks.put([plan])
+  checks.replace([plan])
   t.after(() => checks.stop())
   return found
 }
 
-async function patient(t: TestContext): Promise<Patient> {
-  const backend = await Patient.start('a')
-  t.after(() => backend.die())
+async function patient(t: TestContext): Promise<UnreliableBackend> {
+  const backend = await UnreliableBackend.start('a')
+  t.after(() => backend.stop())
   return backend
 }
 
-test('an endpoint is ill after so many failures in a row, and well after so many successes', async t => {
+test('an endpoint is unhealthy after so many failures in a row, and healthy after so many successes', async t => {
   const backend = await patient(t)
-  backend.health = 'errs'
+  backend.behaviour = 'fails with 500'
   const found = watch(t, planOf(backend.port))
   await eventually('its illness', () => found.length > 0)
-  assert.equal(found[0], 'its health check was answered 500')
+  assert.equal(found[0], 'its health check got status 500')
   assert.equal(backend.requests.length, 3)
   assert.match(backend.requests[0]!, /^GET \/health /)
-  backend.health = 'well'
+  backend.behaviour = 'responds'
   await eventually('its recovery', () => found.at(-1) === 'healthy')
 })
 
-test('failures that are not in a row do not make it ill', async t => {
+test('failures that are not in a row do not make an endpoint unhealthy', async t => {
   let asked = 0
   const server = createPlainServer((_, response) => {
     response.statusCode = ++asked % 3 === 0 ? 200 : 500
@@ -86,32 +86,37 @@ test('failures that are not in a row do not make it ill', async t => {
   assert.deepEqual(found, [])
 })
 
-test('nobody listens: ill, with the error as the cause', async t => {
+test('a refused connection is a failure, with the error as its cause', async t => {
   const backend = await patient(t)
-  await backend.die()
+  await backend.stop()
   const found = watch(t, planOf(backend.port))
   await eventually('its illness', () => found.length > 0)
   assert.equal(found[0], 'ECONNREFUSED')
 })
 
-test('no answer in time: ill', async t => {
+test('a missing response is a failure after the time-out', async t => {
   const backend = await patient(t)
-  backend.health = 'hangs'
+  backend.behaviour = 'hangs'
   const found = watch(t, planOf(backend.port, { timeoutMs: 50, unhealthyAfter: 1 }))
   await eventually('its illness', () => found.length > 0)
-  assert.equal(found[0], 'no answer within 50 ms')
+  assert.equal(found[0], 'its health check got no response within 50 ms')
 })
 
 const VERSIONS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' } as const
 const TERMS: TlsClientPlan = { ...VERSIONS, ca: [CA.cert], identity: null, hostname: 'strict' }
 
 for (const [what, { cert, key }, tls, first] of [
-  ['trusted: well', SERVER, { default: TERMS }, 'none'],
-  ['for another name, where any will do: well', VIRTUAL, { default: { ...TERMS, hostname: 'none' } }, 'none'],
-  ['not trusted: ill', SERVER, { default: { ...TERMS, ca: [OTHER_CA.cert] } }, /UNABLE_TO_VERIFY|SELF_SIGNED|ISSUER/],
-  ['for another name: ill', VIRTUAL, { default: TERMS }, /ERR_TLS_CERT_ALTNAME_INVALID/],
+  ['trusted passes', SERVER, { default: TERMS }, 'none'],
+  [
+    'for another name passes without host name verification',
+    VIRTUAL,
+    { default: { ...TERMS, hostname: 'none' } },
+    'none',
+  ],
+  ['not trusted fails', SERVER, { default: { ...TERMS, ca: [OTHER_CA.cert] } }, /UNABLE_TO_VERIFY|SELF_SIGNED|ISSUER/],
+  ['for another name fails', VIRTUAL, { default: TERMS }, /ERR_TLS_CERT_ALTNAME_INVALID/],
 ] as const) {
-  test(`over TLS, a certificate that is ${what}`, async t => {
+  test(`over TLS, a check of a certificate that is ${what}`, async t => {
     let asked = 0
     const server = createServer({ cert, key }, (_, response) => {
       asked++
@@ -130,10 +135,10 @@ for (const [what, { cert, key }, tls, first] of [
 
 // ---- through a forward proxy ----------------------------------------------------------------------------------------
 
-/** Whatever URLs would have to encode. */
+/** Characters that a URL has to encode. */
 const AUTHORIZATION = `Basic ${Buffer.from('g@te:pass:/wörd%').toString('base64')}`
 
-test('a plain endpoint is asked through its proxy, in absolute-form and with credentials; 407 is its', async t => {
+test('a plain endpoint is checked through its proxy, in absolute-form and with credentials', async t => {
   const heads: string[] = []
   let status = 200
   const proxy = createPlainServer(({ method, url, headers }, response) => {
@@ -152,17 +157,29 @@ test('a plain endpoint is asked through its proxy, in absolute-form and with cre
   assert.deepEqual(found, [])
   status = 407
   await eventually('its illness', () => found.length > 0)
-  assert.equal(found[0], `proxy 127.0.0.1:${port} answered 407: it was given no credentials, or wrong ones`)
+  assert.equal(found[0], `proxy 127.0.0.1:${port} answered 407: it got no credentials, or wrong ones`)
 })
 
 for (const [what, { cert, key }, authorization, tls, first] of [
-  ['is well', SERVER, AUTHORIZATION, TERMS, /^none$/],
-  ['is not trusted', SERVER, AUTHORIZATION, { ...TERMS, ca: [OTHER_CA.cert] }, /UNABLE_TO_VERIFY|SELF_SIGNED|ISSUER/],
-  ['is another one', VIRTUAL, AUTHORIZATION, TERMS, /ERR_TLS_CERT_ALTNAME_INVALID/],
-  ['is another one, where any will do', VIRTUAL, AUTHORIZATION, { ...TERMS, hostname: 'none' }, /^none$/],
-  ['is refused by the proxy', SERVER, 'Basic eDpzZWNyZXQ=', TERMS, /127\.0\.0\.1:\d+.*407/],
+  ['is trusted passes', SERVER, AUTHORIZATION, TERMS, /^none$/],
+  [
+    'is not trusted fails',
+    SERVER,
+    AUTHORIZATION,
+    { ...TERMS, ca: [OTHER_CA.cert] },
+    /UNABLE_TO_VERIFY|SELF_SIGNED|ISSUER/,
+  ],
+  ['has another name fails', VIRTUAL, AUTHORIZATION, TERMS, /ERR_TLS_CERT_ALTNAME_INVALID/],
+  [
+    'has another name passes without host name verification',
+    VIRTUAL,
+    AUTHORIZATION,
+    { ...TERMS, hostname: 'none' },
+    /^none$/,
+  ],
+  ['its proxy refuses fails', SERVER, 'Basic eDpzZWNyZXQ=', TERMS, /127\.0\.0\.1:\d+.*407/],
 ] as const) {
-  test(`through a tunnel of its proxy, a secured endpoint that ${what}`, async t => {
+  test(`through a tunnel of a proxy, a check of a TLS endpoint that ${what}`, async t => {
     let asked = 0
     const server = createServer({ cert, key }, (_, response) => {
       asked++
@@ -184,9 +201,9 @@ for (const [what, { cert, key }, authorization, tls, first] of [
   })
 }
 
-test('a proxy that does not accept: ill, and the cause names it', async t => {
+test('a proxy that refuses connections is a failure whose cause names the proxy', async t => {
   const backend = await patient(t)
-  await backend.die()
+  await backend.stop()
   for (const secured of [false, true]) {
     const plan = planOf(1, { unhealthyAfter: 1 }, secured, { host: '127.0.0.1', port: backend.port, authorization: '' })
     const found = watch(t, plan, { default: TERMS })
@@ -196,83 +213,83 @@ test('a proxy that does not accept: ill, and the cause names it', async t => {
 })
 
 for (const secured of [false, true]) {
-  test(`a proxy that does not answer ${secured ? 'CONNECT' : 'GET'}: ill in time, and it is left`, async t => {
+  test(`a proxy silent after ${secured ? 'CONNECT' : 'GET'} is a failure, and its connection is closed`, async t => {
     const proxy = await ScriptedBackend.listen()
     t.after(() => proxy.close())
     const plan = { host: '127.0.0.1', port: proxy.port, authorization: '' }
     const found = watch(t, planOf(8080, { timeoutMs: 50, unhealthyAfter: 1 }, secured, plan), { default: TERMS })
     const peer = await proxy.next()
     await eventually('its illness', () => found.length > 0)
-    assert.equal(found[0], 'no answer within 50 ms')
+    assert.equal(found[0], 'its health check got no response within 50 ms')
     await peer.untilEnd()
     peer.destroy()
   })
 }
 
-test('an endpoint behind a proxy is checked as any other', async t => {
+test('an endpoint behind a proxy is checked in the real program', async t => {
   const proxy = await patient(t)
-  proxy.health = 'errs'
+  proxy.behaviour = 'fails with 500'
   const plan = planOf(8080, {}, false, { host: '127.0.0.1', port: proxy.port, authorization: '' })
   const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [plan] } as const
   const apis = [{ ...PLAIN_API, name: 'A', paths: ['/a'], endpoints }]
-  const desk = new EndpointDesk({ apis, endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
+  const desk = new EndpointService({ apis, endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
   t.after(() => desk.stop())
-  await desk.check(() => ({}))
+  await desk.runHealthChecks(() => ({}))
   await eventually('its illness', () => desk.list()[0]!.state !== 'ACTIVE')
 })
 
-test('over a reload an endpoint keeps its check, and without one it is left alone', async t => {
+test('an endpoint keeps its check over a reload, and becomes active when the check is removed', async t => {
   const backend = await patient(t)
-  backend.health = 'errs'
+  backend.behaviour = 'fails with 500'
   const checked = planOf(backend.port, { unhealthyAfter: 1, intervalMs: 1 })
   const apisOf = (plan: EndpointPlan) => {
     const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [plan] } as const
     return [{ ...PLAIN_API, name: 'A', paths: ['/a'], endpoints }]
   }
-  const desk = new EndpointDesk({ apis: [], endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
+  const desk = new EndpointService({ apis: [], endpoints: EndpointTable.allocate(1, 1) }, openLog('silent'))
   t.after(() => desk.stop())
   const state = () => desk.list()[0]!.state
-  await desk.check(() => ({}))
-  desk.put(apisOf(checked))
-  await desk.check(() => ({}))
+  await desk.runHealthChecks(() => ({}))
+  desk.replace(apisOf(checked))
+  await desk.runHealthChecks(() => ({}))
   await eventually('its illness', () => state() === 'SUSPENDED')
-  // Nothing else could ever bring it back.
-  desk.put(apisOf({ ...checked, settings: DEFAULT_SETTINGS }))
-  await desk.check(() => ({}))
+  // Without a check nothing else could make the endpoint active.
+  desk.replace(apisOf({ ...checked, settings: DEFAULT_ENDPOINT_SETTINGS }))
+  await desk.runHealthChecks(() => ({}))
   assert.equal(state(), 'ACTIVE')
-  desk.put(apisOf(checked))
-  await desk.check(() => ({}))
+  desk.replace(apisOf(checked))
+  await desk.runHealthChecks(() => ({}))
   await eventually('its illness', () => state() === 'SUSPENDED')
-  desk.put([])
-  await desk.check(() => ({}))
+  desk.replace([])
+  await desk.runHealthChecks(() => ({}))
   assert.deepEqual(desk.list(), [])
   const before = backend.requests.length
   await quiet()
   assert.ok(backend.requests.length <= before + 1)
 })
 
-test('a check goes on counting where its endpoint has not changed', async t => {
+test('the counts of a check go on where its endpoint has not changed', async t => {
   const backend = await patient(t)
-  backend.health = 'errs'
+  backend.behaviour = 'fails with 500'
   const found: string[] = []
-  const checks = new HealthChecks(() => ({}), { isActive: () => true, found: (_, __, cause) => found.push(cause) })
+  const checks = new HealthChecks(() => ({}), { isActive: () => true, decided: (_, __, cause) => found.push(cause) })
   t.after(() => checks.stop())
   const plan = planOf(backend.port, { unhealthyAfter: 20, intervalMs: 1 })
   for (let asked = 0; found.length === 0; asked++) {
-    checks.put([{ ...plan }])
+    checks.replace([{ ...plan }])
     await eventually('a check', () => backend.requests.length > asked)
   }
 })
 
-test('when the checks stop nothing is asked any more', async t => {
+test('stopped checks send no further request', async t => {
   const backend = await patient(t)
   const found: string[] = []
-  const checks = new HealthChecks(() => ({}), { isActive: () => true, found: (_, __, cause) => found.push(cause) })
-  checks.put([planOf(backend.port, { intervalMs: 1 })])
+  const checks = new HealthChecks(() => ({}), { isActive: () => true, decided: (_, __, cause) => found.push(cause) })
+  checks.replace([planOf(backend.port, { intervalMs: 1 })])
   await eventually('a check', () => backend.requests.length > 0)
-  backend.health = 'hangs'
+  backend.behaviour = 'hangs'
   await eventually('one that hangs', () => backend.held > 0)
   checks.stop()
-  await backend.die()
+  await backend.stop()
   assert.deepEqual(found, [])
 })

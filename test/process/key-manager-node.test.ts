@@ -1,10 +1,7 @@
-/**
- * A key manager without a gateway, and a gateway without a key manager that asks it: both are real programs, and what
- * they know of each other is one certificate, one account and one address.
- */
+/** A key manager node without a gateway, and a gateway-worker that uses it, both as real programs. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { askOnce } from '../../src/cli/ask.ts'
+import { sendCommand } from '../../src/cli/control-client.ts'
 import { KeyManagerClient } from '../harness/key-manager-client.ts'
 import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, start } from '../harness/operator.ts'
@@ -28,8 +25,8 @@ before(async () => {
   put(keys, 'deployment.toml', '[server]\nserver_role = "api-key-manager"\n')
   keyManager = launch(keys, ['management.enable=true', `management.port=${port}`], HOOKS)
   const failed = keyManager.exited.then(() => assert.fail(keyManager.err.text))
-  await Promise.race([keyManager.out.until(/^ready$/m), failed])
-  const [, health] = await keyManager.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+  await Promise.race([keyManager.said.until(/^ready$/m), failed])
+  const [, health] = await keyManager.said.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
   keysHealth = Number(health)
   client = new KeyManagerClient(keys, port)
 })
@@ -50,26 +47,26 @@ async function untilReady(isReady: boolean): Promise<void> {
   while (!(await ask(keysHealth, 'GET', '/readyz')).startsWith(wanted)) await new Promise(setImmediate)
 }
 
-test('a node without a gateway gives tokens, knows APIs, and takes reloads; a gateway it is none', async () => {
-  assert.doesNotMatch(keyManager.out.text, /listening on/)
-  assert.match(keyManager.out.text, /^role api-key-manager: a key manager that knows 2 APIs, and no gateway$/m)
-  const { apis } = await askOnce<{ apis: readonly { name: string }[] }>(keys.data, { command: 'apis' })
+test('a key manager node issues tokens, knows the APIs, reloads, and refuses the commands of a gateway', async () => {
+  assert.doesNotMatch(keyManager.said.text, /listening on/)
+  assert.match(keyManager.said.text, /^role api-key-manager: a key manager for 2 APIs, and no gateway$/m)
+  const { apis } = await sendCommand<{ apis: readonly { name: string }[] }>(keys.data, { command: 'apis' })
   assert.deepEqual(apis.map(({ name }) => name).sort(), ['Pets', 'Test'])
   await assert.rejects(
-    askOnce(keys.data, { command: 'connections' }),
+    sendCommand(keys.data, { command: 'connections' }),
     /runs no gateway: server\.server_role is api-key/,
   )
   const scoped = [{ target: '/', verb: 'GET', scopes: ['device_read'] }]
   const project = { name: 'Pets', context: '/pets', endpointConfig, operations: scoped }
   put(keys, 'apis/Pets/api.yaml', openProject(project))
   const { outcome, apis: changes } = await reload({ home: keys } as RunningGateway)
-  assert.deepEqual([outcome, changes.changed], ['in force', ['pets/1.0.0']])
+  assert.deepEqual([outcome, changes.changed], ['applied', ['pets/1.0.0']])
   const { authorization } = await client.register('JWT')
   const form = 'grant_type=client_credentials&scope=device_read other'
   assert.equal((await client.post('/oauth2/token', authorization, form)).scope, 'device_read')
 })
 
-test('a gateway-worker accepts the tokens of that key manager, which it trusts by a profile', async () => {
+test('a gateway-worker accepts the tokens of the key manager, which it trusts by a profile', async () => {
   const jwt = await client.register('JWT')
   const opaque = await client.register('OPAQUE')
   const rows = [jwt, opaque].map(({ consumerKey }) => ({ type: 'PRODUCTION', consumerKey }))
@@ -95,7 +92,7 @@ password = "${client.password}"
   assert.equal(reference.includes('.'), false)
   assert.equal(await codeOf(worker, `${reference}x`), 900901)
 
-  // Of a revocation over there it learns when it asks again.
+  // The worker learns of a revocation when it introspects the token again.
   const other = await client.tokenOf(opaque)
   for (const token of [reference, other]) await client.revoke(token, opaque)
   assert.deepEqual([await codeOf(worker, reference), await codeOf(worker, other)], [0, 900901])
@@ -112,16 +109,16 @@ password = "${client.password}"
   )
 })
 
-test('a key manager whose thread has died is not ready until another one answers; then it ends in order', async () => {
-  await ask(keysHealth, 'POST', '/test/kill-authority')
-  await keyManager.err.until(/"msg":"the authority was replaced"/)
+test('a key manager node is not ready until its control thread is replaced, and ends in order', async () => {
+  await ask(keysHealth, 'POST', '/test/kill-control')
+  await keyManager.err.until(/"msg":"control thread replaced"/)
   await untilReady(true)
   const one = await client.register('JWT')
   assert.equal((await client.tokenOf(one)).split('.').length, 3)
   const died = keyManager.events.filter(({ level }) => level === 'error')
   assert.deepEqual(
     died.map(({ CAUSE_OF_ERROR }) => CAUSE_OF_ERROR),
-    ['the thread has ended with code 1'],
+    ['control thread has ended with code 1'],
   )
   keyManager.signal('SIGTERM')
   assert.deepEqual(await keyManager.exited, { code: 0, signal: null })

@@ -1,10 +1,10 @@
-/** What projects declare of lifecycles, and what holds where the command line has said something else. */
+/** Lifecycle states that projects declare, and their precedence over states that operators have set. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import type { ApiAnswer, ApiRow } from '../../src/primary/api-desk.ts'
-import { askOnce } from '../../src/cli/ask.ts'
+import type { ApiDetails, ApiSummary } from '../../src/primary/api-service.ts'
+import { sendCommand } from '../../src/cli/control-client.ts'
 import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, sluice, start } from '../harness/operator.ts'
 import { ask, type Home, type RunningGateway } from '../harness/program.ts'
@@ -22,12 +22,12 @@ function declare(at: Home, lifeCycleStatus: string, more: object = {}): void {
   put(at, 'apis/Menu/api.yaml', openProject({ name: 'Menu', context: '/menu', ...declared }))
 }
 
-function show({ home: { data } }: RunningGateway): Promise<ApiAnswer> {
-  return askOnce<ApiAnswer>(data, { command: 'api', name: 'Menu' })
+function show({ home: { data } }: RunningGateway): Promise<ApiDetails> {
+  return sendCommand<ApiDetails>(data, { command: 'api', name: 'Menu' })
 }
 
-function change({ home: { data } }: RunningGateway, action: string): Promise<ApiRow> {
-  return askOnce<ApiRow>(data, { command: 'lifecycle', name: 'Menu', action })
+function change({ home: { data } }: RunningGateway, action: string): Promise<ApiSummary> {
+  return sendCommand<ApiSummary>(data, { command: 'lifecycle', name: 'Menu', action })
 }
 
 async function statusOf({ port }: RunningGateway): Promise<number> {
@@ -57,10 +57,10 @@ async function until(gateway: RunningGateway, state: string): Promise<void> {
 
 const at = home()
 declare(at, 'PUBLISHED')
-/** The tests before the first kill share it. */
+/** Shared by the tests before the first kill. */
 const first = await start(at)
 
-test('the state that a project declares is where its API begins, and its newer word where it goes', async () => {
+test('an API starts in the declared state, and a newer declaration changes it', async () => {
   for (const [state, status] of DECLARED) {
     declare(at, state)
     await reload(first)
@@ -68,7 +68,7 @@ test('the state that a project declares is where its API begins, and its newer w
   }
 })
 
-test('resources, both kinds of endpoints, transports and CORS of a project are shown', async () => {
+test('api show lists resources, endpoints of both kinds, transports and CORS', async () => {
   declare(at, 'PUBLISHED', {
     transport: ['http'],
     endpointConfig: {
@@ -91,17 +91,17 @@ test('resources, both kinds of endpoints, transports and CORS of a project are s
   await reload(first)
   const { out, code } = await sluice(at, 'api', 'show', 'Menu')
   assert.equal(code, 0)
-  assert.match(out, /^Menu:1\.0\.0\npaths +\/menu\/1\.0\.0\nhosts +every one\ntransports +http\nlifecycle +PUBLISHED\n/)
+  assert.match(out, /^Menu:1\.0\.0\npaths +\/menu\/1\.0\.0\nhosts +all\ntransports +http\nlifecycle +PUBLISHED\n/)
   assert.match(out, /^CORS +origins https:\/\/shop\.example; methods GET; headers x-a; .*with credentials/m)
   assert.match(out, /^sandbox endpoints\nURL +state\nhttp:\/\/s:81\/b +ACTIVE$/m)
   assert.match(out, /^\/pets\/\{id\} +GET +None +Gold +read$/m)
   assert.match(out, /^\/pets +POST +Application +Unlimited$/m)
-  const { handlers } = await show(first)
-  const names = handlers.map(({ name }) => name)
+  const { filters } = await show(first)
+  const names = filters.map(({ name }) => name)
   assert.ok(names.indexOf('cors') < names.indexOf('resources') && names.length > 2, names.join())
 })
 
-test('the command line holds until the project declares another state, also while no gateway runs', async () => {
+test('a state of the command line holds until the project declares another one, also over a restart', async () => {
   declare(at, 'PUBLISHED')
   await reload(first)
   await change(first, 'Block')
@@ -111,7 +111,7 @@ test('the command line holds until the project declares another state, also whil
   declare(at, 'PROTOTYPED')
   await reload(first)
   assert.equal(await statusOf(first), 200)
-  const line = first.program.events.findLast(({ msg }) => String(msg).startsWith('a project declares another state'))!
+  const line = first.program.events.findLast(({ msg }) => String(msg).includes('declares another state'))!
   assert.deepEqual([line.API, line.STATE, line.DECLARED_THEN], ['Menu:1.0.0', 'BLOCKED', 'PUBLISHED'])
   await change(first, 'Publish')
   await change(first, 'Block')
@@ -119,7 +119,7 @@ test('the command line holds until the project declares another state, also whil
   declare(at, 'PUBLISHED')
   const second = await start(at)
   assert.equal(await statusOf(second), 200)
-  // The older word is gone for good.
+  // The older state never comes back.
   await second.program.kill()
   declare(at, 'PROTOTYPED')
   watching = await start(at, [], {}, ['--watch'])
@@ -128,11 +128,11 @@ test('the command line holds until the project declares another state, also whil
 
 let watching: RunningGateway
 
-test('API files that are watched overrule and come back likewise', async () => {
+test('the same holds for watched API files', async () => {
   await change(watching, 'Publish')
   await change(watching, 'Block')
   declare(at, 'PUBLISHED')
-  await watching.program.err.until(/a project declares another state/)
+  await watching.program.err.until(/the project now declares another state/)
   await until(watching, 'PUBLISHED')
   await change(watching, 'Demote to Created')
   removeApi(at, 'Menu')
@@ -141,7 +141,7 @@ test('API files that are watched overrule and come back likewise', async () => {
   await until(watching, 'CREATED')
 })
 
-test('after a start a deprecated API is so since it was first seen, a faulty project is as it was left', async () => {
+test('after a restart the date of deprecation and the state of a faulty project are kept', async () => {
   const other = home()
   declare(other, 'DEPRECATED')
   const before = await start(other, ['apim.lifecycle.sunset_after=10d'])
@@ -150,7 +150,7 @@ test('after a start a deprecated API is so since it was first seen, a faulty pro
   const fields = /^Deprecation: .*\r\nSunset: .*\r\n/m
   const told = fields.exec(await ask(before.port, 'GET', '/menu/1.0.0/'))?.[0]
   assert.equal(told?.slice(0, 14), 'Deprecation: @')
-  await askOnce(other.data, { command: 'lifecycle', name: 'Test', action: 'Block' })
+  await sendCommand(other.data, { command: 'lifecycle', name: 'Test', action: 'Block' })
   await before.program.kill()
   const project = readFileSync(join(other.path, 'apis/Test/api.yaml'))
   put(other, 'apis/Test/api.yaml', 'type: [')

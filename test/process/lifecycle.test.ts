@@ -1,11 +1,11 @@
-/** Lifecycles as operators change them: a running gateway with two reactors, its command line, and its data folder. */
+/** Lifecycle changes of operators: a running gateway with two reactors, its command line, and its data folder. */
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import type { ApiAnswer, LifecycleAnswer } from '../../src/primary/api-desk.ts'
-import { askOnce } from '../../src/cli/ask.ts'
-import { takeAnswer } from '../harness/answers.ts'
+import type { ApiDetails, LifecycleReport } from '../../src/primary/api-service.ts'
+import { sendCommand } from '../../src/cli/control-client.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { backend, begin, dial, home, leave, listed, sluice, start, startTwo } from '../harness/operator.ts'
 import type { Peer } from '../harness/peers.ts'
 import { ask, type Home, launch, type RunningGateway } from '../harness/program.ts'
@@ -13,24 +13,24 @@ import { putApi, reload, removeApi } from '../harness/reloading.ts'
 
 after(leave)
 
-/** Two reactors, for whatever ends as it began: `Test` is published. */
+/** A gateway with two reactors; each of its tests leaves `Test` published. */
 const two = await startTwo({ SLUICE_TEST_HOOKS: '1' })
 
 const CLIENTS = 24
 const GET = 'GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n'
 const BACKEND = `http://127.0.0.1:${backend.port}`
 
-function change({ home: { data } }: RunningGateway, name: string, action: string): Promise<LifecycleAnswer> {
-  return askOnce<LifecycleAnswer>(data, { command: 'lifecycle', name, action })
+function change({ home: { data } }: RunningGateway, name: string, action: string): Promise<LifecycleReport> {
+  return sendCommand<LifecycleReport>(data, { command: 'lifecycle', name, action })
 }
 
 async function stateOf({ home: { data } }: RunningGateway, name = 'Test'): Promise<string> {
-  return (await askOnce<ApiAnswer>(data, { command: 'api', name })).state
+  return (await sendCommand<ApiDetails>(data, { command: 'api', name })).state
 }
 
 async function asks(client: Peer, request = GET): Promise<number> {
   client.send(request)
-  return (await takeAnswer(client)).status
+  return (await takeResponse(client)).status
 }
 
 async function statusOf({ port }: RunningGateway, path = '/t/'): Promise<number> {
@@ -51,23 +51,23 @@ async function dialMany(): Promise<readonly Peer[]> {
 }
 const many: Peer[] = []
 
-test('what is changed holds for the next request on every connection of every reactor', async () => {
+test('a change applies to the next request on every connection of every reactor', async () => {
   await dialMany()
   const blocked = await sluice(two.home, 'api', 'lifecycle', 'Test', 'block')
-  assert.deepEqual(blocked, { code: 0, out: 'in force Test:1.0.0: PUBLISHED -> BLOCKED\n', err: '' })
+  assert.deepEqual(blocked, { code: 0, out: 'applied  Test:1.0.0: PUBLISHED -> BLOCKED\n', err: '' })
   for (const client of many) client.send(GET)
   for (const client of many) {
-    const { status, body } = await takeAnswer(client)
+    const { status, body } = await takeResponse(client)
     assert.equal(status, 503)
     assert.match(body, /"code":700700,/)
   }
   const published = await sluice(two.home, 'api', 'lifecycle', 'Test:1.0.0', 'Publish', '--json')
   assert.equal(JSON.parse(published.out).state, 'PUBLISHED')
   for (const client of many) client.send(GET)
-  for (const client of many) assert.equal((await takeAnswer(client)).status, 200)
+  for (const client of many) assert.equal((await takeResponse(client)).status, 200)
 })
 
-test('one after the other, as fast as they are answered, each holds when it is', async () => {
+test('of changes in quick succession each applies when it is reported', async () => {
   await dialMany()
   for (let i = 0; i < 50; i++) {
     const action = i % 2 === 0 ? 'Block' : 'Re-Publish'
@@ -88,7 +88,7 @@ const STATUSES: readonly (readonly [actions: readonly string[], status: number])
   [['Deprecate', 'Retire'], 404],
 ]
 
-test('every state is what requests find, and since and until when deprecated, after a start as well', async () => {
+test('requests find the state of an API, with Deprecation and Sunset, also after a restart', async () => {
   const at = home()
   for (const [i, [actions]] of STATUSES.entries()) {
     putApi(at, `Api${i}`, `a${i}`, BACKEND)
@@ -102,7 +102,7 @@ test('every state is what requests find, and since and until when deprecated, af
   const wanted = STATUSES.map(([, status]) => status)
   assert.deepEqual(await found(first), wanted)
   const words = ['api', 'lifecycle', 'Test', 'deprecate', '--sunset', '2099-06-30', '--json']
-  const { since } = JSON.parse((await sluice(at, ...words)).out) as LifecycleAnswer
+  const { since } = JSON.parse((await sluice(at, ...words)).out) as LifecycleReport
   const fields = `Deprecation: @${Math.floor(Date.parse(since) / 1000)}\r\nSunset: Tue, 30 Jun 2099 00:00:00 GMT\r\n`
   assert.ok((await ask(first.port, 'GET', '/t/')).includes(fields))
   await first.program.kill()
@@ -112,7 +112,7 @@ test('every state is what requests find, and since and until when deprecated, af
   await second.program.kill()
 })
 
-test('however a gateway is killed, what it has answered is kept, and its file is whole', async () => {
+test('a change that was reported survives SIGKILL, and its file is whole', async () => {
   const at = home()
   let gateway = await start(at)
   for (const laterMs of [0, 10]) {
@@ -136,7 +136,7 @@ test('however a gateway is killed, what it has answered is kept, and its file is
   await gateway.program.kill()
 })
 
-test('killed as soon as it is written, before it is answered or not, a change is kept', async () => {
+test('a change that is in the file survives SIGKILL, reported or not', async () => {
   const at = home()
   const first = await start(at)
   const under = change(first, 'Test', 'Block').catch(() => undefined)
@@ -155,13 +155,16 @@ function written(at: Home): string {
   }
 }
 
-test('a damaged file keeps a gateway from starting: 78, with the file and what to do', async () => {
+test('a damaged file refuses the start with exit code 78, the file and a hint', async () => {
   const at = home()
   mkdirSync(at.data)
   writeFileSync(fileOf(at), '{"format":1,"apis":[')
   const program = launch(at, [])
   assert.deepEqual(await program.exited, { code: 78, signal: null })
-  assert.match(program.err.text, /lifecycle\.json: is damaged: it is not whole JSON \(restore it from a backup, or rem/)
+  assert.match(
+    program.err.text,
+    /lifecycle\.json: is damaged: it is no complete JSON \(restore it from a backup, or rem/,
+  )
   const checked = await sluice(at, 'check')
   assert.equal(checked.code, 78)
   assert.match(checked.out + checked.err, /lifecycle\.json: is damaged/)
@@ -169,10 +172,10 @@ test('a damaged file keeps a gateway from starting: 78, with the file and what t
   assert.equal(await statusOf(await start(at)), 200)
 })
 
-/** The tests from here on find what the one before has left. */
+/** Each test from here on starts with the state that the one before has left. */
 const one = await start()
 
-test('where the file cannot be written nothing changes: 1, and why', async () => {
+test('where the file cannot be written nothing changes, and the exit code is 1', async () => {
   mkdirSync(fileOf(one.home))
   const { code, out, err } = await sluice(one.home, 'api', 'lifecycle', 'Test', 'block')
   assert.deepEqual([code, out], [1, ''])
@@ -183,19 +186,19 @@ test('where the file cannot be written nothing changes: 1, and why', async () =>
   assert.equal(await statusOf(one), 503)
 })
 
-test('a damaged file refuses a reload, and a blocked API stays so; without it the reload writes it anew', async () => {
+test('a damaged file refuses a reload; a missing one is written again', async () => {
   const good = written(one.home)
   writeFileSync(fileOf(one.home), good.replace('BLOCKED', 'OPEN'))
   const refused = await sluice(one.home, 'reload')
   assert.equal(refused.code, 78)
-  assert.match(refused.out, /lifecycle\.json: is damaged: record 1 is not one of an API/)
+  assert.match(refused.out, /lifecycle\.json: is damaged: record 1 is invalid/)
   assert.equal(await statusOf(one), 503)
   rmSync(fileOf(one.home))
-  assert.equal((await reload(one)).outcome, 'in force')
+  assert.equal((await reload(one)).outcome, 'applied')
   assert.deepEqual([await statusOf(one), written(one.home)], [503, good])
 })
 
-test('a file that was restored while the gateway runs is in force with the next reload', async () => {
+test('a file that is restored while the gateway runs applies at the next reload', async () => {
   const backup = written(one.home)
   await change(one, 'Test', 'Publish')
   writeFileSync(fileOf(one.home), backup)
@@ -204,14 +207,14 @@ test('a file that was restored while the gateway runs is in force with the next 
   await change(one, 'Test', 'Publish')
 })
 
-test('one API is shown as it is in force, and all of them are listed', async () => {
+test('api show and api list have the active state', async () => {
   const at = one.home
   putApi(at, 'Menu', 'menu', 'http://127.0.0.1:1', BACKEND)
   putApi(at, 'Quiet', 'quiet', BACKEND)
   await reload(one)
   await change(one, 'Menu', 'Block')
   const { code, out } = await sluice(at, 'api', 'show', 'Menu', '--json')
-  const shown = JSON.parse(out) as ApiAnswer
+  const shown = JSON.parse(out) as ApiDetails
   assert.equal(code, 0)
   assert.deepEqual([shown.state, shown.declared, shown.actions], ['BLOCKED', 'PUBLISHED', ['Re-Publish', 'Deprecate']])
   assert.deepEqual(
@@ -221,7 +224,7 @@ test('one API is shown as it is in force, and all of them are listed', async () 
       [BACKEND, 'ACTIVE'],
     ],
   )
-  assert.ok(shown.handlers.some(({ about }) => about.startsWith('BLOCKED')))
+  assert.ok(shown.filters.some(({ about }) => about.startsWith('BLOCKED')))
   const all = await sluice(at, 'api', 'list')
   assert.match(all.out, /^Menu:1\.0\.0 +BLOCKED +\S+ \S+Z +PUBLISHED +\/menu\/1\.0\.0$/m)
   assert.match(all.out, /^Quiet:1\.0\.0 +PUBLISHED +\/quiet\/1\.0\.0$/m)
@@ -231,7 +234,7 @@ test('one API is shown as it is in force, and all of them are listed', async () 
   for (const name of ['Menu', 'Quiet']) removeApi(at, name)
 })
 
-test('a project that is gone and comes back, in whichever folder, is as it was left', async () => {
+test('a project that is removed and comes back, in any folder, keeps its state', async () => {
   const at = one.home
   putApi(at, 'Lunch', 'lunch', BACKEND)
   await reload(one)
@@ -250,7 +253,7 @@ test('a project that is gone and comes back, in whichever folder, is as it was l
   assert.deepEqual((await change(next, 'Lunch', 'Publish')).state, 'PUBLISHED')
 })
 
-test('changes and reloads that come together all hold in the end', async () => {
+test('concurrent changes and reloads all apply', async () => {
   await dialMany()
   for (let round = 0; round < 6; round++) {
     const isBlocked = round % 2 === 0
@@ -260,13 +263,13 @@ test('changes and reloads that come together all hold in the end', async () => {
       change(two, 'Test', isBlocked ? 'Block' : 'Publish'),
       reload(two),
     ])
-    assert.deepEqual([state, answer.outcome], [isBlocked ? 'BLOCKED' : 'PUBLISHED', 'in force'])
+    assert.deepEqual([state, answer.outcome], [isBlocked ? 'BLOCKED' : 'PUBLISHED', 'applied'])
     for (const client of many) assert.equal(await asks(client), isBlocked ? 503 : 200)
     assert.equal(await statusOf(two, `/more${round}/1.0.0/`), 200)
   }
 })
 
-test('a reactor that comes in the place of another knows every change', async () => {
+test('a replaced reactor knows every change', async () => {
   assert.match(await ask(two.healthPort, 'POST', '/test/kill'), /^HTTP\/1\.1 200 /)
   assert.deepEqual((await change(two, 'Test', 'Block')).failures, [])
   await two.program.err.until(/"msg":"reactor replaced"/)
@@ -274,14 +277,11 @@ test('a reactor that comes in the place of another knows every change', async ()
   await change(two, 'Test', 'Publish')
 })
 
-test('of two command lines with the same change one has made it, and the other is told', async () => {
+test('of two commands with the same change one succeeds and the other one is refused', async () => {
   const both = [1, 2].map(() => begin(two.home, 'api', 'lifecycle', 'Test', 'block'))
   const codes = await Promise.all(both.map(async ({ exited }) => (await exited).code))
   assert.deepEqual(codes.sort(), [0, 1])
-  assert.match(
-    both.map(({ err }) => err.text).join(''),
-    /^Test:1\.0\.0 is BLOCKED: it cannot become BLOCKED from there; /,
-  )
+  assert.match(both.map(({ err }) => err.text).join(''), /^Test:1\.0\.0 is BLOCKED and cannot become BLOCKED; /)
   const changes = Array.from({ length: 8 }, (_, i) => change(two, 'Test', i % 2 === 0 ? 'Publish' : 'Deprecate'))
   const ended = await Promise.allSettled(changes)
   const kept = ended.flatMap(it => (it.status === 'fulfilled' ? [it.value.state] : []))

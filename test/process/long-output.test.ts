@@ -1,4 +1,4 @@
-/** A pipe holds 64 KiB: what a command says beyond that waits for its reader, and is not lost when the command ends. */
+/** Output of a command that is larger than the 64 KiB of a pipe is not lost when the command ends. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
@@ -8,14 +8,14 @@ import { allKeys } from '../../src/config/catalogue.ts'
 const ROOT = resolve(import.meta.dirname, '../..')
 const LAUNCH = join(ROOT, 'src/launch.js')
 
-test('a reader that is slow gets all of it', () => {
+test('a slow reader gets all of the output', () => {
   const command = `"${process.execPath}" "${LAUNCH}" reference --json | (sleep 0.3; cat)`
   const { status, stdout } = spawnSync('sh', ['-c', command], { encoding: 'utf8', cwd: ROOT, maxBuffer: 2 ** 26 })
   assert.equal(status, 0)
   assert.equal(JSON.parse(stdout).keys.length, allKeys().length)
 })
 
-test('a reader that leaves early is no failure worth a stack trace', () => {
+test('a reader that leaves early causes no stack trace', () => {
   const command = `"${process.execPath}" "${LAUNCH}" explain --json | head -c 10`
   const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', cwd: ROOT })
   assert.equal(stdout.length, 10)

@@ -1,11 +1,11 @@
-/** The real program: its management listener, the command line, /token on the gateway, and declared applications. */
+/** Management in the real program: listener, command line, /token on the gateway, and declared applications. */
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parseArguments } from '../../src/cli/arguments.ts'
-import { askOnce } from '../../src/cli/ask.ts'
+import { sendCommand } from '../../src/cli/control-client.ts'
 import { manage } from '../../src/cli/management.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
 import { home, leave, start } from '../harness/operator.ts'
@@ -14,7 +14,7 @@ import { freePort, type RunningGateway } from '../harness/program.ts'
 const at = home()
 let gateway: RunningGateway
 let managementPort = 0
-/** Of the password that the start has told. */
+/** Basic credentials with the password that the start has printed. */
 let admin = ''
 
 before(async () => {
@@ -28,7 +28,7 @@ before(async () => {
 })
 after(leave)
 
-/** A command, and what it has printed as JSON. */
+/** Runs a command and parses its JSON output. */
 async function sluice(line: string, password = ''): Promise<Readonly<Record<string, string>>> {
   const { command, args, options } = parseArguments([...line.split(' '), '--json'])
   const output = new Transcript()
@@ -58,7 +58,7 @@ function basicOf(name: string, password: string): string {
   return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
 }
 
-/** Over TLS, believing the very certificate that the start has made. */
+/** Over TLS, trusting the certificate that the start has made. */
 function manageOver(path: string, authorization: string, body = ''): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const ca = readFileSync(join(at.data, 'listener.pem'))
@@ -73,19 +73,20 @@ function manageOver(path: string, authorization: string, body = ''): Promise<{ s
   return promise
 }
 
-test('the start says where management is, and the password that it has made is that of the admin', async () => {
-  await gateway.program.out.until(
+test('the start prints the address of management and the generated password of the admin', async () => {
+  await gateway.program.said.until(
     new RegExp(`^management and key manager on https://localhost:${managementPort}$`, 'm'),
   )
-  const [, password] = await gateway.program.out.until(/^password of admin: (\S+) /m)
-  admin = basicOf('admin', password!)
+  await gateway.program.said.until(/^password of admin: in the file admin-password /m)
+  const password = readFileSync(join(gateway.home.data, 'admin-password'), 'utf8').trim()
+  admin = basicOf('admin', password)
   const { status, text } = await manageOver('/api/am/publisher/v4/apis', admin)
   assert.equal(status, 200)
   assert.match(text, /"name":"Orders"/)
   assert.doesNotMatch(text, /TokenAPI/)
 })
 
-test('an application gets keys, subscribes and calls; what is blocked is refused with the next request', async () => {
+test('an application gets keys, subscribes and calls; a blocked subscription is refused at once', async () => {
   await sluice('application create Shop')
   const keys = await sluice('key generate Shop')
   const given = await tokenAt('/token', basicOf(keys.consumerKey!, keys.secret!))
@@ -101,7 +102,7 @@ test('an application gets keys, subscribes and calls; what is blocked is refused
   assert.equal((await orders(accessToken!)).status, 200)
 })
 
-test('/token is told what the key manager says of wrong credentials, and takes POST alone', async () => {
+test('/token passes on the refusal of wrong credentials, and takes POST only', async () => {
   const refused = await tokenAt('/token', basicOf('nobody', 'wrong'))
   assert.deepEqual(
     [refused.status, ((await refused.json()) as { readonly error: string }).error],
@@ -110,7 +111,7 @@ test('/token is told what the key manager says of wrong credentials, and takes P
   assert.equal((await fetch(`http://127.0.0.1:${gateway.port}/token`)).status, 405)
 })
 
-test('a token that came by standard input is revoked with the next request', async () => {
+test('a token that revoke reads from standard input is refused with the next request', async () => {
   await sluice('application create Lost')
   await sluice('key generate Lost')
   await sluice('subscription add Lost Orders:1.0.0')
@@ -121,7 +122,7 @@ test('a token that came by standard input is revoked with the next request', asy
   assert.deepEqual(await codeOf(await orders(accessToken!)), [401, '900901'])
 })
 
-test('a user that is added may have the password made', async () => {
+test('a new user can get a generated password', async () => {
   const { password } = await sluice('user add carol --roles Internal/publisher')
   assert.match(password!, /^[\w-]{24}$/)
   assert.match(JSON.stringify(await sluice('user list')), /carol/)
@@ -129,7 +130,7 @@ test('a user that is added may have the password made', async () => {
   await sluice('user remove carol')
 })
 
-test('a declared application holds after a reload, and no longer once its file is gone', async () => {
+test('a declared application exists after a reload, until its file is removed', async () => {
   const client = {
     clientName: 'declared',
     owner: 'admin',
@@ -147,15 +148,15 @@ test('a declared application holds after a reload, and no longer once its file i
   const folder = join(at.path, 'applications')
   mkdirSync(folder)
   const reload = () =>
-    askOnce<{ readonly outcome: string; readonly faults: readonly object[] }>(at.data, { command: 'reload' })
+    sendCommand<{ readonly outcome: string; readonly errors: readonly object[] }>(at.data, { command: 'reload' })
   writeFileSync(join(folder, 'declared.yaml'), 'name: Declared\ncolour: red\n')
   const refused = await reload()
   assert.equal(refused.outcome, 'refused')
-  assert.match(JSON.stringify(refused.faults), /declared\.yaml:2/)
+  assert.match(JSON.stringify(refused.errors), /declared\.yaml:2/)
   const subscriptions = [{ api: 'Orders:1.0.0', tier: 'Gold' }]
   const declared = { name: 'Declared', keys: [{ consumerKey: clientId }], subscriptions }
   writeFileSync(join(folder, 'declared.yaml'), JSON.stringify(declared))
-  assert.equal((await reload()).outcome, 'in force')
+  assert.equal((await reload()).outcome, 'applied')
   assert.match(JSON.stringify(await sluice('application list')), /"Declared"/)
   assert.equal(await status(), 200)
   rmSync(folder, { recursive: true })

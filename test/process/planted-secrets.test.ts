@@ -1,7 +1,7 @@
 /**
- * Secrets that can be told from everything else, planted wherever a secret may stand: in the configuration, in
- * projects, with users and clients, in requests. They are looked for in all that the program says: events at the level
- * trace, the access log, answers, what commands print, and what it leaves when threads die or it cannot begin.
+ * Recognisable secrets in configuration, projects, users, clients and requests. None may appear in anything that the
+ * program prints: events at level trace, access log, responses, output of commands, and after a crash or a failed
+ * start.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -11,14 +11,14 @@ import { after, test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
 import { explain } from '../../src/cli/explain.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
-import { AnsweringBackend } from '../harness/answering-backend.ts'
+import { StrictBackend } from '../harness/strict-backend.ts'
 import { openProject } from '../harness/open-project.ts'
 import { begin, home, leave, sluice, start } from '../harness/operator.ts'
 import { ask as askFor, launch } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
 const MARK = 'geheim'
-/** The same in base64, wherever in it the text begins. */
+/** The secrets in base64, at each of the three alignments. */
 const CODED = new RegExp(
   [0, 1, 2]
     .map(before =>
@@ -30,7 +30,7 @@ const CODED = new RegExp(
 )
 const planted = (where: string): string => `${MARK}-${where}-4711`
 
-const backend = await AnsweringBackend.listen()
+const backend = await StrictBackend.listen()
 const at = home()
 const security = (more: object) => ({ endpoint_security: { production: { enabled: true, ...more } } })
 const production_endpoints = { url: `http://127.0.0.1:${backend.port}` }
@@ -60,7 +60,7 @@ put(
       ...security({
         type: 'OAUTH',
         grantType: 'CLIENT_CREDENTIALS',
-        // Nobody listens there: what comes of it is told, and what was sent is not.
+        // Nobody listens there: the failure is logged, without the request.
         tokenUrl: 'http://127.0.0.1:1/token',
         clientId: 'gateway',
         clientSecret: planted('client'),
@@ -94,9 +94,9 @@ client_registration_password = "${planted('registration')}"
 `
 put(at, 'deployment.toml', CONFIGURATION)
 
-/** What was made on the way, and is a secret as well. */
+/** Secrets that are generated during the tests. */
 const made: string[] = []
-/** Everything that anybody could read. */
+/** Everything that somebody could read. */
 const seen: [where: string, text: string][] = []
 
 const gateway = await start(at, ['management.enable=true', 'management.port=0'], { SLUICE_TEST_HOOKS: '1' })
@@ -104,13 +104,13 @@ after(async () => {
   await leave()
   backend.close()
 })
-const [, managementPort] = await gateway.program.out.until(/^management and key manager on https:\/\/\S+:(\d+)$/m)
+const [, managementPort] = await gateway.program.said.until(/^management and key manager on https:\/\/\S+:(\d+)$/m)
 
 function basicOf(name: string, password: string): string {
   return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
 }
 
-/** Of the management listener. */
+/** Port of the management listener. */
 async function call(path: string, fields: Readonly<Record<string, string>>, body = ''): Promise<string> {
   const options = { host: '127.0.0.1', servername: 'localhost', port: Number(managementPort), agent: false, path }
   const ca = readFileSync(join(at.data, 'listener.pem'))
@@ -125,7 +125,7 @@ async function call(path: string, fields: Readonly<Record<string, string>>, body
   return promise
 }
 
-/** What a command prints is for whoever ran it. */
+/** The output of a command is for its user. */
 async function told(...words: string[]): Promise<string> {
   const { code, out, err } = await sluice(at, ...words)
   assert.equal(code, 0, err)
@@ -141,7 +141,7 @@ async function viaGateway(path: string, fields: Readonly<Record<string, string>>
   return answer.status
 }
 
-test('applications, clients, tokens and keys are made, used and misused', async () => {
+test('applications, clients, tokens and keys are created, used and misused', async () => {
   await told('application', 'create', 'Buyer')
   await told('subscription', 'add', 'Buyer', 'Shop:1.0.0')
   const keys = JSON.parse(await told('key', 'generate', 'Buyer', '--json')) as { consumerKey: string; secret: string }
@@ -179,7 +179,7 @@ test('applications, clients, tokens and keys are made, used and misused', async 
   for (const [path, fields, body] of wrongs) seen.push([`answer to ${path} ${body}`, await call(path, fields, body)])
 })
 
-test('management answers without what only its owner knows', async () => {
+test('responses of the admin API contain no secret', async () => {
   const admin = basicOf('admin', planted('admin'))
   const portal = '/api/am/devportal/v3'
   const list = await call(`${portal}/applications`, { authorization: admin })
@@ -197,7 +197,7 @@ test('management answers without what only its owner knows', async () => {
   )
 })
 
-test('commands print none of them', async () => {
+test('commands print no secret', async () => {
   for (const [name, run] of [
     ['explain', explain],
     ['check', check],
@@ -210,7 +210,7 @@ test('commands print none of them', async () => {
   seen.push(['endpoints', await told('endpoints', '--json')], ['keys', await told('key', 'list', 'Buyer', '--json')])
 })
 
-test('a refused reload, a reactor that dies, and a start that fails leave none of them', async () => {
+test('a refused reload, a reactor that dies and a failed start print no secret', async () => {
   const url = `jdbc:postgresql://127.0.0.1:1/x?password=${planted('url')}`
   const credentials = `username = "u"\npassword = "${planted('database')}"\n`
   const database = `[database.apim_db]\ntype = "postgre"\nurl = "${url}"\n${credentials}`
@@ -230,7 +230,7 @@ test('a refused reload, a reactor that dies, and a start that fails leave none o
   seen.push(['a command that nobody answers', dead.out.text + dead.err.text])
 })
 
-test('nothing that was said holds any of them', () => {
+test('no output contains a secret', () => {
   const { program } = gateway
   seen.push(['events', program.err.text], ['standard output', program.out.text])
   seen.push(['access log', readFileSync(join(at.data, 'access.log'), 'utf8')])

@@ -1,31 +1,32 @@
-/** What reactors are told of a reload: those that refuse are told again, those that are late or replaced have it. */
+/** What a reload deploys to the reactors: changes only, repeated after a refusal, and known to a replacement. */
 import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
-import type { ApiChanges, ApiPlan, FromReactor, LivePlan, ReactorPlan } from '../../src/plan.ts'
+import type { FromReactor } from '../../src/plan/reactor-messages.ts'
+import type { ApiChanges, ApiPlan, LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
 import { ReactorPool } from '../../src/primary/reactor-pool.ts'
-import { ReactorThreads } from '../../src/primary/reactor-threads.ts'
-import { SharedGauge } from '../../src/structure/shared-gauge.ts'
-import { EndpointTable } from '../../src/target/endpoint-table.ts'
+import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { eventually } from '../harness/peers.ts'
 
-/** Each deploy takes the next step, over all threads; the last is for all that follow. */
+/** Each deployment takes the next step, over all threads; the last one is for all that follow. */
 const CODE = `
   import { parentPort } from 'node:worker_threads'
-  import { ownPlan } from '${new URL('../../src/reactor/own-plan.ts', import.meta.url)}'
-  const plan = ownPlan()
+  import { receivePlan } from '${new URL('../../src/plan/plan-codec.ts', import.meta.url)}'
+  const plan = receivePlan()
   const beats = new Int32Array(plan.heartbeats)
   const say = text => parentPort.postMessage({ kind: 'access', batch: text })
   say('starts with ' + plan.apis.map(({ paths }) => paths[0]))
-  parentPort.on('message', ({ id, question }) => {
+  parentPort.on('message', ({ id, call }) => {
     const step = plan.steps[Atomics.add(plan.asked, 0, 1)] ?? plan.steps.at(-1)
     if (step === 'die') process.exit()
-    say(JSON.stringify([question.apis.removed, question.apis.deployed.map(({ paths, name }) => paths[0] + ' ' + name)]))
-    if (step !== 'silent') parentPort.postMessage({ kind: 'answer', id, answer: step })
+    say(JSON.stringify([call.apis.removed, call.apis.deployed.map(({ paths, name }) => paths[0] + ' ' + name)]))
+    if (step === '') parentPort.postMessage({ kind: 'result', id, value: true })
+    else parentPort.postMessage({ kind: 'failure', id, cause: step })
   })
   setInterval(() => Atomics.add(beats, 0, 1), 10)
-  parentPort.postMessage({ kind: 'listening', ports: [7] })`
+  parentPort.postMessage({ kind: 'started', started: [7] })`
 
 function api(path: string, name = ''): ApiPlan {
   return {
@@ -49,27 +50,27 @@ async function started(t: TestContext, steps: readonly string[]) {
     endpoints: EndpointTable.allocate(1, 1),
   }
   const told: unknown[] = []
-  const message = (_: number, from: FromReactor): void => {
+  const receive = (_: number, from: FromReactor): void => {
     if (from.kind === 'access') told.push(from.batch)
   }
   const entry = new URL(`data:text/javascript,${encodeURIComponent(CODE)}`)
-  const watcher = { message, replaced: () => {}, hopeless: () => {} }
-  const pool = new ReactorPool([plan as unknown as ReactorPlan], new ReactorThreads('', entry), watcher)
-  t.after(() => pool.stop())
-  await pool.start()
+  const pool = new ReactorPool('', entry)
+  t.after(() => pool.abort())
+  const plans = [plan as unknown as ReactorPlan]
+  await pool.start(plans, { receive, died: () => {}, replaced: () => {}, printed: () => {}, fatal: assert.fail })
   const deploy = (apis: readonly ApiPlan[], deployed: readonly ApiPlan[], ...removed: readonly string[]) =>
     pool.deploy(LIVE, apis, { removed, deployed } satisfies ApiChanges)
   return { told, deploy }
 }
 
-test('reactors are told of changes only', async t => {
+test('a deployment sends changes only', async t => {
   const { told, deploy } = await started(t, [''])
   const [a, b] = [api('/a'), api('/b')]
   assert.deepEqual(await deploy([a, b], [b], '/first'), { refusals: [], late: [] })
   assert.deepEqual(told, ['starts with /first', '[["/first"],["/b "]]'])
 })
 
-test('what was refused is told again with what follows, as it is by then', async t => {
+test('refused changes are sent again with the next deployment, as they are by then', async t => {
   const { told, deploy } = await started(t, ['no', 'no', ''])
   const [a, b, c, newer] = [api('/a'), api('/b'), api('/c'), api('/b', 'newer')]
   assert.deepEqual(await deploy([a, b, c], [a, b], '/first'), { refusals: ['no'], late: [] })
@@ -84,9 +85,9 @@ test('what was refused is told again with what follows, as it is by then', async
   ])
 })
 
-test('one that dies over it is replaced by one that begins with it', async t => {
+test('a reactor that dies of a deployment is replaced by one that starts with it', async t => {
   const { told, deploy } = await started(t, ['die', ''])
   assert.deepEqual(await deploy([api('/a')], [api('/a')], '/first'), { refusals: [], late: [] })
-  await eventually('the next one', () => told.length === 2)
+  await eventually('the replacement', () => told.length === 2)
   assert.deepEqual(told, ['starts with /first', 'starts with /a'])
 })

@@ -1,35 +1,35 @@
-/** Threads that do not come to listen: one seat is never taken twice, and none stays empty unnoticed. */
+/** Reactors that do not start, hang or die, and the results of calls to them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
-import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan.ts'
-import { type PoolLimits, ReactorFailed, ReactorPool } from '../../src/primary/reactor-pool.ts'
-import { ReactorThreads } from '../../src/primary/reactor-threads.ts'
-import { SharedGauge } from '../../src/structure/shared-gauge.ts'
-import { EndpointTable } from '../../src/target/endpoint-table.ts'
+import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
+import { type PoolLimits, type PoolOwner, ReactorPool } from '../../src/primary/reactor-pool.ts'
+import { ThreadFailed } from '../../src/primary/thread-supervisor.ts'
+import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
 
-const OWN_PLAN = new URL('../../src/reactor/own-plan.ts', import.meta.url)
+const OWN_PLAN = new URL('../../src/plan/plan-codec.ts', import.meta.url)
 
-/** Shared with the threads: how many there were. */
+/** Shared with the threads: how many there have been. */
 const spawned = new Int32Array(new SharedArrayBuffer(4))
 
-/** What the first, second, third thread does; the last step is for all that follow. */
+/** Steps of the first, second, third thread; the last step is for all that follow. */
 function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis: readonly ApiPlan[] = []) {
   const code = `
     import { parentPort } from 'node:worker_threads'
-    import { ownPlan } from '${OWN_PLAN}'
-    const plan = ownPlan()
+    import { receivePlan } from '${OWN_PLAN}'
+    const plan = receivePlan()
     const step = plan.steps[Atomics.add(plan.spawned, 0, 1)] ?? plan.steps.at(-1)
     const still = new Int32Array(new SharedArrayBuffer(4))
     const beats = new Int32Array(plan.heartbeats)
     parentPort.on('message', ({ id }) => {
-      if (step === 'answer') parentPort.postMessage({ kind: 'answer', id, answer: true })
-      if (step === 'answer wrongly') parentPort.postMessage({ kind: 'answer', id: id + 7, answer: true })
+      if (step === 'answer') parentPort.postMessage({ kind: 'result', id, value: true })
+      if (step === 'answer wrongly') parentPort.postMessage({ kind: 'result', id: id + 7, value: true })
       if (step === 'die asked') process.exit()
       if (step === 'busy asked') {
         Atomics.wait(still, 0, 0, 3500)
-        parentPort.postMessage({ kind: 'answer', id, answer: '' })
+        parentPort.postMessage({ kind: 'result', id, value: true })
       }
     })
     setInterval(() => Atomics.add(beats, 0, 1), 10)
@@ -37,7 +37,7 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     if (step === 'silent') await new Promise(() => {})
     if (step === 'slow') await new Promise(resolve => setTimeout(resolve, 3500))
     if (step === 'fail') parentPort.postMessage({ kind: 'failed', cause: 'no luck' })
-    else parentPort.postMessage({ kind: 'listening', ports: [7] })
+    else parentPort.postMessage({ kind: 'started', started: [7] })
     if (step === 'die') setTimeout(() => process.exit(), 20)
     if (step === 'spin') setTimeout(() => { for (;;); }, 20)`
   const plan = {
@@ -54,60 +54,63 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
   }
   Atomics.store(spawned, 0, 0)
   const replaced = Promise.withResolvers<string>()
-  const hopeless = Promise.withResolvers<string>()
-  const watcher = { message: () => {}, replaced: (_: number, cause: string) => replaced.resolve(cause) }
+  const fatal = Promise.withResolvers<string>()
+  const causes: string[] = []
+  const owner: PoolOwner = {
+    receive: () => {},
+    died: (_, cause) => causes.push(cause),
+    replaced: () => replaced.resolve(causes.at(-1)!),
+    printed: () => {},
+    fatal: cause => fatal.resolve(cause),
+  }
   const entry = new URL(`data:text/javascript,${encodeURIComponent(code)}`)
-  const pool = new ReactorPool(
-    [plan as unknown as ReactorPlan],
-    new ReactorThreads('', entry),
-    { ...watcher, hopeless: cause => hopeless.resolve(cause) },
-    { startMs: 60_000, silenceMs: 60_000, perApiMs: 0, ...limits },
-  )
-  return { pool, replaced: replaced.promise, hopeless: hopeless.promise }
+  const pool = new ReactorPool('', entry, { startMs: 60_000, silenceMs: 60_000, perApiMs: 0, ...limits })
+  const start = () => pool.start([plan as unknown as ReactorPlan], owner)
+  return { pool, start, causes, replaced: replaced.promise, fatal: fatal.promise }
 }
 
 for (const [what, startMs, step, cause] of [
-  ['says that it failed', 60_000, 'fail', 'no luck'],
-  ['is busy before it listens', 2000, 'hang', 'reactor 0 does not listen after 2000 ms'],
-  ['waits for ever before it listens', 2000, 'silent', 'reactor 0 does not listen after 2000 ms'],
+  ['reports that it failed', 60_000, 'fail', 'no luck'],
+  ['is busy before it listens', 2000, 'hang', 'reactor 0 has not started within 2000 ms'],
+  ['waits for ever before it listens', 2000, 'silent', 'reactor 0 has not started within 2000 ms'],
 ] as const) {
-  test(`a first reactor that ${what} ends the start`, async t => {
-    const { pool } = poolOf([step], { startMs })
-    t.after(() => pool.stop())
-    await assert.rejects(pool.start(), new ReactorFailed(cause))
+  test(`a first reactor that ${what} rejects the start`, async t => {
+    const { pool, start } = poolOf([step], { startMs })
+    t.after(() => pool.abort())
+    await assert.rejects(start(), new ThreadFailed(cause))
   })
 
   test(`a replacement that ${what} is itself replaced, once`, async t => {
-    const { pool, replaced } = poolOf(['die', step, 'listen'], { startMs })
-    t.after(() => pool.stop())
-    assert.deepEqual(await pool.start(), [7])
+    const { pool, start, replaced } = poolOf(['die', step, 'listen'], { startMs })
+    t.after(() => pool.abort())
+    assert.deepEqual(await start(), [7])
     assert.equal(await replaced, cause)
-    pool.stop()
+    pool.abort()
     await pool.drain(1000)
     assert.equal(Atomics.load(spawned, 0), 3)
   })
 }
 
-/** Every API gives a second more. */
+/** Each API allows a second more. */
 const FOUR_APIS = ['/a', '/b', '/c', '/d'].map((path): ApiPlan => {
   const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [] } as const
   return { ...PLAIN_API, name: path, paths: [path], endpoints }
 })
 
-test('who has more to build has more time to come to listen', async t => {
-  const { pool } = poolOf(['slow'], { startMs: 1000, perApiMs: 1000 }, FOUR_APIS)
-  t.after(() => pool.stop())
-  assert.deepEqual(await pool.start(), [7])
+test('the limit of a start grows with the number of APIs', async t => {
+  const { pool, start } = poolOf(['slow'], { startMs: 1000, perApiMs: 1000 }, FOUR_APIS)
+  t.after(() => pool.abort())
+  assert.deepEqual(await start(), [7])
 })
 
 for (const [what, deployed, isReplaced] of [
-  ['more to deploy has more time to do so', FOUR_APIS, false],
-  ['little to deploy is hung when it takes long', FOUR_APIS.slice(3), true],
+  ['may deploy many APIs for longer', FOUR_APIS, false],
+  ['hangs when one API takes as long', FOUR_APIS.slice(3), true],
 ] as const) {
-  test(`who has ${what}`, async t => {
-    const { pool, replaced } = poolOf(['busy asked', 'listen'], { silenceMs: 1000, perApiMs: 1000 })
-    t.after(() => pool.stop())
-    await pool.start()
+  test(`a reactor ${what}`, async t => {
+    const { pool, start, replaced } = poolOf(['busy asked', 'listen'], { silenceMs: 1000, perApiMs: 1000 })
+    t.after(() => pool.abort())
+    await start()
     const late = replaced.then(() => 'replaced')
     const answer = pool.deploy({} as LivePlan, FOUR_APIS, { removed: [], deployed }).then(() => 'deployed')
     assert.equal(
@@ -117,35 +120,34 @@ for (const [what, deployed, isReplaced] of [
   })
 }
 
-test('a reactor that spins in JavaScript and gives nobody a turn is replaced', async t => {
-  const { pool, replaced } = poolOf(['spin', 'listen'], { silenceMs: 500 })
-  t.after(() => pool.stop())
-  assert.deepEqual(await pool.start(), [7])
-  assert.equal(await replaced, 'reactor 0 no heartbeat for 500 ms')
-  pool.stop()
-  // The one that spins ends all the same.
+test('a reactor in an endless loop is replaced', async t => {
+  const { pool, start, replaced } = poolOf(['spin', 'listen'], { silenceMs: 500 })
+  t.after(() => pool.abort())
+  assert.deepEqual(await start(), [7])
+  assert.equal(await replaced, 'no heartbeat from reactor 0 for 500 ms')
+  pool.abort()
   await pool.drain(1000)
   assert.equal(Atomics.load(spawned, 0), 2)
 })
 
-test('replacements that all fail end the program', async t => {
-  const { pool, hopeless } = poolOf(['die', 'fail'])
-  t.after(() => pool.stop())
-  await pool.start()
-  assert.equal(await hopeless, 'no luck')
+test('more than ten deaths are fatal', async t => {
+  const { pool, start, fatal } = poolOf(['die', 'fail'])
+  t.after(() => pool.abort())
+  await start()
+  assert.equal(await fatal, 'no luck')
   assert.equal(Atomics.load(spawned, 0), 11)
 })
 
-for (const [what, step, waitMs, answer] of [
-  ['is waited for', 'answer', 60_000, true],
-  ['ends with the thread', 'die asked', 60_000, null],
-  ['has its limit', 'listen', 50, null],
-  ['belongs to its question', 'answer wrongly', 50, null],
+for (const [what, step, timeoutMs, result] of [
+  ['is the result of the reactor', 'answer', 60_000, true],
+  ['is null when the reactor dies', 'die asked', 60_000, null],
+  ['is null after the time-out', 'listen', 50, null],
+  ['is not that of another call', 'answer wrongly', 50, null],
 ] as const) {
-  test(`the answer to a question ${what}`, async t => {
-    const { pool } = poolOf([step])
-    t.after(() => pool.stop())
-    await pool.start()
-    assert.deepEqual(await Promise.all(pool.ask({ kind: 'disarm', correlationId: '' }, waitMs)), [answer])
+  test(`the result of a call ${what}`, async t => {
+    const { pool, start } = poolOf([step])
+    t.after(() => pool.abort())
+    await start()
+    assert.deepEqual(await Promise.all(pool.call({ kind: 'unwatch', correlationId: '' }, timeoutMs)), [result])
   })
 }

@@ -1,4 +1,4 @@
-/** A home in the layout of the reference platform, with a file as its operators write them, starts as it is. */
+/** A home in the layout of the reference platform, with a typical configuration file, starts unchanged. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ function platformHome(change: (text: string) => string = text => text): Home {
   return at
 }
 
-/** What the log has to say against the file, which is named `F`; what came of it later is no part of that. */
+/** Warnings of the start about the file, which is named `F`. */
 function warningsOf(program: Program, at: Home): readonly string[] {
   const file = join(at.path, 'repository/conf/deployment.toml')
   return program.events
@@ -40,11 +40,11 @@ function warningsOf(program: Program, at: Home): readonly string[] {
     .map(({ msg }) => String(msg).replaceAll(file, 'F'))
 }
 
-test('it answers on both listeners, with the key store of the platform, and keeps its data in the home', async () => {
+test('both listeners serve, with the key store of the platform, and the data folder is in the home', async () => {
   const at = platformHome()
   const { program, port } = await start(at, SETS)
   assert.match(await ask(port, 'GET', '/t/it'), /^HTTP\/1\.1 200 OK\r\n/)
-  const [, secured] = await program.out.until(/^listening on https:\/\/\S*:(\d+)$/m)
+  const [, secured] = await program.said.until(/^listening on https:\/\/\S*:(\d+)$/m)
   const { peer, tls } = await connectSecured(Number(secured), { servername: 'localhost', rejectUnauthorized: false })
   assert.equal(tls.getPeerX509Certificate()!.serialNumber, new X509Certificate(RSA_SERVER.cert).serialNumber)
   peer.destroy()
@@ -52,13 +52,13 @@ test('it answers on both listeners, with the key store of the platform, and keep
   assert.ok(!existsSync(join(at.data, 'listener.pem')), 'no certificate of its own is made')
 })
 
-test('what is unknown or not acted on is said in few lines, each with its place, and no secret in any', async () => {
+test('unknown and inert keys are warnings in few lines, with their places and without secrets', async () => {
   const at = platformHome()
   const { program } = await start(at, SETS)
   const warnings = warningsOf(program, at)
   assert.ok(warnings.length > 10 && warnings.length < 40, warnings.join('\n'))
   for (const warning of warnings) assert.match(warning, /^F:\d+: /)
-  // A section that is unknown as a whole is one line, however many keys it has.
+  // An unknown section is one warning, however many keys it has.
   const about = (text: string): readonly string[] => warnings.filter(warning => warning.includes(text))
   assert.equal(about('event_handler').length, 1)
   assert.match(about('event_handler')[0]!, /unknown section .*it has no effect$/)
@@ -72,7 +72,7 @@ test('what is unknown or not acted on is said in few lines, each with its place,
   }
 })
 
-test('variables of the environment reach its keys', async () => {
+test('environment variables set its keys', async () => {
   const at = platformHome()
   const { port } = await start(at, SETS, {
     SLUICE_SET_TRANSPORT_PASSTHRU_HTTP_MAX_CONNECTIONS_PER_CLIENT: '5',
@@ -81,7 +81,7 @@ test('variables of the environment reach its keys', async () => {
   assert.match(await ask(port, 'GET', `/t/${'x'.repeat(40)}`), /^HTTP\/1\.1 414 /)
 })
 
-test('with faults in the file it does not start, and names all of them with their lines', async () => {
+test('errors in the file refuse the start, each with its line', async () => {
   const at = platformHome(text =>
     text
       .replace('enable_start_tls = true', 'enable_start_tls = "perhaps"')

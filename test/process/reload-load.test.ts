@@ -1,32 +1,31 @@
 /**
- * A hundred reloads of the real program (a thousand in the long run), through its control socket and under load:
- * lasting and new connections,
- * uploads, a tunnel and a download that go on throughout, while APIs, endpoints and keys change. No request fails.
+ * A hundred reloads of the real program (a thousand in the long run) under load: lasting and new connections, uploads,
+ * a tunnel and a download go on while APIs, endpoints and keys change. No request fails.
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { AnsweringBackend } from '../harness/answering-backend.ts'
-import { takeAnswer } from '../harness/answers.ts'
+import { StrictBackend } from '../harness/strict-backend.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { home, leave, start } from '../harness/operator.ts'
 import { connectPeer, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { IS_LONG } from '../harness/random.ts'
 import { ask, freePort, type Home, type RunningGateway } from '../harness/program.ts'
 import { put, putApi, reload, removeApi } from '../harness/reloading.ts'
-import { takeSwitch } from '../harness/tunnels.ts'
+import { takeHead } from '../harness/tunnels.ts'
 
 after(leave)
 
 const RELOADS = IS_LONG ? 1000 : 100
 const EACH = 2
-/** One piece of the download for so many reloads. */
+/** Reloads per piece of the download. */
 const PIECE_EVERY = 20
 
-/** What the loads share. */
+/** State that the loads share. */
 interface Load {
   readonly gateway: RunningGateway
   isOver: boolean
   answered: number
-  /** Kept when the next reload begins. */
+  /** Resolves when the next reload begins. */
   next: Promise<void>
 }
 
@@ -34,13 +33,13 @@ type Kind = (load: Load) => Promise<void>
 
 async function answered(client: Peer, load: Load, request: string, expected: RegExp): Promise<void> {
   client.send(request)
-  const { status, body } = await takeAnswer(client)
+  const { status, body } = await takeResponse(client)
   assert.equal(status, 200, body)
   assert.match(body, expected)
   load.answered++
 }
 
-/** Once while each reload is under way: the thousand are to be over soon. */
+/** One request during each reload, so that a thousand reloads end soon. */
 async function again(load: Load, ask: () => Promise<void>): Promise<void> {
   while (!load.isOver) {
     const { next } = load
@@ -67,7 +66,7 @@ const passing: Kind = async load => {
   })
 }
 
-/** Never sent again, so that whatever breaks is seen. */
+/** No request is retried, so that each failure shows. */
 const uploading: Kind = async load => {
   const client = await connectPeer(load.gateway.port)
   await again(load, () => answered(client, load, POST, /^[ab]$/))
@@ -77,7 +76,7 @@ const uploading: Kind = async load => {
 const tunnelled: Kind = async load => {
   const client = await connectPeer(load.gateway.port)
   client.send('GET /ws/it HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
-  await takeSwitch(client)
+  await takeHead(client)
   let word = 0
   await again(load, async () => {
     client.send(`<${++word}>`)
@@ -88,16 +87,16 @@ const tunnelled: Kind = async load => {
   client.destroy()
 }
 
-async function named(name: string): Promise<AnsweringBackend> {
-  const backend = await AnsweringBackend.listen(() => {
-    // Thousands of them are of no interest.
+async function named(name: string): Promise<StrictBackend> {
+  const backend = await StrictBackend.listen(() => {
+    // The log of thousands of reloads is not kept.
     backend.requests.length = 0
     return `HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${name}`
   })
   return backend
 }
 
-/** Agrees to the upgrade, and says everything back. */
+/** Accepts the upgrade and echoes everything. */
 async function echo(peer: Peer): Promise<void> {
   await peer.untilText('\r\n\r\n')
   peer.take()
@@ -109,7 +108,7 @@ async function echo(peer: Peer): Promise<void> {
   peer.end()
 }
 
-/** Whatever a reload can change here, by its number. */
+/** The change of each reload, by its number. */
 function change(at: Home, number: number, urls: readonly string[], elsewhere: string): void {
   const [a, b] = number % 2 === 0 ? urls : [...urls].reverse()
   if (number % 3 === 0) putApi(at, 'Test', 't', a!)
@@ -117,7 +116,7 @@ function change(at: Home, number: number, urls: readonly string[], elsewhere: st
   const other = `other${number % 7}`
   if (number % 5 < 3) putApi(at, other, other, `${a}/${number}`, `${elsewhere}/${number}`)
   else if (number >= 7) removeApi(at, other)
-  // What has begun long ago goes on with what it was given.
+  // The tunnel and the download have outlived every reload.
   if (number % 10 === 0) putApi(at, 'Long', 'long', urls[0]!)
   if (number % 10 === 1) putApi(at, 'Long', 'long', `${elsewhere}/base`)
   if (number % 10 === 5) putApi(at, 'Ws', 'ws', urls[1]!)
@@ -161,17 +160,17 @@ test(`${RELOADS} reloads under load, and no request fails`, async t => {
     begun.resolve()
     begun = Promise.withResolvers()
     load.next = begun.promise
-    const { outcome, faults, failures, restart } = await Promise.race([
+    const { outcome, errors, failures, restart } = await Promise.race([
       reload(gateway),
       failed.then(() => assert.fail()),
     ])
-    assert.deepEqual([outcome, faults, failures, restart], ['in force', [], [], []])
+    assert.deepEqual([outcome, errors, failures, restart], ['applied', [], [], []])
     if (number % PIECE_EVERY === 0) source.send('x'.repeat(1000))
   }
   load.isOver = true
   begun.resolve()
   await failed
-  const answer = await takeAnswer(client)
+  const answer = await takeResponse(client)
   assert.deepEqual([answer.status, answer.body.length], [200, length])
   client.destroy()
   assert.ok(load.answered > RELOADS, `${load.answered} requests`)

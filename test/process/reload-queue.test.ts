@@ -1,26 +1,26 @@
-/** Who waits for whom, and who shares an answer. */
+/** The order of reloads and other changes, and which requests share a report. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ReloadQueue } from '../../src/primary/reload-queue.ts'
 import {
   NO_APIS_CHANGED,
   NO_SEQUENCES_CHANGED,
-  type ReloadAnswer,
+  type ReloadReport,
   type ReloadScope,
 } from '../../src/primary/reload-report.ts'
 import { quiet } from '../harness/peers.ts'
 
-const ANSWER: ReloadAnswer = {
-  outcome: 'in force',
+const REPORT: ReloadReport = {
+  outcome: 'applied',
   apis: NO_APIS_CHANGED,
   sequences: NO_SEQUENCES_CHANGED,
-  ...{ keys: [], restart: [], faults: [], warnings: [], failures: [] },
+  ...{ keys: [], restart: [], errors: [], warnings: [], failures: [] },
 }
 
-/** Reloads end when the test says so. */
+/** A queue whose reloads end when the test resolves them. */
 function queue() {
   const begun: ReloadScope[] = []
-  const ends: PromiseWithResolvers<ReloadAnswer>[] = []
+  const ends: PromiseWithResolvers<ReloadReport>[] = []
   const reloads = new ReloadQueue(scope => {
     begun.push(scope)
     ends.push(Promise.withResolvers())
@@ -29,7 +29,7 @@ function queue() {
   return { reloads, begun, ends }
 }
 
-test('one runs at a time; one of each scope waits, and later callers share it', async () => {
+test('one reload runs at a time, one of each scope waits, and later requests share the waiting one', async () => {
   const { reloads, begun, ends } = queue()
   const first = reloads.request('all')
   await quiet()
@@ -40,19 +40,19 @@ test('one runs at a time; one of each scope waits, and later callers share it', 
   assert.equal(reloads.request('apis'), apis)
   await quiet()
   assert.deepEqual(begun, ['all'])
-  ends[0]!.resolve(ANSWER)
-  assert.equal(await first, ANSWER)
+  ends[0]!.resolve(REPORT)
+  assert.equal(await first, REPORT)
   await quiet()
   assert.deepEqual(begun, ['all', 'all'])
-  // What is asked for now has not been read by the one that runs.
+  // The running reload may have read the files already.
   assert.notEqual(reloads.request('all'), waiting)
-  ends[1]!.resolve(ANSWER)
+  ends[1]!.resolve(REPORT)
   await waiting
   await quiet()
   assert.deepEqual(begun, ['all', 'all', 'apis'])
 })
 
-test('one that fails keeps nobody from the next', async () => {
+test('a reload that fails does not stop the next one', async () => {
   const { reloads, begun, ends } = queue()
   const first = reloads.request('all')
   await quiet()
@@ -61,24 +61,24 @@ test('one that fails keeps nobody from the next', async () => {
   await assert.rejects(first, /no/)
   await quiet()
   assert.equal(begun.length, 2)
-  ends[1]!.resolve(ANSWER)
+  ends[1]!.resolve(REPORT)
   await second
 })
 
-test('another change waits for the reload that runs, and the next reload for the change', async () => {
+test('a change waits for the running reload, and the next reload for the change', async () => {
   const { reloads, begun, ends } = queue()
   const order: string[] = []
   const first = reloads.request('all').then(() => order.push('reload'))
   await quiet()
   const changing = Promise.withResolvers<string>()
-  const change = reloads.alone(() => {
+  const change = reloads.exclusively(() => {
     order.push('change begins')
     return changing.promise
   })
   const second = reloads.request('all')
   await quiet()
   assert.deepEqual([order, begun.length], [[], 1])
-  ends[0]!.resolve(ANSWER)
+  ends[0]!.resolve(REPORT)
   await first
   await quiet()
   assert.deepEqual([order, begun.length], [['reload', 'change begins'], 1])
@@ -86,15 +86,15 @@ test('another change waits for the reload that runs, and the next reload for the
   assert.equal(await change, 'changed')
   await quiet()
   assert.equal(begun.length, 2)
-  ends[1]!.resolve(ANSWER)
-  assert.equal(await second, ANSWER)
+  ends[1]!.resolve(REPORT)
+  assert.equal(await second, REPORT)
 })
 
-test('a change that fails keeps nobody from the next', async () => {
+test('a change that fails does not stop the next one', async () => {
   const { reloads } = queue()
   await assert.rejects(
-    reloads.alone(() => Promise.reject(new Error('no'))),
+    reloads.exclusively(() => Promise.reject(new Error('no'))),
     /no/,
   )
-  assert.equal(await reloads.alone(async () => 'yes'), 'yes')
+  assert.equal(await reloads.exclusively(async () => 'yes'), 'yes')
 })

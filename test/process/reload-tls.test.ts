@@ -1,11 +1,11 @@
-/** Reloads of what secures connections: stores that other keys name, and the first backend on TLS. */
+/** Reloads of TLS: other key stores, the first TLS backend, other trusted authorities. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, test, type TestContext } from 'node:test'
 import type { TlsIdentity } from '../../src/socket/tls.ts'
-import { takeAnswer } from '../harness/answers.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { CA, OTHER_CA, SERVER, VIRTUAL } from '../harness/certificates.ts'
-import { Patient } from '../harness/endpoints.ts'
+import { UnreliableBackend } from '../harness/unreliable-backend.ts'
 import { dial, home, leave, sluice, start } from '../harness/operator.ts'
 import type { Peer } from '../harness/peers.ts'
 import type { RunningGateway } from '../harness/program.ts'
@@ -24,15 +24,15 @@ function store(side: string, file: string): string {
 
 async function statusOf(client: Peer): Promise<number> {
   client.send(GET)
-  return (await takeAnswer(client)).status
+  return (await takeResponse(client)).status
 }
 
 async function portOf({ program }: RunningGateway): Promise<number> {
-  const [, port] = await program.out.until(/^listening on https:\/\/\S*:(\d+)$/m)
+  const [, port] = await program.said.until(/^listening on https:\/\/\S*:(\d+)$/m)
   return Number(port)
 }
 
-/** The serial number that a new connection is shown. */
+/** Serial number of the certificate that a new connection gets. */
 async function shown(port: number): Promise<string> {
   const { peer, tls } = await connectSecured(port, { rejectUnauthorized: false })
   const { serialNumber } = tls.getPeerX509Certificate()!
@@ -44,7 +44,7 @@ function serialOf({ cert }: TlsIdentity): string {
   return new X509Certificate(cert).serialNumber
 }
 
-/** A backend on TLS that answers `ok`. */
+/** A TLS backend that responds `ok`. */
 async function securedBackend(t: TestContext): Promise<string> {
   const backend = await SecuredBackend.listen({}, peer => void answerAll(peer))
   t.after(() => backend.close())
@@ -53,13 +53,13 @@ async function securedBackend(t: TestContext): Promise<string> {
 
 async function answerAll(peer: Peer): Promise<void> {
   for (;;) {
-    await peer.untilAsked()
+    await peer.untilRequest()
     if (peer.take() === '') return
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   }
 }
 
-test('other stores are in force at once, or not at all, and open connections go on', async () => {
+test('other key stores apply at once or not at all, and open connections go on', async () => {
   const at = home()
   put(at, 'security/one.pem', SERVER.key + SERVER.cert)
   put(at, 'security/two.pem', VIRTUAL.key + VIRTUAL.cert)
@@ -69,26 +69,26 @@ test('other stores are in force at once, or not at all, and open connections go 
   const open = await connectSecured(port)
   put(at, 'deployment.toml', SECTION + store('listener.key_store', 'two.pem'))
   const { outcome, keys } = await reload(gateway)
-  assert.deepEqual([outcome, keys.map(({ wanted }) => wanted)], ['in force', ['two.pem']])
+  assert.deepEqual([outcome, keys.map(({ wanted }) => wanted)], ['applied', ['two.pem']])
   assert.equal(await shown(port), serialOf(VIRTUAL))
 
   put(at, 'deployment.toml', `${SECTION}${store('listener.key_store', 'three.pem')}[logging]\nlevel = "debug"\n`)
   const { code, out } = await sluice(at, 'reload')
   assert.equal(code, 78)
-  assert.match(out, /^fault +\S*three\.pem.*listener\.key_store\.file_name: cannot be read: there is no such file/m)
+  assert.match(out, /^error +\S*three\.pem.*listener\.key_store\.file_name: cannot be read: there is no such file/m)
   assert.equal(await shown(port), serialOf(VIRTUAL))
 
-  // Without one it is the self-signed certificate, made now.
+  // Without a store the reload makes a self-signed certificate.
   put(at, 'deployment.toml', '')
-  assert.equal((await reload(gateway)).outcome, 'in force')
+  assert.equal((await reload(gateway)).outcome, 'applied')
   assert.ok(![serialOf(SERVER), serialOf(VIRTUAL)].includes(await shown(port)))
   assert.equal(await statusOf(open.peer), 200)
   open.peer.destroy()
 })
 
-test('the first back end on TLS is reached after a reload, and TLS is gone again with the last', async t => {
-  const plain = await Patient.start('plain')
-  t.after(() => plain.die())
+test('a reload brings the first TLS backend, and TLS goes with the last one', async t => {
+  const plain = await UnreliableBackend.start('plain')
+  t.after(() => plain.stop())
   const url = await securedBackend(t)
   const gateway = await start()
   const at = gateway.home
@@ -106,20 +106,20 @@ test('the first back end on TLS is reached after a reload, and TLS is gone again
   assert.equal(plain.requests.length, 2)
 })
 
-test('a store for the first back end on TLS that cannot be read refuses the whole reload', async t => {
+test('an unreadable trust store for the first TLS backend refuses the reload', async t => {
   const gateway = await start()
   const at = gateway.home
   putApi(at, 'Test', 't', await securedBackend(t))
   put(at, 'deployment.toml', SECTION + store('sender.trust_store', 'ca.pem'))
-  const { outcome, faults } = await reload(gateway)
+  const { outcome, errors } = await reload(gateway)
   assert.deepEqual(
-    [outcome, faults.map(({ key }) => key)],
+    [outcome, errors.map(({ key }) => key)],
     ['refused', ['transport.passthru_https.sender.trust_store.file_name']],
   )
   assert.equal(await statusOf(await dial(gateway)), 200)
 })
 
-test('whom back ends must be signed by is live', async t => {
+test('the authorities that may sign backends are live', async t => {
   const gateway = await start()
   const at = gateway.home
   putApi(at, 'Test', 't', await securedBackend(t))

@@ -1,4 +1,4 @@
-/** `start --watch`: what happens to API files is deployed, however they are written, and nothing else is. */
+/** `start --watch`: changes of API files are deployed, however they are written, and nothing else is. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiWatch } from '../../src/primary/api-watch.ts'
-import { takeAnswer } from '../harness/answers.ts'
-import { Patient } from '../harness/endpoints.ts'
+import { takeResponse } from '../harness/responses.ts'
+import { UnreliableBackend } from '../harness/unreliable-backend.ts'
 import { dial, home, leave, start } from '../harness/operator.ts'
 import { eventually, type Peer, quiet } from '../harness/peers.ts'
 import { put, putApi, removeApi } from '../harness/reloading.ts'
@@ -15,19 +15,19 @@ import { put, putApi, removeApi } from '../harness/reloading.ts'
 after(leave)
 
 async function patient(t: TestContext, name: string): Promise<string> {
-  const backend = await Patient.start(name)
-  t.after(() => backend.die())
+  const backend = await UnreliableBackend.start(name)
+  t.after(() => backend.stop())
   return `http://127.0.0.1:${backend.port}`
 }
 
-/** Asks on one connection until the answer is that one. */
+/** Repeats a request on one connection until it gets this response. */
 async function until(client: Peer, path: string, wanted: number | string): Promise<void> {
   let last: number | string = ''
   const end = performance.now() + 15_000
   while (last !== wanted) {
     assert.ok(performance.now() < end, `waited in vain for ${wanted} at ${path}, was answered ${last}`)
     client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
-    const { status, body } = await takeAnswer(client)
+    const { status, body } = await takeResponse(client)
     last = status === 200 ? body : status
     if (last !== wanted) await sleep(2)
   }
@@ -35,18 +35,19 @@ async function until(client: Peer, path: string, wanted: number | string): Promi
 
 const at = home()
 rmSync(join(at.path, 'apis'), { recursive: true })
-/** It begins without the folder that it watches, and serves all tests. */
+/** The gateway of all tests; it starts without the folder `apis`. */
 const gateway = await start(at, [], {}, ['--watch'])
 
-test('the folder of the projects may come later, go, and be another one', async t => {
+test('the folder apis may be created, emptied and replaced; a folder that is gone removes no API', async t => {
   const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
   const client = await dial(gateway)
   await until(client, '/t/', 404)
   putApi(at, 'Test', 't', a)
   await until(client, '/t/', 'a')
   renameSync(join(at.path, 'apis'), join(at.path, 'old'))
-  await until(client, '/t/', 404)
-  // A link to a folder elsewhere, which is exchanged by renaming another link over it.
+  await gateway.program.err.until(/apis: is gone; its APIs stay deployed/)
+  await until(client, '/t/', 'a')
+  // A link to another folder is replaced by renaming another link over it.
   putApi({ ...at, path: join(at.path, 'elsewhere') }, 'Test', 't', b)
   symlinkSync(join(at.path, 'elsewhere', 'apis'), join(at.path, 'link'))
   renameSync(join(at.path, 'link'), join(at.path, 'apis'))
@@ -55,15 +56,16 @@ test('the folder of the projects may come later, go, and be another one', async 
   renameSync(join(at.path, 'link'), join(at.path, 'apis'))
   await until(client, '/t/', 'a')
   rmSync(join(at.path, 'apis'))
+  mkdirSync(join(at.path, 'apis'))
   await until(client, '/t/', 404)
 })
 
-test('files that are added, replaced, written in place, broken and removed', async t => {
+test('files that are added, replaced, written in place, broken and removed are deployed', async t => {
   const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
   putApi(at, 'Test', 't', a)
   const client = await dial(gateway)
   await until(client, '/t/', 'a')
-  // As editors do: written beside it, and renamed over it.
+  // Editors write a file beside the old one and rename it.
   putApi(at, 'Test', 't', b)
   await until(client, '/t/', 'b')
   putApi(at, 'New', 'new', a)
@@ -73,14 +75,14 @@ test('files that are added, replaced, written in place, broken and removed', asy
   await until(client, '/new/', 'a')
   removeApi(at, 'New')
   await until(client, '/new/', 404)
-  // The configuration takes a reload.
+  // The configuration file is not watched.
   put(at, 'deployment.toml', 'nonsense')
   putApi(at, 'Other', 'other', a)
   await until(client, '/other/', 'a')
   assert.equal(client.ending, '')
 })
 
-test('without --watch nothing is deployed by itself', async t => {
+test('without --watch no file is deployed by itself', async t => {
   const [a, b] = [await patient(t, 'a'), await patient(t, 'b')]
   const other = home()
   for (const each of [at, other]) putApi(each, 'Test', 't', a)
@@ -92,7 +94,7 @@ test('without --watch nothing is deployed by itself', async t => {
   await until(second, '/t/', 'a')
 })
 
-test('what happens in quick succession is one change, and what happens without end is not waited for', async t => {
+test('changes in quick succession are one reload; endless changes do not delay it', async t => {
   const path = mkdtempSync(join(tmpdir(), 'sluice-watch-'))
   t.after(() => rmSync(path, { recursive: true }))
   const file = join(path, 'apis', 'A', 'api.yaml')

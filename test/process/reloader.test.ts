@@ -1,17 +1,17 @@
-/** One reload by itself, with reactors that do as the test says. */
+/** One reload at a time, with scripted reactors: report, log and refusals. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
-import { ApiPlanner } from '../../src/primary/api-planner.ts'
-import { ApiProjects } from '../../src/config/api-definitions.ts'
-import { EndpointDesk } from '../../src/primary/endpoint-desk.ts'
-import { InForce } from '../../src/primary/in-force.ts'
+import { ApiPlanner } from '../../src/plan/api-planning.ts'
+import { ApiProjects } from '../../src/apis/api-projects.ts'
+import { EndpointService } from '../../src/primary/endpoint-service.ts'
+import { ActiveState } from '../../src/primary/active-state.ts'
 import { openLog } from '../../src/observe/log.ts'
-import type { ApiChanges, ApiPlan } from '../../src/plan.ts'
-import { globalCors } from '../../src/primary/planning.ts'
-import { prepare } from '../../src/primary/preparation.ts'
-import { Reloader } from '../../src/primary/reload.ts'
-import { LifecycleBook } from '../../src/store/lifecycle-book.ts'
+import type { ApiChanges, ApiPlan } from '../../src/plan/reactor-plan.ts'
+import { globalCors } from '../../src/plan/reactor-planning.ts'
+import { loadHome } from '../../src/primary/home-loading.ts'
+import { Reloader } from '../../src/primary/reloader.ts'
+import { LifecycleStore } from '../../src/apis/lifecycle-file.ts'
 import { makeHome } from '../harness/program.ts'
 import { put, putApi } from '../harness/reloading.ts'
 
@@ -29,87 +29,87 @@ async function gateway(t: TestContext, spare = 10) {
   t.after(() => home.remove())
   const lines: Record<string, unknown>[] = []
   const log = openLog('info', { write: text => void lines.push(JSON.parse(text)) })
-  const place = { home: home.path, dataDir: home.data, sets: OFF }
+  const installation = { home: home.path, dataDir: home.data, sets: OFF }
   const projects = new ApiProjects(home.path)
-  const prepared = await prepare(place, projects)
-  assert.deepEqual(prepared.faults, [])
+  const loaded = await loadHome(installation, projects)
+  assert.deepEqual(loaded.errors, [])
   const planner = new ApiPlanner(1, 1, spare)
-  const planned = planner.plan(prepared.apis.apis, prepared.proxies, globalCors(prepared.configuration))
-  const inForce = new InForce(prepared, prepared.apis.projects, planned, null, prepared.sequences)
-  const desk = new EndpointDesk({ apis: planned.apis, endpoints: planner.endpoints }, log)
-  const lifecycles = LifecycleBook.open(home.data)
+  const planned = planner.plan(loaded.apis.apis, loaded.proxies, globalCors(loaded.configuration), [])
+  const active = new ActiveState(loaded, loaded.apis.projects, planned, null, loaded.sequences)
+  const endpoints = new EndpointService({ apis: planned.apis, endpoints: planner.endpoints }, log)
+  const lifecycles = LifecycleStore.open(home.data)
   const deployed: ApiChanges[] = []
-  const pool = {
+  const reactors = {
     outcome: WELL,
     deploy: async (_live: unknown, _apis: readonly ApiPlan[], changes: ApiChanges): Promise<Outcome> => {
       deployed.push(changes)
-      return pool.outcome
+      return reactors.outcome
     },
   }
   const openTls = () => assert.fail()
   const reloader = new Reloader({
-    place,
+    installation,
     projects,
-    inForce,
+    active,
     lifecycles,
     planner,
-    pool,
-    desk,
+    reactors,
+    endpoints,
     log,
     openTls,
-    prepared,
-    tellAuthority: async () => '',
+    loaded,
+    reloadControl: async () => '',
   })
-  return { home, inForce, desk, pool, reloader, deployed, lines }
+  return { home, active, endpoints, reactors, reloader, deployed, lines }
 }
 
-test('what reactors could not take over, or not yet, is in the answer and in the log', async t => {
-  const { reloader, pool, lines } = await gateway(t)
-  pool.outcome = { refusals: ['no room'], late: [3] }
+test('refusals of reactors and late reactors are in the report and in the log', async t => {
+  const { reloader, reactors, lines } = await gateway(t)
+  reactors.outcome = { refusals: ['no room'], late: [3] }
   const { outcome, failures } = await reloader.run('all')
-  const expected = ['no room', 'reactor 3 has not answered, and takes it over when it can']
-  assert.deepEqual([outcome, failures], ['in force', expected])
-  const told = lines.filter(({ msg }) => msg === 'a reactor has not taken the reload')
+  const expected = ['no room', 'reactor 3 has not responded; it applies the change when it can']
+  assert.deepEqual([outcome, failures], ['applied', expected])
+  const told = lines.filter(({ msg }) => msg === 'a thread has not applied the reload')
   assert.deepEqual(
     told.map(({ level, CAUSE_OF_ERROR }) => [level, CAUSE_OF_ERROR]),
     expected.map(cause => ['error', cause]),
   )
 })
 
-test('more endpoints than there is room for are refused, and so many as there is are not', async t => {
-  const { reloader, home, desk, deployed } = await gateway(t, 2)
+test('a reload with more endpoints than free slots is refused', async t => {
+  const { reloader, home, endpoints, deployed } = await gateway(t, 2)
   putApi(home, 'More', 'more', 'http://a', 'http://b', 'http://c')
-  const { outcome, faults } = await reloader.run('all')
-  assert.deepEqual([outcome, deployed.length, desk.list().length], ['refused', 0, 1])
-  assert.match(faults[0]!.remedy, /restart/)
+  const { outcome, errors } = await reloader.run('all')
+  assert.deepEqual([outcome, deployed.length, endpoints.list().length], ['refused', 0, 1])
+  assert.match(errors[0]!.hint, /restart/)
   putApi(home, 'More', 'more', 'http://d', 'http://e')
-  for (let i = 0; i < 3; i++) assert.equal((await reloader.run('all')).outcome, 'in force')
-  assert.equal(desk.list().length, 3)
+  for (let i = 0; i < 3; i++) assert.equal((await reloader.run('all')).outcome, 'applied')
+  assert.equal(endpoints.list().length, 3)
 })
 
-test('API files alone leave the configuration as it is, faulty or not', async t => {
-  const { reloader, home, inForce } = await gateway(t)
+test('a reload of API files ignores the configuration file, with errors or without', async t => {
+  const { reloader, home, active } = await gateway(t)
   put(home, 'deployment.toml', '[transport.passthru_http]\n"http.socket.timeout" = 5')
   putApi(home, 'New', 'new', 'http://a')
   assert.deepEqual((await reloader.run('apis')).apis.added, ['new/1.0.0'])
-  assert.equal(inForce.live.http['http.socket.timeout'], 180_000)
+  assert.equal(active.live.http['http.socket.timeout'], 180_000)
   put(home, 'deployment.toml', 'nonsense')
   putApi(home, 'New', 'new', 'http://b')
   assert.deepEqual((await reloader.run('apis')).apis.changed, ['new/1.0.0'])
   assert.equal((await reloader.run('all')).outcome, 'refused')
 })
 
-test('a home that is gone takes nothing with it', async t => {
+test('a home that is gone refuses a reload and changes nothing', async t => {
   const { reloader, home, deployed } = await gateway(t)
   rmSync(home.path, { recursive: true })
   for (const scope of ['apis', 'all'] as const) {
-    const { outcome, faults } = await reloader.run(scope)
-    assert.deepEqual([outcome, faults.length], ['refused', 1], scope)
+    const { outcome, errors } = await reloader.run(scope)
+    assert.deepEqual([outcome, errors.length], ['refused', 1], scope)
   }
   assert.deepEqual(deployed, [])
 })
 
-test('what watched files bring is said once, what is asked for each time', async t => {
+test('errors of watched files are logged once, those of a requested reload each time', async t => {
   const { reloader, home, lines } = await gateway(t)
   put(home, 'apis/Test/api.yaml', 'nonsense: [')
   const said = (): number => lines.splice(0).filter(({ level }) => level === 'error').length
@@ -125,7 +125,7 @@ test('what watched files bring is said once, what is asked for each time', async
   }
 })
 
-test('at the end nothing is put in force', async t => {
+test('a reload that is running when the node ends applies nothing', async t => {
   const { reloader, home, deployed } = await gateway(t)
   putApi(home, 'New', 'new', 'http://a')
   const running = reloader.run('all')
@@ -135,7 +135,7 @@ test('at the end nothing is put in force', async t => {
   assert.deepEqual(deployed, [])
 })
 
-/** What the file says at each of the reloads, or the API files alone, and how many warnings each brings. */
+/** [case, reloads]; a reload with its scope, the configuration file, and the number of warnings that it logs. */
 const INERT = '[transport.passthru_http]\nworker_pool_size_core = 300\n'
 const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['all' | 'apis', string, number])[]])[] = [
   [
@@ -153,7 +153,7 @@ const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['al
     ],
   ],
   [
-    'API files in between',
+    'a reload of API files in between',
     [
       ['all', INERT, 1],
       ['apis', INERT, 0],
@@ -161,7 +161,7 @@ const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['al
     ],
   ],
   [
-    'a file in between that cannot be read',
+    'an unreadable file in between',
     [
       ['all', INERT, 1],
       ['all', 'nonsense', 0],
@@ -169,7 +169,7 @@ const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['al
     ],
   ],
   [
-    'another key beside it',
+    'another unknown key',
     [
       ['all', INERT, 1],
       ['all', `${INERT}[server]\nofset = 1\n`, 1],
@@ -183,7 +183,7 @@ const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['al
     ],
   ],
   [
-    'gone for one reload',
+    'a key that is absent for one reload',
     [
       ['all', INERT, 1],
       ['all', '', 0],
@@ -193,7 +193,7 @@ const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['al
 ]
 
 for (const [what, reloads] of WARNED) {
-  test(`of warnings the log has those that are new since the last reload: ${what}`, async t => {
+  test(`the log has only the warnings that are new since the last reload: ${what}`, async t => {
     const { reloader, home, lines } = await gateway(t)
     for (const [at, [scope, text, warnings]] of reloads.entries()) {
       put(home, 'deployment.toml', text)

@@ -1,16 +1,16 @@
-/** A gateway that asks others about tokens, while those are down or answer anything: 900900, and the rest goes on. */
+/** Issuers and key managers that are silent, down or send garbage: 900900, and other requests go on. */
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { after, test } from 'node:test'
 import { SignJWT } from 'jose'
-import { ask } from '../harness/chained.ts'
+import { sendRequest } from '../harness/filter-chain.ts'
 import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, start } from '../harness/operator.ts'
 import { connectPeer } from '../harness/peers.ts'
 import { put } from '../harness/reloading.ts'
-import { json, MisbehavingServer } from '../remote/misbehaving-server.ts'
+import { json, MisbehavingServer } from '../control/remote/misbehaving-server.ts'
 
-/** What a client has to wait for at most. */
+/** The longest that a client waits. */
 const BOUND_MS = 6000
 const NO_SUBSCRIPTION = 900908
 const NOT_KNOWN = 900900
@@ -22,7 +22,7 @@ others.answer = (response, request) => {
   if (request.url === '/good') keySet(response, request)
   else if (request.url === '/garbage') json('<html>', 200, 'text/html')(response, request)
   else if (request.url === '/oauth2/introspect') json({ active: 'yes' })(response, request)
-  // Everybody else waits.
+  // Every other request gets no response.
 }
 const at = home()
 const endpointConfig = {
@@ -55,12 +55,12 @@ function tokenOf(iss: string): Promise<string> {
 
 async function codeOf(path: string, token: string): Promise<number> {
   const client = await connectPeer(gateway.port)
-  const { body } = await ask(client, `GET ${path}/1.0.0/`, `Authorization: Bearer ${token}\r\n`)
+  const { body } = await sendRequest(client, `GET ${path}/1.0.0/`, `Authorization: Bearer ${token}\r\n`)
   client.destroy()
   return body === 'ok' ? 0 : (JSON.parse(body).fault.code as number)
 }
 
-test('issuers that are silent, down or answer garbage are 900900 in time; nobody else notices', async () => {
+test('an issuer that is silent, down or sends garbage is 900900 in time, and delays no other request', async () => {
   const begun = performance.now()
   const waiting = tokenOf('silent').then(token => codeOf('/c', token))
   assert.equal(await codeOf('/t', ''), 0)
@@ -73,7 +73,7 @@ test('issuers that are silent, down or answer garbage are 900900 in time; nobody
   assert.ok(performance.now() - begun < BOUND_MS)
 })
 
-test('a key that nobody knows costs its issuer one request, however many tokens name it', async () => {
+test('an unknown key costs its issuer one request, however many tokens name it', async () => {
   const { length } = others.received.filter(({ path }) => path === '/good')
   const unknown = (kid: string) =>
     new SignJWT({ iss: 'good', sub: 'a', azp: 'b', exp: 4_000_000_000 })

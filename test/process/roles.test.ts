@@ -1,10 +1,10 @@
-/** `server.server_role` and `server.mode` decide what a node starts; what is not built yet says so. */
+/** The parts that a node starts by `server.server_role` and `server.mode`, and warnings of parts that are not built. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { ROLES } from '../../src/config/key.ts'
-import { partsOf } from '../../src/primary/node-parts.ts'
+import { nodeComponents } from '../../src/plan/node-components.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
 import { ask, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
 
@@ -28,16 +28,15 @@ function home(server: string): Home {
 const notBuilt = (role: string, part: string): string =>
   `server.server_role is ${role}, and the ${part} is not built yet`
 const ALONE =
-  'server.mode is ha, and sharing state between nodes is not built yet: but for what is in a database, this node ' +
-  'keeps its state to itself'
+  'server.mode is ha, and sharing state between nodes is not built yet: nodes share nothing but a common database'
 
 const LEFT_OUT =
-  'server.server_role is default, and of its parts these are not built yet: traffic manager, ' +
-  'publisher portal, developer portal'
+  'server.server_role is default; these components are not built yet: traffic manager, publisher portal, ' +
+  'developer portal'
 
 type Runs = 'the gateway' | 'a key manager' | 'nothing'
 
-/** Role, what it runs, and what it lacks. */
+/** [role, the part that runs, parts that are not built]. */
 const STARTED: readonly (readonly [role: (typeof ROLES)[number], runs: Runs, lacks: readonly string[]])[] = [
   ['default', 'the gateway', []],
   ['gateway-worker', 'the gateway', []],
@@ -48,7 +47,7 @@ const STARTED: readonly (readonly [role: (typeof ROLES)[number], runs: Runs, lac
   ['api-devportal', 'nothing', ['developer portal']],
 ]
 
-test('every role is documented here', () => {
+test('the table has every role', () => {
   assert.deepEqual(STARTED.map(([role]) => role).sort(), [...ROLES].sort())
 })
 
@@ -73,9 +72,9 @@ for (const [role, runs, lacks] of STARTED) {
     const at = home(`server_role = "${role}"`)
     const program = launch(at, [])
     programs.push(program)
-    await program.out.until(/^started$/m)
-    assert.doesNotMatch(program.out.text, /listening on/)
-    const [, port] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+    await program.said.until(/^started$/m)
+    assert.doesNotMatch(program.said.text, /listening on/)
+    const [, port] = await program.said.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
     assert.match(await ask(Number(port), 'GET', '/healthz'), /^HTTP\/1\.1 200 /)
     const readiness = await ask(Number(port), 'GET', '/readyz')
     assert.match(readiness, /^HTTP\/1\.1 503 /)
@@ -94,15 +93,15 @@ async function startsKeyManager(role: string, said: readonly string[]): Promise<
   const at = home(`server_role = "${role}"`)
   const program = launch(at, ['management.enable=true'])
   programs.push(program)
-  await program.out.until(/^ready$/m)
-  assert.doesNotMatch(program.out.text, /listening on/)
-  const [, port] = await program.out.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+  await program.said.until(/^ready$/m)
+  assert.doesNotMatch(program.said.text, /listening on/)
+  const [, port] = await program.said.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
   assert.match(await ask(Number(port), 'GET', '/readyz'), /^HTTP\/1\.1 200 /)
   assert.deepEqual(told(program, 'warn'), said)
   program.signal('SIGTERM')
   assert.deepEqual(await program.exited, { code: 0, signal: null })
   const left = readdirSync(join(at.path, 'data')).sort()
-  assert.deepEqual(left, ['admin-password', 'listener.pem', 'registry.db', 'signing-keys.json'])
+  assert.deepEqual(left, ['admin-password', 'encryption-key', 'listener.pem', 'registry.db'])
 }
 
 async function started(role: string) {
@@ -117,17 +116,17 @@ test('a node without a gateway does not open the key stores of one', async () =>
   )
   const program = launch(at, ['transport.passthru_https.listener.enable=true'])
   programs.push(program)
-  await program.out.until(/^started$/m)
+  await program.said.until(/^started$/m)
 })
 
-test('mode ha: what would be shared is not, and that is said', async () => {
+test('mode ha is a warning: nodes share no state', async () => {
   const { program } = await startProgram(home('mode = "ha"'))
   programs.push(program)
   await program.err.until(/"msg":"server\.mode is ha/)
   assert.ok(program.events.some(({ level, msg }) => level === 'warn' && msg === ALONE))
 })
 
-test('a role and a mode add up', () => {
-  const server = { server_role: 'traffic-manager', mode: 'ha' } as Parameters<typeof partsOf>[0]['server']
-  assert.deepEqual(partsOf({ server }).notBuilt, [notBuilt('traffic-manager', 'traffic manager'), ALONE])
+test('the warnings of a role and of a mode add up', () => {
+  const server = { server_role: 'traffic-manager', mode: 'ha' } as Parameters<typeof nodeComponents>[0]['server']
+  assert.deepEqual(nodeComponents({ server }).warnings, [notBuilt('traffic-manager', 'traffic manager'), ALONE])
 })

@@ -1,33 +1,47 @@
-/** `npm start`, as on a fresh machine: the home in `conf/`, the sample backend, and the line to paste. */
+/** `npm start` on a fresh machine: the shipped home with its sample API, the sample backend, the printed command. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { connectPeer } from '../harness/peers.ts'
-import { Program } from '../harness/program.ts'
+import { freePort, Program } from '../harness/program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const data = mkdtempSync(join(tmpdir(), 'sluice-data-'))
-let program: Program | undefined
+const SAMPLE = 'apis/Sample/api.yaml'
+const samplePort = await freePort()
+/** A copy of the shipped home whose sample API has an endpoint with a free port. */
+const home = mkdtempSync(join(tmpdir(), 'sluice-sample-'))
+cpSync(join(ROOT, 'conf', 'deployment.toml'), join(home, 'deployment.toml'))
+mkdirSync(join(home, 'apis', 'Sample'), { recursive: true })
+writeFileSync(
+  join(home, SAMPLE),
+  readFileSync(join(ROOT, 'conf', SAMPLE), 'utf8').replace('http://127.0.0.1:8288', `http://127.0.0.1:${samplePort}`),
+)
+const programs: Program[] = []
 after(async () => {
-  await program?.kill()
-  rmSync(data, { recursive: true, force: true })
+  for (const program of programs) await program.kill()
+  rmSync(home, { recursive: true, force: true })
 })
 
-/** The command of the script, on the Node that runs the tests, on free ports. */
-function startScript(): Program {
+/** The script `start` of package.json, with the Node of the tests, the copied home and free ports. */
+function startCommand(): readonly string[] {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
   const [node, ...words] = scripts.start.split(' ')
   assert.equal(node, 'node')
   const sections = ['passthru_http', 'passthru_https', 'ws', 'wss']
   const ports = sections.map(section => `transport.${section}.listener.parameters.port=0`)
   const sets = [...ports, 'management.health_port=0', 'management.port=0']
-  return new Program(process.execPath, [...words, '--data', data, ...sets.flatMap(set => ['--set', set])])
+  return [process.execPath, ...words, '--home', home, ...sets.flatMap(set => ['--set', set])]
+}
+
+function run(command: string, ...words: readonly string[]): Program {
+  const program = new Program(command, words, { NO_COLOR: '1' })
+  programs.push(program)
+  return program
 }
 
 async function post(port: number, path: string, fields: string): Promise<string> {
@@ -37,66 +51,75 @@ async function post(port: number, path: string, fields: string): Promise<string>
   return peer.text
 }
 
-/** The sample's port is a fixed one, and somebody on this machine may be trying the sample at the moment. */
-async function startSample(): Promise<Program> {
-  for (let attempt = 1; ; attempt++) {
-    const started = startScript()
-    const ready = started.out.until(/^ready$/m).then(() => true)
-    if (await Promise.race([ready, started.exited.then(() => false)])) return started
-    ready.catch(() => {})
-    if (attempt === 30 || !started.err.text.includes('the port is taken')) throw new Error(started.err.text)
-    await wait(500)
-  }
-}
+const LINE = /^try: (curl -i http:\/\/127\.0\.0\.1:(\d+)(\S+) -d 'hello')$/m
+const hasScript = spawnSync('script', ['--version']).status === 0
 
-const LINE = /^try: (curl -i http:\/\/127\.0\.0\.1:(\d+)(\S+) -d 'hello' -H '(Authorization: Bearer [\w.-]+)')$/m
-
-test('npm start: listeners, ready, and one line that works when pasted, with the token that it needs', async () => {
-  program = await startSample()
-  const [, line, port, path, field] = await program.out.until(LINE)
-  const lines = program.out.text.trimEnd().split('\n')
+test('npm start prints listeners, ready, and a command, all of them as JSON off a terminal', async () => {
+  const [node, ...words] = startCommand()
+  const program = run(node!, ...words)
+  const [, line, port, path] = await program.said.until(LINE)
+  const lines = program.said.text.trimEnd().split('\n')
   const kinds = ['http', 'https', 'ws', 'wss']
-  for (const [i, kind] of kinds.entries()) assert.match(lines[i]!, new RegExp(`^listening on ${kind}://\\*:\\d+$`))
-  assert.match(lines[4]!, /^1 reactor, (handles|streams), 1 API$/)
-  assert.match(lines[5]!, /^health on http:\/\/127\.0\.0\.1:\d+\/healthz$/)
-  const rest = lines.slice(6, -1).join('\n')
-  assert.match(rest, /^management and key manager on https:\/\/\S+:\d+$/m)
-  assert.match(rest, /^sample backend on http:\/\/127\.0\.0\.1:8288$/m)
-  assert.match(rest, /^password of admin: \S+ \(made now, and kept in the data folder\)$/m)
-  assert.match(rest, /^ready$/m)
+  const first = lines.findIndex(text => text.startsWith('listening'))
+  for (const [i, kind] of kinds.entries())
+    assert.match(lines[first + i]!, new RegExp(`^listening on ${kind}://\\*:\\d+$`))
+  assert.match(lines[first + 4]!, /^1 reactor, (handles|streams), 1 API$/)
+  assert.match(lines[first + 5]!, /^health on http:\/\/127\.0\.0\.1:\d+\/healthz$/)
+  const rest = lines.slice(first + 6, -1)
+  assert.match(rest.join('\n'), /^management and key manager on https:\/\/\S+:\d+$/m)
+  assert.ok(rest.includes(`sample backend on http://127.0.0.1:${samplePort}`))
+  assert.ok(rest.includes('password of admin: in the file admin-password (generated now and kept in the data folder)'))
+  assert.ok(rest.includes('ready'))
+  assert.equal(program.out.text, '')
+  for (const text of program.err.text.trimEnd().split('\n')) assert.ok('msg' in JSON.parse(text), text)
+  const secret = readFileSync(join(home, 'data', 'admin-password'), 'utf8').trim()
+  assert.ok(!program.err.text.includes(secret), 'the password is in its file alone')
 
-  const answer = await post(Number(port), path!, `${field}\r\n`)
-  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
-  assert.ok(answer.includes('hello'))
   const refused = await post(Number(port), path!, '')
   assert.match(refused, /^HTTP\/1\.1 401 /)
   assert.match(refused, /"code":900902,/)
-
-  const isCurlHere = spawnSync('curl', ['--version']).status === 0
-  if (isCurlHere) {
-    const { status, stdout } = spawnSync('sh', ['-c', line!], { encoding: 'utf8' })
-    assert.equal(status, 0)
-    assert.match(stdout, /^HTTP\/1\.1 200 OK\r\n/)
-    assert.ok(stdout.includes('hello'))
-  }
+  const token = spawnSync(process.execPath, ['src/launch.js', 'token', 'Sample', '--home', home], { encoding: 'utf8' })
+  const accepted = await post(Number(port), path!, `Authorization: Bearer ${token.stdout.trim()}\r\n`)
+  assert.match(accepted, /^HTTP\/1\.1 200 OK\r\n/)
+  assert.ok(accepted.includes('hello'))
+  assert.ok(line)
   program.signal('SIGTERM')
   assert.deepEqual(await program.exited, { code: 0, signal: null })
 })
 
-test('npm start where the sample port is taken says what to do', async t => {
-  const holder = createServer()
-  // Somebody else may have it; it is taken then, too.
-  const settled = Promise.race([once(holder, 'listening'), once(holder, 'error')])
-  holder.listen(8288, '127.0.0.1')
-  await settled.catch(() => {})
+test('npm start prints text on a terminal, with a password and a command that works as it is', {
+  skip: hasScript ? false : 'the program "script" is not installed',
+}, async () => {
+  rmSync(join(home, 'data'), { recursive: true, force: true })
+  const words = startCommand().map(word => `'${word}'`)
+  const program = run('script', '-qefc', `echo "process $$"; exec ${words.join(' ')}`, '/dev/null')
+  const [, pid] = await program.out.until(/^process (\d+)\r$/m)
+  try {
+    const [, line] = await program.out.until(
+      /^try: (curl -i http:\/\/127\.0\.0\.1:\S+ -d 'hello' -H 'Authorization: Bearer [\w.-]+')\r$/m,
+    )
+    assert.match(program.out.text, /^password of admin: [\w-]{24,} \(generated now and kept in the data folder\)\r$/m)
+    if (spawnSync('curl', ['--version']).status !== 0) return
+    const { status, stdout } = spawnSync('sh', ['-c', line!], { encoding: 'utf8' })
+    assert.equal(status, 0)
+    assert.match(stdout, /^HTTP\/1\.1 200 OK\r\n/)
+    assert.ok(stdout.includes('hello'))
+  } finally {
+    process.kill(Number(pid), 'SIGTERM')
+    await program.exited
+  }
+})
+
+test('npm start names the file to edit if the port of the sample backend is taken', async t => {
+  const holder = createServer().listen(samplePort, '127.0.0.1')
+  await once(holder, 'listening')
   t.after(() => holder.close())
-  // Ended in any case: the port may be free again by now.
-  await program?.kill()
-  program = startScript()
+  const [node, ...words] = startCommand()
+  const program = run(node!, ...words)
   assert.deepEqual(await program.exited, { code: 1, signal: null })
   assert.match(
     program.err.text,
-    /127\.0\.0\.1:8288: the port is taken\. Stop what uses that port.*npm run sluice -- start/,
+    new RegExp(`127\\.0\\.0\\.1:${samplePort}: the port is taken: .* in ${join(home, SAMPLE)}"}\\n$`),
   )
   assert.equal(program.out.text, '')
 })

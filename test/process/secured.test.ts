@@ -1,4 +1,4 @@
-/** The program on TLS as operators meet it: first certificate, stores, changing profiles, sessions of two reactors. */
+/** TLS of the real program: first certificate, key stores, changing profiles, sessions over two reactors. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { freePort, type Home, launch, type Program, type RunningGateway } from '
 import { connectSecured } from '../harness/secured-peers.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
 import { EC_JKS, MODERN_P12, RSA_JKS } from '../tls/fixtures/stores.ts'
-import { takeAnswer } from '../harness/answers.ts'
+import { takeResponse } from '../harness/responses.ts'
 
 const failed: Program[] = []
 after(async () => {
@@ -25,21 +25,21 @@ after(async () => {
 const HTTPS = 'transport.passthru_https.'
 const ON = [`${HTTPS}listener.enable=true`, `${HTTPS}listener.parameters.port=0`, 'logging.level=info']
 const GET = 'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n'
-/** Between the requests of a load, which is not what is tried here. */
+/** Pause between requests: this test is not about load. */
 const PAUSE_MS = 3
 const ANYBODY = { rejectUnauthorized: false }
 
 async function portOf({ program }: RunningGateway): Promise<number> {
-  const [, port] = await program.out.until(/^listening on https:\/\/\S*:(\d+)$/m)
+  const [, port] = await program.said.until(/^listening on https:\/\/\S*:(\d+)$/m)
   return Number(port)
 }
 
-/** The certificate that a new connection is shown; a request on it is answered. */
+/** The certificate of a new connection; checks that a request on it is served. */
 async function shown(port: number, servername = 'localhost'): Promise<X509Certificate> {
   const { peer, tls } = await connectSecured(port, { servername, ...ANYBODY })
   const certificate = tls.getPeerX509Certificate()!
   peer.send(GET)
-  assert.equal((await takeAnswer(peer)).status, 200)
+  assert.equal((await takeResponse(peer)).status, 200)
   peer.destroy()
   return certificate
 }
@@ -51,12 +51,12 @@ function serialOf({ cert }: TlsIdentity): string {
 function put(at: Home, name: string, content: string | Buffer): void {
   const path = join(at.path, name)
   mkdirSync(join(path, '..'), { recursive: true })
-  // As tools replace files: never half there.
+  // Renamed into place, so that no half file exists.
   writeFileSync(`${path}.new`, content)
   renameSync(`${path}.new`, path)
 }
 
-test('the first start makes a certificate of its own and says so, the second uses it again', async () => {
+test('the first start makes a certificate and logs it, the second one uses it again', async () => {
   const at = home()
   const first = await start(at, ON)
   const certificate = await shown(await portOf(first))
@@ -86,7 +86,7 @@ const STORES: readonly (readonly [host: string, type: string, content: string | 
   ['pem.example.test', 'PEM', `${VIRTUAL.cert}${VIRTUAL.key}`, VIRTUAL],
 ]
 
-test('key stores in the folder security, of every type, are what clients are shown', async () => {
+test('clients get the certificates of key stores in security/, of every type', async () => {
   const at = home()
   put(at, 'security/rsa.jks', RSA_JKS)
   for (const [host, , content] of STORES) put(at, `security/${host}`, content)
@@ -125,18 +125,18 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
     ['keys.p12', 'PKCS12', 'hunter22', ''],
     /wrong password for .*keys\.p12.*key_store\.password/,
   ],
-  ['the type', ['keys.p12', 'JKS', 'hunter22', ''], /expected a JKS store, and it is PKCS12.*key_store\.type/],
-  ['the name', ['none.p12', 'PKCS12', 'hunter22', ''], /cannot be read: there is no such file.*key_store\.file_name/],
+  ['type', ['keys.p12', 'JKS', 'hunter22', ''], /expected a JKS store, found a PKCS12 store.*key_store\.type/],
+  ['name', ['none.p12', 'PKCS12', 'hunter22', ''], /cannot be read: there is no such file.*key_store\.file_name/],
 ]
 for (const [i, [name, [file, type, password, keyPassword], message]] of WRONG.entries()) {
-  test(`${name} is wrong: 78, with the store and the key of it, and nothing secret`, async () => {
+  test(`a wrong ${name} of a key store exits with 78, names store and key, and shows no secret`, async () => {
     const at = home()
     put(at, 'security/ec.jks', EC_JKS)
     put(at, 'security/keys.p12', MODERN_P12)
     const store = [`${KEY_STORE}file_name="${file}"`, `${KEY_STORE}type="${type}"`]
     const secrets = [`${KEY_STORE}password="${password}"`, `${KEY_STORE}key_password="${keyPassword}"`]
     const sets = [...ON, ...store, ...secrets]
-    // What a start says to one of them, `check` says to all.
+    // A start fails with the first of them; check reports all.
     const said = new Transcript()
     assert.equal(await check(argumentsFor(at.path, { sets }), said), 78)
     assert.match(said.text.replaceAll('\n', ' '), message)
@@ -160,7 +160,7 @@ function shop(store: string): string {
   return `<parameter name="SSLProfiles">${profile('shop.example.test', store, 'PEM', 'x')}</parameter>`
 }
 
-test('profiles and stores that change under load are in force within the interval, and no request fails', async () => {
+test('profiles and stores that change under load apply within the interval, and no request fails', async () => {
   const at = home()
   put(at, 'profiles.xml', shop('one.pem'))
   put(at, 'security/main.pem', PEM)
@@ -181,7 +181,7 @@ test('profiles and stores that change under load are in force within the interva
     ...lasting.map(async ({ peer }) => {
       for (; !isOver; asked++) {
         peer.send(GET)
-        assert.equal((await takeAnswer(peer)).status, 200)
+        assert.equal((await takeResponse(peer)).status, 200)
         await sleep(PAUSE_MS)
       }
     }),
@@ -204,11 +204,11 @@ test('profiles and stores that change under load are in force within the interva
   put(at, 'security/main.pem', `${EXPIRED.cert}${EXPIRED.key}`)
   await untilShown(EXPIRED, 'localhost')
 
-  // Nonsense changes nothing.
+  // A file with errors changes nothing.
   const before = running.program.err.text.length
   put(at, 'profiles.xml', '<parameter name="SSLProfiles"><profile>')
   put(at, 'security/main.pem', 'nonsense')
-  const inForce = /what was in force stays so/
+  const inForce = /the active TLS plans stay/
   await eventually('the line', () => inForce.test(running.program.err.text.slice(before)))
   assert.equal((await shown(port, SHOP)).serialNumber, serialOf(CLIENT))
   assert.equal((await shown(port)).serialNumber, serialOf(EXPIRED))
@@ -227,7 +227,7 @@ test('profiles and stores that change under load are in force within the interva
   assert.doesNotMatch(running.program.err.text, /PRIVATE KEY|reactor replaced/)
 })
 
-test('SIGHUP reads stores again where no interval is set', async () => {
+test('SIGHUP reads the stores again where no interval is set', async () => {
   const at = home()
   put(at, 'security/main.pem', PEM)
   const sets = [`${KEY_STORE}file_name="main.pem"`, `${KEY_STORE}type="PEM"`]
@@ -242,18 +242,18 @@ test('SIGHUP reads stores again where no interval is set', async () => {
   put(at, 'security/main.pem', `${SELF_SIGNED.cert}${SELF_SIGNED.key}`)
   assert.equal((await shown(port)).serialNumber, serialOf(SERVER))
   running.program.signal('SIGHUP')
-  await running.program.err.until(/have changed and are in force/)
+  await running.program.err.until(/have changed and are active/)
   for (let i = 0; (await shown(port)).serialNumber !== serialOf(SELF_SIGNED); i++) assert.ok(i < 100)
   put(at, 'security/main.pem', 'nonsense')
   running.program.signal('SIGHUP')
-  await running.program.err.until(/what was in force stays so/)
+  await running.program.err.until(/reload refused; nothing has changed/)
   assert.equal((await shown(port)).serialNumber, serialOf(SELF_SIGNED))
   open.peer.send(GET)
-  assert.equal((await takeAnswer(open.peer)).status, 200)
+  assert.equal((await takeResponse(open.peer)).status, 200)
   open.peer.destroy()
 })
 
-test('a session is resumed by whichever reactor gets the connection, of either version', async () => {
+test('any reactor resumes a session, of TLS 1.2 and 1.3', async () => {
   const at = home()
   const [plain, secured] = [await freePort(), await freePort()]
   const running = await start(at, [
@@ -270,11 +270,11 @@ test('a session is resumed by whichever reactor gets the connection, of either v
       const options = session === undefined ? {} : { session }
       const { peer, tls } = await connectSecured(port, { ...ANYBODY, ...options, maxVersion: version })
       assert.equal(tls.isSessionReused(), session !== undefined, `connection ${i}`)
-      // Of TLS 1.2 it came before the handshake was done.
+      // The session of TLS 1.2 comes before the handshake is complete.
       if (version === 'TLSv1.2') session ??= tls.getSession()
       else tls.on('session', it => (session = it))
       peer.send(GET)
-      const { fields } = await takeAnswer(peer)
+      const { fields } = await takeResponse(peer)
       reactors.add(fields.get('activityid')![0]!.slice(0, 12))
       if (session === undefined) await eventually('a session', () => session !== undefined)
       peer.destroy()
@@ -285,7 +285,7 @@ test('a session is resumed by whichever reactor gets the connection, of either v
   assert.equal((await running.program.exited).code, 0)
 })
 
-test('the verification of clients comes from a store of the home too', async () => {
+test('client certificates are verified against a trust store of the home', async () => {
   const at = home()
   put(at, 'security/main.pem', PEM)
   put(at, 'security/ca.pem', CA.cert)
@@ -300,7 +300,7 @@ test('the verification of clients comes from a store of the home too', async () 
   const port = await portOf(running)
   const { peer } = await connectSecured(port, CLIENT)
   peer.send(GET)
-  assert.equal((await takeAnswer(peer)).status, 200)
+  assert.equal((await takeResponse(peer)).status, 200)
   peer.destroy()
   const stranger = await connectSecured(port)
   stranger.peer.send(GET)

@@ -1,11 +1,11 @@
-/** Error formats as operators change them: files of a home, checked, started with, and reloaded on every reactor. */
+/** Fault sequences of a home: checked, used at a start, and reloaded on every reactor. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { backend, dial, home, leave, sluice, start, startTwo } from '../harness/operator.ts'
 import type { RunningGateway } from '../harness/program.ts'
-import { takeAnswer } from '../harness/answers.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { put, reload } from '../harness/reloading.ts'
 
 after(leave)
@@ -14,7 +14,7 @@ const FOLDER = 'synapse-configs/default/sequences'
 const NOT_FOUND =
   '{"fault":{"code":404,"type":"Status report","message":"Not Found","description":"The requested resource is not available"}}'
 
-/** Words every fault like this. */
+/** A sequence that gives every fault this body. */
 function wording(name: string, words: string): string {
   return `<sequence xmlns="http://ws.apache.org/ns/synapse" name="${name}">
   <payloadFactory media-type="json"><format>{"words":"${words}"}</format></payloadFactory>
@@ -23,27 +23,27 @@ function wording(name: string, words: string): string {
 </sequence>`
 }
 
-/** Bodies of faults on so many new connections: with two reactors some are served by each. */
+/** Bodies of faults on so many new connections, which both reactors serve. */
 async function bodies(gateway: RunningGateway, count = 12): Promise<ReadonlySet<string>> {
   const all = new Set<string>()
   for (let i = 0; i < count; i++) {
     const client = await dial(gateway)
     client.send('GET /none HTTP/1.1\r\nHost: a\r\n\r\n')
-    all.add((await takeAnswer(client)).body)
+    all.add((await takeResponse(client)).body)
     client.destroy()
   }
   return all
 }
 
-test('an edit is in force on every reactor when the reload has answered', async () => {
+test('an edited sequence applies on every reactor when the reload returns', async () => {
   const gateway = await startTwo()
   assert.deepEqual(await bodies(gateway), new Set([NOT_FOUND]))
   for (const words of ['first', 'second']) {
     put(gateway.home, `${FOLDER}/main.xml`, wording('main', words))
     const answer = await reload(gateway)
     assert.deepEqual(
-      [answer.outcome, answer.sequences, answer.faults],
-      ['in force', { changed: ['main'], kept: [] }, []],
+      [answer.outcome, answer.sequences, answer.errors],
+      ['applied', { changed: ['main'], kept: [] }, []],
     )
     assert.deepEqual(await bodies(gateway), new Set([`{"words":"${words}"}`]))
   }
@@ -56,7 +56,7 @@ test('an edit is in force on every reactor when the reload has answered', async 
 const at = home()
 let gateway: RunningGateway
 
-test('[apim.ai] names a sequence that is there, or the line that names none is a fault', async () => {
+test('a sequence of [apim.ai] that does not exist is an error with its line', async () => {
   put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "mine"\n')
   const { code, out } = await sluice(at, 'check')
   assert.equal(code, 78)
@@ -71,7 +71,7 @@ test('[apim.ai] names a sequence that is there, or the line that names none is a
   assert.equal((await sluice(at, 'check')).code, 0)
 })
 
-test('a start with a broken file says so, and takes the default', async () => {
+test('a start with a broken file logs an error and uses the default', async () => {
   put(at, `${FOLDER}/main.xml`, '<sequence')
   put(at, `${FOLDER}/fault.xml`, wording('fault', 'mine'))
   gateway = await start(at)
@@ -80,39 +80,39 @@ test('a start with a broken file says so, and takes the default', async () => {
   assert.equal(said.length, 1)
 })
 
-test('a file that is broken stays as it was, names its line, and stops nothing else', async () => {
+test('a reload with a broken file keeps the active sequence and applies everything else', async () => {
   put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'before'))
   await reload(gateway)
   put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'after').replace('<respond/>', '<answer/>'))
   put(gateway.home, `${FOLDER}/fault.xml`, wording('fault', 'of faults'))
   const { code, out } = await sluice(gateway.home, 'reload')
   assert.equal(code, 1)
-  assert.match(out, /^fault +.*main\.xml:4: answer: is no mediator/m)
+  assert.match(out, /^error +.*main\.xml:4: answer: is not a mediator/m)
   assert.match(out, /^changed +fault\.xml$/m)
-  assert.match(out, /^kept +main: not as in its file, because that is faulty$/m)
-  assert.match(out, /^in force\n$/m)
+  assert.match(out, /^kept +main\.xml: it has errors, the active sequence stays$/m)
+  assert.match(out, /^applied\n$/m)
   assert.deepEqual(await bodies(gateway, 1), new Set(['{"words":"before"}']))
   const client = await dial(gateway)
   client.send('GET /t HTTP/1.1\r\nHost: a b\r\n\r\n')
-  assert.equal((await takeAnswer(client)).body, '{"words":"of faults"}')
+  assert.equal((await takeResponse(client)).body, '{"words":"of faults"}')
   const { code: checked, out: said } = await sluice(gateway.home, 'check')
   assert.equal(checked, 78)
-  assert.match(said, /^fault +.*main\.xml:4: answer: is no mediator/m)
-  assert.match(said, /^not valid: 1 fault,/m)
+  assert.match(said, /^error +.*main\.xml:4: answer: is not a mediator/m)
+  assert.match(said, /^not valid: 1 error,/m)
   put(gateway.home, `${FOLDER}/main.xml`, wording('main', 'after'))
   assert.equal((await sluice(gateway.home, 'reload')).code, 0)
   assert.deepEqual(await bodies(gateway, 1), new Set(['{"words":"after"}']))
 })
 
-test('[apim.ai] changes with a reload, and one that names no sequence is refused', async () => {
+test('[apim.ai] is live, and an unknown sequence refuses the reload', async () => {
   put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "none"\n')
   assert.equal((await sluice(at, 'reload')).code, 78)
   put(at, 'deployment.toml', '[apim.ai]\ncustom_error_response_sequence = "_ai_error_response_"\n')
   const { outcome, keys, restart } = await reload(gateway)
-  assert.deepEqual([outcome, keys.length, restart], ['in force', 1, []])
+  assert.deepEqual([outcome, keys.length, restart], ['applied', 1, []])
 })
 
-test('a home of the reference platform keeps its sequences where they are', async () => {
+test('sequences in the layout of the reference platform are found', async () => {
   const at = home(backend.port)
   put(at, 'repository/deployment/server/synapse-configs/default/sequences/main.xml', wording('main', 'from there'))
   const gateway = await start(at)

@@ -1,10 +1,7 @@
-/**
- * Stopping: what is in flight is finished, nothing new is let in, and there is an end to it. That nothing in flight is
- * the end at once is seen wherever a test ends its gateway.
- */
+/** Stopping: exchanges in flight are finished, nothing new is accepted, and the wait has a limit. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { takeAnswer } from '../harness/answers.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { connectPeer, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { ask, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
@@ -37,17 +34,17 @@ async function dial({ port }: RunningGateway): Promise<Peer> {
 const GET = 'GET /t/ HTTP/1.1\r\nHost: a\r\n\r\n'
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-/** Sends the signal and waits until the reactors have heard of it: their idle connections are closed. */
+/** Sends the signal and waits until the reactors have closed their idle connections. */
 async function drain(gateway: RunningGateway, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   const idle = await dial(gateway)
   idle.send('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n')
-  assert.equal((await takeAnswer(idle)).status, 404)
+  assert.equal((await takeResponse(idle)).status, 404)
   gateway.program.signal(signal)
   assert.equal(await idle.untilEnd(), 'FIN')
   assert.equal(idle.text, '')
 }
 
-/** What the kernel had accepted is served once more; then there is nobody. */
+/** A connection that the kernel had accepted is served once; later ones are refused. */
 async function assertRefused({ port }: RunningGateway): Promise<void> {
   for (;;) {
     const refusal = await connectPeer(port).then(
@@ -61,7 +58,7 @@ async function assertRefused({ port }: RunningGateway): Promise<void> {
   }
 }
 
-test('SIGTERM: what is in flight is finished with Connection: close, then exit 0', async () => {
+test('SIGTERM: exchanges in flight are finished with Connection: close, then exit 0', async () => {
   const gateway = await start()
   const waiting = await dial(gateway)
   waiting.send(GET)
@@ -86,7 +83,7 @@ test('SIGTERM: what is in flight is finished with Connection: close, then exit 0
   assert.match(await ask(gateway.healthPort, 'GET', '/readyz'), /^HTTP\/1\.1 503 /)
 
   slow.send(OK)
-  const waited = await takeAnswer(waiting)
+  const waited = await takeResponse(waiting)
   assert.equal(waited.body, 'ok')
   assert.deepEqual(waited.fields.get('connection'), ['close'])
   assert.equal(await waiting.untilEnd(), 'FIN')
@@ -94,35 +91,35 @@ test('SIGTERM: what is in flight is finished with Connection: close, then exit 0
   uploading.send('56789')
   await taking.untilText('0123456789')
   taking.send(OK)
-  const uploaded = await takeAnswer(uploading)
+  const uploaded = await takeResponse(uploading)
   assert.equal(uploaded.body, 'ok')
   assert.deepEqual(uploaded.fields.get('connection'), ['close'])
 
   giving.send('56789')
-  assert.equal((await takeAnswer(streaming)).body, '0123456789')
+  assert.equal((await takeResponse(streaming)).body, '0123456789')
   assert.equal(await streaming.untilEnd(), 'FIN')
 
   assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
 })
 
-test('SIGINT: a request whose head is under way is still served', async () => {
+test('SIGINT: a request with a partial head is still served', async () => {
   const gateway = await start()
   const client = await dial(gateway)
   client.send(GET.slice(0, 10))
-  // The signal must not overtake the bytes.
+  // The bytes must arrive before the signal.
   await metric(gateway, 'sluice_requests_total', 1)
   await drain(gateway, 'SIGINT')
   client.send(GET.slice(10))
   const peer = await backend.next()
   await peer.untilText('\r\n\r\n')
   peer.send(OK)
-  const answer = await takeAnswer(client)
+  const answer = await takeResponse(client)
   assert.equal(answer.body, 'ok')
   assert.deepEqual(answer.fields.get('connection'), ['close'])
   assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
 })
 
-/** Waits until the metric of the running program has a value. */
+/** Waits until the metric has this value. */
 async function metric(gateway: RunningGateway, name: string, value: number): Promise<void> {
   for (;;) {
     const text = await ask(gateway.healthPort, 'GET', '/metrics')
@@ -130,7 +127,7 @@ async function metric(gateway: RunningGateway, name: string, value: number): Pro
   }
 }
 
-test('transport.listener.shutdown.wait.sec: what is not finished by then is cut off, and the exit is 0', async () => {
+test('transport.listener.shutdown.wait.sec: longer exchanges are cut off, and the exit code is 0', async () => {
   const gateway = await start(['transport.listener.shutdown.wait.sec=1'])
   const client = await dial(gateway)
   client.send(GET)
@@ -144,7 +141,7 @@ test('transport.listener.shutdown.wait.sec: what is not finished by then is cut 
   assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
 })
 
-test('a second signal ends at once', async () => {
+test('a second signal ends the program at once', async () => {
   const gateway = await start()
   const client = await dial(gateway)
   client.send(GET)

@@ -1,9 +1,9 @@
-/** Sequences that decide who gets a WebSocket, as operators change them: none of them is lacking in silence. */
+/** Sequences that decide about WebSocket upgrades: a missing or broken one is never ignored. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
-import { takeAnswer } from '../harness/answers.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { dial, home, leave, sluice, start } from '../harness/operator.ts'
 import type { Home, RunningGateway } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
@@ -20,12 +20,12 @@ function file(name: string, content: string): string {
 async function asked(gateway: RunningGateway): Promise<number> {
   const client = await dial(gateway)
   client.send('GET /t HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
-  const { status } = await takeAnswer(client)
+  const { status } = await takeResponse(client)
   client.destroy()
   return status
 }
 
-/** What `check` says of the home, in this process. */
+/** The result of `check`, in this process. */
 async function checked(at: Home): Promise<{ code: number; out: string }> {
   const said = new Transcript()
   const code = await check(argumentsFor(at.path), said)
@@ -34,7 +34,7 @@ async function checked(at: Home): Promise<{ code: number; out: string }> {
 
 for (const section of ['transport.ws', 'transport.wss']) {
   for (const name of NAMES) {
-    test(`[${section}] ${name} names a sequence that is there, or the line that names none is a fault`, async () => {
+    test(`[${section}] ${name}: a sequence that does not exist is an error with its line`, async () => {
       const at = home()
       const key = `sender.parameters.ws.${name}`
       put(at, 'deployment.toml', `[${section}]\n${key} = "mine"\n`)
@@ -49,7 +49,7 @@ for (const section of ['transport.ws', 'transport.wss']) {
   }
 }
 
-test('the documented name needs no file, but one that is faulty is none that could be left out', async () => {
+test('the documented name needs no file, but a broken file of that name is an error', async () => {
   const at = home()
   put(at, 'deployment.toml', '[transport.ws]\nsender.parameters.ws.outflow.dispatch.sequence = "outflowDispatchSeq"\n')
   assert.equal((await checked(at)).code, 0)
@@ -59,16 +59,17 @@ test('the documented name needs no file, but one that is faulty is none that cou
   assert.match(err, /deployment\.toml:2: .*"outflowDispatchSeq": there is no sequence of this name, or it is faulty/)
 })
 
-test('no start with a broken dispatchSeq or outDispatchSeq: the defaults would let everybody pass', async () => {
+test('a broken dispatchSeq or outDispatchSeq refuses the start: the default would accept every upgrade', async () => {
   const names = ['dispatchSeq', 'outDispatchSeq']
   const at = home()
   for (const name of names) put(at, `${FOLDER}/${name}.xml`, file(name, '<answer/>'))
   const { code, err } = await sluice(at, 'start')
   assert.equal(code, 78)
-  for (const name of names) assert.match(err, new RegExp(`${name}\\.xml: is faulty, and decides who gets a WebSocket`))
+  for (const name of names)
+    assert.match(err, new RegExp(`${name}\\.xml: is faulty, and decides which clients get a WebSocket`))
 })
 
-test('an edit is in force after a reload; one that is broken leaves what was', async () => {
+test('an edited sequence applies after a reload; a broken one keeps the active sequence', async () => {
   const gateway = await start()
   put(gateway.home, `${FOLDER}/dispatchSeq.xml`, file('dispatchSeq', '<drop/>'))
   assert.deepEqual((await reload(gateway)).sequences, { changed: ['dispatchSeq'], kept: [] })

@@ -1,7 +1,7 @@
-/** `walk`: one request through a gateway that was started as operators start it, and each step of it. */
+/** `walk` on a running gateway: the steps of one request. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { takeAnswer } from '../harness/answers.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { begin, dial, home, leave, SILENT, sluice, start, startTwo, untilListed } from '../harness/operator.ts'
 import type { Peer } from '../harness/peers.ts'
 import { freePort } from '../harness/program.ts'
@@ -12,12 +12,12 @@ after(leave)
 const dead = await freePort()
 const at = home()
 putApi(at, 'Dead', 'dead', `http://127.0.0.1:${dead}`)
-/** For all of them but one: walks go one after the other. */
+/** The gateway of all tests but one. */
 const gateway = await start(at)
 
 interface Walked {
   readonly reactor: number
-  readonly answer: { readonly status: number; readonly bytes: number; readonly failure: string }
+  readonly response: { readonly status: number; readonly bytes: number; readonly failure: string }
   readonly trace: {
     readonly isComplete: boolean
     readonly status: number
@@ -29,7 +29,7 @@ interface Walked {
   }
 }
 
-/** Side and event with the state that follows, or what was noted. */
+/** Side, event and next state of each step, or its note. */
 function course({ trace }: Walked): readonly string[] {
   return trace.steps.map(({ where, what, detail }) => `${where} ${what} ${detail}`.replace(/\d{4,5}/g, 'PORT'))
 }
@@ -38,8 +38,8 @@ const REUSED = [
   'source REQUEST_BEGIN REQUEST_HEAD',
   'source REQUEST_END REQUEST_DONE',
   'gateway route Test, /t/1.0.0, /*',
-  'gateway handler cors passes',
-  'gateway back end 127.0.0.1:PORT, reusing http-outgoing-1',
+  'gateway filter cors passes',
+  'gateway backend 127.0.0.1:PORT, reusing http-outgoing-1',
   'target REQUEST_BEGIN REQUEST_HEAD',
   'target REQUEST_END REQUEST_DONE',
   'target RESPONSE_BEGIN RESPONSE_HEAD',
@@ -54,21 +54,22 @@ const REUSED = [
   'target REUSE REQUEST_READY',
 ]
 
-test('walk: every event of both machines in order, for that one request', async () => {
+test('walk: prints every event of both machines in order, for one request', async () => {
   const first = await sluice(gateway.home, 'walk', '/t/', '--json')
   assert.deepEqual([first.code, first.err], [0, ''])
   const fresh = course(JSON.parse(first.out))
-  assert.deepEqual(fresh.slice(0, 6), [
+  assert.deepEqual(fresh.slice(0, 7), [
     ...REUSED.slice(0, 4),
-    'gateway back end 127.0.0.1:PORT, connecting as http-outgoing-1',
+    'gateway backend 127.0.0.1:PORT, connecting as http-outgoing-1',
+    'target CONNECTED REQUEST_READY',
     'gateway connected 127.0.0.1',
   ])
-  assert.deepEqual(fresh.slice(6), REUSED.slice(5))
+  assert.deepEqual(fresh.slice(7), REUSED.slice(5))
 
   const second = await sluice(gateway.home, 'walk', '/t/', '--json')
   const walked: Walked = JSON.parse(second.out)
   assert.deepEqual(course(walked), REUSED)
-  assert.deepEqual(walked.answer, { ...walked.answer, status: 200, bytes: 2, failure: '' })
+  assert.deepEqual(walked.response, { ...walked.response, status: 200, bytes: 2, failure: '' })
   assert.deepEqual(walked.trace, { ...walked.trace, isComplete: true, status: 200, api: 'Test', responseBodyBytes: 2 })
   const times = walked.trace.steps.map(({ us }) => us)
   assert.equal(times[0], 0)
@@ -82,7 +83,7 @@ test('walk: every event of both machines in order, for that one request', async 
   )
 })
 
-test('walk: a body, fields and a method of the caller’s; bytes stand with their events', async () => {
+test('walk: sends the body, fields and method of its options; byte counts stand with their events', async () => {
   const words = ['-X', 'PUT', '-d', 'hello', '-H', 'X-One: 1', '-H', 'Host: elsewhere', '-H', 'activityid: mine']
   const { code, out } = await sluice(gateway.home, 'walk', `http://localhost:${gateway.port}/t/x?y`, '--json', ...words)
   assert.equal(code, 0)
@@ -97,7 +98,7 @@ test('walk: a body, fields and a method of the caller’s; bytes stand with thei
   )
 })
 
-test('walk: on a terminal’s lines, source to the left and target to the right', async () => {
+test('walk: prints source events on the left and target events on the right', async () => {
   const { code, out } = await sluice(gateway.home, 'walk', '/t/')
   assert.equal(code, 0)
   assert.match(out, /^GET \/t\/ {2}http:\/\/127\.0\.0\.1:\d+, reactor 0$/m)
@@ -108,7 +109,7 @@ test('walk: on a terminal’s lines, source to the left and target to the right'
   assert.match(out, /^200 OK {2}API Test, 0 bytes to the gateway, 2 back, [\d.]+ ms for the client$/m)
 })
 
-test('walk: a refusal has its course too', async () => {
+test('walk: prints the steps of a refused request', async () => {
   const { code, out } = await sluice(gateway.home, 'walk', '/nowhere', '--json')
   assert.equal(code, 0)
   const walked: Walked = JSON.parse(out)
@@ -116,21 +117,21 @@ test('walk: a refusal has its course too', async () => {
   assert.deepEqual(course(walked), [
     'source REQUEST_BEGIN REQUEST_HEAD',
     'source REQUEST_END REQUEST_DONE',
-    'gateway fault 404, by main.xml',
+    'gateway fault 404, sequence main',
     'source RESPONSE_BEGIN RESPONSE_HEAD',
     'source RESPONSE_END RESPONSE_DONE',
     'source REUSE REQUEST_READY',
   ])
 })
 
-test('walk: a failure names the command that explains it', async () => {
+test('walk: names the command that explains a failure', async () => {
   const { code, out } = await sluice(gateway.home, 'walk', '/dead/1.0.0/')
   assert.equal(code, 0)
   assert.match(out, /^502 Bad Gateway {2}API Dead/m)
-  assert.match(out, /^more about it: sluice why 101503 0$/m)
+  assert.match(out, /^explained by: sluice why 101503 0$/m)
 })
 
-test('walk: other requests leave no trace in it', async () => {
+test('walk: prints no step of other requests', async () => {
   const crowded = await startTwo()
   const noise: Peer[] = []
   for (let count = 0; count < 8; count++) noise.push(await dial(crowded))
@@ -138,7 +139,7 @@ test('walk: other requests leave no trace in it', async () => {
   const crowd = noise.map(async client => {
     while (!isOver) {
       client.send('GET /t/noise HTTP/1.1\r\nHost: a\r\n\r\n')
-      assert.equal((await takeAnswer(client)).body, 'ok')
+      assert.equal((await takeResponse(client)).body, 'ok')
     }
   })
   const { code, out } = await sluice(crowded.home, 'walk', '/t/', '--json')
@@ -151,25 +152,25 @@ test('walk: other requests leave no trace in it', async () => {
   assert.equal(events.filter(event => event.includes('RESPONSE_DATA')).length, 2)
 })
 
-test('walk: a second one waits for the end of the first, and one that is broken off frees its place', async () => {
+test('walk: a second one is refused while the first runs, and an interrupted one ends', async () => {
   const first = begin(gateway.home, 'walk', `/t${SILENT}`)
   await untilListed(gateway.home, 'REQUEST_DONE', 'target')
   assert.deepEqual(await sluice(gateway.home, 'walk', '/t/'), {
     code: 1,
     out: '',
-    err: 'another walk is under way; wait for its end\n',
+    err: 'another walk is running; wait for its end\n',
   })
   await first.kill()
   for (;;) {
     const { code, err } = await sluice(gateway.home, 'walk', '/t/')
     if (code === 0) break
-    assert.match(err, /another walk is under way/)
+    assert.match(err, /another walk is running/)
   }
 })
 
-test('walk: a request that is not answered is shown as far as it came', async () => {
+test('walk: prints the steps of a request without a response', async () => {
   const { code, out } = await sluice(gateway.home, 'walk', `/t${SILENT}`)
   assert.equal(code, 1)
-  assert.match(out, /REQUEST_END → REQUEST_DONE\n\nno answer {2}API Test/)
-  assert.match(out, /^not over after 10 seconds: these are the steps so far$/m)
+  assert.match(out, /REQUEST_END → REQUEST_DONE\n\nno response {2}API Test/)
+  assert.match(out, /^incomplete: the steps within 10 seconds$/m)
 })

@@ -1,13 +1,20 @@
-/** Which API a path and a host lead to, while APIs come and go. */
+/** API table: the API of a path and a host, while APIs are added and removed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Api, EVERY_RESOURCE } from '../../src/exchange/api.ts'
-import { ApiTable, match } from '../../src/route/api-table.ts'
-import { ScannedPath } from '../../src/structure/scanned-path.ts'
+import { type Api, EVERY_RESOURCE } from '../../src/proxy/exchange/api.ts'
+import { ApiTable } from '../../src/route/api-table.ts'
+import { ScannedPath } from '../../src/route/scanned-path.ts'
 import { Random, SEED } from '../harness/random.ts'
 
 function api(name: string): Api {
-  const parts = { handlers: [], resources: EVERY_RESOURCE, production: null, sandbox: null, isAi: false }
+  const parts = {
+    filters: [],
+    resources: EVERY_RESOURCE,
+    production: null,
+    sandbox: null,
+    isAi: false,
+    escapedSlashes: 'refuse' as const,
+  }
   return { name, version: '1', path: '', keyType: 'PRODUCTION', ...parts }
 }
 
@@ -17,12 +24,12 @@ function entry(name: string, path: string, ...hosts: readonly string[]) {
 
 const path = new ScannedPath()
 
-/** Name of the API, and what is left of the path; '' for none. */
+/** Name of the API, and the path after that of the API; '' without an API. */
 function find(table: ApiTable, target: string, authority = 'a.example'): string {
   const bytes = Buffer.from(target, 'latin1')
   assert.ok(path.read(bytes, 0, bytes.length), target)
-  if (!table.find(path, authority)) return ''
-  return `${match.api!.name} ${target.slice(path.ends[match.segments - 1]!, path.end)}`
+  const api = table.find(path, authority)
+  return api === null ? '' : `${api.name} ${target.slice(path.segmentEnds[path.apiSegments - 1]!, path.end)}`
 }
 
 const ENTRIES = [
@@ -68,21 +75,21 @@ const FINDS: readonly (readonly [target: string, authority: string, found: strin
 ]
 
 for (const [target, authority, found] of FINDS) {
-  test(`${authority}${target} is for ${found || 'nobody'}`, () => {
+  test(`${authority}${target} finds ${found || 'no API'}`, () => {
     const table = new ApiTable()
     for (const one of ENTRIES) table.add(one)
     assert.equal(find(table, target, authority), found)
   })
 }
 
-test('a path that is no API any more leaves nothing behind', () => {
+test('a table whose entries are all removed finds no API', () => {
   const table = new ApiTable()
   for (const one of ENTRIES) table.add(one)
   for (const one of ENTRIES) table.remove(one)
   for (const [target, authority] of FINDS) assert.equal(find(table, target, authority), '')
 })
 
-test('the host asked for last is not remembered beyond a change', () => {
+test('a change of the table clears the host of the last lookup', () => {
   const table = new ApiTable()
   const own = entry('own', '/x', 'h')
   table.add(own)
@@ -92,7 +99,7 @@ test('the host asked for last is not remembered beyond a change', () => {
   assert.equal(find(table, '/x', 'h'), 'other ')
 })
 
-test('one of two APIs of the same path goes without the other', () => {
+test('removing one of two APIs with the same path keeps the other', () => {
   const table = new ApiTable()
   const [before, after] = [entry('before', '/x'), entry('after', '/x')]
   table.add(before)
@@ -102,7 +109,20 @@ test('one of two APIs of the same path goes without the other', () => {
   assert.equal(find(table, '/x'), 'after ')
 })
 
-test(`after any changes the table holds what it should (seed ${SEED})`, () => {
+test('two lookups that interleave keep their results', () => {
+  const table = new ApiTable()
+  for (const one of ENTRIES) table.add(one)
+  const [first, second] = [new ScannedPath(), new ScannedPath()]
+  const [long, short] = [Buffer.from('/orders/1.0.0/deep/2/x'), Buffer.from('/orders/x')]
+  assert.ok(first.read(long, 0, long.length))
+  assert.ok(second.read(short, 0, short.length))
+  const deep = table.find(first, 'a')
+  const orders = table.find(second, 'a')
+  assert.deepEqual([deep?.name, first.apiSegments], ['deep', 4])
+  assert.deepEqual([orders?.name, second.apiSegments], ['orders', 1])
+})
+
+test(`after random changes the table finds exactly its entries (seed ${SEED})`, () => {
   const random = new Random(SEED)
   const table = new ApiTable()
   const held = new Map<string, ReturnType<typeof entry>>()
@@ -117,12 +137,12 @@ test(`after any changes the table holds what it should (seed ${SEED})`, () => {
       table.add(added)
       held.set(at, added)
     }
-    const asked = `/${random.text(random.between(1, 2), 'abcdef')}/${random.text(1, 'abc')}`
-    const expected = held.has(asked)
-      ? `${asked} `
-      : held.has(asked.slice(0, -2))
-        ? `${asked.slice(0, -2)} ${asked.slice(-2)}`
+    const target = `/${random.text(random.between(1, 2), 'abcdef')}/${random.text(1, 'abc')}`
+    const expected = held.has(target)
+      ? `${target} `
+      : held.has(target.slice(0, -2))
+        ? `${target.slice(0, -2)} ${target.slice(-2)}`
         : ''
-    assert.equal(find(table, asked), expected)
+    assert.equal(find(table, target), expected)
   }
 })

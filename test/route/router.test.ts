@@ -1,12 +1,12 @@
-/** The router against one that is slow and obvious (test/harness/plain-router.ts), while APIs come and go. */
+/** The router against a slow and plain model (test/harness/plain-router.ts), while APIs are added and removed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Api } from '../../src/exchange/api.ts'
-import { EVERY_RESOURCE } from '../../src/exchange/api.ts'
-import type { Downstream } from '../../src/exchange/contract.ts'
-import { Exchange } from '../../src/exchange/exchange.ts'
-import { NO_SUCH_API } from '../../src/exchange/outcome.ts'
-import type { Resource } from '../../src/exchange/resource.ts'
+import type { Api } from '../../src/proxy/exchange/api.ts'
+import { EVERY_RESOURCE } from '../../src/proxy/exchange/api.ts'
+import type { SourceSide } from '../../src/proxy/exchange/contract.ts'
+import { Exchange } from '../../src/proxy/exchange/exchange.ts'
+import { NO_SUCH_API } from '../../src/proxy/exchange/outcome.ts'
+import type { Resource } from '../../src/proxy/exchange/resource.ts'
 import type { Head } from '../../src/http1/head.ts'
 import { allocateMetrics, MetricsColumn } from '../../src/observe/metrics.ts'
 import { ApiTable } from '../../src/route/api-table.ts'
@@ -32,7 +32,7 @@ const SCRAPS = [
   ...['//', '/./', '/../', '/%2e%2E/', '/.', '/..', '%2E', '%61', '%62', '%2B', '%2b', '%20', '%25', '%31', '*', '%2A'],
   ...['caf\xc3\xa9', 'caf%c3%a9', '%C3%A9', 'a%20b', '~', '%7E'],
 ]
-/** Most of them are refused. */
+/** Pieces that usually refuse the path. */
 const RARE = ['\xe9', '%C0%AF', '%2f', '%5C', ';', '%3b', '%00', '%252e', '%']
 const QUERIES = ['', '', '', '?', '?/../a', '?%zz=;#', '?a=b?c', '?%2e%2e%2f']
 
@@ -42,7 +42,7 @@ function randomTemplate(random: Random): string {
   return segments.length === 0 ? end || '/' : `/${segments.join('/')}${end}`
 }
 
-/** Those that it declares twice hold as declared first. */
+/** May declare an operation twice; the first one wins. */
 function randomOperations(random: Random): readonly string[] {
   if (random.once(5)) return []
   const verb = () => random.pick(['GET', 'GET', 'POST', 'DELETE', 'OPTIONS', 'HEAD', '*', 'PROPFIND'])
@@ -50,16 +50,18 @@ function randomOperations(random: Random): readonly string[] {
   return all.map(template => `${verb()} ${template}`)
 }
 
-/** Mostly of one of the APIs that there may be. */
+/** Usually begins with the path of a possible API. */
 function randomPath(random: Random): string {
-  const scraps = Array.from({ length: random.below(8) }, () => random.pick(random.once(40) ? RARE : SCRAPS))
+  const scraps = Array.from({ length: random.below(8) }, () =>
+    random.pick(random.once(40) ? RARE : random.once(30) ? ['%2F', '%2f'] : SCRAPS),
+  )
   const [context, version] = [random.pick(CONTEXTS), random.pick(VERSIONS)]
   const path = `${random.once(4) ? '' : random.once(6) ? `/${context}` : context}${random.once(3) ? '' : version}`
   const text = path + (random.once(4) ? '' : '/') + scraps.join('')
   return text.startsWith('/') ? text : `/${text}`
 }
 
-/** Templates may hold spaces. */
+/** Splits at the first space only, because templates may hold spaces. */
 function resource(text: string): Resource {
   const at = text.indexOf(' ')
   return { template: text.slice(at + 1), verb: text.slice(0, at), authType: 'None', tier: 'Unlimited', scopes: [] }
@@ -75,14 +77,14 @@ class Routed {
   readonly #cache: ResourceCache
   readonly #bytes = Buffer.alloc(4096)
   readonly #router: Router
-  readonly #exchange = new Exchange({} as Downstream, { peerThumbprint: '' }, '', 1, 'x')
+  readonly #exchange = new Exchange({} as SourceSide, { peerThumbprint: '' }, '', 1, 'x')
   readonly #deployed: Deployed[] = []
-  /** One clock for all. */
+  /** Clock of the cache, in milliseconds. */
   now = 0
 
   constructor() {
     this.#cache = new ResourceCache(new MetricsColumn(allocateMetrics(1), 0), () => this.now)
-    this.#cache.keepFor(50)
+    this.#cache.setLifetime(50)
     this.#router = new Router(this.#table, this.#bytes, { targetBytesMax: 4000, headerBytesMax: 4096 })
   }
 
@@ -92,9 +94,9 @@ class Routed {
 
   add(plain: PlainApi): void {
     const isOpen = plain.operations.length === 0
-    const resources = isOpen ? EVERY_RESOURCE : this.#cache.before(new ResourceTree(plain.operations.map(resource)))
-    const parts = { version: '', path: plain.paths[0]!, handlers: [], production: null, sandbox: null, isAi: false }
-    const api: Api = { name: plain.name, keyType: 'PRODUCTION', resources, ...parts }
+    const resources = isOpen ? EVERY_RESOURCE : this.#cache.wrap(new ResourceTree(plain.operations.map(resource)))
+    const parts = { version: '', path: plain.paths[0]!, filters: [], production: null, sandbox: null, isAi: false }
+    const api: Api = { name: plain.name, keyType: 'PRODUCTION', resources, escapedSlashes: plain.slashes, ...parts }
     this.#cache.clear()
     for (const path of plain.paths) this.#table.add({ api, path, hosts: plain.hosts })
     this.#deployed.push({ plain, api })
@@ -114,20 +116,20 @@ class Routed {
     exchange.head = { targetAt: 16, targetLength: requestTarget.length, end } as Head
     exchange.method = method
     exchange.requestTarget = requestTarget
-    exchange.target = requestTarget
+    exchange.canonicalTarget = requestTarget
     exchange.pathAt = form.length
     exchange.host = authority
     const refused = this.#router.route(exchange)
     if (refused !== undefined) return refused === NO_SUCH_API ? 'nobody' : 'refused'
-    const { api, place, resource, restAt, target: passed } = exchange
+    const { api, resourcePath, resource, backendPathAt, canonicalTarget: passed } = exchange
     const queryOf = (text: string) => (text.includes('?') ? text.slice(text.indexOf('?')) : '')
     assert.equal(queryOf(passed), queryOf(requestTarget))
-    const template = place?.template ?? ''
-    return { api: api!.name, template, verb: resource?.verb ?? '', rest: passed.slice(restAt) }
+    const template = resourcePath?.template ?? ''
+    return { api: api!.name, template, verb: resource?.verb ?? '', rest: passed.slice(backendPathAt) }
   }
 }
 
-/** Whether it takes no path that another has on one of its hosts, or on all. */
+/** Whether no other API has one of the paths on one of the hosts. */
 function isFree(held: readonly PlainApi[], paths: readonly string[], hosts: readonly string[]): boolean {
   const places = (api: Pick<PlainApi, 'paths' | 'hosts'>) =>
     api.paths.flatMap(path =>
@@ -137,7 +139,7 @@ function isFree(held: readonly PlainApi[], paths: readonly string[], hosts: read
   return places({ paths, hosts }).every(place => !taken.has(place))
 }
 
-test(`whatever comes, it finds what a router finds that compares everything (seed ${SEED})`, () => {
+test(`random requests find what the model finds (seed ${SEED})`, () => {
   const random = new Random(SEED)
   const routed = new Routed()
   const seen = { found: 0, nobody: 0, refused: 0, noResource: 0 }
@@ -145,16 +147,18 @@ test(`whatever comes, it finds what a router finds that compares everything (see
     if (routed.plain.length > 12) routed.removeAt(random.below(routed.plain.length))
     const version = random.pick(VERSIONS)
     const context = random.pick(CONTEXTS)
-    const paths = version !== '' && random.once(3) ? [context + version, context] : [context + version]
+    const usual = version !== '' && random.once(3) ? [context + version, context] : [context + version]
+    const paths = random.once(60) ? ['/9', '/'] : usual
+    const slashes = random.pick(['refuse', 'pass', 'decode'] as const)
     const hosts = random.once(2) ? [] : [...new Set([random.pick(HOSTS), random.pick(HOSTS)])]
     const operations = randomOperations(random)
-    if (isFree(routed.plain, paths, hosts)) routed.add({ name: `api ${round}`, paths, hosts, operations })
+    if (isFree(routed.plain, paths, hosts)) routed.add({ name: `api ${round}`, paths, hosts, slashes, operations })
     for (let request = 0; request < REQUESTS; request++) {
       const [method, authority] = [random.pick(METHODS), random.pick(AUTHORITIES)]
       const form = random.once(6) ? 'http://one.test' : ''
       const target = (form !== '' && random.once(9) ? '' : randomPath(random)) + random.pick(QUERIES)
       const expected = plainRoute(routed.plain, method, target, authority)
-      // For the second and third time it may come from the cache.
+      // The second and third lookup may hit the cache.
       for (let times = random.once(4) ? 3 : 1; times > 0; times--) {
         const found = routed.route(method, target, authority, form)
         assert.deepEqual(found, expected, JSON.stringify([method, target, authority, routed.plain]))

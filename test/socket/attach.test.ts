@@ -1,4 +1,4 @@
-/** A dialled socket whose owner is replaced: by a tunnel, or by TLS behind a proxy. Plain and secured. */
+/** A dialled socket, plain or secured, whose owner is replaced: by a tunnel, or by TLS behind a proxy. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { eventually, quiet } from '../harness/peers.ts'
@@ -17,7 +17,7 @@ function pattern(length: number): Buffer {
 for (const isSecured of [false, true]) {
   for (const when of ['in onConnected', 'in onBytes', 'later, with reading off'] as const) {
     const what = isSecured ? 'TLS' : 'plain'
-    test(`attach of a dialled ${what} socket ${when}: the new owner hears and reads`, async () => {
+    test(`attach of a dialled ${what} socket ${when}: the new owner gets the calls and the bytes`, async () => {
       const listener = isSecured
         ? await SecuredListener.open(serverPlan())
         : await level.listen({ host: '127.0.0.1', port: 0, reusePort: false }, socket => {

@@ -1,4 +1,4 @@
-/** The name in a ClientHello, whole and in pieces, and what is no ClientHello. */
+/** The host name in a ClientHello, whole and in pieces, and bytes that are no ClientHello. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -38,7 +38,7 @@ const HELLOS: readonly (readonly [what: string, name: string, options: object])[
   ['no name', '', {}],
 ]
 for (const [what, name, options] of HELLOS) {
-  test(`a hello with ${what}: "${name}" in every prefix that is whole, and in no other`, async () => {
+  test(`a hello with ${what}: "${name}" in every complete prefix, and in no other`, async () => {
     const hello = await helloOf(name, options)
     for (let length = 0; length < hello.length; length++) assert.equal(serverNameIn(hello.subarray(0, length)), null)
     assert.equal(serverNameIn(hello), name.toLowerCase())
@@ -50,7 +50,7 @@ for (const [what, name, options] of HELLOS) {
   })
 }
 
-test('every byte of a hello changed by itself reads without fault', async () => {
+test('a hello with any one byte changed is read without an exception', async () => {
   const hello = await helloOf('shop.example.test', { maxVersion: 'TLSv1.2' })
   for (let at = 0; at < hello.length; at++) {
     for (const value of [0, 1, 127, 255]) {

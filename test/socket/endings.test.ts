@@ -1,4 +1,7 @@
-/** What is left of a socket whose end and reset come close together: nothing, and no byte that looks like the whole. */
+/**
+ * A socket whose FIN and reset come close together: its handle is closed, and the peer never takes a part for the
+ * whole.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -33,7 +36,7 @@ async function plainPair(): Promise<Pair> {
   open.push(listener)
   const client = connectTcp(listener.port, '127.0.0.1')
   client.write('x')
-  await eventually('its first byte', () => ours.text === 'x')
+  await eventually('the first byte', () => ours.text === 'x')
   return { ours, client }
 }
 
@@ -43,23 +46,23 @@ async function securedPair(): Promise<Pair> {
   const client = connect({ port: listener.port, host: '127.0.0.1', servername: 'localhost', ca: CA.cert })
   client.write('x')
   const ours = await listener.next()
-  await eventually('its first byte', () => ours.text === 'x')
+  await eventually('the first byte', () => ours.text === 'x')
   return { ours, client }
 }
 
 const PAIRS = { plain: plainPair, secured: securedPair }
 
 for (const [kind, pair] of Object.entries(PAIRS)) {
-  test(`a ${kind} socket that is ended and reset at once is gone`, async () => {
+  test(`a ${kind} socket that is ended and reset in one turn closes its handle`, async () => {
     const before = openSockets()
     const { ours, client } = await pair()
     client.on('error', () => {}).resume()
     ours.socket.end()
     ours.socket.reset()
-    await eventually('both ends are gone', () => openSockets() === before)
+    await eventually('both handles to be closed', () => openSockets() === before)
   })
 
-  test(`a ${kind} socket that is reset while its end waits behind bytes is gone, and the peer sees it`, async () => {
+  test(`a ${kind} socket that is reset while FIN waits behind bytes: handle closed, peer reset`, async () => {
     const before = openSockets()
     const { ours, client } = await pair()
     const bytes = Buffer.alloc(65_536, 'y')
@@ -75,6 +78,6 @@ for (const [kind, pair] of Object.entries(PAIRS)) {
     const [error] = (await lost) as [NodeJS.ErrnoException]
     assert.equal(error.code, 'ECONNRESET')
     assert.ok(!hasEnded)
-    await eventually('both ends are gone', () => openSockets() === before)
+    await eventually('both handles to be closed', () => openSockets() === before)
   })
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import type { ByteSocket, ConnectingOwner, Listening } from '../../src/socket/byte-socket.ts'
+import type { ByteSocket, ConnectingOwner, Listening, TlsFailure } from '../../src/socket/byte-socket.ts'
 import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
 import type { TlsClient, TlsClientPlan, TlsServer, TlsServerPlan } from '../../src/socket/tls.ts'
@@ -27,15 +27,17 @@ export function clientPlan(changes: Partial<TlsClientPlan> = {}): TlsClientPlan 
   return { ...VERSIONS, ciphers: '', ca: [CA.cert], identity: null, hostname: 'strict', ...changes }
 }
 
-/** An owner that notes every call and keeps what it reads. */
+/** An owner that records every call and every byte. */
 export class Recorder implements ConnectingOwner {
   readonly calls: string[] = []
   readonly view: Uint8Array
   socket!: ByteSocket
   #pieces: Buffer[] = []
-  /** Bytes that came so far. */
+  /** Bytes read so far. */
   length = 0
-  /** What else is to be done in `onBytes` and `onConnected`. */
+  /** The last failure of TLS. */
+  tlsFailure: TlsFailure | null = null
+  /** Further actions in `onBytes` and `onConnected`. */
   onData: (bytes: Buffer) => void = () => undefined
   onOpen: () => void = () => undefined
 
@@ -67,8 +69,9 @@ export class Recorder implements ConnectingOwner {
     this.calls.push(`LOST ${code}`)
   }
 
-  onHandshakeFailed(cause: string): void {
-    this.calls.push(`REFUSED ${cause}`)
+  onTlsFailed(failure: TlsFailure): void {
+    this.tlsFailure = failure
+    this.calls.push(`${failure.kind === 'tls' ? 'LOST' : 'REFUSED'} ${failure.cause}`)
   }
 
   onWriteFailed(code: string): void {
@@ -79,8 +82,8 @@ export class Recorder implements ConnectingOwner {
     this.calls.push('DRAINED')
   }
 
-  onBug(error: unknown): void {
-    this.calls.push(`BUG ${error}`)
+  onError(error: unknown): void {
+    this.calls.push(`ERROR ${error}`)
     this.socket.destroy()
   }
 

@@ -1,4 +1,4 @@
-/** Accepted sockets on streams: nothing is delivered while reading is off, and nothing overtakes what waits. */
+/** Accepted sockets on streams: no byte is delivered while reading is off, and no end overtakes waiting bytes. */
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
@@ -8,7 +8,7 @@ import { streamLevel } from '../../src/socket/stream-socket.ts'
 
 const VIEW_BYTES = 4
 
-/** An accepted connection whose owner notes every call, and does what `onBytes` says after each read. */
+/** An accepted connection whose owner records every call, and calls `onBytes` after each read. */
 async function accepted(onBytes: (socket: ByteSocket, count: number) => void) {
   const view = Buffer.alloc(VIEW_BYTES)
   const calls: string[] = []
@@ -25,11 +25,11 @@ async function accepted(onBytes: (socket: ByteSocket, count: number) => void) {
     },
     onEnd: () => calls.push('END'),
     onLost: code => calls.push(code),
-    onHandshakeFailed: cause => calls.push(cause),
+    onTlsFailed: ({ cause }) => calls.push(cause),
     onWriteFailed: code => calls.push(code),
     onDrained: () => undefined,
-    onBug: error => {
-      calls.push(`BUG ${error}`)
+    onError: error => {
+      calls.push(`ERROR ${error}`)
       socket.destroy()
     },
   }
@@ -55,7 +55,7 @@ const pauseOnFirst = (socket: ByteSocket, count: number) => {
   if (count === 1) socket.setReading(false)
 }
 
-test('FIN is told behind the bytes that wait, and only while reading', async () => {
+test('FIN is reported behind waiting bytes, and only while reading is on', async () => {
   const { socket, client, calls, close } = await accepted(pauseOnFirst)
   client.end('abcdefghij')
   await until(() => calls.length > 0)
@@ -67,7 +67,7 @@ test('FIN is told behind the bytes that wait, and only while reading', async () 
   close()
 })
 
-test('FIN is not told while reading is off, though no bytes wait', async () => {
+test('FIN is not reported while reading is off, even without waiting bytes', async () => {
   const { socket, client, calls, close } = await accepted(pauseOnFirst)
   client.end('abcd')
   await until(() => calls.length > 0)
@@ -80,7 +80,7 @@ test('FIN is not told while reading is off, though no bytes wait', async () => {
   close()
 })
 
-test('a connection that both sides ended is not lost before what waits is read', async () => {
+test('a connection that both sides ended reports no loss before waiting bytes are read', async () => {
   const { socket, client, calls, close } = await accepted(pauseOnFirst)
   client.resume()
   client.end('abcdef')
@@ -120,7 +120,7 @@ for (const [name, changes, delivered] of CHANGES) {
   })
 }
 
-test('what fails while waiting bytes are delivered is a bug of this connection, not of the thread', async () => {
+test('an exception while waiting bytes are delivered reaches the owner, not the thread', async () => {
   const { socket, client, calls, close, view } = await accepted(pauseOnFirst)
   client.write('abcdefghij')
   await until(() => calls.length > 0)
@@ -128,6 +128,6 @@ test('what fails while waiting bytes are delivered is a bug of this connection, 
   socket.setReading(true)
   await settle()
   assert.equal(calls.length, 2)
-  assert.match(calls[1]!, /^BUG /)
+  assert.match(calls[1]!, /^ERROR /)
   close()
 })

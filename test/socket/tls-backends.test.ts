@@ -1,9 +1,10 @@
-/** Whom the client's side of TLS talks to, and in which words it refuses the others. */
+/** TLS towards backends: which certificates are accepted, and the kind and cause of each failure. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createTcp, type Server } from 'node:net'
 import { after, test } from 'node:test'
 import { createServer, type TlsOptions, type TLSSocket } from 'node:tls'
+import type { TlsFailureKind } from '../../src/socket/byte-socket.ts'
 import type { TlsClientPlan } from '../../src/socket/tls.ts'
 import { CA, CLIENT, EXPIRED, OTHER_CA, SELF_SIGNED, SERVER, VIRTUAL, WILDCARD } from '../harness/certificates.ts'
 import { eventually, turn } from '../harness/peers.ts'
@@ -88,44 +89,66 @@ for (const [name, host, served, plan, cause] of CASES) {
         assert.equal(owner.calls.length, 1)
         assert.match(owner.calls[0]!, /^REFUSED certificate of /)
         assert.ok(owner.calls[0]!.includes(cause), owner.calls.join())
+        assert.equal(owner.tlsFailure?.kind, 'peer-certificate')
+        assert.match(owner.tlsFailure.code, /^[A-Z_]+$/)
       }
     })
   }
 }
 
-const MEETINGS: readonly (readonly [string, TlsOptions, Partial<TlsClientPlan>, RegExp])[] = [
-  ['no shared version', { ...SERVER, minVersion: 'TLSv1.3' }, { maxVersion: 'TLSv1.2' }, /no shared protocol version/],
+type Kinds = readonly TlsFailureKind[]
+const NEGOTIATIONS: readonly (readonly [string, TlsOptions, Partial<TlsClientPlan>, RegExp, Kinds])[] = [
+  [
+    'no shared version',
+    { ...SERVER, minVersion: 'TLSv1.3' },
+    { maxVersion: 'TLSv1.2' },
+    /no shared protocol version/,
+    ['handshake'],
+  ],
   [
     'only an old version',
     { ...SERVER, ciphers: 'ALL:@SECLEVEL=0', minVersion: 'TLSv1', maxVersion: 'TLSv1.1' },
     {},
     /no shared protocol version/,
+    ['handshake'],
   ],
-  ['no shared suite', { ...SERVER, maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-AES128-SHA' }, {}, /no common terms/],
-  ['another protocol', { ...SERVER, ALPNProtocols: ['h2'] }, {}, /does not offer http\/1\.1/],
+  [
+    'no shared suite',
+    { ...SERVER, maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-AES128-SHA' },
+    {},
+    /no common terms/,
+    ['own-certificate'],
+  ],
+  ['another protocol', { ...SERVER, ALPNProtocols: ['h2'] }, {}, /does not offer http\/1\.1/, ['handshake']],
   [
     'our certificate missing, TLS 1.2',
     { ...SERVER, maxVersion: 'TLSv1.2', requestCert: true, ca: CA.cert },
     {},
     /misses a certificate of ours|broke it off/,
+    ['own-certificate', 'handshake'],
   ],
 ]
-for (const [name, options, plan, cause] of MEETINGS) {
-  test(`${name}: the refusal says so`, async () => {
+for (const [name, options, plan, cause, kinds] of NEGOTIATIONS) {
+  test(`${name}: the handshake fails with that cause`, async () => {
     const { port } = await backend(options)
     const owner = await dialSecured(tls.client(clientPlan(plan)), port)
     assert.equal(owner.calls.length, 1)
     assert.match(owner.calls[0]!, cause)
+    assert.ok(kinds.includes(owner.tlsFailure!.kind), owner.tlsFailure!.kind)
   })
 }
 
-test('TLS 1.3, a backend that misses our certificate: the loss says so', async () => {
+test('TLS 1.3: a backend that misses our certificate fails the connection after the handshake', async () => {
   const { port } = await backend({ ...SERVER, requestCert: true, ca: CA.cert })
   const owner = await dialSecured(tls.client(clientPlan()), port)
   assert.match(await owner.called('LOST'), /ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED/)
+  assert.deepEqual(
+    [owner.tlsFailure?.kind, owner.tlsFailure?.code],
+    ['tls', 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'],
+  )
 })
 
-test('our certificate is shown when it is asked for', async () => {
+test('our certificate is sent when the backend asks for it', async () => {
   const { port, sockets } = await backend({ ...SERVER, requestCert: true, ca: CA.cert })
   const owner = await dialSecured(tls.client(clientPlan({ identity: CLIENT })), port)
   await exchange(owner)
@@ -163,7 +186,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     assert.equal(await resumed('localhost'), false)
   })
 
-  test(`${version}: a resumed session is judged again`, async context => {
+  test(`${version}: the certificate of a resumed session is checked again`, async context => {
     const { port } = await backend({ ...SERVER, maxVersion: version })
     const client = tls.client(clientPlan())
     await exchange(await dialSecured(client, port))
@@ -173,7 +196,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   })
 }
 
-test('a plan that is bad throws and changes nothing', async () => {
+test('a plan that OpenSSL refuses throws and changes nothing', async () => {
   const { port } = await backend(SERVER)
   const client = tls.client(clientPlan())
   for (const changes of [
@@ -188,7 +211,7 @@ test('a plan that is bad throws and changes nothing', async () => {
   await exchange(await dialSecured(client, port))
 })
 
-test('a replaced plan counts for the next handshake', async () => {
+test('a replaced plan applies to the next handshake', async () => {
   const { port } = await backend(SERVER)
   const client = tls.client(clientPlan())
   const owner = await dialSecured(client, port)
@@ -208,14 +231,14 @@ async function plainBackend(onBytes: (socket: import('node:net').Socket) => void
   )
 }
 
-test('a backend that speaks plain HTTP: the refusal says so', async () => {
+test('a backend that speaks plain HTTP fails the handshake with that cause', async () => {
   const port = await plainBackend(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
   const owner = await dialSecured(tls.client(clientPlan()), port)
   assert.match(owner.calls[0]!, /^REFUSED handshake: the peer does not speak TLS here/)
 })
 
 for (const how of ['end', 'resetAndDestroy'] as const) {
-  test(`a backend that leaves within the handshake by ${how} is told of`, async () => {
+  test(`a backend that leaves within the handshake by ${how} is reported`, async () => {
     const port = await plainBackend(socket => void socket[how]())
     const owner = await dialSecured(tls.client(clientPlan()), port)
     const code = how === 'end' ? '' : ' (ECONNRESET)'
@@ -223,7 +246,7 @@ for (const how of ['end', 'resetAndDestroy'] as const) {
   })
 }
 
-test('a backend that says nothing can be given up', async () => {
+test('a handshake with a silent backend can be cancelled', async () => {
   let isClosed = false
   const port = await plainBackend(socket => socket.on('close', () => (isClosed = true)).resume())
   const owner = startSecured(tls.client(clientPlan()), port)
@@ -233,7 +256,7 @@ test('a backend that says nothing can be given up', async () => {
   assert.deepEqual(owner.calls, [])
 })
 
-test('what is written before the handshake waits for it', async () => {
+test('writes before the end of the handshake wait for it', async () => {
   const { port } = await backend(SERVER)
   const plain = new Recorder()
   const owner = new Recorder()
@@ -249,7 +272,7 @@ test('what is written before the handshake waits for it', async () => {
   owner.socket.destroy()
 })
 
-test('the name that is not there is not taken from the certificate of another host', async () => {
+test('a virtual host of the backend with the certificate of another name is refused', async () => {
   const { port } = await backend(VIRTUAL)
   const owner = await dialSecured(tls.client(clientPlan()), port, 'example.test')
   assert.match(owner.calls[0]!, /is not for this host: altnames DNS:shop\.example\.test/)

@@ -1,4 +1,4 @@
-/** Bytes over TLS: order, backpressure, ends, and that what was cut short never looks whole. */
+/** Bytes over TLS: order, backpressure and ends; a truncated stream never looks whole. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createTcp, connect as connectTcp, type Socket } from 'node:net'
@@ -41,7 +41,7 @@ function pattern(length: number): Buffer {
 }
 
 for (const version of VERSIONS) {
-  test(`${version}: 8 MiB in one write arrive whole, and the owner hears when they have left`, async () => {
+  test(`${version}: 8 MiB in one write arrive whole, and the owner hears onDrained`, async () => {
     const { owner, client } = await connected(version)
     const bytes = pattern(8 * MEBIBYTE)
     assert.equal(owner.socket.write(bytes), WRITE.PENDING)
@@ -52,7 +52,7 @@ for (const version of VERSIONS) {
     client.socket.destroy()
   })
 
-  test(`${version}: many small writes of one turn arrive in their order`, async () => {
+  test(`${version}: many small writes of one turn arrive in order`, async () => {
     const { owner, client } = await connected(version)
     const texts = Array.from({ length: 200 }, (_, at) => `${at};`)
     const answers = texts.map(text => {
@@ -70,7 +70,7 @@ for (const version of VERSIONS) {
     client.socket.destroy()
   })
 
-  test(`${version}: end and destroy right behind writes: everything arrives, and then the end`, async () => {
+  test(`${version}: after end or destroy right behind writes, all bytes arrive and then the end`, async () => {
     for (const last of ['end', 'destroy', 'end and destroy'] as const) {
       for (const writes of [1, 2]) {
         const { owner, client, tcp } = await connected(version)
@@ -111,7 +111,7 @@ for (const version of VERSIONS) {
     })
   }
 
-  test(`${version}: a peer that takes nothing: writes wait, and what waits is bounded`, async () => {
+  test(`${version}: writes to a peer that takes nothing wait, within a bound`, async () => {
     const { owner, client, tcp } = await connected(version)
     client.socket.pause()
     tcp.pause()
@@ -141,7 +141,7 @@ for (const version of VERSIONS) {
     client.socket.destroy()
   })
 
-  test(`${version}: close while a write waits ends the connection, and nothing is called back`, async () => {
+  test(`${version}: destroy while a write waits cuts the connection, without a callback`, async () => {
     for (const how of ['destroy', 'reset'] as const) {
       const { owner, client, tcp } = await connected(version)
       client.socket.pause()
@@ -158,7 +158,7 @@ for (const version of VERSIONS) {
     }
   })
 
-  test(`${version}: reset is a reset of TCP`, async () => {
+  test(`${version}: reset resets the TCP connection`, async () => {
     const { owner, client } = await connected(version)
     owner.socket.reset()
     await eventually('the reset', () => client.errors.length > 0)
@@ -167,7 +167,7 @@ for (const version of VERSIONS) {
 
   // ---- reading ------------------------------------------------------------------------------------------------------
 
-  test(`${version}: nothing is delivered while reading is off, and the sender is held back`, async () => {
+  test(`${version}: no byte is delivered while reading is off, and the sender is held back`, async () => {
     const { owner, client } = await connected(version, 5000)
     const bytes = pattern(16 * MEBIBYTE)
     const before = owner.length
@@ -192,7 +192,7 @@ for (const version of VERSIONS) {
     client.socket.destroy()
   })
 
-  test(`${version}: the end is told behind what waits, and only while reading`, async () => {
+  test(`${version}: the end is reported behind waiting bytes, and only while reading is on`, async () => {
     const { owner, client } = await connected(version, 1000)
     owner.onData = () => owner.socket.setReading(false)
     client.socket.end(pattern(2500))
@@ -207,7 +207,7 @@ for (const version of VERSIONS) {
     owner.socket.destroy()
   })
 
-  test(`${version}: a peer that ended still gets its answer`, async () => {
+  test(`${version}: a peer that has ended its side still gets bytes`, async () => {
     const { owner, client } = await connected(version)
     client.socket.end('bye')
     await owner.called('END')
@@ -218,7 +218,7 @@ for (const version of VERSIONS) {
     owner.socket.destroy()
   })
 
-  test(`${version}: once it is closed from inside onBytes, the view is left alone though more has come`, async () => {
+  test(`${version}: after a close inside onBytes the view is not written to, though more bytes have come`, async () => {
     for (const how of ['destroy', 'reset', 'throw'] as const) {
       const { owner, client } = await connected(version)
       owner.onData = () => {
@@ -229,7 +229,7 @@ for (const version of VERSIONS) {
       client.socket.write(pattern(60_000))
       await eventually('the end', () => client.isClosed || client.socket.readableEnded)
       assert.ok(owner.length <= 5 + 60_000)
-      assert.deepEqual(owner.calls, how === 'throw' ? ['BUG Error: of the owner'] : [])
+      assert.deepEqual(owner.calls, how === 'throw' ? ['ERROR Error: of the owner'] : [])
       if (how !== 'throw') assert.ok(owner.view.every(byte => byte === 0))
       client.socket.destroy()
     }
@@ -237,7 +237,7 @@ for (const version of VERSIONS) {
 
   // ---- cut short ----------------------------------------------------------------------------------------------------
 
-  test(`${version}, RFC 8446 6.1: FIN without close_notify is a loss, with bytes before it or without`, async () => {
+  test(`${version}, RFC 8446 6.1: FIN without close_notify is a loss, with or without bytes in front`, async () => {
     for (const before of [0, 10, 40_000]) {
       const { owner, client, tcp } = await connected(version)
       if (before > 0) {
@@ -251,7 +251,7 @@ for (const version of VERSIONS) {
     }
   })
 
-  test(`${version}: a FIN in the midst of a record, right behind bytes, is a loss behind these bytes`, async () => {
+  test(`${version}: FIN within a record is reported as a loss behind the bytes in front`, async () => {
     const relay = await cuttingRelay()
     const listener = await SecuredListener.open(serverPlan({ maxVersion: version }))
     open.push(listener)
@@ -275,7 +275,7 @@ for (const version of VERSIONS) {
     assert.deepEqual(owner.calls, ['LOST ECONNRESET'])
   })
 
-  test(`${version}: a byte that was changed on the way is a loss that says so`, async () => {
+  test(`${version}: a byte that was changed on the way is a failure of kind tls`, async () => {
     const relay = await cuttingRelay()
     const listener = await SecuredListener.open(serverPlan({ maxVersion: version }))
     open.push(listener)
@@ -292,7 +292,7 @@ for (const version of VERSIONS) {
     client.socket.destroy()
   })
 
-  test(`${version}: what a backend cut short is no end of a message`, async () => {
+  test(`${version}: a truncated response of a backend is no end of a message`, async () => {
     const sockets: TLSSocket[] = []
     const server = createServer({ ...SERVER, maxVersion: version, allowHalfOpen: true }, socket => {
       socket.on('error', () => undefined)

@@ -1,4 +1,4 @@
-/** Which clients come in by their certificates, in full handshakes and in resumed ones. */
+/** Client certificates: which clients are accepted, in full and in resumed handshakes. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
@@ -86,13 +86,13 @@ for (const version of VERSIONS) {
   }
 }
 
-test('a certificate that is trusted needs no root above it', async () => {
+test('a trusted certificate needs no root above it', async () => {
   const { port } = await listen({ verifyClient: 'require', ca: [INTERMEDIATE.cert] })
   assert.equal((await visit(port, INTERMEDIATE_CLIENT)).isServed, true)
   assert.equal((await visit(port, CLIENT)).isServed, false)
 })
 
-test('public roots vouch for no client', async () => {
+test('public roots do not make client certificates valid', async () => {
   const { port } = await listen({ verifyClient: 'require', ca: [OTHER_CA.cert] })
   assert.equal((await visit(port, CLIENT)).isServed, false)
 })
@@ -104,7 +104,7 @@ const HOSTS: readonly (TlsHost & { readonly names: readonly string[] })[] = [
   { identity: VIRTUAL, verifyClient: 'none', ca: [], names: ['open.test'] },
 ]
 for (const version of VERSIONS) {
-  test(`${version}: who may come in depends on the host that is asked for`, async () => {
+  test(`${version}: client verification depends on the host in SNI`, async () => {
     const { port } = await listen({ verifyClient: 'require', ca: [CA.cert], hosts: HOSTS })
     const served = async (servername: string, identity: TlsIdentity | null) =>
       (await visit(port, { ...identity, servername, rejectUnauthorized: false, maxVersion: version })).isServed
@@ -148,7 +148,7 @@ for (const version of VERSIONS) {
     })
   }
 
-  test(`${version}: a session whose certificate has expired meanwhile is refused`, async context => {
+  test(`${version}: a session whose certificate has expired since is refused`, async context => {
     const listener = await listen({ verifyClient: 'require', ca: [CA.cert] })
     const { session } = await visit(listener.port, options)
     await listener.next()
@@ -160,7 +160,7 @@ for (const version of VERSIONS) {
     assert.match(await owner.called('REFUSED'), /Test Client: has expired \(CERT_HAS_EXPIRED, valid to 2056-01-01\)/)
   })
 
-  test(`${version}: a session does not survive the authority that vouched for it`, async () => {
+  test(`${version}: a session is not resumed once its certificate authority is no longer trusted`, async () => {
     const listener = await listen({ verifyClient: 'require', ca: [CA.cert] })
     const { session } = await visit(listener.port, options)
     listener.server.replace(serverPlan({ verifyClient: 'require', ca: [OTHER_CA.cert] }))
@@ -175,7 +175,7 @@ for (const version of VERSIONS) {
     assert.deepEqual([other.isServed, other.isResumed], [true, false])
   })
 
-  test(`${version}: a session without a certificate opens no host that requires one`, async () => {
+  test(`${version}: a session without a certificate is refused by a host that requires one`, async () => {
     const hosts = [{ ...HOSTS[0]!, ca: [CA.cert] }, HOSTS[1]!]
     const { port } = await listen({ verifyClient: 'optional', ca: [CA.cert], hosts })
     for (const from of ['localhost', 'open.test']) {
@@ -187,7 +187,7 @@ for (const version of VERSIONS) {
     }
   })
 
-  test(`${version}: a session of one host is none at another with other authorities`, async () => {
+  test(`${version}: a session is not resumed at a host with other certificate authorities`, async () => {
     const { port } = await listen({ verifyClient: 'require', ca: [CA.cert], hosts: HOSTS })
     const any = { ...CLIENT, rejectUnauthorized: false, maxVersion: version }
     const { session } = await visit(port, { ...any, servername: 'localhost' })
@@ -195,7 +195,7 @@ for (const version of VERSIONS) {
   })
 }
 
-test('a session that was refused for its certificate cannot be resumed', async () => {
+test('a session whose certificate was refused cannot be resumed', async () => {
   const listener = await listen({ verifyClient: 'require', ca: [CA.cert] })
   const client = nodeClient(listener.port, { ...OTHER_CLIENT, maxVersion: 'TLSv1.2' })
   await once(client.socket, 'close').catch(() => undefined)

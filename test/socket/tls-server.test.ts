@@ -1,4 +1,4 @@
-/** What the server's side of TLS agrees to and what it refuses, on the socket level of this run. */
+/** TLS towards clients: versions, suites, ALPN and handshakes that are accepted or refused. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
@@ -31,14 +31,14 @@ const VERSIONS: readonly (readonly [SecureVersion, boolean])[] = [
   ['TLSv1.3', true],
 ]
 for (const [version, isTaken] of VERSIONS) {
-  test(`RFC 9325 3.1.1: ${version} is ${isTaken ? 'taken' : 'refused'}`, async () => {
+  test(`RFC 9325 3.1.1: ${version} is ${isTaken ? 'accepted' : 'refused'}`, async () => {
     const { port } = await listen()
     const ciphers = version === 'TLSv1.3' ? {} : { ciphers: ANYTHING }
     assert.equal(await isServed(port, { minVersion: version, maxVersion: version, ...ciphers }), isTaken)
   })
 }
 
-test('the versions of the plan are the only ones', async () => {
+test('only the versions of the plan are accepted', async () => {
   const only13 = await listen({ minVersion: 'TLSv1.3' })
   assert.equal(await isServed(only13.port, { maxVersion: 'TLSv1.2' }), false)
   assert.match(
@@ -110,7 +110,7 @@ for (const [name, identity] of [
   })
 }
 
-test('the order of the server counts', async () => {
+test("the server's order of suites counts", async () => {
   const { port } = await listen()
   const offers = [
     ['TLSv1.2', 'ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256'],
@@ -127,7 +127,7 @@ test('the order of the server counts', async () => {
   }
 })
 
-test('the suites of the plan are the only ones', async () => {
+test('only the suites of the plan are accepted', async () => {
   const { port } = await listen({ ciphers: 'ECDHE-ECDSA-AES256-GCM-SHA384', maxVersion: 'TLSv1.2' })
   assert.equal(await isServed(port, { ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), false)
   assert.equal(await isServed(port), true)
@@ -304,7 +304,7 @@ for (const hosts of [[], HOSTS]) {
     })
   }
 
-  test(`a client that says nothing can be given up, and hears of it (${hosts.length} hosts)`, async () => {
+  test(`the handshake of a silent client can be cancelled visibly (${hosts.length} hosts)`, async () => {
     const listener = await listen({ hosts })
     const client = await tcpClient(listener.port)
     const owner = await listener.next()
@@ -314,7 +314,7 @@ for (const hosts of [[], HOSTS]) {
     assert.deepEqual(owner.calls, [])
   })
 
-  test(`a handshake that comes byte by byte is taken (${hosts.length} hosts)`, async () => {
+  test(`a handshake that comes byte by byte succeeds (${hosts.length} hosts)`, async () => {
     const listener = await listen({ hosts })
     const port = await trickle(listener.port)
     assert.equal(await isServed(port, { servername: 'localhost' }), true)

@@ -1,4 +1,4 @@
-/** Bytes over TLS that come faster than their owner reads. */
+/** TLS records that come faster than their owner reads. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { eventually, quiet } from '../harness/peers.ts'
 import { nodeClient, SecuredListener, serverPlan, tcpClient } from './secured.ts'
 
-/** What TLS writes goes out in one write once it is told to. */
+/** Collects the writes of TLS and sends them in one write. */
 class Gathering extends Duplex {
   readonly #tcp: Socket
   #held: Buffer[] | null = null
@@ -37,7 +37,7 @@ class Gathering extends Duplex {
 }
 
 for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-  test(`${version}: of two records in one read, the one that waits is not in the owner's memory`, async t => {
+  test(`${version}: of two records in one read, the waiting one is not in the owner's memory`, async t => {
     const listener = await SecuredListener.open(serverPlan({ maxVersion: version }))
     t.after(() => listener.close())
     const gathering = new Gathering(await tcpClient(listener.port))

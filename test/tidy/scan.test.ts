@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { functionsOf, scan } from './scan.ts'
 
-/** Source, its code (strings and comments blanked), and the source without comments. */
+/** Title, source, the source with strings and comments blanked, and the source with comments blanked. */
 const SCANNED = [
   ['comment to the end of the line', 'a // b\nc', 'a     \nc', 'a     \nc'],
   ['comment at the end of the file', 'a // b', 'a     ', 'a     '],
@@ -26,7 +26,7 @@ for (const [title, text, code, uncommented] of SCANNED) {
   test(`scan: ${title}`, () => assert.deepEqual(scan(text), { code, uncommented }))
 }
 
-/** Source, and the functions in it with their lines; the innermost comes first. */
+/** Source, and its functions with their numbers of lines, inner ones first. */
 const FUNCTIONS = [
   ['function f() {\n}', ['f 2']],
   ['export async function f<T>(a: T): Promise<T> {\n  if (a) {\n  }\n}', ['f 4']],

@@ -1,16 +1,16 @@
 /**
- * Source text without what is not code. A scanner of our own, because the compiler offers no API to scripts: it knows
- * strings, templates, comments and regular expressions, and keeps every character at its place.
+ * A scanner that blanks comments and strings of a source text and keeps all offsets. It knows strings, templates,
+ * comments and regular expressions; the compiler has no API for this.
  */
 
 export interface Scanned {
-  /** Comments and the insides of strings blanked. */
+  /** Comments and contents of strings are blanked. */
   readonly code: string
-  /** Comments blanked. */
+  /** Comments are blanked. */
   readonly uncommented: string
 }
 
-/** Behind these a slash begins a regular expression, not a division. */
+/** Matches text after which a slash begins a regular expression and not a division. */
 const BEFORE_REGEXP = /(?:^|[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|yield|await|throw))\s*$/
 
 export function scan(text: string): Scanned {
@@ -19,7 +19,7 @@ export function scan(text: string): Scanned {
   const blank = (list: string[], from: number, to: number) => {
     for (let at = from; at < to; at++) if (list[at] !== '\n') list[at] = ' '
   }
-  /** Depth of braces at which each template literal goes on. */
+  /** For each open template literal the depth of braces at which it continues. */
   const templates: number[] = []
   let depth = 0
   let at = 0
@@ -65,7 +65,7 @@ export function scan(text: string): Scanned {
   return { code: code.join(''), uncommented: uncommented.join('') }
 }
 
-/** Behind the closing mark; a slash within brackets does not close a regular expression. */
+/** Index after the closing mark; a slash in a character class does not close a regular expression. */
 function endOfLiteral(text: string, start: number, mark: string): number {
   let isInClass = false
   for (let at = start + 1; at < text.length; at++) {
@@ -80,7 +80,7 @@ function endOfLiteral(text: string, start: number, mark: string): number {
 }
 
 interface FoundFunction {
-  /** As far as it can be told; for a callback, what it is handed to. */
+  /** For a callback the name of the called function; '' if there is none. */
   readonly name: string
   readonly line: number
   readonly lines: number
@@ -89,7 +89,7 @@ interface FoundFunction {
 
 const BRANCHES = new Set(['if', 'for', 'while', 'switch', 'catch', 'with'])
 
-/** Every function with a body in braces: declarations, methods, arrow functions. */
+/** All functions with a body in braces: declarations, methods, arrow functions. */
 export function functionsOf({ code, uncommented }: Scanned): FoundFunction[] {
   const found: FoundFunction[] = []
   const open: number[] = []
@@ -106,7 +106,7 @@ export function functionsOf({ code, uncommented }: Scanned): FoundFunction[] {
   return found
 }
 
-/** The name of the function whose body opens at `start`, or undefined when it is some other brace. */
+/** The name of the function whose body opens at `start`; undefined for other braces. */
 function functionBefore(code: string, start: number): string | undefined {
   const before = code.slice(Math.max(0, start - 400), start)
   const head = /(=>\s*|\)\s*(?::[^;{}=]*)?)$/.exec(before)

@@ -1,4 +1,4 @@
-/** All source files of the project and who imports what from whom. Read once for all rules. */
+/** All source files of the project with their imports and exports. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { type Scanned, scan } from './scan.ts'
@@ -7,22 +7,22 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const FOLDERS = ['src', 'test', 'bench', 'scripts']
 
 interface Import {
-  /** Path of ours from the root, or the name of a module. */
+  /** Path from the root for a file of the project, otherwise the name of a module. */
   readonly from: string
-  readonly isOurs: boolean
-  /** Vanishes at run time. */
+  readonly isLocal: boolean
+  /** Imports only types, which vanish at run time. */
   readonly isTypeOnly: boolean
-  /** `*` for everything. */
+  /** Imported names; `*` for a namespace. */
   readonly names: readonly string[]
 }
 
 export interface SourceFile extends Scanned {
-  /** From the root, with slashes. */
+  /** Path from the root, with slashes. */
   readonly path: string
   readonly text: string
   readonly imports: readonly Import[]
   readonly exports: readonly string[]
-  /** What `new URL('x.ts', import.meta.url)` names, an entry of a thread or a process: true for its path. */
+  /** True for a path that this file starts as a thread or process: `new URL('x.ts', import.meta.url)`. */
   readonly starts: (path: string) => boolean
 }
 
@@ -33,7 +33,7 @@ export function readTree(): SourceTree {
   return new Map(files.map(file => [file.path, file]))
 }
 
-/** Empty when there is none. */
+/** '' if the file does not exist. */
 export function readRootFile(path: string): string {
   const file = join(ROOT, path)
   return existsSync(file) ? readFileSync(file, 'utf8') : ''
@@ -62,7 +62,7 @@ function readSource(file: string): SourceFile {
 
 const ENTRY = /new URL\(['`]([^'`]+\.[jt]s)['`], import\.meta\.url\)/g
 
-/** What a template leaves open may be any one name. */
+/** An expression in a template literal matches any single name. */
 function startsOf(file: string, uncommented: string): (path: string) => boolean {
   const patterns = [...uncommented.matchAll(ENTRY)].map(match => {
     const path = pathFromRoot(resolve(dirname(file), match[1]!))
@@ -84,7 +84,7 @@ const STATEMENT = /\b(?:import|export)\s+(type\s+)?(?:([\w$*{},\s]+?)\s+from\s+)
 const CALL = /\b(?:import|require)\('([^']+)'\)/g
 
 function importsOf(file: string, { code, uncommented }: Scanned): Import[] {
-  // What looks like an import inside a string (a program for another process) is none.
+  // Not an import in a string, which is a program for another process.
   const isCode = (match: RegExpExecArray) => code.startsWith(match[0].slice(0, 6), match.index)
   const statements = [...uncommented.matchAll(STATEMENT)].filter(isCode)
   const calls = [...uncommented.matchAll(CALL)].filter(isCode)
@@ -98,12 +98,12 @@ function importsOf(file: string, { code, uncommented }: Scanned): Import[] {
   ]
 }
 
-function target(file: string, from: string): { from: string; isOurs: boolean } {
-  const isOurs = from.startsWith('.')
-  return { from: isOurs ? pathFromRoot(resolve(dirname(file), from)) : from, isOurs }
+function target(file: string, from: string): { from: string; isLocal: boolean } {
+  const isLocal = from.startsWith('.')
+  return { from: isLocal ? pathFromRoot(resolve(dirname(file), from)) : from, isLocal }
 }
 
-/** Names as their owner knows them. */
+/** The imported names of a clause, without local aliases. */
 function namesOf(clause: string): string[] {
   if (clause.startsWith('*')) return ['*']
   const braces = /\{([^}]*)\}/.exec(clause)

@@ -34,7 +34,7 @@ import {
   TRUST_P12,
   UMLAUT_P12,
 } from './fixtures/stores.ts'
-import { Place } from './place.ts'
+import { TlsHome } from './tls-home.ts'
 
 const KEY_STORE = 'transport.passthru_https.listener.key_store'
 
@@ -47,19 +47,19 @@ function keysOf(kind: string, type: string, password: string, keyPassword = ''):
   }
 }
 
-/** Store, type, password, key password, whose key is taken, how many certificates are shown. */
+/** [name, store, type, password, key password, owner of the selected key, length of the chain] */
 const READABLE: readonly (readonly [string, string | Buffer, string, string, string, TlsIdentity, number])[] = [
   ['PKCS#12 of OpenSSL 3, with its chain', MODERN_P12, 'PKCS12', 'storepw', '', SERVER, 2],
   ['PKCS#12 with the key password of the store', MODERN_P12, 'PKCS12', 'storepw', 'storepw', SERVER, 2],
-  ['PKCS#12 with a key password that the store does not have', MODERN_P12, 'PKCS12', 'storepw', 'x', SERVER, 2],
-  ['PKCS#12 of Java, the first key by name', JAVA_P12, 'PKCS12', 'storepw', '', SERVER, 2],
-  ['PKCS#12 whose key has a password of its own', KEY_PASSWORD_P12, 'PKCS12', 'storepw', 'keypw', SERVER, 1],
+  ['PKCS#12 with a key password that the store does not use', MODERN_P12, 'PKCS12', 'storepw', 'x', SERVER, 2],
+  ['PKCS#12 of Java, the first key by alias', JAVA_P12, 'PKCS12', 'storepw', '', SERVER, 2],
+  ['PKCS#12 whose key has its own password', KEY_PASSWORD_P12, 'PKCS12', 'storepw', 'keypw', SERVER, 1],
   ['PKCS#12 with RC2-40 and 3DES', LEGACY_P12, 'PKCS12', 'storepw', '', RSA_SERVER, 1],
   ['PKCS#12 with MD5 and nothing encrypted', MD5_P12, 'PKCS12', 'storepw', '', SERVER, 1],
   ['PKCS#12 without a MAC', NO_MAC_P12, 'PKCS12', 'storepw', '', SERVER, 1],
-  ['PKCS#12 with a password beyond ASCII', UMLAUT_P12, 'PKCS12', 'pässwörd', '', SERVER, 1],
+  ['PKCS#12 with a password that is not ASCII', UMLAUT_P12, 'PKCS12', 'pässwörd', '', SERVER, 1],
   ['JKS with an RSA key and its own password', RSA_JKS, 'JKS', 'storepw', 'keypw', RSA_SERVER, 2],
-  ['JKS with EC keys, the first by name', EC_JKS, 'JKS', 'storepw', '', SERVER, 2],
+  ['JKS with EC keys, the first by alias', EC_JKS, 'JKS', 'storepw', '', SERVER, 2],
   ['PEM', SERVER.key + SERVER.cert, 'PEM', '', '', SERVER, 1],
   ['PEM in any order', CA.cert + RSA_SERVER.cert + RSA_SERVER.key, 'PEM', '', '', RSA_SERVER, 2],
   [
@@ -78,9 +78,9 @@ const READABLE: readonly (readonly [string, string | Buffer, string, string, str
 
 for (const [name, store, type, password, keyPassword, owner, certificates] of READABLE) {
   test(`a key store is read: ${name}`, async t => {
-    const place = new Place(t)
-    place.write('security/store', store)
-    const { plans } = await place.open(keysOf('key_store', type, password, keyPassword))
+    const home = new TlsHome(t)
+    home.write('security/store', store)
+    const { plans } = await home.open(keysOf('key_store', type, password, keyPassword))
     const { cert, key } = plans.server!.identity
     assert.ok(createPrivateKey(key).equals(createPrivateKey(owner.key)))
     assert.ok(cert.startsWith(owner.cert.slice(0, owner.cert.indexOf('-----END'))), 'the leaf comes first')
@@ -93,22 +93,16 @@ const TRUSTED: readonly (readonly [string, string | Buffer, string, string, read
   ['JKS', TRUST_JKS, 'JKS', 'storepw', [CA]],
   ['JKS without its password, as Java does', TRUST_JKS, 'JKS', '', [CA]],
   ['PEM with several certificates', OTHER_CA.cert + CA.cert, 'PEM', '', [OTHER_CA, CA]],
-  [
-    'the chain of a key is not trusted, what is stored as trusted is',
-    EC_JKS,
-    'JKS',
-    'storepw',
-    [EXPIRED, SERVER, OTHER_CA],
-  ],
+  ['the chain of a key is not trusted, trusted entries are', EC_JKS, 'JKS', 'storepw', [EXPIRED, SERVER, OTHER_CA]],
 ]
 
 for (const [name, store, type, password, trusted] of TRUSTED) {
   test(`a trust store is read: ${name}`, async t => {
-    const place = new Place(t)
-    place.write('security/store', store)
-    // Of the JKS store with keys the keys are not opened with the password of the store alone.
+    const home = new TlsHome(t)
+    home.write('security/store', store)
+    // EC_JKS holds keys too, which have the password of the store.
     const keys = keysOf('trust_store', type, password)
-    const { plans } = await place.open({ ...keys, 'listener.parameters.SSLVerifyClient': 'require' })
+    const { plans } = await home.open({ ...keys, 'listener.parameters.SSLVerifyClient': 'require' })
     assert.deepEqual([...plans.server!.ca].sort(), trusted.map(({ cert }) => cert).sort())
   })
 }
@@ -117,10 +111,9 @@ const CONVERT = 'convert it: openssl pkcs12 -legacy -in security/store -nodes | 
 const CONVERT_JCEKS =
   'convert it: keytool -importkeystore -srckeystore security/store -srcstoretype JCEKS -destkeystore new.p12 -deststoretype PKCS12'
 const WRONG = `security/store: ${KEY_STORE}.password: wrong password for security/store (set ${KEY_STORE}.password)`
-const WRONG_KEY_SAID = `wrong password for the key in security/store (set ${KEY_STORE}.key_password)`
-const WRONG_KEY = `security/store: ${KEY_STORE}.key_password: ${WRONG_KEY_SAID}`
-const FOLDER = 'it is looked for in the folder security of the home folder'
-const PLACE = `(put it there, or set ${KEY_STORE}.file_name; ${FOLDER})`
+const WRONG_KEY_PASSWORD = `wrong password for the key in security/store (set ${KEY_STORE}.key_password)`
+const WRONG_KEY = `security/store: ${KEY_STORE}.key_password: ${WRONG_KEY_PASSWORD}`
+const FILE_HINT = `(put the file into the folder security of the home, or set ${KEY_STORE}.file_name)`
 const FILE = `security/store: ${KEY_STORE}.file_name`
 const NONE = `${FILE}: needs a password, and none is set (set ${KEY_STORE}.password)`
 
@@ -140,49 +133,49 @@ const BROKEN: readonly (readonly [string, string | Buffer, string, string, strin
     'PKCS12',
     'storepw',
     '',
-    `${FILE}: is too old to be read: it is encrypted with RC4-128 (${CONVERT})`,
+    `${FILE}: uses an unsupported algorithm: encryption with RC4-128 (${CONVERT})`,
   ],
-  ['of the third Java type', JCEKS, 'JKS', 'storepw', '', `${FILE}: is a JCEKS store (${CONVERT_JCEKS})`],
+  ['JCEKS', JCEKS, 'JKS', 'storepw', '', `${FILE}: is a JCEKS store, which is not supported (${CONVERT_JCEKS})`],
   [
-    'JKS said to be PKCS12',
+    'JKS configured as PKCS12',
     RSA_JKS,
     'PKCS12',
     'storepw',
     'keypw',
-    `security/store: ${KEY_STORE}.type: expected a PKCS12 store, and it is JKS (set ${KEY_STORE}.type)`,
+    `security/store: ${KEY_STORE}.type: expected a PKCS12 store, found a JKS store (set ${KEY_STORE}.type)`,
   ],
-  ['of no known type', 'hello', 'PEM', '', '', `${FILE}: is no store of a known type ${PLACE}`],
+  ['of an unknown type', 'hello', 'PEM', '', '', `${FILE}: is not a key store of a known type ${FILE_HINT}`],
   [
-    'cut short, JKS',
+    'truncated JKS',
     RSA_JKS.subarray(0, 600),
     'JKS',
     '',
     'keypw',
-    `${FILE}: is no valid JKS store: it ends too early ${PLACE}`,
+    `${FILE}: is not a valid JKS store: the file is truncated ${FILE_HINT}`,
   ],
   [
-    'cut short, PKCS#12',
+    'truncated PKCS#12',
     MODERN_P12.subarray(0, 600),
     'PKCS12',
     'storepw',
     '',
-    `${FILE}: is no valid PKCS12 store: its DER is broken ${PLACE}`,
+    `${FILE}: is not a valid PKCS12 store: invalid DER ${FILE_HINT}`,
   ],
   [
-    'trusted certificates alone',
+    'trusted certificates only',
     TRUST_JKS,
     'JKS',
     'storepw',
     '',
-    `${FILE}: there is no key in it (take a store with a key and its certificate)`,
+    `${FILE}: holds no private key (use a store with a key and its certificate)`,
   ],
   [
-    'a key with the certificate of another',
+    'a key with the certificate of another key',
     CLIENT.key + SERVER.cert,
     'PEM',
     '',
     '',
-    `${FILE}: no certificate in it belongs to its key (put the certificate of the key, and its chain, into the store)`,
+    `${FILE}: holds no certificate for its key (add the certificate of the key, and its chain, to the store)`,
   ],
   [
     'a key too short for OpenSSL',
@@ -190,19 +183,19 @@ const BROKEN: readonly (readonly [string, string | Buffer, string, string, strin
     'PEM',
     '',
     '',
-    `${FILE}: OpenSSL refuses it: SSL routines::ee key too small (take a newer key and certificate)`,
+    `${FILE}: OpenSSL refuses the key or certificate: SSL routines::ee key too small (use a newer key and certificate)`,
   ],
 ]
 
-for (const [name, store, type, password, keyPassword, fault] of BROKEN) {
-  test(`what is wrong with a key store is said with its remedy: ${name}`, async t => {
-    const place = new Place(t)
-    place.write('security/store', store)
-    assert.deepEqual(await place.faults(keysOf('key_store', type, password, keyPassword)), [fault])
+for (const [name, store, type, password, keyPassword, error] of BROKEN) {
+  test(`a key store with an error is refused, with a hint: ${name}`, async t => {
+    const home = new TlsHome(t)
+    home.write('security/store', store)
+    assert.deepEqual(await home.errors(keysOf('key_store', type, password, keyPassword)), [error])
   })
 }
 
-/** Lengths known only at the end, and content in pieces (X.690 8.1.3.6 and 8.7.3), in the outer parts of a store. */
+/** Indefinite lengths and segmented strings (X.690 8.1.3.6 and 8.7.3) in the outer parts of a store. */
 function asBer(der: Buffer): Buffer {
   const [type] = der
   const long = der[1]! >= 0x80 ? der[1]! & 0x7f : 0
@@ -224,17 +217,17 @@ function asBerAfter(der: Buffer, at: number): Buffer {
   return at === der.length ? Buffer.alloc(0) : asBer(der.subarray(at))
 }
 
-test('PKCS#12 with lengths that are not known in advance is read, as older tools write it', async t => {
-  const place = new Place(t)
+test('PKCS#12 in BER with indefinite lengths, as older tools write it, is read', async t => {
+  const home = new TlsHome(t)
   const ber = asBer(MODERN_P12)
   assert.notDeepEqual(ber, MODERN_P12)
-  place.write('security/store', ber)
-  const { plans } = await place.open(keysOf('key_store', 'PKCS12', 'storepw'))
+  home.write('security/store', ber)
+  const { plans } = await home.open(keysOf('key_store', 'PKCS12', 'storepw'))
   assert.ok(createPrivateKey(plans.server!.identity.key).equals(createPrivateKey(SERVER.key)))
 })
 
-test('a store that is damaged anywhere is read or refused, and what is wrong names it', async t => {
-  const place = new Place(t)
+test('a store that is damaged anywhere is read, or refused with an error that names it', async t => {
+  const home = new TlsHome(t)
   for (const [store, type] of [
     [MODERN_P12, 'PKCS12'],
     [NO_MAC_P12, 'PKCS12'],
@@ -244,31 +237,34 @@ test('a store that is damaged anywhere is read or refused, and what is wrong nam
     for (let at = 0; at < store.length; at += 23) {
       const damaged = Buffer.from(store)
       damaged[at]! ^= 0x55
-      place.write('security/store', damaged)
-      const faults = await place.faults({ ...keysOf('key_store', type, 'storepw') })
-      for (const fault of faults) assert.match(fault, /^security\/store: /, `byte ${at} of ${type}`)
+      home.write('security/store', damaged)
+      const errors = await home.errors({ ...keysOf('key_store', type, 'storepw') })
+      for (const error of errors) assert.match(error, /^security\/store: /, `byte ${at} of ${type}`)
     }
   }
 })
 
-test('certificates of a trust store that have expired are named together', async t => {
-  const place = new Place(t)
-  place.write('security/store', EXPIRED_CLIENT.cert + CA.cert + EXPIRED.cert)
-  await place.open({ 'sender.trust_store.file_name': 'store', 'sender.trust_store.type': 'PEM' }, { listens: false })
-  assert.equal(place.said.length, 1)
-  assert.match(place.said[0]!, /^warn: .*CN=Expired Client has expired on .* 2021 GMT, and so with 1 more of 3 \(/)
+test('all expired certificates of a trust store give one warning', async t => {
+  const home = new TlsHome(t)
+  home.write('security/store', EXPIRED_CLIENT.cert + CA.cert + EXPIRED.cert)
+  await home.open({ 'sender.trust_store.file_name': 'store', 'sender.trust_store.type': 'PEM' }, { listens: false })
+  assert.equal(home.logged.length, 1)
+  assert.match(
+    home.logged[0]!,
+    /^warn: .*CN=Expired Client has expired on .* 2021 GMT; 1 more of 3 are not valid now \(/,
+  )
 })
 
-test('what is no file is not waited for', async t => {
-  const place = new Place(t)
-  const [fault] = await place.faults({ 'listener.key_store.file_name': place.home })
-  assert.match(fault!, /file_name: cannot be read: it is no file/)
+test('a key store that is not a regular file is refused', async t => {
+  const home = new TlsHome(t)
+  const [error] = await home.errors({ 'listener.key_store.file_name': home.path })
+  assert.match(error!, /file_name: cannot be read: it is not a regular file/)
 })
 
-test('a store that is not there is a fault, and so are all the others at once', async t => {
-  const place = new Place(t)
-  place.write('security/trust', TRUST_JKS)
-  const faults = await place.faults({
+test('a missing store is an error, and the errors of all stores are reported at once', async t => {
+  const home = new TlsHome(t)
+  home.write('security/trust', TRUST_JKS)
+  const errors = await home.errors({
     ...keysOf('key_store', 'PKCS12', 'storepw'),
     'listener.trust_store.file_name': 'trust',
     'listener.trust_store.type': 'JKS',
@@ -276,58 +272,85 @@ test('a store that is not there is a fault, and so are all the others at once', 
     'listener.parameters.SSLVerifyClient': 'require',
     'sender.trust_store.file_name': '/nowhere/trust.p12',
   })
-  assert.equal(faults.length, 3)
-  assert.match(faults[0]!, /^security\/store: .*key_store\.file_name: cannot be read: there is no such file/)
-  assert.match(faults[1]!, /^security\/trust: .*trust_store\.password: wrong password for security\/trust/)
-  assert.match(faults[2]!, /^\/nowhere\/trust\.p12: .*sender\.trust_store\.file_name: cannot be read/)
-  assert.doesNotMatch(faults.join(), /secret-2/)
+  assert.equal(errors.length, 3)
+  assert.match(errors[0]!, /^security\/store: .*key_store\.file_name: cannot be read: there is no such file/)
+  assert.match(errors[1]!, /^security\/trust: .*trust_store\.password: wrong password for security\/trust/)
+  assert.match(errors[2]!, /^\/nowhere\/trust\.p12: .*sender\.trust_store\.file_name: cannot be read/)
+  assert.doesNotMatch(errors.join(), /secret-2/)
 })
 
-test('a store is found where documented files have it, and as an absolute path', async t => {
-  const place = new Place(t)
+test('a store is found in the security folder, by its documented path, and by an absolute path', async t => {
+  const home = new TlsHome(t)
   const pem = SERVER.key + SERVER.cert
-  place.write('repository/resources/security/there.pem', pem)
-  place.write('security/here.pem', pem)
-  const absolute = place.write('elsewhere/store.pem', pem)
+  home.write('repository/resources/security/there.pem', pem)
+  home.write('security/here.pem', pem)
+  const absolute = home.write('elsewhere/store.pem', pem)
   for (const name of ['there.pem', 'repository/resources/security/there.pem', 'here.pem', absolute]) {
     const keys = { 'listener.key_store.file_name': name, 'listener.key_store.type': 'PEM' }
-    assert.deepEqual(await place.faults(keys), [], name)
+    assert.deepEqual(await home.errors(keys), [], name)
   }
 })
 
-const DUBIOUS: readonly (readonly [string, string | Buffer, string, string, RegExp])[] = [
+const WITH_WARNINGS: readonly (readonly [string, string | Buffer, string, string, RegExp])[] = [
   [
     'expired',
     EXPIRED.key + EXPIRED.cert,
     'PEM',
     '',
-    /^warn: .*CN=localhost has expired on Jan {2}1 .* 2021 GMT \(renew it; /,
+    /^warn: .*CN=localhost has expired on Jan {2}1 .* 2021 GMT \(renew it, /,
   ],
   [
     'not valid yet',
     SERVER.key + FUTURE_CERTIFICATE,
     'PEM',
     '',
-    /^warn: .*CN=localhost is valid from Jan {2}1 .* 2055 GMT only/,
+    /^warn: .*CN=localhost is not valid before Jan {2}1 .* 2055 GMT/,
   ],
   [
-    'protected by old ciphers',
+    'protected by weak ciphers',
     LEGACY_P12,
     'PKCS12',
     'storepw',
-    /^warn: .*is protected by RC2-40 and 3DES, .*openssl pkcs12 -legacy/,
+    /^warn: .*is protected by RC2-40 and 3DES, which is insecure .*openssl pkcs12 -legacy/,
   ],
-  ['behind an MD5 MAC', MD5_P12, 'PKCS12', 'storepw', /^warn: .*is protected by MD5, which no longer protects it/],
-  ['with several keys', JAVA_P12, 'PKCS12', 'storepw', /^info: of several keys .*"KEY":"alpha","KEYS":"zeta, alpha"/],
+  ['with an MD5 MAC', MD5_P12, 'PKCS12', 'storepw', /^warn: .*is protected by MD5, which is insecure/],
+  [
+    'with several keys',
+    JAVA_P12,
+    'PKCS12',
+    'storepw',
+    /^info: a key store holds several keys.*"KEY":"alpha","KEYS":"zeta, alpha"/,
+  ],
 ]
 
-for (const [name, store, type, password, line] of DUBIOUS) {
-  test(`a store is used and something is said of it: ${name}`, async t => {
-    const place = new Place(t)
-    place.write('security/store', store)
-    const { plans } = await place.open(keysOf('key_store', type, password))
+for (const [name, store, type, password, line] of WITH_WARNINGS) {
+  test(`a store is used, with one line in the log: ${name}`, async t => {
+    const home = new TlsHome(t)
+    home.write('security/store', store)
+    const { plans } = await home.open(keysOf('key_store', type, password))
     assert.ok(plans.server)
-    assert.equal(place.said.length, 1)
-    assert.match(place.said[0]!, line)
+    assert.equal(home.logged.length, 1)
+    assert.match(home.logged[0]!, line)
+  })
+}
+
+const URL_WITH_PASSWORD = 'https://user:planted@host.example/store.jks'
+const URL_STORE = `<KeyStore><Location>${URL_WITH_PASSWORD}</Location><Password>x</Password></KeyStore>`
+
+for (const [what, keys] of [
+  ['a key store', { 'listener.key_store.file_name': URL_WITH_PASSWORD }],
+  ['a trust store', { 'sender.trust_store.file_name': URL_WITH_PASSWORD }],
+  ['a file of profiles', { 'listener.ssl_profile.file_path': URL_WITH_PASSWORD }],
+  ['a store of a profile', { 'listener.ssl_profile.file_path': 'profiles.xml' }],
+] as const) {
+  test(`a URL as ${what} is refused, and the message hides it`, async t => {
+    const home = new TlsHome(t)
+    home.write('profiles.xml', `<parameter name="SSLProfiles"><profile>${URL_STORE}</profile></parameter>`)
+    const errors = await home.errors(keys)
+    assert.ok(
+      errors.some(error => error.includes('is a URL, and a file is expected')),
+      errors.join('\n'),
+    )
+    assert.doesNotMatch(errors.join('\n'), /planted/)
   })
 }

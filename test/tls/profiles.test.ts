@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { CA, CLIENT, OTHER_CA, SERVER, VIRTUAL, WILDCARD } from '../harness/certificates.ts'
 import { TRUST_P12 } from './fixtures/stores.ts'
-import { Place } from './place.ts'
+import { TlsHome } from './tls-home.ts'
 
 const LISTENER = { 'listener.ssl_profile.file_path': 'sslprofiles/listener.xml' }
 const SENDER = { 'sender.ssl_profile.file_path': 'sslprofiles/sender.xml' }
@@ -20,23 +20,23 @@ function profiles(root: string, ...bodies: readonly string[]): string {
   return `<?xml version="1.0"?>\n<parameter name="${root}">\n${listed}\n</parameter>`
 }
 
-function placeWith(t: TestContext): Place {
-  const place = new Place(t)
-  place.write('security/shop.pem', VIRTUAL.key + VIRTUAL.cert)
-  place.write('security/wild.pem', WILDCARD.key + WILDCARD.cert)
-  place.write('security/client.pem', CLIENT.key + CLIENT.cert)
-  place.write('security/ca.pem', CA.cert)
-  place.write('security/other.pem', OTHER_CA.cert)
-  place.write('security/trust.p12', TRUST_P12)
-  return place
+function homeWith(t: TestContext): TlsHome {
+  const home = new TlsHome(t)
+  home.write('security/shop.pem', VIRTUAL.key + VIRTUAL.cert)
+  home.write('security/wild.pem', WILDCARD.key + WILDCARD.cert)
+  home.write('security/client.pem', CLIENT.key + CLIENT.cert)
+  home.write('security/ca.pem', CA.cert)
+  home.write('security/other.pem', OTHER_CA.cert)
+  home.write('security/trust.p12', TRUST_P12)
+  return home
 }
 
-test('profiles of the listener are virtual hosts, by the names of their certificates or by their own', async t => {
-  const place = placeWith(t)
+test('profiles of the listener are virtual hosts, named by serverName or by their certificates', async t => {
+  const home = homeWith(t)
   const named = `<serverName> One.Example, *.two.example </serverName>${keyStore('shop.pem')}`
   const verifying = `${keyStore('wild.pem')}${trustStore('ca.pem')}<SSLVerifyClient>require</SSLVerifyClient>`
-  place.write('sslprofiles/listener.xml', profiles('SSLProfiles', keyStore('shop.pem'), verifying, named))
-  const { hosts, verifyClient } = (await place.open(LISTENER)).plans.server!
+  home.write('sslprofiles/listener.xml', profiles('SSLProfiles', keyStore('shop.pem'), verifying, named))
+  const { hosts, verifyClient } = (await home.open(LISTENER)).plans.server!
   assert.equal(verifyClient, 'none')
   assert.deepEqual(
     hosts.map(host => [host.names, host.identity.cert, host.verifyClient, host.ca]),
@@ -48,18 +48,18 @@ test('profiles of the listener are virtual hosts, by the names of their certific
   )
 })
 
-test('a profile that says nothing of client certificates asks for them as the listener does', async t => {
-  const place = placeWith(t)
+test('a profile inherits SSLVerifyClient and trust store of the listener (D48)', async t => {
+  const home = homeWith(t)
   const open = `${keyStore('wild.pem')}<SSLVerifyClient>none</SSLVerifyClient>`
   const others = `<serverName>other.example</serverName>${keyStore('shop.pem')}${trustStore('other.pem')}`
-  place.write('sslprofiles/listener.xml', profiles('SSLProfiles', keyStore('shop.pem'), open, others))
+  home.write('sslprofiles/listener.xml', profiles('SSLProfiles', keyStore('shop.pem'), open, others))
   const listener = {
     ...LISTENER,
     'listener.parameters.SSLVerifyClient': 'require' as const,
     'listener.trust_store.file_name': 'ca.pem',
     'listener.trust_store.type': 'PEM' as const,
   }
-  const { hosts } = (await place.open(listener)).plans.server!
+  const { hosts } = (await home.open(listener)).plans.server!
   assert.deepEqual(
     hosts.map(({ names, verifyClient, ca }) => [names[0], verifyClient, ca]),
     [
@@ -70,12 +70,12 @@ test('a profile that says nothing of client certificates asks for them as the li
   )
 })
 
-test('profiles of the sender are plans by server; what they leave out is as for every backend', async t => {
-  const place = placeWith(t)
+test('profiles of the sender are plans by server, and inherit the settings that they leave out', async t => {
+  const home = homeWith(t)
   const both = `<servers>One.Example:8443, [::1]:443</servers>${trustStore('ca.pem')}${keyStore('client.pem')}`
   const trusting = `<servers>two.example:443</servers>${trustStore('other.pem')}`
-  place.write('sslprofiles/sender.xml', profiles('customSSLProfiles', both, trusting))
-  const { clients } = (await place.open({ ...SENDER, 'sender.hostname_verifier': 'AllowAll' })).plans
+  home.write('sslprofiles/sender.xml', profiles('customSSLProfiles', both, trusting))
+  const { clients } = (await home.open({ ...SENDER, 'sender.hostname_verifier': 'AllowAll' })).plans
   assert.deepEqual(
     clients.map(({ match, plan }) => [match, plan.ca, plan.identity?.cert ?? null, plan.hostname]),
     [
@@ -87,27 +87,27 @@ test('profiles of the sender are plans by server; what they leave out is as for 
   )
 })
 
-test('a store of a profile need not say its type', async t => {
-  const place = placeWith(t)
+test('the type of a store in a profile is optional', async t => {
+  const home = homeWith(t)
   const location = (name: string): string => `<Location>${name}</Location><Password>storepw</Password>`
   const body = `<servers>*</servers><TrustStore>${location('trust.p12')}</TrustStore>`
-  place.write('sslprofiles/sender.xml', profiles('customSSLProfiles', body))
-  const { clients } = (await place.open(SENDER)).plans
+  home.write('sslprofiles/sender.xml', profiles('customSSLProfiles', body))
+  const { clients } = (await home.open(SENDER)).plans
   assert.equal(clients[0]!.plan.ca!.length, 2)
 })
 
-test('a profile of the sender without a key store shows that of every backend', async t => {
-  const place = placeWith(t)
+test('a profile of the sender without a key store inherits the key store of the sender', async t => {
+  const home = homeWith(t)
   const one = `<servers>one.example:443</servers>${trustStore('ca.pem')}`
   const every = `<servers>two.example:443</servers>${keyStore('shop.pem')}`
-  place.write('sslprofiles/sender.xml', profiles('customSSLProfiles', one, every))
+  home.write('sslprofiles/sender.xml', profiles('customSSLProfiles', one, every))
   const keys = {
     'sender.key_store.file_name': 'client.pem',
     'sender.key_store.type': 'PEM',
     'sender.trust_store.file_name': 'other.pem',
     'sender.trust_store.type': 'PEM',
   }
-  const { clients } = (await place.open({ ...SENDER, ...keys })).plans
+  const { clients } = (await home.open({ ...SENDER, ...keys })).plans
   assert.deepEqual(
     clients.map(({ plan }) => [plan.identity!.cert, plan.ca]),
     [
@@ -118,12 +118,12 @@ test('a profile of the sender without a key store shows that of every backend', 
   )
 })
 
-test('a profile for every server takes the place of the default, wherever it stands', async t => {
-  const place = placeWith(t)
+test('a profile for * replaces the default plan, wherever it stands', async t => {
+  const home = homeWith(t)
   const every = `<servers>*</servers>${trustStore('ca.pem')}`
   const one = `<servers>one.example:443</servers>${trustStore('other.pem')}`
-  place.write('sslprofiles/sender.xml', profiles('customSSLProfiles', every, one))
-  const { clients } = (await place.open(SENDER)).plans
+  home.write('sslprofiles/sender.xml', profiles('customSSLProfiles', every, one))
+  const { clients } = (await home.open(SENDER)).plans
   assert.deepEqual(
     clients.map(({ match, plan }) => [match, plan.ca]),
     [
@@ -133,16 +133,16 @@ test('a profile for every server takes the place of the default, wherever it sta
   )
 })
 
-test('a profile file is found where documented paths have it', async t => {
+test('a profile file is found by its documented paths', async t => {
   for (const [given, written] of [
     ['conf/sslprofiles/l.xml', 'repository/conf/sslprofiles/l.xml'],
     ['conf/sslprofiles/l.xml', 'sslprofiles/l.xml'],
     ['repository/conf/l.xml', 'repository/conf/l.xml'],
     ['l.xml', 'l.xml'],
   ] as const) {
-    const place = placeWith(t)
-    place.write(written, profiles('SSLProfiles', keyStore('shop.pem')))
-    const { server } = (await place.open({ 'listener.ssl_profile.file_path': given })).plans
+    const home = homeWith(t)
+    home.write(written, profiles('SSLProfiles', keyStore('shop.pem')))
+    const { server } = (await home.open({ 'listener.ssl_profile.file_path': given })).plans
     assert.equal(server!.hosts.length, 1, `${given} at ${written}`)
   }
 })
@@ -150,10 +150,10 @@ test('a profile file is found where documented paths have it', async t => {
 const L = 'sslprofiles/listener.xml'
 const KEY = 'transport.passthru_https.listener.ssl_profile.file_path'
 const LOCATION = `${L}:4 KeyStore/Location`
-const FOLDER = 'it is looked for in the folder security of the home folder'
-const NAMED = 'add <serverName>, or take a certificate with a subject alternative name'
+const STORE_HINT = `put the file into the folder security of the home, or set ${LOCATION}`
+const NAME_HINT = 'add <serverName>, or use a certificate with DNS names'
 const BROKEN_LISTENER: readonly (readonly [string, string, string])[] = [
-  ['is not there', '', `${L}: ${KEY}: cannot be read: there is no such file (put it there, or set ${KEY})`],
+  ['does not exist', '', `${L}: ${KEY}: cannot be read: there is no such file (put the file there, or set ${KEY})`],
   [
     'is not well-formed',
     '<parameter name="SSLProfiles">\n<profile></parameter>',
@@ -165,11 +165,11 @@ const BROKEN_LISTENER: readonly (readonly [string, string, string])[] = [
     `${L}:2: a document type is not allowed (remove <!DOCTYPE)`,
   ],
   [
-    'has an entity of its own',
+    'declares an entity',
     '<parameter name="SSLProfiles">\n<profile>&secret;</profile></parameter>',
     `${L}:2: not well-formed: entity not found (correct it)`,
   ],
-  ['has another root', '<profiles/>', `${L}:1: expected the element <parameter> (let it hold all others)`],
+  ['has another root', '<profiles/>', `${L}:1: expected the element <parameter> (put all other elements inside it)`],
   [
     'is that of the sender',
     profiles('customSSLProfiles'),
@@ -181,14 +181,14 @@ const BROKEN_LISTENER: readonly (readonly [string, string, string])[] = [
     `${L}:3: KeyStore: is missing (add it)`,
   ],
   [
-    'has a key store without a place',
+    'has a key store without a location',
     profiles('SSLProfiles', '\n<KeyStore><Type>JKS</Type></KeyStore>'),
     `${L}:4: KeyStore/Location: is missing (add it)`,
   ],
   [
-    'names a store that is not there',
+    'names a missing store',
     profiles('SSLProfiles', '', keyStore('no.pem')).replace('<profile></profile>', ''),
-    `security/no.pem: ${LOCATION}: cannot be read: there is no such file (put it there, or set ${LOCATION}; ${FOLDER})`,
+    `security/no.pem: ${LOCATION}: cannot be read: there is no such file (${STORE_HINT})`,
   ],
   [
     'has a wrong mode',
@@ -196,27 +196,27 @@ const BROKEN_LISTENER: readonly (readonly [string, string, string])[] = [
     `${L}:3: SSLVerifyClient = maybe: expected one of none, optional, require (leave it out for none)`,
   ],
   [
-    'asks for certificates and trusts none',
+    'asks for client certificates and has no trust store',
     profiles('SSLProfiles', `${keyStore('shop.pem')}<SSLVerifyClient>optional</SSLVerifyClient>`),
-    `${L}:3: TrustStore: clients are asked for certificates, and none are trusted (set TrustStore)`,
+    `${L}:3: TrustStore: clients are asked for certificates, and no trust store is set (set TrustStore)`,
   ],
   [
-    'has a name that is none',
+    'has an invalid name',
     profiles('SSLProfiles', `${keyStore('shop.pem')}\n<serverName>a.*.example</serverName>`),
     `${L}:4: serverName = a.*.example: expected host names or *.domain`,
   ],
   [
-    'is for no name at all',
+    'names no host',
     profiles('SSLProfiles', keyStore('client.pem')),
-    `${L}:3: serverName: nothing says for which names the profile is (${NAMED})`,
+    `${L}:3: serverName: neither the profile nor its certificate names a host (${NAME_HINT})`,
   ],
 ]
 
-for (const [name, xml, fault] of BROKEN_LISTENER) {
-  test(`a profile file of the listener is refused with its line: it ${name}`, async t => {
-    const place = placeWith(t)
-    if (xml !== '') place.write(L, xml)
-    assert.deepEqual(await place.faults(LISTENER), [fault])
+for (const [name, xml, error] of BROKEN_LISTENER) {
+  test(`a profile file of the listener is refused, with its line: it ${name}`, async t => {
+    const home = homeWith(t)
+    if (xml !== '') home.write(L, xml)
+    assert.deepEqual(await home.errors(LISTENER), [error])
   })
 }
 
@@ -228,17 +228,17 @@ const BROKEN_SENDER: readonly (readonly [string, string, string])[] = [
     'sslprofiles/sender.xml:3: servers = one.example: expected host:port, or *',
   ],
   [
-    'names a port that is none',
+    'names an invalid port',
     '<servers>a:1,a:65536</servers>',
     'sslprofiles/sender.xml:3: servers = a:65536: expected host:port, or *',
   ],
 ]
 
-for (const [name, body, fault] of BROKEN_SENDER) {
-  test(`a profile file of the sender is refused with its line: it ${name}`, async t => {
-    const place = placeWith(t)
-    place.write('sslprofiles/sender.xml', profiles('customSSLProfiles', body))
-    assert.deepEqual(await place.faults(SENDER), [fault])
+for (const [name, body, error] of BROKEN_SENDER) {
+  test(`a profile file of the sender is refused, with its line: it ${name}`, async t => {
+    const home = homeWith(t)
+    home.write('sslprofiles/sender.xml', profiles('customSSLProfiles', body))
+    assert.deepEqual(await home.errors(SENDER), [error])
   })
 }
 
@@ -252,26 +252,26 @@ const WARNED: readonly (readonly [string, string, string, RegExp | null])[] = [
   ['the address of the listener', '127.0.0.1', '<bindAddress>127.0.0.1</bindAddress>', null],
   ['every address', '', '<bindAddress>0.0.0.0</bindAddress>', null],
   [
-    'an element that is not acted on',
+    'an unknown element',
     '',
     '<CertificateRevocationVerifier/>',
-    /^warn: .*listener\.xml:3: CertificateRevocationVerifier: is not acted on/,
+    /^warn: .*listener\.xml:3: CertificateRevocationVerifier: is ignored/,
   ],
 ]
 
 for (const [name, bound, element, line] of WARNED) {
-  test(`a profile with ${name} is ${line === null ? 'taken in silence' : 'warned of'}`, async t => {
-    const place = placeWith(t)
-    place.write(L, profiles('SSLProfiles', `${element}${keyStore('shop.pem')}`))
-    place.write('security/own.pem', SERVER.key + SERVER.cert)
+  test(`a profile with ${name} is accepted${line === null ? '' : ' with a warning'}`, async t => {
+    const home = homeWith(t)
+    home.write(L, profiles('SSLProfiles', `${element}${keyStore('shop.pem')}`))
+    home.write('security/own.pem', SERVER.key + SERVER.cert)
     const own = { 'listener.key_store.file_name': 'own.pem', 'listener.key_store.type': 'PEM' }
-    await place.open({ ...LISTENER, ...own, 'listener.parameters.bind_address': bound })
-    assert.equal(place.said.length, line === null ? 0 : 1)
-    if (line !== null) assert.match(place.said[0]!, line)
+    await home.open({ ...LISTENER, ...own, 'listener.parameters.bind_address': bound })
+    assert.equal(home.logged.length, line === null ? 0 : 1)
+    if (line !== null) assert.match(home.logged[0]!, line)
   })
 }
 
-/** Verifier, what it comes to, and how often is warned. */
+/** [verifier, planned check of the host name, number of warnings] */
 const VERIFIERS: readonly (readonly [string, string, number])[] = [
   ['', 'strict', 0],
   ['Strict', 'strict', 0],
@@ -281,34 +281,34 @@ const VERIFIERS: readonly (readonly [string, string, number])[] = [
 ]
 
 for (const [verifier, hostname, warnings] of VERIFIERS) {
-  test(`the hostname verifier "${verifier}" is taken`, async t => {
-    const place = new Place(t)
-    const { clients } = (await place.open({ 'sender.hostname_verifier': verifier }, { listens: false })).plans
+  test(`the hostname verifier "${verifier}" is accepted`, async t => {
+    const home = new TlsHome(t)
+    const { clients } = (await home.open({ 'sender.hostname_verifier': verifier }, { listens: false })).plans
     assert.deepEqual(clients, [
       {
         match: 'default',
         plan: { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '', ca: null, identity: null, hostname },
       },
     ])
-    assert.equal(place.said.length, warnings)
+    assert.equal(home.logged.length, warnings)
   })
 }
 
-test('an unknown hostname verifier is a fault', async t => {
-  const [fault] = await new Place(t).faults({ 'sender.hostname_verifier': 'Lax' }, { listens: false })
+test('an unknown hostname verifier is an error', async t => {
+  const [error] = await new TlsHome(t).errors({ 'sender.hostname_verifier': 'Lax' }, { listens: false })
   assert.match(
-    fault!,
+    error!,
     /sender\.hostname_verifier = Lax: expected one of Strict, Default, DefaultAndLocalhost, AllowAll/,
   )
 })
 
-test('backends on wss have a trust store of their own, whose type its first bytes say', async t => {
-  const place = placeWith(t)
-  place.write('security/client.pem', CLIENT.key + CLIENT.cert)
+test('wss backends have their own trust store, whose type is detected', async t => {
+  const home = homeWith(t)
+  home.write('security/client.pem', CLIENT.key + CLIENT.cert)
   const keys = { 'sender.key_store.file_name': 'client.pem', 'sender.key_store.type': 'PEM' }
-  const { wss } = (await place.open(keys, { wss: 'trust.p12' })).plans
+  const { wss } = (await home.open(keys, { wss: 'trust.p12' })).plans
   assert.deepEqual([...wss.ca!].sort(), [CA.cert, OTHER_CA.cert].sort())
   assert.equal(wss.identity!.cert, CLIENT.cert)
-  const { plans } = await place.open(keys)
+  const { plans } = await home.open(keys)
   assert.deepEqual(plans.wss, plans.clients.at(-1)!.plan)
 })

@@ -1,60 +1,60 @@
-/** Who may reach the consoles, the web applications and single paths of them. */
-import { inert, live, type Rule, repeatedSection, required, section, type Values } from '../key.ts'
-import { cidrs, flag, text } from '../kinds.ts'
+/** Access control by client address: management APIs, key manager endpoints, and single paths. */
+import { isTrue } from '../conditions.ts'
+import { actsIf, allActIf, inert, live, type Rule, repeatedSection, required, section, type Values } from '../key.ts'
+import { networks, flag, text } from '../kinds.ts'
 
 const SERVLET = 'there is no servlet container'
 
-const READ_BY = ['primary/management-planning.ts'] as const
+const LISTENER = isTrue('management.enable')
+const ROLES = { roles: ['api-key-manager'] } as const
 
-const access = {
-  enable: live(flag(true, 'Let in the listed addresses and the machine itself alone.')),
-  allow: live(cidrs([], 'Addresses that are let in; empty: the machine itself alone.')),
-}
+const access = allActIf(LISTENER, {
+  enable: live(flag(true, 'Admit only the listed addresses and this machine.')),
+  allow: actsIf(
+    isTrue('.enable'),
+    live(networks([], 'Addresses that are admitted; empty: only this machine.')),
+    'every address is admitted',
+  ),
+})
 
 const RULES: readonly Rule<Values<typeof access>>[] = [
   {
     keys: ['enable'],
-    must: 'while enable is false nobody is kept out by their address',
+    must: 'while enable is false, every address is admitted',
     severity: 'warning',
     holds: it => it.enable,
-  },
-  {
-    keys: ['allow', 'enable'],
-    must: 'allow has no effect while enable is false: everybody is let in',
-    severity: 'warning',
-    holds: it => it.enable || it.allow.length === 0,
   },
 ]
 
 export const consoleAccess = section(
   'admin_console.control_access',
-  'Who may reach what changes the gateway: the APIs for publishers and administrators, and users.',
+  'Client addresses that may use the APIs for publishers and administrators, and SCIM.',
   access,
-  { rules: RULES, readBy: READ_BY },
+  { ...ROLES, rules: RULES },
 )
 
 export const webAppAccess = section(
   'web_app.control_access',
-  'Who may reach what clients ask: the endpoints of the key manager and the API for developers.',
+  'Client addresses that may use the key manager endpoints and the API for developers.',
   access,
-  { rules: RULES, readBy: READ_BY },
+  { ...ROLES, rules: RULES },
 )
 
 export const servletFilter = repeatedSection(
   'servlet_access_control_filter',
-  'Who may reach paths that fit a pattern, besides what holds for all of them.',
-  {
+  'A further restriction by client address, for paths that match a pattern.',
+  allActIf(LISTENER, {
     filter_name: live(text('', 'Name of the filter, for the log.')),
     allow_ip_regex: live(
-      required(text('', 'Pattern of the addresses that are let in, which all of an address has to match.')),
+      required(text('', 'Pattern of the addresses that are admitted; it must match the whole address.')),
     ),
     url_pattern: live(
-      text('/*', 'Paths that the filter is for: one, `/folder/*`, `*.ending`, or `/*` for all of the listener.'),
+      text('/*', 'Paths to which the filter applies: one path, `/folder/*`, `*.ending`, or `/*` for all.'),
     ),
-  },
-  { readBy: READ_BY },
+  }),
+  ROLES,
 )
 
-export const webAppListener = section('web_app.listener', 'A listener of life-cycle events of web applications.', {
+export const webAppListener = section('web_app.listener', 'A listener for life-cycle events of web applications.', {
   class_name: inert(required(text('', 'Class of the listener.')), SERVLET),
 })

@@ -1,7 +1,7 @@
-/** `[apim.analytics]`: where events about requests go. */
+/** `[apim.analytics]`: events about requests for analytics nodes; not acted on. */
 import { allInert, repeatedSection, sameAs, section } from '../key.ts'
 import { choice, flag, secret, text, url, urls } from '../kinds.ts'
-import { customNeeds, inPairs } from './agreements.ts'
+import { requiredForCustom, sameLength } from './shared-rules.ts'
 
 const ANALYTICS = 'not built yet: analytics'
 
@@ -14,23 +14,23 @@ export const analytics = section(
       store_api_url: url(
         'https://localhost:7444',
         ['https', 'http'],
-        'REST address of the analytics store; of several nodes, that of their load balancer.',
+        'REST address of the analytics store, or of the load balancer before its nodes.',
       ),
       username: sameAs('super_admin.username', text('', 'Account at the analytics nodes.')),
-      password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
-      receiver_username: sameAs('.username', text('', 'Account that events are published with.')),
-      receiver_password: sameAs('.password', secret('Password that goes with `receiver_username`.')),
-      store_api_username: sameAs('.username', text('', 'Account at the REST address of the store.')),
-      store_api_password: sameAs('.password', secret('Password that goes with `store_api_username`.')),
-      event_publisher_type: choice('default', ['default', 'custom'], 'What publishes events.'),
+      password: sameAs('super_admin.password', secret('Password of `username`.')),
+      receiver_username: sameAs('.username', text('', 'Account for publishing events.')),
+      receiver_password: sameAs('.password', secret('Password of `receiver_username`.')),
+      store_api_username: sameAs('.username', text('', 'Account at the REST API of the store.')),
+      store_api_password: sameAs('.password', secret('Password of `store_api_username`.')),
+      event_publisher_type: choice('default', ['default', 'custom'], 'Built-in or custom event publisher.'),
       event_publisher_impl: text('', 'Class that publishes events where `event_publisher_type` is `custom`.'),
-      publish_response_size: flag(false, 'Publish how many bytes a response had.'),
+      publish_response_size: flag(false, 'Publish the size of each response.'),
     },
     ANALYTICS,
   ),
   {
     roles: ['api-devportal', 'api-publisher', 'gateway-worker'],
-    rules: customNeeds('event_publisher_type', 'event_publisher_impl'),
+    rules: [requiredForCustom('event_publisher_type', 'event_publisher_impl')],
   },
 )
 
@@ -38,14 +38,22 @@ const NODES = ['tcp', 'ssl'] as const
 
 export const analyticsGroup = repeatedSection(
   'apim.analytics.url_group',
-  'Analytics nodes that belong together; every group gets every event.',
+  'A group of analytics nodes; every group receives every event.',
   allInert(
     {
-      analytics_url: urls(['tcp://localhost:7612'], NODES, 'Where events are sent to, one address per node.'),
-      analytics_auth_url: urls(['ssl://localhost:7712'], NODES, 'Where the gateway logs in, in the same order.'),
-      type: choice('', ['', 'loadbalance', 'failover'], 'Whether the nodes share events or stand in for each other.'),
+      analytics_url: urls(['tcp://localhost:7612'], NODES, 'Addresses for events, one per node.'),
+      analytics_auth_url: urls(
+        ['ssl://localhost:7712'],
+        NODES,
+        'Addresses for login, one per node, in the same order.',
+      ),
+      type: choice(
+        '',
+        ['', 'loadbalance', 'failover'],
+        'Whether the nodes share the events or replace each other after a failure.',
+      ),
     },
     ANALYTICS,
   ),
-  { roles: ['gateway-worker'], rules: [inPairs('analytics_url', 'analytics_auth_url')] },
+  { roles: ['gateway-worker'], rules: [sameLength('analytics_url', 'analytics_auth_url')] },
 )

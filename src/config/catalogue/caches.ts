@@ -1,9 +1,10 @@
-/** `[apim.cache.*]`: what is remembered so that it need not be asked again, and for how long. */
-import { allInert, except, type Key, live, type Rule, section } from '../key.ts'
+/** `[apim.cache.*]`: the caches and their lifetimes. */
+import { either, isTrue } from '../conditions.ts'
+import { actsIf, allActIf, allInert, withSpecialValue, type Key, live, type Rule, section } from '../key.ts'
 import { duration, flag } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
-const SCOPES = 'the scopes of all APIs are in memory: there is nothing to look up'
+const SCOPES = 'the scopes of all APIs are always in memory'
 const DEVELOPER_PORTAL = 'there is no developer portal'
 const PUBLISHER = 'there is no publisher portal'
 
@@ -14,93 +15,101 @@ function expiry(meaning: string): Key<number> {
   return duration(900, 's', 1, DAY_S, meaning)
 }
 
-/** Old files say 15 and mean minutes, new ones 900. */
+/** Old files have 15, which means minutes; new ones have 900. */
 const SECONDS: Rule<{ readonly expiry_time: number }> = {
   keys: ['expiry_time'],
-  must: 'expiry_time counts seconds where it has no unit: for minutes write "15m"',
+  must: 'expiry_time without a unit is in seconds: for minutes write "15m"',
   severity: 'warning',
   holds: it => it.expiry_time === 0 || it.expiry_time >= 60,
 }
 
 export const gatewayTokenCache = section(
   'apim.cache.gateway_token',
-  'What the gateway found out about a token.',
+  'Cache of token validation results in the gateway.',
   {
-    enable: live(
-      flag(true, 'Remember what was found out about a token; use only one of this and `apim.cache.km_token`.'),
+    enable: live(flag(true, 'Cache validation results; enable only one of this cache and `apim.cache.km_token`.')),
+    expiry_time: actsIf(
+      either(isTrue('.enable'), isTrue('apim.jwt.enable')),
+      live(expiry('Lifetime of an entry, which never exceeds the lifetime of the token; also that of a backend JWT.')),
     ),
-    expiry_time: live(expiry('How long that is remembered, and never beyond the end of the token itself.')),
   },
-  { roles: ['gateway-worker'], rules: [SECONDS], readBy: ['primary/identity-planning.ts'] },
+  { roles: ['gateway-worker'], rules: [SECONDS] },
 )
 
 export const resourceCache = section(
   'apim.cache.resource',
-  'Which resource of an API a request is for.',
+  'Cache of matched resources in the gateway.',
   {
-    enable: live(flag(true, 'Remember which resource a path leads to, where looking for it costs more.')),
-    expiry_time: live(expiry('How long that is remembered.')),
+    enable: live(flag(true, 'Cache the resource of a path where matching is expensive.')),
+    expiry_time: actsIf(isTrue('.enable'), live(expiry('Lifetime of an entry.'))),
   },
-  { roles: ['gateway-worker'], rules: [SECONDS], readBy: ['primary/planning.ts'] },
+  { roles: ['gateway-worker'], rules: [SECONDS] },
 )
 
 export const keyManagerTokenCache = section(
   'apim.cache.km_token',
-  'What the key manager found out about a token.',
+  'Cache of introspection results in the key manager.',
   {
     enable: live(
-      flag(
-        false,
-        'Remember what introspection found out about a token; use only one of this and `apim.cache.gateway_token`.',
-      ),
+      flag(false, 'Cache introspection results; enable only one of this cache and `apim.cache.gateway_token`.'),
     ),
-    expiry_time: live(expiry('How long that is remembered.')),
+    expiry_time: actsIf(isTrue('.enable'), live(expiry('Lifetime of an entry.'))),
   },
-  { roles: ['api-key-manager'], rules: [SECONDS], readBy: ['keymanager/settings.ts'] },
+  { roles: ['api-key-manager'], rules: [SECONDS] },
 )
 
 export const recentApisCache = section(
   'apim.cache.recent_apis',
-  'The APIs added last, for the list in the developer portal.',
-  allInert({ enable: flag(false, 'Remember the latest APIs for 15 minutes.') }, DEVELOPER_PORTAL),
+  'Cache of the APIs added last, for the developer portal.',
+  allInert({ enable: flag(false, 'Cache the latest APIs for 15 minutes.') }, DEVELOPER_PORTAL),
   { roles: ['api-devportal'] },
 )
 
 export const scopesCache = section(
   'apim.cache.scopes',
-  'The scopes of an API.',
-  allInert({ enable: flag(true, 'Remember scopes for 15 minutes.') }, SCOPES),
+  'Cache of the scopes of an API.',
+  allInert({ enable: flag(true, 'Cache scopes for 15 minutes.') }, SCOPES),
   { roles: ['api-key-manager', 'api-publisher'] },
 )
 
 export const publisherRolesCache = section(
   'apim.cache.publisher_roles',
-  'The roles of those who publish APIs.',
-  allInert({ enable: flag(true, 'Remember roles of publishers for 15 minutes.') }, PUBLISHER),
+  'Cache of the roles of publishers.',
+  allInert({ enable: flag(true, 'Cache roles of publishers for 15 minutes.') }, PUBLISHER),
   { roles: ['api-publisher'] },
 )
 
+const USER_CLAIMS = either(isTrue('apim.jwt.enable_user_claims'), isTrue('apim.jwt.enable_claim_retrieval'))
+
 export const jwtClaimCache = section(
   'apim.cache.jwt_claim',
-  'What is known of a user for the token that goes to backends.',
-  {
-    enable: live(flag(true, 'Remember what is known of a user.')),
-    expiry_time: live(
-      except(
-        0,
-        'as long as the token lasts',
-        duration(0, 's', 1, DAY_S, 'How long that is remembered; give it the lifetime of the tokens.'),
+  'Cache of user claims for the backend JWT.',
+  allActIf(
+    isTrue('apim.jwt.enable'),
+    allActIf(USER_CLAIMS, {
+      enable: live(flag(true, 'Cache user claims.')),
+      expiry_time: actsIf(
+        isTrue('.enable'),
+        live(
+          withSpecialValue(
+            0,
+            'the lifetime of the token',
+            duration(0, 's', 1, DAY_S, 'Lifetime of an entry; set it to the lifetime of the tokens.'),
+          ),
+        ),
       ),
-    ),
-  },
-  { roles: ['api-key-manager', 'gateway-worker'], rules: [SECONDS], readBy: ['primary/backend-planning.ts'] },
+    }),
+  ),
+  { roles: ['gateway-worker'], rules: [SECONDS] },
 )
 
 export const tagsCache = section(
   'apim.cache.tags',
-  'The tags of APIs, for the developer portal.',
+  'Cache of the tags of APIs, for the developer portal.',
   allInert(
-    { expiry_time: except(0, 'not remembered', duration(120_000, 'ms', 1, DAY_MS, 'How long tags are remembered.')) },
+    {
+      expiry_time: withSpecialValue(0, 'not cached', duration(120_000, 'ms', 1, DAY_MS, 'Lifetime of an entry.')),
+    },
     DEVELOPER_PORTAL,
   ),
   { roles: ['api-devportal'] },

@@ -1,9 +1,9 @@
-/** Gateway environments: under which addresses gateways are reached, and which APIs a gateway takes. */
+/** Gateway environments: public addresses of gateways, and the selection of APIs for a gateway. */
 import { allInert, inert, live, repeatedSection, required, sameAs, section } from '../key.ts'
-import { choice, flag, secret, text, url, words } from '../kinds.ts'
+import { choice, flag, secret, text, url, list } from '../kinds.ts'
 
-const PORTAL = 'there is no developer portal that would show it'
-const PUSHED = 'APIs are read from files and not pushed to the gateway by a publisher'
+const PORTAL = 'there is no developer portal to show it'
+const PUSHED = 'APIs are read from files; no publisher pushes them to the gateway'
 
 const PLAIN = ['http', 'https'] as const
 const TLS = ['https'] as const
@@ -11,23 +11,36 @@ const ROLES_OF_ADDRESSES = ['api-devportal', 'api-publisher', 'gateway-worker'] 
 
 export const environment = repeatedSection(
   'apim.gateway.environment',
-  'A gateway, or several behind one address, that APIs are published to.',
+  'An environment: one gateway, or several behind one address.',
   {
-    name: live(text('Default', 'Name of the environment, which is a label of APIs; no two have the same.')),
+    name: live(text('Default', 'Unique name of the environment, which APIs use as a label.')),
     type: live(
-      choice('hybrid', ['production', 'sandbox', 'hybrid'], 'Which keys its APIs take: production, sandbox or both.'),
+      choice(
+        'hybrid',
+        ['production', 'sandbox', 'hybrid'],
+        'Key types that its APIs accept: production, sandbox or both.',
+      ),
     ),
-    display_in_api_console: inert(flag(true, "Show the environment under 'Try it' in the developer portal."), PORTAL),
-    description: inert(
-      text('A hybrid gateway that takes production and sandbox keys.', 'What the portals say of the environment.'),
+    display_in_api_console: inert(
+      flag(true, "Show the environment in the 'Try it' page of the developer portal."),
       PORTAL,
     ),
-    show_as_token_endpoint_url: inert(flag(true, 'Make the sample request for a token of its address.'), PORTAL),
+    description: inert(
+      text(
+        'A hybrid gateway that takes production and sandbox keys.',
+        'Description of the environment in the portals.',
+      ),
+      PORTAL,
+    ),
+    show_as_token_endpoint_url: inert(
+      flag(true, 'Use its address in the sample token request of the portals.'),
+      PORTAL,
+    ),
     ...allInert(
       {
-        service_url: url('https://localhost:9443/services/', PLAIN, 'Where APIs are published to.'),
-        username: sameAs('super_admin.username', text('', 'Account that APIs are published with.')),
-        password: sameAs('super_admin.password', secret('Password that goes with `username`.')),
+        service_url: url('https://localhost:9443/services/', PLAIN, 'Address to which APIs are published.'),
+        username: sameAs('super_admin.username', text('', 'Account for publishing APIs.')),
+        password: sameAs('super_admin.password', secret('Password of `username`.')),
       },
       PUSHED,
     ),
@@ -35,35 +48,34 @@ export const environment = repeatedSection(
       required(url('', ['ws', 'wss'], 'WebSocket address of the environment, such as `ws://host:9099`.')),
     ),
     https_endpoint: live(
-      required(url('', TLS, 'Address of the environment on TLS, such as `https://host:8253`. APIs may have its host.')),
+      required(
+        url('', TLS, 'HTTPS address of the environment, such as `https://host:8253`; APIs may be bound to its host.'),
+      ),
     ),
-    http_endpoint: live(
-      url('', ['http'], 'Plain address of the environment, such as `http://host:8290`; empty: none.'),
-    ),
+    http_endpoint: live(url('', ['http'], 'HTTP address of the environment, such as `http://host:8290`; empty: none.')),
   },
-  { roles: ROLES_OF_ADDRESSES, readBy: ['primary/api-loading.ts'] },
+  { roles: ROLES_OF_ADDRESSES },
 )
 
 export const virtualHost = repeatedSection(
   'apim.gateway.environment.virtual_host',
-  'A host name under which APIs of the environment above it are reached: those alone that are deployed to it. Of its ' +
-    'addresses the gateway compares host names; ports and a path are those of whoever stands in front of it.',
+  'A virtual host of the environment above it, which serves only the APIs that are deployed to it. The gateway ' +
+    'compares only host names; ports and path belong to the load balancer in front of it.',
   {
     https_endpoint: live(
-      required(url('', TLS, 'Address on TLS, `https://host:port/context`; the context may be left out.')),
+      required(url('', TLS, 'HTTPS address, `https://host:port/context`; the context is optional.')),
     ),
-    http_endpoint: live(url('', ['http'], 'Plain address; empty: port 80 of the host in `https_endpoint`.')),
+    http_endpoint: live(url('', ['http'], 'HTTP address; empty: port 80 of the host in `https_endpoint`.')),
     ws_endpoint: live(url('', ['ws'], 'WebSocket address; empty: port 9099 of the host in `https_endpoint`.')),
     wss_endpoint: live(url('', ['wss'], 'WebSocket address on TLS; empty: port 8099 of the host in `https_endpoint`.')),
   },
   {
     roles: ROLES_OF_ADDRESSES,
-    readBy: ['primary/api-loading.ts'],
-    otherForm: 'table',
+    alternativeForm: 'table',
     rules: [
       {
         keys: ['https_endpoint'],
-        must: 'a path in it is no part of the paths of APIs: whoever stands in front of the gateway has to take it off',
+        must: 'a path in https_endpoint is not part of API paths: the load balancer in front must strip it',
         severity: 'warning',
         holds: it => (URL.parse(it.https_endpoint)?.pathname ?? '/') === '/',
       },
@@ -73,11 +85,11 @@ export const virtualHost = repeatedSection(
 
 export const gatewayLabels = section(
   'apim.sync_runtime_artifacts.gateway',
-  'Which APIs this gateway takes.',
+  'Selection of the APIs that this gateway deploys.',
   {
     gateway_labels: live(
-      words(['Default'], 'Labels of the APIs that are deployed, and names of environments; an API without labels is.'),
+      list(['Default'], 'Labels and environment names whose APIs are deployed; an API without labels always is.'),
     ),
   },
-  { roles: ['gateway-worker'], readBy: ['primary/api-loading.ts'] },
+  { roles: ['gateway-worker'] },
 )

@@ -1,8 +1,8 @@
-/** Handlers that see every message, and the one setting about errors of AI APIs. */
+/** Global message handlers, which are not acted on, and the error format of AI APIs. */
 import { inert, live, repeatedSection, required, section } from '../key.ts'
-import { flag, text, words } from '../kinds.ts'
+import { flag, text, list } from '../kinds.ts'
 
-const HANDLERS = 'not built yet: handlers of operators come with mediation'
+const HANDLERS = 'not built yet: message handlers of the operator'
 
 /** Keys that stand above the first table of the file. */
 export const topLevel = section(
@@ -10,7 +10,7 @@ export const topLevel = section(
   'Keys above the first table of the file.',
   {
     enabled_global_handlers: inert(
-      words([], 'Names of the handlers that every message goes through, in this order.'),
+      list([], 'Names of the handlers that process every message, in this order.'),
       HANDLERS,
     ),
   },
@@ -19,29 +19,28 @@ export const topLevel = section(
 
 export const synapseHandlers = repeatedSection(
   'synapse_handlers',
-  'A handler that messages can be sent through.',
+  'A message handler.',
   {
     name: inert(required(text('', 'Name of the handler, for `enabled_global_handlers`.')), HANDLERS),
     class: inert(required(text('', 'Class of the handler.')), HANDLERS),
-    enabled: inert(flag(true, 'Send messages through it where `enabled_global_handlers` names it.'), HANDLERS),
+    enabled: inert(flag(true, 'Use the handler where `enabled_global_handlers` names it.'), HANDLERS),
   },
-  { roles: ['gateway-worker'], otherForm: 'named' },
+  { roles: ['gateway-worker'], alternativeForm: 'named' },
 )
 
 export const ai = section(
   'apim.ai',
-  'APIs of language models.',
+  'APIs of AI models.',
   {
     custom_error_response_sequence: live(
       text(
         '',
-        'Name of the sequence that words the errors of AI APIs, such as `_ai_error_response_`, which answers `error` ' +
-          'with code, type and message; empty: they are worded as those of other APIs.',
+        'Fault sequence of AI APIs, such as `_ai_error_response_`, whose response has `error` with code, type and ' +
+          'message; empty: the fault sequences of other APIs.',
       ),
     ),
   },
   {
     roles: ['gateway-worker', 'api-publisher', 'api-devportal'],
-    readBy: ['primary/planning.ts', 'primary/preparation.ts'],
   },
 )

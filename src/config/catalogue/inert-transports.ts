@@ -1,37 +1,37 @@
-/** Transports of the reference platform that have no counterpart here: their keys load, and nothing acts on them. */
-import { allInert, alsoSpelled, except, type Key, section } from '../key.ts'
-import { choice, count, duration, flag, port, scalar, text } from '../kinds.ts'
+/** Transports of the reference platform without a counterpart here; not acted on. */
+import { allInert, withAliases, withSpecialValue, type Key, section } from '../key.ts'
+import { choice, integer, duration, flag, port, scalar, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const NON_BLOCKING = 'there is no blocking transport: every connection is non-blocking'
 const SERVLET = 'there is no servlet container'
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
 
-/** Documented in a list behind `listener.hostname`, which may mean the group of that key for them too. */
+/** Documented in a list after `listener.hostname`, which leaves open whether they belong to `listener.` too. */
 const besideHostname = {
   origin_server: text('', 'Value of the Server field.'),
-  request_timeout: scalar('Time-out of a request.'),
+  request_timeout: scalar('Timeout of a request.'),
   request_tcp_no_delay: scalar('Send small packets at once.'),
   request_core_thread_pool_size: scalar('Threads that serve requests.'),
-  request_max_thread_pool_size: scalar('Threads that serve requests at most.'),
+  request_max_thread_pool_size: scalar('Largest number of threads that serve requests.'),
   thread_keepalive_time: scalar('Idle time after which a thread ends.'),
-  thread_keepalive_time_unit: text('', 'Unit of that time.'),
+  thread_keepalive_time_unit: text('', 'Unit of `thread_keepalive_time`.'),
 }
 
 function orInGroup<K extends Readonly<Record<string, Key<unknown>>>>(group: string, keys: K): K {
   return Object.fromEntries(
-    Object.entries(keys).map(([name, key]) => [name, alsoSpelled([`${group}.${name}`], key)]),
+    Object.entries(keys).map(([name, key]) => [name, withAliases([`${group}.${name}`], key)]),
   ) as K
 }
 
 const listenerKeys = {
-  'listener.enable': flag(true, 'Listen at all.'),
+  'listener.enable': flag(true, 'Open the listener.'),
   'listener.parameters.port': port(8200, 'Listening port.'),
   'listener.hostname': text('', 'Host name of the listener.'),
   ...orInGroup('listener', besideHostname),
 }
 
-/** Documented as one of two texts, of which one looks like a flag. */
+/** Documented as two texts, one of which operators write as a flag. */
 function orTrue(wrapped: Key<'chunked' | 'true'>): typeof wrapped {
   return {
     ...wrapped,
@@ -41,16 +41,16 @@ function orTrue(wrapped: Key<'chunked' | 'true'>): typeof wrapped {
 }
 
 const senderKeys = {
-  'sender.enable': flag(true, 'Send at all.'),
-  'sender.parameters.cacheHttpClient': flag(false, 'Keep the client between requests.'),
+  'sender.enable': flag(true, 'Enable the sender.'),
+  'sender.parameters.cacheHttpClient': flag(false, 'Keep the HTTP client between requests.'),
   'sender.parameters.Transfer-Encoding': orTrue(choice('chunked', ['chunked', 'true'], 'How requests are framed.')),
-  'sender.parameters.defaultMaxConnectionsPerHost': except(
+  'sender.parameters.defaultMaxConnectionsPerHost': withSpecialValue(
     0,
     'not given',
-    count(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.'),
+    integer(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.'),
   ),
-  'sender.parameters.OmitSOAP12Action': flag(false, 'Leave the action out of SOAP 1.2 requests.'),
-  'sender.parameters.SO_TIMEOUT': duration(60_000, 'ms', 0, DAY_MS, 'Time without data from a backend.'),
+  'sender.parameters.OmitSOAP12Action': flag(false, 'Omit the action in SOAP 1.2 requests.'),
+  'sender.parameters.SO_TIMEOUT': duration(60_000, 'ms', 0, DAY_MS, 'Longest time without data from a backend.'),
 }
 
 export const blockingHttp = section(
@@ -67,22 +67,26 @@ export const blockingHttps = section(
   { roles: ['gateway-worker'] },
 )
 
-const number = (fallback: number, unit: string, meaning: string) =>
-  except(0, 'not given', count(fallback, unit, 1, UNBOUNDED, meaning))
+const number = (defaultValue: number, unit: string, meaning: string) =>
+  withSpecialValue(0, 'not given', integer(defaultValue, unit, 1, UNBOUNDED, meaning))
 
 export const servlet = section(
   'transport.http.properties',
   'The servlet transport of the reference platform.',
   allInert(
     {
-      port: except(0, 'not given', count(0, '', 1, 65_535, 'Listening port.')),
-      redirectPort: except(0, 'not given', count(0, '', 1, 65_535, 'Port that plain requests are sent to.')),
+      port: withSpecialValue(0, 'not given', integer(0, '', 1, 65_535, 'Listening port.')),
+      redirectPort: withSpecialValue(
+        0,
+        'not given',
+        integer(0, '', 1, 65_535, 'Port to which plain requests are redirected.'),
+      ),
       bindOnInit: flag(false, 'Bind the port before the start is complete.'),
-      maxHttpHeaderSize: number(8192, 'bytes', 'Longest head of a request.'),
+      maxHttpHeaderSize: number(8192, 'bytes', 'Largest size of a request head.'),
       acceptorThreadCount: number(0, 'threads', 'Threads that accept connections.'),
       maxThreads: number(250, 'threads', 'Threads that serve requests.'),
-      minSpareThreads: number(50, 'threads', 'Threads kept without work.'),
-      disableUploadTimeout: flag(false, 'Take the same time-out for uploads.'),
+      minSpareThreads: number(50, 'threads', 'Idle threads that are kept.'),
+      disableUploadTimeout: flag(false, 'Use the same timeout for uploads.'),
     },
     SERVLET,
   ),

@@ -1,75 +1,104 @@
-/** The gateway and the key manager: how one reaches the other, and what both have to know about OAuth. */
-import { alsoSpelled, inert, type Key, live, sameAs, section, upTo } from '../key.ts'
-import { choice, count, fieldName, flag, secret, text, url, words } from '../kinds.ts'
-import { SimplePattern } from '../../structure/simple-pattern.ts'
-import { customNeeds, mustNotExceed } from './agreements.ts'
+/** The connection between gateway and key manager, and the OAuth settings of both. */
+import { isOneOf } from '../conditions.ts'
+import {
+  actsIf,
+  allActIf,
+  withAliases,
+  inert,
+  type Key,
+  live,
+  ofGateway,
+  sameAs,
+  section,
+  defaultCappedBy,
+  WORKER,
+} from '../key.ts'
+import { choice, integer, fieldName, flag, secret, text, url, list } from '../kinds.ts'
+import { compilePattern } from '../../runtime/pattern.ts'
+import { mustNotExceed, requiredForCustom } from './shared-rules.ts'
 
 export const keyManager = section(
   'apim.key_manager',
-  'The key manager that a gateway asks about tokens.',
+  'The key manager that validates tokens for the gateway.',
   {
-    service_url: live(
-      url(
-        'https://localhost:9443/services/',
-        ['https', 'http'],
-        'Address of the services of the key manager that a `gateway-worker` asks; its OAuth endpoints stand beside ' +
-          'them, under `oauth2/`. Its certificate must lead to `[truststore]`, or to the store of a profile for its ' +
-          'host and port (`transport.passthru_https.sender.ssl_profile.file_path`). Of a token that is revoked over ' +
-          'there a worker learns when it asks again, or when the token is over.',
-      ),
+    ...allActIf(
+      WORKER,
+      {
+        service_url: live(
+          url(
+            'https://localhost:9443/services/',
+            ['https', 'http'],
+            'Services of the key manager that a `gateway-worker` uses; its OAuth endpoints are beside them, under ' +
+              '`oauth2/`. `[truststore]`, or the store of a profile for its host and port ' +
+              '(`transport.passthru_https.sender.ssl_profile.file_path`), must trust its certificate. A worker learns of ' +
+              'a revocation at the next introspection of the token, or when the token expires.',
+          ),
+        ),
+        username: live(sameAs('super_admin.username', text('', 'Account of the gateway at the key manager.'))),
+        password: live(sameAs('super_admin.password', secret('Password of `username`.'))),
+      },
+      'other nodes have a key manager of their own',
     ),
-    username: live(sameAs('super_admin.username', text('', 'Account the gateway asks the key manager with.'))),
-    password: live(sameAs('super_admin.password', secret('Password that goes with `username`.'))),
     'pool.init_idle_capacity': inert(
-      upTo(
+      defaultCappedBy(
         'pool.max_idle',
-        count(50, 'connections', 0, 100_000, 'Connections to the key manager kept open from the start.'),
+        integer(50, 'connections', 0, 100_000, 'Connections to the key manager that are opened at the start.'),
       ),
-      'connections are opened when they are needed, and kept then',
+      'connections are opened when they are needed, and then kept',
     ),
     'pool.max_idle': live(
-      count(
+      integer(
         100,
         'connections',
         0,
         100_000,
-        'Idle connections to one address, such as the key manager, kept open at most.',
+        'Largest number of idle connections to one address, such as the key manager.',
       ),
     ),
-    key_validation_handler_type: live(
-      choice('default', ['default', 'custom'], 'Whether a module of your own has its say beside the built-in checks.'),
+    key_validation_handler_type: ofGateway(
+      live(
+        choice(
+          'default',
+          ['default', 'custom'],
+          'What decides about subscription, token type and scopes of a valid token; `custom`: a module.',
+        ),
+      ),
     ),
-    key_validation_handler_impl: live(
-      text(
-        '',
-        'ES module, from the home folder on: `validate({ token, api, resource, verb })` answers `{ allowed, code }`.',
+    key_validation_handler_impl: ofGateway(
+      actsIf(
+        isOneOf('.key_validation_handler_type', 'custom'),
+        live(
+          text(
+            '',
+            'ES module, relative to the home folder: `validate({ token, api, resource, verb, builtIn })` gives ' +
+              '`{ allowed, code }`. `builtIn` is what the built-in checks say, in the same form.',
+          ),
+        ),
       ),
     ),
   },
   {
-    readBy: [
-      'authority/remote-part.ts',
-      'primary/authority-planning.ts',
-      'primary/identity-planning.ts',
-      'primary/token-apis.ts',
-    ],
     rules: [
       mustNotExceed('pool.init_idle_capacity', 'pool.max_idle'),
-      ...customNeeds('key_validation_handler_type', 'key_validation_handler_impl'),
+      requiredForCustom('key_validation_handler_type', 'key_validation_handler_impl'),
     ],
   },
 )
 
 export const httpClient = section(
   'apim.http_client',
-  'Calls of the gateway to key managers, issuers and token endpoints of backends; most tokens need none.',
+  'Requests of the gateway to key managers, issuers and token endpoints of backends; most tokens need none.',
   {
-    max_total: live(count(100, 'connections', 1, 100_000, 'Requests under way at once, each on a connection.')),
-    default_max_per_route: live(count(50, 'connections', 1, 100_000, 'Connections to one address open at once.')),
+    max_total: live(
+      integer(100, 'connections', 1, 100_000, 'Largest number of concurrent requests, each on a connection.'),
+    ),
+    default_max_per_route: live(
+      integer(50, 'connections', 1, 100_000, 'Largest number of open connections to one address.'),
+    ),
   },
   {
-    roles: ['gateway-worker'],
-    readBy: ['authority/remote-part.ts'],
+    // A key manager asks issuers of assertions for their keys.
+    roles: ['api-key-manager', 'gateway-worker'],
     rules: [
       {
         keys: ['default_max_per_route', 'max_total'],
@@ -81,56 +110,68 @@ export const httpClient = section(
   },
 )
 
-/** Patterns of scopes. The documented default has two in one text of a list, so commas part them there, too. */
-function patterns(fallback: readonly string[], meaning: string): Key<readonly string[]> {
-  const plain = words(fallback, meaning)
+/** Patterns of scopes. The documented default has two in one item, so commas separate patterns in items too. */
+function patterns(defaultValue: readonly string[], meaning: string): Key<readonly string[]> {
+  const plain = list(defaultValue, meaning)
   const read = (given: unknown): readonly string[] | undefined => {
-    const all = plain.read(typeof given === 'string' ? [given] : given)?.flatMap(apart)
-    return all?.every(text => SimplePattern.read(text) !== undefined) === true ? all : undefined
+    const all = plain.read(typeof given === 'string' ? [given] : given)?.flatMap(splitPatterns)
+    return all?.every(isPattern) === true ? all : undefined
   }
-  return { ...plain, expects: 'a list of patterns without groups and `|`, or one text with commas', read }
+  return { ...plain, expects: 'a list of regular expressions, or one text with commas', read }
 }
 
-/** At commas outside of braces: `a{1,2}` is one pattern. */
-function apart(text: string): readonly string[] {
+const PATTERN_CHARS_MAX = 256
+
+function isPattern(text: string): boolean {
+  if (text.length > PATTERN_CHARS_MAX) return false
+  try {
+    return compilePattern(text) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** Splits at commas outside braces: `a{1,2}` is one pattern. */
+function splitPatterns(text: string): readonly string[] {
   const parts = text.split(/,(?![^{]*\})/).map(part => part.trim())
   return parts.filter(part => part !== '')
 }
 
 export const oauthConfig = section(
   'apim.oauth_config',
-  'How tokens travel, and how they are kept.',
+  'Transport and storage of tokens.',
   {
-    enable_outbound_auth_header: live(flag(false, "Pass the client's authorization field on to the backend as it is.")),
-    auth_header: live(fieldName('Authorization', 'Field in which clients send their token.')),
+    enable_outbound_auth_header: ofGateway(
+      live(flag(false, "Forward the client's authorization field to the backend unchanged.")),
+    ),
+    auth_header: ofGateway(live(fieldName('Authorization', 'Request field in which clients send their token.'))),
     revoke_endpoint: inert(
       url(
         'https://localhost:9443/oauth2/revoke',
         ['https', 'http'],
-        'Where tokens are revoked, as the developer portal says it.',
+        'Revocation endpoint that the developer portal shows.',
       ),
-      'there is no developer portal that would show it',
+      'there is no developer portal to show it',
     ),
-    enable_token_encryption: flag(
-      false,
-      'Keep tokens in the database, encrypted; without it their hashes are all that is kept.',
+    enable_token_encryption: inert(
+      flag(false, 'Encrypt the tokens that the database keeps.'),
+      'the database keeps the SHA-256 of each token, and no token that could be encrypted',
     ),
-    enable_token_hashing: flag(
-      false,
-      'Keep nothing but hashes of tokens in the database, whatever `enable_token_encryption` says.',
+    enable_token_hashing: inert(
+      flag(false, 'Keep hashes of tokens in the database instead of tokens.'),
+      'the database keeps the SHA-256 of each token in any case, and never the token',
     ),
     allowed_scopes: live(
-      alsoSpelled(
+      withAliases(
         ['white_listed_scopes'],
         patterns(
           ['^device_.*', 'openid'],
-          'Scopes, as patterns, that are granted to whoever asks for them, and that the gateway asks of nobody.',
+          'Patterns of scopes that every client gets on request, and that the gateway never requires.',
         ),
       ),
     ),
   },
   {
     roles: ['api-devportal', 'api-key-manager', 'gateway-worker'],
-    readBy: ['keymanager/settings.ts', 'primary/identity-planning.ts', 'registry/open.ts'],
   },
 )

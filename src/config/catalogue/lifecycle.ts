@@ -1,15 +1,15 @@
-/** `[apim.lifecycle]`: what becomes of APIs that are on their way out. */
-import { except, live, section } from '../key.ts'
+/** `[apim.lifecycle]`: the sunset date of deprecated APIs. */
+import { withSpecialValue, live, section } from '../key.ts'
 import { duration } from '../kinds.ts'
 
 const YEAR_S = 365 * 86_400
 
 export const lifecycle = section(
   'apim.lifecycle',
-  'The states of APIs (`sluice api lifecycle`) are kept in `lifecycle.json` in the data folder.',
+  'Life cycle of APIs; `lifecycle.json` in the data folder keeps their states (`sluice api lifecycle`).',
   {
     sunset_after: live(
-      except(
+      withSpecialValue(
         0,
         'no sunset',
         duration(
@@ -17,10 +17,10 @@ export const lifecycle = section(
           's',
           1,
           10 * YEAR_S,
-          'From deprecation to sunset, the end that deprecated APIs announce, where `--sunset` says nothing.',
+          'Time from deprecation to sunset, the announced end of a deprecated API; default of `--sunset`.',
         ),
       ),
     ),
   },
-  { roles: ['api-key-manager', 'gateway-worker'], readBy: ['primary/api-lifecycles.ts'] },
+  { roles: ['api-key-manager', 'gateway-worker'] },
 )

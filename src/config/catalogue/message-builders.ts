@@ -1,9 +1,9 @@
-/** What makes messages of bytes and bytes of messages, by content type: of both transports, and rows for more. */
+/** Message builders and formatters by content type, of both transports; not acted on. */
 import { allInert, type Key, repeatedSection, required, section } from '../key.ts'
 import { text } from '../kinds.ts'
 
-const BUILDERS = 'not built yet: messages are built and formatted with mediation'
-const BLOCKING = 'there is no blocking transport, so no message of one'
+const BUILDERS = 'not built yet: message builders and formatters'
+const BLOCKING = 'there is no blocking transport'
 
 /** Key -> content type. */
 const BUILT = {
@@ -24,7 +24,7 @@ type Classes<T> = { readonly [P in keyof T]: Key<string> }
 function classes<T extends Readonly<Record<string, string>>>(types: T, does: string, reason: string): Classes<T> {
   const keys = Object.entries(types).map(([name, type]) => [
     name,
-    text('', `Class that ${does} ${type}; empty: a built-in one.`),
+    text('', `Class that ${does} ${type}; empty: the built-in class.`),
   ])
   return allInert(Object.fromEntries(keys), reason) as Classes<T>
 }
@@ -43,56 +43,56 @@ const ROLES = { roles: ['gateway-worker'] } as const
 
 export const messageBuilders = section(
   'message_builders',
-  'What reads messages, by content type.',
+  'Message builders (readers), by content type.',
   classes(BUILT, 'reads', BUILDERS),
   ROLES,
 )
 
 export const blockingMessageBuilders = section(
   'blocking.message_builders',
-  'What reads messages of the blocking transport, by content type.',
+  'Message builders of the blocking transport, by content type.',
   classes(BUILT, 'reads', BLOCKING),
   ROLES,
 )
 
 export const messageFormatters = section(
   'message_formatters',
-  'What writes messages, by content type.',
+  'Message formatters (writers), by content type.',
   classes(FORMATTED, 'writes', BUILDERS),
   ROLES,
 )
 
 export const blockingMessageFormatters = section(
   'blocking.message_formatters',
-  'What writes messages of the blocking transport, by content type.',
+  'Message formatters of the blocking transport, by content type.',
   classes(FORMATTED, 'writes', BLOCKING),
   ROLES,
 )
 
 export const customMessageBuilders = repeatedSection(
   'custom_message_builders',
-  'What reads messages of a further content type.',
+  'A message builder for a further content type.',
   row('reads', BUILDERS),
   ROLES,
 )
 
 export const blockingCustomMessageBuilders = repeatedSection(
   'blocking.custom_message_builders',
-  'What reads messages of a further content type for the blocking transport.',
+  'A message builder of the blocking transport for a further content type.',
   row('reads', BLOCKING),
   ROLES,
 )
 
 export const customMessageFormatters = repeatedSection(
   'custom_message_formatters',
-  'What writes messages of a further content type.',
+  'A message formatter for a further content type.',
   row('writes', BUILDERS),
   ROLES,
 )
 
 export const blockingCustomMessageFormatters = repeatedSection(
   'blocking.custom_message_formatters',
-  'What writes messages of a further content type for the blocking transport.',
+  'A message formatter of the blocking transport for a further content type.',
   row('writes', BLOCKING),
   ROLES,
 )

@@ -1,83 +1,97 @@
-/** The OAuth server of the key manager: tokens, their validity, OpenID Connect, and which grants there are. */
-import { except, inert, type Key, live, section } from '../key.ts'
-import { choice, count, duration, flag, text, words } from '../kinds.ts'
-import { needsFlag } from './agreements.ts'
+/** `[oauth]`: the OAuth server of the key manager, with token lifetimes, OpenID Connect and grant types. */
+import { isNot, isTrue } from '../conditions.ts'
+import { actsIf, allActIf, withSpecialValue, inert, type Key, live, section } from '../key.ts'
+import { choice, integer, duration, flag, text, list } from '../kinds.ts'
 
-const BACKEND_JWT = 'tokens for backends have keys of their own, in [apim.jwt]'
-const SAML = 'there is no grant for SAML: nothing on board can check the signature of an assertion'
-const HANDLER = 'grants are built in: a class that would handle one cannot be loaded'
-const NTLM = 'there is no grant for NTLM: its hash is no credential to build on'
-const KERBEROS = 'there is no grant for Kerberos: no Kerberos library is on board'
+const BACKEND_JWT = 'the keys of the backend JWT are those of [apim.jwt]'
+const SAML = 'there is no SAML grant, because no library here verifies signatures of SAML assertions'
+const HANDLER = 'grants are built in, and classes cannot be loaded'
+const NTLM = 'there is no NTLM grant, because NTLM hashes are too weak a credential'
+const KERBEROS = 'there is no Kerberos grant, because there is no Kerberos library here'
 
 const YEARS_S = 10 * 366 * 86_400
 
-function validity(fallback: number, of: string): Key<number> {
-  return live(duration(fallback, 's', 1, YEARS_S, `How long ${of} is valid.`))
+function validity(defaultValue: number, of: string): Key<number> {
+  return live(duration(defaultValue, 's', 1, YEARS_S, `Lifetime of ${of}.`))
 }
 
-/** An ES module: `keymanager/extensions.ts` says what it exports. */
+/** Path of an ES module; `control/oauth/extensions.ts` documents its exports. */
 function module(of: string, exported: string): Key<string> {
   return live(text('', `ES module inside the configuration folder that ${of}: it exports \`${exported}\`.`))
 }
 
-function attempts(fallback: number, means: string, meaning: string): Key<number> {
-  return live(except(-1, means, count(fallback, '', 1, 1_000_000, meaning)))
+function attempts(defaultValue: number, means: string, meaning: string): Key<number> {
+  return live(withSpecialValue(-1, means, integer(defaultValue, '', 1, 1_000_000, meaning)))
 }
 
 const keys = {
-  additional_params_from_error_url: live(flag(false, 'Pass `client_id` and `state` on to the page for errors.')),
-  allowed_scopes: live(words([], 'Scopes granted without asking for roles, as patterns; APIs that bind one win.')),
-  timestamp_skew: live(duration(0, 's', 0, 86_400, 'Difference of clocks that validity periods allow for.')),
+  additional_params_from_error_url: live(flag(false, 'Pass `client_id` and `state` to the error page.')),
+  allowed_scopes: live(
+    list([], 'Patterns of scopes that are granted without a role; scopes that an API binds to roles still need one.'),
+  ),
+  timestamp_skew: live(duration(0, 's', 0, 86_400, 'Clock skew that validity checks tolerate.')),
   'extensions.token_generator': module('makes the claims of access tokens', 'tokenClaims(claims, facts)'),
-  'extensions.token_context_generator': inert(text('', 'Class that makes the JWT for backends.'), BACKEND_JWT),
+  'extensions.token_context_generator': inert(text('', 'Class that makes the backend JWT.'), BACKEND_JWT),
   'extensions.token_context_claim_retriever': inert(
-    text('', 'Class that finds the claims of the JWT for backends.'),
+    text('', 'Class that retrieves the claims of the backend JWT.'),
     BACKEND_JWT,
   ),
-  'extensions.token_context_dialect_uri': inert(
-    text('', 'Dialect of the claims in the JWT for backends.'),
-    BACKEND_JWT,
-  ),
+  'extensions.token_context_dialect_uri': inert(text('', 'Claim dialect of the backend JWT.'), BACKEND_JWT),
   'token_validation.app_access_token_validity': validity(3600, 'an access token of an application'),
   'token_validation.user_access_token_validity': validity(3600, 'an access token of a user'),
-  'token_validation.refresh_token_validity': validity(86_400, 'a refresh token'),
-  'token_cleanup.enable': live(flag(true, 'Remove tokens that are no longer valid.')),
-  'token_cleanup.retain_access_tokens_for_auditing': flag(true, 'Move them to a table for audits instead.'),
+  'token_validation.refresh_token_validity': actsIf(
+    isTrue('oauth.grant_type.refresh_token.enable'),
+    validity(86_400, 'a refresh token'),
+  ),
+  'token_cleanup.enable': live(flag(true, 'Remove expired tokens from the database.')),
+  'token_cleanup.retain_access_tokens_for_auditing': actsIf(
+    isTrue('.token_cleanup.enable'),
+    flag(true, 'Move expired access tokens to an audit table instead of deleting them.'),
+  ),
   'oidc.extensions.id_token_builder': module('makes the claims of id tokens', 'idTokenClaims(claims, facts)'),
   'oidc.extensions.claim_callback_handler': module('adds claims to id tokens', 'moreClaims(facts)'),
-  'oidc.extensions.user_info_claim_retriever': module('finds the claims of a user', 'userClaims(facts)'),
-  'oidc.user_info.response_type': live(choice('json', ['json', 'jwt'], 'Form of user-info answers.')),
+  'oidc.extensions.user_info_claim_retriever': module('retrieves the claims of a user', 'userClaims(facts)'),
+  'oidc.user_info.response_type': live(choice('json', ['json', 'jwt'], 'Format of userinfo responses.')),
   'oidc.token_validation.id_token_validity': validity(3600, 'an id token'),
-  'oidc.id_token.issuer': live(
-    text(
-      `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
-      'Issuer named in tokens: the address of the token endpoint. A `gateway-worker` names that of its key manager.',
-    ),
+  'oidc.id_token.issuer': text(
+    `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
+    'Issuer in tokens: the address of the token endpoint, the same on all nodes of a database. On a `gateway-worker`, ' +
+      'the issuer of its key manager.',
   ),
   'oidc.id_token.redirect_error_page': live(
-    flag(true, 'Send the browser to the page for errors where the client cannot be told; false: answer it directly.'),
+    flag(true, 'Redirect the browser to the error page where the client cannot be told; false: respond directly.'),
   ),
   'oidc.claims.enable_oidc_dialect': live(
-    flag(false, 'Name claims as OpenID Connect does, and not as the user store does.'),
+    flag(false, 'Use the claim names of OpenID Connect instead of those of the user store.'),
   ),
   'oidc.claims.enable_unmapped_user_attributes': live(
-    flag(false, 'With the scope `profile`, add attributes of users that OpenID Connect has no name for.'),
+    flag(false, 'With the scope `profile`, add user attributes without a name in OpenID Connect.'),
   ),
   'signing_key.lifetime': live(
-    except(
+    withSpecialValue(
       -1,
-      'for good',
-      duration(-1, 's', 3600, YEARS_S, 'After which time a new key signs tokens; the ones before stay published.'),
+      'for ever',
+      duration(
+        -1,
+        's',
+        3600,
+        YEARS_S,
+        'Lifetime of a signing key of all nodes, after which a new key signs tokens. A key is published before it signs, ' +
+          'and until the last token that it signed is over.',
+      ),
     ),
   ),
-  'rate_limit.per_client': attempts(600, 'unlimited', 'Requests of a client per minute; beyond it 429.'),
-  'rate_limit.per_address': attempts(600, 'unlimited', 'Requests of a client address per minute; beyond it 429.'),
+  'rate_limit.per_client': attempts(600, 'unlimited', 'Requests of a client per minute; 429 beyond.'),
+  'rate_limit.per_address': attempts(600, 'unlimited', 'Requests of a client address per minute; 429 beyond.'),
   'lockout.failures': attempts(
     10,
     'never locked',
-    'Wrong credentials of a client or user from one address after which right ones are not looked at either.',
+    'Failed logins of a client or user from one address after which that address is locked out of the account.',
   ),
-  'lockout.time': live(duration(300, 's', 1, 86_400, 'How long that lasts, counted from the last failure.')),
+  'lockout.time': actsIf(
+    isNot('.lockout.failures', -1),
+    live(duration(300, 's', 1, 86_400, 'Duration of a lockout, from the last failure.')),
+  ),
 }
 
 const ROLES = ['api-key-manager'] as const
@@ -86,43 +100,39 @@ export const oauth = section('oauth', 'The OAuth server.', keys, {
   rules: [
     {
       keys: ['token_validation.refresh_token_validity', 'token_validation.user_access_token_validity'],
-      must: 'a refresh token that ends before its access token renews nothing',
+      must: 'a refresh token that expires before its access token cannot renew it',
       severity: 'warning',
       holds: it => it['token_validation.refresh_token_validity'] >= it['token_validation.user_access_token_validity'],
     },
-    needsFlag('token_cleanup.retain_access_tokens_for_auditing', 'token_cleanup.enable'),
   ],
   roles: ROLES,
-  readBy: [
-    'keymanager/settings.ts',
-    'primary/declared-planning.ts',
-    'primary/identity-planning.ts',
-    'primary/operator-modules.ts',
-    'registry/judgement.ts',
-    'registry/open.ts',
-  ],
 })
 
 function grant<const N extends string>(name: N, enabled: boolean, of: string, reason = '') {
-  const enable = flag(enabled, `Grant tokens for ${of}.`)
+  const enable = flag(enabled, `Accept ${of}.`)
   return {
     [`${name}.enable`]: reason === '' ? live(enable) : inert(enable, reason),
-    [`${name}.grant_handler`]: inert(text('', 'Class that handles the grant; empty: the built-in one.'), HANDLER),
+    [`${name}.grant_handler`]: inert(text('', 'Class that handles the grant; empty: the built-in class.'), HANDLER),
   } as { readonly [P in `${N}.enable`]: Key<boolean> } & { readonly [P in `${N}.grant_handler`]: Key<string> }
 }
 
-const validator = inert(text('', 'Class that validates requests for the grant; empty: the built-in one.'), HANDLER)
+const validator = inert(text('', 'Class that validates requests of the grant; empty: the built-in class.'), HANDLER)
 
 export const grantTypes = section(
   'oauth.grant_type',
-  'Which grants the token endpoint takes. `[oauth.grant_type.<name>]` names one of your own.',
+  'Grant types that the token endpoint accepts. `[oauth.grant_type.<name>]` is a custom grant type.',
   {
     ...grant('authorization_code', true, 'an authorization code'),
     ...grant('password', true, 'the name and password of a user'),
     ...grant('refresh_token', true, 'a refresh token'),
     ...grant('client_credentials', true, 'the credentials of the application itself'),
-    'client_credentials.allow_refresh_tokens': live(flag(false, 'Give a refresh token with it.')),
-    'client_credentials.allow_id_token': live(flag(false, 'Give an id token with it.')),
+    ...allActIf(isTrue('.client_credentials.enable'), {
+      'client_credentials.allow_refresh_tokens': actsIf(
+        isTrue('.refresh_token.enable'),
+        live(flag(false, 'Issue a refresh token with the access token.')),
+      ),
+      'client_credentials.allow_id_token': live(flag(false, 'Issue an id token with the access token.')),
+    }),
     ...grant('saml_bearer', true, 'a SAML assertion', SAML),
     ...grant('iwa_ntlm', true, 'a Windows login', NTLM),
     'iwa_ntlm.grant_validator': validator,
@@ -130,16 +140,11 @@ export const grantTypes = section(
     'jwt_bearer.grant_validator': validator,
     ...grant('kerberos', false, 'a Kerberos ticket', KERBEROS),
     'kerberos.grant_validator': validator,
-    '<name>.enable': inert(flag(false, 'Grant tokens in this way.'), HANDLER),
+    '<name>.enable': inert(flag(false, 'Accept the grant type.'), HANDLER),
     '<name>.grant_handler': inert(text('', 'Class that handles the grant.'), HANDLER),
     '<name>.grant_validator': validator,
   },
   {
     roles: ROLES,
-    readBy: ['keymanager/settings.ts'],
-    rules: [
-      needsFlag('client_credentials.allow_refresh_tokens', 'client_credentials.enable'),
-      needsFlag('client_credentials.allow_id_token', 'client_credentials.enable'),
-    ],
   },
 )

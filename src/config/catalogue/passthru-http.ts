@@ -1,12 +1,14 @@
-/** The pass-through transport on plain HTTP: the documented keys, then the gateway's own. */
-import { allInert, except, live, section, upTo } from '../key.ts'
-import { choice, cidrs, count, duration, fieldName, flag, port } from '../kinds.ts'
-import { mustNotExceed, mustNotRewrite, needsBoundedQueue } from './agreements.ts'
+/** The pass-through transport on plain HTTP: documented keys, then keys that only this gateway has. */
+import { isNot } from '../conditions.ts'
+import { actsIf, allInert, withSpecialValue, live, section, defaultCappedBy } from '../key.ts'
+import { choice, networks, integer, duration, fieldName, flag } from '../kinds.ts'
+import { mustNotExceed, mustNotBeFramingField, needsBoundedQueue } from './shared-rules.ts'
 import {
   BUFFER_MAX,
   bindAddress,
   DAY_MS,
   listenerEnable,
+  listenerPort,
   listenerTls,
   PROXY_RULES,
   sender,
@@ -16,52 +18,56 @@ import {
 } from './passthru-keys.ts'
 
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
-const PLAIN_LISTENER = 'a plain listener has no TLS; the same key of the secured transport decides'
-const PLAIN_SENDER = 'a plain sender has no TLS; the same key of the secured transport decides'
+const PLAIN_LISTENER = 'a plain listener has no TLS; use the same key of [transport.passthru_https]'
+const PLAIN_SENDER = 'a plain sender has no TLS; use the same key of [transport.passthru_https]'
 
 const documented = {
   ...shared,
-  'listener.parameters.port': port(8290, 'Listening port; `server.offset` is added.'),
+  ...listenerPort(8290),
   ...wsdlPrefix,
   ...allInert(listenerTls, PLAIN_LISTENER),
   ...allInert(senderTls, PLAIN_SENDER),
   ...sender,
 }
 
+const SUSPENDING = isNot('.suspend.failures', 0)
+
 const own = {
-  reactors: except(0, 'one per processor', count(0, 'threads', 1, 256, 'Threads that carry traffic.')),
+  reactors: withSpecialValue(
+    0,
+    'one per processor',
+    integer(0, 'threads', 1, 256, 'Reactor threads, which carry the traffic.'),
+  ),
   socket_level: choice(
     'auto',
     ['auto', 'handles', 'streams'],
-    'How sockets are driven: the fast internals of Node, its public API, or what a self-test at start recognises.',
+    'Socket API: `handles` is internal to Node and fast, `streams` is public; `auto`: by a self-test at the start.',
   ),
   ...listenerEnable,
   ...bindAddress,
-  'http.connection.timeout': live(
-    duration(10_000, 'ms', 1, DAY_MS, 'Longest time a connection to a backend may take to open.'),
-  ),
-  'header.max_bytes': upTo(
+  'http.connection.timeout': live(duration(10_000, 'ms', 1, DAY_MS, 'Connect timeout of backends.')),
+  'header.max_bytes': defaultCappedBy(
     'io_buffer_size',
-    count(16_384, 'bytes', 512, BUFFER_MAX, 'Longest head of a request, start line included; 431 beyond.'),
+    integer(16_384, 'bytes', 512, BUFFER_MAX, 'Largest request head, with the start line; 431 beyond.'),
   ),
-  'header.max_count': count(128, 'fields', 1, 10_000, 'Most fields in the head of a request; 431 beyond.'),
+  'header.max_count': integer(128, 'fields', 1, 10_000, 'Largest number of fields in a request head; 431 beyond.'),
   'target.max_bytes': live(
-    upTo('header.max_bytes', count(8192, 'bytes', 1, BUFFER_MAX, 'Longest request target; 414 beyond.')),
+    defaultCappedBy('header.max_bytes', integer(8192, 'bytes', 1, BUFFER_MAX, 'Largest request target; 414 beyond.')),
   ),
   'header.read_timeout': live(
-    duration(30_000, 'ms', 1, DAY_MS, 'Time from the first byte of a request to the end of its head; 408 beyond.'),
+    duration(
+      30_000,
+      'ms',
+      1,
+      DAY_MS,
+      'Longest time from the first byte of a request to the end of its head; 408 beyond.',
+    ),
   ),
   'body.read_timeout': live(
-    except(
+    withSpecialValue(
       0,
       'off',
-      duration(
-        180_000,
-        'ms',
-        1,
-        DAY_MS,
-        'Each further 64 KiB of a request body, or its end, must arrive within this time.',
-      ),
+      duration(180_000, 'ms', 1, DAY_MS, 'Longest time for each further 64 KiB of a request body, or for its end.'),
     ),
   ),
   'keepalive.timeout': live(duration(75_000, 'ms', 1, DAY_MS, 'Idle time after which a client connection is closed.')),
@@ -74,81 +80,125 @@ const own = {
       'ms',
       1,
       DAY_MS,
-      'Idle time after which a tunnel is closed: WebSocket, and whatever else a backend agreed to upgrade to.',
+      'Idle time after which a tunnel (WebSocket or another upgraded protocol) is closed.',
     ),
   ),
   'body.max_bytes': live(
-    except(-1, 'unlimited', count(-1, 'bytes', 0, UNBOUNDED, 'Longest request body; 102511 beyond.')),
+    withSpecialValue(-1, 'unlimited', integer(-1, 'bytes', 0, UNBOUNDED, 'Largest request body; 102511 beyond.')),
   ),
   'pipeline.max_bytes': live(
-    upTo(
+    defaultCappedBy(
       'io_buffer_size',
-      count(
+      integer(
         16_384,
         'bytes',
         1,
         BUFFER_MAX,
-        'Bytes of further requests held while one is being answered; then reading pauses.',
+        'Pipelined request bytes that are buffered during a response; reading pauses beyond.',
       ),
     ),
   ),
-  'chunk.max_extension_bytes': live(count(1024, 'bytes', 0, 16_777_216, 'Bytes of chunk extensions in one message.')),
-  'trailer.max_bytes': upTo('io_buffer_size', count(8192, 'bytes', 0, BUFFER_MAX, 'Bytes of trailers in one message.')),
-  'response.header.max_bytes': upTo(
-    'io_buffer_size',
-    count(16_384, 'bytes', 512, BUFFER_MAX, "Longest head of a backend's response."),
+  'chunk.max_extension_bytes': live(
+    integer(1024, 'bytes', 0, 16_777_216, 'Largest total size of chunk extensions in one message.'),
   ),
-  max_connections_per_client: except(
+  'trailer.max_bytes': defaultCappedBy(
+    'io_buffer_size',
+    integer(8192, 'bytes', 0, BUFFER_MAX, 'Largest trailer section of one message.'),
+  ),
+  'response.header.max_bytes': defaultCappedBy(
+    'io_buffer_size',
+    integer(16_384, 'bytes', 512, BUFFER_MAX, 'Largest response head of a backend.'),
+  ),
+  'suspend.failures': live(
+    withSpecialValue(
+      0,
+      'never',
+      integer(
+        5,
+        'failures',
+        1,
+        255,
+        'Failures in a row that suspend an endpoint although none does by itself: connections that were closed or \
+reset, late and unreadable responses. Failures to connect, and the codes that its `config` lists, suspend at once.',
+      ),
+    ),
+  ),
+  'suspend.clients': actsIf(
+    SUSPENDING,
+    live(
+      integer(
+        2,
+        'clients',
+        1,
+        8,
+        'Client addresses that the failures must come from at least; 1 where one load balancer is the only client.',
+      ),
+    ),
+  ),
+  'suspend.window': actsIf(
+    SUSPENDING,
+    live(
+      duration(
+        10_000,
+        'ms',
+        1,
+        DAY_MS,
+        'Longest time from the first to the last of the failures of `suspend.failures`.',
+      ),
+    ),
+  ),
+  max_connections_per_client: withSpecialValue(
     -1,
     'unlimited',
-    count(-1, 'connections', 1, 10_000_000, 'Connections of one client address.'),
+    integer(-1, 'connections', 1, 10_000_000, 'Largest number of connections of one client address.'),
   ),
   trusted_proxies: live(
-    cidrs([], 'Clients whose forwarding fields are believed and extended; of others they are replaced.'),
+    networks([], 'Clients whose forwarding fields are trusted and extended; those of other clients are replaced.'),
   ),
   'forwarded.headers': live(
     choice(
       'x-forwarded',
       ['x-forwarded', 'forwarded', 'both', 'none'],
-      'Which fields tell the backend about the client: X-Forwarded-*, Forwarded (RFC 7239), both or neither.',
+      'Fields with the client address for the backend: X-Forwarded-*, Forwarded (RFC 7239), both or none.',
     ),
   ),
   abort_on_half_close: live(
-    flag(false, 'Abort an exchange whose client closed its sending side, instead of answering it.'),
+    flag(false, 'Abort a request whose client has closed its sending side, instead of responding.'),
   ),
-  'correlation.header': fieldName('activityid', 'Field that carries the correlation id, made up where it is absent.'),
-  'dns.cache_seconds': live(duration(30, 's', 0, 86_400, 'How long the addresses of a backend are kept.')),
+  'correlation.header': fieldName(
+    'activityid',
+    'Field with the correlation id, which the gateway generates where it is absent.',
+  ),
+  'dns.cache_seconds': live(duration(30, 's', 0, 86_400, 'How long resolved addresses of a backend are cached.')),
 }
 
-const WHOLE_HEAD = ': a head is buffered whole'
-const BUFFERED = ', which bounds what a connection buffers'
+const WHOLE_HEAD = ': a head is buffered as a whole'
+const BUFFERED = ', the buffer of a connection'
+
+/** Rules of connections; both sections have them. */
+export const CONNECTION_RULES = [
+  mustNotExceed('header.max_bytes', 'io_buffer_size', WHOLE_HEAD),
+  mustNotExceed('response.header.max_bytes', 'io_buffer_size', WHOLE_HEAD),
+  mustNotExceed('pipeline.max_bytes', 'io_buffer_size', BUFFERED),
+  mustNotExceed('trailer.max_bytes', 'io_buffer_size', BUFFERED),
+  mustNotExceed('target.max_bytes', 'header.max_bytes', ': the request target is part of the head'),
+] as const
 
 export const passthruHttp = section(
   'transport.passthru_http',
-  'The non-blocking pass-through transport on plain HTTP.',
+  'The non-blocking pass-through transport on plain HTTP; its settings of connections are the defaults of ' +
+    '`[transport.passthru_https]`.',
   { ...documented, ...own },
   {
     roles: ['gateway-worker'],
-    readBy: [
-      'primary/forward-proxies.ts',
-      'primary/gateway.ts',
-      'primary/listener-plans.ts',
-      'primary/planning.ts',
-      'reactor/reactor.ts',
-      'reactor/settings.ts',
-    ],
-    // Where the reference platform reads what holds for both transports.
-    otherNames: ['passthru_http'],
+    // The reference platform reads the keys of both transports in this section.
+    alternativeNames: ['passthru_http'],
     rules: [
       ...PROXY_RULES,
-      mustNotExceed('header.max_bytes', 'io_buffer_size', WHOLE_HEAD),
-      mustNotExceed('response.header.max_bytes', 'io_buffer_size', WHOLE_HEAD),
-      mustNotExceed('pipeline.max_bytes', 'io_buffer_size', BUFFERED),
-      mustNotExceed('trailer.max_bytes', 'io_buffer_size', BUFFERED),
-      mustNotExceed('target.max_bytes', 'header.max_bytes', ': the request target is part of the head'),
+      ...CONNECTION_RULES,
       mustNotExceed('worker_pool_size_core', 'worker_pool_size_max'),
       needsBoundedQueue('worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'),
-      mustNotRewrite('correlation.header'),
+      mustNotBeFramingField('correlation.header'),
     ],
   },
 )

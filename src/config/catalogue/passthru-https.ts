@@ -1,37 +1,69 @@
-/** The pass-through transport on TLS: what it does with TLS, and where it reaches backends through a proxy. */
-import { allInert, section } from '../key.ts'
-import { port } from '../kinds.ts'
+/**
+ * The pass-through transport on TLS: its listener, TLS with clients and backends, and forward proxies. What it does not
+ * set of its connections is as in `[transport.passthru_http]`.
+ */
+import { type Key, sameAs, section } from '../key.ts'
+import { CONNECTION_RULES, passthruHttp } from './passthru-http.ts'
 import {
   bindAddress,
   listenerEnable,
+  listenerPort,
   listenerTls,
   PROXY_RULES,
-  STORE_RULES,
   sender,
   senderTls,
   shared,
   wsdlPrefix,
 } from './passthru-keys.ts'
 
-const SHARED = 'the value of [transport.passthru_http] holds for both transports, as on the reference platform'
+/** Keys of the gateway itself, beside the documented ones. */
+const CONNECTION_KEYS = [
+  'http.connection.timeout',
+  'header.max_bytes',
+  'header.max_count',
+  'target.max_bytes',
+  'header.read_timeout',
+  'body.read_timeout',
+  'keepalive.timeout',
+  'sender.keepalive.timeout',
+  'tunnel.idle_timeout',
+  'body.max_bytes',
+  'pipeline.max_bytes',
+  'chunk.max_extension_bytes',
+  'trailer.max_bytes',
+  'response.header.max_bytes',
+  'abort_on_half_close',
+] as const
+
+type PlainKeys = typeof passthruHttp.keys
+
+/** Keys of the plain transport whose values there are the defaults here. */
+function followingPlain<const N extends keyof PlainKeys>(names: readonly N[]): Pick<PlainKeys, N> {
+  const follow = (name: N): Key<unknown> => {
+    const key: Key<unknown> = passthruHttp.keys[name]
+    return key.inertReason === '' ? sameAs(`${passthruHttp.name}.${name}`, key) : key
+  }
+  return Object.fromEntries(names.map(name => [name, follow(name)])) as unknown as Pick<PlainKeys, N>
+}
 
 export const passthruHttps = section(
   'transport.passthru_https',
-  'The non-blocking pass-through transport on TLS. What no key of it says is as in `[transport.passthru_http]`.',
+  'The non-blocking pass-through transport on TLS: the listeners on TLS, and the connections to backends on TLS. What ' +
+    'is not set here is as in `[transport.passthru_http]`.',
   {
-    ...allInert(shared, SHARED),
-    'listener.parameters.port': port(8253, 'Listening port; `server.offset` is added.'),
+    ...followingPlain(Object.keys(shared) as (keyof typeof shared)[]),
+    ...listenerPort(8253),
     ...wsdlPrefix,
     ...listenerTls,
     ...senderTls,
     ...sender,
     ...listenerEnable,
     ...bindAddress,
+    ...followingPlain(CONNECTION_KEYS),
   },
   {
-    rules: [...PROXY_RULES, ...STORE_RULES],
+    rules: [...PROXY_RULES, ...CONNECTION_RULES],
     // A key manager listens with its key store, and asks others with its trust store.
     roles: ['api-key-manager', 'gateway-worker'],
-    readBy: ['primary/forward-proxies.ts', 'primary/listener-plans.ts', 'primary/planning.ts', 'tls/settings.ts'],
   },
 )

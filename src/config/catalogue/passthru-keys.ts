@@ -1,57 +1,77 @@
 /**
- * The documented rows of the pass-through transport, in the parts in which its two sections differ. Bounds are wide
- * where a bound is a matter of taste and tight where the code depends on it.
+ * Documented keys of the pass-through transport, grouped by the sections that act on them. Bounds are tight only where
+ * the code depends on them.
  */
-import { alsoSpelled, except, inert, type Key, live, type Rule, sameAs, type Values } from '../key.ts'
-import { choice, count, duration, fieldNames, flag, host, secret, text, words } from '../kinds.ts'
+import { either, isNot, isSet, isTrue } from '../conditions.ts'
+import {
+  actsIf,
+  allActIf,
+  withAliases,
+  withSpecialValue,
+  inert,
+  type Key,
+  live,
+  type Rule,
+  sameAs,
+  type Values,
+} from '../key.ts'
+import { choice, integer, duration, fieldNames, flag, host, port, secret, text, list } from '../kinds.ts'
 import { keyAlias, keyPassword, storeFile, storePassword, storeType, TRUST_ONLY } from './key-stores.ts'
 
-/** Longest piece that a connection may call its own: a chunk of the arena. */
+/** Largest buffer of a connection: a chunk of the arena. */
 export const BUFFER_MAX = 65_536
 export const DAY_MS = 86_400_000
-const WORKERS = 'not built yet: the worker pool comes with mediation'
-const MEDIATION = 'not built yet: message validation comes with mediation'
-const SOAP = 'there is no SOAP service whose description it would appear in'
+const WORKERS = 'not built yet: settings of the mediation worker pool'
+const MEDIATION = 'not built yet: message validation'
+const SOAP = 'there is no SOAP service, so no service description'
 
-/** What the reference platform keeps in one file for both transports. */
+/** Keys of connections, which both transports have. */
 export const shared = {
   'http.socket.timeout': live(
-    duration(180_000, 'ms', 1, DAY_MS, 'Inactivity between data packets that ends an exchange.'),
+    duration(180_000, 'ms', 1, DAY_MS, 'Longest inactivity during a request or response; beyond it the exchange ends.'),
   ),
-  worker_pool_size_core: inert(count(400, 'messages', 1, 100_000, 'Messages mediated at once.'), WORKERS),
+  worker_pool_size_core: inert(integer(400, 'messages', 1, 100_000, 'Messages mediated at once.'), WORKERS),
   worker_pool_size_max: inert(
-    count(400, 'messages', 1, 100_000, 'Messages mediated at once when a bounded queue is full.'),
+    integer(400, 'messages', 1, 100_000, 'Messages mediated at once when a bounded queue is full.'),
     WORKERS,
   ),
   worker_pool_queue_length: inert(
-    except(-1, 'unbounded', count(-1, 'messages', 0, 10_000_000, 'Messages that wait for a worker.')),
+    withSpecialValue(-1, 'unbounded', integer(-1, 'messages', 0, 10_000_000, 'Messages that wait for a worker.')),
     WORKERS,
   ),
-  io_buffer_size: count(
+  io_buffer_size: integer(
     16_384,
     'bytes',
     4096,
     BUFFER_MAX,
-    'Bytes a connection keeps between reads; what a slow peer leaves of one read (64 KiB) comes on top.',
+    'Buffer of a connection between reads; the rest of one read (64 KiB) for a slow peer is additional.',
   ),
   'http.max.connection.per.host.port': live(
-    count(
+    integer(
       32_767,
       'connections',
       1,
       1_000_000,
-      'Connections to one backend; beyond it a request fails at once with 101504.',
+      'Largest number of connections to one backend; beyond it a request fails at once with 101600.',
     ),
   ),
-  'http.user.agent.preserve': live(flag(true, "Pass the client's User-Agent on.")),
-  'http.headers.preserve': live(fieldNames(['Content-Type'], 'Fields passed on that would otherwise be rebuilt.')),
-  preserve_http_server_name: live(flag(false, "Pass the backend's Server field on to the client.")),
+  'http.user.agent.preserve': live(flag(true, "Forward the client's User-Agent.")),
+  'http.headers.preserve': live(
+    fieldNames(['Content-Type'], 'Fields that are forwarded unchanged instead of being rebuilt.'),
+  ),
+  preserve_http_server_name: live(flag(false, "Forward the backend's Server field to the client.")),
   disable_connection_keepalive: live(flag(false, 'Close backend connections after each request.')),
   max_open_connections: live(
-    except(
+    withSpecialValue(
       -1,
       'unlimited',
-      count(-1, 'connections', 1, 10_000_000, 'Client connections in all; one more is reset at once and counted.'),
+      integer(
+        -1,
+        'connections',
+        1,
+        10_000_000,
+        'Largest number of client connections of this transport; a further one is reset at once and counted.',
+      ),
     ),
   ),
   force_xml_validation: inert(flag(false, 'Refuse XML messages that are not well-formed.'), MEDIATION),
@@ -63,7 +83,7 @@ export const wsdlPrefix = {
 }
 
 function profileInterval(meaning: string): Key<number> {
-  return except(0, 'never', duration(600_000, 'ms', 100, DAY_MS, meaning))
+  return withSpecialValue(0, 'never', duration(600_000, 'ms', 100, DAY_MS, meaning))
 }
 
 type Named<P extends string, L extends string> = { readonly [K in `${P}.${L}`]: Key<string> }
@@ -72,18 +92,22 @@ type Typed<P extends string> = { readonly [K in `${P}.type`]: ReturnType<typeof 
 function keyStoreKeys<const P extends 'listener.key_store' | 'sender.key_store'>(prefix: P, meaning: string) {
   return {
     [`${prefix}.file_name`]: live(sameAs('keystore.tls.file_name', storeFile(prefix, meaning))),
-    [`${prefix}.type`]: live(sameAs('keystore.tls.type', storeType())),
-    [`${prefix}.password`]: live(sameAs('keystore.tls.password', storePassword())),
-    [`${prefix}.alias`]: live(sameAs('keystore.tls.alias', keyAlias())),
-    [`${prefix}.key_password`]: live(sameAs('keystore.tls.key_password', keyPassword())),
+    ...allActIf(isSet(`.${prefix}.file_name`), {
+      [`${prefix}.type`]: live(sameAs('keystore.tls.type', storeType())),
+      [`${prefix}.password`]: live(sameAs('keystore.tls.password', storePassword())),
+      [`${prefix}.alias`]: live(sameAs('keystore.tls.alias', keyAlias())),
+      [`${prefix}.key_password`]: live(sameAs('keystore.tls.key_password', keyPassword())),
+    }),
   } as Named<P, 'file_name' | 'password' | 'alias' | 'key_password'> & Typed<P>
 }
 
 function trustStoreKeys<const P extends 'listener.trust_store' | 'sender.trust_store'>(prefix: P, meaning: string) {
   return {
     [`${prefix}.file_name`]: live(sameAs('truststore.file_name', storeFile(prefix, meaning))),
-    [`${prefix}.type`]: live(sameAs('truststore.type', storeType())),
-    [`${prefix}.password`]: live(sameAs('truststore.password', storePassword())),
+    ...allActIf(isSet(`.${prefix}.file_name`), {
+      [`${prefix}.type`]: live(sameAs('truststore.type', storeType())),
+      [`${prefix}.password`]: live(sameAs('truststore.password', storePassword())),
+    }),
     [`${prefix}.key_password`]: inert(
       sameAs('truststore.key_password', secret('Password of a key within.')),
       TRUST_ONLY,
@@ -91,60 +115,89 @@ function trustStoreKeys<const P extends 'listener.trust_store' | 'sender.trust_s
   } as Named<P, 'file_name' | 'password' | 'key_password'> & Typed<P>
 }
 
-/** TLS towards clients. */
+/** The listeners on TLS, whose settings stand in the same section. */
+const TLS_LISTENER = either(isTrue('.listener.enable'), isTrue('transport.wss.listener.enable'))
+/** The management listener has the certificate and the TLS versions of the other listeners. */
+const ANY_TLS_LISTENER = either(TLS_LISTENER, isTrue('management.enable'))
+/** A profile may ask for client certificates where the listener does not. */
+const CLIENT_CERTIFICATES = either(
+  isNot('.listener.parameters.SSLVerifyClient', 'none'),
+  isSet('.listener.ssl_profile.file_path'),
+)
+
+/** TLS with clients. */
 export const listenerTls = {
-  'listener.parameters.SSLVerifyClient': live(
-    choice(
-      'none',
-      ['none', 'optional', 'require'],
-      'Whether clients are asked for a certificate, and whether they must show one.',
+  'listener.parameters.SSLVerifyClient': actsIf(
+    TLS_LISTENER,
+    live(
+      choice(
+        'none',
+        ['none', 'optional', 'require'],
+        'Whether the listener requests a client certificate, and whether it requires one.',
+      ),
     ),
   ),
-  ...keyStoreKeys(
-    'listener.key_store',
-    'Store of the certificate the listener shows, and its key; empty: one is made and kept in the data folder.',
+  ...allActIf(
+    ANY_TLS_LISTENER,
+    keyStoreKeys(
+      'listener.key_store',
+      'Store with the certificate of the listener and its key; empty: a generated one in the data folder.',
+    ),
   ),
-  ...trustStoreKeys('listener.trust_store', 'Store of the authorities that sign the certificates of clients.'),
-  'listener.protocols': alsoSpelled(
+  ...allActIf(
+    TLS_LISTENER,
+    allActIf(CLIENT_CERTIFICATES, trustStoreKeys('listener.trust_store', 'Store with the CAs of client certificates.')),
+  ),
+  'listener.protocols': withAliases(
     ['listener.parameters.HttpsProtocols'],
-    live(words([], 'TLS versions offered to clients, such as `TLSv1.2`; empty: TLS 1.2 and 1.3.')),
+    actsIf(ANY_TLS_LISTENER, live(list([], 'TLS versions for clients, such as `TLSv1.2`; empty: TLS 1.2 and 1.3.'))),
   ),
-  'listener.preferred_ciphers': alsoSpelled(
+  'listener.preferred_ciphers': withAliases(
     ['listener.parameters.PreferredCiphers'],
-    live(words([], 'Cipher suites offered to clients, the preferred first; empty: strong ones with forward secrecy.')),
+    actsIf(
+      ANY_TLS_LISTENER,
+      live(list([], 'Cipher suites for clients, the preferred first; empty: strong ones with forward secrecy.')),
+    ),
   ),
-  'listener.ssl_profile.file_path': live(text('', 'File with TLS profiles per address or host name.')),
-  'listener.ssl_profile_interval': alsoSpelled(
+  'listener.ssl_profile.file_path': actsIf(
+    TLS_LISTENER,
+    live(text('', 'File with TLS profiles per address or host name.')),
+  ),
+  'listener.ssl_profile_interval': withAliases(
     ['listener.ssl_profile.interval'],
     live(
-      profileInterval('How often that file and the stores are looked at again; the shorter interval holds for all.'),
+      profileInterval(
+        'Interval of checks for changed profiles and stores; the shorter one of listener and sender applies to both.',
+      ),
     ),
   ),
 }
 
-/** TLS towards backends. */
+/** TLS with backends. */
 export const senderTls = {
-  ...keyStoreKeys('sender.key_store', 'Store of the certificate shown to backends that ask for one, and its key.'),
-  ...trustStoreKeys(
-    'sender.trust_store',
-    'Store of the authorities that sign the certificates of backends; empty: the well-known ones.',
-  ),
-  'sender.hostname_verifier': alsoSpelled(
+  ...keyStoreKeys('sender.key_store', 'Store with the client certificate for backends that request one, and its key.'),
+  ...trustStoreKeys('sender.trust_store', 'Store with the CAs of backend certificates; empty: the public CAs.'),
+  'sender.hostname_verifier': withAliases(
     ['sender.parameters.HostnameVerifier'],
     live(
-      text('', "How a backend's certificate must name it: `Strict`, `Default`, `DefaultAndLocalhost` or `AllowAll`."),
+      text(
+        '',
+        'Host name verification of backend certificates: `Strict`, `Default`, `DefaultAndLocalhost` or `AllowAll`.',
+      ),
     ),
   ),
   'sender.ssl_profile.file_path': live(text('', 'File with TLS profiles per backend.')),
-  'sender.ssl_profile.interval': alsoSpelled(
+  'sender.ssl_profile.interval': withAliases(
     ['sender.ssl_profile_interval'],
     live(
-      profileInterval('How often that file and the stores are looked at again; the shorter interval holds for all.'),
+      profileInterval(
+        'Interval of checks for changed profiles and stores; the shorter one of listener and sender applies to both.',
+      ),
     ),
   ),
 }
 
-/** A list is one text with `|` between its words. */
+/** Also accepts a list, as one text with `|` between its items. */
 function orListed(wrapped: Key<string>): Key<string> {
   return {
     ...wrapped,
@@ -155,83 +208,76 @@ function orListed(wrapped: Key<string>): Key<string> {
   }
 }
 
-/** What a sender does beside TLS. */
+/** Sender keys that are not about TLS. */
 export const sender = {
-  'sender.warnOnHTTP500': alsoSpelled(
+  'sender.warnOnHTTP500': withAliases(
     ['sender.parameters.warnOnHTTP500'],
     live(
       text(
         '',
-        'Content types of responses with status 500 worth a warning, separated by `|` or commas, or `*`; empty: none.',
+        'Content types of 500 responses that are logged as warnings, separated by `|` or commas, or `*`; empty: none.',
       ),
     ),
   ),
-  'sender.http.proxyHost': alsoSpelled(
+  'sender.http.proxyHost': withAliases(
     ['sender.parameters.http.proxyHost'],
-    live(host('', 'Outgoing proxy for backends that no proxy profile is for.')),
+    live(host('', 'Forward proxy for backends without a proxy profile.')),
   ),
-  'sender.http.proxyPort': alsoSpelled(
+  'sender.http.proxyPort': withAliases(
     ['sender.parameters.http.proxyPort'],
-    live(except(0, 'none', count(0, '', 1, 65_535, 'Port of the outgoing proxy.'))),
+    live(withSpecialValue(0, 'none', integer(0, '', 1, 65_535, 'Port of the forward proxy.'))),
   ),
-  'sender.http.nonProxyHosts': alsoSpelled(
+  'sender.http.nonProxyHosts': withAliases(
     ['sender.parameters.http.nonProxyHosts'],
-    live(
-      orListed(
-        text(
-          '',
-          'Backends that bypass the outgoing proxy, separated by `|`; `.*.example.com` is a set of sub-domains.',
+    actsIf(
+      isSet('.sender.http.proxyHost'),
+      live(
+        orListed(
+          text(
+            '',
+            'Backends that bypass the forward proxy, separated by `|`; `.*.example.com` matches all its subdomains.',
+          ),
         ),
       ),
+      'proxy profiles have bypass_hosts',
     ),
   ),
-  'sender.proxyProfiles': alsoSpelled(
+  'sender.proxyProfiles': withAliases(
     ['sender.parameters.proxyProfiles'],
     live({
-      ...secret('Proxy profiles as text: `targetHosts`, `proxyHost`, `proxyPort`, `proxyUserName`, `proxyPassword`.'),
+      ...secret('Proxy profiles as XML: `targetHosts`, `proxyHost`, `proxyPort`, `proxyUserName`, `proxyPassword`.'),
       expects: 'text in quotes, with a profile in XML',
     }),
   ),
 }
 
-export const listenerEnable = { 'listener.enable': flag(true, 'Listen at all.') }
+export const listenerEnable = { 'listener.enable': flag(true, 'Open the listener.') }
+
+export function listenerPort(defaultValue: number) {
+  return {
+    'listener.parameters.port': actsIf(
+      isTrue('.listener.enable'),
+      port(defaultValue, 'Listening port; `server.offset` is added.'),
+    ),
+  }
+}
 
 export const bindAddress = {
-  'listener.parameters.bind_address': alsoSpelled(
+  'listener.parameters.bind_address': withAliases(
     ['listener.parameters.bind-address', 'listener.bind-address'],
-    host('', 'Address the listener is bound to; empty is every address, IPv6 and IPv4.'),
+    actsIf(
+      isTrue('.listener.enable'),
+      host('', 'Address to which the listener is bound; empty: all addresses, IPv6 and IPv4.'),
+    ),
   ),
 }
 
-/** Hold of either section. */
+/** Rules of both sections. */
 export const PROXY_RULES: readonly Rule<Values<typeof sender>>[] = [
   {
     keys: ['sender.http.proxyHost', 'sender.http.proxyPort'],
     must: 'sender.http.proxyHost and sender.http.proxyPort must be set together',
-    severity: 'fault',
+    severity: 'error',
     holds: it => (it['sender.http.proxyHost'] === '') === (it['sender.http.proxyPort'] === 0),
   },
-  {
-    keys: ['sender.http.nonProxyHosts', 'sender.http.proxyHost'],
-    must: 'sender.http.nonProxyHosts has no effect without sender.http.proxyHost; profiles have bypass_hosts',
-    severity: 'warning',
-    holds: it => it['sender.http.nonProxyHosts'] === '' || it['sender.http.proxyHost'] !== '',
-  },
 ]
-
-type Tls = Values<typeof listenerTls & typeof senderTls>
-type Store = 'listener.key_store' | 'listener.trust_store' | 'sender.key_store' | 'sender.trust_store'
-
-function needsStore(store: Store): Rule<Tls> {
-  return {
-    keys: [`${store}.password`, `${store}.file_name`],
-    must: `${store}.password has no effect without ${store}.file_name`,
-    severity: 'warning',
-    holds: it => it[`${store}.password`] === '' || it[`${store}.file_name`] !== '',
-  }
-}
-
-/** Hold of the secured section. */
-export const STORE_RULES: readonly Rule<Tls>[] = (
-  ['listener.key_store', 'listener.trust_store', 'sender.key_store', 'sender.trust_store'] as const
-).map(needsStore)

@@ -1,11 +1,19 @@
 /**
- * `[apim.throttling]` and its tables. The specification has the keys of the connection to a traffic manager in its URL
- * groups; the reference platform's own files have them above, once for all groups. Both are read: a group that does not
- * say follows the section.
+ * `[apim.throttling]` and its tables; not acted on. The specification has the connection keys of a traffic manager in
+ * URL groups, files of the reference platform have them once in the section. Keys of a group default to the section.
  */
-import { allInert, except, type Key, repeatedSection, required, sameAs, section, upTo } from '../key.ts'
-import { choice, count, duration, flag, host, secret, text, url, urls, words } from '../kinds.ts'
-import { inPairs, mustNotExceed } from './agreements.ts'
+import {
+  allInert,
+  withSpecialValue,
+  type Key,
+  repeatedSection,
+  required,
+  sameAs,
+  section,
+  defaultCappedBy,
+} from '../key.ts'
+import { choice, integer, duration, flag, host, secret, text, url, urls, list } from '../kinds.ts'
+import { sameLength, mustNotExceed } from './shared-rules.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const THROTTLING = 'not built yet: throttling'
@@ -13,50 +21,50 @@ const DAY_S = 86_400
 const EVENTS = ['tcp', 'ssl'] as const
 const BROKERS = ['tcp', 'ssl', 'amqp', 'amqps'] as const
 
-function pooled(fallback: number, meaning: string): Key<number> {
-  return count(fallback, 'publishers', 0, 1_000_000, meaning)
+function pooled(defaultValue: number, meaning: string): Key<number> {
+  return integer(defaultValue, 'publishers', 0, 1_000_000, meaning)
 }
 
 function delay(meaning: string): Key<number> {
-  return except(0, 'at once', duration(0, 'ms', 1, DAY_MS, meaning))
+  return withSpecialValue(0, 'at once', duration(0, 'ms', 1, DAY_MS, meaning))
 }
 
 const name = (meaning: string): Key<string> => sameAs('super_admin.username', text('', meaning))
 const word = (meaning: string): Key<string> => sameAs('super_admin.password', secret(meaning))
 
-/** Those of a traffic manager on the node itself. */
+/** Services of a traffic manager on this node. */
 export const OWN_SERVICES = 'https://localhost:9443/services/'
 
 const connection = {
   username: name('Account at the traffic manager.'),
-  password: word('Password that goes with `username`.'),
-  receiver_username: name('Account that events are published with.'),
-  receiver_password: word('Password that goes with `receiver_username`.'),
-  'policy_deploy.username': name('Account that policies are deployed with.'),
-  'policy_deploy.password': word('Password that goes with `policy_deploy.username`.'),
+  password: word('Password of `username`.'),
+  receiver_username: name('Account for publishing events.'),
+  receiver_password: word('Password of `receiver_username`.'),
+  'policy_deploy.username': name('Account for deploying policies.'),
+  'policy_deploy.password': word('Password of `policy_deploy.username`.'),
   'jms.username': name('Account at the broker of decisions.'),
-  'jms.password': word('Password that goes with `jms.username`.'),
-  'publisher.max_idle': pooled(1000, 'Publishers of events kept without work.'),
-  'publisher.init_idle_size': upTo(
+  'jms.password': word('Password of `jms.username`.'),
+  'publisher.max_idle': pooled(1000, 'Largest number of idle event publishers.'),
+  'publisher.init_idle_size': defaultCappedBy(
     'publisher.max_idle',
-    pooled(200, 'Publishers of events kept without work from the start.'),
+    pooled(200, 'Idle event publishers from the start.'),
   ),
-  'publisher.pool_size': upTo('publisher.max_pool_size', pooled(200, 'Publishers of events that work at once.')),
-  'publisher.max_pool_size': pooled(1000, 'Publishers of events that work at once when many events wait.'),
+  'publisher.pool_size': defaultCappedBy('publisher.max_pool_size', pooled(200, 'Concurrent event publishers.')),
+  'publisher.max_pool_size': pooled(1000, 'Concurrent event publishers when the queue is full.'),
   'publisher.keep_alive_time': duration(
     200,
     's',
     0,
     DAY_S,
-    'How long a publisher beyond `publisher.pool_size` is kept.',
+    'How long an idle publisher beyond `publisher.pool_size` is kept.',
   ),
   service_url: url(OWN_SERVICES, ['https', 'http'], 'Address of the services of the traffic manager.'),
-  'jms.start_delay': delay('How long after the start decisions are listened for, such as `5m`.'),
-  'jms.destination': text('throttleData', 'Where decisions are published at the broker.'),
-  'jms.conn_jndi_name': text('TopicConnectionFactory', 'Name under which the connection to the broker is looked up.'),
-  'jms.destination_type': choice('topic', ['topic', 'queue'], 'What `jms.destination` is.'),
-  decision_connection_type: choice('andes', ['andes'], 'Kind of the connection to the broker of decisions.'),
-  'jms.java_naming_factory_initial': text('', 'Class that looks up `jms.conn_jndi_name`.'),
+  'jms.start_delay': delay('Delay after the start before the gateway listens for decisions, such as `5m`.'),
+  'jms.destination': text('throttleData', 'Destination of decisions at the broker.'),
+  'jms.conn_jndi_name': text('TopicConnectionFactory', 'JNDI name of the connection to the broker.'),
+  'jms.destination_type': choice('topic', ['topic', 'queue'], 'Type of `jms.destination`.'),
+  decision_connection_type: choice('andes', ['andes'], 'Type of the connection to the broker of decisions.'),
+  'jms.java_naming_factory_initial': text('', 'JNDI context factory class for `jms.conn_jndi_name`.'),
 }
 
 const POOLS = [
@@ -66,22 +74,22 @@ const POOLS = [
 
 export const throttling = section(
   'apim.throttling',
-  'Limits of requests: how they are counted, and how gateways hear that one is reached.',
+  'Throttling: counting of requests, and the decisions that gateways enforce.',
   allInert(
     {
       enable_data_publishing: flag(true, 'Publish requests to the traffic manager.'),
       enable_policy_deploy: flag(true, 'Deploy throttling policies.'),
-      enable_blacklist_condition: flag(true, 'Heed conditions under which requests are blocked.'),
-      enable_persistence: flag(false, 'Keep the counters of the traffic manager over a restart.'),
+      enable_blacklist_condition: flag(true, 'Enforce blocking conditions.'),
+      enable_persistence: flag(false, 'Keep the counters of the traffic manager across restarts.'),
       enable_decision_connection: flag(true, 'Listen for decisions.'),
-      enable_unlimited_tier: flag(true, 'Have a tier without a limit.'),
-      enable_header_based_throttling: flag(false, 'Allow policies about fields of requests.'),
-      enable_jwt_claim_based_throttling: flag(false, 'Allow policies about claims of tokens.'),
-      enable_query_param_based_throttling: flag(false, 'Allow policies about query parameters.'),
-      event_type: choice('Binary', ['Binary', 'Thrift'], 'How events are encoded; `Binary` is recommended.'),
-      receiver_url: url('', EVENTS, 'Where the traffic manager takes events; empty: at this node.'),
-      skip_redeploying_policies: words([], 'Policies that are not deployed anew at start.'),
-      throttle_decision_endpoints: required(urls([], BROKERS, 'Brokers at which decisions are listened for.')),
+      enable_unlimited_tier: flag(true, 'Provide a tier without a limit.'),
+      enable_header_based_throttling: flag(false, 'Allow policies on request fields.'),
+      enable_jwt_claim_based_throttling: flag(false, 'Allow policies on token claims.'),
+      enable_query_param_based_throttling: flag(false, 'Allow policies on query parameters.'),
+      event_type: choice('Binary', ['Binary', 'Thrift'], 'Encoding of events; `Binary` is recommended.'),
+      receiver_url: url('', EVENTS, 'Address at which the traffic manager receives events; empty: this node.'),
+      skip_redeploying_policies: list([], 'Policies that are not redeployed at the start.'),
+      throttle_decision_endpoints: required(urls([], BROKERS, 'Brokers from which the gateway receives decisions.')),
       ...connection,
     },
     THROTTLING,
@@ -91,50 +99,50 @@ export const throttling = section(
 
 const SECTION = 'apim.throttling'
 
-/** Worth what the section says, key by key. */
+/** Keys of a group, each with the value of the section as its default. */
 function following<K extends Readonly<Record<string, Key<unknown>>>>(keys: K): K {
   const followers = Object.entries(keys).map(([path, key]) => [
     path,
-    { ...sameAs(`${SECTION}.${path}`, key), ceiling: '' },
+    { ...sameAs(`${SECTION}.${path}`, key), cappedBy: '' },
   ])
   return Object.fromEntries(followers) as K
 }
 
 export const throttlingGroup = repeatedSection(
   'apim.throttling.url_group',
-  'Traffic managers that belong together; each group hears of each request. Left out is as in `[apim.throttling]`.',
+  'A group of traffic managers; every group receives every event. Keys default to those of `[apim.throttling]`.',
   allInert(
     {
-      traffic_manager_urls: required(urls([], EVENTS, 'Where events are sent to, one address per traffic manager.')),
-      traffic_manager_auth_urls: required(urls([], EVENTS, 'Where the gateway logs in, in the same order.')),
+      traffic_manager_urls: required(urls([], EVENTS, 'Addresses for events, one per traffic manager.')),
+      traffic_manager_auth_urls: required(urls([], EVENTS, 'Addresses for login, in the same order.')),
       type: choice(
         'failover',
         ['failover', 'loadbalance'],
-        'Whether traffic managers stand in for each other or share events.',
+        'Whether traffic managers replace each other after a failure or share the events.',
       ),
       ...following({
         ...connection,
-        'blacklist_condition.start_delay': delay('How long after the start blocking conditions are fetched.'),
+        'blacklist_condition.start_delay': delay('Delay after the start before blocking conditions are fetched.'),
       }),
     },
     THROTTLING,
   ),
   {
     roles: ['gateway-worker'],
-    rules: [inPairs('traffic_manager_urls', 'traffic_manager_auth_urls'), ...POOLS],
+    rules: [sameLength('traffic_manager_urls', 'traffic_manager_auth_urls'), ...POOLS],
   },
 )
 
 export const blockingConditions = section(
   'apim.throttling.blacklist_condition',
-  'Conditions under which requests are blocked, fetched by each gateway.',
+  'Blocking conditions, which each gateway fetches.',
   allInert(
     {
-      start_delay: delay('How long after the start conditions are fetched, such as `5m`.'),
-      period: except(
+      start_delay: delay('Delay after the start before conditions are fetched, such as `5m`.'),
+      period: withSpecialValue(
         0,
         'never',
-        duration(0, 'ms', 1, 31 * DAY_MS, 'How often conditions are fetched anew, such as `1h`.'),
+        duration(0, 'ms', 1, 31 * DAY_MS, 'Interval at which conditions are fetched again, such as `1h`.'),
       ),
     },
     THROTTLING,
@@ -144,21 +152,21 @@ export const blockingConditions = section(
 
 function address(whose: string): { readonly hostName: Key<string>; readonly port: Key<number> } {
   return {
-    hostName: host('', `Host at which ${whose} is listened to.`),
-    port: except(0, 'none', count(0, '', 1, 65_535, `Port at which ${whose} is listened to.`)),
+    hostName: host('', `Host at which this node listens to ${whose}.`),
+    port: withSpecialValue(0, 'none', integer(0, '', 1, 65_535, `Port at which this node listens to ${whose}.`)),
   }
 }
 
 export const eventSync = section(
   'apim.throttling.event_sync',
-  'Where a traffic manager gives its state to another one.',
+  'Synchronisation of state between two traffic managers.',
   allInert(address('the other traffic manager'), THROTTLING),
   { roles: ['traffic-manager'] },
 )
 
 export const eventManagement = section(
   'apim.throttling.event_management',
-  'Where a traffic manager agrees with another one on who does what.',
+  'Coordination between two traffic managers.',
   allInert(address('the other traffic manager'), THROTTLING),
   { roles: ['traffic-manager'] },
 )

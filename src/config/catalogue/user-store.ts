@@ -1,12 +1,11 @@
-/** Where users are kept. The properties carry names of their own, as the reference platform has them. */
-import { alsoSpelled, inert, type Key, numberIn, section } from '../key.ts'
-import { choice, count, duration, flag, scalar, secret, text } from '../kinds.ts'
-import { needsFlag } from './agreements.ts'
+/** `[user_store]`: the user store; property names are those of the reference platform. */
+import { withAliases, inert, type Key, numberIn, section } from '../key.ts'
+import { choice, integer, duration, flag, scalar, secret, text } from '../kinds.ts'
 
-const DATABASE = 'users are kept in the database, and read there whenever they are asked for'
-const BROWSER = 'there is no page on which a browser would check it'
-const LDAP = 'users are kept in the database: no directory is asked'
-const SCIM = 'SCIM is one of the management APIs, for whoever has its scopes'
+const DATABASE = 'users are kept in the database, and always read from there'
+const BROWSER = 'there is no page on which a browser checks it'
+const LDAP = 'users are kept in the database; there is no LDAP client'
+const SCIM = 'SCIM is always on, as one of the admin APIs'
 const HOUR_MS = 3_600_000
 
 /** Five to thirty characters, none of them empty. */
@@ -16,17 +15,17 @@ function ldapText(meaning: string): Key<string> {
   return inert(text('', meaning), LDAP)
 }
 
-/** Documents leave such numbers empty where they mean the default. */
+/** Also accepts an empty text, which documents use for the default. */
 function orEmpty(wrapped: Key<number>): Key<number> {
   return {
     ...wrapped,
     expects: `${wrapped.expects}, or empty`,
     schema: { anyOf: [wrapped.schema, { const: '' }] },
-    read: given => (given === '' ? wrapped.fallback : wrapped.read(given)),
+    read: given => (given === '' ? wrapped.defaultValue : wrapped.read(given)),
   }
 }
 
-/** Any number below zero means the same as zero does. */
+/** Also accepts any negative number, with the same meaning as zero. */
 function orLess(means: string, wrapped: Key<number>): Key<number> {
   const less = `less than 0 (${means})`
   return {
@@ -41,80 +40,73 @@ function orLess(means: string, wrapped: Key<number>): Key<number> {
   }
 }
 
-export const userStore = section('user_store', 'The store that users are in.', {
+export const userStore = section('user_store', 'The user store.', {
   type: inert(text('', 'Type of the store, such as `database_unique_id`; empty: a database.'), DATABASE),
   base_dn: ldapText('Base DN of the directory.'),
   connection_url: ldapText('Address of the directory.'),
-  connection_name: ldapText('DN that the directory is asked as.'),
-  connection_password: inert(secret('Password that goes with that DN.'), LDAP),
+  connection_name: ldapText('DN with which the gateway binds to the directory.'),
+  connection_password: inert(secret('Password of `connection_name`.'), LDAP),
 })
 
 export const userStoreProperties = section(
   'user_store.properties',
-  'How users and groups are found and checked.',
+  'Lookup and validation of users and groups.',
   {
     PasswordHashMethod: inert(
-      choice('SHA-256', ['SHA', 'SHA-1', 'SHA-256', 'MD5', 'PLAIN_TEXT'], 'Hash that passwords are kept as.'),
-      'passwords are kept as argon2id and nothing weaker',
+      choice('SHA-256', ['SHA', 'SHA-1', 'SHA-256', 'MD5', 'PLAIN_TEXT'], 'Hash of stored passwords.'),
+      'passwords are always stored as argon2id',
     ),
     UserNameListFilter: ldapText('Filter that lists users.'),
     UserNameSearchFilter: ldapText('Filter that finds a user.'),
     UserEntryObjectClass: ldapText('Object class of user entries.'),
-    UserSearchBase: ldapText('DN below which users are.'),
-    GroupSearchBase: ldapText('DN below which groups are.'),
-    UserNameAtribute: alsoSpelled(['UserNameAttribute'], ldapText('Attribute that tells users apart.')),
-    PasswordJavaScriptRegEx: inert(text(PATTERN, 'Pattern of passwords, in the browser.'), BROWSER),
-    UsernameJavaScriptRegEx: inert(text(PATTERN, 'Pattern of user names, in the browser.'), BROWSER),
-    UsernameJavaRegEx: text(PATTERN, 'Pattern of user names, all of which it must match.'),
-    PasswordJavaRegEx: text(PATTERN, 'Pattern of passwords, all of which it must match.'),
-    RolenameJavaRegEx: text(PATTERN, 'Pattern of role names, all of which it must match.'),
+    UserSearchBase: ldapText('Base DN of users.'),
+    GroupSearchBase: ldapText('Base DN of groups.'),
+    UserNameAtribute: withAliases(['UserNameAttribute'], ldapText('Attribute with the unique name of a user.')),
+    PasswordJavaScriptRegEx: inert(text(PATTERN, 'Pattern of passwords, checked in the browser.'), BROWSER),
+    UsernameJavaScriptRegEx: inert(text(PATTERN, 'Pattern of user names, checked in the browser.'), BROWSER),
+    UsernameJavaRegEx: text(PATTERN, 'Pattern that a whole user name must match.'),
+    PasswordJavaRegEx: text(PATTERN, 'Pattern that a whole password must match.'),
+    RolenameJavaRegEx: text(PATTERN, 'Pattern that a whole role name must match.'),
     ReadGroups: inert(flag(true, 'Read groups from the store.'), DATABASE),
     WriteGroups: inert(flag(true, 'Write groups to the store.'), DATABASE),
     GroupNameListFilter: ldapText('Filter that lists groups.'),
     GroupEntryObjectClass: ldapText('Object class of group entries.'),
     GroupNameSearchFilter: ldapText('Filter that finds a group.'),
-    GroupNameAttribute: ldapText('Attribute that tells groups apart.'),
-    MembershipAttribute: ldapText('Attribute that names the members of a group.'),
+    GroupNameAttribute: ldapText('Attribute with the unique name of a group.'),
+    MembershipAttribute: ldapText('Attribute with the members of a group.'),
     MembershipAttributeRange: inert(
-      count(1500, 'members', 1, 1_000_000, 'Members that the directory lists in one answer.'),
+      integer(1500, 'members', 1, 1_000_000, 'Members that the directory lists in one response.'),
       LDAP,
     ),
-    UserRoleCacheEnabled: alsoSpelled(
+    UserRoleCacheEnabled: withAliases(
       ['UserRolesCacheEnabled'],
-      inert(flag(true, 'Keep the roles of users that were asked for.'), DATABASE),
+      inert(flag(true, 'Cache the roles of users.'), DATABASE),
     ),
-    UserDNPattern: ldapText('Pattern that makes a DN of a user name.'),
-    ReplaceEscapeCharactersAtUserLogin: ldapText(
-      'Escape special characters of user names before the directory is asked.',
-    ),
-    MultiTenantRealmConfigBuilder: ldapText('Class that makes the store of a tenant.'),
-    LDAPConnectionTimeout: inert(
-      orEmpty(duration(5000, 'ms', 0, HOUR_MS, 'Longest time a connection to the directory may take to open.')),
-      LDAP,
-    ),
+    UserDNPattern: ldapText('Pattern that turns a user name into a DN.'),
+    ReplaceEscapeCharactersAtUserLogin: ldapText('Escape special characters of user names in directory queries.'),
+    MultiTenantRealmConfigBuilder: ldapText('Class that creates the store of a tenant.'),
+    LDAPConnectionTimeout: inert(orEmpty(duration(5000, 'ms', 0, HOUR_MS, 'Connect timeout of the directory.')), LDAP),
     ReadTimeout: inert(
-      orEmpty(orLess('no end', duration(0, 'ms', 0, HOUR_MS, 'Longest wait for the directory; 0: no end.'))),
+      orEmpty(orLess('no limit', duration(0, 'ms', 0, HOUR_MS, 'Longest wait for the directory; 0: no limit.'))),
       LDAP,
     ),
-    RetryAttempts: inert(orEmpty(count(0, 'tries', 0, 100, 'Further tries after a time-out.')), LDAP),
-    SCIMEnabled: inert(flag(false, 'Manage users by SCIM.'), SCIM),
-    kdcEnabled: inert(flag(false, 'Have the directory issue Kerberos tickets.'), LDAP),
-    ConnectionPoolingEnabled: inert(flag(false, 'Keep connections to the directory.'), LDAP),
+    RetryAttempts: inert(orEmpty(integer(0, 'tries', 0, 100, 'Retries after a timeout.')), LDAP),
+    SCIMEnabled: inert(flag(false, 'Manage users through SCIM.'), SCIM),
+    kdcEnabled: inert(flag(false, 'Let the directory issue Kerberos tickets.'), LDAP),
+    ConnectionPoolingEnabled: inert(flag(false, 'Pool connections to the directory.'), LDAP),
     BackLinksEnabled: inert(flag(false, 'Read the groups of a user from the entry of the user.'), LDAP),
-    UserCoreCacheTimeOut: inert(duration(5, 'm', 0, 525_600, 'How long users that were asked for are kept.'), DATABASE),
-    '<name>': inert(scalar('A property that the class of a user store knows.'), 'no class of a user store is loaded'),
-    CaseInsensitiveUsername: flag(false, 'Take user names in upper and lower case for the same.'),
+    UserCoreCacheTimeOut: inert(duration(5, 'm', 0, 525_600, 'Lifetime of cached users.'), DATABASE),
+    '<name>': inert(scalar('A property of the user store class.'), 'user store classes cannot be loaded'),
+    CaseInsensitiveUsername: flag(false, 'Ignore the case of user names.'),
   },
   {
-    readBy: ['registry/account-rules.ts'],
     rules: [
       {
         keys: ['ReadTimeout'],
-        must: 'ReadTimeout of zero or less waits for ever: name the longest wait in milliseconds',
+        must: 'ReadTimeout of zero or less waits for ever: set the longest wait in milliseconds',
         severity: 'warning',
         holds: it => it.ReadTimeout > 0,
       },
-      needsFlag('WriteGroups', 'ReadGroups'),
       {
         keys: ['PasswordHashMethod'],
         must: 'PasswordHashMethod names a hash that protects no password: choose SHA-256',

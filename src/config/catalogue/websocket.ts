@@ -1,35 +1,49 @@
-/** The WebSocket listeners, plain and on TLS, and the senders: sequences of handshakes, never of messages. */
-import { inert, live, type Rule, sameAs, section, type Values } from '../key.ts'
-import { flag, port, scalar, secret, text } from '../kinds.ts'
-import { bindAddress, listenerEnable } from './passthru-keys.ts'
+/** The WebSocket listeners, plain and on TLS, and the senders. Sequences mediate handshakes, never messages. */
+import { isTrue } from '../conditions.ts'
+import { actsIf, allActIf, inert, live, type Rule, sameAs, section, type Values } from '../key.ts'
+import { flag, scalar, secret, text } from '../kinds.ts'
+import { bindAddress, listenerEnable, listenerPort } from './passthru-keys.ts'
 
-const CUSTOM = 'not built: nothing reads a parameter with a name of your own'
+const CUSTOM = 'there are no custom sender parameters'
+
+const SENDER = isTrue('.sender.enable')
 
 const senderKeys = {
-  'sender.enable': live(flag(false, 'Send to backends of this kind; an API with one is not deployed otherwise.')),
-  'sender.parameters.ws.outflow.dispatch.sequence': live(
-    text(
-      'outflowDispatchSeq',
-      'Sequence of the 101 with which a backend of this kind agrees to a WebSocket, in place of `outDispatchSeq`. ' +
-        'The default needs no file: without one it is `outDispatchSeq`. Messages behind the 101 go through none.',
+  'sender.enable': live(
+    flag(
+      false,
+      'Connect to WebSocket backends of this scheme; while false, an API with such a backend is not deployed.',
     ),
   ),
-  'sender.parameters.ws.outflow.dispatch.fault.sequence': live(
-    text(
-      'outflowFaultSeq',
-      'Sequence that words the fault where that one refuses the 101, or fails. The default needs no file: without ' +
-        'one the fault is worded as any other of its code.',
+  'sender.parameters.ws.outflow.dispatch.sequence': actsIf(
+    SENDER,
+    live(
+      text(
+        'outflowDispatchSeq',
+        'Sequence for the 101 response of a WebSocket backend, in place of `outDispatchSeq`. Without a file of the ' +
+          'default name, `outDispatchSeq` runs. Messages after the 101 go through no sequence.',
+      ),
     ),
   ),
-  'sender.parameter.<name>': inert(scalar('A parameter with a name of your own.'), CUSTOM),
+  'sender.parameters.ws.outflow.dispatch.fault.sequence': actsIf(
+    SENDER,
+    live(
+      text(
+        'outflowFaultSeq',
+        'Fault sequence for a 101 response that the dispatch sequence refuses or fails on. Without a file of the ' +
+          'default name, the fault sequence of the code runs.',
+      ),
+    ),
+  ),
+  'sender.parameter.<name>': inert(scalar('A custom parameter.'), CUSTOM),
 } as const
 
-const trustStore = {
+const trustStore = allActIf(SENDER, {
   'sender.trust_store.location': live(
-    sameAs('truststore.file_name', text('', 'Store of the authorities that sign the certificates of backends.')),
+    sameAs('truststore.file_name', text('', 'Store with the CAs of backend certificates.')),
   ),
-  'sender.trust_store.password': live(sameAs('truststore.password', secret('Password of that store.'))),
-}
+  'sender.trust_store.password': live(sameAs('truststore.password', secret('Password of the store.'))),
+})
 
 type Secured = Values<typeof senderKeys & typeof trustStore>
 
@@ -37,44 +51,39 @@ function needs(key: keyof typeof trustStore): Rule<Secured> {
   return {
     keys: [key, 'sender.enable'],
     must: `${key} is required where sender.enable is true`,
-    severity: 'fault',
+    severity: 'error',
     holds: it => !it['sender.enable'] || it[key] !== '',
   }
 }
 
 export const ws = section(
   'transport.ws',
-  'WebSocket on a port of its own, plain.',
+  'Plain WebSocket: a listener with its own port, and the sender. Its connections have the settings of ' +
+    '`[transport.passthru_http]`.',
   {
     ...senderKeys,
     ...listenerEnable,
-    'listener.parameters.port': port(9099, 'Listening port; `server.offset` is added.'),
+    ...listenerPort(9099),
     ...bindAddress,
   },
   {
     roles: ['gateway-worker'],
-    readBy: ['config/websocket-senders.ts', 'primary/listener-plans.ts', 'primary/socket-sequences.ts'],
   },
 )
 
 export const wss = section(
   'transport.wss',
-  'WebSocket on a port of its own, on TLS: stores, versions and suites are those of `[transport.passthru_https]`.',
+  'WebSocket on TLS: a listener with its own port, and the sender. Key stores, TLS versions and cipher suites of the ' +
+    'listener, and settings of connections, are those of `[transport.passthru_https]`.',
   {
     ...senderKeys,
     ...trustStore,
     ...listenerEnable,
-    'listener.parameters.port': port(8099, 'Listening port; `server.offset` is added.'),
+    ...listenerPort(8099),
     ...bindAddress,
   },
   {
     roles: ['gateway-worker'],
-    readBy: [
-      'config/websocket-senders.ts',
-      'primary/listener-plans.ts',
-      'primary/preparation.ts',
-      'primary/socket-sequences.ts',
-    ],
     rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
   },
 )

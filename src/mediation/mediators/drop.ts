@@ -1,11 +1,11 @@
-/** `<drop>`: nothing more is done with the message. */
+/** `<drop>`: ends the message without a response. */
 import { mediator } from '../mediator.ts'
 
 export const drop = mediator<Record<never, never>>({
   name: 'drop',
   attributes: [],
   elements: [],
-  read: () => ({}),
+  parse: () => ({}),
   compile: () => message => {
     message.outcome = 'dropped'
     return false

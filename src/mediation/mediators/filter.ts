@@ -1,72 +1,72 @@
-/** `<filter>`: one way or another, by a condition or by a text and a regular expression. */
+/** `<filter>`: runs one of two branches, by a condition or by a regular expression. */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
 import { mediator, type Run } from '../mediator.ts'
-import { matcherOf } from '../pattern.ts'
-import type { Step } from '../program.ts'
-import type { Reading } from '../reading.ts'
-import { textOf, truthOf } from '../value.ts'
+import { compileMatcher } from '../pattern.ts'
+import type { MediatorPlan } from '../sequence-plan.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+import { textOf, booleanOf } from '../value.ts'
 
-/** Its steps, or another sequence. */
+/** Mediators, or the key of another sequence; '' for none. */
 interface Branch {
   readonly key: string
-  readonly steps: readonly Step[]
+  readonly steps: readonly MediatorPlan[]
 }
 
 interface FilterSettings {
   readonly condition: Expression
-  /** All of the condition's text matches it; '': the condition is a truth. */
+  /** Must match the whole text of the condition; '': the condition is taken as a boolean. */
   readonly pattern: string
   readonly onMatch: Branch
   readonly otherwise: Branch
 }
 
-const NOTHING: Branch = { key: '', steps: [] }
+const EMPTY: Branch = { key: '', steps: [] }
 
 export const filter = mediator<FilterSettings>({
   name: 'filter',
   attributes: ['source', 'regex', 'xpath'],
   elements: null,
 
-  read(element, reading) {
+  parse(element, parser) {
     const byText = element.has('source') || element.has('regex')
     if (byText === element.has('xpath')) {
-      return reading.fault(element, 'xpath', 'expected either xpath, or source and regex', 'give one of them')
+      return parser.error(element, 'xpath', 'expected either xpath, or source and regex', 'give one of them')
     }
-    const condition = reading.expression(element, byText ? 'source' : 'xpath')
-    const pattern = byText ? reading.pattern(element, 'regex') : ''
+    const condition = parser.expression(element, byText ? 'source' : 'xpath')
+    const pattern = byText ? parser.pattern(element, 'regex') : ''
     const hasBranches = element.children.some(({ name }) => name === 'then' || name === 'else')
-    if (hasBranches) reading.elements(element, ['then', 'else'])
+    if (hasBranches) parser.checkElements(element, ['then', 'else'])
     const onMatch = hasBranches
-      ? branch(reading.only(element, 'then'), reading)
-      : { key: '', steps: reading.steps(element.children) }
-    const otherwise = hasBranches ? branch(reading.only(element, 'else'), reading) : NOTHING
+      ? branch(parser.only(element, 'then'), parser)
+      : { key: '', steps: parser.mediators(element.children) }
+    const otherwise = hasBranches ? branch(parser.only(element, 'else'), parser) : EMPTY
     if (condition === undefined || pattern === undefined) return undefined
     return { condition, pattern, onMatch, otherwise }
   },
 
-  compile({ condition, pattern, onMatch, otherwise }, compiling) {
-    const evaluate = compiling.expression(condition)
-    const match = pattern === '' ? null : matcherOf(pattern, compiling.complain)
+  compile({ condition, pattern, onMatch, otherwise }, context) {
+    const evaluate = context.compileExpression(condition)
+    const match = pattern === '' ? null : compileMatcher(pattern, context.warn)
     const compiled = (taken: Branch): Run =>
-      taken.key === '' ? compiling.steps(taken.steps) : message => compiling.call(taken.key, message)
+      taken.key === '' ? context.compileAll(taken.steps) : message => context.runSequence(taken.key, message)
     const [yes, no] = [compiled(onMatch), compiled(otherwise)]
     return message => {
       const value = evaluate(message)
-      const holds = match === null ? truthOf(value) : match(textOf(value)) !== null
+      const holds = match === null ? booleanOf(value) : match(textOf(value)) !== null
       return holds ? yes(message) : no(message)
     }
   },
 })
 
-function branch(element: XmlElement | undefined, reading: Reading): Branch {
-  if (element === undefined) return NOTHING
-  reading.attributes(element, ['sequence'])
-  reading.noText(element)
+function branch(element: XmlElement | undefined, parser: SequenceParser): Branch {
+  if (element === undefined) return EMPTY
+  parser.checkAttributes(element, ['sequence'])
+  parser.checkNoText(element)
   const key = element.attribute('sequence')
   if (key !== '') {
-    reading.calls.add(key)
-    reading.elements(element, [])
+    parser.calls.add(key)
+    parser.checkElements(element, [])
   }
-  return { key, steps: key === '' ? reading.steps(element.children) : [] }
+  return { key, steps: key === '' ? parser.mediators(element.children) : [] }
 }

@@ -1,15 +1,15 @@
-/** `<header>`: sets or removes a field of the answer, or where the message is meant to go. */
+/** `<header>`: sets or removes a response field, or the destination (`To`). */
 import type { Expression } from '../expression.ts'
-import { fieldFault } from '../fields.ts'
+import { fieldNameError } from '../field-rules.ts'
 import { mediator } from '../mediator.ts'
-import { convert } from '../typed-value.ts'
+import { convertTo } from '../property-type.ts'
 import { textOf } from '../value.ts'
 
 interface HeaderSettings {
-  /** '': where the message is meant to go. */
+  /** '': the destination. */
   readonly field: string
-  /** null: it is removed. */
-  readonly from: Expression | null
+  /** null: removes the field. */
+  readonly value: Expression | null
 }
 
 export const header = mediator<HeaderSettings>({
@@ -17,40 +17,34 @@ export const header = mediator<HeaderSettings>({
   attributes: ['name', 'value', 'expression', 'scope', 'action'],
   elements: [],
 
-  read(element, reading) {
-    const name = reading.required(element, 'name')
-    const scope = reading.choice(element, 'scope', ['default', 'transport'], 'default')
-    const action = reading.choice(element, 'action', ['set', 'remove'], 'set')
+  parse(element, parser) {
+    const name = parser.required(element, 'name')
+    const scope = parser.choice(element, 'scope', ['default', 'transport'], 'default')
+    const action = parser.choice(element, 'action', ['set', 'remove'], 'set')
     if (name === undefined || scope === undefined || action === undefined) return undefined
     if (scope === 'default' && name !== 'To') {
-      return reading.fault(
-        element,
-        'name',
-        'is a header of SOAP, which comes with mediation',
-        'scope="transport"?',
-        name,
-      )
+      return parser.error(element, 'name', 'is a SOAP header, which is not supported yet', 'scope="transport"?', name)
     }
-    const why = scope === 'transport' ? fieldFault(name, action === 'remove') : ''
-    if (why !== '') return reading.fault(element, 'name', why, 'leave it out', name)
+    const why = scope === 'transport' ? fieldNameError(name, action === 'remove') : ''
+    if (why !== '') return parser.error(element, 'name', why, 'remove it', name)
     const field = scope === 'transport' ? name : ''
     if (action === 'set') {
-      const from = reading.valueOrExpression(element)
-      return from === undefined ? undefined : { field, from }
+      const value = parser.valueOrExpression(element)
+      return value === undefined ? undefined : { field, value }
     }
     for (const other of ['value', 'expression']) {
-      if (element.has(other)) reading.fault(element, other, 'is not acted on by action="remove"', 'leave it out')
+      if (element.has(other)) parser.error(element, other, 'has no effect with action="remove"', 'remove it')
     }
-    return { field, from: null }
+    return { field, value: null }
   },
 
-  compile({ field, from }, compiling) {
-    const evaluate = from === null ? () => '' : compiling.expression(from)
+  compile({ field, value }, context) {
+    const evaluate = value === null ? () => '' : context.compileExpression(value)
     return message => {
-      const text = convert(evaluate(message), 'STRING')
-      if (text === undefined) compiling.complain('the value is too long')
+      const text = convertTo(evaluate(message), 'STRING')
+      if (text === undefined) context.warn('the value is too long')
       if (field === '') message.to = textOf(text)
-      else if (from === null || text === undefined) message.remove('transport', field)
+      else if (value === null || text === undefined) message.remove('transport', field)
       else message.set('transport', field, text)
       return true
     }

@@ -1,23 +1,23 @@
-/** `<in>` and `<out>`: what is done with a request, and what with a message on its way back. */
+/** `<in>` and `<out>`: mediators for requests only, and for responses only. */
 import { type AnyMediator, mediator } from '../mediator.ts'
-import type { Step } from '../program.ts'
+import type { MediatorPlan } from '../sequence-plan.ts'
 
-interface Side {
-  readonly steps: readonly Step[]
+interface SideSettings {
+  readonly steps: readonly MediatorPlan[]
 }
 
 export const inMediator = side('in', false)
 export const outMediator = side('out', true)
 
-function side(name: string, ofResponses: boolean): AnyMediator {
-  return mediator<Side>({
+function side(name: string, isForResponses: boolean): AnyMediator {
+  return mediator<SideSettings>({
     name,
     attributes: [],
     elements: null,
-    read: (element, reading) => ({ steps: reading.steps(element.children) }),
-    compile({ steps }, compiling) {
-      const run = compiling.steps(steps)
-      return message => message.isResponse !== ofResponses || run(message)
+    parse: (element, parser) => ({ steps: parser.mediators(element.children) }),
+    compile({ steps }, context) {
+      const run = context.compileAll(steps)
+      return message => message.isResponse !== isForResponses || run(message)
     },
   })
 }

@@ -1,4 +1,4 @@
-/** Every mediator there is. A new one is its file and its row here. */
+/** The list of mediators: a new one is a file in this folder and a row here. */
 import type { AnyMediator } from '../mediator.ts'
 import { drop } from './drop.ts'
 import { filter } from './filter.ts'

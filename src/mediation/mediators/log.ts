@@ -1,4 +1,4 @@
-/** `<log>`: a line of the log, with what is asked for of the message. Values of secret fields are never in it. */
+/** `<log>`: writes parts of the message to the log; values of secret fields are masked. */
 import type { Expression } from '../expression.ts'
 import { MASK } from '../../observe/redact.ts'
 import { mediator } from '../mediator.ts'
@@ -8,7 +8,7 @@ import { writeXml } from '../xml-tree.ts'
 
 const LEVELS = ['simple', 'full', 'headers', 'custom'] as const
 const CATEGORIES = ['INFO', 'DEBUG', 'TRACE', 'WARN', 'ERROR', 'FATAL'] as const
-/** As the gateway's log has levels. */
+/** Levels of the gateway's log. */
 const CATEGORY_LEVELS = {
   INFO: 'info',
   DEBUG: 'debug',
@@ -23,7 +23,7 @@ interface LogSettings {
   readonly level: (typeof LEVELS)[number]
   readonly category: (typeof CATEGORIES)[number]
   readonly separator: string
-  readonly properties: readonly { readonly name: string; readonly from: Expression }[]
+  readonly properties: readonly { readonly name: string; readonly value: Expression }[]
 }
 
 export const log = mediator<LogSettings>({
@@ -31,43 +31,43 @@ export const log = mediator<LogSettings>({
   attributes: ['level', 'category', 'separator'],
   elements: ['property'],
 
-  read(element, reading) {
-    const level = reading.choice(element, 'level', LEVELS, 'simple')
-    const category = reading.choice(element, 'category', CATEGORIES, 'INFO')
+  parse(element, parser) {
+    const level = parser.choice(element, 'level', LEVELS, 'simple')
+    const category = parser.choice(element, 'category', CATEGORIES, 'INFO')
     const properties = element.children.flatMap(child => {
-      reading.attributes(child, ['name', 'value', 'expression'])
-      reading.elements(child, [])
-      const name = reading.required(child, 'name')
-      const from = reading.valueOrExpression(child)
-      return name === undefined || from === undefined ? [] : [{ name, from }]
+      parser.checkAttributes(child, ['name', 'value', 'expression'])
+      parser.checkElements(child, [])
+      const name = parser.required(child, 'name')
+      const value = parser.valueOrExpression(child)
+      return name === undefined || value === undefined ? [] : [{ name, value }]
     })
     if (level === undefined || category === undefined) return undefined
     const separator = element.has('separator') ? element.attribute('separator') : ', '
     return { level, category, separator, properties }
   },
 
-  compile({ level, category, separator, properties }, compiling) {
-    const evaluates = properties.map(({ name, from }) => ({ name, evaluate: compiling.expression(from) }))
+  compile({ level, category, separator, properties }, context) {
+    const evaluates = properties.map(({ name, value }) => ({ name, evaluate: context.compileExpression(value) }))
     return message => {
       const parts = level === 'simple' || level === 'full' ? [`To: ${message.to}`] : []
       if (level === 'headers') parts.push(...fieldsOf(message))
       for (const { name, evaluate } of evaluates) {
-        const before = message.secretsRead
+        const secretsBefore = message.secretsRead
         const text = markupOf(evaluate(message))
-        // What was made of a secret is one, encoded or not.
-        parts.push(`${name} = ${message.secretsRead === before ? message.withoutSecrets(text) : MASK}`)
+        // A value computed from a secret is masked whole: it may be encoded.
+        parts.push(`${name} = ${message.secretsRead === secretsBefore ? message.maskSecrets(text) : MASK}`)
       }
-      if (level === 'full') parts.push(`Payload: ${message.withoutSecrets(payloadText(message))}`)
+      if (level === 'full') parts.push(`Payload: ${message.maskSecrets(payloadText(message))}`)
       const text = parts.join(separator).slice(0, TEXT_MAX)
-      compiling.log(CATEGORY_LEVELS[category], 'log of a sequence', { SEQUENCE: compiling.where, MESSAGE: text })
+      context.log(CATEGORY_LEVELS[category], 'sequence log', { SEQUENCE: context.location, MESSAGE: text })
       return true
     }
   },
 })
 
-/** Those of the answer so far. */
+/** Response fields set so far. */
 function fieldsOf(message: Message): string[] {
-  return Array.from(message.fields(), ([name, value]) => `${name}: ${message.shown(name, textOf(value))}`)
+  return Array.from(message.fields(), ([name, value]) => `${name}: ${message.maskField(name, textOf(value))}`)
 }
 
 function payloadText({ payload }: Message): string {

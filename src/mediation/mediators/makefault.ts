@@ -1,21 +1,21 @@
-/** `<makefault>`: the payload becomes a SOAP Fault, or a plain `<Exception>`. */
+/** `<makefault>`: replaces the payload by a SOAP Fault, or by a plain `<Exception>`. */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
 import { mediator } from '../mediator.ts'
-import type { Reading } from '../reading.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
 import { codeOf, SOAP_NAMESPACES, type SoapVersion, writeFault } from '../soap.ts'
 import { textOf, type Value } from '../value.ts'
 import { element as xmlElement, localName, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
 
 interface FaultSettings {
   readonly version: SoapVersion | 'pox'
-  /** What it says of the message: that it is a response, that it is none; null: nothing. */
+  /** Marks the message as a response, or as none; null: leaves the mark. */
   readonly response: boolean | null
   readonly code: Expression
   readonly reason: Expression
   readonly node: string
   readonly role: string
-  /** Elements that are the detail themselves. */
+  /** An expression, or the elements of the detail. */
   readonly detail: Expression | readonly XmlElementNode[]
 }
 
@@ -31,21 +31,22 @@ export const makefault = mediator<FaultSettings>({
   attributes: ['version', 'response'],
   elements: ['code', 'reason', 'node', 'role', 'detail'],
 
-  read(element, reading) {
-    const version = reading.choice(element, 'version', ['soap11', 'soap12', 'pox'], 'soap11')
-    const response = element.has('response') ? reading.flag(element, 'response') : null
+  parse(element, parser) {
+    const version = parser.choice(element, 'version', ['soap11', 'soap12', 'pox'], 'soap11')
+    const response = element.has('response') ? parser.flag(element, 'response') : null
     if (version === undefined || response === undefined) return undefined
-    const code = readCode(element, version, reading)
-    const reason = readReason(element, reading)
-    const detail = readDetail(reading.only(element, 'detail'), reading)
-    const [node, role] = ['node', 'role'].map(name => readText(reading.only(element, name), reading))
+    const code = readCode(element, version, parser)
+    const reason = readReason(element, parser)
+    const detail = readDetail(parser.only(element, 'detail'), parser)
+    const [node, role] = ['node', 'role'].map(name => readText(parser.only(element, name), parser))
     if (code === undefined || reason === undefined || detail === undefined) return undefined
     return { version, response, code, reason, node: node!, role: role!, detail }
   },
 
-  compile({ version, response, code, reason, node, role, detail }, compiling) {
-    const [codeText, reasonText] = [compiling.expression(code), compiling.expression(reason)]
-    const evaluate = 'kind' in detail ? compiling.expression(detail) : (): Value => ({ kind: 'xml', nodes: detail })
+  compile({ version, response, code, reason, node, role, detail }, context) {
+    const [codeText, reasonText] = [context.compileExpression(code), context.compileExpression(reason)]
+    const evaluate =
+      'kind' in detail ? context.compileExpression(detail) : (): Value => ({ kind: 'xml', nodes: detail })
     return message => {
       const reasonGiven = textOf(reasonText(message))
       const details = nodesOf(evaluate(message))
@@ -55,7 +56,7 @@ export const makefault = mediator<FaultSettings>({
       } else {
         const given = localName(textOf(codeText(message)))
         const known = CODES[version].includes(codeOf(version, given))
-        if (!known) compiling.complain('the code of the fault is none of SOAP')
+        if (!known) context.warn('the code of the fault is not a SOAP code')
         const fault = { code: known ? given : 'Server', reason: reasonGiven, node, role, detail: details }
         message.payload = { kind: 'xml', root: writeFault(version, fault) }
       }
@@ -71,51 +72,57 @@ function nodesOf(value: Value): readonly XmlNode[] {
   return text === '' ? [] : [text]
 }
 
-/** A name with a prefix of the namespace of its version. */
-function readCode(element: XmlElement, version: SoapVersion | 'pox', reading: Reading): Expression | undefined {
-  const code = reading.only(element, 'code')
+/** A literal code is a qualified name in the namespace of its version. */
+function readCode(element: XmlElement, version: SoapVersion | 'pox', parser: SequenceParser): Expression | undefined {
+  const code = parser.only(element, 'code')
   if (code === undefined) {
-    return version === 'pox' ? NONE : reading.fault(element, 'code', 'is missing', 'add <code>')
+    return version === 'pox' ? NONE : parser.error(element, 'code', 'is missing', 'add <code>')
   }
-  reading.attributes(code, ['value', 'expression'])
-  const from = reading.valueOrExpression(code)
+  parser.checkAttributes(code, ['value', 'expression'])
+  const from = parser.valueOrExpression(code)
   if (version === 'pox' || from?.kind !== 'literal' || code.has('expression')) return from
   const given = String(from.value)
   const [prefix, name] = given.includes(':') ? given.split(':') : ['', given]
   if (code.namespaceOf(prefix!) !== SOAP_NAMESPACES[version]) {
-    const remedy = `declare its prefix as ${SOAP_NAMESPACES[version]}`
-    return reading.fault(code, 'value', `is no name of ${version}`, remedy, given)
+    const hint = `declare its prefix as ${SOAP_NAMESPACES[version]}`
+    return parser.error(code, 'value', `is not a name of ${version}`, hint, given)
   }
   if (CODES[version].includes(name!)) return from
-  return reading.fault(code, 'value', `is no code of ${version}`, `known are ${CODES[version].join(', ')}`, given)
+  return parser.error(
+    code,
+    'value',
+    `is not a code of ${version}`,
+    `known codes are ${CODES[version].join(', ')}`,
+    given,
+  )
 }
 
-function readReason(element: XmlElement, reading: Reading): Expression | undefined {
-  const reason = reading.only(element, 'reason')
-  if (reason === undefined) return reading.fault(element, 'reason', 'is missing', 'add <reason>')
-  reading.attributes(reason, ['value', 'expression'])
-  return reading.valueOrExpression(reason)
+function readReason(element: XmlElement, parser: SequenceParser): Expression | undefined {
+  const reason = parser.only(element, 'reason')
+  if (reason === undefined) return parser.error(element, 'reason', 'is missing', 'add <reason>')
+  parser.checkAttributes(reason, ['value', 'expression'])
+  return parser.valueOrExpression(reason)
 }
 
 function readDetail(
   detail: XmlElement | undefined,
-  reading: Reading,
+  parser: SequenceParser,
 ): Expression | readonly XmlElementNode[] | undefined {
   if (detail === undefined) return NONE
-  reading.attributes(detail, ['expression'])
+  parser.checkAttributes(detail, ['expression'])
   if (detail.has('expression')) {
-    reading.elements(detail, [])
-    reading.noText(detail)
-    return reading.expression(detail, 'expression')
+    parser.checkElements(detail, [])
+    parser.checkNoText(detail)
+    return parser.expression(detail, 'expression')
   }
   if (detail.children.length === 0) return { kind: 'literal', value: detail.text }
-  reading.noText(detail)
-  return detail.children.map(child => reading.tree(child))
+  parser.checkNoText(detail)
+  return detail.children.map(child => parser.tree(child))
 }
 
-function readText(within: XmlElement | undefined, reading: Reading): string {
+function readText(within: XmlElement | undefined, parser: SequenceParser): string {
   if (within === undefined) return ''
-  reading.attributes(within, [])
-  reading.elements(within, [])
+  parser.checkAttributes(within, [])
+  parser.checkElements(within, [])
   return within.text
 }

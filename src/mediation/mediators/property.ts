@@ -1,24 +1,24 @@
-/** `<property>`: sets or removes a property of a scope, with a type, or a field of the answer. */
+/** `<property>`: sets or removes a typed property of a scope; in the scope transport, a response field. */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
-import { fieldFault } from '../fields.ts'
+import { fieldNameError } from '../field-rules.ts'
 import { mediator } from '../mediator.ts'
 import { type Scope, SCOPES } from '../message.ts'
-import { matcherOf, patternOf } from '../pattern.ts'
-import type { Reading } from '../reading.ts'
-import { convert, TYPES, type Type } from '../typed-value.ts'
+import { compileMatcher, parsePattern } from '../pattern.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+import { convertTo, PROPERTY_TYPES, type PropertyType } from '../property-type.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
 
 interface PropertySettings {
   readonly name: string
   readonly scope: Scope
-  /** null: it is removed. */
-  readonly given: GivenValue | null
+  /** null: removes the property. */
+  readonly value: PropertyValue | null
 }
 
-interface GivenValue {
-  readonly type: Type
-  /** An element within is the value itself. */
+interface PropertyValue {
+  readonly type: PropertyType
+  /** A child element of the type OM is the value itself. */
   readonly from: Expression | XmlElementNode
   readonly pattern: string
   readonly group: number
@@ -31,43 +31,43 @@ export const property = mediator<PropertySettings>({
   attributes: ATTRIBUTES,
   elements: null,
 
-  read(element, reading) {
-    const name = reading.required(element, 'name')
-    const given = reading.choice(element, 'scope', [...SCOPES.keys()], 'default')
-    const action = reading.choice(element, 'action', ['set', 'remove'], 'set')
+  parse(element, parser) {
+    const name = parser.required(element, 'name')
+    const given = parser.choice(element, 'scope', [...SCOPES.keys()], 'default')
+    const action = parser.choice(element, 'action', ['set', 'remove'], 'set')
     if (name === undefined || given === undefined || action === undefined) return undefined
     const scope = SCOPES.get(given)!
-    const why = scope === 'transport' ? fieldFault(name, action === 'remove') : ''
-    if (why !== '') return reading.fault(element, 'name', why, 'leave it out', name)
+    const why = scope === 'transport' ? fieldNameError(name, action === 'remove') : ''
+    if (why !== '') return parser.error(element, 'name', why, 'remove it', name)
     if (action === 'set') {
-      const value = readValue(element, reading)
-      return value === undefined ? undefined : { name, scope, given: value }
+      const value = readValue(element, parser)
+      return value === undefined ? undefined : { name, scope, value }
     }
     for (const other of ['value', 'expression', 'type', 'pattern', 'group']) {
-      if (element.has(other)) reading.fault(element, other, 'is not acted on by action="remove"', 'leave it out')
+      if (element.has(other)) parser.error(element, other, 'has no effect with action="remove"', 'remove it')
     }
-    reading.elements(element, [])
-    return { name, scope, given: null }
+    parser.checkElements(element, [])
+    return { name, scope, value: null }
   },
 
-  compile({ name, scope, given }, compiling) {
-    if (given === null) {
+  compile({ name, scope, value: source }, context) {
+    if (source === null) {
       return message => {
         message.remove(scope, name)
         return true
       }
     }
-    const { from, type, pattern, group } = given
-    const { complain } = compiling
-    const evaluate = 'kind' in from ? compiling.expression(from) : () => ({ kind: 'xml', nodes: [from] }) as const
-    const match = pattern === '' ? null : matcherOf(pattern, complain)
+    const { from, type, pattern, group } = source
+    const { warn } = context
+    const evaluate = 'kind' in from ? context.compileExpression(from) : () => ({ kind: 'xml', nodes: [from] }) as const
+    const match = pattern === '' ? null : compileMatcher(pattern, warn)
     return message => {
       const value = evaluate(message)
-      const matched = match === null ? value : (match(String(convert(value, 'STRING') ?? ''))?.[group] ?? '')
-      const converted = convert(matched, type)
-      // What it was before may be of another request's making: better none.
+      const matched = match === null ? value : (match(String(convertTo(value, 'STRING') ?? ''))?.[group] ?? '')
+      const converted = convertTo(matched, type)
+      // Without a valid value the property is removed: the old value may mean something else.
       if (converted === undefined) {
-        complain(`value of ${name} is no ${type}`)
+        warn(`the value of property ${name} is not a valid ${type}`)
         message.remove(scope, name)
       } else message.set(scope, name, converted)
       return true
@@ -75,32 +75,32 @@ export const property = mediator<PropertySettings>({
   },
 })
 
-function readValue(element: XmlElement, reading: Reading): GivenValue | undefined {
-  const type = reading.choice(element, 'type', TYPES, 'STRING')
+function readValue(element: XmlElement, parser: SequenceParser): PropertyValue | undefined {
+  const type = parser.choice(element, 'type', PROPERTY_TYPES, 'STRING')
   if (type === undefined) return undefined
-  const pattern = element.has('pattern') ? reading.pattern(element, 'pattern') : ''
-  const group = readGroup(element, pattern ?? '', reading)
+  const pattern = element.has('pattern') ? parser.pattern(element, 'pattern') : ''
+  const group = readGroup(element, pattern ?? '', parser)
   if (pattern === undefined || group === undefined) return undefined
   const [inner, second] = element.children
   if (inner !== undefined) {
     const isAlone = second === undefined && !element.has('value') && !element.has('expression') && pattern === ''
-    if (type === 'OM' && isAlone) return { type, from: reading.tree(inner), pattern, group }
-    return reading.fault(inner, '', 'is the value of a property of the type OM only', 'give the value otherwise')
+    if (type === 'OM' && isAlone) return { type, from: parser.tree(inner), pattern, group }
+    return parser.error(inner, '', 'is allowed as the value of type OM only', 'use value or expression')
   }
-  const from = reading.valueOrExpression(element)
+  const from = parser.valueOrExpression(element)
   if (from === undefined) return undefined
-  if (from.kind === 'literal' && pattern === '' && convert(from.value, type) === undefined) {
-    return reading.fault(element, 'value', `is no ${type}`, 'correct value or type', String(from.value))
+  if (from.kind === 'literal' && pattern === '' && convertTo(from.value, type) === undefined) {
+    return parser.error(element, 'value', `is not a valid ${type}`, 'correct value or type', String(from.value))
   }
   return { type, from, pattern, group }
 }
 
-function readGroup(element: XmlElement, pattern: string, reading: Reading): number | undefined {
+function readGroup(element: XmlElement, pattern: string, parser: SequenceParser): number | undefined {
   if (!element.has('group')) return 0
-  if (!element.has('pattern')) return reading.fault(element, 'group', 'is of a pattern', 'add pattern')
+  if (!element.has('pattern')) return parser.error(element, 'group', 'needs a pattern', 'add pattern')
   const given = element.attribute('group')
-  const most = patternOf(pattern).groups
+  const groupMax = parsePattern(pattern).groups
   const group = /^\d{1,2}$/.test(given) ? Number(given) : -1
-  if (group >= 0 && group <= most) return group
-  return reading.fault(element, 'group', `expected 0 to ${most}`, 'correct it', given)
+  if (group >= 0 && group <= groupMax) return group
+  return parser.error(element, 'group', `expected 0 to ${groupMax}`, 'correct it', given)
 }

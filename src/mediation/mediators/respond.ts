@@ -1,11 +1,11 @@
-/** `<respond>`: the message is the answer. */
+/** `<respond>`: sends the message to the client as the response. */
 import { mediator } from '../mediator.ts'
 
 export const respond = mediator<Record<never, never>>({
   name: 'respond',
   attributes: [],
   elements: [],
-  read: () => ({}),
+  parse: () => ({}),
   compile: () => message => {
     message.outcome = 'responded'
     return false

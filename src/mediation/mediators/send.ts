@@ -1,4 +1,4 @@
-/** `<send>`: the message goes on to where it was going, a fault back to the client; the sequence is at its end. */
+/** `<send>`: sends the message to its destination, a fault to the client, and ends the sequence. */
 import { mediator } from '../mediator.ts'
 
 export const send = mediator<Record<never, never>>({
@@ -6,12 +6,12 @@ export const send = mediator<Record<never, never>>({
   attributes: [],
   elements: null,
 
-  read(element, reading) {
+  parse(element, parser) {
     const [endpoint, ...others] = element.children
     if (endpoint === undefined) return {}
-    for (const other of others) reading.fault(other, '', 'is no element of <send>', 'remove it')
-    if (endpoint.name !== 'endpoint') return reading.fault(endpoint, '', 'is no element of <send>', 'remove it')
-    return reading.fault(endpoint, '', 'comes with mediation', 'remove it: without one the client is answered')
+    for (const other of others) parser.error(other, '', 'is not an element of <send>', 'remove it')
+    if (endpoint.name !== 'endpoint') return parser.error(endpoint, '', 'is not an element of <send>', 'remove it')
+    return parser.error(endpoint, '', 'is not supported yet', 'remove it: without one the client gets the response')
   },
 
   compile: () => message => {

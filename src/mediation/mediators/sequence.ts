@@ -1,4 +1,4 @@
-/** `<sequence key="…"/>`: runs another sequence, and goes on when that has come to its end. */
+/** `<sequence key="…"/>`: runs another sequence and then continues, unless that one has ended the message. */
 import { mediator } from '../mediator.ts'
 
 interface SequenceSettings {
@@ -10,15 +10,15 @@ export const sequence = mediator<SequenceSettings>({
   attributes: ['key'],
   elements: [],
 
-  read(element, reading) {
-    const key = reading.required(element, 'key')
+  parse(element, parser) {
+    const key = parser.required(element, 'key')
     if (key === undefined) return undefined
-    if (key.startsWith('{')) return reading.fault(element, 'key', 'comes with mediation', 'write the name', key)
-    reading.calls.add(key)
+    if (key.startsWith('{')) return parser.error(element, 'key', 'is not supported yet', 'write the name', key)
+    parser.calls.add(key)
     return { key }
   },
 
-  compile({ key }, compiling) {
-    return message => compiling.call(key, message)
+  compile({ key }, context) {
+    return message => context.runSequence(key, message)
   },
 })

@@ -1,14 +1,14 @@
-/** `<switch>`: the first case whose regular expression matches all of a text. */
+/** `<switch>`: runs the first case whose regular expression matches the whole text. */
 import type { Expression } from '../expression.ts'
 import { mediator } from '../mediator.ts'
-import { matcherOf } from '../pattern.ts'
-import type { Step } from '../program.ts'
+import { compileMatcher } from '../pattern.ts'
+import type { MediatorPlan } from '../sequence-plan.ts'
 import { textOf } from '../value.ts'
 
 interface SwitchSettings {
   readonly source: Expression
-  readonly cases: readonly { readonly pattern: string; readonly steps: readonly Step[] }[]
-  readonly otherwise: readonly Step[]
+  readonly cases: readonly { readonly pattern: string; readonly steps: readonly MediatorPlan[] }[]
+  readonly otherwise: readonly MediatorPlan[]
 }
 
 export const switchMediator = mediator<SwitchSettings>({
@@ -16,31 +16,31 @@ export const switchMediator = mediator<SwitchSettings>({
   attributes: ['source'],
   elements: ['case', 'default'],
 
-  read(element, reading) {
-    const source = reading.expression(element, 'source')
+  parse(element, parser) {
+    const source = parser.expression(element, 'source')
     const cases = element.children
       .filter(({ name }) => name === 'case')
       .map(each => {
-        reading.attributes(each, ['regex'])
-        reading.noText(each)
-        return { pattern: reading.pattern(each, 'regex') ?? '', steps: reading.steps(each.children) }
+        parser.checkAttributes(each, ['regex'])
+        parser.checkNoText(each)
+        return { pattern: parser.pattern(each, 'regex') ?? '', steps: parser.mediators(each.children) }
       })
-    const otherwise = reading.only(element, 'default')
+    const otherwise = parser.only(element, 'default')
     if (otherwise !== undefined) {
-      reading.attributes(otherwise, [])
-      reading.noText(otherwise)
+      parser.checkAttributes(otherwise, [])
+      parser.checkNoText(otherwise)
     }
     if (source === undefined) return undefined
-    return { source, cases, otherwise: otherwise === undefined ? [] : reading.steps(otherwise.children) }
+    return { source, cases, otherwise: otherwise === undefined ? [] : parser.mediators(otherwise.children) }
   },
 
-  compile({ source, cases, otherwise }, compiling) {
-    const evaluate = compiling.expression(source)
+  compile({ source, cases, otherwise }, context) {
+    const evaluate = context.compileExpression(source)
     const compiled = cases.map(({ pattern, steps }) => ({
-      match: matcherOf(pattern, compiling.complain),
-      run: compiling.steps(steps),
+      match: compileMatcher(pattern, context.warn),
+      run: context.compileAll(steps),
     }))
-    const none = compiling.steps(otherwise)
+    const none = context.compileAll(otherwise)
     return message => {
       const text = textOf(evaluate(message))
       const found = compiled.find(({ match }) => match(text) !== null)

@@ -1,0 +1,207 @@
+/**
+ * The definition of one API as its project declares it: plain data for planning and, as part of the plan, for reactors.
+ * Imports nothing, so every thread can load this file.
+ */
+
+/** Lifecycle state, in capitals as exports write it. */
+export type LifecycleState = 'CREATED' | 'PROTOTYPED' | 'PUBLISHED' | 'BLOCKED' | 'DEPRECATED' | 'RETIRED'
+
+export type Transport = 'http' | 'https'
+
+/**
+ * What becomes of a request whose path holds `%2F`: refused; passed on as it is, as part of one segment; or decoded, as
+ * the end of a segment.
+ */
+export type EscapedSlashes = 'refuse' | 'pass' | 'decode'
+
+export interface ApiDefinition {
+  readonly name: string
+  /** Starts with a slash, has none at the end, may hold one segment `{version}`: `/echo`. */
+  readonly context: string
+  readonly version: string
+  readonly isDefaultVersion: boolean
+  /** As declared; changes made on the command line are lifecycle records (lifecycle-records.ts). */
+  readonly lifecycle: LifecycleState
+  /** Listeners that serve the API. */
+  readonly transports: readonly Transport[]
+  /** Virtual hosts in lower case; empty for every host. */
+  readonly hosts: readonly string[]
+  /** Key type of a request without a key: SANDBOX on a gateway with sandbox endpoints only. */
+  readonly keyType: 'PRODUCTION' | 'SANDBOX'
+  readonly escapedSlashes: EscapedSlashes
+  /** True for an API of a language model. */
+  readonly isAi: boolean
+  readonly access: ApiAccess
+  /** Clients known by their certificates. */
+  readonly clientCertificates: readonly ClientCertificate[]
+  /** Credentials that the gateway sends to the backends; holds secrets. */
+  readonly credentials: CredentialsByKeyType
+  /** CORS settings of the API itself; null for those of `[apim.cors]`. */
+  readonly cors: CorsOverrides | null
+  /** Empty for every path and method. */
+  readonly resources: readonly ResourceDefinition[]
+  /** Production endpoints; may be empty. */
+  readonly endpoints: EndpointsDefinition
+  /** Sandbox endpoints; may be empty. */
+  readonly sandbox: EndpointsDefinition
+}
+
+/** Who may use an API, and under which plans. */
+export interface ApiAccess {
+  /** Account of the publisher; '' if the project names none. */
+  readonly provider: string
+  /** Subscription plans. */
+  readonly plans: readonly string[]
+  /** Throttling policy of the whole API, in place of those of its resources; '' for none. */
+  readonly tier: string
+  /** Header that carries the credentials of clients; '' for the header of `[apim.oauth_config]`. */
+  readonly authHeader: string
+  /** Security schemes as the project spells them, in lower case: `oauth2`, `api_key`. */
+  readonly securitySchemes: readonly string[]
+  /** Scope -> roles. A user needs one of them; a scope without roles is open to every user. */
+  readonly scopeRoles: Readonly<Record<string, readonly string[]>>
+}
+
+export interface ClientCertificate {
+  readonly alias: string
+  /** SHA-256 of the DER form in base64url, as in certificate-bound tokens (RFC 8705 3.1). */
+  readonly thumbprint: string
+  /** Throttling policy; '' for none. */
+  readonly tier: string
+}
+
+/** Credentials that the gateway presents to a backend. */
+export type EndpointCredentials =
+  | { readonly kind: 'basic'; readonly username: string; readonly password: string }
+  | {
+      readonly kind: 'oauth2'
+      readonly tokenUrl: string
+      readonly clientId: string
+      readonly clientSecret: string
+      readonly scopes: readonly string[]
+      /** Additional parameters of the token request. */
+      readonly parameters: Readonly<Record<string, string>>
+    }
+
+/** Null: the backends of that key type ask for no credentials. */
+export type CredentialsByKeyType = Readonly<Record<'production' | 'sandbox', EndpointCredentials | null>>
+
+/** One operation. */
+export interface ResourceDefinition {
+  /** Starts with a slash: `/pets/{petId}`, `/menu/*`. */
+  readonly template: string
+  /** HTTP method in capitals; `*` for any. */
+  readonly verb: string
+  readonly authType: 'None' | 'Application' | 'Application User' | 'Application & Application User'
+  /** Throttling policy. */
+  readonly tier: string
+  /** Any one of these is enough; empty for no scope. */
+  readonly scopes: readonly string[]
+}
+
+export interface CorsDefinition {
+  readonly enabled: boolean
+  /** Origins, `*`, or patterns with `*`. */
+  readonly origins: readonly string[]
+  readonly methods: readonly string[]
+  readonly headers: readonly string[]
+  readonly exposedHeaders: readonly string[]
+  readonly credentials: boolean
+  /** Lifetime of a preflight response in seconds; -1 for the browser's own default. */
+  readonly maxAgeS: number
+}
+
+/** CORS settings of one API; absent fields come from `[apim.cors]`. */
+export type CorsOverrides = Pick<CorsDefinition, 'enabled'> & Partial<CorsDefinition>
+
+/** The endpoints of one key type. */
+export interface EndpointsDefinition {
+  readonly kind: 'single' | 'failover' | 'load_balance'
+  readonly algorithm: 'round_robin' | 'weighted' | 'least_pending'
+  /** For load balancing: a failed request goes to the next endpoint. */
+  readonly failsOver: boolean
+  /** In the order in which they are tried; exactly one for `single`, empty if the API has none of this key type. */
+  readonly endpoints: readonly EndpointDefinition[]
+}
+
+export interface EndpointDefinition {
+  /** http, https, ws or wss. */
+  readonly url: string
+  readonly settings: EndpointSettings
+}
+
+/** What failures of an endpoint lead to: its states TIMEOUT and SUSPENDED. Times in milliseconds. */
+export interface EndpointSettings {
+  /**
+   * Every lost connection and every late response counts by itself, as the reference platform has it: only for an
+   * endpoint of a group that configures time-outs or suspension. Others count them in a row (`suspend.failures`).
+   */
+  readonly eachFailureCounts: boolean
+  /** Timeouts in a row that only delay the next try, before the endpoint is suspended. */
+  readonly retriesBeforeSuspension: number
+  /** Time until an endpoint in TIMEOUT is tried again. */
+  readonly retryDelayMs: number
+  /** First suspension; 0: the endpoint is never suspended. */
+  readonly suspensionMs: number
+  /** Each further suspension is longer by this factor. */
+  readonly suspensionFactor: number
+  /** Longest suspension; 0: the endpoint is never suspended. */
+  readonly suspensionMaxMs: number
+  /** Error codes that lead to TIMEOUT; -1 alone for none. Empty: 101504 and 101505, where each failure counts. */
+  readonly timeoutCodes: readonly number[]
+  /** Error codes that suspend; -1 alone for none. Empty: failures to connect, and others where each failure counts. */
+  readonly suspendCodes: readonly number[]
+  /** Longest wait for a response; 0 for the limit of all endpoints. */
+  readonly responseTimeoutMs: number
+  /** Share of the load in weighted balancing. */
+  readonly weight: number
+  /** Null for no active health checks. */
+  readonly healthCheck: HealthCheckSettings | null
+}
+
+/** An active health check: a GET whose status below 400 counts as healthy. */
+export interface HealthCheckSettings {
+  readonly path: string
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  /** Failures in a row that suspend the endpoint. */
+  readonly unhealthyAfter: number
+  /** Successes in a row that end the suspension. */
+  readonly healthyAfter: number
+}
+
+export const DEFAULT_ENDPOINT_SETTINGS: EndpointSettings = {
+  eachFailureCounts: false,
+  retriesBeforeSuspension: 0,
+  retryDelayMs: 0,
+  suspensionMs: 30_000,
+  suspensionFactor: 1,
+  suspensionMaxMs: Number.MAX_SAFE_INTEGER,
+  timeoutCodes: [],
+  suspendCodes: [],
+  responseTimeoutMs: 0,
+  weight: 1,
+  healthCheck: null,
+}
+
+/** The only endpoint of an API is tried again soon and often: there is no other one to use meanwhile. */
+export const LONE_ENDPOINT_SETTINGS: EndpointSettings = {
+  ...DEFAULT_ENDPOINT_SETTINGS,
+  suspensionMs: 1000,
+  suspensionFactor: 2,
+  suspensionMaxMs: 10_000,
+}
+
+export const NO_ENDPOINTS: EndpointsDefinition = {
+  kind: 'single',
+  algorithm: 'round_robin',
+  failsOver: false,
+  endpoints: [],
+}
+
+/** Production and sandbox endpoints. */
+export function endpointsOf<E>(
+  api: Record<'endpoints' | 'sandbox', { readonly endpoints: readonly E[] }>,
+): readonly E[] {
+  return [...api.endpoints.endpoints, ...api.sandbox.endpoints]
+}

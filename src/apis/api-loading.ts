@@ -1,0 +1,70 @@
+/** Loads the APIs of a home as this gateway serves them, and checks each against the configuration. */
+import type { Configuration } from '../config/catalogue.ts'
+import type { Diagnostic } from '../config/diagnostics.ts'
+import { MANDATORY, SCHEMES } from './api-access.ts'
+import { corsCredentialsWarning } from './api-cors.ts'
+import { type ApiDefinition, endpointsOf } from './api-definition.ts'
+import type { ApiProjects, LoadedApis } from './api-projects.ts'
+import type { ReadingThread } from './project-reading.ts'
+import { gatewayEnvironment } from './gateway-environments.ts'
+
+/**
+ * `runsGateway`: false on a node with a key manager alone, which issues tokens for the APIs of every gateway.
+ * `active`: the deployed APIs; a project that has errors now keeps its deployed API. `thread` reads what takes long.
+ */
+export async function loadApis(
+  projects: ApiProjects,
+  configuration: Configuration,
+  runsGateway: boolean,
+  active: LoadedApis['projects'],
+  thread?: ReadingThread,
+): Promise<LoadedApis> {
+  const read = await projects.read(thread)
+  if (!runsGateway) return projects.load(undefined, active, undefined, read)
+  const environment = gatewayEnvironment(configuration)
+  const loaded = projects.load(api => missingSender(api, configuration), active, environment, read)
+  const checks = [corsCredentialsWarning, certificateWarning]
+  const warnings = loaded.apis.flatMap(api => checks.flatMap(check => check(api, configuration) ?? []))
+  return { ...loaded, warnings: [...loaded.warnings, ...warnings] }
+}
+
+/**
+ * Why an API with a WebSocket backend is not deployed: `ws://` needs the sender of `[transport.ws]`, `wss://` that of
+ * `[transport.wss]`. Both are off by default, as on the reference platform. Upgrades to http and https need neither.
+ */
+export function missingSender(api: ApiDefinition, configuration: Configuration): Diagnostic | undefined {
+  const senders = [
+    ['ws://', 'transport.ws', configuration['transport.ws']['sender.enable']],
+    ['wss://', 'transport.wss', configuration['transport.wss']['sender.enable']],
+  ] as const
+  const urls = endpointsOf(api).map(({ url }) => url.toLowerCase())
+  const missing = senders.find(([start, , isEnabled]) => !isEnabled && urls.some(url => url.startsWith(start)))
+  if (missing === undefined) return undefined
+  const [start, section] = missing
+  const expected = `a ${start} backend needs the sender of [${section}], which is off`
+  return diagnosticOf(api, expected, `set ${section}.sender.enable = true`)
+}
+
+const VERIFY_CLIENT = 'listener.parameters.SSLVerifyClient'
+
+/** Warns of an API with the scheme mutualssl if no client can be known by a certificate. */
+function certificateWarning(api: ApiDefinition, configuration: Configuration): Diagnostic | undefined {
+  const isAsked = api.access.securitySchemes.some(
+    scheme => SCHEMES[scheme] === 'mutual_tls' || scheme === MANDATORY.certificate,
+  )
+  if (!isAsked) return undefined
+  if (api.clientCertificates.length === 0) {
+    const expected = 'has the security scheme mutualssl, and its project lists no client certificate'
+    return diagnosticOf(api, expected, 'list them in Client-certificates/client_certificates.yaml')
+  }
+  const https = configuration['transport.passthru_https']
+  const verify = https[VERIFY_CLIENT].toLowerCase()
+  // A TLS profile may ask for certificates even if the listener does not.
+  if ((verify !== '' && verify !== 'none') || https['listener.ssl_profile.file_path'] !== '') return undefined
+  const expected = 'has the security scheme mutualssl, and no listener asks for a client certificate'
+  return diagnosticOf(api, expected, `set transport.passthru_https.${VERIFY_CLIENT} to optional or require`)
+}
+
+function diagnosticOf({ name, version }: ApiDefinition, expected: string, hint: string): Diagnostic {
+  return { where: `API ${name} ${version}`, key: '', given: '', expected, hint }
+}

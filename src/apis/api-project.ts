@@ -1,0 +1,350 @@
+/**
+ * Reads one API: an exported project (a folder with `api.yaml`, and optionally an OpenAPI document, deployments and
+ * client certificates) or a bare OpenAPI document. What `api.yaml` says wins over its document.
+ */
+import { dirname } from 'node:path'
+import { type Diagnostic, abbreviatedList } from '../config/diagnostics.ts'
+import { readSource } from '../config/source-file.ts'
+import { readAccess } from './api-access.ts'
+import { readCors } from './api-cors.ts'
+import type { ApiDefinition, EscapedSlashes, LifecycleState, Transport } from './api-definition.ts'
+import { contextViolation, versionViolation } from './api-paths.ts'
+import { readClientCertificates } from './client-certificates.ts'
+import { readEndpointSecurity } from './endpoint-security.ts'
+import { basePathOf, documentEndpoints, extensionEndpoints, readEndpoints } from './endpoints.ts'
+import { type DeclaredApi, readDeployments, readLabels } from './gateway-environments.ts'
+import { MemberCheck } from './known-members.ts'
+import { LIFECYCLE_STATES } from './lifecycle-states.ts'
+import { OpenApiDocument } from './open-api-document.ts'
+import {
+  checkExtensions,
+  documentOperations,
+  hasSameOperations,
+  type Operations,
+  readOperations,
+  requiredOperations,
+} from './operations.ts'
+import { checkFolder } from './project-folder.ts'
+import { API_FILE } from './project-members.ts'
+import { type Path, type Violation, YamlFile } from './yaml-file.ts'
+
+/** The API of a project or a document, with every diagnostic. */
+export interface ParsedProject {
+  /** Undefined if there are errors. */
+  readonly declared: DeclaredApi | undefined
+  readonly errors: readonly Diagnostic[]
+  readonly warnings: readonly Diagnostic[]
+  /** True if more than the main files decides: unchanged files are then no reason to skip reading. */
+  readonly hasExternalValues: boolean
+}
+
+/** File names of a project; of several forms the first that exists is read. */
+export const PROJECT_FILES = {
+  api: ['api.yaml', 'api.yml', 'api.json'],
+  document: ['Definitions/swagger.yaml', 'Definitions/swagger.yml', 'Definitions/swagger.json'],
+  deployments: ['deployment_environments.yaml', 'deployment_environments.json'],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+/** Paths of the existing files. */
+export type ProjectPaths = Readonly<Record<keyof typeof PROJECT_FILES, string | undefined>>
+
+/** Members that a document declares for a project without them. With all of them the document decides nothing. */
+const DECIDED_BY_DOCUMENTS = [
+  ...[
+    'operations',
+    'endpointConfig',
+    'securityScheme',
+    'authorizationHeader',
+    'scopes',
+    'corsConfiguration',
+    'transport',
+  ],
+]
+
+/** The largest public documents have 13 MB. */
+const DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
+
+/** Undefined if there is no such file, or none that can be read: that is an error. */
+function readFile(path: string | undefined, errors: Diagnostic[], bytesMax?: number): YamlFile | undefined {
+  const source = path === undefined ? undefined : readSource(path, bytesMax)
+  if (source?.error !== undefined) errors.push(source.error)
+  return source === undefined || source.error !== undefined ? undefined : new YamlFile(source.label, source.text)
+}
+
+function unreadable(errors: readonly Diagnostic[]): ParsedProject {
+  return { declared: undefined, errors, warnings: [], hasExternalValues: false }
+}
+
+// ---- projects -------------------------------------------------------------------------------------------------------
+
+/**
+ * Undefined without `api.yaml`. `isThorough`: the document is validated even if the project's own operations leave it
+ * without effect.
+ */
+export function readProject(paths: ProjectPaths, isThorough: boolean): ParsedProject | undefined {
+  const errors: Diagnostic[] = []
+  const file = readFile(paths.api, errors)
+  if (file === undefined) return errors.length === 0 ? undefined : unreadable(errors)
+  const documentErrors: Diagnostic[] = []
+  const documentFile = readFile(paths.document, documentErrors, DOCUMENT_BYTES_MAX)
+  const deploymentsFile = readFile(paths.deployments, errors)
+  const document = documentFile === undefined ? undefined : OpenApiDocument.read(documentFile)
+  if (document === undefined) documentErrors.push(...(documentFile?.errors.splice(0) ?? []))
+  const isComplete = DECIDED_BY_DOCUMENTS.every(name => file.has(['data', name]))
+  if (!isComplete) errors.push(...documentErrors)
+  const folder = dirname(paths.api!)
+  const clients = readClientCertificates(folder)
+  const names = checkFolder(folder, file.has(['data', 'operations']))
+  errors.push(...clients.errors, ...names.errors)
+  const definition = file.errors.length > 0 ? undefined : readDefinition(file, document, folder, isThorough)
+  const api = definition === undefined ? undefined : { ...definition, clientCertificates: clients.certificates }
+  const labels = api === undefined ? [] : readLabels(file)
+  const deployments = deploymentsFile === undefined ? [] : readDeployments(deploymentsFile)
+  const files = [file, documentFile, deploymentsFile].filter(one => one !== undefined)
+  errors.push(...files.flatMap(one => one.errors))
+  // An error in the deployments alone refuses the API too: without them it would be deployed to every gateway.
+  const declared =
+    api === undefined || errors.length > 0
+      ? undefined
+      : { api, deployments: [...labels, ...deployments], where: file.where(['data', 'context']) }
+  const hasExternalValues = clients.hasList || files.some(one => one.hasExternalValues)
+  const warnings = [
+    ...files.flatMap(one => one.warnings),
+    ...(isComplete ? documentErrors : []),
+    ...clients.warnings,
+    ...names.warnings,
+  ]
+  return { declared, errors, warnings, hasExternalValues }
+}
+
+function readDefinition(
+  file: YamlFile,
+  document: OpenApiDocument | undefined,
+  folder: string,
+  isThorough: boolean,
+): Omit<ApiDefinition, 'clientCertificates'> | undefined {
+  new MemberCheck(file).members(API_FILE)
+  readChecked(file, ['type'], typeViolation)
+  readChecked(file, ['version'], exportVersionViolation)
+  const name = readChecked(file, ['data', 'name'], nameViolation)
+  const context = readChecked(file, ['data', 'context'], contextViolation)
+  const version = readChecked(file, ['data', 'version'], versionViolation)
+  const isDefaultVersion = file.flag(['data', 'isDefaultVersion'], false)
+  const endpoints = endpointsOf(file, document)
+  const lifecycle = readLifecycle(file)
+  const transports = readTransports(file, ['data', 'transport'], document?.file)
+  const escapedSlashes = readEscapedSlashes(file, ['data', 'escapedSlashes'], document?.file)
+  const cors = readCors(file, ['data', 'corsConfiguration'])
+  const access = readAccess(file, document?.file)
+  const credentials = readEndpointSecurity(file, document?.file, folder)
+  const resources = resourcesOf(readOperations(file), document, isThorough)
+  if (file.errors.length > 0 || endpoints === undefined) return undefined
+  return {
+    name,
+    context,
+    version,
+    isDefaultVersion,
+    lifecycle,
+    transports,
+    hosts: [],
+    keyType: 'PRODUCTION',
+    escapedSlashes,
+    isAi: file.optional(['data', 'subtypeConfiguration', 'subtype']).toUpperCase() === 'AIAPI',
+    access,
+    credentials,
+    cors: cors ?? (document === undefined ? null : readCors(document.file, ['x-wso2-cors'])),
+    resources,
+    ...endpoints,
+  }
+}
+
+/** A required text, with an error if it is missing or violates its rule; '' if it is missing. */
+function readChecked(file: YamlFile, path: Path, violationOf: (text: string) => Violation | undefined): string {
+  const text = file.text(path)
+  if (text === undefined) return ''
+  file.report(path, text, violationOf(text))
+  return text
+}
+
+function typeViolation(type: string): Violation | undefined {
+  return type === 'api' ? undefined : ['expected api', 'other project types are not supported yet']
+}
+
+function exportVersionViolation(version: string): Violation | undefined {
+  if (/^v4(\.\d+)*$/.test(version)) return undefined
+  return ['expected v4, v4.1 and so on', 'export the project again from a 4.x release']
+}
+
+/** Names appear in tables and in every log line. */
+const NAME_CHARS_MAX = 255
+
+function nameViolation(name: string): Violation | undefined {
+  if (name.length > NAME_CHARS_MAX) return [`expected at most ${NAME_CHARS_MAX} characters`, 'give it a shorter name']
+  return name === '' ? ['expected a name', 'give the API one'] : undefined
+}
+
+/** The endpoints of the project, or those of the document if the project declares none. */
+function endpointsOf(file: YamlFile, document: OpenApiDocument | undefined): ReturnType<typeof readEndpoints> {
+  if (document !== undefined && !file.has(['data', 'endpointConfig'])) {
+    const both = extensionEndpoints(document)
+    if (both.endpoints.endpoints.length + both.sandbox.endpoints.length > 0) return both
+  }
+  return readEndpoints(file)
+}
+
+/** A document beside the project's own operations never keeps an API from being deployed: its errors are warnings. */
+function resourcesOf(
+  operations: Operations | undefined,
+  document: OpenApiDocument | undefined,
+  isThorough: boolean,
+): ApiDefinition['resources'] {
+  if (document === undefined) return operations?.all ?? []
+  const { file } = document
+  const before = file.errors.length
+  checkExtensions(document)
+  if (operations === undefined || isThorough) document.validate()
+  if (operations === undefined) return requiredOperations(document)
+  // Most exports: both declare the same, and only `check` looks further.
+  if (isThorough || !hasSameOperations(document, operations)) {
+    warnOfDifferences(file, operations.keys, documentOperations(document, false).keys)
+  }
+  file.warnings.push(...file.errors.splice(before))
+  return operations.all
+}
+
+const KEYS_SHOWN = 5
+
+function warnOfDifferences(file: YamlFile, declared: ReadonlySet<string>, documented: ReadonlySet<string>): void {
+  const shown = (keys: ReadonlySet<string>) => abbreviatedList([...keys], KEYS_SHOWN)
+  const [extra, missing] = [documented.difference(declared), declared.difference(documented)]
+  const isOpen = [...declared].some(key => key.endsWith(' /*'))
+  if (extra.size > 0 && !isOpen) {
+    file.warn(['paths'], undefined, `${shown(extra)}: not among the operations of the project`, 'they are not deployed')
+  }
+  if (missing.size > 0 && documented.size > 0) {
+    file.warn(['paths'], undefined, `${shown(missing)}: not in the document`, 'they are deployed all the same')
+  }
+}
+
+function readLifecycle(file: YamlFile): LifecycleState {
+  const path = ['data', 'lifeCycleStatus']
+  const written = file.optional(path)
+  const state = LIFECYCLE_STATES.find(known => known === written.toUpperCase())
+  if (state === undefined && written !== '') {
+    file.error(path, written, `expected ${LIFECYCLE_STATES.join(', ')}`, 'leave it out for PUBLISHED')
+  }
+  return state ?? 'PUBLISHED'
+}
+
+const TRANSPORTS = ['x-wso2-transports']
+
+/** The transports at a path, or else those of the document. */
+function readTransports(file: YamlFile, path: Path, document: YamlFile | undefined): readonly Transport[] {
+  if (!file.has(path) && document?.has(TRANSPORTS)) return readTransports(document, TRANSPORTS, undefined)
+  const written = file.has(path) ? file.texts(path).flatMap(text => text.toLowerCase().split(/[\s,]+/)) : []
+  const named = new Set(written.filter(text => text !== ''))
+  const odd = [...named].find(text => text !== 'http' && text !== 'https')
+  if (odd !== undefined) file.error(path, odd, 'expected http and https', 'leave it out for both')
+  const transports = (['http', 'https'] as const).filter(transport => named.has(transport))
+  return transports.length === 0 ? ['http', 'https'] : transports
+}
+
+const ESCAPED_SLASHES = ['x-sluice-escaped-slashes']
+const TREATMENTS = ['refuse', 'pass', 'decode'] as const satisfies readonly EscapedSlashes[]
+
+/** The treatment at a path, or else that of the document. */
+function readEscapedSlashes(file: YamlFile, path: Path, document: YamlFile | undefined): EscapedSlashes {
+  if (!file.has(path) && document !== undefined) return readEscapedSlashes(document, ESCAPED_SLASHES, undefined)
+  const written = file.optional(path)
+  const treatment = TREATMENTS.find(known => known === written.toLowerCase())
+  if (treatment === undefined && written !== '') {
+    file.error(path, written, `expected ${TREATMENTS.join(', ')}`, 'leave it out for refuse')
+  }
+  return treatment ?? 'refuse'
+}
+
+// ---- bare OpenAPI documents -----------------------------------------------------------------------------------------
+
+const TITLE_CHARS_MAX = 100
+const BASE_PATH = 'x-wso2-basePath'
+
+/** Undefined if there is no such file. */
+export function readDocument(path: string): ParsedProject | undefined {
+  const errors: Diagnostic[] = []
+  const file = readFile(path, errors, DOCUMENT_BYTES_MAX)
+  if (file === undefined) return errors.length === 0 ? undefined : unreadable(errors)
+  const document = OpenApiDocument.read(file)
+  document?.validate()
+  const made = document === undefined ? undefined : documentApi(document, dirname(path))
+  const isValid = made !== undefined && file.errors.length === 0
+  const declared = isValid ? { api: made.api, deployments: [], where: file.where(made.contextAt) } : undefined
+  return { declared, errors: file.errors, warnings: file.warnings, hasExternalValues: file.hasExternalValues }
+}
+
+/** `folder`: base of relative `$file{}` paths. `contextAt`: the key that the context comes from. */
+function documentApi(
+  document: OpenApiDocument,
+  folder: string,
+): { readonly api: ApiDefinition; readonly contextAt: Path } {
+  const { file } = document
+  const title = ['info', 'title']
+  const name = nameOf(file.optional(title))
+  if (name === '') file.error(title, file.optional(title), 'expected a title with letters or digits in it', 'add one')
+  checkExtensions(document)
+  const { context, contextAt, version } = readAddress(document, name)
+  const api: ApiDefinition = {
+    name,
+    context,
+    version,
+    isDefaultVersion: false,
+    lifecycle: 'PUBLISHED',
+    transports: readTransports(file, TRANSPORTS, undefined),
+    hosts: [],
+    keyType: 'PRODUCTION',
+    escapedSlashes: readEscapedSlashes(file, ESCAPED_SLASHES, undefined),
+    isAi: false,
+    access: readAccess(undefined, file),
+    clientCertificates: [],
+    credentials: readEndpointSecurity(undefined, file, folder),
+    cors: readCors(file, ['x-wso2-cors']),
+    resources: requiredOperations(document),
+    ...documentEndpoints(document),
+  }
+  return { api, contextAt }
+}
+
+/** One word for commands: `Swagger Petstore - OpenAPI 3.0` becomes `Swagger-Petstore-OpenAPI-3.0`. */
+function nameOf(title: string): string {
+  const words = title.slice(0, TITLE_CHARS_MAX).split(/[^A-Za-z0-9._~]+/)
+  return words.filter(word => word !== '' && !/^\.+$/.test(word)).join('-')
+}
+
+/** What the last segment of a base path looks like if it is a version: `v3`, `v1beta1`, `1.0`, `2023-10-01`. */
+const VERSION_LIKE = /^(?:v\d[\w.~-]{0,62}|\d{1,8}(?:\.\d{1,8}){0,4}|\d{4}-\d{2}-\d{2}[\w.~-]{0,32})$/i
+
+interface Address {
+  readonly context: string
+  /** The key that the context comes from. */
+  readonly contextAt: Path
+  readonly version: string
+}
+
+/**
+ * `x-wso2-basePath`, or the base path of the document, or its name, and the version. A last segment that is a version
+ * becomes `{version}` and is the version of the API, so that clients of `/petstore/v1` keep that path while
+ * `info.version` counts the editions of the document.
+ */
+function readAddress(document: OpenApiDocument, name: string): Address {
+  const { file } = document
+  const own = file.optional([BASE_PATH]).replace(/\/+$/, '')
+  const base = own || basePathOf(document).replace(/\/+$/, '')
+  const contextAt = own !== '' ? [BASE_PATH] : [document.version === '2.0' ? 'basePath' : 'servers']
+  const last = base.slice(base.lastIndexOf('/') + 1)
+  const isVersioned = last === file.optional(['info', 'version']) || VERSION_LIKE.test(last)
+  const version = base !== '' && isVersioned ? last : readChecked(file, ['info', 'version'], versionViolation)
+  if (base === '') return { context: `/${name.toLowerCase()}`, contextAt: ['info', 'title'], version }
+  const context = isVersioned ? `${base.slice(0, -last.length)}{version}` : base
+  const [expected, hint] = contextViolation(context) ?? []
+  if (expected !== undefined) file.error(contextAt, context, expected, `${hint}, or set ${BASE_PATH}`)
+  return { context, contextAt, version }
+}

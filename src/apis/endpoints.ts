@@ -1,0 +1,388 @@
+/**
+ * The endpoints of an API: `endpointConfig` of a project, or the extensions and servers of an OpenAPI document.
+ * Exports write numbers as text, and leave empty whatever nobody filled in.
+ */
+import {
+  DEFAULT_ENDPOINT_SETTINGS,
+  type EndpointDefinition,
+  type EndpointSettings,
+  type EndpointsDefinition,
+  type HealthCheckSettings,
+  LONE_ENDPOINT_SETTINGS,
+  NO_ENDPOINTS,
+} from './api-definition.ts'
+import type { OpenApiDocument } from './open-api-document.ts'
+import type { Path, Violation, YamlFile } from './yaml-file.ts'
+
+type Kind = EndpointsDefinition['kind']
+type Algorithm = EndpointsDefinition['algorithm']
+
+/** Production and sandbox endpoints. */
+type EndpointsByKeyType = Readonly<Record<'endpoints' | 'sandbox', EndpointsDefinition>>
+
+/** A request marks the endpoints that it has tried in the bits of one number. */
+const ENDPOINTS_MAX = 32
+const YEAR_MS = 365 * 86_400_000
+
+// ---- endpoint URLs --------------------------------------------------------------------------------------------------
+
+/** Path and host of the URL go into every request head, which has room for that much. */
+const URL_CHARS_MAX = 2048
+const URL_PARTS = /^(?:http|ws)s?:\/\/([^/?#]*)([^?#]*)([?#]?)/i
+/** The URL parser accepts `{host}` and `${HOST}`, which are no names; it turns international names into ASCII. */
+const HOST = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/
+
+function urlViolation(url: string): Violation | undefined {
+  const violation = visibleUrlViolation(url)
+  return violation === undefined ? undefined : [violation[0], violation[1], maskCredentials(url)]
+}
+
+function visibleUrlViolation(url: string): Violation | undefined {
+  if (url.length > URL_CHARS_MAX) return [`must be at most ${URL_CHARS_MAX} characters long`, 'shorten its path']
+  const parts = URL_PARTS.exec(url)
+  if (parts === null) return ['must be an http, https, ws or wss URL', 'for example http://backend.example:8080/base']
+  const [, authority = '', path = '', rest] = parts
+  if (authority.includes('@')) return ['must not hold a user or password', 'remove what stands before the "@"']
+  if (rest === '#') return ['must not hold a fragment', 'remove the "#" and what follows']
+  if (rest === '?') return ['must not hold a query', 'the query of each request is passed on unchanged']
+  // The URL parser drops tabs and line ends and repairs much else; a URL that needs repair is refused.
+  const parsed = /[\s\\]/.test(url) ? null : URL.parse(url)
+  if (parsed === null || authority === '' || !hasValidPort(authority) || !HOST.test(parsed.hostname)) {
+    return ['must name a host, and a port from 1 to 65535 if any', 'for example http://backend.example:8080/base']
+  }
+  if (parsed.pathname === (path || '/')) return undefined
+  return ['its path would be read differently by different parties', `write ${parsed.origin}${parsed.pathname}`]
+}
+
+/** No port, or one that is not 0; the URL parser refuses ports above 65535. */
+function hasValidPort(authority: string): boolean {
+  const [, port] = /^(?:\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(authority) ?? []
+  return port === undefined || /^0*[1-9]\d*$/.test(port)
+}
+
+function maskCredentials(url: string): string {
+  return url.replace(/\/\/[^/?#]*@/, '//(set)@').replace(/\?[\s\S]*$/, '?(set)')
+}
+
+// ---- projects -------------------------------------------------------------------------------------------------------
+
+const CONFIG = ['data', 'endpointConfig']
+const KINDS: Readonly<Record<string, Kind>> = {
+  http: 'single',
+  address: 'single',
+  ws: 'single',
+  failover: 'failover',
+  load_balance: 'load_balance',
+}
+const ALGORITHMS: Readonly<Record<string, Algorithm>> = {
+  round_robin: 'round_robin',
+  weighted: 'weighted',
+  least_pending: 'least_pending',
+  'org.apache.synapse.endpoints.algorithms.RoundRobin': 'round_robin',
+  'org.apache.synapse.endpoints.algorithms.WeightedRoundRobin': 'weighted',
+}
+
+/** `data.endpointConfig`; undefined, with every error reported, if anything in it is wrong. */
+export function readEndpoints(file: YamlFile): EndpointsByKeyType | undefined {
+  if (!file.has(CONFIG)) {
+    file.missing(CONFIG)
+    return undefined
+  }
+  const before = file.errors.length
+  const kind = readKind(file)
+  if (kind === undefined) return undefined
+  refuseStickySessions(file)
+  const algorithm = kind === 'load_balance' ? readAlgorithm(file) : 'round_robin'
+  const failsOver = kind === 'failover' || (kind === 'load_balance' && file.flag([...CONFIG, 'failOver'], true))
+  const [endpoints, sandbox] = (['production', 'sandbox'] as const).map(type => {
+    const paths = endpointPaths(file, kind, type)
+    if (paths.length > ENDPOINTS_MAX) refuseTooMany(file, [...CONFIG, `${type}_endpoints`])
+    if (paths.length === 0) return NO_ENDPOINTS
+    return { kind, algorithm, failsOver, endpoints: paths.map(path => readEndpoint(file, path, kind, algorithm)) }
+  })
+  return file.errors.length > before ? undefined : { endpoints: endpoints!, sandbox: sandbox! }
+}
+
+function refuseTooMany(file: YamlFile, list: Path): void {
+  file.error(list, undefined, `expected at most ${ENDPOINTS_MAX} endpoints`, 'put a load balancer in front of them')
+}
+
+function readKind(file: YamlFile): Kind | undefined {
+  const path = [...CONFIG, 'endpoint_type']
+  const type = file.text(path)
+  if (type === undefined) return undefined
+  const kind = Object.hasOwn(KINDS, type) ? KINDS[type] : undefined
+  if (kind !== undefined) return kind
+  const hint = type === 'default' ? 'no sequence can set its address yet' : 'other endpoint types are not supported yet'
+  file.error(path, type, `expected ${Object.keys(KINDS).join(', ')}`, hint)
+  return undefined
+}
+
+function refuseStickySessions(file: YamlFile): void {
+  const path = [...CONFIG, 'sessionManagement']
+  const type = file.optional(path)
+  if (type === '' || type === 'none') return
+  file.error(path, type, 'sticky sessions are not supported', 'write none if the backends share their sessions')
+}
+
+/** Paths of the endpoints of one key type, in the order in which they are tried. One key type may have none. */
+function endpointPaths(file: YamlFile, kind: Kind, type: 'production' | 'sandbox'): readonly Path[] {
+  const list = [...CONFIG, `${type}_endpoints`]
+  const other = [...CONFIG, `${type === 'production' ? 'sandbox' : 'production'}_endpoints`]
+  const isLeftOut = isBlank(file, list) && isBlank(file, [...CONFIG, `${type}_failovers`])
+  if (isLeftOut && (type === 'sandbox' || !isBlank(file, other))) return []
+  const length = file.lengthOf(list)
+  if (kind === 'single') {
+    if (length === undefined) return [list]
+    file.error(list, undefined, 'expected one endpoint', 'write endpoint_type: load_balance or failover')
+    return []
+  }
+  if (length === 0) file.error(list, undefined, 'expected at least one endpoint', 'add one with its url')
+  const first = length === undefined ? [list] : itemsOf(list, length)
+  const failovers = [...CONFIG, `${type}_failovers`]
+  if (kind !== 'failover' || !file.has(failovers)) return first
+  const further = file.lengthOf(failovers)
+  if (further === undefined) file.error(failovers, undefined, 'expected a list', 'begin each endpoint with "-"')
+  return [...first, ...itemsOf(failovers, further ?? 0)]
+}
+
+/** Exports have an empty URL or an empty list for endpoints that nobody filled in. */
+function isBlank(file: YamlFile, list: Path): boolean {
+  if (!file.has(list) || file.lengthOf(list) === 0) return true
+  const url = [...list, 'url']
+  return file.has(url) && file.optional(url) === ''
+}
+
+function itemsOf(list: Path, length: number): readonly Path[] {
+  return Array.from({ length }, (_, item) => [...list, item])
+}
+
+/** `algorithm` (ours), else the keys of exports, whose `algoCombo: other` refers to `algoClassName`. */
+function readAlgorithm(file: YamlFile): Algorithm {
+  for (const key of ['algorithm', 'algoClassName', 'algoCombo']) {
+    const path = [...CONFIG, key]
+    const name = file.optional(path)
+    if (name === '' || name === 'other') continue
+    if (Object.hasOwn(ALGORITHMS, name)) return ALGORITHMS[name]!
+    file.error(path, name, 'there is no such algorithm', 'write algorithm: round_robin, weighted or least_pending')
+    break
+  }
+  return 'round_robin'
+}
+
+function readEndpoint(file: YamlFile, at: Path, kind: Kind, algorithm: Algorithm): EndpointDefinition {
+  const path = [...at, 'url']
+  const url = file.text(path) ?? ''
+  if (file.has(path)) file.report(path, url, urlViolation(url))
+  const weight = readCount(file, [...at, 'weight'], 1, 1, 1000)
+  if (file.has([...at, 'weight']) && algorithm !== 'weighted') {
+    file.warn([...at, 'weight'], weight, 'has no effect with this algorithm', 'write algorithm: weighted')
+  }
+  return { url, settings: { ...readSettings(file, [...at, 'config'], kind), weight } }
+}
+
+/** Keys of the length of a suspension. */
+const LENGTHS = ['suspendDuration', 'factor', 'suspendMaxDuration'] as const
+/** An endpoint of a group that sets one of these keys keeps the documented defaults of the others (D43). */
+const SUSPENSION = [...LENGTHS, 'suspendErrorCode', 'retryErroCode', 'retryTimeOut', 'retryDelay'] as const
+
+function readSettings(file: YamlFile, config: Path, kind: Kind): EndpointSettings {
+  const sets = (key: string): boolean => isSet(file, [...config, key])
+  const { retriesBeforeSuspension, retryDelayMs, suspensionMs, suspensionFactor, suspensionMaxMs } =
+    kind === 'single' && !LENGTHS.some(sets) ? LONE_ENDPOINT_SETTINGS : DEFAULT_ENDPOINT_SETTINGS
+  checkTimeoutAction(file, [...config, 'actionSelect'])
+  return {
+    eachFailureCounts: kind !== 'single' && SUSPENSION.some(sets),
+    retriesBeforeSuspension: readCount(file, [...config, 'retryTimeOut'], retriesBeforeSuspension, 0, 255),
+    retryDelayMs: readCount(file, [...config, 'retryDelay'], retryDelayMs, 0, YEAR_MS),
+    suspensionMs: readCount(file, [...config, 'suspendDuration'], suspensionMs, 0, YEAR_MS),
+    suspensionFactor: readFactor(file, [...config, 'factor'], suspensionFactor),
+    suspensionMaxMs: readCount(file, [...config, 'suspendMaxDuration'], suspensionMaxMs, 0, Number.MAX_SAFE_INTEGER),
+    timeoutCodes: readCodes(file, [...config, 'retryErroCode']),
+    suspendCodes: readCodes(file, [...config, 'suspendErrorCode']),
+    responseTimeoutMs: readCount(file, [...config, 'actionDuration'], 0, 0, YEAR_MS),
+    weight: 1,
+    healthCheck: readHealthCheck(file, [...config, 'health_check']),
+  }
+}
+
+/** With `discard` the reference platform drops a late response silently; this gateway always answers the client. */
+function checkTimeoutAction(file: YamlFile, path: Path): void {
+  const action = file.optional(path)
+  if (action === '' || action === 'fault') return
+  if (action === 'discard') file.warn(path, action, 'the client gets a fault all the same', 'write fault')
+  else file.error(path, action, 'expected fault', 'or discard, for which the client gets a fault too')
+}
+
+/** Lists of codes, in which -1 stands for none. */
+const CODES = /Code$/
+
+/** Whether a key has a value other than those that stand for the default. */
+function isSet(file: YamlFile, path: Path): boolean {
+  return file.hasContent(path) && (String(file.value(path)).trim() !== '-1' || CODES.test(String(path.at(-1))))
+}
+
+function readFactor(file: YamlFile, path: Path, fallback: number): number {
+  const text = file.optional(path)
+  if (text === '') return fallback
+  const factor = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : 0
+  if (factor >= 1) return factor
+  file.error(path, text, 'expected a number of at least 1', 'write 1 for suspensions of equal length')
+  return fallback
+}
+
+function readCodes(file: YamlFile, path: Path): readonly number[] {
+  const length = file.lengthOf(path)
+  const items = length === undefined ? [path] : itemsOf(path, length)
+  return items.flatMap(item => {
+    const codes = file.optional(item).split(/[\s,]+/)
+    return codes.filter(code => code !== '').flatMap(code => readCode(file, item, code))
+  })
+}
+
+function readCode(file: YamlFile, item: Path, code: string): readonly number[] {
+  if (/^(?:-1|\d{6})$/.test(code)) return [Number(code)]
+  file.error(item, code, 'expected error codes of six digits', 'for example 101504, or -1 for none')
+  return []
+}
+
+function readHealthCheck(file: YamlFile, check: Path): HealthCheckSettings | null {
+  if (!file.has(check)) return null
+  const path = file.optional([...check, 'path'])
+  if (path !== '' && !/^\/[\x21-\x22\x24-\x7e]*$/.test(path)) {
+    file.error([...check, 'path'], path, 'must start with "/" and hold no space', 'for example /health')
+  }
+  return {
+    path: path === '' ? '/' : path,
+    intervalMs: readCount(file, [...check, 'interval'], 10_000, 100, YEAR_MS),
+    timeoutMs: readCount(file, [...check, 'timeout'], 2000, 1, 600_000),
+    unhealthyAfter: readCount(file, [...check, 'unhealthy_after'], 3, 1, 1000),
+    healthyAfter: readCount(file, [...check, 'healthy_after'], 2, 1, 1000),
+  }
+}
+
+/** A whole number. Empty text and -1 stand for the default, as in exports. */
+function readCount(file: YamlFile, path: Path, fallback: number, min: number, max: number): number {
+  const text = file.optional(path)
+  if (text === '' || text === '-1') return fallback
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+  if (number >= min && number <= max) return number
+  const expected = max > YEAR_MS ? `expected a whole number of at least ${min}` : `expected ${min} to ${max}`
+  file.error(path, text, expected, `leave it empty for the default${fallback > YEAR_MS ? '' : `, ${fallback}`}`)
+  return fallback
+}
+
+// ---- OpenAPI documents ----------------------------------------------------------------------------------------------
+
+/** Types of the endpoint extensions. */
+const EXTENSION_KINDS: Readonly<Record<string, Kind>> = {
+  http: 'single',
+  https: 'single',
+  failover: 'failover',
+  load_balance: 'load_balance',
+  loadbalance: 'load_balance',
+}
+/** In the order of preference. */
+const URL_SCHEMES = ['https', 'http', 'wss', 'ws']
+const NAME_BACKEND = 'name the backend in x-wso2-production-endpoints: {urls: [https://backend.example]}'
+const URL_START = /^[a-z][a-z0-9+.-]*:/i
+const SERVERS_MAX = 100
+
+/** The endpoints of the extensions alone. */
+export function extensionEndpoints({ file }: OpenApiDocument): EndpointsByKeyType {
+  return {
+    endpoints: readExtension(file, 'x-wso2-production-endpoints'),
+    sandbox: readExtension(file, 'x-wso2-sandbox-endpoints'),
+  }
+}
+
+/** The endpoints of the extensions, or the server of the document if it has no extension. */
+export function documentEndpoints(document: OpenApiDocument): EndpointsByKeyType {
+  const { file, version } = document
+  const both = extensionEndpoints(document)
+  if (file.has(['x-wso2-production-endpoints']) || file.has(['x-wso2-sandbox-endpoints'])) return both
+  const server = version === '2.0' ? readHost(file) : readServer(file)
+  return server === undefined ? both : { ...both, endpoints: groupOf(file, [server], 'single') }
+}
+
+interface DeclaredUrl {
+  readonly url: string
+  readonly at: Path
+}
+
+function readExtension(file: YamlFile, name: string): EndpointsDefinition {
+  if (!file.has([name])) return NO_ENDPOINTS
+  const list = [name, 'urls']
+  const length = file.lengthOf(list)
+  if (length === undefined || length === 0) {
+    file.error(list, undefined, 'expected a list of at least one URL', 'write urls: [https://backend.example]')
+    return NO_ENDPOINTS
+  }
+  const type = file.optional([name, 'type']).toLowerCase()
+  const kind = type === '' ? 'single' : Object.hasOwn(EXTENSION_KINDS, type) ? EXTENSION_KINDS[type] : undefined
+  if (kind === undefined) file.error([name, 'type'], type, 'expected http, load_balance or failover', 'leave it out')
+  const urls = Array.from({ length: Math.min(length, ENDPOINTS_MAX + 1) }, (_, item) => {
+    const at = [...list, item]
+    return { at, url: file.text(at) ?? '' }
+  })
+  // Several URLs without failover share the load, whatever the type says.
+  return groupOf(file, urls, kind === 'failover' ? kind : urls.length > 1 ? 'load_balance' : 'single')
+}
+
+function groupOf(file: YamlFile, urls: readonly DeclaredUrl[], kind: Kind): EndpointsDefinition {
+  if (urls.length > ENDPOINTS_MAX) refuseTooMany(file, urls[0]!.at.slice(0, -1))
+  for (const { url, at } of urls) file.report(at, url, urlViolation(url))
+  const settings = kind === 'single' ? LONE_ENDPOINT_SETTINGS : DEFAULT_ENDPOINT_SETTINGS
+  const endpoints = urls.map(({ url }) => ({ url, settings }))
+  return { kind, algorithm: 'round_robin', failsOver: kind !== 'single', endpoints }
+}
+
+/** OpenAPI 2.0: `schemes` (https if absent), `host` and `basePath`. */
+function readHost(file: YamlFile): DeclaredUrl | undefined {
+  const at = ['host']
+  const host = file.optional(at)
+  if (host === '') {
+    file.error(at, undefined, 'there is no backend', NAME_BACKEND)
+    return undefined
+  }
+  const given = file.texts(['schemes'])
+  const scheme = given.length === 0 ? 'https' : URL_SCHEMES.find(known => given.includes(known))
+  if (scheme === undefined) file.error(['schemes'], given[0], `expected ${URL_SCHEMES.join(', ')}`, NAME_BACKEND)
+  return { url: `${scheme ?? 'https'}://${host}${file.optional(['basePath'])}`.replace(/\/+$/, ''), at }
+}
+
+/**
+ * OpenAPI 3: the first server with a host, because further servers are other instances of the same API. A relative
+ * server is relative to the URL of the document, and a file has none.
+ */
+function readServer(file: YamlFile): DeclaredUrl | undefined {
+  const count = Math.min(file.lengthOf(['servers']) ?? 0, SERVERS_MAX)
+  for (let item = 0; item < count; item++) {
+    const url = serverUrl(file, item)
+    if (URL_START.test(url)) return { url: url.replace(/\/+$/, ''), at: ['servers', item, 'url'] }
+  }
+  const relative = serverUrl(file, 0)
+  if (relative === '') file.error(['servers'], undefined, 'there is no backend', NAME_BACKEND)
+  else {
+    const hint = `write a whole URL, or ${NAME_BACKEND}`
+    file.error(['servers', 0, 'url'], relative, 'is relative and names no host', hint)
+  }
+  return undefined
+}
+
+/** URL of a server with the defaults of its variables; '' if there is none. */
+function serverUrl(file: YamlFile, item: number): string {
+  const server = ['servers', item]
+  const url = file.has([...server, 'url']) ? file.optional([...server, 'url']) : ''
+  return url.replace(/\{([^{}]{1,64})\}/g, (whole, name: string) => {
+    const path = [...server, 'variables', name, 'default']
+    return file.has(path) ? file.optional(path) : whole
+  })
+}
+
+/** The path of the backend that clients of the document use; '' for none. */
+export function basePathOf({ file, version }: OpenApiDocument): string {
+  if (version === '2.0') return file.optional(['basePath'])
+  const [path = ''] = /^[^?#]*/.exec(serverUrl(file, 0).replace(/^(?:[a-z][a-z0-9+.-]*:)?\/\/[^/?#]*/i, '')) ?? []
+  return path === '' || path.startsWith('/') ? path : `/${path.replace(/^(?:\.\/)+/, '')}`
+}

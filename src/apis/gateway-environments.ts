@@ -1,0 +1,174 @@
+/**
+ * Deployment of APIs to gateway environments: which labels and virtual hosts a project names
+ * (`deployment_environments.yaml`), which environments this gateway belongs to, and what follows for each API.
+ */
+import { hostName } from '../http1/host-name.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import type { Diagnostic } from '../config/diagnostics.ts'
+import { type ApiDefinition, NO_ENDPOINTS } from './api-definition.ts'
+import { MemberCheck } from './known-members.ts'
+import { DEPLOYMENTS_FILE } from './project-members.ts'
+import type { Violation, YamlFile } from './yaml-file.ts'
+
+/** An API with the deployments that its project declares. */
+export interface DeclaredApi {
+  readonly api: ApiDefinition
+  /** Empty: deployed to every gateway, under every host. */
+  readonly deployments: readonly Deployment[]
+  /** File and line of the context. */
+  readonly where: string
+}
+
+interface Deployment {
+  /** Name of a gateway environment. */
+  readonly label: string
+  /** Virtual host; '' for every host. */
+  readonly host: string
+  /** File and line of the host. */
+  readonly where: string
+}
+
+/** What the configuration says about the environments of this gateway. */
+export interface GatewayEnvironment {
+  /** Labels of this gateway; null for all. */
+  readonly labels: ReadonlySet<string> | null
+  /** Key types that this gateway accepts. */
+  readonly keyTypes: Readonly<Record<'production' | 'sandbox', boolean>>
+  /** Known virtual hosts. Null if no environment is configured: then no API is bound to a host. */
+  readonly hosts: ReadonlySet<string> | null
+}
+
+/** Accepts every API. */
+export const ALL_ENVIRONMENTS: GatewayEnvironment = {
+  labels: null,
+  keyTypes: { production: true, sandbox: true },
+  hosts: null,
+}
+
+// ---- what projects declare ------------------------------------------------------------------------------------------
+
+/** RFC 1035 2.3.4 */
+const HOST_CHARS_MAX = 253
+const HOST = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/
+const IPV6 = /^\[[0-9a-f:.]+\]$/
+
+/** `deployment_environments.yaml` of a project. */
+export function readDeployments(file: YamlFile): readonly Deployment[] {
+  if (file.errors.length > 0) return []
+  new MemberCheck(file).members(DEPLOYMENTS_FILE)
+  const type = file.text(['type'])
+  if (type !== undefined && type !== 'deployment_environments') {
+    file.error(['type'], type, 'expected deployment_environments', 'write that, or remove the file')
+  }
+  const length = file.lengthOf(['data'])
+  if (length === undefined && file.has(['data'])) file.error(['data'], undefined, 'expected a list', 'begin with "-"')
+  return Array.from({ length: length ?? 0 }, (_, item) => {
+    const at = ['data', item]
+    const label = file.text([...at, 'deploymentEnvironment'])?.trim() ?? ''
+    const path = [...at, 'deploymentVhost']
+    const given = file.optional(path)
+    const host = hostName(given)
+    // A port alone would leave an empty name, which stands for every host.
+    if (given !== '') file.report(path, given, hostViolation(host))
+    return { label, host, where: file.where(path) }
+  })
+}
+
+function hostViolation(host: string): Violation | undefined {
+  if (host.length <= HOST_CHARS_MAX && (HOST.test(host) || IPV6.test(host))) return undefined
+  return ['expected a host name', 'for example api.example.com']
+}
+
+/** `gatewayEnvironments` and `labels` in `api.yaml` of older exports: labels without a host. */
+export function readLabels(file: YamlFile): readonly Deployment[] {
+  const lists = ['gatewayEnvironments', 'labels', 'gatewayLabels'].map(name => ['data', name])
+  const labels = lists.flatMap(path => (file.has(path) ? file.texts(path) : []))
+  return labels.filter(label => label.trim() !== '').map(label => ({ label: label.trim(), host: '', where: '' }))
+}
+
+// ---- this gateway ---------------------------------------------------------------------------------------------------
+
+/** The environments named by the labels of this gateway, or all of them; every one may lend an API its hosts. */
+export function gatewayEnvironment(configuration: Configuration): GatewayEnvironment {
+  const labels = new Set(configuration['apim.sync_runtime_artifacts.gateway'].gateway_labels)
+  const environments = configuration['apim.gateway.environment']
+  const named = environments.filter(environment => labels.has(environment.name))
+  const own = named.length === 0 ? environments : named
+  const accepts = (type: 'production' | 'sandbox'): boolean =>
+    own.length === 0 || own.some(environment => environment.type === 'hybrid' || environment.type === type)
+  const addresses = [
+    ...environments.flatMap(environment => {
+      return [environment.https_endpoint, environment.http_endpoint, environment.ws_endpoint]
+    }),
+    ...configuration['apim.gateway.environment.virtual_host'].flatMap(virtualHost => {
+      return [virtualHost.https_endpoint, virtualHost.http_endpoint, virtualHost.ws_endpoint, virtualHost.wss_endpoint]
+    }),
+  ]
+  const hosts = addresses.flatMap(address => hostName(URL.parse(address)?.hostname ?? '') || [])
+  return {
+    labels,
+    keyTypes: { production: accepts('production'), sandbox: accepts('sandbox') },
+    hosts: environments.length === 0 ? null : new Set(hosts),
+  }
+}
+
+// ---- what follows for an API ----------------------------------------------------------------------------------------
+
+/** What becomes of an API on this gateway. */
+export interface Placement {
+  /** Undefined if the API is not deployed: `skipped` or `errors` then say why. */
+  readonly api: ApiDefinition | undefined
+  /** The API belongs to other gateways. */
+  readonly skipped: Diagnostic | undefined
+  readonly errors: readonly Diagnostic[]
+  readonly warnings: readonly Diagnostic[]
+}
+
+/** The API with the hosts, endpoints and key type that it has on this gateway. */
+export function placeApi({ api, deployments, where }: DeclaredApi, environment: GatewayEnvironment): Placement {
+  const { labels, keyTypes, hosts: knownHosts } = environment
+  const key = `API ${api.name} ${api.version}`
+  const here = labels === null ? deployments : deployments.filter(({ label }) => labels.has(label))
+  if (deployments.length > 0 && here.length === 0) {
+    const names = deployments.map(({ label }) => label).join(', ')
+    const expected = `is not deployed here: none of ${names} is a label of this gateway`
+    const hint = `its labels are apim.sync_runtime_artifacts.gateway.gateway_labels = ${[...labels!].join(', ')}`
+    return { api: undefined, skipped: { where, key, given: '', expected, hint }, errors: [], warnings: [] }
+  }
+  const isOnEveryHost = knownHosts === null || here.some(({ host }) => host === '')
+  const hosts = isOnEveryHost ? [] : [...new Set(here.map(({ host }) => host))]
+  const endpoints = keyTypes.production ? api.endpoints : NO_ENDPOINTS
+  const sandbox = keyTypes.sandbox ? api.sandbox : NO_ENDPOINTS
+  if (endpoints.endpoints.length + sandbox.endpoints.length === 0) {
+    const type = keyTypes.production ? 'production' : 'sandbox'
+    const expected = `has no ${type} endpoint, and this gateway accepts ${type} keys only`
+    const hint = 'add one, or deploy the API to other gateways by its labels'
+    return { api: undefined, skipped: undefined, errors: [{ where, key, given: '', expected, hint }], warnings: [] }
+  }
+  const keyType = keyTypes.production ? 'PRODUCTION' : 'SANDBOX'
+  const unknown = here.filter(({ host }) => host !== '' && knownHosts?.has(host) === false)
+  const warnings = unknown.map(deployment => {
+    const expected = 'is a host of no configured environment'
+    const hint = 'add it as [[apim.gateway.environment.virtual_host]]'
+    return { where: deployment.where, key: 'deploymentVhost', given: deployment.host, expected, hint }
+  })
+  return { api: adapted(api, { hosts, endpoints, sandbox, keyType }), skipped: undefined, errors: [], warnings }
+}
+
+/** The last adaptation of each definition: the same object again tells planning that nothing has changed. */
+const adaptations = new WeakMap<ApiDefinition, { readonly key: string; readonly api: ApiDefinition }>()
+
+function adapted(
+  api: ApiDefinition,
+  changes: Pick<ApiDefinition, 'hosts' | 'endpoints' | 'sandbox' | 'keyType'>,
+): ApiDefinition {
+  const { hosts, endpoints, sandbox, keyType } = changes
+  const isSame = hosts.length === 0 && endpoints === api.endpoints && sandbox === api.sandbox
+  if (isSame && keyType === api.keyType) return api
+  const key = JSON.stringify([hosts, endpoints.endpoints.length, sandbox.endpoints.length, keyType])
+  const before = adaptations.get(api)
+  if (before?.key === key) return before.api
+  const adaptation = { ...api, ...changes }
+  adaptations.set(api, { key, api: adaptation })
+  return adaptation
+}

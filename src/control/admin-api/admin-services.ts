@@ -1,0 +1,98 @@
+/** Services that the control thread provides to the admin API. */
+import type { DeclaredApplications } from '../../auth/records.ts'
+import type { EventLog } from '../../observe/events.ts'
+import type { Application, Client } from '../registry/entities.ts'
+import type { Registry } from '../registry/registry.ts'
+
+/** An API that the gateway has deployed. */
+export interface ManagedApi {
+  readonly name: string
+  readonly version: string
+  /** First path of the API. */
+  readonly context: string
+  readonly provider: string
+  readonly state: string
+  /** Lifecycle actions that are allowed now: `Publish`, `Block`. */
+  readonly actions: readonly string[]
+  /** Time of the last lifecycle change (ISO 8601); '' where the state is the declared one. */
+  readonly since: string
+  readonly tiers: readonly string[]
+  readonly transports: readonly string[]
+  readonly isDefaultVersion: boolean
+  readonly operations: readonly {
+    readonly target: string
+    readonly verb: string
+    readonly authType: string
+    readonly throttlingPolicy: string
+    readonly scopes: readonly string[]
+  }[]
+}
+
+interface LifecycleChange {
+  /** `name:version`. */
+  readonly name: string
+  readonly action: string
+}
+
+/** APIs of the primary. Both methods reject with an error whose message may be shown to clients. */
+export interface ApiCatalogue {
+  list(): Promise<readonly ManagedApi[]>
+  /** Resolves with the new state. */
+  change(change: LifecycleChange): Promise<string>
+}
+
+export interface ApiKeyRequest {
+  readonly application: Application
+  readonly keyType: Client['keyType']
+  readonly permittedIps: readonly string[]
+  readonly permittedReferers: readonly string[]
+  /** Seconds; -1 for the maximum. */
+  readonly validityS: number
+}
+
+export interface IssuedAccessToken {
+  readonly token: string
+  /** The granted ones among those requested. */
+  readonly scopes: readonly string[]
+  readonly validityS: number
+}
+
+/** Tokens and API keys of the key manager. */
+export interface TokenService {
+  /** A token for an application itself, as by client credentials. */
+  issueToken(client: Client, scopes: readonly string[]): Promise<IssuedAccessToken>
+  issueApiKey(terms: ApiKeyRequest): Promise<{ readonly key: string; readonly expiresMs: number }>
+  /** Reads an API key that this node signed and that is not expired; null for any other. */
+  verifyApiKey(
+    key: string,
+  ): Promise<{ readonly jti: string; readonly applicationId: string; readonly expiresMs: number } | null>
+  /** Enabled grant types (RFC 6749 and extensions). */
+  readonly grants: readonly string[]
+  readonly issuer: string
+}
+
+/** What waits for approval (`[apim.workflow]`). */
+export interface Approvals {
+  readonly subscriptions: boolean
+  readonly applications: boolean
+  readonly keys: boolean
+  /** A workflow engine hears of each request. */
+  readonly callsEngine: boolean
+  /** Has the engine called for requests that it has not heard of. */
+  wake(): void
+}
+
+export interface AdminServices {
+  readonly registry: Registry
+  readonly apis: ApiCatalogue
+  readonly tokens: TokenService
+  readonly declared: DeclaredApplications
+  readonly approvals: Approvals
+  /** `super_admin.username`: default owner of what commands create. */
+  readonly adminName: string
+  /** `https://host:port` of the key manager's endpoints. */
+  readonly origin: string
+  readonly report: EventLog['report']
+  /** Milliseconds since 1970. */
+  readonly nowMs: () => number
+}

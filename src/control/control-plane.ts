@@ -1,0 +1,279 @@
+/**
+ * The control plane of a node: joins the key manager, the clients of remote services and the operator's modules, serves
+ * the calls of reactors and tells reactors every change. A part that the node does not need is never loaded.
+ */
+import { AssertionVerifier } from './assertion-verifier.ts'
+import type { ControlPlan, FirstAccount } from '../plan/control-messages.ts'
+import { BackendModules } from './backend-modules.ts'
+import type { DeclaredApplications } from '../auth/records.ts'
+import {
+  type IssuerKeys,
+  consumerKeyId,
+  NOTHING_REMOVED,
+  type RevocationRecord,
+  type SubscriptionUpdate,
+} from '../auth/records.ts'
+import {
+  type AuthenticatedUser,
+  type AuthUpdate,
+  ControlCallFailed,
+  type IntrospectionResult,
+} from '../auth/control-protocol.ts'
+import { revocationKeyOf } from '../auth/jwt-claims.ts'
+import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
+import { parseJwt } from '../auth/jwt-parser.ts'
+import type { LocalKeyManager, LocalKeyManagerContext } from './local-key-manager.ts'
+import type { ManagementCommand } from './admin-api/commands.ts'
+import type { ControlCallHandlers, ReactorChannels } from './reactor-channels.ts'
+import { RemoteServices } from './remote-services.ts'
+import { RevocationNotifier } from './revocation-notifier.ts'
+import { RevocationFile } from './revocation-file.ts'
+import { SerialQueue } from '../runtime/serial-queue.ts'
+import { SingleFlight } from '../runtime/single-flight.ts'
+
+interface ControlPlaneContext extends Pick<LocalKeyManagerContext, 'report' | 'callPrimary'> {
+  readonly reactors: ReactorChannels
+}
+
+/** The last moment of a Date. */
+const TIME_MAX_MS = 8.64e15
+const RETRY_MS = 5000
+
+export class ControlPlane {
+  readonly #context: ControlPlaneContext
+  readonly #assertions = new AssertionVerifier(issuer => this.#remote.keySets.refresh(issuer))
+  readonly #remote: RemoteServices
+  #plan: ControlPlan
+  #modules: BackendModules
+  /** Null on a node that uses the key manager of another one. */
+  #keyManager: LocalKeyManager | null = null
+  /** Null on a node with a database, which keeps revocations. */
+  #revocations: RevocationFile | null = null
+  readonly #revoked = new RevokedTokens(SKEW_MAX_MS)
+  /** Null: no `notifier_impl` is configured. */
+  #notifier: RevocationNotifier | null = null
+  /** One snapshot at a time: of two, the older one could be sent last and lose a change between them. */
+  readonly #snapshots = new SerialQueue(() => this.#sendSnapshot())
+  /** Changes that come while a snapshot is read; null while none is read. */
+  #meanwhile: SubscriptionUpdate[] | null = null
+  #retry: NodeJS.Timeout | undefined
+  /** By token: concurrent calls of reactors share one introspection. */
+  readonly #introspections = new SingleFlight<IntrospectionResult>()
+  /** By user, password and address: concurrent calls of reactors share one login. */
+  readonly #logins = new SingleFlight<AuthenticatedUser | null>()
+
+  private constructor(plan: ControlPlan, modules: BackendModules, context: ControlPlaneContext) {
+    this.#plan = plan
+    this.#modules = modules
+    this.#context = context
+    this.#assertions.renew(plan.issuers)
+    const publish = (keys: IssuerKeys): void => this.#publish(keys)
+    this.#remote = new RemoteServices(plan, { publish, report: context.report })
+  }
+
+  /** Resolves when a full snapshot is in the queue of every reactor. Rejects with why the node cannot start. */
+  static async open(plan: ControlPlan, context: ControlPlaneContext): Promise<ControlPlane> {
+    const modules = await BackendModules.load(plan.configuration['apim.jwt'], plan.home)
+    const revocation = plan.configuration['apim.token.revocation']
+    const notifier = await RevocationNotifier.load(revocation.notifier_impl, plan.home, context.report)
+    const controlPlane = new ControlPlane(plan, modules, context)
+    controlPlane.#notifier = notifier
+    context.reactors.open(plan.authVersion, controlPlane.#handlers())
+    try {
+      await (plan.runsKeyManager ? controlPlane.#openKeyManager() : controlPlane.#readRevocations())
+      await controlPlane.#snapshots.run()
+      return controlPlane
+    } catch (error) {
+      await controlPlane.close()
+      throw error
+    }
+  }
+
+  /** Port of the management listener; 0: none. */
+  get port(): number {
+    return this.#keyManager?.port ?? 0
+  }
+
+  /** Null unless this start has created it with a generated password. */
+  get firstAccount(): FirstAccount | null {
+    const password = this.#keyManager?.generatedPassword ?? ''
+    const { username } = this.#plan.configuration.super_admin
+    return password === '' ? null : { username, password }
+  }
+
+  /** Rejects with why not: then nothing has changed. */
+  async reload(plan: ControlPlan): Promise<void> {
+    const modules = await BackendModules.load(plan.configuration['apim.jwt'], plan.home)
+    await this.#keyManager?.reload(plan)
+    this.#modules = modules
+    const { declared } = this.#plan
+    this.#plan = plan
+    this.#assertions.renew(plan.issuers)
+    this.#remote.renew(plan)
+    this.#sendDeclared(declared, plan.declared)
+  }
+
+  /** Runs a management command of the command line. Rejects with an error whose message is for the operator. */
+  manage(request: ManagementCommand): Promise<object> {
+    if (request.action === 'token revoke') return this.#revokeToken(request.token)
+    if (this.#keyManager === null) return Promise.reject(new ControlCallFailed('this node has no key manager'))
+    return this.#keyManager.manage(request)
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#retry)
+    await this.#keyManager?.close()
+    await this.#remote.close()
+  }
+
+  async #openKeyManager(): Promise<void> {
+    const { LocalKeyManager: KeyManager } = await import('./local-key-manager.ts')
+    const { report, callPrimary } = this.#context
+    this.#keyManager = await KeyManager.open(this.#plan, {
+      report,
+      callPrimary,
+      publishKeys: keys => this.#publish(keys),
+      subscriptionsChanged: update => this.#subscriptionsChanged(update),
+      tokensRevoked: tokens => this.#revoke(tokens),
+      usersChanged: () => this.#usersChanged(),
+      changesMissed: () => this.#resendSnapshot(),
+      verifyAssertion: assertion => this.#assertions.verify(assertion),
+      send: request => this.#remote.send(request),
+    })
+    this.#publish(this.#keyManager.keys)
+  }
+
+  async #readRevocations(): Promise<void> {
+    const revocation = this.#plan.configuration['apim.token.revocation']
+    if (!revocation.enable_persistent_notifier) return
+    this.#revocations = new RevocationFile(this.#plan.dataDir)
+    this.#revoked.add(this.#revocations.read(), Date.now())
+    this.#context.reactors.broadcast({ kind: 'revoked', tokens: this.#revoked.entries(Date.now()) })
+  }
+
+  #publish(keys: IssuerKeys): void {
+    this.#assertions.setKeys(keys)
+    this.#context.reactors.broadcast({ kind: 'keys', issuers: [keys] })
+  }
+
+  #revoke(tokens: readonly RevocationRecord[]): void {
+    this.#introspections.clear()
+    this.#context.reactors.broadcast({ kind: 'revoked', tokens })
+    this.#notifier?.notify(tokens)
+  }
+
+  #usersChanged(): void {
+    this.#logins.clear()
+    this.#context.reactors.broadcast({ kind: 'users' })
+  }
+
+  /** Revokes a JWT. Only the issuer of an opaque token knows when it expires. */
+  async #revokeToken(token: unknown): Promise<object> {
+    const jwt = typeof token === 'string' ? parseJwt(token) : 'no text'
+    if (typeof jwt === 'string')
+      throw new ControlCallFailed('the token is not a JWT: revoke it at the key manager that has issued it')
+    const { exp } = jwt.claims
+    if (exp === undefined)
+      throw new ControlCallFailed('the token never expires: remove its consumer key or its subscription instead')
+    // RFC 7519 2: any number, fractions of seconds too. Files and databases take whole numbers.
+    const expiresMs = Math.min(Math.ceil(exp * 1000), TIME_MAX_MS)
+    const revoked = { key: revocationKeyOf(jwt), expiresMs }
+    const consumerKey = [jwt.claims.azp, jwt.claims.client_id].find(name => typeof name === 'string')
+    if (this.#keyManager !== null) await this.#keyManager.revoke(revoked, String(consumerKey ?? ''))
+    else {
+      this.#revoked.add([revoked], Date.now())
+      this.#revoke([revoked])
+      // The revocation holds even where the file cannot be written; the operator learns that a restart would lose it.
+      await this.#revocations?.write(() => this.#revoked.entries(Date.now()))
+    }
+    return { revoked: revoked.key, until: new Date(revoked.expiresMs).toISOString() }
+  }
+
+  #subscriptionsChanged(update: SubscriptionUpdate): void {
+    this.#context.reactors.broadcast({ kind: 'subscriptions', update })
+    this.#meanwhile?.push(update)
+  }
+
+  /** A snapshot may be older than a change that comes while it is read: such changes are sent again behind it. */
+  async #readSnapshot(): Promise<readonly AuthUpdate[]> {
+    if (this.#keyManager === null) return []
+    const meanwhile: SubscriptionUpdate[] = []
+    this.#meanwhile = meanwhile
+    try {
+      const { subscriptions, revoked } = await this.#keyManager.snapshot()
+      const updates = [subscriptions, ...meanwhile]
+      return [
+        { kind: 'revoked', tokens: revoked },
+        ...updates.map(update => ({ kind: 'subscriptions' as const, update })),
+      ]
+    } finally {
+      this.#meanwhile = null
+    }
+  }
+
+  async #sendSnapshot(): Promise<void> {
+    const { reactors } = this.#context
+    const updates = await this.#readSnapshot()
+    reactors.broadcast({ kind: 'reset' })
+    for (const update of updates) reactors.broadcast(update)
+    reactors.broadcast({ kind: 'subscriptions', update: { ...this.#plan.declared, removed: NOTHING_REMOVED } })
+    reactors.broadcast({ kind: 'complete' })
+  }
+
+  /** Until it succeeds, reactors keep what they know. */
+  #resendSnapshot(): void {
+    this.#snapshots.run().catch((error: Error) => {
+      this.#context.report('error', 'changes of other nodes could not be read', { CAUSE_OF_ERROR: error.message })
+      clearTimeout(this.#retry)
+      this.#retry = setTimeout(() => this.#resendSnapshot(), RETRY_MS)
+    })
+  }
+
+  #sendDeclared(before: DeclaredApplications, after: DeclaredApplications): void {
+    if (JSON.stringify(before) === JSON.stringify(after)) return
+    const removed = {
+      applications: missing(before.applications, after.applications, ({ id }) => id),
+      keys: missing(before.keys, after.keys, consumerKeyId),
+      subscriptions: missing(before.subscriptions, after.subscriptions, ({ id }) => id),
+    }
+    this.#context.reactors.broadcast({ kind: 'subscriptions', update: { ...after, removed } })
+  }
+
+  #handlers(): ControlCallHandlers {
+    return {
+      key: async ({ issuer }) => {
+        if (issuer === this.#plan.ownIssuer && this.#keyManager !== null) await this.#keyManager.refreshKeys()
+        else await this.#remote.keySets.refresh(issuer)
+        return true
+      },
+      introspect: ({ token }) => {
+        const { introspection } = this.#remote
+        return this.#introspections.run(token, () => (this.#keyManager ?? introspection).introspect(token))
+      },
+      password: ({ user, password, address }) => {
+        const name = JSON.stringify([user, password, address])
+        return this.#logins.run(name, async () => this.#users().authenticate(user, password, address))
+      },
+      claims: async ({ user, tenant }) => {
+        const retrieve = this.#modules.retriever
+        if (retrieve !== null) return retrieve({ user, tenant })
+        // A node without users adds nothing to the claims of tokens.
+        return this.#keyManager === null ? {} : this.#keyManager.claims(user, tenant)
+      },
+      backendToken: ({ key, refused }) => this.#remote.backendTokens.get(key, refused),
+      backendJwt: ({ claims }) => this.#modules.generate(claims),
+    }
+  }
+
+  /** Throws ControlCallFailed. */
+  #users(): LocalKeyManager {
+    if (this.#keyManager === null) throw new ControlCallFailed('this node has no users: it has no key manager')
+    return this.#keyManager
+  }
+}
+
+/** Names of the rows that `after` does not have any more. */
+function missing<T>(before: readonly T[], after: readonly T[], name: (row: T) => string): readonly string[] {
+  const staying = new Set(after.map(name))
+  return before.map(name).filter(one => !staying.has(one))
+}

@@ -1,0 +1,99 @@
+/**
+ * The control thread: opens the control plane from its plan, takes channels to reactors, serves the primary's calls.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import type {
+  ControlThreadData,
+  FromControlThread,
+  PrimaryCall,
+  PrimaryCallResults,
+  SupervisorCall,
+  ToControlThread,
+} from '../plan/control-messages.ts'
+import { EventLog } from '../observe/events.ts'
+import { METRIC, MetricsColumn } from '../observe/metrics.ts'
+import { CallChannel, respond } from '../runtime/call-channel.ts'
+import { ControlPlane } from './control-plane.ts'
+import { ReactorChannels } from './reactor-channels.ts'
+
+const HEARTBEAT_MS = 500
+const CALLS = { pendingMax: 256, timeoutMs: 10_000 }
+
+const { heartbeats, runsKeyManager } = workerData as ControlThreadData
+const port = parentPort!
+let metrics: MetricsColumn | null = null
+let controlPlane: ControlPlane | null = null
+/** Start, reloads and stop run in the order of their messages. */
+let last: Promise<unknown> = Promise.resolve()
+
+function post(message: FromControlThread): void {
+  port.postMessage(message)
+}
+
+const events = new EventLog(event => post({ kind: 'event', event }), {
+  level: 'info',
+  nowMs: () => performance.now(),
+  onSuppressed: () => metrics?.add(METRIC.logLinesSuppressed, 1),
+})
+
+function bug(error: Error): void {
+  events.report('error', 'bug', { CAUSE_OF_ERROR: error.stack ?? error.message })
+}
+
+const reactors = new ReactorChannels({ bug })
+const primary = new CallChannel<PrimaryCall, PrimaryCallResults>('the primary', port, CALLS)
+
+// The modules load while the primary makes the plan. A failure comes again where they are used.
+if (runsKeyManager) void import('./local-key-manager.ts').catch(() => {})
+
+setInterval(() => {
+  Atomics.add(heartbeats, 0, 1)
+  events.tick()
+}, HEARTBEAT_MS)
+
+async function start({ plan }: Extract<ToControlThread, { kind: 'start' }>): Promise<void> {
+  events.setLevel(plan.configuration.logging.level)
+  metrics = new MetricsColumn(plan.metrics, plan.column)
+  try {
+    controlPlane = await ControlPlane.open(plan, {
+      reactors,
+      report: (level, event, fields) => events.report(level, event, fields),
+      callPrimary: call => primary.call(call),
+    })
+    post({ kind: 'started', started: { port: controlPlane.port, firstAccount: controlPlane.firstAccount } })
+  } catch (error) {
+    post({ kind: 'failed', cause: (error as Error).message })
+  }
+}
+
+async function stop(): Promise<void> {
+  await controlPlane?.close()
+  post({ kind: 'stopped' })
+}
+
+async function serve(call: SupervisorCall): Promise<unknown> {
+  if (call.kind === 'manage') {
+    if (controlPlane === null) throw new Error('the key manager has not started yet')
+    return controlPlane.manage(call.request)
+  }
+  return inOrder(async () => {
+    events.setLevel(call.plan.configuration.logging.level)
+    await controlPlane?.reload(call.plan)
+    return true
+  })
+}
+
+function inOrder<T>(act: () => Promise<T>): Promise<T> {
+  const acted = last.then(act)
+  last = acted.catch(() => {})
+  return acted
+}
+
+port.on('message', (message: ToControlThread) => {
+  // A reactor may attach before there is a control plane.
+  if (message.kind === 'channel') reactors.attach(message.reactor, message.port)
+  else if (message.kind === 'call') void respond(port, message, serve)
+  else if (message.kind === 'start') inOrder(() => start(message)).catch(bug)
+  else if (message.kind === 'stop') inOrder(stop).catch(bug)
+  else primary.settle(message)
+})

@@ -1,0 +1,118 @@
+/** HTML pages for browsers: without scripts, and protected against framing and injection. */
+import { createHash } from 'node:crypto'
+import { html } from 'hono/html'
+import { NO_STORE } from './oauth-error.ts'
+
+type Html = ReturnType<typeof html>
+
+const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:4rem auto;padding:0 1rem}
+label,input,button{display:block;width:100%;box-sizing:border-box;font:inherit}
+input,button{padding:.5rem;margin:.25rem 0 1rem}.error{color:#b00020}`
+const STYLE_SOURCE = `'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`
+
+/** `redirectUri`: where a form of the page may finally lead; '' for a page without a form. */
+export async function pageResponse(page: Html, status: number, redirectUri = ''): Promise<Response> {
+  const forms = redirectUri === '' ? "'none'" : `'self' ${cspSourceOf(redirectUri)}`
+  const policy = [
+    ...["default-src 'none'", `style-src ${STYLE_SOURCE}`, `form-action ${forms}`],
+    ...["frame-ancestors 'none'", "base-uri 'none'"],
+  ]
+  const headers = {
+    ...NO_STORE,
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Security-Policy': policy.join('; '),
+    'X-Frame-Options': 'DENY',
+    'X-Content-Type-Options': 'nosniff',
+    // With `no-referrer` browsers send `Origin: null` for the page's own form.
+    'Referrer-Policy': 'same-origin',
+  }
+  return new Response(String(await page), { status, headers })
+}
+
+/** CSP source of a URI: its origin, or the scheme alone of a private-use URI. */
+function cspSourceOf(uri: string): string {
+  const { origin, protocol } = new URL(uri)
+  return origin === 'null' ? protocol : origin
+}
+
+function pageOf(title: string, body: Html): Html {
+  return html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>${title}</title><style>${new RawStyle()}</style></head>
+<body><main><h1>${title}</h1>${body}</main></body></html>`
+}
+
+/** Marks the style sheet as markup, so that hono does not escape it. */
+class RawStyle extends String {
+  readonly isEscaped = true
+  constructor() {
+    super(STYLE)
+  }
+}
+
+/** Hidden fields of a form. */
+interface FormState {
+  /** The authorization request as a query. */
+  readonly request: string
+  readonly token: string
+}
+
+function hidden({ request, token }: FormState): Html {
+  return html`<input type="hidden" name="request" value="${request}">
+<input type="hidden" name="form_token" value="${token}">`
+}
+
+/** `error`: why the last attempt failed; '' for none. */
+export function loginPage(state: FormState, client: string, user: string, error: string): Html {
+  const alert = error === '' ? '' : html`<p class="error" role="alert">${error}</p>`
+  return pageOf(
+    'Sign in',
+    html`<p>to continue to ${client}</p>${alert}
+<form method="post" action="/oauth2/authorize/login">${hidden(state)}
+<label for="username">User name</label>
+<input id="username" name="username" value="${user}" autocomplete="username" required autofocus>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="current-password" required>
+<button>Sign in</button></form>`,
+  )
+}
+
+export function consentPage(state: FormState, client: string, user: string, scopes: readonly string[]): Html {
+  return pageOf(
+    'Allow access',
+    html`<p>${client} requests access on behalf of ${user}:</p>
+<ul>${scopes.map(scope => html`<li>${scope}</li>`)}</ul>
+<form method="post" action="/oauth2/authorize/consent">${hidden(state)}
+<button name="decision" value="allow">Allow</button>
+<button name="decision" value="deny">Deny</button></form>`,
+  )
+}
+
+/** `client`: the application that asks; '' where it is unknown. */
+export function logoutPage(state: FormState, client: string, user: string): Html {
+  const by = client === '' ? '' : html`<p>${client} asks to sign you out.</p>`
+  return pageOf(
+    'Sign out',
+    html`${by}<p>You are signed in as ${user}.</p>
+<form method="post" action="/oidc/logout/confirm">${hidden(state)}
+<button>Sign out</button></form>`,
+  )
+}
+
+export function signedOutPage(): Html {
+  return pageOf('Signed out', html`<p>You are signed out.</p>`)
+}
+
+/** Fixed texts: a query parameter could contain anything. */
+const ERRORS: Readonly<Record<string, string>> = {
+  invalid_client: 'The application that sent you here is not registered.',
+  invalid_request: 'The application that sent you here made an invalid request.',
+  temporarily_unavailable: 'Too many requests. Try again later.',
+  server_error: 'The server failed. Try again later.',
+}
+
+/** `client`: client id to show; '' for none. */
+export function errorPage(code: string, client: string): Html {
+  const text = Object.hasOwn(ERRORS, code) ? ERRORS[code] : ERRORS.invalid_request
+  return pageOf('Request failed', html`<p>${text}</p>${client === '' ? '' : html`<p>Application: ${client}</p>`}`)
+}

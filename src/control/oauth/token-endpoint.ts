@@ -1,0 +1,58 @@
+/** `/oauth2/token` (RFC 6749 3.2): authenticates the client and runs the grant that it requests. */
+import { authenticateAndCountClient } from './authentication.ts'
+import type { Form } from './form.ts'
+import {
+  authorizationCodeGrant,
+  clientCredentialsGrant,
+  type GrantRequest,
+  jwtBearerGrant,
+  passwordGrant,
+  refreshTokenGrant,
+} from './grants.ts'
+import type { KeyManager } from './key-manager.ts'
+import { OAuthError } from './oauth-error.ts'
+import type { KeyManagerSettings } from './settings.ts'
+import type { TokenResponse } from './token-issuance.ts'
+
+interface GrantType {
+  isEnabled(settings: KeyManagerSettings): boolean
+  run(request: GrantRequest): Promise<TokenResponse>
+}
+
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+/** The name by which clients of the reference platform register the JWT bearer grant. */
+const JWT_BEARER_ALIAS = 'jwt_bearer'
+
+const GRANT_TYPES: Readonly<Record<string, GrantType>> = {
+  client_credentials: { isEnabled: it => it.grants.clientCredentials, run: clientCredentialsGrant },
+  password: { isEnabled: it => it.grants.password, run: passwordGrant },
+  refresh_token: { isEnabled: it => it.grants.refreshToken, run: refreshTokenGrant },
+  authorization_code: { isEnabled: it => it.grants.authorizationCode, run: authorizationCodeGrant },
+  [JWT_BEARER]: { isEnabled: it => it.grants.jwtBearer, run: jwtBearerGrant },
+}
+
+/** Values of `grant_type` that a client can be registered for, enabled or not. */
+export const KNOWN_GRANTS: readonly string[] = Object.keys(GRANT_TYPES)
+
+/** Values of `grant_type` that the configuration enables. */
+export function enabledGrants(settings: KeyManagerSettings): readonly string[] {
+  return Object.keys(GRANT_TYPES).filter(name => GRANT_TYPES[name]!.isEnabled(settings))
+}
+
+/** Rejects with OAuthError and registry errors. */
+export async function tokenResponse(
+  manager: KeyManager,
+  request: Request,
+  form: Form,
+  address: string,
+): Promise<TokenResponse> {
+  const client = await authenticateAndCountClient(manager, request, form, address)
+  const name = form.required('grant_type')
+  const type = Object.hasOwn(GRANT_TYPES, name) ? GRANT_TYPES[name] : undefined
+  if (!type?.isEnabled(manager.settings)) {
+    throw new OAuthError('unsupported_grant_type', 'the grant type is unknown or disabled')
+  }
+  const isRegistered = client.grants.includes(name) || (name === JWT_BEARER && client.grants.includes(JWT_BEARER_ALIAS))
+  if (!isRegistered) throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
+  return type.run({ manager, client, form, address })
+}

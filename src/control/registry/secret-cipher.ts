@@ -1,0 +1,69 @@
+/**
+ * Encrypts private keys in the database (AES-256-GCM). Every node of a database server names the same
+ * `encryption.key`; the embedded database may do without it, with a key that the first start writes to a file.
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Configuration } from '../../config/catalogue.ts'
+import { readOrCreate, unusableFile } from './secret-file.ts'
+
+const FILE = 'encryption-key'
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/** Ciphers of a node: the first encrypts, each may have encrypted what is stored. */
+export interface NodeCiphers {
+  readonly ciphers: readonly SecretCipher[]
+  /** The key or file that holds the secret of the first cipher, for messages. */
+  readonly source: string
+}
+
+/** Throws ConfigurationErrors where the file cannot be read, created, or is damaged. */
+export function openCiphers({ encryption }: Configuration, dataDir: string, isEmbedded: boolean): NodeCiphers {
+  const file = join(dataDir, FILE)
+  const configured = encryption.key === '' ? [] : [new SecretCipher(encryption.key)]
+  // A key that is configured later replaces that of the file.
+  const readsFile = isEmbedded && (configured.length === 0 || existsSync(file))
+  const generated = readsFile ? [new SecretCipher(generatedSecret(file))] : []
+  return { ciphers: [...configured, ...generated], source: configured.length > 0 ? 'encryption.key' : file }
+}
+
+function generatedSecret(file: string): string {
+  const make = () => Buffer.from(`${randomBytes(KEY_BYTES).toString('hex')}\n`)
+  const secret = readOrCreate(file, make).toString().trim()
+  if (secret.length < 2 * KEY_BYTES) throw unusableFile(file, 'is damaged', 'restore it from a backup')
+  return secret
+}
+
+export class SecretCipher {
+  readonly #key: Buffer
+
+  /** `secret`: at least 32 random characters in any encoding (HKDF, RFC 5869). */
+  constructor(secret: string) {
+    this.#key = Buffer.from(hkdfSync('sha256', secret, '', 'sluice private keys', KEY_BYTES))
+  }
+
+  /** Nonce, tag and ciphertext in base64. `context` is authenticated too: the result decrypts with it only. */
+  encrypt(text: string, context: string): string {
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(context))
+    const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+    return Buffer.concat([nonce, cipher.getAuthTag(), ciphertext]).toString('base64')
+  }
+
+  /** Undefined for a text that this secret did not encrypt with this `context`. */
+  decrypt(encrypted: string, context: string): string | undefined {
+    const bytes = Buffer.from(encrypted, 'base64')
+    if (bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES))
+        .setAAD(Buffer.from(context))
+        .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
+      return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString()
+    } catch {
+      return undefined
+    }
+  }
+}

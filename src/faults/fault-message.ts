@@ -1,0 +1,70 @@
+/** Fills the message of a fault sequence: the properties under which sequences read the fault and its request. */
+import type { Failure } from '../proxy/exchange/contract.ts'
+import type { Exchange } from '../proxy/exchange/exchange.ts'
+import type { FaultDetails } from './fault-details.ts'
+import type { FaultFormat } from './fault-format.ts'
+import type { Message } from '../mediation/message.ts'
+
+/** Sequence of throttling faults; it gets the time at which the next request is allowed. */
+const THROTTLED = '_throttle_out_handler_'
+
+const CORS_LINE = /^(Access-Control-[A-Za-z-]+): (.*)\r$/gm
+
+export function fillFaultMessage(
+  message: Message,
+  exchange: Exchange,
+  { code, status, message: faultMessage, description, sequence }: FaultDetails,
+  failure: Failure | null,
+  format: FaultFormat,
+): void {
+  message.set('default', 'ERROR_CODE', code)
+  message.set('default', 'ERROR_MESSAGE', faultMessage)
+  message.set('default', 'ERROR_DETAIL', description)
+  // The cause from the log. It may name backends, so no default sequence shows it.
+  message.set('default', 'ERROR_EXCEPTION', failure === null ? '' : failure.cause)
+  message.set('default', 'CUSTOM_HTTP_SC', status)
+  message.set('default', 'HTTP_RESPONSE_STATUS_CODE', status)
+  message.set('axis2', 'HTTP_SC', status)
+  message.set('axis2', 'messageType', format)
+  // payloadFactory overwrites messageType; this property keeps the type that the client asked for.
+  message.set('default', 'FAULT_MESSAGE_TYPE', format)
+  if (sequence === THROTTLED && exchange.retryAfterS > 0) {
+    message.set('default', 'NEXT_ACCESS_UTC_TIME', utcIn(exchange.retryAfterS))
+  }
+  describeRequest(message, exchange)
+  describeCors(message, exchange)
+}
+
+/** Sets the properties that name the request, its API and its resource. */
+export function describeRequest(message: Message, exchange: Exchange): void {
+  const { api, resource, method } = exchange
+  message.set('default', 'REST_METHOD', method)
+  message.set('axis2', 'HTTP_METHOD', method)
+  message.set('axis2', 'REMOTE_ADDR', exchange.clientAddress)
+  // The canonical path was matched and goes to the backend. A sequence that decides by the path must see the same one.
+  const path = (api === null ? exchange.requestTarget : exchange.canonicalTarget).slice(exchange.pathAt)
+  message.set('default', 'REST_FULL_REQUEST_PATH', path)
+  message.to = path
+  message.set('default', 'CORRELATION_ID', exchange.correlationId)
+  if (api === null) return
+  message.set('default', 'SYNAPSE_REST_API', api.name)
+  message.set('default', 'SYNAPSE_REST_API_VERSION', api.version)
+  message.set('default', 'REST_API_CONTEXT', api.path)
+  message.set('default', 'REST_SUB_REQUEST_PATH', exchange.canonicalTarget.slice(exchange.backendPathAt))
+  if (resource !== null) message.set('default', 'API_ELECTED_RESOURCE', resource.template)
+}
+
+/** Sets the properties that `_cors_request_handler_` reads: each field that the policy grants, under its name. */
+export function describeCors(message: Message, { corsGrant }: Pick<Exchange, 'corsGrant'>): void {
+  if (corsGrant === null) return
+  message.set('default', 'CORSConfiguration.Enabled', true)
+  for (const [, name, value] of (corsGrant.source ?? corsGrant).lines.matchAll(CORS_LINE)) {
+    message.set('default', name!, value!)
+  }
+}
+
+/** The format of the reference platform: `2026-Nov-21 18:42:00+0000 UTC`. */
+function utcIn(seconds: number): string {
+  const [, day, month, year, time] = new Date(Date.now() + seconds * 1000).toUTCString().split(/,? /)
+  return `${year}-${month}-${day} ${time}+0000 UTC`
+}

@@ -1,0 +1,314 @@
+/**
+ * Parses expressions: what needs no document becomes an Expression tree; an expression with location paths keeps its
+ * text for the XPath library, after every function, prefix and variable in it was checked.
+ */
+import type { Expression, JsonPath, Operator } from './expression.ts'
+import type { ExpressionSyntax, XPathClass, XPathNode } from './expression-syntax.ts'
+import {
+  CHARSETS,
+  EXTENSIONS,
+  FUNCTIONS,
+  FUNCTIONS_NAMESPACE,
+  LATER_FUNCTIONS,
+  SEQUENCE_NAMESPACE,
+} from './functions.ts'
+import { type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
+
+interface ParsedExpression {
+  /** undefined where the text is refused. */
+  readonly expression?: Expression
+  /** Reason of a refusal, and what to do about it; '' otherwise. */
+  readonly why: string
+  readonly hint: string
+}
+
+/** Thrown and caught within this file. */
+class ExpressionError extends Error {
+  override readonly name = 'ExpressionError'
+  readonly hint: string
+
+  constructor(why: string, hint: string) {
+    super(why)
+    this.hint = hint
+  }
+}
+
+const LENGTH_MAX = 8192
+const DEPTH_MAX = 200
+/** XPath functions about nodes, which the library evaluates. */
+const NODE_FUNCTIONS: Readonly<Record<string, readonly [least: number, most: number]>> = {
+  position: [0, 0],
+  last: [0, 0],
+  count: [1, 1],
+  sum: [1, 1],
+  name: [0, 1],
+  'local-name': [0, 1],
+  'namespace-uri': [0, 1],
+}
+/** Without arguments these are about the context node. */
+const ABOUT_CONTEXT = ['string', 'number', 'string-length', 'normalize-space']
+
+const OPERATIONS: Partial<Record<XPathClass, Operator>> = {
+  OrOperation: 'or',
+  AndOperation: 'and',
+  EqualsOperation: '=',
+  NotEqualOperation: '!=',
+  LessThanOperation: '<',
+  GreaterThanOperation: '>',
+  LessThanOrEqualOperation: '<=',
+  GreaterThanOrEqualOperation: '>=',
+  PlusOperation: '+',
+  MinusOperation: '-',
+  MultiplyOperation: '*',
+  DivOperation: 'div',
+  ModOperation: 'mod',
+}
+
+type Namespaces = (prefix: string) => string | undefined
+
+/** State of parsing one expression. */
+interface Parse {
+  readonly namespaceOf: Namespaces
+  readonly namespaces: Record<string, string>
+  readonly jsonPaths: JsonPath[]
+  /** The expression has a location path, or a function about nodes. */
+  needsDocument: boolean
+  depth: number
+}
+
+export class ExpressionParser {
+  readonly #syntax: ExpressionSyntax
+  readonly #requestFields: Set<string>
+
+  /** Adds the names of the request fields that expressions read to `requestFields`, in lower case. */
+  constructor(syntax: ExpressionSyntax, requestFields: Set<string>) {
+    this.#syntax = syntax
+    this.#requestFields = requestFields
+  }
+
+  parse(text: string, namespaceOf: Namespaces): ParsedExpression {
+    return attempt(() => {
+      if (text.length > LENGTH_MAX) throw new ExpressionError(`is longer than ${LENGTH_MAX} characters`, 'divide it')
+      const quoted = withQuotedPaths(text)
+      const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], needsDocument: false, depth: 0 }
+      const expression = this.#node(this.#parse(quoted), state)
+      if (!state.needsDocument) return expression
+      return { kind: 'xpath', text: quoted, namespaces: state.namespaces, jsonPaths: state.jsonPaths }
+    })
+  }
+
+  parseJsonPath(text: string): ParsedExpression {
+    return attempt(() => ({ kind: 'json-path', path: this.#jsonPath(text) }))
+  }
+
+  #parse(text: string): XPathNode {
+    try {
+      return this.#syntax.xpath(text)
+    } catch {
+      // The message of the library is about the states of its parser.
+      throw new ExpressionError('is not valid XPath', 'correct it')
+    }
+  }
+
+  #jsonPath(text: string): JsonPath {
+    try {
+      return this.#syntax.jsonPath(text)
+    } catch (error) {
+      throw new ExpressionError(`is not valid JSONPath: ${(error as Error).message}`, "correct it: $.a.b[0], $['a-b']")
+    }
+  }
+
+  #node(node: XPathNode, state: Parse): Expression {
+    if (++state.depth > DEPTH_MAX) throw new ExpressionError(`is nested more than ${DEPTH_MAX} deep`, 'divide it')
+    const expression = this.#nodeOf(node, state)
+    state.depth--
+    return expression
+  }
+
+  #nodeOf(node: XPathNode, state: Parse): Expression {
+    const kind = this.#syntax.classOf(node)
+    if (kind === undefined) throw new ExpressionError('has a part of an unsupported kind', 'write it differently')
+    const operator = OPERATIONS[kind]
+    if (operator !== undefined) {
+      return { kind: 'operation', operator, left: this.#node(node.lhs, state), right: this.#node(node.rhs, state) }
+    }
+    if (kind === 'UnaryMinusOperation') return { kind: 'negative', of: this.#node(node.rhs, state) }
+    if (kind === 'BarOperation') {
+      state.needsDocument = true
+      this.#node(node.lhs, state)
+      return this.#node(node.rhs, state)
+    }
+    if (kind === 'XString') return { kind: 'literal', value: node.str }
+    if (kind === 'XNumber') return { kind: 'literal', value: node.num }
+    if (kind === 'VariableReference') return this.#variable(node.variable, state)
+    if (kind === 'FunctionCall') return this.#call(node, state)
+    return this.#path(node, state)
+  }
+
+  #path({ filter, filterPredicates = [], locationPath }: XPathNode, state: Parse): Expression {
+    if (locationPath !== undefined || filterPredicates.length > 0) state.needsDocument = true
+    for (const predicate of filterPredicates) this.#node(predicate, state)
+    for (const { nodeTest, predicates } of locationPath?.steps ?? []) {
+      if (typeof nodeTest.prefix === 'string') resolve(nodeTest.prefix, state)
+      for (const predicate of predicates) this.#node(predicate, state)
+    }
+    return filter === undefined ? { kind: 'literal', value: '' } : this.#node(filter, state)
+  }
+
+  #variable(variable: string, state: Parse): Expression {
+    if (variable === 'body' || variable === 'header') {
+      state.needsDocument = true
+      return { kind: 'literal', value: '' }
+    }
+    const [prefix = '', name = ''] = variable.includes(':') ? variable.split(':') : ['', variable]
+    const scope = SCOPE_PREFIXES.get(prefix)
+    if (scope !== undefined) return this.#property(scope, name)
+    throw new ExpressionError(
+      `there is no variable $${variable}`,
+      'known variables are $ctx:name, $axis2:name, $trp:name, $body, $header',
+    )
+  }
+
+  #property(scope: Scope, name: string): Expression {
+    if (scope === 'transport') this.#requestFields.add(name.toLowerCase())
+    return { kind: 'property', scope, name }
+  }
+
+  #call({ functionName, arguments: given }: XPathNode, state: Parse): Expression {
+    const name = this.#functionName(functionName, state)
+    const of = given.map(argument => this.#node(argument, state))
+    const row = FUNCTIONS[name]
+    const [least, most] = arity(name)
+    if (of.length === 0 && ABOUT_CONTEXT.includes(name)) state.needsDocument = true
+    else if (of.length < least || of.length > most) {
+      const wanted = least === most ? `${least}` : `${least} to ${most}`
+      throw new ExpressionError(`${functionName}() takes ${wanted} arguments`, 'correct it')
+    }
+    if (name === 'get-property') return this.#getProperty(of)
+    if (name === 'json-eval') return this.#jsonEval(of[0]!, state)
+    if (row === undefined) state.needsDocument = true
+    if (/^base64|^url-/.test(name) && of.length === 2) checkCharset(name, of[1]!)
+    return { kind: 'call', name, of }
+  }
+
+  /** The name without its prefix, as in FUNCTIONS. */
+  #functionName(qualified: string, state: Parse): string {
+    const at = qualified.indexOf(':')
+    const name = qualified.slice(at + 1)
+    const namespace = at === -1 ? '' : namespaceOfFunction(qualified.slice(0, at), state)
+    const isExtension = EXTENSIONS.includes(name)
+    const isLater = LATER_FUNCTIONS.includes(name)
+    const isXPath = !isExtension && (Object.hasOwn(FUNCTIONS, name) || Object.hasOwn(NODE_FUNCTIONS, name))
+    if (namespace === '' && (isExtension || (isXPath && !isLater))) return name
+    if (namespace === SEQUENCE_NAMESPACE && isExtension) return name
+    if (namespace === FUNCTIONS_NAMESPACE && isXPath && !Object.hasOwn(NODE_FUNCTIONS, name)) return name
+    const hint = isLater ? `declare the prefix of ${FUNCTIONS_NAMESPACE}` : 'see the functions of the sequence language'
+    throw new ExpressionError(`there is no function ${qualified}()`, hint)
+  }
+
+  #getProperty(of: readonly Expression[]): Expression {
+    const texts = of.map(argument => (argument.kind === 'literal' ? String(argument.value) : ''))
+    const [name = ''] = texts.slice(-1)
+    if (texts.includes(''))
+      throw new ExpressionError('get-property() needs names in quotes', "write get-property('name')")
+    const scope = SCOPES.get(texts.length === 1 ? 'default' : texts[0]!)
+    if (scope === undefined) {
+      throw new ExpressionError(`there is no scope ${texts[0]}`, `known scopes are ${[...SCOPES.keys()].join(', ')}`)
+    }
+    return texts.length === 1 && name === 'To' ? { kind: 'to' } : this.#property(scope, name)
+  }
+
+  #jsonEval(argument: Expression, state: Parse): Expression {
+    const text = argument.kind === 'literal' ? String(argument.value) : ''
+    const path = this.#jsonPath(text)
+    state.jsonPaths.push(path)
+    return { kind: 'json-path', path }
+  }
+}
+
+function attempt(read: () => Expression): ParsedExpression {
+  try {
+    return { expression: read(), why: '', hint: '' }
+  } catch (error) {
+    if (error instanceof ExpressionError) return { why: error.message, hint: error.hint }
+    throw error
+  }
+}
+
+function arity(name: string): readonly [least: number, most: number] {
+  if (name === 'get-property') return [1, 2]
+  if (name === 'json-eval') return [1, 1]
+  const row = FUNCTIONS[name]
+  return row === undefined ? NODE_FUNCTIONS[name]! : [row.least, row.most]
+}
+
+/** The prefix `fn` needs no declaration, as on the reference platform. */
+function namespaceOfFunction(prefix: string, state: Parse): string {
+  if (prefix !== 'fn' || state.namespaceOf(prefix) !== undefined) return resolve(prefix, state)
+  state.namespaces[prefix] = FUNCTIONS_NAMESPACE
+  return FUNCTIONS_NAMESPACE
+}
+
+function resolve(prefix: string, state: Parse): string {
+  const namespace = state.namespaceOf(prefix)
+  if (namespace === undefined)
+    throw new ExpressionError(`the prefix ${prefix} is not declared`, `add xmlns:${prefix}="…"`)
+  state.namespaces[prefix] = namespace
+  return namespace
+}
+
+function checkCharset(name: string, argument: Expression): void {
+  const charset = argument.kind === 'literal' ? String(argument.value) : ''
+  const known = Object.keys(CHARSETS).filter(one => one !== '')
+  if (charset !== '' && Object.hasOwn(CHARSETS, charset)) return
+  throw new ExpressionError(`${name}() has no charset ${charset}`, `known charsets are ${known.join(', ')}`)
+}
+
+/** Quotes the bare JSONPath in `json-eval($.a)`, which is not XPath; texts in quotes are left alone. */
+function withQuotedPaths(text: string): string {
+  const CALL = /json-eval\(\s*/y
+  let quoted = ''
+  for (let at = 0; at < text.length; ) {
+    const character = text[at]!
+    if (character === "'" || character === '"') {
+      const end = text.indexOf(character, at + 1)
+      const next = end === -1 ? text.length : end + 1
+      quoted += text.slice(at, next)
+      at = next
+      continue
+    }
+    CALL.lastIndex = at
+    const call = CALL.exec(text)
+    if (call === null || text[at + call[0].length] !== '$') {
+      quoted += character
+      at++
+      continue
+    }
+    const start = at + call[0].length
+    const end = closingParenthesis(text, start)
+    quoted += `${call[0]}${quote(text.slice(start, end).trimEnd())}`
+    at = end
+  }
+  return quoted
+}
+
+/** Index of the parenthesis that closes the one in front of `from`. */
+function closingParenthesis(text: string, from: number): number {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    const character = text[at]!
+    if (character === "'" || character === '"') {
+      at = text.indexOf(character, at + 1)
+      if (at === -1) break
+    } else if (character === '(') depth++
+    else if (character === ')' && depth-- === 0) return at
+  }
+  throw new ExpressionError('json-eval() is not closed', 'add )')
+}
+
+/** XPath 1.0 has no escapes: a text with one kind of quotes is put in the other kind. */
+function quote(path: string): string {
+  if (!path.includes("'")) return `'${path}'`
+  if (!path.includes('"')) return `"${path}"`
+  throw new ExpressionError('has a JSONPath with both kinds of quotes', 'use one kind')
+}

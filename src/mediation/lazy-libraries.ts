@@ -1,0 +1,124 @@
+/**
+ * Loads the libraries of rare expressions (XPath, DOM, JSONPath) with their first use: a reactor whose sequences need
+ * none of them starts faster and smaller.
+ */
+import { createRequire } from 'node:module'
+import { compilePattern, type Pattern } from '../runtime/pattern.ts'
+import type { Json } from './value.ts'
+
+const require = createRequire(import.meta.url)
+
+/** The used part of DOM nodes. */
+export interface DomNode {
+  readonly nodeType: number
+  readonly nodeName: string
+  readonly nodeValue: string | null
+  readonly childNodes: Iterable<DomNode>
+  readonly attributes?: Iterable<DomNode>
+  readonly firstChild: DomNode | null
+  lookupNamespaceURI(prefix: string | null): string | null
+}
+
+/** A value of the XPath library; `b`, `num` and `toArray` exist on booleans, numbers and node sets only. */
+export interface XPathValue {
+  stringValue(): string
+  readonly b?: boolean
+  readonly num?: number
+  toArray?(): DomNode[]
+}
+
+interface XPathEvaluator {
+  evaluate(options: {
+    readonly node: DomNode
+    readonly namespaces: Readonly<Record<string, string>>
+    readonly variables: (name: string, namespace: string) => unknown
+    readonly functions: (
+      name: string,
+      namespace: string | null,
+    ) => ((context: never, ...values: never[]) => unknown) | undefined
+  }): XPathValue
+}
+
+interface XPathLibrary {
+  parse(text: string): XPathEvaluator
+}
+
+interface DomLibrary {
+  readonly DOMParser: new (options: {
+    readonly onError: () => void
+  }) => { parseFromString(text: string, mediaType: string): DomNode }
+}
+
+interface JsonPathQuery {
+  query(value: Json): { values(): Json[] }
+  /** The path leads to one place at most. */
+  singularQuery(): boolean
+  readonly segments: readonly { readonly selectors: readonly object[] }[]
+}
+
+/** A function extension (RFC 9535 2.4). */
+interface JsonPathFunction {
+  readonly argTypes: readonly unknown[]
+  readonly returnType: unknown
+  call(...values: readonly unknown[]): unknown
+}
+
+interface JsonPathEnvironment {
+  /** Throws where the text is no JSONPath. */
+  compile(path: string): JsonPathQuery
+  readonly functionRegister: Map<string, JsonPathFunction>
+}
+
+interface JsonPathLibrary {
+  readonly JSONPathEnvironment: new () => JsonPathEnvironment
+}
+
+export function xpathLibrary(): XPathLibrary {
+  return require('xpath') as XPathLibrary
+}
+
+export function domLibrary(): DomLibrary {
+  return require('@xmldom/xmldom') as DomLibrary
+}
+
+let jsonPaths: JsonPathEnvironment | undefined
+
+/** The library, with `match()` and `search()` in linear time, because clients may choose their subjects. */
+export function jsonPathLibrary(): Pick<JsonPathEnvironment, 'compile'> {
+  jsonPaths ??= linearJsonPaths()
+  return jsonPaths
+}
+
+function linearJsonPaths(): JsonPathEnvironment {
+  const { JSONPathEnvironment } = require('json-p3') as JsonPathLibrary
+  const environment = new JSONPathEnvironment()
+  for (const name of ['match', 'search'] as const) {
+    const { argTypes, returnType } = environment.functionRegister.get(name)!
+    const call = (text: unknown, pattern: unknown): boolean => matches(name, text, pattern)
+    environment.functionRegister.set(name, { argTypes, returnType, call })
+  }
+  return environment
+}
+
+/** Longer patterns and subjects match nothing. */
+const PATTERN_MAX = 1024
+const SUBJECT_MAX = 8192
+/** The last pattern, because a filter uses the same one for every item. */
+let last: { readonly pattern: string; readonly compiled: Pattern | null } | undefined
+
+/** RFC 9535 2.4.6, 2.4.7: false for arguments that are no strings and for a malformed pattern. */
+function matches(name: 'match' | 'search', text: unknown, pattern: unknown): boolean {
+  if (typeof text !== 'string' || typeof pattern !== 'string') return false
+  if (text.length > SUBJECT_MAX || pattern.length > PATTERN_MAX) return false
+  if (last?.pattern !== pattern) last = { pattern, compiled: compiledOrNull(pattern) }
+  const matcher = last.compiled?.matcher(text)
+  return matcher !== undefined && (name === 'match' ? matcher.matches() : matcher.find())
+}
+
+function compiledOrNull(pattern: string): Pattern | null {
+  try {
+    return compilePattern(pattern)
+  } catch {
+    return null
+  }
+}

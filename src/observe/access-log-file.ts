@@ -1,0 +1,143 @@
+/**
+ * Access log file of one reactor. All reactors append to one file with O_APPEND, whole lines per write, so that lines
+ * never interleave and no lock is needed. A disk that is slow or full costs log lines, which are counted, and never
+ * memory or requests.
+ */
+import { close, openSync, open, write as writeToFile } from 'node:fs'
+
+/** Batches that wait for the disk, in bytes; further ones are dropped. */
+const QUEUE_BYTES_MAX = 8 * 1024 * 1024
+
+/** Owner and group may read: a log holds addresses and paths. */
+export const LOG_FILE_MODE = 0o640
+
+const LINE_FEED = 0x0a
+
+/** The form of `fs.write` that is used here. */
+type WriteBytes = (
+  fd: number,
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+  position: null,
+  done: (failure: Error | null, written: number) => void,
+) => void
+
+export interface AccessLogSinkCallbacks {
+  /** Called with the number of lines that will never be written. */
+  onDropped(lines: number): void
+  /** Called for the first failure after a success; further failures in a row only count their lines. */
+  onFailed(cause: Error): void
+}
+
+export class AccessLogFile {
+  readonly #path: string
+  readonly #callbacks: AccessLogSinkCallbacks
+  readonly #write: WriteBytes
+  #fd: number
+  readonly #queue: Uint8Array[] = []
+  #queuedBytes = 0
+  #state: 'idle' | 'busy' | 'closed' = 'idle'
+  #reopen = false
+  /** Set by `close`; resolved when the queue is written. */
+  #closing: PromiseWithResolvers<void> | undefined
+  #isFailing = false
+  /** A failed write left an incomplete line at the end of the file. */
+  #isTorn = false
+
+  /** Throws where the file cannot be opened: a gateway does not start without its access log. */
+  constructor(path: string, callbacks: AccessLogSinkCallbacks, write: WriteBytes = writeToFile) {
+    this.#path = path
+    this.#callbacks = callbacks
+    this.#write = write
+    this.#fd = openSync(path, 'a', LOG_FILE_MODE)
+  }
+
+  /** Takes ownership of the batch. */
+  write(batch: Uint8Array): void {
+    if (this.#closing !== undefined || this.#queuedBytes + batch.length > QUEUE_BYTES_MAX) {
+      this.#callbacks.onDropped(countLines(batch))
+      return
+    }
+    this.#queue.push(batch)
+    this.#queuedBytes += batch.length
+    this.#next()
+  }
+
+  /** Opens the path anew, for log rotation (SIGHUP). */
+  reopen(): void {
+    this.#reopen = true
+    this.#next()
+  }
+
+  /** Resolves when the queue is written. Later batches are dropped. */
+  close(): Promise<void> {
+    this.#closing ??= Promise.withResolvers()
+    this.#next()
+    return this.#closing.promise
+  }
+
+  #next(): void {
+    if (this.#state !== 'idle') return
+    if (this.#reopen) {
+      this.#openAgain()
+      return
+    }
+    const batch = this.#queue.shift()
+    if (batch !== undefined) {
+      this.#state = 'busy'
+      this.#send(batch, this.#isTorn ? Buffer.concat([Uint8Array.of(LINE_FEED), batch]) : batch, 0)
+    } else if (this.#closing !== undefined) {
+      this.#state = 'closed'
+      close(this.#fd, () => this.#closing?.resolve())
+    }
+  }
+
+  /** Keeps the old descriptor where opening fails. */
+  #openAgain(): void {
+    this.#reopen = false
+    this.#state = 'busy'
+    open(this.#path, 'a', LOG_FILE_MODE, (failure, fd) => {
+      if (failure === null) {
+        close(this.#fd)
+        this.#fd = fd
+        this.#isTorn = false
+      } else this.#callbacks.onFailed(failure)
+      this.#state = 'idle'
+      this.#next()
+    })
+  }
+
+  /** `bytes`: the batch, after a line feed where the file ends in an incomplete line. */
+  #send(batch: Uint8Array, bytes: Uint8Array, offset: number): void {
+    this.#write(this.#fd, bytes, offset, bytes.length - offset, null, (failure, written) => {
+      const sent = failure === null ? offset + written : offset
+      // A nearly full disk may take a part. The rest follows until the disk takes nothing.
+      if (failure === null && written > 0 && sent < bytes.length) {
+        this.#send(batch, bytes, sent)
+        return
+      }
+      if (sent > 0) this.#isTorn = bytes[sent - 1] !== LINE_FEED
+      if (sent === bytes.length) this.#isFailing = false
+      else {
+        const lost = Math.min(countLines(bytes.subarray(sent)), countLines(batch))
+        this.#giveUp(lost, failure ?? new Error('the file took no byte'))
+      }
+      this.#queuedBytes -= batch.length
+      this.#state = 'idle'
+      this.#next()
+    })
+  }
+
+  #giveUp(lines: number, cause: Error): void {
+    this.#callbacks.onDropped(lines)
+    if (!this.#isFailing) this.#callbacks.onFailed(cause)
+    this.#isFailing = true
+  }
+}
+
+export function countLines(batch: Uint8Array): number {
+  let lines = 0
+  for (let at = batch.indexOf(LINE_FEED); at !== -1; at = batch.indexOf(LINE_FEED, at + 1)) lines++
+  return lines
+}

@@ -1,0 +1,43 @@
+/** Messages between the primary and a reactor. */
+import type { MessagePort } from 'node:worker_threads'
+import type { ConnectionList, ConnectionQuery } from '../observe/connection-list.ts'
+import type { Trace } from '../observe/exchange-trace.ts'
+import type { ApiChanges, LivePlan } from './reactor-plan.ts'
+import type { CallMessage, ResultMessage } from '../runtime/call-channel.ts'
+import type { ThreadReport } from './thread-messages.ts'
+
+/** A question of the primary to a reactor. */
+export type ReactorCall =
+  | { readonly kind: 'connections'; readonly query: ConnectionQuery }
+  /** Watch for the exchange with this correlation id. False: the reactor watches for another one already. */
+  | { readonly kind: 'watch'; readonly correlationId: string; readonly waitMs: number }
+  /** The trace of the watched exchange once it is over or no longer watched for; null: the reactor never saw it. */
+  | { readonly kind: 'trace'; readonly correlationId: string }
+  | { readonly kind: 'unwatch'; readonly correlationId: string }
+  /** Apply other settings, keys and APIs. Where it fails, nothing has changed. */
+  | { readonly kind: 'deploy'; readonly live: LivePlan; readonly apis: ApiChanges }
+
+export interface ReactorCallResults {
+  readonly connections: ConnectionList
+  readonly watch: boolean
+  readonly trace: Trace | null
+  readonly unwatch: true
+  readonly deploy: true
+}
+
+export type FromReactor =
+  /** Ports in the order of the listeners. */
+  | ThreadReport<readonly number[]>
+  | ResultMessage
+  /** Access log lines for standard output. */
+  | { readonly kind: 'access'; readonly batch: Uint8Array }
+
+export type ToReactor =
+  | CallMessage<ReactorCall>
+  | { readonly kind: 'drain' }
+  | { readonly kind: 'cutOff' }
+  | { readonly kind: 'reopenLogs' }
+  /** Channel to the control thread; it replaces the one to a control thread that has died. */
+  | { readonly kind: 'channel'; readonly port: MessagePort }
+  /** Tests only, with SLUICE_TEST_HOOKS=1: block the event loop for good. */
+  | { readonly kind: 'hang' }

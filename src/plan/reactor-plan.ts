@@ -1,0 +1,158 @@
+/** The plan of a reactor, computed by the primary: plain data and shared memory, nothing else. */
+import type {
+  CorsDefinition,
+  EndpointSettings,
+  EndpointsDefinition,
+  EscapedSlashes,
+  LifecycleState,
+  ResourceDefinition,
+  Transport,
+} from '../apis/api-definition.ts'
+import type { AccessPlan, AuthPlan, BackendCredentialPlans } from '../auth/auth-plan.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import type { SequencePlan } from '../mediation/sequence-plan.ts'
+import type { Route } from '../proxy/target/route.ts'
+import type { TlsClientPlan, TlsServerPlan } from '../socket/tls.ts'
+
+/** One endpoint of an API. */
+export interface EndpointPlan {
+  /** Slot in the shared table of endpoint states; unique. */
+  readonly slot: number
+  /** As configured, without credentials: `http://10.0.0.7:8080/base`. */
+  readonly url: string
+  readonly route: Route
+  /** Path of the URL without a slash at its end. */
+  readonly basePath: string
+  readonly settings: EndpointSettings
+}
+
+/** The endpoints of one key type. */
+export type EndpointsPlan = Omit<EndpointsDefinition, 'endpoints'> & { readonly endpoints: readonly EndpointPlan[] }
+
+/** Times in milliseconds since 1970; 0 for unknown or none. */
+interface LifecyclePlan {
+  readonly state: LifecycleState
+  readonly deprecatedAtMs: number
+  readonly sunsetMs: number
+}
+
+export interface ApiPlan {
+  readonly name: string
+  readonly version: string
+  /** With `hosts`, the first path is the identity of the API (`apiIdentity`). */
+  readonly paths: readonly string[]
+  /** Virtual hosts in lower case; empty for every host. */
+  readonly hosts: readonly string[]
+  readonly transports: readonly Transport[]
+  readonly lifecycle: LifecyclePlan
+  /** Key type of a request without a key. */
+  readonly keyType: 'PRODUCTION' | 'SANDBOX'
+  readonly escapedSlashes: EscapedSlashes
+  readonly isAi: boolean
+  readonly access: AccessPlan
+  /** Credentials of the gateway at the backends; holds secrets. */
+  readonly credentials: BackendCredentialPlans
+  /** Complete CORS settings; APIs with equal settings share one object. Null for no CORS. */
+  readonly cors: CorsDefinition | null
+  /** Empty for every path and method. */
+  readonly resources: readonly ResourceDefinition[]
+  /** Production endpoints; may be empty. */
+  readonly endpoints: EndpointsPlan
+  /** Sandbox endpoints; may be empty. */
+  readonly sandbox: EndpointsPlan
+}
+
+/** Identifies an API across reloads, restarts and threads: its virtual hosts and the first of its paths. */
+export function apiIdentity({ hosts, paths }: Pick<ApiPlan, 'hosts' | 'paths'>): string {
+  return `${hosts.join()}${paths[0]!}`
+}
+
+/** Names of the APIs for `/token` and `/revoke`, which no project declares (token-apis.ts). */
+export const TOKEN_API_NAMES: readonly string[] = ['_TokenAPI_', '_RevokeAPI_']
+
+export interface ListenerPlan {
+  readonly kind: 'http' | 'https' | 'ws' | 'wss'
+  /** '' for all addresses. */
+  readonly host: string
+  /** With `server.offset`; 0 (any free port) only for a single reactor. */
+  readonly port: number
+}
+
+/** The sequences that format faults. */
+export interface FaultPlan {
+  readonly sequences: readonly SequencePlan[]
+  /** Fault sequence of AI APIs; '' for none of their own. */
+  readonly aiSequence: string
+}
+
+/** Names of sequences for WebSocket endpoints of one scheme; '' for none. */
+export interface WebSocketSequences {
+  /** Mediates the 101 of the backend, in place of `outDispatchSeq`. */
+  readonly dispatch: string
+  /** Formats the fault if there is no tunnel. */
+  readonly fault: string
+}
+
+/** By the scheme of the endpoint URL. */
+export type WebSocketPlan = Readonly<Record<'ws' | 'wss', WebSocketSequences>>
+
+/** What a reload replaces in a running reactor. */
+export interface LivePlan {
+  /** Keys that are not live keep the values of the start. */
+  readonly http: Configuration['transport.passthru_http']
+  /** Settings of connections on TLS. Keys that are not live keep the values of the start. */
+  readonly https: Configuration['transport.passthru_https']
+  readonly logLevel: string
+  /** For the https and wss listeners; null without one. */
+  readonly tlsServer: TlsServerPlan | null
+  /** TLS of connections to backends, by `Route.tlsClient` or `host:port`. */
+  readonly tlsClients: Readonly<Record<string, TlsClientPlan>>
+  /** Longest wait for a response (`mediation.synapse.global_timeout_interval`); 0 for no limit but inactivity. */
+  readonly responseTimeoutMs: number
+  /** Lifetime in the resource cache (`[apim.cache.resource]`); 0 for no cache. */
+  readonly resourceCacheMs: number
+  /** `[apim.cors]`, for requests to no known API; null for no CORS. */
+  readonly cors: CorsDefinition | null
+  readonly auth: AuthPlan
+  /** Content types of responses with status 500 that are logged, for plain and TLS backends. */
+  readonly warnOn500: { readonly plain: string; readonly secured: string }
+  readonly faults: FaultPlan
+  readonly webSockets: WebSocketPlan
+}
+
+/** What a reload changes in the APIs of a reactor. */
+export interface ApiChanges {
+  /** Identities (`apiIdentity`). */
+  readonly removed: readonly string[]
+  /** New and changed APIs. */
+  readonly deployed: readonly ApiPlan[]
+}
+
+export interface ReactorPlan extends LivePlan {
+  /** Index of this reactor, from 0. */
+  readonly reactor: number
+  readonly reactors: number
+  /** The home folder, for modules of the operator. */
+  readonly home: string
+  readonly accessLog: Configuration['access_log']
+  /** Absolute. */
+  readonly accessLogPath: string
+  readonly apis: readonly ApiPlan[]
+  /** Socket implementation. */
+  readonly level: 'handles' | 'streams'
+  readonly listeners: readonly ListenerPlan[]
+  readonly metrics: SharedArrayBuffer
+  /** Client connections by `CLIENT_ROWS` (proxy/source/admission.ts), then one slot per route. */
+  readonly gauge: SharedArrayBuffer
+  /** States of the endpoints, by slot (proxy/target/endpoint-table.ts). */
+  readonly endpoints: SharedArrayBuffer
+  /** Connections by hash of the client address, in CLIENT_SLOTS slots; one slot without such a limit. */
+  readonly clients: SharedArrayBuffer
+  readonly clientSeed: number
+  /** One cell per reactor, which the reactor increments while it is alive. */
+  readonly heartbeats: SharedArrayBuffer
+  /** One cell, incremented after each update of the control thread (auth/control-protocol.ts). */
+  readonly authVersion: SharedArrayBuffer
+}
+
+export const CLIENT_SLOTS = 65_536

@@ -1,0 +1,119 @@
+/** Plans the reactors: their number, their listeners, the memory they share, and what a reload replaces in them. */
+import { availableParallelism } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import type { CorsDefinition } from '../apis/api-definition.ts'
+import type { BackendSigner } from '../auth/auth-plan.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import type { SequenceSet } from '../mediation/sequence-files.ts'
+import { webSocketPlan } from '../mediation/websocket-sequences.ts'
+import { allocateMetrics } from '../observe/metrics.ts'
+import { SharedGauge } from '../runtime/shared-gauge.ts'
+import type { TlsPlans } from '../tls/tls-material.ts'
+import type { ApiPlanner, PlannedApis } from './api-planning.ts'
+import { authPlan } from './auth-planning.ts'
+import { hasTlsListener, planListeners } from './listener-planning.ts'
+import { CLIENT_SLOTS, type ListenerPlan, type LivePlan, type ReactorPlan } from './reactor-plan.ts'
+import { keyManagerTrust } from './token-apis.ts'
+
+interface PlanningOptions {
+  readonly configuration: Configuration
+  readonly dataDir: string
+  readonly home: string
+  readonly level: ReactorPlan['level']
+  readonly planner: ApiPlanner
+  readonly planned: PlannedApis
+  /** Null without any TLS. */
+  readonly tls: TlsPlans | null
+  readonly sequences: SequenceSet
+  /** Signs backend JWTs; null if reactors sign none. */
+  readonly signer: BackendSigner | null
+}
+
+/** Number of reactors; one for a free port (0), because each listener would get another port. */
+export function reactorCount(configuration: Configuration, listeners: readonly ListenerPlan[]): number {
+  const hasFreePort = listeners.some(({ port }) => port === 0)
+  if (hasFreePort || !canReusePort()) return 1
+  return configuration['transport.passthru_http'].reactors || availableParallelism()
+}
+
+/** Whether Node's `reusePort` spreads connections over listeners on this system. */
+function canReusePort(): boolean {
+  return process.platform === 'linux'
+}
+
+export function planReactors(options: PlanningOptions): ReactorPlan[] {
+  const { configuration, home, dataDir, level, planner, planned, tls, sequences, signer } = options
+  const http = configuration['transport.passthru_http']
+  const { path } = configuration.access_log
+  const listeners = planListeners(configuration)
+  const reactors = reactorCount(configuration, listeners)
+  const plan = {
+    ...livePlan(configuration, planned, tls, sequences, signer),
+    reactors,
+    home,
+    accessLog: configuration.access_log,
+    accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
+    apis: planned.apis,
+    level,
+    listeners,
+    // The last two columns belong to the primary and the control thread.
+    metrics: allocateMetrics(reactors + 2),
+    gauge: planner.gauge,
+    endpoints: planner.endpoints,
+    clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
+    clientSeed: Math.floor(Math.random() * 2 ** 31),
+    heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
+    authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
+  }
+  return Array.from({ length: reactors }, (_, reactor) => ({ ...plan, reactor }))
+}
+
+/** `[apim.cors]`: for APIs without CORS settings of their own, and for requests to no API. */
+export function globalCors(configuration: Configuration): CorsDefinition {
+  const cors = configuration['apim.cors']
+  return {
+    enabled: cors.enable,
+    origins: cors.allow_origins,
+    methods: cors.allow_methods,
+    headers: cors.allow_headers,
+    exposedHeaders: cors.expose_headers,
+    credentials: cors.allow_credentials,
+    maxAgeS: cors.max_age,
+  }
+}
+
+export function livePlan(
+  configuration: Configuration,
+  planned: PlannedApis,
+  tls: TlsPlans | null,
+  sequences: SequenceSet,
+  signer: BackendSigner | null,
+): LivePlan {
+  const { usesTls, cors } = planned
+  const http = configuration['transport.passthru_http']
+  const https = configuration['transport.passthru_https']
+  const { mediation, logging } = configuration
+  const resourceCache = configuration['apim.cache.resource']
+  const clients = tls?.clients.map(({ match, plan }) => [match, plan] as const) ?? []
+  return {
+    http,
+    https,
+    logLevel: logging.level,
+    // The key store may serve the management listener alone.
+    tlsServer: hasTlsListener(planListeners(configuration)) ? (tls?.server ?? null) : null,
+    tlsClients:
+      tls !== null && usesTls
+        ? Object.fromEntries([...clients, ...keyManagerTrust(configuration, tls), ['wss', tls.wss]])
+        : {},
+    cors: cors.enabled ? cors : null,
+    responseTimeoutMs: mediation['synapse.global_timeout_interval'],
+    resourceCacheMs: resourceCache.enable ? resourceCache.expiry_time * 1000 : 0,
+    auth: authPlan(configuration, signer),
+    warnOn500: { plain: http['sender.warnOnHTTP500'], secured: https['sender.warnOnHTTP500'] },
+    faults: {
+      sequences: [...sequences.files.values()].map(({ plan }) => plan),
+      aiSequence: configuration['apim.ai'].custom_error_response_sequence,
+    },
+    webSockets: webSocketPlan(configuration, sequences),
+  }
+}

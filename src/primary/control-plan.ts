@@ -1,0 +1,72 @@
+/** Makes the plan of the control thread from the active state. */
+import { backendTokenPlans } from '../plan/backend-planning.ts'
+import type { ApiRecord, ControlPlan } from '../plan/control-messages.ts'
+import { applicationRecords } from '../apis/application-files.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import { authPlan } from '../plan/auth-planning.ts'
+import { managementPlan } from '../plan/management-plan.ts'
+import { nodeComponents } from '../plan/node-components.ts'
+import { type ApiPlan, type ReactorPlan, TOKEN_API_NAMES } from '../plan/reactor-plan.ts'
+import type { ActiveState } from './active-state.ts'
+import type { Installation } from './home-loading.ts'
+
+/** Memory that the threads of a node share. */
+export type SharedMemory = Pick<ReactorPlan, 'authVersion' | 'metrics' | 'reactors'>
+
+export function controlPlan(
+  active: ActiveState,
+  { home, dataDir }: Installation,
+  shared: SharedMemory,
+  databaseWaitMs: number,
+): ControlPlan {
+  const { configuration } = active.configured
+  const { issuers } = authPlan(configuration)
+  const clients = active.tls?.plans.clients ?? []
+  return {
+    configuration,
+    home,
+    dataDir,
+    databaseWaitMs,
+    apis: apiRecords(active),
+    runsKeyManager: nodeComponents(configuration).runsKeyManager,
+    trust: Object.fromEntries(clients.map(({ match, plan }) => [match, plan])),
+    ownIssuer: issuers.find(({ isOwn }) => isOwn)!.issuer,
+    issuers,
+    backends: backendTokenPlans([...active.planned.byDefinition.keys()]),
+    management: managementPlan(configuration, active.tls?.plans ?? null),
+    declared: applicationRecords(active.declared, configuration),
+    authVersion: shared.authVersion,
+    metrics: shared.metrics,
+    // Behind the columns of the reactors and of the primary.
+    column: shared.reactors + 1,
+  }
+}
+
+/** Whether the control thread sends requests over TLS, so that a trust store has to be opened. */
+export function callsOverTls(configuration: Configuration): boolean {
+  const keySets = configuration['apim.jwt.issuer'].map(row => row['jwks.url'])
+  const { runsKeyManager } = nodeComponents(configuration)
+  const services = runsKeyManager ? [] : [configuration['apim.key_manager'].service_url]
+  const workflow = configuration['apim.workflow']
+  const engine = runsKeyManager && workflow.enable && workflow.call_engine ? [workflow.service_url] : []
+  return [...keySets, ...services, ...engine].some(url => /^https:/i.test(url))
+}
+
+function apiRecords({ planned }: ActiveState): readonly ApiRecord[] {
+  const declared = [...planned.byDefinition].filter(([{ name }]) => !TOKEN_API_NAMES.includes(name))
+  return declared.map(([definition, { plan }]) => ({
+    name: plan.name,
+    version: plan.version,
+    context: plan.paths[0]!,
+    provider: definition.access.provider,
+    state: plan.lifecycle.state,
+    tiers: definition.access.plans,
+    scopes: scopesOf(plan),
+  }))
+}
+
+/** Scopes that resources require, and scopes that are bound to roles. */
+function scopesOf({ resources, access: { scopeRoles } }: ApiPlan): ApiRecord['scopes'] {
+  const names = new Set([...resources.flatMap(({ scopes }) => scopes), ...Object.keys(scopeRoles)])
+  return Array.from(names, name => ({ name, roles: scopeRoles[name] ?? [] }))
+}

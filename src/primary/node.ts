@@ -1,0 +1,342 @@
+/**
+ * A running node, in the primary: the parts that its role starts (reactors, control thread, management), health port,
+ * control socket, reloads, and its end. A node of a role without any part answers health port and control socket only.
+ */
+import { closeSync, constants, openSync } from 'node:fs'
+import type { ApiProjects } from '../apis/api-projects.ts'
+import { LOG_FILE_MODE } from '../observe/access-log-file.ts'
+import { AccessLogStream } from '../observe/access-log-stream.ts'
+import { type Log, logEvent } from '../observe/log.ts'
+import { allocateMetrics, METRIC, MetricsColumn } from '../observe/metrics.ts'
+import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
+import { LISTENER_SECTIONS, planListeners } from '../plan/listener-planning.ts'
+import { hasManagementListener, managementAddress } from '../plan/management-plan.ts'
+import type { NodeComponents } from '../plan/node-components.ts'
+import { healthAddress, probePort } from '../plan/ports.ts'
+import type { FromReactor } from '../plan/reactor-messages.ts'
+import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
+import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
+import { type ActiveState, type OpenedState, openState } from './active-state.ts'
+import { ApiService } from './api-service.ts'
+import { type ApiWatch, watchHome } from './api-watch.ts'
+import { controlPlan, type SharedMemory } from './control-plan.ts'
+import { type CommandHandler, CommandRefused, ControlSocket } from './control-socket.ts'
+import type { ControlThread } from './control-thread.ts'
+import { DataLock } from './data-lock.ts'
+import { EndpointService } from './endpoint-service.ts'
+import { type HealthListener, startHealthListener } from './health-listener.ts'
+import type { Installation, LoadedHome } from './home-loading.ts'
+import type { ReactorPool } from './reactor-pool.ts'
+import { ReloadQueue } from './reload-queue.ts'
+import { Reloader } from './reloader.ts'
+import { COMMANDS, homeCommands, reactorCommands } from './socket-commands.ts'
+import { chooseLevel } from './socket-level.ts'
+
+/** A configured file cannot be written; the message names it and its key. */
+export class CannotWrite extends Error {
+  override readonly name = 'CannotWrite'
+}
+
+export interface NodeOptions {
+  readonly installation: Installation
+  readonly projects: ApiProjects
+  /** Without errors, but for those of single APIs. */
+  readonly loaded: LoadedHome
+  readonly components: NodeComponents
+  /** Neither is started on a node whose role does not have it. */
+  readonly reactors: ReactorPool
+  readonly control: ControlThread
+  /** Milliseconds that the start waits for a database that cannot be reached. */
+  readonly databaseWaitMs: number
+  readonly log: Log
+  /** The process cannot go on. */
+  readonly fatal: (cause: string) => void
+}
+
+export interface NodeAddresses {
+  /** With the ports that are in use; none on a node without reactors. */
+  readonly listeners: readonly ListenerPlan[]
+  readonly healthHost: string
+  readonly healthPort: number
+  /** 0: no management listener. */
+  readonly managementPort: number
+  readonly reactors: number
+  /** Socket implementation of the reactors; '' without any. */
+  readonly level: string
+  readonly firstAccount: FirstAccount | null
+}
+
+/** What a node has that knows APIs: one with reactors, a key manager, or both. */
+interface ActiveHome {
+  readonly active: ActiveState
+  readonly reloader: Reloader
+  readonly reloads: ReloadQueue
+  readonly apis: ApiService
+}
+
+/** Columns of the table of counters beside those of the reactors: the primary's and the control thread's. */
+const OTHER_COLUMNS = 2
+
+export class Node {
+  readonly #options: NodeOptions
+  readonly #lock: DataLock
+  /** One per reactor. */
+  readonly #plans: readonly ReactorPlan[]
+  readonly #shared: SharedMemory
+  /** Null on a node without reactors. */
+  readonly #endpoints: EndpointService | null
+  /** Null on a node without any part. */
+  readonly #home: ActiveHome | null
+  #watch: ApiWatch | null = null
+  #health: HealthListener | null = null
+  #socket: ControlSocket | null = null
+  #phase: 'starting' | 'ready' | 'ending' = 'starting'
+
+  private constructor(options: NodeOptions, lock: DataLock, state: OpenedState | null) {
+    this.#options = options
+    this.#lock = lock
+    this.#plans = state !== null && options.components.runsGateway ? plansOf(options, state) : []
+    const [plan] = this.#plans
+    this.#shared = plan ?? {
+      reactors: 0,
+      metrics: allocateMetrics(OTHER_COLUMNS),
+      authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
+    }
+    this.#endpoints = plan === undefined ? null : new EndpointService(plan, options.log)
+    this.#home = state === null ? null : this.#openHome(state)
+  }
+
+  /** Rejects with DataLocked, ListenError, CannotWrite, ConfigurationErrors or ThreadFailed. */
+  static async start(options: NodeOptions): Promise<{ node: Node; addresses: NodeAddresses }> {
+    const { installation, loaded, components } = options
+    const lock = DataLock.take(installation.dataDir)
+    let node: Node | null = null
+    try {
+      const { runsGateway, runsKeyManager } = components
+      const { configuration } = loaded
+      const columns = runsGateway ? reactorCount(configuration, planListeners(configuration)) : 1
+      const hasHome = runsGateway || runsKeyManager
+      const state = hasHome ? await openState(options, columns, () => node?.tlsChanged()) : null
+      node = new Node(options, lock, state)
+      return { node, addresses: await node.#start() }
+    } catch (error) {
+      node?.abort()
+      lock.release()
+      throw error
+    }
+  }
+
+  #openHome({ active, lifecycles, ...state }: OpenedState): ActiveHome {
+    const { installation, control, log } = this.#options
+    const endpoints = this.#endpoints
+    const reloader = new Reloader({
+      ...{ ...this.#options, ...state, active, lifecycles, endpoints },
+      reloadControl: () =>
+        control.reload(controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs)),
+    })
+    const reloads = new ReloadQueue(scope => reloader.run(scope))
+    const apis = new ApiService({ active, lifecycles, reloads, reloader, endpoints, log })
+    return { active, reloader, reloads, apis }
+  }
+
+  async #start(): Promise<NodeAddresses> {
+    const { configuration } = this.#options.loaded
+    const [plan] = this.#plans
+    const { listeners = [], level = '' } = plan ?? {}
+    if (plan?.accessLog.target === 'file') checkLogFile(plan.accessLogPath)
+    for (const { kind, host, port } of listeners) {
+      await probePort({ host, port, key: `${LISTENER_SECTIONS[kind]}.listener.parameters.port` })
+    }
+    const health = healthAddress(configuration)
+    await probePort(health)
+    const home = this.#home
+    if (home !== null && hasManagementListener(configuration)) await probePort(managementAddress(configuration))
+    // A start that waits for a database is alive, and not ready.
+    this.#health = await startHealthListener(health.host, health.port, {
+      unready: () => this.#unready(),
+      metrics: this.#shared.metrics,
+      moreMetrics: () => this.#endpoints?.metrics() ?? '',
+      testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
+    })
+    const { ports, port: managementPort, firstAccount } = await this.#startThreads(home)
+    const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
+    const { installation, log } = this.#options
+    const commands = this.#commands(listening)
+    this.#socket = await ControlSocket.open(installation.dataDir, commands, cause => log.warn(cause))
+    await this.#endpoints?.runHealthChecks(() => home!.active.live.tlsClients)
+    this.#phase = 'ready'
+    const addresses = { listeners: listening, healthHost: health.host, healthPort: this.#health.port, managementPort }
+    return { ...addresses, reactors: this.#plans.length, level, firstAccount }
+  }
+
+  /** Rejects with ThreadFailed. */
+  async #startThreads(home: ActiveHome | null): Promise<ControlStarted & { readonly ports: readonly number[] }> {
+    if (home === null) return { ports: [], port: 0, firstAccount: null }
+    const starting = this.#startControl(home)
+    if (this.#plans.length === 0) return { ...(await starting), ports: [] }
+    // Where every API is open, the reactors need not wait for the control thread.
+    if (home.active.planned.apis.some(({ access }) => access.schemes.length > 0)) await starting
+    const [ports, started] = await Promise.all([this.#startReactors(home), starting])
+    return { ...started, ports }
+  }
+
+  #startControl({ active, apis }: ActiveHome): Promise<ControlStarted> {
+    const { installation, reactors, control, log, fatal } = this.#options
+    const THREAD = 'control thread'
+    return control.start(controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs), {
+      event: ({ level, event, fields }) => log[level]({ THREAD, ...fields }, event),
+      serve: call => apis.serve(call),
+      died: (_, CAUSE_OF_ERROR, PAUSE_MS) => {
+        log.error({ THREAD, CAUSE_OF_ERROR, PAUSE_MS }, 'control thread died; a replacement starts')
+      },
+      replaced: () => {
+        reactors.connect()
+        log.info({ THREAD }, 'control thread replaced')
+      },
+      printed: (_, text) => log.warn({ THREAD }, text),
+      fatal,
+    })
+  }
+
+  #startReactors({ active }: ActiveHome): Promise<readonly number[]> {
+    const { reactors, control, log, fatal } = this.#options
+    const metrics = new MetricsColumn(this.#shared.metrics, this.#shared.reactors)
+    const stdout = new AccessLogStream(process.stdout, {
+      onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
+      onFailed: cause => log.error({ CAUSE_OF_ERROR: cause.message }, 'standard output failed'),
+    })
+    // Keys or certificates may have changed since the plans were made.
+    const { live, planned } = active
+    const plans = this.#plans.map(plan => ({ ...plan, ...live, apis: planned.apis }))
+    return reactors.start(plans, {
+      openChannel: reactor => control.openChannel(reactor),
+      receive: (reactor: number, message: FromReactor) => {
+        if (message.kind === 'event') logEvent(log, reactor, message.event)
+        else if (message.kind === 'access') stdout.write(message.batch)
+      },
+      died: (REACTOR, CAUSE_OF_ERROR) => {
+        log.error({ REACTOR, CAUSE_OF_ERROR }, 'reactor died; a replacement starts')
+      },
+      replaced: REACTOR => log.info({ REACTOR }, 'reactor replaced'),
+      printed: (REACTOR, text) => log.warn({ REACTOR }, text),
+      fatal: cause => fatal(`reactors keep dying: ${cause}`),
+    })
+  }
+
+  /** Why the node is not ready; '' where it is. */
+  #unready(): string {
+    const { components, control } = this.#options
+    if (this.#home === null) return components.warnings.join('\n')
+    if (this.#phase !== 'ready') return `the node is ${this.#phase}`
+    // A gateway goes on with what its reactors know.
+    return this.#plans.length > 0 || control.isServing ? '' : 'the control thread died; a replacement starts'
+  }
+
+  #commands(listeners: readonly ListenerPlan[]): Readonly<Record<string, CommandHandler>> {
+    const { components, reactors, control } = this.#options
+    const refuse = (): never => {
+      throw new CommandRefused(`this node runs no gateway: ${components.roleSetting}`)
+    }
+    const commands: Record<string, CommandHandler> = Object.fromEntries(COMMANDS.map(name => [name, refuse]))
+    if (this.#home === null) return commands
+    const { apis, reloads } = this.#home
+    Object.assign(
+      commands,
+      homeCommands({ apis, reload: () => reloads.request('all'), manage: request => control.manage(request) }),
+    )
+    if (this.#endpoints === null) return commands
+    const sources: Parameters<typeof reactorCommands>[0] = {
+      call: (call, timeoutMs) => reactors.call(call, timeoutMs),
+      listeners: listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
+      // This key takes a restart.
+      correlationField: this.#plans[0]!.http['correlation.header'],
+      endpoints: this.#endpoints,
+      apis,
+    }
+    return Object.assign(commands, reactorCommands(sources))
+  }
+
+  #testHooks(): Readonly<Record<string, () => void>> {
+    const { reactors, control } = this.#options
+    return { kill: () => reactors.kill(0), hang: () => reactors.hang(0), 'kill-control': () => control.kill() }
+  }
+
+  /** Keys or certificates were read again. */
+  tlsChanged(): void {
+    void this.#home!.reloader.deploy({ removed: [], deployed: [] }).then(failures => {
+      for (const CAUSE_OF_ERROR of failures) {
+        this.#options.log.error({ CAUSE_OF_ERROR }, 'a thread has not applied the new TLS keys')
+      }
+    })
+  }
+
+  /** SIGHUP: reads the home again and reopens the access log. The outcome is in the log. */
+  refresh(): void {
+    const { components, reactors, log } = this.#options
+    reactors.send({ kind: 'reopenLogs' })
+    if (this.#home === null) log.warn(`this node runs no gateway (${components.role}): there is nothing to reload`)
+    else this.#home.reloads.start('all', log)
+  }
+
+  /** Applies files of APIs and applications as they change. */
+  watch(): void {
+    const { installation, log } = this.#options
+    if (this.#home !== null) this.#watch = watchHome(installation.home, this.#home.reloads, log)
+  }
+
+  /** Accepts nothing more and finishes what is in flight, within `transport.listener.shutdown.wait.sec`. */
+  async drain(): Promise<void> {
+    const { loaded, reactors, control } = this.#options
+    this.#endReloads()
+    const { configuration } = this.#home?.active.configured ?? loaded
+    await reactors.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000)
+    await control.stop()
+    await this.#health?.close()
+    this.#release()
+  }
+
+  /** Ends at once. */
+  abort(): void {
+    const { reactors, control } = this.#options
+    this.#endReloads()
+    reactors.abort()
+    control.abort()
+    void this.#health?.close()
+    this.#release()
+  }
+
+  #endReloads(): void {
+    this.#phase = 'ending'
+    this.#watch?.stop()
+    this.#home?.reloader.end()
+    this.#endpoints?.stop()
+    this.#home?.active.tls?.stop()
+  }
+
+  #release(): void {
+    this.#socket?.close()
+    this.#lock.release()
+  }
+}
+
+function plansOf({ installation, loaded, log }: NodeOptions, { planner, active }: OpenedState): readonly ReactorPlan[] {
+  const { configuration } = loaded
+  const { home, dataDir } = installation
+  const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, dataDir)
+  log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
+  const { planned, sequences, tls, signing } = active
+  const shared = { configuration, home, dataDir, level, planner, planned, sequences }
+  return planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
+}
+
+/** O_NONBLOCK: opening a pipe that nobody reads would block for good. */
+const APPEND_AT_ONCE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
+/** Each reactor opens the access log by itself; the primary tries it first, to refuse the start. */
+function checkLogFile(path: string): void {
+  try {
+    closeSync(openSync(path, APPEND_AT_ONCE, LOG_FILE_MODE))
+  } catch (error) {
+    throw new CannotWrite(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); set access_log.path`)
+  }
+}

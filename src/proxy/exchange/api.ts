@@ -1,0 +1,39 @@
+/** A deployed API. Built at deployment and replaced as a whole, never edited in place. */
+import type { EscapedSlashes } from '../../apis/api-definition.ts'
+import type { Filter, Target } from './contract.ts'
+import { METHODS, type ResourceTable } from './resource.ts'
+
+export interface Api {
+  readonly name: string
+  readonly version: string
+  /** Context with its version, as in logs: `/echo/1.0.0`. */
+  readonly path: string
+  /** Filter chain, in order. */
+  readonly filters: readonly Filter[]
+  readonly resources: ResourceTable
+  /** What becomes of `%2F` in paths of the API. */
+  readonly escapedSlashes: EscapedSlashes
+  /** Key type of a request without a key. */
+  readonly keyType: 'PRODUCTION' | 'SANDBOX'
+  /** Backends by key type; null without endpoints of that type. */
+  readonly production: Target | null
+  readonly sandbox: Target | null
+  /** AI API: `apim.ai.custom_error_response_sequence` words its faults. */
+  readonly isAi: boolean
+}
+
+const ANYTHING = {
+  template: '/*',
+  verb: '*',
+  authType: 'Application & Application User',
+  tier: 'Unlimited',
+  scopes: [],
+} as const
+const EVERY_METHOD = {
+  template: '/*',
+  allow: METHODS.join(', '),
+  resource: () => ANYTHING,
+}
+
+/** Resources of an API without operations: every method on every path. */
+export const EVERY_RESOURCE: ResourceTable = { find: () => EVERY_METHOD }

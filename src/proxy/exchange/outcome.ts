@@ -1,0 +1,38 @@
+/**
+ * Outcome of a request that is not forwarded. Refusals are shared frozen values without a stack, so a flood of them
+ * costs nothing.
+ */
+import type { FaultCode } from '../../faults/error-codes.ts'
+
+export interface Refusal {
+  readonly code: FaultCode
+  /** Overrides status and description of the code's row; undefined keeps them. */
+  readonly status: number | undefined
+  readonly description: string | undefined
+  /** Further response lines, each with its CRLF: `Allow: GET\r\n`. */
+  readonly lines: string
+}
+
+/** Response of the gateway itself that is no fault, as to a preflight request. Has no body. */
+export interface LocalResponse {
+  readonly code: 0
+  readonly status: number
+  readonly lines: string
+}
+
+export type Outcome = Refusal | LocalResponse
+
+const shared = new Map<FaultCode, Refusal>()
+
+/** The shared refusal of a code. */
+export function refusal(code: FaultCode): Refusal {
+  let outcome = shared.get(code)
+  if (outcome === undefined) {
+    outcome = Object.freeze({ code, status: undefined, description: undefined, lines: '' })
+    shared.set(code, outcome)
+  }
+  return outcome
+}
+
+/** Refusal of a path without an API, and of APIs that must look absent: the pipeline removes all traces of the API. */
+export const NO_SUCH_API = refusal(404)

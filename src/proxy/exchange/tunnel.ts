@@ -1,0 +1,288 @@
+/**
+ * Tunnel between two connections after 101 (RFC 9110 7.8): forwards the bytes of each peer to the other unchanged. Owns
+ * both sockets from then on: backpressure, the end of each direction, and the idle timeout. Each direction ends by
+ * itself (FIN becomes FIN); a reset on one side becomes a reset on the other (D47).
+ */
+import type { Loss } from '../../protocol/failure-table.ts'
+import type { Machine } from '../../protocol/machine.ts'
+import { EVENT, type Event, STATE, type State } from '../../protocol/states.ts'
+import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE } from '../../socket/byte-socket.ts'
+import { Deadline } from '../../runtime/deadline-wheel.ts'
+import type { Exchange } from './exchange.ts'
+import type { ReadBuffer } from './read-buffer.ts'
+import type { WriteBuffer } from './write-buffer.ts'
+import type { ConnectionContext } from './connection-context.ts'
+
+/** A connection that becomes one side of a tunnel, with the parts that the tunnel takes over. */
+export interface TunnelPeer {
+  readonly socket: ByteSocket
+  readonly machine: Machine
+  /** Holds the bytes that were read behind the head. */
+  readonly readBuffer: ReadBuffer
+  readonly writeBuffer: WriteBuffer
+  /** Metric of the bytes that are read. */
+  readonly bytesRead: number
+  /** The peer is lost; the tunnel resets both sides next. */
+  failed(loss: Loss, cause: string): void
+  /** Code of the gateway threw. */
+  threw(error: unknown): void
+  /** No byte moved for `tunnel.idle_timeout`. */
+  expired(): void
+  /** Closes the socket and releases the memory; a second call changes nothing. */
+  close(mode: CloseMode): void
+}
+
+/** The backend's side of a tunnel. */
+export interface BackendTunnelPeer extends TunnelPeer {
+  /** Scheme of the endpoint's URL; http includes https. */
+  readonly kind: 'http' | 'ws' | 'wss'
+}
+
+/** `reset` tells the peer that what it has is not the whole. */
+export type CloseMode = 'close' | 'reset'
+
+/** Closes a backend connection that has switched protocols when the client gets no tunnel. */
+export function declineTunnel(exchange: Exchange, backend: TunnelPeer): void {
+  exchange.target = null
+  exchange.targetState = backend.machine.reported
+  backend.close('close')
+}
+
+/** Events of the bytes from one side, the same on both machines. */
+interface Direction {
+  readonly data: Event
+  readonly end: Event
+  /** The state in which only this side still sends. */
+  readonly alone: State
+}
+
+const FROM_CLIENT: Direction = { data: EVENT.REQUEST_DATA, end: EVENT.REQUEST_END, alone: STATE.TUNNEL_BACKEND_ENDED }
+const FROM_BACKEND: Direction = { data: EVENT.RESPONSE_DATA, end: EVENT.RESPONSE_END, alone: STATE.TUNNEL_CLIENT_ENDED }
+
+/**
+ * A read of this length starts a transfer: the next reads get a large chunk and are written in place. After a shorter
+ * read, or after REST_MS, the side returns to the shared buffer, so that an idle tunnel holds no memory.
+ */
+const LONG_READ_BYTES = 16_384
+const REST_MS = 1000
+
+/** Its own deadline is the idle timeout; those of its sides are for peers that take no bytes, and for REST_MS. */
+export class Tunnel extends Deadline {
+  readonly #exchange: Exchange
+  readonly #context: ConnectionContext
+  readonly #client: TunnelSide
+  readonly #backend: TunnelSide
+
+  /** Both machines are in TUNNEL, and the 101 is being sent to the client. */
+  constructor(exchange: Exchange, client: TunnelPeer, backend: TunnelPeer, context: ConnectionContext) {
+    super()
+    this.#exchange = exchange
+    this.#context = context
+    this.#client = new TunnelSide(this, client, FROM_CLIENT, context)
+    this.#backend = new TunnelSide(this, backend, FROM_BACKEND, context)
+  }
+
+  open(): void {
+    this.touch()
+    this.#backend.open()
+    this.#client.open()
+  }
+
+  other(side: TunnelSide): TunnelSide {
+    return side === this.#client ? this.#backend : this.#client
+  }
+
+  /** Bytes moved: restarts the idle timeout. */
+  touch(): void {
+    this.#context.wheel.set(this, this.#context.settings.tunnelIdleMs)
+  }
+
+  /** Counts `length` forwarded bytes. */
+  pass(side: TunnelSide, { data }: Direction, length: number): void {
+    this.#advance(data)
+    if (side === this.#client) this.#exchange.requestBodyBytes += length
+    else this.#exchange.responseBodyBytes += length
+  }
+
+  /** A direction has ended: forwards FIN. With the second direction the tunnel ends. */
+  end(side: TunnelSide, direction: Direction): void {
+    this.touch()
+    const state = this.#advance(direction.end)
+    this.other(side).peer.socket.end()
+    if (state !== STATE.CLOSING) return
+    this.#context.wheel.clear(this)
+    this.#exchange.targetState = this.#backend.peer.machine.reported
+    this.#backend.finish()
+    this.#client.finish()
+  }
+
+  /** Advances both machines. */
+  #advance(event: Event): State {
+    this.#client.peer.machine.advance(event)
+    return this.#backend.peer.machine.advance(event)
+  }
+
+  /** A peer is lost, so the tunnel is cut; unless both directions have ended and only last bytes are being written. */
+  fail(side: TunnelSide, loss: Loss, cause: string): void {
+    const { state } = side.peer.machine
+    if (state === STATE.CLOSED) return
+    if (state !== STATE.CLOSING) this.#exchange.targetState = this.#backend.peer.machine.reported
+    side.peer.failed(loss, cause)
+    side.close('reset')
+    if (state !== STATE.CLOSING) this.cut()
+  }
+
+  /** Resets both sides. */
+  cut(): void {
+    this.#context.wheel.clear(this)
+    const { machine } = this.#backend.peer
+    if (machine.state !== STATE.CLOSED) this.#exchange.targetState = machine.reported
+    this.#backend.close('reset')
+    this.#client.close('reset')
+  }
+
+  /** Idle timeout: FIN on both sides, or a reset when bytes still wait. */
+  override onDeadline(): void {
+    const isWhole = !this.#client.peer.writeBuffer.isBlocked && !this.#backend.peer.writeBuffer.isBlocked
+    this.#exchange.targetState = this.#backend.peer.machine.reported
+    this.#client.peer.expired()
+    this.#backend.close(isWhole ? 'close' : 'reset')
+    this.#client.close(isWhole ? 'close' : 'reset')
+  }
+
+  override onError(error: unknown): void {
+    this.#client.peer.threw(error)
+    this.cut()
+  }
+}
+
+class TunnelSide extends Deadline implements SocketOwner {
+  readonly peer: TunnelPeer
+  readonly #tunnel: Tunnel
+  readonly #direction: Direction
+  readonly #context: ConnectionContext
+
+  constructor(tunnel: Tunnel, peer: TunnelPeer, direction: Direction, context: ConnectionContext) {
+    super()
+    this.peer = peer
+    this.#tunnel = tunnel
+    this.#direction = direction
+    this.#context = context
+  }
+
+  /** Takes the socket. Bytes that were read behind the head go first. */
+  open(): void {
+    const { socket, machine, readBuffer, writeBuffer } = this.peer
+    this.#forward()
+    if (machine.state === STATE.CLOSED) return
+    // An empty read buffer returns to the shared one.
+    readBuffer.settle(false)
+    socket.attach(this, readBuffer.firstView)
+    if (writeBuffer.isBlocked) this.#await()
+    this.#regulate()
+    if (machine.peerEnded) this.onEnd()
+  }
+
+  /** Whether this peer has not ended its direction. */
+  get #sends(): boolean {
+    const { state } = this.peer.machine
+    return state === STATE.TUNNEL || state === this.#direction.alone
+  }
+
+  get #other(): TunnelSide {
+    return this.#tunnel.other(this)
+  }
+
+  onBytes(length: number): Uint8Array | undefined {
+    const { readBuffer, writeBuffer, machine, bytesRead } = this.peer
+    this.#context.metrics.add(bytesRead, length)
+    this.#tunnel.touch()
+    readBuffer.begin(length)
+    this.#forward()
+    if (machine.state === STATE.CLOSED) return undefined
+    this.#regulate()
+    const isBusy = length >= LONG_READ_BYTES && !this.#other.peer.writeBuffer.isBlocked
+    if (isBusy && !writeBuffer.isBlocked) this.#context.wheel.set(this, REST_MS)
+    return readBuffer.settle(isBusy) ?? undefined
+  }
+
+  /** Writes everything that was read to the other peer. */
+  #forward(): void {
+    const { readBuffer } = this.peer
+    const { from, length } = readBuffer
+    if (length === 0) return
+    const other = this.#other
+    this.#tunnel.pass(this, this.#direction, length)
+    readBuffer.from = readBuffer.to
+    const written = other.peer.writeBuffer.write(from, length, readBuffer)
+    if (written === WRITE.PENDING) other.#await()
+    else if (written === WRITE.FAILED) this.#tunnel.fail(other, 'WRITE_ERROR', 'EPIPE')
+  }
+
+  /** Reads this peer only while the other one takes its bytes. */
+  #regulate(): void {
+    if (this.#sends) this.peer.socket.setReading(!this.#other.peer.writeBuffer.isBlocked)
+  }
+
+  /** Bytes wait for this peer. */
+  #await(): void {
+    this.#context.wheel.set(this, this.#context.settings.socketTimeoutMs)
+  }
+
+  onDrained(): void {
+    this.peer.writeBuffer.release()
+    if (this.peer.machine.state === STATE.CLOSING) {
+      this.close('close')
+      return
+    }
+    this.#context.wheel.set(this, REST_MS)
+    this.#tunnel.touch()
+    this.#other.#regulate()
+  }
+
+  onEnd(): void {
+    if (this.#sends) this.#tunnel.end(this, this.#direction)
+  }
+
+  onLost(code: string): void {
+    this.#tunnel.fail(this, 'READ_ERROR', code)
+  }
+
+  onTlsFailed({ cause }: TlsFailure): void {
+    this.#tunnel.fail(this, 'READ_ERROR', cause)
+  }
+
+  onWriteFailed(code: string): void {
+    this.#tunnel.fail(this, 'WRITE_ERROR', code)
+  }
+
+  override onDeadline(): void {
+    if (!this.peer.writeBuffer.isBlocked) this.#rest()
+    else this.#tunnel.fail(this, 'TIMED_OUT', `no byte taken within ${this.#context.settings.socketTimeoutMs} ms`)
+  }
+
+  /** No long read for REST_MS: releases the large chunk. */
+  #rest(): void {
+    const { socket, readBuffer } = this.peer
+    const view = readBuffer.settle(false) ?? undefined
+    if (view === undefined) return
+    socket.attach(this, view)
+    this.#regulate()
+  }
+
+  override onError(error: unknown): void {
+    if (this.peer.machine.state === STATE.CLOSED) return
+    this.peer.threw(error)
+    this.#tunnel.cut()
+  }
+
+  /** Both directions have ended: closes as soon as all bytes have left. */
+  finish(): void {
+    if (!this.peer.writeBuffer.isBlocked) this.close('close')
+  }
+
+  close(mode: CloseMode): void {
+    this.#context.wheel.clear(this)
+    this.peer.close(mode)
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * Pipeline of a request, and the only file that knows the order of its phases: source, route, filters, target, source.
+ * A refusal in any phase becomes a fault and goes back to the source. With warm caches every phase is synchronous, and
+ * so is the pipeline.
+ */
+import { NO_ENDPOINT_FOR_KEY_TYPE, NO_ENDPOINT_SEQUENCES } from '../faults/error-codes.ts'
+import type { Failure, FilterResult } from './exchange/contract.ts'
+import type { Exchange } from './exchange/exchange.ts'
+import type { BackendTunnelPeer } from './exchange/tunnel.ts'
+import { NO_SUCH_API, type Outcome, type LocalResponse, type Refusal, refusal } from './exchange/outcome.ts'
+import { METHODS } from './exchange/resource.ts'
+import { reasonPhrase } from '../faults/fault-details.ts'
+import type { FaultResponder } from '../faults/fault-responder.ts'
+import type { CorsMediation } from './cors-mediation.ts'
+import type { HandshakeResponse, WebSocketMediation } from './websocket-mediation.ts'
+import { runFilters } from '../filters/filter-chain.ts'
+import type { CorsPolicy } from '../filters/cors-policy.ts'
+import type { Head } from '../http1/head.ts'
+import { tracer } from '../protocol/tracer.ts'
+import type { Router } from '../route/router.ts'
+
+/** Parts of the pipeline; one per reactor. */
+export interface Pipeline {
+  readonly router: Router
+  /** CORS policy of requests without an API; null: no CORS fields. */
+  cors: CorsPolicy | null
+  readonly faults: FaultResponder
+  readonly corsMediation: CorsMediation
+  readonly webSocketMediation: WebSocketMediation
+  /** A filter threw: logs the bug; the request is refused with 500. */
+  readonly onError: (exchange: Exchange, error: unknown) => void
+}
+
+/**
+ * Runs the pipeline. Returns a promise only when a filter waits. The promise brings the rest of the pipeline, which the
+ * caller runs in one go with the first body part: heads are composed in one chunk per thread, so no other head may come
+ * between.
+ */
+export function runPipeline(exchange: Exchange, pipeline: Pipeline): Promise<() => void> | undefined {
+  const result = filter(exchange, pipeline)
+  if (!(result instanceof Promise)) {
+    proceed(exchange, result, pipeline)
+    return undefined
+  }
+  const caught = result.catch((error: unknown) => failed(exchange, pipeline, error))
+  return caught.then(outcome => () => proceed(exchange, outcome, pipeline))
+}
+
+function filter(exchange: Exchange, pipeline: Pipeline): FilterResult {
+  try {
+    return route(exchange, pipeline.router) ?? runFilters(exchange.api!.filters, exchange)
+  } catch (error) {
+    return failed(exchange, pipeline, error)
+  }
+}
+
+function failed(exchange: Exchange, pipeline: Pipeline, error: unknown): Outcome {
+  pipeline.onError(exchange, error)
+  return refusal(500)
+}
+
+function route(exchange: Exchange, router: Router): Outcome | undefined {
+  const { requestTarget } = exchange
+  exchange.canonicalTarget = requestTarget
+  // OPTIONS * asks about the gateway itself (RFC 9110 9.3.7).
+  if (requestTarget === '*') return exchange.method === 'OPTIONS' ? GATEWAY_OPTIONS : ASTERISK_REFUSED
+  const refused = router.route(exchange)
+  if (refused === undefined && tracer !== null) tracer.note(exchange, 'route', routeText(exchange))
+  return refused
+}
+
+function routeText({ api, resourcePath, requestTarget, canonicalTarget, pathAt }: Exchange): string {
+  const canonical = canonicalTarget === requestTarget ? '' : `, as ${canonicalTarget.slice(pathAt).split('?')[0]}`
+  return `${api!.name}, ${api!.path}, ${resourcePath === null ? 'no such resource' : resourcePath.template}${canonical}`
+}
+
+function proceed(exchange: Exchange, outcome: Outcome | undefined, pipeline: Pipeline): void {
+  if (outcome === undefined) send(exchange, pipeline)
+  else if (outcome.code === 0) respondToOptions(exchange, outcome, pipeline)
+  else {
+    if (outcome === NO_SUCH_API) forgetApi(exchange)
+    refuse(exchange, pipeline, outcome, null)
+  }
+}
+
+/** Sends a response without body, with the CORS lines of the exchange. */
+function respondToOptions(exchange: Exchange, { status, lines }: LocalResponse, { corsMediation }: Pipeline): void {
+  const mediated = corsMediation.isActive && exchange.corsGrant !== null ? corsMediation.mediate(exchange) : 0
+  const sent = mediated === 0 ? status : mediated
+  const corsLines = exchange.corsGrant === null ? '' : exchange.corsGrant.lines
+  exchange.source.sendLocalResponse(sent, reasonPhrase(sent), lines + corsLines, '')
+}
+
+/** Removes all traces of an API that must look absent: its response must equal that of an unknown path (D75). */
+function forgetApi(exchange: Exchange): void {
+  exchange.api = null
+  exchange.resourcePath = null
+  exchange.resource = null
+  exchange.responseLines = ''
+  exchange.corsGrant = null
+}
+
+function send(exchange: Exchange, pipeline: Pipeline): void {
+  const { keyType } = exchange
+  const { production, sandbox } = exchange.api!
+  if (pipeline.corsMediation.isActive && exchange.corsGrant !== null) pipeline.corsMediation.mediate(exchange)
+  const target = keyType === 'PRODUCTION' ? production : sandbox
+  if (target === null) refuse(exchange, pipeline, NO_ENDPOINT, null, NO_ENDPOINT_SEQUENCES[keyType])
+  else if (exchange.upgrade === '' || !respondsLocally(exchange, pipeline)) target.send(exchange)
+}
+
+/** Whether a sequence responds in place of the backend to a request to switch protocols. */
+function respondsLocally(exchange: Exchange, pipeline: Pipeline): boolean {
+  const response = pipeline.webSocketMediation.mediateRequest(exchange)
+  if (response !== null) respond(exchange, pipeline, response)
+  return response !== null
+}
+
+/** Response in place of the tunnel that a backend has agreed to; null: the tunnel opens. */
+export function insteadOfTunnel(
+  exchange: Exchange,
+  head: Head,
+  kind: BackendTunnelPeer['kind'],
+  pipeline: Pipeline,
+): (() => void) | null {
+  const response = pipeline.webSocketMediation.mediateResponse(exchange, head, kind)
+  return response === null ? null : () => respond(exchange, pipeline, response)
+}
+
+function respond(exchange: Exchange, pipeline: Pipeline, response: HandshakeResponse): void {
+  if (response.kind === 'refusal') refuse(exchange, pipeline, response.refusal, null, response.sequence)
+  else pipeline.faults.send(exchange, response.response, NO_LINES)
+}
+
+/** Sends the fault of an outcome. `sequence`: words it in place of the sequence of its code. */
+export function refuse(
+  exchange: Exchange,
+  { faults, cors, corsMediation }: Pipeline,
+  outcome: Refusal,
+  failure: Failure | null,
+  sequence: string | null = null,
+): void {
+  // A refusal without an API gets the CORS fields of the gateway.
+  if (exchange.api === null && cors !== null) exchange.corsGrant = cors.grant(exchange.origin)
+  if (corsMediation.isActive && exchange.corsGrant !== null) corsMediation.mediate(exchange)
+  faults.respond(exchange, outcome, failure, sequence)
+}
+
+const GATEWAY_OPTIONS: LocalResponse = { code: 0, status: 200, lines: `Allow: ${METHODS.join(', ')}\r\n` }
+const NO_LINES = { lines: '' }
+const NO_ENDPOINT_CHALLENGE = `error="invalid_token", error_description="${NO_ENDPOINT_FOR_KEY_TYPE.description}"`
+/** RFC 9110 15.5.2: a 401 has a challenge. The key type is that of a token. */
+const NO_ENDPOINT: Refusal = {
+  ...NO_ENDPOINT_FOR_KEY_TYPE,
+  lines: `WWW-Authenticate: Bearer realm="Sluice", ${NO_ENDPOINT_CHALLENGE}\r\n`,
+}
+const ASTERISK_REFUSED: Refusal = {
+  code: 400,
+  status: undefined,
+  description: 'only OPTIONS takes "*" (RFC 9112 3.2.4)',
+  lines: '',
+}

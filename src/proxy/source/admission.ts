@@ -1,0 +1,76 @@
+/**
+ * Connection limits over all reactors: `max_open_connections` of each transport, and `max_connections_per_client`. Node
+ * cannot stop accepting, so a connection beyond a limit is accepted, reset at once, and counted (D12).
+ */
+import { METRIC } from '../../observe/metrics.ts'
+import type { SharedGauge } from '../../runtime/shared-gauge.ts'
+
+/** Slots of the gauge that count the client connections of a transport. */
+export const CLIENT_ROWS = { http: 0, https: 1 } as const
+
+type ClientScheme = keyof typeof CLIENT_ROWS
+type Limits = Readonly<Record<ClientScheme, number>>
+
+export class Admission {
+  readonly #connections: SharedGauge
+  #limits: Limits
+  readonly #byClient: SharedGauge | null
+  readonly #perClientMax: number
+  readonly #slots: number
+  readonly #seed: number
+  readonly #metrics: { add(cell: number, by: number): void }
+
+  /** A limit of -1 is none. `limits`: by scheme of the listener. `seed` keeps clients from choosing addresses that share a slot. */
+  constructor(
+    connections: SharedGauge,
+    limits: Limits,
+    byClient: SharedGauge | null,
+    perClientMax: number,
+    slots: number,
+    seed: number,
+    metrics: { add(cell: number, by: number): void },
+  ) {
+    this.#connections = connections
+    this.#limits = limits
+    this.#byClient = byClient
+    this.#perClientMax = perClientMax
+    this.#slots = slots
+    this.#seed = seed
+    this.#metrics = metrics
+  }
+
+  /** Sets the limits of the transports; open connections stay. */
+  setLimits(limits: Limits): void {
+    this.#limits = limits
+  }
+
+  /** Counts a new connection; false when it is beyond a limit. */
+  admit(address: string, scheme: ClientScheme): boolean {
+    if (!this.#connections.acquire(CLIENT_ROWS[scheme], this.#limits[scheme])) {
+      this.#metrics.add(METRIC.connectionsRefusedAtLimit, 1)
+      return false
+    }
+    if (this.#byClient !== null && !this.#byClient.acquire(this.#slot(address), this.#perClientMax)) {
+      this.#connections.release(CLIENT_ROWS[scheme])
+      this.#metrics.add(METRIC.connectionsRefusedPerClient, 1)
+      return false
+    }
+    this.#metrics.add(METRIC.connectionsAccepted, 1)
+    this.#metrics.add(METRIC.connectionsOpen, 1)
+    return true
+  }
+
+  /** Counts a closed connection. */
+  release(address: string, scheme: ClientScheme): void {
+    this.#connections.release(CLIENT_ROWS[scheme])
+    this.#byClient?.release(this.#slot(address))
+    this.#metrics.add(METRIC.connectionsOpen, -1)
+  }
+
+  /** FNV-1a. Two addresses in one slot share a limit, so there are many slots. */
+  #slot(address: string): number {
+    let hash = this.#seed ^ 0x811c9dc5
+    for (let i = 0; i < address.length; i++) hash = Math.imul(hash ^ address.charCodeAt(i), 0x01000193)
+    return (hash >>> 0) % this.#slots
+  }
+}

@@ -1,0 +1,32 @@
+/** The surroundings of a client connection: callbacks into the reactor, and the client that it serves. */
+import type { Failure } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Refusal } from '../exchange/outcome.ts'
+import type { BackendTunnelPeer } from '../exchange/tunnel.ts'
+import type { Head } from '../../http1/head.ts'
+import type { RequestDecoder } from './request-decoder.ts'
+import type { SourceConnection } from './source-connection.ts'
+
+/** Callbacks of client connections; the reactor implements them. */
+export interface ConnectionCallbacks {
+  /** Runs the pipeline for a request. A promise while a filter waits; it brings the rest of the pipeline. */
+  process(exchange: Exchange): Promise<() => void> | undefined
+  /** Sends the fault of an outcome through `sendLocalResponse`. */
+  refuse(exchange: Exchange, outcome: Refusal, failure: Failure | null): void
+  /** Response instead of the tunnel of a 101, to be sent once the backend is closed; null: the tunnel opens. */
+  insteadOfTunnel(exchange: Exchange, head: Head, kind: BackendTunnelPeer['kind']): (() => void) | null
+  /** The exchange is over, whatever its outcome. */
+  exchangeDone(exchange: Exchange): void
+  connectionClosed(connection: SourceConnection): void
+}
+
+/** A client address on a listener; its connections share it. */
+export interface Client {
+  readonly address: string
+  /** Prefix of the correlation ids of this thread. */
+  readonly idPrefix: string
+  readonly decoder: RequestDecoder
+  readonly scheme: 'http' | 'https'
+  /** Kind of the listener; `ws` and `wss` take WebSocket only. */
+  readonly kind: 'http' | 'https' | 'ws' | 'wss'
+}

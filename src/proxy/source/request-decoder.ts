@@ -1,0 +1,166 @@
+/**
+ * Decodes a complete request head into an exchange: checks that need no API, and the few strings that decisions need.
+ * One per listener and client address, shared by its connections: it keeps no state of a request.
+ */
+import type { Exchange } from '../exchange/exchange.ts'
+import type { ConnectionContext } from '../exchange/connection-context.ts'
+import { type BadMessage, bad } from '../../http1/bad-message.ts'
+import { isName, KIND } from '../../http1/field-kinds.ts'
+import { ForwardedLines } from '../../http1/forwarded.ts'
+import { requestBodyLength } from '../../http1/framing.ts'
+import type { Head } from '../../http1/head.ts'
+import { captureFields } from '../../http1/captured-fields.ts'
+import { arena, methodName } from '../../http1/llhttp.ts'
+import { readConnection } from '../../http1/persistence.ts'
+import { absoluteFormPath, checkRequest, trimmedEnd } from '../../http1/head-rules.ts'
+import { requestedProtocols, requireWebSocket } from '../../http1/upgrade.ts'
+import { isFieldText } from '../../http1/writer.ts'
+import type { Client } from './connection-callbacks.ts'
+
+/** RFC 9110 15.5.6: a 405 lists the methods that are offered. */
+const ALLOW = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
+
+const BAD = {
+  targetLength: bad(414, 'request target is longer than target.max_bytes (RFC 9110 15.5.15)'),
+  method: bad(405, 'CONNECT and TRACE are not offered (RFC 9110 9.3.6, 9.3.8)', ALLOW),
+}
+const CORRELATION_MAX = 128
+const SLASH = 47
+
+/** Numbers the requests of a thread. */
+export class RequestCounter {
+  #last = 0
+
+  next(): number {
+    return ++this.#last
+  }
+}
+
+export class RequestDecoder {
+  readonly #context: ConnectionContext
+  readonly #counter: RequestCounter
+  readonly #address: string
+  readonly #scheme: 'http' | 'https'
+  readonly #logsAgents: boolean
+  #isTrusted: boolean
+  #forwarded: ForwardedLines
+
+  /** `isTrusted`: the client is a trusted proxy. `logsAgents`: the access log needs User-Agent and Referer. */
+  constructor(
+    context: ConnectionContext,
+    counter: RequestCounter,
+    client: Pick<Client, 'address' | 'scheme'>,
+    isTrusted: boolean,
+    logsAgents: boolean,
+  ) {
+    this.#context = context
+    this.#counter = counter
+    this.#address = client.address
+    this.#scheme = client.scheme
+    this.#isTrusted = isTrusted
+    this.#forwarded = this.#newLines()
+    this.#logsAgents = logsAgents
+  }
+
+  /** Updates trust and forwarding lines for the next requests. */
+  update(isTrusted: boolean): void {
+    this.#isTrusted = isTrusted
+    this.#forwarded = this.#newLines()
+  }
+
+  #newLines(): ForwardedLines {
+    return new ForwardedLines(this.#context.settings.forwardedFields, this.#address, this.#scheme, this.#isTrusted)
+  }
+
+  /** Generates an id for an exchange without a readable head, for its response and its log lines. */
+  ensureCorrelationId(exchange: Exchange): void {
+    if (!exchange.correlation.isSet) exchange.correlation.generate(this.#counter.next())
+  }
+
+  /** Fills the exchange from a head whose first byte is at `at`; returns the rule that it breaks. */
+  decode(exchange: Exchange, head: Head, at: number, method: number, { scheme, kind }: Client): BadMessage | undefined {
+    const { bytes } = arena
+    exchange.method = methodName(method)
+    exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
+    exchange.captured = captureFields(bytes, head, this.#context.requestKinds)
+    // Set before any refusal: the response needs CORS fields for this origin.
+    if (head.has(KIND.ORIGIN)) exchange.origin = head.list(bytes, KIND.ORIGIN)
+    this.#correlate(exchange, head)
+    if (head.targetLength > this.#context.settings.targetBytesMax) return BAD.targetLength
+    if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
+    const broken = checkRequest(bytes, head, at, scheme)
+    exchange.minorVersion = Math.min(head.minorVersion, 1)
+    if (broken !== undefined) return broken
+    exchange.requestFraming = requestBodyLength(bytes, head)
+    exchange.acceptsTrailers = acceptsTrailers(bytes, head)
+    const persists = readConnection(bytes, head)
+    const isWebSocketOnly = kind === 'ws' || kind === 'wss'
+    if (head.has(KIND.UPGRADE) || isWebSocketOnly) {
+      const refused = this.#decodeUpgrade(exchange, head, isWebSocketOnly)
+      if (refused !== undefined) return refused
+    }
+    exchange.persists = persists
+    this.#locate(exchange, head, scheme)
+    if (this.#logsAgents) {
+      exchange.userAgent = firstValue(bytes, head, KIND.USER_AGENT)
+      exchange.referer = firstValue(bytes, head, KIND.REFERER)
+    }
+    return undefined
+  }
+
+  #decodeUpgrade(exchange: Exchange, head: Head, isWebSocketOnly: boolean): BadMessage | undefined {
+    const requested = requestedProtocols(arena.bytes, head, exchange.requestFraming)
+    const isNarrowed = isWebSocketOnly && typeof requested === 'string'
+    const protocols = isNarrowed ? requireWebSocket(exchange.method, requested) : requested
+    if (typeof protocols !== 'string') return protocols
+    exchange.upgrade = protocols
+    return undefined
+  }
+
+  /** Sets path and host: an absolute-form target wins over Host and never selects a backend (RFC 9112 3.2.2, D7). */
+  #locate(exchange: Exchange, head: Head, scheme: string): void {
+    const { bytes } = arena
+    let host = ''
+    exchange.pathAt = 0
+    if (bytes[head.targetAt] !== SLASH && head.targetLength > 1) {
+      const end = head.targetAt + head.targetLength
+      const path = absoluteFormPath(bytes, head.targetAt, end, scheme)
+      exchange.pathAt = path - head.targetAt
+      host = this.#forwarded.host(bytes, head.targetAt + scheme.length + '://'.length, path)
+    } else if (head.host >= 0) {
+      host = this.#forwarded.host(bytes, head.valueAt(head.host), trimmedEnd(bytes, head, head.host))
+    }
+    exchange.host = host
+    exchange.isSecured = scheme === 'https'
+    exchange.isTrusted = this.#isTrusted
+    exchange.forwardedLines = this.#forwarded.lines(bytes, head, host)
+  }
+
+  /** Sets the client's own correlation id if it is valid field text; else generates one (D8). */
+  #correlate(exchange: Exchange, head: Head): void {
+    const { bytes } = arena
+    const field = head.find(KIND.CORRELATION)
+    if (field >= 0) {
+      const given = head.value(bytes, field)
+      if (given.length > 0 && given.length <= CORRELATION_MAX && isFieldText(given)) {
+        exchange.correlation.take(given)
+        return
+      }
+    }
+    exchange.correlation.generate(this.#counter.next())
+  }
+}
+
+function firstValue(bytes: Buffer, head: Head, kind: number): string {
+  const field = head.find(kind as 0)
+  return field < 0 ? '' : head.value(bytes, field)
+}
+
+/** Whether TE lists `trailers` (RFC 9110 10.1.4). */
+function acceptsTrailers(bytes: Buffer, head: Head): boolean {
+  const field = head.find(KIND.TE)
+  if (field < 0) return false
+  const at = head.valueAt(field)
+  if (isName(bytes, at, trimmedEnd(bytes, head, field) - at, 'trailers')) return true
+  return /(?:^|,)\s*trailers\s*(?:;|,|$)/i.test(head.list(bytes, KIND.TE))
+}

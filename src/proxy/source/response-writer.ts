@@ -1,0 +1,193 @@
+/**
+ * Sending half of a client connection: writes heads with the gateway's own fields and bodies framed for the client's
+ * version, and advances machine and exchange. The connection owns the socket and handles the result of each write.
+ */
+import type { BodyPart } from '../exchange/contract.ts'
+import { type CorsGrant, type Exchange, NO_OTHER_LINES } from '../exchange/exchange.ts'
+import { MessageWriter } from '../exchange/message-writer.ts'
+import type { WriteBuffer } from '../exchange/write-buffer.ts'
+import type { ConnectionContext } from '../exchange/connection-context.ts'
+import { fieldNamed, KIND } from '../../http1/field-kinds.ts'
+import { spanBytes } from '../../http1/body.ts'
+import { isBodiless, CHUNKED, UNTIL_CLOSE } from '../../http1/framing.ts'
+import type { Head } from '../../http1/head.ts'
+import { arena } from '../../http1/llhttp.ts'
+import { CONNECTION_OPTION } from '../../http1/persistence.ts'
+import { type StrippedKinds, strippedKinds, putResponseStart } from '../../http1/rewrite.ts'
+import { upgradeResponseLines } from '../../http1/upgrade.ts'
+import { putLineEnd, putText } from '../../http1/writer.ts'
+import { METRIC } from '../../observe/metrics.ts'
+import type { Machine } from '../../protocol/machine.ts'
+import { EVENT, STATE } from '../../protocol/states.ts'
+import { type ByteSocket, WRITE, type Written } from '../../socket/byte-socket.ts'
+
+const UPGRADE_REQUIRED = 426
+
+/** Response fields that are stripped, by configuration. One per reactor. */
+export class StrippedResponseFields {
+  readonly plain = strippedKinds(KIND.CORRELATION, KIND.TRAILER)
+  /** 1xx and 204 have no Content-Length (RFC 9110 8.6). */
+  readonly bodiless = strippedKinds(KIND.CORRELATION, KIND.TRAILER, KIND.CONTENT_LENGTH)
+  readonly chunked = strippedKinds(KIND.CORRELATION)
+
+  constructor(settings: ConnectionContext['settings']) {
+    this.update(settings)
+  }
+
+  /** Changes the tables in place, so that every user sees the new settings. */
+  update({ preservesServer }: ConnectionContext['settings']): void {
+    for (const table of [this.plain, this.bodiless, this.chunked]) table[KIND.SERVER] = preservesServer ? 0 : 1
+  }
+}
+
+export class ResponseWriter {
+  readonly #machine: Machine
+  readonly #exchange: Exchange
+  readonly #writer: MessageWriter
+  readonly #context: ConnectionContext
+  readonly #stripped: StrippedResponseFields
+
+  constructor(
+    socket: ByteSocket,
+    machine: Machine,
+    exchange: Exchange,
+    context: ConnectionContext,
+    stripped: StrippedResponseFields,
+  ) {
+    this.#machine = machine
+    this.#exchange = exchange
+    this.#context = context
+    this.#stripped = stripped
+    this.#writer = new MessageWriter(context.composer, context.metrics, METRIC.bytesToClients)
+    this.#writer.open(socket)
+  }
+
+  get buffer(): WriteBuffer {
+    return this.#writer.writeBuffer
+  }
+
+  /** Forwards a 1xx head without hop-by-hop fields. */
+  interim(head: Head, at: number): Written {
+    // RFC 9110 15.2: HTTP/1.0 clients do not know 1xx.
+    if (this.#exchange.minorVersion === 0) return WRITE.DONE
+    this.#machine.advance(EVENT.RESPONSE_INTERIM)
+    const { bytes } = arena
+    const start = this.#context.composer.chunk.offset
+    const end = putLineEnd(bytes, putResponseStart(bytes, start, at, head, this.#stripped.bodiless))
+    return this.buffer.writeComposed(end - start)
+  }
+
+  /** Forwards a 101; the bytes behind it are no longer HTTP. */
+  switchProtocols(head: Head, at: number): Written {
+    const { composer } = this.#context
+    this.#exchange.status = head.status
+    this.#machine.advance(EVENT.SWITCH)
+    const { bytes } = arena
+    const start = composer.chunk.offset
+    let position = this.#putStart(head, at, this.#stripped.bodiless)
+    position = putText(bytes, position, upgradeResponseLines(bytes, head))
+    return this.buffer.writeComposed(putLineEnd(bytes, position) - start)
+  }
+
+  /** Writes status line, passing fields and correlation id; returns the position behind them. */
+  #putStart(head: Head, at: number, stripped: StrippedKinds): number {
+    const { composer, settings } = this.#context
+    let position = putResponseStart(arena.bytes, composer.chunk.offset, at, head, stripped)
+    position = putText(arena.bytes, position, settings.correlationStart)
+    return putLineEnd(arena.bytes, this.#exchange.correlation.put(arena.bytes, position))
+  }
+
+  /** Whether only the end of the connection can end a body of this framing. */
+  #endsWithConnection(framing: number): boolean {
+    return this.#exchange.minorVersion === 0 && (framing === CHUNKED || framing === UNTIL_CLOSE)
+  }
+
+  /** Composes the final head, which leaves with the first part. */
+  head(head: Head, at: number, framing: number): void {
+    const exchange = this.#exchange
+    exchange.status = head.status
+    if (this.#context.isDraining || this.#endsWithConnection(framing)) exchange.persists = false
+    // RFC 9110 10.1.1: a client that gets its response before its body was sent may never send the body, so its
+    // connection closes. A backend that closes behind an early response does not take the rest either.
+    const isEarly = this.#machine.state === STATE.REQUEST_BODY
+    const closes = (head.connectionOptions & CONNECTION_OPTION.CLOSE) !== 0
+    if (isEarly && (exchange.requestBodyBytes === 0 || closes)) exchange.persists = false
+    this.#machine.advance(EVENT.RESPONSE_BEGIN)
+    this.#compose(head, at, framing)
+    if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)
+  }
+
+  #compose(head: Head, at: number, framing: number): void {
+    const exchange = this.#exchange
+    const { bytes } = arena
+    const { corsGrant, responseLines } = exchange
+    const unknownLength = framing === CHUNKED || framing === UNTIL_CLOSE
+    const leaves = unknownLength ? (exchange.minorVersion === 1 ? CHUNKED : UNTIL_CLOSE) : framing
+    const chunked = leaves === CHUNKED
+    const stripped =
+      head.status === 204 || head.status < 200
+        ? this.#stripped.bodiless
+        : chunked
+          ? this.#stripped.chunked
+          : this.#stripped.plain
+    const start = this.#context.composer.chunk.offset
+    let position = this.#putStart(head, at, stripped)
+    // RFC 9110 6.6.1: a recipient with a clock adds a missing Date (D2).
+    if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#context.dateLine)
+    // CORS fields of a backend win: a mixture could grant what neither side grants (D78).
+    if (corsGrant !== null) {
+      if (head.has(KIND.CORS)) position = putText(bytes, position, corsGrant.vary)
+      else {
+        bytes.set(corsGrant.bytes, position)
+        position += corsGrant.bytes.length
+      }
+      if (corsGrant.others !== NO_OTHER_LINES) position = putAbsent(bytes, position, head, corsGrant.others)
+    }
+    if (responseLines !== '') position = putText(bytes, position, responseLines)
+    if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
+    if (head.status === UPGRADE_REQUIRED) position = putText(bytes, position, upgradeResponseLines(bytes, head))
+    position = putText(bytes, position, connectionLine(exchange))
+    this.#writer.compose(putLineEnd(bytes, position) - start, leaves)
+  }
+
+  part(part: BodyPart): Written {
+    if (part.count > 0) {
+      this.#machine.advance(EVENT.RESPONSE_DATA)
+      this.#exchange.responseBodyBytes += spanBytes(part.spans, part.count)
+    }
+    return this.#writer.part(part)
+  }
+
+  /** Writes a whole response of the gateway itself. `lines` end with CRLF each. */
+  localResponse(status: number, reason: string, lines: string, body: string): Written {
+    const exchange = this.#exchange
+    exchange.status = status
+    // The rest of an incomplete request is not waited for.
+    if (this.#machine.state !== STATE.REQUEST_DONE || this.#context.isDraining) exchange.persists = false
+    this.#machine.advance(EVENT.RESPONSE_BEGIN)
+    const content = Buffer.from(body)
+    let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
+    if (!isBodiless(status)) head += `Content-Length: ${content.length}\r\n`
+    if (exchange.correlation.isSet) head += `${this.#context.settings.correlationStart}${exchange.correlationId}\r\n`
+    head += `${this.#context.dateLine}${connectionLine(exchange)}\r\n`
+    const message = exchange.isHead ? head : head + content.latin1Slice(0, content.length)
+    this.#writer.discard()
+    exchange.responseBodyBytes = exchange.isHead ? 0 : content.length
+    return this.buffer.writeText(message)
+  }
+}
+
+/** Connection line: HTTP/1.1 persists without `close`, HTTP/1.0 only with `keep-alive` (RFC 9112 9.3). */
+function connectionLine({ persists, minorVersion }: Exchange): string {
+  if (!persists) return 'Connection: close\r\n'
+  return minorVersion === 0 ? 'Connection: keep-alive\r\n' : ''
+}
+
+/** Writes the lines of fields that the backend's response lacks. */
+function putAbsent(bytes: Buffer, at: number, head: Head, lines: CorsGrant['others']): number {
+  let position = at
+  for (const { name, line } of lines) {
+    if (fieldNamed(bytes, head, name) < 0) position = putText(bytes, position, line)
+  }
+  return position
+}

@@ -1,0 +1,146 @@
+/** Composes the requests of one endpoint in HTTP/1.1 and sends each over a connection of the endpoint's pool. */
+import { CHUNKED } from '../../http1/framing.ts'
+import { arena } from '../../http1/llhttp.ts'
+import { putFields } from '../../http1/rewrite.ts'
+import { upgradeRequestLines } from '../../http1/upgrade.ts'
+import { putBytes, putLineEnd, putText } from '../../http1/writer.ts'
+import { NO_MEMORY } from '../../protocol/failure-table.ts'
+import { STATE } from '../../protocol/states.ts'
+import type { ConnectionContext } from '../exchange/connection-context.ts'
+import type { Failure } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { ConnectionPool } from './connection-pool.ts'
+import type { Endpoint } from './endpoint.ts'
+import { RetryBuffer } from './retry-buffer.ts'
+import { isForwarded } from './route.ts'
+import type { StrippedRequestFields } from './stripped-request-fields.ts'
+
+const SLASH = 47
+const OUT_OF_MEMORY: Failure = {
+  base: NO_MEMORY,
+  state: STATE.REQUEST_READY,
+  kind: 'memory',
+  code: '',
+  cause: 'no memory for a request',
+  status: 0,
+}
+
+export class RequestSender {
+  /** Leading bytes of the last composed head that depend on the endpoint: start line, Host, Proxy-Authorization. */
+  #prefixLength = 0
+  readonly #context: ConnectionContext
+  readonly #pool: ConnectionPool
+  readonly #stripped: StrippedRequestFields
+  /** Path of the endpoint without a trailing slash. */
+  readonly #basePath: string
+  /** Start of the request line by method. */
+  readonly #starts = new Map<string, string>()
+  readonly #hostLine: string
+  /**
+   * For a proxy that reads each request (RFC 9112 3.2.2): scheme and authority, and a line; '' without such a proxy.
+   */
+  readonly #origin: string
+  readonly #proxyLine: string
+
+  constructor(pool: ConnectionPool, basePath: string, stripped: StrippedRequestFields, context: ConnectionContext) {
+    this.#pool = pool
+    this.#basePath = basePath
+    this.#context = context
+    this.#stripped = stripped
+    this.#hostLine = `Host: ${pool.authority}\r\n`
+    this.#origin = isForwarded(pool.route) ? `${pool.scheme}://${pool.authority}` : ''
+    const credentials = isForwarded(pool.route) ? pool.route.proxy!.authorization : ''
+    this.#proxyLine = credentials === '' ? '' : `Proxy-Authorization: ${credentials}\r\n`
+  }
+
+  /** Sends a request whose head is valid. `endpoint` gets the result. */
+  send(exchange: Exchange, endpoint: Endpoint): void {
+    exchange.backend = this.#pool.authority
+    const length = this.#compose(exchange)
+    const idle = this.#pool.takeIdle()
+    if (idle !== undefined) {
+      exchange.reusesConnection = true
+      idle.serve(exchange, length, this.#prefixLength, endpoint)
+      return
+    }
+    const buffer = RetryBuffer.ofHead(this.#context.composer, length, this.#prefixLength, false)
+    if (buffer !== null) this.#pool.connect(exchange, buffer, endpoint)
+    else this.#pool.refuse(exchange, OUT_OF_MEMORY)
+  }
+
+  /** Sends a request that was buffered for another endpoint. Takes over the buffer. */
+  sendBuffered(exchange: Exchange, buffer: RetryBuffer, endpoint: Endpoint): void {
+    exchange.backend = this.#pool.authority
+    const { composer } = this.#context
+    const path = exchange.canonicalTarget.slice(exchange.backendPathAt)
+    const end = this.#putStart(exchange, composer.chunk.offset, path === '' || path[0] !== '/')
+    this.#putPrefixEnd(exchange, putText(arena.bytes, end, path))
+    if (buffer.replacePrefix(composer, this.#prefixLength)) this.#pool.connect(exchange, buffer, endpoint)
+    else {
+      buffer.release()
+      this.#pool.refuse(exchange, OUT_OF_MEMORY)
+    }
+  }
+
+  /** Writes the head of the request into the composer; returns its length. */
+  #compose(exchange: Exchange): number {
+    const { composer, settings } = this.#context
+    const { bytes } = arena
+    const head = exchange.head!
+    const chunked = exchange.requestFraming === CHUNKED
+    const start = composer.chunk.offset
+    const { canonicalTarget, backendPathAt } = exchange
+    let at = this.#putStart(
+      exchange,
+      start,
+      backendPathAt === canonicalTarget.length || canonicalTarget.charCodeAt(backendPathAt) !== SLASH,
+    )
+    if (canonicalTarget !== exchange.requestTarget) at = putText(bytes, at, canonicalTarget.slice(backendPathAt))
+    else at = putBytes(bytes, at, head.targetAt + backendPathAt, head.targetAt + head.targetLength)
+    at = this.#putPrefixEnd(exchange, at)
+    const expects = exchange.minorVersion === 1
+    at = putFields(bytes, at, head, this.#stripped.table(chunked, exchange.isTrusted, expects))
+    at = putText(bytes, at, exchange.forwardedLines)
+    if (exchange.callerLines !== '') at = putText(bytes, at, exchange.callerLines)
+    at = putText(bytes, at, settings.correlationStart)
+    at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
+    if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')
+    if (!settings.preservesUserAgent) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
+    if (exchange.upgrade !== '') at = putText(bytes, at, upgradeRequestLines(exchange.upgrade))
+    else if (settings.closesTargets) at = putText(bytes, at, 'Connection: close\r\n')
+    else if (exchange.acceptsTrailers) at = putText(bytes, at, 'TE: trailers\r\nConnection: TE\r\n')
+    return putLineEnd(bytes, at) - start
+  }
+
+  /** Writes method and base path. `lacksSlash`: the rest of the target is empty or begins with its query. */
+  #putStart(exchange: Exchange, start: number, lacksSlash: boolean): number {
+    const { bytes } = arena
+    const at = putText(bytes, start, this.#start(exchange.method))
+    return this.#basePath === '' && lacksSlash ? putText(bytes, at, '/') : at
+  }
+
+  /**
+   * Writes the rest of the start line, Host, and the line for a proxy. Host of a 1.0 request may be missing although it
+   * is preserved; HTTP/1.1 requires one all the same (RFC 9112 3.2).
+   */
+  #putPrefixEnd(exchange: Exchange, position: number): number {
+    const { composer, settings } = this.#context
+    const { bytes } = arena
+    let at = putText(bytes, position, ' HTTP/1.1\r\n')
+    if (settings.preservesHost && exchange.host !== '') {
+      at = putLineEnd(bytes, putText(bytes, putText(bytes, at, 'Host: '), exchange.host))
+    } else at = putText(bytes, at, this.#hostLine)
+    if (this.#proxyLine !== '') at = putText(bytes, at, this.#proxyLine)
+    this.#prefixLength = at - composer.chunk.offset
+    return at
+  }
+
+  #start(method: string): string {
+    let start = this.#starts.get(method)
+    if (start === undefined) {
+      start = `${method} ${this.#origin}${this.#basePath}`
+      this.#starts.set(method, start)
+    }
+    return start
+  }
+}

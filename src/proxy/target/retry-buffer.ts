@@ -1,0 +1,110 @@
+/**
+ * A request in memory: while its connection is being opened, and until a response begins where the request may be sent
+ * once more. Bounded by one head and one read of its body.
+ */
+import { encodeBody, LAST_CHUNK } from '../../http1/body.ts'
+import { CHUNKED } from '../../http1/framing.ts'
+import { arena } from '../../http1/llhttp.ts'
+import { putTrailers } from '../../http1/trailers.ts'
+import { putText } from '../../http1/writer.ts'
+import type { Chunk } from '../../runtime/arena.ts'
+import type { BodyPart } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Composer } from '../exchange/write-buffer.ts'
+
+/** A chunk and its used length. */
+interface Piece {
+  readonly chunk: Chunk
+  readonly length: number
+}
+
+export class RetryBuffer {
+  #pieces: Piece[]
+  /** The buffer holds the whole request. */
+  isComplete: boolean
+  /** The buffer holds bytes of the body. */
+  hasBody = false
+  /** Leading bytes that depend on the endpoint: start line, Host, Proxy-Authorization. */
+  #prefixLength: number
+
+  private constructor(pieces: Piece[], prefixLength: number, isComplete: boolean) {
+    this.#pieces = pieces
+    this.#prefixLength = prefixLength
+    this.isComplete = isComplete
+  }
+
+  /** A copy of the composed head, without the body if one follows. Null without memory. */
+  static ofHead(composer: Composer, length: number, prefixLength: number, isComplete: boolean): RetryBuffer | null {
+    const piece = copied(composer.chunk.offset, length)
+    return piece && new RetryBuffer([piece], prefixLength, isComplete)
+  }
+
+  /** Adds body bytes that came before the connection was open. False without memory for them. */
+  add(composer: Composer, part: BodyPart, framing: number): boolean {
+    const { bytes } = arena
+    const { spans } = part
+    const hasBytes = encodeBody(bytes, spans, part.count, framing, part.floor)
+    if (hasBytes && !this.#append(spans.at, spans.length)) return false
+    if (hasBytes) this.hasBody = true
+    if (!part.last) return true
+    this.isComplete = true
+    if (framing !== CHUNKED) return true
+    const { offset } = composer.chunk
+    const end = part.trailers.count > 0 ? putTrailers(bytes, offset, part.trailers) : putText(bytes, offset, LAST_CHUNK)
+    return this.#append(offset, end - offset)
+  }
+
+  #append(at: number, length: number): boolean {
+    const piece = copied(at, length)
+    if (piece !== null) this.#pieces.push(piece)
+    return piece !== null
+  }
+
+  /** Another buffer with a complete request without body; null without memory. */
+  copy(): RetryBuffer | null {
+    const [{ chunk, length }] = this.#pieces as [Piece]
+    const piece = copied(chunk.offset, length)
+    return piece && new RetryBuffer([piece], this.#prefixLength, true)
+  }
+
+  /** Replaces the prefix by the first bytes of the composer, for another endpoint; false without memory. */
+  replacePrefix(composer: Composer, prefixLength: number): boolean {
+    const [{ chunk: old, length }, ...others] = this.#pieces as [Piece, ...Piece[]]
+    const rest = length - this.#prefixLength
+    const chunk = arena.acquire(prefixLength + rest)
+    if (chunk === undefined) return false
+    const { bytes } = arena
+    bytes.copyWithin(chunk.offset, composer.chunk.offset, composer.chunk.offset + prefixLength)
+    bytes.copyWithin(chunk.offset + prefixLength, old.offset + this.#prefixLength, old.offset + length)
+    arena.release(old)
+    this.#pieces = [{ chunk, length: prefixLength + rest }, ...others]
+    this.#prefixLength = prefixLength
+    return true
+  }
+
+  /** The pieces in order; the caller owns them. */
+  take(): readonly Piece[] {
+    const pieces = this.#pieces
+    this.#pieces = []
+    return pieces
+  }
+
+  release(): void {
+    for (const { chunk } of this.#pieces) arena.release(chunk)
+    this.#pieces = []
+  }
+}
+
+function copied(at: number, length: number): Piece | null {
+  const chunk = arena.acquire(length)
+  if (chunk === undefined) return null
+  arena.bytes.copyWithin(chunk.offset, at, at + length)
+  return { chunk, length }
+}
+
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY'])
+
+/** Whether a request may be sent twice: an idempotent method (RFC 9110 9.2.2), and no body that could be lost. */
+export function isRetryable(exchange: Exchange): boolean {
+  return exchange.requestFraming === 0 && IDEMPOTENT.has(exchange.method)
+}

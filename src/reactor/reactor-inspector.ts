@@ -1,0 +1,73 @@
+/** Serves the primary's calls that look into a reactor: lists its connections and traces one exchange. */
+import { type ConnectionList, ConnectionListBuilder } from '../observe/connection-list.ts'
+import { ExchangeTrace, type Trace } from '../observe/exchange-trace.ts'
+import type { Exchange } from '../proxy/exchange/exchange.ts'
+import { setTracer } from '../protocol/tracer.ts'
+import type { ReactorCall, ReactorCallResults } from '../plan/reactor-messages.ts'
+
+type InspectorCall = Exclude<ReactorCall, { kind: 'deploy' }>
+type InspectorResult = ReactorCallResults[InspectorCall['kind']]
+
+/** Shows every open connection to a lister. */
+type ShowConnections = (lister: ConnectionListBuilder) => void
+
+/** The exchange that the reactor watches for. */
+interface Watch {
+  readonly correlationId: string
+  readonly trace: ExchangeTrace
+  readonly ended: PromiseWithResolvers<Trace | null>
+  readonly timer: NodeJS.Timeout
+}
+
+export class ReactorInspector {
+  readonly #show: ShowConnections
+  #watch: Watch | null = null
+
+  constructor(show: ShowConnections) {
+    this.#show = show
+  }
+
+  serve(call: InspectorCall): InspectorResult | Promise<InspectorResult> {
+    switch (call.kind) {
+      case 'connections':
+        return this.#list(new ConnectionListBuilder(call.query, performance.now()))
+      case 'watch':
+        return this.#startWatch(call.correlationId, call.waitMs)
+      case 'trace':
+        return call.correlationId === this.#watch?.correlationId ? this.#watch.ended.promise : null
+      case 'unwatch':
+        if (call.correlationId === this.#watch?.correlationId) this.#endWatch()
+        return true
+    }
+  }
+
+  /** Called with every exchange that is over. */
+  done(exchange: Exchange): void {
+    this.#watch?.trace.done(exchange)
+  }
+
+  #list(lister: ConnectionListBuilder): ConnectionList {
+    this.#show(lister)
+    return lister.list
+  }
+
+  #startWatch(correlationId: string, waitMs: number): boolean {
+    if (this.#watch !== null) return false
+    // Events right behind the end, as the reuse of a connection, belong to the trace.
+    const over = (): void => void setImmediate(() => this.#watch?.trace === trace && this.#endWatch())
+    const trace = new ExchangeTrace(correlationId, () => performance.now(), over)
+    const timer = setTimeout(() => this.#endWatch(), waitMs)
+    this.#watch = { correlationId, trace, ended: Promise.withResolvers(), timer }
+    setTracer(trace)
+    return true
+  }
+
+  #endWatch(): void {
+    const ended = this.#watch
+    if (ended === null) return
+    this.#watch = null
+    setTracer(null)
+    clearTimeout(ended.timer)
+    ended.ended.resolve(ended.trace.result())
+  }
+}

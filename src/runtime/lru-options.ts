@@ -1,0 +1,7 @@
+/**
+ * Options of an lru-cache that is limited to `entries` and allocates as it fills. With `max` the cache allocates
+ * everything at once: 6 ms and 1.5 MB for 65,536 entries, most of which a node never uses.
+ */
+export function growingTo(entries: number): { readonly maxSize: number; readonly sizeCalculation: () => number } {
+  return { maxSize: entries, sizeCalculation: () => 1 }
+}

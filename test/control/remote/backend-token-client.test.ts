@@ -1,0 +1,99 @@
+/** Access tokens for backends (RFC 6749 4.4): caching, renewal, and token endpoints that misbehave. */
+import assert from 'node:assert/strict'
+import { after, beforeEach, test } from 'node:test'
+import { BackendTokenClient } from '../../../src/control/remote/backend-token-client.ts'
+import { HttpClient } from '../../../src/control/remote/http-client.ts'
+import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
+
+const server = await MisbehavingServer.listen()
+const client = new HttpClient(
+  { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] },
+  { requestMs: 1000 },
+)
+const PLAN = {
+  key: 'production /orders',
+  tokenUrl: `${server.origin}/token`,
+  clientId: 'a client',
+  clientSecret: 's:cr%t',
+  scopes: ['a', 'b'],
+  parameters: { audience: 'orders' },
+}
+let issuedCount = 0
+
+beforeEach(() => {
+  server.received.length = 0
+  server.answer = (response, request) =>
+    json({ access_token: `token-${++issuedCount}`, token_type: 'bearer', expires_in: 3600 })(response, request)
+})
+
+after(async () => {
+  server.close()
+  await client.close()
+})
+
+function tokensOf(plan = PLAN): BackendTokenClient {
+  const tokens = new BackendTokenClient(client)
+  tokens.configure([plan])
+  return tokens
+}
+
+test('RFC 6749 4.4: one request serves all callers, and its token is cached', async () => {
+  const tokens = tokensOf()
+  const issued = await Promise.all(Array.from({ length: 50 }, () => tokens.get(PLAN.key, '')))
+  assert.equal(new Set(issued.map(({ token }) => token)).size, 1)
+  assert.ok(Math.abs(issued[0]!.expiresMs - Date.now() - 3_600_000) < 5000)
+  await tokens.get(PLAN.key, '')
+  const authorization = `Basic ${Buffer.from('a+client:s%3Acr%25t').toString('base64')}`
+  const body = 'audience=orders&scope=a+b&grant_type=client_credentials'
+  assert.deepEqual(server.received, [{ path: '/token', authorization, body }])
+})
+
+test('a token that a backend rejected is replaced once for all callers that report it', async () => {
+  const tokens = tokensOf()
+  const { token: first } = await tokens.get(PLAN.key, '')
+  const issued = await Promise.all([1, 2, 3].map(() => tokens.get(PLAN.key, first)))
+  assert.notEqual(issued[0]!.token, first)
+  assert.equal(new Set(issued.map(({ token }) => token)).size, 1)
+  assert.equal((await tokens.get(PLAN.key, first)).token, issued[0]!.token)
+  assert.equal(server.received.length, 2)
+})
+
+test('a token that is about to expire is requested again', async () => {
+  server.answer = json({ access_token: 'short', token_type: 'Bearer', expires_in: 0 })
+  const tokens = tokensOf()
+  await tokens.get(PLAN.key, '')
+  await tokens.get(PLAN.key, '')
+  assert.equal(server.received.length, 2)
+})
+
+test('a reload drops the token of an endpoint whose settings changed and keeps the others', async () => {
+  const tokens = tokensOf()
+  const { token } = await tokens.get(PLAN.key, '')
+  tokens.configure([{ ...PLAN }])
+  assert.equal((await tokens.get(PLAN.key, '')).token, token)
+  tokens.configure([{ ...PLAN, clientSecret: 'other' }])
+  assert.notEqual((await tokens.get(PLAN.key, '')).token, token)
+  tokens.configure([])
+  await assert.rejects(tokens.get(PLAN.key, ''), /the backend is unknown/)
+})
+
+for (const [what, answer, cause] of [
+  ...MISBEHAVIOURS,
+  ['rejects the credentials', json({ error: 'invalid_client' }, 401), /status 401/],
+  ['returns no token', json({ token_type: 'Bearer' }), /no valid access_token/],
+  ['returns a token of two lines', json({ access_token: 'a\r\nb', token_type: 'Bearer' }), /no valid access_token/],
+  ['returns another token type', json({ access_token: 'a', token_type: 'mac' }), /other than Bearer/],
+  [
+    'returns an expires_in that is no number',
+    json({ access_token: 'a', token_type: 'Bearer', expires_in: 'soon' }),
+    /expires_in/,
+  ],
+] as const) {
+  test(`a token endpoint that ${what} fails the request in bounded time, and is asked again`, async () => {
+    server.answer = answer
+    const tokens = tokensOf()
+    await assert.rejects(tokens.get(PLAN.key, ''), { name: 'ControlCallFailed', message: cause })
+    server.answer = json({ access_token: 'good', token_type: 'Bearer' })
+    assert.equal((await tokens.get(PLAN.key, '')).token, 'good')
+  })
+}

@@ -1,0 +1,179 @@
+/** Plans of APIs across reloads: slots that stay, slots that are reused, and the changes that reactors get. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ApiPlanner, diffApis, type PlannedApis, OutOfSlots } from '../../src/plan/api-planning.ts'
+import { type ApiDefinition, DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
+import type { ForwardProxies } from '../../src/plan/forward-proxies.ts'
+import { monotonicMs } from '../../src/runtime/monotonic-clock.ts'
+import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
+import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
+import { OPEN_CORS } from '../harness/filter-chain.ts'
+
+const DIRECT: ForwardProxies = { proxyFor: () => null, errors: [], warnings: [] }
+
+function api(context: string, ...urls: readonly string[]): ApiDefinition {
+  const endpoints = urls.map(url => ({ url, settings: DEFAULT_ENDPOINT_SETTINGS }))
+  return {
+    ...PLAIN_DEFINITION,
+    ...{ name: context, context: `/${context}`, version: '1', isDefaultVersion: false },
+    endpoints: { kind: 'load_balance', algorithm: 'round_robin', failsOver: true, endpoints },
+  }
+}
+
+/** Slots of endpoints and of their routes, in order. */
+function slotsOf({ apis }: PlannedApis): readonly (readonly [endpoint: number, route: number])[] {
+  return apis.flatMap(({ endpoints }) => endpoints.endpoints.map(({ slot, route }) => [slot, route.slot] as const))
+}
+
+test('endpoints keep their slots by API, URL and rank among equal URLs, routes by scheme, host and port', () => {
+  const planner = new ApiPlanner(1, 3)
+  const first = planner.plan([api('a', 'http://h/1', 'http://h/2'), api('b', 'https://h/1')], DIRECT, OPEN_CORS, [])
+  assert.deepEqual(slotsOf(first), [
+    [0, 1],
+    [1, 1],
+    [2, 2],
+  ])
+  const definitions = [api('b', 'https://h/1'), api('a', 'http://h:80/2', 'http://h/2', 'http://h/2', 'http://h/1')]
+  const second = planner.plan(definitions, DIRECT, OPEN_CORS, [], first)
+  assert.deepEqual(slotsOf(second), [
+    [2, 2],
+    [3, 1],
+    [1, 1],
+    [4, 1],
+    [0, 1],
+  ])
+})
+
+test('an unchanged definition keeps its plan, unless its proxy changes', () => {
+  const planner = new ApiPlanner(1, 1)
+  const definition = api('a', 'http://h')
+  const first = planner.plan([definition], DIRECT, OPEN_CORS, [])
+  assert.equal(planner.plan([definition], DIRECT, OPEN_CORS, [], first).apis[0], first.apis[0])
+  const proxy = { host: 'p', port: 1, authorization: '' }
+  const second = planner.plan([definition], { ...DIRECT, proxyFor: () => proxy }, OPEN_CORS, [], first)
+  assert.equal(second.apis[0]!.endpoints.endpoints[0]!.route.proxy, proxy)
+  assert.deepEqual(slotsOf(second), slotsOf(first))
+})
+
+test('a slot is reused only without activity, and starts with a fresh state', () => {
+  const planner = new ApiPlanner(1, 1, 1)
+  const states = new EndpointTable(planner.endpoints, 0, monotonicMs)
+  const connections = new SharedGauge(planner.gauge, 1, 0)
+  const first = planner.plan([api('a', 'http://h')], DIRECT, OPEN_CORS, [])
+  states.failed(0, DEFAULT_ENDPOINT_SETTINGS, false, 101_503, 0)
+  const exchange = { pendingSlot: -1 }
+  states.requestStarted(0, exchange)
+  connections.acquire(1, -1)
+  const second = planner.plan([api('b', 'http://i')], DIRECT, OPEN_CORS, [], first)
+  planner.release(second)
+  assert.deepEqual(slotsOf(second), [[1, 2]])
+  const third = [api('b', 'http://i'), api('c', 'http://j')]
+  assert.throws(() => planner.plan(third, DIRECT, OPEN_CORS, [], second), OutOfSlots)
+  planner.release(second)
+  states.requestEnded(exchange)
+  connections.release(1)
+  assert.deepEqual(slotsOf(planner.plan(third, DIRECT, OPEN_CORS, [], second)), [
+    [1, 2],
+    [0, 1],
+  ])
+  const { state, failures, suspensions, lastBase } = states.read(0)
+  assert.deepEqual([state, failures, suspensions, lastBase], ['ACTIVE', 0, 0, 0])
+})
+
+test('slots allocated for a refused reload are freed', () => {
+  const planner = new ApiPlanner(1, 1, 1)
+  const first = planner.plan([api('a', 'http://h')], DIRECT, OPEN_CORS, [])
+  for (let i = 0; i < 5; i++) {
+    planner.plan([api('a', 'http://h'), api(`b${i}`, 'http://h')], DIRECT, OPEN_CORS, [], first)
+    planner.release(first)
+  }
+})
+
+test('reactors get new, changed and removed APIs, and nothing else', () => {
+  const planner = new ApiPlanner(1, 3)
+  const [a, b, c] = [api('a', 'http://h'), api('b', 'http://h'), api('c', 'http://h')]
+  const first = planner.plan([a, b, c], DIRECT, OPEN_CORS, [])
+  const second = planner.plan(
+    [a, api('b', 'http://h'), api('c', 'http://h/x'), api('d', 'http://h')],
+    DIRECT,
+    OPEN_CORS,
+    [],
+    first,
+  )
+  const { removed, deployed } = diffApis(first.apis, second.apis)
+  assert.deepEqual([removed, deployed.map(({ name }) => name)], [[], ['c', 'd']])
+  assert.deepEqual(diffApis(second.apis, first.apis).removed, ['/d/1'])
+})
+
+/** [CORS of the API, result with OPEN_CORS as `[apim.cors]`, result with `[apim.cors]` disabled]. */
+const CORS: readonly (readonly [own: ApiDefinition['cors'], enabled: unknown, disabled: unknown])[] = [
+  [null, OPEN_CORS, null],
+  [{ enabled: false, origins: ['https://a'] }, null, null],
+  [{ enabled: true }, OPEN_CORS, { ...OPEN_CORS }],
+  [
+    { enabled: true, origins: ['https://a'] },
+    { ...OPEN_CORS, origins: ['https://a'] },
+    { ...OPEN_CORS, origins: ['https://a'] },
+  ],
+]
+
+test('CORS settings of an API win, and those that it omits come from [apim.cors]', () => {
+  const planner = new ApiPlanner(1, 10)
+  for (const [cors, enabled, disabled] of CORS) {
+    const definitions = [{ ...api('a', 'http://h'), cors }]
+    assert.deepEqual(planner.plan(definitions, DIRECT, OPEN_CORS, []).apis[0]!.cors, enabled)
+    assert.deepEqual(planner.plan(definitions, DIRECT, { ...OPEN_CORS, enabled: false }, []).apis[0]!.cors, disabled)
+  }
+})
+
+test('APIs with equal CORS settings share one object, and get another one when [apim.cors] changes', () => {
+  const planner = new ApiPlanner(1, 10)
+  const own = { enabled: true, origins: ['https://a'] }
+  const definitions = [
+    api('a', 'http://h'),
+    api('b', 'http://h'),
+    { ...api('c', 'http://h'), cors: own },
+    { ...api('d', 'http://h'), cors: { ...own } },
+  ]
+  const first = planner.plan(definitions, DIRECT, OPEN_CORS, [])
+  const [a, b, c, d] = first.apis.map(({ cors }) => cors)
+  assert.equal(a, b)
+  assert.equal(c, d)
+  assert.equal(a, first.cors)
+  const same = planner.plan(definitions, DIRECT, { ...OPEN_CORS }, [], first)
+  assert.deepEqual(diffApis(first.apis, same.apis).deployed, [])
+  assert.equal(same.apis[0], first.apis[0])
+  const second = planner.plan(definitions, DIRECT, { ...OPEN_CORS, origins: ['https://b'] }, [], first)
+  assert.deepEqual(
+    diffApis(first.apis, second.apis).deployed.map(({ name }) => name),
+    ['a', 'b'],
+  )
+  assert.deepEqual(slotsOf(second), slotsOf(first))
+})
+
+test('a resource with an allowed scope is planned without scopes, and planned again when allowed scopes change', () => {
+  const resource = { template: '/x', verb: 'GET', authType: 'None', tier: 'Unlimited' } as const
+  const scoped = [
+    { ...resource, scopes: ['device_1', 'other'] },
+    { ...resource, verb: 'PUT', scopes: ['other'] },
+    { ...resource, verb: 'POST', scopes: [] },
+  ]
+  const definitions = [{ ...api('a', 'http://h'), resources: scoped }, api('b', 'http://h')]
+  const scopesOf = ({ apis }: PlannedApis) => apis[0]!.resources.map(({ scopes }) => scopes)
+  const planner = new ApiPlanner(1, 10)
+  const first = planner.plan(definitions, DIRECT, OPEN_CORS, ['^device_.*', 'openid'])
+  assert.deepEqual(scopesOf(first), [[], ['other'], []])
+  assert.equal(planner.plan(definitions, DIRECT, OPEN_CORS, ['^device_.*', 'openid'], first).apis[0], first.apis[0])
+  const second = planner.plan(definitions, DIRECT, OPEN_CORS, ['(other|openid)'], first)
+  assert.deepEqual(scopesOf(second), [[], [], []])
+  assert.deepEqual(
+    diffApis(first.apis, second.apis).deployed.map(({ name }) => name),
+    ['a'],
+  )
+  assert.deepEqual(scopesOf(planner.plan(definitions, DIRECT, OPEN_CORS, [], second)), [
+    ['device_1', 'other'],
+    ['other'],
+    [],
+  ])
+})

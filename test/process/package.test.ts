@@ -1,0 +1,265 @@
+/**
+ * What `npm run package` makes, in a copy of the tree: the tarball, installed into an empty folder without a network, and
+ * the container, each with a request through the program.
+ */
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { chownSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join, resolve } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { LEVEL } from '../harness/gateway.ts'
+import { ScriptedBackend } from '../harness/peers.ts'
+import { ask, freePort, makeHome, PLAIN_ONLY, Program } from '../harness/program.ts'
+
+const run = promisify(execFile)
+const ROOT = resolve(import.meta.dirname, '../..')
+/** What a clone of the repository has, as far as the package needs it. */
+const SHIPPED = ['package.json', 'package-lock.json', '.npmrc', 'README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md']
+const FOLDERS = ['src', 'scripts', 'conf']
+const NOBODY = 65_534
+const isRoot = process.getuid?.() === 0
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-package-'))
+chmodSync(folder, 0o755)
+const clone = join(folder, 'clone')
+const dist = join(folder, 'dist')
+/** The environment of a machine whose own Node is the one that runs the tests. */
+const env = {
+  ...{ PATH: [dirname(process.execPath), ...systemPath()].join(delimiter), HOME: join(folder, 'user'), CI: 'true' },
+  ...{ npm_config_cache: join(folder, 'cache'), npm_config_offline: 'true' },
+}
+const backend = await ScriptedBackend.listen(async peer => {
+  await peer.untilRequest()
+  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello')
+})
+const programs: Program[] = []
+let tarball = ''
+
+/** Without the folders of this project, which npm puts before those of the system. */
+function systemPath(): readonly string[] {
+  return (process.env.PATH ?? '').split(delimiter).filter(path => !path.startsWith(ROOT))
+}
+
+function npm(cwd: string, ...words: string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
+  return run('npm', words, { cwd, env })
+}
+
+before(async () => {
+  mkdirSync(clone)
+  for (const file of SHIPPED) cpSync(join(ROOT, file), join(clone, file))
+  const isShipped = (path: string): boolean => path !== join(ROOT, 'conf', 'data')
+  for (const name of FOLDERS) cpSync(join(ROOT, name), join(clone, name), { recursive: true, filter: isShipped })
+  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+  // What a gateway that runs in the clone has written is not for others.
+  mkdirSync(join(clone, 'conf', 'data'))
+  writeFileSync(join(clone, 'conf', 'data', 'admin-password'), 'secret')
+  await npm(clone, 'run', 'package', '--', dist)
+  tarball = join(dist, readdirSync(dist).find(file => file.endsWith('.tgz'))!)
+})
+
+after(async () => {
+  for (const program of programs) await program.kill()
+  backend.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const installed = (root: string): string => join(root, 'node_modules', 'sluice')
+
+/** Installs the tarball into an empty folder; returns that folder. */
+async function install(name: string): Promise<string> {
+  const root = join(folder, name)
+  mkdirSync(root)
+  writeFileSync(join(root, 'package.json'), '{}')
+  await npm(root, 'install', tarball)
+  return root
+}
+
+/** `words`: the program with the command `start` and its options. */
+async function startInstalled(words: readonly string[]): Promise<Program> {
+  const sets = [
+    ...PLAIN_ONLY,
+    ...['transport.passthru_http.listener.parameters.port=0', 'management.health_port=0'],
+    `transport.passthru_http.socket_level=${LEVEL === 'streams' ? 'streams' : 'auto'}`,
+  ]
+  const [command, ...rest] = words
+  const program = new Program(command!, [...rest, ...sets.flatMap(set => ['--set', set])], env)
+  programs.push(program)
+  await program.said.until(/^ready$/m)
+  return program
+}
+
+async function pass(program: Program): Promise<void> {
+  const [, port] = await program.said.until(/^listening on http:\/\/\S*:(\d+)$/m)
+  assert.match(await ask(Number(port), 'GET', '/t/1.0.0'), /^HTTP\/1\.1 200 OK\r\n[\s\S]*hello$/)
+}
+
+describe('the package', { concurrency: false }, () => {
+  let root = ''
+
+  test('has built JavaScript, the documents of the home, and nothing that a gateway has written', async () => {
+    const { stdout } = await run('tar', ['-tzf', tarball])
+    const files = stdout.split('\n').map(file => file.replace(/^package\//, ''))
+    const own = files.filter(file => !file.startsWith('node_modules/') && file !== '')
+    for (const file of ['src/launch.js', 'lib/reactor/reactor-entry.js', 'conf/apis/Sample/api.yaml', 'LICENSE']) {
+      assert.ok(own.includes(file), file)
+    }
+    assert.deepEqual(
+      own.filter(file => /\.ts$|^(?:src\/(?!launch\.js$)|test|bench|conf\/data)\//.test(file)),
+      [],
+    )
+    // Few files start faster than many.
+    assert.ok(own.length < 200, `${own.length} files`)
+  })
+
+  test('installs into an empty folder without a network, and passes a request', async () => {
+    root = await install('empty')
+    const home = makeHome(backend.port)
+    try {
+      const program = await startInstalled([join(root, 'node_modules', '.bin', 'sluice'), 'start', '--home', home.path])
+      await pass(program)
+      program.signal('SIGTERM')
+      assert.deepEqual(await program.exited, { code: 0, signal: null })
+      if (LEVEL === 'handles') {
+        const level = JSON.parse(readFileSync(join(home.data, 'socket-level.json'), 'utf8')) as { passed: boolean }
+        assert.ok(level.passed, 'the self-test runs in the package')
+      }
+    } finally {
+      home.remove()
+    }
+  })
+
+  test('npx runs its commands, which find the files of the package', async () => {
+    const npx = (...words: string[]) => run('npx', ['sluice', ...words], { cwd: root, env })
+    await npx('init')
+    assert.match((await npx('check')).stdout, /^valid: 0 errors, 0 warnings, 1 API\n$/)
+    assert.match((await npx('help', 'operate')).stdout, /^# Operate a gateway\n/)
+    const fault = join(installed(root), 'conf', 'synapse-configs', 'default', 'sequences', 'fault.xml')
+    assert.ok(existsSync(fault))
+  })
+
+  test('start --sample runs the sample backend', async () => {
+    const port = await freePort()
+    const api = join(root, 'conf', 'apis', 'Sample', 'api.yaml')
+    writeFileSync(api, readFileSync(api, 'utf8').replace(':8288', `:${port}`))
+    const sets = [...PLAIN_ONLY.slice(0, 3), 'transport.passthru_http.listener.parameters.port=0']
+    const words = ['start', '--sample', '--home', join(root, 'conf'), ...sets.flatMap(set => ['--set', set])]
+    const ports = ['--set', 'management.port=0', '--set', 'management.health_port=0']
+    const program = new Program(join(root, 'node_modules', '.bin', 'sluice'), [...words, ...ports], env)
+    programs.push(program)
+    const [, url] = await program.said.until(/^try: curl -i (http:\S+) -d 'hello'$/m)
+    const command = [join(root, 'node_modules', '.bin', 'sluice'), 'token', 'Sample', '--home', join(root, 'conf')]
+    const token = spawnSync(command[0]!, command.slice(1), { env, encoding: 'utf8' }).stdout.trim()
+    const headers = { authorization: `Bearer ${token}` }
+    const response = await fetch(url!, { method: 'POST', body: 'hello', headers })
+    assert.deepEqual([response.status, await response.text()], [200, 'hello'])
+    await program.kill()
+  })
+
+  test('npm install --global gives the command sluice', async () => {
+    const prefix = join(folder, 'prefix')
+    await npm(folder, 'install', '--global', '--prefix', prefix, tarball)
+    const { stdout } = await run(join(prefix, 'bin', 'sluice'), ['why', '900902'], { env })
+    assert.match(stdout, /^900902\n/)
+  })
+
+  test('runs where its user can write neither its folder nor that of the home', async () => {
+    const home = makeHome(backend.port)
+    const user = join(folder, 'nobody')
+    const data = join(folder, 'state')
+    for (const path of [user, data]) {
+      mkdirSync(path)
+      if (isRoot) chownSync(path, NOBODY, NOBODY)
+    }
+    rmSync(join(installed(root), 'node_modules', '.cache'), { recursive: true, force: true })
+    for (const path of [home.path, installed(root), join(installed(root), 'node_modules')]) chmodSync(path, 0o555)
+    try {
+      const drop = ['setpriv', '--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups']
+      const launcher = [process.execPath, join(installed(root), 'src', 'launch.js')]
+      const options = ['start', '--home', home.path, '--data', data]
+      const program = await startInstalled(['env', `HOME=${user}`, ...(isRoot ? drop : []), ...launcher, ...options])
+      await pass(program)
+      await program.kill()
+      assert.deepEqual(readdirSync(join(user, '.cache')), ['sluice'], 'the compile cache is in the home of the user')
+    } finally {
+      chmodSync(home.path, 0o755)
+      home.remove()
+    }
+  })
+
+  test('an older Node gets one sentence and exit code 1', () => {
+    const older = `data:text/javascript,Object.defineProperty(process.versions, 'node', { value: '25.9.1' })`
+    const launcher = join(installed(root), 'src', 'launch.js')
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', older, launcher, 'check'])
+    assert.deepEqual([status, stdout.toString()], [1, ''])
+    assert.match(stderr.toString(), /^Sluice needs Node 26 or newer, and this is v\S+ \(.*\)\.\n$/)
+  })
+})
+
+describe('the container', {
+  concurrency: false,
+  skip: process.platform === 'linux' ? false : 'it is for Linux',
+}, () => {
+  const rootfs = join(dist, 'container', 'rootfs')
+  const words = ['/usr/bin/sluice', 'start', '--home', '/home', '--data', '/data']
+
+  test('its file system has all that the program needs', {
+    skip: isRoot ? false : 'only root can chroot',
+  }, async () => {
+    const home = makeHome(backend.port)
+    const system = join(folder, 'system')
+    cpSync(rootfs, system, { recursive: true })
+    cpSync(home.path, join(system, 'home'), { recursive: true })
+    mkdirSync(join(system, 'data'))
+    chownSync(join(system, 'data'), NOBODY, NOBODY)
+    chmodSync(join(system, 'home'), 0o755)
+    try {
+      const program = await startInstalled(['chroot', `--userspec=${NOBODY}:${NOBODY}`, system, ...words])
+      await pass(program)
+      program.signal('SIGTERM')
+      assert.deepEqual(await program.exited, { code: 0, signal: null })
+    } finally {
+      home.remove()
+    }
+  })
+
+  const hasBuilder = isRoot && spawnSync('buildah', ['--version']).status === 0
+  const skip = hasBuilder ? false : 'buildah is not installed'
+  test('a builder builds it from scratch without a network, and runs it', { skip }, async () => {
+    const home = makeHome(backend.port)
+    chmodSync(home.path, 0o755)
+    const options = ['--storage-driver', 'vfs', '--root', join(folder, 'images'), '--runroot', join(folder, 'run')]
+    // In a network of its own, which reaches nothing.
+    const buildah = async (...of: string[]): Promise<string> =>
+      (await run('unshare', ['--net', 'buildah', ...options, ...of], { cwd: join(dist, 'container') })).stdout.trim()
+    try {
+      await buildah('build', '--isolation', 'chroot', '--quiet', '--tag', 'sluice', '.')
+      const container = await buildah('from', '--pull-never', 'sluice')
+      const inside = ['run', '--isolation', 'chroot', '--volume', `${home.path}:/etc/sluice:ro`, container, '--']
+      const started = ['/usr/bin/sluice', 'start', '--home', '/etc/sluice', '--data', '/var/lib/sluice']
+      // Its processes end with the namespace.
+      const namespace = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc']
+      const program = await startInstalled([...namespace, 'buildah', ...options, ...inside, ...started])
+      await pass(program)
+      await program.kill()
+      await buildah('rm', container)
+    } finally {
+      home.remove()
+    }
+  })
+})
+
+test('npm ci --omit=dev installs what the source needs under a Node 26 of the system', async () => {
+  const source = join(folder, 'source')
+  mkdirSync(source)
+  for (const file of SHIPPED) cpSync(join(ROOT, file), join(source, file))
+  for (const name of FOLDERS) cpSync(join(clone, name), join(source, name), { recursive: true })
+  // The cache of the install that brought the packages of these tests; what it lacks comes from the registry.
+  const cached = { PATH: env.PATH, HOME: process.env.HOME ?? '', npm_config_prefer_offline: 'true' }
+  await run('npm', ['ci', '--omit=dev'], { cwd: source, env: cached })
+  assert.ok(!existsSync(join(source, 'node_modules', 'node')))
+  const { stdout } = await run('npm', ['run', '-s', 'sluice', '--', 'check'], { cwd: source, env })
+  assert.match(stdout, /^valid: 0 errors/)
+})

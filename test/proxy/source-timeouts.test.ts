@@ -1,0 +1,245 @@
+/**
+ * Timeouts of the client: a slow head, a slow body, an idle connection, and a response that the client does not read.
+ * The time that the backend takes does not count against the client, and vice versa.
+ */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { assertFault, takeResponse } from '../harness/responses.ts'
+import { countedFailures, untilAllClosed } from '../harness/failures.ts'
+import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+
+/** A time limit that expires in the test; several ticks of the gateway's clock. */
+const LIMIT_MS = 300
+/** A time limit that must not expire in the test, although the test waits for about as long. */
+const WIDE_LIMIT_MS = 1000
+const BIG_BYTES = 32 * 1024 * 1024
+
+const backend = await ScriptedBackend.listen()
+after(() => backend.close())
+
+interface Started {
+  readonly gateway: TestGateway
+  readonly client: Peer
+}
+
+async function start(t: { after(done: () => void): void }, http: Record<string, unknown>): Promise<Started> {
+  const gateway = await startGateway([{ context: '/t', port: backend.port }], { http })
+  backend.skip()
+  const client = await connectPeer(gateway.port)
+  t.after(() => {
+    client.destroy()
+    gateway.stop()
+  })
+  return { gateway, client }
+}
+
+const GET = 'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n'
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** The fields of the only warning, `client timed out`. */
+function warningOf(gateway: TestGateway): Readonly<Record<string, string | number>> {
+  const lines = gateway.reports.filter(({ level }) => level === 'warn')
+  assert.equal(lines.length, 1, JSON.stringify(gateway.reports))
+  assert.equal(lines[0]!.event, 'client timed out')
+  return lines[0]!.fields
+}
+
+test('header.read_timeout: an unfinished head gets 408', async t => {
+  const { gateway, client } = await start(t, { 'header.read_timeout': LIMIT_MS })
+  client.send('GET /t/it HTTP/1.1\r\nHost: a')
+  assertFault(await takeResponse(client), 408, 408, 0, true)
+  assert.equal(await client.untilEnd(), 'FIN')
+  const { STATE_DESCRIPTION: description, CONNECTION: connection, CORRELATION_ID: id, ...fields } = warningOf(gateway)
+  assert.equal(typeof description, 'string')
+  assert.equal(typeof id, 'string')
+  assert.match(String(connection), /^http-incoming-\d+$/)
+  assert.deepEqual(fields, {
+    INTERNAL_STATE: 1,
+    DIRECTION: 'REQUEST',
+    CAUSE_OF_ERROR: `head not complete within ${LIMIT_MS} ms`,
+    HTTP_URL: '',
+    HTTP_METHOD: '',
+    SOCKET_TIMEOUT: 180_000,
+    CLIENT_ADDRESS: '127.0.0.1',
+  })
+  assert.equal(gateway.metrics().counts.timeoutRequestHead, 1)
+  assert.equal(countedFailures(gateway, 101001, 1, 'source'), 1)
+  assert.equal(gateway.metrics().counts.targetsOpened, 0)
+})
+
+test('header.read_timeout: a head that arrives byte by byte gets 408 after the same time', async t => {
+  const { client } = await start(t, { 'header.read_timeout': LIMIT_MS })
+  client.send('GET /t/it HTTP/1.1\r\nX: ')
+  while (client.length === 0) {
+    client.send('x')
+    await wait(LIMIT_MS / 10)
+  }
+  assert.equal((await takeResponse(client)).status, 408)
+})
+
+test('header.read_timeout: an unfinished head of a second request gets 408', async t => {
+  const { gateway, client } = await start(t, { 'header.read_timeout': LIMIT_MS })
+  client.send(GET)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.send(OK)
+  await takeResponse(client)
+  client.send('GET /t')
+  assert.equal((await takeResponse(client)).status, 408)
+  assert.equal(gateway.metrics().counts.timeoutRequestHead, 1)
+})
+
+test('header.read_timeout: a connection without a byte is closed without a response', async t => {
+  const { gateway, client } = await start(t, { 'header.read_timeout': LIMIT_MS })
+  assert.equal(await client.untilEnd(), 'FIN')
+  assert.equal(client.text, '')
+  assert.deepEqual(gateway.reports, [])
+  assert.equal(gateway.metrics().counts.connectionsOpen, 0)
+})
+
+test('keepalive.timeout: an idle connection is closed without a response', async t => {
+  const { gateway, client } = await start(t, { 'keepalive.timeout': LIMIT_MS })
+  client.send(GET)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.send(OK)
+  assert.equal((await takeResponse(client)).body, 'ok')
+  assert.equal(await client.untilEnd(), 'FIN')
+  assert.equal(client.text, '')
+  assert.deepEqual(gateway.reports, [])
+  assert.equal(gateway.metrics().counts.timeoutSourceIdle, 1)
+})
+
+for (const [name, http, socketTimeout] of [
+  ['body.read_timeout', { 'body.read_timeout': LIMIT_MS }, 180_000],
+  ['http.socket.timeout', { 'http.socket.timeout': LIMIT_MS, 'body.read_timeout': 0 }, LIMIT_MS],
+] as const) {
+  for (const [what, framing, part] of [
+    ['with Content-Length', 'Content-Length: 10', '01234'],
+    ['in chunks', 'Transfer-Encoding: chunked', '5\r\n01234\r\n'],
+  ] as const) {
+    test(`${name}: an unfinished body ${what} gets 408 and aborts the backend exchange`, async t => {
+      const { gateway, client } = await start(t, http)
+      client.send(`POST /t/it HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n${part}`)
+      const peer = await backend.next()
+      await peer.untilText('01234')
+      assertFault(await takeResponse(client), 408, 408, 0, true)
+      assert.equal(await client.untilEnd(), 'FIN')
+      await peer.untilEnd()
+      assert.ok(peer.text.endsWith(part), 'the gateway adds no last chunk')
+      const fields = warningOf(gateway)
+      assert.equal(fields.INTERNAL_STATE, 2)
+      assert.equal(fields.HTTP_METHOD, 'POST')
+      assert.equal(fields.HTTP_URL, '/t/it')
+      assert.equal(fields.SOCKET_TIMEOUT, socketTimeout)
+      assert.equal(gateway.metrics().counts.timeoutRequestBody, 1)
+      assert.equal(countedFailures(gateway, 101001, 2, 'source'), 1)
+      assert.equal(countedFailures(gateway, 101509, 2), 1)
+    })
+  }
+}
+
+test('body.read_timeout: a body that arrives byte by byte gets 408 after the same time', async t => {
+  const { client } = await start(t, { 'body.read_timeout': LIMIT_MS })
+  client.send('POST /t/it HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n')
+  while (client.length === 0) {
+    client.send('x')
+    await wait(LIMIT_MS / 10)
+  }
+  assert.equal((await takeResponse(client)).status, 408)
+})
+
+test('body.read_timeout: the time starts again after each 64 KiB', async t => {
+  const PIECE = 65_536
+  const PIECES = 6
+  const { client } = await start(t, { 'body.read_timeout': WIDE_LIMIT_MS })
+  client.send(`POST /t/it HTTP/1.1\r\nHost: a\r\nContent-Length: ${PIECE * PIECES}\r\n\r\n`)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.take()
+  for (let piece = 1; piece <= PIECES; piece++) {
+    client.send(Buffer.alloc(PIECE))
+    await peer.untilLength(PIECE * piece)
+    await wait((1.2 * WIDE_LIMIT_MS) / PIECES)
+  }
+  peer.send(OK)
+  assert.equal((await takeResponse(client)).body, 'ok')
+})
+
+test('body.read_timeout: the time in which the backend does not read does not count', async t => {
+  const { gateway, client } = await start(t, { 'body.read_timeout': WIDE_LIMIT_MS })
+  client.send(`POST /t/it HTTP/1.1\r\nHost: a\r\nContent-Length: ${BIG_BYTES}\r\n\r\n`)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.take()
+  peer.pause()
+  client.send(Buffer.alloc(BIG_BYTES))
+  await wait(1.2 * WIDE_LIMIT_MS)
+  peer.resume()
+  await peer.untilLength(BIG_BYTES)
+  peer.send(OK)
+  assert.equal((await takeResponse(client)).body, 'ok')
+  assert.deepEqual(gateway.reports, [])
+})
+
+for (const [name, framing] of [
+  ['with Content-Length', `Content-Length: ${BIG_BYTES}`],
+  ['in chunks', 'Transfer-Encoding: chunked'],
+] as const) {
+  test(`http.socket.timeout: a client that does not read a response ${name} is reset`, async t => {
+    const { gateway, client } = await start(t, { 'http.socket.timeout': LIMIT_MS })
+    client.pause()
+    client.send(GET)
+    const peer = await backend.next()
+    await peer.untilText('\r\n\r\n')
+    peer.send(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n`)
+    const piece = Buffer.alloc(BIG_BYTES / 2)
+    peer.send(framing.startsWith('C') ? piece : Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece]))
+    await peer.untilEnd()
+    client.resume()
+    assert.equal(await client.untilEnd(), 'RST')
+    const fields = warningOf(gateway)
+    assert.equal(fields.INTERNAL_STATE, 5)
+    assert.equal(fields.DIRECTION, 'RESPONSE')
+    assert.equal(gateway.metrics().counts.timeoutSourceStalled, 1)
+    assert.equal(countedFailures(gateway, 101000, 5, 'source'), 1)
+    assert.equal(countedFailures(gateway, 101509, 5), 1)
+    assert.equal(countedFailures(gateway, 101504, 5), 0, 'the backend did not time out')
+    await untilAllClosed(gateway)
+  })
+}
+
+test('http.socket.timeout: a client that reads slowly does not let the backend time out', async t => {
+  const { gateway, client } = await start(t, { 'http.socket.timeout': WIDE_LIMIT_MS })
+  client.send(GET)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${BIG_BYTES}\r\n\r\n`)
+  peer.send(Buffer.alloc(BIG_BYTES))
+  // Takes longer than the limit in total, but no single pause does.
+  for (let taken = 0; taken < BIG_BYTES; taken += BIG_BYTES / 8) {
+    await client.untilLength(taken)
+    client.pause()
+    await wait((1.2 * WIDE_LIMIT_MS) / 8)
+    client.resume()
+  }
+  await client.untilLength(BIG_BYTES)
+  assert.deepEqual(gateway.reports, [])
+})
+
+test('http.socket.timeout: a client that does not read the end of a complete response is closed', async t => {
+  const { gateway, client } = await start(t, { 'http.socket.timeout': LIMIT_MS })
+  const length = 8 * 1024 * 1024
+  client.pause()
+  client.send(GET)
+  const peer = await backend.next()
+  await peer.untilText('\r\n\r\n')
+  peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`)
+  peer.send(Buffer.alloc(length))
+  await eventually('the end of the client connection', () => gateway.metrics().counts.connectionsOpen === 0)
+  client.resume()
+  await client.untilEnd()
+  assert.ok(client.length < length)
+})
