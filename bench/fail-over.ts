@@ -1,40 +1,40 @@
 /**
- * One of two backends falls ill while requests come at a constant rate: how each of them was answered, when the
- * healthy one had taken over, and when the other was used again. Illness and recovery are real: SIGKILL, SIGSTOP, a new
- * process.
+ * One of two equal backends fails while requests arrive at a constant rate. Failure and recovery are real: SIGKILL,
+ * SIGSTOP, a new process. Metrics: responses, time to fail over, and time until the backend is used again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { SteadyOutcome, SteadyPlan, SteadyRecord } from './load/load-plan.ts'
+import { driveRecorded } from './load/drive.ts'
+import type { RecordingOutcome, RequestRecord } from './load/load-plan.ts'
 import type { Sample } from './metric.ts'
-import type { Place } from './peers/peer.ts'
+import type { PeerOptions } from './peers/peer.ts'
 import { LOAD_CORE, Program, pinned } from './program.ts'
-import type { FailOver } from './scenarios.ts'
+import type { FailOverLoad } from './scenarios.ts'
 
-const GENERATOR = fileURLToPath(new URL('load/steady-generator.ts', import.meta.url))
-const TWIN = fileURLToPath(new URL('twin-backend.ts', import.meta.url))
+const REPLICA_BACKEND = fileURLToPath(new URL('backends/replica-backend.ts', import.meta.url))
 
-const CALM_MS = 1000
-const ILL_MS = 3000
-const RECOVERY_MS = 3000
+const BEFORE_FAILURE_MS = 1000
+const FAILURE_MS = 3000
+const AFTER_FAILURE_MS = 3000
 const FLAP_MS = 1000
-export const FAIL_OVER_SECONDS = (CALM_MS + ILL_MS + RECOVERY_MS) / 1000
+export const FAIL_OVER_SECONDS = (BEFORE_FAILURE_MS + FAILURE_MS + AFTER_FAILURE_MS) / 1000
 
-/** Slower than the healthy one ever is on a busy machine, faster than any timeout. */
-const DISTURBED_MS = 250
-/** The healthy one has taken over when nothing was disturbed for so long. */
-const QUIET_MS = 500
-const SICK = 'first'
+/** Slower than the healthy backend ever is on a busy machine, faster than any timeout of the proxies. */
+const SLOW_MS = 250
+/** The proxy has failed over when all requests of a period of this length succeeded. */
+const STABLE_MS = 500
+/** The backend that fails; the other one is 'second'. */
+const FAILING = 'first'
 
-/** When the illness began and when the backend was well again, milliseconds of the epoch. */
-interface Course {
-  readonly illMs: number
-  readonly wellMs: number
+/** Milliseconds since the Unix epoch. */
+interface FailureTimes {
+  readonly failedMs: number
+  readonly recoveredMs: number
 }
 
 const now = (): number => performance.timeOrigin + performance.now()
 
-class Twin {
+class Replica {
   readonly #name: string
   readonly #port: number
   #program: Program | undefined
@@ -45,16 +45,16 @@ class Twin {
   }
 
   async start(): Promise<void> {
-    const words = [process.execPath, TWIN, String(this.#port), this.#name]
-    this.#program = new Program(`the ${this.#name} backend`, pinned(LOAD_CORE, words))
-    await this.#program.accepting(this.#port)
+    const command = [process.execPath, REPLICA_BACKEND, String(this.#port), this.#name]
+    this.#program = new Program(`the ${this.#name} replica`, pinned(LOAD_CORE, command))
+    await this.#program.waitForPort(this.#port)
   }
 
-  freeze(): void {
+  suspend(): void {
     this.#program?.signal('SIGSTOP')
   }
 
-  thaw(): void {
+  resume(): void {
     this.#program?.signal('SIGCONT')
   }
 
@@ -63,96 +63,92 @@ class Twin {
   }
 }
 
-const ILLNESSES: Readonly<Record<FailOver['illness'], (sick: Twin) => Promise<void>>> = {
-  async dies(sick) {
-    await sick.kill()
-    await sleep(ILL_MS)
-    await sick.start()
+const FAILURES: Readonly<Record<FailOverLoad['failure'], (replica: Replica) => Promise<void>>> = {
+  async dies(replica) {
+    await replica.kill()
+    await sleep(FAILURE_MS)
+    await replica.start()
   },
-  async hangs(sick) {
-    sick.freeze()
-    await sleep(ILL_MS)
-    sick.thaw()
+  async hangs(replica) {
+    replica.suspend()
+    await sleep(FAILURE_MS)
+    replica.resume()
   },
-  async flaps(sick) {
-    for (let elapsedMs = 0; elapsedMs < ILL_MS; elapsedMs += FLAP_MS) {
-      await sick.kill()
+  async flaps(replica) {
+    for (let elapsedMs = 0; elapsedMs < FAILURE_MS; elapsedMs += FLAP_MS) {
+      await replica.kill()
       await sleep(FLAP_MS / 2)
-      await Promise.all([sick.start(), sleep(FLAP_MS / 2)])
+      await Promise.all([replica.start(), sleep(FLAP_MS / 2)])
     }
   },
 }
 
-/** Both twins, for a proxy that stands in front of them. */
-export class Twins {
-  readonly #sick: Twin
-  readonly #healthy: Twin
+/** The two equal backends behind a proxy. */
+export class Replicas {
+  readonly #failing: Replica
+  readonly #healthy: Replica
 
-  constructor([first, second]: Place['twinPorts']) {
-    this.#sick = new Twin(SICK, first)
-    this.#healthy = new Twin('second', second)
+  constructor([first, second]: PeerOptions['replicaPorts']) {
+    this.#failing = new Replica(FAILING, first)
+    this.#healthy = new Replica('second', second)
   }
 
   async start(): Promise<void> {
-    await Promise.all([this.#sick.start(), this.#healthy.start()])
+    await Promise.all([this.#failing.start(), this.#healthy.start()])
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#sick.kill(), this.#healthy.kill()])
+    await Promise.all([this.#failing.kill(), this.#healthy.kill()])
   }
 
-  async fallIll(illness: FailOver['illness']): Promise<Course> {
-    const illMs = now()
-    await ILLNESSES[illness](this.#sick)
-    return { illMs, wellMs: now() }
-  }
-}
-
-export async function failOverRound(port: number, scenario: FailOver, twins: Twins): Promise<Sample> {
-  const { path, connections, ratePerSecond, illness } = scenario
-  const plan: SteadyPlan = { port, path, connections, ratePerSecond, seconds: FAIL_OVER_SECONDS }
-  const words = [process.execPath, GENERATOR, JSON.stringify(plan)]
-  const generator = new Program('the steady generator', pinned(LOAD_CORE, words))
-  try {
-    await generator.line(/^started$/)
-    const printed = generator.line(/^\{/)
-    const [{ line }, course] = await Promise.all([printed, sleep(CALM_MS).then(() => twins.fallIll(illness))])
-    return failOverSample(JSON.parse(line) as SteadyOutcome, course)
-  } finally {
-    await generator.stop()
+  /** Makes one replica fail and recover. */
+  async fail(failure: FailOverLoad['failure']): Promise<FailureTimes> {
+    const failedMs = now()
+    await FAILURES[failure](this.#failing)
+    return { failedMs, recoveredMs: now() }
   }
 }
 
-export function failOverSample({ asked, records }: SteadyOutcome, course: Course): Sample {
-  const inOrder = records.toSorted((a, b) => a.askedMs - b.askedMs)
-  const takenOverMs = takeOver(inOrder, course)
-  const again = inOrder.find(({ askedMs, server }) => askedMs >= course.wellMs && server === SICK)
+export async function failOverRound(port: number, scenario: FailOverLoad, replicas: Replicas): Promise<Sample> {
+  const { path, connections, ratePerSecond, failure } = scenario
+  const plan = { port, path, connections, ratePerSecond, seconds: FAIL_OVER_SECONDS }
+  const [outcome, times] = await driveRecorded(plan, async () => {
+    await sleep(BEFORE_FAILURE_MS)
+    return replicas.fail(failure)
+  })
+  return failOverSample(outcome, times)
+}
+
+export function failOverSample({ due, records }: RecordingOutcome, times: FailureTimes): Sample {
+  const inOrder = records.toSorted((a, b) => a.intendedMs - b.intendedMs)
+  const takenOverMs = failOverMs(inOrder, times)
+  const restored = inOrder.find(({ intendedMs, server }) => intendedMs >= times.recoveredMs && server === FAILING)
   const answered = records.filter(({ status }) => status !== 0)
-  const good = answered.filter(wasGood).length
+  const successes = answered.filter(isSuccess).length
   return {
-    askedCount: asked,
-    answeredCount: good,
-    refusedCount: answered.length - good,
-    unansweredCount: asked - answered.length,
-    slowestMs: Math.max(0, ...answered.map(record => record.answeredMs - record.askedMs)),
+    askedCount: due,
+    answeredCount: successes,
+    refusedCount: answered.length - successes,
+    unansweredCount: due - answered.length,
+    slowestMs: Math.max(0, ...answered.map(record => record.answeredMs - record.intendedMs)),
     ...(takenOverMs === undefined ? {} : { takenOverMs }),
-    ...(again === undefined ? {} : { usedAgainMs: again.answeredMs - course.wellMs }),
+    ...(restored === undefined ? {} : { usedAgainMs: restored.answeredMs - times.recoveredMs }),
   }
 }
 
-function wasGood({ status }: SteadyRecord): boolean {
+function isSuccess({ status }: RequestRecord): boolean {
   return status >= 200 && status <= 299
 }
 
-/** When the first stretch without a disturbance began, after the illness did and before it ended. */
-function takeOver(inOrder: readonly SteadyRecord[], { illMs, wellMs }: Course): number | undefined {
-  let quietFromMs = illMs
+/** Time from the failure to the first stable period that begins before the recovery; undefined if there is none. */
+function failOverMs(inOrder: readonly RequestRecord[], { failedMs, recoveredMs }: FailureTimes): number | undefined {
+  let stableFromMs = failedMs
   for (const record of inOrder) {
-    if (record.askedMs < illMs) continue
-    if (Math.min(record.askedMs, wellMs) - quietFromMs >= QUIET_MS) return quietFromMs - illMs
-    if (record.askedMs > wellMs) return undefined
-    const undisturbed = wasGood(record) && record.server !== SICK && record.answeredMs - record.askedMs < DISTURBED_MS
-    if (!undisturbed) quietFromMs = record.askedMs
+    if (record.intendedMs < failedMs) continue
+    if (Math.min(record.intendedMs, recoveredMs) - stableFromMs >= STABLE_MS) return stableFromMs - failedMs
+    if (record.intendedMs > recoveredMs) return undefined
+    const isSlow = record.answeredMs - record.intendedMs >= SLOW_MS
+    if (!isSuccess(record) || record.server === FAILING || isSlow) stableFromMs = record.intendedMs
   }
   return undefined
 }

@@ -1,15 +1,15 @@
 /**
- * What a measurement can say. Owns the catalogue of metrics: how each is titled, rounded and judged. Tables, charts and
- * the comparison of two runs read this catalogue; a metric that is not here cannot be recorded.
+ * The catalogue of metrics: title, rounding, and which direction is better. Tables, charts and comparisons read it; a
+ * metric that is not here cannot be recorded. Names of metrics are part of every record and never change.
  */
 
 interface Metric {
   readonly title: string
   readonly digits: number
-  /** Which direction is an improvement; `neither` for what only describes the run. */
+  /** The direction of an improvement; `neither` for metrics that only describe the run. */
   readonly better: 'less' | 'more' | 'neither'
-  /** What is shown of several rounds where it is not the median: a bad round must not vanish behind good ones. */
-  readonly rounds?: 'sum' | 'greatest'
+  /** How rounds are summarized if not by the median, so that one bad round stays visible. */
+  readonly acrossRounds?: 'sum' | 'greatest'
 }
 
 export const METRIC = {
@@ -27,11 +27,11 @@ export const METRIC = {
   warmP50Ms: { title: 'warm p50 ms', digits: 2, better: 'less' },
   warmP99Ms: { title: 'warm p99 ms', digits: 2, better: 'less' },
   warmP999Ms: { title: 'warm p99.9 ms', digits: 2, better: 'less' },
-  warmErrors: { title: 'warm errors', digits: 0, better: 'less', rounds: 'sum' },
+  warmErrors: { title: 'warm errors', digits: 0, better: 'less', acrossRounds: 'sum' },
   maxMs: { title: 'max ms', digits: 1, better: 'less' },
   rssMiB: { title: 'RSS MiB', digits: 1, better: 'less' },
   pssMiB: { title: 'PSS MiB', digits: 1, better: 'less' },
-  heldConnections: { title: 'held', digits: 0, better: 'more' },
+  heldConnections: { title: 'open connections', digits: 0, better: 'more' },
   kibPerConnection: { title: 'KiB/connection', digits: 2, better: 'less' },
   firstReadyMs: { title: 'first start ms', digits: 0, better: 'less' },
   readyMs: { title: 'ready ms, 10 APIs', digits: 0, better: 'less' },
@@ -41,30 +41,29 @@ export const METRIC = {
   deployedReadyMs: { title: 'ready ms', digits: 0, better: 'less' },
   kibPerApi: { title: 'KiB/API', digits: 1, better: 'less' },
   reloadMs: { title: 'reload ms', digits: 0, better: 'less' },
-  othersPercent: { title: 'others %', digits: 0, better: 'neither' },
-  errors: { title: 'errors', digits: 0, better: 'less', rounds: 'sum' },
-  askedCount: { title: 'requests', digits: 0, better: 'neither', rounds: 'sum' },
-  answeredCount: { title: '2xx', digits: 0, better: 'neither', rounds: 'sum' },
-  refusedCount: { title: 'answered with an error', digits: 0, better: 'less', rounds: 'sum' },
-  unansweredCount: { title: 'unanswered', digits: 0, better: 'less', rounds: 'sum' },
-  slowestMs: { title: 'slowest ms', digits: 0, better: 'less', rounds: 'greatest' },
-  takenOverMs: { title: 'taken over after ms', digits: 0, better: 'less' },
+  othersPercent: { title: 'other programs %', digits: 0, better: 'neither' },
+  errors: { title: 'errors', digits: 0, better: 'less', acrossRounds: 'sum' },
+  askedCount: { title: 'requests', digits: 0, better: 'neither', acrossRounds: 'sum' },
+  answeredCount: { title: '2xx', digits: 0, better: 'neither', acrossRounds: 'sum' },
+  refusedCount: { title: 'error responses', digits: 0, better: 'less', acrossRounds: 'sum' },
+  unansweredCount: { title: 'no response', digits: 0, better: 'less', acrossRounds: 'sum' },
+  slowestMs: { title: 'slowest ms', digits: 0, better: 'less', acrossRounds: 'greatest' },
+  takenOverMs: { title: 'failed over after ms', digits: 0, better: 'less' },
   usedAgainMs: { title: 'used again after ms', digits: 0, better: 'less' },
 } as const satisfies Record<string, Metric>
 
 export type MetricName = keyof typeof METRIC
 export const METRIC_NAMES = Object.keys(METRIC) as readonly MetricName[]
 
-/** Of what a scenario counts: `message` makes of `CPU µs/req` the cost of a message. */
+/** The title for a scenario that counts `unit`s instead of requests: `CPU µs/req` becomes `CPU µs/message`. */
 export function metricTitle(name: MetricName, unit: string | undefined): string {
   const { title } = METRIC[name]
   return unit === undefined ? title : title.replace('req/s', `${unit}s/s`).replace('/req', `/${unit}`)
 }
 
-/** One figure out of those of several rounds. */
-export function summaryRule(name: MetricName): Metric['rounds'] {
+export function summaryRule(name: MetricName): Metric['acrossRounds'] {
   const metric: Metric = METRIC[name]
-  return metric.rounds
+  return metric.acrossRounds
 }
 
 /** The figures of one peer in one round. */
@@ -73,6 +72,6 @@ export type Sample = { readonly [name in MetricName]?: number }
 export function formatMetric(name: MetricName, value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return '–'
   const { digits } = METRIC[name]
-  const rounded = Number(value.toFixed(digits)) + 0 // Adding 0 takes the sign off a negative zero.
+  const rounded = Number(value.toFixed(digits)) + 0 // Adding 0 turns negative zero into zero.
   return rounded.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }

@@ -4,29 +4,31 @@ import { SCENARIOS } from './scenarios.ts'
 
 export const HELP = `npm run bench -- [options]
 
-  --scenario NAME,...   only these (default: all but the open loop and the contests):
+  --scenario NAME,...   only these (default: all but the open loop and the paired scenarios); a prefix such as
+                        fail-over selects all scenarios of that group:
                         ${Object.keys(SCENARIOS).join(', ')}
   --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy,
-                        fast-proxy, reply-from; of contests: sluice-core, sluice-before, sluice-1-api,
-                        sluice-100-apis, sluice-10k-apis; only when named: sluice-again
-  --rounds N            interleaved rounds (default 5)
+                        fast-proxy, reply-from; in paired scenarios: sluice-core, sluice-before, sluice-open,
+                        sluice-secured, sluice-secured-log, sluice-1-api, sluice-100-apis, sluice-10k-apis;
+                        only when named: sluice-again
+  --rounds N            rounds, in which the peers take turns (default 5)
   --seconds N           seconds of load per peer and round (default 3)
-  --quick               2 rounds of 1 second: proves that everything works, measures little
-  --open-loop           also the constant rates: 50 % and 80 % of the peak each peer reaches in this run
-  --before DIR          another state of this repository, as sluice-before in the contests (chain)
-  --rate N              the open loop at this many requests per second for all peers instead
-  --profile             CPU profile of sluice (all its threads) and its most expensive functions
-  --profile-dir DIR     where the profiles go (default bench/results/profile)
-  --json FILE           where the record goes (default bench/results/latest.json)
-  --write               adds the scenarios of this run to the results that bench/README.md shows
+  --quick               2 rounds of 1 second: checks that everything works, measures little
+  --open-loop           adds the open loop: 50 % and 80 % of the peak rate that each peer reaches in this run
+  --before DIR          another checkout of this repository, as sluice-before in the scenarios chain-*
+  --rate N              the open loop at N requests per second for all peers, instead of shares of their peaks
+  --profile             writes CPU profiles of all threads of sluice and prints the most expensive functions
+  --profile-dir DIR     folder of the profiles (default bench/results/profile)
+  --json FILE           file of the record (default bench/results/latest.json)
+  --write               publishes the scenarios of this run in bench/README.md
   --base-port N         first of the forty ports in use (default 18000)
 
-BENCH_EXTRA='name=command' adds a proxy of your own (bench/peers/extra.ts).
+BENCH_EXTRA='name=command' adds another proxy (bench/peers/extra.ts).
 `
 
 export interface Options {
   readonly scenarios: readonly string[]
-  /** Undefined: all of them. */
+  /** Undefined for all peers. */
   readonly peers: readonly string[] | undefined
   readonly rounds: number
   readonly seconds: number
@@ -35,7 +37,7 @@ export interface Options {
   readonly jsonFile: string | undefined
   readonly write: boolean
   readonly basePort: number
-  /** Where another state of this repository is. */
+  /** Folder of another checkout of this repository. */
   readonly beforeFolder: string | undefined
 }
 
@@ -48,30 +50,30 @@ function wholeNumber(option: string, text: string, least: number): number {
   return value
 }
 
-function chosenScenarios(text: string | undefined, openLoop: boolean): string[] {
+function selectScenarios(text: string | undefined, openLoop: boolean): string[] {
   const names = Object.keys(SCENARIOS)
   const isOpen = (name: string): boolean => SCENARIOS[name]?.kind === 'open'
-  const isContest = (name: string): boolean => SCENARIOS[name]?.kind === 'contest'
-  if (text === undefined) return names.filter(name => (openLoop || !isOpen(name)) && !isContest(name))
-  const chosen = text.split(',').flatMap(word => named(word, names))
+  const isPaired = (name: string): boolean => SCENARIOS[name]?.kind === 'paired'
+  if (text === undefined) return names.filter(name => (openLoop || !isOpen(name)) && !isPaired(name))
+  const chosen = text.split(',').flatMap(word => matchingScenarios(word, names))
   return openLoop ? [...new Set([...chosen, ...names.filter(isOpen)])] : chosen
 }
 
-/** A scenario by its name, or all whose names begin so: `fail-over` for the three of them. */
-function named(word: string, names: readonly string[]): string[] {
+/** The scenario with this name, or all scenarios of a group: `fail-over` selects the three `fail-over-*`. */
+function matchingScenarios(word: string, names: readonly string[]): string[] {
   const found = names.includes(word) ? [word] : names.filter(name => name.startsWith(`${word}-`))
   if (found.length === 0) throw new UsageError(`--scenario: there is no ${word}; there are ${names.join(', ')}`)
   return found
 }
 
-/** Undefined when only help was asked for. */
+/** Undefined for `--help`. Throws UsageError. */
 export function readOptions(words: readonly string[]): Options | undefined {
   const { values } = parse(words)
   if (values.help) return undefined
   const rounds = values.rounds ?? (values.quick ? '2' : '5')
   const seconds = values.seconds ?? (values.quick ? '1' : '3')
   return {
-    scenarios: chosenScenarios(values.scenario, values['open-loop']),
+    scenarios: selectScenarios(values.scenario, values['open-loop']),
     peers: values.peer?.split(','),
     rounds: wholeNumber('rounds', rounds, 1),
     seconds: wholeNumber('seconds', seconds, 1),

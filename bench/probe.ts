@@ -1,9 +1,8 @@
 /**
- * The speed probe: a fixed computation on the proxy's core, timed between rounds. Virtual machines drift by a factor
- * of two within an hour without visible cause; where the probe drifts, the rounds beside it do not compare.
+ * The speed probe: a fixed computation on the proxy's core, timed between rounds. Virtual machines drift by a factor of
+ * two within an hour without visible cause; rounds with different probe times do not compare.
  *
- * As a program (`node bench/probe.ts --serve`) it stays on its core and answers each line with the milliseconds it
- * took.
+ * Its own process (`node bench/probe.ts --serve`) prints the milliseconds of one computation for each line of input.
  */
 import { fileURLToPath } from 'node:url'
 import { PROXY_CORE, Program, pinned } from './program.ts'
@@ -17,12 +16,12 @@ function compute(): number {
   return word
 }
 
-/** The best of a few attempts: what the core can do, not who else wanted it for a moment. */
+/** The best of a few attempts, so that short disturbances by other programs do not count. */
 function probeOnce(): number {
   let best = Number.POSITIVE_INFINITY
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const start = performance.now()
-    if (compute() === 0.5) throw new Error('unreachable: keeps the computation from being left out')
+    if (compute() === 0.5) throw new Error('unreachable: the compiler must not remove the computation')
     best = Math.min(best, performance.now() - start)
   }
   return best
@@ -35,7 +34,7 @@ export class SpeedProbe {
   )
 
   async measure(): Promise<number> {
-    const answer = this.#program.line(/^probe /)
+    const answer = this.#program.waitForLine(/^probe /)
     this.#program.child.stdin?.write('\n')
     return Number((await answer).line.slice(6))
   }
@@ -46,7 +45,7 @@ export class SpeedProbe {
 }
 
 if (process.argv[2] === '--serve') {
-  compute() // So that the first answer comes from compiled code too.
+  compute() // The first measurement needs compiled code too.
   process.stdin.on('data', () => console.log(`probe ${probeOnce().toFixed(2)}`))
   process.stdin.on('end', () => process.exit(0))
 }

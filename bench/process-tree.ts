@@ -1,6 +1,6 @@
 /**
- * What a process tree has used, read from /proc: processor time and memory of a process and all its descendants,
- * threads included. A proxy with a master and workers, or with worker threads, is charged for all of them.
+ * CPU time and memory of a process tree from /proc: of a process, all its descendants and all their threads. Thus a
+ * proxy with a master and workers is measured as a whole.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 
@@ -12,7 +12,7 @@ export interface ProcessStat {
   readonly parent: number
   readonly userSeconds: number
   readonly systemSeconds: number
-  /** What its ended children took, as far as it has waited for them. */
+  /** CPU time of ended children that the process has waited for. */
   readonly endedChildrenSeconds: number
 }
 
@@ -23,13 +23,11 @@ interface ProcessorTime {
 
 interface Memory {
   readonly rssMiB: number
-  /** Shared pages counted by halves, thirds, ...: the fair figure for a tree that forks. */
+  /** Proportional set size: a page shared by n processes counts as 1/n, which is fair to programs that fork. */
   readonly pssMiB: number
 }
 
-/**
- * The command name stands in parentheses and may itself hold spaces and parentheses: fields count from the last one.
- */
+/** Fields count from the last parenthesis, because the command name in parentheses may contain some itself. */
 export function parseStat(line: string): ProcessStat {
   const close = line.lastIndexOf(')')
   const fields = line.slice(close + 2).split(' ')
@@ -42,9 +40,10 @@ export function parseStat(line: string): ProcessStat {
   }
 }
 
-export function treeOf(root: number, all: readonly ProcessStat[]): ProcessStat[] {
+/** The root and all its descendants. */
+export function processTree(root: number, all: readonly ProcessStat[]): ProcessStat[] {
   const members = new Set([root])
-  // Parents may stand behind their children in the list, so pass over it until nothing is added.
+  // Children may precede their parents in the list, so repeat until nothing is added.
   for (let before = 0; before !== members.size; ) {
     before = members.size
     for (const process of all) if (members.has(process.parent)) members.add(process.pid)
@@ -52,52 +51,51 @@ export function treeOf(root: number, all: readonly ProcessStat[]): ProcessStat[]
   return all.filter(process => members.has(process.pid))
 }
 
-function everyProcess(): ProcessStat[] {
+function allProcesses(): ProcessStat[] {
   return readdirSync('/proc').flatMap(name => {
     if (!/^\d+$/.test(name)) return []
     try {
       return [parseStat(readFileSync(`/proc/${name}/stat`, 'latin1'))]
     } catch {
-      return [] // It ended between the listing and the read.
+      return [] // The process ended between the listing and the read.
     }
   })
 }
 
-/** The process ids of a tree, its root among them. */
-export function membersOf(root: number): number[] {
-  return treeOf(root, everyProcess()).map(process => process.pid)
+/** Process ids of the root and all its descendants. */
+export function processTreeIds(root: number): number[] {
+  return processTree(root, allProcesses()).map(process => process.pid)
 }
 
 export function processorTime(root: number): ProcessorTime {
   let userSeconds = 0
   let systemSeconds = 0
-  for (const process of treeOf(root, everyProcess())) {
+  for (const process of processTree(root, allProcesses())) {
     userSeconds += process.userSeconds
     systemSeconds += process.systemSeconds
   }
   return { userSeconds, systemSeconds }
 }
 
-/**
- * Processor time so far that programs outside the bench's own tree took. What somebody else runs on the machine shows
- * up as a slow round; with this it can be told from a slow proxy.
- */
-export function secondsElsewhere(): number {
-  // cpu  user nice system idle iowait irq softirq steal ...: `steal` is what other virtual machines took.
+/** CPU time so far of programs outside the bench. It distinguishes a busy machine from a slow proxy. */
+export function otherProgramsSeconds(): number {
+  // cpu  user nice system idle iowait irq softirq steal ...: `steal` is the time of other virtual machines.
   const [user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'latin1')
     .slice(5, 200)
     .trim()
     .split(' ')
     .map(ticks => Number.parseInt(ticks, 10) / TICKS_PER_SECOND)
   const everyone = user! + nice! + system! + irq! + softirq! + steal!
-  const own = treeOf(process.pid, everyProcess()).map(it => it.userSeconds + it.systemSeconds + it.endedChildrenSeconds)
+  const own = processTree(process.pid, allProcesses()).map(
+    it => it.userSeconds + it.systemSeconds + it.endedChildrenSeconds,
+  )
   return everyone - own.reduce((sum, seconds) => sum + seconds, 0)
 }
 
 export function memory(root: number): Memory {
   let rssKiB = 0
   let pssKiB = 0
-  for (const { pid } of treeOf(root, everyProcess())) {
+  for (const { pid } of processTree(root, allProcesses())) {
     let rollup: string
     try {
       rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')

@@ -1,7 +1,7 @@
 /**
- * Child processes of the bench: pinned to a core, watched until they are ready, and stopped with everything they
- * started. All stay in the bench's session: the kernel shares a processor out between sessions first (autogroup), and
- * in sessions of their own the lowest-priority loops would get half of it.
+ * Child processes of the bench: pinned to a core, watched until they are ready, stopped with all their descendants.
+ * They stay in the session of the bench: the kernel divides processors between sessions first (autogroup), so an
+ * idle-priority loop in a session of its own would get half a processor.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -9,15 +9,15 @@ import { connect } from 'node:net'
 import { cpus } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { membersOf } from './process-tree.ts'
+import { processTreeIds } from './process-tree.ts'
 
-/** The proxy under test has the first core to itself; everything else shares the second. */
+/** The core of the proxy under test; everything else shares the other one. */
 export const PROXY_CORE = 0
 export const LOAD_CORE = 1
 
-const STOP_PATIENCE_MS = 5000
-const READY_PATIENCE_MS = 20_000
-const KEPT_OUTPUT_CHARS = 4000
+const STOP_TIMEOUT_MS = 5000
+const READY_TIMEOUT_MS = 20_000
+const OUTPUT_CHARS_MAX = 4000
 
 export function findExecutable(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
@@ -26,25 +26,25 @@ export function findExecutable(name: string): string | undefined {
 
 const taskset = cpus().length > LOAD_CORE ? findExecutable('taskset') : undefined
 
-/** `cores` as taskset writes them: one core, or several parted by commas. */
+/** `cores` in the notation of taskset: one core, or several separated by commas. */
 export function pinned(cores: number | string, command: readonly string[]): string[] {
   return taskset === undefined ? [...command] : [taskset, '-c', String(cores), ...command]
 }
 
-/** Moves the bench itself, all threads of it, away from the proxy's core. */
+/** Moves all threads of the bench itself to the load core; false if that is impossible. */
 export function pinSelf(): boolean {
   if (taskset === undefined) return false
   execFileSync(taskset, ['-a', '-c', '-p', String(LOAD_CORE), String(process.pid)], { stdio: 'ignore' })
   return true
 }
 
-/** How many files a program of the bench may have open. */
+/** Limit of open files for programs of the bench. */
 export function descriptorLimit(): number {
   const limits = readFileSync('/proc/self/limits', 'latin1')
   return Number(/^Max open files +\d+ +(\d+)/m.exec(limits)?.[1] ?? 1024)
 }
 
-/** Raises that limit for the bench and all it starts, where this is allowed. */
+/** Raises the limit of open files for the bench and its child processes, where this is allowed. */
 export function raiseDescriptorLimit(count: number): void {
   const prlimit = findExecutable('prlimit')
   if (prlimit === undefined || descriptorLimit() >= count) return
@@ -57,10 +57,10 @@ export class Program {
   readonly name: string
   readonly child: ChildProcess
   readonly startedMs = performance.now()
-  /** The last of what it printed, for the message when it fails. */
+  /** The end of its output, for error messages. */
   output = ''
-  #lines: ((line: string) => void)[] = []
-  #rest = ''
+  #lineListeners: ((line: string) => void)[] = []
+  #partialLine = ''
 
   constructor(name: string, command: readonly string[], environment: Readonly<Record<string, string>> = {}) {
     this.name = name
@@ -69,10 +69,10 @@ export class Program {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...environment },
     })
-    this.child.on('error', error => this.#keep(String(error)))
-    this.child.stdin?.on('error', () => {}) // A program that ended does not read; its exit is reported elsewhere.
-    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#keep(text))
-    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text))
+    this.child.on('error', error => this.#appendOutput(String(error)))
+    this.child.stdin?.on('error', () => {}) // The exit of the program is reported elsewhere.
+    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#appendOutput(text))
+    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#readLines(text))
     this.child.once('exit', () => running.delete(this))
     running.add(this)
   }
@@ -85,22 +85,22 @@ export class Program {
     return this.child.pid === undefined || this.child.exitCode !== null || this.child.signalCode !== null
   }
 
-  #keep(text: string): void {
-    this.output = (this.output + text).slice(-KEPT_OUTPUT_CHARS)
+  #appendOutput(text: string): void {
+    this.output = (this.output + text).slice(-OUTPUT_CHARS_MAX)
   }
 
-  #read(text: string): void {
-    this.#keep(text)
-    const lines = (this.#rest + text).split('\n')
-    this.#rest = lines.pop()!
-    for (const line of lines) for (const listener of this.#lines) listener(line)
+  #readLines(text: string): void {
+    this.#appendOutput(text)
+    const lines = (this.#partialLine + text).split('\n')
+    this.#partialLine = lines.pop()!
+    for (const line of lines) for (const listener of this.#lineListeners) listener(line)
   }
 
-  /** Returns what takes the listener off again. */
+  /** Returns a function that removes the listener. */
   onLine(listener: (line: string) => void): () => void {
-    this.#lines.push(listener)
+    this.#lineListeners.push(listener)
     return () => {
-      this.#lines = this.#lines.filter(other => other !== listener)
+      this.#lineListeners = this.#lineListeners.filter(other => other !== listener)
     }
   }
 
@@ -109,20 +109,20 @@ export class Program {
     return new Error(`${this.name} ${what}${said === '' ? '' : `; it said:\n${said}`}`)
   }
 
-  /** Resolves at the first line that matches; the time is taken when the line arrives. */
-  async line(pattern: RegExp, patienceMs = READY_PATIENCE_MS): Promise<{ line: string; atMs: number }> {
+  /** Resolves with the first line that matches and the time of its arrival; rejects if the program ends before. */
+  async waitForLine(pattern: RegExp, timeoutMs = READY_TIMEOUT_MS): Promise<{ line: string; atMs: number }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ line: string; atMs: number }>()
-    const forget = this.onLine(line => {
+    const removeListener = this.onLine(line => {
       if (pattern.test(line)) resolve({ line, atMs: performance.now() })
     })
-    const timer = setTimeout(() => reject(this.#failure(`did not print ${pattern} in time`)), patienceMs)
+    const timer = setTimeout(() => reject(this.#failure(`did not print ${pattern} in time`)), timeoutMs)
     const ended = (): void => reject(this.#failure('ended before it was ready'))
     this.child.once('close', ended)
     this.child.once('error', ended)
     try {
       return await promise
     } finally {
-      forget()
+      removeListener()
       clearTimeout(timer)
       this.child.off('close', ended)
       this.child.off('error', ended)
@@ -130,8 +130,8 @@ export class Program {
   }
 
   /** Resolves when the port accepts a connection. */
-  async accepting(port: number): Promise<void> {
-    const deadline = performance.now() + READY_PATIENCE_MS
+  async waitForPort(port: number): Promise<void> {
+    const deadline = performance.now() + READY_TIMEOUT_MS
     while (performance.now() < deadline) {
       if (this.ended) throw this.#failure('ended before it was ready')
       if (await canConnect(port)) return
@@ -142,21 +142,22 @@ export class Program {
 
   signal(name: NodeJS.Signals): void {
     if (this.ended) return
-    for (const pid of membersOf(this.pid)) {
+    for (const pid of processTreeIds(this.pid)) {
       try {
         process.kill(pid, name)
       } catch {
-        // It ended by itself.
+        // The process ended by itself.
       }
     }
   }
 
-  async stop(first: NodeJS.Signals = 'SIGTERM', patienceMs = STOP_PATIENCE_MS): Promise<void> {
+  /** Stops the process tree; sends SIGKILL if it does not end in time. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.ended) return
-    const gone = new Promise<void>(resolve => this.child.once('exit', () => resolve()))
-    this.signal(first)
-    const timer = setTimeout(() => this.signal('SIGKILL'), patienceMs)
-    await gone
+    const ended = new Promise<void>(resolve => this.child.once('exit', () => resolve()))
+    this.signal(signal)
+    const timer = setTimeout(() => this.signal('SIGKILL'), STOP_TIMEOUT_MS)
+    await ended
     clearTimeout(timer)
   }
 }
@@ -172,8 +173,8 @@ export function canConnect(port: number): Promise<boolean> {
   })
 }
 
-/** Runs a program to its end and gives what it printed on standard output. */
-export function finished(
+/** Runs a program to its end; resolves with its standard output, rejects if its exit code is not 0. */
+export function runToEnd(
   name: string,
   command: readonly string[],
   environment: Readonly<Record<string, string>> = {},
@@ -190,15 +191,14 @@ export function finished(
   })
 }
 
-/** Idle scheduling: whatever else wants the processor gets it at once, and not at the end of somebody's time slice. */
+/** Command for idle scheduling: any other process gets the processor at once, not at the end of a time slice. */
 export function lowestPriority(): string[] {
   return findExecutable('chrt') === undefined ? ['nice', '-n', '19'] : ['chrt', '--idle', '0']
 }
 
 /**
- * A lowest-priority loop on the proxy's core. A virtual processor that halts for want of work takes milliseconds to
- * come back, which at a low fixed rate looks like a tail of the proxy. The other core has the generator, which never
- * sleeps.
+ * An idle-priority loop on the proxy's core. A virtual processor that halts takes milliseconds to wake up, which at a
+ * low constant rate looks like tail latency of the proxy. The other core needs no loop: its generator never sleeps.
  */
 export function startSpinner(): Program {
   const loop = [...lowestPriority(), 'sh', '-c', 'while :; do :; done']
@@ -206,7 +206,7 @@ export function startSpinner(): Program {
 }
 
 process.on('exit', () => {
-  // One that is stopped hears of its end when it goes on.
+  // A suspended process handles SIGTERM only after SIGCONT.
   for (const name of ['SIGTERM', 'SIGCONT'] as const) for (const program of running) program.signal(name)
 })
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => process.exit(130))

@@ -1,9 +1,9 @@
 /**
- * The request every peer is sent: about 1 KB of head as an API client sends it, a 600-character bearer token among it.
- * A proxy measured with the forty bytes of a load generator's default head looks better than it will ever be.
+ * The request head for every peer: about 1 KB with a 600-character bearer token, as an API client sends it. The default
+ * head of load generators (forty bytes) would make every proxy look faster than it is in use.
  */
 
-/** Shaped like a JWT of 600 characters, the same in every run. */
+/** 600 characters in the form of a JWT, the same in every run. */
 function bearerToken(): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   let seed = 42

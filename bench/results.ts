@@ -1,25 +1,25 @@
 /**
- * The record of a run: what bench/results/latest.json holds. Owns its shape, the medians, and the rule by which
- * rounds that disagree are marked. The shape may gain fields but must not lose or rename any, or two runs can no
- * longer be compared.
+ * The record of a run (bench/results/latest.json): its shape, the medians, and the rule that marks outlier rounds.
+ * Metric names and the medians keep their names and places, because compare.ts also reads records of older checkouts.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import type { PairedRatio } from './contest/paired-ratio.ts'
 import { METRIC_NAMES, type MetricName, type Sample, summaryRule } from './metric.ts'
+import type { PairedRatio } from './paired/paired-ratio.ts'
 
-/** A round that differs from the median of its peer by more than this share is marked. */
-const DISAGREEMENT = 0.25
-/** The metrics whose rounds are compared; tail latencies vary by nature and are left out. */
-const STEADY: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'readyMs']
+/** A round is an outlier if it differs from the median of its peer by more than this share. */
+const OUTLIER_SHARE = 0.25
+/** The metrics that are checked for outliers. Tail latencies are not among them, because they always vary. */
+const STABLE_METRICS: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'readyMs']
 
 export interface PeerResult {
   readonly rounds: readonly Sample[]
+  /** Despite its name the sum or the greatest value for some metrics (see `summaryRule`). */
   readonly median: Sample
-  /** Numbers, from 1, of the rounds that disagree with the median by more than a quarter. */
-  readonly disagreeing: readonly number[]
+  /** Numbers, from 1, of the outlier rounds. */
+  readonly outliers: readonly number[]
 }
 
-export interface Surroundings {
+export interface Environment {
   readonly processor: string
   readonly processors: number
   readonly kernel: string
@@ -36,19 +36,21 @@ export interface ScenarioResult {
   readonly secondsPerRound: number
   readonly loadGenerator: string
   readonly backend: string
-  readonly surroundings: Surroundings
-  /** Duration of the fixed computation on the proxy's core after each round: the machine's own drift. */
+  readonly environment: Environment
+  /** Milliseconds that the speed probe took on the proxy's core after each round; shows how the machine drifts. */
   readonly probeMs: readonly number[]
   readonly peers: Readonly<Record<string, PeerResult>>
-  /** Of a contest: what one contestant costs in comparison with another. */
-  readonly compared?: readonly Compared[]
-  /** Peers that were asked for but not measured, and why. */
+  /** Of a paired scenario: cost of one peer relative to another. */
+  readonly comparisons?: readonly Comparison[]
+  /** Requested peers without a result, with the reason. */
   readonly skipped: Readonly<Record<string, string>>
 }
 
-export interface Compared extends PairedRatio {
-  readonly of: string
-  readonly to: string
+/** CPU per request of `candidate` divided by that of `baseline`. */
+export interface Comparison extends PairedRatio {
+  readonly candidate: string
+  readonly baseline: string
+  /** Target: the greatest ratio that is acceptable. */
   readonly limit?: number
 }
 
@@ -64,10 +66,10 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** Positions of the values that differ from the median by more than a quarter of it. */
-export function disagreeing(values: readonly number[]): number[] {
+/** Indexes of the values that differ from the median by more than a quarter of it. */
+export function outlierIndexes(values: readonly number[]): number[] {
   const middle = median(values)
-  return values.flatMap((value, index) => (Math.abs(value - middle) > DISAGREEMENT * middle ? [index] : []))
+  return values.flatMap((value, index) => (Math.abs(value - middle) > OUTLIER_SHARE * middle ? [index] : []))
 }
 
 function summary(name: MetricName, values: readonly number[]): number {
@@ -76,19 +78,50 @@ function summary(name: MetricName, values: readonly number[]): number {
   return rule === 'greatest' ? Math.max(...values) : median(values)
 }
 
-/** Medians per metric; what failed is added up, because one failed round must not vanish behind two good ones. */
+/** Summarizes the rounds of one peer: one value per metric, and the outlier rounds. */
 export function summarize(rounds: readonly Sample[]): PeerResult {
   const middle: { [name in MetricName]?: number } = {}
   for (const name of METRIC_NAMES) {
     const values = rounds.flatMap(round => round[name] ?? [])
-    if (values.length === 0) continue
-    middle[name] = summary(name, values)
+    if (values.length > 0) middle[name] = summary(name, values)
   }
-  const marked = new Set<number>()
-  for (const name of STEADY) {
-    for (const index of disagreeing(rounds.map(round => round[name] ?? Number.NaN))) marked.add(index + 1)
+  const outliers = new Set<number>()
+  for (const name of STABLE_METRICS) {
+    for (const index of outlierIndexes(rounds.map(round => round[name] ?? Number.NaN))) outliers.add(index + 1)
   }
-  return { rounds, median: middle, disagreeing: [...marked].sort((a, b) => a - b) }
+  return { rounds, median: middle, outliers: [...outliers].sort((a, b) => a - b) }
+}
+
+/** Collects the samples of a scenario, and the peers that failed with the reason. */
+export class RoundRecorder {
+  readonly probeMs: number[] = []
+  readonly skipped: Record<string, string> = {}
+  readonly #samples = new Map<string, Sample[]>()
+
+  /** Runs an action unless its peer has failed before; an error of the action skips the peer from now on. */
+  async attempt(peer: string, action: () => Promise<void>): Promise<void> {
+    if (this.skipped[peer] !== undefined) return
+    try {
+      await action()
+    } catch (error) {
+      this.skipped[peer] = error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  measure(peer: string, action: () => Promise<Sample>): Promise<void> {
+    return this.attempt(peer, async () => {
+      const sample = await action()
+      const samples = this.#samples.get(peer) ?? []
+      samples.push(sample)
+      this.#samples.set(peer, samples)
+    })
+  }
+
+  /** A peer that failed in any round has no result: its earlier rounds may already have been affected. */
+  summaries(): Record<string, PeerResult> {
+    const complete = [...this.#samples].filter(([peer]) => this.skipped[peer] === undefined)
+    return Object.fromEntries(complete.map(([peer, samples]) => [peer, summarize(samples)]))
+  }
 }
 
 export function readResults(file: string): Results {
@@ -97,10 +130,10 @@ export function readResults(file: string): Results {
   return parsed
 }
 
-/** Adds scenarios to a file, replacing those of the same name and keeping the others. */
+/** Adds scenarios to a file; replaces those of the same name and keeps the others. */
 export function mergeResults(file: string, fresh: Results): Results {
-  const kept = existsSync(file) ? readResults(file).scenarios : {}
-  const merged: Results = { schema: 1, scenarios: { ...kept, ...fresh.scenarios } }
+  const previous = existsSync(file) ? readResults(file).scenarios : {}
+  const merged: Results = { schema: 1, scenarios: { ...previous, ...fresh.scenarios } }
   writeResults(file, merged)
   return merged
 }

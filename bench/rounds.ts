@@ -1,12 +1,12 @@
-/** One round with one peer: the load, and what it cost the peer's process tree. */
+/** One round with one peer: drives the load, and measures what it cost the peer's process tree. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Certificate } from './certificate.ts'
-import { drive, driveOwn, driveTunnels } from './load/drive.ts'
+import { drive, driveOwnGenerator, driveTunnels } from './load/drive.ts'
 import type { HandshakePlan, LoadOutcome, LoadPlan, TunnelPlan } from './load/load-plan.ts'
-import { driveHandshakes } from './load/s-time.ts'
+import { driveHandshakes } from './load/tls-handshakes.ts'
 import type { Sample } from './metric.ts'
-import { memory, processorTime, secondsElsewhere } from './process-tree.ts'
+import { memory, otherProgramsSeconds, processorTime } from './process-tree.ts'
 import { descriptorLimit, LOAD_CORE, lowestPriority, Program, pinned } from './program.ts'
 import {
   BODY_BYTES,
@@ -18,11 +18,11 @@ import {
 } from './scenarios.ts'
 
 export const WARM_UP_SECONDS = 1
-/** Long enough for garbage collectors and allocators to come to rest. */
+/** Long enough for garbage collectors and allocators to settle. */
 export const SETTLE_MS = 2000
-/** What a program may have open besides connections. */
+/** Open files of a program besides connections. */
 const OTHER_DESCRIPTORS = 200
-const HOLD_PATIENCE_MS = 60_000
+const HOLD_TIMEOUT_MS = 60_000
 
 const IDLE_HOLDER = fileURLToPath(new URL('load/idle-holder.ts', import.meta.url))
 
@@ -30,34 +30,38 @@ export interface RunningPeer {
   readonly name: string
   readonly program: Program
   readonly address: Address
-  /** Its own. */
+  /** The peer's own folder. */
   readonly folder: string
 }
 
-/** Where a peer listens, and whether with TLS. */
+/** Where a peer listens; with a certificate the port is a TLS port. */
 export interface Address {
   readonly port: number
   readonly certificate: Certificate | undefined
 }
 
-const UNPACED = { ratePerSecond: 0, warmUpSeconds: 0 } as const
+const AS_FAST_AS_POSSIBLE = { ratePerSecond: 0, warmUpSeconds: 0 } as const
 
 export function closedPlan(scenario: ClosedLoad, address: Address, seconds: number): LoadPlan {
   const { path, connections, uploadBytes, downloadBytes, connectionPerRequest } = scenario
-  return { ...address, path, connections, seconds, uploadBytes, downloadBytes, connectionPerRequest, ...UNPACED }
+  const request = { path, connections, uploadBytes, downloadBytes, connectionPerRequest }
+  return { ...address, ...request, seconds, ...AS_FAST_AS_POSSIBLE }
 }
 
 const SMALL_GET = { uploadBytes: 0, downloadBytes: BODY_BYTES['1k'], connectionPerRequest: false } as const
 
-/** A GET of 1 KiB on a keep-alive connection, for the scenarios that ask nothing else. */
-export function plainPlan(asked: { path: string; connections: number }, address: Address, seconds: number): LoadPlan {
-  const { path, connections } = asked
-  return { ...address, path, connections, seconds, ...SMALL_GET, ...UNPACED }
+/** A GET of 1 KiB on keep-alive connections. */
+export function smallGetPlan(
+  { path, connections }: { path: string; connections: number },
+  address: Address,
+  seconds: number,
+): LoadPlan {
+  return { ...address, path, connections, seconds, ...SMALL_GET, ...AS_FAST_AS_POSSIBLE }
 }
 
-/** One request on a connection of its own: what a handshake is measured with. */
-export function handshakeProof({ path }: Handshakes, address: Address): LoadPlan {
-  return { ...plainPlan({ path, connections: 1 }, address, 0), connectionPerRequest: true }
+/** One request on a connection of its own, to verify a peer before handshakes are measured. */
+export function handshakeCheckPlan({ path }: Handshakes, address: Address): LoadPlan {
+  return { ...smallGetPlan({ path, connections: 1 }, address, 0), connectionPerRequest: true }
 }
 
 function handshakePlan(scenario: Handshakes, address: Address, seconds: number): HandshakePlan {
@@ -71,17 +75,17 @@ function tunnelPlan(scenario: TunnelLoad, { port }: Address, seconds: number): T
   return { port, traffic, connections, messageBytes, seconds }
 }
 
-/** Drives one load and divides the processor time of the whole tree by the requests answered. */
-export async function charged(peer: RunningPeer, load: () => Promise<LoadOutcome>): Promise<Sample> {
+/** Drives one load and divides the CPU time of the peer's process tree by the requests with a response. */
+export async function measureLoad(peer: RunningPeer, load: () => Promise<LoadOutcome>): Promise<Sample> {
   const startMs = performance.now()
-  const othersBefore = secondsElsewhere()
+  const othersBefore = otherProgramsSeconds()
   const before = processorTime(peer.program.pid)
   const outcome = await load()
   const after = processorTime(peer.program.pid)
-  const othersPercent = ((secondsElsewhere() - othersBefore) / (performance.now() - startMs)) * 1e5
+  const othersPercent = ((otherProgramsSeconds() - othersBefore) / (performance.now() - startMs)) * 1e5
   if (peer.program.ended) throw new Error(`${peer.name} ended during the round: ${peer.program.output.trim()}`)
   const { requests, seconds, ...rest } = outcome
-  if (requests === 0) throw new Error(`${peer.name} answered nothing`)
+  if (requests === 0) throw new Error(`${peer.name} sent no response`)
   const userSeconds = after.userSeconds - before.userSeconds
   const systemSeconds = after.systemSeconds - before.systemSeconds
   const perRequest = 1e6 / requests
@@ -104,11 +108,11 @@ export async function closedRound(
   folder: string,
 ): Promise<Sample> {
   await drive(closedPlan(scenario, peer.address, WARM_UP_SECONDS), folder)
-  const sample = await charged(peer, () => drive(closedPlan(scenario, peer.address, seconds), folder))
-  return withBytes(sample, scenario.uploadBytes + scenario.downloadBytes)
+  const sample = await measureLoad(peer, () => drive(closedPlan(scenario, peer.address, seconds), folder))
+  return withThroughput(sample, scenario.uploadBytes + scenario.downloadBytes)
 }
 
-function withBytes(sample: Sample, bytesPerRequest: number): Sample {
+function withThroughput(sample: Sample, bytesPerRequest: number): Sample {
   const { cpuMicrosPerRequest = Number.NaN, requestsPerSecond = Number.NaN } = sample
   return {
     ...sample,
@@ -119,33 +123,33 @@ function withBytes(sample: Sample, bytesPerRequest: number): Sample {
 
 export async function handshakeRound(peer: RunningPeer, scenario: Handshakes, seconds: number): Promise<Sample> {
   await driveHandshakes(handshakePlan(scenario, peer.address, WARM_UP_SECONDS))
-  return charged(peer, () => driveHandshakes(handshakePlan(scenario, peer.address, seconds)))
+  return measureLoad(peer, () => driveHandshakes(handshakePlan(scenario, peer.address, seconds)))
 }
 
 export async function tunnelRound(peer: RunningPeer, scenario: TunnelLoad, seconds: number): Promise<Sample> {
   await driveTunnels(tunnelPlan(scenario, peer.address, WARM_UP_SECONDS))
-  const sample = await charged(peer, () => driveTunnels(tunnelPlan(scenario, peer.address, seconds)))
-  return withBytes(sample, scenario.messageBytes)
+  const sample = await measureLoad(peer, () => driveTunnels(tunnelPlan(scenario, peer.address, seconds)))
+  return withThroughput(sample, scenario.messageBytes)
 }
 
 /**
- * The requests per second that the own generator gets through the peer when it waits for each answer, at the priority
- * it has in the open loop. Not wrk's figure: wrk gets more through, so that a share of it could be more than can be
- * offered.
+ * The requests per second that the load generator of the bench reaches in a closed loop, at the priority that it has in
+ * the open loop. The peak of wrk would be higher, so a share of it could be more than the generator can offer.
  */
-export async function peakOf(peer: RunningPeer, scenario: OpenLoad, seconds: number): Promise<number> {
-  await driveOwn(plainPlan(scenario, peer.address, WARM_UP_SECONDS))
-  const outcome = await driveOwn(plainPlan(scenario, peer.address, seconds), lowestPriority())
+export async function peakRate(peer: RunningPeer, scenario: OpenLoad, seconds: number): Promise<number> {
+  await driveOwnGenerator(smallGetPlan(scenario, peer.address, WARM_UP_SECONDS))
+  const outcome = await driveOwnGenerator(smallGetPlan(scenario, peer.address, seconds), lowestPriority())
   return outcome.requests / outcome.seconds
 }
 
-/** Proxy and generator warm up in the measured run itself, at the measured rate; only its latencies are left out. */
+/** Warm-up happens within the measured run, at the measured rate; only its latencies are dropped. */
 export async function openRound(peer: RunningPeer, scenario: OpenLoad, rate: number, seconds: number): Promise<Sample> {
-  const plan = { ...plainPlan(scenario, peer.address, seconds), ratePerSecond: rate, warmUpSeconds: WARM_UP_SECONDS }
-  return { ...(await charged(peer, () => driveOwn(plan, lowestPriority()))), offeredPerSecond: rate }
+  const plan = { ...smallGetPlan(scenario, peer.address, seconds), ratePerSecond: rate, warmUpSeconds: WARM_UP_SECONDS }
+  const sample = await measureLoad(peer, () => driveOwnGenerator(plan, lowestPriority()))
+  return { ...sample, offeredPerSecond: rate }
 }
 
-/** A proxy has two connections for each. */
+/** A proxy has two connections for each tunnel. */
 function tunnelsMax(): number {
   return Math.floor((descriptorLimit() - OTHER_DESCRIPTORS) / 2)
 }
@@ -154,10 +158,10 @@ async function warmUp(peer: RunningPeer, scenario: IdleConnections, folder: stri
   const { port } = peer.address
   const tunnels = { port, traffic: 'echo', connections: 64, messageBytes: 128, seconds: WARM_UP_SECONDS } as const
   if (scenario.upgraded === true) await driveTunnels(tunnels)
-  else await drive({ ...plainPlan(scenario, peer.address, WARM_UP_SECONDS), connections: 64 }, folder)
+  else await drive({ ...smallGetPlan(scenario, peer.address, WARM_UP_SECONDS), connections: 64 }, folder)
 }
 
-/** The peer must be fresh: memory that an earlier round left behind would be filled instead of newly taken. */
+/** Needs a peer that was just started: new connections would reuse memory that an earlier round left behind. */
 export async function idleRound(peer: RunningPeer, scenario: IdleConnections, folder: string): Promise<Sample> {
   await warmUp(peer, scenario, folder)
   await sleep(SETTLE_MS)
@@ -167,10 +171,10 @@ export async function idleRound(peer: RunningPeer, scenario: IdleConnections, fo
   const words = [String(peer.address.port), scenario.path, String(count), ...(upgraded ? ['upgraded'] : [])]
   const holder = new Program('the idle holder', pinned(LOAD_CORE, [process.execPath, IDLE_HOLDER, ...words]))
   try {
-    await holder.line(/^held /, HOLD_PATIENCE_MS)
+    await holder.waitForLine(/^held /, HOLD_TIMEOUT_MS)
     await sleep(SETTLE_MS)
     const after = memory(peer.program.pid)
-    const answer = holder.line(/^alive /)
+    const answer = holder.waitForLine(/^alive /)
     holder.child.stdin?.write('\n')
     const held = Number((await answer).line.slice(6))
     const kibPerConnection = ((after.pssMiB - before.pssMiB) * 1024) / held

@@ -1,15 +1,12 @@
-/**
- * `npm run bench`: measures the gateway beside nginx, HAProxy and the proxies from npm. This file only puts the parts
- * in order; bench/README.md says how and why it measures as it does.
- */
+/** `npm run bench`: measures the gateway beside nginx, HAProxy and npm proxies (method: bench/README.md). */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, release, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { startBackend } from './backend.ts'
-import { makeCertificate } from './certificate.ts'
+import { startBackends } from './backends/backends.ts'
+import { createCertificate } from './certificate.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
-import { CONTESTANTS, sluiceBefore } from './peers/contestants.ts'
+import { SLUICE_VARIANTS, sluiceBefore } from './peers/sluice-variants.ts'
 import { extraPeers } from './peers/extra.ts'
 import { HAPROXY } from './peers/haproxy.ts'
 import { NGINX } from './peers/nginx.ts'
@@ -18,16 +15,15 @@ import type { Peer } from './peers/peer.ts'
 import { sluice } from './peers/sluice.ts'
 import { SpeedProbe } from './probe.ts'
 import { canConnect, findExecutable, pinSelf, raiseDescriptorLimit } from './program.ts'
-import { Progress } from './progress.ts'
 import { profileText } from './report/profile.ts'
 import { publish, record } from './report/publish.ts'
 import { scenarioTable } from './report/markdown.ts'
-import type { ScenarioResult, Surroundings } from './results.ts'
+import type { ScenarioResult, Environment } from './results.ts'
 import { Session } from './session.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
-/** A proxy holds two connections for each of 10,000 tunnels. */
+/** A proxy has two connections for each of 10,000 tunnels. */
 const DESCRIPTORS = 24_576
 
 function choosePeers(options: Options): Peer[] {
@@ -37,7 +33,7 @@ function choosePeers(options: Options): Peer[] {
     ...HAPROXY,
     ...NPM_PROXIES,
     ...extraPeers(process.env.BENCH_EXTRA ?? ''),
-    ...CONTESTANTS,
+    ...SLUICE_VARIANTS,
     ...(options.beforeFolder === undefined ? [] : [sluiceBefore(options.beforeFolder)]),
   ]
   if (options.peers === undefined) return all
@@ -49,8 +45,8 @@ function choosePeers(options: Options): Peer[] {
   })
 }
 
-function surroundings(peers: readonly Peer[]): Surroundings {
-  const versions = peers.filter(peer => peer.missing() === undefined && !isThisState(peer))
+function describeEnvironment(peers: readonly Peer[]): Environment {
+  const versions = peers.filter(peer => peer.missing() === undefined && !isThisCheckout(peer))
   return {
     processor: cpus()[0]?.model ?? 'unknown',
     processors: cpus().length,
@@ -61,25 +57,25 @@ function surroundings(peers: readonly Peer[]): Surroundings {
   }
 }
 
-/** Its version is the commit. */
-function isThisState({ name }: Peer): boolean {
-  return name === 'sluice' || CONTESTANTS.some(peer => peer.name === name)
+/** The version of a peer from this checkout is the commit. */
+function isThisCheckout({ name }: Peer): boolean {
+  return name === 'sluice' || SLUICE_VARIANTS.some(peer => peer.name === name)
 }
 
-/** A port that somebody else holds would make a peer fail in a way that is hard to read. */
+/** Throws if a port is taken, because a peer would fail later with a less helpful message. */
 async function requireFreePorts(basePort: number): Promise<void> {
   for (let port = basePort; port < basePort + 40; port++) {
     if (await canConnect(port)) throw new UsageError(`port ${port} is taken: choose others with --base-port`)
   }
 }
 
-function sayWhatIsMissing(peers: readonly Peer[]): void {
+function reportMissing(peers: readonly Peer[]): void {
   const tools = ['nginx', 'haproxy', 'wrk', 'openssl'].filter(name => findExecutable(name) === undefined)
   if (tools.length > 0)
     console.error(`Not installed: ${tools.join(', ')}. For the whole comparison: apt-get install ${tools.join(' ')}`)
   for (const peer of peers) {
-    const why = peer.missing()
-    if (why !== undefined) console.error(`${peer.name} is left out: ${why}`)
+    const reason = peer.missing()
+    if (reason !== undefined) console.error(`${peer.name} is left out: ${reason}`)
   }
 }
 
@@ -88,11 +84,11 @@ async function measure(
   peers: readonly Peer[],
   folder: string,
 ): Promise<Record<string, ScenarioResult>> {
-  const certificate = makeCertificate(`${folder}/certificate`)
-  const backend = await startBackend(folder, options.basePort, certificate)
+  const certificate = createCertificate(`${folder}/certificate`)
+  const backends = await startBackends(folder, options.basePort, certificate)
   const probe = new SpeedProbe()
-  const about = surroundings(peers)
-  const session = new Session(options, folder, backend, peers, probe, new Progress(), about, certificate)
+  const environment = describeEnvironment(peers)
+  const session = new Session({ options, folder, backends, peers, probe, environment, certificate })
   const scenarios: Record<string, ScenarioResult> = {}
   try {
     for (const name of options.scenarios) {
@@ -101,7 +97,7 @@ async function measure(
       console.log(`${scenarioTable(name, result)}\n`)
     }
   } finally {
-    await Promise.all([backend.stop(), probe.stop()])
+    await Promise.all([backends.stop(), probe.stop()])
   }
   return scenarios
 }
@@ -110,8 +106,8 @@ async function main(): Promise<void> {
   const options = readOptions(process.argv.slice(2))
   if (options === undefined) return console.log(HELP)
   const peers = choosePeers(options)
-  sayWhatIsMissing(peers)
-  if (!pinSelf()) console.error('Not pinned (no taskset, or one processor): proxy and load share processors.')
+  reportMissing(peers)
+  if (!pinSelf()) console.error('Proxy and load share processors: taskset is missing, or there is one processor.')
   raiseDescriptorLimit(DESCRIPTORS)
   await requireFreePorts(options.basePort)
   if (options.profileFolder !== undefined) {

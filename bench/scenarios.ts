@@ -1,87 +1,100 @@
-/**
- * The scenarios, as data: what is asked of every proxy, how many connections ask, and which figures the table shows.
- */
-import { type Contest, CONTESTS } from './contest/contests.ts'
+/** The scenarios, as data: requests and connections of the load, and the metrics that the table shows. */
+import { type PairedScenario, PAIRED_SCENARIOS } from './paired/paired-scenarios.ts'
 import type { MetricName } from './metric.ts'
 
 export const BODY_BYTES = { '1k': 1024, '10k': 10_240, '100k': 102_400, '1m': 1_048_576 } as const
 export type BodyName = keyof typeof BODY_BYTES
 
-interface Titled {
+interface ScenarioTable {
   readonly title: string
-  /** Columns of the table, and the first of them by which the chart compares. */
-  readonly shows: readonly MetricName[]
-  /** What is counted where it is no plain request. */
+  /** Columns of the table; the chart compares the first of them. */
+  readonly columns: readonly MetricName[]
+  /** Unit of the counts, if it is not a request. */
   readonly unit?: string
 }
 
-/** What a proxy must be able to do, and is configured for: its configuration holds nothing else. */
-export type Ability = 'requests' | 'tls' | 'tls-backend' | 'handshakes' | 'tunnels' | 'fail-over' | Contest['ability']
+/** What a peer can do for a scenario; its configuration contains only what that capability needs. */
+export type Capability =
+  | 'requests'
+  | 'tls'
+  | 'tls-backend'
+  | 'handshakes'
+  | 'tunnels'
+  | 'fail-over'
+  | PairedScenario['capability']
 
-/** As many requests as the proxy takes, from a fixed number of connections. */
-export interface ClosedLoad extends Titled {
+/** A closed loop: as many requests as the proxy takes, from a fixed number of connections. */
+export interface ClosedLoad extends ScenarioTable {
   readonly kind: 'closed'
   readonly path: string
   readonly connections: number
   readonly uploadBytes: number
   readonly downloadBytes: number
   readonly connectionPerRequest: boolean
-  /** On which side of the proxy there is TLS. */
-  readonly secure?: 'client' | 'backend'
+  /** The side of the proxy that uses TLS. */
+  readonly tls?: 'client' | 'backend'
 }
 
-/** One TLS connection after the other from each client, with one request on it. */
-export interface Handshakes extends Titled {
+/** Consecutive TLS connections from each client, with one request on each. */
+export interface Handshakes extends ScenarioTable {
   readonly kind: 'handshakes'
   readonly path: string
   readonly clients: number
-  /** Each connection continues the session of the one before. */
+  /** Each connection resumes the TLS session of the one before. */
   readonly resumed: boolean
 }
 
-/** WebSocket connections with messages under way all the time. */
-export interface TunnelLoad extends Titled {
+/** WebSocket connections with constant traffic. */
+export interface TunnelLoad extends ScenarioTable {
   readonly kind: 'tunnels'
-  /** Echo: one message at a time and back again. Flow: as many as fit, from the backend to the client. */
-  readonly traffic: 'echo' | 'flow'
+  /** Echo: one message at a time to the backend and back. Stream: as many as fit, from the backend to the client. */
+  readonly traffic: 'echo' | 'stream'
   readonly connections: number
   readonly messageBytes: number
 }
 
-/** One of two backends falls ill while requests come at a constant rate. */
-export interface FailOver extends Titled {
+/** One of two equal backends fails while requests arrive at a constant rate. */
+export interface FailOverLoad extends ScenarioTable {
   readonly kind: 'fail-over'
-  readonly illness: 'dies' | 'hangs' | 'flaps'
+  readonly failure: 'dies' | 'hangs' | 'flaps'
   readonly path: string
   readonly connections: number
   readonly ratePerSecond: number
 }
 
-/** A constant rate, as a share of the peak that the same peer reached in the same run. */
-export interface OpenLoad extends Titled {
+/** An open loop: a constant rate, as a share of the peak that the same peer reached in the same run. */
+export interface OpenLoad extends ScenarioTable {
   readonly kind: 'open'
   readonly path: string
   readonly connections: number
   readonly shareOfPeak: number
 }
 
-/** Connections that made one request each and then stay open without a word. */
-export interface IdleConnections extends Titled {
+/** Connections with one request each, then open without traffic. */
+export interface IdleConnections extends ScenarioTable {
   readonly kind: 'idle'
-  /** The request was to become a WebSocket connection. */
+  /** The request upgrades to a WebSocket connection. */
   readonly upgraded?: true
   readonly path: string
   readonly connections: number
 }
 
-/** The gateway alone: how soon it is ready, and what it takes with nothing to do. */
-interface Startup extends Titled {
+/** The gateway alone: time from start to ready, and memory without traffic. */
+interface Startup extends ScenarioTable {
   readonly kind: 'startup'
 }
 
-export type Scenario = ClosedLoad | OpenLoad | Handshakes | TunnelLoad | IdleConnections | FailOver | Contest | Startup
+export type Scenario =
+  | ClosedLoad
+  | OpenLoad
+  | Handshakes
+  | TunnelLoad
+  | IdleConnections
+  | FailOverLoad
+  | PairedScenario
+  | Startup
 
-const BARE: readonly MetricName[] = [
+const SMALL_COLUMNS: readonly MetricName[] = [
   'cpuMicrosPerRequest',
   'userMicrosPerRequest',
   'systemMicrosPerRequest',
@@ -91,7 +104,7 @@ const BARE: readonly MetricName[] = [
   'p99Ms',
   'rssMiB',
 ]
-const BODIES: readonly MetricName[] = [
+const BODY_COLUMNS: readonly MetricName[] = [
   'cpuSecondsPerGigabyte',
   'cpuMicrosPerRequest',
   'requestsPerSecond',
@@ -101,7 +114,7 @@ const BODIES: readonly MetricName[] = [
   'p99Ms',
   'rssMiB',
 ]
-const OPEN: readonly MetricName[] = [
+const OPEN_LOOP_COLUMNS: readonly MetricName[] = [
   'p99Ms',
   'p50Ms',
   'p999Ms',
@@ -111,7 +124,7 @@ const OPEN: readonly MetricName[] = [
   'cpuMicrosPerRequest',
 ]
 
-const HANDSHAKES: readonly MetricName[] = [
+const HANDSHAKE_COLUMNS: readonly MetricName[] = [
   'cpuMicrosPerRequest',
   'userMicrosPerRequest',
   'systemMicrosPerRequest',
@@ -119,8 +132,8 @@ const HANDSHAKES: readonly MetricName[] = [
   'busyPercent',
   'rssMiB',
 ]
-const FLOW: readonly MetricName[] = ['cpuSecondsPerGigabyte', 'megabytesPerSecond', 'busyPercent', 'rssMiB']
-const FAIL_OVER: readonly MetricName[] = [
+const STREAM_COLUMNS: readonly MetricName[] = ['cpuSecondsPerGigabyte', 'megabytesPerSecond', 'busyPercent', 'rssMiB']
+const FAIL_OVER_COLUMNS: readonly MetricName[] = [
   'askedCount',
   'answeredCount',
   'refusedCount',
@@ -130,50 +143,59 @@ const FAIL_OVER: readonly MetricName[] = [
   'usedAgainMs',
 ]
 
-function failOver(illness: FailOver['illness'], what: string): FailOver {
+function failOver(failure: FailOverLoad['failure'], what: string): FailOverLoad {
   const title = `Fail-over: one of two backends ${what}, 400 requests/s`
-  const shows = illness === 'flaps' ? FAIL_OVER.filter(name => name !== 'takenOverMs') : FAIL_OVER
-  return { kind: 'fail-over', title, illness, path: '/twins/1k', connections: 512, ratePerSecond: 400, shows }
+  const columns = failure === 'flaps' ? FAIL_OVER_COLUMNS.filter(name => name !== 'takenOverMs') : FAIL_OVER_COLUMNS
+  return { kind: 'fail-over', title, failure, path: '/replicas/1k', connections: 512, ratePerSecond: 400, columns }
 }
 
-function download(title: string, name: BodyName, connections: number, shows: readonly MetricName[]): ClosedLoad {
+function download(title: string, name: BodyName, connections: number, columns: readonly MetricName[]): ClosedLoad {
   const path = `/bench/${name}`
   const downloadBytes = BODY_BYTES[name]
-  return { kind: 'closed', title, path, connections, uploadBytes: 0, downloadBytes, connectionPerRequest: false, shows }
+  return {
+    kind: 'closed',
+    title,
+    path,
+    connections,
+    uploadBytes: 0,
+    downloadBytes,
+    connectionPerRequest: false,
+    columns,
+  }
 }
 
-/** From here on the size of a proxy's buffers matters. */
+/** For bodies of at least this size the buffers of a proxy matter. */
 const LARGE_BODY_BYTES = BODY_BYTES['100k']
 
 export function hasLargeBodies(scenario: Scenario): boolean {
   return scenario.kind === 'closed' && scenario.uploadBytes + scenario.downloadBytes >= LARGE_BODY_BYTES
 }
 
-/** What a proxy must be able to do for a scenario; undefined where only the gateway is measured. */
-export function abilityFor(scenario: Scenario): Ability | undefined {
+/** The capability that a peer needs for a scenario; undefined where only the gateway is measured. */
+export function capabilityFor(scenario: Scenario): Capability | undefined {
   switch (scenario.kind) {
     case 'startup':
       return undefined
     case 'closed':
-      if (scenario.secure === undefined) return 'requests'
-      return scenario.secure === 'client' ? 'tls' : 'tls-backend'
+      if (scenario.tls === undefined) return 'requests'
+      return scenario.tls === 'client' ? 'tls' : 'tls-backend'
     case 'idle':
       return scenario.upgraded === true ? 'tunnels' : 'requests'
     case 'open':
       return 'requests'
-    case 'contest':
-      return scenario.ability
+    case 'paired':
+      return scenario.capability
     default:
       return scenario.kind
   }
 }
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
-  bare: download('Bare GET, 1 KiB, 64 keep-alive connections', '1k', 64, BARE),
-  'bare-512': download('Bare GET, 1 KiB, 512 keep-alive connections', '1k', 512, BARE),
-  'down-10k': download('GET, 10 KiB down, 64 connections', '10k', 64, BODIES),
-  'down-100k': download('GET, 100 KiB down, 64 connections', '100k', 64, BODIES),
-  'down-1m': download('GET, 1 MiB down, 32 connections', '1m', 32, BODIES),
+  bare: download('Bare GET, 1 KiB, 64 keep-alive connections', '1k', 64, SMALL_COLUMNS),
+  'bare-512': download('Bare GET, 1 KiB, 512 keep-alive connections', '1k', 512, SMALL_COLUMNS),
+  'down-10k': download('GET, 10 KiB down, 64 connections', '10k', 64, BODY_COLUMNS),
+  'down-100k': download('GET, 100 KiB down, 64 connections', '100k', 64, BODY_COLUMNS),
+  'down-1m': download('GET, 1 MiB down, 32 connections', '1m', 32, BODY_COLUMNS),
   'up-1m': {
     kind: 'closed',
     title: 'POST, 1 MiB up, 32 connections',
@@ -182,16 +204,16 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     uploadBytes: BODY_BYTES['1m'],
     downloadBytes: 0,
     connectionPerRequest: false,
-    shows: BODIES,
+    columns: BODY_COLUMNS,
   },
   'connection-per-request': {
-    ...download('GET, 1 KiB, a connection per request, 64 at a time', '1k', 64, BARE),
+    ...download('GET, 1 KiB, a connection per request, 64 at a time', '1k', 64, SMALL_COLUMNS),
     connectionPerRequest: true,
   },
-  tls: { ...download('GET, 1 KiB over TLS 1.3, 64 keep-alive connections', '1k', 64, BARE), secure: 'client' },
+  tls: { ...download('GET, 1 KiB over TLS 1.3, 64 keep-alive connections', '1k', 64, SMALL_COLUMNS), tls: 'client' },
   'tls-backend': {
-    ...download('GET, 1 KiB, TLS 1.3 to the backend, 64 connections', '1k', 64, BARE),
-    secure: 'backend',
+    ...download('GET, 1 KiB, TLS 1.3 to the backend, 64 connections', '1k', 64, SMALL_COLUMNS),
+    tls: 'backend',
   },
   'tls-handshakes': {
     kind: 'handshakes',
@@ -200,7 +222,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     clients: 8,
     resumed: false,
     unit: 'handshake',
-    shows: HANDSHAKES,
+    columns: HANDSHAKE_COLUMNS,
   },
   'tls-resumed': {
     kind: 'handshakes',
@@ -209,7 +231,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     clients: 8,
     resumed: true,
     unit: 'handshake',
-    shows: HANDSHAKES,
+    columns: HANDSHAKE_COLUMNS,
   },
   'ws-echo': {
     kind: 'tunnels',
@@ -218,23 +240,23 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     connections: 64,
     messageBytes: 128,
     unit: 'message',
-    shows: BARE,
+    columns: SMALL_COLUMNS,
   },
   'ws-throughput': {
     kind: 'tunnels',
     title: 'WebSocket, 64 KiB messages from the backend, 16 connections',
-    traffic: 'flow',
+    traffic: 'stream',
     connections: 16,
     messageBytes: 65_536,
     unit: 'message',
-    shows: FLOW,
+    columns: STREAM_COLUMNS,
   },
   'idle-10k': {
     kind: 'idle',
     title: '10,000 idle keep-alive connections',
     path: '/bench/1k',
     connections: 10_000,
-    shows: ['kibPerConnection', 'heldConnections', 'rssMiB', 'pssMiB'],
+    columns: ['kibPerConnection', 'heldConnections', 'rssMiB', 'pssMiB'],
   },
   'tunnels-10k': {
     kind: 'idle',
@@ -242,7 +264,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     title: '10,000 open WebSocket connections without traffic',
     path: '/ws/echo',
     connections: 10_000,
-    shows: ['kibPerConnection', 'heldConnections', 'rssMiB', 'pssMiB'],
+    columns: ['kibPerConnection', 'heldConnections', 'rssMiB', 'pssMiB'],
   },
   'fail-over-dies': failOver('dies', 'dies'),
   'fail-over-hangs': failOver('hangs', 'hangs'),
@@ -250,16 +272,16 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   start: {
     kind: 'startup',
     title: 'Start to ready, and memory at rest with two reactors',
-    shows: ['readyMs', 'readyThousandMs', 'readyExportedMs', 'readyDocumentedMs', 'firstReadyMs', 'rssMiB', 'pssMiB'],
+    columns: ['readyMs', 'readyThousandMs', 'readyExportedMs', 'readyDocumentedMs', 'firstReadyMs', 'rssMiB', 'pssMiB'],
   },
-  ...CONTESTS,
+  ...PAIRED_SCENARIOS,
   'open-50': {
     kind: 'open',
     title: 'Open loop, 1 KiB, 64 connections, 50 % of the peer’s peak',
     path: '/bench/1k',
     connections: 64,
     shareOfPeak: 0.5,
-    shows: OPEN,
+    columns: OPEN_LOOP_COLUMNS,
   },
   'open-80': {
     kind: 'open',
@@ -267,6 +289,6 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     path: '/bench/1k',
     connections: 64,
     shareOfPeak: 0.8,
-    shows: OPEN,
+    columns: OPEN_LOOP_COLUMNS,
   },
 }

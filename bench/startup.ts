@@ -1,92 +1,102 @@
-/** How soon the gateway is ready, with few and with many APIs, and what it takes with nothing to do. */
+/** Time from start to ready with few and with many APIs, and memory of the gateway without traffic. */
 import { mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sample } from './metric.ts'
-import { type ApiSketch, startSluice, writeHome } from './peers/sluice.ts'
+import { type BenchApi, startSluice, writeHome } from './peers/sluice.ts'
 import { memory } from './process-tree.ts'
 import { LOAD_CORE, PROXY_CORE } from './program.ts'
 
 const REACTORS = 2
-const REST_MS = 3000
-/** Nothing else runs meanwhile, and threads start side by side. */
+/** Time without traffic before memory is measured. */
+const IDLE_MS = 3000
+/** Both cores: nothing else runs during a start, and threads start in parallel. */
 const CORES = `${PROXY_CORE},${LOAD_CORE}`
 
-/** What a home holds, and under which name the time that it takes is shown. */
-interface Holding {
+/** The APIs of a home, and the metric of the time that it takes to start with them. */
+interface StartupCase {
   readonly metric: 'readyMs' | 'readyThousandMs' | 'readyExportedMs' | 'readyDocumentedMs'
   readonly apis: number
-  readonly exported?: ApiSketch['exported']
+  readonly exported?: BenchApi['exported']
 }
 
-const HOLDINGS: readonly Holding[] = [
+const STARTUP_CASES: readonly StartupCase[] = [
   { metric: 'readyMs', apis: 10 },
   { metric: 'readyThousandMs', apis: 1000 },
   { metric: 'readyExportedMs', apis: 1000, exported: 'operations' },
   { metric: 'readyDocumentedMs', apis: 1000, exported: 'document' },
 ]
 
-function sketches({ apis, exported }: Holding, backendPort: number): ApiSketch[] {
+function benchApis({ apis, exported }: StartupCase, backendPort: number): BenchApi[] {
   return Array.from({ length: apis }, (_, index) => {
-    const sketch = { name: `Api${index}`, context: `/api/${index}`, ports: [backendPort] }
-    return exported === undefined ? sketch : { ...sketch, exported }
+    const api = { name: `Api${index}`, context: `/api/${index}`, ports: [backendPort] }
+    return exported === undefined ? api : { ...api, exported }
   })
 }
 
-interface Site {
+interface Installation {
+  readonly metric: StartupCase['metric']
   readonly home: string
   readonly data: string
   readonly port: number
 }
 
-async function readyAfterMs(site: Site, rest?: (pid: number) => Promise<void>): Promise<number> {
+/** Milliseconds from start to ready; `whenReady` runs before the gateway is stopped. */
+async function readyAfterMs(
+  { home, data, port }: Installation,
+  whenReady?: (pid: number) => Promise<void>,
+): Promise<number> {
   const startMs = performance.now()
   const program = startSluice({
-    ...site,
+    home,
+    data,
+    port,
     listensOnAll: true,
     reactors: REACTORS,
     cores: CORES,
     profileFolder: undefined,
   })
   try {
-    const { atMs } = await program.line(/^ready\b/)
-    await rest?.(program.pid)
+    const { atMs } = await program.waitForLine(/^ready\b/)
+    await whenReady?.(program.pid)
     return atMs - startMs
   } finally {
     await program.stop()
   }
 }
 
-/** A home for each holding, started once before anything is timed but the very first start. */
-export class StartupSites {
-  readonly #sites: readonly (readonly [Holding, Site])[]
+/** One home and data folder for each case. */
+export class StartupInstallations {
+  readonly #installations: readonly Installation[]
   #firstReadyMs: number | undefined
 
   constructor(folder: string, port: number, backendPort: number) {
-    this.#sites = HOLDINGS.map(holding => {
-      const site = { home: `${folder}/${holding.metric}/home`, data: `${folder}/${holding.metric}/data`, port }
-      mkdirSync(site.home, { recursive: true })
-      writeHome(site.home, sketches(holding, backendPort))
-      return [holding, site]
+    this.#installations = STARTUP_CASES.map(startupCase => {
+      const { metric } = startupCase
+      const home = `${folder}/${metric}/home`
+      mkdirSync(home, { recursive: true })
+      writeHome(home, benchApis(startupCase, backendPort))
+      return { metric, home, data: `${folder}/${metric}/data`, port }
     })
   }
 
+  /** Starts each installation once, because a first start writes data and fills caches; times the very first start. */
   async prepare(): Promise<void> {
-    for (const [, site] of this.#sites) {
-      const took = await readyAfterMs(site)
-      this.#firstReadyMs ??= took
+    for (const installation of this.#installations) {
+      const tookMs = await readyAfterMs(installation)
+      this.#firstReadyMs ??= tookMs
     }
   }
 
   async round(): Promise<Sample> {
     let sample: Sample = { firstReadyMs: this.#firstReadyMs ?? Number.NaN }
-    for (const [{ metric }, site] of this.#sites) {
-      const isFirst = metric === 'readyMs'
-      const took = await readyAfterMs(site, async pid => {
-        if (!isFirst) return
-        await sleep(REST_MS)
+    for (const installation of this.#installations) {
+      const { metric } = installation
+      const tookMs = await readyAfterMs(installation, async pid => {
+        if (metric !== 'readyMs') return
+        await sleep(IDLE_MS)
         sample = { ...sample, ...memory(pid) }
       })
-      sample = { ...sample, [metric]: took }
+      sample = { ...sample, [metric]: tookMs }
     }
     return sample
   }

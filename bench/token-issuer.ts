@@ -1,6 +1,6 @@
 /**
- * Who has issued the tokens of the bench: one RSA key, kept for the run, its key set on a port of this machine, and as
- * many RS256 tokens (RFC 7519) as are asked for. Everybody who checks tokens checks the same ones.
+ * The token issuer of the bench: one RSA key per run, its key set (RFC 7517) on a local port, and RS256 tokens
+ * (RFC 7519). All peers that check tokens receive the same ones.
  */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
@@ -8,11 +8,11 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 
 export const ISSUER = 'https://issuer.bench.example'
-export const CLIENT = 'bench-client'
+export const CLIENT_ID = 'bench-client'
 const KEY_ID = 'bench-1'
 const LIFETIME_S = 86_400
 
-function encoded(value: object): string {
+function base64UrlJson(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
@@ -32,13 +32,13 @@ class TokenIssuer {
     return this.#publicKey.export({ type: 'spki', format: 'pem' }).toString()
   }
 
-  /** The same ones each time; further ones are made as they are needed. */
+  /** The first `count` tokens, the same at each call. */
   tokens(count: number): readonly string[] {
     while (this.#tokens.length < count) this.#tokens.push(this.#issue(this.#tokens.length))
     return this.#tokens.slice(0, count)
   }
 
-  /** Where the key set is served for as long as the bench runs. */
+  /** URL of the key set; it is served until the bench ends. */
   keySetUrl(): Promise<string> {
     this.#keySetUrl ??= this.#serve()
     return this.#keySetUrl
@@ -47,9 +47,9 @@ class TokenIssuer {
   #issue(number: number): string {
     const now = Math.floor(Date.now() / 1000)
     const header = { alg: 'RS256', typ: 'at+jwt', kid: KEY_ID }
-    const who = { iss: ISSUER, sub: 'bench', azp: CLIENT, aut: 'APPLICATION', scope: 'default' }
-    const claims = { ...who, iat: now, nbf: now, exp: now + LIFETIME_S, jti: `bench-${number}` }
-    const signed = `${encoded(header)}.${encoded(claims)}`
+    const identity = { iss: ISSUER, sub: 'bench', azp: CLIENT_ID, aut: 'APPLICATION', scope: 'default' }
+    const claims = { ...identity, iat: now, nbf: now, exp: now + LIFETIME_S, jti: `bench-${number}` }
+    const signed = `${base64UrlJson(header)}.${base64UrlJson(claims)}`
     return `${signed}.${sign('sha256', Buffer.from(signed), this.#privateKey).toString('base64url')}`
   }
 

@@ -1,45 +1,49 @@
 /**
- * Asks a proxy once for what it is about to be measured with. A peer that answers with an error page, loses body bytes,
- * or ignores `Connection: close` would otherwise be very fast.
+ * Verifies a peer with one request before it is measured. A peer that responds with an error page, loses body bytes, or
+ * ignores `Connection: close` would otherwise look very fast.
  */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
-import { connectSecurely } from './certificate.ts'
-import type { Ask } from './contest/ask.ts'
-import { fieldsOf, type LoadPlan } from './load/load-plan.ts'
+import { connectTls } from './certificate.ts'
+import { type LoadPlan, type RequestSpec, requestFields } from './load/load-plan.ts'
 import { requestHead } from './request-head.ts'
 import { tokenIssuer } from './token-issuer.ts'
-import { acceptOf, ECHO_PATH, maskedFrame, plainFrame, upgradeRequest } from './websocket.ts'
+import { acceptValue, ECHO_PATH, maskedFrame, unmaskedFrame, upgradeRequest } from './websocket.ts'
 
-const PATIENCE_MS = 2000
+const TIMEOUT_MS = 2000
 const HEAD_END = '\r\n\r\n'
 
-interface Answer {
+interface ReceivedResponse {
   readonly status: number
   readonly head: string
   readonly body: Buffer
   readonly closed: boolean
 }
 
-/** One request over a connection of its own; waits for the close of the other side only when `untilClose` says so. */
-export function ask(port: number, request: Buffer, untilClose: boolean, chainFile?: string): Promise<Answer> {
+/** One request over a connection of its own; `untilClose` waits until the peer closes the connection. */
+export function sendRequest(
+  port: number,
+  request: Buffer,
+  untilClose: boolean,
+  chainFile?: string,
+): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
     let received = Buffer.alloc(0)
     const send = (): void => void socket.write(request)
     const socket =
-      chainFile === undefined ? connect({ port, host: '127.0.0.1' }, send) : connectSecurely({ port }, chainFile, send)
-    const timer = setTimeout(() => settle(false), PATIENCE_MS)
+      chainFile === undefined ? connect({ port, host: '127.0.0.1' }, send) : connectTls({ port }, chainFile, send)
+    const timer = setTimeout(() => settle(false), TIMEOUT_MS)
     function settle(closed: boolean): void {
       clearTimeout(timer)
       socket.destroy()
-      const end = received.indexOf('\r\n\r\n')
+      const end = received.indexOf(HEAD_END)
       const head = received.toString('latin1', 0, Math.max(0, end))
       if (end < 0) reject(new Error('no complete response head'))
       else resolve({ status: Number(head.slice(9, 12)), head, body: received.subarray(end + 4), closed })
     }
     socket.on('data', bytes => {
       received = Buffer.concat([received, bytes as Buffer])
-      if (!untilClose && complete(received)) settle(false)
+      if (!untilClose && isComplete(received)) settle(false)
     })
     socket.once('end', () => settle(true))
     socket.once('error', error => {
@@ -49,61 +53,64 @@ export function ask(port: number, request: Buffer, untilClose: boolean, chainFil
   })
 }
 
-function complete(received: Buffer): boolean {
-  const end = received.indexOf('\r\n\r\n')
+function isComplete(received: Buffer): boolean {
+  const end = received.indexOf(HEAD_END)
   if (end < 0) return false
   const length = /\r\ncontent-length: *(\d+)/i.exec(received.toString('latin1', 0, end))
   return length !== null && received.length - end - 4 >= Number(length[1])
 }
 
-/** Throws with the reason when a peer does not do what the scenario is about. */
+/** Throws with the reason if a peer does not do what the plan measures. */
 export async function verify(plan: LoadPlan): Promise<void> {
-  if (plan.ask !== undefined) return verifyAsk(plan, plan.ask)
-  const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, fieldsOf(plan))
+  if (plan.request !== undefined) return verifyRequests(plan, plan.request)
+  const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, requestFields(plan))
   const request = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(plan.uploadBytes, 'x')])
-  const answer = await ask(plan.port, request, plan.connectionPerRequest, plan.certificate?.chainFile)
-  if (answer.status !== 200) throw new Error(`answered ${answer.status} instead of 200`)
+  const response = await sendRequest(plan.port, request, plan.connectionPerRequest, plan.certificate?.chainFile)
+  if (response.status !== 200) throw new Error(`returned status ${response.status} instead of 200`)
   if (plan.uploadBytes > 0) {
-    const arrived = Number(answer.body.toString('latin1'))
-    if (!(arrived >= plan.uploadBytes)) throw new Error(`passed ${arrived} of ${plan.uploadBytes} body bytes`)
-  } else if (answer.body.length !== plan.downloadBytes) {
-    throw new Error(`returned ${answer.body.length} of ${plan.downloadBytes} body bytes`)
+    const arrived = Number(response.body.toString('latin1'))
+    if (!(arrived >= plan.uploadBytes)) throw new Error(`passed on ${arrived} of ${plan.uploadBytes} body bytes`)
+  } else if (response.body.length !== plan.downloadBytes) {
+    throw new Error(`returned ${response.body.length} of ${plan.downloadBytes} body bytes`)
   }
   if (!plan.connectionPerRequest) return
-  if (!answer.closed) throw new Error('kept the connection open after Connection: close')
-  if (!/\r\nconnection: *close/i.test(answer.head)) throw new Error('closed without saying Connection: close')
+  if (!response.closed) throw new Error('kept the connection open after Connection: close')
+  if (!/\r\nconnection: *close/i.test(response.head)) throw new Error('closed without the field Connection: close')
 }
 
-/** Every path that differs in more than an id would take long: the first few. */
-const ASKED_MAX = 20
+/** All paths would take too long, and most differ only in an identifier. */
+const PATHS_VERIFIED_MAX = 20
 
-async function verifyAsk(plan: LoadPlan, { method, paths, statuses, uploadBytes, downloadBytes }: Ask): Promise<void> {
-  for (const path of paths.slice(0, ASKED_MAX)) {
-    const head = requestHead(method, path, fieldsOf(plan))
-    const { status, body } = await ask(plan.port, Buffer.from(`${head}${'x'.repeat(uploadBytes)}`, 'latin1'), false)
-    if (!statuses.includes(status)) throw new Error(`answered ${status} instead of ${statuses.join(' or ')} to ${path}`)
+async function verifyRequests(plan: LoadPlan, request: RequestSpec): Promise<void> {
+  const { method, paths, expectedStatuses, uploadBytes, downloadBytes } = request
+  for (const path of paths.slice(0, PATHS_VERIFIED_MAX)) {
+    const head = requestHead(method, path, requestFields(plan))
+    const message = Buffer.from(`${head}${'x'.repeat(uploadBytes)}`, 'latin1')
+    const { status, body } = await sendRequest(plan.port, message, false)
+    if (!expectedStatuses.includes(status))
+      throw new Error(`returned status ${status} instead of ${expectedStatuses.join(' or ')} for ${path}`)
     if (downloadBytes !== null && body.length !== downloadBytes)
       throw new Error(`returned ${body.length} of ${downloadBytes} body bytes for ${path}`)
   }
 }
 
-/** Throws when a token is let in whose signature is that of another one. */
-export async function verifyRefusal(plan: LoadPlan): Promise<void> {
+/** Throws if a peer accepts a token with the signature of another token. */
+export async function verifyTokenCheck(plan: LoadPlan): Promise<void> {
   const [first, second] = tokenIssuer().tokens(2)
   const forged = first!.slice(0, first!.lastIndexOf('.')) + second!.slice(second!.lastIndexOf('.'))
-  const head = requestHead('GET', plan.path, { ...fieldsOf(plan), Authorization: `Bearer ${forged}` })
-  const { status } = await ask(plan.port, Buffer.from(head, 'latin1'), false)
-  if (status !== 401) throw new Error(`answered ${status} to a forged token`)
+  const head = requestHead('GET', plan.path, { ...requestFields(plan), Authorization: `Bearer ${forged}` })
+  const { status } = await sendRequest(plan.port, Buffer.from(head, 'latin1'), false)
+  if (status !== 401) throw new Error(`returned status ${status} for a forged token`)
 }
 
-/** Throws with the reason when a message does not come back through a WebSocket connection as it was sent. */
-export async function verifyTunnel(port: number): Promise<void> {
+/** Throws with the reason if a WebSocket message is not echoed unchanged. */
+export async function verifyWebSocket(port: number): Promise<void> {
   const message = randomBytes(200)
-  const echo = plainFrame(message)
+  const echo = unmaskedFrame(message)
   const received = await new Promise<Buffer>((resolve, reject) => {
     let bytes = Buffer.alloc(0)
     const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(upgradeRequest(ECHO_PATH)))
-    const timer = setTimeout(settle, PATIENCE_MS)
+    const timer = setTimeout(settle, TIMEOUT_MS)
     function settle(): void {
       clearTimeout(timer)
       socket.destroy()
@@ -123,7 +130,7 @@ export async function verifyTunnel(port: number): Promise<void> {
   })
   const end = received.indexOf(HEAD_END)
   const head = received.toString('latin1', 0, Math.max(0, end))
-  if (!head.startsWith('HTTP/1.1 101 ')) throw new Error(`answered ${head.slice(9, 12)} instead of 101`)
-  if (!head.includes(acceptOf())) throw new Error('did not pass Sec-WebSocket-Accept on')
-  if (!received.subarray(end + HEAD_END.length).equals(echo)) throw new Error('did not return a message as it was sent')
+  if (!head.startsWith('HTTP/1.1 101 ')) throw new Error(`returned status ${head.slice(9, 12)} instead of 101`)
+  if (!head.includes(acceptValue())) throw new Error('did not pass on Sec-WebSocket-Accept')
+  if (!received.subarray(end + HEAD_END.length).equals(echo)) throw new Error('did not echo a message unchanged')
 }

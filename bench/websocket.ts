@@ -1,11 +1,11 @@
 /**
- * As much of WebSocket (RFC 6455) as the load needs: the opening handshake, and data frames that are not fragmented. It
- * is written for speed: the load must not be what limits a tunnel.
+ * The part of WebSocket (RFC 6455) that the load needs: the opening handshake, and data frames without fragmentation.
+ * Written for speed, because the load generator must not be the bottleneck.
  */
 import { createHash } from 'node:crypto'
 import { requestHead } from './request-head.ts'
 
-/** The example of RFC 6455 1.3; a proxy neither knows nor cares that it is always the same. */
+/** The example key of RFC 6455 1.3. It never changes, because proxies do not check it. */
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const MASK = [0x37, 0xfa, 0x21, 0x3d] as const
@@ -16,9 +16,9 @@ const TWO_BYTE_LENGTH = 126
 const EIGHT_BYTE_LENGTH = 127
 
 export const ECHO_PATH = '/ws/echo'
-/** The first message asks for frames without end, each with as many bytes as the number at the end of the path. */
-export function flowPath(messageBytes: number): string {
-  return `/ws/flow/${messageBytes}`
+/** On this path the backend answers the first message with an endless stream of messages of this size. */
+export function streamPath(messageBytes: number): string {
+  return `/ws/stream/${messageBytes}`
 }
 
 export function upgradeRequest(path: string): Buffer {
@@ -31,8 +31,8 @@ export function upgradeRequest(path: string): Buffer {
   return Buffer.from(requestHead('GET', path, fields), 'latin1')
 }
 
-/** Sec-WebSocket-Accept of a key. */
-export function acceptOf(key: string = KEY): string {
+/** Value of Sec-WebSocket-Accept for a key. */
+export function acceptValue(key: string = KEY): string {
   return createHash('sha1')
     .update(key + GUID)
     .digest('base64')
@@ -46,31 +46,31 @@ function frameHead(bytes: number, masked: number): number[] {
   return [FINAL_BINARY, masked | EIGHT_BYTE_LENGTH, ...length]
 }
 
-/** As a client sends it (5.3). */
+/** A frame of a client (RFC 6455 5.3). */
 export function maskedFrame(payload: Uint8Array): Buffer {
   const body = Buffer.from(payload)
   unmask(body, 0, body.length, MASK)
   return Buffer.concat([Buffer.from([...frameHead(payload.length, MASKED), ...MASK]), body])
 }
 
-/** As a server sends it. */
-export function plainFrame(payload: Uint8Array): Buffer {
+/** A frame of a server. */
+export function unmaskedFrame(payload: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(frameHead(payload.length, 0)), payload])
 }
 
-/** Masking is its own inverse. */
+/** XORs in place; masking and unmasking are the same operation. */
 export function unmask(bytes: Uint8Array, from: number, to: number, mask: ArrayLike<number>): void {
   for (let at = from; at < to; at++) bytes[at]! ^= mask[(at - from) & 3]!
 }
 
 interface Frame {
-  /** Where the mask stands, or the payload if there is none. */
+  /** Offset of the mask; without a mask, that of the payload. */
   readonly maskAt: number
   readonly payloadAt: number
   readonly end: number
 }
 
-/** The frame that begins at `at`; undefined while it is not there whole. */
+/** The frame that begins at `at`; undefined while it is incomplete. */
 export function readFrame(bytes: Buffer, at: number): Frame | undefined {
   if (bytes.length < at + 2) return undefined
   const lengthByte = bytes[at + 1]!

@@ -1,41 +1,42 @@
 /**
- * Chooses the load generator: wrk where it is installed and suits, the own one for everything else. wrk is the
- * cheaper one for small messages. It reads 8 KiB at a time, though, so that with large bodies it would be the limit,
- * and it has no constant rate.
+ * Selects and runs load generators. wrk drives small messages, because it needs the least CPU. Large bodies and
+ * constant rates need the generator of the bench: wrk reads 8 KiB at a time and knows no rate.
  */
 import { fileURLToPath } from 'node:url'
-import { findExecutable, finished, LOAD_CORE, pinned } from '../program.ts'
-import type { LoadOutcome, LoadPlan, TunnelPlan } from './load-plan.ts'
+import { findExecutable, LOAD_CORE, Program, pinned, runToEnd } from '../program.ts'
+import type { LoadOutcome, LoadPlan, RecordingOutcome, RecordingPlan, TunnelPlan } from './load-plan.ts'
 import { driveWrk } from './wrk.ts'
 
-const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url))
+const LOAD_GENERATOR = fileURLToPath(new URL('load-generator.ts', import.meta.url))
 const TUNNEL_GENERATOR = fileURLToPath(new URL('tunnel-generator.ts', import.meta.url))
+const RECORDING_GENERATOR = fileURLToPath(new URL('recording-generator.ts', import.meta.url))
 
 const WRK_BODY_BYTES_MAX = 16_384
 
-function chooseWrk(plan: LoadPlan): string | undefined {
-  const bodyBytes = plan.ask === undefined ? plan.uploadBytes : 0
-  const suits = plan.ratePerSecond === 0 && bodyBytes === 0 && plan.downloadBytes <= WRK_BODY_BYTES_MAX
-  return suits ? findExecutable('wrk') : undefined
+/** Path of wrk if it is installed and can drive the plan. */
+function wrkFor(plan: LoadPlan): string | undefined {
+  const bodyBytes = plan.request === undefined ? plan.uploadBytes : 0
+  const isSuitable = plan.ratePerSecond === 0 && bodyBytes === 0 && plan.downloadBytes <= WRK_BODY_BYTES_MAX
+  return isSuitable ? findExecutable('wrk') : undefined
 }
 
 export function generatorName(plan: LoadPlan): string {
-  return chooseWrk(plan) === undefined ? 'own generator' : 'wrk'
+  return wrkFor(plan) === undefined ? 'own generator' : 'wrk'
 }
 
 export function drive(plan: LoadPlan, folder: string): Promise<LoadOutcome> {
-  const wrk = chooseWrk(plan)
+  const wrk = wrkFor(plan)
   if (wrk !== undefined) return driveWrk(wrk, plan, folder)
-  if (plan.ask !== undefined) throw new Error('wrk is not installed: apt-get install wrk')
-  return driveOwn(plan)
+  if (plan.request !== undefined) throw new Error('wrk is not installed: apt-get install wrk')
+  return driveOwnGenerator(plan)
 }
 
-/** One thread, rare collections: helper threads would only compete for the same core. */
+/** One thread and few collections, because helper threads would compete for the same core. */
 const RUNTIME_FLAGS = ['--single-threaded', '--min-semi-space-size=64', '--max-semi-space-size=64']
 
-/** A generator that never sleeps must yield to the backend beside it at once; one that waits for answers need not. */
-export function driveOwn(plan: LoadPlan, priority: readonly string[] = []): Promise<LoadOutcome> {
-  return run(GENERATOR, plan, priority)
+/** `priority`: command that lowers the priority of a busy generator, so that the backend on its core goes first. */
+export function driveOwnGenerator(plan: LoadPlan, priority: readonly string[] = []): Promise<LoadOutcome> {
+  return run(LOAD_GENERATOR, plan, priority)
 }
 
 export function driveTunnels(plan: TunnelPlan): Promise<LoadOutcome> {
@@ -44,5 +45,22 @@ export function driveTunnels(plan: TunnelPlan): Promise<LoadOutcome> {
 
 async function run(program: string, plan: LoadPlan | TunnelPlan, priority: readonly string[]): Promise<LoadOutcome> {
   const command = [...priority, process.execPath, ...RUNTIME_FLAGS, program, JSON.stringify(plan)]
-  return JSON.parse(await finished('the load generator', pinned(LOAD_CORE, command))) as LoadOutcome
+  return JSON.parse(await runToEnd('the load generator', pinned(LOAD_CORE, command))) as LoadOutcome
+}
+
+/** Starts the recording generator, then `meanwhile`; resolves with what both of them return. */
+export async function driveRecorded<Result>(
+  plan: RecordingPlan,
+  meanwhile: () => Promise<Result>,
+): Promise<readonly [RecordingOutcome, Result]> {
+  const command = [process.execPath, RECORDING_GENERATOR, JSON.stringify(plan)]
+  const generator = new Program('the recording generator', pinned(LOAD_CORE, command))
+  try {
+    await generator.waitForLine(/^started$/)
+    const printed = generator.waitForLine(/^\{/)
+    const [{ line }, result] = await Promise.all([printed, meanwhile()])
+    return [JSON.parse(line) as RecordingOutcome, result]
+  } finally {
+    await generator.stop()
+  }
 }

@@ -1,16 +1,16 @@
 /**
- * Opens connections, makes one request on each, and holds them: `node idle-holder.ts PORT PATH COUNT [upgraded]`, where
- * the last word makes WebSocket connections of them. Prints `held N` when all are open; answers every line on its input
- * with `alive N`; ends when its input ends.
+ * Opens connections, sends one request on each, and keeps them open: `node idle-holder.ts PORT PATH COUNT [upgraded]`;
+ * `upgraded` opens WebSocket connections. Prints `held N` when all are open, `alive N` for each line of input, and ends
+ * with its input.
  */
 import { requestHead } from '../request-head.ts'
 import { upgradeRequest } from '../websocket.ts'
-import { LoadConnection, type LoadListener } from './load-connection.ts'
+import { LoadConnection, type LoadConnectionCallbacks } from './load-connection.ts'
 
-/** As many at a time as fit any listen queue. */
-const OPENING_MAX = 100
+/** Few enough for any listen backlog. */
+const CONCURRENT_OPENS = 100
 
-class IdleHolder implements LoadListener {
+class IdleHolder implements LoadConnectionCallbacks {
   readonly #port: number
   readonly #request: Uint8Array
   readonly #count: number
@@ -29,7 +29,7 @@ class IdleHolder implements LoadListener {
   }
 
   start(): void {
-    for (let i = 0; i < OPENING_MAX; i++) this.#next()
+    for (let i = 0; i < CONCURRENT_OPENS; i++) this.#next()
   }
 
   #next(): void {
@@ -43,16 +43,16 @@ class IdleHolder implements LoadListener {
     else this.#next()
   }
 
-  opened(connection: LoadConnection): void {
+  onOpened(connection: LoadConnection): void {
     connection.send(this.#request, 0)
   }
 
-  answered(connection: LoadConnection, _status: number): void {
+  onResponse(connection: LoadConnection, _status: number): void {
     this.#held.add(connection)
     this.#settle()
   }
 
-  lost(connection: LoadConnection): void {
+  onLost(connection: LoadConnection): void {
     if (!this.#held.delete(connection)) this.#settle()
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Latencies in the manner of an HDR histogram: buckets that grow with the value, so that microseconds and minutes are
- * held with the same relative error (below 1 %) in a fixed 32 KiB, whatever the number of values.
+ * A latency histogram like HdrHistogram: bucket widths grow with the value, so microseconds and minutes have the same
+ * relative error (below 1 %). Takes a fixed 32 KiB for any number of values.
  */
 
-/** Buckets per doubling: half of them are used above the first range, for an error of at most 1/128. */
+/** Buckets of the first, linear range; each further doubling has half as many, for an error of at most 1/128. */
 const SUB_BUCKET_BITS = 8
 const SUB_BUCKETS = 1 << SUB_BUCKET_BITS
 const HALF = SUB_BUCKETS >> 1
@@ -15,7 +15,7 @@ function bucketOf(micros: number): number {
   return doublings * HALF + (micros >>> doublings)
 }
 
-/** The largest value that falls into a bucket. */
+/** The largest value of a bucket. */
 function topOf(bucket: number): number {
   const doublings = bucket < SUB_BUCKETS ? 0 : Math.floor(bucket / HALF) - 1
   const position = bucket - doublings * HALF
@@ -42,7 +42,7 @@ export class LatencyHistogram {
     if (micros > this.#maxMicros) this.#maxMicros = micros
   }
 
-  /** The smallest recorded value, to within the bucket, that `share` of all values do not exceed. */
+  /** The smallest value that `share` of all values do not exceed, to within its bucket; NaN without values. */
   percentileMs(share: number): number {
     const wanted = Math.max(1, Math.ceil(share * this.#total))
     let seen = 0

@@ -1,43 +1,58 @@
-/** What a load generator is told and what it answers; the same words for wrk and for the own generator. */
+/** Input and output of the load generators, the same types for all of them. */
 import type { Certificate } from '../certificate.ts'
-import type { Ask } from '../contest/ask.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
 import { tokenIssuer } from '../token-issuer.ts'
 
 export interface LoadPlan {
   readonly port: number
-  /** TLS to the proxy, with this certificate; undefined for plain connections. */
+  /** Certificate of the proxy; undefined for connections without TLS. */
   readonly certificate: Certificate | undefined
   readonly path: string
   readonly connections: number
   readonly seconds: number
-  /** Bytes of a request body; 0 makes it a GET. */
+  /** Bytes of a request body; 0 makes the request a GET. */
   readonly uploadBytes: number
-  /** Bytes of the response body to expect. */
+  /** Expected bytes of the response body. */
   readonly downloadBytes: number
   readonly connectionPerRequest: boolean
-  /** Requests per second at a constant rate; 0 for as many as the proxy takes. */
+  /** Requests per second at a constant rate (open loop); 0 for as many as the proxy takes (closed loop). */
   readonly ratePerSecond: number
-  /** The own generator leaves the latencies of this long out: its own code is not compiled yet. */
+  /** The load generator of the bench drops latencies of this period, while its own code is not compiled yet. */
   readonly warmUpSeconds: number
-  /** What is asked of a contestant, by wrk alone; in the place of the path and the two sizes. */
-  readonly ask?: Ask
+  /** Requests of a paired scenario, sent by wrk only; replaces the path and the two sizes. */
+  readonly request?: RequestSpec
+}
+
+/** Requests of a paired scenario, where they differ from the GET or POST of the other scenarios. */
+export interface RequestSpec {
+  readonly method: string
+  /** Fields that are added to the usual ones or replace them; null removes a field. */
+  readonly fields: Readonly<Record<string, string | null>>
+  /** Requested in turn; at least one, unless they depend on the peer. */
+  readonly paths: readonly string[]
+  /** Number of different bearer tokens, sent in turn. */
+  readonly tokens?: number
+  readonly uploadBytes: number
+  /** Any of these statuses is correct. */
+  readonly expectedStatuses: readonly number[]
+  /** Body bytes of a correct response; null for a response of the proxy itself. */
+  readonly downloadBytes: number | null
 }
 
 export interface LoadOutcome {
-  /** All of them, and all the time, those of the warm-up included: what the proxy was charged for. */
+  /** All requests, and in `seconds` all time, warm-up included: CPU time is measured over the same period. */
   readonly requests: number
   readonly seconds: number
-  /** Connections refused or lost, statuses other than 2xx, and requests without an answer. */
+  /** Refused or lost connections, statuses other than 2xx, and requests without a response. */
   readonly errors: number
-  /** Left out where the generator does not time single requests. */
+  /** Latencies are missing where the generator does not time single requests. */
   readonly p50Ms?: number
   readonly p99Ms?: number
   readonly p999Ms?: number
   readonly maxMs?: number
 }
 
-/** TLS connections one after the other, by several clients. */
+/** Consecutive TLS connections of several clients. */
 export interface HandshakePlan {
   readonly port: number
   readonly path: string
@@ -45,23 +60,22 @@ export interface HandshakePlan {
   readonly seconds: number
   readonly downloadBytes: number
   readonly resumed: boolean
-  /** Makes the clients offer what every client of the bench offers. */
+  /** Environment variables that make the clients offer the TLS parameters of the bench. */
   readonly environment: Readonly<Record<string, string>>
 }
 
 /** Messages through WebSocket connections. */
 export interface TunnelPlan {
   readonly port: number
-  readonly traffic: 'echo' | 'flow'
+  readonly traffic: 'echo' | 'stream'
   readonly connections: number
   readonly messageBytes: number
   readonly seconds: number
 }
 
-export function fieldsOf(plan: LoadPlan): Record<string, string> {
-  const usual = plan.ask === undefined ? REQUEST_FIELDS : asked(plan.ask)
+export function requestFields(plan: LoadPlan): Record<string, string> {
   return {
-    ...usual,
+    ...(plan.request === undefined ? REQUEST_FIELDS : specifiedFields(plan.request)),
     ...(plan.connectionPerRequest ? { Connection: 'close' } : {}),
     ...(plan.uploadBytes > 0
       ? { 'Content-Type': 'application/octet-stream', 'Content-Length': String(plan.uploadBytes) }
@@ -69,37 +83,37 @@ export function fieldsOf(plan: LoadPlan): Record<string, string> {
   }
 }
 
-function asked({ fields, tokens = 0 }: Ask): Record<string, string> {
-  // Of several it is the first: the others are the load generator's.
+function specifiedFields({ fields, tokens = 0 }: RequestSpec): Record<string, string> {
+  // Only the first token: where there are several, wrk sets the field for each request.
   const bearer = tokens === 0 ? {} : { Authorization: `Bearer ${tokenIssuer().tokens(1)[0]}` }
   const all = Object.entries({ ...REQUEST_FIELDS, ...fields, ...bearer })
   return Object.fromEntries(all.flatMap(([name, value]) => (value === null ? [] : [[name, value]])))
 }
 
-/** Requests at a constant rate, each recorded. */
-export interface SteadyPlan {
+/** Requests at a constant rate, each of which is recorded. */
+export interface RecordingPlan {
   readonly port: number
   readonly path: string
   readonly connections: number
   readonly ratePerSecond: number
   readonly seconds: number
-  /** In the place of the usual ones. */
+  /** Replace the usual fields of the same names. */
   readonly fields?: Readonly<Record<string, string>>
 }
 
-/** Times are milliseconds of the epoch, so that they compare with those of another process. */
-export interface SteadyRecord {
-  /** When it was meant to leave. */
-  readonly askedMs: number
+/** Times are milliseconds since the Unix epoch, so that they compare with those of other processes. */
+export interface RequestRecord {
+  /** The time at which the request was due. */
+  readonly intendedMs: number
   readonly answeredMs: number
-  /** 0 where the connection ended without an answer. */
+  /** 0 for a connection that ended without a response. */
   readonly status: number
-  /** The backend that answered; empty where the proxy did so itself. */
+  /** Name of the backend that responded; '' for a response of the proxy itself. */
   readonly server: string
 }
 
-export interface SteadyOutcome {
-  /** Requests without a record were still waiting at the end. */
-  readonly asked: number
-  readonly records: readonly SteadyRecord[]
+export interface RecordingOutcome {
+  /** Requests due; those without a record were still waiting at the end. */
+  readonly due: number
+  readonly records: readonly RequestRecord[]
 }

@@ -1,44 +1,44 @@
 /**
- * Load through tunnels, run as a program: a TunnelPlan as JSON in its argument, a LoadOutcome as JSON on its output, in
- * which messages count as requests. Echo: each connection sends a message, waits for all of it, and sends the next.
- * Flow: each connection asks once and takes what comes. The clock starts when all connections are upgraded.
+ * Load through WebSocket tunnels. A program: a TunnelPlan as JSON in its argument, a LoadOutcome as JSON on its output;
+ * messages count as requests. Echo: each connection sends a message, waits for its echo, and sends the next. Stream:
+ * each connection requests once and receives messages. The clock starts when all connections are upgraded.
  */
 import { connect, type Socket } from 'node:net'
-import { ECHO_PATH, flowPath, maskedFrame, plainFrame, upgradeRequest } from '../websocket.ts'
+import { ECHO_PATH, streamPath, maskedFrame, unmaskedFrame, upgradeRequest } from '../websocket.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 import type { LoadOutcome, TunnelPlan } from './load-plan.ts'
 
 const READ_BUFFER = Buffer.allocUnsafe(256 * 1024)
 const HEAD_END = Buffer.from('\r\n\r\n')
-const SWITCHING = Buffer.from('HTTP/1.1 101 ')
+const SWITCHING_PROTOCOLS = Buffer.from('HTTP/1.1 101 ')
 
-interface TunnelListener {
-  upgraded(): void
-  /** So many bytes of messages have come. */
-  received(tunnel: Tunnel, bytes: number): void
-  lost(why: string): void
+interface TunnelCallbacks {
+  onUpgraded(): void
+  /** Bytes of messages have arrived. */
+  onBytes(tunnel: Tunnel, bytes: number): void
+  onLost(reason: string): void
 }
 
 class Tunnel {
   readonly #socket: Socket
-  readonly #listener: TunnelListener
+  readonly #callbacks: TunnelCallbacks
   #head: Buffer | undefined = Buffer.alloc(0)
-  /** Bytes of the message under way that have not come yet. */
+  /** Bytes of the current message still to come. */
   left = 0
   sentMs = 0
 
-  constructor(port: number, path: string, listener: TunnelListener) {
-    this.#listener = listener
+  constructor(port: number, path: string, listener: TunnelCallbacks) {
+    this.#callbacks = listener
     const callback = (bytes: number): boolean => {
-      this.#take(READ_BUFFER.subarray(0, bytes))
+      this.#read(READ_BUFFER.subarray(0, bytes))
       return true
     }
     const onread = { buffer: READ_BUFFER, callback }
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread }, () => {
       this.#socket.write(upgradeRequest(path))
     })
-    this.#socket.once('error', error => this.#listener.lost(String(error)))
-    this.#socket.once('end', () => this.#listener.lost('the proxy ended a tunnel'))
+    this.#socket.once('error', error => this.#callbacks.onLost(String(error)))
+    this.#socket.once('end', () => this.#callbacks.onLost('the proxy closed a tunnel'))
   }
 
   send(message: Uint8Array): void {
@@ -46,24 +46,25 @@ class Tunnel {
     this.#socket.write(message)
   }
 
-  #take(bytes: Buffer): void {
-    if (this.#head === undefined) this.#listener.received(this, bytes.length)
-    else this.#takeHead(Buffer.concat([this.#head, bytes]))
+  #read(bytes: Buffer): void {
+    if (this.#head === undefined) this.#callbacks.onBytes(this, bytes.length)
+    else this.#readHead(Buffer.concat([this.#head, bytes]))
   }
 
-  #takeHead(bytes: Buffer): void {
+  #readHead(bytes: Buffer): void {
     const end = bytes.indexOf(HEAD_END)
     this.#head = end < 0 ? bytes : undefined
     if (end < 0) return
-    if (!bytes.subarray(0, SWITCHING.length).equals(SWITCHING)) this.#listener.lost(bytes.toString('latin1', 0, end))
-    else this.#listener.upgraded()
+    if (!bytes.subarray(0, SWITCHING_PROTOCOLS.length).equals(SWITCHING_PROTOCOLS))
+      this.#callbacks.onLost(bytes.toString('latin1', 0, end))
+    else this.#callbacks.onUpgraded()
   }
 }
 
-class TunnelGenerator implements TunnelListener {
+class TunnelGenerator implements TunnelCallbacks {
   readonly #plan: TunnelPlan
   readonly #message: Buffer
-  readonly #answerBytes: number
+  readonly #messageBytes: number
   readonly #latencies = new LatencyHistogram()
   readonly #tunnels: Tunnel[]
   readonly #finish: (outcome: LoadOutcome) => void
@@ -77,46 +78,46 @@ class TunnelGenerator implements TunnelListener {
     this.#plan = plan
     this.#finish = finish
     const payload = Buffer.alloc(plan.messageBytes, 'x')
-    this.#answerBytes = plainFrame(payload).length
+    this.#messageBytes = unmaskedFrame(payload).length
     this.#message = maskedFrame(plan.traffic === 'echo' ? payload : Buffer.from('begin'))
-    const path = plan.traffic === 'echo' ? ECHO_PATH : flowPath(plan.messageBytes)
+    const path = plan.traffic === 'echo' ? ECHO_PATH : streamPath(plan.messageBytes)
     this.#tunnels = Array.from({ length: plan.connections }, () => new Tunnel(plan.port, path, this))
   }
 
-  upgraded(): void {
+  onUpgraded(): void {
     if (++this.#upgraded < this.#plan.connections) return
     this.#startMs = performance.now()
     this.#endMs = this.#startMs + this.#plan.seconds * 1000
     setTimeout(() => this.#stop(), this.#plan.seconds * 1000)
-    for (const tunnel of this.#tunnels) this.#ask(tunnel)
+    for (const tunnel of this.#tunnels) this.#request(tunnel)
   }
 
-  received(tunnel: Tunnel, bytes: number): void {
+  onBytes(tunnel: Tunnel, bytes: number): void {
     this.#bytes += bytes
-    if (this.#plan.traffic === 'flow') return
+    if (this.#plan.traffic === 'stream') return
     tunnel.left -= bytes
     if (tunnel.left > 0) return
-    if (tunnel.left < 0) this.lost('more came than was sent')
+    if (tunnel.left < 0) this.onLost('more bytes arrived than were sent')
     const now = performance.now()
     this.#messages++
     this.#latencies.record(now - tunnel.sentMs)
-    if (now < this.#endMs) this.#ask(tunnel)
+    if (now < this.#endMs) this.#request(tunnel)
   }
 
-  /** A tunnel that is lost cannot be what is measured: the run fails. */
-  lost(why: string): void {
-    throw new Error(`a tunnel was refused or lost: ${why}`)
+  /** Fails the run. */
+  onLost(reason: string): void {
+    throw new Error(`a tunnel was refused or lost: ${reason}`)
   }
 
-  #ask(tunnel: Tunnel): void {
-    tunnel.left = this.#answerBytes
+  #request(tunnel: Tunnel): void {
+    tunnel.left = this.#messageBytes
     tunnel.send(this.#message)
   }
 
   #stop(): void {
     const seconds = (performance.now() - this.#startMs) / 1000
-    if (this.#plan.traffic === 'flow') {
-      this.#finish({ requests: this.#bytes / this.#answerBytes, seconds, errors: 0 })
+    if (this.#plan.traffic === 'stream') {
+      this.#finish({ requests: this.#bytes / this.#messageBytes, seconds, errors: 0 })
       return
     }
     const latencies = this.#latencies

@@ -1,31 +1,36 @@
-/** Load from wrk: its arguments, and a script that makes it print its counts exactly instead of rounded for people. */
+/** Load from wrk: its arguments, and a Lua script that prints exact counts, where wrk itself prints rounded ones. */
 import { writeFileSync } from 'node:fs'
-import { finished, LOAD_CORE, pinned } from '../program.ts'
-import { type Ask, expectsRefusal } from '../contest/ask.ts'
+import { LOAD_CORE, pinned, runToEnd } from '../program.ts'
 import { tokenIssuer } from '../token-issuer.ts'
-import { fieldsOf, type LoadOutcome, type LoadPlan } from './load-plan.ts'
+import { type LoadOutcome, type LoadPlan, type RequestSpec, requestFields } from './load-plan.ts'
 
-const MARK = 'bench-outcome '
+/** Beginning of the line with the counts. */
+const MARKER = 'bench-outcome '
 
-/** With no `request` or `response` function wrk never enters Lua while it measures; only several paths take one. */
+/** All correct responses have statuses that wrk counts as errors. */
+function expectsError({ expectedStatuses }: RequestSpec): boolean {
+  return expectedStatuses.every(status => status >= 400)
+}
+
+/** Defines a `request` function only for several paths or tokens: without one wrk does not run Lua per request. */
 function script(plan: LoadPlan, pathFile: string): string {
-  const { ask, uploadBytes } = plan
-  const method = ask?.method ?? (uploadBytes > 0 ? 'POST' : 'GET')
+  const { request, uploadBytes } = plan
+  const method = request?.method ?? (uploadBytes > 0 ? 'POST' : 'GET')
   const upload = uploadBytes > 0 ? `wrk.body = string.rep("x", ${uploadBytes})\n` : ''
-  const turns = ask !== undefined && ask.paths.length * (ask.tokens ?? 1) > 1 ? inTurn(pathFile) : ''
-  const wrong = ask !== undefined && expectsRefusal(ask) ? 'summary.requests - e.status' : 'e.status'
+  const turns = request !== undefined && request.paths.length * (request.tokens ?? 1) > 1 ? luaRequests(pathFile) : ''
+  const wrong = request !== undefined && expectsError(request) ? 'summary.requests - e.status' : 'e.status'
   return `wrk.method = "${method}"
 ${upload}${turns}done = function(summary, latency)
   local e = summary.errors
-  io.write(string.format('${MARK}{"requests":%d,"micros":%d,"errors":%d,"p50":%d,"p99":%d,"p999":%d,"max":%d}\\n',
+  io.write(string.format('${MARKER}{"requests":%d,"micros":%d,"errors":%d,"p50":%d,"p99":%d,"p999":%d,"max":%d}\\n',
     summary.requests, summary.duration, e.connect + e.read + e.write + ${wrong} + e.timeout,
     latency:percentile(50), latency:percentile(99), latency:percentile(99.9), latency.max))
 end
 `
 }
 
-/** Requests are made before the first is sent. */
-function inTurn(pathFile: string): string {
+/** Lua code that sends requests in turn; all are composed before the first is sent. */
+function luaRequests(pathFile: string): string {
   return `local requests, last = {}, 0
 init = function()
   for line in io.lines("${pathFile}") do
@@ -41,33 +46,33 @@ end
 `
 }
 
-/** The paths of a plan, a line each, with the tokens in turn where there are several. */
-export function linesOf({ path, ask }: { readonly path: string; readonly ask?: Ask }): readonly string[] {
-  const paths = ask?.paths ?? [path]
-  const count = ask?.tokens ?? 0
+/** The paths of a plan, one per line; with several tokens, one line per token: path and token. */
+export function requestLines({ path, request }: Pick<LoadPlan, 'path' | 'request'>): readonly string[] {
+  const paths = request?.paths ?? [path]
+  const count = request?.tokens ?? 0
   if (count <= 1) return paths
   return tokenIssuer()
     .tokens(count)
-    .map((token, place) => `${paths[place % paths.length]} ${token}`)
+    .map((token, index) => `${paths[index % paths.length]} ${token}`)
 }
 
 export async function driveWrk(wrk: string, plan: LoadPlan, folder: string): Promise<LoadOutcome> {
   const file = `${folder}/load.lua`
   const pathFile = `${folder}/load.paths`
-  const lines = linesOf(plan)
+  const lines = requestLines(plan)
   if (lines.length > 1) writeFileSync(pathFile, `${lines.join('\n')}\n`)
   writeFileSync(file, script(plan, pathFile))
-  const fields = Object.entries(fieldsOf(plan)).flatMap(([name, value]) =>
+  const fields = Object.entries(requestFields(plan)).flatMap(([name, value]) =>
     name === 'Content-Length' ? [] : ['-H', `${name}: ${value}`],
   )
   const seconds = Math.max(1, Math.round(plan.seconds))
   const shape = ['-t', '1', '-c', String(plan.connections), '-d', `${seconds}s`, '--timeout', '10s', '-s', file]
   const url = `${plan.certificate === undefined ? 'http' : 'https'}://127.0.0.1:${plan.port}${plan.path}`
   const command = pinned(LOAD_CORE, [wrk, ...shape, ...fields, url])
-  const printed = await finished('wrk', command, plan.certificate?.environment)
-  const line = printed.split('\n').find(text => text.startsWith(MARK))
+  const printed = await runToEnd('wrk', command, plan.certificate?.environment)
+  const line = printed.split('\n').find(text => text.startsWith(MARKER))
   if (line === undefined) throw new Error(`wrk printed no outcome:\n${printed}`)
-  const counts = JSON.parse(line.slice(MARK.length)) as Record<
+  const counts = JSON.parse(line.slice(MARKER.length)) as Record<
     'requests' | 'micros' | 'errors' | 'p50' | 'p99' | 'p999' | 'max',
     number
   >

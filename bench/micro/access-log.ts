@@ -1,9 +1,9 @@
 /**
- * What an access log line costs, in microseconds: `node bench/micro/access-log.ts`. The batches go nowhere; one
- * `write` per 64 KiB comes on top. Target: at most 3.
+ * Formatting of access log lines, in microseconds: `npx node bench/micro/access-log.ts`. Batches are discarded; in use
+ * there is one `write` per 64 KiB. Target: at most 3 µs per line.
  */
 import { AccessLog, type AccessLogFormat } from '../../src/observe/access-log.ts'
-import type { AccessRecord } from '../../src/observe/access-record.ts'
+import type { AccessRecord } from '../../src/observe/access-line.ts'
 
 const LINES = 200_000
 const ROUNDS = 7
@@ -14,7 +14,7 @@ const TARGETS = {
   'masked query': '/orders/1.0/customers/4711/items?page=2&apikey=0123456789abcdef0123456789abcdef',
 } as const
 
-function recordOf(requestTarget: string, i: number): AccessRecord {
+function recordFor(requestTarget: string, i: number): AccessRecord {
   const startedMs = 1000 + i * 0.02
   return {
     method: 'GET',
@@ -48,7 +48,7 @@ for (const format of ['json', 'combined'] satisfies AccessLogFormat[]) {
   for (const [title, target] of Object.entries(TARGETS)) {
     let bytes = 0
     const log = new AccessLog(format, batch => (bytes += batch.length), { wallOffsetMs: () => performance.timeOrigin })
-    const records = Array.from({ length: 1024 }, (_, i) => recordOf(target, i))
+    const records = Array.from({ length: 1024 }, (_, i) => recordFor(target, i))
     const micros: number[] = []
     for (let round = 0; round < ROUNDS; round++) {
       const started = performance.now()
@@ -58,6 +58,6 @@ for (const format of ['json', 'combined'] satisfies AccessLogFormat[]) {
     }
     const median = micros.sort((a, b) => a - b)[ROUNDS >> 1]!
     const line = Math.round(bytes / LINES / ROUNDS)
-    console.log(`${format.padEnd(8)} ${title.padEnd(12)} ${median.toFixed(2)} us a line of ${line} bytes`)
+    console.log(`${format.padEnd(8)} ${title.padEnd(12)} ${median.toFixed(2)} us per line of ${line} bytes`)
   }
 }

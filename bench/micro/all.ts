@@ -1,4 +1,3 @@
-/** Every micro-benchmark: `npx node bench/micro/all.ts`. */
+/** The short micro-benchmarks: `npx node bench/micro/all.ts`. The others are run by their own names. */
 import './machine.ts'
-import './reader.ts'
-import './rewrite.ts'
+import './codec.ts'

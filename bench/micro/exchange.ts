@@ -1,23 +1,24 @@
 /**
- * One exchange through a whole reactor, on sockets that only hand memory over: what the gateway's own code costs,
- * without the kernel. `npx node bench/micro/exchange.ts`, and with words behind it for more of the chain: `operations`
- * has ten of them looked up, `resources` and `cors` have these handlers, and `origin` has one in the request.
+ * One exchange through a whole reactor on sockets in memory: the cost of the gateway's own code without the kernel.
+ * `npx node bench/micro/exchange.ts [operations] [resources] [cors] [origin]`: an API with ten operations, the filters
+ * resources and CORS, and a request with Origin.
  */
-import { chainOf } from '../../src/chain-of.ts'
-import type { ApiPlan } from '../../src/plan.ts'
-import { globalCors } from '../../src/primary/planning.ts'
-import { identityPlan } from '../../src/primary/identity-planning.ts'
+import { buildFilterChain } from '../../src/filters/build-chain.ts'
+import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
+import { globalCors } from '../../src/plan/reactor-planning.ts'
+import { authPlan } from '../../src/plan/auth-planning.ts'
 import { PLAIN_API } from '../../test/harness/api-plan.ts'
-import { DEFAULT_SETTINGS } from '../../src/config/endpoint-settings.ts'
-import { IdentityState } from '../../src/identity/identity-state.ts'
+import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
+import { AuthState } from '../../src/auth/auth-state.ts'
 import { loadConfiguration } from '../../test/harness/configuration.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import type { ByteSocket, ConnectingOwner, SocketLevel, SocketOwner } from '../../src/socket/byte-socket.ts'
-import { SharedGauge } from '../../src/structure/shared-gauge.ts'
-import { EndpointTable } from '../../src/target/endpoint-table.ts'
+import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { OPERATIONS } from '../peers/exported-project.ts'
 
+/** A socket without a kernel: what is written is dropped, what is received is copied. */
 class MemorySocket implements ByteSocket {
   readonly remoteAddress = '127.0.0.1'
   readonly peerThumbprint = ''
@@ -67,10 +68,10 @@ const level: SocketLevel = {
   },
 }
 
-const WORDS = process.argv.slice(2)
+const ARGUMENTS = process.argv.slice(2)
 const { configuration } = loadConfiguration(`${import.meta.dirname}/../../conf`, [])
-const route = { row: 1, secured: false, host: '127.0.0.1', port: 2, tlsClient: '', proxy: null }
-const endpoint = { row: 0, url: 'http://127.0.0.1:2', basePath: '', settings: DEFAULT_SETTINGS }
+const route = { slot: 2, secured: false, host: '127.0.0.1', port: 2, tlsClient: '', proxy: null }
+const endpoint = { slot: 0, url: 'http://127.0.0.1:2', basePath: '', settings: DEFAULT_ENDPOINT_SETTINGS }
 const ENDPOINTS = {
   kind: 'single',
   algorithm: 'round_robin',
@@ -78,13 +79,16 @@ const ENDPOINTS = {
   endpoints: [{ ...endpoint, route: { ...route, connectsThroughProxy: false } }],
 } as const
 
-function asWorded(): Pick<ApiPlan, 'resources' | 'cors'> {
+function plannedParts(): Pick<ApiPlan, 'resources' | 'cors'> {
   const operation = { authType: 'None', tier: 'Unlimited', scopes: [] } as const
   const resources = Object.entries(OPERATIONS).flatMap(([template, verbs]) => {
     return verbs.map(verb => ({ template, verb, ...operation }))
   })
   const cors = globalCors(configuration)
-  return { resources: WORDS.includes('operations') ? resources : [], cors: WORDS.includes('cors') ? cors : null }
+  return {
+    resources: ARGUMENTS.includes('operations') ? resources : [],
+    cors: ARGUMENTS.includes('cors') ? cors : null,
+  }
 }
 
 const reactor = new Reactor(
@@ -92,38 +96,39 @@ const reactor = new Reactor(
     reactor: 0,
     reactors: 1,
     http: configuration['transport.passthru_http'],
+    https: configuration['transport.passthru_https'],
     accessLog: configuration.access_log,
     accessLogPath: '',
     logLevel: 'error',
-    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS, ...PLAIN_API, ...asWorded() }],
+    apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS, ...PLAIN_API, ...plannedParts() }],
     level: 'streams',
     listeners: [{ kind: 'http', host: '127.0.0.1', port: 0 }],
     tlsServer: null,
     tlsClients: {},
     cors: null,
-    faults: { programs: [], aiSequence: '' },
-    sockets: { ws: { dispatch: '', fault: '' }, wss: { dispatch: '', fault: '' } },
-    responseMs: 120_000,
-    resourceMs: 900_000,
-    identity: identityPlan(configuration),
+    faults: { sequences: [], aiSequence: '' },
+    webSockets: { ws: { dispatch: '', fault: '' }, wss: { dispatch: '', fault: '' } },
+    responseTimeoutMs: 120_000,
+    resourceCacheMs: 900_000,
+    auth: authPlan(configuration),
     warnOn500: { plain: '', secured: '' },
     endpoints: EndpointTable.allocate(1, 1),
     metrics: allocateMetrics(1),
-    gauge: SharedGauge.allocate(1, 2),
+    gauge: SharedGauge.allocate(1, 3),
     clients: SharedGauge.allocate(1, 1),
     clientSeed: 1,
     heartbeats: new SharedArrayBuffer(4),
     home: '',
-    identityEpoch: new SharedArrayBuffer(4),
+    authVersion: new SharedArrayBuffer(4),
   },
   {
     level,
     tls: null,
     report: console.error,
     accessLog: null,
-    identity: new IdentityState(new SharedArrayBuffer(4), identityPlan(configuration)),
+    authState: new AuthState(new SharedArrayBuffer(4), authPlan(configuration)),
     validator: null,
-    chainOf: (api, identity) => chainOf(api, identity).filter(({ name }) => WORDS.includes(name)),
+    buildFilterChain: (api, identity) => buildFilterChain(api, identity).filter(({ name }) => ARGUMENTS.includes(name)),
     drained: () => {},
   },
 )
@@ -133,7 +138,7 @@ const CONNECTIONS = 64
 const ROUNDS = 20_000
 const request = Buffer.from(
   `GET /bench/orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:8290\r\nAuthorization: Bearer ${'t'.repeat(600)}\r\n` +
-    `${WORDS.includes('origin') ? 'Origin: https://portal.example.com\r\n' : ''}` +
+    `${ARGUMENTS.includes('origin') ? 'Origin: https://portal.example.com\r\n' : ''}` +
     'Accept: application/json\r\n' +
     'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/120\r\nAccept-Encoding: gzip, deflate\r\n' +
     'Cookie: a=1; b=2; c=3333333333333333333333\r\n\r\n',
@@ -154,7 +159,7 @@ for (const backend of dialled) backend.receive(response)
 function measure(rounds: number): number {
   const started = process.cpuUsage()
   for (let round = 0; round < rounds; round++) {
-    // Connections are taken last in, first out, so answering in reverse keeps pairs together as often as not.
+    // The pool takes the connection used last, so pairs of connections change from round to round.
     for (const client of clients) client.receive(request)
     for (const backend of dialled) backend.receive(response)
   }
@@ -164,7 +169,7 @@ function measure(rounds: number): number {
 
 measure(ROUNDS / 4)
 const nanoseconds = Array.from({ length: 5 }, () => measure(ROUNDS / 5)).sort((a, b) => a - b)
-const all = nanoseconds.map(Math.round).join(', ')
-process.stdout.write(`exchange: ${Math.round(nanoseconds[2]!)} ns of CPU (median of ${all})\n`)
+const rounds = nanoseconds.map(Math.round).join(', ')
+process.stdout.write(`exchange: ${Math.round(nanoseconds[2]!)} ns of CPU (median of ${rounds})\n`)
 reactor.stop()
 process.exit(0)

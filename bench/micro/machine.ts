@@ -1,7 +1,7 @@
-/** What the state machines cost: the events of one exchange on both sides, and one that has no cell. */
+/** The protocol state machines: the events of one exchange on both sides, and an event that is a violation. */
 import { Machine, ProtocolViolation } from '../../src/protocol/machine.ts'
 import { EVENT, type Event } from '../../src/protocol/states.ts'
-import { time } from './stopwatch.ts'
+import { time } from './timing.ts'
 
 const PLAIN: readonly Event[] = [
   EVENT.REQUEST_BEGIN,
@@ -15,6 +15,7 @@ const PLAIN: readonly Event[] = [
 
 const source = new Machine('source')
 const target = new Machine('target')
+target.advance(EVENT.CONNECTED)
 
 time('machine: one exchange, both sides, 14 events', () => {
   for (let i = 0; i < PLAIN.length; i++) {
@@ -23,7 +24,7 @@ time('machine: one exchange, both sides, 14 events', () => {
   }
 })
 
-time('machine: an event without a cell, thrown and caught', () => {
+time('machine: a protocol violation, thrown and caught', () => {
   try {
     target.advance(EVENT.RESPONSE_BEGIN)
   } catch (error) {

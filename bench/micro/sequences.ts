@@ -1,33 +1,35 @@
-/** What it costs to word an answer: default sequences from a filled message to status, fields and body. */
+/** Default sequences: from the properties of a fault to status, fields and body of a response. */
 import { readFileSync } from 'node:fs'
-import { Findings } from '../../src/config/findings.ts'
-import { formatAnswer } from '../../src/mediation/formatter.ts'
+import { Diagnostics } from '../../src/config/diagnostics.ts'
+import { formatResponse } from '../../src/mediation/formatter.ts'
 import { Message } from '../../src/mediation/message.ts'
-import { readSequence } from '../../src/mediation/read-sequence.ts'
-import { Sequences } from '../../src/mediation/sequences.ts'
-import { time } from './stopwatch.ts'
+import { parseSequence } from '../../src/mediation/sequence-parser.ts'
+import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
+import { time } from './timing.ts'
 
 const FOLDER = new URL('../../conf/synapse-configs/default/sequences/', import.meta.url)
 const NAMES = ['fault', '_cors_request_handler_']
 const FORMATS = ['application/json', 'application/xml', 'text/xml']
 
-const findings = new Findings()
-const read = NAMES.map(name => readSequence(name, name, readFileSync(new URL(`${name}.xml`, FOLDER), 'utf8'), findings))
-const programs = (await Promise.all(read)).filter(program => program !== undefined)
+const diagnostics = new Diagnostics()
+const parsed = NAMES.map(name =>
+  parseSequence(name, name, readFileSync(new URL(`${name}.xml`, FOLDER), 'utf8'), diagnostics),
+)
+const plans = (await Promise.all(parsed)).filter(plan => plan !== undefined)
 const report = (_: string, event: string) => {
   throw new Error(event)
 }
-const sequences = new Sequences(programs, report)
+const sequences = new CompiledSequences(plans, report)
 
 for (const format of FORMATS) {
   time(`sequences: fault as ${format}`, () => {
     const message = new Message(() => undefined)
     message.set('default', 'ERROR_CODE', 101503)
-    message.set('default', 'ERROR_MESSAGE', 'Error connecting to the back end')
-    message.set('default', 'ERROR_DETAIL', 'Connecting to the back end failed')
+    message.set('default', 'ERROR_MESSAGE', 'Error connecting to the backend')
+    message.set('default', 'ERROR_DETAIL', 'Connecting to the backend failed')
     message.set('default', 'CUSTOM_HTTP_SC', 502)
     message.set('default', 'FAULT_MESSAGE_TYPE', format)
     sequences.run('fault', message)
-    if (formatAnswer(message, report).status !== 502) throw new Error('not the answer')
+    if (formatResponse(message, report).status !== 502) throw new Error('wrong status')
   })
 }

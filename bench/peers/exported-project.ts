@@ -1,14 +1,14 @@
-/** Projects as the reference platform exports them: ten operations, and where wanted the OpenAPI document beside. */
+/** API projects as the reference platform exports them: ten operations, with or without the OpenAPI document. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 
 interface ExportedApi {
   readonly name: string
   readonly context: string
-  /** Of its backend. */
+  /** URL of the backend. */
   readonly url: string
-  /** With `Definitions/swagger.yaml`. */
-  readonly documented: boolean
-  /** Every operation asks for a token. */
+  /** Includes `Definitions/swagger.yaml`. */
+  readonly hasDocument: boolean
+  /** All operations require a token. */
   readonly secured?: boolean
 }
 
@@ -30,7 +30,7 @@ function operation(target: string, verb: string, authType: string): string {
       scopes: []`
 }
 
-export function exportedDefinition({ name, context, url, secured = false }: Omit<ExportedApi, 'documented'>): string {
+export function exportedApiYaml({ name, context, url, secured = false }: Omit<ExportedApi, 'hasDocument'>): string {
   const authType = secured ? 'Application & Application User' : 'None'
   const operations = Object.entries(OPERATIONS).flatMap(([target, verbs]) => {
     return verbs.map(verb => operation(target, verb, authType))
@@ -94,7 +94,7 @@ function documentedOperation(target: string, verb: string): string {
       x-throttling-tier: Unlimited`
 }
 
-function document({ name }: ExportedApi): string {
+function openApiDocument({ name }: ExportedApi): string {
   const paths = Object.entries(OPERATIONS).map(
     ([target, verbs]) => `  ${target}:\n${verbs.map(verb => documentedOperation(target, verb)).join('\n')}`,
   )
@@ -128,8 +128,8 @@ components:
 export function writeExported(home: string, api: ExportedApi): void {
   const project = `${home}/apis/${api.name}`
   mkdirSync(project, { recursive: true })
-  writeFileSync(`${project}/api.yaml`, exportedDefinition(api))
-  if (!api.documented) return
+  writeFileSync(`${project}/api.yaml`, exportedApiYaml(api))
+  if (!api.hasDocument) return
   mkdirSync(`${project}/Definitions`)
-  writeFileSync(`${project}/Definitions/swagger.yaml`, document(api))
+  writeFileSync(`${project}/Definitions/swagger.yaml`, openApiDocument(api))
 }

@@ -1,9 +1,9 @@
 /**
- * Proxies that are no part of this project, named for one run in the environment:
+ * Proxies from the environment variable BENCH_EXTRA, for one run:
  *
  *     BENCH_EXTRA='mine=exec ./my-proxy --port $PORT --backend $DOWNLOAD_PORT' npm run bench -- --peer mine,nginx
  *
- * Several are parted by line ends. The command is run by the shell with PORT, DOWNLOAD_PORT and UPLOAD_PORT set.
+ * One proxy per line. The shell runs each command with the variables PORT, DOWNLOAD_PORT and UPLOAD_PORT.
  */
 import { PROXY_CORE, Program, pinned } from '../program.ts'
 import type { Peer } from './peer.ts'
@@ -22,13 +22,13 @@ export function extraPeers(text: string): Peer[] {
 function extraPeer(name: string, command: string): Peer {
   return {
     name,
-    abilities: ['requests'],
+    capabilities: ['requests'],
     missing: () => undefined,
     version: () => 'not of this project',
     async start({ port, downloadPort, uploadPort }) {
       const ports = { PORT: String(port), DOWNLOAD_PORT: String(downloadPort), UPLOAD_PORT: String(uploadPort) }
       const program = new Program(name, pinned(PROXY_CORE, ['sh', '-c', command]), ports)
-      await program.accepting(port)
+      await program.waitForPort(port)
       return program
     },
   }

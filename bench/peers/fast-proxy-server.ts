@@ -1,7 +1,4 @@
-/**
- * fast-proxy over undici pools, its quicker mode. Started as `node fast-proxy-server.ts PORT DOWNLOAD_PORT
- * UPLOAD_PORT`.
- */
+/** fast-proxy over undici pools, its faster mode: `node fast-proxy-server.ts PORT DOWNLOAD_PORT UPLOAD_PORT`. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import fastProxy from 'fast-proxy'
 
@@ -14,7 +11,7 @@ function proxyTo(backendPort: number | undefined): ReturnType<typeof fastProxy>[
 const download = proxyTo(downloadPort)
 const upload = proxyTo(uploadPort)
 
-/** It passes Connection on in both directions; the field is hop-by-hop. */
+/** fast-proxy passes on the field Connection, which is hop-by-hop, in both directions. */
 function withoutConnection<Fields extends IncomingHttpHeaders | OutgoingHttpHeaders>(fields: Fields): Fields {
   delete fields.connection
   delete fields['keep-alive']

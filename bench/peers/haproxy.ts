@@ -1,16 +1,16 @@
 /**
- * HAProxy in HTTP mode: one thread, backend connections shared between requests, with its default buffers of 16 KiB
- * and, where bodies are large, once more with 64 KiB. Without `no strict-limits` it refuses to start unless twice as
- * many descriptors as client connections are allowed, which no scenario needs.
+ * HAProxy in HTTP mode: one thread, backend connections shared between requests, default buffers of 16 KiB; a variant
+ * for large bodies has 64 KiB. Without `no strict-limits` HAProxy would not start where the limit of open files is
+ * below twice the number of client connections, which no scenario needs.
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import type { Certificate } from '../certificate.ts'
 import { ISSUER, tokenIssuer } from '../token-issuer.ts'
 import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
-import { type Peer, type Place, TWINS } from './peer.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS } from './peer.ts'
 
-function configuration(place: Place, tuning: string): string {
+function configuration(options: PeerOptions, tuning: string): string {
   return `global
   nbthread 1
   maxconn 12000
@@ -25,16 +25,18 @@ defaults
   timeout server 1h
   timeout http-keep-alive 1h
   timeout tunnel 1h
-${frontend(place)}`
+${frontend(options)}`
 }
 
-function frontend(place: Place): string {
-  const { port, certificate, backendCertificate, ability, downloadPort, uploadPort, echoPort, twinPorts } = place
+function frontend(options: PeerOptions): string {
+  const { port, certificate, backendCertificate, capability, downloadPort, uploadPort, echoPort, replicaPorts } =
+    options
   const secured = certificate === undefined ? '' : ` ssl crt ${certificate.bundleFile} ssl-min-ver TLSv1.2`
   const front = `frontend traffic\n  bind 127.0.0.1:${port} backlog 4096${secured}\n`
-  if (ability === 'tunnels') return `${front}  default_backend echo\n${backend('echo', echoPort)}`
-  if (ability === 'fail-over') return `${front}  default_backend twins\n${twins(twinPorts)}`
-  if (ability === 'secured') return `${front}${verifying(place)}${backend('downloads', downloadPort)}${COUNTERS}`
+  if (capability === 'tunnels') return `${front}  default_backend echo\n${backend('echo', echoPort)}`
+  if (capability === 'fail-over') return `${front}  default_backend replicas\n${replicas(replicaPorts)}`
+  if (capability === 'secured')
+    return `${front}${tokenChecks(options)}${backend('downloads', downloadPort)}${STICK_TABLES}`
   const uploads = '  use_backend uploads if { path_beg /upload/ }\n  default_backend downloads\n'
   const downloads = backend('downloads', downloadPort, backendCertificate)
   return `${front}${uploads}${downloads}${backend('uploads', uploadPort)}`
@@ -46,10 +48,10 @@ function backend(name: string, port: number, certificate?: Certificate): string 
 }
 
 /**
- * It verifies each token anew, and remembers none. Two counters, of the client and of the API, stand for the quotas,
- * and a line for each request goes to a file.
+ * Verifies the token of each request; HAProxy has no cache for this. Two stick tables (client and API) stand for
+ * quotas, and the log of requests goes to a file.
  */
-function verifying({ folder }: Pick<Place, 'folder'>): string {
+function tokenChecks({ folder }: Pick<PeerOptions, 'folder'>): string {
   const denied = 'http-request deny deny_status 401 unless'
   return `  log fd@3 format raw local0
   option httplog
@@ -70,19 +72,19 @@ function verifying({ folder }: Pick<Place, 'folder'>): string {
 `
 }
 
-const COUNTERS = ['clients', 'apis']
+const STICK_TABLES = ['clients', 'apis']
   .map(name => `backend ${name}\n  stick-table type string len 64 size 100k expire 2m store http_req_rate(60s)\n`)
   .join('')
 
-/** It learns of an illness from its own checks, four in the time for which the others leave a backend alone. */
-function twins([first, second]: readonly [number, number]): string {
-  const check = `check inter ${TWINS.suspendMs / 4}ms fall 1 rise 1`
-  return `backend twins
+/** HAProxy detects a failure by health checks: four in the time for which the other proxies suspend a backend. */
+function replicas([first, second]: readonly [number, number]): string {
+  const check = `check inter ${FAIL_OVER_SETTINGS.suspendMs / 4}ms fall 1 rise 1`
+  return `backend replicas
   balance roundrobin
   option redispatch
   option httpchk GET /1k
-  timeout connect ${TWINS.timeoutMs}ms
-  timeout server ${TWINS.timeoutMs}ms
+  timeout connect ${FAIL_OVER_SETTINGS.timeoutMs}ms
+  timeout server ${FAIL_OVER_SETTINGS.timeoutMs}ms
   server first 127.0.0.1:${first} ${check}
   server second 127.0.0.1:${second} ${check}
 `
@@ -93,21 +95,21 @@ function version(): string {
   return said.split(' ').slice(0, 3).join(' ')
 }
 
-/** And what it names. */
-export function writeConfiguration(place: Place, tuning = ''): string {
-  const file = `${place.folder}/haproxy.cfg`
-  writeFileSync(file, configuration(place, tuning))
-  if (place.ability === 'secured') writeFileSync(`${place.folder}/issuer.pem`, tokenIssuer().publicPem)
+/** Writes the configuration and the files that it refers to; returns the path of the configuration. */
+export function writeConfiguration(options: PeerOptions, tuning = ''): string {
+  const file = `${options.folder}/haproxy.cfg`
+  writeFileSync(file, configuration(options, tuning))
+  if (options.capability === 'secured') writeFileSync(`${options.folder}/issuer.pem`, tokenIssuer().publicPem)
   return file
 }
 
-async function start(name: string, place: Place, tuning: string): Promise<Program> {
-  const file = writeConfiguration(place, tuning)
+async function start(name: string, options: PeerOptions, tuning: string): Promise<Program> {
+  const file = writeConfiguration(options, tuning)
   const command = [findExecutable('haproxy')!, '-db', '-f', file]
-  // It has no log files of its own; a descriptor that is open already it takes.
-  const logging = ['sh', '-c', `exec "$@" 3>>${place.folder}/haproxy.log`, 'sh', ...command]
-  const program = new Program(name, pinned(PROXY_CORE, place.ability === 'secured' ? logging : command))
-  await program.accepting(place.port)
+  // HAProxy cannot open log files, but it writes to an open descriptor.
+  const logging = ['sh', '-c', `exec "$@" 3>>${options.folder}/haproxy.log`, 'sh', ...command]
+  const program = new Program(name, pinned(PROXY_CORE, options.capability === 'secured' ? logging : command))
+  await program.waitForPort(options.port)
   return program
 }
 
@@ -115,16 +117,16 @@ function missing(): string | undefined {
   return findExecutable('haproxy') === undefined ? 'not installed: apt-get install haproxy' : undefined
 }
 
-const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'secured'] as const
+const CAPABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'secured'] as const
 
 export const HAPROXY: readonly Peer[] = [
-  { name: 'haproxy', abilities: ABILITIES, missing, version, start: place => start('haproxy', place, '') },
+  { name: 'haproxy', capabilities: CAPABILITIES, missing, version, start: options => start('haproxy', options, '') },
   {
     name: 'haproxy-64k',
-    abilities: ['requests'],
-    forBodiesOnly: true,
+    capabilities: ['requests'],
+    largeBodiesOnly: true,
     missing,
     version,
-    start: place => start('haproxy-64k', place, 'tune.bufsize 65536'),
+    start: options => start('haproxy-64k', options, 'tune.bufsize 65536'),
   },
 ]

@@ -1,5 +1,5 @@
 /**
- * http-proxy with a keep-alive agent, over TLS where it is given a certificate. Started as
+ * http-proxy with a keep-alive agent, over TLS if a certificate is given:
  * `node http-proxy-server.ts PORT DOWNLOAD_PORT UPLOAD_PORT ECHO_PORT [CHAIN_FILE KEY_FILE]`.
  */
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ const [chainFile, keyFile] = process.argv.slice(6)
 const agent = new Agent({ keepAlive: true, maxSockets: 1024, maxFreeSockets: 1024 })
 const proxy = httpProxy.createProxyServer({ agent, xfwd: true })
 
-// It copies the client's Connection field to the backend and the backend's to the client: both are hop-by-hop.
+// http-proxy passes on the field Connection, which is hop-by-hop, in both directions.
 proxy.on('proxyRes', (response, request) => {
   response.headers.connection = request.wantsClose === true ? 'close' : 'keep-alive'
 })

@@ -1,23 +1,23 @@
 /**
- * nginx as a reverse proxy: one worker, upstream keep-alive, bodies never written to disk. Once with its default
- * buffers and once, where bodies are large, with buffers as large as the gateway's, which suits it better.
+ * nginx as a reverse proxy: one worker, upstream keep-alive, no temporary files for bodies, default buffers. A variant
+ * for large bodies has buffers of 64 KiB like the gateway, which makes nginx faster.
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { type Certificate, SERVER_NAME } from '../certificate.ts'
 import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
-import { type Peer, type Place, TWINS } from './peer.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS } from './peer.ts'
 
 const LARGE_BUFFERS = `proxy_buffers 16 64k; proxy_buffer_size 16k; proxy_busy_buffers_size 256k;
   client_body_buffer_size 64k;`
-const KEEP = 'keepalive 128; keepalive_requests 1000000000; keepalive_timeout 3600s;'
+const KEEP_ALIVE = 'keepalive 128; keepalive_requests 1000000000; keepalive_timeout 3600s;'
 
-function configuration(place: Place, buffers: string): string {
-  const { folder } = place
+function configuration(options: PeerOptions, buffers: string): string {
+  const { folder } = options
   return `daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1;
-worker_rlimit_nofile ${2 * connectionsMax(place)};
+worker_rlimit_nofile ${2 * workerConnections(options)};
 ${process.getuid?.() === 0 ? 'user root;' : ''}
-events { worker_connections ${connectionsMax(place)}; }
+events { worker_connections ${workerConnections(options)}; }
 http {
   access_log off; tcp_nodelay on; gzip off;
   keepalive_timeout 3600s; keepalive_requests 1000000000; client_max_body_size 0;
@@ -30,21 +30,23 @@ http {
   proxy_request_buffering off;
   proxy_max_temp_file_size 0;
   ${buffers}
-  ${server(place)}
+  ${server(options)}
 }
 `
 }
 
-/** Each takes memory from the start, so that there are no more than a scenario needs: a tunnel has two. */
-function connectionsMax({ ability }: Place): number {
-  return ability === 'tunnels' ? 24_576 : 16_384
+/** As few as a scenario needs, because nginx allocates memory for all of them at its start; a tunnel needs two. */
+function workerConnections({ capability }: PeerOptions): number {
+  return capability === 'tunnels' ? 24_576 : 16_384
 }
 
-function server(place: Place): string {
-  const { port, certificate, ability } = place
+function server(options: PeerOptions): string {
+  const { port, certificate, capability } = options
   const listen = `listen 127.0.0.1:${port}${certificate === undefined ? '' : ' ssl'} backlog=4096;
-    server_name ${SERVER_NAME};${certificate === undefined ? '' : secured(certificate)}`
-  const [upstreams, locations] = (ability in routes ? routes[ability as keyof typeof routes] : routes.requests)(place)
+    server_name ${SERVER_NAME};${certificate === undefined ? '' : tlsSettings(certificate)}`
+  const [upstreams, locations] = (capability in routes ? routes[capability as keyof typeof routes] : routes.requests)(
+    options,
+  )
   return `${upstreams}
   server {
     ${listen}
@@ -52,28 +54,28 @@ function server(place: Place): string {
   }`
 }
 
-/** TLS 1.3 is not among the defaults of this release; without a request its tickets and curves are. */
-function secured({ chainFile, keyFile }: Certificate): string {
+/** TLS 1.3 must be enabled, because nginx before 1.23.4 does not by default. */
+function tlsSettings({ chainFile, keyFile }: Certificate): string {
   return `
     ssl_certificate ${chainFile}; ssl_certificate_key ${keyFile}; ssl_protocols TLSv1.2 TLSv1.3;`
 }
 
-function toDownloads(certificate: Certificate | undefined): string {
+function downloadPass(certificate: Certificate | undefined): string {
   if (certificate === undefined) return 'proxy_pass http://downloads;'
   return `proxy_pass https://downloads; proxy_ssl_protocols TLSv1.3; proxy_ssl_verify on;
       proxy_ssl_trusted_certificate ${certificate.chainFile}; proxy_ssl_name ${SERVER_NAME};`
 }
 
-type Routes = (place: Place) => readonly [upstreams: string, locations: string]
+type Routes = (options: PeerOptions) => readonly [upstreams: string, locations: string]
 
 const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | 'secured', Routes>> = {
   requests: ({ downloadPort, uploadPort, backendCertificate }) => [
-    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }
-  upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP} }`,
-    `location /bench/ { ${toDownloads(backendCertificate)} }
+    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }
+  upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP_ALIVE} }`,
+    `location /bench/ { ${downloadPass(backendCertificate)} }
     location /upload/ { proxy_pass http://uploads; }`,
   ],
-  // Fields set in a location replace all those set above it.
+  // A proxy_set_header in a location replaces all those of outer levels.
   tunnels: ({ echoPort }) => [
     `upstream echo { server 127.0.0.1:${echoPort}; }`,
     `location /ws/ {
@@ -82,9 +84,9 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | '
       proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
     }`,
   ],
-  // What the gateway answers itself is answered here, in as few words.
+  // Responses that correspond to those of the gateway itself.
   chain: ({ downloadPort }) => [
-    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }
+    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }
   default_type application/json;`,
     `location /chain/ { proxy_pass http://downloads; }
     location = /chain/1.0.0/customers/4711 {
@@ -97,19 +99,18 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | '
     location /chain/1.0.0/nothing/ { return 403 '${refusal(403)}'; }
     location / { return 404 '${refusal(404)}'; }`,
   ],
-  // Bare: what a proxy costs that asks nobody for anything.
+  // Passes everything on without checks, for comparison.
   secured: ({ downloadPort }) => [
-    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP} }`,
+    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }`,
     'location /chain/ { proxy_pass http://downloads; }',
   ],
-  'fail-over': ({ twinPorts }) => {
-    const servers = twinPorts.map(
-      port => `server 127.0.0.1:${port} max_fails=1 fail_timeout=${TWINS.suspendMs / 1000}s;`,
-    )
+  'fail-over': ({ replicaPorts }) => {
+    const { timeoutMs, suspendMs } = FAIL_OVER_SETTINGS
+    const servers = replicaPorts.map(port => `server 127.0.0.1:${port} max_fails=1 fail_timeout=${suspendMs / 1000}s;`)
     return [
-      `upstream twins { ${servers.join(' ')} ${KEEP} }`,
-      `location /twins/ {
-      proxy_pass http://twins; proxy_connect_timeout ${TWINS.timeoutMs}ms; proxy_read_timeout ${TWINS.timeoutMs}ms;
+      `upstream replicas { ${servers.join(' ')} ${KEEP_ALIVE} }`,
+      `location /replicas/ {
+      proxy_pass http://replicas; proxy_connect_timeout ${timeoutMs}ms; proxy_read_timeout ${timeoutMs}ms;
     }`,
     ]
   },
@@ -123,12 +124,12 @@ function version(): string {
   return spawnSync(findExecutable('nginx')!, ['-v'], { encoding: 'utf8' }).stderr.replace('nginx version:', '').trim()
 }
 
-async function start(name: string, place: Place, buffers: string): Promise<Program> {
-  const file = `${place.folder}/nginx.conf`
-  writeFileSync(file, configuration(place, buffers))
-  const command = [findExecutable('nginx')!, '-e', 'stderr', '-p', place.folder, '-c', file]
+async function start(name: string, options: PeerOptions, buffers: string): Promise<Program> {
+  const file = `${options.folder}/nginx.conf`
+  writeFileSync(file, configuration(options, buffers))
+  const command = [findExecutable('nginx')!, '-e', 'stderr', '-p', options.folder, '-c', file]
   const program = new Program(name, pinned(PROXY_CORE, command))
-  await program.accepting(place.port)
+  await program.waitForPort(options.port)
   return program
 }
 
@@ -136,16 +137,25 @@ function missing(): string | undefined {
   return findExecutable('nginx') === undefined ? 'not installed: apt-get install nginx' : undefined
 }
 
-const ABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain', 'secured'] as const
+const CAPABILITIES = [
+  'requests',
+  'tls',
+  'tls-backend',
+  'handshakes',
+  'tunnels',
+  'fail-over',
+  'chain',
+  'secured',
+] as const
 
 export const NGINX: readonly Peer[] = [
-  { name: 'nginx', abilities: ABILITIES, missing, version, start: place => start('nginx', place, '') },
+  { name: 'nginx', capabilities: CAPABILITIES, missing, version, start: options => start('nginx', options, '') },
   {
     name: 'nginx-64k',
-    abilities: ['requests'],
-    forBodiesOnly: true,
+    capabilities: ['requests'],
+    largeBodiesOnly: true,
     missing,
     version,
-    start: place => start('nginx-64k', place, LARGE_BUFFERS),
+    start: options => start('nginx-64k', options, LARGE_BUFFERS),
   },
 ]

@@ -1,9 +1,9 @@
-/** The proxies from npm: each a small server script beside this file, run by the same Node as the gateway. */
+/** Proxies from npm: each is a server script in this folder, run by the same Node as the gateway. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { PROXY_CORE, Program, pinned } from '../program.ts'
-import type { Ability } from '../scenarios.ts'
+import type { Capability } from '../scenarios.ts'
 import type { Peer } from './peer.ts'
 
 function installedVersion(packageName: string): string | undefined {
@@ -20,11 +20,11 @@ function installedVersion(packageName: string): string | undefined {
   }
 }
 
-function npmProxy(name: string, packageName: string, abilities: readonly Ability[]): Peer {
+function npmProxy(name: string, packageName: string, capabilities: readonly Capability[]): Peer {
   const script = fileURLToPath(new URL(`${name}-server.ts`, import.meta.url))
   return {
     name,
-    abilities,
+    capabilities,
     missing: () => (installedVersion(packageName) === undefined ? 'not installed: npm ci' : undefined),
     version: () => `${packageName} ${installedVersion(packageName)}`,
     async start({ port, downloadPort, uploadPort, echoPort, certificate }) {
@@ -32,7 +32,7 @@ function npmProxy(name: string, packageName: string, abilities: readonly Ability
       const files = certificate === undefined ? [] : [certificate.chainFile, certificate.keyFile]
       const command = [process.execPath, script, ...ports, ...files]
       const program = new Program(name, pinned(PROXY_CORE, command))
-      await program.accepting(port)
+      await program.waitForPort(port)
       return program
     },
   }

@@ -1,48 +1,47 @@
-/** What the bench needs to know of a proxy under test, whichever it is. */
+/** The interface of a proxy under test. */
 import type { Certificate } from '../certificate.ts'
 import type { Program } from '../program.ts'
-import type { Ability } from '../scenarios.ts'
+import type { Capability } from '../scenarios.ts'
 
-/** Where a peer listens and what it stands in front of. */
-export interface Place {
+export interface PeerOptions {
   readonly port: number
-  /** What is about to be asked of it. */
-  readonly ability: Ability
+  /** What the scenario needs. */
+  readonly capability: Capability
   readonly downloadPort: number
   readonly uploadPort: number
-  /** WebSocket messages come back from here. */
+  /** Port of the WebSocket backend. */
   readonly echoPort: number
-  /** Two backends that do the same, of which one will fall ill. */
-  readonly twinPorts: readonly [number, number]
-  /** For the TLS port; undefined where clients connect without TLS. */
+  /** Ports of two equal backends, of which one will fail. */
+  readonly replicaPorts: readonly [number, number]
+  /** Certificate of the proxy; undefined where clients connect without TLS. */
   readonly certificate: Certificate | undefined
-  /** Of the download port, if that is one for TLS: to be verified. */
+  /** Certificate of the backend, to be verified, if the download port is a TLS port. */
   readonly backendCertificate: Certificate | undefined
-  /** For what is the same at every start, gone after the run. */
-  readonly shared: string
-  /** An empty folder of the peer's own, gone after the run. */
+  /** For files that are the same at every start; deleted after the run. */
+  readonly sharedFolder: string
+  /** An empty folder of the peer's own; deleted after the run. */
   readonly folder: string
 }
 
 export interface Peer {
   readonly name: string
-  readonly abilities: readonly Ability[]
-  /** A variant that differs only where bodies are large; it is left out of the other scenarios unless named. */
-  readonly forBodiesOnly?: true
-  /** Left out of every scenario unless named. */
+  readonly capabilities: readonly Capability[]
+  /** A variant that differs only for large bodies; other scenarios leave it out unless it is named. */
+  readonly largeBodiesOnly?: true
+  /** Left out of every scenario unless it is named. */
   readonly onlyWhenNamed?: true
-  /** Why it cannot run here, or undefined when it can. */
+  /** The reason why the peer cannot run here, or undefined. */
   missing(): string | undefined
-  /** Its version, for the record. */
+  /** The version, for the record. */
   version(): string
-  /** Starts it on the proxy's core; resolves when it takes requests. */
-  start(place: Place): Promise<Program>
+  /** Starts the peer on the proxy's core; resolves when it accepts requests. */
+  start(options: PeerOptions): Promise<Program>
 }
 
-/** How every proxy is told to treat the twins. */
-export const TWINS = {
-  /** A backend that did not answer for so long is taken to be ill. */
+/** Settings of all proxies in front of the two equal backends. */
+export const FAIL_OVER_SETTINGS = {
+  /** A backend without a response for this time is considered failed. */
   timeoutMs: 1000,
-  /** One that was ill is left alone for so long. */
+  /** A failed backend gets no requests for this time. */
   suspendMs: 1000,
 } as const

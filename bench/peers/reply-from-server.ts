@@ -1,4 +1,4 @@
-/** @fastify/reply-from over undici pools. Started as `node reply-from-server.ts PORT DOWNLOAD_PORT UPLOAD_PORT`. */
+/** @fastify/reply-from over undici pools: `node reply-from-server.ts PORT DOWNLOAD_PORT UPLOAD_PORT`. */
 import type { IncomingHttpHeaders } from 'node:http'
 import replyFrom from '@fastify/reply-from'
 import { type FastifyInstance, fastify } from 'fastify'
@@ -6,7 +6,7 @@ import { type FastifyInstance, fastify } from 'fastify'
 const [port, downloadPort, uploadPort] = process.argv.slice(2).map(Number)
 const server = fastify({ logger: false })
 
-/** It passes the backend's Connection field on to the client; the field is hop-by-hop. */
+/** reply-from passes on the backend's field Connection, which is hop-by-hop, to the client. */
 function rewriteHeaders(fields: IncomingHttpHeaders): IncomingHttpHeaders {
   delete fields.connection
   delete fields['keep-alive']
@@ -15,7 +15,7 @@ function rewriteHeaders(fields: IncomingHttpHeaders): IncomingHttpHeaders {
 
 async function mount(prefix: string, backendPort: number | undefined): Promise<void> {
   await server.register(async (scope: FastifyInstance) => {
-    // The body goes through as a stream: without this the framework would read and decode it first.
+    // Streams the body; otherwise the framework would read and decode it first.
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
     await scope.register(replyFrom, {

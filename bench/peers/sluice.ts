@@ -1,26 +1,26 @@
-/** The gateway itself, started the way an operator starts it, from a home written for the run. */
+/** The gateway itself, started with `sluice start` and a home that is written for the run. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Certificate } from '../certificate.ts'
 import { PROXY_CORE, Program, pinned } from '../program.ts'
 import { writeExported } from './exported-project.ts'
-import { type Peer, type Place, TWINS } from './peer.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS } from './peer.ts'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The version of a state of the repository. */
-export function stateOf(root: string): string {
+/** The version of a checkout of the repository. */
+export function versionOf(root: string): string {
   return execFileSync('git', ['-C', root, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim()
 }
 
-export interface ApiSketch {
+export interface BenchApi {
   readonly name: string
   readonly context: string
-  /** Of its backends on this machine; with several the API balances its load, and fails over. */
+  /** Ports of the backends; with several the API balances load and fails over. */
   readonly ports: readonly number[]
   readonly scheme?: 'http' | 'https'
-  /** As an exported project with operations, with or without its OpenAPI document. */
+  /** An exported project with operations, without or with its OpenAPI document. */
   readonly exported?: 'operations' | 'document'
 }
 
@@ -28,21 +28,21 @@ function endpoint(port: number, scheme = 'http'): string {
   return `url: ${scheme}://127.0.0.1:${port}`
 }
 
-/** Fails over to the other one on a lost connection and on a timeout alike. */
-function twin(port: number): string {
+/** Both a lost connection and a timeout suspend the endpoint. */
+function replicaEndpoint(port: number): string {
   return `
       - ${endpoint(port)}
         config:
           actionSelect: fault
-          actionDuration: "${TWINS.timeoutMs}"
-          suspendDuration: "${TWINS.suspendMs}"
-          suspendMaxDuration: "${TWINS.suspendMs}"
+          actionDuration: "${FAIL_OVER_SETTINGS.timeoutMs}"
+          suspendDuration: "${FAIL_OVER_SETTINGS.suspendMs}"
+          suspendMaxDuration: "${FAIL_OVER_SETTINGS.suspendMs}"
           factor: "1"`
 }
 
-function definition({ name, context, ports, scheme }: ApiSketch): string {
+function apiYaml({ name, context, ports, scheme }: BenchApi): string {
   const [first, ...others] = ports
-  const endpoints = others.length === 0 ? `\n      ${endpoint(first!, scheme)}` : ports.map(twin).join('')
+  const endpoints = others.length === 0 ? `\n      ${endpoint(first!, scheme)}` : ports.map(replicaEndpoint).join('')
   return `type: api
 version: v4.0.0
 data:
@@ -57,18 +57,18 @@ data:
 `
 }
 
-export function writeHome(home: string, apis: readonly ApiSketch[]): void {
+export function writeHome(home: string, apis: readonly BenchApi[]): void {
   mkdirSync(home, { recursive: true })
   writeFileSync(`${home}/deployment.toml`, '# Written by the bench: everything else is the default.\n')
   for (const api of apis) {
     const { name, context, ports, exported } = api
     if (exported !== undefined) {
       const url = `http://127.0.0.1:${ports[0]}`
-      writeExported(home, { name, context, url, documented: exported === 'document' })
+      writeExported(home, { name, context, url, hasDocument: exported === 'document' })
       continue
     }
     mkdirSync(`${home}/apis/${name}`, { recursive: true })
-    writeFileSync(`${home}/apis/${name}/api.yaml`, definition(api))
+    writeFileSync(`${home}/apis/${name}/api.yaml`, apiYaml(api))
   }
 }
 
@@ -78,24 +78,24 @@ interface SluiceOptions {
   readonly port: number
   readonly reactors: number
   readonly cores: number | string
-  /** For the TLS port, which is then the one at `port`. */
+  /** With a certificate `port` is a TLS port. */
   readonly certificate?: Certificate | undefined
   readonly listensOnAll?: true
-  /** Another state of the repository. */
+  /** Root of another checkout of the repository. */
   readonly root?: string
-  /** Modules that every thread of it loads first. */
+  /** Modules that every thread loads first. */
   readonly imports?: readonly string[]
   readonly settings?: Readonly<Record<string, string>>
-  /** Trusted where backends show it. */
+  /** Certificate of backends, to be trusted. */
   readonly backendCertificate?: Certificate | undefined
-  /** Folder for the profiles of all threads, written when the gateway ends; undefined for none. */
+  /** Folder for CPU profiles of all threads, written when the gateway ends; undefined for none. */
   readonly profileFolder: string | undefined
 }
 
-/** Sections with a listener. The default of each is to listen, on a port that somebody else may hold. */
+/** Sections with a listener. All listen by default, on ports that may be taken. */
 const LISTENERS = ['transport.passthru_http', 'transport.passthru_https', 'transport.ws', 'transport.wss'] as const
 
-/** With a certificate only the TLS port, without one only the plain one; all of them where the start is measured. */
+/** One listener, with or without TLS; all of them if the start is measured. */
 function listeners({ port, certificate, listensOnAll }: SluiceOptions): Record<string, number | string> {
   const wanted = certificate === undefined ? 'transport.passthru_http' : 'transport.passthru_https'
   const settings = LISTENERS.map((section, index): [string, number | string] => {
@@ -103,16 +103,16 @@ function listeners({ port, certificate, listensOnAll }: SluiceOptions): Record<s
     if (listensOnAll === true) return [`${section}.listener.parameters.port`, port + 1 + index]
     return [`${section}.listener.enable`, 'false']
   })
-  return { ...Object.fromEntries(settings), ...shown(certificate) }
+  return { ...Object.fromEntries(settings), ...tlsKeyStore(certificate) }
 }
 
-function shown(certificate: Certificate | undefined): Record<string, string> {
+function tlsKeyStore(certificate: Certificate | undefined): Record<string, string> {
   if (certificate === undefined) return {}
   const store = 'transport.passthru_https.listener.key_store'
   return { [`${store}.file_name`]: certificate.bundleFile, [`${store}.type`]: 'PEM' }
 }
 
-function trust({ backendCertificate }: SluiceOptions): Record<string, string> {
+function trustStore({ backendCertificate }: SluiceOptions): Record<string, string> {
   if (backendCertificate === undefined) return {}
   const store = 'transport.passthru_https.sender.trust_store'
   return { [`${store}.file_name`]: backendCertificate.chainFile, [`${store}.type`]: 'PEM' }
@@ -123,7 +123,7 @@ export function startSluice(options: SluiceOptions): Program {
     'transport.passthru_http.reactors': options.reactors,
     'management.health_port': options.port + 1,
     ...listeners(options),
-    ...trust(options),
+    ...trustStore(options),
     ...options.settings,
   }
   const profiling = options.profileFolder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profileFolder]
@@ -141,33 +141,40 @@ export function startSluice(options: SluiceOptions): Program {
   return new Program('sluice', pinned(options.cores, [process.execPath, ...profiling, ...imports, ...own]))
 }
 
+/** Settings for gateways that run at the same time: the port of the key manager is the same for all. */
+export const WITHOUT_KEY_MANAGER = { 'management.enable': 'false' }
+
 export function sluice(profileFolder?: string): Peer {
   return {
     name: 'sluice',
-    abilities: ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'],
+    capabilities: ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'],
     missing: () => undefined,
-    version: () => stateOf(ROOT),
-    async start(place: Place) {
-      const home = `${place.folder}/home`
-      const { port, certificate, backendCertificate } = place
+    version: () => versionOf(ROOT),
+    async start(options: PeerOptions) {
+      const home = `${options.folder}/home`
+      const { port, certificate, backendCertificate } = options
       const scheme = backendCertificate === undefined ? 'http' : 'https'
       const plain = [
-        { name: 'Bench', context: '/bench', ports: [place.downloadPort], scheme },
-        { name: 'Upload', context: '/upload', ports: [place.uploadPort] },
-        ...(place.ability === 'tunnels' ? [{ name: 'Echo', context: '/ws', ports: [place.echoPort] }] : []),
-        ...(place.ability === 'fail-over' ? [{ name: 'Twins', context: '/twins', ports: place.twinPorts }] : []),
+        { name: 'Bench', context: '/bench', ports: [options.downloadPort], scheme },
+        { name: 'Upload', context: '/upload', ports: [options.uploadPort] },
+        ...(options.capability === 'tunnels' ? [{ name: 'Echo', context: '/ws', ports: [options.echoPort] }] : []),
+        ...(options.capability === 'fail-over'
+          ? [{ name: 'Replicas', context: '/replicas', ports: options.replicaPorts }]
+          : []),
       ] as const
-      writeHome(home, place.ability === 'chain' ? [chainProject(place)] : plain)
-      const data = `${place.folder}/data`
+      writeHome(home, options.capability === 'chain' ? [chainProject(options)] : plain)
+      const data = `${options.folder}/data`
       const tls = { certificate, backendCertificate }
-      const program = startSluice({ home, data, port, ...tls, reactors: 1, cores: PROXY_CORE, profileFolder })
-      await program.line(/^ready\b/)
+      const settings = options.capability === 'chain' ? WITHOUT_KEY_MANAGER : {}
+      const common = { home, data, port, ...tls, reactors: 1, cores: PROXY_CORE, profileFolder }
+      const program = startSluice({ ...common, settings })
+      await program.waitForLine(/^ready\b/)
       return program
     },
   }
 }
 
-/** What `sluice start` serves of the chain. */
-export function chainProject({ downloadPort }: Place): ApiSketch {
+/** The exported project for scenarios of the filter chain. */
+export function chainProject({ downloadPort }: PeerOptions): BenchApi {
   return { name: 'Chain', context: '/chain', ports: [downloadPort], exported: 'document' }
 }

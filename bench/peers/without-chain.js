@@ -1,19 +1,19 @@
 /**
- * Makes a gateway one whose APIs have no handlers: `node --import .../without-chain.js src/launch.js start`. Everything
- * else is the same code. Plain JavaScript, because every thread imports it before its first TypeScript file.
+ * Runs the gateway without filter chains: `node --import .../without-chain.js src/launch.js start`. All other code is
+ * unchanged. Plain JavaScript, because every thread imports it before its first TypeScript file.
  */
 import { registerHooks } from 'node:module'
 
-const CHAIN = '/src/chain-of.ts'
-const WHOLE = '?whole'
+const CHAIN_BUILDER = '/src/filters/build-chain.ts'
+const ORIGINAL = '?original'
 
 registerHooks({
   load(url, context, next) {
-    if (!url.endsWith(CHAIN)) return next(url, context)
-    // A name exported here wins over the same name of the star.
-    const source = `export * from '${url}${WHOLE}'
-export const chainOf = () => []
-process.stderr.write('runs without a chain\\n')`
+    if (!url.endsWith(CHAIN_BUILDER)) return next(url, context)
+    // An export of this name takes precedence over the same name from the star.
+    const source = `export * from '${url}${ORIGINAL}'
+export const buildFilterChain = () => []
+process.stderr.write('runs without a filter chain\\n')`
     return { format: 'module', source, shortCircuit: true }
   },
 })

@@ -1,6 +1,6 @@
 /**
- * Results as a chart: one panel per scenario, one bar per peer, by the scenario's first metric. Drawn by hand as SVG,
- * with a background of its own, so that it reads the same on a light and on a dark page.
+ * Results as an SVG chart: one panel per scenario, one bar per peer, by the scenario's first metric. It has a
+ * background of its own, so that it looks the same on light and dark pages.
  */
 import { formatMetric, METRIC, type MetricName, metricTitle } from '../metric.ts'
 import type { Results, ScenarioResult } from '../results.ts'
@@ -17,9 +17,16 @@ const BAR_GAP = 7
 const TITLE_HEIGHT = 50
 const HEADER_HEIGHT = 58
 
-const COLOUR = { paper: '#ffffff', ink: '#1f2933', faint: '#66727f', rule: '#e3e8ee', own: '#0f766e', other: '#9fb0c0' }
+const COLOUR = {
+  paper: '#ffffff',
+  ink: '#1f2933',
+  faint: '#66727f',
+  rule: '#e3e8ee',
+  highlighted: '#0f766e',
+  other: '#9fb0c0',
+}
 const FONTS = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
-const OWN = 'sluice'
+const HIGHLIGHTED = 'sluice'
 
 interface Bar {
   readonly peer: string
@@ -33,16 +40,16 @@ interface Panel {
   readonly bars: readonly Bar[]
 }
 
-function escaped(text: string): string {
+function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
 function text(x: number, y: number, size: number, fill: string, words: string, attributes = ''): string {
-  return `<text x="${x}" y="${y}" font-size="${size}" fill="${fill}" ${attributes}>${escaped(words)}</text>`
+  return `<text x="${x}" y="${y}" font-size="${size}" fill="${fill}" ${attributes}>${escapeXml(words)}</text>`
 }
 
 function panelOf(name: string, result: ScenarioResult): Panel | undefined {
-  const { shows: [metric] = [], unit } = SCENARIOS[name] ?? {}
+  const { columns: [metric] = [], unit } = SCENARIOS[name] ?? {}
   if (metric === undefined) return undefined
   const bars = Object.entries(result.peers).flatMap(([peer, { median }]) => {
     const value = median[metric]
@@ -56,11 +63,11 @@ function panelHeight(panel: Panel): number {
 }
 
 function drawBar(bar: Bar, metric: MetricName, scale: number, y: number): string {
-  const own = bar.peer === OWN
+  const isHighlighted = bar.peer === HIGHLIGHTED
   const width = Math.max(1, bar.value * scale).toFixed(1)
-  const fill = own ? COLOUR.own : COLOUR.other
+  const fill = isHighlighted ? COLOUR.highlighted : COLOUR.other
   const middle = y + BAR_HEIGHT - 5
-  const weight = own ? 'font-weight="600"' : ''
+  const weight = isHighlighted ? 'font-weight="600"' : ''
   return [
     text(LABEL_WIDTH - 8, middle, 13, COLOUR.ink, bar.peer, `text-anchor="end" ${weight}`),
     `<rect x="${LABEL_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT}" rx="2" fill="${fill}"/>`,
@@ -72,7 +79,7 @@ function drawPanel(panel: Panel, x: number, y: number): string {
   const { better } = METRIC[panel.metric]
   const title = metricTitle(panel.metric, panel.unit)
   const room = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH
-  // Always from zero and linear: the length of a bar is its value.
+  // Linear and from zero, so that lengths compare like values.
   const scale = room / Math.max(...panel.bars.map(bar => bar.value), Number.MIN_VALUE)
   const bars = panel.bars.map((bar, index) =>
     drawBar(bar, panel.metric, scale, TITLE_HEIGHT + index * (BAR_HEIGHT + BAR_GAP)),
@@ -88,7 +95,7 @@ function drawPanel(panel: Panel, x: number, y: number): string {
   ].join('\n')
 }
 
-/** Undefined when no scenario of these kinds has two peers to compare. */
+/** Undefined if no scenario of these kinds has two peers to compare. */
 export function chart(results: Results, kinds: readonly Scenario['kind'][], heading: string): string | undefined {
   const panels = orderedScenarios(results).flatMap(([name, result]) => {
     return kinds.includes(SCENARIOS[name]!.kind) ? (panelOf(name, result) ?? []) : []
@@ -107,7 +114,7 @@ export function chart(results: Results, kinds: readonly Scenario['kind'][], head
   const size = `viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`
   return `${[
     `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" font-family="${FONTS}">`,
-    `<title>${escaped(heading)}</title>`,
+    `<title>${escapeXml(heading)}</title>`,
     `<rect width="${width}" height="${height}" fill="${COLOUR.paper}"/>`,
     text(MARGIN, 34, 17, COLOUR.ink, heading, 'font-weight="700"'),
     ...drawn,

@@ -1,56 +1,60 @@
-/** Results as Markdown: one table per scenario, each with the command that repeats it. */
+/** Results as Markdown: one table per scenario, with the command that repeats it. */
 import { formatMetric, type MetricName, metricTitle, type Sample } from '../metric.ts'
-import { verdictOf } from '../contest/paired-ratio.ts'
-import { type Compared, disagreeing, type Results, type ScenarioResult } from '../results.ts'
+import { verdictOf } from '../paired/paired-ratio.ts'
+import { type Comparison, outlierIndexes, type Results, type ScenarioResult } from '../results.ts'
 import { SCENARIOS } from '../scenarios.ts'
 
-/** Ratios are given to this peer where it was measured, but in contests. */
+/** Ratios are relative to this peer, except in paired scenarios, which name their own. */
 const REFERENCE = 'nginx'
-/** The metrics that carry a ratio; beside every figure they would hide the figures. */
-const RATED: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'cpuSecondsPerGigabyte', 'p99Ms']
-/** What other programs may use without being mentioned. */
+/** The metrics with ratios; more of them would make the table unreadable. */
+const RATIO_METRICS: readonly MetricName[] = [
+  'requestsPerSecond',
+  'cpuMicrosPerRequest',
+  'cpuSecondsPerGigabyte',
+  'p99Ms',
+]
+/** CPU use of other programs that needs no warning. */
 const OTHERS_PERCENT_MAX = 10
-/** Enough of a failure to recognise it; the record holds the whole. */
-const WHY_CHARS = 300
+/** A beginning of the reason is enough here; the record contains all of it. */
+const REASON_CHARS_MAX = 300
 
 function cell(name: MetricName, sample: Sample, reference: Sample | undefined): string {
   const value = sample[name]
   const base = reference?.[name]
   const figure = formatMetric(name, value)
-  if (value === undefined || base === undefined || base === 0 || !RATED.includes(name)) return figure
+  if (value === undefined || base === undefined || base === 0 || !RATIO_METRICS.includes(name)) return figure
   return `${figure} (${(value / base).toFixed(2)}×)`
 }
 
 function notes(result: ScenarioResult): string[] {
   const lines: string[] = []
-  for (const [peer, { disagreeing: marked, rounds }] of Object.entries(result.peers)) {
-    if (marked.length === 0) continue
-    lines.push(
-      `† ${peer}: round ${marked.join(', ')} of ${rounds.length} differs from its median by more than a quarter.`,
-    )
+  for (const [peer, { outliers, rounds }] of Object.entries(result.peers)) {
+    if (outliers.length === 0) continue
+    const numbers = outliers.join(', ')
+    lines.push(`† ${peer}: round ${numbers} of ${rounds.length} differs from the median by more than a quarter.`)
   }
-  const drifted = disagreeing(result.probeMs)
+  const drifted = outlierIndexes(result.probeMs)
   if (drifted.length > 0) {
     const rounds = drifted.map(index => index + 1).join(', ')
-    lines.push(`‡ The machine changed speed by more than a quarter at round ${rounds}: repeat the run.`)
+    lines.push(`‡ The speed of the machine changed by more than a quarter in round ${rounds}: repeat the run.`)
   }
   const others = Object.values(result.peers).flatMap(({ rounds }) => rounds.map(round => round.othersPercent ?? 0))
   const most = Math.max(0, ...others)
   if (most > OTHERS_PERCENT_MAX) {
-    lines.push(`‡ Other programs used up to ${most.toFixed(0)} % of a processor meanwhile: repeat the run.`)
+    lines.push(`‡ Other programs used up to ${most.toFixed(0)} % of a processor during the run: repeat it.`)
   }
-  lines.push(...(result.compared ?? []).map(comparedText))
-  for (const [peer, why] of Object.entries(result.skipped))
-    lines.push(`${peer} was not measured: ${why.replace(/\s+/g, ' ').slice(0, WHY_CHARS)}`)
+  lines.push(...(result.comparisons ?? []).map(comparisonText))
+  for (const [peer, reason] of Object.entries(result.skipped))
+    lines.push(`${peer} was not measured: ${reason.replace(/\s+/g, ' ').slice(0, REASON_CHARS_MAX)}`)
   return lines
 }
 
-function comparedText(compared: Compared): string {
-  const { of, to, ratio, low, high, pairs, starts, limit } = compared
+function comparisonText(comparison: Comparison): string {
+  const { candidate, baseline, ratio, low, high, pairs, starts, limit } = comparison
   const [middle, least, most] = [ratio, low, high].map(value => value.toFixed(3))
-  const said = `${of} / ${to}, CPU per request: **${middle}** (95 %: ${least} to ${most})`
-  const verdict = limit === undefined ? '' : ` At most ${limit}: ${verdictOf(compared, limit)}.`
-  return `${said}, median of ${pairs} pairs of rounds, starts: ${starts}.${verdict}`
+  const figures = `${candidate} / ${baseline}, CPU per request: **${middle}** (95 %: ${least} to ${most})`
+  const verdict = limit === undefined ? '' : ` Target at most ${limit}: ${verdictOf(comparison, limit)}.`
+  return `${figures}, median of ${pairs} pairs of rounds, ${starts} starts.${verdict}`
 }
 
 function conditions(result: ScenarioResult): string {
@@ -58,23 +62,22 @@ function conditions(result: ScenarioResult): string {
   const probe = result.probeMs.length === 0 ? [0] : result.probeMs
   const span = `${Math.min(...probe).toFixed(0)}–${Math.max(...probe).toFixed(0)} ms`
   const load = result.loadGenerator === 'none' ? '' : `, load from ${result.loadGenerator}, backend ${result.backend}`
-  const when = `${result.startedAt.slice(0, 16)}Z, commit ${result.surroundings.commit}`
+  const when = `${result.startedAt.slice(0, 16)}Z, commit ${result.environment.commit}`
   return `${rounds} rounds of ${result.secondsPerRound} s${load}, speed probe ${span}, ${when}.`
 }
 
 export function scenarioTable(name: string, result: ScenarioResult): string {
   const peers = Object.entries(result.peers)
   const scenario = SCENARIOS[name]
-  const { shows: shown = [], unit } = scenario ?? {}
-  const failed = peers.some(([, { median }]) => (median.errors ?? 0) > 0)
-  const columns: MetricName[] = [...shown, ...(failed ? (['errors'] as const) : [])]
-  const reference = result.peers[scenario?.kind === 'contest' ? scenario.reference : REFERENCE]?.median
-  const rows = peers.map(([peer, { median, disagreeing: marked }]) => {
+  const hasErrors = peers.some(([, { median }]) => (median.errors ?? 0) > 0)
+  const columns: MetricName[] = [...(scenario?.columns ?? []), ...(hasErrors ? (['errors'] as const) : [])]
+  const reference = result.peers[scenario?.kind === 'paired' ? scenario.reference : REFERENCE]?.median
+  const rows = peers.map(([peer, { median, outliers }]) => {
     const cells = columns.map(column => cell(column, median, reference))
-    return `| ${peer}${marked.length > 0 ? ' †' : ''} | ${cells.join(' | ')} |`
+    return `| ${peer}${outliers.length > 0 ? ' †' : ''} | ${cells.join(' | ')} |`
   })
   const table = [
-    `| | ${columns.map(column => metricTitle(column, unit)).join(' | ')} |`,
+    `| | ${columns.map(column => metricTitle(column, scenario?.unit)).join(' | ')} |`,
     `|---|${columns.map(() => '---:').join('|')}|`,
     ...rows,
   ]
@@ -84,7 +87,7 @@ export function scenarioTable(name: string, result: ScenarioResult): string {
   return parts.join('\n\n')
 }
 
-/** In the order of the catalogue of scenarios, whatever the order in which they were run. */
+/** The results in the order of SCENARIOS. */
 export function orderedScenarios(results: Results): [string, ScenarioResult][] {
   return Object.keys(SCENARIOS).flatMap(name => {
     const result = results.scenarios[name]
@@ -92,16 +95,17 @@ export function orderedScenarios(results: Results): [string, ScenarioResult][] {
   })
 }
 
-/** Where and with what the scenarios were run; those of one machine and one set of versions are said once. */
-function surroundings(results: Results): string {
-  const lines = orderedScenarios(results).map(([, { surroundings: s }]) => {
-    const versions = [...new Set(Object.values(s.versions))].join(', ')
-    return `${s.processors} processors (${s.processor}), Linux ${s.kernel}, Node ${s.node}; ${versions}.`
+/** The machines and versions of all scenarios, each combination once. */
+function environments(results: Results): string {
+  const lines = orderedScenarios(results).map(([, { environment }]) => {
+    const { processors, processor, kernel, node } = environment
+    const versions = [...new Set(Object.values(environment.versions))].join(', ')
+    return `${processors} processors (${processor}), Linux ${kernel}, Node ${node}; ${versions}.`
   })
   return [...new Set(lines)].join('\n\n')
 }
 
 export function resultsText(results: Results): string {
   const tables = orderedScenarios(results).map(([name, result]) => scenarioTable(name, result))
-  return [surroundings(results), ...tables].join('\n\n')
+  return [environments(results), ...tables].join('\n\n')
 }

@@ -1,6 +1,6 @@
 /**
- * Puts results where they are read: the record and charts of every run into bench/results, and, when asked, those of
- * the published run into bench/README.md between its markers. Only published files are kept in git.
+ * Writes results: the record and charts of every run to bench/results, and published ones also into bench/README.md
+ * between its markers. Git keeps only published files.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ const README = fileURLToPath(new URL('../README.md', import.meta.url))
 const BEGIN = '<!-- results: begin, written by npm run bench -- --write -->'
 const END = '<!-- results: end -->'
 
-const COSTS = ['closed', 'handshakes', 'tunnels', 'idle'] as const
+const COST_KINDS = ['closed', 'handshakes', 'tunnels', 'idle'] as const
 
 interface Charts {
   readonly name: string
@@ -23,7 +23,7 @@ interface Charts {
 
 function charts(results: Results): Charts[] {
   const drawn = [
-    { name: 'cost', heading: 'What a proxy costs', svg: chart(results, COSTS, 'What a proxy costs') },
+    { name: 'cost', heading: 'What a proxy costs', svg: chart(results, COST_KINDS, 'What a proxy costs') },
     {
       name: 'latency',
       heading: 'Latency at a constant rate',
@@ -39,14 +39,14 @@ function writeCharts(results: Results, prefix: string): Charts[] {
   return all
 }
 
-function between(text: string, inner: string): string {
+function replaceResults(text: string, inner: string): string {
   const begin = text.indexOf(BEGIN)
   const end = text.indexOf(END)
-  if (begin < 0 || end < begin) throw new Error('bench/README.md has lost the markers of its results section')
+  if (begin < 0 || end < begin) throw new Error('bench/README.md lacks the markers of its section of results')
   return `${text.slice(0, begin + BEGIN.length)}\n\n${inner}\n\n${text.slice(end)}`
 }
 
-/** The record of this run, whole; returns the file it is in. */
+/** Writes the record and charts of this run; returns the path of the record. */
 export function record(results: Results, jsonFile: string | undefined): string {
   mkdirSync(FOLDER, { recursive: true })
   const file = jsonFile ?? `${FOLDER}latest.json`
@@ -55,12 +55,12 @@ export function record(results: Results, jsonFile: string | undefined): string {
   return file
 }
 
-/** Scenarios that this run did not measure keep their earlier results. */
+/** Merges this run into the published results; other scenarios keep theirs. */
 export function publish(results: Results): void {
   const merged = mergeResults(`${FOLDER}published.json`, results)
   const images = writeCharts(merged, 'published').map(
     ({ name, heading }) => `![${heading}](results/published-${name}.svg)`,
   )
   const inner = [...images, resultsText(merged)].join('\n\n')
-  writeFileSync(README, between(readFileSync(README, 'utf8'), inner))
+  writeFileSync(README, replaceResults(readFileSync(README, 'utf8'), inner))
 }

@@ -1,20 +1,23 @@
 /**
- * What verdicts of tokens cost in a reactor: `npx node bench/micro/tokens.ts`. Warm ones in nanoseconds of the thread,
- * new ones in microseconds of the whole process and, of it, of the thread that asks.
+ * Validation of tokens in a reactor: `npx node bench/micro/token-validation.ts`. Known tokens in nanoseconds of the
+ * thread; new tokens in microseconds of the whole process, and of the calling thread.
  */
+import { denial } from '../../src/auth/authenticator.ts'
 import { METRIC } from '../../src/observe/metrics.ts'
 import { arena } from '../../src/http1/llhttp.ts'
-import { signedToken, tokenSigner, type TokenSigner } from '../../test/identity/token-maker.ts'
-import { issuerPlan, TokenBench } from '../../test/identity/told-sources.ts'
+import { signedToken, tokenSigner, type TokenSigner } from '../../test/auth/token-maker.ts'
+import { issuerPlan, TokenBench } from '../../test/auth/token-bench.ts'
 import { median } from '../results.ts'
-import { compare } from './warm/rounds.ts'
+import { compare } from './timing.ts'
 
 const ISSUER = 'https://issuer.example/oauth2/token'
 const TOKENS = 1000
+/** Stands for any grant. */
+const GRANT = denial(900901)
 const ROUNDS = 7
-const IN_FLIGHT = 64
-/** At an odd address, as behind "Authorization: Bearer ". */
-const AT = arena.lend(8192)!.offset + 417
+const CONCURRENCY = 64
+/** An odd offset, as after "Authorization: Bearer ". */
+const TOKEN_OFFSET = arena.acquire(8192)!.offset + 417
 
 function makeTokens(signer: TokenSigner, length: number): readonly string[] {
   const claims = { iss: ISSUER, sub: 'user@example.org', azp: 'client-4711', scope: 'read write', exp: 4_000_000_000 }
@@ -27,42 +30,42 @@ function makeTokens(signer: TokenSigner, length: number): readonly string[] {
 
 function benchFor(signer: TokenSigner): TokenBench {
   const bench = new TokenBench({ issuers: [issuerPlan(ISSUER)] })
-  bench.sources.issuers.learn({ issuer: ISSUER, keys: [signer.jwk] })
+  bench.state.issuers.setKeys({ issuer: ISSUER, keys: [signer.jwk] })
   return bench
 }
 
-async function warm(length: number): Promise<void> {
+async function knownTokens(length: number): Promise<void> {
   const signer = tokenSigner('RS256', 'key-1')
   const texts = makeTokens(signer, length)
   const bench = benchFor(signer)
-  for (const text of texts) await bench.check(text)
+  for (const text of texts) await bench.validate(text)
   const forged = `${texts[0]!.slice(0, -8)}AAAAAAAA`
-  await bench.check(forged)
+  await bench.validate(forged)
   const store = texts.concat(forged).map(text => {
-    const { offset } = arena.lend(text.length)!
+    const { offset } = arena.acquire(text.length)!
     arena.bytes.latin1Write(text, offset)
     return offset
   })
   const size = texts[0]!.length
-  const arrive = (token: number) => arena.bytes.copyWithin(AT, store[token]!, store[token]! + size)
+  const arrive = (token: number) => arena.bytes.copyWithin(TOKEN_OFFSET, store[token]!, store[token]! + size)
   const api = {}
-  const found = (token: number) => {
+  const findGrant = (token: number) => {
     arrive(token)
-    const entry = bench.tokens.check(AT, size)
-    if (entry instanceof Promise) throw new Error('a known token was not found')
-    if (entry.grantFor(api) === undefined) entry.keepGrant(api, 'grant')
+    const entry = bench.tokens.validate(TOKEN_OFFSET, size)
+    if (entry instanceof Promise) throw new Error('the token is not in the cache')
+    if (entry.grantFor(api) === undefined) entry.keepGrant(api, GRANT)
     return entry.grantFor(api)
   }
-  compare(`A known token of ${size} bytes, to the grant of its API`, [
+  compare(`A known token of ${size} bytes, up to the grant of its API`, [
     { name: 'the token arrives in the read buffer', run: turn => arrive(turn % TOKENS) },
-    { name: 'the same one with each request', run: () => found(0) },
-    { name: 'one of 64', run: turn => found(turn & 63) },
-    { name: 'another of 1,000 with each request', run: turn => found(((turn * 7919) >>> 0) % TOKENS) },
-    { name: 'one that was refused', run: () => found(TOKENS) },
+    { name: 'the same token with each request', run: () => findGrant(0) },
+    { name: '64 tokens in turn', run: turn => findGrant(turn & 63) },
+    { name: '1,000 tokens in turn', run: turn => findGrant(((turn * 7919) >>> 0) % TOKENS) },
+    { name: 'a refused token', run: () => findGrant(TOKENS) },
   ])
 }
 
-async function cold(algorithm: string): Promise<void> {
+async function newTokens(algorithm: string): Promise<void> {
   const signer = tokenSigner(algorithm, 'key-1')
   const texts = makeTokens(signer, 0)
   const cpu: number[] = []
@@ -80,9 +83,9 @@ async function cold(algorithm: string): Promise<void> {
     }, 1)
     let next = 0
     const lane = async () => {
-      while (next < TOKENS) await bench.check(texts[next++]!)
+      while (next < TOKENS) await bench.validate(texts[next++]!)
     }
-    await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+    await Promise.all(Array.from({ length: CONCURRENCY }, lane))
     clearInterval(timer)
     const all = process.cpuUsage(before.cpu)
     const mine = process.threadCpuUsage(before.own)
@@ -91,12 +94,12 @@ async function cold(algorithm: string): Promise<void> {
     wall.push(((performance.now() - before.at) * 1000) / TOKENS)
     stalls.push(longest)
     if (bench.count('tokenVerifications') !== TOKENS) throw new Error(`${METRIC.tokenVerifications}: not all verified`)
-    bench.tokens.forget()
+    bench.tokens.clear()
   }
   const [all, mine, took, stall] = [cpu, own, wall, stalls].map(values => median(values).toFixed(1).padStart(8))
-  console.log(`  ${algorithm.padEnd(8)}${all} us${mine} us on the thread${took} us each, longest turn${stall} ms`)
+  console.log(`  ${algorithm.padEnd(8)}${all} us${mine} us on the thread${took} us elapsed, longest turn${stall} ms`)
 }
 
-for (const length of [600, 1500]) await warm(length)
-console.log(`\nA new token, ${IN_FLIGHT} brought at once`)
-for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA']) await cold(algorithm)
+for (const length of [600, 1500]) await knownTokens(length)
+console.log(`\nA new token, ${CONCURRENCY} concurrent`)
+for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA']) await newTokens(algorithm)

@@ -1,9 +1,6 @@
-/**
- * Memory as the arena has it (a Buffer over WebAssembly memory), the tokens that requests bring, and the ways to
- * compare what a request brought with what a cache holds.
- */
+/** Memory like the arena (a Buffer over WebAssembly memory), tokens of requests, and their comparison and hashes. */
 
-/** The part of WebAssembly that the compiler's library for browsers has. */
+/** The part of WebAssembly in use; the library for servers has no types for it. */
 interface WebAssemblyHere {
   Memory: new (size: { initial: number }) => { readonly buffer: ArrayBuffer }
   Module: new (bytes: Uint8Array) => object
@@ -15,11 +12,11 @@ const memory = new wasm.Memory({ initial: 2048 })
 export const bytes: Buffer = Buffer.from(memory.buffer)
 const view = new DataView(memory.buffer)
 
-/** Where reads go, and in it the token of a request: at an odd address, as behind "Authorization: Bearer ". */
+/** Offset of the token of a request in the read buffer: odd, as after "Authorization: Bearer ". */
 export const TOKEN_AT = 65_536 + 417
-/** Where tokens wait for their request. */
+/** Offset of the tokens of future requests. */
 const STORE_AT = 1 << 20
-/** Where tables keep their copies: each takes what it needs, and a new comparison begins anew. */
+/** Offset of the copies of the caches; each comparison clears them. */
 const SLAB_AT = 32 << 20
 let slabEnd = SLAB_AT
 
@@ -27,7 +24,7 @@ export function clearSlab(): void {
   slabEnd = SLAB_AT
 }
 
-export function carve(size: number): number {
+export function allocate(size: number): number {
   const at = slabEnd
   slabEnd += size
   if (slabEnd > bytes.length) throw new Error('the slab is exhausted')
@@ -35,8 +32,8 @@ export function carve(size: number): number {
 }
 
 /**
- * `isSame(a, b, length)` of two places of this memory, 16 bytes a step, whatever they hold: time tells nothing of where
- * they differ. From 16 bytes on. The text that it was assembled from:
+ * `isSame(a, b, length)` of two offsets, for at least 16 bytes: 16 bytes at a time in constant time, so timing does not
+ * reveal where they differ. Its source:
  *
  *     last = a + length - 16
  *     do { sum |= *a ^ *b; a += 16; b += 16 } while (a < last)
@@ -57,7 +54,7 @@ export class TokenStore {
   constructor(count: number, length: number) {
     this.length = length
     this.count = count
-    // Odd, so that the places are of every alignment.
+    // Odd, so that tokens have all alignments.
     this.#stride = (length + 64) | 1
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     let seed = 42
@@ -80,21 +77,21 @@ export class TokenStore {
     return STORE_AT + token * this.#stride
   }
 
-  /** The token comes with a request: in the read buffer, where the one before stood. */
+  /** Copies the token to its place in the read buffer, as if a request had arrived. */
   arrive(token: number): void {
     const at = this.at(token)
     bytes.copyWithin(TOKEN_AT, at, at + this.length)
   }
 }
 
-/** A copy in whole words; what is left of the last one is zero. */
+/** A copy in whole words; the rest of the last one is zero. */
 export function copyOf(at: number, length: number): Int32Array {
   const copy = new Int32Array((length + 3) >> 2)
   new Uint8Array(copy.buffer).set(bytes.subarray(at, at + length))
   return copy
 }
 
-/** Four bytes a step, whatever they hold. */
+/** Compares four bytes at a time, in constant time. */
 export function isSameByWords(at: number, length: number, copy: Int32Array): boolean {
   const whole = length >> 2
   let difference = 0
@@ -109,16 +106,16 @@ function lastWord(at: number, length: number): number {
   return word
 }
 
-/** A byte a step, up to the first that differs. */
+/** Compares byte by byte up to the first difference. */
 export function isSameByBytes(at: number, length: number, copy: Uint8Array): boolean {
   for (let i = 0; i < length; i++) if (bytes[at + i] !== copy[i]) return false
   return true
 }
 
-/** Bytes at the end of a token that its hash is made of: of a signature, which nobody can choose. */
+/** Hashed bytes at the end of a token. They are part of the signature, which attackers cannot choose. */
 const TAIL = 32
 
-/** Seeded, of length and last 32 bytes, 31 bits so that it is a small integer. */
+/** A seeded hash of the length and the last 32 bytes; 31 bits, so that it is a small integer. */
 export function tailHash(at: number, length: number, seed: number): number {
   let hash = seed ^ length
   const from = length > TAIL ? at + length - TAIL : at
@@ -130,8 +127,8 @@ export function tailHash(at: number, length: number, seed: number): number {
   return hash & 0x7fffffff
 }
 
-/** The same of every byte, four a step. */
-export function wholeHash(at: number, length: number, seed: number): number {
+/** The same hash of all bytes. */
+export function fullHash(at: number, length: number, seed: number): number {
   let hash = seed ^ length
   const to = at + length - 3
   for (let i = at; i < to; i += 4) {
@@ -141,7 +138,7 @@ export function wholeHash(at: number, length: number, seed: number): number {
   return hash & 0x7fffffff
 }
 
-/** "Bearer " in any case (RFC 9110 11.1): a letter with bit 5 set is that letter and no other. */
+/** "Bearer " in any case (RFC 9110 11.1): setting bit 5 makes a letter lower case and no other byte a letter. */
 export function isBearer(at: number): boolean {
   return (
     (view.getInt32(at, true) | 0x20202020) === 0x72616562 &&

@@ -1,6 +1,6 @@
 /**
- * What it costs to verify a token that was never seen: `npx node bench/micro/cold-token.ts`. Microseconds of processor
- * time: of the whole process with its pool of threads, and of the thread that asks, which serves nobody meanwhile.
+ * Methods to verify the signature of a new token: `npx node bench/micro/token-verification.ts`. CPU microseconds of the
+ * whole process with its thread pool, and of the calling thread, which handles no requests meanwhile.
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -8,19 +8,19 @@ import { median } from '../results.ts'
 
 const ROUNDS = 9
 const TOKENS = 600
-const IN_FLIGHT = 64
-/** Tokens that a worker gets at once, as those that came in one turn of the loop. */
+const CONCURRENCY = 64
+/** Tokens per message to a worker, as if they arrived in one turn of the event loop. */
 const BATCH = 16
 
-interface Kind {
+interface KeyKind {
   readonly name: string
   readonly key: KeyObject
   readonly privateKey: KeyObject
   readonly dsa: 'der' | 'ieee-p1363'
 }
 
-/** Ed25519 hashes by itself. */
-function digestOf(name: string): string | null {
+/** null for Ed25519, which includes its hash. */
+function digestFor(name: string): string | null {
   return name === 'EdDSA' ? null : 'sha256'
 }
 
@@ -36,16 +36,16 @@ function split(text: string): Pick<Token, 'input' | 'signature'> {
 }
 
 function serveJobs(): void {
-  const { spki, dsa, name } = workerData as { spki: Buffer; dsa: Kind['dsa']; name: string }
+  const { spki, dsa, name } = workerData as { spki: Buffer; dsa: KeyKind['dsa']; name: string }
   const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
-  const one = (text: string) => {
+  const verifyOne = (text: string) => {
     const { input, signature } = split(text)
-    return verify(digestOf(name), input, { key, dsaEncoding: dsa }, signature)
+    return verify(digestFor(name), input, { key, dsaEncoding: dsa }, signature)
   }
-  parentPort!.on('message', (jobs: readonly string[]) => parentPort!.postMessage(jobs.map(one)))
+  parentPort!.on('message', (jobs: readonly string[]) => parentPort!.postMessage(jobs.map(verifyOne)))
 }
 
-function kinds(): Kind[] {
+function keyKinds(): KeyKind[] {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ed = generateKeyPairSync('ed25519')
@@ -56,74 +56,70 @@ function kinds(): Kind[] {
   ]
 }
 
-function makeTokens({ name, privateKey, dsa }: Kind): Token[] {
+function makeTokens({ name, privateKey, dsa }: KeyKind): Token[] {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   return Array.from({ length: TOKENS }, (_, i) => {
     const claims = {
-      ...{
-        iss: 'https://issuer.example/oauth2/token',
-        aud: 'gateway',
-        sub: `user${i}@example.org`,
-        azp: 'client-4711',
-      },
-      ...{
-        scope: 'read:orders write:orders',
-        aut: 'APPLICATION_USER',
-        jti: `6f1c2a34-${i}`,
-        exp: 4_000_000_000,
-        iat: 1,
-      },
+      iss: 'https://issuer.example/oauth2/token',
+      aud: 'gateway',
+      sub: `user${i}@example.org`,
+      azp: 'client-4711',
+      scope: 'read:orders write:orders',
+      aut: 'APPLICATION_USER',
+      jti: `6f1c2a34-${i}`,
+      exp: 4_000_000_000,
+      iat: 1,
     }
     const input = Buffer.from(`${part({ typ: 'at+jwt', alg: name, kid: 'k1' })}.${part(claims)}`, 'latin1')
-    const algorithm = digestOf(name)
+    const algorithm = digestFor(name)
     const signature = sign(algorithm, input, { key: privateKey, dsaEncoding: dsa })
     return { text: `${input.toString('latin1')}.${signature.toString('base64url')}`, input, signature }
   })
 }
 
-interface Way {
+interface Method {
   readonly name: string
   readonly run: (tokens: readonly Token[]) => Promise<void>
 }
 
-function check(isGood: boolean): void {
-  if (!isGood) throw new Error('a good token was refused')
+function check(isValid: boolean): void {
+  if (!isValid) throw new Error('a valid token was refused')
 }
 
-/** Keeps so many under way. */
-async function inFlight(tokens: readonly Token[], one: (token: Token) => Promise<void>): Promise<void> {
+/** Verifies CONCURRENCY tokens at a time. */
+async function concurrently(tokens: readonly Token[], verifyOne: (token: Token) => Promise<void>): Promise<void> {
   let next = 0
   const lane = async () => {
-    while (next < tokens.length) await one(tokens[next++]!)
+    while (next < tokens.length) await verifyOne(tokens[next++]!)
   }
-  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+  await Promise.all(Array.from({ length: CONCURRENCY }, lane))
 }
 
-function viaPool(kind: Kind): (token: Token) => Promise<void> {
+function viaPool(kind: KeyKind): (token: Token) => Promise<void> {
   const options = { key: kind.key, dsaEncoding: kind.dsa }
-  const algorithm = digestOf(kind.name)
+  const algorithm = digestFor(kind.name)
   return token =>
     new Promise((resolve, reject) => {
       const { input, signature } = split(token.text)
-      verify(algorithm, input, options, signature, (error, isGood) => {
-        if (error !== null || !isGood) reject(error ?? new Error('a good token was refused'))
+      verify(algorithm, input, options, signature, (error, isValid) => {
+        if (error !== null || !isValid) reject(error ?? new Error('a valid token was refused'))
         else resolve()
       })
     })
 }
 
-function viaWorker(worker: Worker): Way['run'] {
+function viaWorker(worker: Worker): Method['run'] {
   return async tokens => {
     for (let i = 0; i < tokens.length; i += BATCH) {
-      const answered = new Promise<boolean[]>(resolve => worker.once('message', resolve))
+      const verified = new Promise<boolean[]>(resolve => worker.once('message', resolve))
       worker.postMessage(tokens.slice(i, i + BATCH).map(({ text }) => text))
-      for (const isGood of await answered) check(isGood)
+      for (const isValid of await verified) check(isValid)
     }
   }
 }
 
-/** `jose` where it is installed. */
-async function viaJose(kind: Kind): Promise<Way[]> {
+/** With the package jose, if it is installed. */
+async function viaJose(kind: KeyKind): Promise<Method[]> {
   const name = 'jose'
   try {
     const { jwtVerify } = (await import(name)) as {
@@ -136,43 +132,43 @@ async function viaJose(kind: Kind): Promise<Way[]> {
     const key = await crypto.subtle.importKey('spki', spki, kind.name === 'EdDSA' ? 'Ed25519' : format, false, [
       'verify',
     ])
-    const one = async ({ text }: Token) => {
+    const verifyOne = async ({ text }: Token) => {
       await jwtVerify(text, key, options)
     }
     return [
       {
-        name: 'jose, one after the other',
+        name: 'jose, sequential',
         run: async tokens => {
-          for (const token of tokens) await one(token)
+          for (const token of tokens) await verifyOne(token)
         },
       },
-      { name: `jose, ${IN_FLIGHT} under way`, run: tokens => inFlight(tokens, one) },
+      { name: `jose, ${CONCURRENCY} concurrent`, run: tokens => concurrently(tokens, verifyOne) },
     ]
   } catch {
     return []
   }
 }
 
-function inTurn(one: (token: Token) => void): Way['run'] {
+function sequentially(verifyOne: (token: Token) => void): Method['run'] {
   return async tokens => {
-    for (const token of tokens) one(token)
+    for (const token of tokens) verifyOne(token)
   }
 }
 
-async function measure(kind: Kind): Promise<void> {
+async function measure(kind: KeyKind): Promise<void> {
   const tokens = makeTokens(kind)
   const spki = kind.key.export({ format: 'der', type: 'spki' })
   const worker = new Worker(new URL(import.meta.url), { workerData: { spki, dsa: kind.dsa, name: kind.name } })
-  const algorithm = digestOf(kind.name)
+  const algorithm = digestFor(kind.name)
   const options = { key: kind.key, dsaEncoding: kind.dsa }
-  const ways: Way[] = [
+  const methods: Method[] = [
     {
-      name: 'crypto.verify, synchronous: the signature alone',
-      run: inTurn(({ input, signature }) => check(verify(algorithm, input, options, signature))),
+      name: 'crypto.verify, synchronous, signature only',
+      run: sequentially(({ input, signature }) => check(verify(algorithm, input, options, signature))),
     },
     {
-      name: 'the same, and both parts parsed, claims looked at',
-      run: inTurn(({ text }) => {
+      name: 'the same with header and claims parsed',
+      run: sequentially(({ text }) => {
         const { input, signature } = split(text)
         check(verify(algorithm, input, options, signature))
         const [head, claims] = input.toString('latin1').split('.')
@@ -181,14 +177,17 @@ async function measure(kind: Kind): Promise<void> {
         check(alg === kind.name && exp > 1_800_000_000)
       }),
     },
-    { name: `crypto.verify with a callback, ${IN_FLIGHT} under way`, run: tokens => inFlight(tokens, viaPool(kind)) },
-    { name: `one worker, ${BATCH} to a message`, run: viaWorker(worker) },
+    {
+      name: `crypto.verify with a callback, ${CONCURRENCY} concurrent`,
+      run: tokens => concurrently(tokens, viaPool(kind)),
+    },
+    { name: `one worker, ${BATCH} tokens per message`, run: viaWorker(worker) },
     ...(await viaJose(kind)),
   ]
-  const figures = ways.map(() => ({ cpu: [] as number[], thread: [] as number[], wall: [] as number[] }))
-  for (const { run } of ways) await run(tokens)
+  const figures = methods.map(() => ({ cpu: [] as number[], thread: [] as number[], wall: [] as number[] }))
+  for (const { run } of methods) await run(tokens)
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [i, { run }] of ways.entries()) {
+    for (const [i, { run }] of methods.entries()) {
       const cpu = process.cpuUsage()
       const own = process.threadCpuUsage()
       const started = performance.now()
@@ -200,8 +199,8 @@ async function measure(kind: Kind): Promise<void> {
       figures[i]!.thread.push((thread.user + thread.system) / TOKENS)
     }
   }
-  console.log(`\n${kind.name}, ${tokens[0]!.text.length} characters`.padEnd(58), '    CPU  of it own thread      wall')
-  for (const [i, { name }] of ways.entries()) {
+  console.log(`\n${kind.name}, ${tokens[0]!.text.length} characters`.padEnd(58), '    CPU  calling thread      wall')
+  for (const [i, { name }] of methods.entries()) {
     const { cpu, thread, wall } = figures[i]!
     const columns = [cpu, thread, wall].map(values => median(values).toFixed(1).padStart(10))
     console.log(`  ${name.padEnd(54)}${columns.join('')}  us`)
@@ -209,5 +208,5 @@ async function measure(kind: Kind): Promise<void> {
   await worker.terminate()
 }
 
-if (isMainThread) for (const kind of kinds()) await measure(kind)
+if (isMainThread) for (const kind of keyKinds()) await measure(kind)
 else serveJobs()

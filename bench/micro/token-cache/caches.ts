@@ -1,8 +1,8 @@
-/** What a warm token is found with: the alternatives, all with the same three questions in common. */
+/** Alternative caches for known tokens; all check the token, its expiry and its version. */
 import { LRUCache } from 'lru-cache'
 import {
   bytes,
-  carve,
+  allocate,
   copyOf,
   isSameByWords,
   isSameInWasm,
@@ -15,18 +15,18 @@ export interface BenchResource {
   readonly api: object
   readonly key: string
   readonly index: number
-  /** A bit for each scope of the API that is enough. */
+  /** Bits of the scopes that are sufficient. */
   readonly scopeMask: number
 }
 
-/** What a resource makes of a token. */
+/** The decision for a token and a resource. */
 export interface Pair {
   readonly resource: BenchResource
   readonly refusal: object | null
   readonly entry: Entry
 }
 
-/** What an API makes of a token: subscription, application, their counters; resources differ by a mask of scopes. */
+/** The decision for a token and an API: subscription, application and counters; resources differ by scope bits. */
 export interface Grant {
   readonly api: object
   readonly scopeMask: number
@@ -38,7 +38,7 @@ const NO_COPY = new Int32Array(0)
 export class Entry {
   readonly length: number
   readonly copy: Int32Array
-  /** Where its bytes are in the slab; 0: nowhere. */
+  /** Offset of its copy in the slab; 0 for none. */
   slot = 0
   hash = 0
   expiresMs = 1e15
@@ -54,15 +54,15 @@ export class Entry {
   }
 }
 
-/** What is kept for each connection: one field of an object that is there anyway. */
+/** State of a connection: the entry of its last token. */
 export interface Connection {
   entry: Entry | null
 }
 
-/** In force: one number for everything that a verdict was made from. */
-export const inForce = { epoch: 0, nowMs: 1e6 }
+/** The version of all data behind the decisions, and the current time. */
+export const currentState = { epoch: 0, nowMs: 1e6 }
 
-export interface Verdicts {
+export interface TokenCache {
   find(connection: Connection, length: number): Entry | null
 }
 
@@ -71,18 +71,18 @@ const BYTES = 16 << 20
 const SEED = 0x2545f491
 
 function isCurrent(entry: Entry): boolean {
-  return inForce.nowMs < entry.expiresMs && entry.epoch === inForce.epoch
+  return currentState.nowMs < entry.expiresMs && entry.epoch === currentState.epoch
 }
 
 function tokenText(length: number): string {
   return bytes.latin1Slice(TOKEN_AT, TOKEN_AT + length)
 }
 
-/** Found by the text of the token. */
-export class ByText implements Verdicts {
+/** An LRU cache by the text of the token. */
+export class ByTokenText implements TokenCache {
   readonly #cache: LRUCache<string, Entry>
 
-  /** `hasCopies`: for connections that remember an entry and compare with it. */
+  /** `hasCopies`: entries have copies of their tokens, for PerConnection. */
   constructor(tokens: TokenStore, { ttl = false, hasCopies = false } = {}) {
     const bounds = { max: ENTRIES, maxSize: BYTES, sizeCalculation: (entry: Entry) => entry.length * 2 + 200 }
     this.#cache = new LRUCache(ttl ? { ...bounds, ttl: 900_000 } : bounds)
@@ -98,8 +98,8 @@ export class ByText implements Verdicts {
   }
 }
 
-/** Found by a seeded hash of the token's end, a small integer; then every byte is compared. */
-export class ByHash implements Verdicts {
+/** An LRU cache by a seeded hash of the token's end; each entry has a copy, of which all bytes are compared. */
+export class ByHashWithCopies implements TokenCache {
   readonly #cache: LRUCache<number, Entry>
 
   constructor(tokens: TokenStore) {
@@ -122,11 +122,11 @@ export class ByHash implements Verdicts {
 }
 
 const WAYS = 8
-/** Longer tokens would need another place. */
+/** The greatest length of a token. */
 const SLOT_BYTES = 2048
 
-/** A table of sets of eight, with the bytes in one slab: no set is ever longer, whoever chooses the tokens. */
-export class InSlab implements Verdicts {
+/** A table of sets of eight entries, with copies in one slab; sets cannot grow, whoever chooses the tokens. */
+export class SetAssociative implements TokenCache {
   readonly #sets: number
   readonly #tags: Int32Array
   readonly #used: Int32Array
@@ -136,7 +136,7 @@ export class InSlab implements Verdicts {
 
   constructor(tokens: TokenStore, sets = 1024) {
     this.#sets = sets
-    this.#slab = carve(sets * WAYS * SLOT_BYTES)
+    this.#slab = allocate(sets * WAYS * SLOT_BYTES)
     this.#tags = new Int32Array(sets * WAYS).fill(-1)
     this.#used = new Int32Array(sets * WAYS)
     this.#entries = new Array(sets * WAYS).fill(null)
@@ -171,28 +171,28 @@ export class InSlab implements Verdicts {
   }
 }
 
-type Same = (a: number, b: number, length: number) => boolean
+type Comparison = (a: number, b: number, length: number) => boolean
 
-export const compareInWasm: Same = (a, b, length) => isSameInWasm(a, b, length) !== 0
-export const compareBuffer: Same = (a, b, length) => bytes.compare(bytes, b, b + length, a, a + length) === 0
+export const compareInWasm: Comparison = (a, b, length) => isSameInWasm(a, b, length) !== 0
+export const compareWithBuffer: Comparison = (a, b, length) => bytes.compare(bytes, b, b + length, a, a + length) === 0
 
-/** Found by the same hash; the copies are in the memory of the reads, a slot each, so that no object stands for one. */
-export class ByHashInSlab implements Verdicts {
+/** An LRU cache by the same hash, with copies in slots of one slab instead of an object each. */
+export class ByHashInSlab implements TokenCache {
   readonly #cache: LRUCache<number, Entry>
   readonly #free: number[] = []
-  readonly isSame: Same
+  readonly isSame: Comparison
 
   constructor(tokens: TokenStore | null, isSame = compareInWasm, max = 8192) {
     this.isSame = isSame
-    const slab = carve(max * SLOT_BYTES)
+    const slab = allocate(max * SLOT_BYTES)
     for (let slot = max; slot-- > 0; ) this.#free.push(slab + slot * SLOT_BYTES)
-    const giveBack = (entry: Entry) => {
+    const release = (entry: Entry) => {
       this.#free.push(entry.slot)
-      // Connections that remember it find nobody there.
+      // Connections that remember the entry must not find another token there.
       entry.slot = 0
     }
-    // One more is there for a moment: what is put in comes before what goes out.
-    this.#cache = new LRUCache({ max: max - 1, dispose: giveBack })
+    // One less than slots, because a new entry is added before an old one is evicted.
+    this.#cache = new LRUCache({ max: max - 1, dispose: release })
     for (let token = 0; tokens !== null && token < tokens.count; token++) {
       tokens.arrive(token)
       this.add(tokens.length)
@@ -220,11 +220,11 @@ export class ByHashInSlab implements Verdicts {
   }
 }
 
-/** The token that came last on the connection, before any other: what is there is compared at once. */
-export class Remembered implements Verdicts {
-  readonly #others: Verdicts
+/** Compares with the last token of the connection first, then looks in another cache. */
+export class PerConnection implements TokenCache {
+  readonly #others: TokenCache
 
-  constructor(others: Verdicts) {
+  constructor(others: TokenCache) {
     this.#others = others
   }
 
@@ -239,8 +239,8 @@ export class Remembered implements Verdicts {
   }
 }
 
-/** The same, but compared only where hash and length are those of the token. */
-export class RememberedByHash implements Verdicts {
+/** The same, but compares only if hash and length are equal. */
+export class PerConnectionByHash implements TokenCache {
   readonly #others: ByHashInSlab
 
   constructor(others: ByHashInSlab) {
@@ -259,8 +259,8 @@ export class RememberedByHash implements Verdicts {
   }
 }
 
-/** Token and resource in one text, as caches of pairs usually have it. */
-export class ByTextOfPair {
+/** An LRU cache by one text of token and resource. */
+export class ByTokenAndResourceText {
   readonly #cache = new LRUCache<string, Pair>({ max: 1_000_000 })
 
   constructor(tokens: TokenStore, resources: readonly BenchResource[]) {

@@ -1,25 +1,24 @@
 /**
- * The own load generator, run as a program: a LoadPlan as JSON in its argument, a LoadOutcome as JSON on its output.
- * In the open loop request k, counted from 1, is meant to leave at start + k / rate, whether or not an earlier one
- * was answered, and its latency counts from that moment: a proxy that stalls is charged for every request that had to
- * wait, those that the generator could not yet send included.
+ * The load generator of the bench. A program: a LoadPlan as JSON in its argument, a LoadOutcome as JSON on its output.
+ * In the open loop request k (from 1) is due at start + k / rate, whether or not earlier ones have a response. Latency
+ * counts from that time (coordinated omission): a stall counts for all requests that had to wait, sent or not.
  */
 import { requestHead } from '../request-head.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
-import { LoadConnection, type LoadListener } from './load-connection.ts'
-import { fieldsOf, type LoadOutcome, type LoadPlan } from './load-plan.ts'
+import { LoadConnection, type LoadConnectionCallbacks } from './load-connection.ts'
+import { requestFields, type LoadOutcome, type LoadPlan } from './load-plan.ts'
 
-/** How long after the end the last answers of an open loop are waited for. */
+/** Time to wait for the last responses of an open loop. */
 const DRAIN_MS = 2000
-/** Lost connections are tolerated up to this many, then the run is pointless. */
-const LOST_MAX = 10_000
+/** The run is aborted after more lost connections than this. */
+const ERRORS_MAX = 10_000
 
-class Generator implements LoadListener {
+class LoadGenerator implements LoadConnectionCallbacks {
   readonly #plan: LoadPlan
   readonly #request: Uint8Array
   readonly #latencies = new LatencyHistogram()
   readonly #connections: LoadConnection[]
-  /** Used in turn: a proxy that saw only the few most recent ones would have less to do. */
+  /** A queue, so that all connections are used; with a stack the proxy would see only a few. */
   readonly #free: LoadConnection[] = []
   readonly #finish: (outcome: LoadOutcome) => void
   #opened = 0
@@ -33,7 +32,7 @@ class Generator implements LoadListener {
   constructor(plan: LoadPlan, finish: (outcome: LoadOutcome) => void) {
     this.#plan = plan
     this.#finish = finish
-    const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, fieldsOf(plan))
+    const head = requestHead(plan.uploadBytes > 0 ? 'POST' : 'GET', plan.path, requestFields(plan))
     this.#request = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(plan.uploadBytes, 'x')])
     this.#connections = Array.from(
       { length: plan.connections },
@@ -45,14 +44,14 @@ class Generator implements LoadListener {
     for (const connection of this.#connections) connection.open()
   }
 
-  opened(connection: LoadConnection): void {
+  onOpened(connection: LoadConnection): void {
     this.#free.push(connection)
-    // The clock starts once all are connected: accepting connections is no part of what is measured.
+    // The clock starts once all are connected, because accepting connections is not measured.
     if (this.#startMs === 0 && ++this.#opened === this.#plan.connections) this.#start()
     else if (this.#startMs > 0) this.#sendDue()
   }
 
-  answered(connection: LoadConnection, status: number): void {
+  onResponse(connection: LoadConnection, status: number): void {
     const now = performance.now()
     this.#record(connection.intendedMs, now)
     this.#answered++
@@ -65,12 +64,12 @@ class Generator implements LoadListener {
     }
   }
 
-  lost(connection: LoadConnection): void {
+  onLost(connection: LoadConnection): void {
     this.#errors++
-    if (this.#errors > LOST_MAX) throw new Error('too many connections were refused or lost')
+    if (this.#errors > ERRORS_MAX) throw new Error('too many connections were refused or lost')
     connection.awaiting = false
-    const place = this.#free.indexOf(connection)
-    if (place >= 0) this.#free.splice(place, 1)
+    const index = this.#free.indexOf(connection)
+    if (index >= 0) this.#free.splice(index, 1)
     if (performance.now() < this.#endMs) setTimeout(() => connection.open(), 10)
   }
 
@@ -78,16 +77,16 @@ class Generator implements LoadListener {
     this.#startMs = performance.now()
     this.#countFromMs = this.#startMs + this.#plan.warmUpSeconds * 1000
     this.#endMs = this.#countFromMs + this.#plan.seconds * 1000
-    if (this.#plan.ratePerSecond > 0) this.#keepPace()
+    if (this.#plan.ratePerSecond > 0) this.#sendAtRate()
     else setTimeout(() => this.#stop(performance.now()), this.#endMs - this.#startMs)
     this.#sendDue()
   }
 
-  /** Never sleeps: a timer would be late by up to a millisecond. The lowest priority keeps this from hurting anyone. */
-  #keepPace(): void {
+  /** Never sleeps, because a timer would be late by up to a millisecond. Idle priority protects the other programs. */
+  #sendAtRate(): void {
     this.#sendDue()
     const now = performance.now()
-    if (now < this.#endMs) setImmediate(() => this.#keepPace())
+    if (now < this.#endMs) setImmediate(() => this.#sendAtRate())
     else this.#drain(now + DRAIN_MS)
   }
 
@@ -98,7 +97,7 @@ class Generator implements LoadListener {
     else setTimeout(() => this.#drain(deadlineMs), 1)
   }
 
-  /** How many requests were meant to have left: the first leaves one interval after the start. */
+  /** Number of requests that are due by a time; the first is due one interval after the start. */
   #dueBy(ms: number): number {
     return Math.floor(((Math.min(ms, this.#endMs) - this.#startMs) * this.#plan.ratePerSecond) / 1000)
   }
@@ -126,7 +125,7 @@ class Generator implements LoadListener {
   #stop(now: number): void {
     const open = this.#plan.ratePerSecond > 0
     if (open) {
-      // What was never answered has waited at least until now; leaving it out would flatter a proxy that stalls.
+      // Requests without a response have waited at least until now; without them a stall would look too good.
       const unsent = this.#dueBy(now) - this.#sent
       for (let k = 0; k < unsent; k++) this.#record(this.#intendedMs(this.#sent + k), now)
       const waiting = this.#connections.filter(connection => connection.awaiting)
@@ -148,7 +147,7 @@ class Generator implements LoadListener {
 }
 
 const plan = JSON.parse(process.argv[2] ?? '{}') as LoadPlan
-new Generator(plan, outcome => {
+new LoadGenerator(plan, outcome => {
   console.log(JSON.stringify(outcome))
   process.exit(0)
 }).open()

@@ -1,19 +1,19 @@
 /**
- * One of two backends that do the same: takes a moment for each answer, so that there are always requests under way,
- * and says in X-Served-By who it is.
+ * One of two equal backends. Delays each response, so that there are always requests in progress, and names itself in
+ * X-Served-By.
  *
- *     node bench/twin-backend.ts PORT NAME
+ *     node bench/backends/replica-backend.ts PORT NAME
  */
 import { createServer } from 'node:http'
-import { BODY_BYTES } from './scenarios.ts'
+import { BODY_BYTES } from '../scenarios.ts'
 
-const THINK_MS = 10
+const DELAY_MS = 10
 const [port, name] = process.argv.slice(2)
 const fields = { 'Content-Type': 'text/plain', 'Content-Length': BODY_BYTES['1k'], 'X-Served-By': name }
 const body = Buffer.alloc(BODY_BYTES['1k'], 'x')
 
 const server = createServer((_request, response) => {
-  setTimeout(() => response.writeHead(200, fields).end(body), THINK_MS)
+  setTimeout(() => response.writeHead(200, fields).end(body), DELAY_MS)
 })
 server.keepAliveTimeout = 3_600_000
 server.listen({ port: Number(port), host: '127.0.0.1', backlog: 4096 })

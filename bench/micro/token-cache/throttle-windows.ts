@@ -1,21 +1,21 @@
 /**
- * Counters of tumbling windows that all reactors share, four to a request. Two numbers of 32 bits each: which window,
- * and how many in it. A count is added only to a window that is begun; who finds it over begins the next one.
+ * Throttle counters with tumbling windows in memory shared by all reactors; a request counts four. A counter has two
+ * 32-bit numbers: the window and its count. The first thread that finds the window over begins the next one.
  */
 const WINDOW = 0
 const COUNT = 1
-/** 64 bytes, a cache line: neighbours of two reactors do not disturb each other. */
+/** 64 bytes, one cache line, against false sharing. */
 export const ROW_INTS = 16
-/** In the place of a window while its count goes back to nothing. */
+/** Value of the window while its count is reset. */
 const BEGINNING = -1
 
-/** One thread's hold of a shared counter. */
-export class SharedWindow {
+/** Access of one thread to a shared counter, with an object per counter. */
+export class WindowObject {
   readonly #rows: Int32Array
   readonly #at: number
   readonly #limit: number
   readonly #lengthMs: number
-  /** Wall clock at which the window that was seen last ends, aligned to the epoch of the clock. */
+  /** End of the last seen window in wall clock time; windows are aligned to the Unix epoch. */
   #endMs = 0
 
   constructor(rows: Int32Array, row: number, limit: number, lengthMs: number) {
@@ -25,7 +25,7 @@ export class SharedWindow {
     this.#lengthMs = lengthMs
   }
 
-  /** One more, unless the limit is reached. */
+  /** Counts one; false if the limit is reached. */
   take(wallMs: number): boolean {
     if (wallMs >= this.#endMs) this.#turn(wallMs)
     return Atomics.add(this.#rows, this.#at + COUNT, 1) < this.#limit
@@ -41,13 +41,13 @@ export class SharedWindow {
 const LIMIT = 2
 const LENGTH_S = 3
 
-/** The counters of one request: where each begins, and the second from which one of them has another window. */
-export interface Hold {
+/** The counters of one request: their offsets, and the wall clock second at which the first of their windows ends. */
+export interface Counters {
   readonly at: readonly number[]
-  turnS: number
+  nextWindowS: number
 }
 
-/** The same without an object for a counter: limit and length stand beside the count, in the same line of the cache. */
+/** The same counters without objects: limit and window length are in the same cache line as the count. */
 export class SharedWindows {
   readonly #rows: Int32Array
 
@@ -55,30 +55,30 @@ export class SharedWindows {
     this.#rows = rows
   }
 
-  /** Limits and lengths are those of the policy in force, whoever sets them last. */
-  hold(counters: readonly { row: number; limit: number; lengthS: number }[]): Hold {
+  /** Sets limits and window lengths; the last caller for a row wins. */
+  counters(counters: readonly { row: number; limit: number; lengthS: number }[]): Counters {
     for (const { row, limit, lengthS } of counters) {
       Atomics.store(this.#rows, row * ROW_INTS + LIMIT, limit)
       Atomics.store(this.#rows, row * ROW_INTS + LENGTH_S, lengthS)
     }
-    return { at: counters.map(({ row }) => row * ROW_INTS), turnS: 0 }
+    return { at: counters.map(({ row }) => row * ROW_INTS), nextWindowS: 0 }
   }
 
-  /** One more of each, in order; answers which one is out, or -1. `wallS`: seconds of the wall clock, whole. */
-  take(hold: Hold, wallS: number): number {
+  /** Counts one in each counter in order; the index of the first exhausted one, or -1. `wallS`: whole seconds. */
+  take(hold: Counters, wallS: number): number {
     const { at } = hold
     const rows = this.#rows
-    if (wallS >= hold.turnS) this.#turn(hold, wallS)
+    if (wallS >= hold.nextWindowS) this.#turn(hold, wallS)
     for (let i = 0; i < at.length; i++) {
       const row = at[i]!
       const limit = rows[row + LIMIT]!
-      // Looked at first, however late: a month of refusals would count beyond what 32 bits hold.
+      // Compare first without counting, because a month of refusals would overflow 32 bits.
       if (rows[row + COUNT]! >= limit || Atomics.add(rows, row + COUNT, 1) >= limit) return i
     }
     return -1
   }
 
-  #turn(hold: Hold, wallS: number): void {
+  #turn(hold: Counters, wallS: number): void {
     let turnS = 2 ** 31 - 1
     for (const row of hold.at) {
       const lengthS = this.#rows[row + LENGTH_S]!
@@ -86,11 +86,11 @@ export class SharedWindows {
       turnS = Math.min(turnS, (window + 1) * lengthS)
       begin(this.#rows, row, window)
     }
-    hold.turnS = turnS
+    hold.nextWindowS = turnS
   }
 }
 
-/** Begins a window unless somebody did. One ahead of us is in force too: a clock that went back opens none again. */
+/** Begins a window unless it has begun. A later window stays, so a clock that goes back does not reset a count. */
 function begin(rows: Int32Array, row: number, window: number): void {
   for (;;) {
     const seen = Atomics.load(rows, row + WINDOW)
@@ -102,7 +102,7 @@ function begin(rows: Int32Array, row: number, window: number): void {
   }
 }
 
-/** The same as the first with the division for each request, and the window compared in shared memory. */
+/** A variant of the first: calculates the window for each request and compares it in shared memory. */
 export class DividedWindow {
   readonly #rows: Int32Array
   readonly #at: number

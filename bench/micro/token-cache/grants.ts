@@ -1,8 +1,16 @@
-/** From token and resource to scopes and counters, by how many resources there are. */
+/** Lookup of scopes and counters for a token and a resource, by the number of resources. */
 import { LRUCache } from 'lru-cache'
-import { compare } from './rounds.ts'
+import { compare } from '../timing.ts'
 import { TokenStore } from './token-memory.ts'
-import { type BenchResource, ByTextOfPair, ByText, type Connection, Entry, type Grant, type Pair } from './verdicts.ts'
+import {
+  type BenchResource,
+  ByTokenAndResourceText,
+  ByTokenText,
+  type Connection,
+  Entry,
+  type Grant,
+  type Pair,
+} from './caches.ts'
 
 const PAIRS_MAX = 64
 
@@ -16,7 +24,7 @@ function resources(count: number): BenchResource[] {
   }))
 }
 
-function viaMap(entry: Entry, resource: BenchResource): Pair {
+function viaBoundedMap(entry: Entry, resource: BenchResource): Pair {
   const { last } = entry
   if (last !== null && last.resource === resource) return last
   const pair = entry.pairs.get(resource) ?? makePair(entry, resource)
@@ -24,7 +32,7 @@ function viaMap(entry: Entry, resource: BenchResource): Pair {
   return pair
 }
 
-/** Stands for the lookups of application and subscription; a real one costs more. */
+/** Stands for the lookup of application and subscription, which costs more. */
 function makePair(entry: Entry, resource: BenchResource): Pair {
   if (entry.pairs.size >= PAIRS_MAX) entry.pairs.clear()
   const pair = { resource, refusal: null, entry }
@@ -32,7 +40,7 @@ function makePair(entry: Entry, resource: BenchResource): Pair {
   return pair
 }
 
-function viaUnbounded(entry: Entry, resource: BenchResource): Pair {
+function viaMap(entry: Entry, resource: BenchResource): Pair {
   const known = entry.pairs.get(resource)
   if (known !== undefined) return known
   const pair = { resource, refusal: null, entry }
@@ -40,7 +48,7 @@ function viaUnbounded(entry: Entry, resource: BenchResource): Pair {
   return pair
 }
 
-/** Per API, and what differs between its resources is a bit: nothing is kept for a resource. */
+/** One grant per API; resources differ by a bit of the mask, so there is no entry per resource. */
 function viaGrant(entry: Entry, resource: BenchResource): Grant | null {
   let { grant } = entry
   if (grant === null || grant.api !== resource.api) {
@@ -56,7 +64,7 @@ function makeGrant(entry: Entry, api: object): Grant {
   return grant
 }
 
-export function pairs(): void {
+export function grantLookups(): void {
   const tokens = new TokenStore(1000, 600)
   for (const [tokenCount, resourceCount] of [
     [1, 1],
@@ -74,12 +82,12 @@ export function pairs(): void {
       return { name, run: (turn: number) => run(own[((turn * 7919) >>> 0) % tokenCount]!, resourceOf(turn)) }
     }
     const byPair = new LRUCache<string, Pair>({ max: 1_000_000 })
-    compare(`From the entry to the pair: ${tokenCount} tokens, ${resourceCount} resources`, [
+    compare(`Lookup of the grant: ${tokenCount} tokens, ${resourceCount} resources`, [
       step('entry and resource', entry => entry),
-      step('b: pair used last, else a Map by resource', viaUnbounded),
-      step('b: the same, at most 64 for a token', viaMap),
-      step('e: grant of the API used last, mask of scopes', viaGrant),
-      step('a: lru-cache by a text of both numbers', (entry, resource) => {
+      step('Map by resource', viaMap),
+      step('Map by resource, at most 64 per token, last pair first', viaBoundedMap),
+      step('grant per API, mask of scopes', viaGrant),
+      step('LRU by one text of token and resource', (entry, resource) => {
         const key = `${entry.length}:${resource.key}`
         const known = byPair.get(key)
         if (known !== undefined) return known
@@ -88,14 +96,14 @@ export function pairs(): void {
       }),
     ])
   }
-  wholeTexts(tokens)
+  combinedTexts(tokens)
 }
 
-/** One text of token and resource, against the token's alone and a Map. */
-function wholeTexts(tokens: TokenStore): void {
+/** One text of token and resource, compared with the token's text and a Map. */
+function combinedTexts(tokens: TokenStore): void {
   const all = resources(16)
-  const byPair = new ByTextOfPair(tokens, all)
-  const byText = new ByText(tokens)
+  const byPair = new ByTokenAndResourceText(tokens, all)
+  const byText = new ByTokenText(tokens)
   const connection: Connection = { entry: null }
   const step = (name: string, run: (resource: BenchResource) => unknown) => ({
     name,
@@ -104,9 +112,9 @@ function wholeTexts(tokens: TokenStore): void {
       return run(all[turn & 15]!)
     },
   })
-  compare('Token and pair in one: 1,000 tokens, 16 resources, another with each request', [
+  compare('Lookup of token and grant together: 1,000 tokens and 16 resources in turn', [
     step('the token arrives in the read buffer', () => 0),
-    step('a: lru-cache by the text of token and resource', resource => byPair.find(600, resource)!.entry),
-    step('b: lru-cache by text, pair from a Map', resource => viaUnbounded(byText.find(connection, 600)!, resource)),
+    step('LRU by the text of token and resource', resource => byPair.find(600, resource)!.entry),
+    step('LRU by text, then Map by resource', resource => viaMap(byText.find(connection, 600)!, resource)),
   ])
 }

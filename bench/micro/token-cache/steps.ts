@@ -1,16 +1,16 @@
-/** What the parts of a warm request cost alone, on a head of 1 KB as it stands in the read buffer. */
+/** Single steps of the decision for a known token, on a head of 1 KB in the read buffer. */
 import { hash } from 'node:crypto'
-import { FieldKinds, isName, KIND } from '../../../src/http1/field-kinds.ts'
+import { isName, KIND } from '../../../src/http1/field-kinds.ts'
 import type { Head } from '../../../src/http1/head.ts'
 import { arena } from '../../../src/http1/llhttp.ts'
-import { drops, putFields } from '../../../src/http1/rewrite.ts'
-import { trimmedEnd } from '../../../src/http1/strictness.ts'
+import { strippedKinds, putFields } from '../../../src/http1/rewrite.ts'
+import { trimmedEnd } from '../../../src/http1/head-rules.ts'
 import { REQUEST_SAMPLE, readHead } from '../samples.ts'
 import { Worker } from 'node:worker_threads'
-import { compare } from './rounds.ts'
+import { compare } from '../timing.ts'
 import {
   bytes,
-  carve,
+  allocate,
   clearSlab,
   copyOf,
   isBearer,
@@ -20,69 +20,58 @@ import {
   TOKEN_AT,
   TokenStore,
   tailHash,
-  wholeHash,
+  fullHash,
 } from './token-memory.ts'
-import { inForce } from './verdicts.ts'
-import { ROW_INTS, DividedWindow, SharedWindow, SharedWindows } from './windows.ts'
+import { currentState } from './caches.ts'
+import { ROW_INTS, DividedWindow, WindowObject, SharedWindows } from './throttle-windows.ts'
 
 const NOTHING = { name: 'nothing', run: () => 0 }
 
-/** The correlation field stands in for Authorization, which has no kind yet: one more name to tell apart. */
-const CREDENTIAL = KIND.CORRELATION
-
-export function fieldParts(): void {
+export function fieldSteps(): void {
   readHead(REQUEST_SAMPLE)
   const { head } = REQUEST_SAMPLE.reader
   const { bytes: read } = arena
-  const without = new FieldKinds('activityid')
-  const withCredential = new FieldKinds('authorization')
-  const out = arena.lend(32_768)!.offset
-  const kept = [KIND.HOST, KIND.X_FORWARDED_FOR, KIND.X_FORWARDED_PROTO, KIND.X_FORWARDED_HOST, KIND.FORWARDED]
-  const passing = drops(...kept)
-  const removing = drops(...kept, CREDENTIAL)
-  compare('Telling the fields of a head apart (10 fields)', [
-    { name: 'without a kind for Authorization', run: () => without.classify(read, head) },
-    { name: 'more with one', run: () => withCredential.classify(read, head) },
-  ])
-  head.present = 0
-  withCredential.classify(read, head)
-  const field = head.find(CREDENTIAL)
+  const out = arena.acquire(32_768)!.offset
+  const kinds = [KIND.HOST, KIND.X_FORWARDED_FOR, KIND.X_FORWARDED_PROTO, KIND.X_FORWARDED_HOST, KIND.FORWARDED]
+  const withAuthorization = strippedKinds(...kinds)
+  const withoutAuthorization = strippedKinds(...kinds, KIND.AUTHORIZATION)
+  const field = head.find(KIND.AUTHORIZATION)
   compare('The Authorization field of a classified head', [
     NOTHING,
-    { name: 'find(kind)', run: () => head.find(CREDENTIAL) },
-    { name: 'find(kind), isRepeated, trimmedEnd', run: () => credential(read, head) },
-    { name: 'head.value(): a string, trimmed', run: () => head.value(read, field) },
+    { name: 'find(kind)', run: () => head.find(KIND.AUTHORIZATION) },
+    { name: 'find(kind), isRepeated, trimmedEnd', run: () => credentialLength(read, head) },
+    { name: 'head.value(), a trimmed string', run: () => head.value(read, field) },
     { name: 'head.value() and slice(7)', run: () => head.value(read, field).slice(7) },
   ])
-  compare('Copying the fields that pass into the head for the backend', [
-    { name: 'Authorization passes', run: () => putFields(read, out, head, passing) },
-    { name: 'more (less) when it is left out', run: () => putFields(read, out, head, removing) },
+  compare('Copying the fields of a head for the backend', [
+    { name: 'with Authorization', run: () => putFields(read, out, head, withAuthorization) },
+    { name: 'additional cost without it', run: () => putFields(read, out, head, withoutAuthorization) },
   ])
 }
 
-function credential(read: Buffer, head: Head): number {
-  const field = head.find(CREDENTIAL)
-  if (field < 0 || head.isRepeated(CREDENTIAL)) return -1
+function credentialLength(read: Buffer, head: Head): number {
+  const field = head.find(KIND.AUTHORIZATION)
+  if (field < 0 || head.isRepeated(KIND.AUTHORIZATION)) return -1
   return trimmedEnd(read, head, field) - head.valueAt(field)
 }
 
-export function schemeParts(): void {
+export function schemeSteps(): void {
   const at = TOKEN_AT - 7
   bytes.latin1Write('Bearer ', at)
   compare('Scheme', [
     NOTHING,
-    { name: '"Bearer " in any case: two words and a byte', run: () => isBearer(at) },
-    { name: 'the same with isName, a byte a step', run: () => isName(bytes, at, 6, 'bearer') && bytes[at + 6] === 32 },
+    { name: '"Bearer " in any case, compared as two words and a byte', run: () => isBearer(at) },
+    { name: 'the same with isName, byte by byte', run: () => isName(bytes, at, 6, 'bearer') && bytes[at + 6] === 32 },
   ])
 }
 
-export function byteParts(length: number): void {
+export function byteSteps(length: number): void {
   const tokens = new TokenStore(64, length)
   const copies: Int32Array[] = []
   const byteCopies: Buffer[] = []
   const texts: string[] = []
   clearSlab()
-  const slab = carve(64 * 2048)
+  const slab = allocate(64 * 2048)
   for (let token = 0; token < 64; token++) {
     tokens.arrive(token)
     const copy = copyOf(TOKEN_AT, length)
@@ -100,42 +89,42 @@ export function byteParts(length: number): void {
       return run(turn)
     },
   })
-  compare(`A token of ${length} bytes: made a string, hashed, compared with its copy`, [
+  compare(`A token of ${length} bytes: made a string, compared with a copy, hashed`, [
     step('the token arrives in the read buffer', () => 0),
     step('latin1Slice', () => bytes.latin1Slice(TOKEN_AT, end)),
     step('latin1Slice and ===', turn => bytes.latin1Slice(TOKEN_AT, end) === of(texts, turn)),
-    step('compare: a byte a step', turn => isSameByBytes(TOKEN_AT, length, of(byteCopies, turn))),
-    step('compare: four bytes a step, no way out', turn => isSameByWords(TOKEN_AT, length, of(copies, turn))),
+    step('compare: byte by byte', turn => isSameByBytes(TOKEN_AT, length, of(byteCopies, turn))),
+    step('compare: four bytes at a time, in constant time', turn => isSameByWords(TOKEN_AT, length, of(copies, turn))),
     step('compare: Buffer.compare', turn => bytes.compare(of(byteCopies, turn), 0, length, TOKEN_AT, end) === 0),
-    step('compare: WebAssembly, 16 bytes a step, no way out', turn =>
+    step('compare: WebAssembly, 16 bytes at a time, in constant time', turn =>
       isSameInWasm(TOKEN_AT, slab + (turn & 63) * 2048, length),
     ),
     step('hash: length and last 32 bytes', () => tailHash(TOKEN_AT, length, 7)),
-    step('hash: every byte, four a step', () => wholeHash(TOKEN_AT, length, 7)),
+    step('hash: all bytes, four at a time', () => fullHash(TOKEN_AT, length, 7)),
     step('hash: SHA-256 of a view', () => hash('sha256', bytes.subarray(TOKEN_AT, end), 'buffer')),
   ])
 }
 
-export function checkParts(): void {
+export function checkSteps(): void {
   const flags = new Int32Array(new SharedArrayBuffer(64))
   const entries = Array.from({ length: 1000 }, (_, i) => ({ expiresMs: 1e12 + i, epoch: 0 }))
   const one = (turn: number) => entries[turn % 1000]!
   compare('Checks of a found entry', [
     { name: 'one of a thousand entries', run: one },
-    { name: 'expiry', run: turn => inForce.nowMs < one(turn).expiresMs },
-    { name: 'epoch of this thread', run: turn => one(turn).epoch === inForce.epoch },
-    { name: 'epoch of all threads (Atomics.load)', run: turn => one(turn).epoch === Atomics.load(flags, 0) },
+    { name: 'expiry', run: turn => currentState.nowMs < one(turn).expiresMs },
+    { name: 'version known to this thread', run: turn => one(turn).epoch === currentState.epoch },
+    { name: 'shared version (Atomics.load)', run: turn => one(turn).epoch === Atomics.load(flags, 0) },
     {
-      name: 'performance.now() in place of the clock of the request',
+      name: 'performance.now() instead of the time of the event loop turn',
       run: turn => performance.now() < one(turn).expiresMs,
     },
   ])
 }
 
-export function counterParts(): void {
+export function counterSteps(): void {
   const rows = new Int32Array(new SharedArrayBuffer(4096 * 4 * ROW_INTS))
   const four = (from: number, lengths: readonly number[]) =>
-    lengths.map((lengthMs, i) => new SharedWindow(rows, from + i, 2 ** 31 - 1, lengthMs))
+    lengths.map((lengthMs, i) => new WindowObject(rows, from + i, 2 ** 31 - 1, lengthMs))
   const hot = four(3010, [60_000, 60_000, 1000, 3_600_000])
   const many = Array.from({ length: 1000 }, (_, i) => [hot[0]!, hot[1]!, ...four(8 + 2 * i, [60_000, 60_000])])
   const divided = [60_000, 60_000, 1000, 3_600_000].map((ms, i) => new DividedWindow(rows, 3000 + i, 2 ** 31 - 1, ms))
@@ -146,39 +135,39 @@ export function counterParts(): void {
   }
   const windows = new SharedWindows(rows)
   const minute = (row: number) => ({ row, limit: 2 ** 31 - 1, lengthS: 60 })
-  const hold = windows.hold([0, 1, 2, 3].map(minute))
-  const holds = Array.from({ length: 1000 }, (_, i) => windows.hold([0, 1, 8 + 2 * i, 9 + 2 * i].map(minute)))
+  const hold = windows.counters([0, 1, 2, 3].map(minute))
+  const holds = Array.from({ length: 1000 }, (_, i) => windows.counters([0, 1, 8 + 2 * i, 9 + 2 * i].map(minute)))
   const wallS = Math.floor(wallMs / 1000)
   compare('Four throttle counters in shared memory', [
     NOTHING,
     { name: 'one Atomics.add', run: () => Atomics.add(rows, 3500 * ROW_INTS, 1) },
-    { name: 'four, end of the window kept by the thread', run: () => all(hot) },
-    { name: 'four, two of them another for each of 1,000 tokens', run: turn => all(many[turn % 1000]!) },
-    { name: 'four, no object for a counter', run: () => windows.take(hold, wallS) },
+    { name: 'four, end of the window in an object per counter', run: () => all(hot) },
+    { name: 'four, two of them per token of 1,000 tokens', run: turn => all(many[turn % 1000]!) },
+    { name: 'four, without objects', run: () => windows.take(hold, wallS) },
     {
-      name: 'four, no object, two of them another for each of 1,000 tokens',
+      name: 'four, without objects, two of them per token of 1,000 tokens',
       run: turn => windows.take(holds[turn % 1000]!, wallS),
     },
-    { name: 'four, window divided out and loaded each time', run: () => all(divided) },
+    { name: 'four, window calculated and loaded each time', run: () => all(divided) },
     { name: 'Date.now()', run: () => Date.now() },
   ])
   const other = countElsewhere(rows.buffer)
   const contended = [
     { name: 'the pause between two requests', run: pause },
-    { name: 'four, end of the window kept by the thread', run: () => all(hot) && pause() },
+    { name: 'four, end of the window in an object per counter', run: () => all(hot) && pause() },
   ]
-  compare('Four throttle counters that another reactor takes every 20 us', contended, 'threadCpuUsage')
+  compare('Four throttle counters that another reactor counts every 20 us', contended, 'threadCpuUsage')
   void other.terminate()
 }
 
-/** Some microseconds in which the other thread has its turn. */
+/** A few microseconds between two requests. */
 function pause(): number {
   let sum = 0
   for (let i = 0; i < 4000; i++) sum = (sum + i) ^ (sum >>> 3)
   return sum
 }
 
-/** Another reactor at 50,000 requests a second, with the same counters. */
+/** Another thread that counts the same counters 50,000 times a second. */
 function countElsewhere(shared: ArrayBufferLike): Worker {
   const started = new Int32Array(new SharedArrayBuffer(4))
   const code = `
