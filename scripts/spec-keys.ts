@@ -1,6 +1,6 @@
 /**
- * Lists every configuration key that the specification documents, so that a test can hold the catalogue to it. The
- * specification is no part of this repository; what is kept of it is the list.
+ * Lists every configuration key that the specification documents, for a test that compares the catalogue with it. The
+ * specification is not part of this repository, but the list is.
  *
  *   node scripts/spec-keys.ts SPEC.md            one line per key
  *   node scripts/spec-keys.ts SPEC.md --json     as data
@@ -10,7 +10,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ADAPTERS } from './spec-keys/adapters.ts'
 import { extractKeys, type SpecKey } from './spec-keys/extract.ts'
-import { SpecFault } from './spec-keys/markdown.ts'
+import { SpecError } from './spec-keys/markdown.ts'
 
 const TARGET = new URL('../test/config/spec-keys.json', import.meta.url)
 const USAGE = 'usage: node scripts/spec-keys.ts SPEC.md [--json | --write]\n'
@@ -29,15 +29,15 @@ function main(given: string[]): number {
     else process.stdout.write(isJson ? asJson(keys) : keys.map(asLine).join(''))
     return 0
   } catch (error) {
-    const isOfTheSystem = error instanceof Error && 'syscall' in error
-    if (!(error instanceof SpecFault) && !isOfTheSystem) throw error
-    const place = error instanceof SpecFault ? `${file}:${error.line}: ` : ''
+    const isSystemError = error instanceof Error && 'syscall' in error
+    if (!(error instanceof SpecError) && !isSystemError) throw error
+    const place = error instanceof SpecError ? `${file}:${error.line}: ` : ''
     process.stderr.write(`${place}${error.message}\n`)
     return 1
   }
 }
 
-/** No file where the arguments make no sense. */
+/** `file` is '' for invalid arguments. */
 function argumentsOf(args: string[]): { file: string; isJson: boolean; isWritten: boolean } {
   const options = { json: { type: 'boolean' }, write: { type: 'boolean' } } as const
   try {
@@ -49,21 +49,21 @@ function argumentsOf(args: string[]): { file: string; isJson: boolean; isWritten
   }
 }
 
-/** What the specification does not say of a key is left out. */
+/** Leaves out properties that the specification does not state. */
 function asJson(keys: readonly SpecKey[]): string {
-  const said = keys.map(key => Object.fromEntries(Object.entries(key).filter(([, value]) => isSaid(value))))
-  // Lists stand on one line, as the formatter wants them.
+  const stated = keys.map(key => Object.fromEntries(Object.entries(key).filter(([, value]) => isStated(value))))
+  // The formatter wants lists on one line.
   const inOneLine = (list: string): string =>
     list.replace(/\s*\n\s*/g, ' ').replace(/^\[ | \]$/g, bracket => bracket.trim())
-  return `${JSON.stringify(said, null, 2).replace(/\[(?:\s*"[^"]*",?)+\s*\]/g, inOneLine)}\n`
+  return `${JSON.stringify(stated, null, 2).replace(/\[(?:\s*"[^"]*",?)+\s*\]/g, inOneLine)}\n`
 }
 
-function isSaid(value: string | number | boolean | readonly string[]): boolean {
+function isStated(value: string | number | boolean | readonly string[]): boolean {
   return value !== '' && value !== false && !(Array.isArray(value) && value.length === 0)
 }
 
 function asLine({ section, repeated, key, line, ...rest }: SpecKey): string {
-  const facts = Object.entries(rest).filter(([, value]) => isSaid(value))
-  const listed = facts.map(([name, value]) => (value === true ? name : `${name} ${value}`)).join('; ')
+  const stated = Object.entries(rest).filter(([, value]) => isStated(value))
+  const listed = stated.map(([name, value]) => (value === true ? name : `${name} ${value}`)).join('; ')
   return `${line}\t${repeated ? `[[${section}]]` : `[${section}]`} ${key}\t${listed}\n`
 }

@@ -1,22 +1,22 @@
 /**
- * Where the specification says in words of its own what the grammar cannot read, the words are rewritten into what they
- * mean before they are read. An adapter that fits nowhere is a fault: the specification has changed under it.
+ * Adapters rewrite sentences of the specification that the grammar cannot read. An adapter that matches nothing is an
+ * error, because the specification has changed.
  */
 
 export interface Adapter {
-  /** Why the words are not enough. */
-  readonly because: string
+  /** The reason why the grammar cannot read the sentence. */
+  readonly reason: string
   readonly pattern: RegExp
-  readonly means: (...found: readonly string[]) => string
+  readonly rewrite: (...found: readonly string[]) => string
 }
 
-/** Headings whose tables name no section, and the section their keys are given here. */
+/** Headings whose tables name no section -> the section of their keys. */
 export const HEADING_SECTIONS: Readonly<Record<string, string>> = {
   'User store properties (section name unnamed here)': 'user_store.properties',
 }
 
-/** Sentences that are about no key. */
-export const PLAIN_SENTENCES: readonly string[] = [
+/** Sentences without keys. */
+export const SENTENCES_WITHOUT_KEYS: readonly string[] = [
   'The resources are configuration sections',
   'Types are as stated; many boolean-like keys are typed string with `true`/`false`',
   'Built-in default credentials exist for several keys and are not reproduced; replace them in every deployment',
@@ -28,7 +28,7 @@ export const PLAIN_SENTENCES: readonly string[] = [
 
 const IN_XML = 'an element of the proxy profile in XML'
 
-/** Looks like a key and is none: why. */
+/** Words that look like keys -> what they are. */
 export const NON_KEYS: ReadonlyMap<string, string> = new Map([
   ['*', 'a value of target_hosts'],
   ['true', 'said of booleans in general'],
@@ -42,44 +42,44 @@ export const NON_KEYS: ReadonlyMap<string, string> = new Map([
 
 export const ADAPTERS: readonly Adapter[] = [
   {
-    because: 'the sections of the blocking mode are its two transports, of which the text names one, and late',
+    reason: 'the sections of the blocking mode are its two transports, of which the text names one, and late',
     pattern: /^Blocking mode: /,
-    means: () => '`[transport.blocking_http]` and `[transport.blocking_https]`: ',
+    rewrite: () => '`[transport.blocking_http]` and `[transport.blocking_https]`: ',
   },
   {
-    because: 'a section is named by its last word',
+    reason: 'a section is named by its last word',
     pattern: /; wss adds /,
-    means: () => '; `[transport.wss]` ',
+    rewrite: () => '; `[transport.wss]` ',
   },
   {
-    because: 'the profile as text is a key of the sender, and the sections of the table stand behind its keys',
+    reason: 'the profile as text is a key of the sender, and the sections of the table stand behind its keys',
     pattern:
       /: either `(proxyProfiles)` (\(.*?\)) or an array of tables with (.*) \(sections (.*)\)\. `targetHosts`.*$/,
-    means: (key, remark, keys, sections) => `: \`sender.${key}\` ${remark}; ${sections}: ${keys}.`,
+    rewrite: (key, remark, keys, sections) => `: \`sender.${key}\` ${remark}; ${sections}: ${keys}.`,
   },
   {
-    because: 'builders and formatters share a list, and each has a plain section and a blocking one',
+    reason: 'builders and formatters share a list, and each has a plain section and a blocking one',
     pattern: /Builder keys: ([^.]*)\. Formatter keys: the same plus (\w+) and (\w+)\./,
-    means: (builders, ...more) =>
+    rewrite: (builders, ...more) =>
       `${classes('builders', builders!)}. ${classes('formatters', [builders, ...more].join(', '))}.`,
   },
   {
-    because: 'only what stands in brackets is a section: a checker is a group of keys, and one of your own is a row',
+    reason: 'only what stands in brackets is a section: a checker is a group of keys, and one of your own is a row',
     pattern: /Checkers: (`\w+` \(.*?\)); (`\w+` \(.*?\)); custom `\[(\w+)\]` /,
-    means: (one, other, custom) => `${checker(one!)}; ${checker(other!)}; \`[[${custom}]]\` `,
+    rewrite: (one, other, custom) => `${checker(one!)}; ${checker(other!)}; \`[[${custom}]]\` `,
   },
   {
-    because: 'the key stands above every table of the file',
+    reason: 'the key stands above every table of the file',
     pattern: /^Synapse handlers: (?=`)/,
-    means: () => '`[]` ',
+    rewrite: () => '`[]` ',
   },
   {
-    because: 'every grant type is a section, with what all have and what some have',
+    reason: 'every grant type is a section, with what all have and what some have',
     pattern: new RegExp(
       '^Grant types \\(`\\[(.*)\\.<name>\\]`\\): each has (.*); (.*) also have (`\\w+`)\\. ' +
         'Names and enable defaults: (.*) \\(as listed\\)\\. (.*)$',
     ),
-    means: (parent, all, some, validator, names, single) =>
+    rewrite: (parent, all, some, validator, names, single) =>
       `\`[${parent}.<name>]\` each has ${all}; ${grantTypes(parent!, all!, some!, validator!, names!)}; ` +
       single!.replace(/`(\w+)\.(\w+)`/g, `\`[${parent}.$1]\` \`$2\``),
   },
@@ -90,7 +90,7 @@ function classes(kind: string, keys: string): string {
   return `\`[message_${kind}]\`, \`[blocking.message_${kind}]\`: ${listed.join(', ')}`
 }
 
-/** Of "`name` (`a` true, properties `b`)": `name.a` true, `name.properties.b`. */
+/** Rewrites "`name` (`a` true, properties `b`)" to "`name.a` true, `name.properties.b`". */
 function checker(text: string): string {
   const [, name, keys, properties] = /^`(\w+)` \((.*?)(?:, properties (.*))?\)$/.exec(text)!
   const groups = [

@@ -3,30 +3,30 @@
 export interface Block {
   readonly line: number
   readonly kind: 'heading' | 'row' | 'sentence'
-  /** Of a heading its title; of a sentence the sentence, without the full stop. */
+  /** The title of a heading, or a sentence without its full stop. */
   readonly text: string
-  /** Of a table row its cells by column; empty otherwise. */
+  /** Cells of a table row by column; empty otherwise. */
   readonly cells: Readonly<Record<string, string>>
-  /** The paragraph or bullet that a sentence belongs to: the line it begins on. */
+  /** First line of the paragraph or bullet of a sentence. */
   readonly paragraph: number
 }
 
-/** A place in the specification that the grammar does not understand. */
-export class SpecFault extends Error {
+/** A text of the specification that the grammar does not understand. */
+export class SpecError extends Error {
   readonly line: number
 
   constructor(line: number, what: string) {
     super(what)
-    this.name = 'SpecFault'
+    this.name = 'SpecError'
     this.line = line
   }
 }
 
-/** Blocks below the heading `## title`, up to the next one of that rank. `rewrite` is given whole paragraphs. */
+/** Blocks below the heading `## title`, up to the next of its level. `rewrite` gets whole paragraphs. */
 export function blocksOf(markdown: string, title: string, rewrite: (text: string) => string): readonly Block[] {
   const lines = markdown.split('\n')
   const start = lines.indexOf(`## ${title}`) + 1
-  if (start === 0) throw new SpecFault(1, `there is no part "## ${title}"`)
+  if (start === 0) throw new SpecError(1, `there is no part "## ${title}"`)
   const length = lines.slice(start).findIndex(line => line.startsWith('## '))
   const part = length === -1 ? lines.slice(start) : lines.slice(start, start + length)
   const blocks: Block[] = []
@@ -53,7 +53,7 @@ function plainBlocks(text: string, line: number): readonly Block[] {
 function rowOf(text: string, line: number, columns: readonly string[]): Block {
   const cells = cellsOf(text)
   if (cells.length !== columns.length)
-    throw new SpecFault(line, `${cells.length} cells below ${columns.length} columns`)
+    throw new SpecError(line, `${cells.length} cells below ${columns.length} columns`)
   const named = Object.fromEntries(columns.map((column, index) => [column, cells[index]!]))
   return { line, kind: 'row', text: '', cells: named, paragraph: line }
 }
@@ -63,12 +63,12 @@ function cellsOf(text: string): readonly string[] {
   return inner.split('|').map(cell => cell.trim())
 }
 
-/** A full stop ends a sentence where white space or nothing follows and it stands in no parenthesis. */
+/** A full stop outside parentheses, before white space or the end, ends a sentence. */
 function sentencesOf(text: string): readonly string[] {
   return splitOutside(text, /^\.(?=\s|$)/).filter(sentence => sentence !== '')
 }
 
-/** The pieces between matches of `separator` (anchored with ^) that stand in no parenthesis and no backticks. */
+/** Splits at matches of `separator` (anchored with ^) outside parentheses and backticks. */
 export function splitOutside(text: string, separator: RegExp): readonly string[] {
   const pieces: string[] = []
   let from = 0
@@ -85,7 +85,7 @@ export function splitOutside(text: string, separator: RegExp): readonly string[]
   return [...pieces, text.slice(from)].map(piece => piece.trim())
 }
 
-/** Behind the parenthesis or the backticks that open at `at`; `at` itself where neither opens. */
+/** Index after the parenthesis or backticks that open at `at`; `at` itself where neither opens. */
 export function enclosedEnd(text: string, at: number): number {
   if (text[at] === '`') return text.indexOf('`', at + 1) + 1 || text.length
   if (text[at] !== '(') return at
@@ -97,7 +97,7 @@ export function enclosedEnd(text: string, at: number): number {
   return text.length
 }
 
-/** Everything in backticks. */
+/** All texts in backticks. */
 export function ticksOf(text: string): readonly string[] {
   return [...text.matchAll(/`([^`]+)`/g)].map(match => match[1]!)
 }

@@ -1,47 +1,47 @@
-/** Keys in prose: `[section]` and names in backticks, each with what follows it. */
-import { type FoundKey, factsFrom, merged, NOTHING_SAID } from './facts.ts'
-import { enclosedEnd, SpecFault, splitOutside, ticksOf } from './markdown.ts'
+/** Reads keys from prose: `[section]` and names in backticks, each with the text after it. */
+import { type FoundKey, propertiesFrom, mergeProperties, NO_PROPERTIES } from './properties.ts'
+import { enclosedEnd, SpecError, splitOutside, ticksOf } from './markdown.ts'
 import { namesOfToken, type SectionName, sectionOf } from './names.ts'
 
-interface ReadSentence {
+interface SentenceKeys {
   readonly keys: readonly FoundKey[]
-  /** Those that hold behind the sentence, in the same paragraph. */
+  /** Sections of the next sentence in the same paragraph. */
   readonly sections: readonly SectionName[]
-  /** Beginnings of names, cut off with dots. */
-  readonly cutOff: readonly string[]
+  /** The beginnings of names that end with `...`. */
+  readonly abbreviations: readonly string[]
 }
 
-/** A key in the making: what stands behind it is gathered until the next one begins. */
-interface Item {
+/** A key whose text, up to the next key, is still being collected. */
+interface PendingKey {
   readonly sections: readonly SectionName[]
   readonly name: string
   readonly exampleOnly: boolean
-  /** No facts of its own, and what joins it to the next: "and" gives it the facts of that one. */
-  behind: string
+  /** "and" joins it to the next key; without properties of its own it gets those of that key. */
+  after: string
   joined: boolean
 }
 
-/** Only what may stand directly before a name: nothing of the kind means that the token was not understood. */
+/** Words that may stand directly before a name; others mean that the token was not understood. */
 const BEFORE_A_NAME = /(?:^|[,:]|\b(?:and|with|each|has))$/
 const EXAMPLES = /^(.*?)\b(?:[Ee]xample(?:-only)?) keys: (.*)$/
 
-export function readSentence(sentence: string, sections: readonly SectionName[], line: number): ReadSentence {
+export function readSentence(sentence: string, sections: readonly SectionName[], line: number): SentenceKeys {
   const reader = new SentenceReader(sections, line)
   const [, head, examples] = EXAMPLES.exec(sentence) ?? []
   if (examples !== undefined) reader.readExamples(head!, examples)
   else for (const clause of splitOutside(sentence, /^;/)) reader.readClause(clause)
-  return { keys: reader.keys, sections: reader.sections, cutOff: reader.cutOff }
+  return { keys: reader.keys, sections: reader.sections, abbreviations: reader.abbreviations }
 }
 
 class SentenceReader {
   readonly keys: FoundKey[] = []
-  readonly cutOff: string[] = []
+  readonly abbreviations: string[] = []
   sections: readonly SectionName[]
   readonly #line: number
-  #items: Item[] = []
-  /** The name read last: `.b` behind `a.c` is `a.b`. */
+  #items: PendingKey[] = []
+  /** The previous name: `.b` after `a.c` is `a.b`. */
   #nameBefore = ''
-  /** Between the last section and here stand only commas and "and". */
+  /** Only commas and "and" stand between the last section and the current position. */
   #sectionsGoOn = false
 
   constructor(sections: readonly SectionName[], line: number) {
@@ -49,13 +49,13 @@ class SentenceReader {
     this.#line = line
   }
 
-  /** Names need no backticks here, and what stands behind one is about no other. */
+  /** Names of examples need no backticks, and the text after a name is about that name only. */
   readExamples(head: string, examples: string): void {
     this.readClause(head)
     for (const text of splitOutside(examples, /^,/)) {
-      const [name, ...behind] = text.replaceAll('`', '').split(' ')
-      if (name!.endsWith('...')) this.cutOff.push(name!.replace(/\.+$/, ''))
-      else this.#begin(name!, behind.join(' '), true)
+      const [name, ...after] = text.replaceAll('`', '').split(' ')
+      if (name!.endsWith('...')) this.abbreviations.push(name!.replace(/\.+$/, ''))
+      else this.#begin(name!, after.join(' '), true)
     }
     this.#finish()
   }
@@ -80,7 +80,7 @@ class SentenceReader {
     this.#finish()
   }
 
-  /** A remark may name the section; one about a section holds no keys. */
+  /** True for a remark that names only sections. */
   #isSectionRemark(remark: string): boolean {
     const tokens = ticksOf(remark)
     return tokens.length > 0 && tokens.every(token => sectionOf(token) !== undefined)
@@ -88,7 +88,7 @@ class SentenceReader {
 
   #append(text: string): void {
     const item = this.#items.at(-1)
-    if (item !== undefined) item.behind += text
+    if (item !== undefined) item.after += text
   }
 
   #readToken(token: string, words: string, after: string): void {
@@ -104,22 +104,22 @@ class SentenceReader {
     this.#sectionsGoOn = false
     const item = this.#items.at(-1)
     if (item !== undefined && isChoice(before, after)) {
-      item.behind += `\`${token}\``
+      item.after += `\`${token}\``
       return
     }
     if (!BEFORE_A_NAME.test(before)) {
-      throw new SpecFault(this.#line, `\`${token}\` behind "${before}" is neither a key nor a choice of one`)
+      throw new SpecError(this.#line, `\`${token}\` after "${before}" is neither a key nor a choice of one`)
     }
     if (item !== undefined) {
       item.joined = /\band$/.test(before)
-      item.behind = item.behind.trim().replace(/,?\s*(?:,|\band)$/, '')
+      item.after = item.after.trim().replace(/,?\s*(?:,|\band)$/, '')
     }
     for (const name of namesOfToken(token, this.#nameBefore, this.#line)) this.#begin(name, '', false)
   }
 
-  #begin(name: string, behind: string, exampleOnly: boolean): void {
-    if (this.sections.length === 0) throw new SpecFault(this.#line, `\`${name}\` stands in no section`)
-    this.#items.push({ sections: this.sections, name, exampleOnly, behind, joined: false })
+  #begin(name: string, after: string, exampleOnly: boolean): void {
+    if (this.sections.length === 0) throw new SpecError(this.#line, `\`${name}\` stands in no section`)
+    this.#items.push({ sections: this.sections, name, exampleOnly, after, joined: false })
     this.#nameBefore = name
   }
 
@@ -128,25 +128,25 @@ class SentenceReader {
     this.#sectionsGoOn = false
   }
 
-  /** Ends a run of names: "`a` and `b` arrays", "`a`, `b` (strings)" say something of both. */
+  /** Ends a run of names, which share properties: "`a` and `b` arrays", "`a`, `b` (strings)". */
   #share(): void {
     const last = this.#items.at(-1)
     const closing =
-      last !== undefined && /^\s*\([^`]*[a-z][^`]*\)$/.test(last.behind) ? factsFrom(last.behind) : NOTHING_SAID
-    let next = NOTHING_SAID
-    const keys = this.#items.toReversed().flatMap(({ sections, name, exampleOnly, behind, joined }) => {
-      const own = factsFrom(behind)
-      const isBare = behind.trim() === '' && !exampleOnly
-      const facts = isBare ? merged(joined ? next : NOTHING_SAID, closing) : own
-      next = facts
-      return sections.map(section => ({ section, name, aliasOf: '', exampleOnly, facts })).toReversed()
+      last !== undefined && /^\s*\([^`]*[a-z][^`]*\)$/.test(last.after) ? propertiesFrom(last.after) : NO_PROPERTIES
+    let next = NO_PROPERTIES
+    const keys = this.#items.toReversed().flatMap(({ sections, name, exampleOnly, after, joined }) => {
+      const own = propertiesFrom(after)
+      const isBare = after.trim() === '' && !exampleOnly
+      const properties = isBare ? mergeProperties(joined ? next : NO_PROPERTIES, closing) : own
+      next = properties
+      return sections.map(section => ({ section, name, aliasOf: '', exampleOnly, properties })).toReversed()
     })
     this.keys.push(...keys.toReversed())
     this.#items = []
   }
 }
 
-/** Directly behind the name, behind "default" or "or", or before "or". */
+/** True for a choice: a token directly after the name, after "default" or "or", or before "or". */
 function isChoice(before: string, after: string): boolean {
   return /(?:^|\bdefault|\bor)$/.test(before) || /^(?:\s*\([^)]*\))?,? or\b/.test(after)
 }

@@ -1,0 +1,74 @@
+/**
+ * `npm run package`: makes what installations need, in `dist/` or the folder that is named:
+ *
+ *     sluice-VERSION.tgz   the package for npm
+ *     sluice.service       the unit for systemd
+ *     container/           the build context of a container, on Linux
+ *
+ * The container has the Node that runs this script, and the libraries that it loads on this machine.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+
+const ROOT = resolve(import.meta.dirname, '..')
+const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist'))
+/** Owner of the process in the container; the Containerfile has it too. */
+const USER = 65_532
+
+mkdirSync(OUT, { recursive: true })
+const tarball = pack()
+const made = [tarball, unit()]
+if (process.platform === 'linux') made.push(container(tarball))
+for (const path of made) process.stdout.write(`${relative(process.cwd(), path) || '.'}\n`)
+
+function pack(): string {
+  const words = ['pack', '--silent', '--pack-destination', OUT]
+  const { status, stdout } = spawnSync('npm', words, {
+    ...{ cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
+  })
+  // npm has said why.
+  if (status !== 0) process.exit(1)
+  return join(OUT, stdout.trim().split('\n').at(-1)!)
+}
+
+function unit(): string {
+  const file = join(OUT, 'sluice.service')
+  copyFileSync(join(ROOT, 'scripts', 'sluice.service'), file)
+  return file
+}
+
+function container(packed: string): string {
+  const context = join(OUT, 'container')
+  const rootfs = join(context, 'rootfs')
+  rmSync(context, { recursive: true, force: true })
+  for (const folder of ['etc/sluice', 'opt/sluice', 'tmp', 'usr/bin']) {
+    mkdirSync(join(rootfs, folder), { recursive: true })
+  }
+  chmodSync(join(rootfs, 'tmp'), 0o1777)
+  mkdirSync(join(context, 'data', 'sluice'), { recursive: true, mode: 0o700 })
+  copyFileSync(join(ROOT, 'scripts', 'Containerfile'), join(context, 'Containerfile'))
+  execFileSync('tar', ['-xzf', packed, '-C', join(rootfs, 'opt', 'sluice'), '--strip-components=1'])
+  for (const file of [process.execPath, ...libraries()]) {
+    const target = file === process.execPath ? 'usr/bin/node' : file
+    mkdirSync(join(rootfs, dirname(target)), { recursive: true })
+    copyFileSync(file, join(rootfs, target))
+  }
+  writeFileSync(join(rootfs, 'etc', 'passwd'), `sluice:x:${USER}:${USER}::/var/lib/sluice:/sbin/nologin\n`)
+  writeFileSync(join(rootfs, 'etc', 'group'), `sluice:x:${USER}:\n`)
+  writeFileSync(join(rootfs, 'etc', 'sluice', 'deployment.toml'), '')
+  const program = join(rootfs, 'usr', 'bin', 'sluice')
+  writeFileSync(program, `#!/usr/bin/node\nimport('/opt/sluice/src/launch.js')\n`, { mode: 0o755 })
+  return context
+}
+
+/** What the dynamic linker loads for Node, with the linker itself; nothing for a static binary. */
+function libraries(): readonly string[] {
+  try {
+    return execFileSync('ldd', [process.execPath], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).match(
+      /\/[^\s()]+/g,
+    )!
+  } catch {
+    return []
+  }
+}
