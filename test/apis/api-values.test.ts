@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type LoadedApis, ApiProjects } from '../../src/apis/api-projects.ts'
 import { apiPaths } from '../../src/apis/api-paths.ts'
-import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
+import { LONE_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 
@@ -32,9 +32,9 @@ function loadApiDefinitions(home: string): LoadedApis {
   return new ApiProjects(home).load()
 }
 
-/** One endpoint with default settings. */
+/** One endpoint with the settings of an only endpoint: tried again soon and often (D43). */
 function single(url: string): object {
-  const endpoints = [{ url, settings: DEFAULT_ENDPOINT_SETTINGS }]
+  const endpoints = [{ url, settings: LONE_ENDPOINT_SETTINGS }]
   return { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints }
 }
 

@@ -120,9 +120,9 @@ test('a request with a sandbox key for an API without sandbox endpoints gets 900
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())
   for (const [path, status] of [
-    ['/sandbox/x', 403],
+    ['/sandbox/x', 401],
     ['/both/x', 200],
-    ['/sandbox/x', 403],
+    ['/sandbox/x', 401],
   ] as const) {
     assert.equal((await sendRequest(client, `GET ${path}`)).status, status)
   }
