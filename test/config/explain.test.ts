@@ -68,6 +68,15 @@ test('an unknown key gets the nearest known one and exit code 2', async t => {
   assert.equal((await run(home, ['a', 'b'])).code, 2)
 })
 
+test('explain suspend finds the keys of suspension', async t => {
+  const { code, out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['suspend'])
+  const lines = out.split('\n').map(line => line.trim().replace(/ +/g, ' '))
+  assert.equal(code, 0)
+  for (const line of ['suspend.failures 5 failures', 'suspend.clients 2 clients', 'suspend.window 10000 ms']) {
+    assert.ok(lines.includes(line), out)
+  }
+})
+
 test('a configuration with errors is explained too, with exit code 78', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '[server]\noffset = "x"' })
   const { code, out, err } = await run(home, ['server.offset'])
@@ -104,6 +113,14 @@ test('--json prints one key or all keys as data', async t => {
     roles: passthruHttp.roles,
     appliesAfter: 'restart',
     inert: '',
+    actsWhen: [
+      {
+        condition: 'server.server_role is default or gateway-worker',
+        holds: true,
+        state: 'server.server_role is "default" (default)',
+        otherwise: '',
+      },
+    ],
     defaultOf: ['transport.passthru_https.header.max_bytes'],
     pool: null,
   })
@@ -242,19 +259,19 @@ test('rules of rows are checked row by row', async t => {
   assert.match(out, /rule {8}proxy_username is sent with an empty password \(not checked: there is no row\)\n/)
 })
 
-const CLAIMS = 'apim.jwt.claims_extractor_impl'
+const REFRESH = 'oauth.token_validation.refresh_token_validity'
 const NOT_CHECKED: readonly (readonly [toml: string, notChecked: string, text: string])[] = [
   ['', 'not set', 'checked only if it is set'],
-  ['[apim.jwt]\nclaims_extractor_impl = "a"\n', '', 'violated, a warning'],
-  ['[apim.jwt]\nclaims_extractor_impl = 5\n', 'invalid', 'not checked: a value is invalid'],
+  ['[oauth]\ntoken_validation.refresh_token_validity = 5\n', '', 'violated, a warning'],
+  ['[oauth]\ntoken_validation.refresh_token_validity = "x"\n', 'invalid', 'not checked: a value is invalid'],
 ]
 
 for (const [toml, notChecked, verdict] of NOT_CHECKED) {
   test(`a warning rule is shown as: ${verdict}`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
-    const must = 'claims_extractor_impl has no effect while enable_user_claims is false'
-    assert.ok((await run(home, [CLAIMS])).out.includes(`  rule        ${must} (${verdict})\n`))
-    const { rules } = JSON.parse((await run(home, [CLAIMS], { json: true })).out)
+    const must = 'a refresh token that expires before its access token cannot renew it'
+    assert.ok((await run(home, [REFRESH])).out.includes(`  rule        ${must} (${verdict})\n`))
+    const { rules } = JSON.parse((await run(home, [REFRESH], { json: true })).out)
     const result = rules.find(({ rule }: { rule: string }) => rule === must)
     assert.deepEqual([result.holds, result.notChecked], [notChecked === '' ? false : null, notChecked])
   })
