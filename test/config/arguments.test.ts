@@ -26,7 +26,7 @@ test('a command line with every option is parsed', () => {
       args: { home: '/h', dataDir: '/d', sets: ['a.b=1', 'c=d=e'], json: true, rest: ['key'] },
       options: {
         ...{ sample: true, method: '', headers: [], body: null, state: '', side: '', limit: '' },
-        ...{ changed: false, burst: '', watch: false, sunset: '', management: {} },
+        ...{ changed: false, burst: '', watch: false, waitS: 0, sunset: '', management: {} },
       },
     },
   )
@@ -49,7 +49,14 @@ test('a command has options of its own', () => {
   assert.deepEqual([options.side, options.state, options.limit], ['source', 'CLOSING', '5'])
 })
 
-for (const argv of [['--hme', 'x'], ['--home'], ['--json=1'], ['--set'], ['check', '--sample'], ['why', '-X', 'GET']]) {
+test('start --wait takes seconds, at most an hour', () => {
+  assert.equal(parseArguments(['start', '--wait', '30']).options.waitS, 30)
+  for (const given of ['-1', '3601', '5s', '']) {
+    assert.throws(() => parseArguments(['start', `--wait=${given}`]), /--wait is a whole number of seconds, 0 to 3600/)
+  }
+})
+
+for (const argv of [['--hme', 'x'], ['--home'], ['--json=1'], ['--set'], ['check', '--sample'], ['why', '-X', 'GET'], ['check', '--wait', '1']]) {
   test(`an invalid command line is refused: ${argv.join(' ')}`, () => {
     assert.throws(() => parseArguments(argv), UsageError)
   })

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
-import { JAVA_P12 } from '../tls/fixtures/stores.ts'
+import { JAVA_P12, RSA_JKS, TRUST_JKS } from '../tls/fixtures/stores.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const CONF = resolve(import.meta.dirname, '../../conf')
@@ -105,22 +105,52 @@ key_password = "p"
 key_password = "p"
 `
 
-test('[transport.passthru_https] acts on its keys, but those of mediation and of keys in a trust store', async t => {
+const ALWAYS_INERT = [
+  'warning  F:5: transport.passthru_https.worker_pool_size_core: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
+  'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (only the certificates of a trust store are used, not its keys)',
+]
+
+async function warningsFor(home: string, sets: readonly string[]): Promise<readonly string[]> {
   const output = new Transcript()
-  const home = temporaryHome(t, { 'deployment.toml': SECURED })
-  // The store does not exist, and is not opened without a listener.
-  const listeners = ['transport.passthru_https', 'transport.wss'].map(section => `${section}.listener.enable=false`)
-  const sets = [...listeners, 'management.enable=false']
   assert.equal(await check(argumentsFor(home, { sets }), output), 0, output.text)
   const warnings = output.text.split('\n').filter(line => line.startsWith('warning'))
-  assert.deepEqual(
-    warnings.map(warning => warning.replaceAll(join(home, 'deployment.toml'), 'F')),
+  return warnings.map(warning => warning.replaceAll(join(home, 'deployment.toml'), 'F'))
+}
+
+const WITHOUT_EFFECT = [
+  'warning  F:5: transport.passthru_https.worker_pool_size_core: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
+  'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (only the certificates of a trust store are used, not its keys)',
+]
+/** [listeners, beginnings of the warnings beside WITHOUT_EFFECT] */
+const LISTENER_CASES: readonly (readonly [on: boolean, further: readonly string[]])[] = [
+  [true, []],
+  [
+    false,
     [
-      'warning  F:5: transport.passthru_https.worker_pool_size_core: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
-      'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (only the certificates of a trust store are used, not its keys)',
+      'warning  F:3: transport.passthru_https.listener.parameters.port: has no effect unless ',
+      'warning  F:4: transport.passthru_https.listener.parameters.SSLVerifyClient: has no effect unless ',
+      'warning  F:8: transport.passthru_https: listener.key_store.file_name, listener.key_store.type, ',
     ],
-  )
-})
+  ],
+]
+for (const [on, further] of LISTENER_CASES) {
+  const how = on ? 'with' : 'without'
+  test(`[transport.passthru_https] acts on its keys ${how} a listener, but those of mediation and of keys in a trust store`, async t => {
+    const output = new Transcript()
+    const home = temporaryHome(t, { 'deployment.toml': SECURED })
+    const listeners = ['transport.passthru_https.listener', 'transport.wss.listener', 'management']
+    // The key store does not exist, and is opened for a listener alone.
+    const sets = listeners.map(listener => `${listener}.enable=${on}`)
+    assert.equal(await check(argumentsFor(home, { sets }), output), on ? 78 : 0, output.text)
+    const lines = output.text.replaceAll(join(home, 'deployment.toml'), 'F').split('\n')
+    const warnings = lines.filter(line => line.startsWith('warning'))
+    assert.deepEqual(
+      warnings.filter(warning => !further.some(start => warning.startsWith(start))),
+      WITHOUT_EFFECT,
+    )
+    assert.equal(warnings.length, WITHOUT_EFFECT.length + further.length, output.text)
+  })
+}
 
 test('check --json prints one object, and check refuses further words', async t => {
   const home = temporaryHome(t, FILES)

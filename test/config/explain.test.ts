@@ -259,19 +259,19 @@ test('rules of rows are checked row by row', async t => {
   assert.match(out, /rule {8}proxy_username is sent with an empty password \(not checked: there is no row\)\n/)
 })
 
-const REFRESH = 'oauth.token_validation.refresh_token_validity'
+const WAIT = 'user_store.properties.ReadTimeout'
 const NOT_CHECKED: readonly (readonly [toml: string, notChecked: string, text: string])[] = [
   ['', 'not set', 'checked only if it is set'],
-  ['[oauth]\ntoken_validation.refresh_token_validity = 5\n', '', 'violated, a warning'],
-  ['[oauth]\ntoken_validation.refresh_token_validity = "x"\n', 'invalid', 'not checked: a value is invalid'],
+  ['[user_store.properties]\nReadTimeout = -1\n', '', 'violated, a warning'],
+  ['[user_store.properties]\nReadTimeout = "x"\n', 'invalid', 'not checked: a value is invalid'],
 ]
 
 for (const [toml, notChecked, verdict] of NOT_CHECKED) {
   test(`a warning rule is shown as: ${verdict}`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': toml })
-    const must = 'a refresh token that expires before its access token cannot renew it'
-    assert.ok((await run(home, [REFRESH])).out.includes(`  rule        ${must} (${verdict})\n`))
-    const { rules } = JSON.parse((await run(home, [REFRESH], { json: true })).out)
+    const must = 'ReadTimeout of zero or less waits for ever: set the longest wait in milliseconds'
+    assert.ok((await run(home, [WAIT])).out.includes(`  rule        ${must} (${verdict})\n`))
+    const { rules } = JSON.parse((await run(home, [WAIT], { json: true })).out)
     const result = rules.find(({ rule }: { rule: string }) => rule === must)
     assert.deepEqual([result.holds, result.notChecked], [notChecked === '' ? false : null, notChecked])
   })

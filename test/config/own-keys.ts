@@ -136,6 +136,11 @@ const REFERENCE: readonly OwnKey[] = [
   ['apim.throttling.jms.destination_type', 'topic', 'choice'],
   ['apim.throttling.jms.java_naming_factory_initial', '', 'string'],
   ['apim.throttling.decision_connection_type', 'andes', 'choice'],
+  // What the reference platform configures in files of its registry.
+  ['apim.workflow.approve_subscriptions', true, 'boolean'],
+  ['apim.workflow.approve_applications', true, 'boolean'],
+  ['apim.workflow.approve_keys', true, 'boolean'],
+  ['apim.workflow.call_engine', true, 'boolean'],
   ['oauth.grant_type.<name>.grant_validator', '', 'string'],
   ['user_store.type', '', 'string'],
   ['user_store.base_dn', '', 'string'],

@@ -96,6 +96,9 @@ enable = true
 enable = false
 [apim.cache.km_token]
 enable = true
+[apim.workflow]
+enable = true
+service_url = "https://127.0.0.1:1/bpmn"
 ${FREE_PORTS}${ROWS}`
 
 /** A gateway that uses the key manager of another node, and modules of the operator. */
@@ -189,6 +192,7 @@ async function buildNode(t: TestContext, toml: string, reads: Set<string>): Prom
   const control = await ControlPlane.open(node, context)
   await control.reload(node)
   void control.firstAccount
+  if (node.runsKeyManager) await control.manage({ action: 'application list', tenant: 'carbon.super' })
   await control.close()
 }
 

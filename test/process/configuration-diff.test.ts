@@ -18,6 +18,13 @@ const PROXY = '[[transport.http.proxy_profile]]\ntarget_hosts = "*"\nproxy_host 
 const SET = '[transport.passthru_http]\n'
 const STORES = 'sender.enable = true\nsender.trust_store.location = "t"\nsender.trust_store.password = '
 
+/** Its default has the port of the management listener. */
+const ISSUER = [
+  'oauth.oidc.id_token.issuer',
+  'https://localhost:9443/oauth2/token',
+  'https://localhost:9444/oauth2/token',
+] as const
+
 /**
  * [case, running file, new file, changed keys, keys for a restart]; a key with its running and wanted value, null:
  * none.
@@ -32,8 +39,17 @@ const CASES: readonly (readonly [
   ['no change', '[server]\noffset = 1', '[server]\noffset = 1', [], []],
   ['a live key', '', `${SET}"http.socket.timeout" = 5`, [[`${HTTP}http.socket.timeout`, 180_000, 5]], []],
   ['another spelling of a value', `${SET}"http.socket.timeout" = 5000`, `${SET}"http.socket.timeout" = "5s"`, [], []],
-  ['a key that takes a restart', '', '[server]\noffset = 1', [], [['server.offset', 0, 1]]],
-  ['a key that goes back to its default', '[server]\noffset = 1', '', [], [['server.offset', 1, 0]]],
+  ['a key that takes a restart, with what follows it', '', '[server]\noffset = 1', [], [['server.offset', 0, 1], ISSUER]],
+  [
+    'a key that goes back to its default',
+    '[server]\noffset = 1',
+    '',
+    [],
+    [
+      ['server.offset', 1, 0],
+      [ISSUER[0], ISSUER[2], ISSUER[1]],
+    ],
+  ],
   ['an inert key', '', `${SET}worker_pool_size_core = 300`, [], []],
   [
     'a list',
