@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
-import { JAVA_P12, RSA_JKS, TRUST_JKS } from '../tls/fixtures/stores.ts'
 import { argumentsFor, Transcript, temporaryHome } from './temporary-home.ts'
 
 const CONF = resolve(import.meta.dirname, '../../conf')
@@ -104,18 +103,6 @@ key_password = "p"
 [transport.passthru_https.listener.trust_store]
 key_password = "p"
 `
-
-const ALWAYS_INERT = [
-  'warning  F:5: transport.passthru_https.worker_pool_size_core: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
-  'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (only the certificates of a trust store are used, not its keys)',
-]
-
-async function warningsFor(home: string, sets: readonly string[]): Promise<readonly string[]> {
-  const output = new Transcript()
-  assert.equal(await check(argumentsFor(home, { sets }), output), 0, output.text)
-  const warnings = output.text.split('\n').filter(line => line.startsWith('warning'))
-  return warnings.map(warning => warning.replaceAll(join(home, 'deployment.toml'), 'F'))
-}
 
 const WITHOUT_EFFECT = [
   'warning  F:5: transport.passthru_https.worker_pool_size_core: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
