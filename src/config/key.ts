@@ -88,7 +88,7 @@ const ROLE = 'server.server_role'
 /** Nodes with a gateway. */
 const GATEWAY = isOneOf(ROLE, 'default', 'gateway-worker')
 /** Nodes with a key manager, and so with a database and a management listener. */
-const KEY_MANAGER = isOneOf(ROLE, 'default', 'control-plane', 'api-key-manager')
+export const KEY_MANAGER = isOneOf(ROLE, 'default', 'control-plane', 'api-key-manager')
 /** Nodes that use the key manager of another node. */
 export const WORKER = isOneOf(ROLE, 'gateway-worker')
 

@@ -81,7 +81,7 @@ test('a gateway-worker accepts the tokens of the key manager, which it trusts by
     work,
     'deployment.toml',
     `[server]\nserver_role = "gateway-worker"
-[oauth]\noidc.id_token.issuer = "https://localhost:${port}/oauth2/token"
+[oauth]\noidc.id_token.issuer = "https://localhost:${port}/oauth2/token"\ntimestamp_skew = 1
 [apim.key_manager]\nservice_url = "https://localhost:${port}/services/"\nusername = "admin"
 password = "${client.password}"
 [transport.passthru_https]\nsender.ssl_profile.file_path = "sender.xml"\n`,
@@ -103,8 +103,10 @@ password = "${client.password}"
   const answer = await led.text()
   assert.equal(led.status, 200, answer)
   assert.equal(await codeOf(worker, JSON.parse(answer).access_token), 0)
+  // The harness sets keys that only other roles have.
+  const isOfTest = ({ msg }: Readonly<Record<string, unknown>>): boolean => !String(msg).startsWith('--set: ')
   assert.deepEqual(
-    worker.program.events.filter(({ level }) => level === 'warn' || level === 'error'),
+    worker.program.events.filter(({ level }) => level === 'warn' || level === 'error').filter(isOfTest),
     [],
   )
 })

@@ -149,7 +149,7 @@ async function refused({ one, other }: Pair, toml: string, code: number, expecte
   put(at, 'deployment.toml', toml)
   const program = launch(at, [])
   assert.deepEqual(await program.exited, { code, signal: null })
-  assert.match(program.err.text, expected)
+  assert.match(program.said.text, expected)
   assert.doesNotMatch(program.said.text, /^ready$/m)
   assert.equal(await codeOf(one, await tokenOf(other)), 0)
 }

@@ -1,6 +1,6 @@
 /** `[oauth]`: the OAuth server of the key manager, with token lifetimes, OpenID Connect and grant types. */
 import { isNot, isTrue } from '../conditions.ts'
-import { actsIf, allActIf, withSpecialValue, inert, type Key, live, section } from '../key.ts'
+import { actsIf, allActIf, withSpecialValue, inert, type Key, KEY_MANAGER, live, section } from '../key.ts'
 import { choice, integer, duration, flag, text, list } from '../kinds.ts'
 
 const BACKEND_JWT = 'the keys of the backend JWT are those of [apim.jwt]'
@@ -24,12 +24,11 @@ function attempts(defaultValue: number, means: string, meaning: string): Key<num
   return live(withSpecialValue(-1, means, integer(defaultValue, '', 1, 1_000_000, meaning)))
 }
 
-const keys = {
+const keysOfKeyManager = {
   additional_params_from_error_url: live(flag(false, 'Pass `client_id` and `state` to the error page.')),
   allowed_scopes: live(
     list([], 'Patterns of scopes that are granted without a role; scopes that an API binds to roles still need one.'),
   ),
-  timestamp_skew: live(duration(0, 's', 0, 86_400, 'Clock skew that validity checks tolerate.')),
   'extensions.token_generator': module('makes the claims of access tokens', 'tokenClaims(claims, facts)'),
   'extensions.token_context_generator': inert(text('', 'Class that makes the backend JWT.'), BACKEND_JWT),
   'extensions.token_context_claim_retriever': inert(
@@ -53,11 +52,6 @@ const keys = {
   'oidc.extensions.user_info_claim_retriever': module('retrieves the claims of a user', 'userClaims(facts)'),
   'oidc.user_info.response_type': live(choice('json', ['json', 'jwt'], 'Format of userinfo responses.')),
   'oidc.token_validation.id_token_validity': validity(3600, 'an id token'),
-  'oidc.id_token.issuer': text(
-    `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
-    'Issuer in tokens: the address of the token endpoint, the same on all nodes of a database. On a `gateway-worker`, ' +
-      'the issuer of its key manager.',
-  ),
   'oidc.id_token.redirect_error_page': live(
     flag(true, 'Redirect the browser to the error page where the client cannot be told; false: respond directly.'),
   ),
@@ -94,7 +88,19 @@ const keys = {
   ),
 }
 
+/** Keys that a gateway without a key manager reads too. */
+const keysOfValidation = {
+  timestamp_skew: live(duration(0, 's', 0, 86_400, 'Clock skew that validity checks tolerate.')),
+  'oidc.id_token.issuer': text(
+    `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
+    'Issuer in tokens: the address of the token endpoint, the same on all nodes of a database. On a `gateway-worker`, ' +
+      'the issuer of its key manager.',
+  ),
+}
+
 const ROLES = ['api-key-manager'] as const
+
+const keys = { ...keysOfValidation, ...allActIf(KEY_MANAGER, keysOfKeyManager) }
 
 export const oauth = section('oauth', 'The OAuth server.', keys, {
   rules: [
@@ -105,7 +111,7 @@ export const oauth = section('oauth', 'The OAuth server.', keys, {
       holds: it => it['token_validation.refresh_token_validity'] >= it['token_validation.user_access_token_validity'],
     },
   ],
-  roles: ROLES,
+  roles: [...ROLES, 'gateway-worker'],
 })
 
 function grant<const N extends string>(name: N, enabled: boolean, of: string, reason = '') {

@@ -154,15 +154,18 @@ test('an inactive introspection response is cached for at most ten seconds', asy
 test('maintenance removes expired tokens and rotates an old signing key', async () => {
   const { body } = await given(CREDENTIALS)
   const [before] = at.manager.issuerKeys.keys
+  // Maintenance by its timer may have published the first key.
+  const told = at.keysTold.filter(({ keys }) => keys.length > 1).length
   nowMs += 3_700_000
   await at.manager.runMaintenance()
   assert.equal(await at.registry.tokens.find(String(body.access_token)), null)
   const kids = at.manager.issuerKeys.keys.map(({ kid }) => kid)
   assert.notEqual(kids[0], before!.kid)
   assert.equal(kids[1], before!.kid)
-  assert.equal(at.keysTold.length, 1)
+  const fresh = () => at.keysTold.filter(({ keys }) => keys.length > 1).length - told
+  assert.equal(fresh(), 1)
   await at.manager.runMaintenance()
-  assert.equal(at.keysTold.length, 1)
+  assert.equal(fresh(), 1)
 })
 
 test('an unavailable registry is a 503 that does not reveal the cause', async () => {
