@@ -56,7 +56,15 @@ test('start --wait takes seconds, at most an hour', () => {
   }
 })
 
-for (const argv of [['--hme', 'x'], ['--home'], ['--json=1'], ['--set'], ['check', '--sample'], ['why', '-X', 'GET'], ['check', '--wait', '1']]) {
+for (const argv of [
+  ['--hme', 'x'],
+  ['--home'],
+  ['--json=1'],
+  ['--set'],
+  ['check', '--sample'],
+  ['why', '-X', 'GET'],
+  ['check', '--wait', '1'],
+]) {
   test(`an invalid command line is refused: ${argv.join(' ')}`, () => {
     assert.throws(() => parseArguments(argv), UsageError)
   })

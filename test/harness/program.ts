@@ -145,7 +145,8 @@ export function launch(
     ...PLAIN_ONLY,
     'transport.passthru_http.listener.parameters.port=0',
     'management.health_port=0',
-    'management.port=0',
+    // Without the listener, its port would be a key without effect, and a warning.
+    ...(sets.includes('management.enable=true') ? ['management.port=0'] : []),
     `transport.passthru_http.socket_level=${LEVEL}`,
   ]
   const args = ['src/launch.js', 'start', '--home', home.path, ...[...defaults, ...sets].flatMap(it => ['--set', it])]

@@ -39,7 +39,13 @@ const CASES: readonly (readonly [
   ['no change', '[server]\noffset = 1', '[server]\noffset = 1', [], []],
   ['a live key', '', `${SET}"http.socket.timeout" = 5`, [[`${HTTP}http.socket.timeout`, 180_000, 5]], []],
   ['another spelling of a value', `${SET}"http.socket.timeout" = 5000`, `${SET}"http.socket.timeout" = "5s"`, [], []],
-  ['a key that takes a restart, with what follows it', '', '[server]\noffset = 1', [], [['server.offset', 0, 1], ISSUER]],
+  [
+    'a key that takes a restart, with what follows it',
+    '',
+    '[server]\noffset = 1',
+    [],
+    [['server.offset', 0, 1], ISSUER],
+  ],
   [
     'a key that goes back to its default',
     '[server]\noffset = 1',

@@ -1,4 +1,4 @@
-/** The parts that a node starts by `server.server_role` and `server.mode`, and warnings of parts that are not built. */
+/** The parts that a node starts by `server.server_role`, and warnings of parts that are not built. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,9 +27,6 @@ function home(server: string): Home {
 
 const notBuilt = (role: string, part: string): string =>
   `server.server_role is ${role}, and the ${part} is not built yet`
-const ALONE =
-  'server.mode is ha, and sharing state between nodes is not built yet: nodes share nothing but a common database'
-
 const LEFT_OUT =
   'server.server_role is default; these components are not built yet: traffic manager, publisher portal, ' +
   'developer portal'
@@ -119,14 +116,17 @@ test('a node without a gateway does not open the key stores of one', async () =>
   await program.said.until(/^started$/m)
 })
 
-test('mode ha is a warning: nodes share no state', async () => {
+test('item 2: server.mode changes nothing, and check and start say why', async () => {
   const { program } = await startProgram(home('mode = "ha"'))
   programs.push(program)
-  await program.err.until(/"msg":"server\.mode is ha/)
-  assert.ok(program.events.some(({ level, msg }) => level === 'warn' && msg === ALONE))
-})
-
-test('the warnings of a role and of a mode add up', () => {
-  const server = { server_role: 'traffic-manager', mode: 'ha' } as Parameters<typeof nodeComponents>[0]['server']
-  assert.deepEqual(nodeComponents({ server }).warnings, [notBuilt('traffic-manager', 'traffic manager'), ALONE])
+  const warnings = program.events.filter(({ level }) => level === 'warn').map(({ msg }) => String(msg))
+  assert.equal(warnings.length, 1, warnings.join('\n'))
+  assert.match(
+    warnings[0]!,
+    /deployment\.toml:2: server\.mode: is accepted and not acted on \(nodes share state through /,
+  )
+  for (const mode of ['single', 'ha'] as const) {
+    const server = { server_role: 'traffic-manager', mode } as Parameters<typeof nodeComponents>[0]['server']
+    assert.deepEqual(nodeComponents({ server }).warnings, [notBuilt('traffic-manager', 'traffic manager')])
+  }
 })
