@@ -34,8 +34,11 @@ export interface GatewayEnvironment {
   readonly labels: ReadonlySet<string> | null
   /** Key types that this gateway accepts. */
   readonly keyTypes: Readonly<Record<'production' | 'sandbox', boolean>>
-  /** Known virtual hosts. Null if no environment is configured: then no API is bound to a host. */
-  readonly hosts: ReadonlySet<string> | null
+  /**
+   * Host -> all hosts of its virtual host, or of its environment. Null if no environment is configured: then no API is
+   * bound to a host.
+   */
+  readonly hosts: ReadonlyMap<string, readonly string[]> | null
 }
 
 /** Accepts every API. */
@@ -96,20 +99,28 @@ export function gatewayEnvironment(configuration: Configuration): GatewayEnviron
   const own = named.length === 0 ? environments : named
   const accepts = (type: 'production' | 'sandbox'): boolean =>
     own.length === 0 || own.some(environment => environment.type === 'hybrid' || environment.type === type)
-  const addresses = [
-    ...environments.flatMap(environment => {
-      return [environment.https_endpoint, environment.http_endpoint, environment.ws_endpoint]
-    }),
-    ...configuration['apim.gateway.environment.virtual_host'].flatMap(virtualHost => {
-      return [virtualHost.https_endpoint, virtualHost.http_endpoint, virtualHost.ws_endpoint, virtualHost.wss_endpoint]
-    }),
-  ]
-  const hosts = addresses.flatMap(address => hostName(URL.parse(address)?.hostname ?? '') || [])
   return {
     labels,
     keyTypes: { production: accepts('production'), sandbox: accepts('sandbox') },
-    hosts: environments.length === 0 ? null : new Set(hosts),
+    hosts: environments.length === 0 ? null : servedHosts(configuration),
   }
+}
+
+/** A client may use any of the addresses of a virtual host, so a host stands for all of them. */
+function servedHosts(configuration: Configuration): ReadonlyMap<string, readonly string[]> {
+  const served = new Map<string, readonly string[]>()
+  const rows = [...configuration['apim.gateway.environment'], ...configuration['apim.gateway.environment.virtual_host']]
+  for (const row of rows) {
+    const addresses = [
+      row.https_endpoint,
+      row.http_endpoint,
+      row.ws_endpoint,
+      'wss_endpoint' in row ? row.wss_endpoint : '',
+    ]
+    const hosts = addresses.flatMap(address => hostName(URL.parse(address)?.hostname ?? '') || [])
+    for (const host of hosts) served.set(host, [...new Set([...(served.get(host) ?? []), ...hosts])])
+  }
+  return served
 }
 
 // ---- what follows for an API ----------------------------------------------------------------------------------------
@@ -135,8 +146,12 @@ export function placeApi({ api, deployments, where }: DeclaredApi, environment: 
     const hint = `its labels are apim.sync_runtime_artifacts.gateway.gateway_labels = ${[...labels!].join(', ')}`
     return { api: undefined, skipped: { where, key, given: '', expected, hint }, errors: [], warnings: [] }
   }
+  const unknown = here.filter(({ host }) => host !== '' && knownHosts?.has(host) === false).map(unknownHost)
   const isOnEveryHost = knownHosts === null || here.some(({ host }) => host === '')
-  const hosts = isOnEveryHost ? [] : [...new Set(here.map(({ host }) => host))]
+  const hosts = isOnEveryHost ? [] : [...new Set(here.flatMap(({ host }) => knownHosts.get(host) ?? []))]
+  if (!isOnEveryHost && hosts.length === 0 && unknown.length > 0) {
+    return { api: undefined, skipped: undefined, errors: unknown, warnings: [] }
+  }
   const endpoints = keyTypes.production ? api.endpoints : NO_ENDPOINTS
   const sandbox = keyTypes.sandbox ? api.sandbox : NO_ENDPOINTS
   if (endpoints.endpoints.length + sandbox.endpoints.length === 0) {
@@ -146,13 +161,18 @@ export function placeApi({ api, deployments, where }: DeclaredApi, environment: 
     return { api: undefined, skipped: undefined, errors: [{ where, key, given: '', expected, hint }], warnings: [] }
   }
   const keyType = keyTypes.production ? 'PRODUCTION' : 'SANDBOX'
-  const unknown = here.filter(({ host }) => host !== '' && knownHosts?.has(host) === false)
-  const warnings = unknown.map(deployment => {
-    const expected = 'is a host of no configured environment'
-    const hint = 'add it as [[apim.gateway.environment.virtual_host]]'
-    return { where: deployment.where, key: 'deploymentVhost', given: deployment.host, expected, hint }
-  })
-  return { api: adapted(api, { hosts, endpoints, sandbox, keyType }), skipped: undefined, errors: [], warnings }
+  return {
+    api: adapted(api, { hosts, endpoints, sandbox, keyType }),
+    skipped: undefined,
+    errors: [],
+    warnings: unknown,
+  }
+}
+
+function unknownHost({ where, host }: Deployment): Diagnostic {
+  const expected = 'is the host of no address of a configured environment'
+  const hint = 'add it as [[apim.gateway.environment.virtual_host]]'
+  return { where, key: 'deploymentVhost', given: host, expected, hint }
 }
 
 /** The last adaptation of each definition: the same object again tells planning that nothing has changed. */

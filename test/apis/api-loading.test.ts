@@ -39,8 +39,13 @@ const HOMES: readonly (readonly [
   [environment('Default', 'hybrid') + VIRTUAL, 1, 1, 'PRODUCTION', 'v.example', 0],
   [environment('Default', 'production') + VIRTUAL, 1, 0, 'PRODUCTION', 'v.example', 0],
   [environment('Default', 'sandbox') + VIRTUAL, 0, 1, 'SANDBOX', 'v.example', 0],
-  [environment('Default', 'sandbox'), 0, 1, 'SANDBOX', 'v.example', 1],
-  [environment('Default', 'sandbox').replace('Gw.', 'V.'), 0, 1, 'SANDBOX', 'v.example', 0],
+  // The addresses of an environment belong together, and so do the four of a virtual host.
+  [environment('Default', 'sandbox').replace('Gw.', 'V.'), 0, 1, 'SANDBOX', 'v.example,w.example', 0],
+  [
+    `${environment('Default', 'sandbox') + VIRTUAL}http_endpoint = "http://plain.v.example"\n` +
+      'ws_endpoint = "ws://ws.v.example:9099"\nwss_endpoint = "wss://v.example:8099"\n',
+    ...([0, 1, 'SANDBOX', 'v.example,plain.v.example,ws.v.example', 0] as const),
+  ],
   [
     `${environment('Default', 'sandbox') + VIRTUAL + environment('Other', 'production')}${labels('Default', 'Other')}`,
     ...([1, 1, 'PRODUCTION', 'v.example', 0] as const),
@@ -83,6 +88,17 @@ for (const [toml, production, sandbox, keyType, hosts, warnings] of HOMES) {
     assert.deepEqual([loaded.errors, loaded.warnings.length], [[], warnings])
   })
 }
+
+test('item 2: an API whose host no address of an environment has is an error, and not served', async t => {
+  const home = temporaryHome(t, {
+    'deployment.toml': environment('Default', 'hybrid'),
+    'apis/A/api.yaml': API,
+    'apis/A/deployment_environments.yaml': DEPLOYED,
+  })
+  const loaded = await loadApis(new ApiProjects(home), loadConfiguration(home, []).configuration, true, new Map())
+  assert.deepEqual([loaded.apis, loaded.warnings], [[], []])
+  assert.match(JSON.stringify(loaded.errors), /deploymentVhost.*v\.example.*is the host of no address/)
+})
 
 const WSS = ['wss.sender.enable=true', 'wss.sender.trust_store.location=t.p12', 'wss.sender.trust_store.password=x']
 

@@ -275,7 +275,13 @@ const here = (changes: Partial<GatewayEnvironment> = {}): GatewayEnvironment => 
   ...changes,
 })
 const ONE = deployed('deploymentEnvironment: Default, deploymentVhost: a.example')
-const HOSTS = new Set(['a.example', 'b.example'])
+/** The last two are addresses of one virtual host. */
+const HOSTS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['a.example', ['a.example']],
+  ['b.example', ['b.example']],
+  ['c.example', ['c.example', 'plain.c.example']],
+  ['plain.c.example', ['c.example', 'plain.c.example']],
+])
 
 /** [what, added to api.yaml, deployments, gateway, hosts (null: not deployed), diagnostics]. */
 const PLACES: readonly (readonly [
@@ -322,12 +328,31 @@ const PLACES: readonly (readonly [
   ],
   ['no host', '', deployed('deploymentEnvironment: Default'), here({ hosts: HOSTS }), [], []],
   [
-    'an unknown host',
+    'one of the hosts of a virtual host: clients may use its other addresses too',
+    '',
+    ONE.replace('a.example', 'plain.c.example'),
+    here({ hosts: HOSTS }),
+    ['c.example', 'plain.c.example'],
+    [],
+  ],
+  [
+    'a host that no address has',
     '',
     ONE.replace('a.example', 'x.example'),
     here({ hosts: HOSTS }),
-    ['x.example'],
-    [/deployment_environments\.yaml:4: deploymentVhost = x\.example: is a host of no configured environment/],
+    null,
+    [/deployment_environments\.yaml:4: deploymentVhost = x\.example: is the host of no address of a configured/],
+  ],
+  [
+    'a host that no address has beside another one',
+    '',
+    deployed(
+      'deploymentEnvironment: Default, deploymentVhost: x.example',
+      'deploymentEnvironment: Europe, deploymentVhost: b.example',
+    ),
+    here({ hosts: HOSTS }),
+    ['b.example'],
+    [/deployment_environments\.yaml:\d: deploymentVhost = x\.example: is the host of no address of a configured/],
   ],
   ['an invalid host', '', ONE.replace('a.example', '"a b"'), here(), null, [/expected a host name/]],
   ['a port without a host', '', ONE.replace('a.example', '":8253"'), here(), null, [/= ":8253": expected a host name/]],

@@ -145,6 +145,7 @@ ws_endpoint = "ws://gw.example:9099"
 https_endpoint = "https://gw.example:8253"
 [[apim.gateway.environment.virtual_host]]
 https_endpoint = "https://localhost:8253"
+http_endpoint = "http://plain.example"
 `
 
 test('a sandbox gateway uses sandbox endpoints, and APIs are served on their hosts only', async () => {
@@ -153,6 +154,8 @@ test('a sandbox gateway uses sandbox endpoints, and APIs are served on their hos
   const answer = await call(gateway, 'GET', '/orders/1.0.0/list', `LOCALHOST:${gateway.port}`)
   assert.deepEqual([answer.status, answer.body], [200, 'sandbox /list'])
   assert.equal((await call(gateway, 'GET', '/orders/1.0.0/list', 'gw.example')).status, 404)
+  // Another address of the virtual host, which `deployment_environments.yaml` does not name.
+  assert.equal((await call(gateway, 'GET', '/orders/1.0.0/list', 'plain.example')).status, 200)
   // A bare document has no sandbox endpoint: an error here, which stops no other API.
   assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 404)
   assert.match(gateway.program.err.text, /Pet-Store v1: has no sandbox endpoint/)
@@ -165,7 +168,7 @@ test('a sandbox gateway uses sandbox endpoints, and APIs are served on their hos
   assert.equal((await call(gateway, 'GET', '/petstore/v1/pets')).status, 200)
   const elsewhere = '[apim.sync_runtime_artifacts.gateway]\ngateway_labels = ["Asia"]\n'
   put(at, 'deployment.toml', environment('hybrid') + elsewhere)
-  assert.deepEqual((await reload(gateway)).apis.removed, ['localhost/orders/1.0.0'])
+  assert.deepEqual((await reload(gateway)).apis.removed, ['localhost,plain.example/orders/1.0.0'])
 })
 
 test('an API without production endpoints refuses production requests', async () => {
@@ -176,7 +179,7 @@ test('an API without production endpoints refuses production requests', async ()
   put(at, path, yaml.replace(/ {4}production_endpoints:[\s\S]*?(?= {4}sandbox)/, ''))
   await reload(gateway)
   const answer = await call(gateway, 'GET', '/orders/list')
-  assert.equal(answer.status, 403, answer.body)
+  assert.equal(answer.status, 401, answer.body)
   assert.match(answer.body, /900901/)
   put(at, path, yaml)
 })
