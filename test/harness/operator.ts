@@ -67,10 +67,18 @@ export function begin(at: Home, ...words: string[]): Program {
   return program
 }
 
-export async function sluice(at: Home, ...words: string[]): Promise<{ code: number | null; out: string; err: string }> {
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+  /** The messages among the lines of `err`. */
+  readonly said: string
+}
+
+export async function sluice(at: Home, ...words: string[]): Promise<Ended> {
   const program = begin(at, ...words)
   const { code } = await program.exited
-  return { code, out: program.out.text, err: program.err.text }
+  return { code, out: program.out.text, err: program.err.text, said: program.said.text }
 }
 
 export async function dial({ port }: RunningGateway): Promise<Peer> {

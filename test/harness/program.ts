@@ -20,19 +20,31 @@ interface Exit {
 /** What a program has printed, and a way to wait for more. */
 class Printed {
   text = ''
+  #hasEnded = false
   readonly #waiting = new Set<() => void>()
 
   add(piece: string): void {
     this.text += piece
+    this.#look()
+  }
+
+  /** No more follows. */
+  end(): void {
+    this.#hasEnded = true
+    this.#look()
+  }
+
+  #look(): void {
     for (const look of [...this.#waiting]) look()
   }
 
-  /** The first match, now or later. */
+  /** The first match, now or later. Rejects when the program ends without it. */
   async until(pattern: RegExp, guardMs = GUARD_MS): Promise<RegExpExecArray> {
     const { promise, resolve: found, reject } = Promise.withResolvers<RegExpExecArray>()
     const look = (): void => {
       const match = pattern.exec(this.text)
       if (match !== null) found(match)
+      else if (this.#hasEnded) reject(new Error(`ended, and never printed ${pattern}: ${this.text}`))
     }
     const guard = setTimeout(() => reject(new Error(`never printed ${pattern}: ${this.text}`)), guardMs)
     this.#waiting.add(look)
@@ -62,7 +74,10 @@ export class Program {
     })
     this.child.stdout!.setEncoding('utf8').on('data', (piece: string) => this.out.add(piece))
     this.child.stderr!.setEncoding('utf8').on('data', (piece: string) => this.#addError(piece))
-    this.exited = once(this.child, 'close').then(([code, signal]) => ({ code, signal }) as Exit)
+    this.exited = once(this.child, 'close').then(([code, signal]) => {
+      for (const printed of [this.out, this.err, this.said]) printed.end()
+      return { code, signal } as Exit
+    })
   }
 
   #addError(piece: string): void {
@@ -160,15 +175,17 @@ export async function startProgram(
   words: readonly string[] = [],
 ): Promise<RunningGateway> {
   const program = launch(home, sets, env, words)
-  await Promise.race([program.said.until(/^ready$/m), failedToStart(program)])
-  const [, port] = await program.said.until(/^listening on http:\/\/\S*:(\d+)$/m)
-  const [, health] = await program.said.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
-  return { program, home, port: Number(port), healthPort: Number(health) }
-}
-
-async function failedToStart(program: Program): Promise<never> {
-  const { code, signal } = await program.exited
-  throw new Error(`ended with ${code ?? signal} before it was ready: ${program.err.text}`)
+  try {
+    await program.said.until(/^ready$/m)
+    const [, port] = await program.said.until(/^listening on http:\/\/\S*:(\d+)$/m)
+    const [, health] = await program.said.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+    return { program, home, port: Number(port), healthPort: Number(health) }
+  } catch (error) {
+    // A program that goes on would keep the test file from ending.
+    await program.kill()
+    const { code, signal } = await program.exited
+    throw new Error(`ended with ${code ?? signal} before it was ready: ${program.err.text}`, { cause: error })
+  }
 }
 
 /** One request on a connection of its own; the whole answer as text. */

@@ -119,5 +119,5 @@ test('file: a pipe without a reader is an error, and the start does not wait for
   execFileSync('mkfifo', [join(home.path, 'pipe')])
   const program = launch(home, ['access_log.target=file', `access_log.path=${join(home.path, 'pipe')}`])
   assert.deepEqual(await program.exited, { code: 1, signal: null })
-  assert.match(program.err.text, /pipe cannot be written \(ENXIO\); set access_log\.path\n$/)
+  assert.match(program.said.text, /pipe cannot be written \(ENXIO\); set access_log\.path\n$/)
 })

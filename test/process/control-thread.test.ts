@@ -69,7 +69,7 @@ function controlOf(t: TestContext, entry: URL, limits: Limits = {}) {
 
 function scriptPlan(more: object = {}): ControlPlan {
   Atomics.store(spawned, 0, 0)
-  return { spawned, ...more } as unknown as ControlPlan
+  return { spawned, databaseWaitMs: 0, ...more } as unknown as ControlPlan
 }
 
 test('a first thread that cannot start rejects the start with its cause', async t => {

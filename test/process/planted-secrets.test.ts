@@ -143,7 +143,11 @@ async function viaGateway(path: string, fields: Readonly<Record<string, string>>
 
 test('applications, clients, tokens and keys are created, used and misused', async () => {
   await told('application', 'create', 'Buyer')
+  await told('application', 'approve', 'Buyer')
   await told('subscription', 'add', 'Buyer', 'Shop:1.0.0')
+  await told('subscription', 'approve', 'Buyer', 'Shop:1.0.0')
+  await told('key', 'generate', 'Buyer')
+  await told('key', 'approve', 'Buyer')
   const keys = JSON.parse(await told('key', 'generate', 'Buyer', '--json')) as { consumerKey: string; secret: string }
   const token = (await told('token', 'Buyer')).trim()
   const apiKey = JSON.parse(await told('key', 'api', 'Buyer', '--json')) as { apiKey: string }

@@ -64,7 +64,7 @@ test('a sequence of [apim.ai] that does not exist is an error with its line', as
   const refused = await sluice(at, 'start')
   assert.equal(refused.code, 78)
   assert.match(
-    refused.err,
+    refused.said,
     /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/,
   )
   put(at, `${FOLDER}/mine.xml`, wording('mine', 'of AI'))

@@ -54,9 +54,9 @@ test('the documented name needs no file, but a broken file of that name is an er
   put(at, 'deployment.toml', '[transport.ws]\nsender.parameters.ws.outflow.dispatch.sequence = "outflowDispatchSeq"\n')
   assert.equal((await checked(at)).code, 0)
   put(at, `${FOLDER}/outflowDispatchSeq.xml`, file('outflowDispatchSeq', '<answer/>'))
-  const { code, err } = await sluice(at, 'start')
+  const { code, said } = await sluice(at, 'start')
   assert.equal(code, 78)
-  assert.match(err, /deployment\.toml:2: .*"outflowDispatchSeq": there is no sequence of this name, or it is faulty/)
+  assert.match(said, /deployment\.toml:2: .*"outflowDispatchSeq": there is no sequence of this name, or it is faulty/)
 })
 
 test('a broken dispatchSeq or outDispatchSeq refuses the start: the default would accept every upgrade', async () => {

@@ -44,7 +44,7 @@ function tryStart(...args: Parameters<typeof launch>): Program {
 test('start prints a line per listener, then ready, and serves', async () => {
   const at = home()
   const { program, port, healthPort } = await start(at)
-  const lines = program.said.text.trimEnd().split('\n')
+  const lines = program.said.text.slice(program.said.text.indexOf('listening on')).trimEnd().split('\n')
   const password = 'password of admin: in the file admin-password (generated now and kept in the data folder)'
   assert.deepEqual(lines, [
     `listening on http://*:${port}`,
