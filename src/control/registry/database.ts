@@ -4,6 +4,7 @@ import { ConfigurationErrors, maskCredentials, printable } from '../../config/di
 import { type Connection, ConnectionPool, ConnectionUnavailable } from './connection-pool.ts'
 import type { DatabaseOutage } from './database-outage.ts'
 import type { ConnectionSettings } from './database-settings.ts'
+import { tlsRemedy } from './jdbc-url.ts'
 import { type DialectName, PooledDialect } from './pooled-dialect.ts'
 import { RegistryRefusal, RegistryUnavailable } from './registry-errors.ts'
 import type { Tables } from './tables.ts'
@@ -33,7 +34,7 @@ export class Database {
     this.dialect = settings.dialect
     this.description = settings.description
     const pool = new ConnectionPool(() => connect(settings), settings.pool, {
-      failed: error => this.outage?.failed(messageOf(error)),
+      failed: error => this.outage?.failed(this.#messageOf(error)),
       worked: () => this.outage?.worked(),
     })
     this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(settings.dialect, pool) })
@@ -97,15 +98,32 @@ export class Database {
     if (unique !== undefined && hasCode(error, UNIQUE_CODES)) return unique()
     if (reference !== undefined && hasCode(error, REFERENCE_CODES)) return reference()
     if (!isDatabaseError(error)) return error
-    return new RegistryUnavailable(`${this.description}: ${messageOf(error)}`, isUnreachable(error))
+    return new RegistryUnavailable(`${this.description}: ${this.#messageOf(error)}`, isUnreachable(error))
+  }
+
+  #messageOf(error: unknown): string {
+    const message = messageOf(error)
+    const remedy = this.dialect === 'sqlite' ? '' : tlsRemedy(this.dialect, message)
+    return remedy === '' ? message : `${message}; ${remedy}`
   }
 }
 
-/** Loads the driver in use and connects. Rejects with errors of the driver. */
+/** pg has no codes for what it finds out by itself while it connects, such as a server without TLS. */
+class NotConnected extends Error {
+  override readonly name = 'NotConnected'
+}
+
+/** Loads the driver in use and connects. Rejects with NotConnected, and with errors of the driver that have a code. */
 async function connect({ dialect, file, server, pool: { connectMs } }: ConnectionSettings): Promise<Connection> {
   if (server === null) return (await import('./sqlite.ts')).openSqlite(file)
-  if (dialect === 'postgresql') return (await import('./postgresql.ts')).openPostgresql(server, connectMs)
-  return (await import('./mysql.ts')).openMysql(server, connectMs)
+  if (dialect === 'mysql') return (await import('./mysql.ts')).openMysql(server, connectMs)
+  const { openPostgresql } = await import('./postgresql.ts')
+  try {
+    return await openPostgresql(server, connectMs)
+  } catch (error) {
+    if (!(error instanceof Error) || error instanceof TypeError || 'code' in error) throw error
+    throw new NotConnected(error.message)
+  }
 }
 
 interface DriverError {
@@ -160,7 +178,7 @@ function isConnectionLost(error: unknown): boolean {
 
 /** True for an error of the database, false for a bug. */
 function isDatabaseError(error: unknown): boolean {
-  if (error instanceof ConnectionUnavailable) return true
+  if (error instanceof ConnectionUnavailable || error instanceof NotConnected) return true
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return false
   // pg has no code for a connection that ended in the middle.
   return (

@@ -167,6 +167,21 @@ export const TLS_HINTS: Readonly<Record<ServerKind, string>> = {
   mysql: 'use sslMode=VERIFY_IDENTITY, and a PEM file of the authorities by serverSslCert',
 }
 
+/** What helps where TLS to a server fails with this message; '' for other messages. */
+export function tlsRemedy(dialect: 'mysql' | 'postgresql', message: string): string {
+  const isMysql = dialect === 'mysql'
+  if (/self-signed certificate|unable to (?:get|verify)/.test(message)) {
+    const property = isMysql ? 'serverSslCert' : 'sslrootcert'
+    return `name the PEM file of the authority that issued the certificate of the server by ${property} in the URL`
+  }
+  if (message.includes('altnames')) {
+    const weaker = isMysql ? 'sslMode=VERIFY_CA' : 'sslmode=verify-ca'
+    return `write a host that the certificate names, or ${weaker}`
+  }
+  if (!/does not support (?:SSL|secure) connection/.test(message)) return ''
+  return `switch TLS on at the server, or leave ${isMysql ? 'sslMode' : 'sslmode'} out of the URL`
+}
+
 const VERIFIED = { isVerified: true, isHostVerified: true }
 
 function postgresqlTls(properties: Properties): ServerTlsSettings | null {
