@@ -65,10 +65,11 @@ export class YamlFile {
     }
   }
 
-  #invalid(offset: number, reason: string): void {
+  #invalid(yamlOffset: number, yamlReason: string): void {
+    const isJson = /\.json$/i.test(this.label) || JSON_START.test(this.#source)
+    const { offset = yamlOffset, reason = yamlReason } = isJson ? jsonError(this.#source) : {}
     const line = this.#lineAt(offset)
     const column = offset - this.#source.lastIndexOf('\n', offset - 1)
-    const isJson = /\.json$/i.test(this.label) || JSON_START.test(this.#source)
     const expected = `not valid ${isJson ? 'JSON' : 'YAML'}: ${reason}`
     const where = `${this.label}:${line}:${offset === 0 ? 1 : column}`
     this.errors.push({ where, key: '', given: '', expected, hint: '' })
@@ -208,6 +209,20 @@ function hasContent(value: unknown, depth = CONTENT_DEPTH_MAX, seen = new Set<ob
   if (seen.has(value)) return false
   seen.add(value)
   return Object.values(value).some(each => hasContent(each, depth - 1, seen))
+}
+
+/** What the JSON parser says of a text, without pieces of it. Its position may be missing; empty: it accepts the text. */
+function jsonError(source: string): { readonly offset?: number; readonly reason?: string } {
+  try {
+    JSON.parse(source)
+    return {}
+  } catch (error) {
+    const { message } = error as Error
+    const [, at] = / at position (\d+)/.exec(message) ?? []
+    const reason = message.replace(/ (?:in|after) JSON at position[\s\S]*|, [."][\s\S]*/, '')
+    if (at !== undefined) return { reason, offset: Number(at) }
+    return message === reason ? { reason, offset: source.length } : { reason }
+  }
 }
 
 /** Offset of a value, or of its key in a map, -1 if it has none; an alias has the children of its node. */
