@@ -1,46 +1,42 @@
 /**
- * How long the primary is blocked while it reloads: `npx node bench/micro/reload-delay.ts`. A client asks the health
- * port, which the primary serves, every two milliseconds; the longest answer time is the longest block.
+ * How long the event loop of the primary is blocked during a reload: `npx node bench/micro/reload-delay.ts`. The primary
+ * measures it itself (event-loop-delay.ts); the figure is the longest delay, with the collections of the memory.
  */
-import { connect } from 'node:net'
-import { once } from 'node:events'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { largeDocument } from '../../test/harness/large-document.ts'
 import { openProject } from '../../test/harness/open-project.ts'
 import { makeHome, type RunningGateway, startProgram } from '../../test/harness/program.ts'
 import { put, reload } from '../../test/harness/reloading.ts'
 
-const PAUSE_MS = 2
+const POLL_MS = 10
+const home = makeHome(9)
+const file = join(home.path, 'event-loop-delay')
 
-/** Longest answer time of the health port until `work` is done. */
-async function longestAnswerMs({ healthPort }: RunningGateway, work: () => Promise<void>): Promise<number> {
-  let isDone = false
-  const done = work().finally(() => {
-    isDone = true
-  })
-  let longestMs = 0
-  while (!isDone) {
-    const startMs = performance.now()
-    const socket = connect(healthPort, '127.0.0.1')
-    socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
-    socket.resume()
-    await once(socket, 'end')
-    socket.destroy()
-    longestMs = Math.max(longestMs, performance.now() - startMs)
-    await sleep(PAUSE_MS)
+/** The longest delay since the last call. */
+async function longestDelayMs({ program }: RunningGateway): Promise<number> {
+  rmSync(file, { force: true })
+  program.signal('SIGUSR2')
+  for (;;) {
+    await sleep(POLL_MS)
+    try {
+      const text = readFileSync(file, 'utf8')
+      if (text !== '') return Number(text)
+    } catch {
+      // Not written yet.
+    }
   }
-  await done
-  return longestMs
 }
 
 async function measure(what: string, gateway: RunningGateway): Promise<void> {
-  let tookMs = 0
-  const longestMs = await longestAnswerMs(gateway, async () => {
-    const startMs = performance.now()
-    const { errors } = await reload(gateway)
-    if (errors.length > 0) throw new Error(JSON.stringify(errors[0]))
-    tookMs = performance.now() - startMs
-  })
+  await longestDelayMs(gateway)
+  const startMs = performance.now()
+  const { errors } = await reload(gateway)
+  if (errors.length > 0) throw new Error(JSON.stringify(errors[0]))
+  const tookMs = performance.now() - startMs
+  const longestMs = await longestDelayMs(gateway)
   console.log(`${what.padEnd(48)} ${tookMs.toFixed(0).padStart(6)} ms, blocked for at most ${longestMs.toFixed(0)} ms`)
 }
 
@@ -51,8 +47,11 @@ function putProjects(gateway: Pick<RunningGateway, 'home'>, count: number, port:
   }
 }
 
-const home = makeHome(9)
-const gateway = await startProgram(home)
+const preload = pathToFileURL(join(import.meta.dirname, 'event-loop-delay.ts'))
+const gateway = await startProgram(home, [], {
+  NODE_OPTIONS: `--import=${preload}`,
+  EVENT_LOOP_DELAY_FILE: file,
+})
 try {
   await measure('nothing has changed', gateway)
   put(home, 'apis/large.json', largeDocument(1200))
