@@ -21,6 +21,7 @@ import { OPERATIONS } from '../peers/exported-project.ts'
 /** A socket without a kernel: what is written is dropped, what is received is copied. */
 class MemorySocket implements ByteSocket {
   readonly remoteAddress = '127.0.0.1'
+  readonly addresses = null
   readonly peerThumbprint = ''
   owner!: SocketOwner
   view!: Uint8Array
@@ -70,7 +71,7 @@ const level: SocketLevel = {
 
 const ARGUMENTS = process.argv.slice(2)
 const { configuration } = loadConfiguration(`${import.meta.dirname}/../../conf`, [])
-const route = { slot: 2, secured: false, host: '127.0.0.1', port: 2, tlsClient: '', proxy: null }
+const route = { slot: 3, secured: false, host: '127.0.0.1', port: 2, tlsClient: '', proxy: null }
 const endpoint = { slot: 0, url: 'http://127.0.0.1:2', basePath: '', settings: DEFAULT_ENDPOINT_SETTINGS }
 const ENDPOINTS = {
   kind: 'single',
@@ -102,7 +103,8 @@ const reactor = new Reactor(
     logLevel: 'error',
     apis: [{ name: 'Bench', paths: ['/bench/1.0.0', '/bench'], endpoints: ENDPOINTS, ...PLAIN_API, ...plannedParts() }],
     level: 'streams',
-    listeners: [{ kind: 'http', host: '127.0.0.1', port: 0 }],
+    listeners: [{ kind: 'http', host: '127.0.0.1', port: 0, proxies: null }],
+    connectionLimits: { clients: -1, backends: -1 },
     tlsServer: null,
     tlsClients: {},
     cors: null,

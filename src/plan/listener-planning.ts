@@ -21,7 +21,9 @@ export function planListeners(configuration: Configuration): readonly ListenerPl
     if (!section['listener.enable']) return []
     const port = section['listener.parameters.port']
     const withOffset = port === 0 ? 0 : port + configuration.server.offset
-    return [{ kind, host: section['listener.parameters.bind_address'], port: withOffset }]
+    const networks = section['listener.proxy_protocol.networks']
+    const proxies = section['listener.proxy_protocol.enable'] ? networks : null
+    return [{ kind, host: section['listener.parameters.bind_address'], port: withOffset, proxies }]
   })
 }
 

@@ -12,6 +12,7 @@ import type { AccessPlan, AuthPlan, BackendCredentialPlans } from '../auth/auth-
 import type { Configuration } from '../config/catalogue.ts'
 import type { SequencePlan } from '../mediation/sequence-plan.ts'
 import type { Route } from '../proxy/target/route.ts'
+import type { ConnectionLimits } from './descriptor-planning.ts'
 import type { TlsClientPlan, TlsServerPlan } from '../socket/tls.ts'
 
 /** One endpoint of an API. */
@@ -76,6 +77,8 @@ export interface ListenerPlan {
   readonly host: string
   /** With `server.offset`; 0 (any free port) only for a single reactor. */
   readonly port: number
+  /** Networks whose connections begin with a PROXY header; others are reset. Null: the listener asks for no header. */
+  readonly proxies: readonly string[] | null
 }
 
 /** The sequences that format faults. */
@@ -141,8 +144,10 @@ export interface ReactorPlan extends LivePlan {
   /** Socket implementation. */
   readonly level: 'handles' | 'streams'
   readonly listeners: readonly ListenerPlan[]
+  /** Limits that follow from the open files of the process. */
+  readonly connectionLimits: ConnectionLimits
   readonly metrics: SharedArrayBuffer
-  /** Client connections by `CLIENT_ROWS` (proxy/source/admission.ts), then one slot per route. */
+  /** Client connections by `CLIENT_ROWS` (proxy/source/admission.ts), all backend connections, one slot per route. */
   readonly gauge: SharedArrayBuffer
   /** States of the endpoints, by slot (proxy/target/endpoint-table.ts). */
   readonly endpoints: SharedArrayBuffer

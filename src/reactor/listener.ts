@@ -1,39 +1,53 @@
-/** One port of a reactor: its listening socket, its TLS, and the clients seen lately. */
+/**
+ * One port of a reactor: its listening socket, its TLS, and the clients seen lately. Where no descriptor is left for a
+ * connection, the listening socket is closed for a moment: polling it would use a whole processor (D168).
+ */
 import { LRUCache } from 'lru-cache'
 import type { ListenerPlan } from '../plan/reactor-plan.ts'
 import type { ByteSocket, Listening, SocketLevel } from '../socket/byte-socket.ts'
+import { CidrList } from '../socket/ip-address.ts'
 import type { TlsServer } from '../socket/tls.ts'
 import type { Client } from '../proxy/source/connection-callbacks.ts'
 
 /** Client addresses in the cache: a returning client costs less. */
 const CLIENTS_MAX = 4096
+const PAUSE_MS = 500
 
 interface ListenerOptions {
   readonly level: SocketLevel
   readonly reusePort: boolean
   newClient(address: string, listener: Listener): Client
   accept(socket: ByteSocket, listener: Listener): void
+  /** No descriptor is left, so nothing is accepted for a moment. */
+  paused(cause: string): void
   /** Accepting a connection threw. */
   threw(error: unknown): void
 }
 
-export function isSecured({ kind }: ListenerPlan): boolean {
+export function isSecured({ kind }: Pick<ListenerPlan, 'kind'>): boolean {
   return kind === 'https' || kind === 'wss'
 }
 
 export class Listener {
   readonly kind: ListenerPlan['kind']
   readonly scheme: Client['scheme']
+  /** Networks whose connections begin with a PROXY header; null: the listener asks for none. */
+  readonly proxies: CidrList | null
   readonly #plan: ListenerPlan
   readonly #options: ListenerOptions
   readonly #tls: TlsServer | null
   readonly #clients = new LRUCache<string, Client>({ max: CLIENTS_MAX })
   #listening: Listening | null = null
+  /** The port in use; 0 before the start. */
+  #port = 0
+  /** Ends the pause. */
+  #timer: NodeJS.Timeout | null = null
 
   /** `tls`: null where the port is not secured. */
   constructor(plan: ListenerPlan, tls: TlsServer | null, options: ListenerOptions) {
     this.kind = plan.kind
     this.scheme = isSecured(plan) ? 'https' : 'http'
+    this.proxies = plan.proxies === null ? null : new CidrList(plan.proxies)
     this.#plan = plan
     this.#tls = tls
     this.#options = options
@@ -43,7 +57,8 @@ export class Listener {
   async open(): Promise<number> {
     const { level, reusePort, accept, threw } = this.#options
     const { host, port } = this.#plan
-    this.#listening = await level.listen({ host, port, reusePort }, socket => {
+    const options = { host, port: this.#port || port, reusePort, onExhausted: (code: string) => this.#pause(code) }
+    this.#listening = await level.listen(options, socket => {
       try {
         accept(socket, this)
       } catch (error) {
@@ -51,21 +66,49 @@ export class Listener {
         socket.reset()
       }
     })
-    return this.#listening.port
+    this.#port = this.#listening.port
+    return this.#port
   }
 
   get isOpen(): boolean {
-    return this.#listening !== null
+    return this.#listening !== null || this.#timer !== null
   }
 
   close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
     this.#listening?.close()
     this.#listening = null
   }
 
-  /** Puts TLS on an accepted socket where the port is secured. */
-  secure(socket: ByteSocket): ByteSocket {
-    return this.#tls === null ? socket : this.#tls.wrap(socket)
+  #pause(cause: string): void {
+    if (this.#listening === null) return
+    this.#options.paused(cause)
+    this.#listening.close()
+    this.#listening = null
+    this.#resumeLater()
+  }
+
+  #resumeLater(): void {
+    this.#timer = setTimeout(() => {
+      this.open().then(
+        () => this.#resumed(),
+        () => {
+          if (this.#timer !== null) this.#resumeLater()
+        },
+      )
+    }, PAUSE_MS)
+  }
+
+  /** The listener may have been closed while its socket was opened. */
+  #resumed(): void {
+    if (this.#timer === null) this.close()
+    this.#timer = null
+  }
+
+  /** Puts TLS on an accepted socket where the port is secured. `first`: bytes of the client that were read already. */
+  secure(socket: ByteSocket, first: Uint8Array): ByteSocket {
+    return this.#tls === null ? socket : this.#tls.wrap(socket, first)
   }
 
   /** Empties the cache after a change of settings that clients depend on. */

@@ -43,10 +43,12 @@ import { composerBytes, requestLimits, responseLimits, settingsOf, updateSetting
 import { DnsCache } from '../socket/dns-cache.ts'
 import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
 import type { ByteSocket, SocketLevel } from '../socket/byte-socket.ts'
+import type { ConnectionAddresses } from '../socket/proxy-header.ts'
 import type { TlsLevel } from '../socket/tls.ts'
 import { ResourceCache } from '../route/resource-cache.ts'
 import { Router } from '../route/router.ts'
 import { Admission } from '../proxy/source/admission.ts'
+import { ProxyHeaderReader, refuseProxy } from '../proxy/source/proxy-header-reader.ts'
 import type { Client, ConnectionCallbacks } from '../proxy/source/connection-callbacks.ts'
 import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
 import { RequestDecoder, RequestCounter } from '../proxy/source/request-decoder.ts'
@@ -98,6 +100,8 @@ export class Reactor implements ConnectionCallbacks {
   /** By scheme of the listener. */
   readonly #stripped: Readonly<Record<keyof ConnectionContexts, StrippedResponseFields>>
   readonly #connections = new Set<SourceConnection>()
+  /** Accepted connections whose PROXY header is not complete. */
+  readonly #headerReaders = new Set<ProxyHeaderReader>()
   /** Shared by the pools of backend connections. */
   readonly #pools: PoolContext
   readonly #apis: DeployedApis
@@ -160,6 +164,8 @@ export class Reactor implements ConnectionCallbacks {
       network: { dialer: this.#options.level, dns: this.#dns, tlsFor: route => this.#tls.clientFor(route) },
       gauge,
       reactors: this.#plan.reactors,
+      connectionsMax: this.#plan.connectionLimits.backends,
+      pools: new Set(),
       stripped: {
         plain: new StrippedRequestFields(this.#contexts.plain.settings),
         secured: new StrippedRequestFields(this.#contexts.secured.settings),
@@ -176,6 +182,10 @@ export class Reactor implements ConnectionCallbacks {
       reusePort: this.#plan.reactors > 1,
       newClient: (address, listener) => this.#newClient(address, listener),
       accept: (socket, listener) => this.#accept(socket, listener),
+      paused: cause => {
+        this.#metrics.add(METRIC.acceptPauses, 1)
+        this.#options.report('error', 'accepting paused', { CAUSE_OF_ERROR: cause })
+      },
       threw: error => this.#options.report('error', 'bug', { CAUSE_OF_ERROR: String(error) }),
     })
   }
@@ -212,10 +222,19 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   #newAdmission(gauge: SharedGauge): Admission {
-    const { http, clients, clientSeed, reactor, reactors } = this.#plan
+    const { http, clients, clientSeed, reactor, reactors, connectionLimits } = this.#plan
     const byClient = http.max_connections_per_client < 0 ? null : new SharedGauge(clients, reactors, reactor)
     const { max_connections_per_client: clientMax } = http
-    return new Admission(gauge, clientLimits(this.#plan), byClient, clientMax, CLIENT_SLOTS, clientSeed, this.#metrics)
+    return new Admission(
+      gauge,
+      clientLimits(this.#plan),
+      connectionLimits.clients,
+      byClient,
+      clientMax,
+      CLIENT_SLOTS,
+      clientSeed,
+      this.#metrics,
+    )
   }
 
   // ---- start, reload, end -----------------------------------------------------------------------------------------
@@ -314,6 +333,7 @@ export class Reactor implements ConnectionCallbacks {
   cutOff(): void {
     this.#setDraining()
     for (const connection of [...this.#connections]) connection.cutOff()
+    for (const reader of [...this.#headerReaders]) reader.close()
   }
 
   /** Closes every socket and stops every timer, after `drain` or `cutOff`. */
@@ -328,7 +348,8 @@ export class Reactor implements ConnectionCallbacks {
 
   #endDrain(): void {
     const isListening = this.#listeners.some(listener => listener.isOpen)
-    if (this.#contexts.plain.isDraining && !isListening && this.#connections.size === 0) this.#options.drained()
+    const open = this.#connections.size + this.#headerReaders.size
+    if (this.#contexts.plain.isDraining && !isListening && open === 0) this.#options.drained()
   }
 
   #tick(): void {
@@ -350,10 +371,48 @@ export class Reactor implements ConnectionCallbacks {
 
   #accept(socket: ByteSocket, listener: Listener): void {
     const address = unmappedAddress(socket.remoteAddress)
+    const { scheme, proxies } = listener
+    const context = this.#contexts[transportOf(scheme)]
+    if (proxies !== null && !proxies.includes(address)) {
+      const cause = 'its sender is in no network of listener.proxy_protocol.networks'
+      refuseProxy(socket, address, cause, context)
+    } else if (!this.#admission.enter(scheme)) socket.reset()
+    else if (proxies === null) this.#open(socket, listener, address, null, 0)
+    else this.#readProxyHeader(socket, listener, address, context)
+  }
+
+  /** The connection has entered; its client is not known yet. */
+  #readProxyHeader(socket: ByteSocket, listener: Listener, proxy: string, context: ConnectionContext): void {
+    const reader: ProxyHeaderReader = new ProxyHeaderReader(socket, proxy, context, {
+      read: (addresses, rest) => {
+        this.#headerReaders.delete(reader)
+        return this.#open(socket, listener, addresses?.source ?? proxy, addresses, rest)
+      },
+      closed: () => {
+        if (!this.#headerReaders.delete(reader)) return
+        this.#admission.leave(listener.scheme)
+        this.#endDrain()
+      },
+    })
+    this.#headerReaders.add(reader)
+    reader.open()
+  }
+
+  /**
+   * Opens a connection that has entered. `addresses`: as the PROXY header has them. `rest`: bytes that were read already,
+   * at the start of the shared read buffer. Returns the view for the next read.
+   */
+  #open(
+    socket: ByteSocket,
+    listener: Listener,
+    address: string,
+    addresses: ConnectionAddresses | null,
+    rest: number,
+  ): Uint8Array | undefined {
     const { scheme } = listener
-    if (!this.#admission.admit(address, scheme)) {
+    if (!this.#admission.admitClient(address, scheme)) {
       socket.reset()
-      return
+      return undefined
     }
     const transport = transportOf(scheme)
     const context = this.#contexts[transport]
@@ -361,23 +420,24 @@ export class Reactor implements ConnectionCallbacks {
     if (parser === undefined) {
       this.#admission.release(address, scheme)
       socket.reset()
-      return
+      return undefined
     }
-    const { requestKinds, requestHeads, requestLimits: limits, trailerHeads } = context
+    const { requestKinds, requestHeads, requestLimits: limits, trailerHeads, memory } = context
     const reader = new MessageReader(parser, requestKinds, requestHeads, trailerHeads, limits)
-    const client = listener.client(address)
-    const secured = listener.secure(socket)
+    const isTls = isSecured(listener)
     const connection = new SourceConnection(
       this.#nextId++,
-      secured,
-      client,
+      isTls ? listener.secure(socket, memory.shared.view.slice(0, rest)) : socket,
+      listener.client(address),
       reader,
       this.#stripped[transport],
       context,
       this,
+      addresses,
     )
     this.#connections.add(connection)
     connection.open()
+    return rest === 0 || isTls ? undefined : connection.resumeRead(rest)
   }
 
   #newClient(address: string, { scheme, kind }: Listener): Client {

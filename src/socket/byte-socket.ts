@@ -4,6 +4,8 @@
  * chooses, so that they are parsed where they land.
  */
 
+import type { ConnectionAddresses } from './proxy-header.ts'
+
 /** How TLS failed; `FailureKind` of proxy/exchange/contract.ts describes each kind. */
 export type TlsFailureKind = 'peer-certificate' | 'own-certificate' | 'handshake' | 'tls'
 
@@ -65,6 +67,8 @@ export type Written = (typeof WRITE)[keyof typeof WRITE]
 export interface ByteSocket {
   /** Numeric address of the peer, '' when the peer is gone already. */
   readonly remoteAddress: string
+  /** Both ends of the TCP connection; null when the peer is gone already. */
+  readonly addresses: ConnectionAddresses | null
   /**
    * Hands the socket to an owner and starts reading into `view`; replaces the owner of a dialled socket. An owner that
    * is replaced inside its `onBytes` returns undefined there.
@@ -109,6 +113,16 @@ export interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly reusePort: boolean
+  /**
+   * No descriptor is left for a connection that waits (`lacksDescriptor`). This is repeated without a pause until the
+   * listening socket is closed, or descriptors are free.
+   */
+  readonly onExhausted?: (code: string) => void
+}
+
+/** Whether an error says that the process, or the system, has no descriptor left; it says nothing about the peer. */
+export function lacksDescriptor(code: string): boolean {
+  return code === 'EMFILE' || code === 'ENFILE'
 }
 
 /** Listening and dialling at one level. */

@@ -7,6 +7,7 @@ import { getSystemErrorName } from 'node:util'
 import {
   type ByteSocket,
   type ConnectingOwner,
+  lacksDescriptor,
   type Listening,
   type ListenOptions,
   type SocketLevel,
@@ -15,6 +16,7 @@ import {
   type Written,
 } from './byte-socket.ts'
 import { nullOwner } from './null-owner.ts'
+import { type ConnectionAddresses, connectionAddresses } from './proxy-header.ts'
 import { type SocketEvent, type SocketState, stateAfter } from './socket-states.ts'
 
 /** The members of Node's TCP handle that are used here, as seen in Node 26. */
@@ -31,11 +33,17 @@ export interface TcpHandle {
   writeBuffer(request: WriteRequest | null, bytes: Uint8Array): number | WriteRequest
   shutdown(request: ShutdownRequest): number
   setNoDelay(on: boolean): number
-  getpeername(into: { address?: string }): number
+  getpeername(into: AddressOut): number
+  getsockname(into: AddressOut): number
   connect(request: ConnectRequest, address: string, port: number): number
   connect6(request: ConnectRequest, address: string, port: number): number
   close(onClosed?: (this: TcpHandle) => void): void
   reset(onClosed?: (this: TcpHandle) => void): number
+}
+/** Filled in by Node; empty where the address is not known any more. */
+interface AddressOut {
+  address?: string
+  port?: number
 }
 interface ListeningHandle {
   onconnection: (status: number, handle: TcpHandle) => void
@@ -124,6 +132,14 @@ function onconnected(this: ConnectRequest, status: number): void {
 /** Before a socket is attached or dialled, and once it is closed: late callbacks reach nobody. */
 const NULL_OWNER = nullOwner()
 
+/** Both ends of the connection of a handle. */
+export function addressesOf(handle: TcpHandle): ConnectionAddresses | null {
+  const [peer, own]: [AddressOut, AddressOut] = [{}, {}]
+  handle.getpeername(peer)
+  handle.getsockname(own)
+  return connectionAddresses(peer.address, peer.port, own.address, own.port)
+}
+
 class HandleSocket implements ByteSocket {
   /** Without TLS a peer has no certificate. */
   readonly peerThumbprint = ''
@@ -148,6 +164,10 @@ class HandleSocket implements ByteSocket {
     const peer: { address?: string } = {}
     this.#handle.getpeername(peer)
     return peer.address ?? ''
+  }
+
+  get addresses(): ConnectionAddresses | null {
+    return addressesOf(this.#handle)
   }
 
   attach(owner: SocketOwner, view: Uint8Array): void {
@@ -310,8 +330,12 @@ function listenOnHandles(options: ListenOptions, onConnection: (socket: ByteSock
     const inherits = process.platform === 'linux'
     if (inherits) listener.setNoDelay(true)
     listener.onconnection = (status, handle) => {
-      // A failed accept (no descriptor left) concerns no open connection; the next one may succeed.
-      if (status !== 0) return
+      // A failed accept concerns no open connection; the next one may succeed.
+      if (status !== 0) {
+        const code = getSystemErrorName(status)
+        if (lacksDescriptor(code)) options.onExhausted?.(code)
+        return
+      }
       if (!inherits) handle.setNoDelay(true)
       onConnection(new HandleSocket(handle))
     }

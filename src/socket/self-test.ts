@@ -116,6 +116,7 @@ for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
       )
       return {
         remoteAddress: '',
+        addresses: null,
         peerThumbprint: '',
         attach: () => fail('unexpected call'),
         serves: () => fail('unexpected call'),

@@ -6,6 +6,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import {
   type ByteSocket,
   type ConnectingOwner,
+  lacksDescriptor,
   type Listening,
   type ListenOptions,
   type SocketLevel,
@@ -14,6 +15,7 @@ import {
   type Written,
 } from './byte-socket.ts'
 import { nullOwner } from './null-owner.ts'
+import { type ConnectionAddresses, connectionAddresses } from './proxy-header.ts'
 import { ReadQueue, type ReadQueueOwner } from './read-queue.ts'
 import { type SocketEvent, type SocketState, stateAfter } from './socket-states.ts'
 
@@ -47,6 +49,11 @@ export abstract class StreamSocket implements ByteSocket, ReadQueueOwner {
 
   get remoteAddress(): string {
     return this.socket.remoteAddress ?? ''
+  }
+
+  get addresses(): ConnectionAddresses | null {
+    const { remoteAddress, remotePort, localAddress, localPort } = this.socket
+    return connectionAddresses(remoteAddress, remotePort, localAddress, localPort)
   }
 
   protected get hasOwner(): boolean {
@@ -267,7 +274,11 @@ export const streamLevel: SocketLevel = {
   listen(options: ListenOptions, onConnection: (socket: ByteSocket) => void): Promise<Listening> {
     const { promise, resolve, reject } = Promise.withResolvers<Listening>()
     const server = createServer({ allowHalfOpen: true }, socket => onConnection(new AcceptedSocket(socket)))
-    server.once('error', reject)
+    server.on('error', (error: NodeJS.ErrnoException) => {
+      reject(error)
+      // A failed accept concerns no open connection; the next one may succeed.
+      if (lacksDescriptor(error.code ?? '')) options.onExhausted?.(error.code!)
+    })
     const where = options.host === '' ? { port: options.port } : { port: options.port, host: options.host }
     server.listen({ ...where, backlog: BACKLOG, reusePort: options.reusePort }, () =>
       resolve({ port: (server.address() as { port: number }).port, close: () => void server.close() }),

@@ -15,8 +15,9 @@ import {
   WRITE,
   type Written,
 } from './byte-socket.ts'
-import type { TcpHandle } from './handle-socket.ts'
+import { addressesOf, type TcpHandle } from './handle-socket.ts'
 import { nullOwner } from './null-owner.ts'
+import type { ConnectionAddresses } from './proxy-header.ts'
 import { ReadQueue, type ReadQueueOwner } from './read-queue.ts'
 import { type SocketEvent, type SocketState, stateAfter } from './socket-states.ts'
 import { handshakeAborted, handshakeError, isTlsCode, tlsError, TRUNCATED } from './tls-errors.ts'
@@ -120,6 +121,10 @@ export abstract class TlsHandleSocket implements ByteSocket, ReadQueueOwner {
     const peer: { address?: string } = {}
     this.tcp.getpeername(peer)
     return peer.address ?? ''
+  }
+
+  get addresses(): ConnectionAddresses | null {
+    return addressesOf(this.tcp)
   }
 
   get isClosed(): boolean {

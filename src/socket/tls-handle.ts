@@ -20,7 +20,7 @@ const HELLO = new Uint8Array(HELLO_MAX)
 
 export function handleTls(): TlsLevel {
   return tlsLevel(
-    (socket, listener) => new AcceptedTls(releaseHandle(socket), listener),
+    (socket, listener, first) => new AcceptedTls(releaseHandle(socket), listener, first),
     (socket, context, host, owner, view) => new DialledTls(releaseHandle(socket), context, host, owner, view),
   )
 }
@@ -48,10 +48,12 @@ class AcceptedTls extends TlsHandleSocket {
   /** null until it is read. */
   #thumbprint: string | null = null
   #hello: Uint8Array = HELLO.subarray(0, 0)
+  readonly #first: Uint8Array
 
-  constructor(tcp: TcpHandle, listener: ListenerTls) {
+  constructor(tcp: TcpHandle, listener: ListenerTls, first: Uint8Array) {
     super(tcp)
     this.#hosts = new ServedHosts(listener)
+    this.#first = first
   }
 
   override attach(owner: SocketOwner, view: Uint8Array): void {
@@ -64,6 +66,18 @@ class AcceptedTls extends TlsHandleSocket {
       this.tcp.onread = onhello
       this.tcp.useUserBuffer(HELLO)
       this.tcp.readStart()
+    }
+    // Not inside a call of the owner's own, and before any further read.
+    if (this.#first.length > 0) queueMicrotask(() => this.#receiveFirst())
+  }
+
+  #receiveFirst(): void {
+    if (this.isClosed) return
+    try {
+      if (this.tls === null) this.#collect(this.#first)
+      else this.tls.receive(this.#first)
+    } catch (error) {
+      this.owner.onError(error)
     }
   }
 
@@ -88,13 +102,17 @@ class AcceptedTls extends TlsHandleSocket {
       this.refuse(handshakeAborted(result === bindings.endOfFile ? '' : getSystemErrorName(result)))
       return
     }
-    this.#hello = Buffer.concat([this.#hello, HELLO.subarray(0, result)])
+    this.#collect(HELLO.subarray(0, result))
+  }
+
+  #collect(bytes: Uint8Array): void {
+    this.#hello = Buffer.concat([this.#hello, bytes])
     const name = serverNameIn(this.#hello)
     if (name === null) return
-    const bytes = this.#hello
+    const hello = this.#hello
     this.#hello = HELLO.subarray(0, 0)
     this.#accept(this.#hosts.choose(name))
-    this.tls!.receive(bytes)
+    this.tls!.receive(hello)
   }
 
   #accept(host: HostContext): void {

@@ -3,7 +3,9 @@ import type { ByteSocket, ConnectingOwner } from './byte-socket.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
 import { ClientContext, ServerContexts } from './tls-contexts.ts'
 
-type Accept = (socket: ByteSocket, listener: ListenerTls) => ByteSocket
+const NO_BYTES = new Uint8Array(0)
+
+type Accept = (socket: ByteSocket, listener: ListenerTls, first: Uint8Array) => ByteSocket
 type Dial = (
   socket: ByteSocket,
   context: ClientContext,
@@ -35,8 +37,8 @@ export class ListenerTls implements TlsServer {
     this.#contexts = new ServerContexts(plan)
   }
 
-  wrap(socket: ByteSocket): ByteSocket {
-    return this.#accept(socket, this)
+  wrap(socket: ByteSocket, first = NO_BYTES): ByteSocket {
+    return this.#accept(socket, this, first)
   }
 }
 

@@ -19,6 +19,7 @@ import {
 } from './byte-socket.ts'
 import { serverNameIn } from './client-hello.ts'
 import { ignore } from './null-owner.ts'
+import { type ConnectionAddresses, connectionAddresses } from './proxy-header.ts'
 import { ServedHosts } from './served-hosts.ts'
 import { releaseStream, resetStream, StreamSocket } from './stream-socket.ts'
 import type { TlsLevel } from './tls.ts'
@@ -36,7 +37,7 @@ import {
 } from './tls-errors.ts'
 
 export const streamTls: TlsLevel = tlsLevel(
-  (socket, listener) => new AcceptedTls(socket, listener),
+  (socket, listener, first) => new AcceptedTls(socket, listener, first),
   (socket, context, host, owner, view) => new DialledTls(socket, context, host, owner, view),
 )
 
@@ -95,6 +96,11 @@ abstract class TlsStreamSocket extends StreamSocket {
 
   override get remoteAddress(): string {
     return this.#tcp.remoteAddress ?? ''
+  }
+
+  override get addresses(): ConnectionAddresses | null {
+    const { remoteAddress, remotePort, localAddress, localPort } = this.#tcp
+    return connectionAddresses(remoteAddress, remotePort, localAddress, localPort)
   }
 
   get #isShaking(): boolean {
@@ -258,16 +264,21 @@ class AcceptedTls extends TlsStreamSocket {
   /** null until it is read. */
   #thumbprint: string | null = null
   #hello: Buffer = Buffer.alloc(0)
+  readonly #first: Buffer
 
-  constructor(socket: ByteSocket, listener: ListenerTls) {
+  constructor(socket: ByteSocket, listener: ListenerTls, first: Uint8Array) {
     super(socket)
+    this.#first = Buffer.from(first)
     this.#hosts = new ServedHosts(listener)
     this.#host = this.#hosts.single
   }
 
   override attach(owner: SocketOwner, view: Uint8Array): void {
+    const isFirst = !this.hasOwner
     super.attach(owner, view)
+    if (!isFirst) return
     if (this.#host !== null && this.tls === null) this.#accept(this.#host)
+    if (this.#first.length > 0) this.encrypted(this.#first)
   }
 
   override serves(authority: string): boolean {

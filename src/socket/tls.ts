@@ -51,9 +51,9 @@ export interface TlsServer {
   replace(plan: TlsServerPlan): void
   /**
    * Wraps an accepted socket. The owner attached to the result hears nothing until the handshake is done, or
-   * `onTlsFailed`; earlier writes wait.
+   * `onTlsFailed`; earlier writes wait. `first`: bytes of the client that were read already; the memory is kept.
    */
-  wrap(socket: ByteSocket): ByteSocket
+  wrap(socket: ByteSocket, first?: Uint8Array): ByteSocket
 }
 
 /** TLS of a route to backends. */

@@ -31,6 +31,8 @@ const GATEWAY: readonly OwnKey[] = [
   ['transport.passthru_http.correlation.header', 'activityid', 'field name'],
   ['transport.passthru_http.dns.cache_seconds', 30, 'duration'],
   ['transport.passthru_http.listener.enable', true, 'boolean'],
+  ['transport.passthru_http.listener.proxy_protocol.enable', false, 'boolean'],
+  ['transport.passthru_http.listener.proxy_protocol.networks', [], 'networks'],
   ['transport.passthru_http.tunnel.idle_timeout', 900000, 'duration'],
   ['transport.passthru_https.http.connection.timeout', 10000, 'duration'],
   ['transport.passthru_https.header.max_bytes', 16384, 'integer'],
@@ -48,6 +50,13 @@ const GATEWAY: readonly OwnKey[] = [
   ['transport.passthru_https.response.header.max_bytes', 16384, 'integer'],
   ['transport.passthru_https.abort_on_half_close', false, 'boolean'],
   ['transport.passthru_https.listener.enable', true, 'boolean'],
+  ...['https', 'ws', 'wss'].flatMap((kind): readonly OwnKey[] => {
+    const section = kind === 'https' ? 'passthru_https' : kind
+    return [
+      [`transport.${section}.listener.proxy_protocol.enable`, false, 'boolean'],
+      [`transport.${section}.listener.proxy_protocol.networks`, [], 'networks'],
+    ]
+  }),
   ['transport.passthru_https.listener.parameters.bind_address', '', 'host'],
   ['transport.ws.listener.enable', true, 'boolean'],
   ['transport.ws.listener.parameters.port', 9099, 'port'],

@@ -21,7 +21,7 @@ import {
   type ReactorPlan,
 } from '../../src/plan/reactor-plan.ts'
 import { authPlan } from '../../src/plan/auth-planning.ts'
-import type { Route } from '../../src/proxy/target/route.ts'
+import { FIRST_ROUTE_SLOT, type Route } from '../../src/proxy/target/route.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
 import type { Dialer } from '../../src/socket/byte-socket.ts'
@@ -79,6 +79,8 @@ export interface GatewayOptions extends Partial<Omit<ReactorPlan, 'http' | 'http
   readonly accessLog?: 'json' | 'combined'
   /** Kinds of the listeners; one plain HTTP listener by default. */
   readonly kinds?: readonly ListenerPlan['kind'][]
+  /** Networks whose connections begin with a PROXY header. */
+  readonly proxies?: ListenerPlan['proxies']
   /** Requests pass the filter chain of production before `filters`. */
   readonly hasFilterChain?: boolean
   /** Filters of the test. */
@@ -109,8 +111,6 @@ export interface Changes extends Partial<Omit<LivePlan, 'http' | 'https'>> {
 export const LEVEL = process.env.SLUICE_LEVEL === 'streams' ? 'streams' : 'handles'
 /** Slots of the shared tables reserved for reloads. */
 const SPARE_SLOTS = 64
-/** Slots before it count client connections. */
-const FIRST_ROUTE = 2
 
 const home = mkdtempSync(join(tmpdir(), 'sluice-test-'))
 writeFileSync(join(home, 'deployment.toml'), '')
@@ -138,6 +138,7 @@ export function planGateway(
     https = {},
     accessLog: _accessLog,
     kinds = ['http'],
+    proxies = null,
     hasFilterChain: _hasFilterChain,
     filters: _filters,
     customValidator: _validator,
@@ -159,7 +160,8 @@ export function planGateway(
     logLevel: 'debug',
     apis: planned,
     level: LEVEL,
-    listeners: kinds.map(kind => ({ kind, host: '127.0.0.1', port: 0 })),
+    listeners: kinds.map(kind => ({ kind, host: '127.0.0.1', port: 0, proxies })),
+    connectionLimits: { clients: -1, backends: -1 },
     tlsServer: null,
     tlsClients: {},
     cors: null,
@@ -170,7 +172,7 @@ export function planGateway(
     auth: { ...authPlan(configuration), ...authChanges },
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),
-    gauge: SharedGauge.allocate(reactors, FIRST_ROUTE + lastSlotOf(overrides.apis ?? planned) + SPARE_SLOTS),
+    gauge: SharedGauge.allocate(reactors, FIRST_ROUTE_SLOT + lastSlotOf(overrides.apis ?? planned) + SPARE_SLOTS),
     endpoints: EndpointTable.allocate(endpointsOf(overrides.apis ?? planned) + SPARE_SLOTS, reactors),
     clients: SharedGauge.allocate(reactors, CLIENT_SLOTS),
     clientSeed: 42,
@@ -212,7 +214,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     authState,
     plan,
     metrics: () => snapshotMetrics(plan.metrics),
-    countedTargets: () => new Int32Array(plan.gauge).subarray(FIRST_ROUTE).reduce((sum, count) => sum + count, 0),
+    countedTargets: () => new Int32Array(plan.gauge).subarray(FIRST_ROUTE_SLOT).reduce((sum, count) => sum + count, 0),
     deploy: async ({ http: ofPlain, https: ofTls, apis = [], planned = [], removed = [], ...changes }) => {
       const nextKeys = { http: { ...keys.http, ...ofPlain }, https: { ...keys.https, ...ofTls } }
       const isSame = ofPlain === undefined && ofTls === undefined
@@ -262,7 +264,7 @@ class Slots {
         url,
         route: {
           ...PLAIN,
-          slot: FIRST_ROUTE + slotOf(this.#backends, JSON.stringify([host, port, route])),
+          slot: FIRST_ROUTE_SLOT + slotOf(this.#backends, JSON.stringify([host, port, route])),
           host,
           port,
           ...route,

@@ -11,6 +11,7 @@ import {
 /** A real socket that is dialled by `open`, and whose writes fail after `breakWrites`. */
 export class ScriptedSocket implements ByteSocket {
   readonly peerThumbprint = ''
+  readonly addresses = null
   readonly #dial: () => ByteSocket
   #inner: ByteSocket | null = null
   #owner: SocketOwner

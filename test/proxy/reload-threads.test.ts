@@ -26,7 +26,7 @@ interface Threads {
 
 async function start(t: TestContext, apis: readonly TestApi[]): Promise<Threads> {
   const port = await freePort()
-  const listeners = [{ kind: 'http', host: '127.0.0.1', port }] as const
+  const listeners = [{ kind: 'http', host: '127.0.0.1', port, proxies: null }] as const
   const { plan, slots } = planGateway(apis, { reactors: REACTORS, listeners, logLevel: 'error' })
   const events: string[] = []
   const receive = (_reactor: number, message: FromReactor): void => {

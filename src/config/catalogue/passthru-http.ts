@@ -10,7 +10,9 @@ import {
   listenerEnable,
   listenerPort,
   listenerTls,
+  PROXY_PROTOCOL_RULE,
   PROXY_RULES,
+  proxyProtocol,
   sender,
   senderTls,
   shared,
@@ -45,6 +47,7 @@ const own = {
   ),
   ...listenerEnable,
   ...bindAddress,
+  ...proxyProtocol(''),
   'http.connection.timeout': live(duration(10_000, 'ms', 1, DAY_MS, 'Connect timeout of backends.')),
   'header.max_bytes': defaultCappedBy(
     'io_buffer_size',
@@ -196,6 +199,7 @@ export const passthruHttp = section(
     rules: [
       ...PROXY_RULES,
       ...CONNECTION_RULES,
+      PROXY_PROTOCOL_RULE,
       mustNotExceed('worker_pool_size_core', 'worker_pool_size_max'),
       needsBoundedQueue('worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'),
       mustNotBeFramingField('correlation.header'),

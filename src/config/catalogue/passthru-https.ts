@@ -9,7 +9,9 @@ import {
   listenerEnable,
   listenerPort,
   listenerTls,
+  PROXY_PROTOCOL_RULE,
   PROXY_RULES,
+  proxyProtocol,
   sender,
   senderTls,
   shared,
@@ -59,10 +61,11 @@ export const passthruHttps = section(
     ...sender,
     ...listenerEnable,
     ...bindAddress,
+    ...proxyProtocol('transport.passthru_http'),
     ...followingPlain(CONNECTION_KEYS),
   },
   {
-    rules: [...PROXY_RULES, ...CONNECTION_RULES],
+    rules: [...PROXY_RULES, ...CONNECTION_RULES, PROXY_PROTOCOL_RULE],
     // A key manager listens with its key store, and asks others with its trust store.
     roles: ['api-key-manager', 'gateway-worker'],
   },

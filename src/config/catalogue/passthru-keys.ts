@@ -15,7 +15,7 @@ import {
   sameAs,
   type Values,
 } from '../key.ts'
-import { choice, integer, duration, fieldNames, flag, host, port, secret, text, list } from '../kinds.ts'
+import { choice, integer, duration, fieldNames, flag, host, list, networks, port, secret, text } from '../kinds.ts'
 import { keyAlias, keyPassword, storeFile, storePassword, storeType, TRUST_ONLY } from './key-stores.ts'
 
 /** Largest buffer of a connection: a chunk of the arena. */
@@ -270,6 +270,36 @@ export const bindAddress = {
       host('', 'Address to which the listener is bound; empty: all addresses, IPv6 and IPv4.'),
     ),
   ),
+}
+
+const PROXY_NETWORKS = 'listener.proxy_protocol.networks'
+const HEADER_ENABLE = 'listener.proxy_protocol.enable'
+
+const proxyNetworks = actsIf(
+  isTrue(`.${HEADER_ENABLE}`),
+  networks([], 'Networks of these proxies; connections from other addresses are reset and counted.'),
+)
+
+/** The PROXY protocol of a listener. `follows`: the section whose networks are the default; '' for none. */
+export function proxyProtocol(follows: string) {
+  return {
+    [HEADER_ENABLE]: actsIf(
+      isTrue('.listener.enable'),
+      flag(
+        false,
+        'Every connection begins with a PROXY header, version 1 or 2, of a proxy that is trusted; the address in it ' +
+          'is that of the client.',
+      ),
+    ),
+    [PROXY_NETWORKS]: follows === '' ? proxyNetworks : sameAs(`${follows}.${PROXY_NETWORKS}`, proxyNetworks),
+  } as const
+}
+
+export const PROXY_PROTOCOL_RULE: Rule<Values<ReturnType<typeof proxyProtocol>>> = {
+  keys: [PROXY_NETWORKS, HEADER_ENABLE],
+  must: `${PROXY_NETWORKS} is required where ${HEADER_ENABLE} is true`,
+  severity: 'error',
+  holds: it => !it[HEADER_ENABLE] || it[PROXY_NETWORKS].length > 0,
 }
 
 /** Rules of both sections. */

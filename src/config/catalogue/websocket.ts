@@ -2,7 +2,7 @@
 import { isTrue } from '../conditions.ts'
 import { actsIf, allActIf, inert, live, type Rule, sameAs, section, type Values } from '../key.ts'
 import { flag, scalar, secret, text } from '../kinds.ts'
-import { bindAddress, listenerEnable, listenerPort } from './passthru-keys.ts'
+import { bindAddress, listenerEnable, listenerPort, PROXY_PROTOCOL_RULE, proxyProtocol } from './passthru-keys.ts'
 
 const CUSTOM = 'there are no custom sender parameters'
 
@@ -65,9 +65,11 @@ export const ws = section(
     ...listenerEnable,
     ...listenerPort(9099),
     ...bindAddress,
+    ...proxyProtocol('transport.passthru_http'),
   },
   {
     roles: ['gateway-worker'],
+    rules: [PROXY_PROTOCOL_RULE],
   },
 )
 
@@ -81,9 +83,10 @@ export const wss = section(
     ...listenerEnable,
     ...listenerPort(8099),
     ...bindAddress,
+    ...proxyProtocol('transport.passthru_http'),
   },
   {
     roles: ['gateway-worker'],
-    rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password')],
+    rules: [needs('sender.trust_store.location'), needs('sender.trust_store.password'), PROXY_PROTOCOL_RULE],
   },
 )

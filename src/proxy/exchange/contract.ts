@@ -5,6 +5,7 @@
 import type { BodySpans } from '../../http1/body.ts'
 import type { Head } from '../../http1/head.ts'
 import type { TlsFailureKind, Written } from '../../socket/byte-socket.ts'
+import type { ConnectionAddresses } from '../../socket/proxy-header.ts'
 import type { Exchange } from './exchange.ts'
 import type { ReadBuffer } from './read-buffer.ts'
 import type { Outcome } from './outcome.ts'
@@ -60,10 +61,12 @@ export interface TargetSide {
 
 /**
  * Sort of failure: decides the client's description and the level of the log line. `transport`: base and state say all.
- * `memory`: the gateway has no memory for the message. `proxy`: the forward proxy refused the request. `peer-certificate`: the certificate of the peer is missing or not accepted. `own-certificate`: the peer misses or refuses ours in the
- * handshake. `handshake`: the TLS handshake failed for another reason. `tls`: TLS failed after its handshake.
+ * `memory`: the gateway has no memory for the message. `descriptors`: no descriptor is left for a connection. `proxy`:
+ * the forward proxy refused the request. `peer-certificate`: the certificate of the peer is missing or not accepted.
+ * `own-certificate`: the peer misses or refuses ours in the handshake. `handshake`: the TLS handshake failed for another
+ * reason. `tls`: TLS failed after its handshake.
  */
-export type FailureKind = 'transport' | 'memory' | 'proxy' | TlsFailureKind
+export type FailureKind = 'transport' | 'memory' | 'descriptors' | 'proxy' | TlsFailureKind
 
 /** A failed connection to a backend, or a failed response. */
 export interface Failure {
@@ -83,6 +86,8 @@ export interface Failure {
 export interface SourceSide {
   /** The client takes no bytes now; `resumeResponse` follows. */
   readonly isBlocked: boolean
+  /** Both ends of the client's connection; null where they are not known any more. */
+  readonly addresses: ConnectionAddresses | null
   /** A 1xx head whose first byte is at `at`. */
   interimResponse(head: Head, at: number): void
   /**

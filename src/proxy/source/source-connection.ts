@@ -18,6 +18,7 @@ import { INCOMPLETE_PAYLOAD } from '../../protocol/failure-table.ts'
 import { Machine } from '../../protocol/machine.ts'
 import { EVENT, STATE } from '../../protocol/states.ts'
 import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE, type Written } from '../../socket/byte-socket.ts'
+import type { ConnectionAddresses } from '../../socket/proxy-header.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
 import { ClientTunnelPeer } from './client-tunnel-peer.ts'
 import { ClientReport } from './client-report.ts'
@@ -36,6 +37,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   readonly #socket: ByteSocket
   readonly #context: ConnectionContext
   readonly #callbacks: ConnectionCallbacks
+  readonly #addresses: ConnectionAddresses | null
   readonly #machine = new Machine('source')
   readonly #exchange: Exchange
   readonly #request: RequestReader
@@ -45,6 +47,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   /** The tunnel that has the socket after 101. */
   #tunnel: Tunnel | null = null
 
+  /** `addresses`: as a PROXY header has them; null for those of the socket. */
   constructor(
     id: number,
     socket: ByteSocket,
@@ -53,11 +56,13 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     stripped: StrippedResponseFields,
     context: ConnectionContext,
     callbacks: ConnectionCallbacks,
+    addresses: ConnectionAddresses | null,
   ) {
     super()
     this.#socket = socket
     this.#context = context
     this.#callbacks = callbacks
+    this.#addresses = addresses
     this.#client = client
     this.#exchange = new Exchange(this, socket, client.address, id, client.idPrefix)
     this.#request = new RequestReader(this, this.#machine, this.#exchange, reader, client, context, socket)
@@ -73,6 +78,20 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   open(): void {
     this.#context.wheel.set(this, this.#context.settings.headerReadMs)
     this.#socket.attach(this, this.#request.firstView)
+  }
+
+  /** Takes bytes that were read in front of `open`, at the start of its first view. Returns the view for the next read. */
+  resumeRead(length: number): Uint8Array | undefined {
+    try {
+      return this.onBytes(length)
+    } catch (error) {
+      this.onError(error)
+      return undefined
+    }
+  }
+
+  get addresses(): ConnectionAddresses | null {
+    return this.#addresses ?? this.#socket.addresses
   }
 
   show(lister: ConnectionListBuilder): void {
