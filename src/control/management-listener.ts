@@ -50,9 +50,8 @@ const REQUEST_MS = 30_000
 const IDLE_MS = 60_000
 const KEEP_ALIVE_MS = 5000
 const HANDSHAKE_MS = 10_000
-const CONNECTIONS_MAX = 256
-/** Per address of another machine. A gateway on this machine forwards the `/token` requests of many clients. */
-const CONNECTIONS_PER_ADDRESS_MAX = 64
+/** Share of an address of another machine. A gateway on this machine forwards the `/token` requests of many clients. */
+const ADDRESS_SHARE = 4
 const REQUESTS_PER_CONNECTION_MAX = 1000
 /** For requests that are in flight when the listener closes. */
 const GRACE_MS = 2000
@@ -72,6 +71,7 @@ export class ManagementListener {
   readonly #server: Server
   readonly #options: ListenerOptions
   readonly #mounts: readonly (readonly [path: string, app: MountedApp])[]
+  readonly #perAddressMax: number
   /** Open connections by address of another machine. */
   readonly #connections = new Map<string, number>()
   #access: AccessControl
@@ -85,7 +85,8 @@ export class ManagementListener {
     const root = this.#root()
     const listener = getRequestListener((request, bindings) => root.fetch(request, bindings))
     this.#server = createServer(serverOptions(plan, options), (request, response) => void listener(request, response))
-    this.#server.maxConnections = CONNECTIONS_MAX
+    this.#server.maxConnections = plan.connectionsMax
+    this.#perAddressMax = Math.ceil(plan.connectionsMax / ADDRESS_SHARE)
     this.#server.on('connection', (socket: Socket) => this.#admit(socket))
     this.#server.maxHeadersCount = HEAD_FIELDS_MAX
     this.#server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION_MAX
@@ -131,7 +132,7 @@ export class ManagementListener {
     const { remoteAddress: address = '', localAddress } = socket
     if (address === localAddress) return
     const open = (this.#connections.get(address) ?? 0) + 1
-    if (open > CONNECTIONS_PER_ADDRESS_MAX) {
+    if (open > this.#perAddressMax) {
       socket.destroy()
       return
     }

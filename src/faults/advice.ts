@@ -136,8 +136,9 @@ export const TRANSPORT_ADVICE: Readonly<Record<number, Advice>> = {
     metrics: [],
   },
   101600: {
-    summary: 'The connection limit of this backend is reached: all allowed connections are in use.',
+    summary: 'The connection limit of this backend, or of the open files of the process, is reached.',
     checks: [
+      'CAUSE_OF_ERROR in the event log: it names ulimit -n where the open files are the limit; raise it then',
       'the connections in use: sluice connections --side target; a slow backend keeps its connections busy',
       'the limit: it counts the connections of all reactors, idle ones included',
     ],

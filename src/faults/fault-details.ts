@@ -17,6 +17,7 @@ export interface FaultDetails {
 
 /** Descriptions by the kind of failure; other kinds are described by their code. */
 const DESCRIPTIONS: Readonly<Partial<Record<FailureKind, string>>> = {
+  descriptors: 'The gateway cannot open another connection',
   proxy: 'The forward proxy refused the request',
   'peer-certificate': 'The certificate of the backend is not accepted',
   'own-certificate': 'The TLS handshake with the backend failed',

@@ -12,7 +12,7 @@ import {
 } from '../apis/api-definition.ts'
 import { apiPaths } from '../apis/api-paths.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
-import type { Route } from '../proxy/target/route.ts'
+import { FIRST_ROUTE_SLOT, type Route } from '../proxy/target/route.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { accessPlan, withoutAllowedScopes } from './auth-planning.ts'
@@ -23,8 +23,6 @@ import { SlotAllocator } from './slot-allocator.ts'
 
 /** Slots for endpoints of later reloads. Untouched shared memory costs nothing. */
 const SPARE_SLOTS = 65_536
-/** The first slots of the gauge count client connections: CLIENT_ROWS of proxy/source/admission.ts. */
-const FIRST_ROUTE = 2
 
 const DEFAULT_PORTS = { 'http:': 80, 'ws:': 80, 'https:': 443, 'wss:': 443 } as const
 type Scheme = keyof typeof DEFAULT_PORTS
@@ -65,11 +63,15 @@ export class ApiPlanner {
   /** `endpoints`: their number at the start. */
   constructor(reactors: number, endpoints: number, spare = SPARE_SLOTS) {
     const slots = endpoints + spare
-    this.gauge = SharedGauge.allocate(reactors, FIRST_ROUTE + slots)
+    this.gauge = SharedGauge.allocate(reactors, FIRST_ROUTE_SLOT + slots)
     this.endpoints = EndpointTable.allocate(slots, reactors)
     this.#states = new EndpointTable(this.endpoints, 0, monotonicMs)
     const connections = new SharedGauge(this.gauge, reactors, 0)
-    this.#routeSlots = new SlotAllocator(FIRST_ROUTE, FIRST_ROUTE + slots, slot => connections.sum(slot) === 0)
+    this.#routeSlots = new SlotAllocator(
+      FIRST_ROUTE_SLOT,
+      FIRST_ROUTE_SLOT + slots,
+      slot => connections.sum(slot) === 0,
+    )
     this.#endpointSlots = new SlotAllocator(0, slots, slot => this.#states.pending(slot) === 0)
   }
 

@@ -8,6 +8,7 @@ import { hostName } from '../http1/host-name.ts'
 import { parsePattern } from '../mediation/pattern.ts'
 import type { TlsIdentity, TlsProtocolSettings } from '../socket/tls.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
+import { openFileLimit, reservedConnections } from './descriptor-planning.ts'
 import { nodeComponents } from './node-components.ts'
 import type { ListenAddress } from './ports.ts'
 
@@ -32,6 +33,8 @@ export interface ManagementPlan {
   readonly host: string
   /** With `server.offset`; 0 for any free port. */
   readonly port: number
+  /** Largest number of connections. */
+  readonly connectionsMax: number
   /** Origin of `server.base_path`: `https://host:port`. */
   readonly origin: string
   readonly tls: TlsProtocolSettings & { readonly identity: TlsIdentity }
@@ -65,6 +68,7 @@ export function managementPlan(configuration: Configuration, tls: TlsPlans | nul
   return {
     host,
     port,
+    connectionsMax: reservedConnections(openFileLimit()).management,
     tls: { identity, minVersion, maxVersion, ciphers },
     origin: base?.origin ?? `https://${server.hostname}:${port}`,
     hostNames: [...new Set(names.map(hostName))],

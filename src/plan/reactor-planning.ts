@@ -11,6 +11,7 @@ import { SharedGauge } from '../runtime/shared-gauge.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
 import type { ApiPlanner, PlannedApis } from './api-planning.ts'
 import { authPlan } from './auth-planning.ts'
+import { connectionLimits, openFileLimit } from './descriptor-planning.ts'
 import { hasTlsListener, planListeners } from './listener-planning.ts'
 import { CLIENT_SLOTS, type ListenerPlan, type LivePlan, type ReactorPlan } from './reactor-plan.ts'
 import { keyManagerTrust } from './token-apis.ts'
@@ -56,6 +57,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     apis: planned.apis,
     level,
     listeners,
+    connectionLimits: connectionLimits(openFileLimit(), reactors),
     // The last two columns belong to the primary and the control thread.
     metrics: allocateMetrics(reactors + 2),
     gauge: planner.gauge,

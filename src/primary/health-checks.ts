@@ -8,6 +8,7 @@ import { Agent as SecuredAgent, request as requestSecured } from 'node:https'
 import type { HealthCheckSettings } from '../apis/api-definition.ts'
 import type { EndpointPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { type ForwardProxy, proxyName, proxyRefusal, type Route } from '../proxy/target/route.ts'
+import { lacksDescriptor } from '../socket/byte-socket.ts'
 import { ClientContext } from '../socket/tls-contexts.ts'
 
 interface CheckWatcher {
@@ -45,7 +46,7 @@ class HealthCheck {
   async run(): Promise<void> {
     const cause = await this.#check()
     if (this.#aborted.signal.aborted) return
-    this.#count(cause)
+    if (cause !== null) this.#count(cause)
     this.#timer = setTimeout(() => void this.run(), this.#settings.intervalMs)
   }
 
@@ -68,12 +69,12 @@ class HealthCheck {
     if (this.#successes >= healthyAfter) this.#watcher.decided(this.#plan, true, 'its health check passes')
   }
 
-  /** Resolves with why the check has failed; '' where it has passed. */
-  async #check(): Promise<string> {
+  /** Resolves with why the check has failed; '' where it has passed, null where it could not be made. */
+  async #check(): Promise<string | null> {
     const { path, timeoutMs } = this.#settings
     const { route } = this.#plan
     const limit = AbortSignal.any([this.#aborted.signal, AbortSignal.timeout(timeoutMs)])
-    const { promise, resolve } = Promise.withResolvers<string>()
+    const { promise, resolve } = Promise.withResolvers<string | null>()
     const answered = (response: IncomingMessage): void => {
       response.destroy()
       const { statusCode = 0 } = response
@@ -97,7 +98,9 @@ class HealthCheck {
         ? requestSecured({ ...options, ...this.#tlsOptions(route) }, answered)
         : requestPlain(options, answered)
       request.on('error', (error: NodeJS.ErrnoException) => {
-        resolve(limit.aborted ? late : causeOf(error, route.proxy))
+        // Without a free descriptor nothing is known of the endpoint.
+        if (lacksDescriptor(error.code ?? '')) resolve(null)
+        else resolve(limit.aborted ? late : causeOf(error, route.proxy))
       })
       request.end()
     } catch (error) {

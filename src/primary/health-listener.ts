@@ -32,7 +32,6 @@ interface HealthResponse {
 
 const REQUEST_BYTES_MAX = 8192
 const REQUEST_MS = 5000
-const CONNECTIONS_MAX = 64
 
 function text(status: string, body: string): HealthResponse {
   return { status, type: 'text/plain; charset=utf-8', body: `${body}\n` }
@@ -80,16 +79,23 @@ function serve(socket: Socket, sources: HealthSources): void {
   })
 }
 
-export async function startHealthListener(host: string, port: number, sources: HealthSources): Promise<HealthListener> {
+/** `connectionsMax`: further connections are closed at once. */
+export async function startHealthListener(
+  host: string,
+  port: number,
+  connectionsMax: number,
+  sources: HealthSources,
+): Promise<HealthListener> {
   const open = new Set<Socket>()
   const server: Server = createServer(socket => {
     open.add(socket)
     socket.on('close', () => open.delete(socket))
     serve(socket, sources)
   })
-  server.maxConnections = CONNECTIONS_MAX
+  server.maxConnections = connectionsMax
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', reject)
+  // Later errors are failed accepts, which end nothing else.
+  server.on('error', reject)
   server.listen(port, host, resolve)
   await promise
   return {

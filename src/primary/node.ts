@@ -9,6 +9,7 @@ import { AccessLogStream } from '../observe/access-log-stream.ts'
 import { type Log, logEvent } from '../observe/log.ts'
 import { allocateMetrics, METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
+import { openFileLimit, reservedConnections } from '../plan/descriptor-planning.ts'
 import { LISTENER_SECTIONS, planListeners } from '../plan/listener-planning.ts'
 import { hasManagementListener, managementAddress } from '../plan/management-plan.ts'
 import type { NodeComponents } from '../plan/node-components.ts'
@@ -152,7 +153,7 @@ export class Node {
     const home = this.#home
     if (home !== null && hasManagementListener(configuration)) await probePort(managementAddress(configuration))
     // A start that waits for a database is alive, and not ready.
-    this.#health = await startHealthListener(health.host, health.port, {
+    this.#health = await startHealthListener(health.host, health.port, reservedConnections(openFileLimit()).health, {
       unready: () => this.#unready(),
       metrics: this.#shared.metrics,
       moreMetrics: () => this.#endpoints?.metrics() ?? '',
@@ -326,7 +327,18 @@ function plansOf({ installation, loaded, log }: NodeOptions, { planner, active }
   log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
   const { planned, sequences, tls, signing } = active
   const shared = { configuration, home, dataDir, level, planner, planned, sequences }
-  return planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
+  const plans = planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
+  warnOfOpenFiles(plans[0]!, log)
+  return plans
+}
+
+/** Without a limit of their own, so many clients are expected at least. */
+const CLIENTS_EXPECTED = 1000
+
+function warnOfOpenFiles({ connectionLimits: { clients }, http, https }: ReactorPlan, log: Log): void {
+  const expected = Math.max(CLIENTS_EXPECTED, http.max_open_connections, https.max_open_connections)
+  if (clients < 0 || clients >= expected) return
+  log.warn(`ulimit -n ${openFileLimit()} allows ${clients} client connections; raise it (LimitNOFILE of a service)`)
 }
 
 /** O_NONBLOCK: opening a pipe that nobody reads would block for good. */

@@ -1,25 +1,23 @@
-/**
- * One port of a reactor: its listening socket, its TLS, and the clients seen lately. Where no descriptor is left for a
- * connection, the listening socket is closed for a moment: polling it would use a whole processor (D168).
- */
+/** One port of a reactor: its listening socket, its TLS, and the clients seen lately. */
+import { closeSync, openSync } from 'node:fs'
+import { devNull } from 'node:os'
 import { LRUCache } from 'lru-cache'
 import type { ListenerPlan } from '../plan/reactor-plan.ts'
-import type { ByteSocket, Listening, SocketLevel } from '../socket/byte-socket.ts'
+import { type ByteSocket, lacksDescriptor, type Listening, type SocketLevel } from '../socket/byte-socket.ts'
 import { CidrList } from '../socket/ip-address.ts'
 import type { TlsServer } from '../socket/tls.ts'
 import type { Client } from '../proxy/source/connection-callbacks.ts'
 
 /** Client addresses in the cache: a returning client costs less. */
 const CLIENTS_MAX = 4096
-const PAUSE_MS = 500
+/** Time between two tries to listen again. */
+const PAUSE_MS = 1000
 
 interface ListenerOptions {
   readonly level: SocketLevel
   readonly reusePort: boolean
   newClient(address: string, listener: Listener): Client
   accept(socket: ByteSocket, listener: Listener): void
-  /** No descriptor is left, so nothing is accepted for a moment. */
-  paused(cause: string): void
   /** Accepting a connection threw. */
   threw(error: unknown): void
 }
@@ -57,8 +55,7 @@ export class Listener {
   async open(): Promise<number> {
     const { level, reusePort, accept, threw } = this.#options
     const { host, port } = this.#plan
-    const options = { host, port: this.#port || port, reusePort, onExhausted: (code: string) => this.#pause(code) }
-    this.#listening = await level.listen(options, socket => {
+    this.#listening = await level.listen({ host, port: this.#port || port, reusePort }, socket => {
       try {
         accept(socket, this)
       } catch (error) {
@@ -81,16 +78,24 @@ export class Listener {
     this.#listening = null
   }
 
-  #pause(cause: string): void {
-    if (this.#listening === null) return
-    this.#options.paused(cause)
+  /**
+   * Closes the listening socket, and opens it again once a descriptor is free. A connection that waits for a descriptor
+   * would keep the event loop busy (D168). Returns false where the listener is closed already.
+   */
+  pause(): boolean {
+    if (this.#listening === null) return false
     this.#listening.close()
     this.#listening = null
     this.#resumeLater()
+    return true
   }
 
   #resumeLater(): void {
     this.#timer = setTimeout(() => {
+      if (missingDescriptor() !== '') {
+        this.#resumeLater()
+        return
+      }
       this.open().then(
         () => this.#resumed(),
         () => {
@@ -123,5 +128,16 @@ export class Listener {
       this.#clients.set(address, client)
     }
     return client
+  }
+}
+
+/** Error of a process, or a system, without a free descriptor; '' where there is one. libuv keeps it to itself. */
+export function missingDescriptor(): string {
+  try {
+    closeSync(openSync(devNull, 'r'))
+    return ''
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    return lacksDescriptor(code) ? code : ''
   }
 }

@@ -34,7 +34,7 @@ import { FaultResponder, requestFieldsOf } from '../faults/fault-responder.ts'
 import { CorsMediation } from '../proxy/cors-mediation.ts'
 import { WebSocketMediation } from '../proxy/websocket-mediation.ts'
 import { ReactorAuth } from '../auth/reactor-auth.ts'
-import { isSecured, Listener } from './listener.ts'
+import { isSecured, Listener, missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { ReactorTls } from './reactor-tls.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
@@ -182,10 +182,6 @@ export class Reactor implements ConnectionCallbacks {
       reusePort: this.#plan.reactors > 1,
       newClient: (address, listener) => this.#newClient(address, listener),
       accept: (socket, listener) => this.#accept(socket, listener),
-      paused: cause => {
-        this.#metrics.add(METRIC.acceptPauses, 1)
-        this.#options.report('error', 'accepting paused', { CAUSE_OF_ERROR: cause })
-      },
       threw: error => this.#options.report('error', 'bug', { CAUSE_OF_ERROR: String(error) }),
     })
   }
@@ -363,8 +359,19 @@ export class Reactor implements ConnectionCallbacks {
     }
     // Both contexts have the same wheel.
     this.#contexts.plain.wheel.advance()
+    this.#pauseWithoutDescriptor()
     this.#auth.tick()
     this.#options.accessLog?.flush()
+  }
+
+  #pauseWithoutDescriptor(): void {
+    const code = missingDescriptor()
+    if (code === '') return
+    const paused = this.#listeners.filter(listener => listener.pause())
+    if (paused.length === 0) return
+    this.#metrics.add(METRIC.acceptPauses, paused.length)
+    const CAUSE_OF_ERROR = `no descriptor is left for a connection (${code}, ulimit -n)`
+    this.#options.report('error', 'accepting paused', { CAUSE_OF_ERROR })
   }
 
   // ---- client connections -----------------------------------------------------------------------------------------

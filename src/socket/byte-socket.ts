@@ -113,11 +113,6 @@ export interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly reusePort: boolean
-  /**
-   * No descriptor is left for a connection that waits (`lacksDescriptor`). This is repeated without a pause until the
-   * listening socket is closed, or descriptors are free.
-   */
-  readonly onExhausted?: (code: string) => void
 }
 
 /** Whether an error says that the process, or the system, has no descriptor left; it says nothing about the peer. */

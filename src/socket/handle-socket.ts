@@ -7,7 +7,6 @@ import { getSystemErrorName } from 'node:util'
 import {
   type ByteSocket,
   type ConnectingOwner,
-  lacksDescriptor,
   type Listening,
   type ListenOptions,
   type SocketLevel,
@@ -331,11 +330,7 @@ function listenOnHandles(options: ListenOptions, onConnection: (socket: ByteSock
     if (inherits) listener.setNoDelay(true)
     listener.onconnection = (status, handle) => {
       // A failed accept concerns no open connection; the next one may succeed.
-      if (status !== 0) {
-        const code = getSystemErrorName(status)
-        if (lacksDescriptor(code)) options.onExhausted?.(code)
-        return
-      }
+      if (status !== 0) return
       if (!inherits) handle.setNoDelay(true)
       onConnection(new HandleSocket(handle))
     }

@@ -6,7 +6,6 @@ import { connect, createServer, type Socket } from 'node:net'
 import {
   type ByteSocket,
   type ConnectingOwner,
-  lacksDescriptor,
   type Listening,
   type ListenOptions,
   type SocketLevel,
@@ -274,11 +273,8 @@ export const streamLevel: SocketLevel = {
   listen(options: ListenOptions, onConnection: (socket: ByteSocket) => void): Promise<Listening> {
     const { promise, resolve, reject } = Promise.withResolvers<Listening>()
     const server = createServer({ allowHalfOpen: true }, socket => onConnection(new AcceptedSocket(socket)))
-    server.on('error', (error: NodeJS.ErrnoException) => {
-      reject(error)
-      // A failed accept concerns no open connection; the next one may succeed.
-      if (lacksDescriptor(error.code ?? '')) options.onExhausted?.(error.code!)
-    })
+    // Later errors are failed accepts, which concern no open connection.
+    server.on('error', reject)
     const where = options.host === '' ? { port: options.port } : { port: options.port, host: options.host }
     server.listen({ ...where, backlog: BACKLOG, reusePort: options.reusePort }, () =>
       resolve({ port: (server.address() as { port: number }).port, close: () => void server.close() }),

@@ -215,7 +215,7 @@ test('a reload adds and removes issuers and declared applications', async () => 
 
 function management(identity = SERVER): ManagementPlan {
   return {
-    ...{ host: '127.0.0.1', port: 0, origin: 'https://localhost:9443', hostNames: [], filters: [] },
+    ...{ host: '127.0.0.1', port: 0, connectionsMax: 256, origin: 'https://localhost:9443', hostNames: [], filters: [] },
     ...{ console: { networks: [] }, web: { networks: [] } },
     tls: { identity, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' },
   }

@@ -14,6 +14,7 @@ import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
 const PLAN: ManagementPlan = {
   host: '127.0.0.1',
   port: 0,
+  connectionsMax: 256,
   tls: { identity: SERVER, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' },
   origin: 'https://localhost:9443',
   hostNames: ['gw.example.com'],

@@ -149,12 +149,16 @@ export const PLAIN_ONLY = [
   'management.enable=false',
 ]
 
-/** `sets`: `section.key=value`; the ports are free ones unless set. `words`: further ones of the command line. */
+/**
+ * `sets`: `section.key=value`; the ports are free ones unless set. `words`: further ones of the command line.
+ * `openFiles`: `ulimit -n` of the program; 0: that of the test.
+ */
 export function launch(
   home: Home,
   sets: readonly string[],
   env: Readonly<Record<string, string>> = {},
   words: readonly string[] = [],
+  openFiles = 0,
 ): Program {
   const defaults = [
     ...PLAIN_ONLY,
@@ -165,7 +169,9 @@ export function launch(
     `transport.passthru_http.socket_level=${LEVEL}`,
   ]
   const args = ['src/launch.js', 'start', '--home', home.path, ...[...defaults, ...sets].flatMap(it => ['--set', it])]
-  return new Program(process.execPath, [...args, ...words], env)
+  if (openFiles === 0) return new Program(process.execPath, [...args, ...words], env)
+  const script = `ulimit -n ${openFiles} && exec "$0" "$@"`
+  return new Program('sh', ['-c', script, process.execPath, ...args, ...words], env)
 }
 
 export async function startProgram(
@@ -173,8 +179,9 @@ export async function startProgram(
   sets: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
   words: readonly string[] = [],
+  openFiles = 0,
 ): Promise<RunningGateway> {
-  const program = launch(home, sets, env, words)
+  const program = launch(home, sets, env, words, openFiles)
   try {
     await program.said.until(/^ready$/m)
     const [, port] = await program.said.until(/^listening on http:\/\/\S*:(\d+)$/m)

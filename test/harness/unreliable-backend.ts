@@ -9,8 +9,9 @@ import {
 } from '../../src/apis/api-definition.ts'
 import { monotonicMs } from '../../src/runtime/monotonic-clock.ts'
 import type { ApiPlan, EndpointPlan, EndpointsPlan } from '../../src/plan/reactor-plan.ts'
+import { FIRST_ROUTE_SLOT } from '../../src/proxy/target/route.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
-import { startGateway, type TestGateway } from './gateway.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from './gateway.ts'
 import { takeResponse } from './responses.ts'
 import { connectPeer } from './peers.ts'
 
@@ -108,13 +109,14 @@ export interface EndpointGateway extends TestGateway {
 export async function startEndpoints(
   group: GroupOptions,
   http: Readonly<Record<string, unknown>> = {},
+  options: GatewayOptions = {},
 ): Promise<EndpointGateway> {
   const { kind, algorithm = 'round_robin', failsOver = kind !== 'single', ports, settings = {} } = group
   const endpoints: EndpointPlan[] = ports.map((port, slot) => ({
     slot,
     url: `http://127.0.0.1:${port}`,
     route: {
-      ...{ slot: slot + 1, secured: false, host: '127.0.0.1', port },
+      ...{ slot: FIRST_ROUTE_SLOT + slot, secured: false, host: '127.0.0.1', port },
       ...{ tlsClient: '', proxy: null, connectsThroughProxy: false },
     },
     basePath: '',
@@ -127,7 +129,7 @@ export async function startEndpoints(
   }))
   const api: ApiPlan = { ...PLAIN_API, name: 'T', paths: ['/t'], endpoints: { kind, algorithm, failsOver, endpoints } }
   const shared = EndpointTable.allocate(endpoints.length, 1)
-  const gateway = await startGateway([], { http, apis: [api], endpoints: shared })
+  const gateway = await startGateway([], { ...options, http, apis: [api], endpoints: shared })
   const table = new EndpointTable(shared, 0, monotonicMs)
   return {
     ...gateway,

@@ -21,7 +21,7 @@ function api(context: string, ...urls: readonly string[]): ApiDefinition {
   }
 }
 
-/** Slots of endpoints and of their routes, in order. Slots 0 and 1 of routes count the clients of both transports. */
+/** Slots of endpoints and of their routes, in order. Slots 0 to 2 of routes count clients and all backend connections. */
 function slotsOf({ apis }: PlannedApis): readonly (readonly [endpoint: number, route: number])[] {
   return apis.flatMap(({ endpoints }) => endpoints.endpoints.map(({ slot, route }) => [slot, route.slot] as const))
 }
@@ -30,18 +30,18 @@ test('endpoints keep their slots by API, URL and rank among equal URLs, routes b
   const planner = new ApiPlanner(1, 3)
   const first = planner.plan([api('a', 'http://h/1', 'http://h/2'), api('b', 'https://h/1')], DIRECT, OPEN_CORS, [])
   assert.deepEqual(slotsOf(first), [
-    [0, 2],
-    [1, 2],
-    [2, 3],
+    [0, 3],
+    [1, 3],
+    [2, 4],
   ])
   const definitions = [api('b', 'https://h/1'), api('a', 'http://h:80/2', 'http://h/2', 'http://h/2', 'http://h/1')]
   const second = planner.plan(definitions, DIRECT, OPEN_CORS, [], first)
   assert.deepEqual(slotsOf(second), [
-    [2, 3],
-    [3, 2],
-    [1, 2],
-    [4, 2],
-    [0, 2],
+    [2, 4],
+    [3, 3],
+    [1, 3],
+    [4, 3],
+    [0, 3],
   ])
 })
 
@@ -64,18 +64,18 @@ test('a slot is reused only without activity, and starts with a fresh state', ()
   states.failed(0, DEFAULT_ENDPOINT_SETTINGS, false, 101_503, 0)
   const exchange = { pendingSlot: -1 }
   states.requestStarted(0, exchange)
-  connections.acquire(2, -1)
+  connections.acquire(3, -1)
   const second = planner.plan([api('b', 'http://i')], DIRECT, OPEN_CORS, [], first)
   planner.release(second)
-  assert.deepEqual(slotsOf(second), [[1, 3]])
+  assert.deepEqual(slotsOf(second), [[1, 4]])
   const third = [api('b', 'http://i'), api('c', 'http://j')]
   assert.throws(() => planner.plan(third, DIRECT, OPEN_CORS, [], second), OutOfSlots)
   planner.release(second)
   states.requestEnded(exchange)
-  connections.release(2)
+  connections.release(3)
   assert.deepEqual(slotsOf(planner.plan(third, DIRECT, OPEN_CORS, [], second)), [
-    [1, 3],
-    [0, 2],
+    [1, 4],
+    [0, 3],
   ])
   const { state, failures, suspensions, lastBase } = states.read(0)
   assert.deepEqual([state, failures, suspensions, lastBase], ['ACTIVE', 0, 0, 0])

@@ -184,7 +184,7 @@ test('RFC 9110 9.2.2: a retried request has the same head as the first one', asy
 function endpoint(slot: number, port: number, through: ForwardProxy | null): EndpointPlan {
   const route = { secured: false, host: '127.0.0.1', port, tlsClient: '', proxy: through, connectsThroughProxy: false }
   const url = `http://127.0.0.1:${port}/e${slot}`
-  return { slot, url, basePath: `/e${slot}`, route: { slot: slot + 1, ...route }, settings: DEFAULT_ENDPOINT_SETTINGS }
+  return { slot, url, basePath: `/e${slot}`, route: { slot: slot + 3, ...route }, settings: DEFAULT_ENDPOINT_SETTINGS }
 }
 
 for (const proxyIsFirst of [true, false]) {

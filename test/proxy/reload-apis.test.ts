@@ -396,7 +396,7 @@ function apiOf(
 ): ApiPlan {
   const endpoints = slots.map(slot => {
     const { port } = backends[slot]!
-    const route = { slot: slot + 1, secured: false, host: '127.0.0.1', port }
+    const route = { slot: slot + 3, secured: false, host: '127.0.0.1', port }
     return {
       slot,
       url: `http://127.0.0.1:${port}`,

@@ -286,7 +286,7 @@ test(`the routes of ${RELOADS} APIs that were deployed and removed are garbage-c
 /** Deploys /brief with a new route to the backend; returns a weak reference to the route. */
 async function deployBriefly(gateway: TestGateway, number: number, port: number): Promise<WeakRef<object>> {
   const route = {
-    ...{ slot: 2 + (number % 8), secured: false, host: '127.0.0.1', port },
+    ...{ slot: 3 + (number % 8), secured: false, host: '127.0.0.1', port },
     ...{ tlsClient: `number ${number}`, proxy: null, connectsThroughProxy: false },
   }
   const url = `http://127.0.0.1:${port}`

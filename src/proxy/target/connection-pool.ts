@@ -14,7 +14,7 @@ import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { RetryBuffer } from './retry-buffer.ts'
-import { authorityOf, type Network, nextHop, type Route, schemeOf } from './route.ts'
+import { ALL_ROUTES_SLOT, authorityOf, type Network, nextHop, type Route, schemeOf } from './route.ts'
 import { StatusInspector, type WarnOn500 } from './status-inspector.ts'
 import type { StrippedRequestFields } from './stripped-request-fields.ts'
 import { TargetConnection } from './target-connection.ts'
@@ -27,6 +27,10 @@ export interface PoolContext {
   readonly reactors: number
   /** Request fields that plain backends, and backends on TLS, do not get. */
   readonly stripped: Readonly<Record<keyof ConnectionContexts, StrippedRequestFields>>
+  /** Largest number of connections of all pools of all reactors, by the open files of the process; -1: no limit. */
+  readonly connectionsMax: number
+  /** Pools that may have idle connections. */
+  readonly pools: Set<ConnectionPool>
   /** Open connections of all pools, retired pools included. */
   readonly connections: Set<TargetConnection>
   warnOn500: WarnOn500
@@ -41,6 +45,11 @@ const LIMIT_REACHED: Failure = {
   code: '',
   cause: 'no further connection to this backend',
   status: 0,
+}
+const TOTAL_REACHED: Failure = {
+  ...LIMIT_REACHED,
+  kind: 'descriptors',
+  cause: 'no further connection to any backend: the open files of the process (ulimit -n) allow no more',
 }
 
 export class ConnectionPool {
@@ -71,6 +80,7 @@ export class ConnectionPool {
     this.stripped = shared.stripped[transport]
     this.inspector = new StatusInspector(route, shared.warnOn500, this.context)
     this.#shared = shared
+    shared.pools.add(this)
   }
 
   get network(): Network {
@@ -94,11 +104,20 @@ export class ConnectionPool {
 
   /** An idle connection here would exceed the limit, or keep another reactor from opening one. */
   get #isScarce(): boolean {
+    const { connections, connectionsMax } = this.#shared
+    const { connectionsPerHostMax } = this.context.settings
+    return (
+      this.#isAtLimit(this.route.slot, this.#open, connectionsPerHostMax) ||
+      (connectionsMax >= 0 && this.#isAtLimit(ALL_ROUTES_SLOT, connections.size, connectionsMax))
+    )
+  }
+
+  /** `open`: connections of this reactor. */
+  #isAtLimit(slot: number, open: number, limit: number): boolean {
     const { gauge, reactors } = this.#shared
-    const limit = this.context.settings.connectionsPerHostMax
     // While this reactor has less than its share open, the sum is not worth computing.
-    if (this.#open * reactors < limit) return false
-    const sum = gauge.sum(this.route.slot)
+    if (open * reactors < limit) return false
+    const sum = gauge.sum(slot)
     return sum > limit || (reactors > 1 && sum === limit)
   }
 
@@ -106,12 +125,13 @@ export class ConnectionPool {
   connect(exchange: Exchange, buffer: RetryBuffer, endpoint: Endpoint): void {
     exchange.reusesConnection = false
     const { context } = this
-    const { gauge } = this.#shared
     const parser = Parser.forResponses(context.part.spans)
-    if (parser === undefined || !gauge.acquire(this.route.slot, context.settings.connectionsPerHostMax)) {
+    const refusal = parser === undefined ? LIMIT_REACHED : this.#acquire()
+    if (parser === undefined || refusal !== null) {
       parser?.release()
-      this.reportFailure(exchange, LIMIT_REACHED, 'warn')
-      if (!endpoint.failed(exchange, LIMIT_REACHED, buffer)) exchange.source.fail(LIMIT_REACHED)
+      const failure = refusal ?? LIMIT_REACHED
+      this.reportFailure(exchange, failure, 'warn')
+      if (!endpoint.failed(exchange, failure, buffer)) exchange.source.fail(failure)
       return
     }
     const { responseHeads, trailerHeads, responseKinds, responseLimits } = context
@@ -122,6 +142,27 @@ export class ConnectionPool {
     context.metrics.add(METRIC.targetsOpened, 1)
     context.metrics.add(METRIC.targetsOpen, 1)
     connection.connect(exchange, buffer, endpoint)
+  }
+
+  /** Counts one more connection; the failure where a limit is reached. */
+  #acquire(): Failure | null {
+    const { gauge, connectionsMax } = this.#shared
+    if (!gauge.acquire(this.route.slot, this.context.settings.connectionsPerHostMax)) return LIMIT_REACHED
+    if (gauge.acquire(ALL_ROUTES_SLOT, connectionsMax)) return null
+    // An idle connection to another backend gives up its place.
+    if (this.#closeIdleElsewhere() && gauge.acquire(ALL_ROUTES_SLOT, connectionsMax)) return null
+    gauge.release(this.route.slot)
+    return TOTAL_REACHED
+  }
+
+  #closeIdleElsewhere(): boolean {
+    for (const pool of this.#shared.pools) {
+      const [oldest] = pool.#idle
+      if (oldest === undefined) continue
+      oldest.close()
+      return true
+    }
+    return false
   }
 
   refuse(exchange: Exchange, failure: Failure): void {
@@ -135,6 +176,7 @@ export class ConnectionPool {
     const idle = this.#idle.indexOf(connection)
     if (idle >= 0) this.#idle.splice(idle, 1)
     this.#shared.gauge.release(this.route.slot)
+    this.#shared.gauge.release(ALL_ROUTES_SLOT)
     this.context.metrics.add(METRIC.targetsOpen, -1)
   }
 
@@ -179,6 +221,7 @@ export class ConnectionPool {
    */
   retire(): void {
     this.#reusableFromId = Number.POSITIVE_INFINITY
+    this.#shared.pools.delete(this)
     this.closeIdle()
   }
 

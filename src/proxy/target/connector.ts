@@ -5,11 +5,12 @@
  */
 import type { Loss } from '../../protocol/failure-table.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
-import type { ByteSocket, ConnectingOwner, TlsFailure } from '../../socket/byte-socket.ts'
+import { type ByteSocket, type ConnectingOwner, lacksDescriptor, type TlsFailure } from '../../socket/byte-socket.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { ProxyTunnel } from './proxy-tunnel.ts'
 import {
   type FailureCause,
+  outOfDescriptors,
   outOfMemory,
   type ForwardProxy,
   isTunnelled,
@@ -176,7 +177,8 @@ export class Connector extends Deadline implements ConnectingOwner {
 
   onLost(code: string): void {
     if (this.#step === 'done') return
-    if (this.#addresses.length > 0) this.#dialNext(code)
+    if (lacksDescriptor(code)) this.#fail('READ_ERROR', outOfDescriptors(code))
+    else if (this.#addresses.length > 0) this.#dialNext(code)
     else this.#lost('READ_ERROR', this.#hopCause(code))
   }
 

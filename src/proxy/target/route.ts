@@ -4,6 +4,11 @@ import type { DnsCache } from '../../socket/dns-cache.ts'
 import type { TlsClient } from '../../socket/tls.ts'
 import type { Failure } from '../exchange/contract.ts'
 
+/** Slot of the shared gauge that counts the connections of all routes, behind those that count clients. */
+export const ALL_ROUTES_SLOT = 2
+/** Slot of the first route. */
+export const FIRST_ROUTE_SLOT = 3
+
 export interface ForwardProxy {
   readonly host: string
   readonly port: number
@@ -36,6 +41,10 @@ export interface Network {
 
 /** Why a backend cannot be used; the part of a Failure that its source knows. */
 export type FailureCause = Required<Pick<Failure, 'kind' | 'code' | 'cause'>>
+
+export function outOfDescriptors(code: string): FailureCause {
+  return { kind: 'descriptors', code: '', cause: `no descriptor is left for a connection (${code}, ulimit -n)` }
+}
 
 export function outOfMemory(cause: string): FailureCause {
   return { kind: 'memory', code: '', cause }

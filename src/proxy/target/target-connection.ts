@@ -12,6 +12,7 @@ import {
   CREDENTIALS_REFUSED,
   type Loss,
   NO_MEMORY,
+  POOL_FULL,
   RESPONSE_FAILED,
   TARGET_FAILURES,
 } from '../../protocol/failure-table.ts'
@@ -36,7 +37,8 @@ import { TargetTunnelPeer } from './target-tunnel-peer.ts'
 
 /** A loss whose base and state say all. */
 const PLAIN: Pick<Failure, 'kind' | 'code'> = { kind: 'transport', code: '' }
-/** A loss whose cause is the gateway's: its base is NO_MEMORY in every state. */
+/** Base code of a loss whose cause is the gateway's, in every state. */
+const OWN_BASES: Partial<Record<Failure['kind'], number>> = { memory: NO_MEMORY, descriptors: POOL_FULL }
 const OUT_OF_MEMORY: Pick<Failure, 'kind' | 'code'> = { kind: 'memory', code: '' }
 /** Time for the response of a backend that takes no more of the request: it may say why. */
 const LAST_RESPONSE_MS = 1000
@@ -391,8 +393,9 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
       return
     }
     const { base, retry } = TARGET_FAILURES[STATE_NAMES[state]!][loss]
-    if (detail.kind === 'memory') {
-      this.#fail(this.#failure(NO_MEMORY, cause, detail), null)
+    const ownBase = OWN_BASES[detail.kind]
+    if (ownBase !== undefined) {
+      this.#fail(this.#failure(ownBase, cause, detail), null)
       return
     }
     if (retry === 'if-reused' && this.#served > 0 && this.#response.isEmpty && this.#buffer !== null) {
