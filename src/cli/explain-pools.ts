@@ -2,12 +2,15 @@
  * Calculates what pool sizes mean on this machine: threads, tasks per thread, and how many messages of a burst run,
  * wait and are refused. Pools that are not built yet are calculated too, because configurations size them already.
  */
-import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import type { Configuration } from '../config/catalogue.ts'
+import { ConfigurationErrors } from '../config/diagnostics.ts'
+import { type PoolSize, poolSizes } from '../control/registry/database-settings.ts'
+import { connectionLimits, openFileLimit } from '../plan/descriptor-planning.ts'
 import { planListeners } from '../plan/listener-planning.ts'
 import { reactorCount } from '../plan/reactor-planning.ts'
-import { ARENA_BYTES } from '../runtime/arena.ts'
+import { type RemoteRequestLimits, remoteRequestLimits } from '../plan/remote-requests.ts'
+import { ARENA_BYTES, chunkSize } from '../runtime/arena.ts'
 import { counted } from './terminal.ts'
 
 export interface Machine {
@@ -15,21 +18,28 @@ export interface Machine {
   readonly reactors: number
   /** Limit of open files and sockets of a process; 0 if unknown. */
   readonly openFiles: number
+  readonly requests: RemoteRequestLimits
+  /** Empty if a database is not configured correctly. */
+  readonly databases: readonly PoolSize[]
 }
 
-export function machineFor(configuration: Configuration): Machine {
+export function machineFor(configuration: Configuration, dataDir: string): Machine {
   return {
     processors: availableParallelism(),
     reactors: reactorCount(configuration, planListeners(configuration)),
     openFiles: openFileLimit(),
+    requests: remoteRequestLimits(configuration),
+    databases: databasePools(configuration, dataDir),
   }
 }
 
-/** Only Linux has the limit in a file. */
-function openFileLimit(): number {
-  if (process.platform !== 'linux') return 0
-  const limits = readFileSync('/proc/self/limits', 'utf8')
-  return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? 0)
+function databasePools(configuration: Configuration, dataDir: string): readonly PoolSize[] {
+  try {
+    return poolSizes(configuration, dataDir)
+  } catch (error) {
+    if (error instanceof ConfigurationErrors) return []
+    throw error
+  }
 }
 
 /** Outcome for the messages, connections or calls of a burst. */
@@ -47,7 +57,8 @@ export interface PoolCalculation {
 
 /** Returns the value of another key of the same section or row. */
 type Values = (key: string) => number
-type Calculate = (value: Values, machine: Machine, burst: number) => PoolCalculation
+/** Undefined where the sizes are not known. */
+type Calculate = (value: Values, machine: Machine, burst: number) => PoolCalculation | undefined
 
 const workers = executor('messages', {
   core: 'worker_pool_size_core',
@@ -91,9 +102,9 @@ const CALCULATIONS: Readonly<Record<string, Readonly<Record<string, Calculate>>>
     'inbound.core_threads': inbound,
     'inbound.max_threads': inbound,
   },
-  'apim.key_manager': { 'pool.init_idle_capacity': keyManager, 'pool.max_idle': keyManager },
+  'apim.key_manager': { 'pool.max_idle': remoteRequests },
   'database.apim_db': { 'pool_options.maxActive': database, 'pool_options.maxWait': database },
-  'apim.http_client': { max_total: httpClient, default_max_per_route: httpClient },
+  'apim.http_client': { max_total: remoteRequests, default_max_per_route: remoteRequests },
   'apim.throttling': publisherCalculations(),
   'apim.throttling.url_group': publisherCalculations(),
 }
@@ -135,8 +146,7 @@ function executor(what: string, keys: Executor): Calculate {
 }
 
 function buffers(value: Values, { reactors }: Machine, size: number): PoolCalculation {
-  // The arena allocates powers of two.
-  const chunk = 2 ** Math.ceil(Math.log2(value('io_buffer_size')))
+  const chunk = chunkSize(value('io_buffer_size'))
   const most = reactors * Math.floor(ARENA_BYTES / chunk)
   const runs = Math.min(size, most)
   return calculation({ size, runs, waits: 0, refused: size - runs }, 'connections, each in the middle of a head', [
@@ -157,14 +167,16 @@ function perBackend(value: Values, { reactors }: Machine, size: number): PoolCal
 
 function openConnections(value: Values, { reactors, openFiles }: Machine, size: number): PoolCalculation {
   const limit = value('max_open_connections')
-  const runs = limit < 0 ? size : Math.min(size, limit)
+  const { clients } = connectionLimits(openFiles, reactors)
+  const limits = [limit, clients].filter(it => it >= 0)
+  const runs = Math.min(size, ...limits)
   const files =
-    openFiles === 0
+    clients < 0
       ? []
-      : [`${openFiles} files may be open in this process; a connection takes one, and one more to its backend`]
+      : [`ulimit -n ${openFiles} allows ${clients} clients of all listeners, and as many connections to backends`]
   return calculation({ size, runs, waits: 0, refused: size - runs }, 'connections', [
     limit < 0
-      ? 'no limit but memory and open files'
+      ? 'no limit of this transport'
       : `${limit} connections, of ${counted(reactors, 'reactor')} together; one more is reset at once and counted`,
     ...files,
   ])
@@ -186,27 +198,32 @@ function reactors(_: Values, { processors, reactors: threads }: Machine, size: n
   ])
 }
 
-function database(value: Values, { processors }: Machine, size: number): PoolCalculation {
-  const limit = value('pool_options.maxActive')
-  const runs = Math.min(size, limit)
-  const threads = Math.min(limit, processors)
-  return calculation({ size, runs, waits: size - runs, refused: 0 }, 'statements', [
-    `${limit} connections of the process: ${spread(limit, threads, 'connection')}`,
-    `a statement that waits fails after ${value('pool_options.maxWait')} ms`,
+/** The burst is one of `database.apim_db`. */
+function database(_: Values, { databases }: Machine, size: number): PoolCalculation | undefined {
+  const [first, other] = databases
+  if (first === undefined) return undefined
+  const { connections, waitingMax, waitMs } = first
+  const pools = databases.map(({ sections, connections: most }) => {
+    return `${counted(most, 'connection')} to ${sections.join(' and ')}`
+  })
+  const runs = Math.min(size, connections)
+  const waits = Math.min(size - runs, waitingMax)
+  return calculation({ size, runs, waits, refused: size - runs - waits }, 'statements', [
+    `${pools.join(', ')}${other === undefined ? ', which are one database with one pool' : ''}`,
+    `${waitingMax} statements may wait, each ${waitMs} ms at most`,
   ])
 }
 
-function httpClient(value: Values, _: Machine, size: number): PoolCalculation {
-  const total = value('max_total')
-  const toOne = Math.min(total, value('default_max_per_route'))
-  return calculation(
-    { size, runs: Math.min(size, toOne), waits: Math.max(0, size - toOne), refused: 0 },
-    'calls to one address',
-    [
-      `${toOne} calls to one key manager at once, ${total} to all of them`,
-      'a token that holds its own claims needs no call',
-    ],
-  )
+/** The burst goes to one address. */
+function remoteRequests(_: Values, { requests }: Machine, size: number): PoolCalculation {
+  const { requestsMax, perHostMax, idleMax, waitingMax } = requests
+  const runs = Math.min(size, perHostMax)
+  const waits = Math.min(size - runs, waitingMax)
+  return calculation({ size, runs, waits, refused: size - runs - waits }, 'requests to one address', [
+    `${perHostMax} requests to one address at once, ${requestsMax} to all of them`,
+    `${Math.min(perHostMax, idleMax)} connections to one address are kept idle at most`,
+    'a token that holds its own claims needs no request',
+  ])
 }
 
 /** No queue: a message without a thread stays unread at its origin. */
@@ -226,18 +243,6 @@ function scripts(value: Values, { processors }: Machine, size: number): PoolCalc
   return calculation({ size, runs, waits: size - runs, refused: 0 }, 'messages through one script mediator', [
     `${engines} scripts of one mediator at once: ${spread(engines, Math.min(engines, processors), 'script')}`,
     'a message waits until an engine is free; another mediator has its own engines',
-  ])
-}
-
-/** The sizes limit the idle connections, not the open ones. */
-function keyManager(value: Values, _: Machine, size: number): PoolCalculation {
-  const [open, kept] = [value('pool.init_idle_capacity'), value('pool.max_idle')]
-  const onOpen = Math.min(size, open)
-  const onNew = size - onOpen
-  const closed = Math.max(0, size - Math.max(open, kept))
-  return calculation({ size, runs: size, waits: 0, refused: 0 }, 'calls to the key manager', [
-    `${open} connections from the start, up to ${kept} kept idle`,
-    `of ${size} calls at once ${onOpen} on open connections, ${onNew} on new ones; ${closed} are closed afterwards`,
   ])
 }
 

@@ -44,7 +44,7 @@ export async function explain(
   const byPath = new Map(keys.map(key => [key.path, key]))
   const sections = [...new Set(keys.map(key => key.section))]
   const folders = { home: args.home, data: args.dataDir, configuration: args.home }
-  const machine = machineFor(configuration)
+  const machine = machineFor(configuration, args.dataDir)
   const context = { keys, errors, configuration, byPath, sections, folders, machine, burst }
   const { selected, isByName } = selectKeys(keys, wanted)
   if (selected.length === 0) {

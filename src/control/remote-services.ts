@@ -2,6 +2,7 @@
 import type { ControlPlan } from '../plan/control-messages.ts'
 import type { IssuerKeys } from '../auth/records.ts'
 import type { EventLog } from '../observe/events.ts'
+import { remoteRequestLimits } from '../plan/remote-requests.ts'
 import { credentialsOrSuperAdmin } from './registry/super-admin.ts'
 import { BackendTokenClient } from './remote/backend-token-client.ts'
 import { HttpClient } from './remote/http-client.ts'
@@ -101,9 +102,6 @@ function introspectionSettings({ configuration, dataDir, ownIssuer }: ControlPla
 }
 
 function clientSettings({ configuration, trust, management }: ControlPlan) {
-  const requestsMax = configuration['apim.http_client'].max_total
-  const perHostMax = configuration['apim.http_client'].default_max_per_route
-  const idleMax = configuration['apim.key_manager']['pool.max_idle']
   const ownCertificates = management === null ? [] : [management.tls.identity.cert]
-  return { requestsMax, perHostMax, idleMax, trust, ownCertificates }
+  return { ...remoteRequestLimits(configuration), trust, ownCertificates }
 }

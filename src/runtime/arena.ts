@@ -48,6 +48,15 @@ const PREFIXES_MAX = 4096
 /** Largest chunk, in bytes. */
 export const CHUNK_MAX = 1 << LARGEST_SHIFT
 
+/** Size of the chunk that holds `size` bytes. */
+export function chunkSize(size: number): number {
+  return 1 << shiftFor(size)
+}
+
+function shiftFor(size: number): number {
+  return size <= 1 << SMALLEST_SHIFT ? SMALLEST_SHIFT : 32 - Math.clz32(size - 1)
+}
+
 export class Arena {
   readonly bytes: Buffer
   readonly #free: Chunk[][] = []
@@ -66,7 +75,7 @@ export class Arena {
 
   /** Returns a chunk of at least `size` bytes; undefined when the arena is exhausted: the caller then refuses work. */
   acquire(size: number): Chunk | undefined {
-    const shift = size <= 1 << SMALLEST_SHIFT ? SMALLEST_SHIFT : 32 - Math.clz32(size - 1)
+    const shift = shiftFor(size)
     if (shift > LARGEST_SHIFT) throw new RangeError(`a chunk of ${size} bytes is larger than ${CHUNK_MAX}`)
     const chunk = this.#free[shift]!.pop() ?? this.#newChunk(1 << shift)
     if (chunk === undefined) return undefined

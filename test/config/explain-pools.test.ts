@@ -4,7 +4,14 @@ import { test } from 'node:test'
 import { poolCalculation } from '../../src/cli/explain-pools.ts'
 import { allKeys } from '../../src/config/catalogue.ts'
 
-const MACHINE = { processors: 4, reactors: 2, openFiles: 1024 }
+const MACHINE = {
+  ...{ processors: 4, reactors: 2, openFiles: 1024 },
+  requests: { requestsMax: 100, perHostMax: 50, idleMax: 20, waitingMax: 1024 },
+  databases: [
+    { sections: ['database.apim_db'] as const, connections: 50, waitingMax: 1000, waitMs: 60_000 },
+    { sections: ['database.shared_db'] as const, connections: 1, waitingMax: 1000, waitMs: 60_000 },
+  ],
+}
 const HTTP = 'transport.passthru_http'
 
 type Values = Readonly<Record<string, number>>
@@ -36,7 +43,7 @@ for (const [section, core, most, queue] of QUEUED) {
     test(`${section}: ${coreSize} to ${mostSize}, queue ${length}, burst ${size}`, () => {
       const values: Values = { [core]: coreSize, [most]: mostSize, [queue]: length }
       for (const key of [core, most, queue]) {
-        const { burst, lines } = poolCalculation(section, key)!(name => values[name]!, MACHINE, size)
+        const { burst, lines } = poolCalculation(section, key)!(name => values[name]!, MACHINE, size)!
         assert.deepEqual(burst, { size, runs, waits, refused })
         assert.ok(lines[0]?.includes(threads), lines.join('; '))
         const isUnbounded = lines[1]!.includes('has no effect')
@@ -48,7 +55,7 @@ for (const [section, core, most, queue] of QUEUED) {
 
 const INBOUND = { 'inbound.core_threads': 20, 'inbound.max_threads': 100 }
 const ENGINES = 'synapse.script_mediator_pool_size'
-const IDLE = { 'pool.init_idle_capacity': 50, 'pool.max_idle': 100 }
+const POOL = 'pool_options.maxActive'
 
 /** [section, key, values of the section, burst, running, waiting, refused, words] */
 const OTHERS: readonly (readonly [string, string, Values, number, number, number, number, RegExp])[] = [
@@ -57,24 +64,24 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
   [HTTP, 'io_buffer_size', { io_buffer_size: 20000 }, 1000, 1000, 0, 0, /^32 KiB /],
   [HTTP, 'io_buffer_size', { io_buffer_size: 65536 }, 20_000, 16_384, 0, 3616, /used up by 8192 of them/],
   [HTTP, 'http.max.connection.per.host.port', { 'http.max.connection.per.host.port': 50 }, 60, 50, 0, 10, /101600/],
-  [HTTP, 'max_open_connections', { max_open_connections: -1 }, 60, 60, 0, 0, /no limit.*1024 files/],
+  [
+    HTTP,
+    'max_open_connections',
+    { max_open_connections: -1 },
+    60,
+    60,
+    0,
+    0,
+    /no limit of this transport.*ulimit -n 1024 allows 352 clients/,
+  ],
   [HTTP, 'max_open_connections', { max_open_connections: 50 }, 60, 50, 0, 10, /reset at once/],
   [HTTP, 'max_connections_per_client', { max_connections_per_client: 5 }, 6, 5, 0, 1, /5 connections of one address/],
   [HTTP, 'reactors', { reactors: 0 }, 1001, 1001, 0, 0, /2 threads on 4 processors.*about 501 .*1 GiB in all/],
-  [
-    'database.apim_db',
-    'pool_options.maxActive',
-    { 'pool_options.maxActive': 50, 'pool_options.maxWait': 60_000 },
-    ...[1000, 50, 950, 0],
-    /4 threads x up to 13 .*after 60000 ms/,
-  ] as unknown as (typeof OTHERS)[number],
-  [
-    'apim.http_client',
-    'max_total',
-    { max_total: 100, default_max_per_route: 50 },
-    ...[1000, 50, 950, 0],
-    /50 calls to one key manager at once, 100 to all/,
-  ] as unknown as (typeof OTHERS)[number],
+  ['database.apim_db', POOL, {}, 1000, 50, 950, 0, /50 connections to database.apim_db, 1 connection to .*shared_db/],
+  ['database.apim_db', POOL, {}, 2000, 50, 1000, 950, /1000 statements may wait, each 60000 ms at most/],
+  ['apim.http_client', 'max_total', {}, 1000, 50, 950, 0, /50 requests to one address at once, 100 to all/],
+  ['apim.http_client', 'default_max_per_route', {}, 2000, 50, 1024, 926, /50 requests to one address/],
+  ['apim.key_manager', 'pool.max_idle', {}, 1000, 50, 950, 0, /20 connections to one address are kept idle/],
   [
     'mediation',
     'inbound.max_threads',
@@ -87,14 +94,11 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
   ],
   ['mediation', 'inbound.core_threads', INBOUND, 10, 10, 0, 0, /20 at once, then up to 100 at once/],
   ['mediation', ENGINES, { [ENGINES]: 15 }, 1000, 15, 985, 0, /^15 scripts .*: 4 threads x up to 4 scripts/],
-  ['apim.key_manager', 'pool.max_idle', IDLE, 1000, 1000, 0, 0, /50 on open connections, 950 on new .* 900 are closed/],
-  ['apim.key_manager', 'pool.init_idle_capacity', IDLE, 70, 70, 0, 0, /50 on open .*, 20 on new .* 0 are closed/],
-  ['apim.key_manager', 'pool.max_idle', IDLE, 10, 10, 0, 0, /10 on open connections, 0 on new ones; 0 are closed/],
 ]
 
 for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) {
   test(`${section}.${key} = ${values[key]}, burst ${size}`, () => {
-    const { burst, lines } = poolCalculation(section, key)!(name => values[name]!, MACHINE, size)
+    const { burst, lines } = poolCalculation(section, key)!(name => values[name]!, MACHINE, size)!
     assert.deepEqual(burst, { size, runs, waits, refused })
     assert.match(lines.join(' '), words)
   })
@@ -102,7 +106,7 @@ for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) 
 
 test('the keys of every pool calculation are in the catalogue', () => {
   const summed = allKeys().filter(({ section, key }) => poolCalculation(section, key) !== undefined)
-  assert.equal(summed.length, 8 + 3 + 3 + 2 + 1 + 2 + 2 + 2 + 5 + 5)
+  assert.equal(summed.length, 8 + 3 + 3 + 2 + 1 + 1 + 2 + 2 + 5 + 5)
 })
 
 test('every pool size that is built, or will be, has a calculation', () => {
@@ -120,6 +124,6 @@ test('every pool size that is built, or will be, has a calculation', () => {
 
 test('tasks that no client waits for get no response', () => {
   const values: Values = { 'synapse.core_threads': 20, 'synapse.max_threads': 100, 'synapse.threads_queue_length': 10 }
-  const { lines } = poolCalculation('mediation', 'synapse.max_threads')!(name => values[name]!, MACHINE, 1000)
+  const { lines } = poolCalculation('mediation', 'synapse.max_threads')!(name => values[name]!, MACHINE, 1000)!
   assert.equal(lines[1], '20 at once, then 10 wait, then up to 100 at once; one more is refused')
 })

@@ -15,7 +15,7 @@ const RETRY_MS = 50
 const folder = mkdtempSync(join(tmpdir(), 'sluice-workflow-'))
 const server = await MisbehavingServer.listen()
 const client = new HttpClient(
-  { requestsMax: 10, perHostMax: 10, idleMax: 10, trust: {}, ownCertificates: [] },
+  { requestsMax: 10, perHostMax: 10, idleMax: 10, waitingMax: 1024, trust: {}, ownCertificates: [] },
   { requestMs: 300 },
 )
 

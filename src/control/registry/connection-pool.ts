@@ -40,7 +40,7 @@ export interface PoolObserver {
 }
 
 /** Limit of callers that wait for a connection. */
-const WAITERS_MAX = 1000
+export const WAITERS_MAX = 1000
 /** Milliseconds after which an idle connection is closed. */
 const IDLE_MS = 300_000
 

@@ -4,7 +4,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { isLoopbackHost } from '../../http1/host-name.ts'
 import type { Configuration } from '../../config/catalogue.ts'
 import { ConfigurationErrors, type Diagnostic, Diagnostics } from '../../config/diagnostics.ts'
-import type { PoolSettings } from './connection-pool.ts'
+import { type PoolSettings, WAITERS_MAX } from './connection-pool.ts'
 import { InvalidJdbcUrl, type JdbcUrl, readEmbeddedUrl, readJdbcUrl, type ServerKind, TLS_HINTS } from './jdbc-url.ts'
 import type { DialectName } from './pooled-dialect.ts'
 
@@ -97,6 +97,24 @@ export function databaseSettings(configuration: Configuration, dataDir: string):
   }
   const isOneDatabase = JSON.stringify([apim.file, apim.server]) === JSON.stringify([shared.file, shared.server])
   return { apim, shared: isOneDatabase ? apim : shared, warnings: diagnostics.warnings }
+}
+
+/** Sizes of the connection pool of one database, for `explain`. */
+export interface PoolSize {
+  readonly sections: readonly DatabaseSection['section'][]
+  readonly connections: number
+  readonly waitingMax: number
+  readonly waitMs: number
+}
+
+/** One pool for each database that the sections name; the one of `apim_db` first. Throws ConfigurationErrors. */
+export function poolSizes(configuration: Configuration, dataDir: string): readonly PoolSize[] {
+  const { apim, shared } = databaseSettings(configuration, dataDir)
+  const sizeOf = ({ pool }: ConnectionSettings, ...sections: PoolSize['sections']): PoolSize => {
+    return { sections, connections: pool.maxActive, waitingMax: WAITERS_MAX, waitMs: pool.maxWaitMs }
+  }
+  if (apim === shared) return [sizeOf(apim, 'database.apim_db', 'database.shared_db')]
+  return [sizeOf(apim, 'database.apim_db'), sizeOf(shared, 'database.shared_db')]
 }
 
 function sectionOf(

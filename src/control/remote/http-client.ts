@@ -16,6 +16,8 @@ interface HttpClientSettings {
   readonly perHostMax: number
   /** Idle connections kept open per host (`apim.key_manager.pool.max_idle`). */
   readonly idleMax: number
+  /** Requests that wait for one host. */
+  readonly waitingMax: number
   /** TLS settings by `host:port`; `default` for all others. Node's defaults apply without either. */
   readonly trust: Readonly<Record<string, TlsClientPlan>>
   /** Certificates (PEM) trusted in addition for servers on this machine. */
@@ -28,13 +30,11 @@ interface HttpClientLimits {
   readonly requestMs: number
   /** Life of an idle connection. */
   readonly idleMs: number
-  /** Requests that wait for one host. */
-  readonly waitingMax: number
 }
 /** Port of https. Plain HTTP has no trust settings. */
 const DEFAULT_PORT = '443'
 /** Shorter than the time a reactor waits for its control call, so that the reactor receives the cause of a failure. */
-const LIMITS: HttpClientLimits = { connectMs: 3000, requestMs: 4000, idleMs: 30_000, waitingMax: 1024 }
+const LIMITS: HttpClientLimits = { connectMs: 3000, requestMs: 4000, idleMs: 30_000 }
 
 interface RemoteRequest {
   readonly url: string
@@ -64,7 +64,7 @@ export class HttpClient {
   constructor(settings: HttpClientSettings, limits: Partial<HttpClientLimits> = {}) {
     this.#settings = settings
     this.#limits = { ...LIMITS, ...limits }
-    this.#concurrency = new ConcurrencyLimit({ ...settings, waitingMax: this.#limits.waitingMax })
+    this.#concurrency = new ConcurrencyLimit(settings)
   }
 
   /**

@@ -10,7 +10,14 @@ import { CA, SERVER } from '../../harness/certificates.ts'
 import { json, MisbehavingServer } from './misbehaving-server.ts'
 
 type Settings = ConstructorParameters<typeof HttpClient>[0]
-const SETTINGS: Settings = { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] }
+const SETTINGS: Settings = {
+  requestsMax: 100,
+  perHostMax: 50,
+  idleMax: 100,
+  waitingMax: 1024,
+  trust: {},
+  ownCertificates: [],
+}
 const server = await MisbehavingServer.listen()
 const clients: HttpClient[] = []
 
@@ -75,8 +82,7 @@ test('a server that does not answer never blocks requests to other servers', asy
   const silent = await MisbehavingServer.listen()
   silent.answer = () => {}
   server.answer = response => response.end('ok')
-  const limits = { requestMs: 500, waitingMax: 3 }
-  const client = new HttpClient({ ...SETTINGS, requestsMax: 3, perHostMax: 2 }, limits)
+  const client = new HttpClient({ ...SETTINGS, requestsMax: 3, perHostMax: 2, waitingMax: 3 }, { requestMs: 500 })
   clients.push(client)
   const ask = (origin: string) => client.send({ url: origin, bytesMax: 10 })
   const asked = Promise.allSettled(Array.from({ length: 5 }, () => ask(silent.origin)))

@@ -7,7 +7,7 @@ import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
 
 const server = await MisbehavingServer.listen()
 const client = new HttpClient(
-  { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] },
+  { requestsMax: 100, perHostMax: 50, idleMax: 100, waitingMax: 1024, trust: {}, ownCertificates: [] },
   { requestMs: 1000 },
 )
 const settings = {

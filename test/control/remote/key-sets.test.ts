@@ -8,7 +8,7 @@ import { KeySets } from '../../../src/control/remote/key-sets.ts'
 import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
 
 const ISSUER = 'https://issuer.example'
-const SETTINGS = { requestsMax: 100, perHostMax: 50, idleMax: 100, trust: {}, ownCertificates: [] }
+const SETTINGS = { requestsMax: 100, perHostMax: 50, idleMax: 100, waitingMax: 1024, trust: {}, ownCertificates: [] }
 const server = await MisbehavingServer.listen()
 const client = new HttpClient(SETTINGS, { requestMs: 1000 })
 const started: KeySets[] = []
