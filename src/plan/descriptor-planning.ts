@@ -26,10 +26,13 @@ const HEALTH_MAX = 64
 
 /** Limit of open files of this process; 0 if unknown. Node raises the soft limit to the hard one when it starts. */
 export function openFileLimit(): number {
-  // Only Linux has the limit in a file.
-  if (process.platform !== 'linux') return 0
-  const limits = readFileSync('/proc/self/limits', 'utf8')
-  return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? 0)
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8')
+    return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? 0)
+  } catch {
+    // Other systems, and Linux without /proc.
+    return 0
+  }
 }
 
 /** Every client may have a backend connection of its own. `openFiles`: 0 if unknown. */

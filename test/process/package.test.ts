@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
-import { chownSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chownSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -43,6 +43,19 @@ function systemPath(): readonly string[] {
   return (process.env.PATH ?? '').split(delimiter).filter(path => !path.startsWith(ROOT))
 }
 
+interface Lock {
+  readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>
+}
+
+/** The packages of production, which npm packs, and the bundler. A link to them all would lose what they depend on. */
+function copyPackages(to: string): void {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as Lock
+  const needed = Object.entries(packages).filter(([path, { dev }]) => dev !== true || /\besbuild\b/.test(path))
+  for (const [path] of needed) {
+    if (path !== '' && existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true })
+  }
+}
+
 function npm(cwd: string, ...words: string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
   return run('npm', words, { cwd, env })
 }
@@ -52,7 +65,7 @@ before(async () => {
   for (const file of SHIPPED) cpSync(join(ROOT, file), join(clone, file))
   const isShipped = (path: string): boolean => path !== join(ROOT, 'conf', 'data')
   for (const name of FOLDERS) cpSync(join(ROOT, name), join(clone, name), { recursive: true, filter: isShipped })
-  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+  copyPackages(clone)
   // What a gateway that runs in the clone has written is not for others.
   mkdirSync(join(clone, 'conf', 'data'))
   writeFileSync(join(clone, 'conf', 'data', 'admin-password'), 'secret')
@@ -66,16 +79,10 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const installed = (root: string): string => join(root, 'node_modules', 'sluice')
-
-/** Installs the tarball into an empty folder; returns that folder. */
-async function install(name: string): Promise<string> {
-  const root = join(folder, name)
-  mkdirSync(root)
-  writeFileSync(join(root, 'package.json'), '{}')
-  await npm(root, 'install', tarball)
-  return root
-}
+/** Empty before the tarball is installed into it, once: npm takes long to unpack the files. */
+const prefix = join(folder, 'prefix')
+const installed = join(prefix, 'lib', 'node_modules', 'sluice')
+const command = join(prefix, 'bin', 'sluice')
 
 /** `words`: the program with the command `start` and its options. */
 async function startInstalled(words: readonly string[]): Promise<Program> {
@@ -97,8 +104,6 @@ async function pass(program: Program): Promise<void> {
 }
 
 describe('the package', { concurrency: false }, () => {
-  let root = ''
-
   test('has built JavaScript, the documents of the home, and nothing that a gateway has written', async () => {
     const { stdout } = await run('tar', ['-tzf', tarball])
     const files = stdout.split('\n').map(file => file.replace(/^package\//, ''))
@@ -114,11 +119,11 @@ describe('the package', { concurrency: false }, () => {
     assert.ok(own.length < 200, `${own.length} files`)
   })
 
-  test('installs into an empty folder without a network, and passes a request', async () => {
-    root = await install('empty')
+  test('npm install --global gives the command sluice without a network; it passes a request', async () => {
+    await npm(folder, 'install', '--global', '--prefix', prefix, tarball)
     const home = makeHome(backend.port)
     try {
-      const program = await startInstalled([join(root, 'node_modules', '.bin', 'sluice'), 'start', '--home', home.path])
+      const program = await startInstalled([command, 'start', '--home', home.path])
       await pass(program)
       program.signal('SIGTERM')
       assert.deepEqual(await program.exited, { code: 0, signal: null })
@@ -132,37 +137,33 @@ describe('the package', { concurrency: false }, () => {
   })
 
   test('npx runs its commands, which find the files of the package', async () => {
-    const npx = (...words: string[]) => run('npx', ['sluice', ...words], { cwd: root, env })
+    const cwd = join(folder, 'project')
+    mkdirSync(cwd)
+    const npx = (...words: string[]) =>
+      run('npx', ['--no', 'sluice', ...words], { cwd, env: { ...env, npm_config_prefix: prefix } })
     await npx('init')
     assert.match((await npx('check')).stdout, /^valid: 0 errors, 0 warnings, 1 API\n$/)
     assert.match((await npx('help', 'operate')).stdout, /^# Operate a gateway\n/)
-    const fault = join(installed(root), 'conf', 'synapse-configs', 'default', 'sequences', 'fault.xml')
+    const fault = join(installed, 'conf', 'synapse-configs', 'default', 'sequences', 'fault.xml')
     assert.ok(existsSync(fault))
   })
 
   test('start --sample runs the sample backend', async () => {
     const port = await freePort()
-    const api = join(root, 'conf', 'apis', 'Sample', 'api.yaml')
+    const conf = join(folder, 'project', 'conf')
+    const api = join(conf, 'apis', 'Sample', 'api.yaml')
     writeFileSync(api, readFileSync(api, 'utf8').replace(':8288', `:${port}`))
     const sets = [...PLAIN_ONLY.slice(0, 3), 'transport.passthru_http.listener.parameters.port=0']
-    const words = ['start', '--sample', '--home', join(root, 'conf'), ...sets.flatMap(set => ['--set', set])]
+    const words = ['start', '--sample', '--home', conf, ...sets.flatMap(set => ['--set', set])]
     const ports = ['--set', 'management.port=0', '--set', 'management.health_port=0']
-    const program = new Program(join(root, 'node_modules', '.bin', 'sluice'), [...words, ...ports], env)
+    const program = new Program(command, [...words, ...ports], env)
     programs.push(program)
     const [, url] = await program.said.until(/^try: curl -i (http:\S+) -d 'hello'$/m)
-    const command = [join(root, 'node_modules', '.bin', 'sluice'), 'token', 'Sample', '--home', join(root, 'conf')]
-    const token = spawnSync(command[0]!, command.slice(1), { env, encoding: 'utf8' }).stdout.trim()
+    const token = spawnSync(command, ['token', 'Sample', '--home', conf], { env, encoding: 'utf8' }).stdout.trim()
     const headers = { authorization: `Bearer ${token}` }
     const response = await fetch(url!, { method: 'POST', body: 'hello', headers })
     assert.deepEqual([response.status, await response.text()], [200, 'hello'])
     await program.kill()
-  })
-
-  test('npm install --global gives the command sluice', async () => {
-    const prefix = join(folder, 'prefix')
-    await npm(folder, 'install', '--global', '--prefix', prefix, tarball)
-    const { stdout } = await run(join(prefix, 'bin', 'sluice'), ['why', '900902'], { env })
-    assert.match(stdout, /^900902\n/)
   })
 
   test('runs where its user can write neither its folder nor that of the home', async () => {
@@ -173,15 +174,17 @@ describe('the package', { concurrency: false }, () => {
       mkdirSync(path)
       if (isRoot) chownSync(path, NOBODY, NOBODY)
     }
-    rmSync(join(installed(root), 'node_modules', '.cache'), { recursive: true, force: true })
-    for (const path of [home.path, installed(root), join(installed(root), 'node_modules')]) chmodSync(path, 0o555)
+    rmSync(join(installed, 'node_modules', '.cache'), { recursive: true, force: true })
+    for (const path of [home.path, installed, join(installed, 'node_modules')]) chmodSync(path, 0o555)
     try {
+      const bare = ['env', '--unset=NODE_COMPILE_CACHE', '--unset=XDG_CACHE_HOME']
       const drop = ['setpriv', '--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups']
-      const launcher = [process.execPath, join(installed(root), 'src', 'launch.js')]
+      const launcher = [process.execPath, join(installed, 'src', 'launch.js')]
       const options = ['start', '--home', home.path, '--data', data]
-      const program = await startInstalled(['env', `HOME=${user}`, ...(isRoot ? drop : []), ...launcher, ...options])
+      const program = await startInstalled([...bare, `HOME=${user}`, ...(isRoot ? drop : []), ...launcher, ...options])
       await pass(program)
-      await program.kill()
+      program.signal('SIGTERM')
+      await program.exited
       assert.deepEqual(readdirSync(join(user, '.cache')), ['sluice'], 'the compile cache is in the home of the user')
     } finally {
       chmodSync(home.path, 0o755)
@@ -191,7 +194,7 @@ describe('the package', { concurrency: false }, () => {
 
   test('an older Node gets one sentence and exit code 1', () => {
     const older = `data:text/javascript,Object.defineProperty(process.versions, 'node', { value: '25.9.1' })`
-    const launcher = join(installed(root), 'src', 'launch.js')
+    const launcher = join(installed, 'src', 'launch.js')
     const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', older, launcher, 'check'])
     assert.deepEqual([status, stdout.toString()], [1, ''])
     assert.match(stderr.toString(), /^Sluice needs Node 26 or newer, and this is v\S+ \(.*\)\.\n$/)
@@ -209,19 +212,19 @@ describe('the container', {
     skip: isRoot ? false : 'only root can chroot',
   }, async () => {
     const home = makeHome(backend.port)
-    const system = join(folder, 'system')
-    cpSync(rootfs, system, { recursive: true })
-    cpSync(home.path, join(system, 'home'), { recursive: true })
-    mkdirSync(join(system, 'data'))
-    chownSync(join(system, 'data'), NOBODY, NOBODY)
-    chmodSync(join(system, 'home'), 0o755)
+    const [inside, data] = [join(rootfs, 'home'), join(rootfs, 'data')]
+    cpSync(home.path, inside, { recursive: true })
+    mkdirSync(data)
+    chownSync(data, NOBODY, NOBODY)
+    chmodSync(inside, 0o755)
     try {
-      const program = await startInstalled(['chroot', `--userspec=${NOBODY}:${NOBODY}`, system, ...words])
+      const program = await startInstalled(['chroot', `--userspec=${NOBODY}:${NOBODY}`, rootfs, ...words])
       await pass(program)
       program.signal('SIGTERM')
       assert.deepEqual(await program.exited, { code: 0, signal: null })
     } finally {
       home.remove()
+      for (const path of [inside, data]) rmSync(path, { recursive: true, force: true })
     }
   })
 

@@ -104,11 +104,17 @@ test('changes in quick succession are one reload; endless changes do not delay i
   const changed = (): void => void changes++
   const watch = new ApiWatch(path, { changed, warn: cause => assert.fail(cause) })
   t.after(() => watch.stop())
+  let lastMs = performance.now()
+  let pauseMs = 0
   await eventually('a change while it is written on and on', () => {
+    const nowMs = performance.now()
+    pauseMs = Math.max(pauseMs, nowMs - lastMs)
+    lastMs = nowMs
     writeFileSync(file, String(written++))
     return changes > 0
   })
-  assert.ok(written > 10)
+  // On a busy machine a pause of the test is the quiet that the watch waits for.
+  assert.ok(written > 10 || pauseMs > 100, `${written} changes, a pause of ${pauseMs} ms`)
   watch.stop()
   const before = changes
   writeFileSync(file, 'more')
