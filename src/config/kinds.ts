@@ -265,3 +265,8 @@ function readUrl(given: string, schemes: readonly string[]): string | undefined 
   const known = scheme === undefined ? '' : `http${given.slice(scheme.length)}`
   return URL.canParse(known) && !CONTROL.test(given) && !given.includes(' ') ? given : undefined
 }
+
+/** Whether a URL is plain HTTP to another machine. */
+export function isReadableByOthers(url: string): boolean {
+  return /^http:\/\/(?!(localhost|127(\.\d+){3}|\[::1\])(?![^:/]))/i.test(url)
+}

@@ -25,6 +25,14 @@ const ERRORS: Rows = [
   ['[apim.jwt]\nheader = "Transfer-Encoding"', 'header must not be a field that frames, routes or forwards a message'],
   ['[apim.jwt]\nheader = "X-Forwarded-For"', 'header must not be a field that frames, routes or forwards a message'],
   ['[transport.wss]\nsender.enable = true', 'sender.trust_store.location is required where sender.enable is true'],
+  [
+    '[apim.workflow]\nservice_url = "http://engine.example/bpmn"\nenable = true',
+    'service_url must be https or lead to this machine: it gets passwords',
+  ],
+  [
+    '[apim.workflow]\ncallback_endpoint = "/oauth2/token"\nenable = true',
+    'callback_endpoint must not be a path of the key manager or of SCIM',
+  ],
 ]
 
 for (const [toml, must] of ERRORS) {

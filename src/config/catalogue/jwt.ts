@@ -1,7 +1,7 @@
 /** `[apim.jwt]`: the backend JWT, and the issuers whose tokens are accepted. */
 import { isNotSet, isTrue } from '../conditions.ts'
 import { actsIf, allActIf, live, repeatedSection, required, section } from '../key.ts'
-import { choice, fieldName, flag, text, url, list } from '../kinds.ts'
+import { choice, fieldName, flag, isReadableByOthers, text, url, list } from '../kinds.ts'
 import { mustNotBeFramingField } from './shared-rules.ts'
 
 export const backendJwt = section(
@@ -106,7 +106,7 @@ export const jwtIssuer = repeatedSection(
         keys: ['jwks.url'],
         must: 'jwks.url should be https or lead to this machine: whoever can change the keys can forge tokens',
         severity: 'warning',
-        holds: it => !/^http:\/\/(?!(localhost|127(\.\d+){3}|\[::1\])(?![^:/]))/i.test(it['jwks.url']),
+        holds: it => !isReadableByOthers(it['jwks.url']),
       },
     ],
   },

@@ -1,7 +1,7 @@
 /** `[apim.workflow]`: requests of users that wait for approval, and the engine that may decide them. */
 import { isTrue } from '../conditions.ts'
 import { actsIf, allActIf, type Key, live, sameAs, section, withAliases } from '../key.ts'
-import { flag, secret, text, url } from '../kinds.ts'
+import { flag, isReadableByOthers, secret, text, url } from '../kinds.ts'
 
 const WEB = ['https', 'http'] as const
 
@@ -72,6 +72,12 @@ export const workflow = section(
   {
     roles: ['api-devportal', 'api-key-manager', 'api-publisher'],
     rules: [
+      {
+        keys: ['service_url'],
+        must: 'service_url must be https or lead to this machine: it gets passwords',
+        severity: 'error',
+        holds: it => !(it.enable && it.call_engine && isReadableByOthers(it.service_url)),
+      },
       {
         keys: ['callback_endpoint'],
         must: 'callback_endpoint must not be a path of the key manager or of SCIM',

@@ -1,6 +1,7 @@
 /**
  * Operations on applications, their keys and subscriptions, with access control; shared by REST and the command line.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Application, Client, Subscription, Workflow } from '../registry/entities.ts'
 import { isAllowedRedirectUri } from '../registry/redirect-uri.ts'
 import type { Page } from '../registry/entities.ts'
@@ -178,7 +179,10 @@ export class ApplicationService {
     return { ...created, request: null }
   }
 
-  /** The request for keys that waits, or was rejected and is made again; null: the keys may be generated now. */
+  /**
+   * The request for keys that waits, or was rejected and is made again; null: the keys may be generated now. A request
+   * for other keys replaces one that waits or was approved.
+   */
   async #requestKeys(
     { id, name }: Application,
     keyType: KeyType,
@@ -194,8 +198,9 @@ export class ApplicationService {
       return null
     }
     const known = (await workflows.bySubject(kind, [id])).get(id)
-    if (known?.status === 'CREATED') return known
-    if (known?.status === 'APPROVED' && (await workflows.consume(known.id))) return null
+    const isSame = known !== undefined && isDeepStrictEqual(known.properties, approval.properties)
+    if (isSame && known.status === 'CREATED') return known
+    if (isSame && known.status === 'APPROVED' && (await workflows.consume(known.id))) return null
     const request = await workflows.request(id, id, approval)
     this.#approvals.requested(kind, actor, name)
     return request

@@ -177,6 +177,23 @@ test('keys are generated once their request is approved, and each generation nee
   assert.equal((await generate()).keyState, 'CREATED')
 })
 
+test('an approval holds for the keys that were asked for, and for no others', async () => {
+  const { id } = await application()
+  const generate = async (more: Body) =>
+    (await ask('POST', `/applications/${id}/generate-keys`, { keyType: 'PRODUCTION', ...more })).json
+  const plain = { grantTypesToBeSupported: ['client_credentials'] }
+  const wider = { grantTypesToBeSupported: ['client_credentials', 'refresh_token'] }
+  const first = await generate(plain)
+  const second = await generate(wider)
+  assert.notEqual(second.keyMappingId, first.keyMappingId)
+  assert.equal((await decide(first.keyMappingId, 'APPROVED')).status, 404)
+  await decide(second.keyMappingId, 'APPROVED')
+  const third = await generate(plain)
+  assert.deepEqual([third.keyState, third.consumerKey], ['CREATED', null])
+  await decide(third.keyMappingId, 'APPROVED')
+  assert.deepEqual(((await generate(plain)) as Body).supportedGrantTypes, ['client_credentials'])
+})
+
 test('an OAuth client is mapped to an application with an approval alone', async () => {
   const { id } = await application()
   const { client, secret } = await admin.registry.clients.create({
