@@ -3,6 +3,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import type {
+  ControlPlan,
   ControlThreadData,
   FromControlThread,
   PrimaryCall,
@@ -12,9 +13,12 @@ import type {
 } from '../plan/control-messages.ts'
 import { EventLog } from '../observe/events.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
+import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { CallChannel, respond } from '../runtime/call-channel.ts'
+import { authPlan, withIssuer } from '../plan/auth-planning.ts'
 import { ControlPlane } from './control-plane.ts'
 import { ReactorChannels } from './reactor-channels.ts'
+import { IssuerShared } from './registry/registry-errors.ts'
 
 const HEARTBEAT_MS = 500
 const CALLS = { pendingMax: 256, timeoutMs: 10_000 }
@@ -51,19 +55,47 @@ setInterval(() => {
   events.tick()
 }, HEARTBEAT_MS)
 
-async function start({ plan }: Extract<ToControlThread, { kind: 'start' }>): Promise<void> {
+async function start({ plan, fd }: Extract<ToControlThread, { kind: 'start' }>): Promise<void> {
   events.setLevel(plan.configuration.logging.level)
   metrics = new MetricsColumn(plan.metrics, plan.column)
   try {
-    controlPlane = await ControlPlane.open(plan, {
-      reactors,
-      report: (level, event, fields) => events.report(level, event, fields),
-      callPrimary: call => primary.call(call),
-    })
-    post({ kind: 'started', started: { port: controlPlane.port, firstAccount: controlPlane.firstAccount } })
+    const { controlPlane: opened, sharedIssuer } = await openPlane(plan, fd)
+    controlPlane = opened
+    const { port: managementPort, firstAccount } = opened
+    post({ kind: 'started', started: { port: managementPort, firstAccount, sharedIssuer } })
   } catch (error) {
     post({ kind: 'failed', cause: (error as Error).message })
   }
+}
+
+/** Opens it once more with the issuer of the database, where the node has to take that. */
+async function openPlane(
+  plan: ControlPlan,
+  listenerFd: number,
+): Promise<{ readonly controlPlane: ControlPlane; readonly sharedIssuer: string }> {
+  const context = {
+    reactors,
+    report: (...event: Parameters<EventLog['report']>) => events.report(...event),
+    callPrimary: <One extends PrimaryCall>(call: One) => primary.call(call),
+    listenerFd,
+  }
+  try {
+    return { controlPlane: await ControlPlane.open(plan, context), sharedIssuer: '' }
+  } catch (error) {
+    if (!(error instanceof IssuerShared)) throw error
+    const { issuer } = error
+    const HINT = `the default is ${plan.ownIssuer}; to change it, set oauth.oidc.id_token.issuer on all nodes`
+    events.report('info', 'issuer taken from the database', { ISSUER: issuer, HINT })
+    return { controlPlane: await ControlPlane.open(withOwnIssuer(plan, issuer), context), sharedIssuer: issuer }
+  }
+}
+
+function withOwnIssuer(plan: ControlPlan, issuer: string): ControlPlan {
+  const configuration = withIssuer(plan.configuration, issuer)
+  const { declared, ownIssuer } = plan
+  const keys = declared.keys.map(key => (key.issuer === ownIssuer ? { ...key, issuer } : key))
+  const { issuers } = authPlan(configuration)
+  return { ...plan, configuration, ownIssuer: issuer, issuers, declared: { ...declared, keys } }
 }
 
 async function stop(): Promise<void> {
@@ -75,6 +107,11 @@ async function serve(call: SupervisorCall): Promise<unknown> {
   if (call.kind === 'manage') {
     if (controlPlane === null) throw new Error('the key manager has not started yet')
     return controlPlane.manage(call.request)
+  }
+  if (call.kind === 'socket') return controlPlane?.listenerFd ?? NEW_SOCKET
+  if (call.kind === 'closeListener') {
+    await controlPlane?.closeListener()
+    return true
   }
   return inOrder(async () => {
     events.setLevel(call.plan.configuration.logging.level)

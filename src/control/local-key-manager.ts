@@ -9,6 +9,7 @@ import { KeyManager, type VerifiedAssertion } from './oauth/key-manager.ts'
 import { type AdminApi, adminApi } from './admin-api/admin-api.ts'
 import type { ManagementCommand } from './admin-api/commands.ts'
 import type { AdminServices, ApiCatalogue } from './admin-api/admin-services.ts'
+import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { ManagementListener, type MountedApp } from './management-listener.ts'
 import type { EventLog } from '../observe/events.ts'
 import { MetricsColumn } from '../observe/metrics.ts'
@@ -21,6 +22,8 @@ import { WorkflowEngine, workflowEngineSettings } from './workflow-engine.ts'
 /** A change is posted to every reactor before its method returns. */
 export interface LocalKeyManagerContext extends Required<Omit<RegistryListener, 'signingKeysChanged'>> {
   readonly report: EventLog['report']
+  /** An inherited socket for the management listener; NEW_SOCKET: it binds one. */
+  readonly listenerFd: number
   readonly publishKeys: (keys: IssuerKeys) => void
   readonly verifyAssertion: (assertion: string) => Promise<VerifiedAssertion | null>
   /** Sends a request to another server. */
@@ -77,10 +80,10 @@ export class LocalKeyManager {
 
   /** Rejects with why not: then nothing is left open. */
   static async open(plan: ControlPlan, context: LocalKeyManagerContext): Promise<LocalKeyManager> {
-    const { configuration, dataDir, home, ownIssuer: issuer } = plan
+    const { configuration, dataDir, home, ownIssuer: issuer, takesIssuer } = plan
     const { report } = context
     const metrics = new MetricsColumn(plan.metrics, plan.column)
-    const open = () => Registry.open({ configuration, dataDir, issuer, report, metrics })
+    const open = () => Registry.open({ configuration, dataDir, issuer, takesIssuer, report, metrics })
     const registry = await openWaiting(open, plan.databaseWaitMs, report)
     try {
       await refuseConflicts(plan.declared, registry, issuer)
@@ -189,6 +192,17 @@ export class LocalKeyManager {
     return user === null ? {} : { ...user.claims, role: user.roles.join(',') }
   }
 
+  /** Descriptor of the management listener; NEW_SOCKET: none. */
+  get listenerFd(): number {
+    return this.#listener?.fd ?? NEW_SOCKET
+  }
+
+  async closeListener(): Promise<void> {
+    const listener = this.#listener
+    this.#listener = null
+    await listener?.close()
+  }
+
   async close(): Promise<void> {
     this.#workflowEngine.close()
     await this.#listener?.close()
@@ -210,10 +224,11 @@ export class LocalKeyManager {
     if (plan === null) return
     const { fetch } = keyManagerApp(this.#manager)
     const keyManager: MountedApp = { paths: KEY_MANAGER_PATHS, area: 'web', fetch }
-    const { report } = this.#context
+    const { report, listenerFd: fd } = this.#context
     this.#listener = await ManagementListener.open(plan, {
       apps: [keyManager, ...this.#adminApi.apps],
       events: { report },
+      fd,
     })
   }
 

@@ -20,6 +20,11 @@ export function authPlan(configuration: Configuration, signer: BackendSigner | n
   }
 }
 
+/** The same configuration with another issuer of this node's key manager. */
+export function withIssuer(configuration: Configuration, issuer: string): Configuration {
+  return { ...configuration, oauth: { ...configuration.oauth, 'oidc.id_token.issuer': issuer } }
+}
+
 /** Patterns of scopes that no caller needs (`apim.oauth_config.allowed_scopes`). */
 export function allowedScopes(configuration: Configuration): readonly string[] {
   return configuration['apim.oauth_config'].allowed_scopes

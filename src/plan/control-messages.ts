@@ -34,6 +34,8 @@ export interface ControlPlan {
   readonly trust: Readonly<Record<string, TlsClientPlan>>
   /** `iss` of the tokens of this node's key manager, local or remote. */
   readonly ownIssuer: string
+  /** The operator has named no issuer: that of a database server comes first. */
+  readonly takesIssuer: boolean
   /** Issuers whose tokens are accepted. */
   readonly issuers: readonly IssuerPlan[]
   /** Tokens that backends ask of the gateway; holds secrets. */
@@ -61,6 +63,8 @@ export interface ControlStarted {
   readonly port: number
   /** Null unless this start has created the account. */
   readonly firstAccount: FirstAccount | null
+  /** The issuer that the database has given this node; '' where it uses that of its configuration. */
+  readonly sharedIssuer: string
 }
 
 /** The account of the super admin with its generated password, which is shown on a terminal only. */
@@ -75,10 +79,16 @@ export type SupervisorCall =
   | { readonly kind: 'reload'; readonly plan: ControlPlan }
   /** A management command from the command line. */
   | { readonly kind: 'manage'; readonly request: ManagementCommand }
+  /** Descriptor of the management listener, for another process; NEW_SOCKET: none. */
+  | { readonly kind: 'socket' }
+  /** Close the management listener behind its pending requests: nothing changes any more from outside. */
+  | { readonly kind: 'closeListener' }
 
 export interface SupervisorCallResults {
   readonly reload: true
   readonly manage: object
+  readonly socket: number
+  readonly closeListener: true
 }
 
 /** A call of the control thread to the primary, which owns the APIs. */
@@ -93,7 +103,8 @@ export interface PrimaryCallResults {
 }
 
 export type ToControlThread =
-  | { readonly kind: 'start'; readonly plan: ControlPlan }
+  /** `fd`: an inherited socket for the management listener; NEW_SOCKET: it binds one. */
+  | { readonly kind: 'start'; readonly plan: ControlPlan; readonly fd: number }
   /** Channel to a reactor that starts; it replaces the channel to the reactor's predecessor. */
   | { readonly kind: 'channel'; readonly reactor: number; readonly port: MessagePort }
   | { readonly kind: 'stop' }

@@ -14,7 +14,7 @@ import { ConfigurationErrors, formatDiagnostic } from '../config/diagnostics.ts'
 import type { Resolution } from '../config/resolve.ts'
 import { createSigner, type SigningResult } from '../plan/backend-signing.ts'
 import type { LivePlan } from '../plan/reactor-plan.ts'
-import { allowedScopes } from '../plan/auth-planning.ts'
+import { allowedScopes, withIssuer } from '../plan/auth-planning.ts'
 import { globalCors, livePlan } from '../plan/reactor-planning.ts'
 import { tokenApis } from '../plan/token-apis.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
@@ -22,9 +22,13 @@ import type { Log } from '../observe/log.ts'
 import type { TlsDraft, TlsMaterial } from '../tls/tls-material.ts'
 import type { Installation, LoadedHome } from './home-loading.ts'
 
+export const ISSUER = 'oauth.oidc.id_token.issuer'
+
+type Configured = Pick<Resolution, 'configuration' | 'keys'>
+
 export class ActiveState {
   /** Keys that take a restart have the value that runs. */
-  configured: Pick<Resolution, 'configuration' | 'keys'>
+  configured: Configured
   projects: LoadedApis['projects']
   planned: PlannedApis
   /** Null: no listener and no client connection uses TLS. */
@@ -34,6 +38,7 @@ export class ActiveState {
   declared: readonly DeclaredApplication[]
   /** Signer of the tokens for backends. */
   signing: SigningResult = { signer: null, error: null }
+  #sharedIssuer = ''
 
   constructor(
     configured: ActiveState['configured'] & Pick<LoadedHome, 'applications'>,
@@ -48,6 +53,21 @@ export class ActiveState {
     this.planned = planned
     this.tls = tls
     this.sequences = sequences
+  }
+
+  /** The database has given this node its issuer. */
+  shareIssuer(issuer: string): void {
+    this.#sharedIssuer = issuer
+    this.configured = this.withSharedIssuer(this.configured)
+  }
+
+  /** The issuer of the database in place of the default, unless the operator names another one. */
+  withSharedIssuer<One extends Configured>(configured: One): One {
+    const value = this.#sharedIssuer
+    const isDefault = ({ path, where }: Resolution['keys'][number]): boolean => path === ISSUER && where === ''
+    if (value === '' || !configured.keys.some(isDefault)) return configured
+    const keys = configured.keys.map(key => (isDefault(key) ? { ...key, value } : key))
+    return { ...configured, keys, configuration: withIssuer(configured.configuration, value) }
   }
 
   /** The part that a reload replaces in a reactor. */

@@ -7,7 +7,7 @@ import { authPlan } from '../plan/auth-planning.ts'
 import { managementPlan } from '../plan/management-plan.ts'
 import { nodeComponents } from '../plan/node-components.ts'
 import { type ApiPlan, type ReactorPlan, TOKEN_API_NAMES } from '../plan/reactor-plan.ts'
-import type { ActiveState } from './active-state.ts'
+import { type ActiveState, ISSUER } from './active-state.ts'
 import type { Installation } from './home-loading.ts'
 
 /** Memory that the threads of a node share. */
@@ -31,6 +31,7 @@ export function controlPlan(
     runsKeyManager: nodeComponents(configuration).runsKeyManager,
     trust: Object.fromEntries(clients.map(({ match, plan }) => [match, plan])),
     ownIssuer: issuers.find(({ isOwn }) => isOwn)!.issuer,
+    takesIssuer: takesIssuer(active),
     issuers,
     backends: backendTokenPlans([...active.planned.byDefinition.keys()]),
     management: managementPlan(configuration, active.tls?.plans ?? null),
@@ -40,6 +41,12 @@ export function controlPlan(
     // Behind the columns of the reactors and of the primary.
     column: shared.reactors + 1,
   }
+}
+
+/** Whether the issuer of this node is that of its database, if there is one: the operator has named none. */
+export function takesIssuer({ configured: { configuration, keys } }: ActiveState): boolean {
+  if (!nodeComponents(configuration).runsKeyManager || configuration['database.apim_db'].type === 'h2') return false
+  return !keys.some(({ path, where }) => path === ISSUER && where !== '')
 }
 
 /** Whether the control thread sends requests over TLS, so that a trust store has to be opened. */

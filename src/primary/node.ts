@@ -20,7 +20,7 @@ import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
 import { type ActiveState, type OpenedState, openState } from './active-state.ts'
 import { ApiService } from './api-service.ts'
 import { type ApiWatch, watchHome } from './api-watch.ts'
-import { controlPlan, type SharedMemory } from './control-plan.ts'
+import { controlPlan, type SharedMemory, takesIssuer } from './control-plan.ts'
 import { type CommandHandler, CommandRefused, ControlSocket } from './control-socket.ts'
 import type { ControlThread } from './control-thread.ts'
 import { DataLock } from './data-lock.ts'
@@ -172,19 +172,21 @@ export class Node {
 
   /** Rejects with ThreadFailed. */
   async #startThreads(home: ActiveHome | null): Promise<ControlStarted & { readonly ports: readonly number[] }> {
-    if (home === null) return { ports: [], port: 0, firstAccount: null }
+    if (home === null) return { ports: [], port: 0, firstAccount: null, sharedIssuer: '' }
     const starting = this.#startControl(home)
     if (this.#plans.length === 0) return { ...(await starting), ports: [] }
-    // Where every API is open, the reactors need not wait for the control thread.
-    if (home.active.planned.apis.some(({ access }) => access.schemes.length > 0)) await starting
+    // Where every API is open, and no issuer comes from the database, reactors need not wait for the control thread.
+    const needsTokens = home.active.planned.apis.some(({ access }) => access.schemes.length > 0)
+    if (needsTokens || takesIssuer(home.active)) await starting
     const [ports, started] = await Promise.all([this.#startReactors(home), starting])
     return { ...started, ports }
   }
 
-  #startControl({ active, apis }: ActiveHome): Promise<ControlStarted> {
+  async #startControl({ active, apis }: ActiveHome): Promise<ControlStarted> {
     const { installation, reactors, control, log, fatal } = this.#options
     const THREAD = 'control thread'
-    return control.start(controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs), {
+    const plan = controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs)
+    const started = await control.start(plan, {
       event: ({ level, event, fields }) => log[level]({ THREAD, ...fields }, event),
       serve: call => apis.serve(call),
       died: (_, CAUSE_OF_ERROR, PAUSE_MS) => {
@@ -197,6 +199,8 @@ export class Node {
       printed: (_, text) => log.warn({ THREAD }, text),
       fatal,
     })
+    if (started.sharedIssuer !== '') active.shareIssuer(started.sharedIssuer)
+    return started
   }
 
   #startReactors({ active }: ActiveHome): Promise<readonly number[]> {

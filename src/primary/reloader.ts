@@ -123,7 +123,10 @@ export class Reloader {
       projects: active.projects,
       sequences: active.sequences,
       merge: resolution => {
-        const { changed, restart, ...merged } = diffConfigurations(active.configured, resolution)
+        const { changed, restart, ...merged } = diffConfigurations(
+          active.configured,
+          active.withSharedIssuer(resolution),
+        )
         changes = { changed, restart }
         return merged
       },

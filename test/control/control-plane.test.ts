@@ -42,6 +42,7 @@ function planOf(toml: string, more: Partial<ControlPlan> = {}): ControlPlan {
   return {
     ...{ configuration, home, dataDir: home, databaseWaitMs: 0, apis: [], runsKeyManager: false, trust: {} },
     management: null,
+    takesIssuer: false,
     ...{ ownIssuer: configuration.oauth['oidc.id_token.issuer'], issuers: authPlan(configuration).issuers },
     ...{ backends: [], declared: NOTHING_DECLARED, authVersion: new SharedArrayBuffer(4) },
     ...{ metrics: allocateMetrics(1), column: 0, ...more },

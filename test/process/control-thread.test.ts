@@ -148,7 +148,7 @@ test('the real thread is replaced; meanwhile calls fail at once and reactors kee
         runsKeyManager: false,
         trust: {},
       },
-      ...{ ownIssuer: 'own', issuers: [], backends: [], management: null, authVersion: epoch },
+      ...{ ownIssuer: 'own', takesIssuer: false, issuers: [], backends: [], management: null, authVersion: epoch },
       ...{ declared: { ...NOTHING_DECLARED, applications }, metrics: allocateMetrics(1), column: 0 },
     },
     owner,

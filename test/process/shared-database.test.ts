@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decodeProtectedHeader } from 'jose'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { sendCommand } from '../../src/cli/control-client.ts'
 import { ENCRYPTION_KEY, type RealDatabase, realDatabase } from '../control/registry/real-databases.ts'
 import { openProject } from '../harness/open-project.ts'
@@ -26,6 +26,7 @@ const CLAUSES: readonly (readonly [string, (pair: Pair) => Promise<void>])[] = [
   ['a key that is due is replaced for all nodes, and no token is refused meanwhile', rotation],
   ['a node with another encryption.key says so with the remedy, and does not become ready', wrongKey],
   ['a node with another issuer says so with the remedy, and does not become ready', wrongIssuer],
+  ['a node that names no issuer takes that of the database, and a reload keeps it', noIssuer],
   ['a node without encryption.key is refused before it connects', noKey],
   ['a reload leaves the issuer to a restart, so that the node goes on', reloadedIssuer],
 ]
@@ -137,6 +138,31 @@ async function wrongIssuer(pair: Pair): Promise<void> {
   const expected =
     /issuer is https:\/\/other\.example\S* here and https:\/\/gateway\.example\S* on another node.*: set one issuer/
   await refused(pair, toml, 1, expected)
+}
+
+async function noIssuer({ database, one, other }: Pair): Promise<void> {
+  const at = nodeHome('')
+  const own = (more: string): void => put(at, 'deployment.toml', `[server]\nhostname = "third.example"\n${more}`)
+  own(database.toml)
+  const third = await start(at)
+  const [taken] = third.program.events.filter(({ msg }) => msg === 'issuer taken from the database')
+  assert.match(JSON.stringify(taken), /"ISSUER":"https:\/\/gateway\.example\S*".*default is https:\/\/third\.example/)
+  const tokens = async (): Promise<void> => {
+    for (const [issuing, accepting] of [
+      [third, one],
+      [other, third],
+    ] as const) {
+      const token = await tokenOf(issuing)
+      assert.equal(decodeJwt(token).iss, 'https://gateway.example/oauth2/token')
+      await untilAccepted(accepting, token)
+    }
+  }
+  await tokens()
+  own(`${database.toml}\n[logging]\nlevel = "debug"`)
+  const report = await sendCommand<{ readonly restart: readonly object[] }>(at.data, { command: 'reload' })
+  assert.deepEqual(report.restart, [])
+  await tokens()
+  await third.program.kill()
 }
 
 async function noKey(pair: Pair): Promise<void> {

@@ -93,8 +93,8 @@ const keysOfValidation = {
   timestamp_skew: live(duration(0, 's', 0, 86_400, 'Clock skew that validity checks tolerate.')),
   'oidc.id_token.issuer': text(
     `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
-    'Issuer in tokens: the address of the token endpoint, the same on all nodes of a database. On a `gateway-worker`, ' +
-      'the issuer of its key manager.',
+    'Issuer in tokens: the address of the token endpoint, the same on all nodes of a database. Where it is not set, a ' +
+      'database server keeps that of its first node for all. On a `gateway-worker`, the issuer of its key manager.',
   ),
 }
 

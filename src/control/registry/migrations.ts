@@ -222,9 +222,13 @@ const APIM_V3: Migration = ({ text, table }) => [
   ),
 ]
 
+/** The issuer of all nodes, in one row. */
+const APIM_V4: Migration = ({ text, table }) =>
+  table('sluice_issuer', ['id smallint not null primary key', `issuer ${text} not null`])
+
 export const MIGRATIONS: Readonly<Record<SchemaPart, readonly Migration[]>> = {
   shared: [SHARED_V1],
-  apim: [APIM_V1, APIM_V2, APIM_V3],
+  apim: [APIM_V1, APIM_V2, APIM_V3, APIM_V4],
 }
 
 /** `collation`: for MariaDB and MySQL, a binary one without padding. */

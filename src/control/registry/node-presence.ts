@@ -1,13 +1,21 @@
 /**
  * The nodes that use a database server, and the issuer of each. Nodes with different issuers would refuse each other's
- * tokens, so a node does not start beside one with another issuer. Times are those of the database.
+ * tokens, so the database has one issuer: a node that names none takes it, and a node with another one does not start
+ * beside others. Times are those of the database.
  */
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { EventLog } from '../../observe/events.ts'
 import type { ChangeLog } from './change-log.ts'
 import type { Database, DatabaseTransaction } from './database.ts'
-import { IssuerConflict } from './registry-errors.ts'
+import { IssuerConflict, IssuerShared } from './registry-errors.ts'
+
+interface PresenceOptions {
+  readonly issuer: string
+  /** The operator has named no issuer. */
+  readonly takesIssuer: boolean
+  readonly report: EventLog['report'] | undefined
+}
 
 const HEARTBEAT_MS = 15_000
 /** Milliseconds without a heartbeat after which a node is taken for gone. */
@@ -17,6 +25,7 @@ export class NodePresence {
   readonly #database: Database
   readonly #changes: ChangeLog
   readonly #issuer: string
+  readonly #takesIssuer: boolean
   readonly #report: EventLog['report'] | undefined
   readonly #node = randomUUID()
   /** Milliseconds since 1970 by the clock of the server. */
@@ -24,10 +33,11 @@ export class NodePresence {
   #timer: NodeJS.Timeout | undefined
   #hasConflict = false
 
-  constructor(database: Database, changes: ChangeLog, issuer: string, report: EventLog['report'] | undefined) {
+  constructor(database: Database, changes: ChangeLog, { issuer, takesIssuer, report }: PresenceOptions) {
     this.#database = database
     this.#changes = changes
     this.#issuer = issuer
+    this.#takesIssuer = takesIssuer
     this.#report = report
     this.#now =
       database.dialect === 'postgresql'
@@ -35,14 +45,19 @@ export class NodePresence {
         : sql<number>`cast(unix_timestamp(now(3)) * 1000 as signed)`
   }
 
-  /** Rejects with IssuerConflict: then nothing has changed. */
+  /** Rejects with IssuerConflict or IssuerShared: then nothing has changed. */
   async enter(): Promise<void> {
     // The embedded database has one node.
     if (this.#database.dialect === 'sqlite') return
     await this.#changes.transaction(async transaction => {
       await this.#changes.lock(transaction)
       const other = await this.#otherIssuer(transaction)
+      const stored = await transaction.selectFrom('sluice_issuer').select('issuer').executeTakeFirst()
+      const shared = other ?? stored?.issuer ?? this.#issuer
+      if (this.#takesIssuer && shared !== this.#issuer) throw new IssuerShared(shared)
       if (other !== undefined) throw this.#conflict(other)
+      await transaction.deleteFrom('sluice_issuer').execute()
+      await transaction.insertInto('sluice_issuer').values({ id: 1, issuer: this.#issuer }).execute()
       await transaction.deleteFrom('sluice_nodes').where('seen_ms', '<', this.#goneBefore()).execute()
       await this.#insert(transaction)
     })

@@ -23,6 +23,17 @@ export class IssuerConflict extends Error {
   override readonly name = 'IssuerConflict'
 }
 
+/** The database has an issuer, which a node takes that names none. */
+export class IssuerShared extends Error {
+  override readonly name = 'IssuerShared'
+  readonly issuer: string
+
+  constructor(issuer: string) {
+    super(`the issuer of the database is ${issuer}`)
+    this.issuer = issuer
+  }
+}
+
 /** The database is unavailable or has failed. The message is for the log and contains no credentials. */
 export class RegistryUnavailable extends Error {
   override readonly name = 'RegistryUnavailable'

@@ -35,6 +35,8 @@ interface RegistryOptions {
   readonly dataDir: string
   /** `iss` of the tokens whose clients the registry keeps; the same on all nodes of a database server. */
   readonly issuer: string
+  /** The operator has named no issuer: that of the database comes first. */
+  readonly takesIssuer?: boolean
   readonly report?: EventLog['report']
   readonly metrics?: SecretCacheMetrics
   /** Milliseconds since 1970. */
@@ -80,7 +82,7 @@ export class Registry {
   #pollReportedMs = Number.NEGATIVE_INFINITY
 
   private constructor(shared: Database, apim: Database, rules: AccountRules, options: RegistryOptions) {
-    const { configuration, dataDir, issuer, nowMs = Date.now, metrics = NO_METRICS } = options
+    const { configuration, dataDir, issuer, takesIssuer = false, nowMs = Date.now, metrics = NO_METRICS } = options
     const changes = new ChangeLog(apim, issuer, nowMs, options.pollMs)
     const tokens = new TokenStore(apim, {
       changes,
@@ -97,7 +99,7 @@ export class Registry {
     this.tokens = tokens
     const ciphers = openCiphers(configuration, dataDir, apim.dialect === 'sqlite')
     this.signingKeys = new SigningKeyStore(apim, changes, ciphers)
-    this.#presence = new NodePresence(apim, changes, issuer, options.report)
+    this.#presence = new NodePresence(apim, changes, { issuer, takesIssuer, report: options.report })
     this.tenants = new TenantStore(shared, nowMs)
     this.users = new UserStore(shared, {
       changes,
@@ -116,8 +118,8 @@ export class Registry {
 
   /**
    * Connects, migrates the tables, and creates the super admin and its tenant. Rejects with ConfigurationErrors for
-   * invalid settings, with RegistryUnavailable where a database does not respond, and with SigningKeysUnusable or
-   * IssuerConflict where the node cannot work beside others.
+   * invalid settings, with RegistryUnavailable where a database does not respond, with SigningKeysUnusable or
+   * IssuerConflict where the node cannot work beside others, and with IssuerShared where it has to take their issuer.
    */
   static async open(options: RegistryOptions): Promise<Registry> {
     const { configuration, dataDir } = options

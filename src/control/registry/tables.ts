@@ -30,6 +30,7 @@ export interface Tables {
   readonly sluice_change_counter: { id: number; value: number }
   readonly sluice_signing_keys: SigningKeyRow
   /** `issuer`: of the tokens of this node's key manager. */
+  readonly sluice_issuer: { id: number; issuer: string }
   readonly sluice_nodes: { node: string; issuer: string; seen_ms: number }
   readonly sluice_changes: { seq: number; node: string; made_ms: number; kind: ChangeKind; ref: string }
 }

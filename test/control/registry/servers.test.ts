@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Client } from '../../../src/control/registry/entities.ts'
 import { Registry } from '../../../src/control/registry/registry.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
-import { type RealDatabase, realDatabase } from './real-databases.ts'
+import { ISSUER, type RealDatabase, realDatabase } from './real-databases.ts'
 import { applicationCalled, clientOf, TENANT, RecordingListener, tokenOf } from './registry-fixtures.ts'
 
 type Clause = (database: RealDatabase, one: Registry, other: Registry) => Promise<void>
@@ -17,6 +17,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['changes that were cleared away before a poll are reported as missed', missedChanges],
   ['a connection that ends during a statement is reported at once, and the next call works', cutInTheMiddle],
   ['item 4: a node with another issuer is refused beside others, and starts once they are gone', otherIssuer],
+  ['item 4: a node that names no issuer takes that of the database, while others run and after them', sharedIssuer],
   ['idle connections that ended are not handed out', cutWhileIdle],
 ]
 
@@ -144,9 +145,27 @@ async function otherIssuer(database: RealDatabase): Promise<void> {
   await database.run('update sluice_nodes set seen_ms = seen_ms - 60001')
   const moved = await Registry.open(options)
   await moved.close()
+  assert.deepEqual(await database.run('select issuer from sluice_issuer'), [{ issuer }])
   await database.run('delete from sluice_nodes')
   await (await database.open()).close()
   assert.deepEqual(await database.run('select * from sluice_nodes'), [])
+  assert.deepEqual(await database.run('select issuer from sluice_issuer'), [{ issuer: ISSUER }])
+}
+
+async function sharedIssuer(database: RealDatabase): Promise<void> {
+  const { configuration } = loadConfiguration(database.dataDir, [], database.dataDir)
+  const open = (issuer: string) =>
+    Registry.open({ configuration, dataDir: database.dataDir, issuer, takesIssuer: true })
+  const shared = { name: 'IssuerShared', issuer: ISSUER }
+  const running = await database.open()
+  await assert.rejects(open('https://of-its-host.example'), shared)
+  await (await open(ISSUER)).close()
+  await running.close()
+  await assert.rejects(open('https://of-its-host.example'), shared)
+  // A database of an earlier release names none.
+  await database.run('delete from sluice_issuer')
+  await (await open(ISSUER)).close()
+  assert.deepEqual(await database.run('select issuer from sluice_issuer'), [{ issuer: ISSUER }])
 }
 
 async function cutWhileIdle(database: RealDatabase, one: Registry): Promise<void> {
