@@ -21,6 +21,8 @@ interface Explanation {
   readonly meaning: string
   /** What the client gets. */
   readonly response: string
+  /** Message and description of the fault, as the default sequences send them; '' without a response of this code. */
+  readonly text: string
   /** Sequence file of the response; '' without a response. */
   readonly sequence: string
   /** Source file that raises the code, or the feature that will. */
@@ -116,6 +118,7 @@ function apiExplanation(
     side: '',
     meaning: meaning.endsWith('.') ? meaning : `${meaning}.`,
     response: statusText(status),
+    text: meaning,
     sequence,
     raisedIn,
     checks: API_ADVICE[code] ?? [],
@@ -132,7 +135,7 @@ function isApiCode(code: number): boolean {
 function explainTransportCode(meaning: CodeMeaning): Explanation {
   const { code, base, state, stateName, side } = meaning
   const advice = TRANSPORT_ADVICE[base]!
-  const { sequence, raisedIn } = FAULT[base as FaultCode]
+  const { status, message, description, sequence, raisedIn } = FAULT[base as FaultCode]
   const response = responseTo(meaning)
   const stateLabel = state < 0 ? '' : `,state="${state}"`
   return {
@@ -143,6 +146,7 @@ function explainTransportCode(meaning: CodeMeaning): Explanation {
     side,
     meaning: advice.summary.replace('{when}', STATE_PHRASES[side][state] ?? ''),
     response,
+    text: response.startsWith(statusText(status)) ? `${message}: ${description}` : '',
     sequence: /^\d/.test(response) ? `${sequence}.xml` : '',
     raisedIn,
     checks: advice.checks,
@@ -196,11 +200,12 @@ function print(output: Terminal, code: number, meanings: readonly Explanation[],
 }
 
 function blockOf(output: Terminal, explanation: Explanation): string {
-  const { code, base, state, stateName, side, meaning, response, sequence } = explanation
+  const { code, base, state, stateName, side, meaning, response, text, sequence } = explanation
   const sum = state === null ? `${code}` : `${code} = ${base} + ${state}`
   const origin = state === null ? SIDES[side] : `${stateName}, ${SIDES[side]}`
   const rows: readonly (readonly [label: string, texts: readonly string[]])[] = [
-    ['client gets', [response]],
+    // An API code has its text as its meaning.
+    ['client gets', side === '' || text === '' ? [response] : [response, text]],
     ['sequence', sequence === '' ? [] : [sequence]],
     ['raised in', [explanation.raisedIn]],
     ['check', explanation.checks],

@@ -7,6 +7,7 @@ import { API_ADVICE, API_METRICS, TRANSPORT_ADVICE } from '../../src/faults/advi
 import { FAULT, REPLACED_CODES } from '../../src/faults/error-codes.ts'
 import { allocateMetrics, renderMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
+import { faultBody } from '../harness/responses.ts'
 
 const READY = 'REQUEST_READY'
 const HEAD = 'REQUEST_HEAD'
@@ -81,8 +82,10 @@ const TABLE: Readonly<Record<number, readonly (readonly [string, number, string,
 }
 
 interface Explanation {
+  readonly text: string
   readonly code: number
   readonly base: number
+  readonly state: number | null
   readonly stateName: string
   readonly side: string
   readonly response: string
@@ -135,6 +138,16 @@ test('the list has the transport codes of the table and every API code', async (
     new Set([...ofApis, ...Object.keys(REPLACED_CODES)].sort((one, other) => Number(one) - Number(other))),
   )
   for (const code of ofApis) assert.ok(API_ADVICE[Number(code)] !== undefined, `${code}: nothing to check`)
+})
+
+test('the text of each code is the one that clients get', async () => {
+  for (const { side, base, state, stateName, response, text } of await all()) {
+    if (side === '' || text === '') continue
+    const { message, description } = JSON.parse(faultBody(base, state ?? 0)).fault
+    assert.equal(text, `${message}: ${description}`, `${base} ${stateName}: ${response}`)
+  }
+  const { out } = await ask('101504', '3')
+  assert.match(out, /^ {2}client gets {2}504 Gateway Timeout\n {15}Send timeout: The backend did not answer in time$/m)
 })
 
 test('the keys and metrics of the advice exist', () => {

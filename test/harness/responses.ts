@@ -44,6 +44,7 @@ const TEXTS: Readonly<Record<number, readonly [message: string, description: str
   101505: ['Error in Sender', 'The backend closed the connection'],
   101506: ['Error in Sender', 'The backend violated the protocol'],
   101508: ['Error connecting to the backend', 'Connecting to the backend took too long'],
+  101510: ['Error in Sender', 'The response could not be processed'],
   101600: ['Connection limit reached', 'Every allowed connection to the backend is in use'],
   101601: ['Out of memory', 'The gateway has no memory for the request'],
   102511: ['Incomplete payload', 'The payload is too large or was not delivered whole'],
