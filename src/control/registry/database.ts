@@ -27,12 +27,14 @@ export class Database {
   /** Kind and location for messages, without credentials. */
   readonly description: string
   readonly kysely: Kysely<Tables>
+  readonly #pool: ConnectionSettings['pool']
   /** Null while the registry opens: then whoever opens it hears of each failure. */
   outage: DatabaseOutage | null = null
 
   constructor(settings: ConnectionSettings) {
     this.dialect = settings.dialect
     this.description = settings.description
+    this.#pool = settings.pool
     const pool = new ConnectionPool(() => connect(settings), settings.pool, {
       failed: error => this.outage?.failed(this.#messageOf(error)),
       worked: () => this.outage?.worked(),
@@ -67,6 +69,35 @@ export class Database {
         throw this.#translate(error, {})
       }
     }
+  }
+
+  /**
+   * Runs the statement that tests connections once: where the server refuses it, each use would open a new connection.
+   * Rejects with ConfigurationErrors, or RegistryUnavailable.
+   */
+  async tryValidationQuery(): Promise<void> {
+    const { testOnBorrow, validationQuery } = this.#pool
+    if (!testOnBorrow) return
+    const tried = this.kysely.connection().execute(async connection => {
+      await sql
+        .raw(validationQuery)
+        .execute(connection)
+        .catch((error: unknown) => {
+          if (isConnectionLost(error) || isUnreachable(error)) throw error
+          throw new ConfigurationErrors([
+            {
+              where: '',
+              key: 'database.apim_db.validationQuery',
+              given: JSON.stringify(validationQuery),
+              expected: `must run on ${this.description}, which says: ${messageOf(error)}`,
+              hint: 'leave it out for SELECT 1, or set pool_options.testOnBorrow to false',
+            },
+          ])
+        })
+    })
+    await tried.catch(error => {
+      throw this.#translate(error, {})
+    })
   }
 
   /** An insert that keeps existing rows. `column`: a column of the key. */

@@ -129,6 +129,7 @@ export class Registry {
     const shared = settings.shared === settings.apim ? apim : new Database(settings.shared)
     let registry: Registry | null = null
     try {
+      await Promise.all([apim.tryValidationQuery(), shared === apim ? undefined : shared.tryValidationQuery()])
       if (shared === apim) await migrate(apim, ['shared', 'apim'])
       else await Promise.all([migrate(shared, ['shared']), migrate(apim, ['apim'])])
       registry = new Registry(shared, apim, rules, options)

@@ -1,6 +1,8 @@
 /** Database servers: several nodes on one server, terminated connections, servers that do not respond. */
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Client } from '../../../src/control/registry/entities.ts'
 import { Registry } from '../../../src/control/registry/registry.ts'
@@ -18,6 +20,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['a connection that ends during a statement is reported at once, and the next call works', cutInTheMiddle],
   ['item 4: a node with another issuer is refused beside others, and starts once they are gone', otherIssuer],
   ['item 4: a node that names no issuer takes that of the database, while others run and after them', sharedIssuer],
+  ['a validationQuery that the server refuses is told with its key, and not run before each use', wrongQuery],
   ['idle connections that ended are not handed out', cutWhileIdle],
 ]
 
@@ -150,6 +153,19 @@ async function otherIssuer(database: RealDatabase): Promise<void> {
   await (await database.open()).close()
   assert.deepEqual(await database.run('select * from sluice_nodes'), [])
   assert.deepEqual(await database.run('select issuer from sluice_issuer'), [{ issuer: ISSUER }])
+}
+
+async function wrongQuery(database: RealDatabase): Promise<void> {
+  const toml = (keys: string): string => database.toml.replace('[database.shared_db]', `${keys}\n[database.shared_db]`)
+  const query = 'validationQuery = "SELECT 1 FROM nowhere"'
+  await assert.rejects(database.open('', Date.now, database.dataDir, toml(query)), {
+    name: 'ConfigurationErrors',
+    message:
+      /^database\.apim_db\.validationQuery = "SELECT 1 FROM nowhere": must run on .*nowhere.* \(leave it out for SELECT 1/,
+  })
+  const untested = toml(`${query}\npool_options.testOnBorrow = false`)
+  await (await database.open('', Date.now, database.dataDir, untested)).close()
+  writeFileSync(join(database.dataDir, 'deployment.toml'), database.toml)
 }
 
 async function sharedIssuer(database: RealDatabase): Promise<void> {
