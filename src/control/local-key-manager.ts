@@ -16,6 +16,7 @@ import { MetricsColumn } from '../observe/metrics.ts'
 import { Registry, type RegistryListener } from './registry/registry.ts'
 import { RegistryUnavailable } from './registry/registry-errors.ts'
 import type { HttpClient } from './remote/http-client.ts'
+import { portalSettings } from './portal-settings.ts'
 import { tokenService } from './token-service.ts'
 import { WorkflowEngine, workflowEngineSettings } from './workflow-engine.ts'
 
@@ -247,6 +248,8 @@ export class LocalKeyManager {
         callsEngine: workflow.call_engine,
         wake: () => this.#workflowEngine.wake(),
       },
+      portal: portalSettings(configuration, this.#origin),
+      hasScim: configuration['user_store.properties'].SCIMEnabled,
       adminName: configuration.super_admin.username,
       origin: this.#origin,
       report: this.#context.report,

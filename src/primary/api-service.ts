@@ -230,6 +230,7 @@ function managedApi([{ access, isDefaultVersion }, { resources }]: ActiveApi, su
       name: summary.name,
       version: summary.version,
       context: summary.paths[0]!,
+      hosts: summary.hosts,
       provider: access.provider,
       state: summary.state,
     },

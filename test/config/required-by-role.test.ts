@@ -13,7 +13,8 @@ const CASES: readonly (readonly [role: string, invalid: readonly string[]])[] = 
   ['gateway-worker', MISSING],
   ['api-publisher', MISSING],
   ['control-plane', MISSING],
-  ['api-key-manager', []],
+  // Its REST APIs show the environments.
+  ['api-key-manager', MISSING],
   ['traffic-manager', []],
   ['no-such-role', ['server.server_role', ...MISSING]],
   ['$ref{apim.gateway.environment[0].name}', ['server.server_role', ...MISSING]],

@@ -216,7 +216,8 @@ test('a reload adds and removes issuers and declared applications', async () => 
 
 function management(identity = SERVER): ManagementPlan {
   return {
-    ...{ host: '127.0.0.1', port: 0, connectionsMax: 256, origin: 'https://localhost:9443', hostNames: [], filters: [] },
+    ...{ host: '127.0.0.1', port: 0, connectionsMax: 256, origin: 'https://localhost:9443' },
+    ...{ hostNames: [], filters: [] },
     ...{ console: { networks: [] }, web: { networks: [] } },
     tls: { identity, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3', ciphers: '' },
   }
@@ -238,7 +239,8 @@ async function scim(port: number, password: string, method: string, path: string
 }
 
 test('reactors know of a changed or removed user before the admin API responds', async () => {
-  const plan = planOf('', { runsKeyManager: true, dataDir: dataFolder(), management: management() })
+  const given = { runsKeyManager: true, dataDir: dataFolder(), management: management() }
+  const plan = planOf('[user_store.properties]\nSCIMEnabled = true\n', given)
   const { control, state } = await open(plan)
   const admin = control.firstAccount!.password
   const passwords = new PasswordValidator({ state, metrics: { add: () => {} }, nowMs: () => 0 })

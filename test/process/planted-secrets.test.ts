@@ -87,6 +87,8 @@ from_address = "a@shop.invalid"
 username = "u"
 password = "${planted('mail')}"
 hostname = "mail.invalid"
+[user_store.properties]
+SCIMEnabled = true
 [apim.workflow]
 enable = true
 wf_engine_pass = "${planted('engine')}"

@@ -5,8 +5,8 @@ import { duration, flag } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 const SCOPES = 'the scopes of all APIs are always in memory'
-const DEVELOPER_PORTAL = 'there is no developer portal'
-const PUBLISHER = 'there is no publisher portal'
+const IN_MEMORY = 'the REST API of the developer portal lists APIs from memory'
+const ROLES_READ = 'the roles of a caller are read with each request, so that a change holds at once'
 
 const DAY_S = 86_400
 
@@ -61,7 +61,7 @@ export const keyManagerTokenCache = section(
 export const recentApisCache = section(
   'apim.cache.recent_apis',
   'Cache of the APIs added last, for the developer portal.',
-  allInert({ enable: flag(false, 'Cache the latest APIs for 15 minutes.') }, DEVELOPER_PORTAL),
+  allInert({ enable: flag(false, 'Cache the latest APIs for 15 minutes.') }, IN_MEMORY),
   { roles: ['api-devportal'] },
 )
 
@@ -75,7 +75,7 @@ export const scopesCache = section(
 export const publisherRolesCache = section(
   'apim.cache.publisher_roles',
   'Cache of the roles of publishers.',
-  allInert({ enable: flag(true, 'Cache roles of publishers for 15 minutes.') }, PUBLISHER),
+  allInert({ enable: flag(true, 'Cache roles of publishers for 15 minutes.') }, ROLES_READ),
   { roles: ['api-publisher'] },
 )
 
@@ -110,7 +110,7 @@ export const tagsCache = section(
     {
       expiry_time: withSpecialValue(0, 'not cached', duration(120_000, 'ms', 1, DAY_MS, 'Lifetime of an entry.')),
     },
-    DEVELOPER_PORTAL,
+    IN_MEMORY,
   ),
   { roles: ['api-devportal'] },
 )

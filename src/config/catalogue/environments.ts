@@ -1,13 +1,13 @@
 /** Gateway environments: public addresses of gateways, and the selection of APIs for a gateway. */
-import { allInert, inert, live, repeatedSection, required, sameAs, section } from '../key.ts'
+import { isTrue } from '../conditions.ts'
+import { allActIf, allInert, live, repeatedSection, required, sameAs, section } from '../key.ts'
 import { choice, flag, secret, text, url, list } from '../kinds.ts'
 
-const PORTAL = 'there is no developer portal to show it'
 const PUSHED = 'APIs are read from files; no publisher pushes them to the gateway'
 
 const PLAIN = ['http', 'https'] as const
 const TLS = ['https'] as const
-const ROLES_OF_ADDRESSES = ['api-devportal', 'api-publisher', 'gateway-worker'] as const
+const ROLES_OF_ADDRESSES = ['api-devportal', 'api-key-manager', 'api-publisher', 'gateway-worker'] as const
 
 export const environment = repeatedSection(
   'apim.gateway.environment',
@@ -21,20 +21,27 @@ export const environment = repeatedSection(
         'Key types that its APIs accept: production, sandbox or both.',
       ),
     ),
-    display_in_api_console: inert(
-      flag(true, "Show the environment in the 'Try it' page of the developer portal."),
-      PORTAL,
-    ),
-    description: inert(
-      text(
-        'A hybrid gateway that takes production and sandbox keys.',
-        'Description of the environment in the portals.',
-      ),
-      PORTAL,
-    ),
-    show_as_token_endpoint_url: inert(
-      flag(true, 'Use its address in the sample token request of the portals.'),
-      PORTAL,
+    ...allActIf(
+      isTrue('management.enable'),
+      {
+        display_in_api_console: live(
+          flag(true, 'Show the URLs of APIs in this environment, in the REST API of the developer portal.'),
+        ),
+        description: live(
+          text(
+            'A hybrid gateway that takes production and sandbox keys.',
+            'Description of the environment in the REST API of administrators.',
+          ),
+        ),
+        show_as_token_endpoint_url: live(
+          flag(
+            true,
+            'Show `/token` below `https_endpoint` as the token endpoint in the REST API of the developer portal; of ' +
+              'several environments, the first.',
+          ),
+        ),
+      },
+      'the REST APIs are on the management listener',
     ),
     ...allInert(
       {
@@ -60,7 +67,7 @@ export const environment = repeatedSection(
 export const virtualHost = repeatedSection(
   'apim.gateway.environment.virtual_host',
   'A virtual host of the environment above it, which serves only the APIs that are deployed to it. The gateway ' +
-    'compares only host names; ports and path belong to the load balancer in front of it.',
+    'compares only host names; ports and path belong to the load balancer in front of it, and the portals show them.',
   {
     https_endpoint: live(
       required(url('', TLS, 'HTTPS address, `https://host:port/context`; the context is optional.')),

@@ -1,5 +1,5 @@
 /** The connection between gateway and key manager, and the OAuth settings of both. */
-import { isOneOf } from '../conditions.ts'
+import { isOneOf, isTrue } from '../conditions.ts'
 import {
   actsIf,
   allActIf,
@@ -8,6 +8,7 @@ import {
   type Key,
   live,
   ofGateway,
+  ofKeyManager,
   sameAs,
   section,
   defaultCappedBy,
@@ -145,13 +146,17 @@ export const oauthConfig = section(
       live(flag(false, "Forward the client's authorization field to the backend unchanged.")),
     ),
     auth_header: ofGateway(live(fieldName('Authorization', 'Request field in which clients send their token.'))),
-    revoke_endpoint: inert(
-      url(
-        'https://localhost:9443/oauth2/revoke',
-        ['https', 'http'],
-        'Revocation endpoint that the developer portal shows.',
+    revoke_endpoint: ofKeyManager(
+      actsIf(
+        isTrue('management.enable'),
+        live(
+          url(
+            'https://localhost:9443/oauth2/revoke',
+            ['https', 'http'],
+            'Revocation endpoint that the REST API of the developer portal shows.',
+          ),
+        ),
       ),
-      'there is no developer portal to show it',
     ),
     enable_token_encryption: inert(
       flag(false, 'Encrypt the tokens that the database keeps.'),

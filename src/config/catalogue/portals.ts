@@ -1,34 +1,51 @@
-/** Portals of the reference platform, which have no counterpart here; not acted on. */
-import { allInert, section } from '../key.ts'
+/** The developer portal, whose REST API is here without its pages; generators and indexes, which are not. */
+import { isTrue } from '../conditions.ts'
+import { allActIf, allInert, inert, live, section } from '../key.ts'
 import { choice, integer, duration, flag, text, url, list } from '../kinds.ts'
 
-const DEVELOPER_PORTAL = 'there is no developer portal'
 const SDKS = 'there is no generator of client libraries'
-const INDEX = 'there is no registry to index'
+const INDEX = 'APIs are searched in memory, without an index'
 const WEB = ['https', 'http'] as const
 const DAY_S = 86_400
 
 export const developerPortal = section(
   'apim.devportal',
   'The portal in which developers find APIs and subscribe to them.',
-  allInert(
-    {
-      url: url('https://localhost:9443/devportal', WEB, 'Address of the portal.'),
-      enable_application_sharing: flag(false, 'Let users of one group share their applications.'),
-      application_sharing_type: choice('default', ['default', 'saml'], 'How users are assigned to groups.'),
-      application_sharing_impl: text('', 'Class that assigns users to groups; overrides `application_sharing_type`.'),
-      application_sharing_claim: text('', 'URI of the claim that names the organization of a user.'),
-      login_username_case_insensitive: flag(true, 'Ignore the case of user names at login.'),
-      display_multiple_versions: flag(false, 'Show all versions of an API, not only the latest.'),
-      display_deprecated_apis: flag(false, 'Show deprecated APIs.'),
-      enable_comments: flag(true, 'Let users comment on APIs.'),
-      enable_ratings: flag(true, 'Let users rate APIs.'),
-      enable_forum: flag(true, 'Let users discuss APIs.'),
-    },
-    DEVELOPER_PORTAL,
-  ),
   {
-    roles: ['api-devportal'],
+    ...allInert(
+      { url: url('https://localhost:9443/devportal', WEB, 'Address of the portal.') },
+      'the portal has its REST API, but no pages',
+    ),
+    ...allInert(
+      {
+        enable_application_sharing: flag(false, 'Let users of one group share their applications.'),
+        application_sharing_type: choice('default', ['default', 'saml'], 'How users are assigned to groups.'),
+        application_sharing_impl: text('', 'Class that assigns users to groups; overrides `application_sharing_type`.'),
+        application_sharing_claim: text('', 'URI of the claim that names the organization of a user.'),
+      },
+      'an application belongs to one user; users are in no groups',
+    ),
+    login_username_case_insensitive: inert(
+      flag(true, 'Ignore the case of user names at login.'),
+      'CaseInsensitiveUsername of [user_store.properties] decides for every login',
+    ),
+    ...allActIf(isTrue('management.enable'), {
+      display_multiple_versions: live(
+        flag(false, 'List all versions of an API in the REST API of the portal, not only the latest.'),
+      ),
+      display_deprecated_apis: live(flag(false, 'List deprecated APIs in the REST API of the portal.')),
+    }),
+    ...allInert(
+      {
+        enable_comments: flag(true, 'Let users comment on APIs.'),
+        enable_ratings: flag(true, 'Let users rate APIs.'),
+        enable_forum: flag(true, 'Let users discuss APIs.'),
+      },
+      'the REST API of the portal has no comments, ratings or discussions',
+    ),
+  },
+  {
+    roles: ['api-devportal', 'api-key-manager'],
   },
 )
 

@@ -1,11 +1,11 @@
 /** `[user_store]`: the user store; property names are those of the reference platform. */
-import { withAliases, inert, type Key, numberIn, section } from '../key.ts'
+import { isTrue } from '../conditions.ts'
+import { actsIf, withAliases, inert, type Key, live, numberIn, ofKeyManager, section } from '../key.ts'
 import { choice, integer, duration, flag, scalar, secret, text } from '../kinds.ts'
 
 const DATABASE = 'users are kept in the database, and always read from there'
 const BROWSER = 'there is no page on which a browser checks it'
 const LDAP = 'users are kept in the database; there is no LDAP client'
-const SCIM = 'SCIM is always on, as one of the admin APIs'
 const HOUR_MS = 3_600_000
 
 /** Five to thirty characters, none of them empty. */
@@ -91,7 +91,9 @@ export const userStoreProperties = section(
       LDAP,
     ),
     RetryAttempts: inert(orEmpty(integer(0, 'tries', 0, 100, 'Retries after a timeout.')), LDAP),
-    SCIMEnabled: inert(flag(false, 'Manage users through SCIM.'), SCIM),
+    SCIMEnabled: ofKeyManager(
+      actsIf(isTrue('management.enable'), live(flag(false, 'Serve SCIM at `/scim2` of the management listener.'))),
+    ),
     kdcEnabled: inert(flag(false, 'Let the directory issue Kerberos tickets.'), LDAP),
     ConnectionPoolingEnabled: inert(flag(false, 'Pool connections to the directory.'), LDAP),
     BackLinksEnabled: inert(flag(false, 'Read the groups of a user from the entry of the user.'), LDAP),

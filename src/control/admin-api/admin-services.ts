@@ -10,6 +10,8 @@ export interface ManagedApi {
   readonly version: string
   /** First path of the API. */
   readonly context: string
+  /** Hosts on which it is served; empty: on all. */
+  readonly hosts: readonly string[]
   readonly provider: string
   readonly state: string
   /** Lifecycle actions that are allowed now: `Publish`, `Block`. */
@@ -82,12 +84,43 @@ export interface Approvals {
   wake(): void
 }
 
+/** URLs without a slash at the end; '' for none. */
+export interface PortalAddresses {
+  readonly http: string
+  readonly https: string
+  readonly ws: string
+  readonly wss: string
+}
+
+export interface PortalEnvironment {
+  readonly name: string
+  readonly type: string
+  readonly description: string
+  /** Shown where APIs are tried. */
+  readonly isInConsole: boolean
+  /** Those of the environment itself, then those of its virtual hosts. */
+  readonly addresses: readonly PortalAddresses[]
+}
+
+/** What the portals show. */
+export interface PortalSettings {
+  readonly environments: readonly PortalEnvironment[]
+  readonly tokenEndpoint: string
+  readonly revokeEndpoint: string
+  readonly showsDeprecatedApis: boolean
+  /** All versions of an API, not the latest alone. */
+  readonly showsAllVersions: boolean
+}
+
 export interface AdminServices {
   readonly registry: Registry
   readonly apis: ApiCatalogue
   readonly tokens: TokenService
   readonly declared: DeclaredApplications
   readonly approvals: Approvals
+  readonly portal: PortalSettings
+  /** `/scim2` is served. */
+  readonly hasScim: boolean
   /** `super_admin.username`: default owner of what commands create. */
   readonly adminName: string
   /** `https://host:port` of the key manager's endpoints. */

@@ -4,7 +4,12 @@ import { ApplicationService } from './application-service.ts'
 import { ApprovalService } from './approval-service.ts'
 import type { AdminAuthenticator } from './authentication.ts'
 import { nameText, optional, PAGE, readBody, readQuery, text, integer } from './request-fields.ts'
-import { applicationRepresentation, keyManagerIdOf, listRepresentation } from './representations.ts'
+import {
+  applicationRepresentation,
+  environmentRepresentation,
+  keyManagerRepresentation,
+  listRepresentation,
+} from './representations.ts'
 import { Problem } from './problem.ts'
 import { createdResponse, RestApp, pathParameter } from './rest-app.ts'
 import { addWorkflows } from './workflows.ts'
@@ -22,11 +27,11 @@ export function adminApp(services: () => AdminServices, authenticator: AdminAuth
   const approvals = new ApprovalService(services)
   const { route } = resources
   route('get', '/key-managers', SCOPES, async context => {
-    const { tokens } = services()
-    const list = [
-      { id: keyManagerIdOf(tokens.issuer), name: 'Resident Key Manager', ...keyManagerRepresentation(services()) },
-    ]
-    return context.json({ count: 1, list })
+    return context.json({ count: 1, list: [keyManagerOfAdministrators(services())] })
+  })
+  route('get', '/environments', SCOPES, async context => {
+    const list = services().portal.environments.map(environmentRepresentation)
+    return context.json({ count: list.length, list })
   })
   route('get', '/applications', SCOPES, async (context, caller) => {
     const page = readQuery(context.req.raw, PAGE)
@@ -70,15 +75,14 @@ export function adminApp(services: () => AdminServices, authenticator: AdminAuth
   return resources.app
 }
 
-function keyManagerRepresentation({ tokens, origin }: AdminServices) {
+/** With its own endpoints, not the addresses that the developer portal shows. */
+function keyManagerOfAdministrators(services: AdminServices) {
+  const { origin } = services
   return {
-    type: 'default',
-    enabled: true,
-    issuer: tokens.issuer,
+    ...keyManagerRepresentation(services),
     tokenEndpoint: `${origin}/oauth2/token`,
     revokeEndpoint: `${origin}/oauth2/revoke`,
     introspectionEndpoint: `${origin}/oauth2/introspect`,
-    availableGrantTypes: tokens.grants,
     certificates: { type: 'JWKS', value: `${origin}/oauth2/jwks` },
   }
 }

@@ -23,13 +23,15 @@ import {
   apiInfoRepresentation,
   apiRepresentation,
   applicationRepresentation,
+  endpointUrls,
+  keyManagerRepresentation,
   keyRepresentation,
   keyRequestRepresentation,
   listRepresentation,
 } from './representations.ts'
 import { invalidProblem } from './problem.ts'
 import { createdResponse, RestApp, pathParameter } from './rest-app.ts'
-import type { IssuedAccessToken, AdminServices } from './admin-services.ts'
+import type { IssuedAccessToken, AdminServices, ManagedApi, PortalSettings } from './admin-services.ts'
 import { addSubscriptions } from './subscriptions.ts'
 
 export const DEVELOPER_PORTAL = '/api/am/devportal/v3'
@@ -93,6 +95,7 @@ export class DeveloperPortal {
     this.#addKeyChanges()
     this.#addApiKeys()
     this.#addApis()
+    this.#addSettings()
     addSubscriptions(this.#resources, this.#applications, services)
   }
 
@@ -278,14 +281,45 @@ export class DeveloperPortal {
     const { route } = this.#resources
     route('get', '/apis', VIEW, async context => {
       const page = readQuery(context.req.raw, PAGE)
-      const all = (await this.#services().apis.list()).filter(({ state }) => VISIBLE_STATES.includes(state))
+      const { apis, portal } = this.#services()
+      const all = listedApis(await apis.list(), portal)
       const rows = all.slice(page.offset, page.offset + page.limit).map(apiInfoRepresentation)
       return context.json(listRepresentation(`${DEVELOPER_PORTAL}/apis`, rows, page, all.length))
     })
     route('get', '/apis/:id', VIEW, async context => {
-      return context.json(apiRepresentation(await this.#applications.findApi(pathParameter(context, 'id'))))
+      const api = await this.#applications.findApi(pathParameter(context, 'id'))
+      const { environments } = this.#services().portal
+      return context.json({ ...apiRepresentation(api), endpointURLs: endpointUrls(api, environments) })
     })
   }
+
+  #addSettings(): void {
+    const { route } = this.#resources
+    route('get', '/settings', VIEW, async context => {
+      const { portal, tokens } = this.#services()
+      const gateways = portal.environments.filter(({ isInConsole }) => isInConsole)
+      const urls = gateways.flatMap(({ addresses: [own] }) => [own!.http, own!.https]).filter(url => url !== '')
+      const grantTypes = tokens.grants
+      return context.json({ grantTypes, apiGatewayEndpoint: urls.join(','), mapExistingAuthApps: true })
+    })
+    route('get', '/key-managers', VIEW, async context => {
+      return context.json({ count: 1, list: [keyManagerRepresentation(this.#services())] })
+    })
+  }
+}
+
+/** An API that is not listed is still shown by its id: applications may be subscribed to it. */
+function listedApis(all: readonly ManagedApi[], portal: PortalSettings): readonly ManagedApi[] {
+  const states = VISIBLE_STATES.filter(state => state !== 'DEPRECATED' || portal.showsDeprecatedApis)
+  const visible = all.filter(({ state }) => states.includes(state))
+  if (portal.showsAllVersions) return visible
+  const newest = Map.groupBy(visible, ({ name }) => name)
+  return visible.filter(api => newest.get(api.name)!.every(other => compareVersions(other.version, api.version) <= 0))
+}
+
+/** `1.10.0` is later than `1.9.0`. */
+function compareVersions(one: string, other: string): number {
+  return one.localeCompare(other, 'en', { numeric: true })
 }
 
 function keyRequestOf(

@@ -4,7 +4,7 @@
  */
 import { nameBasedUuid } from '../../runtime/name-based-uuid.ts'
 import type { Application, Client, Page, Subscription, Workflow } from '../registry/entities.ts'
-import type { ManagedApi, AdminServices } from './admin-services.ts'
+import type { ManagedApi, AdminServices, PortalAddresses, PortalEnvironment } from './admin-services.ts'
 
 export function apiIdOf({ name, version }: { readonly name: string; readonly version: string }): string {
   return nameBasedUuid('api', name, version)
@@ -14,7 +14,7 @@ export function keyMappingIdOf(consumerKey: string): string {
   return nameBasedUuid('key', consumerKey)
 }
 
-export function keyManagerIdOf(issuer: string): string {
+function keyManagerIdOf(issuer: string): string {
   return nameBasedUuid('key manager', issuer)
 }
 
@@ -109,6 +109,69 @@ export function apiInfoRepresentation(api: ManagedApi) {
 export function apiRepresentation(api: ManagedApi) {
   const { operations, isDefaultVersion, tiers } = api
   return { ...apiInfoRepresentation(api), isDefaultVersion, policies: tiers, operations }
+}
+
+/** URLs of an API in the environments of the portal's console. */
+export function endpointUrls(api: ManagedApi, environments: readonly PortalEnvironment[]) {
+  return environments
+    .filter(({ isInConsole }) => isInConsole)
+    .flatMap(({ name, type, addresses }) => {
+      const [served] = addresses.filter(each => servesAt(api, each))
+      if (served === undefined) return []
+      const withoutVersion = api.context.replace(new RegExp(`/${RegExp.escape(api.version)}$`), '')
+      return {
+        environmentName: name,
+        environmentDisplayName: name,
+        environmentType: type,
+        URLs: urlsBelow(served, api.context, api),
+        defaultVersionURLs: urlsBelow(served, api.isDefaultVersion ? withoutVersion : null, api),
+      }
+    })
+}
+
+function servesAt({ hosts }: ManagedApi, addresses: PortalAddresses): boolean {
+  return hosts.length === 0 || hosts.includes(URL.parse(addresses.https)?.hostname ?? '')
+}
+
+/** `path`: null for no URLs. */
+function urlsBelow({ http, https, ws, wss }: PortalAddresses, path: string | null, { transports }: ManagedApi) {
+  const url = (address: string, transport: string): string | null =>
+    path === null || address === '' || !transports.includes(transport) ? null : `${address}${path}`
+  return { http: url(http, 'http'), https: url(https, 'https'), ws: url(ws, 'http'), wss: url(wss, 'https') }
+}
+
+/** The key manager, without addresses that only gateways ask. */
+export function keyManagerRepresentation({ tokens, origin, portal }: AdminServices) {
+  return {
+    id: keyManagerIdOf(tokens.issuer),
+    name: 'Resident Key Manager',
+    type: 'default',
+    enabled: true,
+    issuer: tokens.issuer,
+    tokenEndpoint: portal.tokenEndpoint,
+    revokeEndpoint: portal.revokeEndpoint,
+    userInfoEndpoint: `${origin}/oauth2/userinfo`,
+    availableGrantTypes: tokens.grants,
+  }
+}
+
+/** An environment with the hosts of its addresses. */
+export function environmentRepresentation({ name, type, description, isInConsole, addresses }: PortalEnvironment) {
+  const vhosts = addresses.map(({ http, https, ws, wss }) => ({
+    host: URL.parse(https)?.hostname ?? '',
+    httpContext: URL.parse(https)?.pathname.replace(/^\/$/, '') ?? '',
+    ...{ httpUrl: http, httpsUrl: https, wsUrl: ws, wssUrl: wss },
+  }))
+  return {
+    id: name,
+    name,
+    displayName: name,
+    type,
+    description,
+    isReadOnly: true,
+    showInApiConsole: isInConsole,
+    vhosts,
+  }
 }
 
 /** `api`: null where it is no longer deployed. `pendingTier`: the policy that the subscription waits for; '' for none. */

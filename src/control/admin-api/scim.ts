@@ -16,7 +16,7 @@ import {
   textMap,
   integer,
 } from './request-fields.ts'
-import { invalidProblem } from './problem.ts'
+import { invalidProblem, Problem } from './problem.ts'
 import { createdResponse, RestApp, pathParameter } from './rest-app.ts'
 import type { AdminServices } from './admin-services.ts'
 import { UserService } from './user-service.ts'
@@ -40,6 +40,10 @@ const FILTER = /^userName eq "((?:[^"\\]|\\["\\])+)"$/i
 export function scimApp(services: () => AdminServices, authenticator: AdminAuthenticator): RestApp['app'] {
   const resources = new RestApp(SCIM, authenticator, services)
   const users = new UserService(services)
+  resources.app.use('*', async (_, next) => {
+    if (!services().hasScim) throw new Problem(404, 'SCIM is off: SCIMEnabled of [user_store.properties] is false')
+    await next()
+  })
   const { route } = resources
   route('get', '/Users', ['internal_user_mgt_list'], async (context, caller) => {
     const paging = { startIndex: optional(integer(1, 1_000_000_000), 1), count: optional(integer(0, 1000), 100) }

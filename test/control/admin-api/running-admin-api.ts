@@ -15,6 +15,7 @@ const TENANT = 'carbon.super'
 function apiCalled(name: string, more: Partial<ManagedApi> = {}): ManagedApi {
   return {
     ...{ name, version: '1.0.0', context: `/${name}/1.0.0`, provider: 'admin', state: 'PUBLISHED', since: '' },
+    hosts: [],
     ...{ actions: ['Block', 'Deprecate'], tiers: [], transports: ['http', 'https'], isDefaultVersion: false },
     operations: [],
     ...more,
@@ -78,6 +79,14 @@ function unsignedTokens(): AdminServices['tokens'] {
   }
 }
 
+const PORTAL_SETTINGS: AdminServices['portal'] = {
+  environments: [],
+  tokenEndpoint: 'https://gateway.example/token',
+  revokeEndpoint: 'https://gateway.example/revoke',
+  showsDeprecatedApis: false,
+  showsAllVersions: false,
+}
+
 export async function startAdminApi() {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-management-'))
   writeFileSync(join(folder, 'deployment.toml'), '[super_admin]\nusername = "admin"\npassword = "an-admin-password"\n')
@@ -120,6 +129,8 @@ export async function startAdminApi() {
       keys: [{ issuer: ISSUER, consumerKey: 'declared-key', applicationId: 'file', keyType: 'PRODUCTION' }],
     },
     approvals,
+    portal: PORTAL_SETTINGS,
+    hasScim: true,
     adminName: 'admin',
     origin: 'https://localhost:9443',
     report: (_level, event, fields) => void reports.push(`${event} ${JSON.stringify(fields)}`),
