@@ -168,6 +168,12 @@ function checkRequestLine(bytes: Uint8Array, head: Head, at: number): BadMessage
   return head.minorVersion > 1 ? BAD.version : undefined
 }
 
+/** Whether " HTTP/1.1" and CRLF are all that is between the end of a target and the fields. */
+export function isRequestLineEnd(bytes: Uint8Array, at: number, fieldsAt: number): boolean {
+  if (at + 11 !== fieldsAt || bytes[at] !== SPACE || !isHttp(bytes, at + 1)) return false
+  return bytes[at + 6] === 49 && bytes[at + 7] === 46 && bytes[at + 8] === 49 && bytes[at + 9] === CR
+}
+
 /** Accepts asterisk-form, origin-form, and absolute-form with this scheme; CONNECT is refused before. */
 function checkTarget(bytes: Uint8Array, head: Head, scheme: string): BadMessage | undefined {
   const at = head.targetAt
@@ -201,11 +207,15 @@ function hasTooManyOptions(bytes: Uint8Array, head: Head): boolean {
   return options > CONNECTION_OPTIONS_MAX
 }
 
+/** Checks what `checkRequest` checks of the request line. */
+export function checkRequestStart(bytes: Uint8Array, head: Head, at: number, scheme: string): BadMessage | undefined {
+  return checkRequestLine(bytes, head, at) ?? checkTarget(bytes, head, scheme)
+}
+
 /** Checks a complete, classified request head whose first byte is at `at`. `scheme`: that of the listener. */
 export function checkRequest(bytes: Uint8Array, head: Head, at: number, scheme: string): BadMessage | undefined {
   return (
-    checkRequestLine(bytes, head, at) ??
-    checkTarget(bytes, head, scheme) ??
+    checkRequestStart(bytes, head, at, scheme) ??
     checkHost(bytes, head) ??
     checkRequestFraming(bytes, head) ??
     checkExpect(bytes, head) ??

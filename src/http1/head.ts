@@ -60,6 +60,29 @@ export class Head {
     this.connectionOptions = 0
   }
 
+  /** Takes over everything from a head with as many fields as this one has room for. */
+  copy(other: Head): void {
+    const { count } = other
+    for (let i = 0; i < count * SPAN; i++) this.spans[i] = other.spans[i]!
+    for (let field = 0; field < count; field++) this.kinds[field] = other.kinds[field]!
+    this.count = count
+    this.targetAt = other.targetAt
+    this.targetLength = other.targetLength
+    this.status = other.status
+    this.minorVersion = other.minorVersion
+    this.fieldsAt = other.fieldsAt
+    this.end = other.end
+    this.lastWasValue = other.lastWasValue
+    this.overflowed = other.overflowed
+    this.present = other.present
+    this.repeated = other.repeated
+    this.host = other.host
+    this.contentLength = other.contentLength
+    this.transferEncoding = other.transferEncoding
+    this.connection = other.connection
+    this.connectionOptions = other.connectionOptions
+  }
+
   /** Follows bytes that were moved by `delta`. */
   moveBy(delta: number): void {
     for (let i = 0; i < this.count * SPAN; i += SPAN) {

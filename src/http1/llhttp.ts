@@ -242,6 +242,32 @@ export class Parser {
     return result
   }
 
+  /**
+   * Parses the request line from `from` up to `to` alone, into a head that is clear. Returns whether the parser expects
+   * fields behind it. Then `complete` or `next` must follow.
+   */
+  executeLine(from: number, to: number, intoHead: Head): boolean {
+    running = this
+    spans = this.body
+    this.isHeadComplete = false
+    head = intoHead
+    section = intoHead
+    skipBody = false
+    return llhttp.llhttp_execute(this.#at, from, to - from) === PARSE_RESULT.MORE && !this.isHeadComplete
+  }
+
+  /** The message is known up to its end `to`: it need not be parsed. Its last `bodyBytes` are its body. */
+  complete(to: number, bodyBytes: number): void {
+    const { body } = this
+    body.filledBy = this
+    body.count = bodyBytes === 0 ? 0 : 1
+    body.offsets[0] = to - bodyBytes
+    body.offsets[1] = bodyBytes
+    this.end = to
+    this.isHeadComplete = true
+    this.isMessageComplete = true
+  }
+
   /** Number of body spans that the last `execute` found. Throws when another parser of the reactor has run since. */
   get spanCount(): number {
     const { body } = this

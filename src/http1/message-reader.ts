@@ -6,6 +6,8 @@ import { type BadMessage, bad } from './bad-message.ts'
 import type { FieldKinds } from './field-kinds.ts'
 import type { Head, HeadPool } from './head.ts'
 import { arena, PARSE_RESULT, type Parser } from './llhttp.ts'
+import { isRequestLineEnd } from './head-rules.ts'
+import type { RepeatedSection, RepeatedSections } from './repeated-sections.ts'
 
 /** Limits in bytes; shared by the readers of one side, and changed in place by a reload. */
 export interface ReaderLimits {
@@ -39,6 +41,11 @@ function sizeDigits(chunkBytes: number): number {
 }
 
 const METHOD_BYTES_MAX = 32
+const LF = 10
+/** The shortest request line: "GET / HTTP/1.1" and CRLF. */
+const LINE_BYTES_MIN = 16
+/** Most heads of a connection between two attempts to keep a section. */
+const PAUSE_MAX = 256
 /** llhttp message for a well-formed version that it does not know. */
 const UNKNOWN_VERSION = 'Invalid HTTP version'
 
@@ -54,7 +61,8 @@ function syntaxError(reason: string): BadMessage {
   return row
 }
 
-export class MessageReader {
+/** `Decoded`: what a repeated section decides. */
+export class MessageReader<Decoded = never> {
   readonly #parser: Parser
   readonly #kinds: FieldKinds
   readonly #heads: HeadPool
@@ -71,20 +79,37 @@ export class MessageReader {
   /** Chunk under way: bytes in front of its data, and data bytes so far. Counted when the next chunk begins. */
   #chunkGap = 0
   #chunkBytes = 0
+  readonly #sections: RepeatedSections<Decoded> | null
+  /** The section that came last on this connection, if it is kept. */
+  #section: RepeatedSection<Decoded> | null = null
+  /** The section that the head under way repeats; null: the head was parsed as a whole. */
+  repeated: RepeatedSection<Decoded> | null = null
+  /** Heads until the next attempt to keep a section, and from then on: sections that always differ cost nothing. */
+  #pause = 2
+  #nextPause = 1
   /** The rule that the message breaks; null as long as it breaks none. */
   error: BadMessage | null = null
 
-  constructor(parser: Parser, kinds: FieldKinds, heads: HeadPool, trailers: HeadPool, limits: ReaderLimits) {
+  /** `sections`: where repeated sections are kept; null: they are not. */
+  constructor(
+    parser: Parser,
+    kinds: FieldKinds,
+    heads: HeadPool,
+    trailers: HeadPool,
+    limits: ReaderLimits,
+    sections: RepeatedSections<Decoded> | null = null,
+  ) {
     this.#parser = parser
     this.#kinds = kinds
     this.#heads = heads
     this.#trailerHeads = trailers
     this.#limits = limits
+    this.#sections = sections
   }
 
   /** The head of the message under way. */
   get head(): Head {
-    return this.#pinnedHead ?? this.#heads.scratch
+    return this.repeated !== null ? this.repeated.head : (this.#pinnedHead ?? this.#heads.scratch)
   }
 
   get trailers(): Head {
@@ -113,6 +138,7 @@ export class MessageReader {
   /** Starts a message whose first byte is at `at`. */
   begin(at: number): void {
     this.#parser.next()
+    this.repeated = null
     this.#parsedTo = at
     this.#sinceBody = 0
     this.#extensionBytes = 0
@@ -155,6 +181,65 @@ export class MessageReader {
     return this.error === null
   }
 
+  /**
+   * Whether the bytes are one request line and the fields that came last. The parser reads the line; the fields would
+   * take it through the same states as before.
+   */
+  repeatsFields(from: number, to: number): boolean {
+    const section = this.#section
+    if (section === null || !this.#canRepeat(from, to - from)) return false
+    const fieldsAt = to - section.length
+    if (fieldsAt - from < LINE_BYTES_MIN || arena.bytes[fieldsAt - 1] !== LF || !section.isAt(fieldsAt)) return false
+    const parser = this.#parser
+    const { scratch } = this.#heads
+    scratch.clear()
+    const expectsFields = parser.executeLine(from, fieldsAt, scratch)
+    if (!expectsFields || !isRequestLineEnd(arena.bytes, scratch.targetAt + scratch.targetLength, fieldsAt)) {
+      parser.next()
+      return false
+    }
+    this.#repeat(section, fieldsAt, to, 0)
+    section.head.targetAt = scratch.targetAt
+    section.head.targetLength = scratch.targetLength
+    return true
+  }
+
+  /** Whether the bytes begin with the head of a response that came last, and with all of its body. */
+  repeatsHead(from: number, to: number): boolean {
+    const section = this.#section
+    if (section === null || !this.#canRepeat(from, section.length)) return false
+    const end = from + section.length + section.bodyBytes
+    if (to < end || !section.isAt(from)) return false
+    this.#repeat(section, from, end, section.bodyBytes)
+    return true
+  }
+
+  /** Whether a message begins at `from`, and its head of `length` bytes is within the limit. */
+  #canRepeat(from: number, length: number): boolean {
+    return this.#parsedTo === from && this.#pinnedHead === null && length <= this.#limits.headBytesMax
+  }
+
+  /** The message ends at `to`, with `bodyBytes`. */
+  #repeat(section: RepeatedSection<Decoded>, at: number, to: number, bodyBytes: number): void {
+    this.#parser.complete(to, bodyBytes)
+    this.#parsedTo = to
+    this.#nextPause = 1
+    this.repeated = section
+    section.moveTo(at)
+  }
+
+  /** Keeps the section that begins at `at` of the valid head under way, whose message has a body of `bodyBytes`. */
+  keepSection(at: number, bodyBytes: number, decoded: Decoded): void {
+    this.#pause = this.#nextPause
+    this.#nextPause = Math.min(this.#nextPause * 2, PAUSE_MAX)
+    this.#section = this.#sections!.keep(this.head, at, bodyBytes, decoded)
+  }
+
+  /** Counts a head; returns whether its section is to be kept now. */
+  isSectionDue(): boolean {
+    return this.#sections !== null && this.repeated === null && --this.#pause <= 0
+  }
+
   /** Continues a body up to `to`. Returns false when `error` is set. */
   readBody(to: number): boolean {
     const from = this.#parsedTo
@@ -190,7 +275,13 @@ export class MessageReader {
 
   /** Keeps the complete head valid beyond this read, until `unpinHead`. */
   pinHead(): Head {
+    const { repeated } = this
     this.#pinnedHead ??= this.#heads.pin()
+    if (repeated !== null) {
+      // Other connections use the kept head meanwhile.
+      this.#pinnedHead.copy(repeated.head)
+      this.repeated = null
+    }
     return this.#pinnedHead
   }
 

@@ -16,6 +16,7 @@ import { BodySpans } from '../http1/body.ts'
 import { type Head, HeadPool } from '../http1/head.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
+import { RepeatedSections } from '../http1/repeated-sections.ts'
 import type { CustomValidator } from '../auth/custom-validator.ts'
 import type { AuthState } from '../auth/auth-state.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
@@ -29,6 +30,7 @@ import {
   type LivePlan,
   type ReactorPlan,
 } from '../plan/reactor-plan.ts'
+import { mergeSockets, type SocketTable } from '../plan/listening-sockets.ts'
 import { DeployedApis } from './deployed-apis.ts'
 import { FaultResponder, requestFieldsOf } from '../faults/fault-responder.ts'
 import { CorsMediation } from '../proxy/cors-mediation.ts'
@@ -51,7 +53,7 @@ import { Admission } from '../proxy/source/admission.ts'
 import { ProxyHeaderReader, refuseProxy } from '../proxy/source/proxy-header-reader.ts'
 import type { Client, ConnectionCallbacks } from '../proxy/source/connection-callbacks.ts'
 import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
-import { RequestDecoder, RequestCounter } from '../proxy/source/request-decoder.ts'
+import { type DecodedFields, RequestCounter, RequestDecoder } from '../proxy/source/request-decoder.ts'
 import { SourceConnection } from '../proxy/source/source-connection.ts'
 import { DeadlineWheel } from '../runtime/deadline-wheel.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
@@ -99,6 +101,11 @@ export class Reactor implements ConnectionCallbacks {
   readonly #requestCounter = new RequestCounter()
   /** By scheme of the listener. */
   readonly #stripped: Readonly<Record<keyof ConnectionContexts, StrippedResponseFields>>
+  /** Fields that clients repeat, by transport, because the limits differ. */
+  readonly #repeatedFields = {
+    plain: new RepeatedSections<DecodedFields>(),
+    secured: new RepeatedSections<DecodedFields>(),
+  }
   readonly #connections = new Set<SourceConnection>()
   /** Accepted connections whose PROXY header is not complete. */
   readonly #headerReaders = new Set<ProxyHeaderReader>()
@@ -171,6 +178,7 @@ export class Reactor implements ConnectionCallbacks {
         secured: new StrippedRequestFields(this.#contexts.secured.settings),
       },
       connections: new Set(),
+      repeatedHeads: new RepeatedSections(),
       warnOn500: this.#plan.warnOn500,
       nextId: 1,
     }
@@ -179,7 +187,8 @@ export class Reactor implements ConnectionCallbacks {
   #newListener(plan: ListenerPlan): Listener {
     return new Listener(plan, isSecured(plan) ? this.#tls.server : null, {
       level: this.#options.level,
-      reusePort: this.#plan.reactors > 1,
+      // A single reactor too: a successor may have several (D177).
+      reusePort: process.platform === 'linux',
       newClient: (address, listener) => this.#newClient(address, listener),
       accept: (socket, listener) => this.#accept(socket, listener),
       threw: error => this.#options.report('error', 'bug', { CAUSE_OF_ERROR: String(error) }),
@@ -212,6 +221,7 @@ export class Reactor implements ConnectionCallbacks {
       tunnels: this.#auth.tunnels,
       dateLine: dateLine(),
       isDraining: false,
+      keepsIdle: false,
     }
     const ofTls = { settings: ofSecured, ...sizedBy(ofSecured), memory: new ReadMemory(https.io_buffer_size, memory) }
     return { plain, secured: { ...plain, ...ofTls } }
@@ -259,6 +269,8 @@ export class Reactor implements ConnectionCallbacks {
     const { plain, secured } = this.#contexts
     plain.requestKinds.capture(requestFieldsOf(live.faults))
     plain.requestKinds.strip([live.auth.backendJwt.field])
+    this.#repeatedFields.plain.clear()
+    this.#repeatedFields.secured.clear()
     this.#pipeline.cors = corsPolicyOf(live.cors)
     const oldKeepAliveMs = { plain: plain.settings.targetKeepAliveMs, secured: secured.settings.targetKeepAliveMs }
     this.#updateSettings(live)
@@ -304,11 +316,19 @@ export class Reactor implements ConnectionCallbacks {
     for (const { client } of this.#connections) client.decoder.update(trusted.includes(client.address))
   }
 
-  /** Accepts no further connection; pending exchanges are finished and their connections closed. */
-  drain(): void {
-    this.#setDraining()
+  /** The listening sockets by name, for another process. */
+  get sockets(): SocketTable {
+    return mergeSockets(this.#listeners.map(listener => listener.sockets))
+  }
+
+  /**
+   * Accepts no further connection; pending exchanges are finished and their connections closed. `keepsIdle`: idle
+   * connections of clients are closed behind their next response, which says so.
+   */
+  drain(keepsIdle = false): void {
+    this.#setDraining(keepsIdle)
     for (const pool of this.#apis.pools) pool.closeIdle()
-    for (const connection of [...this.#connections]) connection.drain()
+    if (!keepsIdle) for (const connection of [...this.#connections]) connection.drain()
     // Connections that the kernel has accepted already are still served, once.
     setTimeout(() => {
       this.#stopListening()
@@ -316,9 +336,11 @@ export class Reactor implements ConnectionCallbacks {
     }, TICK_MS)
   }
 
-  #setDraining(): void {
-    this.#contexts.plain.isDraining = true
-    this.#contexts.secured.isDraining = true
+  #setDraining(keepsIdle: boolean): void {
+    for (const context of [this.#contexts.plain, this.#contexts.secured]) {
+      context.isDraining = true
+      context.keepsIdle = keepsIdle
+    }
   }
 
   #stopListening(): void {
@@ -327,7 +349,7 @@ export class Reactor implements ConnectionCallbacks {
 
   /** Aborts every exchange. */
   cutOff(): void {
-    this.#setDraining()
+    this.#setDraining(false)
     for (const connection of [...this.#connections]) connection.cutOff()
     for (const reader of [...this.#headerReaders]) reader.close()
   }
@@ -430,7 +452,8 @@ export class Reactor implements ConnectionCallbacks {
       return undefined
     }
     const { requestKinds, requestHeads, requestLimits: limits, trailerHeads, memory } = context
-    const reader = new MessageReader(parser, requestKinds, requestHeads, trailerHeads, limits)
+    const fields = this.#repeatedFields[transport]
+    const reader = new MessageReader(parser, requestKinds, requestHeads, trailerHeads, limits, fields)
     const isTls = isSecured(listener)
     const connection = new SourceConnection(
       this.#nextId++,

@@ -9,10 +9,10 @@ import { isName, KIND } from '../../http1/field-kinds.ts'
 import { ForwardedLines } from '../../http1/forwarded.ts'
 import { requestBodyLength } from '../../http1/framing.ts'
 import type { Head } from '../../http1/head.ts'
-import { captureFields } from '../../http1/captured-fields.ts'
+import { type CapturedFields, captureFields } from '../../http1/captured-fields.ts'
 import { arena, methodName } from '../../http1/llhttp.ts'
 import { readConnection } from '../../http1/persistence.ts'
-import { absoluteFormPath, checkRequest, trimmedEnd } from '../../http1/head-rules.ts'
+import { absoluteFormPath, checkRequest, checkRequestStart, trimmedEnd } from '../../http1/head-rules.ts'
 import { requestedProtocols, requireWebSocket } from '../../http1/upgrade.ts'
 import { isFieldText } from '../../http1/writer.ts'
 import type { Client } from './connection-callbacks.ts'
@@ -26,6 +26,31 @@ const BAD = {
 }
 const CORRELATION_MAX = 128
 const SLASH = 47
+
+/** What the fields of a request decide alone. */
+export interface DecodedFields {
+  readonly captured: CapturedFields
+  readonly origin: string
+  readonly persists: boolean
+  readonly acceptsTrailers: boolean
+  readonly userAgent: string
+  readonly referer: string
+}
+
+/** Fields with one of these kinds are decoded each time: it frames a body, is for this hop, or is new in each request. */
+const UNREPEATABLE =
+  (1 << KIND.CONTENT_LENGTH) |
+  (1 << KIND.TRANSFER_ENCODING) |
+  (1 << KIND.EXPECT) |
+  (1 << KIND.UPGRADE) |
+  (1 << KIND.CORRELATION)
+
+/** What to keep of a valid request without body, whose fields may be repeated; null: they are decoded each time. */
+export function repeatableFields(exchange: Exchange, head: Head): DecodedFields | null {
+  if (head.minorVersion !== 1 || (head.present & UNREPEATABLE) !== 0) return null
+  const { captured, origin, persists, acceptsTrailers, userAgent, referer } = exchange
+  return { captured, origin, persists, acceptsTrailers, userAgent, referer }
+}
 
 /** Numbers the requests of a thread. */
 export class RequestCounter {
@@ -78,7 +103,15 @@ export class RequestDecoder {
   }
 
   /** Fills the exchange from a head whose first byte is at `at`; returns the rule that it breaks. */
-  decode(exchange: Exchange, head: Head, at: number, method: number, { scheme, kind }: Client): BadMessage | undefined {
+  decode(
+    exchange: Exchange,
+    head: Head,
+    at: number,
+    method: number,
+    { scheme, kind }: Client,
+    repeated: DecodedFields | null,
+  ): BadMessage | undefined {
+    if (repeated !== null) return this.#decodeRepeated(exchange, head, at, method, scheme, repeated)
     const { bytes } = arena
     exchange.method = methodName(method)
     exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
@@ -105,6 +138,33 @@ export class RequestDecoder {
       exchange.userAgent = firstValue(bytes, head, KIND.USER_AGENT)
       exchange.referer = firstValue(bytes, head, KIND.REFERER)
     }
+    return undefined
+  }
+
+  /** Decodes a request whose fields have passed all checks before. */
+  #decodeRepeated(
+    exchange: Exchange,
+    head: Head,
+    at: number,
+    method: number,
+    scheme: string,
+    decoded: DecodedFields,
+  ): BadMessage | undefined {
+    const { bytes } = arena
+    exchange.method = methodName(method)
+    exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
+    exchange.captured = decoded.captured
+    exchange.origin = decoded.origin
+    exchange.correlation.generate(this.#counter.next())
+    if (head.targetLength > this.#context.settings.targetBytesMax) return BAD.targetLength
+    if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
+    const broken = checkRequestStart(bytes, head, at, scheme)
+    if (broken !== undefined) return broken
+    exchange.acceptsTrailers = decoded.acceptsTrailers
+    exchange.persists = decoded.persists
+    exchange.userAgent = decoded.userAgent
+    exchange.referer = decoded.referer
+    this.#locate(exchange, head, scheme)
     return undefined
   }
 

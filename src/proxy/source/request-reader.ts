@@ -16,6 +16,7 @@ import { EVENT, STATE } from '../../protocol/states.ts'
 import type { ByteSocket } from '../../socket/byte-socket.ts'
 import { MARGIN } from '../../runtime/arena.ts'
 import type { Client } from './connection-callbacks.ts'
+import { type DecodedFields, repeatableFields } from './request-decoder.ts'
 
 /** The connection, as the receiving half sees it. */
 export interface RequestOwner {
@@ -53,7 +54,7 @@ export class RequestReader {
   readonly #machine: Machine
   readonly #exchange: Exchange
   readonly #client: Client
-  readonly #reader: MessageReader
+  readonly #reader: MessageReader<DecodedFields>
   readonly #socket: Pick<ByteSocket, 'serves'>
   readonly buffer: ReadBuffer
   /** `body.max_bytes` at the start of the body under way; -1: unlimited. */
@@ -68,7 +69,7 @@ export class RequestReader {
     owner: RequestOwner,
     machine: Machine,
     exchange: Exchange,
-    reader: MessageReader,
+    reader: MessageReader<DecodedFields>,
     client: Client,
     context: ConnectionContext,
     socket: Pick<ByteSocket, 'serves'>,
@@ -139,7 +140,6 @@ export class RequestReader {
     this.#machine.advance(EVENT.REQUEST_BEGIN)
     this.#reader.begin(buffer.from)
     this.#exchange.begin(this.#context.now())
-    this.#context.metrics.add(METRIC.requests, 1)
     this.#owner.requestBegan()
     return true
   }
@@ -155,17 +155,20 @@ export class RequestReader {
     const { buffer } = this
     const reader = this.#reader
     const exchange = this.#exchange
-    if (!reader.readHead(buffer.from, buffer.to, false)) {
+    if (!reader.repeatsFields(buffer.from, buffer.to) && !reader.readHead(buffer.from, buffer.to, false)) {
       if (reader.error !== null) this.#owner.refuseHead(reader.error)
       else this.#owner.awaitHead()
       return false
     }
+    this.#context.metrics.add(METRIC.requests, 1)
     const { head } = reader
-    const bad = this.#client.decoder.decode(exchange, head, buffer.from, reader.method, this.#client)
+    const repeated = reader.repeated === null ? null : reader.repeated.decoded
+    const bad = this.#client.decoder.decode(exchange, head, buffer.from, reader.method, this.#client, repeated)
     if (bad !== undefined) {
       this.#owner.refuseHead(bad)
       return false
     }
+    if (reader.isComplete && reader.isSectionDue()) this.#keepFields(head)
     if (this.#machine.peerEnded && reader.parsedTo === buffer.to) exchange.persists = false
     // "Content-Length: 0" announces a body that needs no bytes.
     if (reader.isComplete || (exchange.requestFraming === 0 && reader.readBody(reader.parsedTo) && reader.isComplete)) {
@@ -185,6 +188,11 @@ export class RequestReader {
     if (exchange.status === 0) this.#process(head)
     else buffer.from = reader.parsedTo
     return true
+  }
+
+  #keepFields(head: Head): void {
+    const decoded = repeatableFields(this.#exchange, head)
+    if (decoded !== null) this.#reader.keepSection(head.fieldsAt, 0, decoded)
   }
 
   #process(head: Head): void {

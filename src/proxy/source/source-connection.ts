@@ -20,12 +20,14 @@ import { EVENT, STATE } from '../../protocol/states.ts'
 import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE, type Written } from '../../socket/byte-socket.ts'
 import type { ConnectionAddresses } from '../../socket/proxy-header.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
+import { ClientPace } from './client-pace.ts'
 import { ClientTunnelPeer } from './client-tunnel-peer.ts'
 import { ClientReport } from './client-report.ts'
 import type { Client, ConnectionCallbacks } from './connection-callbacks.ts'
 import { LingeringClose } from './lingering-close.ts'
 import { ResponseWriter, type StrippedResponseFields } from './response-writer.ts'
 import { type RequestOwner, RequestReader } from './request-reader.ts'
+import type { DecodedFields } from './request-decoder.ts'
 import { stateRow } from './state-table.ts'
 
 /** Log events of refused heads by status; others are `malformed request`. */
@@ -44,6 +46,8 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   readonly #writer: ResponseWriter
   readonly #report: ClientReport
   readonly #lingeringClose: LingeringClose
+  /** Null as long as no byte has waited for the client. */
+  #pace: ClientPace | null = null
   /** The tunnel that has the socket after 101. */
   #tunnel: Tunnel | null = null
 
@@ -52,7 +56,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     id: number,
     socket: ByteSocket,
     client: Client,
-    reader: MessageReader,
+    reader: MessageReader<DecodedFields>,
     stripped: StrippedResponseFields,
     context: ConnectionContext,
     callbacks: ConnectionCallbacks,
@@ -182,8 +186,15 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
       this.onLost('EPIPE')
       return false
     }
-    this.#context.wheel.set(this, this.#context.settings.socketTimeoutMs)
+    this.awaitClient()
     return true
+  }
+
+  /** Starts the deadline of a client for which bytes wait. */
+  awaitClient(): void {
+    const { settings, wheel, now } = this.#context
+    this.#pace ??= new ClientPace(settings)
+    wheel.set(this, this.#pace.waiting(now()))
   }
 
   switchProtocols(head: Head, at: number, backend: BackendTunnelPeer): void {
@@ -225,14 +236,15 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
 
   /** The response is complete: the next request follows, or the connection ends. */
   #finish(): void {
-    const { settings, wheel, isDraining } = this.#context
+    const { settings, wheel } = this.#context
     this.#exchange.target = null
     this.#machine.advance(EVENT.RESPONSE_END)
     this.#account()
     if (this.#machine.state === STATE.CLOSING) this.#lingeringClose.start()
-    else if (this.#exchange.persists && !isDraining) {
+    else if (this.#goesOn) {
       this.#machine.advance(EVENT.REUSE)
-      wheel.set(this, this.isBlocked ? settings.socketTimeoutMs : settings.keepAliveMs)
+      if (this.isBlocked) this.awaitClient()
+      else wheel.set(this, settings.keepAliveMs)
       // In a microtask, because the target first releases its connection, which may serve the next request.
       if (!this.#request.isEmpty) queueMicrotask(() => this.#serveOn())
     } else {
@@ -241,6 +253,12 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
       if (this.#request.isEmpty && !this.isBlocked) this.close()
       else this.#lingeringClose.start()
     }
+  }
+
+  /** The connection waits for another request. */
+  get #goesOn(): boolean {
+    const { isDraining, keepsIdle } = this.#context
+    return this.#exchange.persists && (!isDraining || keepsIdle)
   }
 
   /** Serves pipelined requests that were read already; inside a read, the loop of `serve` finds them. */
@@ -254,8 +272,10 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   }
 
   onDrained(): void {
-    const { settings, wheel, isDraining } = this.#context
-    this.#writer.buffer.release()
+    const { settings, wheel, now } = this.#context
+    const { buffer } = this.#writer
+    buffer.release()
+    this.#pace?.drained(now(), buffer.sentBytes, settings)
     switch (stateRow(this.#machine.state).drained) {
       case 'linger':
         this.#lingeringClose.start()
@@ -266,7 +286,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
         if (this.#machine.state === STATE.REQUEST_BODY) this.#regulate()
         return
       case 'next':
-        if (!this.#exchange.persists || isDraining) this.close()
+        if (!this.#goesOn) this.close()
         else {
           wheel.set(this, settings.keepAliveMs)
           this.#serveOn()
@@ -372,7 +392,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     if (deadline === 'late') this.#late()
     else if (this.isBlocked) {
       // A close would look like the end of the response.
-      this.#report.stalled()
+      this.#report.stalled(this.#pace?.isSlow(this.#context.settings) === true)
       this.#abortExchange()
     } else if (deadline === 'idle') {
       this.#context.metrics.add(METRIC.timeoutSourceIdle, 1)

@@ -5,6 +5,7 @@
  */
 import { Parser } from '../../http1/llhttp.ts'
 import { MessageReader } from '../../http1/message-reader.ts'
+import type { RepeatedSections } from '../../http1/repeated-sections.ts'
 import { faultCell, METRIC } from '../../observe/metrics.ts'
 import { POOL_FULL, transportCode } from '../../protocol/failure-table.ts'
 import { hasResponse, STATE, STATE_NAMES } from '../../protocol/states.ts'
@@ -13,6 +14,7 @@ import type { ConnectionContext, ConnectionContexts } from '../exchange/connecti
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Endpoint } from './endpoint.ts'
+import type { DecodedResponse } from './response-reader.ts'
 import type { RetryBuffer } from './retry-buffer.ts'
 import { ALL_ROUTES_SLOT, authorityOf, type Network, nextHop, type Route, schemeOf } from './route.ts'
 import { StatusInspector, type WarnOn500 } from './status-inspector.ts'
@@ -33,6 +35,8 @@ export interface PoolContext {
   readonly pools: Set<ConnectionPool>
   /** Open connections of all pools, retired pools included. */
   readonly connections: Set<TargetConnection>
+  /** Response heads that backends repeat. */
+  readonly repeatedHeads: RepeatedSections<DecodedResponse>
   warnOn500: WarnOn500
   /** N of http-outgoing-N. */
   nextId: number
@@ -135,7 +139,8 @@ export class ConnectionPool {
       return
     }
     const { responseHeads, trailerHeads, responseKinds, responseLimits } = context
-    const reader = new MessageReader(parser, responseKinds, responseHeads, trailerHeads, responseLimits)
+    const heads = this.#shared.repeatedHeads
+    const reader = new MessageReader(parser, responseKinds, responseHeads, trailerHeads, responseLimits, heads)
     const connection = new TargetConnection(this.#shared.nextId++, this, reader, context)
     this.#open++
     this.#shared.connections.add(connection)

@@ -4,6 +4,7 @@
  */
 import { announcesBody, responseBodyLength, UNTIL_CLOSE } from '../../http1/framing.ts'
 import { checkResponse } from '../../http1/head-rules.ts'
+import type { Head } from '../../http1/head.ts'
 import type { MessageReader } from '../../http1/message-reader.ts'
 import { arena } from '../../http1/llhttp.ts'
 import { keepAliveTimeout, readConnection } from '../../http1/persistence.ts'
@@ -24,12 +25,24 @@ import type { TargetConnection } from './target-connection.ts'
  */
 const INTERIMS_MAX = 64
 const SWITCHING_PROTOCOLS = 101
+/** A response with a higher status can say something about the connection or the gateway. */
+const STATUS_REPEATED_MAX = 399
+
+/** What the head of a response decides alone. */
+export interface DecodedResponse {
+  readonly persists: boolean
+}
+
+/** Whether the head may be recognised when it comes again, on any connection. */
+function isRepeatable(head: Head): boolean {
+  return head.status <= STATUS_REPEATED_MAX && head.transferEncoding < 0
+}
 
 export class ResponseReader {
   readonly #connection: TargetConnection
   readonly #context: ConnectionContext
   readonly #machine: Machine
-  readonly #reader: MessageReader
+  readonly #reader: MessageReader<DecodedResponse>
   readonly #readBuffer: ReadBuffer
   readonly #inspector: StatusInspector
   #exchange: Exchange | null = null
@@ -43,7 +56,7 @@ export class ResponseReader {
   constructor(
     connection: TargetConnection,
     machine: Machine,
-    reader: MessageReader,
+    reader: MessageReader<DecodedResponse>,
     context: ConnectionContext,
     inspector: StatusInspector,
   ) {
@@ -119,6 +132,7 @@ export class ResponseReader {
     const buffer = this.#readBuffer
     const reader = this.#reader
     const at = buffer.from
+    if (!exchange.isHead && reader.repeatsHead(at, buffer.to)) return this.#repeatHead(exchange, at)
     if (!reader.readHead(at, buffer.to, exchange.isHead)) {
       if (reader.error !== null) this.#connection.unreadable(reader.error.rule)
       return false
@@ -148,6 +162,23 @@ export class ResponseReader {
     const persists = readConnection(bytes, head)
     if (head.status < 200) return this.#interim(exchange, at)
     const framing = responseBodyLength(bytes, head, exchange.isHead)
+    if (framing >= 0 && isRepeatable(head) && !exchange.isHead && reader.isSectionDue()) {
+      reader.keepSection(at, framing, { persists })
+    }
+    return this.#begin(exchange, at, framing, persists)
+  }
+
+  /** Takes a head that has passed all checks before. */
+  #repeatHead(exchange: Exchange, at: number): boolean {
+    const { head, repeated } = this.#reader
+    this.#connection.responded(head.status)
+    return this.#begin(exchange, at, repeated!.bodyBytes, repeated!.decoded.persists)
+  }
+
+  /** Hands the final head on, with the body bytes that came with it. */
+  #begin(exchange: Exchange, at: number, framing: number, persists: boolean): boolean {
+    const reader = this.#reader
+    const { head } = reader
     this.#framing = framing
     this.#idleMs = persists ? this.#keepAliveMs(framing) : 0
     exchange.firstByteMs = this.#context.now()
@@ -156,7 +187,7 @@ export class ResponseReader {
     if (this.#machine.state === STATE.CLOSED) return false
     if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)
     reader.unpinHead()
-    buffer.from = reader.retainFrom(at)
+    this.#readBuffer.from = reader.retainFrom(at)
     this.#deliver(head.end, reader.spanCount, reader.isComplete)
     return true
   }

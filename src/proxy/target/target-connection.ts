@@ -29,7 +29,7 @@ import type { ReadBuffer } from '../exchange/read-buffer.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 import { Connector } from './connector.ts'
 import type { Endpoint } from './endpoint.ts'
-import { ResponseReader } from './response-reader.ts'
+import { type DecodedResponse, ResponseReader } from './response-reader.ts'
 import { isRetryable, RetryBuffer } from './retry-buffer.ts'
 import type { FailureCause } from './route.ts'
 import { stateRow } from './state-table.ts'
@@ -62,7 +62,7 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
   #writeError = ''
   #address = ''
 
-  constructor(id: number, pool: ConnectionPool, reader: MessageReader, context: ConnectionContext) {
+  constructor(id: number, pool: ConnectionPool, reader: MessageReader<DecodedResponse>, context: ConnectionContext) {
     super()
     this.id = id
     this.#pool = pool
