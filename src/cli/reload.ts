@@ -46,7 +46,7 @@ function print(
   for (const name of apis.added) line('dim', 'added', name)
   for (const name of apis.changed) line('dim', 'changed', name)
   for (const name of apis.removed) line('dim', 'removed', name)
-  for (const name of apis.kept) line('yellow', 'kept', `${name}: its project has errors, the deployed version stays`)
+  for (const name of apis.kept) line('yellow', 'kept', `${name}: the deployed version stays, because of the errors above`)
   for (const name of sequences.changed) line('dim', 'changed', `${name}.xml`)
   for (const name of sequences.kept) line('yellow', 'kept', `${name}.xml: it has errors, the active sequence stays`)
   if (outcome === 'refused') output.write(`${paint(output, 'red', 'refused')}: nothing has changed\n`)

@@ -200,7 +200,7 @@ test('APIs are added, changed and removed; one whose project has errors keeps it
   }
   const { code, out } = await sluice(at, 'reload')
   assert.equal(code, 1)
-  assert.match(out, /^kept +one\/1\.0\.0: its project has errors, the deployed version stays\napplied\n$/m)
+  assert.match(out, /^kept +one\/1\.0\.0: the deployed version stays, because of the errors above\napplied\n$/m)
   // A restart has no active version to keep.
   assert.equal((await sluice(at, 'check')).code, 78)
   removeApi(at, 'one')
