@@ -42,6 +42,7 @@ enableCompileCache(compileCache)
 // A package has the built program in `lib/` and nothing of `src/` but this file.
 const isSource = existsSync(new URL('./cli/run.ts', import.meta.url))
 if (isSource) await import('./runtime/module-resolver.js')
-const { run } = await import(isSource ? './cli/run.ts' : '../lib/cli/run.js')
+const built = '../lib/cli/run.js'
+const { run } = isSource ? await import('./cli/run.ts') : await import(built)
 // Timers and sockets of the other threads end with the process.
 process.exit(await run(process.argv.slice(2), compileCache))

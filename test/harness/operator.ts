@@ -67,18 +67,10 @@ export function begin(at: Home, ...words: string[]): Program {
   return program
 }
 
-interface Ended {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-  /** The messages among the lines of `err`. */
-  readonly said: string
-}
-
-export async function sluice(at: Home, ...words: string[]): Promise<Ended> {
+export async function sluice(at: Home, ...words: string[]): Promise<{ code: number | null; out: string; err: string }> {
   const program = begin(at, ...words)
   const { code } = await program.exited
-  return { code, out: program.out.text, err: program.err.text, said: program.said.text }
+  return { code, out: program.out.text, err: program.err.text }
 }
 
 export async function dial({ port }: RunningGateway): Promise<Peer> {

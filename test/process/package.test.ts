@@ -1,6 +1,6 @@
 /**
- * What `npm run package` makes, in a copy of the tree: the tarball, installed into an empty folder without a network, and
- * the container, each with a request through the program.
+ * What `npm run package` makes, in a copy of the tree: the tarball, installed into an empty folder without a network,
+ * and the container, each with a request through the program.
  */
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'

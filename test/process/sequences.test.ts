@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { backend, dial, home, leave, sluice, start, startTwo } from '../harness/operator.ts'
+import { begin, backend, dial, home, leave, sluice, start, startTwo } from '../harness/operator.ts'
 import type { RunningGateway } from '../harness/program.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { put, reload } from '../harness/reloading.ts'
@@ -61,10 +61,10 @@ test('a sequence of [apim.ai] that does not exist is an error with its line', as
   const { code, out } = await sluice(at, 'check')
   assert.equal(code, 78)
   assert.match(out, /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/)
-  const refused = await sluice(at, 'start')
-  assert.equal(refused.code, 78)
+  const refused = begin(at, 'start')
+  assert.equal((await refused.exited).code, 78)
   assert.match(
-    refused.said,
+    refused.said.text,
     /deployment\.toml:2: apim\.ai\.custom_error_response_sequence = "mine": there is no sequence/,
   )
   put(at, `${FOLDER}/mine.xml`, wording('mine', 'of AI'))

@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { check } from '../../src/cli/check.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
 import { takeResponse } from '../harness/responses.ts'
-import { dial, home, leave, sluice, start } from '../harness/operator.ts'
+import { begin, dial, home, leave, sluice, start } from '../harness/operator.ts'
 import type { Home, RunningGateway } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
@@ -54,9 +54,12 @@ test('the documented name needs no file, but a broken file of that name is an er
   put(at, 'deployment.toml', '[transport.ws]\nsender.parameters.ws.outflow.dispatch.sequence = "outflowDispatchSeq"\n')
   assert.equal((await checked(at)).code, 0)
   put(at, `${FOLDER}/outflowDispatchSeq.xml`, file('outflowDispatchSeq', '<answer/>'))
-  const { code, said } = await sluice(at, 'start')
-  assert.equal(code, 78)
-  assert.match(said, /deployment\.toml:2: .*"outflowDispatchSeq": there is no sequence of this name, or it is faulty/)
+  const { exited, said } = begin(at, 'start')
+  assert.equal((await exited).code, 78)
+  assert.match(
+    said.text,
+    /deployment\.toml:2: .*"outflowDispatchSeq": there is no sequence of this name, or it is faulty/,
+  )
 })
 
 test('a broken dispatchSeq or outDispatchSeq refuses the start: the default would accept every upgrade', async () => {
