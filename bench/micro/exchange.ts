@@ -58,7 +58,7 @@ const level: SocketLevel = {
   name: 'streams',
   async listen(_options, onConnection) {
     accept = onConnection
-    return { port: 1, close: () => {} }
+    return { port: 1, fd: -1, close: () => {} }
   },
   dial(_address, _port, owner: ConnectingOwner, view) {
     const socket = new MemorySocket()

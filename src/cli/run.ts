@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   reference: async args => (await import('./reference.ts')).reference(args),
   why: async args => (await import('./why.ts')).why(args),
   reload: async args => (await import('./reload.ts')).reload(args),
+  upgrade: async args => (await import('./upgrade.ts')).upgrade(args),
   endpoints: async args => (await import('./endpoints.ts')).endpoints(args),
   api: async (args, options) => (await import('./api.ts')).api(args, options),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),

@@ -8,6 +8,7 @@ import { type NodeComponents, nodeComponents } from '../plan/node-components.ts'
 import { ListenError } from '../plan/ports.ts'
 import type { ControlThread } from '../primary/control-thread.ts'
 import { DataLocked } from '../primary/data-lock.ts'
+import { Predecessor } from '../primary/handover.ts'
 import { loadHome, NOTHING_ACTIVE } from '../primary/home-loading.ts'
 import { CannotWrite, Node, type NodeAddresses, type NodeOptions } from '../primary/node.ts'
 import { ThreadFailed } from '../primary/thread-supervisor.ts'
@@ -53,12 +54,14 @@ export async function serve(
   for (const signal of END_SIGNALS) process.on(signal, endAtOnce)
   try {
     const runningSample = sample && components.runsGateway ? await startSample(apis, installation.home) : null
+    const predecessor = Predecessor.find()
     const { node, addresses } = await Node.start({
-      ...{ installation, projects, loaded, components, ...threads, log, fatal },
+      ...{ installation, projects, loaded, components, ...threads, log, fatal, predecessor },
       databaseWaitMs: waitS * 1000,
+      replaced: () => endReplaced(),
     })
     for (const signal of END_SIGNALS) process.off(signal, endAtOnce)
-    endOnSignals(node, ended.resolve, log)
+    const endReplaced = endOnSignals(node, ended.resolve, log)
     if (watch) node.watch()
     if (components.notice !== '') log.info(components.notice)
     if (components.runsGateway) {
@@ -69,7 +72,9 @@ export async function serve(
       if (addresses.managementPort === 0) log.warn('management.enable is false: no client can reach the key manager')
       announce(keyManagerLines(addresses, components, apis.apis.length), log)
     } else announce(idleLines(addresses, components), log)
-    notifyServiceManager('READY=1', log)
+    // The service manager takes the new process for the service.
+    const mainPid = predecessor === null ? [] : [`MAINPID=${process.pid}`]
+    notifyServiceManager([...mainPid, 'READY=1'], log)
     flushCompileCache()
   } catch (error) {
     if (error instanceof ConfigurationErrors) return refuse(error.errors)
@@ -93,7 +98,8 @@ function tokenFor({ api }: RunningSample, control: ControlThread, log: Log): Pro
   })
 }
 
-function endOnSignals(node: Node, end: (code: number) => void, log: Log): void {
+/** Returns what ends the process once another one has taken over. */
+function endOnSignals(node: Node, end: (code: number) => void, log: Log): () => void {
   let signals = 0
   const stop = (signal: string): void => {
     if (++signals > 1) {
@@ -101,11 +107,17 @@ function endOnSignals(node: Node, end: (code: number) => void, log: Log): void {
       process.exit(EXIT_FAILED)
     }
     log.info(`${signal}: finishing what is in flight; a second signal ends at once`)
-    notifyServiceManager('STOPPING=1', log)
+    notifyServiceManager(['STOPPING=1'], log)
     node.drain().then(() => end(0))
   }
   for (const signal of END_SIGNALS) process.on(signal, () => stop(signal))
   process.on('SIGHUP', () => node.refresh())
+  return () => {
+    // A signal ends it at once.
+    signals = 1
+    log.info('another process has taken over; finishing what is in flight')
+    node.drain(true).then(() => end(0))
+  }
 }
 
 // ---- output ---------------------------------------------------------------------------------------------------------

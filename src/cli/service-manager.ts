@@ -6,12 +6,12 @@ import { spawn } from 'node:child_process'
 import type { Log } from '../observe/log.ts'
 
 /** Does nothing unless a service manager listens. */
-export function notifyServiceManager(state: 'READY=1' | 'STOPPING=1', log: Log): void {
+export function notifyServiceManager(states: readonly string[], log: Log): void {
   if ((process.env.NOTIFY_SOCKET ?? '') === '') return
   const failed = (cause: string): void => {
-    log.warn(`NOTIFY_SOCKET is set, but the service manager does not get ${state}: systemd-notify ${cause}`)
+    log.warn(`NOTIFY_SOCKET is set, but the service manager does not get ${states.join(' ')}: systemd-notify ${cause}`)
   }
-  spawn('systemd-notify', [state], { stdio: 'ignore' })
+  spawn('systemd-notify', states, { stdio: 'ignore' })
     .on('error', ({ message }) => failed(`does not run: ${message}`))
     .on('exit', code => {
       if (code !== 0) failed(`ended with ${code}`)

@@ -28,10 +28,13 @@ import type { ControlCallHandlers, ReactorChannels } from './reactor-channels.ts
 import { RemoteServices } from './remote-services.ts'
 import { RevocationNotifier } from './revocation-notifier.ts'
 import { RevocationFile } from './revocation-file.ts'
+import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { SerialQueue } from '../runtime/serial-queue.ts'
 import { SingleFlight } from '../runtime/single-flight.ts'
 
 interface ControlPlaneContext extends Pick<LocalKeyManagerContext, 'report' | 'callPrimary'> {
+  /** An inherited socket for the management listener. */
+  readonly listenerFd?: number
   readonly reactors: ReactorChannels
 }
 
@@ -94,6 +97,16 @@ export class ControlPlane {
     return this.#keyManager?.port ?? 0
   }
 
+  /** Descriptor of the management listener; NEW_SOCKET: none. */
+  get listenerFd(): number {
+    return this.#keyManager?.listenerFd ?? NEW_SOCKET
+  }
+
+  /** Closes the management listener behind its pending requests. */
+  async closeListener(): Promise<void> {
+    await this.#keyManager?.closeListener()
+  }
+
   /** Null unless this start has created it with a generated password. */
   get firstAccount(): FirstAccount | null {
     const password = this.#keyManager?.generatedPassword ?? ''
@@ -128,10 +141,11 @@ export class ControlPlane {
 
   async #openKeyManager(): Promise<void> {
     const { LocalKeyManager: KeyManager } = await import('./local-key-manager.ts')
-    const { report, callPrimary } = this.#context
+    const { report, callPrimary, listenerFd } = this.#context
     this.#keyManager = await KeyManager.open(this.#plan, {
       report,
       callPrimary,
+      listenerFd: listenerFd ?? NEW_SOCKET,
       publishKeys: keys => this.#publish(keys),
       subscriptionsChanged: update => this.#subscriptionsChanged(update),
       tokensRevoked: tokens => this.#revoke(tokens),

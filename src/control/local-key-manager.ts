@@ -17,6 +17,7 @@ import { Registry, type RegistryListener } from './registry/registry.ts'
 import { RegistryUnavailable } from './registry/registry-errors.ts'
 import type { HttpClient } from './remote/http-client.ts'
 import { portalSettings } from './portal-settings.ts'
+import { HEALTH_PATH, HealthChecks } from './health-checks.ts'
 import { tokenService } from './token-service.ts'
 import { WorkflowEngine, workflowEngineSettings } from './workflow-engine.ts'
 
@@ -48,9 +49,17 @@ export class LocalKeyManager {
   readonly #adminApi: AdminApi
   readonly #workflowEngine: WorkflowEngine
   #listener: ManagementListener | null = null
+  #healthChecks: HealthChecks
   #plan: ControlPlan
 
-  private constructor(plan: ControlPlan, registry: Registry, manager: KeyManager, context: LocalKeyManagerContext) {
+  private constructor(
+    plan: ControlPlan,
+    registry: Registry,
+    manager: KeyManager,
+    healthChecks: HealthChecks,
+    context: LocalKeyManagerContext,
+  ) {
+    this.#healthChecks = healthChecks
     this.#plan = plan
     this.#registry = registry
     this.#manager = manager
@@ -105,7 +114,8 @@ export class LocalKeyManager {
         nowMs: Date.now,
       }
       const manager = await KeyManager.open(options, configuration)
-      local = new LocalKeyManager(plan, registry, manager, context)
+      const healthChecks = await HealthChecks.load(configuration, home)
+      local = new LocalKeyManager(plan, registry, manager, healthChecks, context)
       // Another node may have changed them before there was a listener.
       await manager.refreshKeys()
       await local.#listen()
@@ -144,9 +154,11 @@ export class LocalKeyManager {
   /** Rejects with why not: then nothing has changed. */
   async reload(plan: ControlPlan): Promise<void> {
     await refuseConflicts(plan.declared, this.#registry, plan.ownIssuer)
+    const healthChecks = await HealthChecks.load(plan.configuration, plan.home)
     const renewManager = await this.#manager.prepare(plan.configuration)
     if (plan.management !== null) this.#listener?.replace(plan.management)
     renewManager()
+    this.#healthChecks = healthChecks
     this.#registry.reload(plan.configuration)
     this.#plan = plan
   }
@@ -226,8 +238,10 @@ export class LocalKeyManager {
     const { fetch } = keyManagerApp(this.#manager)
     const keyManager: MountedApp = { paths: KEY_MANAGER_PATHS, area: 'web', fetch }
     const { report, listenerFd: fd } = this.#context
+    const respond = () => this.#healthChecks.respond(this.#registry, report)
+    const health: MountedApp = { paths: [HEALTH_PATH], area: 'web', fetch: respond }
     this.#listener = await ManagementListener.open(plan, {
-      apps: [keyManager, ...this.#adminApi.apps],
+      apps: [keyManager, health, ...this.#adminApi.apps],
       events: { report },
       fd,
     })

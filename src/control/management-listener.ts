@@ -12,6 +12,7 @@ import { problemResponse, Problem } from './admin-api/problem.ts'
 import { AccessControl, type AccessArea } from './access-control.ts'
 import type { ManagementPlan } from '../plan/management-plan.ts'
 import type { EventLog } from '../observe/events.ts'
+import { descriptorOf, listenTarget } from '../socket/byte-socket.ts'
 import { unmappedAddress } from '../socket/ip-address.ts'
 
 /** The `Bindings` that hono gives an app with a request. */
@@ -38,10 +39,14 @@ export interface MountedApp {
 interface ListenerOptions {
   readonly apps: readonly MountedApp[]
   readonly events: Pick<EventLog, 'report'>
+  /** A socket that listens already; left out, or NEW_SOCKET: it binds one. */
+  readonly fd?: number
   /** Milliseconds for the head of a request. */
   readonly headMs?: number
 }
 
+/** Node's default. */
+const BACKLOG = 511
 const BODY_BYTES_MAX = 1024 * 1024
 const HEAD_BYTES_MAX = 16_384
 const HEAD_FIELDS_MAX = 100
@@ -98,11 +103,15 @@ export class ManagementListener {
     const listener = new ManagementListener(plan, options)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     listener.#server.once('error', reject)
-    listener.#server.listen({ port: plan.port, ...(plan.host === '' ? {} : { host: plan.host }) }, resolve)
+    listener.#server.listen(listenTarget({ ...plan, reusePort: false, fd: options.fd }, BACKLOG), resolve)
     await promise
     listener.#server.removeListener('error', reject)
     listener.#server.on('error', error => options.events.report('error', 'management listener failed', causeOf(error)))
     return listener
+  }
+
+  get fd(): number {
+    return descriptorOf(this.#server)
   }
 
   get port(): number {

@@ -4,6 +4,7 @@ import type { ConnectionList, ConnectionQuery } from '../observe/connection-list
 import type { Trace } from '../observe/exchange-trace.ts'
 import type { ApiChanges, LivePlan } from './reactor-plan.ts'
 import type { CallMessage, ResultMessage } from '../runtime/call-channel.ts'
+import type { SocketTable } from './listening-sockets.ts'
 import type { ThreadReport } from './thread-messages.ts'
 
 /** A question of the primary to a reactor. */
@@ -14,6 +15,8 @@ export type ReactorCall =
   /** The trace of the watched exchange once it is over or no longer watched for; null: the reactor never saw it. */
   | { readonly kind: 'trace'; readonly correlationId: string }
   | { readonly kind: 'unwatch'; readonly correlationId: string }
+  /** The listening sockets, for another process. */
+  | { readonly kind: 'sockets' }
   /** Apply other settings, keys and APIs. Where it fails, nothing has changed. */
   | { readonly kind: 'deploy'; readonly live: LivePlan; readonly apis: ApiChanges }
 
@@ -22,6 +25,7 @@ export interface ReactorCallResults {
   readonly watch: boolean
   readonly trace: Trace | null
   readonly unwatch: true
+  readonly sockets: SocketTable
   readonly deploy: true
 }
 
@@ -34,7 +38,8 @@ export type FromReactor =
 
 export type ToReactor =
   | CallMessage<ReactorCall>
-  | { readonly kind: 'drain' }
+  /** `keepsIdle`: idle connections of clients stay for one more request, because another process goes on. */
+  | { readonly kind: 'drain'; readonly keepsIdle: boolean }
   | { readonly kind: 'cutOff' }
   | { readonly kind: 'reopenLogs' }
   /** Channel to the control thread; it replaces the one to a control thread that has died. */

@@ -79,6 +79,8 @@ export interface ListenerPlan {
   readonly port: number
   /** Networks whose connections begin with a PROXY header; others are reset. Null: the listener asks for no header. */
   readonly proxies: readonly string[] | null
+  /** Sockets of a predecessor that listen already; left out: the reactor binds one. */
+  readonly fds?: readonly number[]
 }
 
 /** The sequences that format faults. */

@@ -16,6 +16,7 @@ import type {
 } from '../plan/control-messages.ts'
 import type { LogEvent } from '../observe/events.ts'
 import { clearGauges } from '../observe/metrics.ts'
+import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { type CallFailed, respond } from '../runtime/call-channel.ts'
 import { type RestartPolicy, type ThreadLimits, ThreadSupervisor, type ThreadWatcher } from './thread-supervisor.ts'
 
@@ -79,12 +80,20 @@ export class ControlThread {
     this.#threads.preload(1)
   }
 
-  /** Resolves once the thread has posted a full snapshot to the reactors. Rejects with ThreadFailed. */
-  async start(plan: ControlPlan, owner: ControlOwner): Promise<ControlStarted> {
+  /**
+   * Resolves once the thread has posted a full snapshot to the reactors. Rejects with ThreadFailed. `listenerFd`: an
+   * inherited socket for the management listener.
+   */
+  async start(plan: ControlPlan, owner: ControlOwner, listenerFd = NEW_SOCKET): Promise<ControlStarted> {
     this.#plan = plan
+    let fd = listenerFd
     const [started] = await this.#threads.start(1, {
       heartbeats: this.#heartbeats,
-      sendPlan: worker => post(worker, { kind: 'start', plan: this.#plan! }),
+      sendPlan: worker => {
+        post(worker, { kind: 'start', plan: this.#plan!, fd })
+        // The socket ends with its thread.
+        fd = NEW_SOCKET
+      },
       startGraceMs: () => this.#plan!.databaseWaitMs,
       release: () => clearGauges(this.#plan!.metrics, this.#plan!.column),
       receive: (_, message) => {
@@ -135,6 +144,16 @@ export class ControlThread {
     return this.#threads.call(0, { kind: 'manage', request })
   }
 
+  /** The listening socket of the management listener; NEW_SOCKET: none. Rejects with CallFailed. */
+  async socket(): Promise<number> {
+    return this.#threads.call(0, { kind: 'socket' })
+  }
+
+  /** Closes the management listener; the thread goes on for the reactors. Rejects with CallFailed. */
+  async closeListener(): Promise<void> {
+    await this.#threads.call(0, { kind: 'closeListener' })
+  }
+
   /** Ends the thread once it has finished what it has begun, or after a while. */
   async stop(): Promise<void> {
     const worker = this.#threads.workerOf(0)
@@ -146,7 +165,7 @@ export class ControlThread {
     this.#threads.abort()
   }
 
-  /** For tests: ends the thread as a crash would. */
+  /** Ends the thread as a crash would: a replacement opens what it has closed. */
   kill(): void {
     this.#threads.kill(0)
   }

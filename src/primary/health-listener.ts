@@ -4,6 +4,7 @@
  * (D9).
  */
 import { createServer, type Server, type Socket } from 'node:net'
+import { descriptorOf, listenTarget, NEW_SOCKET } from '../socket/byte-socket.ts'
 import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
 
 /** Actions of tests on threads, by name: `POST /test/<name>`. */
@@ -21,6 +22,7 @@ interface HealthSources {
 
 export interface HealthListener {
   readonly port: number
+  readonly fd: number
   close(): Promise<void>
 }
 
@@ -30,6 +32,8 @@ interface HealthResponse {
   readonly body: string
 }
 
+/** Node's default. */
+const BACKLOG = 511
 const REQUEST_BYTES_MAX = 8192
 const REQUEST_MS = 5000
 
@@ -80,11 +84,13 @@ function serve(socket: Socket, sources: HealthSources): void {
 }
 
 /** `connectionsMax`: further connections are closed at once. */
+/** `fd`: an inherited socket. */
 export async function startHealthListener(
   host: string,
   port: number,
   connectionsMax: number,
   sources: HealthSources,
+  fd = NEW_SOCKET,
 ): Promise<HealthListener> {
   const open = new Set<Socket>()
   const server: Server = createServer(socket => {
@@ -96,10 +102,11 @@ export async function startHealthListener(
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   // Later errors are failed accepts, which end nothing else.
   server.on('error', reject)
-  server.listen(port, host, resolve)
+  server.listen(listenTarget({ host, port, reusePort: false, fd }, BACKLOG), resolve)
   await promise
   return {
     port: (server.address() as { port: number }).port,
+    fd: descriptorOf(server),
     close: () => {
       const closed = Promise.withResolvers<void>()
       server.close(() => closed.resolve())

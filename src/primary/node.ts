@@ -10,10 +10,12 @@ import { type Log, logEvent } from '../observe/log.ts'
 import { allocateMetrics, METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
 import { openFileLimit, reservedConnections } from '../plan/descriptor-planning.ts'
+import { socketName } from '../plan/listening-sockets.ts'
+import { readLifecycleFile } from '../apis/lifecycle-file.ts'
 import { LISTENER_SECTIONS, planListeners } from '../plan/listener-planning.ts'
 import { hasManagementListener, managementAddress } from '../plan/management-plan.ts'
 import type { NodeComponents } from '../plan/node-components.ts'
-import { healthAddress, probePort } from '../plan/ports.ts'
+import { healthAddress, type ListenAddress, probePort } from '../plan/ports.ts'
 import type { FromReactor } from '../plan/reactor-messages.ts'
 import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
@@ -25,13 +27,15 @@ import { type CommandHandler, CommandRefused, ControlSocket } from './control-so
 import type { ControlThread } from './control-thread.ts'
 import { DataLock } from './data-lock.ts'
 import { EndpointService } from './endpoint-service.ts'
+import type { Predecessor, SuccessorProgram } from './handover.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
 import type { Installation, LoadedHome } from './home-loading.ts'
-import type { ReactorPool } from './reactor-pool.ts'
+import type { PoolOwner, ReactorPool } from './reactor-pool.ts'
 import { ReloadQueue } from './reload-queue.ts'
 import { Reloader } from './reloader.ts'
 import { COMMANDS, homeCommands, reactorCommands } from './socket-commands.ts'
 import { chooseLevel } from './socket-level.ts'
+import { replaceNode } from './upgrade.ts'
 
 /** A configured file cannot be written; the message names it and its key. */
 export class CannotWrite extends Error {
@@ -52,6 +56,10 @@ export interface NodeOptions {
   readonly log: Log
   /** The process cannot go on. */
   readonly fatal: (cause: string) => void
+  /** The process that this one replaces; null: none. */
+  readonly predecessor: Predecessor | null
+  /** Another process has taken over; this one has still to finish what is in flight. */
+  readonly replaced: () => void
 }
 
 export interface NodeAddresses {
@@ -80,7 +88,8 @@ const OTHER_COLUMNS = 2
 
 export class Node {
   readonly #options: NodeOptions
-  readonly #lock: DataLock
+  /** Null until a predecessor has released it. */
+  #lock: DataLock | null
   /** One per reactor. */
   readonly #plans: readonly ReactorPlan[]
   readonly #shared: SharedMemory
@@ -91,9 +100,9 @@ export class Node {
   #watch: ApiWatch | null = null
   #health: HealthListener | null = null
   #socket: ControlSocket | null = null
-  #phase: 'starting' | 'ready' | 'ending' = 'starting'
+  #phase: 'starting' | 'ready' | 'being replaced' | 'ending' = 'starting'
 
-  private constructor(options: NodeOptions, lock: DataLock, state: OpenedState | null) {
+  private constructor(options: NodeOptions, lock: DataLock | null, state: OpenedState | null) {
     this.#options = options
     this.#lock = lock
     this.#plans = state !== null && options.components.runsGateway ? plansOf(options, state) : []
@@ -108,9 +117,11 @@ export class Node {
   }
 
   /** Rejects with DataLocked, ListenError, CannotWrite, ConfigurationErrors or ThreadFailed. */
-  static async start(options: NodeOptions): Promise<{ node: Node; addresses: NodeAddresses }> {
-    const { installation, loaded, components } = options
-    const lock = DataLock.take(installation.dataDir)
+  static async start(given: NodeOptions): Promise<{ node: Node; addresses: NodeAddresses }> {
+    const { installation, components, predecessor } = given
+    const lock = predecessor === null ? DataLock.take(installation.dataDir) : null
+    const options = predecessor === null ? given : { ...given, loaded: await reloadedBehind(predecessor, given) }
+    const { loaded } = options
     let node: Node | null = null
     try {
       const { runsGateway, runsKeyManager } = components
@@ -122,7 +133,7 @@ export class Node {
       return { node, addresses: await node.#start() }
     } catch (error) {
       node?.abort()
-      lock.release()
+      lock?.release()
       throw error
     }
   }
@@ -145,29 +156,61 @@ export class Node {
     const [plan] = this.#plans
     const { listeners = [], level = '' } = plan ?? {}
     if (plan?.accessLog.target === 'file') checkLogFile(plan.accessLogPath)
+    const { predecessor } = this.#options
+    const home = this.#home
     for (const { kind, host, port } of listeners) {
-      await probePort({ host, port, key: `${LISTENER_SECTIONS[kind]}.listener.parameters.port` })
+      await this.#probe(kind, { host, port, key: `${LISTENER_SECTIONS[kind]}.listener.parameters.port` })
     }
     const health = healthAddress(configuration)
-    await probePort(health)
-    const home = this.#home
-    if (home !== null && hasManagementListener(configuration)) await probePort(managementAddress(configuration))
-    // A start that waits for a database is alive, and not ready.
-    this.#health = await startHealthListener(health.host, health.port, reservedConnections(openFileLimit()).health, {
+    await this.#probe('health', health)
+    if (home !== null && hasManagementListener(configuration))
+      await this.#probe('management', managementAddress(configuration))
+    // A start that waits for a database is alive, and not ready. A predecessor answers until this process is ready.
+    if (predecessor === null) await this.#openHealth(health)
+    const { ports, port: managementPort, firstAccount } = await this.#startThreads(home)
+    const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
+    const { installation, log } = this.#options
+    const commands = this.#guarded(this.#commands(listening))
+    if (predecessor !== null) await this.#takeOver(predecessor, health)
+    this.#socket = await ControlSocket.open(installation.dataDir, commands, cause => log.warn(cause))
+    await this.#endpoints?.runHealthChecks(() => home!.active.live.tlsClients)
+    this.#phase = 'ready'
+    predecessor?.done()
+    const addresses = { listeners: listening, healthHost: health.host, healthPort: this.#health!.port, managementPort }
+    return { ...addresses, reactors: this.#plans.length, level, firstAccount }
+  }
+
+  /** Throws ListenError. A predecessor has listened on the address already. */
+  async #probe(kind: string, address: ListenAddress): Promise<void> {
+    const isInherited = this.#options.predecessor?.has(socketName(kind, address.host, address.port)) ?? false
+    if (!isInherited) await probePort(address)
+  }
+
+  /** The inherited sockets of an address; none without a predecessor. */
+  #inherited(kind: string, { host, port }: Pick<ListenAddress, 'host' | 'port'>): readonly number[] {
+    return this.#options.predecessor?.take(socketName(kind, host, port)) ?? []
+  }
+
+  async #openHealth(address: ListenAddress): Promise<void> {
+    const { host, port } = address
+    const connectionsMax = reservedConnections(openFileLimit()).health
+    const sources = {
       unready: () => this.#unready(),
       metrics: this.#shared.metrics,
       moreMetrics: () => this.#endpoints?.metrics() ?? '',
       testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
-    })
-    const { ports, port: managementPort, firstAccount } = await this.#startThreads(home)
-    const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
-    const { installation, log } = this.#options
-    const commands = this.#commands(listening)
-    this.#socket = await ControlSocket.open(installation.dataDir, commands, cause => log.warn(cause))
-    await this.#endpoints?.runHealthChecks(() => home!.active.live.tlsClients)
+    }
+    const [fd] = this.#inherited('health', address)
+    this.#health = await startHealthListener(host, port, connectionsMax, sources, fd)
+  }
+
+  /** The reactors accept connections beside those of the predecessor, which ends now. */
+  async #takeOver(predecessor: Predecessor, health: ListenAddress): Promise<void> {
     this.#phase = 'ready'
-    const addresses = { listeners: listening, healthHost: health.host, healthPort: this.#health.port, managementPort }
-    return { ...addresses, reactors: this.#plans.length, level, firstAccount }
+    await this.#openHealth(health)
+    predecessor.closeRest()
+    await predecessor.reached('serving')
+    this.#lock = DataLock.take(this.#options.installation.dataDir)
   }
 
   /** Rejects with ThreadFailed. */
@@ -186,19 +229,23 @@ export class Node {
     const { installation, reactors, control, log, fatal } = this.#options
     const THREAD = 'control thread'
     const plan = controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs)
-    const started = await control.start(plan, {
-      event: ({ level, event, fields }) => log[level]({ THREAD, ...fields }, event),
-      serve: call => apis.serve(call),
-      died: (_, CAUSE_OF_ERROR, PAUSE_MS) => {
-        log.error({ THREAD, CAUSE_OF_ERROR, PAUSE_MS }, 'control thread died; a replacement starts')
+    const started = await control.start(
+      plan,
+      {
+        event: ({ level, event, fields }) => log[level]({ THREAD, ...fields }, event),
+        serve: call => apis.serve(call),
+        died: (_, CAUSE_OF_ERROR, PAUSE_MS) => {
+          log.error({ THREAD, CAUSE_OF_ERROR, PAUSE_MS }, 'control thread died; a replacement starts')
+        },
+        replaced: () => {
+          reactors.connect()
+          log.info({ THREAD }, 'control thread replaced')
+        },
+        printed: (_, text) => log.warn({ THREAD }, text),
+        fatal,
       },
-      replaced: () => {
-        reactors.connect()
-        log.info({ THREAD }, 'control thread replaced')
-      },
-      printed: (_, text) => log.warn({ THREAD }, text),
-      fatal,
-    })
+      this.#inherited('management', managementAddress(active.configured.configuration))[0],
+    )
     if (started.sharedIssuer !== '') active.shareIssuer(started.sharedIssuer)
     return started
   }
@@ -213,7 +260,8 @@ export class Node {
     // Keys or certificates may have changed since the plans were made.
     const { live, planned } = active
     const plans = this.#plans.map(plan => ({ ...plan, ...live, apis: planned.apis }))
-    return reactors.start(plans, {
+    const inherited = new Map(plans[0]!.listeners.map(it => [it.kind, this.#inherited(it.kind, it)] as const))
+    const owner: PoolOwner = {
       openChannel: reactor => control.openChannel(reactor),
       receive: (reactor: number, message: FromReactor) => {
         if (message.kind === 'event') logEvent(log, reactor, message.event)
@@ -225,16 +273,54 @@ export class Node {
       replaced: REACTOR => log.info({ REACTOR }, 'reactor replaced'),
       printed: (REACTOR, text) => log.warn({ REACTOR }, text),
       fatal: cause => fatal(`reactors keep dying: ${cause}`),
-    })
+    }
+    return reactors.start(plans, owner, inherited)
   }
 
   /** Why the node is not ready; '' where it is. */
   #unready(): string {
     const { components, control } = this.#options
     if (this.#home === null) return components.warnings.join('\n')
-    if (this.#phase !== 'ready') return `the node is ${this.#phase}`
+    if (this.#phase !== 'ready' && this.#phase !== 'being replaced') return `the node is ${this.#phase}`
     // A gateway goes on with what its reactors know.
     return this.#plans.length > 0 || control.isServing ? '' : 'the control thread died; a replacement starts'
+  }
+
+  /** `upgrade`, and the others, which nothing would remember while another process takes over. */
+  #guarded(commands: Readonly<Record<string, CommandHandler>>): Readonly<Record<string, CommandHandler>> {
+    const guarded = Object.entries(commands).map(([name, run]): readonly [string, CommandHandler] => [
+      name,
+      (request, client) => {
+        if (this.#phase !== 'being replaced') return run(request, client)
+        throw new CommandRefused('another process takes over; try again in a moment')
+      },
+    ])
+    const upgrade: CommandHandler = ({ node, entry }) => this.#upgrade({ node: String(node), entry: String(entry) })
+    return { ...Object.fromEntries(guarded), upgrade }
+  }
+
+  /** Rejects with CommandRefused: then this process goes on. */
+  async #upgrade(program: SuccessorProgram): Promise<object> {
+    if (this.#phase !== 'ready') throw new CommandRefused(`the node is ${this.#phase}`)
+    this.#phase = 'being replaced'
+    const { loaded, reactors, control, predecessor, log, replaced } = this.#options
+    try {
+      return await replaceNode(program, {
+        ...{ reactors, log, replaced },
+        control: this.#home === null ? null : control,
+        configuration: (this.#home?.active.configured ?? loaded).configuration,
+        healthFd: this.#health!.fd,
+        inherited: predecessor?.inherited ?? 0,
+        quiesce: () => this.#watch?.stop(),
+        release: async () => {
+          await this.#health?.close()
+          this.#release()
+        },
+      })
+    } catch (error) {
+      this.#phase = 'ready'
+      throw error
+    }
   }
 
   #commands(listeners: readonly ListenerPlan[]): Readonly<Record<string, CommandHandler>> {
@@ -278,6 +364,7 @@ export class Node {
   /** SIGHUP: reads the home again and reopens the access log. The outcome is in the log. */
   refresh(): void {
     const { components, reactors, log } = this.#options
+    if (this.#phase === 'being replaced') return
     reactors.send({ kind: 'reopenLogs' })
     if (this.#home === null) log.warn(`this node runs no gateway (${components.role}): there is nothing to reload`)
     else this.#home.reloads.start('all', log)
@@ -289,12 +376,15 @@ export class Node {
     if (this.#home !== null) this.#watch = watchHome(installation.home, this.#home.reloads, log)
   }
 
-  /** Accepts nothing more and finishes what is in flight, within `transport.listener.shutdown.wait.sec`. */
-  async drain(): Promise<void> {
+  /**
+   * Accepts nothing more and finishes what is in flight, within `transport.listener.shutdown.wait.sec`. `isReplaced`:
+   * another process accepts, so idle clients may come back to this one once more.
+   */
+  async drain(isReplaced = false): Promise<void> {
     const { loaded, reactors, control } = this.#options
     this.#endReloads()
     const { configuration } = this.#home?.active.configured ?? loaded
-    await reactors.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000)
+    await reactors.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000, isReplaced)
     await control.stop()
     await this.#health?.close()
     this.#release()
@@ -320,8 +410,17 @@ export class Node {
 
   #release(): void {
     this.#socket?.close()
-    this.#lock.release()
+    this.#socket = null
+    this.#lock?.release()
+    this.#lock = null
   }
+}
+
+/** The home of a process that replaces another one, as it is once the other one changes nothing any more. */
+async function reloadedBehind(predecessor: Predecessor, { loaded, installation }: NodeOptions): Promise<LoadedHome> {
+  await predecessor.reached('loaded')
+  const lifecycles = loaded.lifecycles === null ? null : readLifecycleFile(installation.dataDir)
+  return { ...loaded, lifecycles }
 }
 
 function plansOf({ installation, loaded, log }: NodeOptions, { planner, active }: OpenedState): readonly ReactorPlan[] {

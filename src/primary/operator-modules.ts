@@ -36,7 +36,9 @@ function modulesOfReactors(configuration: Configuration): readonly Named[] {
 }
 
 function modulesOfKeyManagers(configuration: Configuration): readonly Named[] {
+  const checkers = configuration.carbon_health_check.enable ? configuration.health_checker : []
   return [
+    ...checkers.map(({ name }, row) => [`health_checker[${row}].name`, name] as const),
     ['oauth.extensions.token_generator', configuration.oauth['extensions.token_generator']],
     ['oauth.oidc.extensions.id_token_builder', configuration.oauth['oidc.extensions.id_token_builder']],
     ['oauth.oidc.extensions.claim_callback_handler', configuration.oauth['oidc.extensions.claim_callback_handler']],

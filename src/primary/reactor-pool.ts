@@ -5,7 +5,14 @@
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { encodePlan } from '../plan/plan-codec.ts'
 import type { FromReactor, ReactorCall, ReactorCallResults, ToReactor } from '../plan/reactor-messages.ts'
-import { type ApiChanges, apiIdentity, type ApiPlan, type LivePlan, type ReactorPlan } from '../plan/reactor-plan.ts'
+import {
+  type ApiChanges,
+  apiIdentity,
+  type ApiPlan,
+  type ListenerPlan,
+  type LivePlan,
+  type ReactorPlan,
+} from '../plan/reactor-plan.ts'
 import { clearGauges } from '../observe/metrics.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { CallFailed } from '../runtime/call-channel.ts'
@@ -47,6 +54,8 @@ export class ReactorPool {
   readonly #threads: ThreadSupervisor<readonly number[], FromReactor, ReactorCall, ReactorCallResults>
   readonly #limits: PoolLimits
   #plans: readonly ReactorPlan[] = []
+  /** Plans with inherited sockets, until they are sent. */
+  readonly #firstPlans = new Map<number, ReactorPlan>()
   #openChannel: PoolOwner['openChannel']
   /** Changes that a reactor has refused. */
   #owed = NO_CHANGES
@@ -64,9 +73,19 @@ export class ReactorPool {
     this.#threads.preload(reactors)
   }
 
-  /** Resolves with the ports, in the order of the listeners, once every reactor listens. Rejects with ThreadFailed. */
-  async start(plans: readonly ReactorPlan[], owner: PoolOwner): Promise<readonly number[]> {
+  /**
+   * Resolves with the ports, in the order of the listeners, once every reactor listens. Rejects with ThreadFailed.
+   * `inherited`: sockets of a predecessor, which are shared out among the reactors.
+   */
+  async start(
+    plans: readonly ReactorPlan[],
+    owner: PoolOwner,
+    inherited: InheritedListeners = new Map(),
+  ): Promise<readonly number[]> {
     this.#plans = plans
+    for (const [reactor, plan] of plans.entries()) {
+      this.#firstPlans.set(reactor, { ...plan, listeners: inherit(plan, inherited) })
+    }
     this.#openChannel = owner.openChannel
     const ports = await this.#threads.start(plans.length, {
       heartbeats: new Int32Array(plans[0]!.heartbeats),
@@ -139,12 +158,18 @@ export class ReactorPool {
     return this.#plans.map((_, reactor) => this.#threads.call(reactor, call, timeoutMs).catch(() => null))
   }
 
-  /** Resolves when every reactor has finished what is in flight, or was cut off after `waitMs`. */
-  async drain(waitMs: number): Promise<void> {
-    this.send({ kind: 'drain' })
-    const timer = setTimeout(() => this.send({ kind: 'cutOff' }), waitMs)
-    await this.#threads.end(waitMs + CUT_OFF_MS)
-    clearTimeout(timer)
+  /**
+   * Resolves when every reactor has finished what is in flight, or was cut off after `waitMs`. `keepsIdle`: idle
+   * connections of clients stay until then.
+   */
+  async drain(waitMs: number, keepsIdle = false): Promise<void> {
+    this.send({ kind: 'drain', keepsIdle })
+    const closeIdle = setTimeout(() => this.send({ kind: 'drain', keepsIdle: false }), waitMs)
+    const cutOffMs = keepsIdle ? waitMs + CUT_OFF_MS : waitMs
+    const cutOff = setTimeout(() => this.send({ kind: 'cutOff' }), cutOffMs)
+    await this.#threads.end(cutOffMs + CUT_OFF_MS)
+    clearTimeout(closeIdle)
+    clearTimeout(cutOff)
   }
 
   abort(): void {
@@ -162,7 +187,10 @@ export class ReactorPool {
   }
 
   #sendPlan(worker: Worker, reactor: number): void {
-    worker.postMessage(encodePlan(this.#plans[reactor]!))
+    // A replacement has no inherited socket: that has ended with its thread.
+    const first = this.#firstPlans.get(reactor)
+    this.#firstPlans.delete(reactor)
+    worker.postMessage(encodePlan(first ?? this.#plans[reactor]!))
     this.#connect(worker, reactor)
   }
 
@@ -173,6 +201,17 @@ export class ReactorPool {
     SharedGauge.clear(clients, reactors, reactor)
     EndpointTable.clear(endpoints, reactor)
   }
+}
+
+/** Sockets of a predecessor by kind of the listener. */
+export type InheritedListeners = ReadonlyMap<ListenerPlan['kind'], readonly number[]>
+
+/** The listeners of a reactor with its share of inherited sockets: none is left over. */
+function inherit({ listeners, reactor, reactors }: ReactorPlan, all: InheritedListeners): readonly ListenerPlan[] {
+  return listeners.map(listener => {
+    const fds = (all.get(listener.kind) ?? []).filter((_, socket) => socket % reactors === reactor)
+    return fds.length === 0 ? listener : { ...listener, fds }
+  })
 }
 
 /** The later changes, and those of the earlier ones that they do not undo, with the APIs as they are now. */

@@ -2,8 +2,15 @@
 import { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { LRUCache } from 'lru-cache'
+import { type SocketTable, socketName } from '../plan/listening-sockets.ts'
 import type { ListenerPlan } from '../plan/reactor-plan.ts'
-import { type ByteSocket, lacksDescriptor, type Listening, type SocketLevel } from '../socket/byte-socket.ts'
+import {
+  type ByteSocket,
+  lacksDescriptor,
+  type Listening,
+  NEW_SOCKET,
+  type SocketLevel,
+} from '../socket/byte-socket.ts'
 import { CidrList } from '../socket/ip-address.ts'
 import type { TlsServer } from '../socket/tls.ts'
 import type { Client } from '../proxy/source/connection-callbacks.ts'
@@ -35,7 +42,8 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #tls: TlsServer | null
   readonly #clients = new LRUCache<string, Client>({ max: CLIENTS_MAX })
-  #listening: Listening | null = null
+  /** Several where a predecessor had more reactors than there are now. */
+  #listening: readonly Listening[] = []
   /** The port in use; 0 before the start. */
   #port = 0
   /** Ends the pause. */
@@ -53,29 +61,46 @@ export class Listener {
 
   /** Starts listening; resolves with the port. */
   async open(): Promise<number> {
-    const { level, reusePort, accept, threw } = this.#options
-    const { host, port } = this.#plan
-    this.#listening = await level.listen({ host, port: this.#port || port, reusePort }, socket => {
-      try {
-        accept(socket, this)
-      } catch (error) {
-        threw(error)
-        socket.reset()
-      }
-    })
-    this.#port = this.#listening.port
+    const { level, reusePort } = this.#options
+    const { host, port, fds = [] } = this.#plan
+    const where = { host, port: this.#port || port, reusePort }
+    const accept = (socket: ByteSocket): void => this.#accept(socket)
+    // An inherited socket is there for the first time only.
+    const sockets = this.#port === 0 && fds.length > 0 ? fds : [NEW_SOCKET]
+    this.#listening = await Promise.all(sockets.map(fd => level.listen({ ...where, fd }, accept)))
+    this.#port = this.#listening[0]!.port
     return this.#port
   }
 
+  #accept(socket: ByteSocket): void {
+    const { accept, threw } = this.#options
+    try {
+      accept(socket, this)
+    } catch (error) {
+      threw(error)
+      socket.reset()
+    }
+  }
+
+  /** The listening sockets by name, for another process. */
+  get sockets(): SocketTable {
+    const { kind, host, port } = this.#plan
+    return { [socketName(kind, host, port)]: this.#listening.map(({ fd }) => fd) }
+  }
+
   get isOpen(): boolean {
-    return this.#listening !== null || this.#timer !== null
+    return this.#listening.length > 0 || this.#timer !== null
   }
 
   close(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-    this.#listening?.close()
-    this.#listening = null
+    this.#closeSockets()
+  }
+
+  #closeSockets(): void {
+    for (const listening of this.#listening) listening.close()
+    this.#listening = []
   }
 
   /**
@@ -83,9 +108,8 @@ export class Listener {
    * would keep the event loop busy (D168). Returns false where the listener is closed already.
    */
   pause(): boolean {
-    if (this.#listening === null) return false
-    this.#listening.close()
-    this.#listening = null
+    if (this.#listening.length === 0) return false
+    this.#closeSockets()
     this.#resumeLater()
     return true
   }

@@ -120,6 +120,7 @@ async function serve(call: ReactorCall): Promise<unknown> {
     deploying = deployed.catch(() => {})
     return deployed
   }
+  if (call.kind === 'sockets') return reactor.sockets
   try {
     return await reactor.inspector.serve(call)
   } catch (error) {
@@ -134,7 +135,7 @@ function stackOf(error: Error): string {
 
 port.on('message', (message: ToReactor) => {
   if (message.kind === 'call') void respond(port, message, serve, stackOf)
-  else if (message.kind === 'drain') reactor.drain()
+  else if (message.kind === 'drain') reactor.drain(message.keepsIdle)
   else if (message.kind === 'cutOff') reactor.cutOff()
   else if (message.kind === 'reopenLogs') file?.reopen()
   else if (message.kind === 'channel') {

@@ -4,6 +4,7 @@
  * chooses, so that they are parsed where they land.
  */
 
+import type { ListenOptions as NodeListenOptions, Server } from 'node:net'
 import type { ConnectionAddresses } from './proxy-header.ts'
 
 /** How TLS failed; `FailureKind` of proxy/exchange/contract.ts describes each kind. */
@@ -104,6 +105,8 @@ export interface Dialer {
 /** A listening socket: its port, and how to stop it. */
 export interface Listening {
   readonly port: number
+  /** Descriptor of the socket, for another process; negative where the system has none. */
+  readonly fd: number
   /** Stops accepting; open connections go on. */
   close(): void
 }
@@ -113,6 +116,25 @@ export interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly reusePort: boolean
+  /** A socket that listens already, from another process. Left out: NEW_SOCKET. */
+  readonly fd?: number | undefined
+}
+
+export const NEW_SOCKET = -1
+
+/** Descriptor of a listening server; negative where the system has none. */
+export function descriptorOf(server: Server): number {
+  const { _handle: handle } = server as unknown as { readonly _handle: { readonly fd: number } | null }
+  return handle?.fd ?? NEW_SOCKET
+}
+
+/** What Node listens on. */
+export function listenTarget(
+  { host, port, reusePort, fd = NEW_SOCKET }: ListenOptions,
+  backlog: number,
+): NodeListenOptions {
+  if (fd !== NEW_SOCKET) return { fd, backlog } as NodeListenOptions
+  return { port, ...(host === '' ? {} : { host }), backlog, reusePort }
 }
 
 /** Whether an error says that the process, or the system, has no descriptor left; it says nothing about the peer. */

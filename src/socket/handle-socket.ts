@@ -9,6 +9,8 @@ import {
   type ConnectingOwner,
   type Listening,
   type ListenOptions,
+  descriptorOf,
+  listenTarget,
   type SocketLevel,
   type SocketOwner,
   WRITE,
@@ -322,8 +324,7 @@ function listenOnHandles(options: ListenOptions, onConnection: (socket: ByteSock
   const server = createServer()
   const { promise, resolve, reject } = Promise.withResolvers<Listening>()
   server.once('error', reject)
-  const where = options.host === '' ? { port: options.port } : { port: options.port, host: options.host }
-  server.listen({ ...where, backlog: BACKLOG, reusePort: options.reusePort }, () => {
+  server.listen(listenTarget(options, BACKLOG), () => {
     const listener = (server as unknown as { _handle: ListeningHandle })._handle
     // On Linux accepted sockets inherit the option, which saves a system call for each.
     const inherits = process.platform === 'linux'
@@ -334,7 +335,8 @@ function listenOnHandles(options: ListenOptions, onConnection: (socket: ByteSock
       if (!inherits) handle.setNoDelay(true)
       onConnection(new HandleSocket(handle))
     }
-    resolve({ port: (server.address() as { port: number }).port, close: () => void server.close() })
+    const { port } = server.address() as { port: number }
+    resolve({ port, fd: descriptorOf(server), close: () => void server.close() })
   })
   return promise
 }

@@ -8,6 +8,8 @@ import {
   type ConnectingOwner,
   type Listening,
   type ListenOptions,
+  descriptorOf,
+  listenTarget,
   type SocketLevel,
   type SocketOwner,
   WRITE,
@@ -275,10 +277,10 @@ export const streamLevel: SocketLevel = {
     const server = createServer({ allowHalfOpen: true }, socket => onConnection(new AcceptedSocket(socket)))
     // Later errors are failed accepts, which concern no open connection.
     server.on('error', reject)
-    const where = options.host === '' ? { port: options.port } : { port: options.port, host: options.host }
-    server.listen({ ...where, backlog: BACKLOG, reusePort: options.reusePort }, () =>
-      resolve({ port: (server.address() as { port: number }).port, close: () => void server.close() }),
-    )
+    server.listen(listenTarget(options, BACKLOG), () => {
+      const { port } = server.address() as { port: number }
+      resolve({ port, fd: descriptorOf(server), close: () => void server.close() })
+    })
     return promise
   },
 }

@@ -26,6 +26,8 @@ export interface Settings {
   readonly headerReadMs: number
   /** For each further 64 KiB of a request body; 0: off. */
   readonly bodyReadMs: number
+  /** Least bytes per second that a client takes while bytes wait for it; 0: off. */
+  readonly responseRateMin: number
   readonly keepAliveMs: number
   readonly targetKeepAliveMs: number
   /** Longest silence of a tunnel. */
@@ -100,6 +102,8 @@ export interface ConnectionContext {
   dateLine: string
   /** The process is stopping: no further connection is accepted and none is kept alive. */
   isDraining: boolean
+  /** While it stops: a connection of a client whose last response did not say `close` waits for one more request. */
+  keepsIdle: boolean
 }
 
 /** The contexts of a reactor: a connection gets one of them when it is accepted or opened, and keeps it. */
