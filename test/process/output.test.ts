@@ -68,8 +68,10 @@ for (const { what, sets = [], words = [], env = {}, toml = '', said, code } of S
     put(at, 'deployment.toml', toml)
     const program = launch(at, sets, { SLUICE_TEST_HOOKS: '', ...env }, words)
     await program.said.until(said)
-    if (code === 0) await program.said.until(/^ready$/m)
-    program.signal('SIGTERM')
+    if (code === 0) {
+      await program.said.until(/^ready$/m)
+      program.signal('SIGTERM')
+    }
     assert.deepEqual(await program.exited, { code, signal: null }, program.err.text)
     assertLines(program)
     const file = join(at.data, 'admin-password')
