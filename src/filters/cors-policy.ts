@@ -174,7 +174,7 @@ function grantOfLines(lines: string, bytes: Uint8Array, vary: string, preflightS
 }
 
 /** In memory of its own: a slice of a pooled buffer would keep the whole pool alive. */
-export function bytesOf(lines: string): Uint8Array {
+function bytesOf(lines: string): Uint8Array {
   return Uint8Array.from(Buffer.from(lines, 'latin1'))
 }
 

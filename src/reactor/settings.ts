@@ -16,6 +16,7 @@ export function settingsOf(transport: Transport, plain: Plain, responseTimeoutMs
     responseTimeoutMs,
     headerReadMs: transport['header.read_timeout'],
     bodyReadMs: transport['body.read_timeout'],
+    responseRateMin: transport['response.min_rate'],
     keepAliveMs: transport['keepalive.timeout'],
     targetKeepAliveMs: transport['sender.keepalive.timeout'],
     tunnelIdleMs: transport['tunnel.idle_timeout'],

@@ -21,7 +21,7 @@ function api(context: string, ...urls: readonly string[]): ApiDefinition {
   }
 }
 
-/** Slots of endpoints and of their routes, in order. Slots 0 to 2 of routes count clients and all backend connections. */
+/** Slots of endpoints and of their routes, in order. Routes begin at slot 3, behind clients and all backends. */
 function slotsOf({ apis }: PlannedApis): readonly (readonly [endpoint: number, route: number])[] {
   return apis.flatMap(({ endpoints }) => endpoints.endpoints.map(({ slot, route }) => [slot, route.slot] as const))
 }

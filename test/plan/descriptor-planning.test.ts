@@ -20,7 +20,7 @@ for (const [openFiles, reactors, each, management, health] of LIMITS) {
   })
 }
 
-test('clients, backends and the connections of the gateway itself fit into any limit that leaves room for clients', () => {
+test('clients, backends and the connections of the gateway itself fit into the limit', () => {
   for (let openFiles = 256; openFiles < 100_000; openFiles += 97) {
     const { clients, backends } = connectionLimits(openFiles, 4)
     const { management, health } = reservedConnections(openFiles)

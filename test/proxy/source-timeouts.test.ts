@@ -243,3 +243,62 @@ test('http.socket.timeout: a client that does not read the end of a complete res
   await client.untilEnd()
   assert.ok(client.length < length)
 })
+
+/** A client that reads for a moment and pauses, again and again, until `isOver`. No pause is as long as a limit. */
+async function readWithPauses(client: Peer, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    client.pause()
+    await wait(LIMIT_MS / 3)
+    client.resume()
+    await wait(1)
+  }
+}
+
+for (const [rate, isReset] of [
+  [1_000_000_000, true],
+  [0, false],
+] as const) {
+  const what = isReset ? 'is reset' : 'gets all of it'
+  test(`response.min_rate = ${rate}: a client that reads a response with many pauses ${what}`, async t => {
+    const { gateway, client } = await start(t, { 'http.socket.timeout': 2 * LIMIT_MS, 'response.min_rate': rate })
+    client.send(GET)
+    const peer = await backend.next()
+    await peer.untilText('\r\n\r\n')
+    peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${BIG_BYTES}\r\n\r\n`)
+    peer.send(Buffer.alloc(BIG_BYTES))
+    await readWithPauses(client, () => client.ending !== '' || client.length > BIG_BYTES)
+    if (!isReset) {
+      assert.deepEqual([client.ending, gateway.reports], ['', []])
+      return
+    }
+    assert.ok(client.length < BIG_BYTES)
+    const { CAUSE_OF_ERROR: cause } = warningOf(gateway)
+    assert.equal(cause, `fewer than ${rate} bytes per second taken (response.min_rate)`)
+    assert.equal(gateway.metrics().counts.timeoutSourceStalled, 1)
+    await untilAllClosed(gateway)
+  })
+}
+
+test('header.read_timeout begins with the first byte, however long a new connection has waited for it', async t => {
+  const { client } = await start(t, { 'header.read_timeout': 2 * LIMIT_MS })
+  await wait(LIMIT_MS)
+  const begun = performance.now()
+  client.send('GET /t/it HTTP/1.1\r\n')
+  assert.equal((await takeResponse(client)).status, 408)
+  assert.ok(performance.now() - begun >= 2 * LIMIT_MS - 1)
+})
+
+test('sluice_requests_total counts requests whose head was read completely, and no others', async t => {
+  const { gateway, client } = await start(t, { 'header.read_timeout': LIMIT_MS })
+  client.send(GET.slice(0, 10))
+  assert.equal((await takeResponse(client)).status, 408)
+  const malformed = await connectPeer(gateway.port)
+  malformed.send('nonsense\r\n\r\n')
+  assert.equal((await takeResponse(malformed)).status, 400)
+  assert.equal(gateway.metrics().counts.requests, 0)
+  const refused = await connectPeer(gateway.port)
+  refused.send('GET /none HTTP/1.1\r\nHost: a\r\n\r\n')
+  assert.equal((await takeResponse(refused)).status, 404)
+  assert.equal(gateway.metrics().counts.requests, 1)
+  for (const peer of [malformed, refused]) peer.destroy()
+})

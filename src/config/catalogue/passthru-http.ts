@@ -63,7 +63,8 @@ const own = {
       'ms',
       1,
       DAY_MS,
-      'Longest time from the first byte of a request to the end of its head; 408 beyond.',
+      'Longest time from the first byte of a request to the end of its head (408 beyond), and from a new connection, \
+with its TLS handshake, to the first byte (closed beyond).',
     ),
   ),
   'body.read_timeout': live(
@@ -73,7 +74,23 @@ const own = {
       duration(180_000, 'ms', 1, DAY_MS, 'Longest time for each further 64 KiB of a request body, or for its end.'),
     ),
   ),
-  'keepalive.timeout': live(duration(75_000, 'ms', 1, DAY_MS, 'Idle time after which a client connection is closed.')),
+  'response.min_rate': live(
+    withSpecialValue(
+      0,
+      'off',
+      integer(
+        240,
+        'bytes/s',
+        1,
+        1_000_000_000,
+        'Least average rate at which a client takes a response while bytes wait for it; it may lag behind by \
+`http.socket.timeout`, and is reset beyond.',
+      ),
+    ),
+  ),
+  'keepalive.timeout': live(
+    duration(75_000, 'ms', 1, DAY_MS, 'Idle time after a response after which a client connection is closed.'),
+  ),
   'sender.keepalive.timeout': live(
     duration(55_000, 'ms', 1, DAY_MS, 'Idle time after which a backend connection is closed.'),
   ),

@@ -26,6 +26,7 @@ const CONNECTION_KEYS = [
   'target.max_bytes',
   'header.read_timeout',
   'body.read_timeout',
+  'response.min_rate',
   'keepalive.timeout',
   'sender.keepalive.timeout',
   'tunnel.idle_timeout',

@@ -63,8 +63,8 @@ export interface TargetSide {
  * Sort of failure: decides the client's description and the level of the log line. `transport`: base and state say all.
  * `memory`: the gateway has no memory for the message. `descriptors`: no descriptor is left for a connection. `proxy`:
  * the forward proxy refused the request. `peer-certificate`: the certificate of the peer is missing or not accepted.
- * `own-certificate`: the peer misses or refuses ours in the handshake. `handshake`: the TLS handshake failed for another
- * reason. `tls`: TLS failed after its handshake.
+ * `own-certificate`: the peer misses or refuses ours in the handshake. `handshake`: the TLS handshake failed for
+ * another reason. `tls`: TLS failed after its handshake.
  */
 export type FailureKind = 'transport' | 'memory' | 'descriptors' | 'proxy' | TlsFailureKind
 

@@ -38,6 +38,11 @@ export class CorrelationId {
     return this.#given !== null || this.#count !== 0
   }
 
+  /** The id is generated, or there is none: plain letters, digits and a hyphen. */
+  get isGenerated(): boolean {
+    return this.#given === null
+  }
+
   get text(): string {
     if (this.#given !== null) return this.#given
     return this.#count === 0 ? '' : this.#prefix + this.#count.toString(RADIX)
@@ -46,6 +51,7 @@ export class CorrelationId {
   /** Writes the id; returns the position behind it. */
   put(bytes: Buffer, at: number): number {
     if (this.#given !== null) return putText(bytes, at, this.#given)
+    if (this.#count === 0) return at
     const start = putText(bytes, at, this.#prefix)
     let digits = 1
     for (let rest = this.#count; rest >= RADIX; rest = Math.floor(rest / RADIX)) digits++

@@ -53,6 +53,8 @@ export class WriteBuffer {
   readonly #counter: ByteCounter
   readonly #cell: number
   #held: Chunk[] | null = null
+  /** All bytes that were written, those that wait included. */
+  sentBytes = 0
   #socket: ByteSocket | null = null
 
   constructor(composer: Composer, counter: ByteCounter, cell: number) {
@@ -155,7 +157,9 @@ export class WriteBuffer {
 
   #send(bytes: Uint8Array): Written {
     const written = this.#socket!.write(bytes)
-    if (written !== WRITE.FAILED) this.#counter.add(this.#cell, bytes.length)
+    if (written === WRITE.FAILED) return written
+    this.sentBytes += bytes.length
+    this.#counter.add(this.#cell, bytes.length)
     return written
   }
 

@@ -7,7 +7,7 @@ import { METRIC } from '../../observe/metrics.ts'
 import type { SharedGauge } from '../../runtime/shared-gauge.ts'
 
 /** Slots of the gauge that count the client connections of a transport. */
-export const CLIENT_ROWS = { http: 0, https: 1 } as const
+const CLIENT_ROWS = { http: 0, https: 1 } as const
 
 type ClientScheme = keyof typeof CLIENT_ROWS
 type Limits = Readonly<Record<ClientScheme, number>>

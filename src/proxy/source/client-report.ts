@@ -53,10 +53,14 @@ export class ClientReport {
     this.lost('TIMED_OUT', 'client timed out', cause)
   }
 
-  /** The client takes no byte of its response. */
-  stalled(): void {
-    this.#context.metrics.add(METRIC.timeoutSourceStalled, 1)
-    this.lost('TIMED_OUT', 'client timed out', `no byte taken within ${this.#context.settings.socketTimeoutMs} ms`)
+  /** The client takes no byte of its response, or (`isSlow`) too few of them. */
+  stalled(isSlow: boolean): void {
+    const { metrics, settings } = this.#context
+    metrics.add(METRIC.timeoutSourceStalled, 1)
+    const cause = isSlow
+      ? `fewer than ${settings.responseRateMin} bytes per second taken (response.min_rate)`
+      : `no byte taken within ${settings.socketTimeoutMs} ms`
+    this.lost('TIMED_OUT', 'client timed out', cause)
   }
 
   /** No byte moved in a tunnel. */

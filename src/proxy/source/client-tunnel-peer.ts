@@ -35,7 +35,7 @@ export class ClientTunnelPeer implements TunnelPeer {
   }
 
   failed(loss: Loss, cause: string): void {
-    if (loss === 'TIMED_OUT') this.#report.stalled()
+    if (loss === 'TIMED_OUT') this.#report.stalled(false)
     else this.#report.disconnected(cause)
   }
 

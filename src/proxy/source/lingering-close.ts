@@ -17,6 +17,8 @@ const LINGER_BYTES_MAX = 4 * 1024 * 1024
 interface LingeringConnection extends Deadline {
   /** The client takes no bytes now. */
   readonly isBlocked: boolean
+  /** Starts the deadline of a client for which bytes wait. */
+  awaitClient(): void
   close(mode: CloseMode): void
 }
 
@@ -44,7 +46,7 @@ export class LingeringClose {
 
   /** Starts, or goes on once the pending bytes have left. */
   start(): void {
-    const { settings, wheel } = this.#context
+    const { wheel } = this.#context
     const { isBlocked } = this.#connection
     this.#request.discard()
     if (!isBlocked) {
@@ -55,7 +57,8 @@ export class LingeringClose {
       }
       this.#socket.end()
     }
-    wheel.set(this.#connection, isBlocked ? settings.socketTimeoutMs : LINGER_MS)
+    if (isBlocked) this.#connection.awaitClient()
+    else wheel.set(this.#connection, LINGER_MS)
     this.#socket.setReading(true)
   }
 

@@ -171,7 +171,9 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
   /** The request is complete: the backend's time starts. */
   #requestSent(): void {
     this.#machine.advance(EVENT.REQUEST_END)
-    this.#exchange!.requestSentMs = this.#context.now()
+    const exchange = this.#exchange!
+    // Without a body the request left with its head.
+    exchange.requestSentMs = exchange.requestFraming === 0 ? exchange.sentMs : this.#context.now()
     this.#watch()
   }
 
