@@ -4,8 +4,11 @@
  */
 import { AccessLog, type AccessLogFormat } from '../../src/observe/access-log.ts'
 import type { AccessRecord } from '../../src/observe/access-line.ts'
+import { CorrelationId } from '../../src/proxy/exchange/correlation-id.ts'
 
 const LINES = 200_000
+const CORRELATION = new CorrelationId('3k2j5h3k2j5h-')
+CORRELATION.generate(123_456)
 const ROUNDS = 7
 
 const TARGETS = {
@@ -34,7 +37,7 @@ function recordFor(requestTarget: string, i: number): AccessRecord {
     connectMs: 0,
     firstByteMs: startedMs + 1.234,
     doneMs: startedMs + 1.301,
-    correlationId: '0b6f2c1e-6f0a-4c61-9d3e-6a1b3c5d7e9f',
+    correlation: CORRELATION,
     apiName: 'Orders',
     backend: '10.0.0.17:9000',
     errorBase: 0,

@@ -1,9 +1,10 @@
 /**
  * Access log lines in the two formats, as pure ASCII that ends in a line feed. Fields from the network are redacted,
- * escaped and cut to a maximum length. One template per line takes 0.8 microseconds, copying the pieces byte by byte
- * takes 1.5 (`bench/micro/access-log.ts`).
+ * escaped and cut to a maximum length. A line of JSON is written as bytes, without a string: what is constant for a
+ * connection is worded once (`bench/micro/access-log.ts`).
  */
 import { STATE_NAMES } from '../protocol/states.ts'
+import type { CorrelationId } from '../proxy/exchange/correlation-id.ts'
 import { escapeHex, escapeJson } from './escape.ts'
 import { redactUrl } from './redact.ts'
 
@@ -38,7 +39,7 @@ export interface AccessRecord {
   /** Response head read. */
   readonly firstByteMs: number
   readonly doneMs: number
-  readonly correlationId: string
+  readonly correlation: Pick<CorrelationId, 'text' | 'isGenerated' | 'put'>
   readonly apiName: string
   /** host:port; '' without a backend. */
   readonly backend: string
@@ -68,36 +69,204 @@ const ESCAPED_BYTES_MAX = 6
 export const LINE_BYTES_MAX =
   FIXED_BYTES_MAX + ESCAPED_BYTES_MAX * Object.values(CHARS_MAX).reduce((sum: number, chars) => sum + chars, 0)
 
-/** State names by documented number. */
-const STATES = STATE_NAMES.map(name => `"${name}"`)
+function block(text: string): Uint8Array {
+  return Buffer.from(text, 'latin1')
+}
 
-/** JSON format: every line has every field, in this order. `time`: the first byte of the request, in ISO form. */
-export function jsonLine(record: AccessRecord, time: string): string {
-  const { startedMs, requestDoneMs, sentMs, firstByteMs, doneMs } = record
-  return `{"time":"${time}",\
-"correlation_id":"${json(record.correlationId, CHARS_MAX.correlationId)}",\
-"source":"http-incoming-${record.sourceId}",\
-"target":${record.targetId > 0 ? `"http-outgoing-${record.targetId}"` : null},\
-"source_state":${STATES[record.sourceState] ?? null},\
-"target_state":${STATES[record.targetState] ?? null},\
-"method":"${json(record.method, CHARS_MAX.method)}",\
-"request_target":"${json(redactUrl(record.requestTarget), CHARS_MAX.target)}",\
-"version":${record.minorVersion < 0 ? null : `"1.${record.minorVersion}"`},\
-"status":${record.status},\
-"request_body_bytes":${record.requestBodyBytes},\
-"response_body_bytes":${record.responseBodyBytes},\
-"client_read_ms":${span(startedMs, requestDoneMs)},\
-"connect_ms":${sentMs > 0 ? millis(record.connectMs) : null},\
-"backend_ms":${span(sentMs, firstByteMs)},\
-"client_write_ms":${span(firstByteMs, doneMs)},\
-"total_ms":${span(startedMs, doneMs)},\
-"client_address":"${json(record.clientAddress, CHARS_MAX.address)}",\
+const CORRELATION = block('Z","correlation_id":"')
+const SOURCE = block('","source":"http-incoming-')
+const TARGET = block('","target":"http-outgoing-')
+const NO_TARGET = block('","target":null')
+const REQUEST_TARGET = block('","request_target":"')
+const VERSION = block('","version":"1.')
+const NO_VERSION = block('","version":null,"status":')
+const STATUS = block('","status":')
+const REQUEST_BODY = block(',"request_body_bytes":')
+const RESPONSE_BODY = block(',"response_body_bytes":')
+const CLIENT_READ = block(',"client_read_ms":')
+const CONNECT = block(',"connect_ms":')
+const BACKEND = block(',"backend_ms":')
+const CLIENT_WRITE = block(',"client_write_ms":')
+const TOTAL = block(',"total_ms":')
+const NULL = block('null')
+
+const DIGIT_0 = 48
+const POINT = 46
+/** Larger numbers are rare and worded by `String`. */
+const INTEGER_MAX = 0x7fffffff
+
+/** What a byte means in a field: 0 is copied, the others take the way of whole strings. */
+const PLAIN = 0
+const DELIMITER = 1
+const ESCAPED = 2
+const MEANING = new Uint8Array(256).fill(ESCAPED)
+for (let code = 0x20; code < 0x7f; code++) MEANING[code] = PLAIN
+for (const char of '?;#&@') MEANING[char.charCodeAt(0)] = DELIMITER
+for (const char of '"\\') MEANING[char.charCodeAt(0)] = ESCAPED
+
+/** Connections whose constant part of a line is remembered, by their number. */
+const REMEMBERED = 256
+
+/** The last fields of a line, and the texts that they are made from. */
+interface Ending {
+  readonly clientAddress: string
+  readonly apiName: string
+  readonly backend: string
+  readonly userAgent: string
+  readonly referer: string
+  readonly bytes: Uint8Array
+}
+
+/** Writes lines in the JSON format: every line has every field, in this order. */
+export class JsonLines {
+  readonly #endings: (Ending | null)[] = new Array<Ending | null>(REMEMBERED).fill(null)
+  /** From `,"source_state"` to the value of `method`, by the states and whether a target is named. */
+  readonly #states = new Map<number, Uint8Array>()
+
+  /**
+   * Writes a line at `at`, where LINE_BYTES_MAX bytes have room; returns the position behind it. `second`: the line up
+   * to the point of the seconds; `millisecond` follows.
+   */
+  put(bytes: Buffer, at: number, record: AccessRecord, second: Uint8Array, millisecond: number): number {
+    const { startedMs, requestDoneMs, sentMs, firstByteMs, doneMs } = record
+    let to = putThousandths(bytes, putBlock(bytes, at, second), millisecond)
+    to = putCorrelation(bytes, putBlock(bytes, to, CORRELATION), record.correlation)
+    to = putInteger(bytes, putBlock(bytes, to, SOURCE), record.sourceId)
+    if (record.targetId > 0) to = putInteger(bytes, putBlock(bytes, to, TARGET), record.targetId)
+    else to = putBlock(bytes, to, NO_TARGET)
+    to = putBlock(bytes, to, this.#statesOf(record))
+    to = putText(bytes, to, record.method, CHARS_MAX.method)
+    to = putUrl(bytes, putBlock(bytes, to, REQUEST_TARGET), record.requestTarget, CHARS_MAX.target)
+    if (record.minorVersion < 0) to = putBlock(bytes, to, NO_VERSION)
+    else to = putBlock(bytes, putInteger(bytes, putBlock(bytes, to, VERSION), record.minorVersion), STATUS)
+    to = putInteger(bytes, to, record.status)
+    to = putInteger(bytes, putBlock(bytes, to, REQUEST_BODY), record.requestBodyBytes)
+    to = putInteger(bytes, putBlock(bytes, to, RESPONSE_BODY), record.responseBodyBytes)
+    to = putSpan(bytes, putBlock(bytes, to, CLIENT_READ), startedMs, requestDoneMs)
+    to = putBlock(bytes, to, CONNECT)
+    to = sentMs > 0 ? putMillis(bytes, to, record.connectMs) : putBlock(bytes, to, NULL)
+    to = putSpan(bytes, putBlock(bytes, to, BACKEND), sentMs, firstByteMs)
+    to = putSpan(bytes, putBlock(bytes, to, CLIENT_WRITE), firstByteMs, doneMs)
+    to = putSpan(bytes, putBlock(bytes, to, TOTAL), startedMs, doneMs)
+    return this.#putEnding(bytes, to, record)
+  }
+
+  #statesOf({ targetId, sourceState, targetState }: AccessRecord): Uint8Array {
+    const key = ((sourceState + 1) << 8) | ((targetState + 1) << 1) | (targetId > 0 ? 1 : 0)
+    let states = this.#states.get(key)
+    if (states === undefined) {
+      const quote = targetId > 0 ? '"' : ''
+      states = block(`${quote},"source_state":${name(sourceState)},"target_state":${name(targetState)},"method":"`)
+      this.#states.set(key, states)
+    }
+    return states
+  }
+
+  #putEnding(bytes: Buffer, at: number, record: AccessRecord): number {
+    const { sourceId, clientAddress, apiName, backend, userAgent, referer, errorBase, errorState } = record
+    if (errorBase !== 0 || errorState !== 0) return at + bytes.latin1Write(endingText(record), at)
+    const slot = sourceId & (REMEMBERED - 1)
+    let ending = this.#endings[slot]!
+    if (
+      ending === null ||
+      ending.clientAddress !== clientAddress ||
+      ending.apiName !== apiName ||
+      ending.backend !== backend ||
+      ending.userAgent !== userAgent ||
+      ending.referer !== referer
+    ) {
+      ending = { clientAddress, apiName, backend, userAgent, referer, bytes: block(endingText(record)) }
+      this.#endings[slot] = ending
+    }
+    bytes.set(ending.bytes, at)
+    return at + ending.bytes.length
+  }
+}
+
+/** A state by its documented number. */
+function name(state: number): string {
+  return state in STATE_NAMES ? `"${STATE_NAMES[state]}"` : 'null'
+}
+
+function endingText(record: AccessRecord): string {
+  return `,"client_address":"${json(record.clientAddress, CHARS_MAX.address)}",\
 "api":"${json(record.apiName, CHARS_MAX.api)}",\
 "backend":"${json(record.backend, CHARS_MAX.backend)}",\
 "error_base":${record.errorBase},\
 "error_state":${record.errorState},\
 "user_agent":"${json(record.userAgent, CHARS_MAX.userAgent)}",\
 "referer":"${json(redactUrl(record.referer), CHARS_MAX.referer)}"}\n`
+}
+
+function putBlock(bytes: Buffer, at: number, text: Uint8Array): number {
+  const { length } = text
+  for (let i = 0; i < length; i++) bytes[at + i] = text[i]!
+  return at + length
+}
+
+function putCorrelation(bytes: Buffer, at: number, correlation: AccessRecord['correlation']): number {
+  if (correlation.isGenerated) return correlation.put(bytes, at)
+  return putText(bytes, at, correlation.text, CHARS_MAX.correlationId)
+}
+
+/** Writes plain text byte by byte, and other text escaped. */
+function putText(bytes: Buffer, at: number, text: string, charsMax: number): number {
+  const length = Math.min(text.length, charsMax)
+  for (let i = 0; i < length; i++) {
+    const code = text.charCodeAt(i)
+    if (code > 255 || MEANING[code] === ESCAPED) return at + bytes.latin1Write(json(text, charsMax), at)
+    bytes[at + i] = code
+  }
+  return at + length
+}
+
+/** As `putText`, redacted. Without a delimiter nothing in a URL is secret. */
+function putUrl(bytes: Buffer, at: number, url: string, charsMax: number): number {
+  const length = Math.min(url.length, charsMax)
+  for (let i = 0; i < length; i++) {
+    const code = url.charCodeAt(i)
+    if (code > 255 || MEANING[code] !== PLAIN) return at + bytes.latin1Write(json(redactUrl(url), charsMax), at)
+    bytes[at + i] = code
+  }
+  return at + length
+}
+
+/** An integer from 0 up. */
+function putInteger(bytes: Buffer, at: number, value: number): number {
+  if (value > INTEGER_MAX) return at + bytes.latin1Write(String(value), at)
+  let digits = 1
+  for (let limit = 10; value >= limit; limit *= 10) digits++
+  let rest = value
+  for (let i = at + digits - 1; i >= at; i--) {
+    const next = (rest / 10) | 0
+    bytes[i] = DIGIT_0 + rest - next * 10
+    rest = next
+  }
+  return at + digits
+}
+
+function putThousandths(bytes: Buffer, at: number, value: number): number {
+  const hundreds = (value / 100) | 0
+  const tens = ((value - hundreds * 100) / 10) | 0
+  bytes[at] = DIGIT_0 + hundreds
+  bytes[at + 1] = DIGIT_0 + tens
+  bytes[at + 2] = DIGIT_0 + value - hundreds * 100 - tens * 10
+  return at + 3
+}
+
+/** Null, not 0, where a moment was not reached: zeros would falsify averages. */
+function putSpan(bytes: Buffer, at: number, fromMs: number, toMs: number): number {
+  if (fromMs <= 0 || toMs <= 0) return putBlock(bytes, at, NULL)
+  return putMillis(bytes, at, toMs > fromMs ? toMs - fromMs : 0)
+}
+
+/** Formats with three decimals, without the noise of binary fractions. */
+function putMillis(bytes: Buffer, at: number, ms: number): number {
+  const micros = Math.round(ms * 1000)
+  const whole = Math.floor(micros / 1000)
+  const point = putInteger(bytes, at, whole)
+  bytes[point] = POINT
+  return putThousandths(bytes, point + 1, micros - whole * 1000)
 }
 
 /** Apache's combined format: `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i"`. `time`: `%t` without `[]`. */
@@ -121,21 +290,4 @@ function json(text: string, charsMax: number): string {
 
 function hex(text: string, charsMax: number): string {
   return escapeHex(text.length > charsMax ? text.slice(0, charsMax) : text)
-}
-
-/** Null, not 0, where a moment was not reached: zeros would falsify averages. */
-function span(fromMs: number, toMs: number): string | null {
-  if (fromMs <= 0 || toMs <= 0) return null
-  return millis(toMs > fromMs ? toMs - fromMs : 0)
-}
-
-/** Formats with three decimals, without the noise of binary fractions. */
-function millis(ms: number): string {
-  const micros = Math.round(ms * 1000)
-  const whole = Math.floor(micros / 1000)
-  return `${whole}.${thousandths(micros - whole * 1000)}`
-}
-
-export function thousandths(value: number): string {
-  return value < 10 ? `00${value}` : value < 100 ? `0${value}` : `${value}`
 }

@@ -2,7 +2,7 @@
  * Access log of a reactor: one line per finished exchange, collected in batches, so that one system call writes many
  * lines. A batch holds whole lines only: several reactors append to one file.
  */
-import { type AccessRecord, combinedLine, jsonLine, LINE_BYTES_MAX, thousandths } from './access-line.ts'
+import { type AccessRecord, combinedLine, JsonLines, LINE_BYTES_MAX } from './access-line.ts'
 
 const BATCH_BYTES = 128 * 1024
 if (BATCH_BYTES < LINE_BYTES_MAX) throw new RangeError('an access log line must fit into a batch')
@@ -21,9 +21,12 @@ export class AccessLog {
   readonly #write: (batch: Uint8Array<ArrayBuffer>) => void
   readonly #wallOffsetMs: () => number
   #offsetMs: number
-  /** Second of the last line and its text: formatting a date per line would double the cost of a line. */
+  /** Second of the last line: formatting a date per line would double the cost of a line. */
   #second = -1
+  /** Start of a line of that second: of JSON as bytes, up to the point; of the combined format its date. */
+  #secondBytes: Uint8Array = new Uint8Array()
   #secondText = ''
+  readonly #json = new JsonLines()
 
   /** `write` takes ownership of each batch. */
   constructor(format: AccessLogFormat, write: (batch: Uint8Array<ArrayBuffer>) => void, options: AccessLogOptions) {
@@ -34,10 +37,15 @@ export class AccessLog {
   }
 
   append(record: AccessRecord): void {
-    const line = this.#format === 'json' ? jsonLine(record, this.#isoTime(record)) : this.#combined(record)
-    if (this.#length + line.length > BATCH_BYTES) this.flush()
-    // The line is pure ASCII, so its length is its size in bytes.
-    this.#length += this.#batch.write(line, this.#length, 'latin1')
+    if (this.#length + LINE_BYTES_MAX > BATCH_BYTES) this.flush()
+    const wallMs = Math.floor(record.startedMs + this.#offsetMs)
+    const second = Math.floor(wallMs / 1000)
+    if (second !== this.#second) this.#setSecond(second)
+    const batch = this.#batch
+    if (this.#format === 'json') {
+      this.#length = this.#json.put(batch, this.#length, record, this.#secondBytes, wallMs - second * 1000)
+      // The line is pure ASCII, so its length is its size in bytes.
+    } else this.#length += batch.latin1Write(combinedLine(record, this.#secondText), this.#length)
   }
 
   /** Called at each tick of the reactor, about every 100 ms, and at shutdown. */
@@ -50,24 +58,12 @@ export class AccessLog {
     this.#write(batch)
   }
 
-  #isoTime(record: AccessRecord): string {
-    const wallMs = Math.floor(record.startedMs + this.#offsetMs)
-    const second = Math.floor(wallMs / 1000)
-    if (second !== this.#second) {
-      this.#second = second
-      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4)
-    }
-    return `${this.#secondText}${thousandths(wallMs - second * 1000)}Z`
-  }
-
-  #combined(record: AccessRecord): string {
-    const second = Math.floor((record.startedMs + this.#offsetMs) / 1000)
-    if (second !== this.#second) {
-      this.#second = second
-      // Fri, 21 Nov 2026 03:56:00 GMT
-      const [, day, month, year, time] = new Date(second * 1000).toUTCString().split(' ')
-      this.#secondText = `${day}/${month}/${year}:${time} +0000`
-    }
-    return combinedLine(record, this.#secondText)
+  #setSecond(second: number): void {
+    this.#second = second
+    const date = new Date(second * 1000)
+    this.#secondBytes = Buffer.from(`{"time":"${date.toISOString().slice(0, -4)}`)
+    // Fri, 21 Nov 2026 03:56:00 GMT
+    const [, day, month, year, time] = date.toUTCString().split(' ')
+    this.#secondText = `${day}/${month}/${year}:${time} +0000`
   }
 }

@@ -32,7 +32,7 @@ const ROWS = {
     'counter',
     'proxy_headers_refused_total',
     '',
-    'Client connections reset because their PROXY header was missing, late or malformed, or came from no trusted network.',
+    'Client connections reset for a PROXY header that is missing, late, malformed or of no trusted network.',
   ],
   tlsHandshakesFailed: ['counter', 'tls_handshakes_failed_total', '', 'Failed TLS handshakes with clients.'],
   connectionsReset: ['counter', 'client_connections_reset_total', '', 'Client connections reset by the client.'],

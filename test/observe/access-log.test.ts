@@ -3,6 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AccessLog, type AccessLogFormat } from '../../src/observe/access-log.ts'
 import type { AccessRecord } from '../../src/observe/access-line.ts'
+import { CorrelationId } from '../../src/proxy/exchange/correlation-id.ts'
+
+function correlation(given: string): CorrelationId {
+  const id = new CorrelationId('')
+  id.take(given)
+  return id
+}
 
 const RECORD: AccessRecord = {
   method: 'GET',
@@ -22,7 +29,7 @@ const RECORD: AccessRecord = {
   connectMs: 0.125,
   firstByteMs: 1003.0625,
   doneMs: 1004.25,
-  correlationId: 'c0ffee',
+  correlation: correlation('c0ffee'),
   apiName: 'Echo',
   backend: '127.0.0.1:9000',
   errorBase: 0,
@@ -106,7 +113,7 @@ const NETWORK_FIELDS = [
   'method',
   'requestTarget',
   'clientAddress',
-  'correlationId',
+  'correlation',
   'backend',
   'userAgent',
   'referer',
@@ -116,7 +123,8 @@ const EVERY_BYTE = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(
 for (const field of NETWORK_FIELDS) {
   test(`no byte of ${field} escapes its field in either format`, () => {
     for (const byte of EVERY_BYTE) {
-      const record = { [field]: `/a${byte}b` }
+      const text = `/a${byte}b`
+      const record = { [field]: field === 'correlation' ? correlation(text) : text }
       const [json, ...more] = linesOf('json', [record])
       assert.equal(more.length, 0)
       assert.match(json!, /^[ -~]*$/)
@@ -134,6 +142,42 @@ test('escapes are \\u00HH in JSON and \\xHH in the combined format', () => {
   const record = { userAgent: 'a"b\\c\n\x1b[31m\x7f\xe9' }
   assert.match(linesOf('json', [record])[0]!, /"user_agent":"a\\u0022b\\u005cc\\u000a\\u001b\[31m\\u007f\\u00e9"/)
   assert.match(linesOf('combined', [record])[0]!, /"a\\x22b\\x5cc\\x0a\\x1b\[31m\\x7f\\xe9"$/)
+})
+
+test('a generated correlation id and numbers of every length are written in full', () => {
+  const id = new CorrelationId('prefix-')
+  for (let exponent = 0; exponent <= 15; exponent++) {
+    for (const number of [10 ** exponent - 1, 10 ** exponent, 10 ** exponent + 1]) {
+      id.generate(number + 1)
+      const ms = (number % 10_000_000) / 1000
+      const numbers = { requestBodyBytes: number, responseBodyBytes: number, connectMs: ms, correlation: id }
+      const fields = fieldsOf(numbers)
+      const read = [fields.request_body_bytes, fields.response_body_bytes, fields.connect_ms, fields.correlation_id]
+      assert.deepEqual(read, [number, number, ms, `prefix-${(number + 1).toString(32)}`])
+    }
+  }
+})
+
+test('the last fields of a line are those of its exchange, also when its connection serves others', () => {
+  const records = [
+    {},
+    { apiName: 'Other' },
+    { userAgent: 'wget' },
+    { sourceId: RECORD.sourceId + 256 },
+    { errorBase: 101503 },
+  ]
+  for (const record of [...records, ...records]) {
+    const [line] = linesOf('json', [{}, record])
+    assert.equal(line, linesOf('json', [{}])[0])
+  }
+  const lines = linesOf('json', [...records, ...records]).map(line => JSON.parse(line))
+  assert.deepEqual(
+    lines.map(({ api, user_agent, error_base }) => [api, user_agent, error_base]),
+    [...records, ...records].map(record => {
+      const { apiName, userAgent, errorBase } = { ...RECORD, ...record }
+      return [apiName, userAgent, errorBase]
+    }),
+  )
 })
 
 test('an API name beyond latin1 is escaped', () => {
@@ -192,7 +236,10 @@ test('a batch holds whole lines only, however long', () => {
     wallOffsetMs: () => OFFSET_MS,
   })
   const huge = '\x00'.repeat(100_000)
-  const records = [RECORD, { ...RECORD, requestTarget: huge, referer: huge, userAgent: huge, correlationId: huge }]
+  const records = [
+    RECORD,
+    { ...RECORD, requestTarget: huge, referer: huge, userAgent: huge, correlation: correlation(huge) },
+  ]
   for (let i = 0; i < 300; i++) log.append({ ...records[i % 7 === 0 ? 1 : 0]!, sourceId: i })
   log.flush()
   assert.ok(batches.length > 1)
