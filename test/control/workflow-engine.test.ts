@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpClient } from '../../src/control/remote/http-client.ts'
 import { Registry } from '../../src/control/registry/registry.ts'
 import { WorkflowEngine, workflowEngineSettings } from '../../src/control/workflow-engine.ts'
@@ -14,10 +15,9 @@ import { MisbehavingServer } from './remote/misbehaving-server.ts'
 const RETRY_MS = 50
 const folder = mkdtempSync(join(tmpdir(), 'sluice-workflow-'))
 const server = await MisbehavingServer.listen()
-const client = new HttpClient(
-  { requestsMax: 10, perHostMax: 10, idleMax: 10, waitingMax: 1024, trust: {}, ownCertificates: [] },
-  { requestMs: 300 },
-)
+const LIMITS = { requestsMax: 10, perHostMax: 10, idleMax: 10, waitingMax: 1024, trust: {}, ownCertificates: [] }
+const patient = new HttpClient(LIMITS)
+const impatient = new HttpClient(LIMITS, { requestMs: 300 })
 
 function configured(...lines: readonly string[]) {
   const workflow = ['[apim.workflow]', 'enable = true', `service_url = "${server.origin}/bpmn/"`, ...lines]
@@ -31,7 +31,7 @@ const registry = await Registry.open({ configuration, dataDir: folder, issuer: '
 const told: string[] = []
 const engines: WorkflowEngine[] = []
 
-function engine(retryMs = RETRY_MS): WorkflowEngine {
+function engine(retryMs = RETRY_MS, client = patient): WorkflowEngine {
   const made = new WorkflowEngine(
     {
       workflows: registry.workflows,
@@ -55,7 +55,7 @@ beforeEach(() => {
 after(async () => {
   for (const made of engines) made.close()
   server.close()
-  await client.close()
+  await Promise.all([patient.close(), impatient.close()])
   await registry.close()
   rmSync(folder, { recursive: true })
 })
@@ -84,7 +84,7 @@ test('each request is sent once', async () => {
   for (let i = 0; i < 5; i++) one.wake()
   await eventually('both calls', () => sentIds().length >= 2)
   one.wake()
-  await new Promise(resolve => setTimeout(resolve, 3 * RETRY_MS))
+  await sleep(3 * RETRY_MS)
   assert.deepEqual(sentIds().sort(), ids.sort())
   assert.deepEqual(told, [])
 })
@@ -95,7 +95,7 @@ test('of two nodes on one database one calls', async () => {
   const ids = [await requested(), await requested(), await requested()]
   for (const node of nodes) node.wake()
   await eventually('the calls', () => sentIds().length >= 3)
-  await new Promise(resolve => setTimeout(resolve, 3 * RETRY_MS))
+  await sleep(3 * RETRY_MS)
   assert.deepEqual(sentIds().sort(), ids.sort())
 })
 
@@ -113,14 +113,13 @@ for (const [name, answer, cause] of [
   test(`an engine that ${name} is called again until it has the request`, async () => {
     server.answer = answer
     const id = await requested()
-    engine().wake()
+    engine(RETRY_MS, name === 'is silent' ? impatient : patient).wake()
     await eventually('the report', () => told.length > 0)
     assert.match(told[0]!.replace('warn workflow engine not called: ', '').replace(/^http\S+ /, ''), cause)
     server.answer = response => response.writeHead(201).end()
     const failed = server.received.length
     await eventually('the next call', () => server.received.length > failed)
-    await new Promise(resolve => setTimeout(resolve, 2 * RETRY_MS))
-    assert.deepEqual(await registry.workflows.listUnsent(Date.now(), 10), [])
+    while ((await registry.workflows.listUnsent(Date.now(), 10)).length > 0) await sleep(RETRY_MS)
     assert.equal(new Set(sentIds()).size, 1)
     assert.equal(sentIds()[0], id)
   })
@@ -130,7 +129,7 @@ test('a request that was decided meanwhile is not sent any more', async () => {
   const id = await requested()
   await registry.workflows.decide(id, 'APPROVED', '')
   engine().wake()
-  await new Promise(resolve => setTimeout(resolve, 2 * RETRY_MS))
+  await sleep(2 * RETRY_MS)
   assert.deepEqual(sentIds(), [])
 })
 
