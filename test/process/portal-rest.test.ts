@@ -34,22 +34,27 @@ before(async () => {
 })
 after(leave)
 
+const ADMIN = `Basic ${Buffer.from(`admin:${PASSWORD}`).toString('base64')}`
+
 interface Answer {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: tests read members of any shape.
   readonly json: any
 }
 
-function get(path: string): Promise<Answer> {
+/** `authorization`: '' for none. */
+function get(path: string, authorization = ADMIN): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const ca = readFileSync(join(at.data, 'listener.pem'))
-  const authorization = `Basic ${Buffer.from(`admin:${PASSWORD}`).toString('base64')}`
   const options = { host: '127.0.0.1', servername: 'localhost', port: PORT, ca, agent: false, path }
-  request({ ...options, headers: { host: 'localhost', authorization } }, async answer => {
-    let text = ''
-    for await (const piece of answer.setEncoding('utf8')) text += piece
-    resolve({ status: answer.statusCode!, json: JSON.parse(text) })
-  })
+  request(
+    { ...options, headers: { host: 'localhost', ...(authorization !== '' && { authorization }) } },
+    async answer => {
+      let text = ''
+      for await (const piece of answer.setEncoding('utf8')) text += piece
+      resolve({ status: answer.statusCode!, json: JSON.parse(text) })
+    },
+  )
     .on('error', reject)
     .end()
   return promise
@@ -195,3 +200,21 @@ for (const [toml, status] of [
     if (status === 404) assert.match(JSON.stringify(json), /SCIMEnabled of \[user_store\.properties\] is false/)
   })
 }
+
+test('item 7: the health check answers without credentials, and follows a reload', async () => {
+  const health = '/api/health-check/v1.0/health'
+  await reloadWith('')
+  assert.equal((await get(health, '')).status, 404)
+  writeFileSync(join(at.path, 'check.js'), 'export function checkHealth() { return { queue: "empty" } }')
+  await reloadWith('[carbon_health_check]\nenable = true\n[[health_checker]]\nname = "check.js"\n')
+  const { status, json } = await get(health, '')
+  assert.equal(status, 200)
+  assert.deepEqual(json.health.slice(0, 2), [
+    { key: 'queue', value: 'empty' },
+    { key: 'database.apim_db', value: 'available' },
+  ])
+  configure('[carbon_health_check]\nenable = true\n[[health_checker]]\nname = "gone.js"\n')
+  const { code, err, out } = await sluice(at, 'check')
+  assert.equal(code, 78)
+  assert.match(out + err, /health_checker\[0\]\.name = "gone\.js": gone\.js is not there/)
+})

@@ -1,9 +1,9 @@
-/** The registry, the broker heartbeat and health checks of the reference platform; not acted on. */
-import { withAliases, inert, repeatedSection, section } from '../key.ts'
+/** Health checks, and keys of the registry and the broker of the reference platform, which are not acted on. */
+import { isTrue } from '../conditions.ts'
+import { actsIf, allActIf, inert, live, repeatedSection, required, section, withAliases } from '../key.ts'
 import { integer, decimal, duration, flag, scalar, text, list } from '../kinds.ts'
 
-const CHECKS = 'not built yet: health checks of databases and user stores'
-const CUSTOM = 'classes cannot be loaded; `/healthz` and `/readyz` report the state of the gateway'
+const ENABLED = isTrue('carbon_health_check.enable')
 const BROKER = 'the gateway contains no broker; as a client it takes the heartbeat that its broker configures'
 
 export const governance = section(
@@ -40,59 +40,101 @@ function pathWithLevel(key: string): readonly string[] {
 }
 
 const checks = {
-  enable: inert(flag(false, 'Run the checks.'), CHECKS),
-  'super_tenant_health_checker.enable': inert(
-    withAliases(pathWithLevel('super_tenant_health_checker.enable'), flag(true, 'Check user stores.')),
-    CHECKS,
-  ),
-  'super_tenant_health_checker.order': inert(
-    withAliases(pathWithLevel('super_tenant_health_checker.order'), integer(98, '', 0, ORDER_MAX, ORDER)),
-    CHECKS,
-  ),
-  'super_tenant_health_checker.properties.monitored.user.stores': inert(
-    withAliases(
-      pathWithLevel('super_tenant_health_checker.properties.monitored.user.stores'),
-      list([], 'Domains of the user stores to check; empty: all secondary ones.'),
+  enable: live(
+    flag(
+      false,
+      'Run the checks at `/api/health-check/v1.0/health` of the management listener: 200, or 503 if one fails.',
     ),
-    CHECKS,
   ),
-  'data_source_health_checker.enable': inert(
-    withAliases(pathWithLevel('data_source_health_checker.enable'), flag(true, 'Check databases.')),
-    CHECKS,
-  ),
-  'data_source_health_checker.order': inert(
-    withAliases(pathWithLevel('data_source_health_checker.order'), integer(97, '', 0, ORDER_MAX, ORDER)),
-    CHECKS,
-  ),
-  'data_source_health_checker.properties.pool_usage_limit_percentage': inert(
-    withAliases(
-      [
-        'data_source_health_checker.pool_usage_limit_percentage',
-        ...pathWithLevel('data_source_health_checker.properties.pool_usage_limit_percentage'),
-        ...pathWithLevel('data_source_health_checker.pool_usage_limit_percentage'),
-      ],
-      integer(80, '%', 1, 100, 'Share of used connections from which a pool counts as unhealthy.'),
+  ...allActIf(ENABLED, {
+    'super_tenant_health_checker.enable': live(
+      withAliases(pathWithLevel('super_tenant_health_checker.enable'), flag(true, 'Check user stores.')),
     ),
-    CHECKS,
-  ),
-  'data_source_health_checker.properties.monitored.datasources': inert(
-    withAliases(
-      pathWithLevel('data_source_health_checker.properties.monitored.datasources'),
-      list([], 'JNDI names of the databases to check; empty: all.'),
+    ...allActIf(isTrue('.super_tenant_health_checker.enable'), {
+      'super_tenant_health_checker.order': live(
+        withAliases(pathWithLevel('super_tenant_health_checker.order'), integer(98, '', 0, ORDER_MAX, ORDER)),
+      ),
+      'super_tenant_health_checker.properties.monitored.user.stores': live(
+        withAliases(
+          pathWithLevel('super_tenant_health_checker.properties.monitored.user.stores'),
+          list([], 'Domains of the user stores to check; empty: all. The only one is `PRIMARY`, in the database.'),
+        ),
+      ),
+    }),
+    'data_source_health_checker.enable': live(
+      withAliases(pathWithLevel('data_source_health_checker.enable'), flag(true, 'Check databases.')),
     ),
-    CHECKS,
-  ),
+    ...allActIf(isTrue('.data_source_health_checker.enable'), {
+      'data_source_health_checker.order': live(
+        withAliases(pathWithLevel('data_source_health_checker.order'), integer(97, '', 0, ORDER_MAX, ORDER)),
+      ),
+      'data_source_health_checker.properties.pool_usage_limit_percentage': live(
+        withAliases(
+          [
+            'data_source_health_checker.pool_usage_limit_percentage',
+            ...pathWithLevel('data_source_health_checker.properties.pool_usage_limit_percentage'),
+            ...pathWithLevel('data_source_health_checker.pool_usage_limit_percentage'),
+          ],
+          integer(80, '%', 1, 100, 'Share of used connections above which a database server counts as unhealthy.'),
+        ),
+      ),
+      'data_source_health_checker.properties.monitored.datasources': live(
+        withAliases(
+          pathWithLevel('data_source_health_checker.properties.monitored.datasources'),
+          list(
+            [],
+            'Databases to check, `jdbc/WSO2AM_DB` and `jdbc/WSO2SHARED_DB`, or `apim_db` and `shared_db`; empty: all.',
+          ),
+        ),
+      ),
+    }),
+  }),
 }
 
-export const healthCheck = section('carbon_health_check', 'Checks of user stores and databases.', checks)
+const DATA_SOURCE = /^(?:jdbc\/WSO2(?:AM|SHARED)_DB|(?:database\.)?(?:apim|shared)_db)$/i
+
+export const healthCheck = section(
+  'carbon_health_check',
+  'Checks of user stores and databases, for a load balancer.',
+  allActIf(isTrue('management.enable'), checks),
+  {
+    roles: ['api-key-manager'],
+    rules: [
+      {
+        keys: ['super_tenant_health_checker.properties.monitored.user.stores'],
+        must: 'monitored.user.stores can name PRIMARY alone: there is no other user store to check',
+        severity: 'warning',
+        holds: it =>
+          it['super_tenant_health_checker.properties.monitored.user.stores'].every(name => /^primary$/i.test(name)),
+      },
+      {
+        keys: ['data_source_health_checker.properties.monitored.datasources'],
+        must: 'monitored.datasources can name jdbc/WSO2AM_DB and jdbc/WSO2SHARED_DB alone: there is no other to check',
+        severity: 'warning',
+        holds: it =>
+          it['data_source_health_checker.properties.monitored.datasources'].every(name => DATA_SOURCE.test(name)),
+      },
+    ],
+  },
+)
 
 export const healthChecker = repeatedSection(
   'health_checker',
   'A health check of the operator.',
-  {
-    name: inert(text('', 'Name of the check.'), CUSTOM),
-    order: inert(integer(0, '', 0, ORDER_MAX, ORDER), CUSTOM),
-    'properties.<name>': inert(scalar('A property of the check.'), CUSTOM),
-  },
-  { alternativeForm: 'table' },
+  allActIf(isTrue('management.enable'), {
+    name: actsIf(
+      ENABLED,
+      live(
+        required(
+          text(
+            '',
+            'ES module, relative to the home folder: `checkHealth({ properties })` gives `{ key: value }`, or throws.',
+          ),
+        ),
+      ),
+    ),
+    order: actsIf(ENABLED, live(integer(0, '', 0, ORDER_MAX, ORDER))),
+    'properties.<name>': actsIf(ENABLED, live(scalar('A property of the check, passed to its module as text.'))),
+  }),
+  { alternativeForm: 'table', roles: ['api-key-manager'] },
 )

@@ -105,6 +105,11 @@ export class ConnectionPool {
     this.#idleTimer = setInterval(() => this.#closeOldIdle(), IDLE_MS / 4).unref()
   }
 
+  /** Connections that are used now. */
+  get inUse(): number {
+    return this.#inUse
+  }
+
   /**
    * The caller owes a `release`. Rejects with ConnectionUnavailable, or with errors of the driver for a connection that
    * cannot be opened.

@@ -27,19 +27,34 @@ export class Database {
   /** Kind and location for messages, without credentials. */
   readonly description: string
   readonly kysely: Kysely<Tables>
-  readonly #pool: ConnectionSettings['pool']
+  readonly #settings: ConnectionSettings['pool']
+  readonly #pool: ConnectionPool
   /** Null while the registry opens: then whoever opens it hears of each failure. */
   outage: DatabaseOutage | null = null
 
   constructor(settings: ConnectionSettings) {
     this.dialect = settings.dialect
     this.description = settings.description
-    this.#pool = settings.pool
-    const pool = new ConnectionPool(() => connect(settings), settings.pool, {
+    this.#settings = settings.pool
+    this.#pool = new ConnectionPool(() => connect(settings), settings.pool, {
       failed: error => this.outage?.failed(this.#messageOf(error)),
       worked: () => this.outage?.worked(),
     })
-    this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(settings.dialect, pool) })
+    this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(settings.dialect, this.#pool) })
+  }
+
+  /** Largest number of open connections. */
+  get connections(): number {
+    return this.#settings.maxActive
+  }
+
+  get usedConnections(): number {
+    return this.#pool.inUse
+  }
+
+  /** Rejects with RegistryUnavailable. */
+  async ping(): Promise<void> {
+    await this.read(db => sql`select 1`.execute(db))
   }
 
   /**
@@ -76,7 +91,7 @@ export class Database {
    * Rejects with ConfigurationErrors, or RegistryUnavailable.
    */
   async tryValidationQuery(): Promise<void> {
-    const { testOnBorrow, validationQuery } = this.#pool
+    const { testOnBorrow, validationQuery } = this.#settings
     if (!testOnBorrow) return
     const tried = this.kysely.connection().execute(async connection => {
       await sql

@@ -3,7 +3,6 @@
  * transaction; the listener hears of a change after the commit and before the method resolves. Names are unique within
  * their tenant.
  */
-import { sql } from 'kysely'
 import { SUPER_TENANT } from '../../auth/account-names.ts'
 import { NOTHING_REMOVED, type RevocationRecord, type SubscriptionUpdate } from '../../auth/records.ts'
 import type { Configuration } from '../../config/catalogue.ts'
@@ -172,6 +171,19 @@ export class Registry {
     return { subscriptions, revoked }
   }
 
+  /** Each database with the sections that name it, for health checks. */
+  databases() {
+    const isOne = this.#shared === this.#apim
+    const healthOf = (database: Database, ...sections: readonly string[]) => ({
+      sections,
+      connections: database.connections,
+      usedConnections: () => database.usedConnections,
+      ping: () => database.ping(),
+    })
+    if (isOne) return [healthOf(this.#apim, 'database.apim_db', 'database.shared_db')]
+    return [healthOf(this.#apim, 'database.apim_db'), healthOf(this.#shared, 'database.shared_db')]
+  }
+
   /** Applies new lockout settings. All other settings of the registry need a restart. */
   reload(configuration: Configuration): void {
     this.#guard.settings = lockoutSettings(configuration)
@@ -210,7 +222,7 @@ export class Registry {
       const probe = async (): Promise<void> => {
         if (!isAnswered) return
         isAnswered = false
-        await this.#shared.read(db => sql`select 1`.execute(db)).catch(() => {})
+        await this.#shared.ping().catch(() => {})
         isAnswered = true
       }
       this.#probe = setInterval(() => void probe(), pollMs).unref()
