@@ -14,8 +14,11 @@ import type { FaultResponder } from '../faults/fault-responder.ts'
 import type { CorsMediation } from './cors-mediation.ts'
 import type { HandshakeResponse, WebSocketMediation } from './websocket-mediation.ts'
 import { runFilters } from '../filters/filter-chain.ts'
+import { allowOf } from '../filters/resources.ts'
 import type { CorsPolicy } from '../filters/cors-policy.ts'
 import type { Head } from '../http1/head.ts'
+import { arena } from '../http1/llhttp.ts'
+import { FORWARDS_INVALID, spendForward } from '../http1/max-forwards.ts'
 import { tracer } from '../protocol/tracer.ts'
 import type { Router } from '../route/router.ts'
 
@@ -101,12 +104,30 @@ function forgetApi(exchange: Exchange): void {
 }
 
 function send(exchange: Exchange, pipeline: Pipeline): void {
+  const outcome = exchange.method === 'OPTIONS' ? checkMaxForwards(exchange) : undefined
+  if (outcome === undefined) sendToTarget(exchange, pipeline)
+  else proceed(exchange, outcome, pipeline)
+}
+
+/** What the gateway answers to OPTIONS in place of the target (RFC 9110 7.6.2, D14); undefined: the request goes on. */
+function checkMaxForwards({ head, resourcePath }: Exchange): Outcome | undefined {
+  const left = spendForward(arena.bytes, head!)
+  if (left === FORWARDS_INVALID) return FORWARDS_REFUSED
+  if (left !== 0) return undefined
+  return resourcePath === null ? GATEWAY_OPTIONS : optionsOf(allowOf(resourcePath, true))
+}
+
+function sendToTarget(exchange: Exchange, pipeline: Pipeline): void {
   const { keyType } = exchange
   const { production, sandbox } = exchange.api!
   if (pipeline.corsMediation.isActive && exchange.corsGrant !== null) pipeline.corsMediation.mediate(exchange)
   const target = keyType === 'PRODUCTION' ? production : sandbox
   if (target === null) refuse(exchange, pipeline, NO_ENDPOINT, null, NO_ENDPOINT_SEQUENCES[keyType])
   else if (exchange.upgrade === '' || !respondsLocally(exchange, pipeline)) target.send(exchange)
+}
+
+function optionsOf(allow: string): LocalResponse {
+  return { code: 0, status: 200, lines: `Allow: ${allow}\r\n` }
 }
 
 /** Whether a sequence responds in place of the backend to a request to switch protocols. */
@@ -146,7 +167,13 @@ export function refuse(
   faults.respond(exchange, outcome, failure, sequence)
 }
 
-const GATEWAY_OPTIONS: LocalResponse = { code: 0, status: 200, lines: `Allow: ${METHODS.join(', ')}\r\n` }
+const GATEWAY_OPTIONS = optionsOf(METHODS.join(', '))
+const FORWARDS_REFUSED: Refusal = {
+  code: 400,
+  status: undefined,
+  description: 'Max-Forwards is one number (RFC 9110 7.6.2)',
+  lines: '',
+}
 const NO_LINES = { lines: '' }
 const NO_ENDPOINT_CHALLENGE = `error="invalid_token", error_description="${NO_ENDPOINT_FOR_KEY_TYPE.description}"`
 /** RFC 9110 15.5.2: a 401 has a challenge. The key type is that of a token. */

@@ -1,4 +1,4 @@
-/** The credit of a client for which bytes wait (D169). */
+/** The credit of a client for which bytes wait (D178). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ClientPace } from '../../src/proxy/source/client-pace.ts'

@@ -1,5 +1,5 @@
 /**
- * The pace at which a client takes its responses (D169). Time in which bytes wait for the client is paid from a credit.
+ * The pace at which a client takes its responses (D178). Time in which bytes wait for the client is paid from a credit.
  * It starts at `http.socket.timeout`, and each byte that the client takes earns time at `response.min_rate`.
  */
 interface PaceLimits {

@@ -45,6 +45,9 @@ const MISDIRECTED = bad(
   421,
   'the host asks clients for other certificates than the name in the handshake (RFC 9110 7.4)',
 )
+/** Empty lines in front of one request; old clients send one behind a body (D179). */
+const EMPTY_LINES_MAX = 16
+const EMPTY_LINES = bad(400, 'too many empty lines before a request (RFC 9112 2.2)')
 const CR = 13
 const LF = 10
 
@@ -62,6 +65,8 @@ export class RequestReader {
   /** Body bytes at which `body.read_timeout` restarts, and when it ends. */
   #progressAt = 0
   #progressDueMs = 0
+  /** Empty lines since the last request. */
+  #emptyLines = 0
   /** Depth of `serve` on the stack: its loop continues after a response inside it, without recursion. */
   #depth = 0
 
@@ -133,10 +138,11 @@ export class RequestReader {
 
   #beginRequest(): boolean {
     const { buffer } = this
-    this.#skipEmptyLines()
+    if (this.#skipEmptyLines()) return this.#refuseEmptyLines()
     // A client that does not read its responses gets no further ones. A single CR may become an empty line.
     if (buffer.length === 0 || this.#owner.isBlocked) return false
     if (buffer.length === 1 && arena.bytes[buffer.from] === CR) return false
+    this.#emptyLines = 0
     this.#machine.advance(EVENT.REQUEST_BEGIN)
     this.#reader.begin(buffer.from)
     this.#exchange.begin(this.#context.now())
@@ -144,11 +150,23 @@ export class RequestReader {
     return true
   }
 
-  /** Skips empty lines in front of a request line (RFC 9112 2.2); a bare CR or LF is no line. */
-  #skipEmptyLines(): void {
+  /** Skips empty lines in front of a request line (RFC 9112 2.2); a bare CR or LF is no line. True: too many of them. */
+  #skipEmptyLines(): boolean {
     const { buffer } = this
     const { bytes } = arena
-    while (buffer.length > 1 && bytes[buffer.from] === CR && bytes[buffer.from + 1] === LF) buffer.from += 2
+    while (buffer.length > 1 && bytes[buffer.from] === CR && bytes[buffer.from + 1] === LF) {
+      buffer.from += 2
+      if (++this.#emptyLines > EMPTY_LINES_MAX) return true
+    }
+    return false
+  }
+
+  #refuseEmptyLines(): boolean {
+    this.#machine.advance(EVENT.REQUEST_BEGIN)
+    this.#exchange.begin(this.#context.now())
+    this.#owner.requestBegan()
+    this.#owner.refuseHead(EMPTY_LINES)
+    return true
   }
 
   #readHead(): boolean {

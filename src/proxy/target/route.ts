@@ -29,6 +29,8 @@ export interface Route {
   readonly proxy: ForwardProxy | null
   /** A plain route that goes through its proxy by CONNECT all the same, because it is for WebSocket (RFC 6455 4.1). */
   readonly connectsThroughProxy: boolean
+  /** Each connection begins with a PROXY header, version 2, about its client. Left out: none does. */
+  readonly sendsProxyHeader?: boolean
 }
 
 /** What connections are opened with; one per thread. */
@@ -61,8 +63,8 @@ export function nextHop(route: Route): { readonly host: string; readonly port: n
 }
 
 /** Whether the route goes through a tunnel, so that the proxy sees no request (RFC 9110 9.3.6). */
-export function isTunnelled({ proxy, secured, connectsThroughProxy }: Route): boolean {
-  return proxy !== null && (secured || connectsThroughProxy)
+export function isTunnelled({ proxy, secured, connectsThroughProxy, sendsProxyHeader = false }: Route): boolean {
+  return proxy !== null && (secured || connectsThroughProxy || sendsProxyHeader)
 }
 
 /** Whether a proxy reads each request: the request target is then in absolute-form (RFC 9112 3.2.2). */
