@@ -72,7 +72,9 @@ export class YamlFile {
     const column = offset - this.#source.lastIndexOf('\n', offset - 1)
     const expected = `not valid ${isJson ? 'JSON' : 'YAML'}: ${reason}`
     const where = `${this.label}:${line}:${offset === 0 ? 1 : column}`
-    this.errors.push({ where, key: '', given: '', expected, hint: '' })
+    const isTabbed = !isJson && /^ *\t/.test(this.#source.split('\n')[line - 1] ?? '')
+    const hint = isTabbed ? 'indent with spaces, not with tabs' : ''
+    this.errors.push({ where, key: '', given: '', expected, hint })
   }
 
   #secondDocument(): number {
