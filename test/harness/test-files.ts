@@ -14,16 +14,9 @@ const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
  */
 const ON_HANDLES_ALONE = [
   ...['authentication', 'backend-credentials', 'backend-jwt', 'cors-preflights', 'cors-responses', 'cors-sequence'],
-  ...[
-    'endpoint-states',
-    'fault-codes',
-    'fault-sequences',
-    'lifecycle',
-    'path-tricks',
-    'reload-apis',
-    'reload-settings',
-  ],
-  ...['resources', 'routing', 'stripped-fields', 'traced-requests', 'warn-on-500', 'websocket-sequences'],
+  ...['endpoint-states', 'escaped-slashes', 'fault-codes', 'fault-sequences', 'lifecycle', 'max-forwards'],
+  ...['path-tricks', 'reload-apis', 'reload-settings', 'resources', 'routing', 'stripped-fields', 'traced-requests'],
+  ...['warn-on-500', 'websocket-sequences'],
 ].map(name => `test/proxy/${name}.test.ts`)
 
 export const LEVELS = ['handles', 'streams'] as const
