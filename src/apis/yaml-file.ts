@@ -213,7 +213,7 @@ function hasContent(value: unknown, depth = CONTENT_DEPTH_MAX, seen = new Set<ob
   return Object.values(value).some(each => hasContent(each, depth - 1, seen))
 }
 
-/** What the JSON parser says of a text, without pieces of it. Its position may be missing; empty: it accepts the text. */
+/** What the JSON parser says of a text, without pieces of it; it may name no position. Empty: it accepts the text. */
 function jsonError(source: string): { readonly offset?: number; readonly reason?: string } {
   try {
     JSON.parse(source)

@@ -12,7 +12,7 @@ import { credentialsOrSuperAdmin } from './registry/super-admin.ts'
 import type { WorkflowStore } from './registry/workflow-store.ts'
 import type { HttpClient } from './remote/http-client.ts'
 
-export interface WorkflowEngineSettings {
+interface WorkflowEngineSettings {
   readonly url: string
   readonly username: string
   readonly password: string

@@ -28,8 +28,8 @@ const engine = {
     url(
       'https://localhost:9445/bpmn',
       WEB,
-      'Address of the engine, https or on this machine: each request is a POST to `runtime/process-instances` below it, ' +
-        'in the form of Activiti; `processDefinitionKey` is the type of the request.',
+      'Address of the engine, https or on this machine: each request is a POST to `runtime/process-instances` ' +
+        'below it, in the form of Activiti; `processDefinitionKey` is the type of the request.',
     ),
   ),
   wf_engine_user: live(
@@ -64,8 +64,8 @@ export const workflow = section(
       isTrue('.enable'),
       endpoint(
         '/api/am/publisher/v0.15/workflows/update-workflow-status',
-        'Endpoint at which the engine reports its decision, as the variable `callbackUrl`. A path is served here, beside ' +
-          'those of the reference platform.',
+        'Endpoint at which the engine reports its decision, as the variable `callbackUrl`. A path is served here, ' +
+          'beside those of the reference platform.',
       ),
     ),
   },

@@ -74,7 +74,7 @@ export interface TokenService {
 }
 
 /** What waits for approval (`[apim.workflow]`). */
-export interface Approvals {
+interface Approvals {
   readonly subscriptions: boolean
   readonly applications: boolean
   readonly keys: boolean

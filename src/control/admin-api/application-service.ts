@@ -40,7 +40,7 @@ export const UNLIMITED = 'Unlimited'
 const IN_USE: readonly Subscription['status'][] = ['ACTIVE', 'BLOCKED', 'PROD_ONLY_BLOCKED']
 
 /** Keys with their secret, or the request for them, which waits for approval. */
-export type GeneratedKeys =
+type GeneratedKeys =
   | { readonly client: Client; readonly secret: string; readonly request: null }
   | { readonly request: Workflow }
 

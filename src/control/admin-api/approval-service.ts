@@ -1,4 +1,4 @@
-/** Requests of users that wait for approval (`[apim.workflow]`): who has to wait, and the decisions; shared by REST and CLI. */
+/** Requests that wait for approval (`[apim.workflow]`): who has to wait, and the decisions; shared by REST and CLI. */
 import type { Application, Page, Subscription, Workflow } from '../registry/entities.ts'
 import type { WorkflowRequest } from '../registry/workflow-store.ts'
 import type { AdminServices } from './admin-services.ts'
@@ -30,7 +30,7 @@ export class ApprovalService {
     this.#services = services
   }
 
-  /** The request with which something new waits; null where it needs no approval. `properties`: for those who decide. */
+  /** The request with which something waits; null where it needs no approval. `properties`: for those who decide. */
   requestFor(
     kind: Workflow['kind'],
     { user, tenant }: Pick<Actor, 'user' | 'tenant'>,

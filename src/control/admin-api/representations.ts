@@ -174,7 +174,7 @@ export function environmentRepresentation({ name, type, description, isInConsole
   }
 }
 
-/** `api`: null where it is no longer deployed. `pendingTier`: the policy that the subscription waits for; '' for none. */
+/** `api`: null where it is no longer deployed. `pendingTier`: the policy that waits for approval; '' for none. */
 export function subscriptionRepresentation(
   { id, applicationId, apiName, apiVersion, tier, status }: Subscription,
   { name, owner }: Application,

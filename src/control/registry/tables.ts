@@ -79,7 +79,7 @@ export interface ClientRow {
   created_ms: number
 }
 
-export interface ClientRegistrationRow {
+interface ClientRegistrationRow {
   consumer_key: string
   /** SHA-256 of the registration access token, base64url. */
   token_hash: string

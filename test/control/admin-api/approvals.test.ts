@@ -191,7 +191,7 @@ test('an approval holds for the keys that were asked for, and for no others', as
   const third = await generate(plain)
   assert.deepEqual([third.keyState, third.consumerKey], ['CREATED', null])
   await decide(third.keyMappingId, 'APPROVED')
-  assert.deepEqual(((await generate(plain)) as Body).supportedGrantTypes, ['client_credentials'])
+  assert.deepEqual(Object(await generate(plain)).supportedGrantTypes, ['client_credentials'])
 })
 
 test('an OAuth client is mapped to an application with an approval alone', async () => {

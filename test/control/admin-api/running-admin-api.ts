@@ -87,6 +87,21 @@ const PORTAL_SETTINGS: AdminServices['portal'] = {
   showsAllVersions: false,
 }
 
+/** Nothing waits for approval; `woken` counts the calls of the engine. */
+function noApprovals() {
+  const approvals = {
+    subscriptions: false,
+    applications: false,
+    keys: false,
+    callsEngine: true,
+    woken: 0,
+    wake() {
+      approvals.woken++
+    },
+  }
+  return approvals
+}
+
 export async function startAdminApi() {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-management-'))
   writeFileSync(join(folder, 'deployment.toml'), '[super_admin]\nusername = "admin"\npassword = "an-admin-password"\n')
@@ -98,17 +113,7 @@ export async function startAdminApi() {
   })
   const apis = [apiCalled('Orders', { tiers: ['Gold', 'Silver'] }), apiCalled('Drafts', { state: 'CREATED' })]
   const reports: string[] = []
-  /** What waits for approval; `woken` counts the calls of the engine. */
-  const approvals = {
-    subscriptions: false,
-    applications: false,
-    keys: false,
-    callsEngine: true,
-    woken: 0,
-    wake() {
-      approvals.woken++
-    },
-  }
+  const approvals = noApprovals()
   const services: AdminServices = {
     registry,
     apis: {
