@@ -1,4 +1,4 @@
-/** The real program with few open files: idle clients take nothing from requests, health port and control socket (D168). */
+/** The program with few open files: idle clients take nothing from requests, health port and control socket (D168). */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

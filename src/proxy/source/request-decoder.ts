@@ -37,7 +37,7 @@ export interface DecodedFields {
   readonly referer: string
 }
 
-/** Fields with one of these kinds are decoded each time: it frames a body, is for this hop, or is new in each request. */
+/** Fields of these kinds are decoded each time: they frame a body, are for this hop, or are new in each request. */
 const UNREPEATABLE =
   (1 << KIND.CONTENT_LENGTH) |
   (1 << KIND.TRANSFER_ENCODING) |

@@ -150,7 +150,7 @@ export class RequestReader {
     return true
   }
 
-  /** Skips empty lines in front of a request line (RFC 9112 2.2); a bare CR or LF is no line. True: too many of them. */
+  /** Skips empty lines in front of a request line (RFC 9112 2.2); a bare CR or LF is no line. True: too many. */
   #skipEmptyLines(): boolean {
     const { buffer } = this
     const { bytes } = arena

@@ -46,8 +46,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   readonly #writer: ResponseWriter
   readonly #report: ClientReport
   readonly #lingeringClose: LingeringClose
-  /** Null as long as no byte has waited for the client. */
-  #pace: ClientPace | null = null
+  readonly #pace: ClientPace
   /** The tunnel that has the socket after 101. */
   #tunnel: Tunnel | null = null
 
@@ -72,6 +71,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     this.#request = new RequestReader(this, this.#machine, this.#exchange, reader, client, context, socket)
     this.#writer = new ResponseWriter(socket, this.#machine, this.#exchange, context, stripped)
     this.#report = new ClientReport(context, this.#machine, this.#exchange)
+    this.#pace = new ClientPace(context.settings)
     this.#lingeringClose = new LingeringClose(this, socket, this.#machine, this.#request, context)
   }
 
@@ -84,7 +84,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     this.#socket.attach(this, this.#request.firstView)
   }
 
-  /** Takes bytes that were read in front of `open`, at the start of its first view. Returns the view for the next read. */
+  /** Takes bytes read in front of `open`, at the start of its first view. Returns the view for the next read. */
   resumeRead(length: number): Uint8Array | undefined {
     try {
       return this.onBytes(length)
@@ -192,8 +192,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
 
   /** Starts the deadline of a client for which bytes wait. */
   awaitClient(): void {
-    const { settings, wheel, now } = this.#context
-    this.#pace ??= new ClientPace(settings)
+    const { wheel, now } = this.#context
     wheel.set(this, this.#pace.waiting(now()))
   }
 
@@ -275,7 +274,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     const { settings, wheel, now } = this.#context
     const { buffer } = this.#writer
     buffer.release()
-    this.#pace?.drained(now(), buffer.sentBytes, settings)
+    this.#pace.drained(now(), buffer.sentBytes, settings)
     switch (stateRow(this.#machine.state).drained) {
       case 'linger':
         this.#lingeringClose.start()
@@ -392,7 +391,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     if (deadline === 'late') this.#late()
     else if (this.isBlocked) {
       // A close would look like the end of the response.
-      this.#report.stalled(this.#pace?.isSlow(this.#context.settings) === true)
+      this.#report.stalled(this.#pace.isSlow(this.#context.settings))
       this.#abortExchange()
     } else if (deadline === 'idle') {
       this.#context.metrics.add(METRIC.timeoutSourceIdle, 1)
