@@ -1,7 +1,7 @@
 /**
  * CORS filter: sets the CORS grant of every response of the API, faults included, and answers preflight requests; the
- * pipeline adds the grant's lines. It runs before lifecycle and authentication, because browsers send preflight requests
- * without credentials and hide responses without a grant from the page.
+ * pipeline adds the grant's lines. It runs before lifecycle and authentication, because browsers send preflight
+ * requests without credentials and hide responses without a grant from the page.
  */
 import type { FilterResult } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
