@@ -87,6 +87,12 @@ const PORTAL_SETTINGS: AdminServices['portal'] = {
   showsAllVersions: false,
 }
 
+const DECLARED: AdminServices['declared'] = {
+  ...NOTHING_DECLARED,
+  applications: [{ id: 'file', name: 'Declared', owner: 'admin', tenant: TENANT, tier: 'Unlimited', attributes: {} }],
+  keys: [{ issuer: ISSUER, consumerKey: 'declared-key', applicationId: 'file', keyType: 'PRODUCTION' }],
+}
+
 /** Nothing waits for approval; `woken` counts the calls of the engine. */
 function noApprovals() {
   const approvals = {
@@ -126,13 +132,7 @@ export async function startAdminApi() {
       },
     },
     tokens: unsignedTokens(),
-    declared: {
-      ...NOTHING_DECLARED,
-      applications: [
-        { id: 'file', name: 'Declared', owner: 'admin', tenant: TENANT, tier: 'Unlimited', attributes: {} },
-      ],
-      keys: [{ issuer: ISSUER, consumerKey: 'declared-key', applicationId: 'file', keyType: 'PRODUCTION' }],
-    },
+    declared: DECLARED,
     approvals,
     portal: PORTAL_SETTINGS,
     hasScim: true,
