@@ -155,6 +155,8 @@ export interface EndpointSettings {
   readonly responseTimeoutMs: number
   /** Share of the load in weighted balancing. */
   readonly weight: number
+  /** Each connection begins with a PROXY header about the client, and serves one request. */
+  readonly sendsProxyHeader: boolean
   /** Null for no active health checks. */
   readonly healthCheck: HealthCheckSettings | null
 }
@@ -181,6 +183,7 @@ export const DEFAULT_ENDPOINT_SETTINGS: EndpointSettings = {
   suspendCodes: [],
   responseTimeoutMs: 0,
   weight: 1,
+  sendsProxyHeader: false,
   healthCheck: null,
 }
 

@@ -202,6 +202,7 @@ function readSettings(file: YamlFile, config: Path, kind: Kind): EndpointSetting
     suspendCodes: readCodes(file, [...config, 'suspendErrorCode']),
     responseTimeoutMs: readCount(file, [...config, 'actionDuration'], 0, 0, YEAR_MS),
     weight: 1,
+    sendsProxyHeader: readProxyProtocol(file, [...config, 'proxy_protocol']),
     healthCheck: readHealthCheck(file, [...config, 'health_check']),
   }
 }
@@ -244,6 +245,14 @@ function readCode(file: YamlFile, item: Path, code: string): readonly number[] {
   if (/^(?:-1|\d{6})$/.test(code)) return [Number(code)]
   file.error(item, code, 'expected error codes of six digits', 'for example 101504, or -1 for none')
   return []
+}
+
+function readProxyProtocol(file: YamlFile, path: Path): boolean {
+  const version = file.optional(path)
+  if (version !== '' && version !== 'v2' && version !== 'none') {
+    file.error(path, version, 'expected v2 or none', 'write v2: the gateway sends no other version')
+  }
+  return version === 'v2'
 }
 
 function readHealthCheck(file: YamlFile, check: Path): HealthCheckSettings | null {

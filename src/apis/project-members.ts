@@ -57,6 +57,7 @@ const CREDENTIALS: Member = of({
 const ENDPOINTS: Member = accessOf({
   ...each(KNOWN, 'url', 'endpoint_type', 'template_not_supported', 'weight', 'attributes'),
   config: of({
+    proxy_protocol: KNOWN,
     ...each(KNOWN, 'actionSelect', 'actionDuration', 'retryTimeOut', 'retryDelay', 'retryErroCode'),
     ...each(KNOWN, 'suspendDuration', 'suspendMaxDuration', 'factor', 'suspendErrorCode'),
     ...each(inert('messages pass as they are', 'leave-as-is'), 'format', 'optimize'),

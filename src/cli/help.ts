@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   walk: 'walk URL             send one request through the running gateway and show its steps in microseconds',
   connections: 'connections          list the connections of the running gateway, by side and state',
   reload: 'reload               make the running gateway read configuration, APIs and key stores again',
-  upgrade: 'upgrade              replace the running gateway by a process of this program, without a failed request',
+  upgrade: 'upgrade              replace the running gateway by a new process; no request fails',
   endpoints: 'endpoints [on|off N] list the endpoints of the running gateway and their states; switch one on or off',
   api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
   application:
@@ -50,9 +50,9 @@ An API project with errors keeps its deployed version, and the others are deploy
 the access log. Exit code 0: everything is applied; 78: refused, nothing has changed; 1: applied, except for a part
 that has failed (an API with errors, a thread that has not applied it), or there is no gateway to call.
 ${RUNNING_GATEWAY}`,
-  upgrade: `Starts the program that this command belongs to, with the arguments of the running gateway. The new process takes over
-the open ports and reads configuration and APIs anew, keys that need a restart too; then the old one finishes what is in
-flight and ends. Where the new one cannot start, the old one goes on. Exit code 0: the new process serves.
+  upgrade: `Starts the program that this command belongs to, with the arguments of the running gateway. The new process takes
+over the open ports and reads configuration and APIs anew, keys that need a restart too; then the old one finishes what is
+in flight and ends. Where the new one cannot start, the old one goes on. Exit code 0: the new process serves.
 ${RUNNING_GATEWAY}`,
   why: `STATE is a number, 0 to 8, or its name. With STATE, CODE is a base code as in the event log (BASE_ERROR_CODE and
 INTERNAL_STATE): sluice why 101504 3, sluice why 101504+REQUEST_DONE

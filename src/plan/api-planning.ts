@@ -125,7 +125,7 @@ export class ApiPlanner {
       const rank = owners.filter(owner => owner.startsWith(`${identity} ${text} `)).length
       const owner = `${identity} ${text} ${rank}`
       owners.push(owner)
-      const route = this.#planRoute(url, proxies)
+      const route = this.#planRoute(url, settings.sendsProxyHeader, proxies)
       routes.push(routeOwner(route, url.protocol))
       return { slot: this.#endpointSlot(owner), url: text, route, basePath: url.pathname.replace(/\/+$/, ''), settings }
     }
@@ -162,7 +162,7 @@ export class ApiPlanner {
     return slot
   }
 
-  #planRoute(url: URL, proxies: ForwardProxies): Route {
+  #planRoute(url: URL, sendsProxyHeader: boolean, proxies: ForwardProxies): Route {
     const scheme = url.protocol as Scheme
     const secured = scheme === 'https:' || scheme === 'wss:'
     const target = { secured, host: url.hostname, port: url.port === '' ? DEFAULT_PORTS[scheme] : Number(url.port) }
@@ -175,6 +175,7 @@ export class ApiPlanner {
       tlsClient: scheme === 'https:' ? 'default' : scheme === 'wss:' ? 'wss' : '',
       proxy: proxies.proxyFor(secured, url.hostname),
       connectsThroughProxy: scheme === 'ws:',
+      ...(sendsProxyHeader ? { sendsProxyHeader } : {}),
     }
   }
 }

@@ -5,6 +5,9 @@
  */
 import { type IncomingMessage, Agent as PlainAgent, request as requestPlain } from 'node:http'
 import { Agent as SecuredAgent, request as requestSecured } from 'node:https'
+import { connect, isIP, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { proxyHeader } from '../socket/proxy-header.ts'
 import type { HealthCheckSettings } from '../apis/api-definition.ts'
 import type { EndpointPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { type ForwardProxy, proxyName, proxyRefusal, type Route } from '../proxy/target/route.ts'
@@ -90,7 +93,9 @@ class HealthCheck {
       const options = {
         ...addressOf(route),
         path,
-        agent: this.#agent,
+        ...(route.sendsProxyHeader === true && route.proxy === null
+          ? { createConnection: connectAsProxy }
+          : { agent: this.#agent }),
         signal: limit,
         headers: { 'user-agent': 'Sluice' },
       }
@@ -118,6 +123,15 @@ class HealthCheck {
     const secureContext = this.#secured.context
     return plan.hostname === 'none' ? { secureContext, checkServerIdentity: () => undefined } : { secureContext }
   }
+}
+
+/** A check is the gateway's own: its PROXY header is local. */
+function connectAsProxy(given: object): Socket {
+  const { host, port, secureContext, ...options } = given as ConnectionOptions
+  const socket = connect({ host: host!, port: port! })
+  socket.write(proxyHeader(null))
+  if (secureContext === undefined) return socket
+  return connectTls({ ...options, secureContext, host, socket, ...(isIP(host!) === 0 ? { servername: host } : {}) })
 }
 
 /** An agent without keep-alive whose requests go through the proxy: in absolute-form, or by CONNECT for TLS. */

@@ -204,7 +204,7 @@ export class ReactorPool {
 }
 
 /** Sockets of a predecessor by kind of the listener. */
-export type InheritedListeners = ReadonlyMap<ListenerPlan['kind'], readonly number[]>
+type InheritedListeners = ReadonlyMap<ListenerPlan['kind'], readonly number[]>
 
 /** The listeners of a reactor with its share of inherited sockets: none is left over. */
 function inherit({ listeners, reactor, reactors }: ReactorPlan, all: InheritedListeners): readonly ListenerPlan[] {

@@ -428,8 +428,8 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   /**
-   * Opens a connection that has entered. `addresses`: as the PROXY header has them. `rest`: bytes that were read already,
-   * at the start of the shared read buffer. Returns the view for the next read.
+   * Opens a connection that has entered. `addresses`: as the PROXY header has them. `rest`: bytes that were read
+   * already, at the start of the shared read buffer. Returns the view for the next read.
    */
   #open(
     socket: ByteSocket,

@@ -39,7 +39,7 @@ interface ProxyHeader {
 /** A header of version 1, with its CRLF (section 2.1). */
 const V1_BYTES_MAX = 107
 /** A header of version 2, with its TLVs. */
-export const HEADER_BYTES_MAX = 4096
+const HEADER_BYTES_MAX = 4096
 const V1_START = Buffer.from('PROXY ')
 const V2_SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 /** Signature, version and command, family, length. */

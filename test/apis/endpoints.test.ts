@@ -107,6 +107,8 @@ const SETTINGS: readonly (readonly [config: string, changes: object])[] = [
   ['{suspendErrorCode: [101503, "101508"]}', { suspendCodes: [101503, 101508] }],
   ['{suspendErrorCode: "101503, 101508"}', { suspendCodes: [101503, 101508] }],
   ['{retryErroCode: ["-1"], suspendErrorCode: "-1"}', { timeoutCodes: [-1], suspendCodes: [-1] }],
+  ['{proxy_protocol: v2}', { sendsProxyHeader: true }],
+  ['{proxy_protocol: none}', {}],
   [
     '{health_check: {path: /health}}',
     { healthCheck: { path: '/health', intervalMs: 10_000, timeoutMs: 2000, unhealthyAfter: 3, healthyAfter: 2 } },
@@ -201,6 +203,10 @@ const INVALID: readonly (readonly [yaml: string, error: string])[] = [
   [
     single('{actionSelect: ignore}'),
     `${C}.actionSelect = "ignore": expected fault (or discard, for which the client gets a fault too)`,
+  ],
+  [
+    single('{proxy_protocol: v1}'),
+    `${C}.proxy_protocol = "v1": expected v2 or none (write v2: the gateway sends no other version)`,
   ],
   [
     single('{health_check: {path: health}}'),

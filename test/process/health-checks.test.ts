@@ -2,8 +2,9 @@
 import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer as createPlainServer } from 'node:http'
+import { createServer as createPlainServer, type ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
+import { createServer as createTcpServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { DEFAULT_ENDPOINT_SETTINGS, type HealthCheckSettings } from '../../src/apis/api-definition.ts'
 import { HealthChecks } from '../../src/primary/health-checks.ts'
@@ -25,6 +26,9 @@ const CHECK: HealthCheckSettings = {
   unhealthyAfter: 3,
   healthyAfter: 2,
 }
+
+/** A PROXY header, version 2, of the gateway itself. */
+const LOCAL = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0'
 
 function planOf(
   port: number,
@@ -85,6 +89,33 @@ test('failures that are not in a row do not make an endpoint unhealthy', async t
   await eventually('some checks', () => asked > 20)
   assert.deepEqual(found, [])
 })
+
+for (const secured of [false, true]) {
+  test(`a check of an endpoint that asks for the PROXY protocol is local, ${secured ? 'TLS' : 'plain'}`, async t => {
+    const headers: string[] = []
+    const answer = (_: unknown, response: ServerResponse): void => void response.end()
+    const web = secured ? createServer(SERVER, answer) : createPlainServer(answer)
+    const server = createTcpServer(socket => {
+      socket.once('data', (bytes: Buffer) => {
+        headers.push(bytes.toString('latin1', 0, LOCAL.length))
+        socket.pause()
+        if (bytes.length > LOCAL.length) socket.unshift(bytes.subarray(LOCAL.length))
+        web.emit('connection', socket)
+        if (!secured) socket.resume()
+      })
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const { port } = server.address() as { port: number }
+    const plan = planOf(port, { intervalMs: 1 }, secured)
+    const route = { ...plan.route, sendsProxyHeader: true }
+    const found = watch(t, { ...plan, route }, { default: TERMS })
+    await eventually('some checks', () => headers.length > 5)
+    assert.deepEqual(found, [])
+    assert.deepEqual(new Set(headers), new Set([LOCAL]))
+  })
+}
 
 test('a refused connection is a failure, with the error as its cause', async t => {
   const backend = await patient(t)

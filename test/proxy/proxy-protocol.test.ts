@@ -1,7 +1,8 @@
 /** The PROXY protocol on listeners that ask for it, with real sockets, plain and on TLS. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect as connectTcp, type Socket } from 'node:net'
+import { createServer as createSecureServer } from 'node:https'
+import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { connect as connectTls } from 'node:tls'
@@ -10,7 +11,8 @@ import { startGateway, type GatewayOptions, type TestGateway } from '../harness/
 import { connectPeer, eventually, Peer, ScriptedBackend } from '../harness/peers.ts'
 import { BAD_HEADERS, GOOD_HEADERS, version2, V4_BODY } from '../harness/proxy-headers.ts'
 import { takeResponse } from '../harness/responses.ts'
-import { serverPlan } from '../harness/secured-peers.ts'
+import { clientPlan, SECURED, serverPlan } from '../harness/secured-peers.ts'
+import { readProxyHeader } from '../../src/socket/proxy-header.ts'
 
 const REQUEST = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -282,3 +284,149 @@ test('a stop resets connections that wait for their PROXY header', async t => {
   gateway.stop()
   assert.equal(await peer.untilEnd(), 'RST')
 })
+
+// ---- towards backends ----------------------------------------------------------------------------------------------
+
+const SENDS = { sendsProxyHeader: true }
+
+/** The addresses in the header of version 2 at the start of `text`, and the rest. */
+function split(text: string): { readonly source: string; readonly port: number; readonly rest: string } {
+  const read = readProxyHeader(Buffer.from(text, 'latin1'))
+  assert.ok(read !== null && typeof read === 'object', String(read))
+  assert.ok(text.startsWith('\r\n\r\n\0\r\nQUIT\n\x21'))
+  return { source: read.addresses?.source ?? '', port: read.addresses?.sourcePort ?? 0, rest: text.slice(read.length) }
+}
+
+test('an endpoint that asks for the PROXY protocol gets version 2 with the client, one connection per request', async t => {
+  const backend = await ScriptedBackend.listen()
+  const gateway = await startGateway([{ context: '/a', port: backend.port, route: SENDS }])
+  t.after(() => {
+    gateway.stop()
+    backend.close()
+  })
+  const client = connectTcp(gateway.port, '127.0.0.1')
+  const peer = new Peer(client)
+  for (let round = 0; round < 3; round++) {
+    peer.send(REQUEST)
+    const connection = await backend.next()
+    await connection.untilText('activityid')
+    const { source, port, rest } = split(connection.take())
+    assert.deepEqual([source, port], ['127.0.0.1', client.localPort])
+    assert.match(rest, /^GET \/ HTTP/)
+    assert.match(rest, /^Connection: close\r$/m)
+    connection.send(OK)
+    assert.equal((await takeResponse(peer)).status, 200)
+    assert.equal(await connection.untilEnd(), 'FIN')
+  }
+  peer.destroy()
+})
+
+test('a PROXY header that came in goes on to the endpoint with addresses and ports', async t => {
+  const backend = await ScriptedBackend.listen()
+  const gateway = await startGateway([{ context: '/a', port: backend.port, route: SENDS }], { proxies: OWN })
+  t.after(() => {
+    gateway.stop()
+    backend.close()
+  })
+  for (const [name, header, client] of GOOD_HEADERS) {
+    const peer = await connectPeer(gateway.port)
+    peer.send(header + REQUEST)
+    const connection = await backend.next()
+    await connection.untilText('activityid')
+    const { source, port } = split(connection.take())
+    assert.equal(source, client ?? '127.0.0.1', name)
+    if (client !== null) assert.equal(port, 4711, name)
+    connection.send(OK)
+    assert.equal((await takeResponse(peer)).status, 200)
+    peer.destroy()
+  }
+})
+
+test('requests of two clients never share a connection that names one of them', async t => {
+  const backend = await ScriptedBackend.listen()
+  const gateway = await startGateway([{ context: '/a', port: backend.port, route: SENDS }], { proxies: OWN })
+  t.after(() => {
+    gateway.stop()
+    backend.close()
+  })
+  for (const client of ['203.0.113.7', '203.0.113.8', '203.0.113.7']) {
+    const peer = await connectPeer(gateway.port)
+    peer.send(`PROXY TCP4 ${client} 192.0.2.1 4711 443\r\n${REQUEST}`)
+    const connection = await backend.next()
+    await connection.untilText('activityid')
+    assert.equal(split(connection.take()).source, client)
+    connection.send(OK)
+    assert.equal((await takeResponse(peer)).status, 200)
+    peer.destroy()
+  }
+})
+
+test('towards a backend on TLS the PROXY header is in front of the handshake', async t => {
+  const seen: Buffer[] = []
+  const secure = createSecureServer(SERVER, (_, response) => response.end('ok'))
+  const server = createTcpServer(socket => {
+    socket.once('data', (bytes: Buffer) => {
+      const header = readProxyHeader(bytes)
+      assert.ok(header !== null && typeof header === 'object')
+      seen.push(bytes.subarray(0, header.length))
+      socket.pause()
+      if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length))
+      secure.emit('connection', socket)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const route = { ...SECURED, ...SENDS }
+  const gateway = await startGateway([{ context: '/a', host: 'localhost', port, route }], {
+    tlsClients: { default: clientPlan() },
+  })
+  t.after(() => {
+    gateway.stop()
+    server.close()
+    secure.closeAllConnections()
+  })
+  const peer = await connectPeer(gateway.port)
+  for (let round = 1; round <= 2; round++) {
+    peer.send(REQUEST)
+    assert.equal((await takeResponse(peer)).status, 200)
+    assert.equal(seen.length, round)
+  }
+  peer.destroy()
+})
+
+for (const secured of [false, true]) {
+  test(`through a forward proxy the PROXY header is in the tunnel, ${secured ? 'TLS' : 'plain'}`, async t => {
+    const backend = await ScriptedBackend.listen()
+    const gateway = await startGateway(
+      [
+        {
+          context: '/a',
+          port: 443,
+          host: 'backend.example',
+          route: {
+            ...(secured ? SECURED : {}),
+            ...SENDS,
+            proxy: { host: '127.0.0.1', port: backend.port, authorization: '' },
+          },
+        },
+      ],
+      secured ? { tlsClients: { default: clientPlan() } } : {},
+    )
+    t.after(() => {
+      gateway.stop()
+      backend.close()
+    })
+    const peer = await connectPeer(gateway.port)
+    peer.send(REQUEST)
+    const proxy = await backend.next()
+    await proxy.untilText('\r\n\r\n')
+    assert.match(proxy.take(), /^CONNECT backend\.example:443 HTTP/)
+    proxy.send('HTTP/1.1 200 OK\r\n\r\n')
+    await eventually('bytes in the tunnel', () => proxy.length > 28)
+    const { source, rest } = split(proxy.take())
+    assert.equal(source, '127.0.0.1')
+    assert.match(rest, secured ? /^\x16\x03/ : /^GET /)
+    peer.destroy()
+  })
+}

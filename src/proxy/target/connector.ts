@@ -5,7 +5,14 @@
  */
 import type { Loss } from '../../protocol/failure-table.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
-import { type ByteSocket, type ConnectingOwner, lacksDescriptor, type TlsFailure } from '../../socket/byte-socket.ts'
+import {
+  type ByteSocket,
+  type ConnectingOwner,
+  lacksDescriptor,
+  type TlsFailure,
+  WRITE,
+} from '../../socket/byte-socket.ts'
+import { type ConnectionAddresses, proxyHeader } from '../../socket/proxy-header.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { ProxyTunnel } from './proxy-tunnel.ts'
 import {
@@ -21,6 +28,8 @@ import {
 } from './route.ts'
 import type { TargetConnection } from './target-connection.ts'
 
+const UNKNOWN_CLIENT: ConnectionAddresses = { source: '', sourcePort: 0, destination: '', destinationPort: 0 }
+
 /** Steps in order; a step that the route does not need is left out. */
 type Step = 'resolve' | 'dial' | 'tunnel' | 'tls' | 'done'
 
@@ -29,6 +38,7 @@ export class Connector extends Deadline implements ConnectingOwner {
   readonly #network: Network
   readonly #context: ConnectionContext
   readonly #connection: TargetConnection
+  readonly #client: ConnectionAddresses | null
   #step: Step = 'resolve'
   #socket: ByteSocket | null = null
   /** Owns the socket during the step `tunnel`. */
@@ -40,8 +50,16 @@ export class Connector extends Deadline implements ConnectingOwner {
   #shareMs = 0
   #dueMs = 0
 
-  constructor(route: Route, network: Network, context: ConnectionContext, connection: TargetConnection) {
+  /** `client`: both ends of the connection of the client, for a PROXY header. */
+  constructor(
+    route: Route,
+    network: Network,
+    context: ConnectionContext,
+    connection: TargetConnection,
+    client: ConnectionAddresses | null,
+  ) {
     super()
+    this.#client = client
     this.#route = route
     this.#network = network
     this.#context = context
@@ -141,12 +159,21 @@ export class Connector extends Deadline implements ConnectingOwner {
 
   /** Bytes on the socket reach the backend now, or a proxy that reads requests. */
   #secureOrReady(): void {
+    if (this.#route.sendsProxyHeader === true && this.#socket!.write(this.#proxyHeader()) === WRITE.FAILED) {
+      this.onWriteFailed('EPIPE')
+      return
+    }
     if (!this.#route.secured) {
       this.#ready()
       return
     }
     this.#step = 'tls'
     this.#socket = this.#network.tlsFor(this.#route).wrap(this.#socket!, this.#route.host, this, this.#view)
+  }
+
+  /** A client that is gone already has no address: the header then claims none. */
+  #proxyHeader(): Uint8Array {
+    return proxyHeader(this.#client ?? UNKNOWN_CLIENT)
   }
 
   #ready(): void {

@@ -1,4 +1,4 @@
-/** Log line of a change of an endpoint's state. */
+/** Words the log line of a change of an endpoint's state. */
 import { ENDPOINT_STATE, REPORTED_STATE } from './endpoint-states.ts'
 import type { EndpointChange } from './endpoint-table.ts'
 

@@ -107,7 +107,8 @@ export class RequestSender {
     if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')
     if (!settings.preservesUserAgent) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
     if (exchange.upgrade !== '') at = putText(bytes, at, upgradeRequestLines(exchange.upgrade))
-    else if (settings.closesTargets) at = putText(bytes, at, 'Connection: close\r\n')
+    else if (settings.closesTargets || this.#pool.route.sendsProxyHeader === true)
+      at = putText(bytes, at, 'Connection: close\r\n')
     else if (exchange.acceptsTrailers) at = putText(bytes, at, 'TE: trailers\r\nConnection: TE\r\n')
     return putLineEnd(bytes, at) - start
   }

@@ -1,6 +1,6 @@
 /**
- * A request in memory: while its connection is being opened, and until a response begins where the request may be sent
- * once more. Bounded by one head and one read of its body.
+ * Keeps a request in memory while its connection is being opened, and until a response begins where the request may be
+ * sent once more. One head and one read of its body are the limit.
  */
 import { encodeBody, LAST_CHUNK } from '../../http1/body.ts'
 import { CHUNKED } from '../../http1/framing.ts'

@@ -1,4 +1,4 @@
-/** Behaviour of a backend connection per state, for events that the transition table does not decide. */
+/** What a backend connection does in each state with bytes of either side, after a failed write, and at a deadline. */
 import { type State, STATE_NAMES, type StateName } from '../../protocol/states.ts'
 
 interface StateRow {

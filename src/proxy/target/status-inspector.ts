@@ -1,4 +1,7 @@
-/** Final responses that concern the gateway itself: a proxy that asks it for credentials, a 500 worth a warning. */
+/**
+ * Inspects final responses that concern the gateway itself: a 407, with which a forward proxy asks the gateway for
+ * credentials, and a 500 with a content type of `sender.warnOnHTTP500`, which is logged.
+ */
 import { fieldNamed } from '../../http1/field-kinds.ts'
 import type { Head } from '../../http1/head.ts'
 import { arena } from '../../http1/llhttp.ts'

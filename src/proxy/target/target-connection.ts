@@ -86,7 +86,9 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     this.#writer.compose(0, exchange.requestFraming)
     exchange.connectMs = this.#context.now()
     exchange.sentMs = 0
-    this.#connector = new Connector(this.#pool.route, this.#pool.network, this.#context, this)
+    const { route, network } = this.#pool
+    const client = route.sendsProxyHeader === true ? exchange.source.addresses : null
+    this.#connector = new Connector(route, network, this.#context, this, client)
     this.#connector.start(this.#pool.nextAddressIndex())
   }
 
@@ -304,7 +306,8 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     this.#served++
     // A response can be complete while the end of its request still waits in the socket.
     const isReusable = this.#machine.state === STATE.RESPONSE_DONE && !this.#writer.writeBuffer.isBlocked
-    if (!isReusable || idleMs === 0 || this.#context.isDraining) {
+    const isOfOneClient = this.#pool.route.sendsProxyHeader === true
+    if (!isReusable || idleMs === 0 || isOfOneClient || this.#context.isDraining) {
       this.#close()
       return
     }

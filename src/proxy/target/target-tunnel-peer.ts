@@ -1,4 +1,4 @@
-/** A backend connection as one side of a tunnel: its buffers, its losses in log and counters. */
+/** A backend connection as one side of a tunnel: lends its buffers, and reports its losses to log and counters. */
 import { METRIC } from '../../observe/metrics.ts'
 import { type Loss, TARGET_FAILURES } from '../../protocol/failure-table.ts'
 import type { Machine } from '../../protocol/machine.ts'
