@@ -131,7 +131,8 @@ function databaseCheck(settings: Settings): HealthCheck {
         })
         const share = Math.round((used / connections) * 100)
         if (connections > 1 && share > limit) {
-          const description = `${names.join(' and ')}: ${share} % of ${connections} connections are used, the limit is ${limit} %`
+          const used = `${share} % of ${connections} connections are used`
+          const description = `${names.join(' and ')}: ${used}, the limit is ${limit} %`
           throw new Unhealthy('HC_00002', 'The connections of a database are nearly used up', description)
         }
         for (const name of names) {

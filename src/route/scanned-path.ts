@@ -34,8 +34,8 @@ export class ScannedPath {
 
   /**
    * Scans the path that begins at `from` in a target that ends at `end`. Returns false where it is not canonical.
-   * `keepsSlashes`: a segment may hold escaped slashes. One tight loop per segment over local variables takes a third of
-   * the time of plainer code (`bench/micro/routing.ts`).
+   * `keepsSlashes`: a segment may hold escaped slashes. One tight loop per segment over local variables takes a third
+   * of the time of plainer code (`bench/micro/routing.ts`).
    */
   read(bytes: Buffer, from: number, end: number, keepsSlashes = false): boolean {
     const { segmentEnds, segmentHashes, prefixHashes } = this

@@ -40,6 +40,8 @@ async function outcome(burst: number, begin: () => Promise<unknown>): Promise<Co
 
 const IDLE: Connection = { query: async () => ({ rows: [] }), isDead: () => false, destroy: () => {} }
 const SERVER = 'type = "mysql"\nhostname = "database.example"\nusername = "u"\n'
+/** Both databases are one. */
+const ONE = 'name = "one"\n'
 
 /** [the databases, their keys, pools in the words of explain] */
 const DATABASES: readonly (readonly [name: string, toml: string, said: RegExp])[] = [
@@ -51,7 +53,7 @@ const DATABASES: readonly (readonly [name: string, toml: string, said: RegExp])[
   ],
   [
     'one server for both',
-    `[database.apim_db]\n${SERVER}name = "one"\npool_options.maxActive = 25\n[database.shared_db]\n${SERVER}name = "one"\n`,
+    `[database.apim_db]\n${SERVER}${ONE}pool_options.maxActive = 25\n[database.shared_db]\n${SERVER}${ONE}`,
     /^25 connections to database\.apim_db and database\.shared_db, which are one database with one pool/,
   ],
   [

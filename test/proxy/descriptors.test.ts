@@ -67,7 +67,7 @@ test('at the limit of backend connections an idle one to another backend gives u
   assert.equal(gateway.metrics().counts.targetsOpen, 2)
 })
 
-test('without an idle backend connection at that limit a request gets 503 with 101600, and blames no endpoint', async t => {
+test('without an idle connection at that limit a request gets 503 with 101600, and blames no endpoint', async t => {
   const gateway = await startGateway(APIS, { connectionLimits: { clients: -1, backends: 1 } })
   t.after(() => gateway.stop())
   const busy = await connectPeer(gateway.port)

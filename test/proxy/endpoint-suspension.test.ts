@@ -143,7 +143,7 @@ for (const [what, request, status, code] of ATTACKS) {
   })
 }
 
-test('an upload that the backend answers with 413 and a reset does not suspend a lone endpoint, and gets 413', async t => {
+test('an upload that gets 413 and a reset does not suspend a lone endpoint, and the client gets 413', async t => {
   const gateway = await begin(t)
   for (let round = 0; round < 5; round++) {
     const attacker = await dial(gateway, ATTACKER)

@@ -96,9 +96,9 @@ export const encryption = section(
   'Encryption of what the database keeps.',
   {
     key: encryptionKey(
-      'Key that encrypts the private signing keys in the database; the same on every node of a database server, which ' +
-        'requires it. The embedded database may do without: the first start writes one to `encryption-key` in the data ' +
-        'folder.',
+      'Key that encrypts the private signing keys in the database; the same on every node of a database server, ' +
+        'which requires it. The embedded database may do without: the first start writes one to `encryption-key` in ' +
+        'the data folder.',
     ),
   },
   { roles: ['api-key-manager'] },

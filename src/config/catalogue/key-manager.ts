@@ -31,8 +31,8 @@ export const keyManager = section(
             ['https', 'http'],
             'Services of the key manager that a `gateway-worker` uses; its OAuth endpoints are beside them, under ' +
               '`oauth2/`. `[truststore]`, or the store of a profile for its host and port ' +
-              '(`transport.passthru_https.sender.ssl_profile.file_path`), must trust its certificate. A worker learns of ' +
-              'a revocation at the next introspection of the token, or when the token expires.',
+              '(`transport.passthru_https.sender.ssl_profile.file_path`), must trust its certificate. A worker learns ' +
+              'of a revocation at the next introspection of the token, or when the token expires.',
           ),
         ),
         username: live(sameAs('super_admin.username', text('', 'Account of the gateway at the key manager.'))),

@@ -51,8 +51,8 @@ function followingPlain<const N extends keyof PlainKeys>(names: readonly N[]): P
 
 export const passthruHttps = section(
   'transport.passthru_https',
-  'The non-blocking pass-through transport on TLS: the listeners on TLS, and the connections to backends on TLS. What ' +
-    'is not set here is as in `[transport.passthru_http]`.',
+  'The non-blocking pass-through transport on TLS: the listeners on TLS, and the connections to backends on TLS. ' +
+    'What is not set here is as in `[transport.passthru_http]`.',
   {
     ...followingPlain(Object.keys(shared) as (keyof typeof shared)[]),
     ...listenerPort(8253),

@@ -167,7 +167,7 @@ test('RFC 7592: the registration access token reads, replaces and removes its cl
   assert.equal(await at.registry.clients.get(String(client_id)), null)
 })
 
-test('RFC 7592 2.2: an update that names another client, another secret or fields of the server is refused', async () => {
+test('RFC 7592 2.2: an update that names another client or secret, or fields of the server, is refused', async () => {
   const { client_id, registration_client_uri: uri, registration_access_token: token } = await registered()
   const good = { client_id, redirect_uris: [BACK] }
   for (const [fields, error] of [
