@@ -96,7 +96,8 @@ export function startSampleBackend({ host, port }: ListenAddress): Promise<Sampl
   )
   return new Promise((resolve, reject) => {
     server.once('error', (failure: NodeJS.ErrnoException) => reject(new Error(listenError(failure, host, port))))
-    server.listen(port, host, () => {
+    // The sample backend of a process that this one replaces may still listen.
+    server.listen({ port, host, reusePort: process.platform === 'linux' }, () => {
       resolve({ port: (server.address() as AddressInfo).port, close })
     })
   })

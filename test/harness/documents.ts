@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -174,8 +174,20 @@ class Reader {
 
   async stop(): Promise<void> {
     this.#shell.kill()
+    // After an upgrade it is another process than the one that was started.
+    const lock = join(this.#folder, 'conf', 'data', 'lock')
+    if (this.#gateway !== null && existsSync(lock)) endProcess(Number.parseInt(readFileSync(lock, 'latin1'), 10))
     await this.#gateway?.kill()
     rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Does nothing where there is no such process. */
+export function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ESRCH')
   }
 }
 

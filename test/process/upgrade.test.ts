@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import { endProcess } from '../harness/documents.ts'
 import { eventually } from '../harness/peers.ts'
 import { type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
@@ -99,8 +100,7 @@ async function started(t: TestContext, sets: readonly string[] = [], delayMs = 0
   const home = makeHome((backend.address() as AddressInfo).port)
   const gateway = await startProgram(home, sets)
   t.after(async () => {
-    const pid = pidOf(home)
-    if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+    endProcess(pidOf(home))
     await gateway.program.kill()
     backend.close()
     backend.closeAllConnections()
