@@ -37,7 +37,15 @@ function modulesOfReactors(configuration: Configuration): readonly Named[] {
 
 function modulesOfKeyManagers(configuration: Configuration): readonly Named[] {
   const checkers = configuration.carbon_health_check.enable ? configuration.health_checker : []
+  const grants: Readonly<Record<string, unknown>> = configuration['oauth.grant_type']
+  const grantModules = Object.keys(grants).flatMap((key): readonly Named[] => {
+    const name = /^(.+)\.grant_(?:handler|validator)$/.exec(key)?.[1]
+    return name === undefined || grants[`${name}.enable`] !== true
+      ? []
+      : [[`oauth.grant_type.${key}`, String(grants[key])]]
+  })
   return [
+    ...grantModules,
     ...checkers.map(({ name }, row) => [`health_checker[${row}].name`, name] as const),
     ['oauth.extensions.token_generator', configuration.oauth['extensions.token_generator']],
     ['oauth.oidc.extensions.id_token_builder', configuration.oauth['oidc.extensions.id_token_builder']],

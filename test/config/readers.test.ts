@@ -47,6 +47,7 @@ const MODULES = {
   'modules/claims.js': 'export function retrieveClaims() {}',
   'modules/validator.js': 'export function validate() {}',
   'modules/notifier.js': 'export function tokenRevoked() {}',
+  'modules/grant.js': 'export function handleGrant() {} export function validateGrant() {}',
   'modules/checker.js': 'export function checkHealth() {}',
 }
 
@@ -97,6 +98,11 @@ enable = true
 enable = false
 [apim.cache.km_token]
 enable = true
+[oauth.grant_type]
+kerberos.enable = true
+[oauth.grant_type.own]
+enable = true
+grant_handler = "modules/grant.js"
 [carbon_health_check]
 enable = true
 [[health_checker]]

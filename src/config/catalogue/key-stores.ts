@@ -5,8 +5,8 @@
 import { withAliases, inert, type Key, live, sameAs, section } from '../key.ts'
 import { choice, secret, text } from '../kinds.ts'
 
-const INTERNAL = 'not built yet: encryption with the internal key store'
-const CUSTOM = 'not built yet: key stores by name'
+const INTERNAL = 'no key store encrypts anything: key of [encryption] encrypts what the database keeps'
+const CUSTOM = 'no key and no API names a key store; profiles of TLS name their files themselves'
 export const TRUST_ONLY = 'only the certificates of a trust store are used, not its keys'
 
 const TYPES = ['JKS', 'PKCS12', 'PEM'] as const

@@ -1,13 +1,15 @@
 /** `[oauth]`: the OAuth server of the key manager, with token lifetimes, OpenID Connect and grant types. */
-import { isNot, isTrue } from '../conditions.ts'
+import { isNot, isSet, isTrue } from '../conditions.ts'
 import { actsIf, allActIf, withSpecialValue, inert, type Key, KEY_MANAGER, live, section } from '../key.ts'
 import { choice, integer, duration, flag, text, list } from '../kinds.ts'
 
 const BACKEND_JWT = 'the keys of the backend JWT are those of [apim.jwt]'
-const SAML = 'there is no SAML grant, because no library here verifies signatures of SAML assertions'
-const HANDLER = 'grants are built in, and classes cannot be loaded'
-const NTLM = 'there is no NTLM grant, because NTLM hashes are too weak a credential'
-const KERBEROS = 'there is no Kerberos grant, because there is no Kerberos library here'
+const SAML = 'no library here verifies signatures of SAML assertions; a module can'
+const HANDLE = 'handleGrant({ grantType, client, parameters })'
+const VALIDATE = 'validateGrant({ grantType, client, parameters })'
+const CUSTOM = 'a grant type of yours is what its module makes it'
+const NTLM = 'NTLM hashes are too weak a credential to build it in; a module may'
+const KERBEROS = 'there is no Kerberos library here; a module can use one'
 
 const YEARS_S = 10 * 366 * 86_400
 
@@ -114,19 +116,27 @@ export const oauth = section('oauth', 'The OAuth server.', keys, {
   roles: [...ROLES, 'gateway-worker'],
 })
 
+/** `reason`: why the grant needs a module; '' for a built-in grant. */
 function grant<const N extends string>(name: N, enabled: boolean, of: string, reason = '') {
-  const enable = flag(enabled, `Accept ${of}.`)
-  return {
-    [`${name}.enable`]: reason === '' ? live(enable) : inert(enable, reason),
-    [`${name}.grant_handler`]: inert(text('', 'Class that handles the grant; empty: the built-in class.'), HANDLER),
-  } as { readonly [P in `${N}.enable`]: Key<boolean> } & { readonly [P in `${N}.grant_handler`]: Key<string> }
+  const enable = live(flag(enabled, `Accept ${of}.`))
+  const keys = {
+    [`${name}.enable`]: reason === '' ? enable : actsIf(isSet(`.${name}.grant_handler`), enable, reason),
+    [`${name}.grant_handler`]: actsIf(
+      isTrue(`.${name}.enable`),
+      module(reason === '' ? 'takes the place of the built-in grant' : 'handles the grant', HANDLE),
+    ),
+  }
+  return keys as { readonly [P in `${N}.enable`]: Key<boolean> } & { readonly [P in `${N}.grant_handler`]: Key<string> }
 }
 
-const validator = inert(text('', 'Class that validates requests of the grant; empty: the built-in class.'), HANDLER)
+function validator<const N extends string>(name: N) {
+  const key = actsIf(isTrue(`.${name}.enable`), module('checks requests of the grant first', VALIDATE))
+  return { [`${name}.grant_validator`]: key } as { readonly [P in `${N}.grant_validator`]: Key<string> }
+}
 
 export const grantTypes = section(
   'oauth.grant_type',
-  'Grant types that the token endpoint accepts. `[oauth.grant_type.<name>]` is a custom grant type.',
+  'Grant types that the token endpoint accepts. `[oauth.grant_type.<name>]` is a grant type of your own.',
   {
     ...grant('authorization_code', true, 'an authorization code'),
     ...grant('password', true, 'the name and password of a user'),
@@ -141,14 +151,13 @@ export const grantTypes = section(
     }),
     ...grant('saml_bearer', true, 'a SAML assertion', SAML),
     ...grant('iwa_ntlm', true, 'a Windows login', NTLM),
-    'iwa_ntlm.grant_validator': validator,
+    ...validator('iwa_ntlm'),
     ...grant('jwt_bearer', true, 'a JWT'),
-    'jwt_bearer.grant_validator': validator,
+    ...validator('jwt_bearer'),
     ...grant('kerberos', false, 'a Kerberos ticket', KERBEROS),
-    'kerberos.grant_validator': validator,
-    '<name>.enable': inert(flag(false, 'Accept the grant type.'), HANDLER),
-    '<name>.grant_handler': inert(text('', 'Class that handles the grant.'), HANDLER),
-    '<name>.grant_validator': validator,
+    ...validator('kerberos'),
+    ...grant('<name>', false, 'the grant type', CUSTOM),
+    ...validator('<name>'),
   },
   {
     roles: ROLES,

@@ -18,7 +18,7 @@ import {
   textOf,
   withMetadataError,
 } from './registration-endpoint.ts'
-import { KNOWN_GRANTS } from './token-endpoint.ts'
+import { knownGrants } from './token-endpoint.ts'
 
 const PATH = '/oauth2/register'
 const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'none'] as const
@@ -59,7 +59,7 @@ export function dynamicRegistrationApp(manager: KeyManager): Hono {
 async function register(manager: KeyManager, context: Context): Promise<Response> {
   const { name: owner, tenant } = await authenticateRegistrant(manager, context)
   const fields = await readJson(context.req.raw)
-  const { name, grants, redirectUris, registration } = metadataOf(fields)
+  const { name, grants, redirectUris, registration } = metadataOf(fields, manager)
   const { client, secret, registrationToken } = await withMetadataError(
     manager.registry.clients.create(
       {
@@ -91,7 +91,7 @@ async function update(manager: KeyManager, context: Context): Promise<Response> 
       typeof secret === 'string' && (await manager.registry.clients.authenticate(client.consumerKey, secret))
     if (!isOwn) throw new OAuthError('invalid_request', 'client_secret is another one')
   }
-  const changed = metadataOf(fields)
+  const changed = metadataOf(fields, manager)
   if ((changed.registration.authMethod === 'none') !== client.isPublic)
     throw invalidMetadata('token_endpoint_auth_method: a client stays public or confidential')
   const { name, grants, redirectUris } = changed
@@ -127,14 +127,14 @@ async function findRegistered(manager: KeyManager, context: Context) {
 }
 
 /** Validates client metadata (RFC 7591 2). Throws OAuthError. */
-function metadataOf(fields: Fields): Metadata {
+function metadataOf(fields: Fields, manager: KeyManager): Metadata {
   const authMethod = (textOf(fields, 'token_endpoint_auth_method') || AUTH_METHODS[0]) as (typeof AUTH_METHODS)[number]
   if (!AUTH_METHODS.includes(authMethod))
     throw invalidMetadata(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}`)
   for (const [name, only] of Object.entries(ONLY)) {
     if (textOf(fields, name) !== '' && textOf(fields, name) !== only) throw invalidMetadata(`${name} must be ${only}`)
   }
-  const grants = grantsOf(fields, authMethod === 'none')
+  const grants = grantsOf(fields, authMethod === 'none', manager)
   const responseTypes = textsOf(fields, 'response_types') ?? []
   if (responseTypes.some(type => type !== 'code')) throw invalidMetadata('response_types must be code')
   const usesCode = grants.includes('authorization_code')
@@ -148,9 +148,9 @@ function metadataOf(fields: Fields): Metadata {
 }
 
 /** Unknown grants are left out, and the response says so (RFC 7591 2). */
-function grantsOf(fields: Fields, isPublic: boolean): readonly string[] {
+function grantsOf(fields: Fields, isPublic: boolean, { settings }: KeyManager): readonly string[] {
   const named = textsOf(fields, 'grant_types') ?? ['authorization_code']
-  const known = KNOWN_GRANTS.filter(grant => named.includes(grant))
+  const known = knownGrants(settings).filter(grant => named.includes(grant))
   if (known.length === 0) throw invalidMetadata('grant_types names no supported grant')
   // RFC 6749 4.4: client credentials are for confidential clients.
   if (isPublic && known.includes('client_credentials'))

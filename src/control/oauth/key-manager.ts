@@ -8,6 +8,7 @@ import type { EventLog } from '../../observe/events.ts'
 import type { Registry } from '../registry/registry.ts'
 import { Lockout, RateLimiter } from './rate-limit.ts'
 import { Extensions } from './extensions.ts'
+import { GrantModules } from './grant-modules.ts'
 import { ScopePolicy } from './scopes.ts'
 import { BrowserSessions } from './browser-sessions.ts'
 import { type KeyManagerSettings, keyManagerSettings } from './settings.ts'
@@ -65,6 +66,7 @@ export class KeyManager {
   #settings: KeyManagerSettings
   #scopePolicy: ScopePolicy
   #extensions: Extensions
+  #grantModules: GrantModules
   readonly #timer: NodeJS.Timeout
   readonly #firstTimer: NodeJS.Timeout
   /** JSON of the keys that gateways have. */
@@ -75,6 +77,7 @@ export class KeyManager {
     configuration: Configuration,
     signingKeys: SigningKeys,
     extensions: Extensions,
+    grantModules: GrantModules,
   ) {
     const { registry, report, metrics, nowMs, verifyAssertion } = options
     this.#options = options
@@ -91,6 +94,7 @@ export class KeyManager {
     this.#settings = keyManagerSettings(configuration)
     this.#scopePolicy = this.#newScopePolicy()
     this.#extensions = extensions
+    this.#grantModules = grantModules
     this.#timer = setInterval(() => void this.runMaintenance(), MAINTENANCE_MS).unref()
     this.#firstTimer = setTimeout(() => void this.runMaintenance(), FIRST_MAINTENANCE_MS).unref()
   }
@@ -99,8 +103,10 @@ export class KeyManager {
   static async open(options: KeyManagerOptions, configuration: Configuration): Promise<KeyManager> {
     const { signingKeys, taken } = await SigningKeys.open(options.registry.signingKeys, options.dataDir, options.nowMs)
     if (taken !== null) options.report('info', 'signing keys taken in', { KEYS: taken.keys, BACKUP: taken.backup })
-    const extensions = await Extensions.load(options.folder, keyManagerSettings(configuration).extensions)
-    return new KeyManager(options, configuration, signingKeys, extensions)
+    const settings = keyManagerSettings(configuration)
+    const extensions = await Extensions.load(options.folder, settings.extensions)
+    const grantModules = await GrantModules.load(options.folder, settings.grantModules)
+    return new KeyManager(options, configuration, signingKeys, extensions, grantModules)
   }
 
   /** `https://host:port` of the endpoints. */
@@ -120,6 +126,10 @@ export class KeyManager {
     return this.#extensions
   }
 
+  get grantModules(): GrantModules {
+    return this.#grantModules
+  }
+
   /** The published keys, as gateways receive them. */
   get issuerKeys(): IssuerKeys {
     return { issuer: this.#settings.issuer, keys: this.signingKeys.published }
@@ -129,7 +139,9 @@ export class KeyManager {
   async prepare(configuration: Configuration): Promise<() => void> {
     const settings = keyManagerSettings(configuration)
     const extensions = await Extensions.load(this.#options.folder, settings.extensions)
+    const grantModules = await GrantModules.load(this.#options.folder, settings.grantModules)
     return () => {
+      this.#grantModules = grantModules
       this.#settings = settings
       this.#extensions = extensions
       this.#scopePolicy = this.#newScopePolicy()

@@ -14,7 +14,7 @@ import type { KeyManager } from './key-manager.ts'
 import { bearerError, invalidClient, NO_STORE, OAuthError } from './oauth-error.ts'
 import { countRequest } from './rate-limit.ts'
 import { type Subject, userSubject } from './subjects.ts'
-import { KNOWN_GRANTS } from './token-endpoint.ts'
+import { knownGrants } from './token-endpoint.ts'
 
 const VERSIONS = ['v0.14', 'v0.15', 'v0.17']
 const REGISTERING_ROLES = [ADMIN_ROLE, 'Internal/creator', 'Internal/publisher', 'Internal/subscriber']
@@ -56,7 +56,11 @@ async function register(manager: KeyManager, context: Context): Promise<Response
     throw new OAuthError('access_denied', 'only an administrator can register clients for other users', { status: 403 })
   }
   if ((await manager.registry.users.find(owner, caller.tenant)) === null) throw invalidMetadata('owner is not a user')
-  const metadata = { name, grants: grantsOf(fields) ?? DEFAULT_GRANTS, redirectUris: redirectUrisOf(fields) ?? [] }
+  const metadata = {
+    name,
+    grants: grantsOf(fields, manager) ?? DEFAULT_GRANTS,
+    redirectUris: redirectUrisOf(fields) ?? [],
+  }
   if (metadata.grants.includes('authorization_code') && metadata.redirectUris.length === 0) {
     throw invalidMetadata('callbackUrl is missing')
   }
@@ -79,7 +83,7 @@ async function update(manager: KeyManager, context: Context, id: string): Promis
   const client = await findOwnClient(manager, context, id)
   const fields = await readJson(context.req.raw)
   const name = textOf(fields, 'clientName') || client.name
-  const grants = grantsOf(fields) ?? client.grants
+  const grants = grantsOf(fields, manager) ?? client.grants
   const redirectUris = redirectUrisOf(fields) ?? client.redirectUris
   const tokenType = tokenTypeOf(fields) ?? client.tokenType
   if (grants.includes('authorization_code') && redirectUris.length === 0)
@@ -175,10 +179,10 @@ function flagOf(fields: Fields, name: string): boolean | undefined {
 }
 
 /** The supported grants among those requested; the response lists them (RFC 7591 3.2.1). */
-function grantsOf({ grantType }: Fields): readonly string[] | undefined {
+function grantsOf({ grantType }: Fields, { settings }: KeyManager): readonly string[] | undefined {
   if (grantType === undefined) return undefined
   const named = typeof grantType === 'string' ? grantType.split(/[ ,]+/) : []
-  const known = KNOWN_GRANTS.filter(grant => named.includes(grant))
+  const known = knownGrants(settings).filter(grant => named.includes(grant))
   if (known.length === 0) throw invalidMetadata('grantType names no supported grant')
   return known
 }

@@ -24,6 +24,15 @@ export interface KeyManagerSettings {
   readonly introspectionCacheMs: number
   readonly limits: RateLimits
   readonly extensions: ExtensionPaths
+  readonly grantModules: readonly GrantModulePaths[]
+}
+
+/** Modules of an enabled grant type; '' for none. */
+export interface GrantModulePaths {
+  /** Value of `grant_type`. */
+  readonly grantType: string
+  readonly handler: string
+  readonly validator: string
 }
 
 interface EnabledGrants {
@@ -85,7 +94,29 @@ export function keyManagerSettings(configuration: Configuration): KeyManagerSett
       claimCallbackHandler: configuration.oauth['oidc.extensions.claim_callback_handler'],
       userInfoClaimRetriever: configuration.oauth['oidc.extensions.user_info_claim_retriever'],
     },
+    grantModules: grantModulePaths(configuration),
   }
+}
+
+/** Key of a grant type -> value of `grant_type`, where they differ. */
+const GRANT_TYPES: Readonly<Record<string, string>> = {
+  jwt_bearer: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+  saml_bearer: 'urn:ietf:params:oauth:grant-type:saml2-bearer',
+  iwa_ntlm: 'iwa:ntlm',
+}
+
+function grantModulePaths(configuration: Configuration): readonly GrantModulePaths[] {
+  const values: Readonly<Record<string, unknown>> = configuration['oauth.grant_type']
+  const names = Object.keys(values).flatMap(key => /^(.+)\.grant_handler$/.exec(key)?.[1] ?? [])
+  const textAt = (key: string): string => String(values[key] ?? '')
+  return names
+    .filter(name => values[`${name}.enable`] === true)
+    .map(name => ({
+      grantType: GRANT_TYPES[name] ?? name,
+      handler: textAt(`${name}.grant_handler`),
+      validator: textAt(`${name}.grant_validator`),
+    }))
+    .filter(({ handler, validator }) => handler !== '' || validator !== '')
 }
 
 function enabledGrantsOf(configuration: Configuration): EnabledGrants {

@@ -31,12 +31,16 @@ const GRANT_TYPES: Readonly<Record<string, GrantType>> = {
   [JWT_BEARER]: { isEnabled: it => it.grants.jwtBearer, run: jwtBearerGrant },
 }
 
-/** Values of `grant_type` that a client can be registered for, enabled or not. */
-export const KNOWN_GRANTS: readonly string[] = Object.keys(GRANT_TYPES)
+/** Values of `grant_type` that a client can be registered for: the built-in ones, enabled or not, and those of modules. */
+export function knownGrants({ grantModules }: KeyManagerSettings): readonly string[] {
+  return [...new Set([...Object.keys(GRANT_TYPES), ...grantModules.map(({ grantType }) => grantType)])]
+}
 
 /** Values of `grant_type` that the configuration enables. */
 export function enabledGrants(settings: KeyManagerSettings): readonly string[] {
-  return Object.keys(GRANT_TYPES).filter(name => GRANT_TYPES[name]!.isEnabled(settings))
+  const ofModules = settings.grantModules.filter(({ handler }) => handler !== '').map(({ grantType }) => grantType)
+  const builtIn = Object.keys(GRANT_TYPES).filter(name => GRANT_TYPES[name]!.isEnabled(settings))
+  return [...new Set([...builtIn, ...ofModules])]
 }
 
 /** Rejects with OAuthError and registry errors. */
@@ -49,10 +53,13 @@ export async function tokenResponse(
   const client = await authenticateAndCountClient(manager, request, form, address)
   const name = form.required('grant_type')
   const type = Object.hasOwn(GRANT_TYPES, name) ? GRANT_TYPES[name] : undefined
-  if (!type?.isEnabled(manager.settings)) {
+  const run = manager.grantModules.handlerOf(name) ?? type?.run
+  if (run === undefined || !enabledGrants(manager.settings).includes(name)) {
     throw new OAuthError('unsupported_grant_type', 'the grant type is unknown or disabled')
   }
   const isRegistered = client.grants.includes(name) || (name === JWT_BEARER && client.grants.includes(JWT_BEARER_ALIAS))
   if (!isRegistered) throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
-  return type.run({ manager, client, form, address })
+  const grant = { manager, client, form, address }
+  await manager.grantModules.validate(name, grant)
+  return run(grant)
 }
