@@ -4,7 +4,7 @@ import { actsIf, allActIf, inert, live, repeatedSection, required, section, with
 import { integer, decimal, duration, flag, scalar, text, list } from '../kinds.ts'
 
 const ENABLED = isTrue('carbon_health_check.enable')
-const BROKER = 'the gateway contains no broker; as a client it takes the heartbeat that its broker configures'
+const BROKER = 'not built yet: throttling, and with it the broker of its decisions'
 
 export const governance = section(
   'governance',
@@ -12,7 +12,7 @@ export const governance = section(
   {
     life_cycle_checklist_items_enabled: inert(
       flag(true, 'Show check lists in the life cycle of an API.'),
-      'there is no portal to show check lists',
+      'the life cycle of an API has no check lists',
     ),
   },
   { roles: ['api-publisher'] },

@@ -31,7 +31,8 @@ export const keyManager = section(
             ['https', 'http'],
             'Services of the key manager that a `gateway-worker` uses; its OAuth endpoints are beside them, under ' +
               '`oauth2/`. `[truststore]`, or the store of a profile for its host and port ' +
-              '(`transport.passthru_https.sender.ssl_profile.file_path`), must trust its certificate. A worker learns ' +
+              '(`transport.passthru_https.sender.ssl_profile.file_path`), must trust its certificate. ' +
+              'A worker learns ' +
               'of a revocation at the next introspection of the token, or when the token expires.',
           ),
         ),

@@ -72,7 +72,8 @@ const keysOfKeyManager = {
         's',
         3600,
         YEARS_S,
-        'Lifetime of a signing key of all nodes, after which a new key signs tokens. A key is published before it signs, ' +
+        'Lifetime of a signing key of all nodes, after which a new key signs tokens. ' +
+          'A key is published before it signs, ' +
           'and until the last token that it signed is over.',
       ),
     ),
@@ -95,7 +96,8 @@ const keysOfValidation = {
   timestamp_skew: live(duration(0, 's', 0, 86_400, 'Clock skew that validity checks tolerate.')),
   'oidc.id_token.issuer': text(
     `\${carbon.protocol}://\${carbon.host}:\${carbon.management.port}/oauth2/token`,
-    'Issuer in tokens: the address of the token endpoint, the same on all nodes of a database. Where it is not set, a ' +
+    'Issuer in tokens: the address of the token endpoint, the same on all nodes of a database. ' +
+      'Where it is not set, a ' +
       'database server keeps that of its first node for all. On a `gateway-worker`, the issuer of its key manager.',
   ),
 }

@@ -1,4 +1,4 @@
-/** The developer portal, whose REST API is here without its pages; generators and indexes, which are not. */
+/** The developer portal, of which a node has the REST API and no pages; SDK generators and indexes, not acted on. */
 import { isTrue } from '../conditions.ts'
 import { allActIf, allInert, inert, live, section } from '../key.ts'
 import { choice, integer, duration, flag, text, url, list } from '../kinds.ts'

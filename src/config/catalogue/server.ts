@@ -1,4 +1,4 @@
-/** `[server]`, `[super_admin]`: name, role and port offset of the node, and its first account. */
+/** `[server]`, `[super_admin]`, `[database_configuration]`: name, role and ports; first account; embedded database. */
 import { either, isTrue } from '../conditions.ts'
 import { actsIf, inert, live, ofKeyManager, ROLES, section, WORKER } from '../key.ts'
 import { choice, integer, flag, host, secret, text } from '../kinds.ts'

@@ -1,4 +1,4 @@
-/** Rules that several sections share. */
+/** Rules that several sections share: custom implementations, limits, field names, address lists, thread pools. */
 import type { Rule } from '../key.ts'
 
 type Having<N extends string, T> = Readonly<Record<N, T>>

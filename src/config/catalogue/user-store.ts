@@ -4,7 +4,7 @@ import { actsIf, withAliases, inert, type Key, live, numberIn, ofKeyManager, sec
 import { choice, integer, duration, flag, scalar, secret, text } from '../kinds.ts'
 
 const DATABASE = 'users are kept in the database, and always read from there'
-const BROWSER = 'there is no page on which a browser checks it'
+const BROWSER = 'there is no page on which users choose names and passwords'
 const LDAP = 'users are kept in the database; there is no LDAP client'
 const HOUR_MS = 3_600_000
 

@@ -308,7 +308,7 @@ export class DeveloperPortal {
   }
 }
 
-/** An API that is not listed is still shown by its id: applications may be subscribed to it. */
+/** Hidden APIs are still shown by their ids (D190). */
 function listedApis(all: readonly ManagedApi[], portal: PortalSettings): readonly ManagedApi[] {
   const states = VISIBLE_STATES.filter(state => state !== 'DEPRECATED' || portal.showsDeprecatedApis)
   const visible = all.filter(({ state }) => states.includes(state))

@@ -1,8 +1,8 @@
 /**
  * Modules of the operator for grant types (`[oauth.grant_type.<name>]`), ES modules inside the configuration folder:
  *
- *   grant_validator   export function validateGrant({ grantType, client, parameters }): true, or a text that says why not
- *   grant_handler     export function handleGrant({ grantType, client, parameters }): { user, scopes }, or null
+ *   grant_validator   validateGrant({ grantType, client, parameters }) returns true, or a text that says why not
+ *   grant_handler     handleGrant({ grantType, client, parameters }) returns { user, scopes }, or null
  *
  * A handler takes the place of the built-in grant, or is the grant where there is none. `user` is an account of the
  * client's tenant, or somebody whom the module vouches for, without roles here; without `user`, the token is one of the

@@ -31,7 +31,7 @@ const GRANT_TYPES: Readonly<Record<string, GrantType>> = {
   [JWT_BEARER]: { isEnabled: it => it.grants.jwtBearer, run: jwtBearerGrant },
 }
 
-/** Values of `grant_type` that a client can be registered for: the built-in ones, enabled or not, and those of modules. */
+/** Values of `grant_type` that a client can be registered for: all built-in ones, and those of modules. */
 export function knownGrants({ grantModules }: KeyManagerSettings): readonly string[] {
   return [...new Set([...Object.keys(GRANT_TYPES), ...grantModules.map(({ grantType }) => grantType)])]
 }
