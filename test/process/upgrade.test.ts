@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { endProcess } from '../harness/documents.ts'
 import { eventually } from '../harness/peers.ts'
-import { type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+import { ask, freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const UPGRADE_MS = 60_000
@@ -90,14 +90,15 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function started(t: TestContext, sets: readonly string[] = [], delayMs = 0): Promise<RunningGateway> {
+/** `text`: the configuration file; a key that `sets` has stays through all upgrades. */
+async function started(t: TestContext, sets: readonly string[] = [], delayMs = 0, text = ''): Promise<RunningGateway> {
   const backend = createServer((incoming, response) => {
     incoming.resume()
-    setTimeout(() => response.end('ok'), incoming.url === '/slow' ? 1500 : delayMs)
+    setTimeout(() => response.end('ok'), incoming.url === '/slow' ? 5000 : delayMs)
   })
   backend.listen(0, '127.0.0.1')
   await once(backend, 'listening')
-  const home = makeHome((backend.address() as AddressInfo).port)
+  const home = makeHome((backend.address() as AddressInfo).port, text)
   const gateway = await startProgram(home, sets)
   t.after(async () => {
     endProcess(pidOf(home))
@@ -146,4 +147,75 @@ test('an upgrade under load: no request fails, and the old process ends', async 
   assert.ok(load.answered > 500, `${load.answered} requests`)
   assert.equal(program.child.exitCode, 0)
   t.diagnostic(`${load.answered} requests, the slowest took ${load.slowestMs.toFixed()} ms`)
+})
+
+/** [what, configuration before, configuration of the new process] */
+const CHANGES: readonly (readonly [what: string, before: string, after: string])[] = [
+  ['from one reactor to three', 'reactors = 1', 'reactors = 3'],
+  ['from three reactors to one', 'reactors = 3', 'reactors = 1'],
+  ['to other sizes of buffers', 'reactors = 2', 'reactors = 2\nio_buffer_size = 32768'],
+]
+for (const [what, before, after] of CHANGES) {
+  for (const level of ['handles', 'streams']) {
+    test(`an upgrade ${what}, ${level}: no request fails`, async t => {
+      const port = await freePort()
+      const listens = `transport.passthru_http.listener.parameters.port=${port}`
+      const sets = [listens, `transport.passthru_http.socket_level=${level}`]
+      const gateway = await started(t, sets, 2, `[transport.passthru_http]\n${before}\n`)
+      const load = new Load(port, 4, 4)
+      writeFileSync(join(gateway.home.path, 'deployment.toml'), `[transport.passthru_http]\n${after}\n`)
+      const { text } = await upgrade(gateway)
+      assert.match(text, /^upgraded: process \d+ serves$/m)
+      await wait(300)
+      await load.stop()
+      assert.deepEqual(load.failures, [], `${load.answered} requests`)
+      assert.ok(load.answered > 20)
+    })
+  }
+}
+
+/** [what, new configuration, exit code of the new process, whether the old one had closed its management listener] */
+const REFUSED: readonly (readonly [what: string, text: string, code: number, isLate: boolean])[] = [
+  ['has an error', 'nonsense = [', 78, false],
+  ['cannot start', '[access_log]\ntarget = "file"\npath = "/no/such/folder/a.log"\n', 1, true],
+]
+for (const [what, text, code, isLate] of REFUSED) {
+  test(`an upgrade to a configuration that ${what} is refused, and the running process goes on as before`, async t => {
+    const gateway = await started(t, ['management.enable=true', 'management.port=0'], 2)
+    const { home, port, program } = gateway
+    const pid = pidOf(home)
+    const load = new Load(port, 3, 3)
+    const file = join(home.path, 'deployment.toml')
+    writeFileSync(file, text)
+    const refused = await upgrade(gateway)
+    assert.equal(refused.code, 1)
+    const cause = `not upgraded: the new process ended with ${code}; see the log; the running process goes on\n`
+    assert.equal(refused.text, cause)
+    assert.equal(pidOf(home), pid)
+    await load.stop()
+    assert.deepEqual(load.failures, [])
+    assert.match(await ask(gateway.healthPort, 'GET', '/readyz'), /^HTTP\/1\.1 200 /)
+    // The thread that listens for the key manager was replaced where its listener was closed.
+    if (isLate) await program.said.until(/^control thread replaced$/m)
+    writeFileSync(file, '')
+    assert.match((await upgrade(gateway)).text, /^upgraded/)
+  })
+}
+
+test('over an upgrade a request in flight is answered, and an idle client gets one more answer, which says close', async t => {
+  const gateway = await started(t)
+  const { port, home } = gateway
+  const [busy, idle] = [new Agent({ keepAlive: true }), new Agent({ keepAlive: true })]
+  assert.deepEqual(await get(port, idle), { status: 200, closes: false })
+  const old = pidOf(home)
+  const slow = get(port, busy, '/t/slow')
+  assert.equal((await upgrade(gateway)).code, 0)
+  assert.equal((await slow).status, 200)
+  busy.destroy()
+  await wait(200)
+  assert.ok(isAlive(old), 'the idle client keeps the old process')
+  assert.deepEqual(await get(port, idle), { status: 200, closes: true })
+  await eventually('the end of the old process', () => !isAlive(old))
+  assert.deepEqual(await get(port, idle), { status: 200, closes: false })
+  idle.destroy()
 })
