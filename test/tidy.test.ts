@@ -26,12 +26,12 @@ const OUTER_ROOMS = ['reactor', 'primary', 'control', 'cli']
 /** Module -> rooms and files of src that may import it. Types are allowed everywhere: they vanish at run time. */
 const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   // Besides sockets: the port probe, the health port (which needs no HTTP server of Node; D9, D18), the check whether
-  // OpenSSL accepts a key, and both ends of the control socket.
+  // OpenSSL accepts a key, both ends of the control socket, and the checks of the platform's health service.
   [
     /^node:(net|tls)$/,
     [
       ...['socket', 'src/plan/ports.ts', 'src/primary/health-listener.ts', 'src/tls/tls-plan-context.ts'],
-      ...['src/primary/control-socket.ts', 'src/cli/control-client.ts'],
+      ...['src/primary/control-socket.ts', 'src/cli/control-client.ts', 'src/primary/health-checks.ts'],
     ],
   ],
   [/^node:(http|https|http2)$/, OUTER_ROOMS],

@@ -28,7 +28,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
   application:
     'application WORD...  applications of the running gateway: list, create, show, delete, approve, reject NAME',
-  key: 'key WORD APP...      keys of an application: generate, list, approve, reject, api, renew and remove CONSUMER_KEY',
+  key: 'key WORD APP...      keys of an application: generate, list, approve, reject, api, renew, remove CONSUMER_KEY',
   subscription: 'subscription WORD... list [APP], add, approve, reject, block, unblock, remove APP API',
   user: 'user WORD...         list, add NAME, passwd NAME, remove NAME',
   token: 'token APP            print an access token for an application, by its own client credentials',
@@ -50,9 +50,10 @@ An API project with errors keeps its deployed version, and the others are deploy
 the access log. Exit code 0: everything is applied; 78: refused, nothing has changed; 1: applied, except for a part
 that has failed (an API with errors, a thread that has not applied it), or there is no gateway to call.
 ${RUNNING_GATEWAY}`,
-  upgrade: `Starts the program that this command belongs to, with the arguments of the running gateway. The new process takes
-over the open ports and reads configuration and APIs anew, keys that need a restart too; then the old one finishes what is
-in flight and ends. Where the new one cannot start, the old one goes on. Exit code 0: the new process serves.
+  upgrade: `Starts the program that this command belongs to, with the arguments of the running gateway. The new process
+takes over the open ports and reads configuration and APIs anew, keys that need a restart too; then the old one
+finishes what is in flight and ends. Where the new one cannot start, the old one goes on. Exit code 0: the new process
+serves.
 ${RUNNING_GATEWAY}`,
   why: `STATE is a number, 0 to 8, or its name. With STATE, CODE is a base code as in the event log (BASE_ERROR_CODE and
 INTERNAL_STATE): sluice why 101504 3, sluice why 101504+REQUEST_DONE

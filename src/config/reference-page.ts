@@ -42,8 +42,8 @@ const EFFECT = `
 *Effect* says when a changed value takes effect: at a *reload* (SIGHUP, \`sluice reload\`), or only at a *restart*.
 A key without an effect is *inert*: it is accepted and not acted on, for the reason after *Not built yet* or
 *Not acted on*. *Acts when* names what a key depends on. Setting a key that has no effect gives a warning. A
-default *same as* another key follows that key until it is set. A key that *must be set* is required where another key of its section is set, or a row of it is opened; a header alone
-requires nothing.
+default *same as* another key follows that key until it is set. A key that *must be set* is required where another
+key of its section is set, or a row of it is opened; a header alone requires nothing.
 Nodes of every role read a section, unless the section names its roles
 (\`server.server_role\`: ${ROLES.map(role => `\`${role}\``).join(', ')}); the role \`default\` reads all.
 `

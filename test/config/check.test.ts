@@ -123,7 +123,7 @@ const LISTENER_CASES: readonly (readonly [on: boolean, further: readonly string[
 ]
 for (const [on, further] of LISTENER_CASES) {
   const how = on ? 'with' : 'without'
-  test(`[transport.passthru_https] acts on its keys ${how} a listener, save those of mediation and trust stores`, async t => {
+  test(`[transport.passthru_https] acts ${how} a listener, but for mediation and trust stores`, async t => {
     const output = new Transcript()
     const home = temporaryHome(t, { 'deployment.toml': SECURED })
     const listeners = ['transport.passthru_https.listener', 'transport.wss.listener', 'management']

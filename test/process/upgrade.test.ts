@@ -202,7 +202,7 @@ for (const [what, text, code, isLate] of REFUSED) {
   })
 }
 
-test('over an upgrade a request in flight is answered, and an idle client gets one more answer, which says close', async t => {
+test('over an upgrade a request in flight is answered, and an idle client gets one more answer with close', async t => {
   const gateway = await started(t)
   const { port, home } = gateway
   const [busy, idle] = [new Agent({ keepAlive: true }), new Agent({ keepAlive: true })]

@@ -237,7 +237,7 @@ test('a PROXY header has the time of a request head', async t => {
   assert.match(String(gateway.reports.at(-1)!.fields.CAUSE_OF_ERROR), /within 300 ms/)
 })
 
-test('max_connections_per_client counts the clients of PROXY headers, max_open_connections the connections', async t => {
+test('max_connections_per_client counts clients of PROXY headers, max_open_connections connections', async t => {
   const limits = { max_connections_per_client: 1, max_open_connections: 3 }
   const { gateway } = await start(t, { http: limits })
   const open = async (header: string): Promise<Peer> => {
@@ -297,7 +297,7 @@ function split(text: string): { readonly source: string; readonly port: number; 
   return { source: read.addresses?.source ?? '', port: read.addresses?.sourcePort ?? 0, rest: text.slice(read.length) }
 }
 
-test('an endpoint that asks for the PROXY protocol gets version 2 with the client, one connection per request', async t => {
+test('an endpoint that asks for the PROXY protocol gets version 2, a connection per request', async t => {
   const backend = await ScriptedBackend.listen()
   const gateway = await startGateway([{ context: '/a', port: backend.port, route: SENDS }])
   t.after(() => {
