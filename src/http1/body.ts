@@ -1,7 +1,8 @@
 /**
- * Body bytes of one read, encoded in place. Chunk boundaries and extensions end at this hop (RFC 9112 7.1.1): output is
- * in chunks of the gateway's own, so that no second parser can read an extension differently (D5). The size line is
- * written in front of the data, over the old size line or into the margin of a chunk of the arena.
+ * Body bytes of one read, joined in place and framed for the receiver. Chunk boundaries and extensions end at this hop
+ * (RFC 9112 7.1.1): a chunked body leaves in chunks of the gateway's own, so that no second parser can read an
+ * extension differently (D5). The size line is written in front of the data, over the old size line or into the margin
+ * of a chunk of the arena.
  */
 import { CHUNKED } from './framing.ts'
 

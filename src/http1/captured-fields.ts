@@ -1,6 +1,6 @@
 /**
- * Request fields that a fault may need once the head is gone: the media types that the client asks for, and fields that
- * fault sequences read. Nearly every request captures nothing, and then no string is made.
+ * Request fields that a fault may need once the head is gone: Accept and Content-Type where they mention XML, and the
+ * fields that fault sequences read. Nearly every request captures nothing, and then no string is made.
  */
 import { type FieldKinds, isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'

@@ -1,4 +1,4 @@
-/** Host names in the canonical form in which requests are compared with APIs. */
+/** Host names: the canonical form, by which requests find APIs, and the names that always mean this machine. */
 
 const ZERO = 0x30
 const NINE = 0x39

@@ -1,7 +1,7 @@
 /**
- * Sections of heads that a peer repeats. On a connection that persists, most requests differ in the request line alone,
- * and many responses in nothing. A section that was parsed, checked and classified is kept for all connections; the
- * same bytes again need a comparison, not a parser (D180).
+ * Cache of head sections that peers repeat: the fields of requests, and whole heads of responses. On a connection that
+ * persists, most requests differ in the request line alone, and many responses in nothing. A section that was parsed,
+ * checked and classified is kept for all connections; the same bytes again need a comparison, not a parser (D180).
  */
 import { LRUCache } from 'lru-cache'
 import { isEqual } from './constant-time-equal.ts'
@@ -25,7 +25,7 @@ export class RepeatedSection<Decoded> {
   #at: number
   /** Kinds as they were classified; filters change those of the head. */
   readonly #kinds: Uint8Array
-  /** Where its bytes are kept; GONE: no longer. */
+  /** Where the bytes of the section are kept; GONE after `drop`. */
   #keptAt: number
 
   constructor(head: Head, at: number, bodyBytes: number, keptAt: number, decoded: Decoded) {

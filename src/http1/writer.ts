@@ -1,4 +1,4 @@
-/** Writes the bytes of a head into the arena. Every function returns the position behind its bytes. */
+/** Writes the bytes of a head into the arena. Each `put` function returns the position behind its bytes. */
 
 /** Up to this many bytes a loop is faster than the call of a built-in. */
 const LOOP_MAX = 32
