@@ -1,7 +1,7 @@
 /**
- * Transport error codes and failure tables: base code of each loss in each state, per side. test/protocol/
- * failure-table.test.ts asserts every row. A code is base + documented state number (specification, "Transport error
- * codes"); the sum cannot be taken apart again, so everything but the last step carries base and state.
+ * Transport error codes and failure tables: base code of each loss in each state, per side. A code is base + documented
+ * state number (specification, "Transport error codes"). The sum cannot be taken apart again, so everything but the
+ * last step carries base and state. test/protocol/failure-table.test.ts asserts every row.
  */
 import type { StateName } from './states.ts'
 

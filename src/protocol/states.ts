@@ -1,6 +1,6 @@
 /**
  * Protocol states and events of a connection. The numbers 0 to 8 are documented (specification, "Transport protocol
- * states"): errors, logs and metrics add them to base codes, so they never change.
+ * states"): error codes, logs and metrics contain them, so they never change.
  */
 
 export const STATE = {
