@@ -1,7 +1,7 @@
 /**
- * The socket that a connection works with: reading into the owner's memory, writing, and every ending. Two levels
- * implement it: libuv handles (fast, internals of Node) and public streams. Bytes are read into a view that the owner
- * chooses, so that they are parsed where they land.
+ * Contract of a socket level: sockets and their owners, dialling, listening. Two levels implement it: libuv handles
+ * (fast, internals of Node) and public streams. A socket reads into a view that its owner chooses, so that bytes are
+ * parsed where they land.
  */
 
 import type { ListenOptions as NodeListenOptions, Server } from 'node:net'

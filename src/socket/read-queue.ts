@@ -1,7 +1,7 @@
 /**
- * Bytes that came for an owner who does not read, in their order, and the end behind them. Needed where reading cannot
- * stop at once: TLS records and stream chunks that were read already still come. Bounded by one read of the socket
- * below, which is stopped meanwhile.
+ * Queue of the bytes that arrive while a socket's owner does not read, in order, with the end of the peer behind them.
+ * It is needed where reading cannot stop at once: TLS records and stream chunks that were read already still come. One
+ * read of the socket below bounds it, because that socket is stopped meanwhile.
  */
 
 const EMPTY = new Uint8Array(0)

@@ -1,6 +1,7 @@
 /**
  * Checks of the peer's certificate, and the wording of every TLS failure for the operator. OpenSSL verifies the chain,
- * but Node ends no handshake for it: both socket levels refuse the peer here, in full and in resumed handshakes.
+ * but Node completes the handshake even where the chain is bad: both socket levels refuse the peer by these checks, in
+ * full and in resumed handshakes.
  */
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import type { TlsFailure, TlsFailureKind } from './byte-socket.ts'

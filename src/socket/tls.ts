@@ -1,6 +1,6 @@
 /**
- * TLS on top of sockets: the plans of listeners and routes (plain data, made by the primary), and the wrapping of a
- * socket. Each socket level implements it.
+ * Contract of TLS on top of sockets: the plans of listeners and routes (plain data, made by the primary), and the
+ * wrapping of a socket, which each socket level implements.
  */
 import type { ByteSocket, ConnectingOwner } from './byte-socket.ts'
 
