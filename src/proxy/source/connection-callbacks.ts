@@ -1,4 +1,4 @@
-/** The surroundings of a client connection: callbacks into the reactor, and the client that it serves. */
+/** What a client connection gets from its reactor: callbacks, and the client, which is an address on a listener. */
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'

@@ -1,4 +1,4 @@
-/** Behaviour of a client connection per state, for events outside of messages. */
+/** What a client connection does in each state at FIN, at a deadline, when all bytes have left, and at a failure. */
 import { type State, STATE_NAMES, type StateName } from '../../protocol/states.ts'
 
 interface StateRow {

@@ -1,4 +1,4 @@
-/** Routes to backends: address, forward proxy, TLS; and what connections are opened with. */
+/** Routes to backends: address, forward proxy, TLS; and the dialer, DNS cache and TLS that open their connections. */
 import type { Dialer } from '../../socket/byte-socket.ts'
 import type { DnsCache } from '../../socket/dns-cache.ts'
 import type { TlsClient } from '../../socket/tls.ts'
@@ -33,7 +33,7 @@ export interface Route {
   readonly sendsProxyHeader?: boolean
 }
 
-/** What connections are opened with; one per thread. */
+/** The means to open connections; one per thread. */
 export interface Network {
   readonly dialer: Dialer
   readonly dns: DnsCache
