@@ -1,7 +1,7 @@
 /**
  * CORS policy of an API or of the gateway: grants to origins and preflight responses (WHATWG Fetch, "CORS protocol").
- * Response lines are composed once: per policy for named origins, per origin for patterns, in a bounded cache. A
- * request costs two map lookups at most.
+ * Response lines are composed once: per policy for named origins, per origin for patterns, in a bounded cache. Patterns
+ * are matched for an origin without a cached grant; every other request costs two map lookups at most.
  */
 import { isAnyOrigin, isWildcardOrigin } from '../config/cors-rules.ts'
 import type { CorsDefinition } from '../apis/api-definition.ts'
