@@ -1,4 +1,4 @@
-/** Validates opaque tokens by introspection at their authorisation server (RFC 7662). */
+/** Validates opaque tokens: the control thread introspects them at their authorisation server (RFC 7662). */
 import { METRIC } from '../observe/metrics.ts'
 import type { IntrospectionResult } from './control-protocol.ts'
 import {

@@ -1,4 +1,7 @@
-/** Records of applications and their rights: plain data, from the key manager or from files of the home. */
+/**
+ * Records that the control thread sends to reactors: applications, consumer keys, subscriptions, revoked tokens, and
+ * public keys of issuers. Plain data, from the key manager, from issuers, or from files of the home.
+ */
 import type { CallingApplication } from '../proxy/exchange/caller.ts'
 
 export type ApplicationRecord = CallingApplication
