@@ -1,4 +1,4 @@
-/** Fills the message of a fault sequence: the properties under which sequences read the fault and its request. */
+/** Fills the message of a sequence: the properties under which sequences read a fault, a request and its CORS grant. */
 import type { Failure } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { FaultDetails } from './fault-details.ts'
