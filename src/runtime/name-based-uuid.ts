@@ -1,4 +1,4 @@
-/** Ids for objects that have names but no stored id: equal on every node and after every restart. */
+/** Makes UUIDs from names, for objects without a stored id: equal on every node and after every restart. */
 import { createHash } from 'node:crypto'
 
 /** Returns the UUID of the names, version 8 (RFC 9562 5.8). */
