@@ -1,6 +1,7 @@
 /**
- * TLS versions and cipher suites of a listener, from their spelling in the configuration to the names of OpenSSL. Only
- * TLS 1.2 and 1.3 are offered (RFC 8996), and only suites with forward secrecy and AEAD (RFC 9325 4.2).
+ * TLS versions and cipher suites: those of a listener, from their spelling in the configuration to the names of
+ * OpenSSL, and the defaults, which backend connections have. Only TLS 1.2 and 1.3 are offered (RFC 8996), and only
+ * suites with forward secrecy and AEAD (RFC 9325 4.2).
  */
 import type { Diagnostics } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'

@@ -1,4 +1,4 @@
-/** The key stores and profiles behind the active TLS plans, and whether one has changed since it was read. */
+/** Reads the key stores and profiles behind the TLS plans, and tells whether one has changed since it was read. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 
