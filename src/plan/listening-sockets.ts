@@ -1,4 +1,4 @@
-/** Listening sockets by name: what a process hands over to its successor. */
+/** Names of listening sockets, and tables of their descriptors by name, which a process hands over to its successor. */
 
 /** Descriptors by name of the socket; several where each reactor has its own. */
 export type SocketTable = Readonly<Record<string, readonly number[]>>

@@ -1,6 +1,6 @@
 /**
- * The components that a node starts, by `server.server_role`. A component that is not built yet is
- * never started; a node whose role needs such a component warns of it.
+ * The components that a node starts, by `server.server_role`. A component that is not built yet is never started; a
+ * node whose role needs such a component warns of it.
  */
 import type { Configuration } from '../config/catalogue.ts'
 import type { Role } from '../config/key.ts'

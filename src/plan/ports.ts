@@ -1,4 +1,4 @@
-/** Addresses of the listeners of a node, and the probe that finds a taken port before anything listens on it. */
+/** Listen addresses with their keys, that of the health port, and the probe that finds a port that is already taken. */
 import { createServer } from 'node:net'
 import type { Configuration } from '../config/catalogue.ts'
 
