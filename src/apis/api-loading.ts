@@ -1,4 +1,4 @@
-/** Loads the APIs of a home as this gateway serves them, and checks each against the configuration. */
+/** Loads the APIs of a home, selects those of this gateway's environments, and checks each with the configuration. */
 import type { Configuration } from '../config/catalogue.ts'
 import type { Diagnostic } from '../config/diagnostics.ts'
 import { MANDATORY, SCHEMES } from './api-access.ts'

@@ -1,6 +1,6 @@
 /**
- * Context and version of an API: which are valid, and the paths that follow from them. Routing
- * compares bytes, so a context that two parties could read as different paths is refused here, not normalised later.
+ * Context and version of an API: which are valid, and the paths that follow from them. Routing compares bytes, so a
+ * context that two parties could read as different paths is refused here, not normalised later.
  */
 import { SEGMENTS_MAX } from '../route/scanned-path.ts'
 import type { Violation } from './yaml-file.ts'

@@ -1,6 +1,6 @@
 /**
- * The operations of an API, declared by `data.operations` of a project or by the paths of an OpenAPI document. Two
- * operations whose templates differ in variable names only are one operation.
+ * Reads the operations of an API, declared by `data.operations` of a project or by the paths of an OpenAPI document.
+ * Operations whose templates differ in variable names only are duplicates, which is an error.
  */
 import { isTemplateError, type PathTemplate, parseTemplate } from '../route/path-template.ts'
 import type { ResourceDefinition } from './api-definition.ts'
