@@ -1,4 +1,4 @@
-/** Settings: keys and headers as the operator wrote them, before the catalogue reads them. */
+/** Settings: keys and headers as the operator wrote them, before they are matched with the catalogue. */
 import { parse, TomlError } from 'smol-toml'
 import type { DocumentEntry } from './document.ts'
 

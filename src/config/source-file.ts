@@ -1,4 +1,4 @@
-/** Reads files of the home folder as text, and labels them for messages. */
+/** Reads files of the home folder, as text or bytes and up to a size, and labels them for messages. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import type { Diagnostic } from './diagnostics.ts'
