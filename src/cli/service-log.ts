@@ -1,6 +1,6 @@
 /**
- * What `start` prints where no terminal reads it: lines of JSON in the form of the event log, and nothing else. This
- * writer needs no log, so that it serves before the configuration is read, and when the process dies.
+ * Writes what `start` prints where no terminal reads it: lines of JSON in the form of the event log, and nothing else.
+ * This writer needs no log, so that it works before the configuration is read, and when the process dies.
  */
 import { format } from 'node:util'
 import { EXIT_FAILED } from './arguments.ts'
