@@ -1,4 +1,4 @@
-/** Applications. */
+/** Stores applications. Removing one removes its keys and subscriptions, and revokes its tokens. */
 import { randomUUID } from 'node:crypto'
 import type { ChangeLog } from './change-log.ts'
 import type { TokenStore } from './token-store.ts'

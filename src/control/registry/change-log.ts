@@ -1,7 +1,7 @@
 /**
- * Reports committed changes to the listener, and exchanges them with other nodes through a change table (outbox). A row
- * is written in the transaction of its change; the counter is locked last and until the commit, so that numbers appear
- * in order and without gaps.
+ * Reports committed changes to the `RegistryListener`, and exchanges them with other nodes through a change table
+ * (outbox). A row is written in the transaction of its change; the counter is locked last and until the commit, so that
+ * numbers appear in order and without gaps.
  */
 import { randomUUID } from 'node:crypto'
 import { consumerKeyId, type RevocationRecord, type SubscriptionUpdate } from '../../auth/records.ts'

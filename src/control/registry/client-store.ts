@@ -1,4 +1,4 @@
-/** OAuth clients. */
+/** Stores OAuth clients and what they registered (RFC 7591); authenticates them. Secrets are stored as hashes. */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ChangeLog } from './change-log.ts'
 import type { TokenStore } from './token-store.ts'

@@ -1,4 +1,4 @@
-/** Entities of the registry: users, applications, OAuth clients, subscriptions, issued tokens. */
+/** Entities of the registry: users, applications, OAuth clients, subscriptions, approval requests, issued tokens. */
 import type { SubscriptionStatus } from '../../auth/records.ts'
 
 /** A section of a list. */

@@ -1,6 +1,6 @@
 /**
- * Limits password guesses. Wrong passwords lock an account name for their address; five times as many lock it
- * for all addresses from which it never logged in. Unknown names behave alike.
+ * Limits password guesses. Wrong passwords lock an account name for their address; five times as many lock the name for
+ * all addresses from which it never logged in. Unknown names behave alike.
  *
  * A locked address adds no further failures, so one address cannot lock the name for others, and many addresses cannot
  * lock out the owner at a familiar one. State is in memory, per node: argon2 bounds how fast entries can be displaced.

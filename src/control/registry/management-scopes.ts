@@ -1,6 +1,4 @@
-/**
- * Scopes of the management API with the roles that may have them: those of the reference platform that this API uses.
- */
+/** Scopes of the admin API with the roles that may have them: the scopes of the reference platform that it requires. */
 
 export const ADMIN_ROLE = 'admin'
 /** Roles of users who own applications, and of users who publish or view APIs. */

@@ -1,6 +1,6 @@
 /**
- * Hashes passwords and client secrets with argon2id (RFC 9106), in the PHC string format. One hash takes 19 MiB and
- * about 30 ms of libuv's pool, so concurrency and queue are limited.
+ * Hashes passwords and client secrets with argon2id (RFC 9106), in the PHC string format, and caches verified client
+ * secrets. One hash takes 19 MiB and about 30 ms of libuv's pool, so concurrency and queue are limited.
  */
 import { argon2, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'

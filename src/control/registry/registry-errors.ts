@@ -1,4 +1,8 @@
-/** Errors of the registry: a refused change, and an unavailable database. */
+/**
+ * Errors of the registry: a refused change, an unavailable database, and a node that cannot work beside others (signing
+ * keys, issuer).
+ */
+
 /** A change that the registry refuses. The message names the field and the reason. */
 export class RegistryRefusal extends Error {
   override readonly name = 'RegistryRefusal'

@@ -1,4 +1,4 @@
-/** Subscriptions of applications to APIs. */
+/** Stores the subscriptions of applications to APIs. */
 import { randomUUID } from 'node:crypto'
 import type { ChangeLog } from './change-log.ts'
 import type { Database } from './database.ts'

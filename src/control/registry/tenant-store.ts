@@ -1,4 +1,4 @@
-/** Tenants and their built-in roles. */
+/** Stores the tenants, each with its built-in roles. */
 import type { Database, DatabaseTransaction } from './database.ts'
 import { requireName, existsRefusal } from './field-validation.ts'
 import { ADMIN_ROLE, MANAGEMENT_SCOPES } from './management-scopes.ts'

@@ -1,4 +1,4 @@
-/** Issued tokens, token families and revocations. Of a token only its SHA-256 is stored. */
+/** Stores issued tokens, token families and revocations. Of a token only its SHA-256 is stored. */
 import { hash } from 'node:crypto'
 import { SKEW_MAX_MS } from '../../auth/revoked-tokens.ts'
 import type { RevocationRecord } from '../../auth/records.ts'

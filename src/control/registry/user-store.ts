@@ -1,4 +1,4 @@
-/** Users and their roles. */
+/** Stores users and roles, and authenticates users. Removing, locking or a new password revokes a user's tokens. */
 import { createHash, randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { SUPER_TENANT } from '../../auth/account-names.ts'

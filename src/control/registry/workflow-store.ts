@@ -1,4 +1,4 @@
-/** Requests that wait for approval. */
+/** Stores requests that wait for approval, and puts decisions about them into effect. */
 import { randomUUID } from 'node:crypto'
 import { type ChangeLog, inChunks } from './change-log.ts'
 import type { Database, DatabaseTransaction } from './database.ts'
