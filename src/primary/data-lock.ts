@@ -1,6 +1,6 @@
 /**
- * One node per data folder: `data/lock` names the process that holds it. `reusePort` lets a second node bind the same
- * ports in silence; the lock is what reveals it (D18).
+ * One node per data folder: `data/lock` names the process that holds it. `reusePort` would let a second node bind the
+ * same ports without an error; the lock refuses the start of that node (D18).
  */
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Lists and switches the endpoints for the command line, renders their metrics, and lets the health checks decide about
- * them. The states of endpoints are in memory that the primary shares with the reactors.
+ * Lists and switches the endpoints for the command line, renders their metrics, and applies the results of their health
+ * checks. The states of endpoints are in memory that the primary shares with the reactors.
  */
 import { apiLabel } from '../plan/api-planning.ts'
 import { transportCode } from '../protocol/failure-table.ts'

@@ -1,6 +1,7 @@
 /**
  * A node replaces itself by another process without closing a port (D177): it starts its successor as a child process
- * that inherits the listening sockets, and ends when the successor serves. Both sides of the conversation between them.
+ * that inherits the listening sockets, and ends when the successor serves. This file has both sides: `Successor` in the
+ * old process, `Predecessor` in the new one.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'

@@ -83,8 +83,7 @@ function serve(socket: Socket, sources: HealthSources): void {
   })
 }
 
-/** `connectionsMax`: further connections are closed at once. */
-/** `fd`: an inherited socket. */
+/** `connectionsMax`: further connections are closed at once. `fd`: an inherited socket. */
 export async function startHealthListener(
   host: string,
   port: number,

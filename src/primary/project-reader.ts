@@ -1,6 +1,6 @@
 /**
- * Reads projects in a thread of its own, so that large documents block nothing here. A project whose reading ends the
- * thread, or takes too long, has an error; the others are read all the same.
+ * Reads projects in a thread of its own, so that large documents do not block the primary. A project whose reading ends
+ * the thread, or takes too long, has an error; the others are read all the same.
  */
 import { getCompileCacheDir } from 'node:module'
 import { dirname } from 'node:path'

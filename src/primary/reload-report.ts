@@ -1,4 +1,4 @@
-/** The report of a reload, for whoever has requested it, and the part of it that goes to the log. */
+/** The report of a reload, which its requester gets as a whole, and the lines of the report that go to the log. */
 import { abbreviatedList, type Diagnostic, diagnosticIdentity, formatDiagnostic } from '../config/diagnostics.ts'
 import type { Log } from '../observe/log.ts'
 import { plainText } from './plain-value.ts'

@@ -1,4 +1,7 @@
-/** `upgrade`, in the process that is replaced: what it hands over, and what it does when the other one fails (D177). */
+/**
+ * `upgrade`, in the process that is replaced: starts the new process, hands the listening sockets and the data folder
+ * over to it, and goes on where the new process fails (D177).
+ */
 import type { Configuration } from '../config/catalogue.ts'
 import type { Log } from '../observe/log.ts'
 import { mergeSockets, type SocketTable, socketName } from '../plan/listening-sockets.ts'
