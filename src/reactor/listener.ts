@@ -1,4 +1,4 @@
-/** One port of a reactor: its listening socket, its TLS, and the clients seen lately. */
+/** One port of a reactor: its listening sockets, its TLS, and a cache of the clients that connected last. */
 import { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { LRUCache } from 'lru-cache'
