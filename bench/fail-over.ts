@@ -1,6 +1,6 @@
 /**
- * One of two equal backends fails while requests arrive at a constant rate. Failure and recovery are real: SIGKILL,
- * SIGSTOP, a new process. Metrics: responses, time to fail over, and time until the backend is used again.
+ * Fail-over rounds: one of two equal backends fails while requests arrive at a constant rate. Failure and recovery are
+ * real: SIGKILL, SIGSTOP, a new process. Metrics: responses, time to fail over, time until the backend is used again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** Time from start to ready with few and with many APIs, and memory of the gateway without traffic. */
+/** Measures the time from start to ready with few and with many APIs, and the memory of the gateway without traffic. */
 import { mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sample } from './metric.ts'

@@ -1,6 +1,6 @@
 /**
- * Formatting of access log lines, in microseconds: `npx node bench/micro/access-log.ts`. Batches are discarded; in use
- * there is one `write` per 64 KiB. Target: at most 3 µs per line.
+ * Times the formatting of access log lines, in microseconds: `npx node bench/micro/access-log.ts`. Batches are
+ * discarded; a reactor has one `write` per 64 KiB. Target: at most 3 µs per line.
  */
 import { AccessLog, type AccessLogFormat } from '../../src/observe/access-log.ts'
 import type { AccessRecord } from '../../src/observe/access-line.ts'

@@ -1,4 +1,4 @@
-/** The HTTP codec: heads parsed by llhttp into offsets, fields classified, heads rewritten into another buffer. */
+/** Times the HTTP codec: parses heads by llhttp into offsets, classifies fields, rewrites heads into another buffer. */
 import { FieldKinds, KIND } from '../../src/http1/field-kinds.ts'
 import { arena } from '../../src/http1/llhttp.ts'
 import { putFields, putResponseStart, strippedKinds } from '../../src/http1/rewrite.ts'

@@ -1,4 +1,4 @@
-/** The protocol state machines: the events of one exchange on both sides, and an event that is a violation. */
+/** Times the protocol state machines: the events of one exchange on both sides, and an event that is a violation. */
 import { Machine, ProtocolViolation } from '../../src/protocol/machine.ts'
 import { EVENT, type Event } from '../../src/protocol/states.ts'
 import { time } from './timing.ts'

@@ -1,6 +1,6 @@
 /**
- * How long the event loop of the primary is blocked during a reload: `npx node bench/micro/reload-delay.ts`. The
- * primary measures it itself (event-loop-delay.ts); the figure is the longest delay, with garbage collection.
+ * Measures how long a reload blocks the event loop of the primary: `npx node bench/micro/reload-delay.ts`. The primary
+ * itself measures (event-loop-delay.ts); the figure is the longest delay, with garbage collection.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

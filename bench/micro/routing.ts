@@ -1,4 +1,4 @@
-/** Routing by the number of APIs and resources, with 1,024 paths in turn: `npx node bench/micro/routing.ts`. */
+/** Times routing by the number of APIs and resources, with 1,024 paths in turn: `npx node bench/micro/routing.ts`. */
 import { type Api, EVERY_RESOURCE } from '../../src/proxy/exchange/api.ts'
 import type { Resource } from '../../src/proxy/exchange/resource.ts'
 import { ApiTable } from '../../src/route/api-table.ts'

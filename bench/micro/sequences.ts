@@ -1,4 +1,4 @@
-/** Default sequences: from the properties of a fault to status, fields and body of a response. */
+/** Times the default sequences: from the properties of a fault to status, fields and body of a response. */
 import { readFileSync } from 'node:fs'
 import { Diagnostics } from '../../src/config/diagnostics.ts'
 import { formatResponse } from '../../src/mediation/formatter.ts'

@@ -1,7 +1,7 @@
 /**
- * Designs of a token cache, compared before one of them was built (`src/auth/token-table.ts`): `npx node
- * bench/micro/token-cache.ts [steps] [lookups] [grants] [memory] [flood] [decision]`, by default all sections. A known
- * token is looked up, its result checked, grant and scopes are found, and throttle counters are counted.
+ * Compares designs of a token cache, of which `src/auth/token-table.ts` is one: `npx node bench/micro/token-cache.ts
+ * [steps] [lookups] [grants] [memory] [flood] [decision]`, by default all sections. A known token is looked up, its
+ * result checked, grant and scopes are found, and throttle counters are counted.
  */
 import { execFileSync } from 'node:child_process'
 import { byteSteps, checkSteps, counterSteps, fieldSteps, schemeSteps } from './token-cache/steps.ts'
