@@ -1,6 +1,6 @@
 /**
- * Certificates for tests, with their keys, which protect nothing. EC P-256 but for one, valid from 2026 to 2056 but for
- * those that are called expired.
+ * Certificates for tests, with their keys, which protect nothing. All but one have EC P-256 keys, and all but those
+ * that are called expired are valid from 2026 to 2056.
  */
 import type { TlsIdentity } from '../../src/socket/tls.ts'
 

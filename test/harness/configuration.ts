@@ -1,4 +1,4 @@
-/** A configuration as a test wants it: in force, or all that is wrong with it thrown at once. */
+/** Loads a configuration for a test, with its warnings; throws all its errors at once. */
 import { join } from 'node:path'
 import type { Configuration } from '../../src/config/catalogue.ts'
 import { ConfigurationErrors, formatDiagnostic } from '../../src/config/diagnostics.ts'

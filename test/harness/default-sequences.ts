@@ -1,4 +1,4 @@
-/** The default sequences of the package, read once per process: what words the faults of gateways in tests. */
+/** The default sequences of the package, read once per process; they word the faults of gateways in tests. */
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

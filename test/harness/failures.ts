@@ -1,4 +1,4 @@
-/** Log events and counters of failures, and the end of all connections. */
+/** Finds log events and counters of failures, and waits for the end of all connections. */
 import assert from 'node:assert/strict'
 import type { TestGateway } from './gateway.ts'
 import { eventually } from './peers.ts'

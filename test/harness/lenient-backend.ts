@@ -1,7 +1,7 @@
 /**
- * Which resource a backend would serve that takes every liberty with a path: it decodes escapes twice, ends at a NUL,
- * takes backslashes for slashes, drops parameters, empty segments and the slash at the end, and resolves dots last.
- * Written without anything of the gateway's: what it says is compared with that.
+ * Model of a lenient backend: the path that it reads in a request target, and the template that fits this path best.
+ * The backend decodes escapes twice, ends a path at a NUL, takes backslashes for slashes, drops parameters, empty
+ * segments and the slash at the end, and resolves dot segments last. The model shares no code with the gateway.
  */
 export function lenientPath(target: string): string {
   let path = target.split('?')[0]!

@@ -1,4 +1,4 @@
-/** Valid and invalid messages, damaged in ways that parsers are known to disagree about. */
+/** Damages messages, valid and invalid ones, in ways that parsers are known to disagree about. */
 import type { Random } from './random.ts'
 
 /** What is put in: line ends and half ones, framing, numbers, and whole requests. */

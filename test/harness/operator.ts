@@ -1,6 +1,6 @@
 /**
- * An operator's view: gateways as real programs in homes of their own, commands of the command line against them, and a
- * backend that answers `ok`. Everything is ended by `leave`.
+ * Runs gateways as an operator does: as real programs in homes of their own, with commands of the command line, and
+ * with a backend that answers `ok`. `leave` ends all of them.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,7 +1,6 @@
 /**
- * Routing as one would do it who had all the time in the world: every API and every template is compared with the
- * request, paths are decoded, split and encoded again. Written without anything of the gateway's, to be compared with
- * it.
+ * Model of the router, simple and slow, with which tests compare the real one: it compares every API and every template
+ * with the request, and decodes, splits and encodes paths. The model shares no code with the gateway.
  */
 
 export interface PlainApi {

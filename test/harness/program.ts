@@ -1,4 +1,4 @@
-/** The real program, started as operators start it, in a home of its own. */
+/** Starts the real program as operators do, in a home of its own, and waits for what it prints. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Homes whose files change while their gateway runs, and the reloads that are asked of it. */
+/** Changes the files of a home while its gateway runs, and requests reloads. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sendCommand } from '../../src/cli/control-client.ts'

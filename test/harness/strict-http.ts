@@ -1,6 +1,6 @@
 /**
- * A second opinion: an HTTP/1.1 parser that shares no code with the gateway and accepts only what a sender may send
- * (RFC 9112), the one way it can be read. It judges what the gateway sent to a backend or to a client.
+ * A strict HTTP/1.1 parser that shares no code with the gateway: it accepts only what a sender may send (RFC 9112).
+ * Tests parse with it what the gateway sent to a backend or to a client.
  */
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/

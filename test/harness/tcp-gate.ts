@@ -1,4 +1,4 @@
-/** A TCP proxy in front of a server, which can be shut: then connections end, and new ones are refused. */
+/** A TCP proxy in front of a server. A test can shut the proxy: then its connections end, and new ones are refused. */
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
