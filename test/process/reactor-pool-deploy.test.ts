@@ -41,6 +41,7 @@ const LIVE = {} as LivePlan
 
 async function started(t: TestContext, steps: readonly string[]) {
   const plan = {
+    listeners: [],
     ...{ reactor: 0, reactors: 1, steps, apis: [api('/first')] },
     heartbeats: new SharedArrayBuffer(4),
     asked: new Int32Array(new SharedArrayBuffer(4)),

@@ -43,6 +43,7 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
   const plan = {
     reactor: 0,
     reactors: 1,
+    listeners: [],
     heartbeats: new SharedArrayBuffer(4),
     metrics: allocateMetrics(1),
     gauge: SharedGauge.allocate(1, 1),
