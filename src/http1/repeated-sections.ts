@@ -54,7 +54,7 @@ export class RepeatedSection<Decoded> {
     for (let field = 0; field < count; field++) kinds[field] = this.#kinds[field]!
   }
 
-  /** Ends its use by all connections; returns where its bytes were. Zeroes them, because they may have credentials. */
+  /** Drops the section for all connections, and zeroes its bytes, which may hold credentials; returns where they were. */
   drop(): number {
     const keptAt = this.#keptAt
     this.#keptAt = GONE
