@@ -1,6 +1,7 @@
 /**
  * Every meaning of every transport code. One code can have several: 101507 is a backend that was late, one that closed,
- * one that broke the protocol, or a cancelled connect. Derived from the failure tables, so each listed code can occur.
+ * one that broke the protocol, or a cancelled connect. The list is derived from the failure tables, with a few failures
+ * that have no row there (OTHERS), so each listed code can occur.
  */
 import {
   INCOMPLETE_PAYLOAD,
