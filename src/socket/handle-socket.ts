@@ -130,7 +130,7 @@ function onconnected(this: ConnectRequest, status: number): void {
   }
 }
 
-/** Before a socket is attached or dialled, and once it is closed: late callbacks reach nobody. */
+/** Owner of a socket before it is attached or dialled, and once it is closed: ignores late callbacks. */
 const NULL_OWNER = nullOwner()
 
 /** Both ends of the connection of a handle. */

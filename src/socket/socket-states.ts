@@ -7,7 +7,7 @@
 export type SocketState =
   /** The TLS handshake is under way; writes are queued. */
   | 'HANDSHAKE'
-  /** The same, and the owner has ended its side. */
+  /** The TLS handshake is under way, and the owner has ended its side. */
   | 'HANDSHAKE_ENDING'
   /** The handshake is done, but OpenSSL has not returned from it: writing is not allowed yet. */
   | 'SETTLING'
@@ -20,7 +20,7 @@ export type SocketState =
   | 'BLOCKED'
   /** The owner has ended its side; FIN follows the write that has not called back. */
   | 'ENDING'
-  /** The same, and the owner waits for `onDrained`. */
+  /** The owner has ended its side and waits for `onDrained`; FIN follows the bytes that wait. */
   | 'ENDING_BLOCKED'
   /** FIN has not called back. */
   | 'SHUTTING'

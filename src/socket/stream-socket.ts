@@ -23,7 +23,7 @@ import { type SocketEvent, type SocketState, stateAfter } from './socket-states.
 const EMPTY = Buffer.alloc(0)
 /** Dialled sockets read into this buffer; the bytes are copied out at once. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536)
-/** Before a socket is attached, and once it is closed. */
+/** Owner of a socket before it is attached, and once it is closed. */
 const NULL_OWNER = nullOwner()
 
 /** The stream itself knows what it has still to write and whether it ended; the state says what the owner waits for. */

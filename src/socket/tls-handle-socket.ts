@@ -87,7 +87,7 @@ function onclosed(this: TcpHandle): void {
   socket.tls?.destroySSL()
 }
 
-/** Before a socket is attached, and once it is closed: late callbacks reach nobody. */
+/** Owner of a socket before it is attached, and once it is closed: ignores late callbacks. */
 const NULL_OWNER = nullOwner()
 
 export abstract class TlsHandleSocket implements ByteSocket, ReadQueueOwner {
