@@ -96,7 +96,7 @@ export interface ConnectionContext {
   readonly metrics: { add(cell: number, by: number): void }
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
-  /** Hears of every tunnel, so that it can be cut when its caller loses the right to it. */
+  /** Registers every tunnel, so that a tunnel can be cut when its caller loses the right to it. */
   readonly tunnels: { opened(exchange: Exchange, tunnel: Tunnel): void }
   /** `Date: …` with its CRLF, updated every second. */
   dateLine: string

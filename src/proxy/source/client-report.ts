@@ -44,7 +44,7 @@ export class ClientReport {
     this.lost('DISCONNECTED', event, code)
   }
 
-  /** The request does not go on. */
+  /** The deadline of a request head, or of the next part of a request body, has passed. */
   late(): void {
     const { metrics, settings } = this.#context
     const isHead = this.#machine.state === STATE.REQUEST_HEAD
@@ -69,7 +69,7 @@ export class ClientReport {
     this.#log('debug', 'idle tunnel closed', `no byte moved within ${this.#context.settings.tunnelIdleMs} ms`)
   }
 
-  /** Only a certificate is worth a warning: scanners and outdated clients fail all day. */
+  /** A failed TLS handshake. Kind `handshake` is no warning, because scanners and outdated clients cause it all day. */
   handshakeFailed({ kind, cause }: TlsFailure): void {
     this.#context.metrics.add(METRIC.tlsHandshakesFailed, 1)
     this.#log(kind === 'handshake' ? 'debug' : 'warn', 'TLS handshake failed', cause)

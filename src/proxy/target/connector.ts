@@ -233,7 +233,7 @@ export class Connector extends Deadline implements ConnectingOwner {
     this.#lost('TIMED_OUT', `no ${this.#missing()} within ${this.#context.settings.connectTimeoutMs} ms`)
   }
 
-  /** What the deadline was for. */
+  /** Names what had not happened when the deadline passed. */
   #missing(): string {
     const { proxy } = this.#route
     if (this.#step === 'tls') return 'end of the TLS handshake'
