@@ -1,6 +1,6 @@
 /**
  * Builds the filter chain of an API when it is deployed. A chain holds only the filters that the API needs. The primary
- * builds chains too, to describe them, so the filters here hold nothing of a reactor.
+ * builds chains too, to describe them; those have no authentication of a reactor and see no request.
  */
 import type { CorsDefinition } from '../apis/api-definition.ts'
 import { ApiKeyAuthenticator } from '../auth/api-key.ts'
