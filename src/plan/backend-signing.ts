@@ -1,6 +1,6 @@
 /**
  * The key that signs backend JWTs: that of `[keystore.primary]`, or one that is generated when first needed and kept in
- * the data folder. It is never the key of the key manager: its holder could sign no token that a gateway accepts.
+ * the data folder. It is never the key of the key manager, so no holder of it can sign tokens that a gateway accepts.
  */
 import {
   createHash,

@@ -86,7 +86,7 @@ function gateOf(access: Configuration['web_app.control_access']): AccessGatePlan
   return { networks: access.enable ? access.allow : null }
 }
 
-/** Errors for invalid patterns in `[[servlet_access_control_filter]]`: nobody could tell whom these admit. */
+/** Errors for invalid patterns in `[[servlet_access_control_filter]]`, because it is unclear whom they admit. */
 export function accessErrors(configuration: Configuration): readonly Diagnostic[] {
   return configuration.servlet_access_control_filter.flatMap((filter, row) => {
     const { pattern, why, hint } = parsePattern(filter.allow_ip_regex)
