@@ -37,21 +37,21 @@ interface DeployedProject {
 /** The APIs of a home at a start or a reload. */
 export interface LoadedApis {
   readonly apis: readonly ApiDefinition[]
-  /** The same by the folder of their project, or the file of their document. */
+  /** The projects of `apis`, by their folder or the file of their document. */
   readonly projects: ReadonlyMap<string, DeployedProject>
-  /** Those among them that stay as deployed before, because their project has errors now. */
+  /** The APIs of `apis` that stay as they were deployed before, because their project has errors now. */
   readonly kept: readonly ApiDefinition[]
   /** `name:version` of every API of the home, also of those that belong to other gateways. */
   readonly names: ReadonlySet<string>
   /** Why some APIs belong to other gateways. */
   readonly skipped: readonly Diagnostic[]
   readonly errors: readonly Diagnostic[]
-  /** Values that have no effect, and the like. */
+  /** Findings that keep no API from being deployed, such as values without effect. */
   readonly warnings: readonly Diagnostic[]
 }
 
 interface CachedProject extends ParsedProject {
-  /** Of the files; '' if the signature does not prove their content. */
+  /** Signature of the files; '' if it does not prove their content. */
   readonly signature: string
 }
 
@@ -114,7 +114,7 @@ export class ApiProjects {
     return { listing, projects }
   }
 
-  /** The same at once, for a folder that is small. */
+  /** Reads what has changed in one step, for a folder that is small. */
   readNow(): ReadProjects {
     const listing = listEntries(this.#folder)
     const projects = new Map<string, CachedProject>()
