@@ -28,9 +28,9 @@ export function ruleViolations(
       if (rule.holds(configuration, row)) continue
       byPath ??= new Map(keys.map(key => [key.path, key]))
       const about = rule.keys.flatMap(path => byPath?.get(inRow(path, rule, section)) ?? [])
-      // An invalid key has an error of its own, and stands here with its default, which nobody chose.
+      // An invalid key has an error of its own; its value here is only the default.
       if (about.some(key => key.invalid)) continue
-      // A warning is about a value that somebody chose, not about a default.
+      // A warning is about a value that the operator has set, not about a default.
       if (rule.severity === 'warning' && (about[0]?.where ?? '') === '') continue
       violations.push(violation(rule, about, rows.get(section) ?? 'default'))
     }

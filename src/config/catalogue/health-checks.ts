@@ -1,4 +1,4 @@
-/** Health checks, and keys of the registry and the broker of the reference platform, which are not acted on. */
+/** Health checks of a node; and keys of the reference platform's registry and broker, which are not acted on. */
 import { isTrue } from '../conditions.ts'
 import { actsIf, allActIf, inert, live, repeatedSection, required, section, withAliases } from '../key.ts'
 import { integer, decimal, duration, flag, scalar, text, list } from '../kinds.ts'
