@@ -41,7 +41,7 @@ export class AccessControl {
     const name = hostName(host)
     if (this.#hostNames.has(name)) return true
     const address = unmappedAddress(localAddress ?? '')
-    // Nobody else can point an address here, as they could a name.
+    // DNS rebinding points a name at this machine; an address in Host cannot be rebound.
     return name === (address.includes(':') ? `[${address}]` : address)
   }
 

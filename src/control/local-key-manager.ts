@@ -284,8 +284,8 @@ function apiCatalogue(context: LocalKeyManagerContext): ApiCatalogue {
 }
 
 /**
- * Refuses applications and keys that both a file of the home and the database define: nobody could say which of them
- * holds. Rejects with the first one. `issuer`: of the tokens whose clients are in the registry.
+ * Refuses applications and keys that both a file of the home and the database define, because it would be unclear which
+ * definition holds. Rejects with the first one. `issuer`: of the tokens whose clients are in the registry.
  */
 async function refuseConflicts(
   { applications, keys }: DeclaredApplications,

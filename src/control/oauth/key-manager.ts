@@ -1,6 +1,6 @@
 /**
  * The state that all OAuth endpoints share: registry, keys, sessions, limits, caches. One instance per control thread;
- * a reload replaces settings, scope policy and extensions, everything else lives as long as the thread.
+ * a reload replaces settings, scope policy and the operator's modules, everything else lives as long as the thread.
  */
 import type { Configuration } from '../../config/catalogue.ts'
 import type { IssuerKeys } from '../../auth/records.ts'

@@ -129,7 +129,7 @@ export class SigningKeys {
   async removeExpired(): Promise<void> {
     const nowMs = this.#nowMs()
     const isOver = (key: StoredSigningKey, keys: readonly StoredSigningKey[]): boolean => {
-      // Whoever still signs with it finds out when it raises `untilMs`.
+      // A node that still signs with the key learns of its removal when it raises `untilMs`.
       const isReplaced = keys.some(({ signsFromMs }) => signsFromMs > key.signsFromMs && signsFromMs + DAY_MS < nowMs)
       return isReplaced && key.untilMs < nowMs
     }

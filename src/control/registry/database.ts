@@ -29,7 +29,7 @@ export class Database {
   readonly kysely: Kysely<Tables>
   readonly #settings: ConnectionSettings['pool']
   readonly #pool: ConnectionPool
-  /** Null while the registry opens: then whoever opens it hears of each failure. */
+  /** Null while the registry opens: then a failure rejects the call that opens the registry. */
   outage: DatabaseOutage | null = null
 
   constructor(settings: ConnectionSettings) {

@@ -230,7 +230,7 @@ export class Registry {
     }
   }
 
-  /** An outage is reported by itself; another failure as often as an outage. */
+  /** Reports why changes of other nodes cannot be read, not more often than an outage, and not during one. */
   #pollFailed(error: Error): void {
     if (this.#apim.outage?.isDown === true) return
     const nowMs = performance.now()
