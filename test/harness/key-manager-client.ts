@@ -6,17 +6,17 @@ import type { Home } from './program.ts'
 
 interface RegisteredClient {
   readonly consumerKey: string
-  /** Whole field value. */
+  /** Value of the Authorization field. */
   readonly authorization: string
 }
 
 export class KeyManagerClient {
-  /** PEM, of its listener. */
+  /** Certificate of the management listener, PEM. */
   readonly certificate: string
   readonly password: string
   readonly #port: number
 
-  /** Once that node is ready. */
+  /** Reads certificate and password from the data folder, so the node must be ready. */
   constructor(home: Home, port: number) {
     const kept = readFileSync(join(home.data, 'listener.pem'), 'latin1')
     this.certificate = kept.slice(kept.indexOf('-----BEGIN CERTIFICATE-----'))
@@ -39,7 +39,7 @@ export class KeyManagerClient {
     await this.post('/oauth2/revoke', authorization, `token=${token}`)
   }
 
-  /** `body`: a form as text, or what JSON is made of. Rejects with status and text of any answer but a good one. */
+  /** `body`: a form as text, or an object, sent as JSON. Rejects with status and text of a response from 300 on. */
   post(path: string, authorization: string, body: object | string): Promise<Record<string, string>> {
     const isForm = typeof body === 'string'
     const headers = { authorization, 'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json' }

@@ -1,7 +1,7 @@
 /** Damages messages, valid and invalid ones, in ways that parsers are known to disagree about. */
 import type { Random } from './random.ts'
 
-/** What is put in: line ends and half ones, framing, numbers, and whole requests. */
+/** Texts that are inserted: line ends and parts of them, framing, numbers, and whole requests. */
 const SCRAPS = [
   '\r\n',
   '\r',
@@ -73,7 +73,7 @@ function once(random: Random, message: string, others: readonly string[]): strin
   }
 }
 
-/** One of `messages`, damaged one to four times; now and then it stays as it is. */
+/** Picks one of `messages` and damages it one to four times; now and then returns it unchanged. */
 export function mutate(random: Random, messages: readonly string[]): string {
   let message = random.pick(messages)
   for (let times = random.below(5); times > 0; times--) message = once(random, message, messages)

@@ -8,7 +8,7 @@ import { sendCommand } from '../../src/cli/control-client.ts'
 import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
 import { freePort, type Home, makeHome, Program, type RunningGateway, startProgram } from './program.ts'
 
-/** Requests to paths with this in them are not answered. */
+/** The backend does not answer requests whose path contains this. */
 export const SILENT = '/silent'
 
 export const backend = await ScriptedBackend.listen(peer => void answerAll(peer))
@@ -26,7 +26,7 @@ async function answerAll(peer: Peer): Promise<void> {
 const homes: Home[] = []
 const started: Program[] = []
 const clients: Peer[] = []
-/** For the end of a test file. */
+/** Ends clients, programs and backend, and removes the homes; called at the end of a test file. */
 export async function leave(): Promise<void> {
   for (const client of clients) client.destroy()
   for (const program of started) await program.kill()
@@ -53,14 +53,14 @@ export async function start(
   return running
 }
 
-/** Two reactors need a port that is known beforehand. */
+/** Starts a gateway with two reactors, which need a port that is known beforehand. */
 export async function startTwo(env: Environment = {}): Promise<RunningGateway> {
   const port = await freePort()
   const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
   return start(home(), sets, env)
 }
 
-/** A command that is under way. */
+/** Starts a command and does not wait for its end. */
 export function begin(at: Home, ...words: string[]): Program {
   const program = new Program(process.execPath, ['src/launch.js', ...words, '--home', at.path])
   started.push(program)
@@ -109,7 +109,7 @@ export async function listed(at: Home, ...words: string[]): Promise<Reactors> {
   return JSON.parse(out)
 }
 
-/** Listed once a connection of that side is in that state: the gateway needs a moment to get there. */
+/** Lists the connections as soon as one of this side is in this state. */
 export async function untilListed(at: Home, state: string, side: string): Promise<Reactors> {
   const isThere = ({ reactors }: Reactors): boolean =>
     reactors.some(({ counts }) => counts[side]?.[state] !== undefined)

@@ -9,7 +9,7 @@ export interface PlainApi {
   readonly paths: readonly string[]
   /** Host names, in any case; none: all. */
   readonly hosts: readonly string[]
-  /** What becomes of escaped slashes. */
+  /** Treatment of escaped slashes. */
   readonly slashes: 'refuse' | 'pass' | 'decode'
   /** `GET /a/{b}`, in the order of their declaration; none: everything. */
   readonly operations: readonly string[]
@@ -18,9 +18,9 @@ export interface PlainApi {
 export interface PlainAnswer {
   readonly api: string
   readonly template: string
-  /** Of the operation: `GET`, `*`, '' for none. */
+  /** Verb of the operation: `GET`, `*`, '' for none. */
   readonly verb: string
-  /** What the backend is to get, behind the path of the API, query and all. */
+  /** Target for the backend, behind the path of the API, with the query. */
   readonly rest: string
 }
 
@@ -45,7 +45,7 @@ interface Place {
   readonly declared: readonly string[]
 }
 
-/** `target`: one character per byte. Refused, of no API, or what it is for. */
+/** Finds API and operation of a request. `target`: one character per byte. `nobody`: no API has the path. */
 export function plainRoute(
   apis: readonly PlainApi[],
   method: string,
@@ -96,7 +96,7 @@ function answer({ api, declared }: Place, method: string, path: PlainPath, query
   return { api: api.name, ...plainOperation(api.operations, method, wanted), rest: text + query }
 }
 
-/** Undefined where it has to be refused. */
+/** Decodes and splits a path; undefined where the path has to be refused. */
 function readPlainPath(text: string): PlainPath | undefined {
   if (/%(?![0-9A-Fa-f]{2})/.test(text)) return undefined
   if (/[\0-\x20#;\\\x7f]/.test(text)) return undefined
@@ -128,7 +128,7 @@ function withoutEscapedPlus(segment: string): string {
   return segment.replaceAll(ESCAPED_PLUS, '+')
 }
 
-/** Of a path or template as declared; literals may be escaped or not. */
+/** Decoded segments of a declared path or template, whose literals may be escaped or not. */
 function segmentsOf(declared: string): readonly string[] {
   const segments = declared.split('/').slice(1)
   return segments.map(segment => decodeURIComponent(segment.replace(/%(?![0-9A-F]{2})/g, '%25')))
@@ -147,7 +147,7 @@ function encode(segment: string): string {
 
 interface Candidate {
   readonly template: string
-  /** Without the names of variables: what has the same is the same. */
+  /** The template without the names of variables: templates of one shape are one resource. */
   readonly shape: string
   readonly verbs: readonly string[]
 }
@@ -174,7 +174,7 @@ function plainOperation(
   return { template: best.template, verb: served ?? '' }
 }
 
-/** `/a/*` and `/a/` into what stands in front of the end, and how they end. */
+/** Splits a template such as `/a/*` or `/a/` into its segments and its end. */
 function take(template: string): { readonly segments: readonly string[]; readonly end: '' | '/' | '/*' } {
   const all = template === '/' ? [''] : template.split('/').slice(1)
   const last = all.at(-1)
@@ -227,7 +227,7 @@ function prefixOf({ shape }: Candidate, at: number): string {
     .join('/')
 }
 
-/** Which of them begins so first. */
+/** Index of the first candidate, in the order of declaration, that begins with the prefix. */
 function declaredAt(all: readonly Candidate[], prefix: string, at: number): number {
   return all.findIndex(candidate => prefixOf(candidate, at) === prefix)
 }

@@ -17,7 +17,7 @@ interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** What a program has printed, and a way to wait for more. */
+/** The output of a program so far; a test can wait for a text in it. */
 class Printed {
   text = ''
   #hasEnded = false
@@ -28,7 +28,7 @@ class Printed {
     this.#look()
   }
 
-  /** No more follows. */
+  /** The output has ended. */
   end(): void {
     this.#hasEnded = true
     this.#look()
@@ -99,7 +99,7 @@ export class Program {
     this.child.kill(name)
   }
 
-  /** Ends it in any case. */
+  /** Ends the program, if it still runs, by SIGKILL. */
   async kill(): Promise<void> {
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGKILL')
     await this.exited
@@ -112,7 +112,7 @@ export interface Home {
   remove(): void
 }
 
-/** A home whose one API, `/t`, is answered by a port of this machine. */
+/** Makes a home with one API, `/t`, whose backend is a port of this machine. */
 export function makeHome(backendPort: number, deployment = ''): Home {
   const path = mkdtempSync(join(tmpdir(), 'sluice-home-'))
   writeFileSync(join(path, 'deployment.toml'), deployment)
@@ -195,7 +195,7 @@ export async function startProgram(
   }
 }
 
-/** One request on a connection of its own; the whole answer as text. */
+/** Sends one request on a connection of its own; resolves with the whole response as text. */
 export async function ask(port: number, method: string, path: string): Promise<string> {
   const peer = await connectPeer(port)
   peer.send(`${method} ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)

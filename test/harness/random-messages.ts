@@ -1,4 +1,4 @@
-/** Random valid messages: their bytes as sent, and what has to arrive of them on the other side. */
+/** Random valid messages: the bytes that one side sends, and the parts that have to arrive at the other side. */
 import type { Random } from './random.ts'
 
 export interface RandomMessage {
@@ -17,7 +17,7 @@ export interface RandomMessage {
 const NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_!#$%&'*+.^`|~"
 const VALUE = ' \tabcXYZ019,;="/()<>@?[]{}:\\\x80\xa0\xe4\xff'
 const QUERY = "abcXYZ019/%2F.;,:=&!$'()*+@~_-?"
-/** A path of these passes as it is. */
+/** Pieces of paths that the gateway forwards unchanged. */
 const PATH = [...['a', 'XYZ', '019', '.b', '..c', '/d', '/.e', '%20', '%2B', '%C3%A9', '%25'], ...",:=&!$'()*+@~_-"]
 const BODY = 'abc\r\n0123456789\0\xff GET / HTTP/1.1'
 
@@ -37,14 +37,14 @@ function bodyLength(random: Random): number {
   }
 }
 
-/** Large bodies repeat a stretch; what they say does not matter as long as no two are alike. */
+/** A large body repeats one random text: its content does not matter, but no two bodies are equal. */
 function bodyOf(random: Random): string {
   const length = bodyLength(random)
   const stretch = random.text(Math.min(length, random.between(50, 400)), BODY)
   return stretch.length === 0 ? '' : stretch.repeat(Math.ceil(length / stretch.length)).slice(0, length)
 }
 
-/** The prefix keeps random names from being names that mean something. */
+/** The prefix keeps random names from being names with a meaning. */
 function fieldsOf(random: Random, most: number, prefix: string): string[] {
   return Array.from({ length: random.below(most + 1) }, () => {
     const name = prefix + random.text(random.between(1, random.once(10) ? 200 : 24), NAME)
@@ -122,7 +122,7 @@ export function randomRequest(random: Random, key: string): RandomMessage {
   }
 }
 
-/** A response to that method. Those that end with the connection are for the backend to end. */
+/** A response to a request with this method. With framing `close` the backend has to end the connection. */
 export function randomResponse(random: Random, method: string): RandomMessage {
   const isHead = method === 'HEAD'
   const framings = isHead ? (['none'] as const) : (['length', 'length', 'chunked', 'chunked', 'close'] as const)

@@ -6,7 +6,7 @@ import type { ReloadReport } from '../../src/primary/reload-report.ts'
 import { openProject } from './open-project.ts'
 import type { Home, RunningGateway } from './program.ts'
 
-/** Writes a file of the home, and its folders; never half of it. */
+/** Writes a file of the home, and its folders. The file is renamed into place, so no reader finds half of it. */
 export function put(home: Home, path: string, content: string | Buffer): void {
   const whole = join(home.path, path)
   mkdirSync(dirname(whole), { recursive: true })
@@ -14,7 +14,7 @@ export function put(home: Home, path: string, content: string | Buffer): void {
   renameSync(`${whole}~`, whole)
 }
 
-/** A project in a folder of that name, answered by these URLs at `/<context>/1.0.0`. */
+/** Writes a project into a folder of this name, with these URLs as backends of `/<context>/1.0.0`. */
 export function putApi(home: Home, project: string, context: string, ...urls: readonly string[]): void {
   const [first, ...others] = urls.map(url => ({ url }))
   const endpointConfig =
