@@ -41,7 +41,7 @@ export function readAccess(project: YamlFile | undefined, document: YamlFile | u
   }
   const header = declared('authorizationHeader', ['x-wso2-auth-header'])
   const schemes = declared('securityScheme', ['x-wso2-application-security', 'security-types'])
-  const [authHeader = ''] = header?.file.looseTexts(header.path) ?? []
+  const authHeader = header?.file.optional(header.path) ?? ''
   header?.file.report(header.path, authHeader, headerViolation(authHeader))
   const securitySchemes = schemes?.file.texts(schemes.path).flatMap(text => text.trim().toLowerCase() || []) ?? []
   if (schemes !== undefined) checkSchemes(schemes, securitySchemes)

@@ -11,6 +11,8 @@ export interface Member {
   readonly isAccess?: boolean
   /** Members of the value, or of each item if the value is a list; undefined: not checked. */
   readonly members?: Members
+  /** True if any other value than a map is an error, because its members would silently be absent. */
+  readonly isMap?: boolean
   readonly inert?: InertMember
   /** Why the member is an error. */
   readonly refused?: string
@@ -83,10 +85,16 @@ export class MemberCheck {
       else {
         if (member.refused !== undefined)
           this.#file.error([...at, name], undefined, 'is not known here', member.refused)
+        if (member.isMap) this.#requireMap([...at, name], each)
         if (member.inert !== undefined) this.#reportInert(name, member.inert, members, [...at, name])
         if (member.members !== undefined) this.#enter(each, member.members, [...at, name], false)
       }
     }
+  }
+
+  #requireMap(path: Path, value: unknown): void {
+    if (Array.isArray(value) || (typeof value !== 'object' && this.#file.hasContent(path)))
+      this.#file.error(path, undefined, 'expected names with their values', 'write name: value')
   }
 
   #reportInert(name: string, { hint, harmless }: InertMember, members: Members, path: Path): void {

@@ -21,6 +21,10 @@ function inert(hint: string, ...harmless: readonly string[]): Member {
   return { inert: { hint, harmless } }
 }
 
+function accessMapOf(members: Members): Member {
+  return { isAccess: true, members, isMap: true }
+}
+
 /** One table entry for each name. */
 function each(member: Member, ...names: readonly string[]): Members {
   return Object.fromEntries(names.map(name => [name, member]))
@@ -34,7 +38,7 @@ const CORS_MEMBERS = [
   ...['corsConfigurationEnabled', 'accessControlAllowOrigins', 'accessControlAllowCredentials'],
   ...['accessControlAllowHeaders', 'accessControlAllowMethods', 'accessControlExposeHeaders', 'accessControlMaxAge'],
 ]
-const CORS = accessOf(each(ACCESS, ...CORS_MEMBERS))
+const CORS = accessMapOf(each(ACCESS, ...CORS_MEMBERS))
 
 const CREDENTIALS: Member = of({
   ...each(KNOWN, 'enabled', 'type', 'username', 'password', 'grantType', 'tokenUrl', 'clientId', 'clientSecret'),
@@ -173,12 +177,13 @@ const NO_SECRETS: Member = { refused: 'secrets stay with the issuer of the token
 /** `applications/*.yaml`. */
 export const APPLICATION_FILE: Members = {
   name: ACCESS,
-  ...each(KNOWN, 'owner', 'tenant', 'tier', 'attributes'),
+  ...each(KNOWN, 'owner', 'tenant', 'attributes'),
+  tier: NO_LIMITS,
   keys: accessOf({
     ...each(ACCESS, 'type', 'consumerKey', 'issuer'),
     ...each(NO_SECRETS, 'secret', 'consumerSecret', 'clientSecret'),
   }),
-  subscriptions: accessOf({ ...each(ACCESS, 'api', 'status'), tier: KNOWN }),
+  subscriptions: accessOf({ ...each(ACCESS, 'api', 'status'), tier: NO_LIMITS }),
 }
 
 // ---- OpenAPI documents ----------------------------------------------------------------------------------------------
@@ -191,7 +196,7 @@ const SECURITY_TYPES: Members = {
   'security-types': ACCESS,
   optional: inert('leave out mutualssl, or name only mutualssl, in security-types'),
 }
-const EXTENSION_CORS = accessOf({
+const EXTENSION_CORS = accessMapOf({
   ...each(ACCESS, ...CORS_MEMBERS, ...CORS_MEMBERS.map(dashed)),
 })
 const AT_THE_ROOT = inert('write it at the root of the document')
@@ -208,7 +213,7 @@ export const DOCUMENT_EXTENSIONS: Members = {
   'x-wso2-cors': EXTENSION_CORS,
   ...each(ACCESS, 'x-wso2-auth-header', 'x-wso2-disable-security', 'x-auth-type', 'x-wso2-transports'),
   'x-sluice-escaped-slashes': ACCESS,
-  'x-wso2-application-security': accessOf(SECURITY_TYPES),
+  'x-wso2-application-security': accessMapOf(SECURITY_TYPES),
   ...each(
     NO_LIMITS,
     'x-throttling-tier',

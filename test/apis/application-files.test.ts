@@ -50,6 +50,16 @@ test('an application becomes records with its keys and subscriptions', async t =
   )
 })
 
+test('a tier that asks for a limit is a warning, because limits are not supported yet', async t => {
+  const home = homeWith(t, { 'shop.yaml': SHOP, 'other.yaml': 'name: Other\ntier: Unlimited\n' })
+  const { warnings } = await readApplications(home)
+  const said = warnings.map(it => formatDiagnostic(it).replaceAll(`${home}/applications/`, ''))
+  assert.deepEqual(said, [
+    'shop.yaml:3: tier = "10PerMin": has no effect (limits are not supported yet)',
+    'shop.yaml:9: subscriptions[0].tier = "Gold": has no effect (limits are not supported yet)',
+  ])
+})
+
 test('an application without an owner belongs to the super admin', async t => {
   const home = homeWith(t, { 'a.yml': 'name: Small' })
   const { configuration } = loadConfiguration(home, ['super_admin.username=root'])

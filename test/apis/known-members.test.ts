@@ -65,6 +65,18 @@ const API_MISTAKES: readonly (readonly [yaml: string, said: string])[] = [
     'error A/api.yaml:11: data.corsConfiguration.accessControlAllowOrigin: is not known here (did you mean accessControlAllowOrigins?)',
   ],
   [
+    '  corsConfiguration: true',
+    'error A/api.yaml:11: data.corsConfiguration: expected names with their values (write name: value)',
+  ],
+  [
+    '  corsConfiguration: [{corsConfigurationEnabled: true}]',
+    'error A/api.yaml:11: data.corsConfiguration: expected names with their values (write name: value)',
+  ],
+  [
+    '  authorizationHeader: {name: X-Token}',
+    'error A/api.yaml:11: data.authorizationHeader: expected text (write one value)',
+  ],
+  [
     '  isDefault: true',
     'warning A/api.yaml:11: data.isDefault: is not known here and has no effect (did you mean isDefaultVersion?)',
   ],
@@ -300,6 +312,15 @@ const EXTENSION_MISTAKES: readonly (readonly [document: string, said: string])[]
     `${DOCUMENT}x-wso2-application-security: {security-type: [api_key]}\n`,
     'error a.yaml:7: x-wso2-application-security.security-type: is not known here (did you mean security-types?)',
   ],
+  [
+    `${DOCUMENT}x-wso2-application-security: [mutualssl]\n`,
+    'error a.yaml:7: x-wso2-application-security: expected names with their values (write name: value)',
+  ],
+  [
+    `${DOCUMENT}x-wso2-cors: true\n`,
+    'error a.yaml:7: x-wso2-cors: expected names with their values (write name: value)',
+  ],
+  [`${DOCUMENT}x-wso2-auth-header: [X-Token]\n`, 'error a.yaml:7: x-wso2-auth-header: expected text (write one value)'],
   [
     `${DOCUMENT}x-wso2-cors: {corsConfigurationEnabled: true, access-control-allow-origin: [x]}\n`,
     'error a.yaml:7: x-wso2-cors.access-control-allow-origin: is not known here (did you mean access-control-allow-origins?)',
