@@ -54,7 +54,7 @@ export class RepeatedSection<Decoded> {
     for (let field = 0; field < count; field++) kinds[field] = this.#kinds[field]!
   }
 
-  /** Drops the section for all connections, and zeroes its bytes, which may hold credentials; returns where they were. */
+  /** Drops the section for all connections. Zeroes its bytes, which may hold credentials; returns where they were. */
   drop(): number {
     const keptAt = this.#keptAt
     this.#keptAt = GONE
