@@ -66,7 +66,7 @@ const FROM_BACKEND: Direction = { data: EVENT.RESPONSE_DATA, end: EVENT.RESPONSE
 const LONG_READ_BYTES = 16_384
 const REST_MS = 1000
 
-/** Its own deadline is the idle timeout; those of its sides are for peers that take no bytes, and for REST_MS. */
+/** Its deadline is the idle timeout. The deadlines of its sides are for peers that take no bytes, and for REST_MS. */
 export class Tunnel extends Deadline {
   readonly #exchange: Exchange
   readonly #context: ConnectionContext

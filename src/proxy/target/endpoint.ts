@@ -120,7 +120,7 @@ export class Endpoint implements Target {
   }
 
   /**
-   * A request failed before a byte of a response came. `buffer`: the request, where it may be sent once more; the
+   * A request failed, before or after its response began. `buffer`: the request, where it may be sent once more; the
    * endpoint owns it from now on. Returns true when another endpoint has taken the request over.
    */
   failed(exchange: Exchange, failure: Failure, buffer: RetryBuffer | null): boolean {

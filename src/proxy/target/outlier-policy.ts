@@ -63,7 +63,7 @@ function causeOf(
   return isOfExchange || isRefusedByProxy ? 'exchange' : 'loss'
 }
 
-/** Failures of the gateway: connection limit, memory, a client that left, a bug, a wrong password. */
+/** Failures of the gateway: connection limit, memory, a client that left, a bug, refused credentials of its own. */
 function isOwnFailure(base: number): boolean {
   return (
     base === POOL_FULL ||
