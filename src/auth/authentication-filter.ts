@@ -43,7 +43,7 @@ export class AuthenticationFilter implements DescribedFilter {
   readonly #isOpen: boolean
   readonly #certificates: CertificateAuthenticator | null
   readonly #others: readonly Authenticator[]
-  /** The one of them whose credentials are not in the field of tokens; null: there is none. */
+  /** The scheme among `others` whose credentials are not in the field of tokens; null: there is none. */
   readonly #stripping: Authenticator | null
   readonly #challenges: Challenges
   readonly #validation: CustomValidation | null

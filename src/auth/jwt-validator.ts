@@ -88,7 +88,7 @@ export class JwtValidator {
     return { result: accepted, key, isCacheable: true, alternate }
   }
 
-  /** The result is not cached: the issuer may publish the key later. */
+  /** Fetches the issuer's keys. A refusal for an unknown key is not cached: the issuer may publish the key later. */
   async #fetchKey(jwt: ParsedJwt, issuer: TrustedIssuer, accepted: AcceptedToken): Promise<TokenValidation> {
     const failure = await this.#callForKey(issuer, jwt.kid ?? '')
     if (failure !== '') return failedValidation(failure)
