@@ -16,7 +16,7 @@ interface Range {
 /** Media ranges of Accept that are read; later ones are ignored. */
 const RANGES_MAX = 32
 
-/** `captured`: holds the fields Accept, SOAPAction and Content-Type where the request has them. */
+/** `captured`: has SOAPAction where the request has it, and Accept and Content-Type where they mention XML. */
 export function faultFormat(captured: CapturedFields): FaultFormat {
   if (captured.length === 0) return 'application/json'
   let isSoap11 = false
