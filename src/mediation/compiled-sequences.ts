@@ -44,7 +44,10 @@ export class CompiledSequences {
     return this.#runs.has(name)
   }
 
-  /** Runs a sequence; `ended` where it ends without an outcome, and where there is none of that name. */
+  /**
+   * Runs a sequence. `ended`: it ended without an outcome, or there is no sequence of this name. `failed`: a bug, or the
+   * message entered too many sequences.
+   */
   run(name: string, message: Message): Message['outcome'] | 'failed' {
     try {
       this.#run(name, message)
