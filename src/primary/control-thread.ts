@@ -138,7 +138,7 @@ export class ControlThread {
     }
   }
 
-  /** Runs a management command. Rejects with CallFailed. */
+  /** Runs a management command. Rejects with CallFailed, or with an Error while the thread does not serve. */
   async manage(request: ManagementCommand): Promise<object> {
     if (!this.isServing) throw new Error('the control thread is not running; try again')
     return this.#threads.call(0, { kind: 'manage', request })

@@ -22,7 +22,7 @@ type Progress =
   | 'serving'
   /** It holds the data folder. */
   | 'done'
-/** What the predecessor says: it changes nothing any more; it has released the data folder. */
+/** Orders of the predecessor. `begin`: it changes nothing any more. `take`: it has released the data folder. */
 type Order = 'begin' | 'take'
 
 interface Handed {
@@ -47,7 +47,7 @@ export class Successor {
   readonly #child: ChildProcess
   readonly #reached = new Map<Progress, PromiseWithResolvers<void>>()
 
-  /** Starts it with the arguments of this process. `inherited`: descriptors that this process has inherited itself. */
+  /** Starts the process, with the arguments of this one. `inherited`: descriptors that this process has inherited. */
   constructor({ node, entry }: SuccessorProgram, sockets: SocketTable, inherited: number) {
     for (const step of ['loaded', 'serving', 'done'] as const) {
       const reached = Promise.withResolvers<void>()
@@ -93,7 +93,7 @@ export class Successor {
   }
 
   tell(order: Order): void {
-    // Its end is reported as such.
+    // A failure to send is no error of its own: the exit of the process is reported.
     this.#child.send(order, () => {})
   }
 
@@ -101,7 +101,7 @@ export class Successor {
     this.#child.kill('SIGKILL')
   }
 
-  /** The two processes have nothing more to say. */
+  /** Ends the conversation, so that this process can end before the new one. */
   release(): void {
     this.#child.removeAllListeners()
     this.#child.unref()

@@ -180,7 +180,7 @@ export class Node {
     return { ...addresses, reactors: this.#plans.length, level, firstAccount }
   }
 
-  /** Throws ListenError. A predecessor has listened on the address already. */
+  /** Throws ListenError where the address is taken. Skips an address whose socket a predecessor hands over. */
   async #probe(kind: string, address: ListenAddress): Promise<void> {
     const isInherited = this.#options.predecessor?.has(socketName(kind, address.host, address.port)) ?? false
     if (!isInherited) await probePort(address)
@@ -204,7 +204,7 @@ export class Node {
     this.#health = await startHealthListener(host, port, connectionsMax, sources, fd)
   }
 
-  /** The reactors accept connections beside those of the predecessor, which ends now. */
+  /** The reactors accept connections beside the reactors of the predecessor, which ends now. */
   async #takeOver(predecessor: Predecessor, health: ListenAddress): Promise<void> {
     this.#phase = 'ready'
     await this.#openHealth(health)
@@ -286,7 +286,7 @@ export class Node {
     return this.#plans.length > 0 || control.isServing ? '' : 'the control thread died; a replacement starts'
   }
 
-  /** `upgrade`, and the others, which nothing would remember while another process takes over. */
+  /** Adds `upgrade`, and refuses the other commands while another process takes over: their effects would be lost. */
   #guarded(commands: Readonly<Record<string, CommandHandler>>): Readonly<Record<string, CommandHandler>> {
     const guarded = Object.entries(commands).map(([name, run]): readonly [string, CommandHandler] => [
       name,
@@ -352,7 +352,7 @@ export class Node {
     return { kill: () => reactors.kill(0), hang: () => reactors.hang(0), 'kill-control': () => control.kill() }
   }
 
-  /** Keys or certificates were read again. */
+  /** Deploys the TLS plans after keys or certificates were read again. */
   tlsChanged(): void {
     void this.#home!.reloader.deploy({ removed: [], deployed: [] }).then(failures => {
       for (const CAUSE_OF_ERROR of failures) {

@@ -67,7 +67,7 @@ interface Candidate extends Pick<LoadedHome, 'configuration' | 'keys' | 'apis' |
   readonly tls: TlsDraft | null | undefined
   /** Null: the file was not read. */
   readonly lifecycles: LifecycleFile | null
-  /** Null: the key was not read. */
+  /** Null: the signing key was not read. */
   readonly signing: SigningKeySource | null
   readonly applications: LoadedHome['applications']
   readonly warnings: readonly Diagnostic[]
@@ -90,7 +90,7 @@ export class Reloader {
     this.#loggedLast = identitiesOf(apis.errors, apis.warnings)
   }
 
-  /** Never while another reload or change runs. Rejects with CommandRefused while the node ends. */
+  /** Must not run beside another reload or change (`ReloadQueue`). Rejects with CommandRefused while the node ends. */
   async run(scope: ReloadScope): Promise<ReloadReport> {
     this.#refuseWhileEnding()
     const candidate = scope === 'all' ? await this.#loadHome() : await this.#loadApis()
@@ -214,7 +214,7 @@ export class Reloader {
   }
 
   /**
-   * Changes the lifecycle state of one API: reads no project and deploys no other API. Never while a reload runs.
+   * Changes the lifecycle state of one API: reads no project and deploys no other API. Must not run beside a reload.
    * Resolves with the failures of threads. Rejects with CommandRefused where the state cannot be saved.
    */
   async changeLifecycle(definition: ApiDefinition, records: LifecycleRecords): Promise<readonly string[]> {

@@ -21,15 +21,15 @@ interface UpgradedNode {
   /** Descriptors that the node has inherited itself. */
   readonly inherited: number
   readonly log: Log
-  /** The other process is about to begin: nothing may change any more. */
+  /** Stops what changes the node, because the other process is about to begin. */
   readonly quiesce: () => void
   /** Releases health port, control socket and data folder. */
   readonly release: () => Promise<void>
-  /** The other process serves. */
+  /** Called when the other process serves. */
   readonly replaced: () => void
 }
 
-/** For the last answer of the control socket. */
+/** Pause before the control socket closes, so that its last response leaves. */
 const ANSWER_MS = 50
 
 /**
