@@ -1,6 +1,7 @@
 /**
- * Owns the active TLS plans in the primary: builds them at the start and again when a file behind them has changed. The
- * active plans stay until valid new ones replace them; a file with errors never removes them.
+ * Owns the active TLS plans in the primary: builds them at the start and again when a file behind them has changed, and
+ * renews the keys of session tickets. The active plans stay until valid new ones replace them; a file with errors never
+ * removes them.
  */
 import { randomBytes } from 'node:crypto'
 import {
