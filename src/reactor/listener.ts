@@ -104,8 +104,8 @@ export class Listener {
   }
 
   /**
-   * Closes the listening socket, and opens it again once a descriptor is free. A connection that waits for a descriptor
-   * would keep the event loop busy (D168). Returns false where the listener is closed already.
+   * Closes the listening sockets, and opens one again once a descriptor is free. A connection that waits for a
+   * descriptor would keep the event loop busy (D168). Returns false where the listener is closed already.
    */
   pause(): boolean {
     if (this.#listening.length === 0) return false
@@ -155,7 +155,7 @@ export class Listener {
   }
 }
 
-/** Error of a process, or a system, without a free descriptor; '' where there is one. libuv keeps it to itself. */
+/** Error of a process, or a system, without a free descriptor; '' where there is one. libuv does not report it. */
 export function missingDescriptor(): string {
   try {
     closeSync(openSync(devNull, 'r'))

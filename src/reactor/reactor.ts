@@ -99,7 +99,7 @@ export class Reactor implements ConnectionCallbacks {
   #forwardingKey: string
   readonly #idPrefix = newIdPrefix()
   readonly #requestCounter = new RequestCounter()
-  /** By scheme of the listener. */
+  /** Response fields that are stripped, by transport of the client. */
   readonly #stripped: Readonly<Record<keyof ConnectionContexts, StrippedResponseFields>>
   /** Fields that clients repeat, by transport, because the limits differ. */
   readonly #repeatedFields = {
