@@ -50,7 +50,7 @@ export class ControlPlane {
   #modules: BackendModules
   /** Null on a node that uses the key manager of another one. */
   #keyManager: LocalKeyManager | null = null
-  /** Null on a node with a database, which keeps revocations. */
+  /** Null on a node with a database, which keeps revocations, and without `enable_persistent_notifier`. */
   #revocations: RevocationFile | null = null
   readonly #revoked = new RevokedTokens(SKEW_MAX_MS)
   /** Null: no `notifier_impl` is configured. */
