@@ -45,8 +45,8 @@ export class CompiledSequences {
   }
 
   /**
-   * Runs a sequence. `ended`: it ended without an outcome, or there is no sequence of this name. `failed`: a bug, or the
-   * message entered too many sequences.
+   * Runs a sequence. `ended`: it ended without an outcome, or there is no sequence of this name. `failed`: a bug, or
+   * the message entered too many sequences.
    */
   run(name: string, message: Message): Message['outcome'] | 'failed' {
     try {
