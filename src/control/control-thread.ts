@@ -68,7 +68,7 @@ async function start({ plan, fd }: Extract<ToControlThread, { kind: 'start' }>):
   }
 }
 
-/** Opens it once more with the issuer of the database, where the node has to take that. */
+/** Opens the control plane; once more, with the issuer of the database, where the node has to take that issuer. */
 async function openPlane(
   plan: ControlPlan,
   listenerFd: number,

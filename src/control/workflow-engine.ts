@@ -49,7 +49,7 @@ export class WorkflowEngine {
     this.#timer = setInterval(() => this.wake(), retryMs).unref()
   }
 
-  /** Sends what waits. */
+  /** Sends the requests that wait for the engine. */
   wake(): void {
     if (this.#isClosed || this.#context.settings() === null) return
     this.#calls.run().catch((error: Error) => {
