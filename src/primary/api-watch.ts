@@ -1,6 +1,7 @@
 /**
- * Watches the API and application files of a home, for `start --watch`. It watches folders (the home, `apis`, each
- * project and its `Definitions`), which shows replaced files as well as written ones; a reload finds what has changed.
+ * Watches the API and application files of a home, for `start --watch`. It watches folders: the home, `apis`,
+ * `applications`, each project and its `Definitions`. A watched folder reports replaced files as well as written
+ * ones, and a reload finds what has changed.
  */
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
