@@ -1,6 +1,6 @@
 /**
- * Event log of a reactor: structured events, posted to the primary, which writes them. At most 200 events per second
- * and reactor are posted; an event that counts the rest follows.
+ * Event log of a reactor or of the control thread: structured events, posted to the primary, which writes them. At
+ * most 200 events per second and thread are posted; an event that counts the rest follows.
  *
  * Documented field names: STATE_DESCRIPTION, INTERNAL_STATE, DIRECTION, CAUSE_OF_ERROR, HTTP_URL, HTTP_METHOD,
  * SOCKET_TIMEOUT, CLIENT_ADDRESS, CORRELATION_ID, CONNECTION; on the target side also ERROR_CODE, TARGET_HOST,
