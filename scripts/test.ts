@@ -13,7 +13,7 @@ import { relative, resolve } from 'node:path'
 import { run } from 'node:test'
 import type { EventData } from 'node:test'
 import { inspect, parseArgs, styleText } from 'node:util'
-import { filesBelow, isolatedFiles, LEVELS, type Level } from '../test/harness/test-files.ts'
+import { filesBelow, isolatedFiles, LEVELS, type Level, nearestTo } from '../test/harness/test-files.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const CONCURRENCY = 4
@@ -24,6 +24,10 @@ const SLOWEST_SHOWN = 5
 /** Failures shown with their cause; of the others the name alone. */
 const CAUSES_SHOWN = 20
 const CAUSE_LINES = 30
+/** Its causes are lists of violations, shown whole. */
+const LISTS = 'test/tidy.test.ts'
+/** Last lines of standard error that are shown of a file that ends without a failed test. */
+const STDERR_LINES = 20
 
 interface Summary {
   readonly level: Level
@@ -31,6 +35,8 @@ interface Summary {
   failed: number
   readonly skipped: string[]
   readonly fileMs: Map<string, number>
+  /** Last lines of standard error, by file. */
+  readonly stderr: Map<string, string>
 }
 
 const { values: options, positionals } = parseArgs({
@@ -51,7 +57,7 @@ function levels(): readonly Level[] {
 
 function filesOf(level: Level): readonly string[] {
   if (positionals.length === 0) return isolatedFiles(level)
-  const chosen = filesBelow(positionals)
+  const chosen = positionals.flatMap(filesBelow)
   // A file that is the same on both levels runs once.
   return level === 'handles' || options.level === 'streams'
     ? chosen
@@ -60,15 +66,21 @@ function filesOf(level: Level): readonly string[] {
 
 async function runLevel(level: Level, files: readonly string[]): Promise<Summary> {
   process.env.SLUICE_LEVEL = level
-  const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map() }
+  const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map(), stderr: new Map() }
   const timeout = options.long ? LONG_TIMEOUT_MS : FILE_TIMEOUT_MS
   const stream = run({ files: files.map(file => resolve(ROOT, file)), concurrency: CONCURRENCY, timeout })
   for await (const { type, data } of stream) {
     if (type === 'test:pass') passed(summary, data)
     else if (type === 'test:fail') failed(summary, data)
-    else if (type === 'test:stderr' && options.verbose) process.stderr.write(data.message)
+    else if (type === 'test:stderr') keepStderr(summary, data)
   }
   return summary
+}
+
+function keepStderr({ stderr }: Summary, { file, message }: EventData.TestStderr): void {
+  if (options.verbose) process.stderr.write(message)
+  const lines = `${stderr.get(file) ?? ''}${message}`.split('\n')
+  stderr.set(file, lines.slice(-STDERR_LINES - 1).join('\n'))
 }
 
 /** Suites and files are no tests of their own, but a file has a time. */
@@ -94,20 +106,25 @@ function failed(summary: Summary, data: EventData.TestFail): void {
   const cause = data.details.error.cause ?? data.details.error
   // A suite or a file fails when a test of it fails; that test has told it already.
   const isEcho = (data.details.error as Error & { failureType?: string }).failureType === 'subtestsFailed'
-  isTest(summary, data)
+  const isOfTest = isTest(summary, data)
   if (isEcho) return
   summary.failed++
-  const place = data.file === undefined ? '' : `${relative(ROOT, data.file)}:${data.line ?? 1}`
-  const shown = summary.failed <= CAUSES_SHOWN || options.verbose ? causeOf(cause) : ''
+  const { file = '' } = data
+  const path = file === '' ? '' : relative(ROOT, file)
+  const place = file === '' ? '' : `${path}:${data.line ?? 1}`
+  // A file fails by itself when it cannot be loaded, or its process ends.
+  const said = isOfTest ? '' : (summary.stderr.get(file) ?? '')
+  const isShown = summary.failed <= CAUSES_SHOWN || options.verbose
+  const shown = isShown ? causeOf(cause, path === LISTS ? Number.POSITIVE_INFINITY : CAUSE_LINES) + said : ''
   process.stdout.write(`${clear()}${paint('red', 'failed')}  ${data.name}\n  ${place}\n${shown}`)
 }
 
 /** The cause without the frames of Node's own test runner. */
-function causeOf(cause: unknown): string {
+function causeOf(cause: unknown, linesMax: number): string {
   const lines = inspect(cause)
     .split('\n')
     .filter(line => !/\(node:internal|^\s+at (?:async )?(?:Test|Suite)\./.test(line))
-  return `${lines.slice(0, CAUSE_LINES).join('\n').replace(/^/gm, '  ')}\n\n`
+  return `${lines.slice(0, linesMax).join('\n').replace(/^/gm, '  ')}\n\n`
 }
 
 function paint(colour: 'red' | 'green' | 'dim', text: string): string {
@@ -135,6 +152,10 @@ function tell({ level, passed: done, failed: wrong, skipped, fileMs }: Summary, 
 if (options.long) process.env.SLUICE_LONG = '1'
 process.env.NODE_COMPILE_CACHE ??= resolve(ROOT, 'node_modules/.cache/test')
 let failures = 0
+for (const path of positionals.filter(path => filesBelow(path).length === 0)) {
+  process.stderr.write(`no such test: ${path}; nearest: ${nearestTo(path) || 'none'}\n`)
+  failures++
+}
 for (const level of levels()) {
   const files = filesOf(level)
   if (files.length === 0) continue

@@ -1,6 +1,7 @@
 /** The test files, and how `npm test` runs them: the socket levels and the processes. */
 import { globSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { nearest } from '../../src/config/nearest.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -41,12 +42,18 @@ export function isolatedFiles(level: Level): readonly string[] {
   return [...find('test/*.test.ts'), ...find('test/*/**/*.test.ts').filter(isIsolated)]
 }
 
-/** Files below the given paths; `http1` and `test/http1` are the same room. Throws for a path without tests. */
-export function filesBelow(paths: readonly string[]): readonly string[] {
-  return paths.flatMap(path => {
-    const named = path.startsWith('test/') ? path : `test/${path}`
-    const files = named.endsWith('.ts') ? find(named) : find(`${named.replace(/\/$/, '')}/**/*.test.ts`)
-    if (files.length === 0) throw new Error(`${path}: no test file is there`)
-    return files
-  })
+/** Test files at or below a path; `http1` and `test/http1` are the same room. */
+export function filesBelow(path: string): readonly string[] {
+  const named = path.startsWith('test/') ? path : `test/${path}`
+  return named.endsWith('.ts') ? find(named) : find(`${named.replace(/\/$/, '')}/**/*.test.ts`)
+}
+
+/** The room or test file that a path without tests was meant to be; '' where none is similar. */
+export function nearestTo(path: string): string {
+  const wanted = path.replace(/^test\/|\/$/g, '')
+  const files = find('test/**/*.test.ts').map(file => file.slice('test/'.length))
+  const rooms = new Set(files.filter(file => file.includes('/')).map(file => file.slice(0, file.indexOf('/'))))
+  const nearestPath = nearest(wanted, [...rooms, ...files])
+  // The folder may be the wrong part, or missing.
+  return nearestPath || (files.find(file => file.endsWith(`/${wanted.slice(wanted.lastIndexOf('/') + 1)}`)) ?? '')
 }
