@@ -13,6 +13,8 @@ export interface ListenAddress {
   readonly host: string
   /** 0 for a free port. */
   readonly port: number
+  /** The sample backend of a process that this one replaces has the port too. */
+  readonly isShared?: boolean
 }
 
 export interface SampleBackend {
@@ -87,7 +89,7 @@ function listPaths(): Record<string, string> {
 }
 
 /** Rejects with a message for the operator if the backend cannot listen. */
-export function startSampleBackend({ host, port }: ListenAddress): Promise<SampleBackend> {
+export function startSampleBackend({ host, port, isShared = false }: ListenAddress): Promise<SampleBackend> {
   const server = createServer(
     { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0, maxHeaderSize: 65_536 },
     (request, response) => {
@@ -96,10 +98,15 @@ export function startSampleBackend({ host, port }: ListenAddress): Promise<Sampl
   )
   return new Promise((resolve, reject) => {
     server.once('error', (failure: NodeJS.ErrnoException) => reject(new Error(listenError(failure, host, port))))
-    // The sample backend of a process that this one replaces may still listen.
-    server.listen({ port, host, reusePort: process.platform === 'linux' }, () => {
-      resolve({ port: (server.address() as AddressInfo).port, close })
-    })
+    const listen = (): void => {
+      // A process that replaces this one listens beside it for a while.
+      server.listen({ port, host, reusePort: process.platform === 'linux' }, () => {
+        resolve({ port: (server.address() as AddressInfo).port, close })
+      })
+    }
+    // With `reusePort` alone, a port of another program would seem to be free.
+    if (isShared) listen()
+    else server.listen({ port, host }, () => server.close(listen))
   })
   function close(): Promise<void> {
     return new Promise(resolve => {

@@ -28,8 +28,8 @@ export interface RunningSample {
   close(): Promise<void>
 }
 
-/** Starts the backend in its own thread. Rejects with SampleError. */
-export async function startSample({ projects }: LoadedApis, home: string): Promise<RunningSample> {
+/** Starts the backend in its own thread. `isShared`: beside that of another process. Rejects with SampleError. */
+export async function startSample({ projects }: LoadedApis, home: string, isShared = false): Promise<RunningSample> {
   const apisFolder = join(home, 'apis')
   const [name, project] = [...projects].find(([, { api }]) => api.name === API) ?? []
   if (name === undefined || project === undefined) {
@@ -41,7 +41,7 @@ export async function startSample({ projects }: LoadedApis, home: string): Promi
   const file = labelOf(/\.(?:ya?ml|json)$/i.test(name) ? join(apisFolder, name) : join(apisFolder, name, 'api.yaml'))
   const address = listenAddress(project.api, file)
   const { startSampleThread } = await import('./sample-backend.ts')
-  const thread = await startSampleThread(address).catch((error: Error) => {
+  const thread = await startSampleThread({ ...address, isShared }).catch((error: Error) => {
     const hint = `stop the program that uses the port, or change the port of the endpoint in ${file}`
     throw new SampleError(`${error.message}: ${hint}`)
   })

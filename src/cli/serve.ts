@@ -53,8 +53,9 @@ export async function serve(
   const endAtOnce = (): never => process.exit(0)
   for (const signal of END_SIGNALS) process.on(signal, endAtOnce)
   try {
-    const runningSample = sample && components.runsGateway ? await startSample(apis, installation.home) : null
     const predecessor = Predecessor.find()
+    const runningSample =
+      sample && components.runsGateway ? await startSample(apis, installation.home, predecessor !== null) : null
     const { node, addresses } = await Node.start({
       ...{ installation, projects, loaded, components, ...threads, log, fatal, predecessor },
       databaseWaitMs: waitS * 1000,

@@ -17,6 +17,8 @@ export type ReactorCall =
   | { readonly kind: 'unwatch'; readonly correlationId: string }
   /** The listening sockets, for another process. */
   | { readonly kind: 'sockets' }
+  /** Stop accepting: another process has the sockets. Open connections go on. */
+  | { readonly kind: 'closeListeners' }
   /** Apply other settings, keys and APIs. Where it fails, nothing has changed. */
   | { readonly kind: 'deploy'; readonly live: LivePlan; readonly apis: ApiChanges }
 
@@ -26,6 +28,7 @@ export interface ReactorCallResults {
   readonly trace: Trace | null
   readonly unwatch: true
   readonly sockets: SocketTable
+  readonly closeListeners: true
   readonly deploy: true
 }
 

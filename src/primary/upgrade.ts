@@ -61,7 +61,9 @@ export async function replaceNode(program: SuccessorProgram, node: UpgradedNode)
   return { pid }
 }
 
-async function handOver(successor: Successor, { log, release, replaced }: UpgradedNode): Promise<void> {
+async function handOver(successor: Successor, { reactors, log, release, replaced }: UpgradedNode): Promise<void> {
+  // Once the command has ended, each new connection is the other process's.
+  await Promise.all(reactors.call({ kind: 'closeListeners' }))
   await release()
   successor.tell('take')
   await successor.until('done').catch(({ message }: Error) => log.error(message))

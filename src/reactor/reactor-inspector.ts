@@ -5,7 +5,7 @@ import type { Exchange } from '../proxy/exchange/exchange.ts'
 import { setTracer } from '../protocol/tracer.ts'
 import type { ReactorCall, ReactorCallResults } from '../plan/reactor-messages.ts'
 
-type InspectorCall = Exclude<ReactorCall, { kind: 'deploy' | 'sockets' }>
+type InspectorCall = Exclude<ReactorCall, { kind: 'deploy' | 'sockets' | 'closeListeners' }>
 type InspectorResult = ReactorCallResults[InspectorCall['kind']]
 
 /** Shows every open connection to a lister. */

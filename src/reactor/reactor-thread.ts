@@ -121,6 +121,10 @@ async function serve(call: ReactorCall): Promise<unknown> {
     return deployed
   }
   if (call.kind === 'sockets') return reactor.sockets
+  if (call.kind === 'closeListeners') {
+    reactor.stopListening()
+    return true
+  }
   try {
     return await reactor.inspector.serve(call)
   } catch (error) {

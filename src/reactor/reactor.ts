@@ -331,7 +331,7 @@ export class Reactor implements ConnectionCallbacks {
     if (!keepsIdle) for (const connection of [...this.#connections]) connection.drain()
     // Connections that the kernel has accepted already are still served, once.
     setTimeout(() => {
-      this.#stopListening()
+      this.stopListening()
       this.#endDrain()
     }, TICK_MS)
   }
@@ -343,7 +343,7 @@ export class Reactor implements ConnectionCallbacks {
     }
   }
 
-  #stopListening(): void {
+  stopListening(): void {
     for (const listener of this.#listeners) listener.close()
   }
 
@@ -356,7 +356,7 @@ export class Reactor implements ConnectionCallbacks {
 
   /** Closes every socket and stops every timer, after `drain` or `cutOff`. */
   stop(): void {
-    this.#stopListening()
+    this.stopListening()
     this.cutOff()
     for (const pool of this.#apis.pools) pool.closeIdle()
     if (this.#timer !== null) clearInterval(this.#timer)

@@ -210,6 +210,12 @@ test('over an upgrade a request in flight is answered, and an idle client gets o
   const old = pidOf(home)
   const slow = get(port, busy, '/t/slow')
   assert.equal((await upgrade(gateway)).code, 0)
+  // The old process says close: none of these reaches it.
+  for (let clients = 0; clients < 20; clients++) {
+    const agent = new Agent({ keepAlive: true })
+    assert.deepEqual(await get(port, agent), { status: 200, closes: false })
+    agent.destroy()
+  }
   assert.equal((await slow).status, 200)
   busy.destroy()
   await wait(200)
