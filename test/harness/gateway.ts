@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Configuration } from '../../src/config/catalogue.ts'
-import { loadConfiguration } from './configuration.ts'
+import { ConfigurationErrors } from '../../src/config/diagnostics.ts'
+import { examine } from '../../src/config/load.ts'
 import { DEFAULT_FAULTS } from './default-sequences.ts'
 import type { CustomValidator } from '../../src/auth/custom-validator.ts'
 import type { AuthPlan } from '../../src/auth/auth-plan.ts'
@@ -121,7 +122,11 @@ type Keys = Readonly<Record<string, unknown>>
 function configured(http: Keys, https: Keys): Configuration {
   const sets = (section: string, keys: Keys): readonly string[] =>
     Object.entries(keys).map(([key, value]) => `transport.${section}.${key}=${JSON.stringify(value)}`)
-  return loadConfiguration(home, [...sets('passthru_http', http), ...sets('passthru_https', https)]).configuration
+  const written = [...sets('passthru_http', http), ...sets('passthru_https', https)]
+  const { configuration, errors, unknown } = examine(home, written, join(home, 'data'))
+  // A key that does not exist has no effect, and a test with it could pass.
+  if (errors.length + unknown.length > 0) throw new ConfigurationErrors([...errors, ...unknown])
+  return configuration
 }
 
 function transports(configuration: Configuration): Pick<LivePlan, 'http' | 'https'> {
