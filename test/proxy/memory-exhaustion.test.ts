@@ -1,7 +1,7 @@
 /** A reactor without free memory refuses requests or closes connections, and serves again when memory is released. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { arena } from '../../src/http1/llhttp.ts'
+import { arena, Parser } from '../../src/http1/llhttp.ts'
 import type { Chunk } from '../../src/runtime/arena.ts'
 import { StrictBackend } from '../harness/strict-backend.ts'
 import { startGateway } from '../harness/gateway.ts'
@@ -107,6 +107,21 @@ test('a request that needs a new backend connection without free memory gets 503
   const lost = gateway.reports.find(({ fields }) => fields.ERROR_CODE === 101601)
   assert.equal(lost?.fields.CAUSE_OF_ERROR, 'no memory for a request')
   assert.equal(backend.requests.length, before + 1)
+  waiting.reset()
+  client.destroy()
+})
+
+test('a request whose new backend connection gets no parser gets 503 with 101601', async t => {
+  backend.respond = () => undefined
+  const waiting = await connectPeer(gateway.port)
+  const before = backend.requests.length
+  waiting.send(REQUEST)
+  await eventually('the request at the backend', () => backend.requests.length > before)
+  const client = await connectPeer(gateway.port)
+  t.mock.method(Parser, 'forResponses', () => undefined)
+  client.send(REQUEST)
+  await client.untilText('}}')
+  assert.ok(client.text.endsWith(faultBody(101601, 0)), client.text)
   waiting.reset()
   client.destroy()
 })

@@ -7,7 +7,7 @@ import { Parser } from '../../http1/llhttp.ts'
 import { MessageReader } from '../../http1/message-reader.ts'
 import type { RepeatedSections } from '../../http1/repeated-sections.ts'
 import { faultCell, METRIC } from '../../observe/metrics.ts'
-import { POOL_FULL, transportCode } from '../../protocol/failure-table.ts'
+import { NO_MEMORY, POOL_FULL, transportCode } from '../../protocol/failure-table.ts'
 import { hasResponse, STATE, STATE_NAMES } from '../../protocol/states.ts'
 import type { SharedGauge } from '../../runtime/shared-gauge.ts'
 import type { ConnectionContext, ConnectionContexts } from '../exchange/connection-context.ts'
@@ -54,6 +54,15 @@ const TOTAL_REACHED: Failure = {
   ...LIMIT_REACHED,
   kind: 'descriptors',
   cause: 'no further connection to any backend: the open files of the process (ulimit -n) allow no more',
+}
+
+export const OUT_OF_MEMORY: Failure = {
+  base: NO_MEMORY,
+  state: STATE.REQUEST_READY,
+  kind: 'memory',
+  code: '',
+  cause: 'no memory for a request',
+  status: 0,
 }
 
 export class ConnectionPool {
@@ -130,12 +139,14 @@ export class ConnectionPool {
     exchange.reusesConnection = false
     const { context } = this
     const parser = Parser.forResponses(context.part.spans)
-    const refusal = parser === undefined ? LIMIT_REACHED : this.#acquire()
-    if (parser === undefined || refusal !== null) {
-      parser?.release()
-      const failure = refusal ?? LIMIT_REACHED
-      this.reportFailure(exchange, failure, 'warn')
-      if (!endpoint.failed(exchange, failure, buffer)) exchange.source.fail(failure)
+    if (parser === undefined) {
+      this.#fail(exchange, OUT_OF_MEMORY, buffer, endpoint)
+      return
+    }
+    const failure = this.#acquire()
+    if (failure !== null) {
+      parser.release()
+      this.#fail(exchange, failure, buffer, endpoint)
       return
     }
     const { responseHeads, trailerHeads, responseKinds, responseLimits } = context
@@ -147,6 +158,11 @@ export class ConnectionPool {
     context.metrics.add(METRIC.targetsOpened, 1)
     context.metrics.add(METRIC.targetsOpen, 1)
     connection.connect(exchange, buffer, endpoint)
+  }
+
+  #fail(exchange: Exchange, failure: Failure, buffer: RetryBuffer, endpoint: Endpoint): void {
+    this.reportFailure(exchange, failure, 'warn')
+    if (!endpoint.failed(exchange, failure, buffer)) exchange.source.fail(failure)
   }
 
   /** Counts one more connection; the failure where a limit is reached. */

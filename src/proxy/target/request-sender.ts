@@ -4,27 +4,15 @@ import { arena } from '../../http1/llhttp.ts'
 import { putFields } from '../../http1/rewrite.ts'
 import { upgradeRequestLines } from '../../http1/upgrade.ts'
 import { putBytes, putLineEnd, putText } from '../../http1/writer.ts'
-import { NO_MEMORY } from '../../protocol/failure-table.ts'
-import { STATE } from '../../protocol/states.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
-import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import type { ConnectionPool } from './connection-pool.ts'
+import { type ConnectionPool, OUT_OF_MEMORY } from './connection-pool.ts'
 import type { Endpoint } from './endpoint.ts'
 import { RetryBuffer } from './retry-buffer.ts'
 import { isForwarded } from './route.ts'
 import type { StrippedRequestFields } from './stripped-request-fields.ts'
 
 const SLASH = 47
-const OUT_OF_MEMORY: Failure = {
-  base: NO_MEMORY,
-  state: STATE.REQUEST_READY,
-  kind: 'memory',
-  code: '',
-  cause: 'no memory for a request',
-  status: 0,
-}
-
 export class RequestSender {
   /** Leading bytes of the last composed head that depend on the endpoint: start line, Host, Proxy-Authorization. */
   #prefixLength = 0
