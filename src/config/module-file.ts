@@ -28,6 +28,11 @@ export async function loadModule(
   return exported as (...given: readonly unknown[]) => unknown
 }
 
+/** Whether a value names a Java class of the reference platform, not a file. */
+export function isJavaClass(name: string): boolean {
+  return /^(?:[a-z_]\w*\.)+[A-Z]\w*$/.test(name)
+}
+
 /** Why the file of a module cannot be used, found without running it; '' where it can. */
 export async function moduleProblem(folder: string, path: string): Promise<string> {
   try {

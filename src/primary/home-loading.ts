@@ -18,7 +18,7 @@ import { hasTlsListener, planListeners } from '../plan/listener-planning.ts'
 import { accessErrors, hasManagementListener } from '../plan/management-plan.ts'
 import { nodeComponents } from '../plan/node-components.ts'
 import { AT_RELOAD, AT_START } from './project-reader.ts'
-import { missingModules } from './operator-modules.ts'
+import { moduleDiagnostics } from './operator-modules.ts'
 import { validateRegistry } from '../control/registry/registry-validation.ts'
 import { type LifecycleFile, readLifecycleFile } from '../apis/lifecycle-file.ts'
 import { loadSequences, NO_SEQUENCES, missingSequence, type SequenceSet } from '../mediation/sequence-files.ts'
@@ -98,8 +98,8 @@ export async function loadHome(
   const tls = await tlsDraftFor({ configuration, keys }, apis, home)
   const declared = await loadApplications(home, configuration, apis)
   const registry = runsKeyManager ? validateRegistry(configuration) : NO_DIAGNOSTICS
-  const modules = await missingModules(configuration, home, { runsGateway, runsKeyManager })
-  const ofKeys = [...diagnostics.errors, ...modules, ...accessErrors(configuration), ...registry.errors]
+  const modules = await moduleDiagnostics(configuration, home, { runsGateway, runsKeyManager })
+  const ofKeys = [...diagnostics.errors, ...modules.errors, ...accessErrors(configuration), ...registry.errors]
   return {
     ...{ configuration, keys, apis, lifecycles, applications: declared.applications, tls, unknown },
     ...parts,
@@ -112,7 +112,7 @@ export async function loadHome(
     ],
     warnings: [
       ...examined.warnings,
-      ...attributeDiagnostics([...diagnostics.warnings, ...registry.warnings], keys),
+      ...attributeDiagnostics([...diagnostics.warnings, ...registry.warnings, ...modules.warnings], keys),
       ...declared.warnings,
     ],
   }

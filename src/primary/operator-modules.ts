@@ -1,25 +1,49 @@
 /** Checks that the operator's ES modules exist, before a node starts that would load them. */
 import type { Configuration } from '../config/catalogue.ts'
 import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
-import { moduleProblem } from '../config/module-file.ts'
+import { isJavaClass, moduleProblem } from '../config/module-file.ts'
 import { authPlan } from '../plan/auth-planning.ts'
 import type { NodeComponents } from '../plan/node-components.ts'
 
 /** A key and the path that it names; '': no module. */
 type Named = readonly [key: string, path: string]
 
-export async function missingModules(
+export async function moduleDiagnostics(
   configuration: Configuration,
   home: string,
   parts: Pick<NodeComponents, 'runsGateway' | 'runsKeyManager'>,
-): Promise<readonly Diagnostic[]> {
+): Promise<{ readonly errors: readonly Diagnostic[]; readonly warnings: readonly Diagnostic[] }> {
   const named = [
     ...modulesOfEveryNode(configuration),
     ...(parts.runsGateway ? modulesOfReactors(configuration) : []),
     ...(parts.runsKeyManager ? modulesOfKeyManagers(configuration) : []),
   ]
   const errors = await Promise.all(named.map(each => diagnosticOf(each, home)))
-  return errors.flatMap(diagnostic => diagnostic ?? [])
+  return {
+    errors: errors.flatMap(diagnostic => diagnostic ?? []),
+    warnings: parts.runsKeyManager ? grantModules(configuration).filter(isOfJava).map(grantWarning) : [],
+  }
+}
+
+function isOfJava([, path]: Named): boolean {
+  return isJavaClass(path)
+}
+
+/** A home of the reference platform starts as it is, but for what its Java classes would do. */
+function grantWarning([key, path]: Named): Diagnostic {
+  const expected = 'is a Java class, which cannot be loaded: the grant is refused'
+  return { where: '', key, given: formatValue(path), expected, hint: 'name an ES module from the home folder on' }
+}
+
+/** Modules of the grant types that are enabled. */
+function grantModules(configuration: Configuration): readonly Named[] {
+  const grants: Readonly<Record<string, unknown>> = configuration['oauth.grant_type']
+  return Object.keys(grants).flatMap((key): readonly Named[] => {
+    const name = /^(.+)\.grant_(?:handler|validator)$/.exec(key)?.[1]
+    return name === undefined || grants[`${name}.enable`] !== true
+      ? []
+      : [[`oauth.grant_type.${key}`, String(grants[key])]]
+  })
 }
 
 function modulesOfEveryNode(configuration: Configuration): readonly Named[] {
@@ -37,15 +61,8 @@ function modulesOfReactors(configuration: Configuration): readonly Named[] {
 
 function modulesOfKeyManagers(configuration: Configuration): readonly Named[] {
   const checkers = configuration.carbon_health_check.enable ? configuration.health_checker : []
-  const grants: Readonly<Record<string, unknown>> = configuration['oauth.grant_type']
-  const grantModules = Object.keys(grants).flatMap((key): readonly Named[] => {
-    const name = /^(.+)\.grant_(?:handler|validator)$/.exec(key)?.[1]
-    return name === undefined || grants[`${name}.enable`] !== true
-      ? []
-      : [[`oauth.grant_type.${key}`, String(grants[key])]]
-  })
   return [
-    ...grantModules,
+    ...grantModules(configuration).filter(named => !isOfJava(named)),
     ...checkers.map(({ name }, row) => [`health_checker[${row}].name`, name] as const),
     ['oauth.extensions.token_generator', configuration.oauth['extensions.token_generator']],
     ['oauth.oidc.extensions.id_token_builder', configuration.oauth['oidc.extensions.id_token_builder']],

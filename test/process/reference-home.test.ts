@@ -63,8 +63,14 @@ test('unknown and inert keys are warnings in few lines, with their places and wi
   assert.equal(about('event_handler').length, 1)
   assert.match(about('event_handler')[0]!, /unknown section .*it has no effect$/)
   assert.match(
-    about('[apim.oauth_config]')[0]!,
-    /4 keys of \[apim\.gateway\.environment\], \[apim\.oauth_config\]: are accepted and not acted on/,
+    about('service_url, username, password: are accepted')[0]!,
+    /apim\.gateway\.environment\[0\]: service_url, username, password: are accepted and not acted on/,
+  )
+  assert.match(about('[0]: display_in_api_console')[0]!, /have no effect unless management\.enable is true/)
+  // What a Java class would do is not done, and the start says so.
+  assert.match(
+    about('token_exchange.grant_handler')[0]!,
+    /is a Java class, which cannot be loaded: the grant is refused/,
   )
   for (const secret of ['changeme', 'apimpw', 'sharedpw', 'storepw', 'keypw']) {
     assert.ok(!program.err.text.includes(secret), secret)

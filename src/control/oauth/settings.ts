@@ -1,5 +1,6 @@
 /** Settings of the key manager: plain data from the configuration, replaced by a reload. */
 import type { Configuration } from '../../config/catalogue.ts'
+import { isJavaClass } from '../../config/module-file.ts'
 
 export interface KeyManagerSettings {
   /** `iss` of every token. */
@@ -117,16 +118,19 @@ function grantModulePaths(configuration: Configuration): readonly GrantModulePat
       validator: textAt(`${name}.grant_validator`),
     }))
     .filter(({ handler, validator }) => handler !== '' || validator !== '')
+    .filter(({ handler, validator }) => !isJavaClass(handler) && !isJavaClass(validator))
 }
 
 function enabledGrantsOf(configuration: Configuration): EnabledGrants {
   const grants = configuration['oauth.grant_type']
+  // What the class would check is not known, so the grant is refused.
+  const isValidated = !isJavaClass(grants['jwt_bearer.grant_validator'])
   return {
-    authorizationCode: grants['authorization_code.enable'],
-    password: grants['password.enable'],
-    refreshToken: grants['refresh_token.enable'],
-    clientCredentials: grants['client_credentials.enable'],
-    jwtBearer: grants['jwt_bearer.enable'],
+    authorizationCode: grants['authorization_code.enable'] && !isJavaClass(grants['authorization_code.grant_handler']),
+    password: grants['password.enable'] && !isJavaClass(grants['password.grant_handler']),
+    refreshToken: grants['refresh_token.enable'] && !isJavaClass(grants['refresh_token.grant_handler']),
+    clientCredentials: grants['client_credentials.enable'] && !isJavaClass(grants['client_credentials.grant_handler']),
+    jwtBearer: grants['jwt_bearer.enable'] && isValidated && !isJavaClass(grants['jwt_bearer.grant_handler']),
     applicationRefreshTokens: grants['client_credentials.allow_refresh_tokens'],
     applicationIdTokens: grants['client_credentials.allow_id_token'],
   }

@@ -96,3 +96,16 @@ test('item 7: a module that is missing, or exports no such function, refuses the
     await assert.rejects(startKeyManager({ files: FILES, sets: [...sets, `${TABLE}.pin.grant_handler=${file}`] }), said)
   }
 })
+
+for (const [grantType, sets] of [
+  ['own', [`${TABLE}.own.enable=true`, `${TABLE}.own.grant_handler=org.example.Handler`]],
+  ['password', [`${TABLE}.password.grant_handler=org.example.Handler`]],
+  ['client_credentials', [`${TABLE}.client_credentials.grant_handler=org.example.oauth.Handler`]],
+  ['urn:ietf:params:oauth:grant-type:jwt-bearer', [`${TABLE}.jwt_bearer.grant_validator=org.example.Validator`]],
+] as const) {
+  test(`item 7: the grant ${grantType} is refused where its module is a Java class`, async () => {
+    await using running = await startKeyManager({ files: FILES, sets })
+    const refused = await ask(running, grantType, { username: USER.name, password: USER.password, assertion: 'a' })
+    assert.deepEqual([refused.status, refused.body.error], [400, 'unsupported_grant_type'])
+  })
+}
