@@ -207,15 +207,14 @@ function hasTooManyOptions(bytes: Uint8Array, head: Head): boolean {
   return options > CONNECTION_OPTIONS_MAX
 }
 
-/** Checks what `checkRequest` checks of the request line. */
+/** Checks the request line of a complete head whose first byte is at `at`. `scheme`: that of the listener. */
 export function checkRequestStart(bytes: Uint8Array, head: Head, at: number, scheme: string): BadMessage | undefined {
   return checkRequestLine(bytes, head, at) ?? checkTarget(bytes, head, scheme)
 }
 
-/** Checks a complete, classified request head whose first byte is at `at`. `scheme`: that of the listener. */
-export function checkRequest(bytes: Uint8Array, head: Head, at: number, scheme: string): BadMessage | undefined {
+/** Checks the classified fields of a request whose line is valid. */
+export function checkRequestFields(bytes: Uint8Array, head: Head): BadMessage | undefined {
   return (
-    checkRequestStart(bytes, head, at, scheme) ??
     checkHost(bytes, head) ??
     checkRequestFraming(bytes, head) ??
     checkExpect(bytes, head) ??

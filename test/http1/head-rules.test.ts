@@ -1,13 +1,14 @@
 /** Rules of heads: limits of Connection options (RFC 9110 7.6.1), protected fields, and Via (RFC 9110 7.6.3). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { BadMessage } from '../../src/http1/bad-message.ts'
 import { FieldKinds, KIND } from '../../src/http1/field-kinds.ts'
 import { ForwardedLines } from '../../src/http1/forwarded.ts'
 import { BodySpans } from '../../src/http1/body.ts'
 import { Head } from '../../src/http1/head.ts'
 import { arena, Parser } from '../../src/http1/llhttp.ts'
 import { readConnection } from '../../src/http1/persistence.ts'
-import { checkRequest, checkResponse } from '../../src/http1/head-rules.ts'
+import { checkRequestFields, checkRequestStart, checkResponse } from '../../src/http1/head-rules.ts'
 
 const BUFFER_BYTES = 32_768
 const bufferAt = arena.reserve(BUFFER_BYTES)
@@ -25,6 +26,10 @@ function parsed(startLine: string, fields: readonly string[]): Head {
   head.fieldsAt = bufferAt + startLine.length + 2
   kinds.classify(arena.bytes, head)
   return head
+}
+
+function checkRequest(head: Head): BadMessage | undefined {
+  return checkRequestStart(arena.bytes, head, bufferAt, 'http') ?? checkRequestFields(arena.bytes, head)
 }
 
 const rows: readonly (readonly [name: string, fields: readonly string[], refused: boolean])[] = [
@@ -48,7 +53,7 @@ const rows: readonly (readonly [name: string, fields: readonly string[], refused
 for (const [name, fields, refused] of rows) {
   test(`7.6.1: ${name} ${refused ? 'are refused' : 'pass'} in a request`, () => {
     const head = parsed('GET / HTTP/1.1', ['Host: h', ...fields])
-    const broken = checkRequest(arena.bytes, head, bufferAt, 'http')
+    const broken = checkRequest(head)
     assert.equal(broken?.status, refused ? 400 : undefined)
     if (broken !== undefined) assert.match(broken.rule, /RFC 9110 7\.6\.1/)
   })
@@ -79,7 +84,7 @@ test("7.6.1: the gateway's own fields are not nominated away, others are", () =>
   const names = OWN.map(([field]) => field.slice(0, field.indexOf(':')))
   const options = [...names, ...names.map(name => name.toUpperCase()), 'x-hop'].join(', ')
   const head = parsed('GET / HTTP/1.1', [...OWN.map(([field]) => field), 'X-Hop: y', `Connection: ${options}`])
-  assert.equal(checkRequest(arena.bytes, head, bufferAt, 'http'), undefined)
+  assert.equal(checkRequest(head), undefined)
   assert.equal(readConnection(arena.bytes, head), true)
   for (const [index, [field, kind]] of OWN.entries()) assert.equal(head.kinds[index], kind, field)
   assert.equal(head.kinds[OWN.length], KIND.NOMINATED)
@@ -91,7 +96,7 @@ for (const form of ['x-forwarded', 'forwarded', 'both', 'none'] as const) {
       const lines = new ForwardedLines(form, '192.0.2.7', 'http', trusted)
       const linesOf = (version: string) => {
         const head = parsed(`GET / HTTP/${version}`, ['Host: h'])
-        assert.equal(checkRequest(arena.bytes, head, bufferAt, 'http'), undefined)
+        assert.equal(checkRequest(head), undefined)
         return lines.lines(arena.bytes, head, 'h')
       }
       const of11 = linesOf('1.1')

@@ -12,7 +12,7 @@ import type { Head } from '../../http1/head.ts'
 import { type CapturedFields, captureFields } from '../../http1/captured-fields.ts'
 import { arena, methodName } from '../../http1/llhttp.ts'
 import { readConnection } from '../../http1/persistence.ts'
-import { absoluteFormPath, checkRequest, checkRequestStart, trimmedEnd } from '../../http1/head-rules.ts'
+import { absoluteFormPath, checkRequestFields, checkRequestStart, trimmedEnd } from '../../http1/head-rules.ts'
 import { requestedProtocols, requireWebSocket } from '../../http1/upgrade.ts'
 import { isFieldText } from '../../http1/writer.ts'
 import type { Client } from './connection-callbacks.ts'
@@ -102,7 +102,10 @@ export class RequestDecoder {
     if (!exchange.correlation.isSet) exchange.correlation.generate(this.#counter.next())
   }
 
-  /** Fills the exchange from a head whose first byte is at `at`; returns the rule that it breaks. */
+  /**
+   * Fills the exchange from a head whose first byte is at `at`; returns the rule that it breaks. `repeated`: the fields
+   * have passed all checks before, in an earlier request of the connection.
+   */
   decode(
     exchange: Exchange,
     head: Head,
@@ -111,18 +114,47 @@ export class RequestDecoder {
     { scheme, kind }: Client,
     repeated: DecodedFields | null,
   ): BadMessage | undefined {
-    if (repeated !== null) return this.#decodeRepeated(exchange, head, at, method, scheme, repeated)
     const { bytes } = arena
     exchange.method = methodName(method)
     exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
-    exchange.captured = captureFields(bytes, head, this.#context.requestKinds)
-    // Set before any refusal: the response needs CORS fields for this origin.
-    if (head.has(KIND.ORIGIN)) exchange.origin = head.list(bytes, KIND.ORIGIN)
-    this.#correlate(exchange, head)
+    // Set before any refusal, whose sequence reads captured fields and whose response needs CORS fields for the origin.
+    if (repeated === null) {
+      exchange.captured = captureFields(bytes, head, this.#context.requestKinds)
+      if (head.has(KIND.ORIGIN)) exchange.origin = head.list(bytes, KIND.ORIGIN)
+      this.#correlate(exchange, head)
+    } else {
+      exchange.captured = repeated.captured
+      exchange.origin = repeated.origin
+      exchange.correlation.generate(this.#counter.next())
+    }
+    const broken = this.#checkStart(exchange, head, at, scheme)
+    if (broken !== undefined) return broken
+    if (repeated === null) {
+      const refused = this.#decodeFields(exchange, head, kind)
+      if (refused !== undefined) return refused
+    } else {
+      exchange.acceptsTrailers = repeated.acceptsTrailers
+      exchange.persists = repeated.persists
+      exchange.userAgent = repeated.userAgent
+      exchange.referer = repeated.referer
+    }
+    this.#locate(exchange, head, scheme)
+    return undefined
+  }
+
+  /** Checks all that does not depend on the fields; every request passes here, also one with repeated fields. */
+  #checkStart(exchange: Exchange, head: Head, at: number, scheme: string): BadMessage | undefined {
     if (head.targetLength > this.#context.settings.targetBytesMax) return BAD.targetLength
     if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
-    const broken = checkRequest(bytes, head, at, scheme)
+    const broken = checkRequestStart(arena.bytes, head, at, scheme)
     exchange.minorVersion = Math.min(head.minorVersion, 1)
+    return broken
+  }
+
+  /** Checks and decodes the fields. What it sets, `repeatableFields` keeps or refuses to keep. */
+  #decodeFields(exchange: Exchange, head: Head, kind: Client['kind']): BadMessage | undefined {
+    const { bytes } = arena
+    const broken = checkRequestFields(bytes, head)
     if (broken !== undefined) return broken
     exchange.requestFraming = requestBodyLength(bytes, head)
     exchange.acceptsTrailers = acceptsTrailers(bytes, head)
@@ -133,38 +165,10 @@ export class RequestDecoder {
       if (refused !== undefined) return refused
     }
     exchange.persists = persists
-    this.#locate(exchange, head, scheme)
     if (this.#logsAgents) {
       exchange.userAgent = firstValue(bytes, head, KIND.USER_AGENT)
       exchange.referer = firstValue(bytes, head, KIND.REFERER)
     }
-    return undefined
-  }
-
-  /** Decodes a request whose fields have passed all checks before. */
-  #decodeRepeated(
-    exchange: Exchange,
-    head: Head,
-    at: number,
-    method: number,
-    scheme: string,
-    decoded: DecodedFields,
-  ): BadMessage | undefined {
-    const { bytes } = arena
-    exchange.method = methodName(method)
-    exchange.requestTarget = bytes.latin1Slice(head.targetAt, head.targetAt + head.targetLength)
-    exchange.captured = decoded.captured
-    exchange.origin = decoded.origin
-    exchange.correlation.generate(this.#counter.next())
-    if (head.targetLength > this.#context.settings.targetBytesMax) return BAD.targetLength
-    if (exchange.method === 'CONNECT' || exchange.method === 'TRACE') return BAD.method
-    const broken = checkRequestStart(bytes, head, at, scheme)
-    if (broken !== undefined) return broken
-    exchange.acceptsTrailers = decoded.acceptsTrailers
-    exchange.persists = decoded.persists
-    exchange.userAgent = decoded.userAgent
-    exchange.referer = decoded.referer
-    this.#locate(exchange, head, scheme)
     return undefined
   }
 
