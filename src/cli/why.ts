@@ -9,6 +9,8 @@ import { usage } from './help.ts'
 import { paint, type Terminal } from './terminal.ts'
 
 const LAST_DOCUMENTED_STATE = 8
+/** Statuses of refused requests whose faults have the code 400. */
+const STATUSES_OF_400 = [414, 417, 421, 426, 431, 501, 505]
 
 /** One meaning of a code, as `--json` prints it. */
 interface Explanation {
@@ -251,8 +253,18 @@ function unknownCode(code: number, state: number | undefined): string {
     const listed = states.map(meaning => `${meaning.state} ${meaning.stateName}`).join(', ')
     return `${code} does not occur in state ${state}; it occurs in ${listed}\n`
   }
+  if (Object.hasOwn(REASON_PHRASES, code)) return statusNote(code)
   const apiCodes = Object.keys({ ...FAULT, ...REPLACED_CODES }).map(Number)
   const known = [...apiCodes, ...CODE_MEANINGS.map(meaning => meaning.code)]
   const nearest = known.reduce((one, other) => (Math.abs(other - code) < Math.abs(one - code) ? other : one))
   return `there is no code ${code}; the nearest is ${nearest}. sluice why lists all\n`
+}
+
+/** For an HTTP status that is no code. */
+function statusNote(status: number): string {
+  const ofTable = Object.entries(FAULT).flatMap(([code, row]) => (row.status === status ? [Number(code)] : []))
+  const codes = STATUSES_OF_400.includes(status) ? [400, ...ofTable] : ofTable
+  const note = `${statusText(status)} is an HTTP status, not a code`
+  if (codes.length === 0) return `${note}, and no fault has it\n`
+  return `${note}; faults with it have the code ${codes.join(' or ')}: sluice why ${codes[0]}\n`
 }

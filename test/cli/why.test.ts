@@ -1,5 +1,7 @@
 /** `why`: the meanings of every transport code, written out by hand, and its output. */
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { test } from 'node:test'
 import { why } from '../../src/cli/why.ts'
 import { allKeys } from '../../src/config/catalogue.ts'
@@ -245,6 +247,31 @@ test('an unknown code is refused with the nearest code, an invalid one with the 
     assert.equal(exit, 2)
     assert.match(err, /^Usage:\n {2}sluice why /)
   }
+})
+
+for (const [status, err] of [
+  [414, '414 URI Too Long is an HTTP status, not a code; faults with it have the code 400: sluice why 400\n'],
+  [503, /^503 Service Unavailable is .*; faults with it have the code \d+(?: or \d+)* or 303001(?: or \d+)*: sluice /],
+  [418, /^there is no code 418; the nearest is 408\./],
+  [302, '302 Found is an HTTP status, not a code, and no fault has it\n'],
+] as const) {
+  test(`${status} is told from a code`, async () => {
+    const told = await ask(String(status))
+    assert.equal(told.exit, 1)
+    if (typeof err === 'string') assert.equal(told.err, err)
+    else assert.match(told.err, err)
+  })
+}
+
+test('each status of a refused request is a code or leads to the code 400', async () => {
+  const root = resolve(import.meta.dirname, '../../src')
+  const files = globSync(['http1/*.ts', 'proxy/source/*.ts'], { cwd: root })
+  const text = files.map(file => readFileSync(resolve(root, file), 'utf8')).join('')
+  const statuses = new Set([...text.matchAll(/\bbad\(\s*(\d+)/g)].map(match => Number(match[1])))
+  assert.ok(statuses.size > 6)
+  // 502: an unreadable response.
+  for (const status of [...statuses].filter(status => status !== 502 && !Object.hasOwn(FAULT, status)))
+    assert.match((await ask(String(status))).err, /have the code 400\b/, String(status))
 })
 
 test('without a code all codes are listed', async () => {
