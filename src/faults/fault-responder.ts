@@ -62,11 +62,14 @@ export class FaultResponder {
     const usual = isTokenApi ? TOKEN_FAULT : (sequence ?? details.sequence)
     const name = isAi ? this.#aiSequence : usual
     if (tracer !== null) tracer.note(exchange, 'fault', `${details.code}, sequence ${name}`)
-    this.send(exchange, this.#runSafely(name, exchange, details, failure) ?? defaultFault(details), outcome)
+    this.sendFormatted(exchange, this.#runSafely(name, exchange, details, failure) ?? defaultFault(details), outcome)
   }
 
-  /** Adds the response lines that no sequence decides (CORS, Retry-After, those of the refusal), then responds. */
-  send(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>): void {
+  /**
+   * Sends what a sequence has left: a fault, or the response of a sequence to a WebSocket handshake. Its lines win over
+   * those of the gateway (CORS, Retry-After, those of the refusal), which are added where it has no such field (D82).
+   */
+  sendFormatted(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>): void {
     const { status, reason = reasonPhrase(status), body } = formatted
     const lines = linesWithout(formatted.lines, this.#correlationField)
     const all = lines + linesAbsentFrom(lines, linesOf(exchange, outcome))

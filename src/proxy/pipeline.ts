@@ -150,7 +150,7 @@ export function insteadOfTunnel(
 
 function respond(exchange: Exchange, pipeline: Pipeline, response: HandshakeResponse): void {
   if (response.kind === 'refusal') refuse(exchange, pipeline, response.refusal, null, response.sequence)
-  else pipeline.faults.send(exchange, response.response, NO_LINES)
+  else pipeline.faults.sendFormatted(exchange, response.response, NO_LINES)
 }
 
 /** Sends the fault of an outcome. `sequence`: words it in place of the sequence of its code. */
