@@ -3,6 +3,7 @@
  * check them. Change a rule here if it is in the way, with the reason.
  */
 import assert from 'node:assert/strict'
+import { dirname, matchesGlob, normalize } from 'node:path'
 import { test } from 'node:test'
 import { functionsOf, lineAt } from './tidy/scan.ts'
 import { readRootFile, readTree, type SourceFile } from './tidy/source-tree.ts'
@@ -167,6 +168,7 @@ const RULES: readonly (readonly [string, () => string[]])[] = [
   ['every metric is counted', countedMetrics],
   ['every room has a README of at most 60 lines', roomReadmes],
   ['a decision that code cites stands in exactly one README', decisions],
+  ['every source file that a document names exists', documentedFiles],
   [`ARCHITECTURE.md has at most ${ARCHITECTURE_BYTES_MAX} bytes`, architectureSize],
 ]
 
@@ -393,6 +395,22 @@ function decisions(): string[] {
       .map(([, decision]) => `${path}: ${decision}`),
   )
   return [...twice, ...cited]
+}
+
+/** Files in backticks, with wildcards or a placeholder NAME: below the root, below src, or beside the document. */
+function documentedFiles(): string[] {
+  const documents = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'test/README.md', 'README.md']
+  return [...documents, ...[...ROOMS.keys()].map(readmeOf)].flatMap(document =>
+    [...readRootFile(document).matchAll(/`(\w[\w*./-]*\.[jt]s)`/g)]
+      .map(([, name]) => name!)
+      .filter(name => {
+        const pattern = name.replace('NAME', '*')
+        return !['', 'src/', `${dirname(document)}/`].some(folder =>
+          FILES.some(it => matchesGlob(it.path, normalize(folder + pattern))),
+        )
+      })
+      .map(name => `${document}: ${name}`),
+  )
 }
 
 function architectureSize(): string[] {
