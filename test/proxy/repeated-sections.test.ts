@@ -14,7 +14,7 @@ import { takeResponse } from '../harness/responses.ts'
 import { StrictBackend } from '../harness/strict-backend.ts'
 
 const WARMING = 4
-const RANDOM_CASES = IS_LONG ? 20_000 : 300
+const RANDOM_CASES = IS_LONG ? 20_000 : 150
 
 const backend = await StrictBackend.listen()
 /** What the scripted backends respond with, by the last segment of the path. */
