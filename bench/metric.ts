@@ -8,8 +8,10 @@ interface Metric {
   readonly digits: number
   /** The direction of an improvement; `neither` for metrics that only describe the run. */
   readonly better: 'less' | 'more' | 'neither'
-  /** How rounds are summarized if not by the median, so that one bad round stays visible. */
+  /** How rounds are summarized if not by the median. `sum` and `greatest`: one bad round stays visible. */
   readonly acrossRounds?: 'sum' | 'greatest'
+  /** The metric whose least round this is; it is part of summaries only. */
+  readonly leastOf?: string
 }
 
 export const METRIC = {
@@ -17,6 +19,9 @@ export const METRIC = {
   cpuMicrosPerRequest: { title: 'CPU µs/req', digits: 1, better: 'less' },
   userMicrosPerRequest: { title: 'user', digits: 1, better: 'less' },
   systemMicrosPerRequest: { title: 'system', digits: 1, better: 'less' },
+  leastCpuMicros: { title: 'least CPU µs/req', digits: 1, better: 'less', leastOf: 'cpuMicrosPerRequest' },
+  leastUserMicros: { title: 'least user', digits: 1, better: 'less', leastOf: 'userMicrosPerRequest' },
+  leastSystemMicros: { title: 'least system', digits: 1, better: 'less', leastOf: 'systemMicrosPerRequest' },
   cpuSecondsPerGigabyte: { title: 'CPU s/GB', digits: 3, better: 'less' },
   megabytesPerSecond: { title: 'MB/s', digits: 0, better: 'more' },
   busyPercent: { title: 'core used %', digits: 0, better: 'neither' },
@@ -49,6 +54,17 @@ export const METRIC = {
   unansweredCount: { title: 'no response', digits: 0, better: 'less', acrossRounds: 'sum' },
   slowestMs: { title: 'slowest ms', digits: 0, better: 'less', acrossRounds: 'greatest' },
   takenOverMs: { title: 'failed over after ms', digits: 0, better: 'less' },
+  exchangeNs: { title: 'ns/req', digits: 0, better: 'less' },
+  leastExchangeNs: { title: 'least', digits: 0, better: 'less', leastOf: 'exchangeNs' },
+  userNs: { title: 'user ns', digits: 0, better: 'less' },
+  decodeNs: { title: 'decode', digits: 0, better: 'less' },
+  filterNs: { title: 'route, filters', digits: 0, better: 'less' },
+  sendNs: { title: 'send', digits: 0, better: 'less' },
+  readNs: { title: 'read response', digits: 0, better: 'less' },
+  writeNs: { title: 'write response', digits: 0, better: 'less' },
+  accountNs: { title: 'account', digits: 0, better: 'less' },
+  lineNs: { title: 'access line', digits: 0, better: 'less' },
+  allocatedBytes: { title: 'allocated bytes', digits: 0, better: 'less' },
   usedAgainMs: { title: 'used again after ms', digits: 0, better: 'less' },
 } as const satisfies Record<string, Metric>
 
@@ -64,6 +80,12 @@ export function metricTitle(name: MetricName, unit: string | undefined): string 
 export function summaryRule(name: MetricName): Metric['acrossRounds'] {
   const metric: Metric = METRIC[name]
   return metric.acrossRounds
+}
+
+/** The metric whose least round `name` is; undefined for others. */
+export function leastOf(name: MetricName): MetricName | undefined {
+  const metric: Metric = METRIC[name]
+  return metric.leastOf as MetricName | undefined
 }
 
 /** The figures of one peer in one round. */

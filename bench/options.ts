@@ -9,19 +9,21 @@ export const HELP = `npm run bench -- [options]
                         ${Object.keys(SCENARIOS).join(', ')}
   --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy,
                         fast-proxy, reply-from; in paired scenarios: sluice-core, sluice-before, sluice-open,
-                        sluice-secured, sluice-secured-log, sluice-1-api, sluice-100-apis, sluice-10k-apis;
-                        only when named: sluice-again
+                        sluice-secured, sluice-secured-log, sluice-1-api, sluice-100-apis, sluice-10k-apis; in
+                        hot-path-network: ceiling, sluice-plain, sluice-log, sluice-jwt, sluice-jwt-log;
+                        elsewhere only when named: sluice-again, ceiling
   --rounds N            rounds, in which the peers take turns (default 5)
   --seconds N           seconds of load per peer and round (default 3)
   --quick               2 rounds of 1 second: checks that everything works, measures little
   --open-loop           adds the open loop: 50 % and 80 % of the peak rate that each peer reaches in this run
-  --before DIR          another checkout of this repository, as sluice-before in the scenarios chain-*
+  --before DIR          another checkout of this repository, as sluice-before in the scenarios chain-*, and
+                        in rows of its own in hot-path-replay
   --rate N              the open loop at N requests per second for all peers, instead of shares of their peaks
   --profile             writes CPU profiles of all threads of sluice and prints the most expensive functions
   --profile-dir DIR     folder of the profiles (default bench/results/profile)
   --json FILE           file of the record (default bench/results/latest.json)
   --write               publishes the scenarios of this run in bench/README.md
-  --base-port N         first of the forty ports in use (default 18000)
+  --base-port N         first of the sixty ports in use (default 18000)
 
 BENCH_EXTRA='name=command' adds another proxy (bench/peers/extra.ts).
 `

@@ -3,17 +3,17 @@
  * Metric names and the medians keep their names and places, because compare.ts also reads records of older checkouts.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { METRIC_NAMES, type MetricName, type Sample, summaryRule } from './metric.ts'
+import { leastOf, METRIC_NAMES, type MetricName, type Sample, summaryRule } from './metric.ts'
 import type { PairedRatio } from './paired/paired-ratio.ts'
 
 /** A round is an outlier if it differs from the median of its peer by more than this share. */
 const OUTLIER_SHARE = 0.25
 /** The metrics that are checked for outliers. Tail latencies are not among them, because they always vary. */
-const STABLE_METRICS: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'readyMs']
+const STABLE_METRICS: readonly MetricName[] = ['requestsPerSecond', 'cpuMicrosPerRequest', 'exchangeNs', 'readyMs']
 
 export interface PeerResult {
   readonly rounds: readonly Sample[]
-  /** Despite its name the sum or the greatest value for some metrics (see `summaryRule`). */
+  /** Despite its name the sum, the greatest or the least value for some metrics (see `summaryRule`). */
   readonly median: Sample
   /** Numbers, from 1, of the outlier rounds. */
   readonly outliers: readonly number[]
@@ -46,8 +46,10 @@ export interface ScenarioResult {
   readonly skipped: Readonly<Record<string, string>>
 }
 
-/** CPU per request of `candidate` divided by that of `baseline`. */
+/** A metric of `candidate` divided by that of `baseline`. */
 export interface Comparison extends PairedRatio {
+  /** Left out: CPU per request. */
+  readonly metric?: MetricName
   readonly candidate: string
   readonly baseline: string
   /** Target: the greatest ratio that is acceptable. */
@@ -82,8 +84,9 @@ function summary(name: MetricName, values: readonly number[]): number {
 export function summarize(rounds: readonly Sample[]): PeerResult {
   const middle: { [name in MetricName]?: number } = {}
   for (const name of METRIC_NAMES) {
-    const values = rounds.flatMap(round => round[name] ?? [])
-    if (values.length > 0) middle[name] = summary(name, values)
+    const least = leastOf(name)
+    const values = rounds.flatMap(round => round[least ?? name] ?? [])
+    if (values.length > 0) middle[name] = least === undefined ? summary(name, values) : Math.min(...values)
   }
   const outliers = new Set<number>()
   for (const name of STABLE_METRICS) {

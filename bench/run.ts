@@ -10,7 +10,7 @@ import { SLUICE_VARIANTS, sluiceBefore } from './peers/sluice-variants.ts'
 import { extraPeers } from './peers/extra.ts'
 import { HAPROXY } from './peers/haproxy.ts'
 import { NGINX } from './peers/nginx.ts'
-import { NPM_PROXIES } from './peers/npm-proxy.ts'
+import { CEILING, NPM_PROXIES } from './peers/npm-proxy.ts'
 import type { Peer } from './peers/peer.ts'
 import { sluice } from './peers/sluice.ts'
 import { SpeedProbe } from './probe.ts'
@@ -34,6 +34,7 @@ function choosePeers(options: Options): Peer[] {
     ...NPM_PROXIES,
     ...extraPeers(process.env.BENCH_EXTRA ?? ''),
     ...SLUICE_VARIANTS,
+    CEILING,
     ...(options.beforeFolder === undefined ? [] : [sluiceBefore(options.beforeFolder)]),
   ]
   if (options.peers === undefined) return all
@@ -64,7 +65,7 @@ function isThisCheckout({ name }: Peer): boolean {
 
 /** Throws if a port is taken, because a peer would fail later with a less helpful message. */
 async function requireFreePorts(basePort: number): Promise<void> {
-  for (let port = basePort; port < basePort + 40; port++) {
+  for (let port = basePort; port < basePort + 60; port++) {
     if (await canConnect(port)) throw new UsageError(`port ${port} is taken: choose others with --base-port`)
   }
 }

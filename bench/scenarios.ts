@@ -84,6 +84,11 @@ interface Startup extends ScenarioTable {
   readonly kind: 'startup'
 }
 
+/** The code of the gateway alone, on sockets in memory (`hot-path.ts`). */
+interface Replay extends ScenarioTable {
+  readonly kind: 'replay'
+}
+
 export type Scenario =
   | ClosedLoad
   | OpenLoad
@@ -93,6 +98,7 @@ export type Scenario =
   | FailOverLoad
   | PairedScenario
   | Startup
+  | Replay
 
 const SMALL_COLUMNS: readonly MetricName[] = [
   'cpuMicrosPerRequest',
@@ -175,6 +181,7 @@ export function hasLargeBodies(scenario: Scenario): boolean {
 export function capabilityFor(scenario: Scenario): Capability | undefined {
   switch (scenario.kind) {
     case 'startup':
+    case 'replay':
       return undefined
     case 'closed':
       if (scenario.tls === undefined) return 'requests'
@@ -273,6 +280,23 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     kind: 'startup',
     title: 'Start to ready, and memory at rest with two reactors',
     columns: ['readyMs', 'readyThousandMs', 'readyExportedMs', 'readyDocumentedMs', 'firstReadyMs', 'rssMiB', 'pssMiB'],
+  },
+  'hot-path-replay': {
+    kind: 'replay',
+    title: 'Hot path, replayed in memory: ns per request by phase',
+    columns: [
+      'leastExchangeNs',
+      'exchangeNs',
+      'userNs',
+      'decodeNs',
+      'filterNs',
+      'sendNs',
+      'readNs',
+      'writeNs',
+      'accountNs',
+      'lineNs',
+      'allocatedBytes',
+    ],
   },
   ...PAIRED_SCENARIOS,
   'open-50': {

@@ -6,12 +6,14 @@ import { mkdirSync } from 'node:fs'
 import type { Backends } from './backends/backends.ts'
 import type { Certificate } from './certificate.ts'
 import { FAIL_OVER_SECONDS, failOverRound, Replicas } from './fail-over.ts'
+import { REPLAY_ROWS, replayComparisons, replayRounds } from './hot-path.ts'
 import { generatorName } from './load/drive.ts'
 import type { Sample } from './metric.ts'
 import type { Options } from './options.ts'
 import { comparisonsOf, pairedPlan, pairedRounds } from './paired/paired-rounds.ts'
 import type { PairedScenario } from './paired/paired-scenarios.ts'
 import type { Peer } from './peers/peer.ts'
+import { ROOT } from './peers/sluice.ts'
 import { type Program, startSpinner } from './program.ts'
 import type { SpeedProbe } from './probe.ts'
 import { Progress } from './progress.ts'
@@ -48,8 +50,10 @@ const PORTS_PER_PEER = 2
 /** More than one, because the rates of the open loop depend on the peak. */
 const PEAK_ROUNDS = 3
 const RESTARTED_ROUNDS_MAX = 3
+/** Exchanges of a replay in place of a second of load: a number, so that every visit does the same. */
+const REPLAYED_PER_SECOND = 300_000
 
-type PeerScenario = Exclude<Scenario, { kind: 'startup' }>
+type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' }>
 /** Scenarios whose peers run from the first round to the last. */
 type LoadScenario = Exclude<PeerScenario, IdleConnections | FailOverLoad | PairedScenario>
 
@@ -90,6 +94,7 @@ export class Session {
     const recorder = new RoundRecorder()
     const startedAt = new Date().toISOString()
     if (scenario.kind === 'startup') await this.#measureStartup(name, recorder)
+    else if (scenario.kind === 'replay') await this.#measureReplay(name, recorder)
     else if (scenario.kind === 'idle' || scenario.kind === 'fail-over')
       await this.#measureRestarted(name, scenario, recorder)
     else if (scenario.kind === 'paired') await this.#measurePaired(name, scenario, recorder)
@@ -107,6 +112,7 @@ export class Session {
       probeMs: recorder.probeMs,
       peers,
       ...(scenario.kind === 'paired' ? { comparisons: comparisonsOf(scenario, peers) } : {}),
+      ...(scenario.kind === 'replay' ? { comparisons: replayComparisons(peers) } : {}),
       skipped: recorder.skipped,
     }
   }
@@ -123,7 +129,8 @@ export class Session {
     const areNamed = this.#options.peers !== undefined
     const capability = capabilityFor(scenario)
     const isByDefault = (peer: Peer): boolean =>
-      peer.onlyWhenNamed !== true && (peer.largeBodiesOnly !== true || hasLargeBodies(scenario))
+      (peer.onlyWhenNamed !== true || capability === 'hot-path') &&
+      (peer.largeBodiesOnly !== true || hasLargeBodies(scenario))
     return this.#peers
       .filter(peer => capability === undefined || peer.capabilities.includes(capability))
       .filter(peer => scenario.kind !== 'paired' || scenario.peers.includes(peer.name))
@@ -279,7 +286,9 @@ export class Session {
   async #measurePaired(name: string, scenario: PairedScenario, recorder: RoundRecorder): Promise<void> {
     const { rounds, seconds } = this.#options
     const peers = this.#peersFor(scenario)
-    if (!this.#backends.name.startsWith('nginx')) throw new Error('paired scenarios need nginx as the backend')
+    const needsNginx = scenario.capability !== 'hot-path'
+    if (needsNginx && !this.#backends.name.startsWith('nginx'))
+      throw new Error('paired scenarios need nginx as the backend')
     this.#progress.begin(peers.length * rounds)
     await pairedRounds(scenario, peers, recorder, {
       rounds,
@@ -287,6 +296,21 @@ export class Session {
       folder: this.#folder,
       start: peer => this.#start(peer, scenario),
       reportProgress: (round, peer) => this.#progress.step(name, `round ${round} of ${rounds}, ${peer}`),
+      probe: async () => void recorder.probeMs.push(await this.#probe.measure()),
+    })
+  }
+
+  async #measureReplay(name: string, recorder: RoundRecorder): Promise<void> {
+    if (!this.#peers.some(peer => peer.name === 'sluice')) return
+    const { rounds, seconds, beforeFolder } = this.#options
+    const visits = Object.keys(REPLAY_ROWS).length * (beforeFolder === undefined ? 1 : 2)
+    this.#progress.begin(visits * rounds)
+    await replayRounds(recorder, {
+      rounds,
+      exchanges: seconds * REPLAYED_PER_SECOND,
+      root: ROOT,
+      beforeRoot: beforeFolder,
+      reportProgress: (round, row) => this.#progress.step(name, `round ${round} of ${rounds}, ${row}`),
       probe: async () => void recorder.probeMs.push(await this.#probe.measure()),
     })
   }
@@ -333,5 +357,5 @@ function loadGeneratorFor(scenario: Scenario): string {
   if (scenario.kind === 'closed') return generatorName(closedPlan(scenario, { port: 0, certificate: undefined }, 1))
   if (scenario.kind === 'handshakes') return 'openssl s_time'
   if (scenario.kind === 'paired') return 'wrk'
-  return scenario.kind === 'startup' ? 'none' : 'own generator'
+  return scenario.kind === 'startup' || scenario.kind === 'replay' ? 'none' : 'own generator'
 }

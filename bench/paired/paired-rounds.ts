@@ -184,13 +184,11 @@ export function comparisonsOf(
     const candidate = peers[planned.candidate]?.rounds
     const baseline = peers[planned.baseline]?.rounds
     if (candidate === undefined || baseline === undefined) return []
-    const ratios = ratiosByStart(costsOf(candidate), costsOf(baseline), scenario.roundsPerStart)
+    const costs = (rounds: readonly Sample[]) =>
+      rounds.map(round => round[planned.metric ?? 'cpuMicrosPerRequest'] ?? Number.NaN)
+    const ratios = ratiosByStart(costs(candidate), costs(baseline), scenario.roundsPerStart)
     return [{ ...planned, ...pairedRatio(ratios) }]
   })
-}
-
-function costsOf(rounds: readonly Sample[]): readonly number[] {
-  return rounds.map(({ cpuMicrosPerRequest = Number.NaN }) => cpuMicrosPerRequest)
 }
 
 /** Ratios of the costs of the same rounds, grouped by start. */

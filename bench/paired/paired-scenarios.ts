@@ -5,8 +5,10 @@
 import type { RequestSpec } from '../load/load-plan.ts'
 import type { MetricName } from '../metric.ts'
 
-/** A comparison of CPU per request: that of `candidate` divided by that of `baseline`. */
+/** A comparison of costs: that of `candidate` divided by that of `baseline`. */
 interface PlannedComparison {
+  /** Left out: CPU per request. */
+  readonly metric?: 'userMicrosPerRequest'
   readonly candidate: string
   readonly baseline: string
   /** Target: the greatest ratio that is acceptable. */
@@ -24,7 +26,7 @@ export interface PairedScenario {
   readonly title: string
   readonly columns: readonly MetricName[]
   readonly unit?: string
-  readonly capability: 'chain' | 'apis' | 'secured'
+  readonly capability: 'chain' | 'apis' | 'secured' | 'hot-path'
   /** Names of peers in the order of the table; those that are not available are left out. */
   readonly peers: readonly string[]
   /** Ratios in the table are relative to this peer. */
@@ -174,6 +176,39 @@ function secured(title: string, tokens: number): PairedScenario {
   }
 }
 
+/** The ceiling is a bare proxy on the same sockets and parser: what remains is the work of the gateway. */
+const HOT_PATH_COMPARISONS: readonly PlannedComparison[] = [
+  { candidate: 'sluice-plain', baseline: 'ceiling', metric: 'userMicrosPerRequest', limit: 1.35 },
+  { candidate: 'sluice-plain', baseline: 'nginx', limit: 0.85 },
+  { candidate: 'sluice-plain', baseline: 'haproxy', limit: 1.15 },
+  { candidate: 'sluice-jwt-log', baseline: 'nginx', limit: 1.1 },
+]
+
+const HOT_PATH: PairedScenario = {
+  kind: 'paired',
+  title: 'Hot path: GET of 1 KiB on 64 keep-alive connections',
+  columns: [
+    'leastUserMicros',
+    'userMicrosPerRequest',
+    'leastSystemMicros',
+    'systemMicrosPerRequest',
+    'leastCpuMicros',
+    'cpuMicrosPerRequest',
+    'requestsPerSecond',
+    'busyPercent',
+    'p99Ms',
+    'rssMiB',
+  ],
+  capability: 'hot-path',
+  peers: ['ceiling', 'sluice-plain', 'sluice-log', 'sluice-jwt', 'sluice-jwt-log', 'nginx', 'haproxy'],
+  reference: 'ceiling',
+  comparisons: HOT_PATH_COMPARISONS,
+  tokenCheckingPeers: ['sluice-jwt', 'sluice-jwt-log'],
+  connections: 64,
+  roundsPerStart: 4,
+  request: { ...GET, paths: ['/bench/1k'], tokens: 1 },
+}
+
 export const PAIRED_SCENARIOS: Readonly<Record<string, PairedScenario>> = {
   'chain-get': chain('GET on a resource with a path parameter, no Origin', {}, FORWARDING_PEERS),
   'chain-origin': chain('the same GET with an Origin', { fields: {} }, FORWARDING_PEERS),
@@ -208,6 +243,7 @@ export const PAIRED_SCENARIOS: Readonly<Record<string, PairedScenario>> = {
     columns: [...COST_COLUMNS, 'warmP50Ms', 'warmP99Ms', 'warmP999Ms', 'warmErrors'],
     warmClient: { connections: 8, ratePerSecond: 200 },
   },
+  'hot-path-network': HOT_PATH,
   'apis-same': apis('1, 100, 10,000 APIs: requests for one path', { paths: [`${contextOf(0)}/1.0.0/orders/00000`] }),
   'apis-spread': apis('1, 100, 10,000 APIs: requests for 10,000 different paths', { paths: [] }),
 }

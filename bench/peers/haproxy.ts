@@ -117,7 +117,16 @@ function missing(): string | undefined {
   return findExecutable('haproxy') === undefined ? 'not installed: apt-get install haproxy' : undefined
 }
 
-const CAPABILITIES = ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'secured'] as const
+const CAPABILITIES = [
+  'requests',
+  'tls',
+  'tls-backend',
+  'handshakes',
+  'tunnels',
+  'fail-over',
+  'secured',
+  'hot-path',
+] as const
 
 export const HAPROXY: readonly Peer[] = [
   { name: 'haproxy', capabilities: CAPABILITIES, missing, version, start: options => start('haproxy', options, '') },

@@ -146,6 +146,7 @@ const CAPABILITIES = [
   'fail-over',
   'chain',
   'secured',
+  'hot-path',
 ] as const
 
 export const NGINX: readonly Peer[] = [

@@ -38,6 +38,16 @@ function npmProxy(name: string, packageName: string, capabilities: readonly Capa
   }
 }
 
+/**
+ * A bare proxy on the sockets and the parser of the gateway (`ceiling-server.ts`). It does the least that forwarding
+ * takes, so the difference is the price of the gateway's work.
+ */
+export const CEILING: Peer = {
+  ...npmProxy('ceiling', 'undici', ['requests', 'hot-path']),
+  onlyWhenNamed: true,
+  version: () => `ceiling on llhttp of undici ${installedVersion('undici')}`,
+}
+
 export const NPM_PROXIES: readonly Peer[] = [
   npmProxy('http-proxy', 'http-proxy', ['requests', 'tls', 'tunnels']),
   npmProxy('fast-proxy', 'fast-proxy', ['requests']),

@@ -109,11 +109,15 @@ subscriptions:
   - api: Chain:1.0.0
 `
 
-/** A home with an issuer, an application and one exported API; `secured`: its operations require a token. */
-export function writeSecuredHome(home: string, backendPort: number, keySetUrl: string, secured: boolean): void {
+function writeIssuer(home: string, keySetUrl: string): void {
   mkdirSync(`${home}/applications`, { recursive: true })
   writeFileSync(`${home}/deployment.toml`, deploymentToml(keySetUrl))
   writeFileSync(`${home}/applications/bench.yaml`, APPLICATION)
+}
+
+/** A home with an issuer, an application and one exported API; `secured`: its operations require a token. */
+export function writeSecuredHome(home: string, backendPort: number, keySetUrl: string, secured: boolean): void {
+  writeIssuer(home, keySetUrl)
   const url = `http://127.0.0.1:${backendPort}`
   writeExported(home, { name: 'Chain', context: '/chain', url, hasDocument: false, secured })
 }
@@ -131,11 +135,31 @@ function sluiceWithTokens(name: string, secured: boolean, settings: Readonly<Rec
   }
 }
 
+/** One API without operations, as the proxies beside it have it. */
+function sluiceHotPath(name: string, secured: boolean, logs: boolean): Peer {
+  return {
+    name,
+    capabilities: ['hot-path'],
+    missing: () => undefined,
+    version: () => versionOf(ROOT),
+    async start(options) {
+      const api = { name: 'Chain', context: '/bench', ports: [options.downloadPort] }
+      writeHome(`${options.folder}/home`, [secured ? { ...api, secured } : api])
+      if (secured) writeIssuer(`${options.folder}/home`, await tokenIssuer().keySetUrl())
+      return startVariant(options, logs ? { settings: { 'access_log.target': 'file' } } : {})
+    },
+  }
+}
+
 export const SLUICE_VARIANTS: readonly Peer[] = [
   sluiceCore,
   sluiceAgain,
   sluiceWithTokens('sluice-open', false, {}),
   sluiceWithTokens('sluice-secured', true, {}),
   sluiceWithTokens('sluice-secured-log', true, { 'access_log.target': 'file' }),
+  sluiceHotPath('sluice-plain', false, false),
+  sluiceHotPath('sluice-log', false, true),
+  sluiceHotPath('sluice-jwt', true, false),
+  sluiceHotPath('sluice-jwt-log', true, true),
   ...Object.entries(API_COUNTS).map(([name, count]) => sluiceWithApis(name, count)),
 ]

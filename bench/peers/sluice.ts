@@ -20,6 +20,8 @@ export interface BenchApi {
   /** Ports of the backends; with several the API balances load and fails over. */
   readonly ports: readonly number[]
   readonly scheme?: 'http' | 'https'
+  /** Every request needs an access token. */
+  readonly secured?: true
   /** An exported project with operations, without or with its OpenAPI document. */
   readonly exported?: 'operations' | 'document'
 }
@@ -40,7 +42,7 @@ function replicaEndpoint(port: number): string {
           factor: "1"`
 }
 
-function apiYaml({ name, context, ports, scheme }: BenchApi): string {
+function apiYaml({ name, context, ports, scheme, secured }: BenchApi): string {
   const [first, ...others] = ports
   const endpoints = others.length === 0 ? `\n      ${endpoint(first!, scheme)}` : ports.map(replicaEndpoint).join('')
   return `type: api
@@ -50,7 +52,7 @@ data:
   context: ${context}
   version: 1.0.0
   isDefaultVersion: true
-  securityScheme: [none]
+  securityScheme: [${secured === true ? 'oauth2' : 'none'}]
   endpointConfig:
     endpoint_type: ${others.length === 0 ? 'http' : 'load_balance\n    failOver: "True"'}
     production_endpoints:${endpoints}

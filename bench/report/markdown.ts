@@ -1,5 +1,5 @@
 /** Results as Markdown: one table per scenario, with the command that repeats it. */
-import { formatMetric, type MetricName, metricTitle, type Sample } from '../metric.ts'
+import { formatMetric, METRIC, type MetricName, metricTitle, type Sample } from '../metric.ts'
 import { verdictOf } from '../paired/paired-ratio.ts'
 import { type Comparison, outlierIndexes, type Results, type ScenarioResult } from '../results.ts'
 import { SCENARIOS } from '../scenarios.ts'
@@ -10,6 +10,8 @@ const REFERENCE = 'nginx'
 const RATIO_METRICS: readonly MetricName[] = [
   'requestsPerSecond',
   'cpuMicrosPerRequest',
+  'leastCpuMicros',
+  'leastUserMicros',
   'cpuSecondsPerGigabyte',
   'p99Ms',
 ]
@@ -50,9 +52,10 @@ function notes(result: ScenarioResult): string[] {
 }
 
 function comparisonText(comparison: Comparison): string {
-  const { candidate, baseline, ratio, low, high, pairs, starts, limit } = comparison
+  const { candidate, baseline, ratio, low, high, pairs, starts, limit, metric } = comparison
   const [middle, least, most] = [ratio, low, high].map(value => value.toFixed(3))
-  const figures = `${candidate} / ${baseline}, CPU per request: **${middle}** (95 %: ${least} to ${most})`
+  const what = metric === undefined ? 'CPU per request' : METRIC[metric].title
+  const figures = `${candidate} / ${baseline}, ${what}: **${middle}** (95 %: ${least} to ${most})`
   const verdict = limit === undefined ? '' : ` Target at most ${limit}: ${verdictOf(comparison, limit)}.`
   return `${figures}, median of ${pairs} pairs of rounds, ${starts} starts.${verdict}`
 }
