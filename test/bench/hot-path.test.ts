@@ -29,7 +29,7 @@ test('hot-path selects the replay and the scenario over a network', () => {
   assert.deepEqual(readOptions(['--scenario', 'hot-path'])?.scenarios, ['hot-path-replay', 'hot-path-network'])
 })
 
-test('the replay runs each variant, and its table has a row for each, with time by phase and allocated bytes', async () => {
+test('the replay runs each variant; its table has a row for each, with time by phase and allocations', async () => {
   const recorder = new RoundRecorder()
   const visited: string[] = []
   await replayRounds(recorder, {

@@ -26,7 +26,12 @@ test('the name of a group selects its scenarios, unless a scenario has that name
 })
 
 test('names of groups select all paired scenarios, and --before takes the folder of another checkout', () => {
-  const { scenarios, beforeFolder } = readOptions(['--scenario', 'chain,secured,apis', '--before', '/elsewhere'])!
+  const { scenarios, beforeFolder } = readOptions([
+    '--scenario',
+    'chain,secured,hot-path-network,apis',
+    '--before',
+    '/elsewhere',
+  ])!
   assert.deepEqual(scenarios, PAIRED)
   assert.equal(beforeFolder, '/elsewhere')
 })
