@@ -22,6 +22,20 @@ const LINE_FEED = 10
 /** Exports and tools write JSON into files that are called YAML. */
 const JSON_START = /^\s*(?:\{\s*["}]|\[\s*[{"])/
 
+/** Remedies by words of the parser's reason; the first that fits holds. */
+const REMEDIES: readonly (readonly [reason: RegExp, remedy: string])[] = [
+  [/duplicated mapping key/, 'keep one of them'],
+  [
+    /deficient indentation|unexpected end of the (?:stream|document)/,
+    'close the bracket, brace or quotation mark before it',
+  ],
+  [/indentation of a mapping entry/, 'put a text with a colon in quotation marks, or indent like the entries before'],
+  [/indentation/, 'indent like the entries before'],
+  [/alias|anchor|tag/, 'put a text that begins with &, * or ! in quotation marks'],
+  [/separator is expected/, 'put a text that begins with @, % or a quotation mark in quotation marks'],
+  [/second document/, 'make a file of each'],
+]
+
 export class YamlFile {
   readonly errors: Diagnostic[] = []
   /** Values that are accepted and have no effect. */
@@ -73,7 +87,8 @@ export class YamlFile {
     const expected = `not valid ${isJson ? 'JSON' : 'YAML'}: ${reason}`
     const where = `${this.label}:${line}:${offset === 0 ? 1 : column}`
     const isTabbed = !isJson && /^ *\t/.test(this.#source.split('\n')[line - 1] ?? '')
-    const hint = isTabbed ? 'indent with spaces, not with tabs' : ''
+    const remedy = REMEDIES.find(([words]) => words.test(reason))?.[1] ?? 'correct the file there'
+    const hint = isTabbed ? 'indent with spaces, not with tabs' : remedy
     this.errors.push({ where, key: '', given: '', expected, hint })
   }
 

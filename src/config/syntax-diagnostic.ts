@@ -15,8 +15,24 @@ export function syntaxDiagnostic(file: string, source: string, error: TomlError)
     key: '',
     given: '',
     expected: ['not valid TOML', name, `${reason}${conflict}`].filter(part => part !== '').join(': '),
-    hint: 'nothing else was checked',
+    hint: `${remedyFor(reason)}; nothing else was checked`,
   }
+}
+
+/** Remedies by words of the parser's reason; the first that fits holds. */
+const REMEDIES: readonly (readonly [reason: RegExp, remedy: string])[] = [
+  [/in strings|unfinished string/, 'close the text with a quotation mark on its line'],
+  [/escape/, "write \\\\ for a backslash, or the text in '...'"],
+  [/redefine/, 'keep one of them'],
+  [/invalid value|numeric|leading zero|underscore|date/, 'write text in quotation marks'],
+  [/comma or end of structure|unfinished (?:array|table)/, 'put commas between the values, and close the bracket'],
+  [/end-of-line/, 'write one key on a line, and text in quotation marks'],
+  [/cannot find end of key|end of table array/, 'write KEY = VALUE, and end a header with ]'],
+  [/key/, 'end a header with ] on its line, and write a name with other characters in quotation marks'],
+]
+
+function remedyFor(reason: string): string {
+  return REMEDIES.find(([words]) => words.test(reason))?.[1] ?? 'correct this line'
 }
 
 interface LineSubject {

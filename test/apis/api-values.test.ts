@@ -280,8 +280,16 @@ test('invalid as an endpoint: a URL that is longer than 2048 characters', t => {
 
 const BROKEN: readonly (readonly [name: string, yaml: string, error: RegExp])[] = [
   ['no YAML', 'type: api\ndata: [\n', /^A\/api\.yaml:3:1: not valid YAML: /],
-  ['a key twice', 'type: api\ntype: api\n', /^A\/api\.yaml:2:1: not valid YAML: duplicated mapping key$/],
-  ['a piece of a secret', 'password: |geheim\n  x\n', /^A\/api\.yaml:1:12: not valid YAML: a line break is expected$/],
+  [
+    'a key twice',
+    'type: api\ntype: api\n',
+    /^A\/api\.yaml:2:1: not valid YAML: duplicated mapping key \(keep one of them\)$/,
+  ],
+  [
+    'a piece of a secret',
+    'password: |geheim\n  x\n',
+    /^A\/api\.yaml:1:12: not valid YAML: a line break is expected \(/,
+  ],
   ['two documents', 'type: api\n---\ntype: api\n', /^A\/api\.yaml:3:1: not valid YAML: there is a second/],
   ['an unknown alias', 'type: *nobody\n', /^A\/api\.yaml:1/],
   ['a list', '- a\n', /^A\/api\.yaml:1: type: is missing/],

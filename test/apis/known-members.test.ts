@@ -395,15 +395,31 @@ test('a folder Sequences that appears at a reload is told', t => {
 /** [file, text, diagnostic]. */
 const BROKEN: readonly (readonly [file: string, text: string, said: RegExp])[] = [
   ['A/api.json', '{"type": "api", ', /^error A\/api\.json:1:\d+: not valid JSON: /],
-  ['a.json', '{"openapi": "3.0.3",\n"info": {', /^error a\.json:2:10: not valid JSON: Expected property name or '\}'$/],
-  ['a.json', '{"openapi": ', /^error a\.json:1:13: not valid JSON: Unexpected end of JSON input$/],
+  [
+    'a.json',
+    '{"openapi": "3.0.3",\n"info": {',
+    /^error a\.json:2:10: not valid JSON: Expected property name or '\}' \(correct the file there\)$/,
+  ],
+  [
+    'a.json',
+    '{"openapi": ',
+    /^error a\.json:1:13: not valid JSON: Unexpected end of JSON input \(correct the file there\)$/,
+  ],
   [
     'a.json',
     '{"openapi": "3.0.3"\n "info": {}}',
-    /^error a\.json:2:2: not valid JSON: Expected ',' or '\}' after property value$/,
+    /^error a\.json:2:2: not valid JSON: Expected ',' or '\}' after property value \(correct the file there\)$/,
   ],
-  ['a.json', '{"openapi": #a\n}]', /^error a\.json:\d+:\d+: not valid JSON: Unexpected token '#'$/],
-  ['a.yaml', '{"openapi": "3.0.3"', /^error a\.yaml:1:20: not valid JSON: Expected ',' or '\}' after property value$/],
+  [
+    'a.json',
+    '{"openapi": #a\n}]',
+    /^error a\.json:\d+:\d+: not valid JSON: Unexpected token '#' \(correct the file there\)$/,
+  ],
+  [
+    'a.yaml',
+    '{"openapi": "3.0.3"',
+    /^error a\.yaml:1:20: not valid JSON: Expected ',' or '\}' after property value \(correct the file there\)$/,
+  ],
   ['a.yaml', 'openapi: [', /^error a\.yaml:1:\d+: not valid YAML: /],
   ['a.yaml', '{openapi: ', /^error a\.yaml:1:\d+: not valid YAML: /],
 ]

@@ -17,8 +17,10 @@ const CONFIGURATIONS: readonly Mistake[] = [
   [2, /server_role = "gateway": expected one of/, '[server]\nserver_role = "gateway"\n'],
   [2, /base_path = 5: expected text in quotes/, '[server]\nbase_path = 5\n'],
   [3, /offset/, '[server]\noffset = 1\noffset = 2\n'],
-  [2, /./, '[server]\nhostname = "a.example\n'],
-  [1, /./, '[server\noffset = 1\n'],
+  [2, /not valid TOML.*close the text with a quotation mark/, '[server]\nhostname = "a.example\n'],
+  [1, /not valid TOML.*end the header with \]/, '[server\noffset = 1\n'],
+  [2, /not valid TOML.*write text in quotation marks/, '[server]\nhostname = a.example\n'],
+  [3, /not valid TOML.*keep one of them/, '[server]\noffset = 1\noffset = 2\n'],
   [
     3,
     /port.*two listeners must not share a port/,
@@ -76,6 +78,9 @@ const PROJECTS: readonly Mistake[] = [
   [1, /type/, api(it => it.replace('type: api', 'type: apis'))],
   [4, /not valid YAML.*indent with spaces/, api(it => it.replace('  name: Orders', '\tname: Orders'))],
   [4, /name/, api(it => it.replace('name: Orders', 'name: [Orders]'))],
+  [5, /not valid YAML.*close the bracket, brace or quotation mark/, api(it => it.replace('Orders', '"Orders'))],
+  [5, /not valid YAML.*put a text with a colon in quotation marks/, api(it => it.replace('/orders', 'a: b'))],
+  [5, /not valid YAML.*keep one of them/, api(it => it.replace('context', 'name'))],
 ]
 
 const APPLICATION = 'name: Shop\nkeys: [{consumerKey: k}]\nsubscriptions: []\n'
@@ -90,6 +95,7 @@ const DOCUMENT = `{"openapi": "3.0.3", "info": {"title": "Stock", "version": "1"
 "paths": {"/items": {"get": {"responses": {"200": {"description": "ok"}}}}}}`
 
 const DOCUMENTS: readonly Mistake[] = [
+  [2, /not valid JSON.*correct the file/, DOCUMENT.replace('"servers":', '"servers"')],
   [2, /servers\[0\]\.url/, DOCUMENT.replace('http:', 'ftp:')],
   [3, /x-auth-typ.*did you mean.*x-auth-type/, DOCUMENT.replace('"responses"', '"x-auth-typ": "None", "responses"')],
 ]

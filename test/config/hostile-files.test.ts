@@ -68,7 +68,7 @@ test('a project of many keys is validated in linear time, and a duplicate key is
   const said = new ApiProjects(home).load().errors.map(formatDiagnostic)
   assert.deepEqual(
     said.map(line => line.replace(/^.*apis/, 'apis')),
-    ['apis/A/api.yaml:50003:3: not valid YAML: duplicated mapping key'],
+    ['apis/A/api.yaml:50003:3: not valid YAML: duplicated mapping key (keep one of them)'],
   )
 })
 

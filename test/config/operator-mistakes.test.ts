@@ -167,6 +167,6 @@ test('a syntax error is the only error', t => {
     [...errors, ...unknown].map(diagnostic =>
       formatDiagnostic(diagnostic).replaceAll(join(home, 'deployment.toml'), 'F'),
     ),
-    [`F:${LINES.length + 1}:2: ${SYNTAX_ERROR} (nothing else was checked)`],
+    [`F:${LINES.length + 1}:2: ${SYNTAX_ERROR} (write KEY = VALUE, and end a header with ]; nothing else was checked)`],
   )
 })

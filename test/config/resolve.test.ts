@@ -333,6 +333,6 @@ test('a missing file and an unreadable file are errors, and repository/conf is s
   const platform = temporaryHome(t, { 'repository/conf/deployment.toml': '[server]\noffset = 3' })
   assert.equal(loadConfiguration(platform, []).configuration.server.offset, 3)
   assert.deepEqual(errorsOf(t, '\u0000'), [
-    'F:1:1: not valid TOML: illegal character in key (nothing else was checked)',
+    'F:1:1: not valid TOML: illegal character in key (end a header with ] on its line, and write a name with other characters in quotation marks; nothing else was checked)',
   ])
 })
