@@ -6,6 +6,8 @@ import { type CliArguments, EXIT_USAGE, UsageError } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
 const GUIDE = resolve(import.meta.dirname, '../../conf/guide')
+/** The topic that is generated, and lies beside the guide. */
+const REFERENCE = 'reference'
 
 const COMMON_OPTIONS = `  --home DIR               folder with deployment.toml and apis/ (default: conf/)
   --data DIR               folder for the files that the gateway writes (default: data/ in the home)
@@ -150,14 +152,12 @@ function topicList(): string {
 }
 
 function topics(): readonly string[] {
-  return readdirSync(GUIDE)
-    .filter(name => name.endsWith('.md'))
-    .map(name => name.slice(0, -'.md'.length))
-    .sort()
+  const pages = readdirSync(GUIDE).filter(name => name.endsWith('.md'))
+  return [...pages.map(name => name.slice(0, -'.md'.length)), REFERENCE].sort()
 }
 
 function page(topic: string): string {
-  return readFileSync(join(GUIDE, `${topic}.md`), 'utf8')
+  return readFileSync(join(GUIDE, topic === REFERENCE ? '..' : '', `${topic}.md`), 'utf8')
 }
 
 /** `help`: prints a page of the guide. Throws UsageError. */

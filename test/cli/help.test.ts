@@ -24,6 +24,15 @@ test('help TOPIC prints the page of that name', async () => {
   }
 })
 
+test('every page of the table in the README is a topic, the reference too', async () => {
+  const root = resolve(GUIDE, '../..')
+  const rows = [...readFileSync(join(root, 'README.md'), 'utf8').matchAll(/^\| \[(\w+)\]\((conf\/.*?\.md)\)/gm)]
+  assert.ok(rows.some(([, topic]) => topic === 'reference'))
+  for (const [, topic, path] of rows) {
+    assert.deepEqual(await run(topic!), { code: 0, out: readFileSync(join(root, path!), 'utf8'), err: '' })
+  }
+})
+
 test('help lists the commands and the topics with their titles', async () => {
   const { code, out } = await run()
   assert.equal(code, 0)
@@ -37,7 +46,7 @@ test('an unknown topic is a usage error that names the topics', async () => {
     await assert.rejects(run(topic), (error: Error) => {
       assert.ok(error instanceof UsageError)
       assert.doesNotMatch(error.message, /\u001b/)
-      return error.message.endsWith('; the topics are apis, errors, nodes, operate, security, tune')
+      return error.message.endsWith('; the topics are apis, errors, nodes, operate, reference, security, tune')
     })
   }
   const { code, out, err } = await run('apis', 'tune')
