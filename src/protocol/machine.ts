@@ -34,7 +34,7 @@ const CELLS = { source: compile(SOURCE), target: compile(TARGET) }
 /** Clients are accepted, backends are dialled. */
 const INITIAL: Record<Side, State> = { source: STATE.REQUEST_READY, target: STATE.CONNECTING }
 
-/** Events that the peer of a side causes; the gateway causes every other event. */
+/** Events that the peer of a side causes, by name; the gateway causes every other event. */
 const PEER_EVENTS: Record<Side, RegExp> = { source: /^REQUEST_/, target: /^(RESPONSE_|SWITCH)/ }
 
 /** An event in a state that has no cell for it. The state is left alone. */
@@ -84,8 +84,9 @@ export class Machine {
   /** Takes an event; returns the next state. Throws ProtocolViolation when the table has no such cell. */
   advance(event: Event): State {
     const row = this.#row
-    const next = this.#cells[(row << EVENT_BITS) | event]!
-    if (next === ILLEGAL) throw new ProtocolViolation(this.side, (row & STATE_MASK) as State, event)
+    const next = this.#cells[(row << EVENT_BITS) + event]!
+    // Also true for undefined, which the cell of no event is.
+    if (!(next < ILLEGAL)) throw new ProtocolViolation(this.side, (row & STATE_MASK) as State, event)
     const state = (next & STATE_MASK) as State
     if (tracer !== null) tracer.transition(this, (row & STATE_MASK) as State, event, state)
     this.#row = next

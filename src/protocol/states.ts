@@ -3,6 +3,9 @@
  * states"): error codes, logs and metrics contain them, so they never change.
  */
 
+/** Numbers of states and of events have five bits in the tables of the machine. */
+const NUMBERS_MAX = 32
+
 export const STATE = {
   /** No byte of a message yet; a kept-alive connection waits in this state. */
   REQUEST_READY: 0,
@@ -22,42 +25,81 @@ export const STATE = {
   CLOSING: 7,
   /** The socket is closed. */
   CLOSED: 8,
-  /** Response head under way while the request is unfinished (an early response). Reported as RESPONSE_HEAD. */
+  /** Response head under way while the request is unfinished (an early response). */
   EARLY_HEAD: 9,
-  /** Response body under way while the request is unfinished. Reported as RESPONSE_BODY. */
+  /** Response body under way while the request is unfinished. */
   EARLY_BODY: 10,
-  /** After 101: the bytes are no longer HTTP. Reported as RESPONSE_BODY. */
+  /** After 101: the bytes are no longer HTTP. */
   TUNNEL: 11,
-  /** Half-closed tunnel: the client has sent FIN, the backend still sends. Reported as RESPONSE_BODY. */
+  /** Half-closed tunnel: the client has sent FIN, the backend still sends. */
   TUNNEL_CLIENT_ENDED: 12,
-  /** Half-closed tunnel: the backend has sent FIN, the client still sends. Reported as RESPONSE_BODY. */
+  /** Half-closed tunnel: the backend has sent FIN, the client still sends. */
   TUNNEL_BACKEND_ENDED: 13,
-  /** Source only: a request with a body waits for its filters; the body is not read. Reported as REQUEST_BODY. */
+  /** Source only: a request with a body waits for its filters; the body is not read. */
   FILTERS_PENDING: 14,
-  /** Target only: the connection is being opened. Reported as REQUEST_READY. */
+  /** Target only: the connection is being opened. */
   CONNECTING: 15,
-  /** Target only: a write failed within a request body; a response may still come. Reported as REQUEST_BODY. */
+  /** Target only: a write failed within a request body; a response may still come. */
   UNWRITABLE: 16,
-  /** Target only: response head under way after a write failed. Reported as RESPONSE_HEAD. */
+  /** Target only: response head under way after a write failed. */
   UNWRITABLE_HEAD: 17,
-  /** Target only: response body under way after a write failed. Reported as RESPONSE_BODY. */
+  /** Target only: response body under way after a write failed. */
   UNWRITABLE_BODY: 18,
 } as const
 
 export type StateName = keyof typeof STATE
 export type State = (typeof STATE)[StateName]
 
-/** State -> the documented number used in error codes, logs and metrics. */
-export const REPORTED = Uint8Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 4, 5, 5, 5, 5, 2, 0, 2, 4, 5)
+/** A state that the specification documents. */
+type DocumentedState =
+  | 'REQUEST_READY'
+  | 'REQUEST_HEAD'
+  | 'REQUEST_BODY'
+  | 'REQUEST_DONE'
+  | 'RESPONSE_HEAD'
+  | 'RESPONSE_BODY'
+  | 'RESPONSE_DONE'
+  | 'CLOSING'
+  | 'CLOSED'
+
+/** The documented state as which each state appears in error codes, logs and metrics. */
+const REPORTED_AS: { readonly [S in StateName]: S extends DocumentedState ? S : DocumentedState } = {
+  REQUEST_READY: 'REQUEST_READY',
+  REQUEST_HEAD: 'REQUEST_HEAD',
+  REQUEST_BODY: 'REQUEST_BODY',
+  REQUEST_DONE: 'REQUEST_DONE',
+  RESPONSE_HEAD: 'RESPONSE_HEAD',
+  RESPONSE_BODY: 'RESPONSE_BODY',
+  RESPONSE_DONE: 'RESPONSE_DONE',
+  CLOSING: 'CLOSING',
+  CLOSED: 'CLOSED',
+  EARLY_HEAD: 'RESPONSE_HEAD',
+  EARLY_BODY: 'RESPONSE_BODY',
+  TUNNEL: 'RESPONSE_BODY',
+  TUNNEL_CLIENT_ENDED: 'RESPONSE_BODY',
+  TUNNEL_BACKEND_ENDED: 'RESPONSE_BODY',
+  FILTERS_PENDING: 'REQUEST_BODY',
+  CONNECTING: 'REQUEST_READY',
+  UNWRITABLE: 'REQUEST_BODY',
+  UNWRITABLE_HEAD: 'RESPONSE_HEAD',
+  UNWRITABLE_BODY: 'RESPONSE_BODY',
+}
+
+export const STATE_NAMES = namesOf(STATE)
+
+/** State -> the number of its documented state. */
+export const REPORTED = Uint8Array.from(STATE_NAMES, name => STATE[REPORTED_AS[name]])
 
 /** Whether a documented state is one of a response under way. */
 export function hasResponse(reported: number): boolean {
   return reported === STATE.RESPONSE_HEAD || reported === STATE.RESPONSE_BODY
 }
 
-export const STATE_NAMES = Object.keys(STATE) as readonly StateName[]
-
-/** Events name what happened to a message or to the socket, never the side that caused it. */
+/**
+ * Events name what happened to a message or to the socket, never the side that caused it. For an event that the table
+ * refuses the name decides the culprit (`PEER_EVENTS` in machine.ts): REQUEST_* comes from clients, RESPONSE_* and
+ * SWITCH from backends, every other event from the gateway.
+ */
 export const EVENT = {
   /** First byte of a request (source), or its head handed to the socket (target). */
   REQUEST_BEGIN: 0,
@@ -100,4 +142,12 @@ export const EVENT = {
 export type EventName = keyof typeof EVENT
 export type Event = (typeof EVENT)[EventName]
 
-export const EVENT_NAMES = Object.keys(EVENT) as readonly EventName[]
+export const EVENT_NAMES = namesOf(EVENT)
+
+/** Names in the order of their numbers, which are indexes of tables. */
+function namesOf<N extends string>(numbers: Readonly<Record<N, number>>): readonly N[] {
+  const names = Object.keys(numbers) as N[]
+  const wrong = names.find((name, at) => numbers[name] !== at || at >= NUMBERS_MAX)
+  if (wrong !== undefined) throw new Error(`${wrong}: numbers ascend by 1 from 0 to ${NUMBERS_MAX - 1}`)
+  return names
+}

@@ -5,8 +5,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Machine, ProtocolViolation, type Side } from '../../src/protocol/machine.ts'
-import { EVENT, type EventName, REPORTED, STATE, type StateName } from '../../src/protocol/states.ts'
+import { EVENT, type Event, type EventName, REPORTED, STATE, type StateName } from '../../src/protocol/states.ts'
 import { SOURCE, TARGET } from '../../src/protocol/transitions.ts'
+import { stateRow } from '../../src/proxy/source/state-table.ts'
 
 const EVENTS: readonly EventName[] = [
   'REQUEST_BEGIN',
@@ -227,6 +228,23 @@ test('while filters wait, the request can only go on, or its connection end', ()
     const machine = machineIn('source', 'FILTERS_PENDING')
     if (['FILTERS_DONE', 'PEER_END', 'CLOSE', 'SOCKET_CLOSED'].includes(event)) machine.advance(EVENT[event])
     else assert.throws(() => machine.advance(EVENT[event]), ProtocolViolation, event)
+  }
+})
+
+test('a state can fault exactly where a response may begin', () => {
+  const canBegin = GRIDS.source.filter(({ event, next }) => event === 'RESPONSE_BEGIN' && next !== undefined)
+  assert.deepEqual(
+    Object.values(SHORT).filter(state => stateRow(STATE[state]).canFault),
+    canBegin.map(({ state }) => state),
+  )
+})
+
+test('no event is refused like an impossible one', () => {
+  for (const side of ['source', 'target'] as const) {
+    const machine = new Machine(side)
+    const { state } = machine
+    assert.throws(() => machine.advance(undefined as unknown as Event), ProtocolViolation)
+    assert.equal(machine.state, state)
   }
 })
 
