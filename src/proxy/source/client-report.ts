@@ -4,7 +4,7 @@ import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { faultCell, METRIC } from '../../observe/metrics.ts'
 import { type ClientLoss, SOURCE_FAILURES } from '../../protocol/failure-table.ts'
 import { type Machine, ProtocolViolation } from '../../protocol/machine.ts'
-import { STATE, STATE_NAMES } from '../../protocol/states.ts'
+import { STATE_NAMES } from '../../protocol/states.ts'
 import type { TlsFailure } from '../../socket/byte-socket.ts'
 import { stateRow } from './state-table.ts'
 
@@ -47,7 +47,7 @@ export class ClientReport {
   /** The deadline of a request head, or of the next part of a request body, has passed. */
   late(): void {
     const { metrics, settings } = this.#context
-    const isHead = this.#machine.state === STATE.REQUEST_HEAD
+    const isHead = stateRow(this.#machine.state).deadline === 'late-head'
     metrics.add(isHead ? METRIC.timeoutRequestHead : METRIC.timeoutRequestBody, 1)
     const cause = isHead ? `head not complete within ${settings.headerReadMs} ms` : 'no progress of the request body'
     this.lost('TIMED_OUT', 'client timed out', cause)

@@ -17,6 +17,7 @@ import type { ByteSocket } from '../../socket/byte-socket.ts'
 import { MARGIN } from '../../runtime/arena.ts'
 import type { Client } from './connection-callbacks.ts'
 import { type DecodedFields, repeatableFields } from './request-decoder.ts'
+import { stateRow } from './state-table.ts'
 
 /** The connection, as the receiving half sees it. */
 export interface RequestOwner {
@@ -119,19 +120,17 @@ export class RequestReader {
 
   /** One step; false when there is nothing to do until another event. */
   #step(): boolean {
-    switch (this.#machine.state) {
-      case STATE.REQUEST_READY:
+    switch (stateRow(this.#machine.state).reads) {
+      case 'begin':
         return this.#beginRequest()
-      case STATE.REQUEST_HEAD:
+      case 'head':
         return this.#readHead()
-      case STATE.REQUEST_BODY:
-      case STATE.EARLY_HEAD:
-      case STATE.EARLY_BODY:
+      case 'body':
         return this.#readBody()
-      case STATE.CLOSING:
+      case 'drop':
         this.discard()
         return false
-      default:
+      case 'keep':
         return false
     }
   }
@@ -243,7 +242,7 @@ export class RequestReader {
     this.buffer.from = this.#reader.parsedTo
     this.#exchange.head = null
     if (this.#exchange.target === null) return
-    if (this.#machine.state !== STATE.REQUEST_BODY) this.#deliver(0, 0, true)
+    if (stateRow(this.#machine.state).reads !== 'body') this.#deliver(0, 0, true)
     // The head leaves with the first body bytes, if they are here already.
     else if (this.buffer.length === 0) this.#deliver(0, 0, false)
   }
@@ -295,29 +294,25 @@ export class RequestReader {
 
   /** Ends a read; returns the view for the next one, or null without memory for the bytes in use. */
   settle(): Uint8Array | undefined | null {
-    const { state } = this.#machine
-    const inBody = state === STATE.REQUEST_BODY || state === STATE.EARLY_BODY || state === STATE.EARLY_HEAD
-    const view = this.buffer.settle(inBody && this.wantsBytes)
+    const inBody = stateRow(this.#machine.state).reads === 'body'
+    const view = this.buffer.settle(inBody && this.wantsBytes())
     this.#reader.moveBy(this.buffer.moved)
     return view
   }
 
   /** Whether the client should be read now. */
-  get wantsBytes(): boolean {
+  wantsBytes(): boolean {
     const { target } = this.#exchange
-    switch (this.#machine.state) {
-      case STATE.REQUEST_BODY:
-        return target?.isBlocked === false
-      case STATE.FILTERS_PENDING:
-        return false
-      case STATE.EARLY_HEAD:
-      case STATE.EARLY_BODY:
-        return target === null || !target.isBlocked
-      case STATE.REQUEST_HEAD:
-      case STATE.CLOSING:
+    switch (stateRow(this.#machine.state).wants) {
+      case 'always':
         return true
-      default:
-        // Pipelined bytes wait in the buffer, up to a limit. Reading on notices a client that leaves.
+      case 'never':
+        return false
+      case 'target':
+        return target?.isBlocked === false
+      case 'early':
+        return target === null || !target.isBlocked
+      case 'pipeline':
         return this.buffer.length < this.#context.settings.pipelineBytesMax && this.buffer.room > 0
     }
   }

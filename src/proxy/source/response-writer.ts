@@ -109,10 +109,9 @@ export class ResponseWriter {
     if (this.#context.isDraining || this.#endsWithConnection(framing)) exchange.persists = false
     // RFC 9110 10.1.1: a client that gets its response before its body was sent may never send the body, so its
     // connection closes. A backend that closes behind an early response does not take the rest either.
-    const isEarly = this.#machine.state === STATE.REQUEST_BODY
+    const isEarly = this.#machine.advance(EVENT.RESPONSE_BEGIN) === STATE.EARLY_HEAD
     const closes = (head.connectionOptions & CONNECTION_OPTION.CLOSE) !== 0
     if (isEarly && (exchange.requestBodyBytes === 0 || closes)) exchange.persists = false
-    this.#machine.advance(EVENT.RESPONSE_BEGIN)
     this.#compose(head, at, framing)
     if (framing !== 0) this.#machine.advance(EVENT.RESPONSE_BODY)
   }
@@ -163,8 +162,8 @@ export class ResponseWriter {
     const exchange = this.#exchange
     exchange.status = status
     // The rest of an incomplete request is not waited for.
-    if (this.#machine.state !== STATE.REQUEST_DONE || this.#context.isDraining) exchange.persists = false
-    this.#machine.advance(EVENT.RESPONSE_BEGIN)
+    const isEarly = this.#machine.advance(EVENT.RESPONSE_BEGIN) === STATE.EARLY_HEAD
+    if (isEarly || this.#context.isDraining) exchange.persists = false
     const content = Buffer.from(body)
     let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
     if (!isBodiless(status)) head += `Content-Length: ${content.length}\r\n`

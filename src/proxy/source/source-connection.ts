@@ -108,7 +108,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   onBytes(length: number): Uint8Array | undefined {
     this.#context.metrics.add(METRIC.bytesFromClients, length)
     this.#request.receive(length)
-    if (this.#machine.state === STATE.CLOSING) this.#lingeringClose.discard(length)
+    if (stateRow(this.#machine.state).reads === 'drop') this.#lingeringClose.discard(length)
     else this.#request.serve()
     if (this.#machine.state === STATE.CLOSED) return undefined
     const view = this.#request.settle()
@@ -141,10 +141,9 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   /** Starts or stops reading the client; while a body is read, its next piece has a deadline. */
   #regulate(): void {
     const { wheel } = this.#context
-    const { state } = this.#machine
-    const wants = this.#request.wantsBytes
+    const wants = this.#request.wantsBytes()
     this.#socket.setReading(wants)
-    if (state !== STATE.REQUEST_BODY && state !== STATE.FILTERS_PENDING) return
+    if (!stateRow(this.#machine.state).timesBody) return
     if (wants) {
       const waitMs = this.#request.bodyWaitMs()
       // Setting the same deadline again rounds it up again: drops faster than the clock ticks would never time out.
@@ -282,7 +281,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
       case 'resume':
         wheel.suspend(this)
         this.#exchange.target?.resumeResponse()
-        if (this.#machine.state === STATE.REQUEST_BODY) this.#regulate()
+        if (stateRow(this.#machine.state).timesBody) this.#regulate()
         return
       case 'next':
         if (!this.#goesOn) this.close()
@@ -388,7 +387,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
 
   override onDeadline(): void {
     const { deadline } = stateRow(this.#machine.state)
-    if (deadline === 'late') this.#late()
+    if (deadline === 'late-head' || deadline === 'late-body') this.#late()
     else if (this.isBlocked) {
       // A close would look like the end of the response.
       this.#report.stalled(this.#pace.isSlow(this.#context.settings))
@@ -408,7 +407,8 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
 
   /** The process is stopping: closes an idle connection. */
   drain(): void {
-    if (this.#machine.state === STATE.REQUEST_READY && this.#request.isEmpty && !this.isBlocked) this.close()
+    const isIdle = stateRow(this.#machine.state).deadline === 'idle'
+    if (isIdle && this.#request.isEmpty && !this.isBlocked) this.close()
   }
 
   /** The process stops now: aborts the exchange under way. */

@@ -1,40 +1,68 @@
-/** What a client connection does in each state at FIN, at a deadline, when all bytes have left, and at a failure. */
+/**
+ * What a client connection does in each state with bytes, at FIN, at a deadline, when all bytes have left, and at a
+ * failure.
+ */
 import { type State, STATE_NAMES, type StateName } from '../../protocol/states.ts'
+import { SOURCE } from '../../protocol/transitions.ts'
 
-interface StateRow {
+interface StateColumns {
+  /** Bytes that come. `begin`: a request. `head`, `body`: of the request. `keep`: they wait in the buffer. */
+  readonly reads: 'begin' | 'head' | 'body' | 'drop' | 'keep'
+  /**
+   * When the client is read. `target`: while a target takes its body. `early`: so, or when the target is gone.
+   * `pipeline`: up to the limit of pipelined bytes; reading on notices a client that leaves.
+   */
+  readonly wants: 'always' | 'never' | 'target' | 'early' | 'pipeline'
+  /** While the client is read, its next bytes have a deadline, `body.read_timeout`; otherwise it has none. */
+  readonly timesBody: boolean
   /**
    * FIN of the client. `wait`: nothing until later. `refuse-head`, `refuse-body`: the request stays incomplete.
    * `last-response`: the client still gets its responses (RFC 9112 9.6), unless `abort_on_half_close` is set. `abort`:
    * the rest of the request cannot come. `close`: as soon as all bytes have left.
    */
   readonly end: 'wait' | 'refuse-head' | 'refuse-body' | 'last-response' | 'abort' | 'close'
-  /** Deadline of a client that takes its bytes. `late`: the request does not go on; `wait`: the target has its own. */
-  readonly deadline: 'late' | 'idle' | 'close' | 'wait'
+  /**
+   * Deadline of a client that takes its bytes. `late-head`, `late-body`: the request does not go on. `idle`: no further
+   * request came. `wait`: the target has its own.
+   */
+  readonly deadline: 'late-head' | 'late-body' | 'idle' | 'close' | 'wait'
   /** All bytes have left. `next`: the next request may come; `resume`: the target may go on. */
   readonly drained: 'next' | 'resume' | 'linger'
-  /** A fault can still be sent: no response has begun. */
-  readonly canFault: boolean
   /** DIRECTION in the log. */
   readonly direction: 'REQUEST' | 'RESPONSE'
 }
 
-const REQUEST = { drained: 'resume', canFault: true, direction: 'REQUEST' } as const
-const RESPONSE = { deadline: 'wait', drained: 'resume', canFault: false, direction: 'RESPONSE' } as const
+interface StateRow extends StateColumns {
+  /** A fault can still be sent: a response may begin. */
+  readonly canFault: boolean
+}
+
+const WAITING = { reads: 'keep', wants: 'pipeline', timesBody: false, deadline: 'wait', drained: 'resume' } as const
+const REQUEST = { ...WAITING, direction: 'REQUEST' } as const
+const RESPONSE = { ...WAITING, direction: 'RESPONSE' } as const
+const EARLY = { ...RESPONSE, reads: 'body', wants: 'early', end: 'abort' } as const
 const OTHER = { ...RESPONSE, end: 'wait' } as const
 
-const TABLE: { readonly [S in StateName]: StateRow } = {
-  REQUEST_READY: { ...REQUEST, end: 'close', deadline: 'idle', drained: 'next', canFault: false },
-  REQUEST_HEAD: { ...REQUEST, end: 'refuse-head', deadline: 'late' },
-  REQUEST_BODY: { ...REQUEST, end: 'refuse-body', deadline: 'late' },
+const TABLE: { readonly [S in StateName]: StateColumns } = {
+  REQUEST_READY: { ...REQUEST, reads: 'begin', end: 'close', deadline: 'idle', drained: 'next' },
+  REQUEST_HEAD: { ...REQUEST, reads: 'head', wants: 'always', end: 'refuse-head', deadline: 'late-head' },
+  REQUEST_BODY: {
+    ...REQUEST,
+    reads: 'body',
+    wants: 'target',
+    timesBody: true,
+    end: 'refuse-body',
+    deadline: 'late-body',
+  },
   // Bytes in front of FIN are read when the filters have decided.
-  FILTERS_PENDING: { ...REQUEST, end: 'wait', deadline: 'wait' },
-  REQUEST_DONE: { ...REQUEST, end: 'last-response', deadline: 'wait' },
+  FILTERS_PENDING: { ...REQUEST, wants: 'never', timesBody: true, end: 'wait' },
+  REQUEST_DONE: { ...REQUEST, end: 'last-response' },
   RESPONSE_HEAD: { ...RESPONSE, end: 'last-response' },
   RESPONSE_BODY: { ...RESPONSE, end: 'last-response' },
   RESPONSE_DONE: { ...RESPONSE, end: 'close' },
-  CLOSING: { end: 'close', deadline: 'close', drained: 'linger', canFault: false, direction: 'REQUEST' },
-  EARLY_HEAD: { ...RESPONSE, end: 'abort' },
-  EARLY_BODY: { ...RESPONSE, end: 'abort' },
+  CLOSING: { ...REQUEST, reads: 'drop', wants: 'always', end: 'close', deadline: 'close', drained: 'linger' },
+  EARLY_HEAD: EARLY,
+  EARLY_BODY: EARLY,
   // The tunnel owns the socket.
   TUNNEL: OTHER,
   TUNNEL_CLIENT_ENDED: OTHER,
@@ -47,7 +75,11 @@ const TABLE: { readonly [S in StateName]: StateRow } = {
   UNWRITABLE_BODY: OTHER,
 }
 
-const ROWS: readonly StateRow[] = STATE_NAMES.map(name => TABLE[name])
+/** All rows have one shape, which keeps the reads of the hot path monomorphic. */
+const ROWS: readonly StateRow[] = STATE_NAMES.map(name => {
+  const { reads, wants, timesBody, end, deadline, drained, direction } = TABLE[name]
+  return { reads, wants, timesBody, end, deadline, drained, direction, canFault: 'RESPONSE_BEGIN' in SOURCE[name] }
+})
 
 export function stateRow(state: State): StateRow {
   return ROWS[state]!
