@@ -132,8 +132,10 @@ function sectionOf({ section }: ResolvedKey): (typeof SECTIONS)[number] {
   return SECTIONS.find(each => each.name === name)!
 }
 
-/** Null without a calculation, or if a size is secret. */
-function calculatePool({ section, key }: ResolvedKey, { byPath, machine, burst }: ExplainContext) {
+/** Null without a calculation, without a row that has the sizes, or if a size is secret. */
+function calculatePool(resolved: ResolvedKey, { byPath, machine, burst }: ExplainContext) {
+  const { section, key } = resolved
+  if (missingReason(resolved) !== '') return null
   let isSecret = false
   const numberOf = (name: string): number => {
     const sibling = byPath.get(keyPath(section, name))

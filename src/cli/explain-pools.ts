@@ -156,37 +156,48 @@ function buffers(value: Values, { reactors }: Machine, size: number): PoolCalcul
   ])
 }
 
-function perBackend(value: Values, { reactors }: Machine, size: number): PoolCalculation {
+function perBackend(value: Values, { reactors, openFiles }: Machine, size: number): PoolCalculation {
   const limit = value('http.max.connection.per.host.port')
-  const runs = Math.min(size, limit)
+  const { backends } = connectionLimits(openFiles, reactors)
+  const runs = least(size, limit, backends)
   return calculation({ size, runs, waits: 0, refused: size - runs }, 'requests to one backend', [
     `${limit} connections to one backend, of ${counted(reactors, 'reactor')} together`,
+    ...(backends < 0 ? [] : [`ulimit -n ${openFiles} allows ${backends} connections to all backends`]),
     'there is no queue: one more is answered at once with 503 and 101600',
   ])
 }
 
-function openConnections(value: Values, { reactors, openFiles }: Machine, size: number): PoolCalculation {
-  const limit = value('max_open_connections')
+/** `limits`: -1 for none. */
+function least(size: number, ...limits: readonly number[]): number {
+  return Math.min(size, ...limits.filter(limit => limit >= 0))
+}
+
+/** The limit of open files, in words; nothing where it is unknown. */
+function clientFiles({ reactors, openFiles }: Machine): readonly string[] {
   const { clients } = connectionLimits(openFiles, reactors)
-  const limits = [limit, clients].filter(it => it >= 0)
-  const runs = Math.min(size, ...limits)
-  const files =
-    clients < 0
-      ? []
-      : [`ulimit -n ${openFiles} allows ${clients} clients of all listeners, and as many connections to backends`]
+  if (clients < 0) return []
+  return [`ulimit -n ${openFiles} allows ${clients} clients of all listeners, and as many connections to backends`]
+}
+
+function openConnections(value: Values, machine: Machine, size: number): PoolCalculation {
+  const { reactors, openFiles } = machine
+  const limit = value('max_open_connections')
+  const runs = least(size, limit, connectionLimits(openFiles, reactors).clients)
   return calculation({ size, runs, waits: 0, refused: size - runs }, 'connections', [
     limit < 0
       ? 'no limit of this transport'
       : `${limit} connections, of ${counted(reactors, 'reactor')} together; one more is reset at once and counted`,
-    ...files,
+    ...clientFiles(machine),
   ])
 }
 
-function perClient(value: Values, { reactors }: Machine, size: number): PoolCalculation {
+function perClient(value: Values, machine: Machine, size: number): PoolCalculation {
+  const { reactors, openFiles } = machine
   const limit = value('max_connections_per_client')
-  const runs = limit < 0 ? size : Math.min(size, limit)
+  const runs = least(size, limit, connectionLimits(openFiles, reactors).clients)
   return calculation({ size, runs, waits: 0, refused: size - runs }, 'connections of one address', [
     limit < 0 ? 'no limit' : `${limit} connections of one address, on ${counted(reactors, 'reactor')} together`,
+    ...clientFiles(machine),
   ])
 }
 

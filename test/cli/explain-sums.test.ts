@@ -120,6 +120,12 @@ test('item 3: pool.init_idle_capacity, which is inert, has no sum', async t => {
   assert.doesNotMatch((await run(homeOf(t, ''), ['apim.key_manager.pool.init_idle_capacity'])).out, /\n {2}pool /)
 })
 
+test('item 3: keys of a section without a row have no sum', async t => {
+  const { out } = await run(homeOf(t, ''), ['apim.throttling.url_group.publisher.max_idle'])
+  assert.match(out, /none: there is no \[\[apim\.throttling\.url_group\]\]/)
+  assert.doesNotMatch(out, /burst/)
+})
+
 for (const size of [4096, 16_384, 20_000]) {
   test(`item 3: the buffer of a connection with io_buffer_size ${size} is a chunk of the arena`, async t => {
     const home = homeOf(t, `[transport.passthru_http]\nio_buffer_size = ${size}\n`)

@@ -18,7 +18,7 @@ const CONFIGURATIONS: readonly Mistake[] = [
   [2, /base_path = 5: expected text in quotes/, '[server]\nbase_path = 5\n'],
   [3, /offset/, '[server]\noffset = 1\noffset = 2\n'],
   [2, /not valid TOML.*close the text with a quotation mark/, '[server]\nhostname = "a.example\n'],
-  [1, /not valid TOML.*end the header with \]/, '[server\noffset = 1\n'],
+  [1, /not valid TOML.*end a header with \]/, '[server\noffset = 1\n'],
   [2, /not valid TOML.*write text in quotation marks/, '[server]\nhostname = a.example\n'],
   [3, /not valid TOML.*keep one of them/, '[server]\noffset = 1\noffset = 2\n'],
   [

@@ -75,6 +75,18 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
     /no limit of this transport.*ulimit -n 1024 allows 352 clients/,
   ],
   [HTTP, 'max_open_connections', { max_open_connections: 50 }, 60, 50, 0, 10, /reset at once/],
+  // 352 connections to backends are what ulimit -n leaves; see descriptor-planning.ts.
+  [
+    HTTP,
+    'http.max.connection.per.host.port',
+    { 'http.max.connection.per.host.port': 32_767 },
+    1000,
+    352,
+    0,
+    648,
+    /ulimit -n 1024 allows 352 connections to all backends/,
+  ],
+  [HTTP, 'max_connections_per_client', { max_connections_per_client: -1 }, 1000, 352, 0, 648, /ulimit -n 1024/],
   [HTTP, 'max_connections_per_client', { max_connections_per_client: 5 }, 6, 5, 0, 1, /5 connections of one address/],
   [HTTP, 'reactors', { reactors: 0 }, 1001, 1001, 0, 0, /2 threads on 4 processors.*about 501 .*1 GiB in all/],
   ['database.apim_db', POOL, {}, 1000, 50, 950, 0, /50 connections to database.apim_db, 1 connection to .*shared_db/],
