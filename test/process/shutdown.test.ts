@@ -107,7 +107,7 @@ test('SIGINT: a request with a partial head is still served', async () => {
   const client = await dial(gateway)
   client.send(GET.slice(0, 10))
   // The bytes must arrive before the signal.
-  await metric(gateway, 'sluice_requests_total', 1)
+  await metric(gateway, 'sluice_bytes_total{peer="client",direction="in"}', 10)
   await drain(gateway, 'SIGINT')
   client.send(GET.slice(10))
   const peer = await backend.next()
