@@ -29,6 +29,8 @@ const LISTS = 'test/tidy.test.ts'
 /** Last lines of standard error that are shown of a file that ends without a failed test. */
 const STDERR_LINES = 20
 
+let failures = 0
+
 interface Summary {
   readonly level: Level
   passed: number
@@ -51,8 +53,10 @@ const { values: options, positionals } = parseArgs({
 function levels(): readonly Level[] {
   if (options.level === 'both') return LEVELS
   const level = LEVELS.find(name => name === options.level)
-  if (level === undefined) throw new Error(`--level is one of both, ${LEVELS.join(', ')}`)
-  return [level]
+  if (level !== undefined) return [level]
+  process.stderr.write(`no such level: ${options.level}; --level is one of both, ${LEVELS.join(', ')}\n`)
+  failures++
+  return []
 }
 
 function filesOf(level: Level): readonly string[] {
@@ -151,7 +155,6 @@ function tell({ level, passed: done, failed: wrong, skipped, fileMs }: Summary, 
 
 if (options.long) process.env.SLUICE_LONG = '1'
 process.env.NODE_COMPILE_CACHE ??= resolve(ROOT, 'node_modules/.cache/test')
-let failures = 0
 for (const path of positionals.filter(path => filesBelow(path).length === 0)) {
   process.stderr.write(`no such test: ${path}; nearest: ${nearestTo(path) || 'none'}\n`)
   failures++
