@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { cpus } from 'node:os'
 import { delimiter, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processTreeIds } from './process-tree.ts'
 
@@ -53,14 +54,16 @@ export function raiseDescriptorLimit(count: number): void {
 
 const running = new Set<Program>()
 
+/** `isOutput`: the line is of standard output, else of standard error. */
+type LineListener = (line: string, isOutput: boolean) => void
+
 export class Program {
   readonly name: string
   readonly child: ChildProcess
   readonly startedMs = performance.now()
   /** The end of its output, for error messages. */
   output = ''
-  #lineListeners: ((line: string) => void)[] = []
-  #partialLine = ''
+  #lineListeners: LineListener[] = []
 
   constructor(name: string, command: readonly string[], environment: Readonly<Record<string, string>> = {}) {
     this.name = name
@@ -71,8 +74,9 @@ export class Program {
     })
     this.child.on('error', error => this.#appendOutput(String(error)))
     this.child.stdin?.on('error', () => {}) // The exit of the program is reported elsewhere.
-    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#appendOutput(text))
-    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#readLines(text))
+    // The gateway logs that it is ready to the one or the other.
+    this.#readLines(this.child.stdout, true)
+    this.#readLines(this.child.stderr, false)
     this.child.once('exit', () => running.delete(this))
     running.add(this)
   }
@@ -89,15 +93,18 @@ export class Program {
     this.output = (this.output + text).slice(-OUTPUT_CHARS_MAX)
   }
 
-  #readLines(text: string): void {
-    this.#appendOutput(text)
-    const lines = (this.#partialLine + text).split('\n')
-    this.#partialLine = lines.pop()!
-    for (const line of lines) for (const listener of this.#lineListeners) listener(line)
+  #readLines(stream: Readable | null, isOutput: boolean): void {
+    let partial = ''
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      this.#appendOutput(text)
+      const lines = (partial + text).split('\n')
+      partial = lines.pop()!
+      for (const line of lines) for (const listener of this.#lineListeners) listener(line, isOutput)
+    })
   }
 
   /** Returns a function that removes the listener. */
-  onLine(listener: (line: string) => void): () => void {
+  onLine(listener: LineListener): () => void {
     this.#lineListeners.push(listener)
     return () => {
       this.#lineListeners = this.#lineListeners.filter(other => other !== listener)
@@ -181,7 +188,9 @@ export function runToEnd(
 ): Promise<string> {
   const program = new Program(name, command, environment)
   const lines: string[] = []
-  program.onLine(line => lines.push(line))
+  program.onLine((line, isOutput) => {
+    if (isOutput) lines.push(line)
+  })
   return new Promise((resolve, reject) => {
     program.child.once('error', reject)
     program.child.once('close', code => {

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sample } from './metric.ts'
-import { type BenchApi, startSluice, writeHome } from './peers/sluice.ts'
+import { type BenchApi, READY, startSluice, writeHome } from './peers/sluice.ts'
 import { memory } from './process-tree.ts'
 import { LOAD_CORE, PROXY_CORE } from './program.ts'
 
@@ -56,7 +56,7 @@ async function readyAfterMs(
     profileFolder: undefined,
   })
   try {
-    const { atMs } = await program.waitForLine(/^ready\b/)
+    const { atMs } = await program.waitForLine(READY)
     await whenReady?.(program.pid)
     return atMs - startMs
   } finally {

@@ -6,7 +6,16 @@ import { PROXY_CORE, type Program } from '../program.ts'
 import { CLIENT_ID, ISSUER, tokenIssuer } from '../token-issuer.ts'
 import { writeExported } from './exported-project.ts'
 import type { Peer, PeerOptions } from './peer.ts'
-import { type BenchApi, chainProject, ROOT, startSluice, versionOf, WITHOUT_KEY_MANAGER, writeHome } from './sluice.ts'
+import {
+  type BenchApi,
+  chainProject,
+  READY,
+  ROOT,
+  startSluice,
+  versionOf,
+  WITHOUT_KEY_MANAGER,
+  writeHome,
+} from './sluice.ts'
 
 /** Long, because 10,000 projects are read on one processor. */
 const READY_TIMEOUT_MS = 180_000
@@ -19,7 +28,7 @@ async function startVariant({ folder, port }: PeerOptions, options: VariantOptio
   const defaults = { home: `${folder}/home`, data: `${folder}/data`, port, reactors: 1, cores: PROXY_CORE }
   const settings = { ...WITHOUT_KEY_MANAGER, ...options.settings }
   const program = startSluice({ ...defaults, profileFolder: undefined, ...options, settings })
-  await program.waitForLine(/^ready\b/, READY_TIMEOUT_MS)
+  await program.waitForLine(READY, READY_TIMEOUT_MS)
   return program
 }
 

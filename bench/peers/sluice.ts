@@ -143,6 +143,9 @@ export function startSluice(options: SluiceOptions): Program {
   return new Program('sluice', pinned(options.cores, [process.execPath, ...profiling, ...imports, ...own]))
 }
 
+/** The line of a gateway that accepts requests; earlier checkouts print the word alone. */
+export const READY = /^ready\b|"msg":"ready"/
+
 /** Settings for gateways that run at the same time: the port of the key manager is the same for all. */
 export const WITHOUT_KEY_MANAGER = { 'management.enable': 'false' }
 
@@ -170,7 +173,7 @@ export function sluice(profileFolder?: string): Peer {
       const settings = options.capability === 'chain' ? WITHOUT_KEY_MANAGER : {}
       const common = { home, data, port, ...tls, reactors: 1, cores: PROXY_CORE, profileFolder }
       const program = startSluice({ ...common, settings })
-      await program.waitForLine(/^ready\b/)
+      await program.waitForLine(READY)
       return program
     },
   }
