@@ -220,9 +220,10 @@ function putText(bytes: Buffer, at: number, text: string, charsMax: number): num
   return at + length
 }
 
-/** As `putText`, redacted. Without a delimiter nothing in a URL is secret. */
+/** As `putText`, redacted. Without a delimiter nothing in a URL is secret; one may stand behind what is logged. */
 function putUrl(bytes: Buffer, at: number, url: string, charsMax: number): number {
-  const length = Math.min(url.length, charsMax)
+  const { length } = url
+  if (length > charsMax) return at + bytes.latin1Write(json(redactUrl(url), charsMax), at)
   for (let i = 0; i < length; i++) {
     const code = url.charCodeAt(i)
     if (code > 255 || MEANING[code] !== PLAIN) return at + bytes.latin1Write(json(redactUrl(url), charsMax), at)

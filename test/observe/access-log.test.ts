@@ -194,6 +194,14 @@ test('secrets in request target and referer are masked in both formats', () => {
   }
 })
 
+test('user information is masked in a target that is longer than its field', () => {
+  for (const requestTarget of [`http://ada:s3cr3t${'a'.repeat(8192)}@b/`, `//ada:s3cr3t${'a'.repeat(8192)}@b`]) {
+    for (const format of ['json', 'combined'] as const) {
+      assert.ok(!linesOf(format, [{ requestTarget }])[0]!.includes('s3cr3t'), format)
+    }
+  }
+})
+
 test('the time of a line is that of its record, and a flush reads the clock anew', () => {
   const times = linesOf('json', [
     { startedMs: 1000 },
