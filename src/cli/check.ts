@@ -1,8 +1,10 @@
 /** `check`: lists every error of a configuration and its APIs in one run. Starts nothing and writes nothing. */
 import { type LoadedApis, ApiProjects } from '../apis/api-projects.ts'
-import { type Diagnostic, formatDiagnostic } from '../config/diagnostics.ts'
+import { type Diagnostic, formatDiagnostic, formatValue } from '../config/diagnostics.ts'
+import { BUILT_ROLES } from '../config/key.ts'
 import { byFileOrder } from '../config/load.ts'
-import { loadHome } from '../primary/home-loading.ts'
+import { nodeComponents } from '../plan/node-components.ts'
+import { type LoadedHome, loadHome } from '../primary/home-loading.ts'
 import { type CliArguments, EXIT_CONFIGURATION, EXIT_USAGE } from './arguments.ts'
 import { usage } from './help.ts'
 import { counted, paint, type Terminal } from './terminal.ts'
@@ -17,6 +19,7 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
   const errors = [...loaded.errors, ...loaded.unknown, ...apis.errors, ...sequences.errors].sort(byFileOrder)
   const warnings = [
     ...loaded.warnings,
+    ...roleWarnings(loaded),
     ...(tls?.diagnostics.warnings ?? []),
     ...apis.warnings,
     ...sequences.warnings,
@@ -26,6 +29,16 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
   if (args.json) output.write(`${JSON.stringify({ valid, errors, warnings, skipped, apis: apis.apis.length })}\n`)
   else report(output, errors, warnings, apis)
   return valid ? 0 : EXIT_CONFIGURATION
+}
+
+/** A role of which no part is built; a start logs that. */
+function roleWarnings({ configuration, keys, errors }: Omit<LoadedHome, 'apis' | 'sequences' | 'tls'>): Diagnostic[] {
+  const { role, missing } = nodeComponents(configuration)
+  if (errors.length > 0 || BUILT_ROLES.includes(role)) return []
+  const { path, where } = keys.find(key => key.path === 'server.server_role')!
+  const expected = `starts nothing yet, and the node never becomes ready: the ${missing.join(', ')} is not built yet`
+  const hint = `choose ${BUILT_ROLES.slice(0, -1).join(', ')} or ${BUILT_ROLES.at(-1)}`
+  return [{ where, key: path, given: formatValue(role), expected, hint }]
 }
 
 function report(

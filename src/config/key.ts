@@ -83,6 +83,8 @@ export const ROLES = [
   'traffic-manager',
 ] as const
 export type Role = (typeof ROLES)[number]
+/** Roles of which a part is built. */
+export const BUILT_ROLES: readonly Role[] = ['default', 'control-plane', 'api-key-manager', 'gateway-worker']
 
 const ROLE = 'server.server_role'
 /** Nodes with a gateway. */

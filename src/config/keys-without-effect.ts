@@ -5,7 +5,7 @@
 import { SECTIONS } from './catalogue.ts'
 import { conditionText, decidingKeys, holds, isOneOf, withKeys } from './conditions.ts'
 import { type Diagnostic, formatValue } from './diagnostics.ts'
-import { type Requirement, ROLES } from './key.ts'
+import { BUILT_ROLES, type Requirement, type Role, ROLES } from './key.ts'
 import type { ResolvedKey } from './resolve.ts'
 import { withoutIndexes } from './setting.ts'
 
@@ -41,8 +41,10 @@ function rolesOf({ section }: ResolvedKey): (typeof SECTIONS)[number]['roles'] {
   return SECTIONS.find(each => each.name === name)!.roles
 }
 
-function requiredRole(roles: readonly string[]): Requirement {
-  return { condition: isOneOf('server.server_role', ...roles), otherwise: '' }
+/** A node of a role that is not built runs nothing that reads the section. */
+function requiredRole(roles: readonly Role[]): Requirement {
+  const built = roles.filter(role => BUILT_ROLES.includes(role))
+  return { condition: isOneOf('server.server_role', ...(built.length === 0 ? roles : built)), otherwise: '' }
 }
 
 function judged(

@@ -29,6 +29,8 @@ export interface NodeComponents {
   readonly runsGateway: boolean
   /** The built-in key manager, with database and management listener. */
   readonly runsKeyManager: boolean
+  /** Parts that the role asks for and that are not built yet. */
+  readonly missing: readonly string[]
   /** What the role asks for and this node lacks, as sentences. */
   readonly warnings: readonly string[]
   /** What the default role leaves out, as one sentence; '' for other roles. */
@@ -48,6 +50,7 @@ export function nodeComponents(configuration: Pick<Configuration, 'server'>): No
     roleSetting,
     runsGateway: components.includes('gateway'),
     runsKeyManager: components.includes('key manager'),
+    missing,
     warnings,
     notice: isDefault ? `${roleSetting}; these components are not built yet: ${missing.join(', ')}` : '',
   }

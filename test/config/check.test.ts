@@ -35,6 +35,17 @@ test('check lists errors of the file, unknown keys as errors, errors of APIs, an
   ])
 })
 
+test('check tells of a role that starts nothing yet', async t => {
+  const home = temporaryHome(t, { 'deployment.toml': '[server]\nserver_role = "api-publisher"\n' })
+  const output = new Transcript()
+  assert.equal(await check(argumentsFor(home), output), 0)
+  assert.deepEqual(output.text.replaceAll(`${home}/`, '').split('\n'), [
+    'warning  deployment.toml:2: server.server_role = "api-publisher": starts nothing yet, and the node never becomes ready: the publisher portal is not built yet (choose default, control-plane, api-key-manager or gateway-worker)',
+    'valid: 0 errors, 1 warning, 0 APIs',
+    '',
+  ])
+})
+
 const MIXED = `[server]
 ofset = 1
 offset = "x"

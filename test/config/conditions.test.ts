@@ -241,6 +241,15 @@ test('item 2: a key of a section that the role of the node does not read is told
   )
 })
 
+test('item 2: a section that only parts read which are not built has no effect on a node of their role', t => {
+  const file = '[server]\nserver_role = "api-publisher"\n[apim.workflow]\nenable = true\n'
+  const home = temporaryHome(t, { 'deployment.toml': file })
+  assert.deepEqual(
+    examine(home, [], join(home, 'data')).warnings.map(({ key, expected }) => `${key}: ${expected}`),
+    ['apim.workflow.enable: has no effect unless server.server_role is default, control-plane or api-key-manager'],
+  )
+})
+
 test('item 2: many keys without effect for one reason are one warning', t => {
   const cors = '[apim.cors]\nenable = false\nallow_origins = "https://a.example"\nmax_age = 5\nallow_methods = "GET"\n'
   const home = temporaryHome(t, { 'deployment.toml': cors })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { ROLES } from '../../src/config/key.ts'
+import { BUILT_ROLES, ROLES } from '../../src/config/key.ts'
 import { nodeComponents } from '../../src/plan/node-components.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
 import { ask, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
@@ -44,8 +44,10 @@ const STARTED: readonly (readonly [role: (typeof ROLES)[number], runs: Runs, lac
   ['api-devportal', 'nothing', ['developer portal']],
 ]
 
-test('the table has every role', () => {
+test('the table has every role, and BUILT_ROLES those that start a part', () => {
   assert.deepEqual(STARTED.map(([role]) => role).sort(), [...ROLES].sort())
+  const built = STARTED.flatMap(([role, runs]) => (runs === 'nothing' ? [] : role))
+  assert.deepEqual(built.sort(), [...BUILT_ROLES].sort())
 })
 
 function told(program: Program, wanted: string): readonly unknown[] {
