@@ -2,6 +2,7 @@
  * Who may use an API, as `api.yaml` and the OpenAPI document declare it: security schemes, scopes and their roles,
  * subscription plans, tiers.
  */
+import { nearest } from '../config/nearest.ts'
 import type { ApiAccess } from './api-definition.ts'
 import type { Path, Violation, YamlFile } from './yaml-file.ts'
 
@@ -90,8 +91,29 @@ function readScopeRoles(project: YamlFile | undefined, document: YamlFile | unde
     }
     if (name !== '') roles.push([name, project!.texts([...at, 'bindings'])])
   }
+  if (roles.length > 0) checkScopesOfOperations(project!, new Set(roles.map(([name]) => name)))
   if (roles.length === 0 && document !== undefined) roles.push(...documentScopeRoles(document))
   return Object.fromEntries(roles.filter(([scope]) => scope.length <= SCOPE_CHARS_MAX))
+}
+
+/**
+ * Warns once of each scope that an operation asks for and the API does not declare. An API that declares none leaves its
+ * scopes to the issuers.
+ */
+function checkScopesOfOperations(project: YamlFile, declared: ReadonlySet<string>): void {
+  const told = new Set<string>(declared)
+  const operations = ['data', 'operations']
+  for (let item = 0; item < (project.lengthOf(operations) ?? 0); item++) {
+    const path = [...operations, item, 'scopes']
+    for (const [index, name] of project.looseTexts(path).entries()) {
+      if (told.has(name)) continue
+      told.add(name)
+      const meant = nearest(name, [...declared])
+      const hint = meant === '' ? 'add it to data.scopes, with its roles' : `did you mean ${meant}?`
+      const at = project.lengthOf(path) === undefined ? path : [...path, index]
+      project.warn(at, name, 'is no declared scope, so every user is granted it', hint)
+    }
+  }
 }
 
 /** A scope that is not read would be open to every user: what is no list of scopes is an error. */

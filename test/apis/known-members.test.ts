@@ -124,6 +124,20 @@ test('a misspelt member of an endpoint is a warning, because it admits nobody', 
   ])
 })
 
+/** The key manager grants a scope without roles to every user who asks for it. */
+for (const [name, hint] of [
+  ['raed', 'did you mean read?'],
+  ['other', 'add it to data.scopes, with its roles'],
+] as const) {
+  test(`a scope ${name} that an operation asks for and the API does not declare is a warning`, t => {
+    const scopes = '  scopes: [{scope: {name: read, bindings: [x]}}]\n'
+    const operations = `  operations:\n    - {target: /a, verb: GET, scopes: [read, ${name}]}\n    - {target: /b, verb: GET, scopes: [${name}]}\n`
+    assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': `${HEAD}${scopes}${operations}` }), [
+      `warning A/api.yaml:13: data.operations[0].scopes[1] = "${name}": is no declared scope, so every user is granted it (${hint})`,
+    ])
+  })
+}
+
 test('a merge key is an error: operations in it would not be read', t => {
   const yaml = `${HEAD}  <<: {operations: [{target: /a, verb: GET}]}\n`
   assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': yaml }), [
