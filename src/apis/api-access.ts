@@ -97,8 +97,8 @@ function readScopeRoles(project: YamlFile | undefined, document: YamlFile | unde
 }
 
 /**
- * Warns once of each scope that an operation asks for and the API does not declare. An API that declares none leaves its
- * scopes to the issuers.
+ * Warns once of each scope that an operation asks for and the API does not declare. An API that declares none leaves
+ * its scopes to the issuers.
  */
 function checkScopesOfOperations(project: YamlFile, declared: ReadonlySet<string>): void {
   const told = new Set<string>(declared)

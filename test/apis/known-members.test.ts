@@ -131,9 +131,14 @@ for (const [name, hint] of [
 ] as const) {
   test(`a scope ${name} that an operation asks for and the API does not declare is a warning`, t => {
     const scopes = '  scopes: [{scope: {name: read, bindings: [x]}}]\n'
-    const operations = `  operations:\n    - {target: /a, verb: GET, scopes: [read, ${name}]}\n    - {target: /b, verb: GET, scopes: [${name}]}\n`
-    assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': `${HEAD}${scopes}${operations}` }), [
-      `warning A/api.yaml:13: data.operations[0].scopes[1] = "${name}": is no declared scope, so every user is granted it (${hint})`,
+    const [first, second] = [
+      `{target: /a, verb: GET, scopes: [read, ${name}]}`,
+      `{target: /b, verb: GET, scopes: [${name}]}`,
+    ]
+    const yaml = `${HEAD}${scopes}  operations:\n    - ${first}\n    - ${second}\n`
+    const at = `warning A/api.yaml:13: data.operations[0].scopes[1] = "${name}"`
+    assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': yaml }), [
+      `${at}: is no declared scope, so every user is granted it (${hint})`,
     ])
   })
 }
