@@ -4,11 +4,18 @@
  */
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 
 /** Another process holds the folder, or the folder cannot be used; the message says why and what to do. */
 export class DataLocked extends Error {
   override readonly name = 'DataLocked'
 }
+
+/** Time that a process which was killed may take to end: its memory is freed first. */
+const ENDING_MS = 5000
+const PAUSE_MS = 20
+/** States of a process that does nothing any more: its parent has not asked about it yet. */
+const ENDED = ['Z', 'X']
 
 export class DataLock {
   readonly #file: string
@@ -23,6 +30,19 @@ export class DataLock {
     const holder = acquireIn(dataDir, file)
     if (holder === undefined) return new DataLock(file)
     throw new DataLocked(`another gateway (process ${holder}) uses ${dataDir}; stop it, or give this one --data DIR`)
+  }
+
+  /** As `take`, behind a process that is gone or about to end: it may still live for a moment. */
+  static async takeOver(dataDir: string): Promise<DataLock> {
+    for (let waitedMs = 0; waitedMs < ENDING_MS; waitedMs += PAUSE_MS) {
+      try {
+        return DataLock.take(dataDir)
+      } catch (error) {
+        if (!(error instanceof DataLocked)) throw error
+      }
+      await wait(PAUSE_MS)
+    }
+    return DataLock.take(dataDir)
   }
 
   release(): void {
@@ -93,7 +113,7 @@ function link(own: string, file: string): boolean {
   }
 }
 
-/** Process id and, where the system tells it, start time: process ids are used again. */
+/** Process id and start time, where the system tells it: ids are used again. One that has ended has no start time. */
 function identity(pid: number): string {
   return `${pid} ${startTime(pid)}`
 }
@@ -101,8 +121,9 @@ function identity(pid: number): string {
 function startTime(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // Field 22. The name in field 2 may hold spaces and brackets, the fields behind it do not.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+    // Fields 3 and 22. The name in field 2 may hold spaces and brackets, the fields behind it do not.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return ENDED.includes(fields[0]!) ? '' : (fields[19] ?? '')
   } catch {
     return ''
   }

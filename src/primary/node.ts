@@ -210,7 +210,7 @@ export class Node {
     await this.#openHealth(health)
     predecessor.closeRest()
     await predecessor.reached('serving')
-    this.#lock = DataLock.take(this.#options.installation.dataDir)
+    this.#lock = await DataLock.takeOver(this.#options.installation.dataDir)
   }
 
   /** Rejects with ThreadFailed. */

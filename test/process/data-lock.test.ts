@@ -1,10 +1,11 @@
 /** The lock of the data folder: one process at a time, also where many find the lock of a killed process. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { DataLock, DataLocked } from '../../src/primary/data-lock.ts'
+import { eventually } from '../harness/peers.ts'
 import { Program } from '../harness/program.ts'
 
 const ROUNDS = 40
@@ -68,6 +69,34 @@ test('of several processes that find the lock of a killed one, one gets it', asy
   for (const program of programs) await program.out.until(/done/)
   const all = programs.map(program => program.out.text).join('')
   for (let round = 0; round < ROUNDS; round++) assert.equal(all.split(`got ${round};`).length - 1, 1, `round ${round}`)
+})
+
+/** The lock that a living process would have taken. */
+function lockOf(pid: number): string {
+  return `${pid} ${readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')[19]}`
+}
+
+test('a killed process that its parent has not asked about holds no lock', async () => {
+  // The second program takes the place of the shell, and asks about no child.
+  const program = new Program('sh', ['-c', 'sleep 100 & echo "$!;"; exec sleep 100'])
+  programs.push(program)
+  const [, pid] = await program.out.until(/^(\d+);$/m)
+  const path = folder('zombie')
+  writeFileSync(join(path, 'lock'), lockOf(Number(pid)))
+  assert.throws(() => DataLock.take(path), DataLocked)
+  process.kill(Number(pid), 'SIGKILL')
+  await eventually('the end of the process', () => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1')))
+  DataLock.take(path).release()
+})
+
+test('a successor waits for the end of the process that holds the lock', async () => {
+  const program = new Program('sleep', ['0.5'])
+  programs.push(program)
+  const path = folder('ending')
+  writeFileSync(join(path, 'lock'), lockOf(program.child.pid!))
+  assert.throws(() => DataLock.take(path), DataLocked)
+  const lock = await DataLock.takeOver(path)
+  lock.release()
 })
 
 const INSTEAD: readonly (readonly [what: string, make: (path: string) => void, code: string])[] = [

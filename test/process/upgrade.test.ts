@@ -202,6 +202,19 @@ for (const [what, text, code, isLate] of REFUSED) {
   })
 }
 
+test('where the old process is killed while it hands over, the new one serves', async t => {
+  const gateway = await started(t)
+  const { home, port, program } = gateway
+  const old = pidOf(home)
+  void upgrade(gateway)
+  const [, successor] = await program.err.until(/"SUCCESSOR":(\d+)/)
+  program.signal('SIGKILL')
+  await eventually('the lock of the new process', () => pidOf(home) === Number(successor))
+  assert.notEqual(pidOf(home), old)
+  const agent = new Agent({ keepAlive: false })
+  assert.equal((await get(port, agent)).status, 200)
+})
+
 test('over an upgrade a request in flight is answered, and an idle client gets one more answer with close', async t => {
   const gateway = await started(t)
   const { port, home } = gateway
