@@ -13,6 +13,8 @@ import { catchStrayOutput } from './service-log.ts'
 
 /** Resolves with the exit code. */
 export async function start(args: CliArguments, options: CommandOptions, compileCache: string): Promise<number> {
+  // A terminal that closes, or a reader that ends, ends no gateway.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   if (!process.stderr.isTTY) catchStrayOutput()
   const examined = examine(args.home, args.sets, args.dataDir)
   const { configuration, errors } = examined

@@ -2,7 +2,8 @@
  * Writes the event log of the process to stderr, in the primary only: reactors post events (events.ts) and never load
  * the logger. JSON lines; on a terminal one short line per event.
  */
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
+import { write, writeSync } from 'node:fs'
+import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
 import { escapeControls } from './escape.ts'
 import type { LogEvent } from './events.ts'
 
@@ -12,6 +13,10 @@ export type Log = Logger
 const PENDING_BYTES_MAX = 4 * 1024 * 1024
 
 const STDERR = 2
+/** Until the next attempt to write to a pipe that is full. */
+const RETRY_MS = 100
+/** At exit, for a pipe that is full. */
+const RETRIES_AT_EXIT = 10
 
 export function openLog(level: string, out: DestinationStream = standardError()): Log {
   return pino(
@@ -27,7 +32,63 @@ export function openLog(level: string, out: DestinationStream = standardError())
 
 function standardError(): DestinationStream {
   if (process.stderr.isTTY) return new ShortLines(line => process.stderr.write(line))
-  return destination({ dest: STDERR, sync: false, maxLength: PENDING_BYTES_MAX })
+  const lines = new JsonLines()
+  process.once('exit', () => lines.flushSync())
+  return lines
+}
+
+/**
+ * Writes lines to stderr without waiting for it. Where stderr fails (a closed terminal, a full disk, a pipe without a
+ * reader) the lines wait for the next attempt, and nothing else fails: pino's own stream would end the process, or keep
+ * it from ending.
+ */
+class JsonLines implements DestinationStream {
+  #waiting = ''
+  /** What an attempt did not write. */
+  #rest: Buffer = Buffer.alloc(0)
+  #isWriting = false
+
+  write(line: string): void {
+    if (this.#rest.length + this.#waiting.length + line.length > PENDING_BYTES_MAX) return
+    this.#waiting += line
+    if (!this.#isWriting) this.#attempt()
+  }
+
+  #take(): Buffer {
+    const bytes = Buffer.concat([this.#rest, Buffer.from(this.#waiting)])
+    this.#rest = Buffer.alloc(0)
+    this.#waiting = ''
+    return bytes
+  }
+
+  #attempt(): void {
+    const bytes = this.#take()
+    this.#isWriting = true
+    write(STDERR, bytes, (error, written) => {
+      this.#isWriting = false
+      this.#rest = bytes.subarray(error === null ? written : 0)
+      if (error === null && this.#rest.length + this.#waiting.length > 0) this.#attempt()
+      else if (isFull(error)) setTimeout(() => this.#isWriting || this.#attempt(), RETRY_MS)
+    })
+  }
+
+  /** Before the process ends; `fatal` of pino calls it too. */
+  flushSync(): void {
+    let bytes = this.#take()
+    for (let retries = 0; bytes.length > 0 && retries <= RETRIES_AT_EXIT; ) {
+      try {
+        bytes = bytes.subarray(writeSync(STDERR, bytes))
+      } catch (error) {
+        if (!isFull(error)) return
+        retries++
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS)
+      }
+    }
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException | null)?.code === 'EAGAIN'
 }
 
 /** Logs an event that a reactor posted. */

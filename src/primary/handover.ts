@@ -84,7 +84,7 @@ export class Successor {
 
   /** Rejects with HandoverFailed. */
   async until(progress: Progress): Promise<void> {
-    const late = setTimeout(() => this.#failed(`the new process has not ${progress} within ${STEP_MS} ms`), STEP_MS)
+    const late = setTimeout(() => this.#failed(`the new process is not '${progress}' after ${STEP_MS} ms`), STEP_MS)
     try {
       await this.#reached.get(progress)!.promise
     } finally {

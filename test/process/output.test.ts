@@ -4,8 +4,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { backend, home, leave } from '../harness/operator.ts'
-import { launch, type Program } from '../harness/program.ts'
+import { setTimeout } from 'node:timers/promises'
+import { backend, home, leave, sluice } from '../harness/operator.ts'
+import { ask, freePort, launch, PLAIN_ONLY, Program } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
 
 after(leave)
@@ -77,5 +78,41 @@ for (const { what, sets = [], words = [], env = {}, toml = '', said, code } of S
     const file = join(at.data, 'admin-password')
     if (!existsSync(file)) return
     assert.equal(`${program.out.text}${program.err.text}`.includes(readFileSync(file, 'utf8').trim()), false)
+  })
+}
+
+async function untilReady(healthPort: number): Promise<void> {
+  for (let tries = 0; tries < 300; tries++) {
+    const response = await ask(healthPort, 'GET', '/readyz').catch(() => '')
+    if (response.startsWith('HTTP/1.1 200')) return
+    await setTimeout(100)
+  }
+  assert.fail('not ready')
+}
+
+/** What becomes of the log that the program writes to its standard error. */
+const LOST: readonly (readonly [what: string, redirection: string])[] = [
+  ['on a full disk', '2>/dev/full'],
+  ['that nobody reads any more', ''],
+]
+
+for (const [what, redirection] of LOST) {
+  test(`with a log ${what} traffic, commands and SIGTERM go on`, async () => {
+    const at = home(backend.port)
+    const health = await freePort()
+    const listener = await freePort()
+    const sets = [...PLAIN_ONLY, `management.health_port=${health}`, `${LISTENER}=${listener}`]
+    const words = ['src/launch.js', 'start', '--home', at.path, ...sets.flatMap(it => ['--set', it])]
+    const program = new Program('sh', ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, ...words])
+    try {
+      program.child.stderr!.destroy()
+      await untilReady(health)
+      for (let i = 0; i < 3; i++) assert.deepEqual(await sluice(at, 'reload'), { code: 0, out: 'applied\n', err: '' })
+      assert.match(await ask(listener, 'GET', '/t/1.0.0'), /^HTTP\/1\.1 200/)
+      program.signal('SIGTERM')
+      assert.deepEqual(await program.exited, { code: 0, signal: null })
+    } finally {
+      await program.kill()
+    }
   })
 }
