@@ -190,7 +190,8 @@ function warnAbout(
   read: JdbcUrl | undefined,
   diagnostics: Diagnostics,
 ): void {
-  const warn = (expected: string, hint: string) => diagnostics.warn('', `${section}.url`, expected, hint, '(set)')
+  const [key, value] = read === undefined ? [`${section}.hostname`, JSON.stringify(host)] : [`${section}.url`, '(set)']
+  const warn = (expected: string, hint: string) => diagnostics.warn('', key, expected, hint, value)
   const ignored = read?.ignoredProperties ?? []
   if (ignored.length > 0) warn(`has properties without effect: ${ignored.join(', ')}`, 'remove them')
   if (isLoopbackHost(host)) return

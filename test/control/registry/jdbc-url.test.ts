@@ -106,8 +106,11 @@ test('hostname, port and name replace a URL', t => {
   assert.equal(apim.description, 'mysql db.example:3310/kitchen')
   assert.equal(shared.dialect, 'sqlite')
   assert.deepEqual(
-    warnings.map(({ key }) => key),
-    ['database.apim_db.url', 'database.shared_db.type'],
+    warnings.map(({ key, given }) => [key, given]),
+    [
+      ['database.apim_db.hostname', '"db.example"'],
+      ['database.shared_db.type', '"h2"'],
+    ],
   )
 })
 
