@@ -319,6 +319,10 @@ export class Node {
       })
     } catch (error) {
       this.#phase = 'ready'
+      if (this.#watch !== null) {
+        this.#watch.stop()
+        this.watch()
+      }
       throw error
     }
   }

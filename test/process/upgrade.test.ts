@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -91,7 +91,13 @@ function isAlive(pid: number): boolean {
 }
 
 /** `text`: the configuration file; a key that `sets` has stays through all upgrades. */
-async function started(t: TestContext, sets: readonly string[] = [], delayMs = 0, text = ''): Promise<RunningGateway> {
+async function started(
+  t: TestContext,
+  sets: readonly string[] = [],
+  delayMs = 0,
+  text = '',
+  words: readonly string[] = [],
+): Promise<RunningGateway> {
   const backend = createServer((incoming, response) => {
     incoming.resume()
     setTimeout(() => response.end('ok'), incoming.url === '/slow' ? 5000 : delayMs)
@@ -99,7 +105,7 @@ async function started(t: TestContext, sets: readonly string[] = [], delayMs = 0
   backend.listen(0, '127.0.0.1')
   await once(backend, 'listening')
   const home = makeHome((backend.address() as AddressInfo).port, text)
-  const gateway = await startProgram(home, sets)
+  const gateway = await startProgram(home, sets, {}, words)
   t.after(async () => {
     endProcess(pidOf(home))
     await gateway.program.kill()
@@ -201,6 +207,24 @@ for (const [what, text, code, isLate] of REFUSED) {
     assert.match((await upgrade(gateway)).text, /^upgraded/)
   })
 }
+
+test('after an upgrade that is refused late, start --watch goes on, and finds what has changed meanwhile', async t => {
+  const gateway = await started(t, [], 0, '', ['--watch'])
+  const { home, port } = gateway
+  const file = join(home.path, 'deployment.toml')
+  const [, cannotStart] = REFUSED.find(([, , , isLate]) => isLate)!
+  writeFileSync(file, cannotStart)
+  assert.equal((await upgrade(gateway)).code, 1)
+  writeFileSync(file, '')
+  rmSync(join(home.path, 'apis', 'Test'), { recursive: true })
+  const agent = new Agent({ keepAlive: true })
+  const endMs = performance.now() + 15_000
+  while ((await get(port, agent)).status !== 404) {
+    assert.ok(performance.now() < endMs, 'the API is still deployed')
+    await wait(20)
+  }
+  agent.destroy()
+})
 
 test('where the old process is killed while it hands over, the new one serves', async t => {
   const gateway = await started(t)
