@@ -71,8 +71,8 @@ export interface ByteSocket {
   /** Both ends of the TCP connection; null when the peer is gone already. */
   readonly addresses: ConnectionAddresses | null
   /**
-   * Hands the socket to an owner and starts reading into `view`; replaces the owner of a dialled socket. An owner that
-   * is replaced inside its `onBytes` returns undefined there.
+   * Hands the socket to an owner and starts reading into `view`; replaces the owner before. An owner that is replaced
+   * inside its `onBytes` returns there what the new owner returns for the bytes that it has taken, or undefined.
    */
   attach(owner: SocketOwner, view: Uint8Array): void
   /**

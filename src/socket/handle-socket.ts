@@ -104,7 +104,10 @@ function onread(this: TcpHandle): Uint8Array | undefined {
   const socket = this.socket as HandleSocket
   const { owner } = socket
   try {
-    if (result > 0) return owner.onBytes(result)
+    if (result > 0) {
+      const view = owner.onBytes(result)
+      return socket.owner === owner ? view : socket.showTo(view)
+    }
     if (result < 0) socket.readFailed(result)
   } catch (error) {
     owner.onError(error)
@@ -177,6 +180,11 @@ class HandleSocket implements ByteSocket {
     this.#handle.useUserBuffer(view)
     this.#isReading = true
     this.#handle.readStart()
+  }
+
+  /** The view of an owner that came within this read: a returned one would go to the listener of the old owner. */
+  showTo(view: Uint8Array | undefined): undefined {
+    if (view !== undefined && this.owner !== NULL_OWNER) this.#handle.useUserBuffer(view)
   }
 
   serves(): boolean {

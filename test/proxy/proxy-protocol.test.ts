@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { connect as connectTls } from 'node:tls'
 import { CA, SERVER } from '../harness/certificates.ts'
 import { startGateway, type GatewayOptions, type TestGateway } from '../harness/gateway.ts'
-import { connectPeer, eventually, Peer, ScriptedBackend } from '../harness/peers.ts'
+import { connectPeer, eventually, Peer, ScriptedBackend, quiet } from '../harness/peers.ts'
 import { BAD_HEADERS, GOOD_HEADERS, version2, V4_BODY } from '../harness/proxy-headers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { clientPlan, SECURED, serverPlan } from '../harness/secured-peers.ts'
@@ -190,6 +190,21 @@ for (const [name, header, client] of GOOD_HEADERS.filter(([, header]) => header.
     peer.destroy()
   })
 }
+
+test('a request whose start comes with its PROXY header is read to its end, beside other connections', async t => {
+  const { gateway } = await start(t, {})
+  for (let cut = 1; cut < REQUEST.length; cut += 5) {
+    const [peer, other] = [await connectPeer(gateway.port), await connectPeer(gateway.port)]
+    peer.send(V2 + REQUEST.slice(0, cut))
+    await quiet()
+    other.send(V2 + REQUEST)
+    assert.equal((await takeResponse(other)).status, 200)
+    peer.send(REQUEST.slice(cut))
+    assert.equal((await takeResponse(peer)).status, 200, `cut at ${cut}`)
+    peer.destroy()
+    other.destroy()
+  }
+})
 
 test('a PROXY header with pipelined requests: all are answered in order', async t => {
   const { gateway } = await start(t, {})
