@@ -89,7 +89,10 @@ export class RepeatedSections<Decoded> {
   /** Memory for another section; -1 without any. */
   #reserve(): number {
     // The cache drops the oldest section only after it has taken the new one.
-    return this.#reserved++ <= SECTIONS_MAX ? arena.reserve(SECTION_BYTES_MAX) : -1
+    if (this.#reserved > SECTIONS_MAX) return -1
+    const at = arena.reserve(SECTION_BYTES_MAX)
+    if (at >= 0) this.#reserved++
+    return at
   }
 
   /** Forgets all sections: fields are classified in another way from now on. */
