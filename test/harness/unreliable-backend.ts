@@ -15,6 +15,13 @@ import { type GatewayOptions, startGateway, type TestGateway } from './gateway.t
 import { takeResponse } from './responses.ts'
 import { connectPeer } from './peers.ts'
 
+/** Connections get ports from 32768 on, and could take that of a backend that has stopped for a moment. */
+const PORTS = { least: 20_000, most: 32_000 }
+
+function anyPort(): number {
+  return PORTS.least + Math.floor(Math.random() * (PORTS.most - PORTS.least))
+}
+
 type Behaviour = 'responds' | 'hangs' | 'closes' | 'resets' | 'fails with 500'
 
 /** A backend that responds with its name, or fails as `behaviour` says. */
@@ -42,10 +49,21 @@ export class UnreliableBackend {
   /** Listens, again on the same port after `stop`. */
   async listen(): Promise<void> {
     this.behaviour = 'responds'
-    this.#server = createServer((request, response) => void this.#serve(request, response))
-    this.#server.listen(this.port, '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.port = (this.#server.address() as { port: number }).port
+    this.port = await this.#listenOn(this.port === 0 ? anyPort() : this.port, this.port === 0)
+  }
+
+  /** Resolves with the port. `isFree`: another one does as well. */
+  async #listenOn(port: number, isFree: boolean): Promise<number> {
+    const server = createServer((request, response) => void this.#serve(request, response))
+    server.listen(port, '127.0.0.1')
+    try {
+      await once(server, 'listening')
+    } catch (error) {
+      if (!isFree) throw error
+      return this.#listenOn(anyPort(), isFree)
+    }
+    this.#server = server
+    return port
   }
 
   /** Stops listening and closes every connection. */
