@@ -53,7 +53,7 @@ export interface TunnelLoad extends ScenarioTable {
   readonly messageBytes: number
 }
 
-/** One of two equal backends fails while requests arrive at a constant rate. */
+/** A load at a constant rate, during which one of two equal backends fails. */
 export interface FailOverLoad extends ScenarioTable {
   readonly kind: 'fail-over'
   readonly failure: 'dies' | 'hangs' | 'flaps'

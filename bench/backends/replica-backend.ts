@@ -1,6 +1,6 @@
 /**
- * One of two equal backends. Delays each response, so that there are always requests in progress, and names itself in
- * X-Served-By.
+ * The replica backend is one of two equal backends of an API. It delays each response, so that requests are always in
+ * progress, and names itself in X-Served-By.
  *
  *     node bench/backends/replica-backend.ts PORT NAME
  */

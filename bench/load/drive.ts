@@ -31,7 +31,7 @@ export function drive(plan: LoadPlan, folder: string): Promise<LoadOutcome> {
   return driveOwnGenerator(plan)
 }
 
-/** One thread and few collections, because helper threads would compete for the same core. */
+/** Flags of the generator's Node: helper threads of V8 would compete for the same core. */
 const RUNTIME_FLAGS = ['--single-threaded', '--min-semi-space-size=64', '--max-semi-space-size=64']
 
 /** `priority`: command that lowers the priority of a busy generator, so that the backend on its core goes first. */

@@ -1,5 +1,5 @@
 /**
- * One client connection of the load generators: repeats a request and finds the end of each response. All connections
+ * Client connections of the load generators. Each repeats a request and finds the end of each response. All of them
  * read into one shared buffer, because the generator must leave most of its core to the backend.
  */
 import { connect, type Socket } from 'node:net'

@@ -104,7 +104,7 @@ function installClocks(): void {
   const prototypes = [Reactor, Endpoint, SourceConnection, AccessLog].map(({ prototype }) => prototype as unknown)
   const [reactor, endpoint, source, log] = prototypes as Record<string, unknown>[]
   clocked(reactor!, 'process', PHASE.FILTER, -1)
-  // What follows the pipeline in the same read, up to the write of the request, belongs to sending.
+  // The phase SEND lasts from the end of the pipeline to the write of the request in the same read.
   clocked(endpoint!, 'send', PHASE.SEND, -1)
   clocked(source!, 'responseHead', PHASE.WRITE, PHASE.READ)
   clocked(source!, 'responseBody', PHASE.WRITE, PHASE.READ)
@@ -334,7 +334,7 @@ class Replay {
     this.check()
   }
 
-  /** One exchange on each connection. */
+  /** Runs one exchange on each connection. */
   round(): void {
     for (const client of this.#clients) client.receive(this.#request.next(), PHASE.DECODE, PHASE.BEFORE)
     clock.enter(PHASE.BETWEEN)

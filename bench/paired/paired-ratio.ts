@@ -45,7 +45,7 @@ function resampled(ratios: readonly number[], random: Random): number[] {
 /** With fewer starts the variation between starts is unknown. */
 const STARTS_MIN = 4
 
-/** Whether a ratio meets a limit, as far as its confidence interval tells. */
+/** The verdict on a ratio: whether its confidence interval lies within the limit, beyond it, or around it. */
 export function verdictOf({ low, high, starts }: PairedRatio, limit: number): string {
   if (starts < STARTS_MIN) return `not decided, needs ${STARTS_MIN} starts`
   if (high <= limit) return 'met'

@@ -169,7 +169,7 @@ const NOTHING = Buffer.alloc(0)
 const CLOSE = Buffer.from('Connection: close\r\n')
 const { TCP, TCPConnectWrap, SOCKET, streamState, readResult } = bindHandles()
 
-/** One side of an exchange. What is not foreseen here closes both sides. */
+/** A client or backend connection. An event that the ceiling does not handle closes both sides of the exchange. */
 abstract class Connection {
   readonly handle: TcpHandle
   isOpen = true
@@ -346,7 +346,7 @@ class Backend extends Connection {
   static readonly #pools = new Map<number, Backend[]>()
   readonly #idle: Backend[]
   #isHead = false
-  /** What is written before the connection is open; null: it is. */
+  /** Bytes to write once the connection is open; null: the connection is open. */
   #waiting: Buffer[] | null = []
 
   /** An idle connection, else a new one. */

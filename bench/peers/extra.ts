@@ -3,7 +3,7 @@
  *
  *     BENCH_EXTRA='mine=exec ./my-proxy --port $PORT --backend $DOWNLOAD_PORT' npm run bench -- --peer mine,nginx
  *
- * One proxy per line. The shell runs each command with the variables PORT, DOWNLOAD_PORT and UPLOAD_PORT.
+ * A line names one proxy. The shell runs each command with the variables PORT, DOWNLOAD_PORT and UPLOAD_PORT.
  */
 import { PROXY_CORE, Program, pinned } from '../program.ts'
 import type { Peer } from './peer.ts'

@@ -236,7 +236,7 @@ export class MessageReader<Decoded = never> {
   }
 
   /** Counts a head; returns whether its section is to be kept now. */
-  isSectionDue(): boolean {
+  countHead(): boolean {
     return this.#sections !== null && this.repeated === null && --this.#pause <= 0
   }
 

@@ -191,7 +191,7 @@ export class ByHashInSlab implements TokenCache {
       // Connections that remember the entry must not find another token there.
       entry.slot = 0
     }
-    // One less than slots, because a new entry is added before an old one is evicted.
+    // The cache holds one entry less than there are slots, because a new entry is added before an old one is evicted.
     this.#cache = new LRUCache({ max: max - 1, dispose: release })
     for (let token = 0; tokens !== null && token < tokens.count; token++) {
       tokens.arrive(token)

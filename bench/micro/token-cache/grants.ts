@@ -48,7 +48,7 @@ function viaMap(entry: Entry, resource: BenchResource): Pair {
   return pair
 }
 
-/** One grant per API; resources differ by a bit of the mask, so there is no entry per resource. */
+/** The grant of an entry for the API of a resource. A grant has a bit for each resource, so one grant serves all. */
 function viaGrant(entry: Entry, resource: BenchResource): Grant | null {
   let { grant } = entry
   if (grant === null || grant.api !== resource.api) {
@@ -99,7 +99,7 @@ export function grantLookups(): void {
   combinedTexts(tokens)
 }
 
-/** One text of token and resource, compared with the token's text and a Map. */
+/** Compares a key that joins token and resource with a key of the token and a Map of resources. */
 function combinedTexts(tokens: TokenStore): void {
   const all = resources(16)
   const byPair = new ByTokenAndResourceText(tokens, all)

@@ -185,7 +185,7 @@ export class RequestReader {
       this.#owner.refuseHead(bad)
       return false
     }
-    if (reader.isComplete && reader.isSectionDue()) this.#keepFields(head)
+    if (reader.isComplete && reader.countHead()) this.#keepFields(head)
     if (this.#machine.peerEnded && reader.parsedTo === buffer.to) exchange.persists = false
     // "Content-Length: 0" announces a body that needs no bytes.
     if (reader.isComplete || (exchange.requestFraming === 0 && reader.readBody(reader.parsedTo) && reader.isComplete)) {

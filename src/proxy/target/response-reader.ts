@@ -162,7 +162,7 @@ export class ResponseReader {
     const persists = readConnection(bytes, head)
     if (head.status < 200) return this.#interim(exchange, at)
     const framing = responseBodyLength(bytes, head, exchange.isHead)
-    if (framing >= 0 && isRepeatable(head) && !exchange.isHead && reader.isSectionDue()) {
+    if (framing >= 0 && isRepeatable(head) && !exchange.isHead && reader.countHead()) {
       reader.keepSection(at, framing, { persists })
     }
     return this.#begin(exchange, at, framing, persists)
