@@ -19,17 +19,24 @@ export interface SharedVerdict {
   readonly remaining: readonly number[]
   /** End of the current window of each counter, in milliseconds since 1970. */
   readonly endsMs: readonly number[]
+  /** Number of the window of each counter by the clock of Redis, for `refund`. */
+  readonly windows: readonly number[]
 }
 
 export interface SharedCounters {
+  /** False while Redis does not answer: `admit` resolves with null at once, and `charge` loses its amounts. */
+  readonly isUp: boolean
   /**
    * Charges one request to all counters or to none, in one round trip; counters of bandwidth and of events are only
-   * checked. Never rejects, and resolves within the time limit of the connection. Null: Redis has not answered, so the
+   * checked. Keys differ; an array that is used again costs less. Never rejects, and resolves within the time limit of the connection. Null: Redis has not answered, so the
    * fail mode of each policy decides.
    */
   admit(counters: readonly SharedCounter[]): Promise<SharedVerdict | null>
-  /** Returns what `admit` has charged, because a counter of this machine refuses the request. Waits for nothing. */
-  refund(counters: readonly SharedCounter[]): void
+  /**
+   * Returns what `admit` has charged, because a counter of this machine refuses the request. `verdict`: what `admit` has
+   * resolved with, because only its windows get the request back. Waits for nothing.
+   */
+  refund(counters: readonly SharedCounter[], verdict: SharedVerdict): void
   /**
    * Charges bytes or messages that are known late. Waits for nothing. Returns false where the window is used up, as far
    * as this gateway knows.
