@@ -4,13 +4,12 @@ import { type AccountName, resolveAccountName } from '../auth/account-names.ts'
 import type { ControlPlan, PrimaryCall, PrimaryCallResults } from '../plan/control-messages.ts'
 import type { DeclaredApplications, IssuerKeys, RevocationRecord } from '../auth/records.ts'
 import { type AuthenticatedUser, ControlCallFailed, type IntrospectionResult } from '../auth/control-protocol.ts'
-import { keyManagerApp } from './oauth/app.ts'
 import { KeyManager, type VerifiedAssertion } from './oauth/key-manager.ts'
-import { type AdminApi, adminApi } from './admin-api/admin-api.ts'
-import type { ManagementCommand } from './admin-api/commands.ts'
+import type { ManagementCommand, ManagementCommands } from './admin-api/commands.ts'
 import type { AdminServices, ApiCatalogue } from './admin-api/admin-services.ts'
 import { NEW_SOCKET } from '../socket/byte-socket.ts'
-import { ManagementListener, type MountedApp } from './management-listener.ts'
+import { ManagementListener } from './management-listener.ts'
+import type { MountedApp } from './management-options.ts'
 import type { EventLog } from '../observe/events.ts'
 import { MetricsColumn } from '../observe/metrics.ts'
 import { Registry, type RegistryListener } from './registry/registry.ts'
@@ -46,9 +45,12 @@ export class LocalKeyManager {
   readonly #context: LocalKeyManagerContext
   readonly #registry: Registry
   readonly #manager: KeyManager
-  readonly #adminApi: AdminApi
   readonly #workflowEngine: WorkflowEngine
+  /** Further path of the workflow callback; '' for none. */
+  readonly #callback: string
   #listener: ManagementListener | null = null
+  /** Null before the first command. */
+  #commands: ManagementCommands | null = null
   #healthChecks: HealthChecks
   #plan: ControlPlan
 
@@ -65,7 +67,7 @@ export class LocalKeyManager {
     this.#manager = manager
     this.#context = context
     const { callback_endpoint: callback } = plan.configuration['apim.workflow']
-    this.#adminApi = adminApi(() => this.#adminServices(), callback.startsWith('/') ? callback : '')
+    this.#callback = callback.startsWith('/') ? callback : ''
     this.#workflowEngine = new WorkflowEngine({
       workflows: registry.workflows,
       send: context.send,
@@ -175,8 +177,10 @@ export class LocalKeyManager {
   }
 
   /** Runs a management command of the command line. Rejects with an error whose message is for the operator. */
-  manage(request: ManagementCommand): Promise<object> {
-    return this.#adminApi.commands.run(request)
+  async manage(request: ManagementCommand): Promise<object> {
+    const { ManagementCommands: Commands } = await import('./admin-api/commands.ts')
+    this.#commands ??= new Commands(() => this.#adminServices())
+    return this.#commands.run(request)
   }
 
   /**
@@ -235,16 +239,24 @@ export class LocalKeyManager {
   async #listen(): Promise<void> {
     const plan = this.#plan.management
     if (plan === null) return
-    const { fetch } = keyManagerApp(this.#manager)
-    const keyManager: MountedApp = { paths: KEY_MANAGER_PATHS, area: 'web', fetch }
     const { report, listenerFd: fd } = this.#context
+    this.#listener = await ManagementListener.open(plan, { apps: () => this.#apps(), events: { report }, fd })
+  }
+
+  /** Loads the apps of the listener. */
+  async #apps(): Promise<readonly MountedApp[]> {
+    const [{ keyManagerApp }, { adminApps }] = await Promise.all([
+      import('./oauth/app.ts'),
+      import('./admin-api/admin-api.ts'),
+    ])
+    const { report } = this.#context
+    const { fetch } = keyManagerApp(this.#manager)
     const respond = () => this.#healthChecks.respond(this.#registry, report)
-    const health: MountedApp = { paths: [HEALTH_PATH], area: 'web', fetch: respond }
-    this.#listener = await ManagementListener.open(plan, {
-      apps: [keyManager, health, ...this.#adminApi.apps],
-      events: { report },
-      fd,
-    })
+    return [
+      { paths: KEY_MANAGER_PATHS, area: 'web', fetch },
+      { paths: [HEALTH_PATH], area: 'web', fetch: respond },
+      ...adminApps(() => this.#adminServices(), this.#callback),
+    ]
   }
 
   #adminServices(): AdminServices {

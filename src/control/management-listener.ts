@@ -1,112 +1,46 @@
 /**
- * The listener of admin API and key manager: HTTPS with the identity of the traffic listener, HTTP/1.1. It checks
- * address and Host before an app sees a request, and limits bodies, heads, times and connections. It grants no CORS: no
- * page of another origin may use it.
+ * The listener of admin API and key manager. It binds the port and judges identity and access rules at a start; its
+ * HTTPS server and the apps behind it load with the first connection, because most nodes get none for long.
  */
-import { createServer, type Server, type ServerOptions } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
-import { getRequestListener, type HttpBindings } from '@hono/node-server'
-import { type Context, Hono } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
-import { problemResponse, Problem } from './admin-api/problem.ts'
-import { AccessControl, type AccessArea } from './access-control.ts'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createSecureContext } from 'node:tls'
+import { AccessControl } from './access-control.ts'
+import { BACKLOG, type ListenerOptions, secureContext } from './management-options.ts'
+import type { ManagementServer } from './management-server.ts'
 import type { ManagementPlan } from '../plan/management-plan.ts'
-import type { EventLog } from '../observe/events.ts'
 import { descriptorOf, listenTarget } from '../socket/byte-socket.ts'
-import { unmappedAddress } from '../socket/ip-address.ts'
-
-/** The `Bindings` that hono gives an app with a request. */
-export interface ClientBindings extends HttpBindings {
-  /**
-   * The peer; for a request from this machine, which a gateway may have forwarded (`/token`), the last entry of
-   * X-Forwarded-For. Any program on this machine can set that field.
-   */
-  readonly clientAddress: string
-}
-
-/** An app and the paths that it serves. */
-export interface MountedApp {
-  /** Each stands for itself and everything below it; the longest one wins. */
-  readonly paths: readonly string[]
-  readonly area: AccessArea
-  /**
-   * hono's `fetch`, which gets the whole path. An error is logged here and becomes a 500; a hono app rethrows it by
-   * `app.onError(error => { throw error })`, because hono would print it.
-   */
-  readonly fetch: (request: Request, bindings: ClientBindings) => Response | Promise<Response>
-}
-
-interface ListenerOptions {
-  readonly apps: readonly MountedApp[]
-  readonly events: Pick<EventLog, 'report'>
-  /** A socket that listens already; left out, or NEW_SOCKET: it binds one. */
-  readonly fd?: number
-  /** Milliseconds for the head of a request. */
-  readonly headMs?: number
-}
-
-/** Node's default. */
-const BACKLOG = 511
-const BODY_BYTES_MAX = 1024 * 1024
-const HEAD_BYTES_MAX = 16_384
-const HEAD_FIELDS_MAX = 100
-const HEAD_MS = 10_000
-const REQUEST_MS = 30_000
-const IDLE_MS = 60_000
-const KEEP_ALIVE_MS = 5000
-const HANDSHAKE_MS = 10_000
-/** Share of an address of another machine. A gateway on this machine forwards the `/token` requests of many clients. */
-const ADDRESS_SHARE = 4
-const REQUESTS_PER_CONNECTION_MAX = 1000
-/** For requests that are in flight when the listener closes. */
-const GRACE_MS = 2000
-
-/** Default fields of responses. No Strict-Transport-Security: it would bind every other port of `localhost` too. */
-const SECURITY_FIELDS: readonly (readonly [name: string, value: string])[] = [
-  ['Cache-Control', 'no-store'],
-  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
-  ['Cross-Origin-Resource-Policy', 'same-origin'],
-  // A posted form must still send its origin.
-  ['Referrer-Policy', 'same-origin'],
-  ['X-Content-Type-Options', 'nosniff'],
-  ['X-Frame-Options', 'DENY'],
-]
 
 export class ManagementListener {
+  /** Accepts connections until the HTTPS server takes over its socket. */
   readonly #server: Server
   readonly #options: ListenerOptions
-  readonly #mounts: readonly (readonly [path: string, app: MountedApp])[]
-  readonly #perAddressMax: number
-  /** Open connections by address of another machine. */
-  readonly #connections = new Map<string, number>()
+  /** Connections that wait for the HTTPS server. */
+  readonly #waiting = new Set<Socket>()
+  #plan: ManagementPlan
   #access: AccessControl
+  /** Null before the first connection. */
+  #loading: Promise<void> | null = null
+  #https: ManagementServer | null = null
 
   private constructor(plan: ManagementPlan, options: ListenerOptions) {
+    this.#plan = plan
     this.#options = options
     this.#access = new AccessControl(plan)
-    this.#mounts = options.apps
-      .flatMap(app => app.paths.map(path => [path, app] as const))
-      .sort(([one], [other]) => other.length - one.length)
-    const root = this.#root()
-    const listener = getRequestListener((request, bindings) => root.fetch(request, bindings))
-    this.#server = createServer(serverOptions(plan, options), (request, response) => void listener(request, response))
+    // `node:https` has the same options for its sockets.
+    this.#server = createServer({ noDelay: true }, socket => this.#accept(socket))
     this.#server.maxConnections = plan.connectionsMax
-    this.#perAddressMax = Math.ceil(plan.connectionsMax / ADDRESS_SHARE)
-    this.#server.on('connection', (socket: Socket) => this.#admit(socket))
-    this.#server.maxHeadersCount = HEAD_FIELDS_MAX
-    this.#server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION_MAX
-    this.#server.setTimeout(IDLE_MS)
   }
 
   /** Rejects with an errno error where the port cannot be listened on, or with OpenSSL's for a bad identity. */
   static async open(plan: ManagementPlan, options: ListenerOptions): Promise<ManagementListener> {
+    createSecureContext(secureContext(plan))
     const listener = new ManagementListener(plan, options)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     listener.#server.once('error', reject)
     listener.#server.listen(listenTarget({ ...plan, reusePort: false, fd: options.fd }, BACKLOG), resolve)
     await promise
     listener.#server.removeListener('error', reject)
-    listener.#server.on('error', error => options.events.report('error', 'management listener failed', causeOf(error)))
+    listener.#server.on('error', error => listener.#failed(error))
     return listener
   }
 
@@ -123,120 +57,50 @@ export class ManagementListener {
    */
   replace(plan: ManagementPlan): void {
     const access = new AccessControl(plan)
-    this.#server.setSecureContext(secureContext(plan))
+    if (this.#https === null) createSecureContext(secureContext(plan))
+    else {
+      this.#https.setIdentity(plan)
+      this.#https.access = access
+    }
+    this.#plan = plan
     this.#access = access
   }
 
   async close(): Promise<void> {
+    await this.#loading
+    if (this.#https !== null) return this.#https.close()
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#server.close(() => resolve())
-    this.#server.closeIdleConnections()
-    const timer = setTimeout(() => this.#server.closeAllConnections(), GRACE_MS)
     await promise
-    clearTimeout(timer)
   }
 
-  /** No other machine can hold all connections. */
-  #admit(socket: Socket): void {
-    const { remoteAddress: address = '', localAddress } = socket
-    if (address === localAddress) return
-    const open = (this.#connections.get(address) ?? 0) + 1
-    if (open > this.#perAddressMax) {
-      socket.destroy()
-      return
+  #accept(socket: Socket): void {
+    this.#waiting.add(socket)
+    // The client may reset the connection while the server loads.
+    const forget = (): void => void this.#waiting.delete(socket)
+    socket.on('error', () => {}).once('close', forget)
+    this.#loading ??= this.#load()
+  }
+
+  /** A failure closes the connections that wait; the next connection tries again. */
+  async #load(): Promise<void> {
+    try {
+      const [{ ManagementServer: HttpsServer }, apps] = await Promise.all([
+        import('./management-server.ts'),
+        this.#options.apps(),
+      ])
+      const server = new HttpsServer(this.#plan, this.#access, apps, this.#options)
+      server.takeOver(this.#server, this.#waiting)
+      this.#https = server
+    } catch (error) {
+      this.#failed(error as Error)
+      for (const socket of this.#waiting) socket.destroy()
+      this.#loading = null
     }
-    this.#connections.set(address, open)
-    socket.once('close', () => {
-      const left = this.#connections.get(address)! - 1
-      if (left > 0) this.#connections.set(address, left)
-      else this.#connections.delete(address)
-    })
+    this.#waiting.clear()
   }
 
-  #root(): Hono<{ Bindings: HttpBindings }> {
-    const root = new Hono<{ Bindings: HttpBindings }>()
-    root.use(async (context, next) => {
-      await next()
-      for (const [name, value] of SECURITY_FIELDS) {
-        if (!context.res.headers.has(name)) context.header(name, value)
-      }
-    })
-    const tooLong = (context: Context) => refused(context, 413, `a body has at most ${BODY_BYTES_MAX} bytes`)
-    root.all('*', async context => {
-      const { incoming } = context.env
-      const { socket } = incoming
-      if (!namesOneHost(incoming) || !this.#access.isOwnName(incoming.headers.host, socket)) {
-        this.#report(context, 'Host does not name this machine')
-        return refused(context, 421, 'this host is not served here; host_names of [management] lists the ones that are')
-      }
-      const [, app] = this.#mounts.find(([path]) => isBelow(context.req.path, path)) ?? []
-      const cause = this.#access.refusal(app?.area ?? 'console', context.req.path, socket)
-      if (cause !== '') {
-        this.#report(context, cause)
-        return refused(context, 403, 'your address is not allowed')
-      }
-      if (app === undefined) return refused(context, 404, 'nothing is served at this path')
-      const limited = bodyLimit({ maxSize: BODY_BYTES_MAX, onError: tooLong })
-      const refusal = await limited(context, async () => {
-        context.res = await app.fetch(context.req.raw, { ...context.env, clientAddress: clientAddressOf(incoming) })
-      })
-      return refusal ?? context.res
-    })
-    root.onError((error, context) => {
-      this.#options.events.report('error', 'management request failed', causeOf(error))
-      return refused(context, 500, 'internal error; the log has the cause')
-    })
-    return root
+  #failed(error: Error): void {
+    this.#options.events.report('error', 'management listener failed', { CAUSE_OF_ERROR: error.message })
   }
-
-  #report(context: Context<{ Bindings: HttpBindings }>, cause: string): void {
-    const { socket, method = '' } = context.env.incoming
-    const CLIENT_ADDRESS = unmappedAddress(socket.remoteAddress ?? '')
-    const fields = { CLIENT_ADDRESS, HTTP_METHOD: method, HTTP_URL: context.req.path, CAUSE_OF_ERROR: cause }
-    this.#options.events.report('warn', 'management request refused', fields)
-  }
-}
-
-function serverOptions(plan: ManagementPlan, { headMs = HEAD_MS }: ListenerOptions): ServerOptions {
-  return {
-    ...secureContext(plan),
-    ALPNProtocols: ['http/1.1'],
-    handshakeTimeout: HANDSHAKE_MS,
-    maxHeaderSize: HEAD_BYTES_MAX,
-    headersTimeout: headMs,
-    // Node's default would let slow requests go on for half a minute more.
-    connectionsCheckingInterval: Math.ceil(headMs / 10),
-    requestTimeout: REQUEST_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    requireHostHeader: true,
-  }
-}
-
-function secureContext({ tls: { identity, minVersion, maxVersion, ciphers } }: ManagementPlan) {
-  return { ...identity, minVersion, maxVersion, honorCipherOrder: true, ...(ciphers === '' ? {} : { ciphers }) }
-}
-
-function isBelow(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
-}
-
-/** RFC 9112 3.2: with two names, in two fields or in the target, one could be checked and the other one used. */
-function namesOneHost({ rawHeaders, url = '' }: HttpBindings['incoming']): boolean {
-  return url.startsWith('/') && rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name)).length === 1
-}
-
-function clientAddressOf({ socket, headers }: HttpBindings['incoming']): string {
-  const peer = unmappedAddress(socket.remoteAddress ?? '')
-  const isOwn = socket.remoteAddress === socket.localAddress
-  const forwarded = isOwn ? String(headers['x-forwarded-for'] ?? '') : ''
-  return forwarded.split(',').at(-1)!.trim() || peer
-}
-
-function refused(context: Context, status: 403 | 404 | 413 | 421 | 500, description: string): Response {
-  return problemResponse(context, new Problem(status, description))
-}
-
-function causeOf(error: Error): { readonly CAUSE_OF_ERROR: string } {
-  const { code } = error as NodeJS.ErrnoException
-  return { CAUSE_OF_ERROR: code === undefined ? error.message : `${error.message} (${code})` }
 }

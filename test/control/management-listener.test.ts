@@ -7,7 +7,8 @@ import { after, test } from 'node:test'
 import { connect } from 'node:tls'
 import { Hono } from 'hono'
 import { AccessControl } from '../../src/control/access-control.ts'
-import { type ClientBindings, ManagementListener } from '../../src/control/management-listener.ts'
+import { ManagementListener } from '../../src/control/management-listener.ts'
+import type { ClientBindings } from '../../src/control/management-options.ts'
 import type { ManagementPlan } from '../../src/plan/management-plan.ts'
 import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
 
@@ -38,7 +39,7 @@ const reported: string[] = []
 const events = {
   report: (_level: string, event: string, fields: object) => void reported.push(event + JSON.stringify(fields)),
 }
-const apps = [{ paths: ['/api'], area: 'console' as const, fetch: app.fetch }]
+const apps = async () => [{ paths: ['/api'], area: 'console' as const, fetch: app.fetch }]
 const listener = await ManagementListener.open(PLAN, { apps, events })
 after(() => listener.close())
 
@@ -223,4 +224,35 @@ test('a filter covers the paths of its URL pattern (Jakarta Servlet 12.2)', () =
   ]) {
     assert.ok(!refuses(pattern!, path!), `${pattern} ${path}`)
   }
+})
+
+test('connections that come together are served by the server that loads with the first of them', async t => {
+  const fresh = await ManagementListener.open(PLAN, { apps, events })
+  t.after(() => fresh.close())
+  const request = 'GET /api/page HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  const responses = await Promise.all(Array.from({ length: 20 }, () => raw(request, fresh)))
+  for (const response of responses) assert.match(response, /^HTTP\/1\.1 200 /)
+})
+
+test('apps that cannot be loaded close the connection, are logged, and are loaded again with the next one', async t => {
+  let loads = 0
+  const failing = async () => {
+    if (loads++ === 0) throw new Error('no such module')
+    return apps()
+  }
+  const fresh = await ManagementListener.open(PLAN, { apps: failing, events })
+  t.after(() => fresh.close())
+  const request = 'GET /api/page HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  assert.equal(await raw(request, fresh).catch(() => ''), '')
+  assert.ok(reported.includes('management listener failed{"CAUSE_OF_ERROR":"no such module"}'))
+  assert.match(await raw(request, fresh), /^HTTP\/1\.1 200 /)
+  assert.equal(loads, 2)
+})
+
+test('a listener without any connection refuses an identity that OpenSSL refuses, and closes', async () => {
+  const identity = { ...SERVER, key: SELF_SIGNED.key }
+  await assert.rejects(ManagementListener.open({ ...PLAN, tls: { ...PLAN.tls, identity } }, { apps, events }))
+  const fresh = await ManagementListener.open(PLAN, { apps, events })
+  assert.throws(() => fresh.replace({ ...PLAN, tls: { ...PLAN.tls, identity } }))
+  await fresh.close()
 })

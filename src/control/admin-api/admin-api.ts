@@ -1,7 +1,6 @@
-/** Builds the REST apps of the admin API and the commands of the command line. */
+/** Builds the REST apps of the admin API. */
 import { ADMIN, adminApp } from './administration.ts'
 import { AdminAuthenticator } from './authentication.ts'
-import { ManagementCommands } from './commands.ts'
 import { DEVELOPER_PORTAL, DeveloperPortal } from './developer-portal.ts'
 import { PUBLISHER, publisherApp } from './publisher.ts'
 import type { RestApp } from './rest-app.ts'
@@ -15,21 +14,15 @@ interface AdminApp {
   readonly fetch: RestApp['app']['fetch']
 }
 
-export interface AdminApi {
-  readonly apps: readonly AdminApp[]
-  readonly commands: ManagementCommands
-}
-
 /** `callback`: further path at which a workflow engine reports its decisions; '' for none. */
-export function adminApi(services: () => AdminServices, callback: string): AdminApi {
+export function adminApps(services: () => AdminServices, callback: string): readonly AdminApp[] {
   const authenticator = new AdminAuthenticator(services)
   const callbacks = [...new Set([...CALLBACK_PATHS, ...(callback === '' ? [] : [callback])])]
-  const apps = [
-    { paths: [DEVELOPER_PORTAL], area: 'web' as const, fetch: new DeveloperPortal(services, authenticator).app.fetch },
-    { paths: [PUBLISHER], area: 'console' as const, fetch: publisherApp(services, authenticator).fetch },
-    { paths: [ADMIN], area: 'console' as const, fetch: adminApp(services, authenticator).fetch },
-    { paths: callbacks, area: 'console' as const, fetch: callbackApp(services, authenticator, callbacks).fetch },
-    { paths: [SCIM], area: 'console' as const, fetch: scimApp(services, authenticator).fetch },
+  return [
+    { paths: [DEVELOPER_PORTAL], area: 'web', fetch: new DeveloperPortal(services, authenticator).app.fetch },
+    { paths: [PUBLISHER], area: 'console', fetch: publisherApp(services, authenticator).fetch },
+    { paths: [ADMIN], area: 'console', fetch: adminApp(services, authenticator).fetch },
+    { paths: callbacks, area: 'console', fetch: callbackApp(services, authenticator, callbacks).fetch },
+    { paths: [SCIM], area: 'console', fetch: scimApp(services, authenticator).fetch },
   ]
-  return { apps, commands: new ManagementCommands(services) }
 }

@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NOTHING_DECLARED } from '../../../src/auth/records.ts'
-import { adminApi } from '../../../src/control/admin-api/admin-api.ts'
+import { adminApps } from '../../../src/control/admin-api/admin-api.ts'
 import type { ApiKeyRequest, ManagedApi, AdminServices } from '../../../src/control/admin-api/admin-services.ts'
+import { ManagementCommands } from '../../../src/control/admin-api/commands.ts'
 import { Registry } from '../../../src/control/registry/registry.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
 
@@ -141,7 +142,8 @@ export async function startAdminApi() {
     report: (_level, event, fields) => void reports.push(`${event} ${JSON.stringify(fields)}`),
     nowMs: Date.now,
   }
-  const { apps, commands } = adminApi(() => services, '/own/callback')
+  const apps = adminApps(() => services, '/own/callback')
+  const commands = new ManagementCommands(() => services)
   const fetch = async (method: string, path: string, { body, authorization, headers = {} }: TestRequest = {}) => {
     const app = apps.find(({ paths }) => paths.some(one => path.startsWith(one)))!
     const request = new Request(`https://localhost:9443${path}`, {
