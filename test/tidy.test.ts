@@ -60,6 +60,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^xpath$/, ['src/mediation/expression-syntax.ts', 'src/mediation/lazy-libraries.ts']],
   [/^json-p3$/, ['src/mediation/lazy-libraries.ts']],
   [/^re2js$/, ['src/runtime/pattern.ts']],
+  [/^@redis\//, ['src/throttle/redis-connection.ts']],
   // Its HTTP client calls issuers and token endpoints of backends; reactors use only its parser.
   [/^undici/, ['src/http1/llhttp.ts', 'src/control/remote/http-client.ts']],
   [/^(kysely|pg|mysql2)/, ['control/registry']],
@@ -86,9 +87,12 @@ const NOT_IN_A_REACTOR = [
   'jose',
   'hono',
   '@hono/node-server',
+  '@redis/client',
 ]
 /** Files that load libraries on their first use. */
-const LOADS_ON_FIRST_USE = ['src/mediation/lazy-libraries.ts', 'src/runtime/pattern.ts']
+const LOADS_ON_FIRST_USE = [
+  ...['src/mediation/lazy-libraries.ts', 'src/runtime/pattern.ts', 'src/throttle/redis-connection.ts'],
+]
 const REACTOR_ENTRY = 'src/reactor/reactor-entry.js'
 
 /** Names that do not say what a file contains. */
@@ -129,6 +133,7 @@ const FIELDS_BESIDE_STATE: Readonly<Record<string, Readonly<Record<string, strin
   },
   'src/socket/handle-socket.ts': {
     '#view': 'memory to read into, until connected',
+    '#gathered': 'memory of bytes that leave when the turn ends',
     '#isReading': 'libuv cannot be asked; a repeated call costs a system call',
   },
   'src/socket/tls-handle-socket.ts': { tls: 'the handle, once the handshake starts' },

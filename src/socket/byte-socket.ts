@@ -43,6 +43,8 @@ export interface SocketOwner {
    * socket. The streams level reports this as `onLost`.
    */
   onWriteFailed(code: string): void
+  /** Bytes of a gathered write, for which `write` has returned DONE, wait for the peer; `onDrained` follows. */
+  onBlocked(): void
   /** Every pending write has left. */
   onDrained(): void
   /** One of these calls threw. Only this connection is given up for it, not the thread with all the others. */
@@ -56,7 +58,7 @@ export interface ConnectingOwner extends SocketOwner {
 
 /** Results of `write`. */
 export const WRITE = {
-  /** All bytes are with the kernel; their memory is free. */
+  /** All bytes are with the kernel, or gathered; their memory is free. */
   DONE: 0,
   /** Some bytes wait; their memory must stay untouched until `onDrained`. */
   PENDING: 1,
@@ -85,7 +87,12 @@ export interface ByteSocket {
    * (RFC 8705 3.1); '' without one. For accepted sockets, once there are bytes.
    */
   readonly peerThumbprint: string
-  write(bytes: Uint8Array): Written
+  /**
+   * `gathers`: the bytes may wait, in memory of the socket, until this turn of the event loop ends. They leave before
+   * the owner hears anything else, and before any other write or end. If they cannot, `onBlocked` or `onWriteFailed`
+   * follows. Only the handles level without TLS gathers (D183).
+   */
+  write(bytes: Uint8Array, gathers?: boolean): Written
   /** Starts or stops reading; a repeated call changes nothing. While stopped, `onBytes` is not called. */
   setReading(on: boolean): void
   /** Sends FIN behind the pending writes. */

@@ -16,6 +16,7 @@ import {
   WRITE,
   type Written,
 } from './byte-socket.ts'
+import { gather, releaseSlot, type Slot } from './gathered-writes.ts'
 import { nullOwner } from './null-owner.ts'
 import { type ConnectionAddresses, connectionAddresses } from './proxy-header.ts'
 import { type SocketEvent, type SocketState, stateAfter } from './socket-states.ts'
@@ -53,6 +54,8 @@ interface ListeningHandle {
 interface WriteRequest {
   socket: HandleSocket
   bytes: Uint8Array
+  /** The slot of the bytes, if they were gathered. */
+  slot: Slot | null
   oncomplete: (this: WriteRequest, status: number) => void
 }
 export interface ShutdownRequest {
@@ -102,6 +105,7 @@ let bindings: Bindings
 function onread(this: TcpHandle): Uint8Array | undefined {
   const result = bindings.streamState[bindings.readResult]!
   const socket = this.socket as HandleSocket
+  if (socket.hasGathered) socket.flush()
   const { owner } = socket
   try {
     if (result > 0) {
@@ -117,6 +121,7 @@ function onread(this: TcpHandle): Uint8Array | undefined {
 
 function onwritten(this: WriteRequest, status: number): void {
   const { owner } = this.socket
+  if (this.slot !== null) releaseSlot(this.slot)
   try {
     this.socket.written(status)
   } catch (error) {
@@ -154,6 +159,8 @@ class HandleSocket implements ByteSocket {
   #view: Uint8Array | null = null
   /** The handle was told to read. */
   #isReading = false
+  /** Bytes that leave when this turn of the event loop ends. */
+  #gathered: Slot | null = null
 
   constructor(handle: TcpHandle) {
     this.#handle = handle
@@ -215,17 +222,57 @@ class HandleSocket implements ByteSocket {
     }
   }
 
-  write(bytes: Uint8Array): Written {
-    if (this.#state === 'BROKEN') return WRITE.FAILED
+  write(bytes: Uint8Array, gathers = false): Written {
+    if (this.#gathered !== null && this.#sendGathered() < 0) this.#advance('FAIL')
+    const state = this.#state
+    if (state === 'BROKEN') return WRITE.FAILED
+    if (gathers && state === 'READY') {
+      this.#gathered = gather(this, bytes)
+      if (this.#gathered !== null) return WRITE.DONE
+    }
+    const result = this.#send(bytes, null)
+    return result < 0 ? WRITE.FAILED : (result as Written)
+  }
+
+  /** Writes to the kernel; returns DONE, PENDING, or a negative number on failure. */
+  #send(bytes: Uint8Array, slot: Slot | null): number {
     const result = this.#handle.writeBuffer(null, bytes)
-    if (result === 0) return WRITE.DONE
-    if (typeof result === 'number') return WRITE.FAILED
+    if (typeof result === 'number') return result
     result.socket = this
     result.bytes = bytes
+    result.slot = slot
     result.oncomplete = onwritten
     this.#pendingWrites++
     this.#advance('BLOCK')
     return WRITE.PENDING
+  }
+
+  get hasGathered(): boolean {
+    return this.#gathered !== null
+  }
+
+  #sendGathered(): number {
+    const slot = this.#gathered!
+    this.#gathered = null
+    const result = this.#send(slot.content, slot)
+    if (result !== WRITE.PENDING) releaseSlot(slot)
+    return result
+  }
+
+  /** Sends gathered bytes. Only the event loop calls, because the owner may hear of it. */
+  flush(): void {
+    if (this.#gathered === null) return
+    const { owner } = this
+    try {
+      const result = this.#sendGathered()
+      if (result === WRITE.PENDING) owner.onBlocked()
+      else if (result < 0) {
+        this.#advance('FAIL')
+        owner.onWriteFailed(getSystemErrorName(result))
+      }
+    } catch (error) {
+      owner.onError(error)
+    }
   }
 
   written(status: number): void {
@@ -255,6 +302,7 @@ class HandleSocket implements ByteSocket {
   }
 
   end(): void {
+    if (this.#gathered !== null && this.#sendGathered() < 0) this.#advance('FAIL')
     if (this.#state === 'READY') this.#shut()
     else if (this.#state === 'BLOCKED') this.#advance('END')
   }
@@ -294,7 +342,9 @@ class HandleSocket implements ByteSocket {
     owner.onLost(getSystemErrorName(status))
   }
 
+  /** Gathered bytes leave as far as the kernel takes them at once. */
   #leave(): void {
+    if (this.#gathered !== null) this.#sendGathered()
     this.#advance('CLOSE')
     this.owner = NULL_OWNER
   }

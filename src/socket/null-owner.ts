@@ -11,6 +11,7 @@ export function nullOwner(): ConnectingOwner {
     onLost: ignore,
     onTlsFailed: ignore,
     onWriteFailed: ignore,
+    onBlocked: ignore,
     onDrained: ignore,
     onError: ignore,
     onConnected: ignore,

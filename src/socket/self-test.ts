@@ -32,6 +32,7 @@ const IGNORE: SocketOwner = {
   onLost: code => fail(`lost: ${code}`),
   onTlsFailed: ({ cause }) => fail(`TLS failed: ${cause}`),
   onWriteFailed: code => fail(`write failed: ${code}`),
+  onBlocked: () => {},
   onDrained: () => {},
   onError: error => fail(String(error)),
 }

@@ -26,11 +26,15 @@ import { FIRST_ROUTE_SLOT, type Route } from '../../src/proxy/target/route.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
 import type { Dialer } from '../../src/socket/byte-socket.ts'
+import { gatherAlways } from '../../src/socket/gathered-writes.ts'
 import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
 import type { TlsLevel } from '../../src/socket/tls.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
+
+// Writes of the reactor wait until their turn ends, so that every test shows that nothing depends on when they leave.
+gatherAlways()
 
 interface LogEvent {
   readonly level: string

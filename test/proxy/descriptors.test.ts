@@ -115,6 +115,7 @@ const IGNORED: Parameters<Dialer['dial']>[2] = {
   onLost: () => {},
   onTlsFailed: () => {},
   onWriteFailed: () => {},
+  onBlocked: () => undefined,
   onDrained: () => {},
   onError: () => {},
 }

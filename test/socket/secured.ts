@@ -78,6 +78,10 @@ export class Recorder implements ConnectingOwner {
     this.calls.push(`WRITE ${code}`)
   }
 
+  onBlocked(): void {
+    this.calls.push('BLOCKED')
+  }
+
   onDrained(): void {
     this.calls.push('DRAINED')
   }

@@ -27,6 +27,7 @@ async function accepted(onBytes: (socket: ByteSocket, count: number) => void) {
     onLost: code => calls.push(code),
     onTlsFailed: ({ cause }) => calls.push(cause),
     onWriteFailed: code => calls.push(code),
+    onBlocked: () => undefined,
     onDrained: () => undefined,
     onError: error => {
       calls.push(`ERROR ${error}`)

@@ -40,8 +40,11 @@ export class MessageWriter {
     this.#composed = 0
   }
 
-  /** Writes body bytes, or the end of the body; and the head, when it has not left yet. */
-  part(part: BodyPart): Written {
+  /**
+   * Writes body bytes, or the end of the body; and the head, when it has not left yet. `gathers`: head and bytes may
+   * wait together until this turn of the event loop ends.
+   */
+  part(part: BodyPart, gathers: boolean): Written {
     const { bytes } = arena
     const { spans } = part
     const hasBytes = encodeBody(bytes, spans, part.count, this.#framing, part.floor)
@@ -49,12 +52,12 @@ export class MessageWriter {
     if (ends && part.trailers.count > 0) return this.#withTrailers(part, hasBytes)
     // The received last chunk is behind the data and is at least as long as ours.
     if (ends && hasBytes) spans.length = putText(bytes, spans.at + spans.length, LAST_CHUNK) - spans.at
-    if (this.#composed > 0) return this.#withHead(part, hasBytes, ends && !hasBytes)
+    if (this.#composed > 0) return this.#withHead(part, hasBytes, ends && !hasBytes, gathers)
     if (hasBytes) return this.writeBuffer.write(spans.at, spans.length, part.buffer)
     return ends ? this.writeBuffer.writeText(LAST_CHUNK) : WRITE.DONE
   }
 
-  #withHead({ spans, buffer }: BodyPart, hasBytes: boolean, onlyEnd: boolean): Written {
+  #withHead({ spans, buffer }: BodyPart, hasBytes: boolean, onlyEnd: boolean, gathers: boolean): Written {
     const { bytes } = arena
     const { offset, size } = this.#composer.chunk
     let length = this.#composed
@@ -62,9 +65,9 @@ export class MessageWriter {
     if (onlyEnd) length = putText(bytes, offset + length, LAST_CHUNK) - offset
     if (hasBytes && length + spans.length <= size) {
       length = putBytes(bytes, offset + length, spans.at, spans.at + spans.length) - offset
-      return this.writeBuffer.writeComposed(length)
+      return this.writeBuffer.writeComposed(length, gathers)
     }
-    const written = this.writeBuffer.writeComposed(length)
+    const written = this.writeBuffer.writeComposed(length, gathers && !hasBytes)
     if (!hasBytes || written === WRITE.FAILED) return written
     return combined(written, this.writeBuffer.write(spans.at, spans.length, buffer))
   }
@@ -73,7 +76,7 @@ export class MessageWriter {
   #withTrailers(part: BodyPart, hasBytes: boolean): Written {
     const { spans } = part
     let written: Written = WRITE.DONE
-    if (this.#composed > 0) written = this.#withHead(part, hasBytes, false)
+    if (this.#composed > 0) written = this.#withHead(part, hasBytes, false, false)
     else if (hasBytes) written = this.writeBuffer.write(spans.at, spans.length, part.buffer)
     if (written === WRITE.FAILED) return written
     const start = this.#composer.chunk.offset

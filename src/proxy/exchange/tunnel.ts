@@ -229,6 +229,11 @@ class TunnelSide extends Deadline implements SocketOwner {
     this.#context.wheel.set(this, this.#context.settings.socketTimeoutMs)
   }
 
+  onBlocked(): void {
+    this.peer.writeBuffer.block()
+    this.#await()
+  }
+
   onDrained(): void {
     this.peer.writeBuffer.release()
     if (this.peer.machine.state === STATE.CLOSING) {

@@ -72,14 +72,19 @@ export class WriteBuffer {
     return this.#held !== null
   }
 
-  /** Writes the first `length` bytes of the composer's chunk. */
-  writeComposed(length: number): Written {
+  /** The socket holds bytes that wait, in memory of its own. */
+  block(): void {
+    this.#held ??= []
+  }
+
+  /** Writes the first `length` bytes of the composer's chunk. `gathers`: as for `ByteSocket.write`. */
+  writeComposed(length: number, gathers = false): Written {
     const { chunk } = this.#composer
     // Bytes behind waiting bytes wait too: in a chunk of their own size, not in the composer's.
     if (this.#held !== null) return this.#writeCopy(chunk.offset, length)
     // Without memory to go on with, the connection fails before any of these bytes is sent.
     if (!this.#composer.canSurrender) return WRITE.FAILED
-    const written = this.#send(chunk.prefix(length))
+    const written = this.#send(chunk.prefix(length), gathers)
     if (written === WRITE.PENDING) this.#hold(this.#composer.surrender())
     return written
   }
@@ -155,8 +160,8 @@ export class WriteBuffer {
     if (held !== null) for (const chunk of held) arena.release(chunk)
   }
 
-  #send(bytes: Uint8Array): Written {
-    const written = this.#socket!.write(bytes)
+  #send(bytes: Uint8Array, gathers = false): Written {
+    const written = this.#socket!.write(bytes, gathers)
     if (written === WRITE.FAILED) return written
     this.sentBytes += bytes.length
     this.#counter.add(this.#cell, bytes.length)

@@ -74,6 +74,8 @@ export class ProxyHeaderReader extends Deadline implements SocketOwner {
 
   onWriteFailed(): void {}
 
+  onBlocked(): void {}
+
   onDrained(): void {}
 
   onError(error: unknown): void {

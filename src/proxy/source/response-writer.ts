@@ -149,12 +149,13 @@ export class ResponseWriter {
     this.#writer.compose(putLineEnd(bytes, position) - start, leaves)
   }
 
-  part(part: BodyPart): Written {
+  /** `gathers`: the bytes may wait until this turn of the event loop ends. */
+  part(part: BodyPart, gathers: boolean): Written {
     if (part.count > 0) {
       this.#machine.advance(EVENT.RESPONSE_DATA)
       this.#exchange.responseBodyBytes += spanBytes(part.spans, part.count)
     }
-    return this.#writer.part(part)
+    return this.#writer.part(part, gathers)
   }
 
   /** Writes a whole response of the gateway itself. `lines` end with CRLF each. */

@@ -169,7 +169,9 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   }
 
   responseBody(part: BodyPart): Written {
-    const written = this.#writer.part(part)
+    // With a request behind this one, the state of the connection goes on before the turn ends.
+    const gathers = stateRow(this.#machine.state).gathers && this.#exchange.persists && this.#request.isEmpty
+    const written = this.#writer.part(part, gathers && part.last)
     if (this.#sent(written) && part.last) this.#finish()
     return written
   }
@@ -267,6 +269,11 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     } catch (error) {
       this.onError(error)
     }
+  }
+
+  onBlocked(): void {
+    this.#writer.buffer.block()
+    this.awaitClient()
   }
 
   onDrained(): void {

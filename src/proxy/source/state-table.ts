@@ -28,6 +28,8 @@ interface StateColumns {
   readonly deadline: 'late-head' | 'late-body' | 'idle' | 'close' | 'wait'
   /** All bytes have left. `next`: the next request may come; `resume`: the target may go on. */
   readonly drained: 'next' | 'resume' | 'linger'
+  /** The last bytes of the response may wait until the turn of the event loop ends: the request is complete. */
+  readonly gathers: boolean
   /** DIRECTION in the log. */
   readonly direction: 'REQUEST' | 'RESPONSE'
 }
@@ -37,7 +39,14 @@ interface StateRow extends StateColumns {
   readonly canFault: boolean
 }
 
-const WAITING = { reads: 'keep', wants: 'pipeline', timesBody: false, deadline: 'wait', drained: 'resume' } as const
+const WAITING = {
+  reads: 'keep',
+  wants: 'pipeline',
+  timesBody: false,
+  deadline: 'wait',
+  drained: 'resume',
+  gathers: false,
+} as const
 const REQUEST = { ...WAITING, direction: 'REQUEST' } as const
 const RESPONSE = { ...WAITING, direction: 'RESPONSE' } as const
 const EARLY = { ...RESPONSE, reads: 'body', wants: 'early', end: 'abort' } as const
@@ -57,8 +66,8 @@ const TABLE: { readonly [S in StateName]: StateColumns } = {
   // Bytes in front of FIN are read when the filters have decided.
   FILTERS_PENDING: { ...REQUEST, wants: 'never', timesBody: true, end: 'wait' },
   REQUEST_DONE: { ...REQUEST, end: 'last-response' },
-  RESPONSE_HEAD: { ...RESPONSE, end: 'last-response' },
-  RESPONSE_BODY: { ...RESPONSE, end: 'last-response' },
+  RESPONSE_HEAD: { ...RESPONSE, end: 'last-response', gathers: true },
+  RESPONSE_BODY: { ...RESPONSE, end: 'last-response', gathers: true },
   RESPONSE_DONE: { ...RESPONSE, end: 'close' },
   CLOSING: { ...REQUEST, reads: 'drop', wants: 'always', end: 'close', deadline: 'close', drained: 'linger' },
   EARLY_HEAD: EARLY,
@@ -77,8 +86,18 @@ const TABLE: { readonly [S in StateName]: StateColumns } = {
 
 /** All rows have one shape, which keeps the reads of the hot path monomorphic. */
 const ROWS: readonly StateRow[] = STATE_NAMES.map(name => {
-  const { reads, wants, timesBody, end, deadline, drained, direction } = TABLE[name]
-  return { reads, wants, timesBody, end, deadline, drained, direction, canFault: 'RESPONSE_BEGIN' in SOURCE[name] }
+  const { reads, wants, timesBody, end, deadline, drained, gathers, direction } = TABLE[name]
+  return {
+    reads,
+    wants,
+    timesBody,
+    end,
+    deadline,
+    drained,
+    gathers,
+    direction,
+    canFault: 'RESPONSE_BEGIN' in SOURCE[name],
+  }
 })
 
 export function stateRow(state: State): StateRow {

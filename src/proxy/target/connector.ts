@@ -217,6 +217,8 @@ export class Connector extends Deadline implements ConnectingOwner {
     this.#lost('WRITE_ERROR', this.#hopCause(code))
   }
 
+  onBlocked(): void {}
+
   onDrained(): void {}
 
   override onError(error: unknown): void {

@@ -131,6 +131,8 @@ export class ProxyTunnel implements SocketOwner {
     this.#fail(code)
   }
 
+  onBlocked(): void {}
+
   onDrained(): void {}
 
   onError(error: unknown): void {

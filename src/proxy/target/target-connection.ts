@@ -155,7 +155,8 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     const { request, awaitsBackend } = stateRow(this.#machine.state)
     if (request === 'buffer') return this.#bufferBody(part)
     if (request === 'discard') return WRITE.DONE
-    const written = this.#writer.part(part)
+    // A request without body leaves with the others of this turn: it was not sent at all, or may be sent once more.
+    const written = this.#writer.part(part, part.last && this.#exchange!.requestFraming === 0)
     if (written === WRITE.FAILED) return this.#writeFailed()
     if (part.count > 0) this.#machine.advance(EVENT.REQUEST_DATA)
     if (part.last) this.#requestSent()
@@ -221,6 +222,10 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     this.#machine.advance(EVENT.WRITE_FAILED)
     this.#context.wheel.set(this, LAST_RESPONSE_MS)
     this.#exchange!.source.resumeRequest()
+  }
+
+  onBlocked(): void {
+    this.#writer.writeBuffer.block()
   }
 
   onDrained(): void {
