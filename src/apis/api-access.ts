@@ -3,7 +3,7 @@
  * subscription plans, tiers.
  */
 import { nearest } from '../config/nearest.ts'
-import type { ApiAccess } from './api-definition.ts'
+import type { ApiAccess, HardLimits } from './api-definition.ts'
 import type { Path, Violation, YamlFile } from './yaml-file.ts'
 
 /** As the only scheme: the API asks for no credentials. No export contains it, so none opens an API by accident. */
@@ -49,7 +49,8 @@ export function readAccess(project: YamlFile | undefined, document: YamlFile | u
   return {
     provider: project?.looseTexts(['data', 'provider'])[0] ?? '',
     plans: project?.looseTexts(['data', 'policies']) ?? [],
-    tier: project?.looseTexts(['data', 'apiThrottlingPolicy'])[0] ?? '',
+    tier:
+      project?.looseTexts(['data', 'apiThrottlingPolicy'])[0] ?? document?.looseTexts(['x-throttling-tier'])[0] ?? '',
     authHeader,
     securitySchemes,
     scopeRoles: readScopeRoles(project, document),
@@ -141,4 +142,33 @@ function documentScopeRoles(file: YamlFile): [scope: string, roles: readonly str
       return [scope, file.looseTexts([...at, scope]).flatMap(text => text.split(/[\s,]+/).filter(Boolean))]
     })
   })
+}
+
+const TPS_MAX = 1_000_000_000
+const NO_LIMIT = ['', '0', '-1']
+const TPS_UNITS = {
+  sec: ['sec', 'second', 'seconds'],
+  min: ['min', 'minute', 'minutes'],
+  hour: ['hour', 'hours'],
+} as const
+
+/** `maxTps`: requests per unit of all callers together, by key type. */
+export function readHardLimits(project: YamlFile): HardLimits {
+  return { production: readHardLimit(project, 'production'), sandbox: readHardLimit(project, 'sandbox') }
+}
+
+function readHardLimit(file: YamlFile, keyType: keyof HardLimits): HardLimits[typeof keyType] {
+  const at = ['data', 'maxTps', keyType]
+  const unitAt = ['data', 'maxTps', `${keyType}TimeUnit`]
+  const given = file.optional(at)
+  if (NO_LIMIT.includes(given)) return null
+  const limit = /^\d{1,10}$/.test(given) ? Number(given) : 0
+  if (limit < 1 || limit > TPS_MAX) {
+    file.error(at, given, `expected a whole number from 1 to ${TPS_MAX}`, 'leave it out for no limit')
+    return null
+  }
+  const unit = (file.optional(unitAt) || 'second').toLowerCase()
+  const known = (['sec', 'min', 'hour'] as const).find(each => (TPS_UNITS[each] as readonly string[]).includes(unit))
+  if (known === undefined) file.error(unitAt, unit, 'expected SECOND, MINUTE or HOUR', 'leave it out for SECOND')
+  return { limit, unit: known ?? 'sec' }
 }

@@ -32,6 +32,8 @@ export interface ApiDefinition {
   /** True for an API of a language model. */
   readonly isAi: boolean
   readonly access: ApiAccess
+  /** Hard limits towards the backends (`maxTps`), by key type. */
+  readonly hardLimits: HardLimits
   /** Clients known by their certificates. */
   readonly clientCertificates: readonly ClientCertificate[]
   /** Credentials that the gateway sends to the backends; holds secrets. */
@@ -45,6 +47,17 @@ export interface ApiDefinition {
   /** Sandbox endpoints; may be empty. */
   readonly sandbox: EndpointsDefinition
 }
+
+/** Requests of all callers together; null: no limit. */
+export type HardLimits = Readonly<Record<'production' | 'sandbox', HardLimit | null>>
+
+export interface HardLimit {
+  /** At least 1. */
+  readonly limit: number
+  readonly unit: 'sec' | 'min' | 'hour'
+}
+
+export const NO_HARD_LIMITS: HardLimits = { production: null, sandbox: null }
 
 /** Who may use an API, and under which plans. */
 export interface ApiAccess {

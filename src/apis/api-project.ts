@@ -5,9 +5,15 @@
 import { dirname } from 'node:path'
 import { type Diagnostic, abbreviatedList } from '../config/diagnostics.ts'
 import { readSource } from '../config/source-file.ts'
-import { readAccess } from './api-access.ts'
+import { readAccess, readHardLimits } from './api-access.ts'
 import { readCors } from './api-cors.ts'
-import type { ApiDefinition, EscapedSlashes, LifecycleState, Transport } from './api-definition.ts'
+import {
+  type ApiDefinition,
+  type EscapedSlashes,
+  type LifecycleState,
+  NO_HARD_LIMITS,
+  type Transport,
+} from './api-definition.ts'
 import { contextViolation, versionViolation } from './api-paths.ts'
 import { readClientCertificates } from './client-certificates.ts'
 import { readEndpointSecurity } from './endpoint-security.ts'
@@ -136,6 +142,7 @@ function readDefinition(
   const escapedSlashes = readEscapedSlashes(file, ['data', 'escapedSlashes'], document?.file)
   const cors = readCors(file, ['data', 'corsConfiguration'])
   const access = readAccess(file, document?.file)
+  const hardLimits = readHardLimits(file)
   const credentials = readEndpointSecurity(file, document?.file, folder)
   const resources = resourcesOf(readOperations(file), document, isThorough)
   if (file.errors.length > 0 || endpoints === undefined) return undefined
@@ -151,6 +158,7 @@ function readDefinition(
     escapedSlashes,
     isAi: file.optional(['data', 'subtypeConfiguration', 'subtype']).toUpperCase() === 'AIAPI',
     access,
+    hardLimits,
     credentials,
     cors: cors ?? (document === undefined ? null : readCors(document.file, ['x-wso2-cors'])),
     resources,
@@ -304,6 +312,7 @@ function documentApi(
     escapedSlashes: readEscapedSlashes(file, ESCAPED_SLASHES, undefined),
     isAi: false,
     access: readAccess(undefined, file),
+    hardLimits: NO_HARD_LIMITS,
     clientCertificates: [],
     credentials: readEndpointSecurity(undefined, file, folder),
     cors: readCors(file, ['x-wso2-cors']),

@@ -23,6 +23,8 @@ export interface DeclaredApplication {
   readonly owner: string
   readonly tenant: string
   readonly tier: string
+  /** File and line of the tier. */
+  readonly tierWhere: string
   readonly attributes: Readonly<Record<string, string>>
   readonly keys: readonly DeclaredKey[]
   readonly subscriptions: readonly DeclaredSubscription[]
@@ -41,6 +43,8 @@ interface DeclaredSubscription {
   /** `name:version`. */
   readonly api: string
   readonly tier: string
+  /** File and line of the tier. */
+  readonly tierWhere: string
   readonly status: SubscriptionStatus
   /** File and line of the API. */
   readonly where: string
@@ -113,6 +117,7 @@ function readApplication(file: YamlFile): DeclaredApplication {
     owner: readShortOr(file, ['owner'], ''),
     tenant: readShortOr(file, ['tenant'], SUPER_TENANT),
     tier: readShortOr(file, ['tier'], 'Unlimited'),
+    tierWhere: file.where(['tier']),
     attributes: readAttributes(file),
     keys: rowsOf(file, 'keys').map(path => ({
       type: readChoice(file, [...path, 'type'], KEY_TYPES, 'PRODUCTION'),
@@ -123,6 +128,7 @@ function readApplication(file: YamlFile): DeclaredApplication {
     subscriptions: rowsOf(file, 'subscriptions').map(path => ({
       api: readApi(file, [...path, 'api']),
       tier: readShortOr(file, [...path, 'tier'], 'Unlimited'),
+      tierWhere: file.where([...path, 'tier']),
       status: readChoice(file, [...path, 'status'], STATUSES, 'ACTIVE'),
       where: file.where([...path, 'api']),
     })),

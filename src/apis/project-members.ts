@@ -31,7 +31,7 @@ function each(member: Member, ...names: readonly string[]): Members {
 }
 
 const NO_POLICIES = inert('policies are not supported yet')
-const NO_LIMITS = inert('limits are not supported yet', 'unlimited', 'unauthenticated', '-1')
+const NO_LIMITS = inert('name a policy as x-throttling-tier instead', 'unlimited', 'unauthenticated', '-1')
 const NO_CACHE = inert('responses are not cached yet')
 
 const CORS_MEMBERS = [
@@ -83,7 +83,7 @@ const ENDPOINT_CONFIG: Member = accessOf({
 
 const OPERATIONS: Member = accessOf({
   ...each(ACCESS, 'target', 'verb', 'authType', 'scopes'),
-  throttlingPolicy: NO_LIMITS,
+  throttlingPolicy: KNOWN,
   ...each(KNOWN, 'id', 'usedProductIds', 'payloadSchema', 'description', 'summary'),
   ...each(KNOWN, 'amznResourceName', 'amznResourceTimeout', 'amznResourceContentEncode'),
   uriMapping: inert('the path of the request is passed on'),
@@ -124,7 +124,9 @@ const DATA: Member = accessOf({
   // What another gateway would act on.
   type: inert('its operations match as those of an HTTP API', 'http', 'ws', 'sse', 'soap', 'soaptorest'),
   responseCachingEnabled: NO_CACHE,
-  ...each(NO_LIMITS, 'apiThrottlingPolicy', 'maxTps', 'maxBackendTps'),
+  apiThrottlingPolicy: KNOWN,
+  maxTps: { isMap: true, members: each(KNOWN, 'production', 'sandbox', 'productionTimeUnit', 'sandboxTimeUnit') },
+  maxBackendTps: inert('limits of language models are not supported yet', '-1'),
   enableSchemaValidation: inert('payloads are not validated yet'),
   threatProtectionPolicies: inert('threat protection is not supported yet'),
   ...each(NO_POLICIES, 'mediationPolicies', 'apiPolicies'),
@@ -166,7 +168,7 @@ export const CLIENT_CERTIFICATES_FILE: Members = {
   ...each(ACCESS, 'type', 'version'),
   data: accessOf({
     ...each(ACCESS, 'alias', 'certificate'),
-    tierName: NO_LIMITS,
+    tierName: KNOWN,
     keyType: inert('the certificate is accepted for both kinds of endpoints', 'production'),
     apiIdentifier: of(each(KNOWN, 'apiName', 'version', 'providerName', 'uuid', 'organization', 'id')),
   }),
@@ -177,13 +179,12 @@ const NO_SECRETS: Member = { refused: 'secrets stay with the issuer of the token
 /** `applications/*.yaml`. */
 export const APPLICATION_FILE: Members = {
   name: ACCESS,
-  ...each(KNOWN, 'owner', 'tenant', 'attributes'),
-  tier: NO_LIMITS,
+  ...each(KNOWN, 'owner', 'tenant', 'attributes', 'tier'),
   keys: accessOf({
     ...each(ACCESS, 'type', 'consumerKey', 'issuer'),
     ...each(NO_SECRETS, 'secret', 'consumerSecret', 'clientSecret'),
   }),
-  subscriptions: accessOf({ ...each(ACCESS, 'api', 'status'), tier: NO_LIMITS }),
+  subscriptions: accessOf({ ...each(ACCESS, 'api', 'status'), tier: KNOWN }),
 }
 
 // ---- OpenAPI documents ----------------------------------------------------------------------------------------------
@@ -214,13 +215,8 @@ export const DOCUMENT_EXTENSIONS: Members = {
   ...each(ACCESS, 'x-wso2-auth-header', 'x-wso2-disable-security', 'x-auth-type', 'x-wso2-transports'),
   'x-sluice-escaped-slashes': ACCESS,
   'x-wso2-application-security': accessMapOf(SECURITY_TYPES),
-  ...each(
-    NO_LIMITS,
-    'x-throttling-tier',
-    'x-wso2-throttling-tier',
-    'x-throttling-bandwidth',
-    'x-wso2-throttling-limit',
-  ),
+  'x-throttling-tier': KNOWN,
+  ...each(NO_LIMITS, 'x-wso2-throttling-tier', 'x-throttling-bandwidth', 'x-wso2-throttling-limit'),
   'x-wso2-response-cache': of({ enabled: NO_CACHE, cacheTimeoutInSeconds: KNOWN }),
   'x-wso2-mutual-ssl': inert('name mutualssl in x-wso2-application-security'),
   ...each(NO_POLICIES, 'x-wso2-request-interceptor', 'x-wso2-response-interceptor'),
@@ -242,13 +238,8 @@ export const DOCUMENT_EXTENSIONS: Members = {
 /** Extensions of paths and operations. */
 export const OPERATION_EXTENSIONS: Members = {
   ...each(ACCESS, 'x-auth-type', 'x-wso2-disable-security', 'x-scope'),
-  ...each(
-    NO_LIMITS,
-    'x-throttling-tier',
-    'x-wso2-throttling-tier',
-    'x-throttling-bandwidth',
-    'x-wso2-throttling-limit',
-  ),
+  'x-throttling-tier': KNOWN,
+  ...each(NO_LIMITS, 'x-wso2-throttling-tier', 'x-throttling-bandwidth', 'x-wso2-throttling-limit'),
   // Exports repeat the extension of the document at each operation.
   'x-wso2-application-security': of(SECURITY_TYPES),
   'x-wso2-response-cache': of({ enabled: NO_CACHE, cacheTimeoutInSeconds: KNOWN }),

@@ -6,6 +6,7 @@ import { type AuthUpdate, type ControlCall, ControlCallFailed, type ControlCallR
 import type { AuthPlan } from './auth-plan.ts'
 import { IssuerRegistry } from './issuers.ts'
 import { RevokedTokens } from './revoked-tokens.ts'
+import { PolicyIndex } from '../throttle/policy-index.ts'
 import { SubscriptionIndex } from './subscription-index.ts'
 
 /** A channel to one control thread; closed when that thread has died. */
@@ -24,6 +25,8 @@ export class AuthState {
   usersVersion = 1
   readonly issuers = new IssuerRegistry()
   readonly revoked: RevokedTokens
+  /** Throttling policies, with a version of their own: no grant rests on them. */
+  readonly policies = new PolicyIndex()
   /** Resolves with the first complete snapshot. */
   readonly firstSnapshot = Promise.withResolvers<void>()
   #subscriptions = new SubscriptionIndex()
@@ -91,6 +94,9 @@ export class AuthState {
     } else if (update.kind === 'subscriptions') {
       ;(this.#incoming ?? this.#subscriptions).apply(update.update)
       if (this.#incoming !== null) return
+    } else if (update.kind === 'policies') {
+      this.policies.setRegistry(update.set)
+      return
     } else if (update.kind === 'users') {
       this.usersVersion++
       return

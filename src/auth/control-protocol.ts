@@ -3,6 +3,7 @@
  * one to the shared version number; a reactor that reads a new number applies all updates before it decides anything.
  */
 import type { IssuerKeys, RevocationRecord, SubscriptionUpdate } from './records.ts'
+import type { PolicySet } from '../throttle/policy.ts'
 import type { ResultMessage } from '../runtime/call-channel.ts'
 
 /** A change of what reactors know. A snapshot is a `reset`, the updates that rebuild the state, and `complete`. */
@@ -12,6 +13,8 @@ export type AuthUpdate =
   | { readonly kind: 'revoked'; readonly tokens: readonly RevocationRecord[] }
   /** Users were removed or locked, or have another password or other roles: drop everything remembered of users. */
   | { readonly kind: 'users' }
+  /** All throttling policies of the registry; they replace those that were told before. */
+  | { readonly kind: 'policies'; readonly set: PolicySet }
   /** Discard applications, keys and subscriptions once `complete` comes; a full snapshot follows. */
   | { readonly kind: 'reset' }
   /** The snapshot is complete. */

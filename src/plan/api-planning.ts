@@ -144,6 +144,8 @@ export class ApiPlanner {
       escapedSlashes,
       isAi,
       access: accessPlan(definition),
+      tier: definition.access.tier,
+      hardLimits: definition.hardLimits,
       credentials: credentialPlans(definition),
       cors,
       resources,

@@ -4,6 +4,7 @@ import type {
   EndpointSettings,
   EndpointsDefinition,
   EscapedSlashes,
+  HardLimits,
   LifecycleState,
   ResourceDefinition,
   Transport,
@@ -14,6 +15,7 @@ import type { SequencePlan } from '../mediation/sequence-plan.ts'
 import type { Route } from '../proxy/target/route.ts'
 import type { ConnectionLimits } from './descriptor-planning.ts'
 import type { TlsClientPlan, TlsServerPlan } from '../socket/tls.ts'
+import type { ThrottlePlan } from '../throttle/throttle-plan.ts'
 
 /** One endpoint of an API. */
 export interface EndpointPlan {
@@ -51,6 +53,9 @@ export interface ApiPlan {
   readonly escapedSlashes: EscapedSlashes
   readonly isAi: boolean
   readonly access: AccessPlan
+  /** Throttling policy of the whole API, in place of those of its resources; '' for none. */
+  readonly tier: string
+  readonly hardLimits: HardLimits
   /** Credentials of the gateway at the backends; holds secrets. */
   readonly credentials: BackendCredentialPlans
   /** Complete CORS settings; APIs with equal settings share one object. Null for no CORS. */
@@ -123,6 +128,7 @@ export interface LivePlan {
   readonly warnOn500: { readonly plain: string; readonly secured: string }
   readonly faults: FaultPlan
   readonly webSockets: WebSocketPlan
+  readonly throttling: ThrottlePlan
 }
 
 /** What a reload changes in the APIs of a reactor. */

@@ -8,12 +8,14 @@ import type { SequenceSet } from '../mediation/sequence-files.ts'
 import { webSocketPlan } from '../mediation/websocket-sequences.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
+import type { PolicySet } from '../throttle/policy.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
 import type { ApiPlanner, PlannedApis } from './api-planning.ts'
 import { authPlan } from './auth-planning.ts'
 import { connectionLimits, openFileLimit } from './descriptor-planning.ts'
 import { hasTlsListener, planListeners } from './listener-planning.ts'
 import { CLIENT_SLOTS, type ListenerPlan, type LivePlan, type ReactorPlan } from './reactor-plan.ts'
+import { throttlePlan } from './throttle-planning.ts'
 import { keyManagerTrust } from './token-apis.ts'
 
 interface PlanningOptions {
@@ -26,6 +28,8 @@ interface PlanningOptions {
   /** Null without any TLS. */
   readonly tls: TlsPlans | null
   readonly sequences: SequenceSet
+  /** Throttling policies of the home's files. */
+  readonly policies: PolicySet
   /** Signs backend JWTs; null if reactors sign none. */
   readonly signer: BackendSigner | null
 }
@@ -43,13 +47,13 @@ function canReusePort(): boolean {
 }
 
 export function planReactors(options: PlanningOptions): ReactorPlan[] {
-  const { configuration, home, dataDir, level, planner, planned, tls, sequences, signer } = options
+  const { configuration, home, dataDir, level, planner, planned, tls, sequences, policies, signer } = options
   const http = configuration['transport.passthru_http']
   const { path } = configuration.access_log
   const listeners = planListeners(configuration)
   const reactors = reactorCount(configuration, listeners)
   const plan = {
-    ...livePlan(configuration, planned, tls, sequences, signer),
+    ...livePlan(configuration, planned, tls, { sequences, policies, signer }),
     reactors,
     home,
     accessLog: configuration.access_log,
@@ -88,8 +92,7 @@ export function livePlan(
   configuration: Configuration,
   planned: PlannedApis,
   tls: TlsPlans | null,
-  sequences: SequenceSet,
-  signer: BackendSigner | null,
+  { sequences, policies, signer }: Pick<PlanningOptions, 'sequences' | 'policies' | 'signer'>,
 ): LivePlan {
   const { usesTls, cors } = planned
   const http = configuration['transport.passthru_http']
@@ -117,5 +120,6 @@ export function livePlan(
       aiSequence: configuration['apim.ai'].custom_error_response_sequence,
     },
     webSockets: webSocketPlan(configuration, sequences),
+    throttling: throttlePlan(configuration, policies),
   }
 }

@@ -3,7 +3,7 @@
  * They ask for no credentials themselves, and a declared API with one of these paths wins.
  */
 import { NO_SCHEME } from '../apis/api-access.ts'
-import { type ApiDefinition, DEFAULT_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../apis/api-definition.ts'
+import { type ApiDefinition, DEFAULT_ENDPOINT_SETTINGS, NO_ENDPOINTS, NO_HARD_LIMITS } from '../apis/api-definition.ts'
 import { apiPaths } from '../apis/api-paths.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { TlsClientPlan } from '../socket/tls.ts'
@@ -75,6 +75,7 @@ function tokenApi(name: string, path: string, url: string): ApiDefinition {
     keyType: 'PRODUCTION',
     escapedSlashes: 'refuse',
     isAi: false,
+    hardLimits: NO_HARD_LIMITS,
     access: { provider: '', plans: [], tier: '', authHeader: '', securitySchemes: [NO_SCHEME], scopeRoles: {} },
     clientCertificates: [],
     credentials: { production: null, sandbox: null },

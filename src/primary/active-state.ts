@@ -19,6 +19,7 @@ import { globalCors, livePlan } from '../plan/reactor-planning.ts'
 import { tokenApis } from '../plan/token-apis.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
 import type { Log } from '../observe/log.ts'
+import type { PolicySet } from '../throttle/policy.ts'
 import type { TlsDraft, TlsMaterial } from '../tls/tls-material.ts'
 import type { Installation, LoadedHome } from './home-loading.ts'
 
@@ -36,12 +37,14 @@ export class ActiveState {
   sequences: SequenceSet
   /** Applications of the home's files. */
   declared: readonly DeclaredApplication[]
+  /** Throttling policies of the home's files. */
+  policies: PolicySet
   /** Signer of the tokens for backends. */
   signing: SigningResult = { signer: null, error: null }
   #sharedIssuer = ''
 
   constructor(
-    configured: ActiveState['configured'] & Pick<LoadedHome, 'applications'>,
+    configured: ActiveState['configured'] & Pick<LoadedHome, 'applications' | 'policies'>,
     projects: ActiveState['projects'],
     planned: PlannedApis,
     tls: TlsMaterial | null,
@@ -49,6 +52,7 @@ export class ActiveState {
   ) {
     this.configured = configured
     this.declared = configured.applications
+    this.policies = configured.policies
     this.projects = projects
     this.planned = planned
     this.tls = tls
@@ -72,8 +76,12 @@ export class ActiveState {
 
   /** The part that a reload replaces in a reactor. */
   get live(): LivePlan {
-    const { configured, planned, tls, sequences, signing } = this
-    return livePlan(configured.configuration, planned, tls?.plans ?? null, sequences, signing.signer)
+    const { configured, planned, tls, sequences, policies, signing } = this
+    return livePlan(configured.configuration, planned, tls?.plans ?? null, {
+      sequences,
+      policies,
+      signer: signing.signer,
+    })
   }
 }
 

@@ -8,6 +8,8 @@ import { attributeDiagnostics } from '../config/diagnostic-positions.ts'
 import { endpointsOf } from '../apis/api-definition.ts'
 import { readSigningKey, NO_SIGNING, type SigningKeySource } from '../plan/backend-signing.ts'
 import { type DeclaredApplication, readApplications, unknownReferences } from '../apis/application-files.ts'
+import { readPolicies } from '../apis/policy-files.ts'
+import { unknownTiers } from '../apis/tier-names.ts'
 import type { LoadedApis, ApiProjects } from '../apis/api-projects.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { Diagnostic } from '../config/diagnostics.ts'
@@ -23,6 +25,9 @@ import { validateRegistry } from '../control/registry/registry-validation.ts'
 import { type LifecycleFile, readLifecycleFile } from '../apis/lifecycle-file.ts'
 import { loadSequences, NO_SEQUENCES, missingSequence, type SequenceSet } from '../mediation/sequence-files.ts'
 import { webSocketSequenceErrors } from '../mediation/websocket-sequences.ts'
+import { namesInForce } from '../throttle/policy-index.ts'
+import { throttlePlan } from '../plan/throttle-planning.ts'
+import type { PolicySet } from '../throttle/policy.ts'
 import type { TlsDraft, TlsInputs } from '../tls/tls-material.ts'
 
 /** The folders of a node, and the values that its command line sets. */
@@ -45,6 +50,8 @@ export interface LoadedHome {
   readonly lifecycles: LifecycleFile | null
   /** Applications of the home's files. */
   readonly applications: readonly DeclaredApplication[]
+  /** Throttling policies of the home's files. */
+  readonly policies: PolicySet
   /** Null: no listener and no client connection uses TLS. */
   readonly tls: TlsDraft | null
   /** The key that signs tokens for backends. */
@@ -86,7 +93,7 @@ export async function loadHome(
   // Without its configuration file nothing else of a home can be validated. Files of parts that the node does not run
   // are not opened: they may belong to another node.
   if (examined.unreadable || !(runsGateway || runsKeyManager)) {
-    const nothing = { apis: NO_APIS, lifecycles: null, applications: [], tls: null, ...NO_PARTS }
+    const nothing = { apis: NO_APIS, lifecycles: null, applications: [], policies: NO_POLICIES, tls: null, ...NO_PARTS }
     return { configuration, keys, ...nothing, errors, unknown, warnings: examined.warnings }
   }
   const thread = running.isStart ? AT_START : AT_RELOAD
@@ -101,7 +108,9 @@ export async function loadHome(
   const modules = await moduleDiagnostics(configuration, home, { runsGateway, runsKeyManager })
   const ofKeys = [...diagnostics.errors, ...modules.errors, ...accessErrors(configuration), ...registry.errors]
   return {
-    ...{ configuration, keys, apis, lifecycles, applications: declared.applications, tls, unknown },
+    ...{ configuration, keys, apis, lifecycles, tls, unknown },
+    applications: declared.applications,
+    policies: declared.policies,
     ...parts,
     errors: [
       ...errors,
@@ -118,19 +127,37 @@ export async function loadHome(
   }
 }
 
-/** The applications of the home's files, with a warning for each API and issuer that is not known. */
+interface DeclaredParts extends FoundDiagnostics {
+  readonly applications: readonly DeclaredApplication[]
+  readonly policies: PolicySet
+}
+
+/** Applications and throttling policies of the home's files, with a warning for each name that is not known. */
 export async function loadApplications(
   home: string,
   configuration: Configuration,
-  { names }: Pick<LoadedApis, 'names'>,
-): ReturnType<typeof readApplications> {
+  { names, apis }: Pick<LoadedApis, 'names' | 'apis'>,
+): Promise<DeclaredParts> {
   const read = await readApplications(home)
   const own = configuration.oauth['oidc.id_token.issuer']
   const issuers = new Set([own, ...configuration['apim.jwt.issuer'].map(({ name }) => name)])
   // A key manager alone may have no copy of the APIs.
   const isApart = names.size === 0 && !nodeComponents(configuration).runsGateway
   const unknown = unknownReferences(read.applications, isApart ? null : names, issuers)
-  return { ...read, warnings: [...read.warnings, ...unknown] }
+  const policies = await readPolicies(home, throttlePlan(configuration, NO_POLICIES).conditions)
+  const plan = throttlePlan(configuration, policies.set)
+  const tiers = {
+    application: namesInForce('application', plan),
+    subscription: namesInForce('subscription', plan),
+    advanced: namesInForce('advanced', plan),
+  }
+  const ofTiers = unknownTiers(read.applications, apis, tiers, nodeComponents(configuration).runsKeyManager)
+  return {
+    applications: read.applications,
+    policies: policies.set,
+    errors: [...read.errors, ...policies.errors],
+    warnings: [...read.warnings, ...unknown, ...policies.warnings, ...ofTiers],
+  }
 }
 
 interface FoundDiagnostics {
@@ -175,6 +202,7 @@ const NO_APIS: LoadedApis = {
   errors: [],
   warnings: [],
 }
+const NO_POLICIES: PolicySet = { policies: [], denied: [] }
 const NO_DIAGNOSTICS: FoundDiagnostics = { errors: [], warnings: [] }
 const NO_PARTS: Omit<GatewayParts, 'diagnostics'> = {
   proxies: { proxyFor: () => null, ...NO_DIAGNOSTICS },

@@ -432,8 +432,8 @@ function plansOf({ installation, loaded, log }: NodeOptions, { planner, active }
   const { home, dataDir } = installation
   const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, dataDir)
   log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
-  const { planned, sequences, tls, signing } = active
-  const shared = { configuration, home, dataDir, level, planner, planned, sequences }
+  const { planned, sequences, policies, tls, signing } = active
+  const shared = { configuration, home, dataDir, level, planner, planned, sequences, policies }
   const plans = planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
   warnOfOpenFiles(plans[0]!, log)
   return plans

@@ -70,6 +70,7 @@ interface Candidate extends Pick<LoadedHome, 'configuration' | 'keys' | 'apis' |
   /** Null: the signing key was not read. */
   readonly signing: SigningKeySource | null
   readonly applications: LoadedHome['applications']
+  readonly policies: LoadedHome['policies']
   readonly warnings: readonly Diagnostic[]
   readonly changed: readonly KeyChange[]
   readonly restart: readonly KeyChange[]
@@ -137,7 +138,7 @@ export class Reloader {
     return { ...loaded, ...changes, warnings }
   }
 
-  /** Reads the files of APIs and applications only. */
+  /** Reads the files of APIs, applications and policies only. */
   async #loadApis(): Promise<Candidate> {
     const { installation, projects, active } = this.#options
     const { home } = installation
@@ -148,7 +149,7 @@ export class Reloader {
     const declared = await loadApplications(home, configuration, apis)
     const errors = [...missingHome(home), ...(tls?.diagnostics.errors ?? []), ...declared.errors]
     const { proxies } = active.planned
-    const { applications } = declared
+    const { applications, policies } = declared
     const warnings = [...declared.warnings, ...apis.warnings]
     const unread = {
       lifecycles: null,
@@ -157,7 +158,7 @@ export class Reloader {
       changed: [],
       restart: [],
     }
-    return { configuration, keys, apis, proxies, applications, tls, errors, warnings, ...unread }
+    return { configuration, keys, apis, proxies, applications, policies, tls, errors, warnings, ...unread }
   }
 
   async #apply(candidate: Candidate): Promise<ReloadReport> {
@@ -187,6 +188,7 @@ export class Reloader {
     this.#replaceTls(draft, opened)
     active.configured = candidate
     active.declared = candidate.applications
+    active.policies = candidate.policies
     active.projects = candidate.apis.projects
     const sequencesChanged = changedSequences(active.sequences, candidate.sequences)
     active.sequences = candidate.sequences

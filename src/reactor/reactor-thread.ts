@@ -37,6 +37,7 @@ const events = new EventLog(event => post({ kind: 'event', event }), {
 })
 
 const authState = new AuthState(plan.authVersion, plan.auth)
+authState.policies.setPlan(plan.throttling)
 
 const file = plan.accessLog.target === 'file' ? openAccessLog() : null
 
@@ -110,6 +111,7 @@ async function deploy({ live, apis }: Extract<ReactorCall, { kind: 'deploy' }>):
   tls ??= await tlsLevel(live)
   reactor.deploy(live, apis, tls, await customValidator(live.auth))
   authState.updatePlan(live.auth)
+  authState.policies.setPlan(live.throttling)
   events.setLevel(live.logLevel)
   return true
 }

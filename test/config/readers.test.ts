@@ -178,8 +178,8 @@ async function buildNode(t: TestContext, toml: string, reads: Set<string>): Prom
   const count = reactorCount(configuration, planListeners(configuration))
   const { active, planner } = await openState({ installation, loaded, log: openLog('silent') }, count, () => {})
   t.after(() => active.tls?.stop())
-  const { planned, sequences, tls, signing } = active
-  const shared = { configuration, home, dataDir, level: 'handles', planner, planned, sequences } as const
+  const { planned, sequences, policies, tls, signing } = active
+  const shared = { configuration, home, dataDir, level: 'handles', planner, planned, sequences, policies } as const
   const [plan] = planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
   healthAddress(configuration)
   const reactor = new Reactor(plan!, {

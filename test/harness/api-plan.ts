@@ -1,5 +1,5 @@
 /** The default API of tests: published, on every host, with every path and method. */
-import { NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
+import { NO_ENDPOINTS, NO_HARD_LIMITS } from '../../src/apis/api-definition.ts'
 import type { AccessPlan } from '../../src/auth/auth-plan.ts'
 import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 
@@ -26,6 +26,8 @@ export const PLAIN_API = {
   escapedSlashes: 'refuse',
   isAi: false,
   access: NO_ACCESS,
+  tier: '',
+  hardLimits: NO_HARD_LIMITS,
   credentials: { production: null, sandbox: null },
   cors: null,
   resources: [],
@@ -40,6 +42,7 @@ export const PLAIN_DEFINITION = {
   keyType: 'PRODUCTION',
   escapedSlashes: 'refuse',
   isAi: false,
+  hardLimits: NO_HARD_LIMITS,
   access: { provider: '', plans: [], tier: '', authHeader: '', securitySchemes: [], scopeRoles: {} },
   clientCertificates: [],
   credentials: { production: null, sandbox: null },

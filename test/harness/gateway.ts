@@ -30,6 +30,7 @@ import { gatherAlways } from '../../src/socket/gathered-writes.ts'
 import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
 import type { TlsLevel } from '../../src/socket/tls.ts'
+import { NO_THROTTLING } from '../../src/throttle/throttle-plan.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 
@@ -173,6 +174,7 @@ export function planGateway(
     connectionLimits: { clients: -1, backends: -1 },
     tlsServer: null,
     tlsClients: {},
+    throttling: NO_THROTTLING,
     cors: null,
     faults: DEFAULT_FAULTS,
     webSockets: NO_SOCKETS,
@@ -196,6 +198,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
   const { http = {}, https = {}, accessLog = null, filters = [], customValidator = null } = options
   const { plan, slots } = planGateway(apis, options)
   const authState = new AuthState(plan.authVersion, plan.auth)
+  authState.policies.setPlan(plan.throttling)
   const reports: LogEvent[] = []
   const accessLines: string[] = []
   let tls = await tlsLevel(plan)

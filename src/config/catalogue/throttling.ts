@@ -1,9 +1,10 @@
 /**
- * `[apim.throttling]` and its tables; not acted on. The specification has the connection keys of a traffic manager in
+ * `[apim.throttling]` and its tables. The specification has the connection keys of a traffic manager in
  * URL groups, files of the reference platform have them once in the section. Keys of a group default to the section.
  */
 import {
   allInert,
+  live,
   withSpecialValue,
   type Key,
   repeatedSection,
@@ -72,28 +73,52 @@ const POOLS = [
   mustNotExceed('publisher.pool_size', 'publisher.max_pool_size'),
 ] as const
 
+/** Keys that this gateway acts on. */
+const ACTING = {
+  enable_policy_deploy: live(
+    flag(true, 'Gateways apply the policies of the registry; files and built-in tiers always apply.'),
+  ),
+  enable_blacklist_condition: live(flag(true, 'Deny policies refuse whoever they name.')),
+  enable_unlimited_tier: live(flag(true, 'Applications and subscriptions may have the tier `Unlimited`.')),
+  enable_header_based_throttling: live(flag(false, 'Condition groups with conditions on request fields apply.')),
+  enable_jwt_claim_based_throttling: live(flag(false, 'Condition groups with conditions on token claims apply.')),
+  enable_query_param_based_throttling: live(flag(false, 'Condition groups with conditions on query parameters apply.')),
+  skip_redeploying_policies: live(
+    list([], 'Policies of the registry, by name, whose built-in or file version is kept: that of the registry waits.'),
+  ),
+  unauthenticated_tier: live(
+    text('Unlimited', 'Subscription tier of requests without credentials, counted by address.'),
+  ),
+  'counters.max': integer(
+    1_000_000,
+    'counters',
+    1000,
+    100_000_000,
+    'Largest number of counters, 64 bytes each once used.',
+  ),
+  rate_limit_headers: live(
+    flag(false, 'Responses to requests that pass carry `RateLimit` and `RateLimit-Policy` too.'),
+  ),
+}
+
 export const throttling = section(
   'apim.throttling',
   'Throttling: counting of requests, and the decisions that gateways enforce.',
-  allInert(
-    {
-      enable_data_publishing: flag(true, 'Publish requests to the traffic manager.'),
-      enable_policy_deploy: flag(true, 'Deploy throttling policies.'),
-      enable_blacklist_condition: flag(true, 'Enforce blocking conditions.'),
-      enable_persistence: flag(false, 'Keep the counters of the traffic manager across restarts.'),
-      enable_decision_connection: flag(true, 'Listen for decisions.'),
-      enable_unlimited_tier: flag(true, 'Provide a tier without a limit.'),
-      enable_header_based_throttling: flag(false, 'Allow policies on request fields.'),
-      enable_jwt_claim_based_throttling: flag(false, 'Allow policies on token claims.'),
-      enable_query_param_based_throttling: flag(false, 'Allow policies on query parameters.'),
-      event_type: choice('Binary', ['Binary', 'Thrift'], 'Encoding of events; `Binary` is recommended.'),
-      receiver_url: url('', EVENTS, 'Address at which the traffic manager receives events; empty: this node.'),
-      skip_redeploying_policies: list([], 'Policies that are not redeployed at the start.'),
-      throttle_decision_endpoints: required(urls([], BROKERS, 'Brokers from which the gateway receives decisions.')),
-      ...connection,
-    },
-    THROTTLING,
-  ),
+  {
+    ...ACTING,
+    ...allInert(
+      {
+        enable_data_publishing: flag(true, 'Publish requests to the traffic manager.'),
+        enable_persistence: flag(false, 'Keep the counters of the traffic manager across restarts.'),
+        enable_decision_connection: flag(true, 'Listen for decisions.'),
+        event_type: choice('Binary', ['Binary', 'Thrift'], 'Encoding of events; `Binary` is recommended.'),
+        receiver_url: url('', EVENTS, 'Address at which the traffic manager receives events; empty: this node.'),
+        throttle_decision_endpoints: required(urls([], BROKERS, 'Brokers from which the gateway receives decisions.')),
+        ...connection,
+      },
+      THROTTLING,
+    ),
+  },
   { roles: ['gateway-worker', 'traffic-manager'], rules: POOLS },
 )
 

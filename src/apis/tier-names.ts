@@ -1,0 +1,64 @@
+/** Finds names of tiers that no policy has, in applications and API definitions of the home. */
+import { formatValue, type Diagnostic } from '../config/diagnostics.ts'
+import { nearest } from '../config/nearest.ts'
+import type { PolicyLevel } from '../throttle/policy.ts'
+import type { ApiDefinition } from './api-definition.ts'
+import type { DeclaredApplication } from './application-files.ts'
+
+/** Names that are shown; the further ones are counted. */
+const SHOWN_MAX = 50
+
+/** Names of the policies in force, by level. */
+export type TierNames = Readonly<Record<Exclude<PolicyLevel, 'custom'>, ReadonlySet<string>>>
+
+interface NamedTier extends Pick<Diagnostic, 'where' | 'key'> {
+  readonly level: keyof TierNames
+  readonly name: string
+}
+
+/**
+ * One warning per name and place. The registry may know further policies, which are not at hand while files are read:
+ * the hint says so where `hasRegistry`.
+ */
+export function unknownTiers(
+  applications: readonly DeclaredApplication[],
+  apis: readonly ApiDefinition[],
+  tiers: TierNames,
+  hasRegistry: boolean,
+): readonly Diagnostic[] {
+  const named = [...applications.flatMap(ofApplication), ...apis.flatMap(ofApi)]
+  const unknown = named.filter(({ level, name }) => name !== '' && !tiers[level].has(name))
+  const further = unknown[SHOWN_MAX]
+  const shown = unknown.slice(0, SHOWN_MAX).map(({ level, name, where, key }) => {
+    const guess = nearest(name, [...tiers[level]])
+    const add = `add policies/${level}/${name}.yaml${hasRegistry ? ', unless the registry has the policy' : ''}`
+    const hint = guess === '' ? add : `did you mean ${guess}? Otherwise ${add}`
+    return { where, key, given: formatValue(name), expected: `is no ${level} policy of this home`, hint }
+  })
+  if (further === undefined) return shown
+  const expected = `${unknown.length - SHOWN_MAX} further names of tiers are not known`
+  return [...shown, { where: further.where, key: further.key, given: '', expected, hint: 'correct these first' }]
+}
+
+function ofApplication({ tier, tierWhere, subscriptions }: DeclaredApplication): readonly NamedTier[] {
+  return [
+    { level: 'application', name: tier, where: tierWhere, key: 'tier' },
+    ...subscriptions.map(({ tier: name, tierWhere: where }) => {
+      return { level: 'subscription', name, where, key: 'subscriptions.tier' } as const
+    }),
+  ]
+}
+
+/** Operations of one API that share a tier are told once. */
+function ofApi({ name, version, access, resources, clientCertificates }: ApiDefinition): readonly NamedTier[] {
+  const where = `API ${name}:${version}`
+  const ofResources = new Set(resources.map(({ tier }) => tier))
+  return [
+    { level: 'advanced', name: access.tier, where, key: 'apiThrottlingPolicy' },
+    ...[...ofResources].map(tier => {
+      return { level: 'advanced', name: tier, where, key: 'operations.throttlingPolicy' } as const
+    }),
+    ...access.plans.map(plan => ({ level: 'subscription', name: plan, where, key: 'policies' }) as const),
+    ...clientCertificates.map(({ tier }) => ({ level: 'subscription', name: tier, where, key: 'tierName' }) as const),
+  ]
+}
