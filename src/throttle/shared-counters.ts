@@ -1,6 +1,6 @@
 /**
- * Counters of policies with `scope: redis`, which several gateways share. One per reactor; the filter awaits it only for
- * requests to which such a policy applies.
+ * Counters of policies with `scope: redis`, which several gateways share. One per reactor; the filter awaits it only
+ * for requests to which such a policy applies.
  */
 import type { Quota } from './policy.ts'
 
@@ -28,13 +28,13 @@ export interface SharedCounters {
   readonly isUp: boolean
   /**
    * Charges one request to all counters or to none, in one round trip; counters of bandwidth and of events are only
-   * checked. Keys differ; an array that is used again costs less. Never rejects, and resolves within the time limit of the connection. Null: Redis has not answered, so the
-   * fail mode of each policy decides.
+   * checked. Their keys differ; an array that is used again costs less. Never rejects, and resolves within the time
+   * limit of the connection. Null: Redis has not answered, so the fail mode of each policy decides.
    */
   admit(counters: readonly SharedCounter[]): Promise<SharedVerdict | null>
   /**
-   * Returns what `admit` has charged, because a counter of this machine refuses the request. `verdict`: what `admit` has
-   * resolved with, because only its windows get the request back. Waits for nothing.
+   * Returns what `admit` has charged, because a counter of this machine refuses the request. `verdict`: what `admit`
+   * has resolved with, because only its windows get the request back. Waits for nothing.
    */
   refund(counters: readonly SharedCounter[], verdict: SharedVerdict): void
   /**
