@@ -74,17 +74,14 @@ function block(text: string): Uint8Array {
 }
 
 const CORRELATION = block('Z","correlation_id":"')
-const SOURCE = block('","source":"http-incoming-')
-const TARGET = block('","target":"http-outgoing-')
-const NO_TARGET = block('","target":null')
 const REQUEST_TARGET = block('","request_target":"')
-const VERSION = block('","version":"1.')
-const NO_VERSION = block('","version":null,"status":')
-const STATUS = block('","status":')
 const REQUEST_BODY = block(',"request_body_bytes":')
+const NO_REQUEST_BODY = block(',"request_body_bytes":0,"response_body_bytes":')
 const RESPONSE_BODY = block(',"response_body_bytes":')
 const CLIENT_READ = block(',"client_read_ms":')
 const CONNECT = block(',"connect_ms":')
+/** A request that was read at once and sent on a connection that was open. */
+const AT_ONCE = block(',"client_read_ms":0.000,"connect_ms":0.000,"backend_ms":')
 const BACKEND = block(',"backend_ms":')
 const CLIENT_WRITE = block(',"client_write_ms":')
 const TOTAL = block(',"total_ms":')
@@ -107,6 +104,15 @@ for (const char of '"\\') MEANING[char.charCodeAt(0)] = ESCAPED
 /** Connections whose constant part of a line is remembered, by their number. */
 const REMEMBERED = 256
 
+/** What is constant for a connection, and what it is made from. */
+interface ConnectionBlocks {
+  readonly sourceId: number
+  /** From the end of the correlation id to the number of the target, or its null. */
+  readonly source: Uint8Array
+  readonly noTarget: Uint8Array
+  ending: Ending | null
+}
+
 /** The last fields of a line, and the texts that they are made from. */
 interface Ending {
   readonly clientAddress: string
@@ -119,9 +125,11 @@ interface Ending {
 
 /** Writes lines in the JSON format: every line has every field, in this order. */
 export class JsonLines {
-  readonly #endings: (Ending | null)[] = new Array<Ending | null>(REMEMBERED).fill(null)
+  readonly #connections: (ConnectionBlocks | null)[] = new Array<ConnectionBlocks | null>(REMEMBERED).fill(null)
   /** From `,"source_state"` to the value of `method`, by the states and whether a target is named. */
   readonly #states = new Map<number, Uint8Array>()
+  /** From the end of the request target to the value of the status, by version and status. */
+  readonly #statuses = new Map<number, Uint8Array>()
 
   /**
    * Writes a line at `at`, where LINE_BYTES_MAX bytes have room; returns the position behind it. `second`: the line up
@@ -129,26 +137,55 @@ export class JsonLines {
    */
   put(bytes: Buffer, at: number, record: AccessRecord, second: Uint8Array, millisecond: number): number {
     const { startedMs, requestDoneMs, sentMs, firstByteMs, doneMs } = record
+    const connection = this.#connectionOf(record)
     let to = putThousandths(bytes, putBlock(bytes, at, second), millisecond)
     to = putCorrelation(bytes, putBlock(bytes, to, CORRELATION), record.correlation)
-    to = putInteger(bytes, putBlock(bytes, to, SOURCE), record.sourceId)
-    if (record.targetId > 0) to = putInteger(bytes, putBlock(bytes, to, TARGET), record.targetId)
-    else to = putBlock(bytes, to, NO_TARGET)
+    if (record.targetId > 0) to = putInteger(bytes, putBlock(bytes, to, connection.source), record.targetId)
+    else to = putBlock(bytes, to, connection.noTarget)
     to = putBlock(bytes, to, this.#statesOf(record))
     to = putText(bytes, to, record.method, CHARS_MAX.method)
     to = putUrl(bytes, putBlock(bytes, to, REQUEST_TARGET), record.requestTarget, CHARS_MAX.target)
-    if (record.minorVersion < 0) to = putBlock(bytes, to, NO_VERSION)
-    else to = putBlock(bytes, putInteger(bytes, putBlock(bytes, to, VERSION), record.minorVersion), STATUS)
-    to = putInteger(bytes, to, record.status)
-    to = putInteger(bytes, putBlock(bytes, to, REQUEST_BODY), record.requestBodyBytes)
-    to = putInteger(bytes, putBlock(bytes, to, RESPONSE_BODY), record.responseBodyBytes)
-    to = putSpan(bytes, putBlock(bytes, to, CLIENT_READ), startedMs, requestDoneMs)
-    to = putBlock(bytes, to, CONNECT)
-    to = sentMs > 0 ? putMillis(bytes, to, record.connectMs) : putBlock(bytes, to, NULL)
-    to = putSpan(bytes, putBlock(bytes, to, BACKEND), sentMs, firstByteMs)
+    to = putBlock(bytes, to, this.#statusOf(record))
+    if (record.requestBodyBytes === 0) to = putBlock(bytes, to, NO_REQUEST_BODY)
+    else {
+      to = putInteger(bytes, putBlock(bytes, to, REQUEST_BODY), record.requestBodyBytes)
+      to = putBlock(bytes, to, RESPONSE_BODY)
+    }
+    to = putInteger(bytes, to, record.responseBodyBytes)
+    if (startedMs > 0 && requestDoneMs === startedMs && sentMs > 0 && record.connectMs === 0) {
+      to = putBlock(bytes, to, AT_ONCE)
+    } else {
+      to = putSpan(bytes, putBlock(bytes, to, CLIENT_READ), startedMs, requestDoneMs)
+      to = putBlock(bytes, to, CONNECT)
+      to = sentMs > 0 ? putMillis(bytes, to, record.connectMs) : putBlock(bytes, to, NULL)
+      to = putBlock(bytes, to, BACKEND)
+    }
+    to = putSpan(bytes, to, sentMs, firstByteMs)
     to = putSpan(bytes, putBlock(bytes, to, CLIENT_WRITE), firstByteMs, doneMs)
     to = putSpan(bytes, putBlock(bytes, to, TOTAL), startedMs, doneMs)
-    return this.#putEnding(bytes, to, record)
+    return putEnding(bytes, to, record, connection)
+  }
+
+  #connectionOf({ sourceId }: AccessRecord): ConnectionBlocks {
+    const slot = sourceId & (REMEMBERED - 1)
+    const known = this.#connections[slot]!
+    if (known !== null && known.sourceId === sourceId) return known
+    const start = `","source":"http-incoming-${sourceId}","target":`
+    const source = block(`${start}"http-outgoing-`)
+    const connection = { sourceId, source, noTarget: block(`${start}null`), ending: null }
+    this.#connections[slot] = connection
+    return connection
+  }
+
+  #statusOf({ minorVersion, status }: AccessRecord): Uint8Array {
+    const key = (status << 8) | (minorVersion & 0xff)
+    let text = this.#statuses.get(key)
+    if (text === undefined) {
+      const version = minorVersion < 0 ? 'null' : `"1.${minorVersion}"`
+      text = block(`","version":${version},"status":${status}`)
+      this.#statuses.set(key, text)
+    }
+    return text
   }
 
   #statesOf({ targetId, sourceState, targetState }: AccessRecord): Uint8Array {
@@ -161,26 +198,24 @@ export class JsonLines {
     }
     return states
   }
+}
 
-  #putEnding(bytes: Buffer, at: number, record: AccessRecord): number {
-    const { sourceId, clientAddress, apiName, backend, userAgent, referer, errorBase, errorState } = record
-    if (errorBase !== 0 || errorState !== 0) return at + bytes.latin1Write(endingText(record), at)
-    const slot = sourceId & (REMEMBERED - 1)
-    let ending = this.#endings[slot]!
-    if (
-      ending === null ||
-      ending.clientAddress !== clientAddress ||
-      ending.apiName !== apiName ||
-      ending.backend !== backend ||
-      ending.userAgent !== userAgent ||
-      ending.referer !== referer
-    ) {
-      ending = { clientAddress, apiName, backend, userAgent, referer, bytes: block(endingText(record)) }
-      this.#endings[slot] = ending
-    }
-    bytes.set(ending.bytes, at)
-    return at + ending.bytes.length
+function putEnding(bytes: Buffer, at: number, record: AccessRecord, connection: ConnectionBlocks): number {
+  const { clientAddress, apiName, backend, userAgent, referer, errorBase, errorState } = record
+  if (errorBase !== 0 || errorState !== 0) return at + bytes.latin1Write(endingText(record), at)
+  let { ending } = connection
+  if (
+    ending === null ||
+    ending.clientAddress !== clientAddress ||
+    ending.apiName !== apiName ||
+    ending.backend !== backend ||
+    ending.userAgent !== userAgent ||
+    ending.referer !== referer
+  ) {
+    ending = { clientAddress, apiName, backend, userAgent, referer, bytes: block(endingText(record)) }
+    connection.ending = ending
   }
+  return putBlock(bytes, at, ending.bytes)
 }
 
 /** A state by its documented number. */
@@ -199,9 +234,8 @@ function endingText(record: AccessRecord): string {
 }
 
 function putBlock(bytes: Buffer, at: number, text: Uint8Array): number {
-  const { length } = text
-  for (let i = 0; i < length; i++) bytes[at + i] = text[i]!
-  return at + length
+  bytes.set(text, at)
+  return at + text.length
 }
 
 function putCorrelation(bytes: Buffer, at: number, correlation: AccessRecord['correlation']): number {

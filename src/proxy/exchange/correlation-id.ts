@@ -4,8 +4,11 @@
  */
 import { putText } from '../../http1/writer.ts'
 
-const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'
 const RADIX = 32
+const RADIX_BITS = 5
+const SHIFTED_MAX = 0x7fffffff
+const DIGIT_0 = 48
+const LETTER_A = 97
 
 export class CorrelationId {
   readonly #prefix: string
@@ -53,10 +56,12 @@ export class CorrelationId {
     if (this.#given !== null) return putText(bytes, at, this.#given)
     if (this.#count === 0) return at
     const start = putText(bytes, at, this.#prefix)
-    let digits = 1
-    for (let rest = this.#count; rest >= RADIX; rest = Math.floor(rest / RADIX)) digits++
-    for (let i = digits - 1, rest = this.#count; i >= 0; i--, rest = Math.floor(rest / RADIX)) {
-      bytes[start + i] = DIGITS.charCodeAt(rest % RADIX)
+    // Digits of 31 bits by shifts; a thread that counts further words the number as text.
+    if (this.#count > SHIFTED_MAX) return putText(bytes, start, this.#count.toString(RADIX))
+    const digits = Math.ceil((32 - Math.clz32(this.#count)) / RADIX_BITS)
+    for (let i = digits - 1, rest = this.#count; i >= 0; i--, rest >>= RADIX_BITS) {
+      const digit = rest & (RADIX - 1)
+      bytes[start + i] = digit < 10 ? DIGIT_0 + digit : LETTER_A + digit - 10
     }
     return start + digits
   }
