@@ -71,6 +71,10 @@ interface CounterOccupancy {
 
 const COUNT_BITS = 36
 const SHIFT = 36n
+/** The upper half of a word: the tag above the highest bits of the count. */
+const HIGH_BITS = 4
+const HIGH_MASK = 15
+const HIGH_UNIT = 2 ** 32
 const MASK_25 = 0x1ff_ffff
 /** Quotas of bytes from here on are counted in larger units, so that twice the quota fits into a word. */
 const UNSCALED_MAX = 2 ** (COUNT_BITS - 1)
@@ -103,6 +107,8 @@ export class Counter {
   placedMs = 0
   number = -1
   tag = 0
+  /** Tag of the window before. */
+  tagBefore = 0
   startMs = 0
   endMs = -1
 
@@ -122,6 +128,7 @@ export class Counter {
     this.startMs = windowStartMs(this.number, unit, units)
     this.endMs = windowStartMs(this.number + 1, unit, units)
     this.tag = tagOf(this.number, this.generation)
+    this.tagBefore = tagOf(this.number - 1, this.generation)
   }
 }
 
@@ -130,6 +137,9 @@ export class CounterTable {
   readonly #cells: Int32Array
   readonly #words: BigInt64Array
   readonly #wallMs: () => number
+  /** A word in halves. Bit operations on a BigInt would allocate. */
+  readonly #whole = new BigInt64Array(1)
+  readonly #halves = new Int32Array(this.#whole.buffer)
   #admittedMs = 0
 
   /**
@@ -227,8 +237,8 @@ export class CounterTable {
     if (counter.slot < 0 || counter.isSliding) return false
     const at = (counter.word + (counter.number & 1)) << 1
     const high = this.#cells[at + 1]!
-    if (high >> 4 !== counter.tag) return true
-    return (high & 15) * 2 ** 32 + (this.#cells[at]! >>> 0) < counter.limit
+    if (high >> HIGH_BITS !== counter.tag) return true
+    return (high & HIGH_MASK) * HIGH_UNIT + (this.#cells[at]! >>> 0) < counter.limit
   }
 
   /**
@@ -246,13 +256,16 @@ export class CounterTable {
         counter.slot = -1
         continue
       }
-      const tag = Number(word >> SHIFT)
+      this.#whole[0] = word
+      const tag = this.#halves[1]! >> HIGH_BITS
       if (tag === counter.tag) {
-        const used = Number(BigInt.asUintN(COUNT_BITS, word))
+        const used = this.#halvesCount()
         if (!this.#fits(counter, used, needed, now)) return REFUSED
         if (amount === 0) return CHARGED
-        const next = amount === 1 && used < COUNT_MAX ? word + 1n : wordOf(tag, Math.min(COUNT_MAX, used + amount))
-        if (Atomics.compareExchange(this.#words, at, word, next) === word) return CHARGED
+        const sum = Math.min(COUNT_MAX, used + amount)
+        this.#halves[0] = sum
+        this.#halves[1] = (tag << HIGH_BITS) | (sum / HIGH_UNIT)
+        if (Atomics.compareExchange(this.#words, at, word, this.#whole[0]!) === word) return CHARGED
         continue
       }
       if (((tag ^ counter.tag) & 7) !== 0) {
@@ -280,10 +293,14 @@ export class CounterTable {
 
   /** What a sliding window takes over from the window before: the part that is within the last window length. */
   #usedBefore(counter: Counter, now: number): number {
-    const word = Atomics.load(this.#words, counter.word + ((counter.number - 1) & 1))
-    if (Number(word >> SHIFT) !== tagOf(counter.number - 1, counter.generation)) return 0
+    this.#whole[0] = Atomics.load(this.#words, counter.word + ((counter.number - 1) & 1))
+    if (this.#halves[1]! >> HIGH_BITS !== counter.tagBefore) return 0
     const part = (counter.endMs - now) / (counter.endMs - counter.startMs)
-    return Number(BigInt.asUintN(COUNT_BITS, word)) * Math.min(1, Math.max(0, part))
+    return this.#halvesCount() * Math.min(1, Math.max(0, part))
+  }
+
+  #halvesCount(): number {
+    return (this.#halves[1]! & HIGH_MASK) * HIGH_UNIT + (this.#halves[0]! >>> 0)
   }
 
   #takeBack(counter: Counter): void {
@@ -346,8 +363,8 @@ export class CounterTable {
     const now = this.#wallMs()
     if (now < counter.startMs || now >= counter.endMs) counter.moveTo(now)
     if (counter.slot < 0) return 0
-    const word = Atomics.load(this.#words, counter.word + (counter.number & 1))
-    const used = Number(word >> SHIFT) === counter.tag ? Number(BigInt.asUintN(COUNT_BITS, word)) : 0
+    this.#whole[0] = Atomics.load(this.#words, counter.word + (counter.number & 1))
+    const used = this.#halves[1]! >> HIGH_BITS === counter.tag ? this.#halvesCount() : 0
     return counter.isSliding ? used + this.#usedBefore(counter, now) : used
   }
 

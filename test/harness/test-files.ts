@@ -6,7 +6,7 @@ import { nearest } from '../../src/config/nearest.ts'
 const ROOT = resolve(import.meta.dirname, '../..')
 
 /** Folders whose files start gateways, threads or programs: each file runs in its own process. */
-const ISOLATED = ['bench', 'control', 'process', 'proxy', 'socket', 'throttle']
+const ISOLATED = ['bench', 'control', 'events', 'process', 'proxy', 'socket', 'throttle']
 /** Files that run on both socket levels, because their results depend on sockets. */
 const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
 /**
