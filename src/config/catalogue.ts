@@ -50,6 +50,7 @@ import {
   OWN_SERVICES,
   throttling,
   throttlingGroup,
+  throttlingRedis,
 } from './catalogue/throttling.ts'
 import { databaseConfiguration, server, superAdmin } from './catalogue/server.ts'
 import { userStore, userStoreProperties } from './catalogue/user-store.ts'
@@ -87,6 +88,7 @@ const ALL = [
   lifecycle,
   throttling,
   throttlingGroup,
+  throttlingRedis,
   blockingConditions,
   eventSync,
   eventManagement,

@@ -15,6 +15,7 @@ import type { SequencePlan } from '../mediation/sequence-plan.ts'
 import type { Route } from '../proxy/target/route.ts'
 import type { ConnectionLimits } from './descriptor-planning.ts'
 import type { TlsClientPlan, TlsServerPlan } from '../socket/tls.ts'
+import type { RedisPlan } from '../throttle/redis-counters.ts'
 import type { ThrottlePlan } from '../throttle/throttle-plan.ts'
 
 /** One endpoint of an API. */
@@ -129,6 +130,8 @@ export interface LivePlan {
   readonly faults: FaultPlan
   readonly webSockets: WebSocketPlan
   readonly throttling: ThrottlePlan
+  /** The Redis of counters that gateways share; null for none. */
+  readonly redis: RedisPlan | null
 }
 
 /** What a reload changes in the APIs of a reactor. */
@@ -164,6 +167,8 @@ export interface ReactorPlan extends LivePlan {
   readonly clientSeed: number
   /** One cell per reactor, which the reactor increments while it is alive. */
   readonly heartbeats: SharedArrayBuffer
+  /** Counters of limits (throttle/counter-table.ts); kept over reloads and replaced threads. */
+  readonly counters: SharedArrayBuffer
   /** One cell, incremented after each update of the control thread (auth/control-protocol.ts). */
   readonly authVersion: SharedArrayBuffer
 }

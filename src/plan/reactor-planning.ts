@@ -8,6 +8,7 @@ import type { SequenceSet } from '../mediation/sequence-files.ts'
 import { webSocketPlan } from '../mediation/websocket-sequences.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
+import { CounterTable } from '../throttle/counter-table.ts'
 import type { PolicySet } from '../throttle/policy.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
 import type { ApiPlanner, PlannedApis } from './api-planning.ts'
@@ -15,6 +16,7 @@ import { authPlan } from './auth-planning.ts'
 import { connectionLimits, openFileLimit } from './descriptor-planning.ts'
 import { hasTlsListener, planListeners } from './listener-planning.ts'
 import { CLIENT_SLOTS, type ListenerPlan, type LivePlan, type ReactorPlan } from './reactor-plan.ts'
+import { redisPlan } from './redis-planning.ts'
 import { throttlePlan } from './throttle-planning.ts'
 import { keyManagerTrust } from './token-apis.ts'
 
@@ -69,6 +71,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
     clientSeed: Math.floor(Math.random() * 2 ** 31),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
+    counters: CounterTable.allocate(configuration['apim.throttling']['counters.max']),
     authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
   }
   return Array.from({ length: reactors }, (_, reactor) => ({ ...plan, reactor }))
@@ -121,5 +124,6 @@ export function livePlan(
     },
     webSockets: webSocketPlan(configuration, sequences),
     throttling: throttlePlan(configuration, policies),
+    redis: redisPlan(configuration, tls),
   }
 }

@@ -17,6 +17,7 @@ import { type Examination, examine } from '../config/load.ts'
 import type { Resolution, ResolvedKey } from '../config/resolve.ts'
 import { type ForwardProxies, readForwardProxies } from '../plan/forward-proxies.ts'
 import { hasTlsListener, planListeners } from '../plan/listener-planning.ts'
+import { redisUsesTls } from '../plan/redis-planning.ts'
 import { accessErrors, hasManagementListener } from '../plan/management-plan.ts'
 import { nodeComponents } from '../plan/node-components.ts'
 import { AT_RELOAD, AT_START } from './project-reader.ts'
@@ -220,7 +221,8 @@ export async function tlsDraftFor(
   const listens = hasTlsListener(planListeners(configuration)) || hasManagementListener(configuration)
   const { runsGateway } = nodeComponents(configuration)
   const dials = runsGateway && apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
-  if (!listens && !dials && !callsOverTls(configuration)) return null
+  const counts = runsGateway && redisUsesTls(configuration)
+  if (!listens && !dials && !counts && !callsOverTls(configuration)) return null
   const { draftTls } = await import('../tls/tls-material.ts')
   return draftTls(tlsSources(configuration, keys, listens), home)
 }

@@ -84,6 +84,7 @@ export class RedisConnection {
   #head = 0
   /** Commands that the library holds, timed out ones included. */
   #held = 0
+  readonly #tried = Promise.withResolvers<void>()
   #lastReplyMs = 0
   #timeouts = 0
   #upSinceMs = 0
@@ -106,11 +107,12 @@ export class RedisConnection {
     return this.#state === 'up'
   }
 
-  /** Connects, and again after each failure, until `close`. */
-  start(): void {
+  /** Connects, and again after each failure, until `close`. Resolves when Redis has answered or has failed once. */
+  start(): Promise<void> {
     this.#downSinceMs = this.#options.nowMs()
     this.#options.metrics.add(METRIC.throttleRedisDown, 1)
     void this.#connect()
+    return this.#tried.promise
   }
 
   /**
@@ -133,6 +135,7 @@ export class RedisConnection {
     const wasUp = this.#state === 'up'
     if (!wasUp) this.#options.metrics.add(METRIC.throttleRedisDown, this.#state === 'new' ? 0 : -1)
     this.#state = 'closed'
+    this.#tried.resolve()
     clearTimeout(this.#connectTimer)
     clearInterval(this.#probeTimer)
     const client = this.#client
@@ -278,6 +281,7 @@ export class RedisConnection {
     if (this.#client !== client || this.#state !== 'connecting') return
     const { nowMs, metrics, probe, probeArguments, probed } = this.#options
     this.#state = 'up'
+    this.#tried.resolve()
     this.#timeouts = 0
     this.#upSinceMs = nowMs()
     this.#lastReplyMs = this.#upSinceMs
@@ -308,6 +312,7 @@ export class RedisConnection {
       if (nowMs - this.#upSinceMs >= STABLE_MS) this.#backoffMs = BACKOFF_MIN_MS
     }
     this.#state = 'down'
+    this.#tried.resolve()
     clearInterval(this.#probeTimer)
     const client = this.#client
     this.#client = null

@@ -23,6 +23,8 @@ interface RedisCountersOptions {
   readonly nowMs: () => number
   /** Milliseconds since 1970. */
   readonly wallMs: () => number
+  /** Called when `localShare` returns other shares than before. */
+  sharesChanged(): void
 }
 
 /** What the last charge of a counter has left. */
@@ -68,7 +70,10 @@ export class RedisCounters implements SharedCounters {
       probe: PRESENCE,
       probeArguments: [...this.#presence, String(GATEWAY_LIFETIME_MS)],
       probed: reply => {
-        this.#gateways = Number(reply)
+        const gateways = Number(reply)
+        if (gateways === this.#gateways) return
+        this.#gateways = gateways
+        options.sharesChanged()
       },
     })
   }
@@ -77,9 +82,9 @@ export class RedisCounters implements SharedCounters {
     return this.#connection.isUp
   }
 
-  /** Connects in the background; `isUp` tells when Redis answers. */
-  start(): void {
-    this.#connection.start()
+  /** Resolves when Redis has answered or has failed once; it connects in the background from then on. */
+  start(): Promise<void> {
+    return this.#connection.start()
   }
 
   /** Requests that wait get their replies; later ones are undecided. */

@@ -98,6 +98,14 @@ const GATEWAY: readonly OwnKey[] = [
   ['oauth.rate_limit.per_address', 600, 'integer'],
   ['oauth.lockout.failures', 10, 'integer'],
   ['oauth.lockout.time', 300, 'duration'],
+  ['apim.throttling.redis.url', '', 'URL'],
+  ['apim.throttling.redis.username', '', 'string'],
+  ['apim.throttling.redis.password', '', 'secret'],
+  ['apim.throttling.redis.database', 0, 'integer'],
+  ['apim.throttling.redis.key_prefix', 'sluice:', 'string'],
+  ['apim.throttling.redis.timeout', 100, 'duration'],
+  ['apim.throttling.redis.pending.max', 10_000, 'integer'],
+  ['apim.throttling.redis.gateways', 1, 'integer'],
 ]
 
 const STORES: readonly OwnKey[] = ['keystore.primary', 'keystore.tls', 'keystore.internal', 'truststore'].flatMap(

@@ -78,6 +78,8 @@ https_endpoint = "https://gateway.example:8253"
 ws_endpoint = "ws://gateway.example:9099"
 [[apim.gateway.environment.virtual_host]]
 https_endpoint = "https://host.example"
+[apim.throttling.redis]
+url = "rediss://127.0.0.1:1"
 [[apim.jwt.issuer]]
 name = "issuer"
 jwks.url = "https://127.0.0.1:1/jwks"

@@ -31,8 +31,9 @@ function client(plan: RedisPlan, wallMs: () => number = Date.now): Client {
     metrics: new MetricsColumn(metrics, 0),
     nowMs: monotonicMs,
     wallMs,
+    sharesChanged: () => {},
   })
-  counters.start()
+  void counters.start()
   open.push(counters)
   return { counters, events, metrics }
 }

@@ -13,7 +13,7 @@ import {
   section,
   defaultCappedBy,
 } from '../key.ts'
-import { choice, integer, duration, flag, host, secret, text, url, urls, list } from '../kinds.ts'
+import { choice, integer, duration, flag, host, isReadableByOthers, secret, text, url, urls, list } from '../kinds.ts'
 import { sameLength, mustNotExceed } from './shared-rules.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
@@ -95,6 +95,15 @@ const ACTING = {
     1000,
     100_000_000,
     'Largest number of counters, 64 bytes each once used.',
+  ),
+  token_tier: live(text('', 'Advanced policy of `/token` on the ports of the gateway; empty: no limit.')),
+  revoke_tier: live(text('', 'Advanced policy of `/revoke` on the ports of the gateway; empty: no limit.')),
+  throttled_messages: live(
+    choice(
+      'close',
+      ['close', 'drop'],
+      'WebSocket messages beyond a limit close the connection with 1008, or are dropped.',
+    ),
   ),
   rate_limit_headers: live(
     flag(false, 'Responses to requests that pass carry `RateLimit` and `RateLimit-Policy` too.'),
@@ -194,4 +203,53 @@ export const eventManagement = section(
   'Coordination between two traffic managers.',
   allInert(address('the other traffic manager'), THROTTLING),
   { roles: ['traffic-manager'] },
+)
+
+/** Whether a password goes to another machine in clear text. */
+function isShown({ url: address, password }: { readonly url: string; readonly password: string }): boolean {
+  return password !== '' && isReadableByOthers(address.replace(/^redis:/, 'http:'))
+}
+
+export const throttlingRedis = section(
+  'apim.throttling.redis',
+  'Redis in which gateways count together, for policies with `scope: redis`. TLS is as for backends.',
+  {
+    url: live(
+      url('', ['redis', 'rediss'], 'Address such as `redis://10.0.0.5:6379`; empty: gateways count for themselves.'),
+    ),
+    username: live(text('', 'Account; empty: the default one.')),
+    password: live(secret('Password of the account; empty: none is sent.')),
+    database: live(integer(0, '', 0, 65_535, 'Number of the database.')),
+    key_prefix: live(text('sluice:', 'Beginning of every key; gateways with the same one count together.')),
+    timeout: live(duration(100, 'ms', 1, 60_000, 'Longest wait of a request for Redis; then its fail mode decides.')),
+    'pending.max': live(
+      integer(10_000, 'requests', 1, 1_000_000, 'Largest number of requests that wait for Redis, per reactor.'),
+    ),
+    gateways: live(
+      integer(
+        1,
+        'gateways',
+        1,
+        10_000,
+        'Smallest number of gateways among which fail mode `local` divides a limit; Redis knows how many there are.',
+      ),
+    ),
+  },
+  {
+    roles: ['gateway-worker'],
+    rules: [
+      {
+        keys: ['url'],
+        must: 'url must have a host and a port only; username, password and database are keys of their own',
+        severity: 'error',
+        holds: it => it.url === '' || /^rediss?:\/\/[^/?#@]+\/?$/.test(it.url),
+      },
+      {
+        keys: ['password', 'url'],
+        must: 'password goes to another machine in clear text: use rediss://',
+        severity: 'warning',
+        holds: it => !isShown(it),
+      },
+    ],
+  },
 )

@@ -1,0 +1,38 @@
+/** Plans the connection of each reactor to the Redis of shared counters: `[apim.throttling.redis]`. */
+import { randomUUID } from 'node:crypto'
+import type { Configuration } from '../config/catalogue.ts'
+import type { RedisPlan } from '../throttle/redis-counters.ts'
+import type { TlsPlans } from '../tls/tls-material.ts'
+
+const DEFAULT_PORT = 6379
+/** The same in all reactors of this process. */
+const GATEWAY = randomUUID()
+
+/** Null where no Redis is configured. TLS is that of backends: of the profile for `host:port`, else the default. */
+export function redisPlan(configuration: Configuration, tls: TlsPlans | null): RedisPlan | null {
+  const redis = configuration['apim.throttling.redis']
+  if (redis.url === '') return null
+  const address = new URL(redis.url)
+  const hostname = address.hostname.toLowerCase()
+  const port = address.port === '' ? DEFAULT_PORT : Number(address.port)
+  const clients = tls?.clients ?? []
+  const planFor = (name: string) => clients.find(({ match }) => match === name)?.plan
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port,
+    username: redis.username,
+    password: redis.password,
+    database: redis.database,
+    tls: redisUsesTls(configuration) ? (planFor(`${hostname}:${port}`) ?? planFor('default')!) : null,
+    timeoutMs: redis.timeout,
+    pendingMax: redis['pending.max'],
+    keyPrefix: redis.key_prefix,
+    gateway: GATEWAY,
+    gatewaysMin: redis.gateways,
+  }
+}
+
+/** Whether reactors need the stores of TLS clients for Redis. */
+export function redisUsesTls(configuration: Configuration): boolean {
+  return configuration['apim.throttling.redis'].url.startsWith('rediss:')
+}
