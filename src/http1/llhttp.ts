@@ -202,10 +202,14 @@ export class Parser {
   }
 
   static #make(type: number, body: BodySpans): Parser | undefined {
-    const at = idleParsers[type]!.pop() ?? arena.reserve(PARSER_BYTES)
-    if (at < 0) return undefined
-    const template = templates[type as 1]!
-    arena.bytes.copyWithin(at, template, template + PARSER_BYTES)
+    let at = idleParsers[type]!.pop() ?? -1
+    if (at >= 0) llhttp.llhttp_reset(at)
+    else {
+      at = arena.reserve(PARSER_BYTES)
+      if (at < 0) return undefined
+      const template = templates[type as 1]!
+      arena.bytes.copyWithin(at, template, template + PARSER_BYTES)
+    }
     Parser.inUse++
     return new Parser(type === REQUEST, at, body)
   }

@@ -7,7 +7,7 @@ import type { FieldKinds } from './field-kinds.ts'
 import type { Head, HeadPool } from './head.ts'
 import { arena, PARSE_RESULT, type Parser } from './llhttp.ts'
 import { isRequestLineEnd } from './head-rules.ts'
-import type { RepeatedSection, RepeatedSections } from './repeated-sections.ts'
+import { type ExpectedSection, PAUSE_MAX, type RepeatedSection, type RepeatedSections } from './repeated-sections.ts'
 
 /** Limits in bytes; shared by the readers of one side, and changed in place by a reload. */
 export interface ReaderLimits {
@@ -44,8 +44,6 @@ const METHOD_BYTES_MAX = 32
 const LF = 10
 /** The shortest request line: "GET / HTTP/1.1" and CRLF. */
 const LINE_BYTES_MIN = 16
-/** Most heads of a connection between two attempts to keep a section. */
-const PAUSE_MAX = 256
 /** llhttp message for a well-formed version that it does not know. */
 const UNKNOWN_VERSION = 'Invalid HTTP version'
 
@@ -81,7 +79,9 @@ export class MessageReader<Decoded = never> {
   #chunkBytes = 0
   readonly #sections: RepeatedSections<Decoded> | null
   /** The section that came last on this connection, if it is kept. */
-  #section: RepeatedSection<Decoded> | null = null
+  #section: RepeatedSection<Decoded> | null
+  /** What the peer's connections begin with; null from the first head on that could be kept. */
+  #expected: ExpectedSection<Decoded> | null
   /** The section that the head under way repeats; null: the head was parsed as a whole. */
   repeated: RepeatedSection<Decoded> | null = null
   /** Heads until the next attempt to keep a section, and from then on: sections that always differ cost nothing. */
@@ -90,7 +90,7 @@ export class MessageReader<Decoded = never> {
   /** The rule that the message breaks; null as long as it breaks none. */
   error: BadMessage | null = null
 
-  /** `sections`: where repeated sections are kept; null: they are not. */
+  /** `sections`: where repeated sections are kept; null: they are not. `expected`: of the peer. */
   constructor(
     parser: Parser,
     kinds: FieldKinds,
@@ -98,6 +98,7 @@ export class MessageReader<Decoded = never> {
     trailers: HeadPool,
     limits: ReaderLimits,
     sections: RepeatedSections<Decoded> | null = null,
+    expected: ExpectedSection<Decoded> | null = null,
   ) {
     this.#parser = parser
     this.#kinds = kinds
@@ -105,6 +106,8 @@ export class MessageReader<Decoded = never> {
     this.#trailerHeads = trailers
     this.#limits = limits
     this.#sections = sections
+    this.#expected = expected
+    this.#section = expected === null ? null : expected.section
   }
 
   /** The head of the message under way. */
@@ -224,6 +227,10 @@ export class MessageReader<Decoded = never> {
     this.#parser.complete(to, bodyBytes)
     this.#parsedTo = to
     this.#nextPause = 1
+    if (this.#expected !== null) {
+      this.#expected.recognised()
+      this.#expected = null
+    }
     this.repeated = section
     section.moveTo(at)
   }
@@ -233,11 +240,19 @@ export class MessageReader<Decoded = never> {
     this.#pause = this.#nextPause
     this.#nextPause = Math.min(this.#nextPause * 2, PAUSE_MAX)
     this.#section = this.#sections!.keep(this.head, at, bodyBytes, decoded)
+    if (this.#expected === null) return
+    this.#expected.kept(this.#section)
+    this.#expected = null
   }
 
   /** Counts a head; returns whether its section is to be kept now. */
   countHead(): boolean {
-    return this.#sections !== null && this.repeated === null && --this.#pause <= 0
+    if (this.#sections === null || this.repeated !== null) return false
+    if (this.#expected !== null) {
+      if (this.#expected.missed()) return true
+      this.#expected = null
+    }
+    return --this.#pause <= 0
   }
 
   /** Continues a body up to `to`. Returns false when `error` is set. */

@@ -12,6 +12,8 @@ import { arena } from './llhttp.ts'
 const SECTION_BYTES_MAX = 2048
 const SECTIONS_MAX = 256
 const GONE = 0
+/** Most heads of a connection, or connections of a peer, between two attempts to keep a section. */
+export const PAUSE_MAX = 256
 
 /** `Decoded`: what the section alone decides. */
 export class RepeatedSection<Decoded> {
@@ -60,6 +62,37 @@ export class RepeatedSection<Decoded> {
     this.#keptAt = GONE
     arena.bytes.fill(0, keptAt, keptAt + this.length)
     return keptAt
+  }
+}
+
+/**
+ * What the next connection of a peer is expected to begin with: the section that was kept last. Clients that open a
+ * connection for each request repeat their fields as well. One per client address on a listener, and per backend.
+ */
+export class ExpectedSection<Decoded> {
+  #section: RepeatedSection<Decoded> | null = null
+  /** First heads until the next attempt to keep one, and from then on. */
+  #pause = 2
+  #nextPause = 1
+
+  get section(): RepeatedSection<Decoded> | null {
+    return this.#section
+  }
+
+  /** A connection has begun with the section. */
+  recognised(): void {
+    this.#nextPause = 1
+  }
+
+  /** A connection has begun with another section. Returns whether that is to be kept. */
+  missed(): boolean {
+    return --this.#pause <= 0
+  }
+
+  kept(section: RepeatedSection<Decoded> | null): void {
+    this.#section = section
+    this.#pause = this.#nextPause
+    this.#nextPause = Math.min(this.#nextPause * 2, PAUSE_MAX)
   }
 }
 

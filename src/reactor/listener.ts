@@ -42,6 +42,8 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #tls: TlsServer | null
   readonly #clients = new LRUCache<string, Client>({ max: CLIENTS_MAX })
+  /** The client that connected last: a new text of its address needs no hash. */
+  #last: Client | null = null
   /** Several where a predecessor had more reactors than there are now. */
   #listening: readonly Listening[] = []
   /** The port in use; 0 before the start. */
@@ -142,15 +144,18 @@ export class Listener {
 
   /** Empties the cache after a change of settings that clients depend on. */
   forgetClients(): void {
+    this.#last = null
     this.#clients.clear()
   }
 
   client(address: string): Client {
+    if (this.#last !== null && this.#last.address === address) return this.#last
     let client = this.#clients.get(address)
     if (client === undefined) {
       client = this.#options.newClient(address, this)
       this.#clients.set(address, client)
     }
+    this.#last = client
     return client
   }
 }

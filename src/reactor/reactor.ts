@@ -16,7 +16,7 @@ import { BodySpans } from '../http1/body.ts'
 import { type Head, HeadPool } from '../http1/head.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
-import { RepeatedSections } from '../http1/repeated-sections.ts'
+import { ExpectedSection, RepeatedSections } from '../http1/repeated-sections.ts'
 import type { CustomValidator } from '../auth/custom-validator.ts'
 import type { AuthState } from '../auth/auth-state.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
@@ -59,6 +59,7 @@ import { DeadlineWheel } from '../runtime/deadline-wheel.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { PoolContext } from '../proxy/target/connection-pool.ts'
+import { Registry } from '../runtime/registry.ts'
 import { StrippedRequestFields } from '../proxy/target/stripped-request-fields.ts'
 import { insteadOfTunnel, type Pipeline, refuse, runPipeline } from '../proxy/pipeline.ts'
 
@@ -106,7 +107,7 @@ export class Reactor implements ConnectionCallbacks {
     plain: new RepeatedSections<DecodedFields>(),
     secured: new RepeatedSections<DecodedFields>(),
   }
-  readonly #connections = new Set<SourceConnection>()
+  readonly #connections = new Registry<SourceConnection>()
   /** Accepted connections whose PROXY header is not complete. */
   readonly #headerReaders = new Set<ProxyHeaderReader>()
   /** Shared by the pools of backend connections. */
@@ -177,7 +178,7 @@ export class Reactor implements ConnectionCallbacks {
         plain: new StrippedRequestFields(this.#contexts.plain.settings),
         secured: new StrippedRequestFields(this.#contexts.secured.settings),
       },
-      connections: new Set(),
+      connections: new Registry(),
       repeatedHeads: new RepeatedSections(),
       warnOn500: this.#plan.warnOn500,
       nextId: 1,
@@ -453,12 +454,13 @@ export class Reactor implements ConnectionCallbacks {
     }
     const { requestKinds, requestHeads, requestLimits: limits, trailerHeads, memory } = context
     const fields = this.#repeatedFields[transport]
-    const reader = new MessageReader(parser, requestKinds, requestHeads, trailerHeads, limits, fields)
+    const client = listener.client(address)
+    const reader = new MessageReader(parser, requestKinds, requestHeads, trailerHeads, limits, fields, client.expected)
     const isTls = isSecured(listener)
     const connection = new SourceConnection(
       this.#nextId++,
       isTls ? listener.secure(socket, memory.shared.view.slice(0, rest)) : socket,
-      listener.client(address),
+      client,
       reader,
       this.#stripped[transport],
       context,
@@ -475,7 +477,7 @@ export class Reactor implements ConnectionCallbacks {
     const isTrusted = this.#trusted.includes(address)
     const context = this.#contexts[transportOf(scheme)]
     const decoder = new RequestDecoder(context, this.#requestCounter, { address, scheme }, isTrusted, logsAgents)
-    return { address, idPrefix: this.#idPrefix, decoder, scheme, kind }
+    return { address, idPrefix: this.#idPrefix, decoder, expected: new ExpectedSection(), scheme, kind }
   }
 
   process(exchange: Exchange): Promise<() => void> | undefined {

@@ -15,7 +15,7 @@ import {
   WRITE,
   type Written,
 } from './byte-socket.ts'
-import { addressesOf, type TcpHandle } from './handle-socket.ts'
+import { addressesOf, peerAddressOf, type TcpHandle } from './handle-socket.ts'
 import { nullOwner } from './null-owner.ts'
 import type { ConnectionAddresses } from './proxy-header.ts'
 import { ReadQueue, type ReadQueueOwner } from './read-queue.ts'
@@ -118,9 +118,7 @@ export abstract class TlsHandleSocket implements ByteSocket, ReadQueueOwner {
   }
 
   get remoteAddress(): string {
-    const peer: { address?: string } = {}
-    this.tcp.getpeername(peer)
-    return peer.address ?? ''
+    return peerAddressOf(this.tcp)
   }
 
   get addresses(): ConnectionAddresses | null {

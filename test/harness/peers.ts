@@ -187,8 +187,9 @@ export class Peer {
 }
 
 /** Connects to a port of this machine. */
-export async function connectPeer(port: number): Promise<Peer> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+/** `localAddress`: the address of the peer itself. */
+export async function connectPeer(port: number, localAddress = '127.0.0.1'): Promise<Peer> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true })
   const peer = new Peer(socket)
   await once(socket, 'connect')
   return peer

@@ -58,18 +58,38 @@ function request(line: string, ...fields: readonly string[]): string {
 const USUAL = request('GET /t/usual?a=b HTTP/1.1', 'Accept: text/xml', 'Authorization: Bearer a.b.c', 'X-Own: 1')
 const FIELDS = USUAL.slice(USUAL.indexOf('\r\n') + 2)
 
-/** Correlation ids and dates differ in every message. */
+/** Correlation ids, dates and clients differ. */
 function constant(text: string): string {
-  return text.replace(/^(activityid|date): .*$/gim, '$1: *')
+  return text.replace(/^(activityid|date): .*$/gim, '$1: *').replaceAll(/127(\.\d+){3}/g, '*')
 }
 
-/** What the backend got and what the client got for `last`, behind `warming` usual requests on its connection. */
-async function effectOf(last: string, warming: number): Promise<string> {
-  const peer = await connectPeer(gateway.port)
-  for (let i = 0; i < warming; i++) {
+let clients = 0
+/** An address from which no connection has come before. */
+function newClient(): string {
+  clients++
+  return `127.1.${clients >> 8}.${clients & 255}`
+}
+
+/** Where requests come before another: nowhere, on its connection, or each on a connection of the same client. */
+type Warming = 'none' | 'connection' | 'client'
+
+/** Sends usual requests; returns the connection for the next one. */
+async function warm(warming: Warming): Promise<Peer> {
+  const client = newClient()
+  let peer = await connectPeer(gateway.port, client)
+  for (let i = 0; i < WARMING && warming !== 'none'; i++) {
     peer.send(USUAL)
     assert.equal((await takeResponse(peer)).status, 200)
+    if (warming === 'connection') continue
+    peer.destroy()
+    peer = await connectPeer(gateway.port, client)
   }
+  return peer
+}
+
+/** What the backend got and what the client got for `last`. */
+async function effectOf(last: string, warming: Warming): Promise<string> {
+  const peer = await warm(warming)
   backend.requests.length = 0
   peer.send(last)
   for (let turns = 0; turns < 2; turns++) await quiet()
@@ -110,8 +130,10 @@ const CASES: readonly (readonly [string, string])[] = [
 ]
 
 for (const [what, last] of CASES) {
-  test(`after repeated fields, ${what} has the effect that it has on a new connection`, async () => {
-    assert.equal(await effectOf(last, WARMING), await effectOf(last, 0))
+  test(`after repeated fields, ${what} has the effect that it has alone`, async () => {
+    const alone = await effectOf(last, 'none')
+    assert.equal(await effectOf(last, 'connection'), alone)
+    assert.equal(await effectOf(last, 'client'), alone)
   })
 }
 
@@ -119,8 +141,8 @@ test(`after repeated fields, damaged requests have the effect that they have alo
   const random = new Random(SEED)
   for (let i = 0; i < RANDOM_CASES; i++) {
     const last = mutate(random, [USUAL])
-    const [repeated, alone] = [await effectOf(last, WARMING), await effectOf(last, 0)]
-    assert.equal(repeated, alone, JSON.stringify(last))
+    const alone = await effectOf(last, 'none')
+    assert.equal(await effectOf(last, random.pick(['connection', 'client'])), alone, JSON.stringify(last))
   }
 })
 
@@ -146,10 +168,17 @@ test('repeated fields that come in two pieces make one request', async () => {
 
 test('repeated fields are read anew after a reload that strips one of them', async () => {
   const peer = await connectPeer(gateway.port)
-  const own = async () => {
-    peer.send(USUAL)
-    assert.equal((await takeResponse(peer)).status, 200)
+  const ownOf = async (sender: Peer) => {
+    sender.send(USUAL)
+    assert.equal((await takeResponse(sender)).status, 200)
     return backend.requests.at(-1)!.lines.some(line => line.startsWith('X-Own'))
+  }
+  const own = async () => {
+    const fresh = await connectPeer(gateway.port)
+    const [known, unknown] = [await ownOf(peer), await ownOf(fresh)]
+    fresh.destroy()
+    assert.equal(known, unknown)
+    return known
   }
   for (let i = 0; i < WARMING; i++) assert.ok(await own())
   const { auth } = planGateway([]).plan

@@ -4,7 +4,8 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
 import type { BackendTunnelPeer } from '../exchange/tunnel.ts'
 import type { Head } from '../../http1/head.ts'
-import type { RequestDecoder } from './request-decoder.ts'
+import type { ExpectedSection } from '../../http1/repeated-sections.ts'
+import type { DecodedFields, RequestDecoder } from './request-decoder.ts'
 import type { SourceConnection } from './source-connection.ts'
 
 /** Callbacks of client connections; the reactor implements them. */
@@ -26,6 +27,8 @@ export interface Client {
   /** Prefix of the correlation ids of this thread. */
   readonly idPrefix: string
   readonly decoder: RequestDecoder
+  /** What its next connection is expected to begin with. */
+  readonly expected: ExpectedSection<DecodedFields>
   readonly scheme: 'http' | 'https'
   /** Kind of the listener; `ws` and `wss` take WebSocket only. */
   readonly kind: 'http' | 'https' | 'ws' | 'wss'

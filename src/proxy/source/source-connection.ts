@@ -35,6 +35,7 @@ const REFUSAL_EVENTS: Readonly<Record<number, string>> = { 421: 'misdirected req
 const TRUNCATED = bad(400, 'the connection ended within the head (RFC 9112 8)')
 
 export class SourceConnection extends Deadline implements SocketOwner, SourceSide, RequestOwner {
+  place = -1
   readonly #client: Client
   readonly #socket: ByteSocket
   readonly #context: ConnectionContext
@@ -44,9 +45,9 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   readonly #exchange: Exchange
   readonly #request: RequestReader
   readonly #writer: ResponseWriter
-  readonly #report: ClientReport
-  readonly #lingeringClose: LingeringClose
-  readonly #pace: ClientPace
+  /** null until they are needed: most connections end without. */
+  #linger: LingeringClose | null = null
+  #paced: ClientPace | null = null
   /** The tunnel that has the socket after 101. */
   #tunnel: Tunnel | null = null
 
@@ -70,9 +71,20 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     this.#exchange = new Exchange(this, socket, client.address, id, client.idPrefix)
     this.#request = new RequestReader(this, this.#machine, this.#exchange, reader, client, context, socket)
     this.#writer = new ResponseWriter(socket, this.#machine, this.#exchange, context, stripped)
-    this.#report = new ClientReport(context, this.#machine, this.#exchange)
-    this.#pace = new ClientPace(context.settings)
-    this.#lingeringClose = new LingeringClose(this, socket, this.#machine, this.#request, context)
+  }
+
+  get #report(): ClientReport {
+    return new ClientReport(this.#context, this.#machine, this.#exchange)
+  }
+
+  get #pace(): ClientPace {
+    this.#paced ??= new ClientPace(this.#context.settings)
+    return this.#paced
+  }
+
+  get #lingeringClose(): LingeringClose {
+    this.#linger ??= new LingeringClose(this, this.#socket, this.#machine, this.#request, this.#context)
+    return this.#linger
   }
 
   get client(): Client {

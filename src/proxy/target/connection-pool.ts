@@ -5,10 +5,11 @@
  */
 import { Parser } from '../../http1/llhttp.ts'
 import { MessageReader } from '../../http1/message-reader.ts'
-import type { RepeatedSections } from '../../http1/repeated-sections.ts'
+import { ExpectedSection, type RepeatedSections } from '../../http1/repeated-sections.ts'
 import { faultCell, METRIC } from '../../observe/metrics.ts'
 import { NO_MEMORY, POOL_FULL, transportCode } from '../../protocol/failure-table.ts'
 import { hasResponse, STATE, STATE_NAMES } from '../../protocol/states.ts'
+import type { Registry } from '../../runtime/registry.ts'
 import type { SharedGauge } from '../../runtime/shared-gauge.ts'
 import type { ConnectionContext, ConnectionContexts } from '../exchange/connection-context.ts'
 import type { Failure } from '../exchange/contract.ts'
@@ -34,7 +35,7 @@ export interface PoolContext {
   /** Pools that may have idle connections. */
   readonly pools: Set<ConnectionPool>
   /** Open connections of all pools, retired pools included. */
-  readonly connections: Set<TargetConnection>
+  readonly connections: Registry<TargetConnection>
   /** Response heads that backends repeat. */
   readonly repeatedHeads: RepeatedSections<DecodedResponse>
   warnOn500: WarnOn500
@@ -79,6 +80,8 @@ export class ConnectionPool {
   readonly #idle: TargetConnection[] = []
   /** Open connections, idle or not. */
   #open = 0
+  /** What the next connection is expected to begin with. */
+  readonly #expected = new ExpectedSection<DecodedResponse>()
   /** Number of the address that the next connection tries first, so that connections spread over all addresses. */
   #addressIndex = 0
   /** Connections with a lower number are not reused. */
@@ -151,7 +154,15 @@ export class ConnectionPool {
     }
     const { responseHeads, trailerHeads, responseKinds, responseLimits } = context
     const heads = this.#shared.repeatedHeads
-    const reader = new MessageReader(parser, responseKinds, responseHeads, trailerHeads, responseLimits, heads)
+    const reader = new MessageReader(
+      parser,
+      responseKinds,
+      responseHeads,
+      trailerHeads,
+      responseLimits,
+      heads,
+      this.#expected,
+    )
     const connection = new TargetConnection(this.#shared.nextId++, this, reader, context)
     this.#open++
     this.#shared.connections.add(connection)

@@ -45,6 +45,7 @@ const LAST_RESPONSE_MS = 1000
 
 export class TargetConnection extends Deadline implements SocketOwner, TargetSide {
   readonly id: number
+  place = -1
   readonly #pool: ConnectionPool
   readonly #context: ConnectionContext
   readonly #machine = new Machine('target')
