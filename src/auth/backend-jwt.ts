@@ -38,10 +38,12 @@ interface ReadyJwt {
   readonly renewMs: number
 }
 
-const JWTS_MAX = 10_000
 const JWTS_CHARS_MAX = 32 * 1024 * 1024
-const USERS_MAX = 10_000
 const USERS_CHARS_MAX = 16 * 1024 * 1024
+/** An entry counts as at least this part of its cache; a limit of entries would allocate them all at once. */
+const ENTRY_PART = 10_000
+const JWT_CHARS_MIN = Math.ceil(JWTS_CHARS_MAX / ENTRY_PART)
+const USER_CHARS_MIN = Math.ceil(USERS_CHARS_MAX / ENTRY_PART)
 /** JWTs that are being made at once. */
 const PENDING_MAX = 1024
 /** A JWT is not sent this close to its end, because clocks differ; for a short one it is this part of its life. */
@@ -62,14 +64,12 @@ export class BackendJwts {
   #byCaller = new WeakMap<Caller, ReadyJwt>()
   /** By content, because every update of any application replaces all Caller objects. */
   readonly #byContent = new LRUCache<string, ReadyJwt>({
-    max: JWTS_MAX,
     maxSize: JWTS_CHARS_MAX,
-    sizeCalculation: ({ line }, key) => line.length + key.length,
+    sizeCalculation: ({ line }, key) => Math.max(line.length + key.length, JWT_CHARS_MIN),
   })
   readonly #users = new LRUCache<string, BackendJwtClaims>({
-    max: USERS_MAX,
     maxSize: USERS_CHARS_MAX,
-    sizeCalculation: (claims, key) => JSON.stringify(claims).length + key.length,
+    sizeCalculation: (claims, key) => Math.max(JSON.stringify(claims).length + key.length, USER_CHARS_MIN),
   })
   readonly #pending = new SingleFlight<ReadyJwt>()
 

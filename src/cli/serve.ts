@@ -14,6 +14,7 @@ import { CannotWrite, Node, type NodeAddresses, type NodeOptions } from '../prim
 import { ThreadFailed } from '../primary/thread-supervisor.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED } from './arguments.ts'
 import { type RunningSample, SampleError, sampleToken, startSample } from './sample.ts'
+import { trimOnceIdle } from '../runtime/heap-trim.ts'
 import { writeLine } from './service-log.ts'
 import { notifyServiceManager } from './service-manager.ts'
 import { counted } from './terminal.ts'
@@ -77,6 +78,7 @@ export async function serve(
     const mainPid = predecessor === null ? [] : [`MAINPID=${process.pid}`]
     notifyServiceManager([...mainPid, 'READY=1'], log)
     flushCompileCache()
+    trimOnceIdle()
   } catch (error) {
     if (error instanceof ConfigurationErrors) return refuse(error.errors)
     if (!EXPECTED.some(kind => error instanceof kind)) throw error

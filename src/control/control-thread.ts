@@ -15,6 +15,7 @@ import { EventLog } from '../observe/events.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { CallChannel, respond } from '../runtime/call-channel.ts'
+import { trimOnceIdle } from '../runtime/heap-trim.ts'
 import { authPlan, withIssuer } from '../plan/auth-planning.ts'
 import { ControlPlane } from './control-plane.ts'
 import { ReactorChannels } from './reactor-channels.ts'
@@ -63,6 +64,7 @@ async function start({ plan, fd }: Extract<ToControlThread, { kind: 'start' }>):
     controlPlane = opened
     const { port: managementPort, firstAccount } = opened
     post({ kind: 'started', started: { port: managementPort, firstAccount, sharedIssuer } })
+    trimOnceIdle()
   } catch (error) {
     post({ kind: 'failed', cause: (error as Error).message })
   }

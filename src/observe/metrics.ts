@@ -288,6 +288,11 @@ export class MetricsColumn {
   add(cell: number, by: number): void {
     this.#cells[cell]! += by
   }
+
+  /** The value of a cell in this column alone. */
+  read(cell: number): number {
+    return this.#cells[cell]!
+  }
 }
 
 function columnOf(shared: SharedArrayBuffer, reactor: number): Float64Array {

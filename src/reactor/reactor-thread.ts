@@ -14,6 +14,7 @@ import { receivePlan } from '../plan/plan-codec.ts'
 import type { LivePlan } from '../plan/reactor-plan.ts'
 import type { FromReactor, ReactorCall, ToReactor } from '../plan/reactor-messages.ts'
 import { respond } from '../runtime/call-channel.ts'
+import { trimOnceIdle } from '../runtime/heap-trim.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from '../socket/handle-socket.ts'
 import { streamLevel } from '../socket/stream-socket.ts'
@@ -21,6 +22,8 @@ import type { TlsLevel } from '../socket/tls.ts'
 
 /** A replacement listens after so long without a snapshot: open APIs must be reached. */
 const SNAPSHOT_MS = 5000
+/** Between the trims of two reactors: their pauses do not come together. */
+const TRIM_STEP_MS = 40
 
 const plan = receivePlan()
 const port = parentPort!
@@ -167,6 +170,9 @@ async function snapshotReceived(): Promise<void> {
 snapshotReceived()
   .then(() => reactor.start())
   .then(
-    ports => post({ kind: 'started', started: ports }),
+    ports => {
+      post({ kind: 'started', started: ports })
+      trimOnceIdle(plan.reactor * TRIM_STEP_MS, () => metrics.read(METRIC.connectionsOpen) === 0)
+    },
     (error: Error) => post({ kind: 'failed', cause: error.message }),
   )
