@@ -61,6 +61,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^json-p3$/, ['src/mediation/lazy-libraries.ts']],
   [/^re2js$/, ['src/runtime/pattern.ts']],
   [/^@redis\//, ['src/throttle/redis-connection.ts']],
+  [/^amqplib$/, ['events']],
   // Its HTTP client calls issuers and token endpoints of backends; reactors use only its parser.
   [/^undici/, ['src/http1/llhttp.ts', 'src/control/remote/http-client.ts']],
   [/^(kysely|pg|mysql2)/, ['control/registry']],
@@ -88,6 +89,7 @@ const NOT_IN_A_REACTOR = [
   'hono',
   '@hono/node-server',
   '@redis/client',
+  'amqplib',
 ]
 /** Files that load libraries on their first use. */
 const LOADS_ON_FIRST_USE = [
@@ -128,6 +130,7 @@ const FIELDS_BESIDE_STATE: Readonly<Record<string, Readonly<Record<string, strin
     '#exchange': 'the exchange that is served',
     '#endpoint': 'hears of the exchange',
     '#buffer': 'memory of a request that may be sent again',
+    '#emptyBuffer': 'empty, for the next request',
     '#writeError': 'cause of the states UNWRITABLE, for the log',
     '#address': 'address of the backend, for the log',
   },

@@ -7,6 +7,7 @@ export class TcpGate {
   readonly #target: number
   readonly #sockets = new Set<Socket>()
   #server: Server | null = null
+  #isHeld = false
 
   /** `port`: free; the gate begins shut. `target`: port of the server on this machine. */
   constructor(port: number, target: number) {
@@ -28,6 +29,17 @@ export class TcpGate {
     await once(server, 'close')
   }
 
+  /** Passes nothing on until `release`, and keeps the connections open: the server seems to stop. */
+  hold(): void {
+    this.#isHeld = true
+    for (const socket of this.#sockets) socket.pause()
+  }
+
+  release(): void {
+    this.#isHeld = false
+    for (const socket of this.#sockets) socket.resume()
+  }
+
   #join(client: Socket): void {
     const server = connect(this.#target, '127.0.0.1')
     for (const [from, to] of [
@@ -41,6 +53,7 @@ export class TcpGate {
         to.destroy()
       })
       from.pipe(to)
+      if (this.#isHeld) from.pause()
     }
   }
 }
