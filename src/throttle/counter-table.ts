@@ -81,6 +81,10 @@ const UNSCALED_MAX = 2 ** (COUNT_BITS - 1)
 /** Counters of one request: one bit each says what was charged. */
 const COUNTERS_MAX = 31
 
+/** Cells of the two words of a slot; of what `changes` keeps of a slot: its generation and its words. */
+const WORD_CELLS = 4
+const SEEN_CELLS = 1 + WORD_CELLS
+
 const CHARGED = 0
 const REFUSED = 1
 /** The window has changed since the clock was read. */
@@ -104,6 +108,7 @@ export class Counter {
   generation = 0
   cell = 0
   word = 0
+  /** When the handle has found its slot: requests before that time were not charged. */
   placedMs = 0
   number = -1
   tag = 0
@@ -160,7 +165,8 @@ export class CounterTable {
 
   counter(spec: CounterSpec): Counter {
     const counter = new Counter(spec, this.#memory.hashOf(spec))
-    this.#place(counter, this.#wallMs())
+    // A counter that has its slot from the beginning was charged by every request that it admits.
+    if (this.#place(counter, this.#wallMs())) counter.placedMs = Number.NEGATIVE_INFINITY
     return counter
   }
 
@@ -397,6 +403,45 @@ export class CounterTable {
       if ((generation & 1) === 0) continue
       const entry = this.#entryOf(slot, generation, now)
       if (Atomics.load(this.#cells, cell + GENERATION) === generation) visit(entry)
+    }
+  }
+
+  /** What `changes` has seen when it has seen nothing. */
+  unseen(): Int32Array {
+    return new Int32Array(this.#memory.capacity * SEEN_CELLS)
+  }
+
+  /** Slots that have ever been in use, from 0. */
+  get slots(): number {
+    return this.#memory.used
+  }
+
+  /**
+   * Visits the counters in slots from `from` to `to - 1` that have changed since `seen`, and brings `seen` up to date.
+   * Windows shorter than `leastMs` are left out. `isNew`: the slot has belonged to another counter, or to none, before.
+   */
+  changes(
+    { seen, from, to }: { readonly seen: Int32Array; readonly from: number; readonly to: number },
+    leastMs: number,
+    visit: (slot: number, entry: CounterEntry, isNew: boolean) => void,
+  ): void {
+    const now = this.#wallMs()
+    const cells = this.#cells
+    for (let slot = from; slot < Math.min(to, this.#memory.used); slot++) {
+      const cell = this.#memory.cellOf(slot)
+      const generation = Atomics.load(cells, cell + GENERATION)
+      const isNew = seen[slot * SEEN_CELLS] !== generation
+      const word = this.#memory.wordIndexOf(slot) << 1
+      let isSame = !isNew
+      for (let at = 0; at < WORD_CELLS && isSame; at++) isSame = seen[slot * SEEN_CELLS + 1 + at] === cells[word + at]
+      if (isSame || (generation & 1) === 0) continue
+      const { unit, units } = this.#memory.shapeOf(slot)
+      if (windowStartMs(1, unit, units) - windowStartMs(0, unit, units) < leastMs) continue
+      for (let at = 0; at < WORD_CELLS; at++) seen[slot * SEEN_CELLS + 1 + at] = cells[word + at]!
+      const entry = this.#entryOf(slot, generation, now)
+      if (Atomics.load(cells, cell + GENERATION) !== generation) continue
+      seen[slot * SEEN_CELLS] = generation
+      visit(slot, entry, isNew)
     }
   }
 
