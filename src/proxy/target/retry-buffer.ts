@@ -19,24 +19,35 @@ interface Piece {
 }
 
 export class RetryBuffer {
-  #pieces: Piece[]
+  /** The head; null while the buffer is empty. */
+  #head: Chunk | null = null
+  #headLength = 0
+  /** Pieces of the body, in order. */
+  readonly #body: Piece[] = []
   /** The buffer holds the whole request. */
-  isComplete: boolean
+  isComplete = false
   /** The buffer holds bytes of the body. */
   hasBody = false
   /** Leading bytes that depend on the endpoint: start line, Host, Proxy-Authorization. */
-  #prefixLength: number
-
-  private constructor(pieces: Piece[], prefixLength: number, isComplete: boolean) {
-    this.#pieces = pieces
-    this.#prefixLength = prefixLength
-    this.isComplete = isComplete
-  }
+  #prefixLength = 0
 
   /** A copy of the composed head, without the body if one follows. Null without memory. */
   static ofHead(composer: Composer, length: number, prefixLength: number, isComplete: boolean): RetryBuffer | null {
-    const piece = copied(composer.chunk.offset, length)
-    return piece && new RetryBuffer([piece], prefixLength, isComplete)
+    const buffer = new RetryBuffer()
+    return buffer.fill(composer.chunk.offset, length, prefixLength, isComplete) ? buffer : null
+  }
+
+  /** Keeps a copy of the head at `at` in a buffer that is empty; false without memory. */
+  fill(at: number, length: number, prefixLength: number, isComplete: boolean): boolean {
+    const chunk = arena.acquire(length)
+    if (chunk === undefined) return false
+    arena.bytes.copyWithin(chunk.offset, at, at + length)
+    this.#head = chunk
+    this.#headLength = length
+    this.#prefixLength = prefixLength
+    this.isComplete = isComplete
+    this.hasBody = false
+    return true
   }
 
   /** Adds body bytes that came before the connection was open. False without memory for them. */
@@ -56,42 +67,44 @@ export class RetryBuffer {
 
   #append(at: number, length: number): boolean {
     const piece = copied(at, length)
-    if (piece !== null) this.#pieces.push(piece)
+    if (piece !== null) this.#body.push(piece)
     return piece !== null
   }
 
   /** Another buffer with a complete request without body; null without memory. */
   copy(): RetryBuffer | null {
-    const [{ chunk, length }] = this.#pieces as [Piece]
-    const piece = copied(chunk.offset, length)
-    return piece && new RetryBuffer([piece], this.#prefixLength, true)
+    const buffer = new RetryBuffer()
+    return buffer.fill(this.#head!.offset, this.#headLength, this.#prefixLength, true) ? buffer : null
   }
 
   /** Replaces the prefix by the first bytes of the composer, for another endpoint; false without memory. */
   replacePrefix(composer: Composer, prefixLength: number): boolean {
-    const [{ chunk: old, length }, ...others] = this.#pieces as [Piece, ...Piece[]]
-    const rest = length - this.#prefixLength
+    const old = this.#head!
+    const rest = this.#headLength - this.#prefixLength
     const chunk = arena.acquire(prefixLength + rest)
     if (chunk === undefined) return false
     const { bytes } = arena
     bytes.copyWithin(chunk.offset, composer.chunk.offset, composer.chunk.offset + prefixLength)
-    bytes.copyWithin(chunk.offset + prefixLength, old.offset + this.#prefixLength, old.offset + length)
+    bytes.copyWithin(chunk.offset + prefixLength, old.offset + this.#prefixLength, old.offset + this.#headLength)
     arena.release(old)
-    this.#pieces = [{ chunk, length: prefixLength + rest }, ...others]
+    this.#head = chunk
+    this.#headLength = prefixLength + rest
     this.#prefixLength = prefixLength
     return true
   }
 
   /** The pieces in order; the caller owns them. */
   take(): readonly Piece[] {
-    const pieces = this.#pieces
-    this.#pieces = []
-    return pieces
+    const head = { chunk: this.#head!, length: this.#headLength }
+    this.#head = null
+    return [head, ...this.#body.splice(0)]
   }
 
+  /** Empties the buffer, which may be filled again. */
   release(): void {
-    for (const { chunk } of this.#pieces) arena.release(chunk)
-    this.#pieces = []
+    if (this.#head !== null) arena.release(this.#head)
+    this.#head = null
+    if (this.#body.length > 0) for (const { chunk } of this.#body.splice(0)) arena.release(chunk)
   }
 }
 

@@ -57,6 +57,8 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
   #endpoint: Endpoint | null = null
   /** The request, until it is sent, and where it may be sent once more, until a response begins. */
   #buffer: RetryBuffer | null = null
+  /** The empty buffer of the last request, for the next one. */
+  #emptyBuffer: RetryBuffer | null = null
   /** Completed exchanges. A connection that never served cannot have been closed while it was idle. */
   #served = 0
   /** Error of the first failed write, for the log. */
@@ -132,7 +134,12 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     this.#assign(exchange, endpoint, 'reusing')
     this.#context.wheel.suspend(this)
     this.#writer.compose(headLength, exchange.requestFraming)
-    if (isRetryable(exchange)) this.#buffer = RetryBuffer.ofHead(this.#context.composer, headLength, prefixLength, true)
+    if (isRetryable(exchange)) {
+      const buffer = this.#emptyBuffer ?? new RetryBuffer()
+      this.#emptyBuffer = null
+      const { offset } = this.#context.composer.chunk
+      if (buffer.fill(offset, headLength, prefixLength, true)) this.#buffer = buffer
+    }
     this.#context.metrics.add(METRIC.targetsReused, 1)
     this.#begin(exchange)
   }
@@ -266,8 +273,12 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
 
   /** The backend has responded, if only with 1xx: the request is not sent again. */
   responded(status: number): void {
-    this.#buffer?.release()
-    this.#buffer = null
+    const buffer = this.#buffer
+    if (buffer !== null) {
+      buffer.release()
+      this.#emptyBuffer = buffer
+      this.#buffer = null
+    }
     if (status >= 200) this.#endpoint!.responded()
   }
 
