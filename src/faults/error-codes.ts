@@ -36,7 +36,7 @@ const RESOURCE = {
   pendingFeature: '',
 } as const
 const GRAPHQL = { sequence: 'fault', raisedIn: '', pendingFeature: 'GraphQL APIs' } as const
-const THROTTLE = { sequence: '_throttle_out_handler_', raisedIn: '', pendingFeature: 'throttling' } as const
+const THROTTLE = { sequence: '_throttle_out_handler_', raisedIn: 'src/throttle/limit.ts', pendingFeature: '' } as const
 const TOKENS = {
   sequence: '_auth_failure_handler_',
   raisedIn: 'src/auth/authentication-filter.ts',
@@ -112,6 +112,7 @@ export const FAULT = {
     message: 'Message blocked',
     description: 'You have been blocked from accessing the resource',
     ...THROTTLE,
+    raisedIn: 'src/throttle/throttle.ts',
   },
   900806: { status: 429, message: 'Custom policy throttled out', description: QUOTA, ...THROTTLE },
   900807: { status: 429, message: 'Message throttled out', description: QUOTA, ...THROTTLE },

@@ -5,15 +5,14 @@ import type { FaultDetails } from './fault-details.ts'
 import type { FaultFormat } from './fault-format.ts'
 import type { Message } from '../mediation/message.ts'
 
-/** Sequence of throttling faults; it gets the time at which the next request is allowed. */
-const THROTTLED = '_throttle_out_handler_'
-
 const CORS_LINE = /^(Access-Control-[A-Za-z-]+): (.*)\r$/gm
 
+/** `nextAccessMs`: when a throttled client may come back, in milliseconds since 1970; 0: not known. */
 export function fillFaultMessage(
   message: Message,
   exchange: Exchange,
-  { code, status, message: faultMessage, description, sequence }: FaultDetails,
+  { code, status, message: faultMessage, description }: FaultDetails,
+  nextAccessMs: number,
   failure: Failure | null,
   format: FaultFormat,
 ): void {
@@ -28,9 +27,7 @@ export function fillFaultMessage(
   message.set('axis2', 'messageType', format)
   // payloadFactory overwrites messageType; this property keeps the type that the client asked for.
   message.set('default', 'FAULT_MESSAGE_TYPE', format)
-  if (sequence === THROTTLED && exchange.retryAfterS > 0) {
-    message.set('default', 'NEXT_ACCESS_UTC_TIME', utcIn(exchange.retryAfterS))
-  }
+  if (nextAccessMs > 0) message.set('default', 'NEXT_ACCESS_UTC_TIME', utcText(nextAccessMs))
   describeRequest(message, exchange)
   describeCors(message, exchange)
 }
@@ -38,20 +35,20 @@ export function fillFaultMessage(
 /** Sets the properties that name the request, its API and its resource. */
 export function describeRequest(message: Message, exchange: Exchange): void {
   const { api, resource, method } = exchange
-  message.set('default', 'REST_METHOD', method)
-  message.set('axis2', 'HTTP_METHOD', method)
-  message.set('axis2', 'REMOTE_ADDR', exchange.clientAddress)
+  message.describe('default', 'REST_METHOD', method)
+  message.describe('axis2', 'HTTP_METHOD', method)
+  message.describe('axis2', 'REMOTE_ADDR', exchange.clientAddress)
   // The canonical path was matched and goes to the backend. A sequence that decides by the path must see the same one.
   const path = (api === null ? exchange.requestTarget : exchange.canonicalTarget).slice(exchange.pathAt)
-  message.set('default', 'REST_FULL_REQUEST_PATH', path)
+  message.describe('default', 'REST_FULL_REQUEST_PATH', path)
   message.to = path
-  message.set('default', 'CORRELATION_ID', exchange.correlationId)
+  message.describe('default', 'CORRELATION_ID', exchange.correlationId)
   if (api === null) return
-  message.set('default', 'SYNAPSE_REST_API', api.name)
-  message.set('default', 'SYNAPSE_REST_API_VERSION', api.version)
-  message.set('default', 'REST_API_CONTEXT', api.path)
-  message.set('default', 'REST_SUB_REQUEST_PATH', exchange.canonicalTarget.slice(exchange.backendPathAt))
-  if (resource !== null) message.set('default', 'API_ELECTED_RESOURCE', resource.template)
+  message.describe('default', 'SYNAPSE_REST_API', api.name)
+  message.describe('default', 'SYNAPSE_REST_API_VERSION', api.version)
+  message.describe('default', 'REST_API_CONTEXT', api.path)
+  message.describe('default', 'REST_SUB_REQUEST_PATH', exchange.canonicalTarget.slice(exchange.backendPathAt))
+  if (resource !== null) message.describe('default', 'API_ELECTED_RESOURCE', resource.template)
 }
 
 /** Sets the properties that `_cors_request_handler_` reads: each field that the policy grants, under its name. */
@@ -63,8 +60,8 @@ export function describeCors(message: Message, { corsGrant }: Pick<Exchange, 'co
   }
 }
 
-/** The format of the reference platform: `2026-Nov-21 18:42:00+0000 UTC`. */
-function utcIn(seconds: number): string {
-  const [, day, month, year, time] = new Date(Date.now() + seconds * 1000).toUTCString().split(/,? /)
+/** The format of the reference platform: `2026-Nov-21 18:42:00+0000 UTC`. A part of a second counts as a whole one. */
+function utcText(ms: number): string {
+  const [, day, month, year, time] = new Date(Math.ceil(ms / 1000) * 1000).toUTCString().split(/,? /)
   return `${year}-${month}-${day} ${time}+0000 UTC`
 }

@@ -4,8 +4,9 @@
  */
 import type { Failure } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import type { Refusal } from '../proxy/exchange/outcome.ts'
+import type { KeptResponse, Refusal } from '../proxy/exchange/outcome.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
+import { FAULT } from './error-codes.ts'
 import { type FaultDetails, faultDetails, reasonPhrase } from './fault-details.ts'
 import { faultFormat, prefersTextXml } from './fault-format.ts'
 import { withVaryAccept, linesAbsentFrom, linesWithout } from './response-fields.ts'
@@ -22,6 +23,12 @@ import { tracer } from '../protocol/tracer.ts'
 const REPORT_INTERVAL_MS = 1000
 /** Fault sequence of `/token` and `/revoke`, for every code. */
 const TOKEN_FAULT = '_token_fault_'
+
+interface SequenceResult {
+  readonly response: FormattedResponse
+  /** The sequence has read nothing of the request, so another one gets the same response. */
+  readonly isRepeatable: boolean
+}
 
 export class FaultResponder {
   readonly #report: Report
@@ -56,13 +63,35 @@ export class FaultResponder {
 
   /** `sequence`: the fault sequence of a situation that shares its code with others; null for that of the code. */
   respond(exchange: Exchange, outcome: Refusal, failure: Failure | null, sequence: string | null): void {
+    const name = this.#sequenceOf(exchange, outcome, sequence)
+    const kept = outcome.throttling?.kept
+    if (kept !== undefined && kept !== null && this.#isSame(exchange, kept, name)) {
+      exchange.source.sendLocalResponse(kept.status, kept.reason, kept.lines, kept.body)
+      return
+    }
     const details = faultDetails(outcome, failure)
-    const isAi = this.#aiSequence !== '' && exchange.api?.isAi === true
-    const isTokenApi = TOKEN_API_NAMES.includes(exchange.api?.name ?? '')
-    const usual = isTokenApi ? TOKEN_FAULT : (sequence ?? details.sequence)
-    const name = isAi ? this.#aiSequence : usual
     if (tracer !== null) tracer.note(exchange, 'fault', `${details.code}, sequence ${name}`)
-    this.sendFormatted(exchange, this.#runSafely(name, exchange, details, failure) ?? defaultFault(details), outcome)
+    const result = this.#runSafely(name, exchange, details, outcome, failure)
+    const whole = this.#whole(exchange, result?.response ?? defaultFault(details), outcome)
+    const { throttling } = outcome
+    // Floods of refused requests run a sequence once a second, unless it reads something of the request.
+    if (throttling !== undefined && result?.isRepeatable === true && isPlain(exchange)) {
+      const { version } = this.#sequences
+      throttling.kept = { ...whole, version, sequence: name, corsGrant: exchange.corsGrant }
+    }
+    exchange.source.sendLocalResponse(whole.status, whole.reason, whole.lines, whole.body)
+  }
+
+  #sequenceOf({ api }: Exchange, { code }: Refusal, sequence: string | null): string {
+    if (api !== null && api.isAi && this.#aiSequence !== '') return this.#aiSequence
+    if (api !== null && TOKEN_API_NAMES.includes(api.name)) return TOKEN_FAULT
+    return sequence ?? FAULT[code].sequence
+  }
+
+  /** Whether this request gets the kept response: it has nothing that the response was made from. */
+  #isSame(exchange: Exchange, { version, sequence, corsGrant }: KeptResponse, name: string): boolean {
+    if (version !== this.#sequences.version || sequence !== name || corsGrant !== exchange.corsGrant) return false
+    return isPlain(exchange) && tracer === null
   }
 
   /**
@@ -70,10 +99,15 @@ export class FaultResponder {
    * those of the gateway (CORS, Retry-After, those of the refusal), which are added where it has no such field (D82).
    */
   sendFormatted(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>): void {
+    const { status, reason, lines, body } = this.#whole(exchange, formatted, outcome)
+    exchange.source.sendLocalResponse(status, reason, lines, body)
+  }
+
+  #whole(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>) {
     const { status, reason = reasonPhrase(status), body } = formatted
     const lines = linesWithout(formatted.lines, this.#correlationField)
     const all = lines + linesAbsentFrom(lines, linesOf(exchange, outcome))
-    exchange.source.sendLocalResponse(status, reason, withVaryAccept(status, all), body)
+    return { status, reason, lines: withVaryAccept(status, all), body }
   }
 
   /** Undefined where the sequence throws: a bug in mediation must not cost the client its response. */
@@ -81,10 +115,11 @@ export class FaultResponder {
     name: string,
     exchange: Exchange,
     details: FaultDetails,
+    outcome: Refusal,
     failure: Failure | null,
-  ): FormattedResponse | undefined {
+  ): SequenceResult | undefined {
     try {
-      return this.#run(name, exchange, details, failure)
+      return this.#run(name, exchange, details, outcome, failure)
     } catch (error) {
       return this.#reportUnused(name, `failed: ${String(error)}`)
     }
@@ -95,20 +130,22 @@ export class FaultResponder {
     name: string,
     exchange: Exchange,
     details: FaultDetails,
+    { throttling }: Refusal,
     failure: Failure | null,
-  ): FormattedResponse | undefined {
+  ): SequenceResult | undefined {
     if (!this.#sequences.has(name)) return this.#reportUnused(name, 'there is no such sequence')
     const { captured } = exchange
     const format = faultFormat(captured)
     const message = new Message(field => capturedValue(captured, field))
-    fillFaultMessage(message, exchange, details, failure, format)
+    fillFaultMessage(message, exchange, details, throttling?.nextAccessMs ?? 0, failure, format)
     const outcome = this.#sequences.run(name, message)
     const isResponse = outcome === 'sent' || outcome === 'responded'
     if (!isResponse) return this.#reportUnused(name, `it ended as "${outcome}", without a response`)
     // The formatter takes text/xml for SOAP. A client that asks for plain XML under that name gets the name it prefers.
     const isXml = textOf(message.get('axis2', 'ContentType')) === 'application/xml'
     if (isXml && prefersTextXml(captured)) message.set('axis2', 'ContentType', 'text/xml')
-    return formatResponse(message, this.#report)
+    const response = formatResponse(message, this.#report)
+    return { response, isRepeatable: !message.dependsOnRequest }
   }
 
   #reportUnused(name: string, cause: string): undefined {
@@ -123,6 +160,11 @@ export class FaultResponder {
 /** Request fields that the sequences read, in lower case. */
 export function requestFieldsOf({ sequences }: FaultPlan): readonly string[] {
   return [...new Set(sequences.flatMap(({ requestFields }) => requestFields))]
+}
+
+/** Whether no field of the request, and nothing that an earlier phase found out, is part of the response. */
+function isPlain({ captured, responseLines, retryAfterS }: Exchange): boolean {
+  return captured.length === 0 && responseLines === '' && retryAfterS === 0
 }
 
 /** The default body of the specification ("Error body shape"). */

@@ -15,6 +15,8 @@ class TooManySequences extends Error {
 }
 
 export class CompiledSequences {
+  /** Changes with every change of a sequence. */
+  version = 1
   readonly #report: Report
   #runs: ReadonlyMap<string, Run> = new Map()
   /** JSON of the plans that `#runs` were compiled from. */
@@ -35,6 +37,7 @@ export class CompiledSequences {
     if (text === this.#text) return () => undefined
     const runs = new Map(plans.map(plan => [plan.name, this.#compile(plan, plan.steps)]))
     return () => {
+      this.version++
       this.#runs = runs
       this.#text = text
     }

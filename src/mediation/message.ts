@@ -51,8 +51,8 @@ export class Message {
   /** The message is a backend's response. */
   isFromBackend = false
   payload: Payload | null = null
-  /** Destination; '' for none. */
-  to = ''
+  /** What the sequence has read is not the same for every request: another request may get another response. */
+  dependsOnRequest = false
   /** Number of reads of secret fields. */
   secretsRead = 0
   enteredSequences = 0
@@ -61,6 +61,9 @@ export class Message {
   readonly #axis2 = new Map<string, Value>()
   readonly #fields = new Map<string, Field>()
   readonly #secrets = new Set<string>()
+  /** Properties of the scope `default` or `axis2` that describe the request. */
+  readonly #ofRequest = new Set<string>()
+  #to = ''
   /** Parsed JSON of the payload. */
   #parsed: { readonly payload: Payload; readonly value: Json } | undefined
 
@@ -69,7 +72,18 @@ export class Message {
     this.#requestField = requestField
   }
 
+  /** Destination; '' for none. */
+  get to(): string {
+    this.dependsOnRequest = true
+    return this.#to
+  }
+
+  set to(destination: string) {
+    this.#to = destination
+  }
+
   get(scope: Scope, name: string): Value | undefined {
+    if (scope !== 'transport' && this.#ofRequest.has(name)) this.dependsOnRequest = true
     if (scope === 'default') return this.#default.get(name)
     if (scope === 'axis2') return this.#axis2.get(name)
     const lower = name.toLowerCase()
@@ -77,6 +91,12 @@ export class Message {
     const value = field === undefined ? this.#requestField(lower) : field.value
     if (value !== undefined && isSecret(lower)) this.#keepSecret(textOf(value))
     return value
+  }
+
+  /** Sets a property that describes the request. */
+  describe(scope: 'default' | 'axis2', name: string, value: Value): void {
+    this.#ofRequest.add(name)
+    this.set(scope, name, value)
   }
 
   /** `messageType` of axis2 also sets `ContentType`, which may be set to another type after it. */

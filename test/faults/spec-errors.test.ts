@@ -92,7 +92,7 @@ test('each code is raised in the file that its row names, and a code without a f
   const sources = [...readTree().values()].filter(({ path }) => isElsewhere(path))
   const wrong = Object.entries(ROWS).filter(([code, { raisedIn }]) => {
     const alias = code === '404' ? '|NO_SUCH_API\\b' : ''
-    const calls = 'refusal\\(|unsubscribed\\(|\\|\\| |refusalOf\\(|denial\\(|return |code: |Unready\\(exchange, |= '
+    const calls = '[rR]efusal\\(|unsubscribed\\(|\\|\\| |refusalOf\\(|denial\\(|return |code: |Unready\\(exchange, |= '
     const named = new RegExp(`(?:${calls})${code}\\b${alias}`)
     const files = sources.filter(({ path }) => named.test(readFileSync(join(ROOT, path), 'utf8'))).map(it => it.path)
     if (raisedIn === '' || !code.startsWith('10')) return raisedIn === '' ? files.length > 0 : !files.includes(raisedIn)

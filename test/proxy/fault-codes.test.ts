@@ -163,6 +163,8 @@ test('the table of cases has every raised code that a client can get', () => {
   // 101000, 101001, 101507 and 101509: the client has left. 101510: a bug.
   // 101600 and 101601 need their own gateways: limits.test.ts and memory-exhaustion.test.ts.
   const elsewhere = [101000, 101001, 101507, 101509, 101510, 101600, 101601]
+  // Limits that are used up: throttling-levels.test.ts and throttling-responses.test.ts.
+  elsewhere.push(900800, 900801, 900802, 900803, 900804, 900805, 900806, 900807)
   const raised = Object.entries(FAULT).filter(([code, row]) => row.raisedIn !== '' && !elsewhere.includes(Number(code)))
   const inTable = new Set(FAULT_CASES.map(({ code, name }) => Number(/(\d{6}) \+/.exec(name)?.[1] ?? code)))
   assert.deepEqual(
@@ -179,8 +181,10 @@ const WAIT_S = 60
 const REFUSE_BY_PATH: Filter = {
   name: 'refuse-by-path',
   request: exchange => {
-    if (exchange.canonicalTarget.endsWith('/later')) exchange.retryAfterS = WAIT_S
-    return refusal(Number(/\d+/.exec(exchange.canonicalTarget)?.[0] ?? 404) as FaultCode)
+    const code = Number(/\d+/.exec(exchange.canonicalTarget)?.[0] ?? 404) as FaultCode
+    if (!exchange.canonicalTarget.endsWith('/later')) return refusal(code)
+    const lines = `Retry-After: ${WAIT_S}\r\n`
+    return { ...refusal(code), lines, throttling: { nextAccessMs: Date.now() + WAIT_S * 1000, kept: null } }
   },
 }
 

@@ -49,6 +49,7 @@ export const log = mediator<LogSettings>({
   compile({ level, category, separator, properties }, context) {
     const evaluates = properties.map(({ name, value }) => ({ name, evaluate: context.compileExpression(value) }))
     return message => {
+      message.dependsOnRequest = true
       const parts = level === 'simple' || level === 'full' ? [`To: ${message.to}`] : []
       if (level === 'headers') parts.push(...fieldsOf(message))
       for (const { name, evaluate } of evaluates) {

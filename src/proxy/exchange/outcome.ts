@@ -3,6 +3,7 @@
  * costs nothing.
  */
 import type { FaultCode } from '../../faults/error-codes.ts'
+import type { CorsGrant } from './exchange.ts'
 
 export interface Refusal {
   readonly code: FaultCode
@@ -11,6 +12,28 @@ export interface Refusal {
   readonly description: string | undefined
   /** Further response lines, each with its CRLF: `Allow: GET\r\n`. */
   readonly lines: string
+  /** Of throttling. */
+  readonly throttling?: ThrottlingDetails
+}
+
+/** What a refusal of throttling has beside its code. */
+interface ThrottlingDetails {
+  /** When the next request is allowed, in milliseconds since 1970; 0: not by time. */
+  readonly nextAccessMs: number
+  /** The last response, where nothing in it depends on the request. */
+  kept: KeptResponse | null
+}
+
+/** A response that further requests get too. */
+export interface KeptResponse {
+  /** Version of the sequences, and name of the one that has made the response. */
+  readonly version: number
+  readonly sequence: string
+  readonly corsGrant: CorsGrant | null
+  readonly status: number
+  readonly reason: string
+  readonly lines: string
+  readonly body: string
 }
 
 /** Response of the gateway itself that is no fault, as to a preflight request. Has no body. */
@@ -32,6 +55,11 @@ export function refusal(code: FaultCode): Refusal {
     shared.set(code, outcome)
   }
   return outcome
+}
+
+/** A refusal of throttling that does not end with a window. */
+export function throttledRefusal(code: FaultCode): Refusal {
+  return { code, status: undefined, description: undefined, lines: '', throttling: { nextAccessMs: 0, kept: null } }
 }
 
 /** Refusal of a path without an API, and of APIs that must look absent: the pipeline removes all traces of the API. */
