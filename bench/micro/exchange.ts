@@ -297,7 +297,8 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
       : null,
     authState,
     validator: null,
-    buildFilterChain: (planned, auth) => buildFilterChain(planned, auth).filter(({ name }) => !dropped.has(name)),
+    buildFilterChain: (planned, auth, throttle) =>
+      buildFilterChain(planned, auth, throttle).filter(({ name }) => !dropped.has(name)),
     drained: () => {},
   })
 }

@@ -11,6 +11,7 @@ import type { Caller } from '../proxy/exchange/caller.ts'
 import type { FilterResult } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Outcome, Refusal } from '../proxy/exchange/outcome.ts'
+import { countedAddress } from '../throttle/denials.ts'
 import type { AccessPlan } from './auth-plan.ts'
 import type { AuthenticationResult, Authenticator, CertificateAuthenticator } from './authenticator.ts'
 import { Challenges } from './challenges.ts'
@@ -76,7 +77,7 @@ export class AuthenticationFilter implements DescribedFilter {
     if (resource === null) return undefined
     if (this.#isOpen) exchange.keyType = 'PRODUCTION'
     if (this.#isOpen || resource.authType === 'None') {
-      exchange.caller = auth.anonymous(exchange.clientAddress, exchange.keyType)
+      exchange.caller = auth.anonymous(countedAddress(exchange), exchange.keyType)
       return undefined
     }
     if (field === REPEATED) return this.#refusal(900901)

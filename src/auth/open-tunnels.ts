@@ -1,9 +1,11 @@
 /**
- * Cuts tunnels whose caller may no longer have them. Checks all tunnels in rounds, a bounded number per tick: once a
- * second because tokens expire, and after every update from the control thread.
+ * Cuts tunnels whose caller may no longer have them, or that a deny policy names. Checks all tunnels in rounds, a bounded
+ * number per tick: once a second because tokens expire, and after every update from the control thread.
  */
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Tunnel } from '../proxy/exchange/tunnel.ts'
+import { METRIC } from '../observe/metrics.ts'
+import { deniesExchange } from '../throttle/denials.ts'
 import type { ReactorAuth } from './reactor-auth.ts'
 
 const ROUND_MS = 1000
@@ -18,13 +20,15 @@ export class OpenTunnels {
   #roundStartedMs = 0
   /** `AuthState.version` of the last round that was begun. */
   #version = 0
+  /** Version of the policies at that time. */
+  #policies = 0
 
   constructor(auth: ReactorAuth) {
     this.#auth = auth
   }
 
   opened(exchange: Exchange, tunnel: Tunnel): void {
-    if (exchange.caller !== null && exchange.caller.method !== 'none') this.#open.set(exchange, tunnel)
+    this.#open.set(exchange, tunnel)
   }
 
   closed(exchange: Exchange): void {
@@ -36,9 +40,10 @@ export class OpenTunnels {
     if (this.#open.size === 0) return
     const { state } = this.#auth
     state.catchUp()
-    const isDue = state.version !== this.#version || Math.abs(wallMs - this.#roundStartedMs) >= ROUND_MS
+    const hasChanged = state.version !== this.#version || state.policies.version !== this.#policies
+    const isDue = hasChanged || Math.abs(wallMs - this.#roundStartedMs) >= ROUND_MS
     // A round is finished before the next one, so that frequent updates cannot keep it from the last tunnels.
-    if (this.#round === null && isDue) this.#beginRound(state.version, wallMs)
+    if (this.#round === null && isDue) this.#beginRound(wallMs)
     for (let left = TUNNELS_PER_TICK; left > 0 && this.#round !== null; left--) {
       const next = this.#round.next()
       if (next.done === true) this.#round = null
@@ -46,9 +51,11 @@ export class OpenTunnels {
     }
   }
 
-  #beginRound(version: number, wallMs: number): void {
+  #beginRound(wallMs: number): void {
+    const { version, policies } = this.#auth.state
     this.#round = this.#open.entries()
     this.#version = version
+    this.#policies = policies.version
     this.#roundStartedMs = wallMs
   }
 
@@ -67,9 +74,15 @@ export class OpenTunnels {
   }
 
   /** '' where the caller may keep the tunnel. */
-  #endingCause({ caller, api }: Exchange, wallMs: number): string {
+  #endingCause(exchange: Exchange, wallMs: number): string {
     const { state, plan } = this.#auth
-    const { expiresMs, revocationKey, application, keyType } = caller!
+    const { caller, api } = exchange
+    if (deniesExchange(state.policies.denied, exchange)) {
+      this.#auth.metrics.add(METRIC.throttleTunnelsDenied, 1)
+      return 'a deny policy refuses the caller (900805)'
+    }
+    if (caller === null || caller.method === 'none') return ''
+    const { expiresMs, revocationKey, application, keyType } = caller
     if (expiresMs !== 0 && wallMs >= expiresMs + plan.skewMs) return 'the token has expired'
     if (revocationKey !== '' && state.revoked.has(revocationKey)) return 'the token was revoked'
     if (application === null || !state.hasSnapshot) return ''

@@ -30,6 +30,7 @@ export class ReactorAuth {
   readonly backend: BackendCredentials
   readonly tunnels: OpenTunnels
   readonly report: Report
+  readonly metrics: Pick<MetricsColumn, 'add'>
   #plan: AuthPlan
   #validator: CustomValidator | null
   readonly #anonymous = { PRODUCTION: new Map<string, Caller>(), SANDBOX: new Map<string, Caller>() }
@@ -45,6 +46,7 @@ export class ReactorAuth {
     this.#validator = validator
     this.state = state
     this.report = report
+    this.metrics = metrics
     const clocks = { tickMs: nowMs, wallMs, exactMs: Date.now }
     this.tokens = new TokenValidator({ state, metrics, reactors, ...clocks }, plan)
     this.passwords = new PasswordValidator({ state, metrics, nowMs })

@@ -2,7 +2,7 @@
  * Builds the filter chain of an API when it is deployed. A chain holds only the filters that the API needs. The primary
  * builds chains too, to describe them; those have no authentication of a reactor and see no request.
  */
-import type { CorsDefinition } from '../apis/api-definition.ts'
+import type { CorsDefinition, HardLimit } from '../apis/api-definition.ts'
 import { ApiKeyAuthenticator } from '../auth/api-key.ts'
 import { AuthenticationFilter } from '../auth/authentication-filter.ts'
 import type { Authenticator } from '../auth/authenticator.ts'
@@ -20,6 +20,11 @@ import { TransportFilter } from './transports.ts'
 import { ResourceRequirements } from '../auth/grants.ts'
 import type { ReactorAuth } from '../auth/reactor-auth.ts'
 import type { ApiPlan } from '../plan/reactor-plan.ts'
+import { DenyFilter } from '../throttle/deny-filter.ts'
+import type { LimitedApi } from '../throttle/caller-limits.ts'
+import type { Quota } from '../throttle/policy.ts'
+import type { Throttle } from '../throttle/throttle.ts'
+import { ThrottleFilter } from '../throttle/throttle-filter.ts'
 
 /** Filters that many APIs share. */
 const TRANSPORT_ONLY = { http: new TransportFilter('http'), https: new TransportFilter('https') }
@@ -29,19 +34,25 @@ const RESOURCES_AND_OPTIONS = new ResourceFilter(true)
 const corsFilters = new WeakMap<CorsPolicy, CorsFilter>()
 
 /**
- * Order: transports, CORS, lifecycle, resources, authentication, backend credentials. Unknown resources are refused
- * before authentication, as on the reference platform. `auth`: authentication of the reactor; null where the chain is
- * only described.
+ * Order: transports, CORS, denied addresses and APIs, lifecycle, resources, authentication, throttling, backend
+ * credentials. Unknown resources are refused before authentication, as on the reference platform. `auth`, `throttle`:
+ * of the reactor; null where the chain is only described.
  */
-export function buildFilterChain(api: ApiPlan, auth: ReactorAuth | null): readonly DescribedFilter[] {
+export function buildFilterChain(
+  api: ApiPlan,
+  auth: ReactorAuth | null,
+  throttle: Throttle | null,
+): readonly DescribedFilter[] {
   const cors = corsOf(api.cors)
   const resources = cors === null ? RESOURCES : RESOURCES_AND_OPTIONS
   const chain = [
     transportOf(api),
     cors,
+    new DenyFilter(throttle, api.paths[0]!),
     lifecycleOf(api),
     api.resources.length === 0 ? null : resources,
     authenticationOf(api, auth),
+    new ThrottleFilter(throttle, limitedApi(api, requiresAuthentication(api))),
     backendCredentialsOf(api, auth),
   ]
   return chain.filter(filter => filter !== null)
@@ -55,7 +66,7 @@ export function isServed({ lifecycle: { state } }: Pick<ApiPlan, 'lifecycle'>): 
 /** The filters that requests of the API pass, in order. */
 export function describeFilterChain(api: ApiPlan): readonly { readonly name: string; readonly about: string }[] {
   if (!isServed(api)) return [{ name: 'lifecycle', about: `${api.lifecycle.state}: 404 as for an unknown API` }]
-  return buildFilterChain(api, null).map(({ name, about }) => ({ name, about }))
+  return buildFilterChain(api, null, null).map(({ name, about }) => ({ name, about }))
 }
 
 function transportOf({ transports }: ApiPlan): TransportFilter | null {
@@ -142,4 +153,25 @@ function authenticatorsOf(
     schemes.includes('basic') ? new BasicAuthenticator(auth, requirements, scopeRoles) : null,
     schemes.includes('api_key') ? new ApiKeyAuthenticator(grants) : null,
   ].filter(authenticator => authenticator !== null)
+}
+
+/** `hasCallers`: some resource requires credentials. */
+function limitedApi(
+  { name, version, paths, access, tier, hardLimits, resources }: ApiPlan,
+  hasCallers: boolean,
+): LimitedApi {
+  return {
+    name,
+    version,
+    path: paths[0]!,
+    provider: access.provider,
+    tier,
+    hard: { PRODUCTION: quotaOf(hardLimits.production), SANDBOX: quotaOf(hardLimits.sandbox) },
+    resourceTiers: resources.map(resource => resource.tier),
+    hasCallers,
+  }
+}
+
+function quotaOf(hard: HardLimit | null): Quota | null {
+  return hard === null ? null : { type: 'requests', ...hard, units: 1, window: 'tumbling' }
 }

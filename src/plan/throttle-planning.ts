@@ -16,5 +16,6 @@ export function throttlePlan(configuration: Configuration, files: PolicySet): Th
     },
     unauthenticatedTier: throttling.unauthenticated_tier,
     rateLimitHeaders: throttling.rate_limit_headers,
+    dropsMessages: throttling.throttled_messages === 'drop',
   }
 }

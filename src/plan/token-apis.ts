@@ -21,13 +21,15 @@ const FIRST_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-
 export function tokenApis(configuration: Configuration, declared: readonly ApiDefinition[]): readonly ApiDefinition[] {
   const origin = keyManagerOrigin(configuration)
   if (origin === '') return []
+  const { token_tier, revoke_tier } = configuration['apim.throttling']
+  const tiers = { '/token': token_tier, '/revoke': revoke_tier }
   const taken = new Set(
     declared.flatMap(({ hosts, context, version, isDefaultVersion }) => {
       return hosts.length === 0 ? apiPaths(context, version, isDefaultVersion) : []
     }),
   )
   return PATHS.flatMap((path, at) =>
-    taken.has(path) ? [] : [tokenApi(TOKEN_API_NAMES[at]!, path, `${origin}/oauth2${path}`)],
+    taken.has(path) ? [] : [tokenApi(TOKEN_API_NAMES[at]!, path, `${origin}/oauth2${path}`, tiers[path])],
   )
 }
 
@@ -60,7 +62,8 @@ function ownAddress(configuration: Configuration): string {
   return `${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
-function tokenApi(name: string, path: string, url: string): ApiDefinition {
+/** `tier`: advanced policy of the whole API; '' for none. */
+function tokenApi(name: string, path: string, url: string, tier: string): ApiDefinition {
   // Never suspended: there is no other endpoint to use meanwhile.
   const settings = { ...DEFAULT_ENDPOINT_SETTINGS, suspensionMs: 0 }
   return {
@@ -76,7 +79,7 @@ function tokenApi(name: string, path: string, url: string): ApiDefinition {
     escapedSlashes: 'refuse',
     isAi: false,
     hardLimits: NO_HARD_LIMITS,
-    access: { provider: '', plans: [], tier: '', authHeader: '', securitySchemes: [NO_SCHEME], scopeRoles: {} },
+    access: { provider: '', plans: [], tier, authHeader: '', securitySchemes: [NO_SCHEME], scopeRoles: {} },
     clientCertificates: [],
     credentials: { production: null, sandbox: null },
     cors: null,

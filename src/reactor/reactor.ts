@@ -36,9 +36,12 @@ import { FaultResponder, requestFieldsOf } from '../faults/fault-responder.ts'
 import { CorsMediation } from '../proxy/cors-mediation.ts'
 import { WebSocketMediation } from '../proxy/websocket-mediation.ts'
 import { ReactorAuth } from '../auth/reactor-auth.ts'
+import { CounterTable } from '../throttle/counter-table.ts'
+import { Throttle } from '../throttle/throttle.ts'
 import { isSecured, Listener, missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { ReactorTls } from './reactor-tls.ts'
+import { SharedCounting } from './shared-counting.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
 import { tracer } from '../protocol/tracer.ts'
 import { composerBytes, requestLimits, responseLimits, settingsOf, updateSettings } from './settings.ts'
@@ -56,10 +59,10 @@ import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
 import { type DecodedFields, RequestCounter, RequestDecoder } from '../proxy/source/request-decoder.ts'
 import { SourceConnection } from '../proxy/source/source-connection.ts'
 import { DeadlineWheel } from '../runtime/deadline-wheel.ts'
+import { Registry } from '../runtime/registry.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { PoolContext } from '../proxy/target/connection-pool.ts'
-import { Registry } from '../runtime/registry.ts'
 import { StrippedRequestFields } from '../proxy/target/stripped-request-fields.ts'
 import { insteadOfTunnel, type Pipeline, refuse, runPipeline } from '../proxy/pipeline.ts'
 
@@ -77,7 +80,9 @@ interface ReactorOptions {
   readonly authState: AuthState
   /** The operator's validator; null for none. */
   readonly validator: CustomValidator | null
-  buildFilterChain(api: ApiPlan, auth: ReactorAuth): readonly Filter[]
+  buildFilterChain(api: ApiPlan, auth: ReactorAuth, throttle: Throttle): readonly Filter[]
+  /** Clock of limits, in milliseconds since 1970; `Date.now` by default. */
+  readonly wallMs?: () => number
   /** Called when a draining reactor has no connection left. */
   drained(): void
 }
@@ -93,6 +98,8 @@ export class Reactor implements ConnectionCallbacks {
   readonly #pipeline: Pipeline
   readonly #metrics: MetricsColumn
   readonly #auth: ReactorAuth
+  readonly #throttle: Throttle
+  readonly #sharedCounting: SharedCounting
   readonly #admission: Admission
   readonly #dns: DnsCache
   #trusted: CidrList
@@ -133,6 +140,16 @@ export class Reactor implements ConnectionCallbacks {
     this.#heartbeats = new Int32Array(plan.heartbeats)
     const nowMs = () => this.#coarseNow
     this.#auth = new ReactorAuth(plan, { ...options, metrics: this.#metrics, nowMs })
+    this.#throttle = new Throttle({
+      auth: this.#auth,
+      table: new CounterTable(plan.counters, options.wallMs ?? Date.now, plan.reactor + 1),
+      shared: null,
+      metrics: this.#metrics,
+      report: options.report,
+      wallMs: options.wallMs ?? Date.now,
+    })
+    const { report, wallMs = Date.now } = options
+    this.#sharedCounting = new SharedCounting(this.#throttle, { report, metrics: this.#metrics, wallMs })
     this.#contexts = this.#newContexts()
     const { plain, secured } = this.#contexts
     this.#stripped = {
@@ -150,7 +167,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#resourceCache = new ResourceCache(this.#metrics, nowMs)
     this.#resourceCache.setLifetime(plan.resourceCacheMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
-    const chainOf = (api: ApiPlan) => options.buildFilterChain(api, this.#auth)
+    const chainOf = (api: ApiPlan) => options.buildFilterChain(api, this.#auth, this.#throttle)
     this.#apis = new DeployedApis(chainOf, this.#pools, this.#endpoints, this.#resourceCache)
     this.#apis.prepare({ removed: [], deployed: plan.apis })()
     const cors = corsPolicyOf(plan.cors)
@@ -249,6 +266,7 @@ export class Reactor implements ConnectionCallbacks {
   /** Starts listening; resolves with the ports, in the order of the listeners. */
   async start(): Promise<readonly number[]> {
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
+    await this.#sharedCounting.use(this.#plan.redis)
     return Promise.all(this.#listeners.map(listener => listener.open()))
   }
 
@@ -276,6 +294,7 @@ export class Reactor implements ConnectionCallbacks {
     const oldKeepAliveMs = { plain: plain.settings.targetKeepAliveMs, secured: secured.settings.targetKeepAliveMs }
     this.#updateSettings(live)
     this.#auth.updatePlan(live.auth, validator)
+    void this.#sharedCounting.use(live.redis)
     if (forwardingKey(live.http) !== this.#forwardingKey) this.#updateClients(trusted, live.http)
     for (const pool of this.#apis.pools) {
       const { secured: isSecured } = pool.route
@@ -362,6 +381,7 @@ export class Reactor implements ConnectionCallbacks {
     for (const pool of this.#apis.pools) pool.closeIdle()
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#auth.stop()
+    this.#sharedCounting.close()
     this.#options.accessLog?.flush()
   }
 
@@ -501,6 +521,7 @@ export class Reactor implements ConnectionCallbacks {
     metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
     metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
     if (exchange.status === 101) this.#auth.tunnels.closed(exchange)
+    exchange.lateCharges?.settle(exchange)
     if (exchange.pendingSlot >= 0) this.#endpoints.requestEnded(exchange)
     this.#options.accessLog?.append(exchange)
     if (tracer !== null) this.inspector.done(exchange)

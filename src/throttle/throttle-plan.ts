@@ -20,6 +20,8 @@ export interface ThrottlePlan {
   readonly unauthenticatedTier: string
   /** Passes carry RateLimit fields too (`rate_limit_headers`). */
   readonly rateLimitHeaders: boolean
+  /** Messages beyond a limit are dropped; false: their tunnel is closed with 1008 (`throttled_messages`). */
+  readonly dropsMessages: boolean
 }
 
 export const NO_THROTTLING: ThrottlePlan = {
@@ -29,4 +31,5 @@ export const NO_THROTTLING: ThrottlePlan = {
   conditions: { header: false, claim: false, query: false },
   unauthenticatedTier: 'Unlimited',
   rateLimitHeaders: false,
+  dropsMessages: false,
 }

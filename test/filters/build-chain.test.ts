@@ -132,27 +132,44 @@ const CASES: readonly Case[] = [
   },
 ]
 
+/** Filters that every served API has, because deny policies and limits change while it runs. */
+const LIMITS = ['denial', 'throttling']
+
 for (const { name, unlike, chain } of CASES) {
   test(`the chain of ${name}`, () => {
     const api = { ...API, ...unlike }
-    const explained = describeFilterChain(api)
+    const explained = describeFilterChain(api).filter(filter => !isServed(api) || !LIMITS.includes(filter.name))
     assert.deepEqual(
       explained.map(({ name, about }) => `${name}: ${about}`),
       chain,
     )
     if (isServed(api))
       assert.deepEqual(
-        buildFilterChain(api, null).map(({ name }) => name),
-        explained.map(({ name }) => name),
+        buildFilterChain(api, null, null).map(({ name }) => name),
+        describeFilterChain(api).map(({ name }) => name),
       )
   })
 }
 
+test('denial stands behind CORS, throttling between authentication and credentials for backends', () => {
+  const { unlike } = CASES.at(-1)!
+  assert.deepEqual(
+    describeFilterChain({ ...API, ...unlike }).map(({ name }) => name),
+    ['transports', 'cors', 'denial', 'lifecycle', 'resources', 'authentication', 'throttling', 'backend credentials'],
+  )
+})
+
+test('throttling tells the policy of the API, and a hard limit', () => {
+  const hardLimits = { production: { limit: 5, unit: 'sec' }, sandbox: null } as const
+  const { about } = describeFilterChain({ ...API, tier: '10KPerMin', hardLimits }).at(-1)!
+  assert.equal(about, 'the API by 10KPerMin, then of subscription and application; a hard limit')
+})
+
 test('APIs with equal settings share their filters', () => {
   const more = { cors: OPEN_CORS, resources: [RESOURCE], transports: ['https'] } as const
   const [one, other] = [
-    buildFilterChain({ ...API, ...more }, null),
-    buildFilterChain({ ...API, name: 'Dogs', ...more }, null),
+    buildFilterChain({ ...API, ...more }, null, null),
+    buildFilterChain({ ...API, name: 'Dogs', ...more }, null, null),
   ]
-  for (const [i, filter] of one.entries()) assert.equal(other[i], filter)
+  for (const [i, filter] of one.entries()) if (!LIMITS.includes(filter.name)) assert.equal(other[i], filter)
 })

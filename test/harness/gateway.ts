@@ -30,6 +30,7 @@ import { gatherAlways } from '../../src/socket/gathered-writes.ts'
 import { handleLevel } from '../../src/socket/handle-socket.ts'
 import { streamLevel } from '../../src/socket/stream-socket.ts'
 import type { TlsLevel } from '../../src/socket/tls.ts'
+import { CounterTable } from '../../src/throttle/counter-table.ts'
 import { NO_THROTTLING } from '../../src/throttle/throttle-plan.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
@@ -91,6 +92,8 @@ export interface GatewayOptions extends Partial<Omit<ReactorPlan, 'http' | 'http
   readonly hasFilterChain?: boolean
   /** Filters of the test. */
   readonly filters?: readonly Filter[]
+  /** Clock of limits. */
+  readonly wallMs?: () => number
   /** The token validator of the operator. */
   readonly customValidator?: CustomValidator
   /** Replaces the dialer of backend connections. */
@@ -153,6 +156,7 @@ export function planGateway(
     filters: _filters,
     customValidator: _validator,
     wrapDialer: _wrapDialer,
+    wallMs: _wallMs,
     authChanges = {},
     ...overrides
   } = options
@@ -175,6 +179,7 @@ export function planGateway(
     tlsServer: null,
     tlsClients: {},
     throttling: NO_THROTTLING,
+    redis: null,
     cors: null,
     faults: DEFAULT_FAULTS,
     webSockets: NO_SOCKETS,
@@ -188,6 +193,7 @@ export function planGateway(
     clients: SharedGauge.allocate(reactors, CLIENT_SLOTS),
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4 * reactors),
+    counters: CounterTable.allocate(1024),
     authVersion: new SharedArrayBuffer(4),
     ...overrides,
   }
@@ -211,7 +217,11 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     authState,
     accessLog: accessLog === null ? null : recordedLog(accessLog, accessLines),
     validator: customValidator,
-    buildFilterChain: (api, auth) => [...(options.hasFilterChain ? buildFilterChain(api, auth) : []), ...filters],
+    buildFilterChain: (api, auth, throttle) => [
+      ...(options.hasFilterChain ? buildFilterChain(api, auth, throttle) : []),
+      ...filters,
+    ],
+    ...(options.wallMs === undefined ? {} : { wallMs: options.wallMs }),
     drained: () => {},
   })
   const ports = await reactor.start()
@@ -234,6 +244,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
       tls ??= await tlsLevel(next)
       reactor.deploy(next, { removed, deployed: [...slots.plan(apis), ...planned] }, tls, customValidator)
       authState.updatePlan(next.auth)
+      authState.policies.setPlan(next.throttling)
       live = next
       keys = nextKeys
     },

@@ -9,6 +9,7 @@ import type { Api } from './api.ts'
 import type { Caller, OwnCredential } from './caller.ts'
 import type { SourceSide, TargetSide } from './contract.ts'
 import { CorrelationId } from './correlation-id.ts'
+import type { LateCharges } from './late-charges.ts'
 import type { Resource, ResourcePath } from './resource.ts'
 
 /** CORS grant of a response; composed once per policy and origin. */
@@ -25,6 +26,7 @@ export interface CorsGrant {
   readonly source: CorsGrant | null
 }
 
+const NO_BYTES = new Uint8Array()
 export const NO_OTHER_LINES: CorsGrant['others'] = []
 
 export class Exchange {
@@ -66,6 +68,10 @@ export class Exchange {
   callerLines = ''
   /** The gateway's own credentials among `callerLines`; null without any. */
   ownCredential: OwnCredential | null = null
+  /** The address that limits and deny policies see; '' until one of them has asked. */
+  countedAddress = ''
+  /** Limits that count bytes or messages of the exchange; null: none do. */
+  lateCharges: LateCharges | null = null
   /** The client came over TLS. */
   isSecured = false
   /** Origin field (RFC 6454), '' without one. */
@@ -79,8 +85,8 @@ export class Exchange {
   requestFraming = 0
   /** Authority of the request, '' without one. */
   host = ''
-  /** Forwarding lines for the backend: Via, X-Forwarded-*, Forwarded. */
-  forwardedLines = ''
+  /** Forwarding lines for the backend, as bytes: Via, X-Forwarded-*, Forwarded. */
+  forwardedLines: Uint8Array = NO_BYTES
   /** The client is a trusted proxy: its forwarding fields are kept. */
   isTrusted = false
   /** The client's connection may carry another request; failures set this to false. */
@@ -160,6 +166,8 @@ export class Exchange {
     this.caller = null
     this.callerLines = ''
     this.ownCredential = null
+    this.countedAddress = ''
+    this.lateCharges = null
     this.origin = ''
     this.corsGrant = null
     this.responseLines = ''

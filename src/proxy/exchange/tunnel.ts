@@ -6,12 +6,15 @@
 import type { Loss } from '../../protocol/failure-table.ts'
 import type { Machine } from '../../protocol/machine.ts'
 import { EVENT, type Event, STATE, type State } from '../../protocol/states.ts'
-import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE } from '../../socket/byte-socket.ts'
+import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE, type Written } from '../../socket/byte-socket.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
 import type { Exchange } from './exchange.ts'
+import type { TunnelMeter } from './late-charges.ts'
 import type { ReadBuffer } from './read-buffer.ts'
 import type { WriteBuffer } from './write-buffer.ts'
 import type { ConnectionContext } from './connection-context.ts'
+import { arena } from '../../http1/llhttp.ts'
+import { closeFrame, MessageStream } from './websocket-frames.ts'
 
 /** A connection that becomes one side of a tunnel, with the parts that the tunnel takes over. */
 export interface TunnelPeer {
@@ -65,6 +68,10 @@ const FROM_BACKEND: Direction = { data: EVENT.RESPONSE_DATA, end: EVENT.RESPONSE
  */
 const LONG_READ_BYTES = 16_384
 const REST_MS = 1000
+/** Longest wait for the close frames of both peers, once a limit has closed the tunnel. */
+const CLOSING_MS = 2000
+/** RFC 6455 7.4.1: a message violates the policy of its receiver. */
+const POLICY_VIOLATION = 1008
 
 /** Its deadline is the idle timeout. The deadlines of its sides are for peers that take no bytes, and for REST_MS. */
 export class Tunnel extends Deadline {
@@ -72,12 +79,15 @@ export class Tunnel extends Deadline {
   readonly #context: ConnectionContext
   readonly #client: TunnelSide
   readonly #backend: TunnelSide
+  /** Counts what the tunnel carries; null: no limit does. */
+  readonly meter: TunnelMeter | null
 
   /** Both machines are in TUNNEL, and the 101 is being sent to the client. */
   constructor(exchange: Exchange, client: TunnelPeer, backend: TunnelPeer, context: ConnectionContext) {
     super()
     this.#exchange = exchange
     this.#context = context
+    this.meter = exchange.lateCharges?.meter(exchange) ?? null
     this.#client = new TunnelSide(this, client, FROM_CLIENT, context)
     this.#backend = new TunnelSide(this, backend, FROM_BACKEND, context)
   }
@@ -94,6 +104,7 @@ export class Tunnel extends Deadline {
 
   /** Bytes moved: restarts the idle timeout. */
   touch(): void {
+    if (this.meter?.isClosing === true) return
     this.#context.wheel.set(this, this.#context.settings.tunnelIdleMs)
   }
 
@@ -109,11 +120,23 @@ export class Tunnel extends Deadline {
     this.touch()
     const state = this.#advance(direction.end)
     this.other(side).peer.socket.end()
-    if (state !== STATE.CLOSING) return
+    if (state !== STATE.CLOSING) {
+      if (this.meter?.isClosing === true) this.closeByLimit()
+      return
+    }
     this.#context.wheel.clear(this)
     this.#exchange.targetState = this.#backend.peer.machine.reported
     this.#backend.finish()
     this.#client.finish()
+  }
+
+  /** A limit has closed the tunnel: each peer gets a close frame behind its last whole frame. */
+  closeByLimit(): void {
+    const { wheel } = this.#context
+    const toClient = this.#client.sendClose(this.#backend, false)
+    const toBackend = this.#backend.sendClose(this.#client, true)
+    if (toClient || toBackend) wheel.set(this, CLOSING_MS)
+    if (this.#client.hasClosed && this.#backend.hasClosed) this.#leave('close')
   }
 
   /** Advances both machines. */
@@ -144,10 +167,15 @@ export class Tunnel extends Deadline {
   /** Idle timeout: FIN on both sides, or a reset when bytes still wait. */
   override onDeadline(): void {
     const isWhole = !this.#client.peer.writeBuffer.isBlocked && !this.#backend.peer.writeBuffer.isBlocked
+    if (this.meter?.isClosing !== true) this.#client.peer.expired()
+    this.#leave(isWhole ? 'close' : 'reset')
+  }
+
+  #leave(mode: CloseMode): void {
+    this.#context.wheel.clear(this)
     this.#exchange.targetState = this.#backend.peer.machine.reported
-    this.#client.peer.expired()
-    this.#backend.close(isWhole ? 'close' : 'reset')
-    this.#client.close(isWhole ? 'close' : 'reset')
+    this.#backend.close(mode)
+    this.#client.close(mode)
   }
 
   override onError(error: unknown): void {
@@ -161,6 +189,8 @@ class TunnelSide extends Deadline implements SocketOwner {
   readonly #tunnel: Tunnel
   readonly #direction: Direction
   readonly #context: ConnectionContext
+  /** The messages that this peer sends; null: nothing counts them. */
+  readonly #messages: MessageStream | null
 
   constructor(tunnel: Tunnel, peer: TunnelPeer, direction: Direction, context: ConnectionContext) {
     super()
@@ -168,6 +198,8 @@ class TunnelSide extends Deadline implements SocketOwner {
     this.#tunnel = tunnel
     this.#direction = direction
     this.#context = context
+    const { meter } = tunnel
+    this.#messages = meter?.hasMessages === true ? new MessageStream(meter) : null
   }
 
   /** Takes the socket. Bytes that were read behind the head go first. */
@@ -211,12 +243,56 @@ class TunnelSide extends Deadline implements SocketOwner {
     const { readBuffer } = this.peer
     const { from, length } = readBuffer
     if (length === 0) return
-    const other = this.#other
     this.#tunnel.pass(this, this.#direction, length)
     readBuffer.from = readBuffer.to
-    const written = other.peer.writeBuffer.write(from, length, readBuffer)
-    if (written === WRITE.PENDING) other.#await()
-    else if (written === WRITE.FAILED) this.#tunnel.fail(other, 'WRITE_ERROR', 'EPIPE')
+    if (this.#tunnel.meter !== null) this.#forwardMetered(this.#tunnel.meter, from, length)
+    else this.#send(from, length)
+  }
+
+  /** Writes bytes of this peer to the other one. */
+  #send(at: number, length: number): void {
+    const other = this.#other
+    other.#sent(other.peer.writeBuffer.write(at, length, this.peer.readBuffer))
+  }
+
+  /** Handles the result of a write to this peer. */
+  #sent(written: Written): void {
+    if (written === WRITE.PENDING) this.#await()
+    else if (written === WRITE.FAILED) this.#tunnel.fail(this, 'WRITE_ERROR', 'EPIPE')
+  }
+
+  /** Writes those bytes that limits let pass; they leave out whole messages. */
+  #forwardMetered(meter: TunnelMeter, from: number, length: number): void {
+    const isWithin = meter.charge(length)
+    const messages = this.#messages
+    if (messages === null) {
+      if (isWithin) this.#send(from, length)
+      else this.#tunnel.cut()
+      return
+    }
+    const end = from + length
+    for (let at = from; at < end && this.peer.machine.state !== STATE.CLOSED; ) {
+      const next = messages.next(arena.bytes, at, end)
+      if (messages.passes) this.#send(at, next - at)
+      at = next
+    }
+    if (meter.isClosing && this.peer.machine.state !== STATE.CLOSED) this.#tunnel.closeByLimit()
+  }
+
+  /** This peer has answered the close frame, or has ended its direction. */
+  get hasClosed(): boolean {
+    return !this.#sends || this.#messages!.hasClosed
+  }
+
+  /**
+   * Sends this peer a close frame once, when the frames of `other` that have passed are whole. Returns whether it did.
+   * `isMasked`: this peer is the backend, for which the gateway is the client.
+   */
+  sendClose(other: TunnelSide, isMasked: boolean): boolean {
+    if (this.peer.machine.state === STATE.CLOSED || !other.#messages!.endWithClose()) return false
+    const { closeReason } = this.#tunnel.meter!
+    this.#sent(this.peer.writeBuffer.writeText(closeFrame(POLICY_VIOLATION, closeReason, isMasked)))
+    return true
   }
 
   /** Reads this peer only while the other one takes its bytes. */

@@ -1,0 +1,229 @@
+/**
+ * The limits of one caller at one API, by resource: which policies apply, in which order, and under which keys they
+ * count (`conf/guide/throttling.md` has the table of keys).
+ */
+import type { Caller } from '../proxy/exchange/caller.ts'
+import type { Exchange } from '../proxy/exchange/exchange.ts'
+import type { Resource } from '../proxy/exchange/resource.ts'
+import { type ConditionGroups, NO_GROUP } from './conditions.ts'
+import { countedAddress } from './denials.ts'
+import { type Level, Limit } from './limit.ts'
+import { LimitList } from './limit-list.ts'
+import type { AdvancedPolicy, CustomPolicy, Quota, Sharing } from './policy.ts'
+import type { Throttle } from './throttle.ts'
+
+/** An API, as limits see it. */
+export interface LimitedApi {
+  readonly name: string
+  readonly version: string
+  /** Context with version. */
+  readonly path: string
+  readonly provider: string
+  /** Advanced policy of the whole API, in place of those of its resources; '' for none. */
+  readonly tier: string
+  /** By key type; null for none. */
+  readonly hard: Readonly<Record<Caller['keyType'], Quota | null>>
+  /** Names of the advanced policies of its resources. */
+  readonly resourceTiers: readonly string[]
+  /** Some resource requires credentials. */
+  readonly hasCallers: boolean
+}
+
+/** Addresses of one caller whose limits are kept, where a key depends on the address; the oldest is dropped. */
+const ADDRESSES_MAX = 64
+const HARD: Sharing & { readonly name: string } = { name: 'maxTps', scope: 'node', failMode: 'local' }
+const BY_ADDRESS = '$clientIp'
+/** Custom policies that apply, the first by name: a request is charged to 31 counters at most. */
+const CUSTOM_MAX = 24
+
+/** The limits of one resource. */
+interface ResourceLimits {
+  readonly policy: AdvancedPolicy | null
+  readonly groups: ConditionGroups | null
+  /** By group; the default limit is first. Used where no key depends on the address. */
+  readonly lists: (LimitList | undefined)[]
+  /** By group and address. */
+  readonly byAddress: Map<string, LimitList>
+}
+
+export class CallerLimits {
+  readonly version: number
+  /** A deny policy names the caller. */
+  readonly isDenied: boolean
+  readonly #throttle: Throttle
+  readonly #api: LimitedApi
+  readonly #caller: Caller
+  readonly #byResource = new Map<Resource | null, ResourceLimits>()
+  /** The resource of the last request, nearly always that of the next one too. */
+  #lastResource: Resource | null | undefined = undefined
+  #last: ResourceLimits | undefined
+  readonly #dependsOnAddress: boolean
+
+  constructor(throttle: Throttle, api: LimitedApi, caller: Caller, isDenied: boolean) {
+    this.#throttle = throttle
+    this.#api = api
+    this.#caller = caller
+    this.isDenied = isDenied
+    this.version = throttle.policies.version
+    this.#dependsOnAddress = throttle.policies.custom.some(({ keyTemplate }) => keyTemplate.includes(BY_ADDRESS))
+  }
+
+  /** Whether no request without credentials can meet a limit. */
+  static areNone({ policies, plan }: Throttle, { tier, hard, resourceTiers }: LimitedApi): boolean {
+    const advanced = tier === '' ? resourceTiers : [tier]
+    const isUnlimited = (name: string): boolean => {
+      const { quota, groups } = policies.advanced(name).policy
+      return quota === null && groups.length === 0
+    }
+    const { quota, burst } = policies.subscription(plan.unauthenticatedTier).policy
+    const hasOwn = quota !== null || burst !== null || hard.PRODUCTION !== null || hard.SANDBOX !== null
+    return !hasOwn && policies.custom.length === 0 && advanced.every(isUnlimited)
+  }
+
+  limitsOf(exchange: Exchange): LimitList {
+    const { resource } = exchange
+    if (resource !== this.#lastResource) {
+      this.#last = this.#byResource.get(resource) ?? this.#newResource(resource)
+      this.#lastResource = resource
+    }
+    const own = this.#last!
+    if (own.groups === null && !this.#dependsOnAddress) return own.lists[0] ?? this.#newList(own, resource, NO_GROUP)
+    return this.#conditional(own, exchange)
+  }
+
+  #conditional(own: ResourceLimits, exchange: Exchange): LimitList {
+    const address = countedAddress(exchange)
+    const group = own.groups === null ? NO_GROUP : own.groups.find(exchange, address)
+    if (!this.#dependsOnAddress) return own.lists[group + 1] ?? this.#newList(own, exchange.resource, group)
+    const { byAddress } = own
+    const key = `${group} ${address}`
+    let list = byAddress.get(key)
+    if (list === undefined) {
+      if (byAddress.size >= ADDRESSES_MAX) byAddress.delete(byAddress.keys().next().value!)
+      list = new LimitList(this.#limits(own, exchange.resource, group, address), this.#throttle)
+      byAddress.set(key, list)
+    }
+    return list
+  }
+
+  #newResource(resource: Resource | null): ResourceLimits {
+    const { tier } = this.#api
+    const name = tier === '' ? (resource?.tier ?? '') : tier
+    const policy = name === '' ? null : this.#throttle.policies.advanced(name).policy
+    const groups = policy === null ? null : this.#throttle.groupsOf(policy)
+    const own = { policy, groups, lists: [], byAddress: new Map() }
+    this.#byResource.set(resource, own)
+    return own
+  }
+
+  #newList(own: ResourceLimits, resource: Resource | null, group: number): LimitList {
+    const list = new LimitList(this.#limits(own, resource, group, ''), this.#throttle)
+    own.lists[group + 1] = list
+    return list
+  }
+
+  /** In the order in which they decide. */
+  #limits({ policy }: ResourceLimits, resource: Resource | null, group: number, address: string): readonly Limit[] {
+    return [
+      ...(policy === null ? [] : this.#advanced(policy, resource, group)),
+      ...this.#subscription(),
+      ...this.#application(),
+      ...this.#throttle.policies.custom.slice(0, CUSTOM_MAX).map(custom => this.#custom(custom, resource, address)),
+      ...this.#hard(),
+    ]
+  }
+
+  #advanced(policy: AdvancedPolicy, resource: Resource | null, group: number): readonly Limit[] {
+    const quota = group === NO_GROUP ? policy.quota : policy.groups[group]!.quota
+    if (quota === null) return []
+    const isOfApi = this.#api.tier !== ''
+    const suffix = group === NO_GROUP ? '' : `:condition-${group + 1}`
+    const user = policy.userLevel === 'PER_USER' ? `:${this.#user}` : ''
+    const key = (isOfApi ? this.#apiKey : this.#resourceKey(resource)) + suffix + user
+    return [this.#limit(isOfApi ? 'api' : 'resource', policy, key, quota)]
+  }
+
+  #subscription(): readonly Limit[] {
+    const { policies, plan } = this.#throttle
+    const name = this.#isSubscribed ? this.#caller.subscriptionTier : plan.unauthenticatedTier
+    const { policy } = policies.subscription(name)
+    const key = `${this.#subscriber}:${this.#apiKey}:${policy.name}`
+    const { quota, burst, stopOnQuotaReach } = policy
+    return [
+      quota === null ? null : this.#limit('subscription', policy, key, quota, stopOnQuotaReach),
+      burst === null ? null : this.#limit('burst', policy, key, burst),
+    ].filter(limit => limit !== null)
+  }
+
+  #application(): readonly Limit[] {
+    const { application } = this.#caller
+    if (application === null || this.#caller.method === 'none') return []
+    const { policy } = this.#throttle.policies.application(application.tier)
+    if (policy.quota === null) return []
+    return [this.#limit('application', policy, `${application.id}:${this.#user}`, policy.quota)]
+  }
+
+  #custom(policy: CustomPolicy, resource: Resource | null, address: string): Limit {
+    const { user, tenant, application } = this.#caller
+    const values: Readonly<Record<string, string>> = {
+      resourceKey: this.#resourceKey(resource),
+      userId: user,
+      apiContext: this.#api.path,
+      apiVersion: this.#api.version,
+      appTenant: application?.tenant ?? tenant,
+      apiTenant: tenantOf(this.#api.provider),
+      appId: application?.id ?? '',
+      clientIp: address,
+    }
+    const key = policy.keyTemplate.replace(/\$([A-Za-z]+)/g, (whole, name: string) => values[name] ?? whole)
+    return this.#limit('custom', policy, `${policy.name}:${key}`, policy.quota)
+  }
+
+  #hard(): readonly Limit[] {
+    const { keyType } = this.#caller
+    const quota = this.#api.hard[keyType]
+    return quota === null ? [] : [this.#limit('hard', HARD, `${this.#apiKey}:${keyType}`, quota)]
+  }
+
+  #limit(level: Level, policy: Sharing & { readonly name: string }, ownKey: string, quota: Quota, stops = true): Limit {
+    const key = `${level}:${ownKey}`
+    const { table, shared } = this.#throttle
+    const isShared = policy.scope === 'redis' && shared !== null
+    const counted = isShared ? shared.localShare(quota) : quota
+    const about = { key, quota: counted, overruns: !stops, policy: `${level}:${policy.name}` }
+    const counter = table.counter({ ...about, failMode: policy.failMode })
+    return new Limit(level, policy, key, quota, stops, counter)
+  }
+
+  get #apiKey(): string {
+    return `${this.#api.path}:${this.#api.version}`
+  }
+
+  #resourceKey(resource: Resource | null): string {
+    return `${this.#api.path}${resource?.template ?? '/*'}:${resource?.verb ?? '*'}`
+  }
+
+  /** A subscription, or the certificate that stands for one, names the tier. */
+  get #isSubscribed(): boolean {
+    const { method, application } = this.#caller
+    return method === 'mutual_tls' || (method !== 'none' && application !== null)
+  }
+
+  /** Whoever the quota of a subscription counts for. */
+  get #subscriber(): string {
+    const { method, application } = this.#caller
+    return method !== 'none' && application !== null ? application.id : this.#user
+  }
+
+  /** Callers without credentials count by address. */
+  get #user(): string {
+    const { method, application, user } = this.#caller
+    return method === 'none' && application !== null ? application.id : user
+  }
+}
+
+/** `admin@example.org` is of the tenant example.org. */
+function tenantOf(account: string): string {
+  const at = account.lastIndexOf('@')
+  return at < 0 ? 'carbon.super' : account.slice(at + 1)
+}

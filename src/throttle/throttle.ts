@@ -1,0 +1,216 @@
+/**
+ * Throttling of a reactor: joins the policies in force, the counters of all reactors, and the decisions on requests.
+ * `throttle-filter.ts` finds the limits of a request; this file charges them.
+ */
+import type { ReactorAuth } from '../auth/reactor-auth.ts'
+import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import type { Exchange } from '../proxy/exchange/exchange.ts'
+import { type Outcome, type Refusal, throttledRefusal } from '../proxy/exchange/outcome.ts'
+import { tracer } from '../protocol/tracer.ts'
+import type { CounterTable } from './counter-table.ts'
+import { ConditionGroups } from './conditions.ts'
+import { type CounterState, LEVELS, type Limit } from './limit.ts'
+import type { LimitList } from './limit-list.ts'
+import type { AdvancedPolicy } from './policy.ts'
+import type { PolicyIndex } from './policy-index.ts'
+import type { SharedCounters, SharedVerdict } from './shared-counters.ts'
+import type { ThrottlePlan } from './throttle-plan.ts'
+
+interface ThrottleContext {
+  readonly auth: ReactorAuth
+  readonly table: CounterTable
+  /** Counters in Redis; null where none is configured. */
+  readonly shared: SharedCounters | null
+  readonly metrics: Pick<MetricsColumn, 'add'>
+  readonly report: Report
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number
+}
+
+/** A limit that cannot be decided on names no end of its window. */
+const UNDECIDED_MS = 1000
+const DENIED = throttledRefusal(900805)
+
+export class Throttle {
+  readonly auth: ReactorAuth
+  readonly metrics: Pick<MetricsColumn, 'add'>
+  readonly report: Report
+  readonly table: CounterTable
+  shared: SharedCounters | null
+  readonly #wallMs: () => number
+  /** Conditions of one version of the policies. */
+  #groups = new Map<AdvancedPolicy, ConditionGroups>()
+  #groupsVersion = 0
+
+  constructor({ auth, table, shared, metrics, report, wallMs }: ThrottleContext) {
+    this.auth = auth
+    this.table = table
+    this.shared = shared
+    this.metrics = metrics
+    this.report = report
+    this.#wallMs = wallMs
+  }
+
+  get policies(): PolicyIndex {
+    return this.auth.state.policies
+  }
+
+  get plan(): ThrottlePlan {
+    return this.policies.plan
+  }
+
+  /** The compiled condition groups of a policy; null without any. */
+  groupsOf(policy: AdvancedPolicy): ConditionGroups | null {
+    if (policy.groups.length === 0) return null
+    if (this.#groupsVersion !== this.policies.version) this.#groups = new Map()
+    this.#groupsVersion = this.policies.version
+    let groups = this.#groups.get(policy)
+    if (groups === undefined) {
+      groups = new ConditionGroups(policy.groups)
+      this.#groups.set(policy, groups)
+    }
+    return groups
+  }
+
+  deny(exchange: Exchange): Refusal {
+    this.metrics.add(METRIC.throttleDenied, 1)
+    if (tracer !== null) tracer.note(exchange, 'quota', 'a deny policy refuses the request')
+    return DENIED
+  }
+
+  /** Charges a request to all limits or to none. Synchronous unless a limit counts in Redis. */
+  admit(exchange: Exchange, limits: LimitList): Outcome | undefined | Promise<Outcome | undefined> {
+    if (exchange.upgrade !== '') {
+      for (const limit of limits.events) {
+        if (limit.stops && this.isUsedUp(limit)) return this.#refuse(exchange, limit, this.#stateOf(limit))
+      }
+    }
+    if (limits.shared.length > 0) return this.#admitShared(exchange, limits)
+    return this.#admitLocally(exchange, limits) ?? this.#pass(exchange, limits)
+  }
+
+  /** Undefined where no limit of this machine refuses: then all of them are charged. */
+  #admitLocally(exchange: Exchange, { counters, stopping }: LimitList): Refusal | undefined {
+    const refusing = this.table.admit(counters)
+    if (refusing < 0) return undefined
+    const limit = stopping[refusing]!
+    return this.#refuse(exchange, limit, this.#stateOf(limit))
+  }
+
+  /**
+   * Limits of this machine that are used up refuse before Redis is asked. What Redis has charged goes back where a limit
+   * of this machine refuses behind it.
+   */
+  async #admitShared(exchange: Exchange, limits: LimitList): Promise<Outcome | undefined> {
+    const usedUp = limits.stopping.find(limit => this.isUsedUp(limit))
+    if (usedUp !== undefined) return this.#refuse(exchange, usedUp, this.#stateOf(usedUp))
+    const verdict = this.shared === null ? null : await this.shared.admit(limits.sharedCounters)
+    if (verdict === null) return this.#admitWithout(exchange, limits)
+    const { refusedBy } = verdict
+    if (refusedBy >= 0) return this.#refuse(exchange, limits.shared[refusedBy]!, sharedState(verdict, refusedBy))
+    const refused = this.#admitLocally(exchange, limits)
+    if (refused !== undefined) this.shared!.refund(limits.sharedCounters, verdict)
+    return refused ?? this.#pass(exchange, limits, verdict)
+  }
+
+  /** Redis has not answered: the fail mode of each shared limit decides. */
+  #admitWithout(exchange: Exchange, limits: LimitList): Outcome | undefined {
+    const { shared, stopping } = limits
+    this.metrics.add(METRIC.throttleUndecided, 1)
+    const closed = shared.find(({ failMode }) => failMode === 'closed')
+    if (closed !== undefined) {
+      return this.#refuse(exchange, closed, { endsMs: this.#wallMs() + UNDECIDED_MS })
+    }
+    const counted = [...stopping, ...shared.filter(({ failMode }) => failMode === 'local')]
+    const refusing = this.table.admit(counted.map(({ counter }) => counter))
+    if (refusing < 0) return this.#pass(exchange, limits)
+    return this.#refuse(exchange, counted[refusing]!, this.#stateOf(counted[refusing]!))
+  }
+
+  #refuse(exchange: Exchange, limit: Limit, { endsMs }: Pick<CounterState, 'endsMs'>): Refusal {
+    this.metrics.add(LEVELS[limit.level].refused, 1)
+    if (tracer !== null) tracer.note(exchange, 'quota', quotaText(limit, { remaining: 0, endsMs }, this.#wallMs()))
+    return limit.refusal(endsMs, this.#wallMs())
+  }
+
+  #pass(exchange: Exchange, limits: LimitList, verdict?: SharedVerdict): undefined {
+    const { metrics } = this
+    const { passedCells } = limits
+    for (let i = 0; i < passedCells.length; i++) metrics.add(passedCells[i]!, 1)
+    if (limits.isLate(exchange)) exchange.lateCharges = limits
+    if (limits.marking.length > 0) this.#mark(exchange, limits.marking)
+    if (this.plan.rateLimitHeaders) this.#tell(exchange, limits, verdict)
+    if (tracer !== null) this.#trace(exchange, limits, verdict)
+  }
+
+  /** Charges limits that do not stop, and marks the response where one of them is used up. */
+  #mark(exchange: Exchange, marking: readonly Limit[]): void {
+    for (const limit of marking) {
+      if (limit.quota.type === 'requests') this.charge(limit, 1)
+      if (!this.table.isOverrun(limit.counter)) continue
+      this.metrics.add(METRIC.throttleMarked, 1)
+      if (tracer !== null) tracer.note(exchange, 'quota', `${limit.policy} is used up and does not stop`)
+      if (!this.plan.rateLimitHeaders) {
+        exchange.responseLines += `RateLimit: ${limit.item({ ...this.#stateOf(limit), remaining: 0 }, this.#wallMs())}\r\n`
+      }
+    }
+  }
+
+  /** Adds the fields of draft-ietf-httpapi-ratelimit-headers. */
+  #tell(exchange: Exchange, limits: LimitList, verdict: SharedVerdict | undefined): void {
+    const nowMs = this.#wallMs()
+    const items = this.#counted(limits).map(limit => limit.item(this.#stateIn(limit, limits, verdict), nowMs))
+    if (items.length === 0) return
+    exchange.responseLines += `RateLimit-Policy: ${limits.policies}\r\nRateLimit: ${items.join(', ')}\r\n`
+  }
+
+  #trace(exchange: Exchange, limits: LimitList, verdict: SharedVerdict | undefined): void {
+    for (const limit of this.#counted(limits)) {
+      const state = this.#stateIn(limit, limits, verdict)
+      tracer?.note(exchange, 'quota', quotaText(limit, state, this.#wallMs()))
+    }
+  }
+
+  #counted({ all }: LimitList): readonly Limit[] {
+    return all.filter(({ quota }) => quota.type !== 'events')
+  }
+
+  #stateIn(limit: Limit, { shared }: LimitList, verdict: SharedVerdict | undefined): CounterState {
+    const at = verdict === undefined ? -1 : shared.indexOf(limit)
+    return at < 0 ? this.#stateOf(limit) : sharedState(verdict!, at)
+  }
+
+  #stateOf({ counter }: Limit): CounterState {
+    return { remaining: this.table.remaining(counter), endsMs: this.table.endsMs(counter) }
+  }
+
+  /** Whether nothing is left in the window, as far as this machine knows. */
+  isUsedUp({ counter }: Limit): boolean {
+    return this.table.remaining(counter) <= 0
+  }
+
+  /** Charges what is known late; false where the window is used up. */
+  charge({ counter, shared }: Limit, amount: number): boolean {
+    if (shared !== null && this.shared?.isUp === true) return this.shared.charge(shared, amount)
+    return this.table.charge(counter, amount)
+  }
+
+  /** Charges one message; returns the limit that refuses it, null where it passes. */
+  admitEvent(limits: readonly Limit[]): Limit | null {
+    for (const limit of limits) if (limit.stops && this.isUsedUp(limit)) return limit
+    let refusing: Limit | null = null
+    for (const limit of limits) if (!this.charge(limit, 1) && limit.stops) refusing ??= limit
+    return refusing
+  }
+}
+
+function sharedState({ remaining, endsMs }: SharedVerdict, at: number): CounterState {
+  return { remaining: remaining[at]!, endsMs: endsMs[at]! }
+}
+
+/** For traces: `subscription Gold: 42 of 5000 left, resets in 17 s`. */
+function quotaText({ level, policy, quota }: Limit, { remaining, endsMs }: CounterState, nowMs: number): string {
+  const resetS = Math.max(0, Math.ceil((endsMs - nowMs) / 1000))
+  return `${level} ${policy}: ${remaining} of ${quota.limit} left, resets in ${resetS} s`
+}
