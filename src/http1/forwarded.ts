@@ -4,12 +4,14 @@
  */
 import { type Kind, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
+import { encoded } from './writer.ts'
 
 type ForwardedForm = 'x-forwarded' | 'forwarded' | 'both' | 'none'
 
 const VIA = 'Via: 1.1 sluice\r\n'
 /** Via of an HTTP/1.0 request; has the same length as VIA. */
-const VIA_10 = 'Via: 1.0 sluice\r\n'
+const VIA_10 = encoded('Via: 1.0 sluice\r\n')
+const VIA_ALONE = encoded(VIA)
 
 /** Forwarding lines for the requests of one client address. */
 export class ForwardedLines {
@@ -21,7 +23,7 @@ export class ForwardedLines {
   readonly #constant: string
   /** Cache: host of the last request and its lines, nearly always those of the next one too. */
   #host = ''
-  #lines: string
+  #lines: Uint8Array
 
   /** `address`: numeric; `trusted`: the client is one of the trusted proxies. */
   constructor(form: ForwardedForm, address: string, scheme: 'http' | 'https', trusted: boolean) {
@@ -31,22 +33,25 @@ export class ForwardedLines {
     this.#scheme = scheme
     const x = form === 'x-forwarded' || form === 'both'
     this.#constant = x ? `${VIA}X-Forwarded-For: ${address}\r\nX-Forwarded-Proto: ${scheme}\r\n` : VIA
-    this.#lines = this.#untrustedLines('')
+    this.#lines = encoded(this.#untrustedLines(''))
   }
 
-  /** Whole lines, each with its CRLF. `host`: authority of the request, '' without one. */
-  lines(bytes: Buffer, head: Head, host: string): string {
+  /** Whole lines in latin1, each with its CRLF. `host`: authority of the request, '' without one. */
+  lines(bytes: Buffer, head: Head, host: string): Uint8Array {
     const lines = this.#http11Lines(bytes, head, host)
-    return head.minorVersion === 0 ? VIA_10 + lines.slice(VIA_10.length) : lines
+    if (head.minorVersion !== 0) return lines
+    const lines10 = lines.slice()
+    lines10.set(VIA_10)
+    return lines10
   }
 
   /** The lines for a request that came as HTTP/1.1. */
-  #http11Lines(bytes: Buffer, head: Head, host: string): string {
-    if (this.#form === 'none') return VIA
-    if (this.#trusted) return this.#extendedLines(bytes, head, host)
+  #http11Lines(bytes: Buffer, head: Head, host: string): Uint8Array {
+    if (this.#form === 'none') return VIA_ALONE
+    if (this.#trusted) return encoded(this.#extendedLines(bytes, head, host))
     if (host !== this.#host) {
       this.#host = host
-      this.#lines = this.#untrustedLines(host)
+      this.#lines = encoded(this.#untrustedLines(host))
     }
     return this.#lines
   }

@@ -3,6 +3,7 @@ import type { Configuration } from '../config/catalogue.ts'
 import { CALLER_LINES_MAX } from '../proxy/exchange/caller.ts'
 import type { Settings } from '../proxy/exchange/connection-context.ts'
 import type { ReaderLimits } from '../http1/message-reader.ts'
+import { encoded } from '../http1/writer.ts'
 
 type Plain = Configuration['transport.passthru_http']
 type Transport = Plain | Configuration['transport.passthru_https']
@@ -38,7 +39,7 @@ export function settingsOf(transport: Transport, plain: Plain, responseTimeoutMs
     preservesUserAgent: transport['http.user.agent.preserve'] || preserved.has('user-agent'),
     preservesHost: preserved.has('host'),
     correlationField: plain['correlation.header'],
-    correlationStart: `${plain['correlation.header']}: `,
+    correlationStart: encoded(`${plain['correlation.header']}: `),
     forwardedFields: plain['forwarded.headers'],
   }
 }

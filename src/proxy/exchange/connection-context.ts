@@ -54,8 +54,8 @@ export interface Settings {
   readonly preservesHost: boolean
   /** Name of the correlation field. */
   readonly correlationField: string
-  /** Start of the correlation line: the name with colon and space. */
-  readonly correlationStart: string
+  /** Start of the correlation line, as bytes: the name with colon and space. */
+  readonly correlationStart: Uint8Array
   readonly forwardedFields: 'x-forwarded' | 'forwarded' | 'both' | 'none'
 }
 

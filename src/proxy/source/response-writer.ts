@@ -15,7 +15,7 @@ import { arena } from '../../http1/llhttp.ts'
 import { CONNECTION_OPTION } from '../../http1/persistence.ts'
 import { type StrippedKinds, strippedKinds, putResponseStart } from '../../http1/rewrite.ts'
 import { upgradeResponseLines } from '../../http1/upgrade.ts'
-import { putLineEnd, putText } from '../../http1/writer.ts'
+import { putBlock, putLineEnd, putText } from '../../http1/writer.ts'
 import { METRIC } from '../../observe/metrics.ts'
 import type { Machine } from '../../protocol/machine.ts'
 import { EVENT, STATE } from '../../protocol/states.ts'
@@ -93,7 +93,7 @@ export class ResponseWriter {
   #putStart(head: Head, at: number, stripped: StrippedKinds): number {
     const { composer, settings } = this.#context
     let position = putResponseStart(arena.bytes, composer.chunk.offset, at, head, stripped)
-    position = putText(arena.bytes, position, settings.correlationStart)
+    position = putBlock(arena.bytes, position, settings.correlationStart)
     return putLineEnd(arena.bytes, this.#exchange.correlation.put(arena.bytes, position))
   }
 
@@ -168,7 +168,7 @@ export class ResponseWriter {
     const content = Buffer.from(body)
     let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
     if (!isBodiless(status)) head += `Content-Length: ${content.length}\r\n`
-    if (exchange.correlation.isSet) head += `${this.#context.settings.correlationStart}${exchange.correlationId}\r\n`
+    if (exchange.correlation.isSet) head += `${this.#context.settings.correlationField}: ${exchange.correlationId}\r\n`
     head += `${this.#context.dateLine}${connectionLine(exchange)}\r\n`
     const message = exchange.isHead ? head : head + content.latin1Slice(0, content.length)
     this.#writer.discard()

@@ -3,7 +3,7 @@ import { CHUNKED } from '../../http1/framing.ts'
 import { arena } from '../../http1/llhttp.ts'
 import { putFields } from '../../http1/rewrite.ts'
 import { upgradeRequestLines } from '../../http1/upgrade.ts'
-import { putBytes, putLineEnd, putText } from '../../http1/writer.ts'
+import { encoded, putBlock, putBytes, putLineEnd, putText } from '../../http1/writer.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { type ConnectionPool, OUT_OF_MEMORY } from './connection-pool.ts'
@@ -23,7 +23,8 @@ export class RequestSender {
   readonly #basePath: string
   /** Start of the request line by method. */
   readonly #starts = new Map<string, string>()
-  readonly #hostLine: string
+  /** End of the start line, Host, and the line for a proxy. */
+  readonly #prefixEnd: Uint8Array
   /**
    * For a proxy that reads each request (RFC 9112 3.2.2): scheme and authority, and a line; '' without such a proxy.
    */
@@ -35,10 +36,10 @@ export class RequestSender {
     this.#basePath = basePath
     this.#context = context
     this.#stripped = stripped
-    this.#hostLine = `Host: ${pool.authority}\r\n`
     this.#origin = isForwarded(pool.route) ? `${pool.scheme}://${pool.authority}` : ''
     const credentials = isForwarded(pool.route) ? pool.route.proxy!.authorization : ''
     this.#proxyLine = credentials === '' ? '' : `Proxy-Authorization: ${credentials}\r\n`
+    this.#prefixEnd = encoded(` HTTP/1.1\r\nHost: ${pool.authority}\r\n${this.#proxyLine}`)
   }
 
   /** Sends a request whose head is valid. `endpoint` gets the result. */
@@ -88,9 +89,9 @@ export class RequestSender {
     at = this.#putPrefixEnd(exchange, at)
     const expects = exchange.minorVersion === 1
     at = putFields(bytes, at, head, this.#stripped.table(chunked, exchange.isTrusted, expects))
-    at = putText(bytes, at, exchange.forwardedLines)
+    at = putBlock(bytes, at, exchange.forwardedLines)
     if (exchange.callerLines !== '') at = putText(bytes, at, exchange.callerLines)
-    at = putText(bytes, at, settings.correlationStart)
+    at = putBlock(bytes, at, settings.correlationStart)
     at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
     if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')
     if (!settings.preservesUserAgent) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
@@ -115,11 +116,11 @@ export class RequestSender {
   #putPrefixEnd(exchange: Exchange, position: number): number {
     const { composer, settings } = this.#context
     const { bytes } = arena
-    let at = putText(bytes, position, ' HTTP/1.1\r\n')
+    let at = position
     if (settings.preservesHost && exchange.host !== '') {
-      at = putLineEnd(bytes, putText(bytes, putText(bytes, at, 'Host: '), exchange.host))
-    } else at = putText(bytes, at, this.#hostLine)
-    if (this.#proxyLine !== '') at = putText(bytes, at, this.#proxyLine)
+      at = putText(bytes, putText(bytes, at, ' HTTP/1.1\r\nHost: '), exchange.host)
+      at = putText(bytes, putLineEnd(bytes, at), this.#proxyLine)
+    } else at = putBlock(bytes, at, this.#prefixEnd)
     this.#prefixLength = at - composer.chunk.offset
     return at
   }
