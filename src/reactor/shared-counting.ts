@@ -5,14 +5,21 @@ import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { RedisCounters, type RedisPlan } from '../throttle/redis-counters.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 
+interface SharedCountingOptions {
+  readonly report: Report
+  readonly metrics: MetricsColumn
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number
+}
+
 export class SharedCounting {
   readonly #throttle: Throttle
-  readonly #options: { readonly report: Report; readonly metrics: MetricsColumn }
+  readonly #options: SharedCountingOptions
   /** The plan of the last call, as text. */
   #wanted = 'null'
   #counters: RedisCounters | null = null
 
-  constructor(throttle: Throttle, options: { readonly report: Report; readonly metrics: MetricsColumn }) {
+  constructor(throttle: Throttle, options: SharedCountingOptions) {
     this.#throttle = throttle
     this.#options = options
   }
@@ -46,7 +53,6 @@ export class SharedCounting {
     return new RedisCounters(plan, {
       ...this.#options,
       nowMs: monotonicMs,
-      wallMs: Date.now,
       sharesChanged: () => this.#sharesChanged(),
     })
   }
