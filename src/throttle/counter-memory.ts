@@ -8,12 +8,15 @@
  *   the same odd generation belongs together.
  * - Inserting and evicting take the one lock. The lock names its owner. An owner that dies leaves the lock to whoever
  *   calls `release` for that owner, and to the thread that takes the owner's place. Both rebuild chains and free list
- *   from the slots, so a death between any two instructions leaves no damage. Others wait at most LOCK_WAIT_MS.
+ *   from the slots, so a death between any two instructions leaves no damage.
  *
  * Offsets are those of little-endian machines.
  */
 import { hash, randomFillSync } from 'node:crypto'
 import type { Quota, TimeUnit } from './policy.ts'
+import { CounterLabels, LABEL_BYTES, POLICIES_MAX } from './counter-labels.ts'
+import { COUNT_SHIFT, GENERATION_MASK, tagOf, windowsAhead, wordOf } from './counting-word.ts'
+import { OwnerLock } from './owner-lock.ts'
 import { windowAt, windowStartMs } from './window.ts'
 
 /** What a slot needs to know of its key. */
@@ -30,8 +33,8 @@ interface SlotRef {
   generation: number
 }
 
-const UNITS: readonly TimeUnit[] = ['sec', 'min', 'hour', 'day', 'month']
-const QUOTA_TYPES: readonly Quota['type'][] = ['requests', 'bandwidth', 'events']
+export const UNITS: readonly TimeUnit[] = ['sec', 'min', 'hour', 'day', 'month']
+export const QUOTA_TYPES: readonly Quota['type'][] = ['requests', 'bandwidth', 'events']
 
 const HEADER_BYTES = 256
 const LOCK = 0
@@ -60,6 +63,8 @@ const SEEN = 20
 const FULL_UNTIL = 8
 const EARLIEST = 11
 
+/** Name of a policy, and refusals by those of its counters that were evicted. */
+const POLICY_BYTES = LABEL_BYTES + 8
 const SLOT_CELLS = 16
 const SLOT_WORDS = 8
 const WORDS = 2
@@ -72,29 +77,9 @@ const POLICY = 13
 /** Index in 64-bit floats. */
 const LIMIT = 7
 
-const LABEL_BYTES = 96
-/** Bytes of UTF-8 that a label keeps of its key; longer keys keep both ends. */
-const LABEL_TEXT_MAX = LABEL_BYTES - 1
-const LABEL_TAIL = 40
-/** Names of policies that are kept; the counters of others are labelled with `other`. */
-const POLICIES_MAX = 1024
-const OTHER_POLICY = 'other'
-
-/** Bits of a counting word: count, generation, window; from the lowest. */
-const COUNT_BITS = 36
-export const COUNT_MAX = 2 ** COUNT_BITS - 1
-const COUNT_SHIFT = 36n
-const GENERATION_MASK = 7
-const WINDOW_MASK = 0x1ff_ffff
-/** Windows are numbered modulo 2^26, because each of the two words has every other one. */
-const NUMBER_SHIFT = 32 - 26
-
-/** A dead owner is known within milliseconds; a live one holds the lock for microseconds, but may be descheduled. */
-const LOCK_WAIT_MS = 100
-const LOCK_SPINS = 200
 /** Slots that one insertion looks at for expired ones: a few when the table fills, more when it is full. */
 const SWEPT_AHEAD = 64
-const SWEPT_AT_FULL = 8192
+const SWEPT_AT_FULL = 4096
 const EVICTED_AT_ONCE = 256
 /** For so long a full table does not look for expired slots again. */
 const FULL_MS_MAX = 1000
@@ -104,35 +89,21 @@ const FULL = 1
 const BUSY = 2
 type Placement = typeof PLACED | typeof FULL | typeof BUSY
 
-/** Upper 28 bits of a word: window and generation, as a signed number. */
-export function tagOf(number: number, generation: number): number {
-  return ((((number / 2) & WINDOW_MASK) << 7) | (((generation >> 1) & GENERATION_MASK) << 4)) >> 4
-}
-
-export function wordOf(tag: number, count: number): bigint {
-  return (BigInt(tag) << COUNT_SHIFT) | BigInt(count)
-}
-
-/** How many windows a tag of the word of `parity` is ahead of window `number`; negative: behind. */
-export function windowsAhead(tag: number, parity: number, number: number): number {
-  return ((((tag >> 3) & WINDOW_MASK) * 2 + parity - (number % 2 ** 26)) << NUMBER_SHIFT) >> NUMBER_SHIFT
-}
-
 export class CounterMemory {
   readonly cells: Int32Array
   readonly words: BigInt64Array
   readonly #floats: Float64Array
   readonly #bytes: Buffer
-  readonly #owner: number
+  readonly #lock: OwnerLock
   readonly #seed: string
   readonly #capacity: number
   readonly #bucketMask: number
   readonly #heads: number
+  /** Index of the first policy's refusals by evicted counters, in 64-bit floats. */
+  readonly #evictedRefusals: number
   /** Index of the first slot, in cells. */
   readonly firstCell: number
-  readonly #labels: number
-  readonly #names: string[] = []
-  #busyTenure = -1
+  readonly #labels: CounterLabels
 
   /** `owner`: positive number that no other living thread has. */
   constructor(memory: SharedArrayBuffer, owner: number) {
@@ -140,20 +111,22 @@ export class CounterMemory {
     this.words = new BigInt64Array(memory)
     this.#floats = new Float64Array(memory)
     this.#bytes = Buffer.from(memory)
-    this.#owner = owner
+    this.#lock = new OwnerLock(this.cells, LOCK, TENURE, owner)
     this.#capacity = this.cells[CAPACITY]!
     this.#bucketMask = this.cells[BUCKETS]! - 1
     this.#seed = this.#bytes.toString('hex', SEED * 4, SEED * 4 + 16)
-    this.#heads = (HEADER_BYTES + POLICIES_MAX * LABEL_BYTES) / 4
+    this.#evictedRefusals = (HEADER_BYTES + POLICIES_MAX * LABEL_BYTES) / 8
+    this.#heads = (HEADER_BYTES + POLICIES_MAX * POLICY_BYTES) / 4
     this.firstCell = this.#heads + this.cells[BUCKETS]!
-    this.#labels = (this.firstCell + this.#capacity * SLOT_CELLS) * 4
+    const labels = (this.firstCell + this.#capacity * SLOT_CELLS) * 4
+    this.#labels = new CounterLabels(this.cells, POLICIES, HEADER_BYTES, labels)
     this.release(owner)
   }
 
   /** `seed`: 16 bytes of a memory whose counters will be restored; random by default. */
   static allocate(counters: number, seed?: Uint8Array): SharedArrayBuffer {
     const buckets = 2 ** Math.ceil(Math.log2(Math.max(16, counters)))
-    const bytes = HEADER_BYTES + POLICIES_MAX * LABEL_BYTES + buckets * 4 + counters * (SLOT_CELLS * 4 + LABEL_BYTES)
+    const bytes = HEADER_BYTES + POLICIES_MAX * POLICY_BYTES + buckets * 4 + counters * (SLOT_CELLS * 4 + LABEL_BYTES)
     const memory = new SharedArrayBuffer(Math.ceil(bytes / 8) * 8)
     const cells = new Int32Array(memory)
     cells[CAPACITY] = counters
@@ -240,7 +213,7 @@ export class CounterMemory {
     if (this.find(hashed, ref)) return PLACED
     ref.slot = -1
     if (this.#isFull(nowMs)) return this.#refuse(FULL_COUNT, FULL)
-    if (!this.#acquire()) return this.#refuse(BUSY_COUNT, BUSY)
+    if (!this.#lock.acquire()) return this.#refuse(BUSY_COUNT, BUSY)
     try {
       if (this.find(hashed, ref)) return PLACED
       const slot = this.#takeSlot(nowMs)
@@ -250,7 +223,7 @@ export class CounterMemory {
       ref.generation = this.cells[this.cellOf(slot) + GENERATION]!
       return PLACED
     } finally {
-      this.#unlock()
+      this.#lock.release()
     }
   }
 
@@ -285,9 +258,9 @@ export class CounterMemory {
     cells[cell + SHAPE] = UNITS.indexOf(quota.unit) | (sliding << 3) | (QUOTA_TYPES.indexOf(quota.type) << 4)
     cells[cell + UNITS_CELL] = quota.units
     cells[cell + REFUSED] = 0
-    cells[cell + POLICY] = this.#policyId(policy)
+    cells[cell + POLICY] = this.#labels.policyId(policy)
     this.#floats[(cell >> 1) + LIMIT] = quota.limit
-    this.#writeText(this.#labels + slot * LABEL_BYTES, key)
+    this.#labels.setLabel(slot, key)
     const head = this.#heads + (hashed[0]! & this.#bucketMask)
     cells[cell + NEXT] = cells[head]!
     Atomics.store(cells, cell + GENERATION, generation)
@@ -362,6 +335,8 @@ export class CounterMemory {
       return false
     }
     Atomics.store(cells, EVICTING, 0)
+    const policy = cells[cell + POLICY]!
+    if (policy >= 0) this.#floats[this.#evictedRefusals + policy]! += cells[cell + REFUSED]!
     this.#unlink(slot)
     cells[cell + NEXT] = cells[FREE]!
     Atomics.store(cells, FREE, slot + 1)
@@ -407,39 +382,11 @@ export class CounterMemory {
 
   // ---- lock -------------------------------------------------------------------------------------------------------
 
-  #acquire(): boolean {
-    const { cells } = this
-    let deadline = 0
-    for (let spins = 0; Atomics.compareExchange(cells, LOCK, 0, this.#owner) !== 0; spins++) {
-      if (spins < LOCK_SPINS) continue
-      // A tenure that was waited for in vain is that of a dead thread: nobody waits for it twice.
-      const tenure = Atomics.load(cells, TENURE)
-      if (tenure === this.#busyTenure) return false
-      const now = performance.now()
-      deadline ||= now + LOCK_WAIT_MS
-      if (now >= deadline) {
-        this.#busyTenure = tenure
-        return false
-      }
-      const owner = Atomics.load(cells, LOCK)
-      if (owner !== 0) Atomics.wait(cells, LOCK, owner, 1)
-    }
-    Atomics.add(cells, TENURE, 1)
-    return true
-  }
-
-  #unlock(): void {
-    Atomics.store(this.cells, LOCK, 0)
-    Atomics.notify(this.cells, LOCK, 1)
-  }
-
   /** Takes the lock from an owner that has died, if the owner held it, and repairs what it has left. */
   release(owner: number): boolean {
-    const mine = -this.#owner
-    const isHeld = [owner, -owner].some(held => Atomics.compareExchange(this.cells, LOCK, held, mine) === held)
-    if (!isHeld) return false
+    if (!this.#lock.takeFrom(owner)) return false
     this.#rebuild()
-    this.#unlock()
+    this.#lock.release()
     return true
   }
 
@@ -469,6 +416,21 @@ export class CounterMemory {
     Atomics.add(cells, REBUILT_COUNT, 1)
   }
 
+  /** Refusals by policy, those by evicted counters included. */
+  refusals(): ReadonlyMap<string, number> {
+    const sums = new Map<string, number>()
+    const add = (policy: number, count: number): void => {
+      const name = this.#labels.policyName(policy)
+      if (count > 0) sums.set(name, (sums.get(name) ?? 0) + count)
+    }
+    for (let id = 0; id < POLICIES_MAX; id++) add(id, this.#floats[this.#evictedRefusals + id]!)
+    for (let slot = 0; slot < this.used; slot++) {
+      const cell = this.cellOf(slot)
+      if ((this.cells[cell + GENERATION]! & 1) === 1) add(this.cells[cell + POLICY]!, this.cells[cell + REFUSED]!)
+    }
+    return sums
+  }
+
   // ---- labels -----------------------------------------------------------------------------------------------------
 
   shapeOf(slot: number): { unit: TimeUnit; units: number; isSliding: boolean; type: Quota['type'] } {
@@ -496,52 +458,10 @@ export class CounterMemory {
   }
 
   labelOf(slot: number): string {
-    return this.#readText(this.#labels + slot * LABEL_BYTES)
+    return this.#labels.labelOf(slot)
   }
 
   policyOf(slot: number): string {
-    const id = this.cells[this.cellOf(slot) + POLICY]!
-    if (id < 0) return OTHER_POLICY
-    this.#learnPolicies()
-    return this.#names[id]!
+    return this.#labels.policyName(this.cells[this.cellOf(slot) + POLICY]!)
   }
-
-  #policyId(name: string): number {
-    const text = shortened(name).toString()
-    const count = this.#learnPolicies()
-    const known = this.#names.indexOf(text)
-    if (known >= 0 || count >= POLICIES_MAX) return known
-    this.#writeText(HEADER_BYTES + count * LABEL_BYTES, text)
-    this.#names[count] = text
-    Atomics.store(this.cells, POLICIES, count + 1)
-    return count
-  }
-
-  /** Names that other threads have added; their number. */
-  #learnPolicies(): number {
-    const count = Atomics.load(this.cells, POLICIES)
-    for (let id = this.#names.length; id < count; id++) {
-      this.#names[id] = this.#readText(HEADER_BYTES + id * LABEL_BYTES)
-    }
-    return count
-  }
-
-  #writeText(at: number, text: string): void {
-    const bytes = shortened(text)
-    this.#bytes[at] = bytes.length
-    this.#bytes.set(bytes, at + 1)
-  }
-
-  #readText(at: number): string {
-    return this.#bytes.toString('utf8', at + 1, at + 1 + this.#bytes[at]!)
-  }
-}
-
-/** The bytes that a label keeps of a text: all of them, or both ends with `…` between. */
-export function shortened(text: string): Buffer {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= LABEL_TEXT_MAX) return bytes
-  const mark = Buffer.from('…')
-  const tail = bytes.subarray(bytes.length - LABEL_TAIL)
-  return Buffer.concat([bytes.subarray(0, LABEL_TEXT_MAX - mark.length - LABEL_TAIL), mark, tail])
 }

@@ -19,16 +19,9 @@
  * the clock again. If the time is still earlier, by more than one window, the clock has jumped back: the word is
  * replaced. After a jump back by one window or less the counts go on; after a longer one they begin anew.
  */
-import {
-  COUNT_MAX,
-  CounterMemory,
-  GENERATION,
-  PLACED,
-  REFUSED as REFUSED_CELL,
-  shortened,
-  tagOf,
-  wordOf,
-} from './counter-memory.ts'
+import { shortened } from './counter-labels.ts'
+import { CounterMemory, GENERATION, PLACED, REFUSED as REFUSED_CELL } from './counter-memory.ts'
+import { COUNT_BITS, COUNT_MAX, COUNT_SHIFT, tagOf, WINDOW_MASK, wordOf } from './counting-word.ts'
 import type { Quota, Sharing } from './policy.ts'
 import { windowAt, windowStartMs } from './window.ts'
 
@@ -69,13 +62,10 @@ interface CounterOccupancy {
   readonly rebuilt: number
 }
 
-const COUNT_BITS = 36
-const SHIFT = 36n
 /** The upper half of a word: the tag above the highest bits of the count. */
 const HIGH_BITS = 4
 const HIGH_MASK = 15
 const HIGH_UNIT = 2 ** 32
-const MASK_25 = 0x1ff_ffff
 /** Quotas of bytes from here on are counted in larger units, so that twice the quota fits into a word. */
 const UNSCALED_MAX = 2 ** (COUNT_BITS - 1)
 /** Counters of one request: one bit each says what was charged. */
@@ -279,7 +269,7 @@ export class CounterTable {
         continue
       }
       // Of a later window, in steps of two.
-      if (((((tag >> 3) & MASK_25) - ((counter.tag >> 3) & MASK_25)) << 7) >> 7 > 0) {
+      if (((((tag >> 3) & WINDOW_MASK) - ((counter.tag >> 3) & WINDOW_MASK)) << 7) >> 7 > 0) {
         const again = this.#wallMs()
         if (again < counter.startMs || again >= counter.endMs) return STALE
       }
@@ -313,7 +303,7 @@ export class CounterTable {
     const at = counter.word + (counter.number & 1)
     for (;;) {
       const word = Atomics.load(this.#words, at)
-      if (Number(word >> SHIFT) !== counter.tag || BigInt.asUintN(COUNT_BITS, word) === 0n) return
+      if (Number(word >> COUNT_SHIFT) !== counter.tag || BigInt.asUintN(COUNT_BITS, word) === 0n) return
       if (Atomics.compareExchange(this.#words, at, word, word - 1n) === word) return
     }
   }
@@ -394,6 +384,11 @@ export class CounterTable {
     return { live, capacity, full: fullCount, busy: busyCount, evicted: evictedCount, rebuilt: rebuiltCount }
   }
 
+  /** Refused requests by policy (`level:name`), of counters that were evicted too. */
+  refusals(): ReadonlyMap<string, number> {
+    return this.#memory.refusals()
+  }
+
   /** Visits all counters, while other threads go on charging them. */
   entries(visit: (entry: CounterEntry) => void): void {
     const now = this.#wallMs()
@@ -453,7 +448,7 @@ export class CounterTable {
     const bytes = 2 ** scaleOf(type, limit)
     const usedIn = (number: number): number => {
       const value = Atomics.load(this.#words, word + (number & 1))
-      const isSame = Number(value >> SHIFT) === tagOf(number, generation)
+      const isSame = Number(value >> COUNT_SHIFT) === tagOf(number, generation)
       return isSame ? Number(BigInt.asUintN(COUNT_BITS, value)) * bytes : 0
     }
     return {
@@ -507,7 +502,7 @@ export class CounterTable {
   #clear(at: number): void {
     for (;;) {
       const word = Atomics.load(this.#words, at)
-      if (Atomics.compareExchange(this.#words, at, word, wordOf(Number(word >> SHIFT), 0)) === word) return
+      if (Atomics.compareExchange(this.#words, at, word, wordOf(Number(word >> COUNT_SHIFT), 0)) === word) return
     }
   }
 
