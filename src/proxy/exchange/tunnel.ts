@@ -263,10 +263,9 @@ class TunnelSide extends Deadline implements SocketOwner {
 
   /** Writes those bytes that limits let pass; they leave out whole messages. */
   #forwardMetered(meter: TunnelMeter, from: number, length: number): void {
-    const isWithin = meter.charge(length)
     const messages = this.#messages
     if (messages === null) {
-      if (isWithin) this.#send(from, length)
+      if (meter.charge(length)) this.#send(from, length)
       else this.#tunnel.cut()
       return
     }
@@ -276,6 +275,8 @@ class TunnelSide extends Deadline implements SocketOwner {
       if (messages.passes) this.#send(at, next - at)
       at = next
     }
+    // A message that begins while a byte is left passes whole.
+    meter.charge(length)
     if (meter.isClosing && this.peer.machine.state !== STATE.CLOSED) this.#tunnel.closeByLimit()
   }
 
