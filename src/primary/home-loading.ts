@@ -17,8 +17,9 @@ import { type Examination, examine } from '../config/load.ts'
 import type { Resolution, ResolvedKey } from '../config/resolve.ts'
 import { type ForwardProxies, readForwardProxies } from '../plan/forward-proxies.ts'
 import { hasTlsListener, planListeners } from '../plan/listener-planning.ts'
-import { redisUsesTls } from '../plan/redis-planning.ts'
+import { redisUsesTls, withoutRedis } from '../plan/redis-planning.ts'
 import { accessErrors, hasManagementListener } from '../plan/management-plan.ts'
+import { receiverAddress } from '../plan/receiver-planning.ts'
 import { nodeComponents } from '../plan/node-components.ts'
 import { AT_RELOAD, AT_START } from './project-reader.ts'
 import { moduleDiagnostics } from './operator-modules.ts'
@@ -90,10 +91,10 @@ export async function loadHome(
 ): Promise<LoadedHome> {
   const { unknown } = examined
   const { configuration, keys, errors } = examined.errors.length === 0 ? running.merge(examined) : examined
-  const { runsGateway, runsKeyManager } = nodeComponents(configuration)
+  const { runsGateway, runsKeyManager, runsTrafficManager } = nodeComponents(configuration)
   // Without its configuration file nothing else of a home can be validated. Files of parts that the node does not run
   // are not opened: they may belong to another node.
-  if (examined.unreadable || !(runsGateway || runsKeyManager)) {
+  if (examined.unreadable || !(runsGateway || runsKeyManager || runsTrafficManager)) {
     const nothing = { apis: NO_APIS, lifecycles: null, applications: [], policies: NO_POLICIES, tls: null, ...NO_PARTS }
     return { configuration, keys, ...nothing, errors, unknown, warnings: examined.warnings }
   }
@@ -157,7 +158,13 @@ export async function loadApplications(
     applications: read.applications,
     policies: policies.set,
     errors: [...read.errors, ...policies.errors],
-    warnings: [...read.warnings, ...unknown, ...policies.warnings, ...ofTiers],
+    warnings: [
+      ...read.warnings,
+      ...unknown,
+      ...policies.warnings,
+      ...ofTiers,
+      ...withoutRedis(configuration, policies.set),
+    ],
   }
 }
 
@@ -218,7 +225,8 @@ export async function tlsDraftFor(
   { apis }: Pick<LoadedApis, 'apis'>,
   home: string,
 ): Promise<TlsDraft | null> {
-  const listens = hasTlsListener(planListeners(configuration)) || hasManagementListener(configuration)
+  const receives = receiverAddress(configuration)?.isSecured === true
+  const listens = receives || hasTlsListener(planListeners(configuration)) || hasManagementListener(configuration)
   const { runsGateway } = nodeComponents(configuration)
   const dials = runsGateway && apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
   const counts = runsGateway && redisUsesTls(configuration)

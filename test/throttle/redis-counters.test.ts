@@ -8,6 +8,7 @@ import type { Quota } from '../../src/throttle/policy.ts'
 import { RedisCounters, type RedisPlan } from '../../src/throttle/redis-counters.ts'
 import type { SharedCounter, SharedVerdict } from '../../src/throttle/shared-counters.ts'
 import { CA, OTHER_CA, SERVER, VIRTUAL } from '../harness/certificates.ts'
+import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { RedisServer, WITHOUT_REDIS } from '../harness/redis-server.ts'
 
 const skip = WITHOUT_REDIS || false
@@ -326,5 +327,49 @@ test('keys begin with the prefix; a long key is hashed', { skip }, async () => {
   )
   assert.ok(names.includes('{sluice}:requests:1hour:short'))
   counters.close()
+  await own.remove()
+})
+
+test('random outages: never more than the limit is admitted, and what Redis counts covers it', { skip }, async () => {
+  const random = new Random(SEED)
+  const own = await RedisServer.start()
+  const plans = ['gateway-1', 'gateway-2'].map(gateway => own.plan({ gateway, timeoutMs: 20, pendingMax: 50 }))
+  const gateways = [await connected(plans[0]!), await connected(plans[1]!)]
+  const limit = 20_000
+  const shared = [
+    counter({ ...PER_SECOND, unit: 'month', units: 12, limit }),
+    counter({ ...PER_SECOND, unit: 'month', units: 12, limit: 1_000_000 }),
+  ]
+  let [admitted, undecided, isOver] = [0, 0, false]
+  const demand = async ({ counters }: Client) => {
+    while (!isOver) {
+      const verdict = await counters.admit(shared)
+      if (verdict === null) {
+        undecided++
+        await sleep(1)
+      } else if (verdict.refusedBy === -1) admitted++
+    }
+  }
+  const demands = gateways.flatMap(gateway => Array.from({ length: 16 }, () => demand(gateway)))
+  for (let round = 0; round < (IS_LONG ? 100 : 8); round++) {
+    await sleep(random.between(20, 200))
+    const disturbance = random.below(3)
+    if (disturbance === 0) await own.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    else if (disturbance === 1) await own.command('SCRIPT', 'FLUSH')
+    else {
+      own.pause()
+      await sleep(random.between(1, 100))
+      own.resume()
+    }
+  }
+  await isTrue('both answer again', () => gateways.every(({ counters }) => counters.isUp))
+  isOver = true
+  await Promise.all(demands)
+  const key = `test:requests:12month:${shared[0]!.key}`
+  const counted = Number(await own.command('HGET', key, 'c'))
+  assert.ok(admitted > 0 && undecided > 0, `${admitted} admitted, ${undecided} undecided: nothing was disturbed`)
+  assert.ok(admitted <= counted && counted <= limit, `${admitted} admitted, ${counted} counted, ${limit} allowed`)
+  assert.equal(Number(await own.command('HGET', `test:requests:12month:${shared[1]!.key}`, 'c')), counted)
+  for (const { counters } of gateways) counters.close()
   await own.remove()
 })

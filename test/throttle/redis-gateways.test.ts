@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApplicationPolicy, Quota, SubscriptionPolicy } from '../../src/throttle/policy.ts'
+import type { RedisPlan } from '../../src/throttle/redis-counters.ts'
 import { RedisServer, WITHOUT_REDIS } from '../harness/redis-server.ts'
 import { application, securedApi, subscription, ThrottledGateway } from '../harness/throttled-gateway.ts'
 
@@ -87,3 +88,22 @@ async function knowsBoth(): Promise<boolean> {
   await sleep(1100)
   return true
 }
+
+test('a reload replaces the connection: another prefix counts anew, no Redis leaves it to fail modes', {
+  skip,
+}, async () => {
+  const [gateway] = gateways as [ThrottledGateway]
+  const use = async (plan: RedisPlan | null, isReached: (code: number) => boolean) => {
+    await gateway.gateway.deploy({ redis: plan })
+    for (let tries = 0; !isReached((await gateway.request('/echo', 'closed')).code); tries++) {
+      assert.ok(tries < 300, 'the reload has no effect')
+      await sleep(20)
+    }
+  }
+  assert.equal((await gateway.codes(5, '/echo', 'closed')).at(-1), THROTTLED)
+  await use(redis.plan({ keyPrefix: 'other:' }), code => code === 0)
+  assert.deepEqual(await gateway.codes(4, '/echo', 'closed'), [0, 0, 0, THROTTLED])
+  await use(null, code => code === THROTTLED)
+  // Alone, the share is the whole limit, of which the outage before has used two.
+  assert.deepEqual(await gateway.codes(3, '/echo', 'local'), [0, 0, THROTTLED])
+})
