@@ -49,8 +49,7 @@ export function readAccess(project: YamlFile | undefined, document: YamlFile | u
   return {
     provider: project?.looseTexts(['data', 'provider'])[0] ?? '',
     plans: project?.looseTexts(['data', 'policies']) ?? [],
-    tier:
-      project?.looseTexts(['data', 'apiThrottlingPolicy'])[0] ?? document?.looseTexts(['x-throttling-tier'])[0] ?? '',
+    tier: project?.looseTexts(['data', 'apiThrottlingPolicy'])[0] ?? '',
     authHeader,
     securitySchemes,
     scopeRoles: readScopeRoles(project, document),

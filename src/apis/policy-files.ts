@@ -16,7 +16,7 @@ import { POLICY_LEVELS, readDenyPolicy, readPolicy } from '../throttle/policy-bo
 import type { ConditionSettings } from '../throttle/throttle-plan.ts'
 import { YamlFile } from './yaml-file.ts'
 
-export interface PolicyFiles {
+interface PolicyFiles {
   readonly set: PolicySet
   readonly errors: readonly Diagnostic[]
   readonly warnings: readonly Diagnostic[]

@@ -9,7 +9,7 @@ import type { DeclaredApplication } from './application-files.ts'
 const SHOWN_MAX = 50
 
 /** Names of the policies in force, by level. */
-export type TierNames = Readonly<Record<Exclude<PolicyLevel, 'custom'>, ReadonlySet<string>>>
+type TierNames = Readonly<Record<Exclude<PolicyLevel, 'custom'>, ReadonlySet<string>>>
 
 interface NamedTier extends Pick<Diagnostic, 'where' | 'key'> {
   readonly level: keyof TierNames
@@ -43,8 +43,8 @@ export function unknownTiers(
 function ofApplication({ tier, tierWhere, subscriptions }: DeclaredApplication): readonly NamedTier[] {
   return [
     { level: 'application', name: tier, where: tierWhere, key: 'tier' },
-    ...subscriptions.map(({ tier: name, tierWhere: where }) => {
-      return { level: 'subscription', name, where, key: 'subscriptions.tier' } as const
+    ...subscriptions.map(({ tier: name, tierWhere: where }, at) => {
+      return { level: 'subscription', name, where, key: `subscriptions[${at}].tier` } as const
     }),
   ]
 }

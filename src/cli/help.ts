@@ -33,6 +33,8 @@ const COMMANDS: Readonly<Record<string, string>> = {
   key: 'key WORD APP...      keys of an application: generate, list, approve, reject, api, renew, remove CONSUMER_KEY',
   subscription: 'subscription WORD... list [APP], add, approve, reject, block, unblock, remove APP API',
   user: 'user WORD...         list, add NAME, passwd NAME, remove NAME',
+  throttle:
+    'throttle WORD...     limits: top, reset KEY; policy list, show, apply, remove; deny add, list, enable, disable, remove',
   token: 'token APP            print an access token for an application, by its own client credentials',
   revoke: 'revoke               revoke a token or an API key, which is read from standard input',
   help: 'help [TOPIC]         print a page of the guide; without TOPIC, this list',
@@ -119,6 +121,23 @@ block-production blocks only production keys. A subscription that waits for appr
   --tier NAME              add: the plan (default: the first plan of the API, else Unlimited)
   --reason TEXT            approve, reject: the reason, for lists and the log
   --owner, --tenant        owner of the application
+${RUNNING_GATEWAY}`,
+  throttle: `sluice throttle top                             counters in use, those nearest to their limit first
+sluice throttle reset KEY                       the counters of a key begin anew
+sluice throttle policy list [LEVEL]             application, subscription, advanced or custom
+sluice throttle policy show LEVEL NAME
+sluice throttle policy apply FILE               creates the policy of the file, or replaces it
+sluice throttle policy remove LEVEL NAME        a policy in use is refused
+sluice throttle deny add TYPE VALUE             API /orders/1.0.0, APPLICATION owner:name, USER name,
+                                                SUBSCRIPTION /orders/1.0.0:owner:name, IP address, IPRANGE from-to
+sluice throttle deny list
+sluice throttle deny enable|disable|remove ID   or the value of the deny policy
+A change is in force on every reactor when the command ends. Policies of files are changed in their files.
+  --level LEVEL            apply: level, where neither folder nor subtype of the file names it
+  --by rate|limit          top: by rate, or by nearness to the limit (default)
+  --limit N                top: rows (default: 20)
+  --json                   top: JSON
+  --invert true            deny add: of IP and IPRANGE, denies every address but these
 ${RUNNING_GATEWAY}`,
   user: `The password is the first line of standard input; without one a password is generated and shown once.
   --roles LIST             add: roles, with commas

@@ -1,6 +1,6 @@
 /**
- * The management commands `application`, `key`, `subscription`, `user`, `token` and `revoke`: builds the request of an
- * action, and prints its result.
+ * The management commands `application`, `key`, `subscription`, `user`, `throttle`, `token` and `revoke`: builds the
+ * request of an action, and prints its result.
  */
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
@@ -8,6 +8,7 @@ import { escapeControls } from '../observe/escape.ts'
 import { type CliArguments, type CommandOptions, EXIT_USAGE, UsageError } from './arguments.ts'
 import { sendAndReport } from './control-client.ts'
 import { usage } from './help.ts'
+import { readPolicyFile } from './policy-file.ts'
 import { table, type Terminal } from './terminal.ts'
 
 type Result = Readonly<Record<string, unknown>>
@@ -25,6 +26,8 @@ interface Action {
   readonly options?: Readonly<Record<string, readonly [member: string, kind: 'text' | 'list' | 'number']>>
   readonly takesPassword?: boolean
   readonly takesToken?: boolean
+  /** The word `file` names a policy file, whose content is sent. */
+  readonly takesPolicy?: boolean
   /** Action of the request, if it is not the command itself. */
   readonly action?: string
 }
@@ -37,6 +40,9 @@ const KEY = { words: ['application', 'key'], options: OWNED }
 const REASON = { ...OWNED, reason: ['reason', 'text'] } as const
 const DECIDE_PAIR = { words: ['application', 'api'], options: REASON }
 const PAIR = { words: ['application', 'api'], options: OWNED }
+
+const LEVEL_AND_POLICY = { words: ['level', 'policy'] }
+const DENIED = { words: ['deny'] }
 
 const ACTIONS: Readonly<Record<string, Action>> = {
   'application list': { words: [], options: TENANT },
@@ -88,6 +94,15 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'user add': { words: ['name'], options: { ...TENANT, roles: ['roles', 'list'] }, takesPassword: true },
   'user passwd': { words: ['name'], options: TENANT, takesPassword: true },
   'user remove': { words: ['name'], options: TENANT },
+  'throttle policy list': { words: [], optionalWords: ['level'] },
+  'throttle policy show': LEVEL_AND_POLICY,
+  'throttle policy apply': { words: ['file'], options: { level: ['level', 'text'] }, takesPolicy: true },
+  'throttle policy remove': LEVEL_AND_POLICY,
+  'throttle deny list': { words: [] },
+  'throttle deny add': { words: ['type', 'value'], options: { invert: ['invert', 'text'] } },
+  'throttle deny enable': DENIED,
+  'throttle deny disable': DENIED,
+  'throttle deny remove': DENIED,
   token: { words: ['application'], options: { ...TYPED, scopes: ['scopes', 'list'] } },
   revoke: { words: [], takesToken: true, action: 'token revoke' },
 }
@@ -101,18 +116,19 @@ export async function manage(
   errorOutput: Terminal = process.stderr,
   readSecret: SecretSource = firstInputLine,
 ): Promise<number> {
-  const [word = '', ...others] = args.rest
-  const isOneWord = Object.hasOwn(ACTIONS, command)
-  const name = isOneWord ? command : `${command} ${word}`
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  const words = isOneWord ? args.rest : others
-  if (action === undefined || !hasRightCount(words, action)) return refuseUsage(command, errorOutput)
+  // The longest name of an action that the words begin with.
+  const length = [3, 2, 1].find(each => Object.hasOwn(ACTIONS, [command, ...args.rest].slice(0, each).join(' ')))
+  if (length === undefined) return refuseUsage(command, errorOutput)
+  const name = [command, ...args.rest].slice(0, length).join(' ')
+  const action = ACTIONS[name]!
+  const words = args.rest.slice(length - 1)
+  if (!hasRightCount(words, action)) return refuseUsage(command, errorOutput)
   const { takesPassword = false, takesToken = false } = action
   const secret = takesPassword || takesToken ? await readSecret() : ''
   if (takesToken && secret === '') return refuseUsage(command, errorOutput)
   const generated = takesPassword && secret === '' ? randomBytes(18).toString('base64url') : ''
   const request = {
-    ...wordMembers(words, action),
+    ...(action.takesPolicy ? readPolicyFile(words[0]!) : wordMembers(words, action)),
     ...optionMembers(name, action, management),
     ...(takesPassword && { password: secret || generated }),
     ...(takesToken && { token: secret }),

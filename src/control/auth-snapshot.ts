@@ -11,6 +11,8 @@ import {
   type SubscriptionRecord,
 } from '../auth/records.ts'
 import type { AuthUpdate } from '../auth/control-protocol.ts'
+import { Decisions } from '../throttle/decisions.ts'
+import type { PolicySet } from '../throttle/policy.ts'
 import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
 
 /** A reactor receives so many records in some milliseconds. */
@@ -23,12 +25,16 @@ export class AuthSnapshot {
   readonly #applications = new Map<string, ApplicationRecord>()
   readonly #keys = new Map<string, ConsumerKeyRecord>()
   readonly #subscriptions = new Map<string, SubscriptionRecord>()
+  #policies: PolicySet | null = null
+  readonly #decisions = new Decisions()
   /** Until no reactor accepts the token any more. */
   readonly #revoked = new RevokedTokens(SKEW_MAX_MS)
 
   apply(update: AuthUpdate): void {
     if (update.kind === 'keys') for (const keys of update.issuers) this.#issuers.set(keys.issuer, keys)
     else if (update.kind === 'revoked') this.#revoked.add(update.tokens, Date.now())
+    else if (update.kind === 'decisions') this.#decisions.apply(update.decisions, Date.now())
+    else if (update.kind === 'policies') this.#policies = update.set
     else if (update.kind === 'complete') this.isComplete = true
     else if (update.kind === 'reset') this.#reset()
     else if (update.kind === 'subscriptions') {
@@ -42,7 +48,7 @@ export class AuthSnapshot {
     }
   }
 
-  /** Revocations and keys of issuers stay: a later update replaces keys. */
+  /** Revocations, policies and keys of issuers stay: a later update replaces policies and keys. */
   #reset(): void {
     this.isComplete = false
     this.#applications.clear()
@@ -64,6 +70,8 @@ export class AuthSnapshot {
     for (const subscriptions of inParts([...this.#subscriptions.values()])) {
       updates.push({ kind: 'subscriptions', update: { ...nothing, subscriptions } })
     }
+    if (this.#policies !== null) updates.push({ kind: 'policies', set: this.#policies })
+    for (const decisions of inParts(this.#decisions.entries(Date.now()))) updates.push({ kind: 'decisions', decisions })
     if (this.isComplete) updates.push({ kind: 'complete' })
     return updates
   }

@@ -153,6 +153,11 @@ export class LocalKeyManager {
     return this.#registry.snapshot()
   }
 
+  /** All throttling policies of the registry. */
+  policies(): ReturnType<Registry['policies']['snapshot']> {
+    return this.#registry.policies.snapshot()
+  }
+
   /** Rejects with why not: then nothing has changed. */
   async reload(plan: ControlPlan): Promise<void> {
     await refuseConflicts(plan.declared, this.#registry, plan.ownIssuer)
@@ -267,6 +272,7 @@ export class LocalKeyManager {
       apis: apiCatalogue(this.#context),
       tokens: tokenService(this.#manager),
       declared,
+      throttling: this.#plan.throttling,
       approvals: {
         subscriptions: workflow.enable && workflow.approve_subscriptions,
         applications: workflow.enable && workflow.approve_applications,

@@ -234,7 +234,14 @@ function managedApi([{ access, isDefaultVersion }, { resources }]: ActiveApi, su
       provider: access.provider,
       state: summary.state,
     },
-    ...{ since: summary.since, tiers: access.plans, transports: summary.transports, isDefaultVersion, operations },
+    ...{
+      since: summary.since,
+      tiers: access.plans,
+      tier: access.tier,
+      transports: summary.transports,
+      isDefaultVersion,
+      operations,
+    },
     actions: actionsFrom(summary.state),
   }
 }

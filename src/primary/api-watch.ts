@@ -1,10 +1,12 @@
 /**
- * Watches the API and application files of a home, for `start --watch`. It watches folders: the home, `apis`,
- * `applications`, each project and its `Definitions`. A watched folder reports replaced files as well as written
- * ones, and a reload finds what has changed.
+ * Watches the API, application and policy files of a home, for `start --watch`. It watches folders: the home, `apis`,
+ * `applications`, `policies` and its levels, each project and its `Definitions`. A watched folder reports replaced
+ * files as well as written ones, and a reload finds what has changed.
  */
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
+import { POLICIES_FOLDER } from '../apis/policy-files.ts'
+import { POLICY_LEVELS } from '../throttle/policy-body.ts'
 import type { Log } from '../observe/log.ts'
 import type { ReloadQueue } from './reload-queue.ts'
 
@@ -29,6 +31,8 @@ const LOOK_MS = 2000
 const FOLDER = 'apis'
 /** Folder of the files that declare applications. */
 const APPLICATIONS = 'applications'
+/** Names in the home. */
+const WATCHED: readonly string[] = [FOLDER, APPLICATIONS, POLICIES_FOLDER]
 
 /** Reloads API files as they change, and once now: they may have changed since they were read. */
 export function watchHome(home: string, reloads: Pick<ReloadQueue, 'start'>, log: Log): ApiWatch {
@@ -85,7 +89,9 @@ export class ApiWatch {
   /** Watches the folders that exist now, and no others. */
   #follow(): void {
     const root = join(this.#home, FOLDER)
-    const folders = [this.#home, root, join(this.#home, APPLICATIONS), ...projectsIn(root)]
+    const policies = join(this.#home, POLICIES_FOLDER)
+    const levels = [...POLICY_LEVELS, 'deny'].map(level => join(policies, level))
+    const folders = [this.#home, root, join(this.#home, APPLICATIONS), policies, ...levels, ...projectsIn(root)]
     const wanted = new Map(folders.map(path => [path, identityOf(path)]))
     this.#identity = wanted.get(root)!
     for (const [path, { watcher, identity }] of this.#folders) {
@@ -100,7 +106,7 @@ export class ApiWatch {
     try {
       // In the home itself the node writes files of its own.
       const watcher = watch(path, { persistent: false }, (_, name) => {
-        if (path !== this.#home || name === null || name === FOLDER || name === APPLICATIONS) this.#changed()
+        if (path !== this.#home || name === null || WATCHED.includes(name)) this.#changed()
       })
       watcher.on('error', () => this.#changed())
       this.#folders.set(path, { watcher, identity })

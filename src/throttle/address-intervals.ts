@@ -1,7 +1,6 @@
 /** A set of IP addresses as disjoint intervals in ascending order, which a binary search finds. */
-import { isIP } from 'node:net'
 import { readNetwork } from '../config/cidr.ts'
-import { unmappedAddress } from '../socket/ip-address.ts'
+import { isAddress, unmappedAddress } from '../socket/ip-address.ts'
 
 /** Bounds are included. IPv4 addresses are numbers below 2^32, IPv6 addresses begin at 2^32. */
 export interface Interval {
@@ -66,23 +65,22 @@ export function readInterval(text: string): Interval | undefined {
     // A range that begins in one family and ends in the other is a mistake.
     return from < V4_SIZE === to < V4_SIZE ? { from, to } : undefined
   }
-  if (isIP(text) !== 0) {
+  if (isAddress(text)) {
     const number = addressNumber(text)
     return number === undefined ? undefined : { from: number, to: number }
   }
   const [address, bits] = readNetwork(text).split('/') as [string, string | undefined]
   if (bits === undefined) return undefined
   const from = addressNumber(address)!
-  const length = isIP(address) === 4 ? 32n : 128n
+  const length = address.includes(':') ? 128n : 32n
   return { from, to: from + (1n << (length - BigInt(bits))) - 1n }
 }
 
 /** undefined for a text that is no address, or that names a zone. */
 export function addressNumber(text: string): bigint | undefined {
   const address = unmappedAddress(text.toLowerCase())
-  const family = isIP(address)
-  if (family === 4) return address.split('.').reduce((sum, byte) => (sum << 8n) + BigInt(byte), 0n)
-  if (family !== 6 || address.includes('%')) return undefined
+  if (!isAddress(address) || address.includes('%')) return undefined
+  if (!address.includes(':')) return address.split('.').reduce((sum, byte) => (sum << 8n) + BigInt(byte), 0n)
   const [start = '', end = ''] = withoutDots(address).split('::')
   const [first, last] = [start, end].map(part => (part === '' ? [] : part.split(':'))) as [string[], string[]]
   const zeros = new Array<string>(8 - first.length - last.length).fill('0')

@@ -1,7 +1,7 @@
 /** Access settings of projects and documents, and warnings for policies that have no effect. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { ApiAccess, ApiDefinition } from '../../src/apis/api-definition.ts'
+import { type ApiAccess, type ApiDefinition, type HardLimits, NO_HARD_LIMITS } from '../../src/apis/api-definition.ts'
 import { ApiProjects } from '../../src/apis/api-projects.ts'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { API_OF_BOTH_KINDS as HEAD } from './api-text.ts'
@@ -52,17 +52,31 @@ for (const [yaml, access] of ACCESS) {
   test(`access settings of a project with ${JSON.stringify(yaml.trim())}`, t => {
     const { api, said } = load(t, `${HEAD}${yaml}\n`)
     assert.deepEqual(api.access, access)
-    const key = 'data.apiThrottlingPolicy'
-    assert.deepEqual(
-      said.map(it => it.includes(key)),
-      yaml.includes('KPerMin') ? [true] : [],
-    )
+    assert.deepEqual(said, [])
+  })
+}
+
+/** [maxTps of api.yaml, the hard limits]. */
+const HARD_LIMITS: readonly (readonly [maxTps: string, limits: HardLimits])[] = [
+  ['{production: 100, sandbox: null}', { production: { limit: 100, unit: 'sec' }, sandbox: null }],
+  ['{production: -1, sandbox: 0}', NO_HARD_LIMITS],
+  [
+    '{production: 5, productionTimeUnit: MINUTE, sandbox: "7", sandboxTimeUnit: hours}',
+    { production: { limit: 5, unit: 'min' }, sandbox: { limit: 7, unit: 'hour' } },
+  ],
+]
+
+for (const [maxTps, limits] of HARD_LIMITS) {
+  test(`issue 16: maxTps ${maxTps} is the hard limit of a key type`, t => {
+    const { api, said } = load(t, `${HEAD}  maxTps: ${maxTps}\n`)
+    assert.deepEqual([api.hardLimits, said], [limits, []])
   })
 }
 
 /** [added to api.yaml, the key that a warning names; '' for no warning]. */
 const WITHOUT_EFFECT: readonly (readonly [yaml: string, key: string])[] = [
-  ['maxTps: {production: 100, sandbox: null}', 'data.maxTps'],
+  ['maxTps: {production: 100, sandbox: null}', ''],
+  ['maxBackendTps: 100', 'data.maxBackendTps = "100"'],
   ['maxTps: {production: null}', ''],
   ['enableSchemaValidation: true', 'data.enableSchemaValidation'],
   ['enableSchemaValidation: "False"', ''],

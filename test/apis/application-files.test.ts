@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { applicationRecords, readApplications } from '../../src/apis/application-files.ts'
+import { unknownTiers } from '../../src/apis/tier-names.ts'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
@@ -50,13 +51,17 @@ test('an application becomes records with its keys and subscriptions', async t =
   )
 })
 
-test('a tier that asks for a limit is a warning, because limits are not supported yet', async t => {
-  const home = homeWith(t, { 'shop.yaml': SHOP, 'other.yaml': 'name: Other\ntier: Unlimited\n' })
-  const { warnings } = await readApplications(home)
-  const said = warnings.map(it => formatDiagnostic(it).replaceAll(`${home}/applications/`, ''))
+test('issue 16: a tier that no policy has is a warning with the place and the nearest name', async t => {
+  const misspelt = SHOP.replace('10PerMin', '10PreMin').replace('tier: Gold', 'tier: Copper')
+  const home = homeWith(t, { 'shop.yaml': misspelt, 'other.yaml': 'name: Other\ntier: Unlimited\n' })
+  const tiers = { application: new Set(['10PerMin', 'Unlimited']), subscription: new Set(['Gold', 'Unlimited']) }
+  const { applications, warnings } = await readApplications(home)
+  assert.deepEqual(warnings, [])
+  const unknown = unknownTiers(applications, [], { ...tiers, advanced: new Set() }, false)
+  const said = unknown.map(it => formatDiagnostic(it).replaceAll(`${home}/applications/`, ''))
   assert.deepEqual(said, [
-    'shop.yaml:3: tier = "10PerMin": has no effect (limits are not supported yet)',
-    'shop.yaml:9: subscriptions[0].tier = "Gold": has no effect (limits are not supported yet)',
+    'shop.yaml:3: tier = "10PreMin": is no application policy of this home (did you mean 10PerMin? Otherwise add policies/application/10PreMin.yaml)',
+    'shop.yaml:9: subscriptions[0].tier = "Copper": is no subscription policy of this home (add policies/subscription/Copper.yaml)',
   ])
 })
 

@@ -98,12 +98,12 @@ const API_MISTAKES: readonly (readonly [yaml: string, said: string])[] = [
     'warning A/api.yaml:11: data.responseCachingEnabled: has no effect (responses are not cached yet)',
   ],
   [
-    '  apiThrottlingPolicy: 10KPerMin',
-    'warning A/api.yaml:11: data.apiThrottlingPolicy = "10KPerMin": has no effect (limits are not supported yet)',
+    '  maxTps: {production: ten}',
+    'error A/api.yaml:11: data.maxTps.production = "ten": expected a whole number from 1 to 1000000000 (leave it out for no limit)',
   ],
   [
-    '  operations:\n    - {target: /a, verb: GET, throttlingPolicy: Unlimited}\n    - {target: /b, verb: GET, throttlingPolicy: 10KPerMin}\n    - {target: /c, verb: GET, throttlingPolicy: 10KPerMin}',
-    'warning A/api.yaml:13: data.operations[1].throttlingPolicy = "10KPerMin": has no effect (limits are not supported yet)',
+    '  maxTps: {production: 10, productionTimeUnit: DECADE}',
+    'error A/api.yaml:11: data.maxTps.productionTimeUnit = "decade": expected SECOND, MINUTE or HOUR (leave it out for SECOND)',
   ],
   [
     '  type: GRAPHQL',
@@ -312,8 +312,8 @@ const EXTENSION_MISTAKES: readonly (readonly [document: string, said: string])[]
     'warning a.yaml:6: paths./x.get.x-wso2-cors: has no effect (write it at the root of the document)',
   ],
   [
-    DOCUMENT.replace(GET, 'get: {x-throttling-tier: Gold, '),
-    'warning a.yaml:6: paths./x.get.x-throttling-tier = "Gold": has no effect (limits are not supported yet)',
+    DOCUMENT.replace(GET, 'get: {x-wso2-throttling-tier: Gold, '),
+    'warning a.yaml:6: paths./x.get.x-wso2-throttling-tier = "Gold": has no effect (name a policy as x-throttling-tier instead)',
   ],
   [
     `${DOCUMENT}x-wso2-basepath: /b\n`,

@@ -12,6 +12,7 @@ import { AuthState } from '../../src/auth/auth-state.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { LogEvent } from '../../src/observe/events.ts'
 import { ControlThread } from '../../src/primary/control-thread.ts'
+import { NO_THROTTLING } from '../../src/throttle/throttle-plan.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 
 const ENTRY = new URL('../../src/control/control-entry.js', import.meta.url)
@@ -150,6 +151,7 @@ test('the real thread is replaced; meanwhile calls fail at once and reactors kee
       },
       ...{ ownIssuer: 'own', takesIssuer: false, issuers: [], backends: [], management: null, authVersion: epoch },
       ...{ declared: { ...NOTHING_DECLARED, applications }, metrics: allocateMetrics(1), column: 0 },
+      throttling: NO_THROTTLING,
     },
     owner,
   )

@@ -5,6 +5,7 @@
 import {
   allInert,
   live,
+  ofKeyManager,
   withSpecialValue,
   type Key,
   repeatedSection,
@@ -169,18 +170,19 @@ export const throttlingGroup = repeatedSection(
 
 export const blockingConditions = section(
   'apim.throttling.blacklist_condition',
-  'Blocking conditions, which each gateway fetches.',
-  allInert(
-    {
-      start_delay: delay('Delay after the start before conditions are fetched, such as `5m`.'),
-      period: withSpecialValue(
-        0,
-        'never',
-        duration(0, 'ms', 1, 31 * DAY_MS, 'Interval at which conditions are fetched again, such as `1h`.'),
+  'Deny policies, which each node reads from its registry; files of the home always apply.',
+  {
+    start_delay: delay('Delay after the start before deny policies of the registry apply, such as `5m`.'),
+    period: live(
+      ofKeyManager(
+        withSpecialValue(
+          0,
+          'never',
+          duration(0, 'ms', 1, 31 * DAY_MS, 'Interval at which deny policies are read again, such as `1h`.'),
+        ),
       ),
-    },
-    THROTTLING,
-  ),
+    ),
+  },
   { roles: ['gateway-worker'] },
 )
 

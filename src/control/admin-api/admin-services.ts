@@ -1,6 +1,7 @@
 /** Services that the control thread provides to the admin API. */
 import type { DeclaredApplications } from '../../auth/records.ts'
 import type { EventLog } from '../../observe/events.ts'
+import type { ThrottlePlan } from '../../throttle/throttle-plan.ts'
 import type { Application, Client } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 
@@ -18,7 +19,10 @@ export interface ManagedApi {
   readonly actions: readonly string[]
   /** Time of the last lifecycle change (ISO 8601); '' where the state is the declared one. */
   readonly since: string
+  /** Subscription tiers. */
   readonly tiers: readonly string[]
+  /** Policy of the whole API; '' for none. */
+  readonly tier: string
   readonly transports: readonly string[]
   readonly isDefaultVersion: boolean
   readonly operations: readonly {
@@ -117,6 +121,8 @@ export interface AdminServices {
   readonly apis: ApiCatalogue
   readonly tokens: TokenService
   readonly declared: DeclaredApplications
+  /** Settings of throttling, and the policies of the home's files. */
+  readonly throttling: ThrottlePlan
   readonly approvals: Approvals
   readonly portal: PortalSettings
   /** `/scim2` is served. */

@@ -1,4 +1,4 @@
-/** REST API of administrators: key managers, all applications, tenants, revocation of single tokens. */
+/** REST API of administrators: key managers, all applications, tenants, throttling policies, revocation of tokens. */
 import { SUPER_TENANT } from '../../auth/account-names.ts'
 import { ApplicationService } from './application-service.ts'
 import { ApprovalService } from './approval-service.ts'
@@ -12,6 +12,7 @@ import {
 } from './representations.ts'
 import { Problem } from './problem.ts'
 import { createdResponse, RestApp, pathParameter } from './rest-app.ts'
+import { addThrottling } from './throttling.ts'
 import { addWorkflows } from './workflows.ts'
 import type { AdminServices } from './admin-services.ts'
 
@@ -71,6 +72,7 @@ export function adminApp(services: () => AdminServices, authenticator: AdminAuth
     services().report('info', 'token revoked', { USER: user, TOKEN_ID: body.jti })
     return context.body(null, 200)
   })
+  addThrottling(resources, services)
   addWorkflows(resources, services)
   return resources.app
 }

@@ -7,6 +7,7 @@ import { isAllowedRedirectUri } from '../registry/redirect-uri.ts'
 import type { Page } from '../registry/entities.ts'
 import { ApprovalService, KEY_REQUESTS } from './approval-service.ts'
 import { apiIdOf, keyMappingIdOf } from './representations.ts'
+import { PolicyService } from './policy-service.ts'
 import { invalidProblem, notFoundProblem, Problem } from './problem.ts'
 import type { ManagedApi, AdminServices } from './admin-services.ts'
 
@@ -48,10 +49,12 @@ type GeneratedKeys =
 export class ApplicationService {
   readonly #services: () => AdminServices
   readonly #approvals: ApprovalService
+  readonly #policies: PolicyService
 
   constructor(services: () => AdminServices) {
     this.#services = services
     this.#approvals = new ApprovalService(services)
+    this.#policies = new PolicyService(services)
   }
 
   /** An application that the actor may see; others are reported as unknown. */
@@ -91,6 +94,7 @@ export class ApplicationService {
   async create(given: Omit<Application, 'id' | 'createdMs' | 'owner' | 'tenant'>, actor: Actor): Promise<Application> {
     this.#refuseDeclared(given.name, actor.user, actor.tenant)
     const { name, tier, description } = given
+    await this.#policies.requireTier('application', tier)
     const about = { applicationName: name, tier, description }
     const approval = this.#approvals.requestFor('AM_APPLICATION_CREATION', actor, about)
     const created = await this.#services().registry.applications.create(
@@ -109,6 +113,8 @@ export class ApplicationService {
   ): Promise<Application> {
     const { owner, tenant } = application
     if (change.name !== undefined) this.#refuseDeclared(change.name, owner, tenant)
+    if (change.tier !== undefined && change.tier !== application.tier)
+      await this.#policies.requireTier('application', change.tier)
     const updated = await this.#services().registry.applications.update(application.id, change)
     this.#report('application changed', actor, { APPLICATION: updated.name })
     return updated
@@ -282,6 +288,7 @@ export class ApplicationService {
     if (!SUBSCRIBABLE_STATES.includes(api.state))
       throw new Problem(409, `the API is ${api.state} and accepts no subscriptions`)
     requireTier(api, tier)
+    await this.#policies.requireTier('subscription', tier)
     await this.#approvals.requireApproved(application)
     const about = { applicationId: application.id, apiName: api.name, apiVersion: api.version }
     const approval = this.#approvals.requestFor('AM_SUBSCRIPTION_CREATION', actor, {
@@ -320,6 +327,7 @@ export class ApplicationService {
   ): Promise<{ readonly subscription: Subscription; readonly pendingTier: string }> {
     requireTier(api, tier)
     const { id, tier: currentTier, status } = subscription
+    if (tier !== currentTier) await this.#policies.requireTier('subscription', tier)
     const { subscriptions, workflows } = this.#services().registry
     const approval = this.#approvals.requestFor('AM_SUBSCRIPTION_UPDATE', actor, {
       ...subscriptionProperties(application, api),

@@ -9,6 +9,7 @@ import { ApprovalService, KEY_REQUESTS } from './approval-service.ts'
 import { type Field, list, nameText, oneOf, optional, readMembers, text, textMap, integer } from './request-fields.ts'
 import { notFoundProblem, Problem, problemOf } from './problem.ts'
 import type { AdminServices } from './admin-services.ts'
+import { throttleCommands } from './throttle-commands.ts'
 import { UserService } from './user-service.ts'
 
 /** `action` such as `application create`; the other members are its parameters. */
@@ -44,6 +45,7 @@ export class ManagementCommands {
       ...this.#subscriptionActions(),
       ...this.#approvalActions(),
       ...this.#userActions(),
+      ...throttleCommands(services),
     }
   }
 

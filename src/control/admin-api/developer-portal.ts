@@ -32,6 +32,7 @@ import {
 import { invalidProblem } from './problem.ts'
 import { createdResponse, RestApp, pathParameter } from './rest-app.ts'
 import type { IssuedAccessToken, AdminServices, ManagedApi, PortalSettings } from './admin-services.ts'
+import { addTiers } from './throttling.ts'
 import { addSubscriptions } from './subscriptions.ts'
 
 export const DEVELOPER_PORTAL = '/api/am/devportal/v3'
@@ -295,6 +296,7 @@ export class DeveloperPortal {
 
   #addSettings(): void {
     const { route } = this.#resources
+    addTiers(this.#resources, this.#services, { application: 'application', subscription: 'subscription' }, VIEW)
     route('get', '/settings', VIEW, async context => {
       const { portal, tokens } = this.#services()
       const gateways = portal.environments.filter(({ isInConsole }) => isInConsole)

@@ -14,6 +14,7 @@ import {
 import { Problem } from './problem.ts'
 import { RestApp, pathParameter } from './rest-app.ts'
 import type { ManagedApi, AdminServices } from './admin-services.ts'
+import { addTiers } from './throttling.ts'
 import { deployedApiOf, findDeployed } from './subscriptions.ts'
 
 export const PUBLISHER = '/api/am/publisher/v4'
@@ -29,6 +30,7 @@ export function publisherApp(services: () => AdminServices, authenticator: Admin
   const resources = new RestApp(PUBLISHER, authenticator, services)
   addApis(resources, services)
   addSubscriptions(resources, services)
+  addTiers(resources, services, { api: 'advanced', subscription: 'subscription' }, VIEW)
   return resources.app
 }
 

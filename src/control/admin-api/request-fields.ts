@@ -29,7 +29,7 @@ export async function readBody<F extends Fields>(
 }
 
 /** Rejects with Problem: 415 for other media types, which pages of other origins can send without preflight. */
-async function readJson(request: Request): Promise<JsonObject> {
+export async function readJson(request: Request): Promise<JsonObject> {
   if (!JSON_TYPE.test(request.headers.get('content-type') ?? ''))
     throw new Problem(415, 'the body must be application/json')
   const bytes = Buffer.from(await request.arrayBuffer())

@@ -5,6 +5,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { consumerKeyId, type RevocationRecord, type SubscriptionUpdate } from '../../auth/records.ts'
+import { SerialQueue } from '../../runtime/serial-queue.ts'
+import type { PolicySet } from '../../throttle/policy.ts'
 import type { Database, ConstraintRefusals, DatabaseTransaction } from './database.ts'
 import type { RegistryListener } from './registry.ts'
 import { RegistryUnavailable } from './registry-errors.ts'
@@ -32,6 +34,13 @@ const PENDING_MAX = 10_000
 
 export class ChangeLog {
   listener: RegistryListener | null = null
+  /** Reads all policies; set by the registry, which has the store. */
+  readPolicies: () => Promise<PolicySet> = () => Promise.resolve({ policies: [], denied: [] })
+  /** One at a time: of two reads, the older one could be reported last. */
+  readonly #policies = new SerialQueue(async () => {
+    const set = await this.readPolicies()
+    this.listener?.policiesChanged?.(set)
+  })
   readonly #database: Database
   readonly #issuer: string
   readonly #node = randomUUID()
@@ -197,6 +206,7 @@ export class ChangeLog {
     if (revoked.length > 0) this.listener.tokensRevoked(revoked)
     if (changes.some(({ kind }) => kind === 'user')) this.listener.usersChanged?.()
     if (changes.some(({ kind }) => kind === 'signing_key')) this.listener.signingKeysChanged?.()
+    if (changes.some(({ kind }) => kind === 'policy')) await this.#policies.run()
     if (updates.length > 0) this.listener.subscriptionsChanged(await this.#subscriptionUpdate(updates))
   }
 

@@ -226,9 +226,28 @@ const APIM_V3: Migration = ({ text, table }) => [
 const APIM_V4: Migration = ({ text, table }) =>
   table('sluice_issuer', ['id smallint not null primary key', `issuer ${text} not null`])
 
+/** Throttling policies and deny policies. */
+const APIM_V5: Migration = ({ text, table }) => [
+  ...table('sluice_policies', [
+    'id varchar(36) not null primary key',
+    'level varchar(16) not null',
+    'name varchar(255) not null',
+    `body ${text} not null`,
+    'constraint sluice_policies_name unique (level, name)',
+  ]),
+  ...table('sluice_deny_policies', [
+    'id varchar(36) not null primary key',
+    'kind varchar(16) not null',
+    'value varchar(700) not null',
+    'is_inverted smallint not null',
+    'is_enabled smallint not null',
+    'constraint sluice_deny_policies_value unique (kind, value, is_inverted)',
+  ]),
+]
+
 export const MIGRATIONS: Readonly<Record<SchemaPart, readonly Migration[]>> = {
   shared: [SHARED_V1],
-  apim: [APIM_V1, APIM_V2, APIM_V3, APIM_V4],
+  apim: [APIM_V1, APIM_V2, APIM_V3, APIM_V4, APIM_V5],
 }
 
 /** `collation`: for MariaDB and MySQL, a binary one without padding. */

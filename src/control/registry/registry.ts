@@ -1,6 +1,6 @@
 /**
- * The registry: tenants, users, applications, clients, subscriptions, requests for approval, tokens and signing keys in
- * a SQL database. It opens the databases and has one store per entity. Every method of a store is one transaction; the
+ * The registry: tenants, users, applications, clients, subscriptions, policies, requests for approval, tokens and
+ * signing keys in a SQL database. It opens the databases and has one store per entity. Every method of a store is one transaction; the
  * `RegistryListener` hears of a change after the commit and before the method resolves. Names are unique within their
  * tenant.
  */
@@ -8,6 +8,7 @@ import { SUPER_TENANT } from '../../auth/account-names.ts'
 import { NOTHING_REMOVED, type RevocationRecord, type SubscriptionUpdate } from '../../auth/records.ts'
 import type { Configuration } from '../../config/catalogue.ts'
 import type { EventLog } from '../../observe/events.ts'
+import type { PolicySet } from '../../throttle/policy.ts'
 import { ApplicationStore } from './application-store.ts'
 import { ChangeLog } from './change-log.ts'
 import { ClientStore } from './client-store.ts'
@@ -19,6 +20,7 @@ import { type LockoutSettings, LoginGuard } from './login-guard.ts'
 import { migrate } from './migrate.ts'
 import { NodePresence } from './node-presence.ts'
 import { type SecretCacheMetrics, VerifiedSecretCache } from './password-hash.ts'
+import { PolicyStore } from './policy-store.ts'
 import { openCiphers } from './secret-cipher.ts'
 import { SigningKeyStore } from './signing-key-store.ts'
 import { SubscriptionStore } from './subscription-store.ts'
@@ -53,6 +55,8 @@ export interface RegistryListener {
   usersChanged?(): void
   /** Keys were added or removed. */
   signingKeysChanged?(): void
+  /** All throttling policies of the registry, after one of them has changed. */
+  policiesChanged?(set: PolicySet): void
   /** Changes of other nodes were missed: only a new `snapshot()` is current. */
   changesMissed?(): void
 }
@@ -69,6 +73,7 @@ export class Registry {
   readonly clients: ClientStore
   readonly subscriptions: SubscriptionStore
   readonly workflows: WorkflowStore
+  readonly policies: PolicyStore
   readonly tokens: TokenStore
   readonly signingKeys: SigningKeyStore
   readonly #options: RegistryOptions
@@ -114,6 +119,9 @@ export class Registry {
     this.clients = new ClientStore(apim, { changes, tokens, secrets: new VerifiedSecretCache(metrics), nowMs })
     this.subscriptions = new SubscriptionStore(apim, { changes, nowMs })
     this.workflows = new WorkflowStore(apim, { changes, nowMs })
+    const policies = new PolicyStore(apim, changes)
+    this.policies = policies
+    changes.readPolicies = () => policies.snapshot()
   }
 
   /**

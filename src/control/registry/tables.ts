@@ -9,6 +9,7 @@ import type {
   SubscriptionRecord,
   SubscriptionStatus,
 } from '../../auth/records.ts'
+import type { DenyPolicy, PolicyLevel } from '../../throttle/policy.ts'
 import type { Application, Client, ClientRegistration, IssuedToken, Subscription, Workflow } from './entities.ts'
 
 export interface Tables {
@@ -32,11 +33,29 @@ export interface Tables {
   /** `issuer`: of the tokens of this node's key manager. */
   readonly sluice_issuer: { id: number; issuer: string }
   readonly sluice_nodes: { node: string; issuer: string; seen_ms: number }
+  readonly sluice_policies: PolicyRow
+  readonly sluice_deny_policies: DenyPolicyRow
   readonly sluice_changes: { seq: number; node: string; made_ms: number; kind: ChangeKind; ref: string }
 }
 
 /** Subject of a change. `ref` is an id, a consumer key, a revocation key, the name of a removed role, or a `kid`. */
-export type ChangeKind = 'application' | 'key' | 'subscription' | 'revoked' | 'user' | 'signing_key'
+export type ChangeKind = 'application' | 'key' | 'subscription' | 'revoked' | 'user' | 'signing_key' | 'policy'
+
+export interface PolicyRow {
+  id: string
+  level: PolicyLevel
+  name: string
+  /** JSON of the REST body. */
+  body: string
+}
+
+export interface DenyPolicyRow {
+  id: string
+  kind: DenyPolicy['type']
+  value: string
+  is_inverted: number
+  is_enabled: number
+}
 
 export interface UserRow {
   id: string

@@ -8,6 +8,8 @@ import { adminApps } from '../../../src/control/admin-api/admin-api.ts'
 import type { ApiKeyRequest, ManagedApi, AdminServices } from '../../../src/control/admin-api/admin-services.ts'
 import { ManagementCommands } from '../../../src/control/admin-api/commands.ts'
 import { Registry } from '../../../src/control/registry/registry.ts'
+import type { PolicySet } from '../../../src/throttle/policy.ts'
+import { NO_THROTTLING } from '../../../src/throttle/throttle-plan.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
 
 const ISSUER = 'https://localhost:9443/oauth2/token'
@@ -18,7 +20,7 @@ function apiCalled(name: string, more: Partial<ManagedApi> = {}): ManagedApi {
     ...{ name, version: '1.0.0', context: `/${name}/1.0.0`, provider: 'admin', state: 'PUBLISHED', since: '' },
     hosts: [],
     ...{ actions: ['Block', 'Deprecate'], tiers: [], transports: ['http', 'https'], isDefaultVersion: false },
-    operations: [],
+    ...{ operations: [], tier: '' },
     ...more,
   }
 }
@@ -109,6 +111,19 @@ function noApprovals() {
   return approvals
 }
 
+/** Policies of the home's files. */
+const FILES: PolicySet = {
+  policies: [
+    {
+      ...{ level: 'application', name: 'FromFile', scope: 'node', failMode: 'local' },
+      quota: { type: 'requests', limit: 3, unit: 'hour', units: 2, window: 'tumbling' },
+    },
+  ],
+  denied: [
+    { id: '00000000-0000-8000-8000-000000000001', type: 'USER', value: 'mallory', inverted: false, enabled: true },
+  ],
+}
+
 export async function startAdminApi() {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-management-'))
   writeFileSync(join(folder, 'deployment.toml'), '[super_admin]\nusername = "admin"\npassword = "an-admin-password"\n')
@@ -134,6 +149,7 @@ export async function startAdminApi() {
     },
     tokens: unsignedTokens(),
     declared: DECLARED,
+    throttling: { ...NO_THROTTLING, files: FILES },
     approvals,
     portal: PORTAL_SETTINGS,
     hasScim: true,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { RevocationRecord, SubscriptionUpdate } from '../../../src/auth/records.ts'
 import type { Application, Client, IssuedToken } from '../../../src/control/registry/entities.ts'
 import type { Registry } from '../../../src/control/registry/registry.ts'
+import type { PolicySet } from '../../../src/throttle/policy.ts'
 
 export const TENANT = 'carbon.super'
 export const PAGE = { offset: 0, limit: 100 }
@@ -52,6 +53,7 @@ export function tokenOf(consumerKey: string, change: Partial<IssuedToken> = {}):
 export class RecordingListener {
   readonly updates: SubscriptionUpdate[] = []
   readonly revoked: RevocationRecord[] = []
+  readonly policySets: PolicySet[] = []
   missedCount = 0
   userChanges = 0
   #changed = Promise.withResolvers<void>()
@@ -68,6 +70,10 @@ export class RecordingListener {
       },
       usersChanged: () => {
         this.userChanges++
+        this.#next()
+      },
+      policiesChanged: set => {
+        this.policySets.push(set)
         this.#next()
       },
       changesMissed: () => {

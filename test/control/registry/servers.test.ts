@@ -14,6 +14,7 @@ type Clause = (database: RealDatabase, one: Registry, other: Registry) => Promis
 
 const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['changes of one node are reported on the other, and its own changes once', otherNodes],
+  ['policies that one node changes are reported on the other', otherNodesPolicies],
   ['of concurrent uses on two nodes exactly one finds the token active', useOnce],
   ['a family revoked by one node includes a token that another node adds meanwhile', familyRace],
   ['changes that were cleared away before a poll are reported as missed', missedChanges],
@@ -68,6 +69,16 @@ async function otherNodes(_: RealDatabase, one: Registry, other: Registry): Prom
   assert.ok(told.updates.some(({ keys }) => keys.some(({ consumerKey }) => consumerKey === client.consumerKey)))
   assert.equal(own.updates.length, 3)
   assert.deepEqual([own.missedCount, told.missedCount, own.userChanges, told.userChanges], [0, 0, 1, 1])
+}
+
+async function otherNodesPolicies(_: RealDatabase, one: Registry, other: Registry): Promise<void> {
+  const told = new RecordingListener(other)
+  const { id } = await one.policies.createDenied({ type: 'USER', value: 'mallory', inverted: false, enabled: true })
+  await told.until(() => told.policySets.some(({ denied }) => denied.some(each => each.id === id && each.enabled)))
+  await one.policies.setDenied(id, false)
+  await told.until(() => told.policySets.some(({ denied }) => denied.some(each => each.id === id && !each.enabled)))
+  await one.policies.removeDenied(id)
+  await told.until(() => told.policySets.at(-1)!.denied.length === 0)
 }
 
 async function useOnce(_: RealDatabase, one: Registry, other: Registry): Promise<void> {

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { consumerKeyId } from '../../../src/auth/records.ts'
 import type { Client } from '../../../src/control/registry/entities.ts'
+import type { ThrottlingPolicy } from '../../../src/throttle/policy.ts'
+import { readPolicy } from '../../../src/throttle/policy-body.ts'
 import type { Registry } from '../../../src/control/registry/registry.ts'
 import { ISSUER, KINDS, type RealDatabase, realDatabase } from './real-databases.ts'
 import { applicationCalled, clientOf, PAGE, REFUSED, TENANT, RecordingListener, tokenOf } from './registry-fixtures.ts'
@@ -21,6 +23,8 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['a decision never changes a subscription that does not wait', lateDecisions],
   ['requests end with their application or subscription', removedRequests],
   ['an approval is used once, and of concurrent attempts to send a request one is made', usedRequests],
+  ['policies are stored, replaced and removed, and each change is reported with all of them', policies],
+  ['a deny policy is switched, and one of the same type and value is refused', deniedOnes],
   ['lists have a stable order and a total', pages],
   ['a token is found by its value, and the database contains only its hash', tokensByHash],
   ['of concurrent uses exactly one finds the token active', useOnce],
@@ -494,4 +498,47 @@ async function tenants(registry: Registry): Promise<void> {
     [id],
   )
   await registry.users.remove(id)
+}
+
+function policyOf(limit: number): readonly [ThrottlingPolicy, Readonly<Record<string, unknown>>] {
+  const requestCount = { timeUnit: 'min', unitTime: 1, requestCount: limit }
+  const body = { policyName: 'Stored', description: 'kept', defaultLimit: { type: 'REQUESTCOUNTLIMIT', requestCount } }
+  return [readPolicy('application', body).value, body]
+}
+
+async function policies(registry: Registry): Promise<void> {
+  const told = new RecordingListener(registry)
+  const [policy, body] = policyOf(5)
+  await registry.policies.put(policy, body)
+  const [stored] = await registry.policies.list()
+  assert.deepEqual([stored!.policy, stored!.body], [policy, body])
+  const [changed, changedBody] = policyOf(6)
+  await registry.policies.put(changed, changedBody)
+  // An equal row is no error either.
+  await registry.policies.put(changed, changedBody)
+  assert.equal((await registry.policies.get('application', stored!.id))!.policy.quota!.limit, 6)
+  assert.equal(await registry.policies.get('advanced', stored!.id), null)
+  await registry.applications.create({ ...applicationCalled('of a policy'), tier: 'Stored' })
+  assert.deepEqual(await registry.policies.usersOf('application', 'Stored'), ['application of a policy'])
+  await registry.policies.remove(stored!.id)
+  await assert.rejects(registry.policies.remove(stored!.id), { name: 'RegistryRefusal', reason: 'missing' })
+  assert.deepEqual(
+    told.policySets.map(({ policies: all }) => all.map(({ quota }) => quota!.limit)),
+    [[5], [6], [6], []],
+  )
+}
+
+async function deniedOnes(registry: Registry): Promise<void> {
+  const told = new RecordingListener(registry)
+  const policy = { type: 'IPRANGE', value: '192.0.2.1-192.0.2.9', inverted: false, enabled: true } as const
+  const { id } = await registry.policies.createDenied(policy)
+  await assert.rejects(registry.policies.createDenied(policy), { name: 'RegistryRefusal', reason: 'exists' })
+  await registry.policies.setDenied(id, false)
+  assert.deepEqual(await registry.policies.listDenied(), [{ id, ...policy, enabled: false }])
+  await registry.policies.removeDenied(id)
+  await assert.rejects(registry.policies.setDenied(id, true), { name: 'RegistryRefusal', reason: 'missing' })
+  assert.deepEqual(
+    told.policySets.map(({ denied }) => denied.map(({ enabled }) => enabled)),
+    [[true], [false], []],
+  )
 }
