@@ -4,7 +4,8 @@
  */
 import { KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
-import { putBytes, putLineEnd, putText } from './writer.ts'
+import { putBytes } from './arena-copy.ts'
+import { putLineEnd, putText } from './writer.ts'
 
 const CR = 13
 const SPACE = 32

@@ -5,7 +5,8 @@
  */
 import { isName, KIND } from './field-kinds.ts'
 import type { Head } from './head.ts'
-import { putBytes, putText } from './writer.ts'
+import { putBytes } from './arena-copy.ts'
+import { putText } from './writer.ts'
 
 const FORBIDDEN = [
   'cookie',

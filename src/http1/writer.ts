@@ -3,14 +3,6 @@
 /** Up to this many bytes a loop is faster than the call of a built-in. */
 const LOOP_MAX = 32
 
-/** Copies the bytes from `from` up to `to` of the arena. */
-export function putBytes(bytes: Buffer, at: number, from: number, to: number): number {
-  const length = to - from
-  if (length > LOOP_MAX) bytes.copyWithin(at, from, to)
-  else for (let i = 0; i < length; i++) bytes[at + i] = bytes[from + i]!
-  return at + length
-}
-
 /** Writes a string of bytes (latin1). */
 export function putText(bytes: Buffer, at: number, text: string): number {
   const { length } = text

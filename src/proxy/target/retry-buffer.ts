@@ -4,6 +4,7 @@
  */
 import { encodeBody, LAST_CHUNK } from '../../http1/body.ts'
 import { CHUNKED } from '../../http1/framing.ts'
+import { putBytes } from '../../http1/arena-copy.ts'
 import { arena } from '../../http1/llhttp.ts'
 import { putTrailers } from '../../http1/trailers.ts'
 import { putText } from '../../http1/writer.ts'
@@ -41,7 +42,7 @@ export class RetryBuffer {
   fill(at: number, length: number, prefixLength: number, isComplete: boolean): boolean {
     const chunk = arena.acquire(length)
     if (chunk === undefined) return false
-    arena.bytes.copyWithin(chunk.offset, at, at + length)
+    putBytes(arena.bytes, chunk.offset, at, at + length)
     this.#head = chunk
     this.#headLength = length
     this.#prefixLength = prefixLength
