@@ -45,6 +45,7 @@ export function redisUsesTls(configuration: Configuration): boolean {
 export function withoutRedis(configuration: Configuration, { policies }: PolicySet): readonly Diagnostic[] {
   const names = policies.filter(({ scope }) => scope === 'redis').map(({ level, name }) => `${level}:${name}`)
   if (names.length === 0 || configuration['apim.throttling.redis'].url !== '') return []
-  const expected = `no Redis is configured, so fail modes decide on every request: ${names.slice(0, NAMES_MAX).join(', ')}`
+  const shown = names.slice(0, NAMES_MAX).join(', ')
+  const expected = `no Redis is configured, so fail modes decide on every request: ${shown}`
   return [{ where: 'policies', key: 'scope', given: 'redis', expected, hint: 'set apim.throttling.redis.url' }]
 }

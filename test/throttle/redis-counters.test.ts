@@ -1,5 +1,6 @@
 /** Counters that gateways share: exact on one Redis, and what an outage of Redis does. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { allocateMetrics, MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
@@ -311,6 +312,24 @@ test('a gateway that closes is no longer one of those that share', { skip }, asy
   other.counters.close()
   await isTrue('one has left', () => limit() === 10)
   one.counters.close()
+  await own.remove()
+})
+
+test('an account with the rights that the guide names is enough', { skip }, async () => {
+  const guide = readFileSync(new URL('../../conf/guide/throttling.md', import.meta.url), 'utf8')
+  const rights = guide.match(/\+[a-z]+(?=[\s`])/g)!
+  const own = await RedisServer.start()
+  await own.command('ACL', 'SETUSER', 'gateway', 'on', '>right-secret', '~test:*', ...rights)
+  const account = { username: 'gateway', password: 'right-secret' }
+  const { counters } = await connected(own.plan({ ...account }))
+  const sliding = [counter({ ...HOUR, window: 'sliding' }), counter({ ...HOUR, type: 'bandwidth' })]
+  const verdict = (await counters.admit(sliding))!
+  counters.charge(sliding[1]!, 3)
+  counters.refund(sliding, verdict)
+  assert.deepEqual((await counters.admit(sliding))?.remaining, [4, 5])
+  await isTrue('the charge arrives', () => !counters.charge(sliding[1]!, 2))
+  assert.equal(counters.isUp, true)
+  counters.close()
   await own.remove()
 })
 
