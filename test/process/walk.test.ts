@@ -5,13 +5,19 @@ import { takeResponse } from '../harness/responses.ts'
 import { begin, dial, home, leave, SILENT, sluice, start, startTwo, untilListed } from '../harness/operator.ts'
 import type { Peer } from '../harness/peers.ts'
 import { freePort } from '../harness/program.ts'
-import { putApi } from '../harness/reloading.ts'
+import { openProject } from '../harness/open-project.ts'
+import { put, putApi } from '../harness/reloading.ts'
 
 after(leave)
 
 const dead = await freePort()
+const LIMITED = {
+  ...{ name: 'Limited', context: '/limited', apiThrottlingPolicy: '10KPerMin' },
+  endpointConfig: { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${dead}` } },
+}
 const at = home()
 putApi(at, 'Dead', 'dead', `http://127.0.0.1:${dead}`)
+put(at, 'apis/Limited/api.yaml', openProject(LIMITED))
 /** The gateway of all tests but one. */
 const gateway = await start(at)
 
@@ -39,6 +45,8 @@ const REUSED = [
   'source REQUEST_END REQUEST_DONE',
   'gateway route Test, /t/1.0.0, /*',
   'gateway filter cors passes',
+  'gateway filter denial passes',
+  'gateway filter throttling passes',
   'gateway backend 127.0.0.1:PORT, reusing http-outgoing-1',
   'target REQUEST_BEGIN REQUEST_HEAD',
   'target REQUEST_END REQUEST_DONE',
@@ -58,13 +66,13 @@ test('walk: prints every event of both machines in order, for one request', asyn
   const first = await sluice(gateway.home, 'walk', '/t/', '--json')
   assert.deepEqual([first.code, first.err], [0, ''])
   const fresh = course(JSON.parse(first.out))
-  assert.deepEqual(fresh.slice(0, 7), [
-    ...REUSED.slice(0, 4),
+  assert.deepEqual(fresh.slice(0, 9), [
+    ...REUSED.slice(0, 6),
     'gateway backend 127.0.0.1:PORT, connecting as http-outgoing-1',
     'target CONNECTED REQUEST_READY',
     'gateway connected 127.0.0.1',
   ])
-  assert.deepEqual(fresh.slice(7), REUSED.slice(5))
+  assert.deepEqual(fresh.slice(9), REUSED.slice(7))
 
   const second = await sluice(gateway.home, 'walk', '/t/', '--json')
   const walked: Walked = JSON.parse(second.out)
@@ -122,6 +130,12 @@ test('walk: prints the steps of a refused request', async () => {
     'source RESPONSE_END RESPONSE_DONE',
     'source REUSE REQUEST_READY',
   ])
+})
+
+test('walk: shows the limits that a request meets, with what is left and when it resets', async () => {
+  const { out } = await sluice(gateway.home, 'walk', '/limited/', '--json')
+  const quotas = course(JSON.parse(out)).filter(step => step.startsWith('gateway quota'))
+  assert.match(quotas.join(), /^gateway quota api 10KPerMin: 9999 of 10000 left, resets in \d+ s$/)
 })
 
 test('walk: names the command that explains a failure', async () => {
