@@ -42,7 +42,7 @@ export class CounterLabels {
     return this.#known[id] ?? OTHER_POLICY
   }
 
-  /** The number of a policy, which is added where it is new; -1 where there are too many. Under the lock of the table. */
+  /** The number of a policy, which is added where it is new; -1: there are too many. Under the lock of the table. */
   policyId(name: string): number {
     const text = shortened(name).toString()
     const count = this.#learn()

@@ -4,8 +4,8 @@
  * - A header, names of policies, heads of the hash chains, slots, labels. Slots are given out densely, so that memory
  *   that was never used costs nothing: each key costs 64 bytes and a label of 96 bytes.
  * - The hash is SHA-256 with a random seed, cut to 128 bits: clients cannot choose keys that collide.
- * - Finding a key takes no lock. A slot has a generation, odd while the slot is in use; what is read between two reads of
- *   the same odd generation belongs together.
+ * - Finding a key takes no lock. A slot has a generation, odd while the slot is in use; what is read between two reads
+ *   of the same odd generation belongs together.
  * - Inserting and evicting take the one lock. The lock names its owner. An owner that dies leaves the lock to whoever
  *   calls `release` for that owner, and to the thread that takes the owner's place. Both rebuild chains and free list
  *   from the slots, so a death between any two instructions leaves no damage.

@@ -4,9 +4,9 @@
  * window, so nothing is ever reset and no lock is taken.
  *
  * N is never exceeded: a charge exchanges a word that it has read, of the caller's window, with a count that is within
- * the limit. A request that several counters bind is checked against all of them first, which writes nothing; then it is
- * charged, and what is charged is taken back where a later counter has been used up meanwhile. Until then it may refuse
- * a rival: exactly N pass as long as demand continues. A thread that dies between the two leaves one request counted.
+ * the limit. A request that several counters bind is checked against all of them first, which writes nothing; then it
+ * is charged, and what is charged is taken back where a later counter has been used up meanwhile. Until then it may
+ * refuse a rival: exactly N pass as long as demand continues. A thread that dies in between leaves one request counted.
  *
  * A slot in use, whose window is not over, is never given to another key. A handle whose slot has gone to another key
  * charges nothing there. A charge reads the word first and then the slot's generation, so the word is of the handle's
@@ -238,8 +238,8 @@ export class CounterTable {
   }
 
   /**
-   * Adds `amount` where `needed` more fit into the limit. An amount of 0 writes nothing. The counter stands at the window
-   * of `now`.
+   * Adds `amount` where `needed` more fit into the limit. An amount of 0 writes nothing. The counter stands at the
+   * window of `now`.
    */
   #charge(counter: Counter, amount: number, now: number, needed: number): number {
     for (;;) {
@@ -499,16 +499,19 @@ export class CounterTable {
     return found
   }
 
+  /**
+   * Releases the lock of a thread that has died, and repairs what it has left. `owner`: the number of that thread. For
+   * the primary, before another thread gets that number. False: that thread did not hold the lock.
+   */
+  release(owner: number): boolean {
+    return this.#memory.release(owner)
+  }
+
   #clear(at: number): void {
     for (;;) {
       const word = Atomics.load(this.#words, at)
       if (Atomics.compareExchange(this.#words, at, word, wordOf(Number(word >> COUNT_SHIFT), 0)) === word) return
     }
-  }
-
-  /** Releases the lock of a thread that has died, if that thread held it. `owner`: the number of that thread. */
-  release(owner: number): boolean {
-    return this.#memory.release(owner)
   }
 }
 

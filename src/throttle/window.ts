@@ -1,7 +1,7 @@
 /**
- * Windows of quotas: numbered from the epoch (1970-01-01T00:00:00Z), so that every thread and every gateway with the same
- * clock knows the same windows. Seconds to days have fixed lengths. Months are calendar months in UTC, counted from
- * January 1970; a window of several months begins where that count is divisible by them.
+ * Windows of quotas: numbered from the epoch (1970-01-01T00:00:00Z), so that every thread and every gateway with the
+ * same clock knows the same windows. Seconds to days have fixed lengths. Months are calendar months in UTC, counted
+ * from January 1970; a window of several months begins where that count is divisible by them.
  */
 import type { TimeUnit } from './policy.ts'
 

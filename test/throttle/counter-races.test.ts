@@ -17,7 +17,7 @@ function interleaved(write: number, body: () => void, rival: () => void): void {
   }, body)
 }
 
-test('a rival that takes the last request between check and charge is the only one admitted; nothing else is counted', () => {
+test('of two rivals for the last request one is admitted, and the other is counted by no counter', () => {
   for (let write = 0; write < 6; write++) {
     const clock = new Clock()
     const [a, b] = tables(2, 16, clock.read)
@@ -183,7 +183,8 @@ test('a full table evicts expired keys first, and keeps those whose window is no
 })
 
 for (const failMode of ['open', 'local', 'closed'] as const) {
-  test(`without a free slot a policy with fail mode ${failMode} ${failMode === 'closed' ? 'refuses' : 'lets pass'}`, () => {
+  const effect = failMode === 'closed' ? 'refuses' : 'lets pass'
+  test(`without a free slot a policy with fail mode ${failMode} ${effect}`, () => {
     const clock = new Clock()
     const [table] = tables(1, 1, clock.read)
     const placed = table!.counter(specOf('placed', quotaOf(9)))

@@ -172,7 +172,7 @@ test('a quota of 1 TiB counts units of bytes, and no byte is lost', () => {
   assert.ok(!table.charge(counter, tebibyte))
 })
 
-test('the same key, type and length of window is the same counter on every thread; another limit keeps the count', () => {
+test('key, type and length of window make the same counter on every thread; another limit keeps it', () => {
   const clock = new Clock()
   const [a, b] = tables(2, 16, clock.read)
   const spec = specOf('key', quotaOf(3))
