@@ -45,7 +45,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
     /^node:fs(\/|$)/,
     [
       ...['config', 'apis', 'plan', 'mediation', 'observe', 'runtime', 'control/registry', 'control/oauth', 'tls'],
-      ...[...OUTER_ROOMS, 'src/launch.js'],
+      ...[...OUTER_ROOMS, 'src/launch.js', 'src/throttle/counter-file.ts'],
     ],
   ],
   // Besides threads: the channel of a reactor, which receives updates between steps of a request, and the plan codec.
@@ -117,7 +117,11 @@ const FIELDS_BESIDE_STATE: Readonly<Record<string, Readonly<Record<string, strin
     '#held': 'memory of pending writes',
     '#socket': 'the socket, once connected',
   },
-  'src/proxy/source/source-connection.ts': { '#tunnel': 'the tunnel of state TUNNEL' },
+  'src/proxy/source/source-connection.ts': {
+    '#tunnel': 'the tunnel of state TUNNEL',
+    '#linger': 'made when state CLOSING begins, which few connections reach',
+    '#paced': 'made when bytes wait for the first time',
+  },
   'src/proxy/target/connector.ts': {
     '#socket': 'the socket of the step',
     '#tunnel': 'the tunnel of the step',

@@ -39,6 +39,8 @@ export interface CommandOptions {
   readonly changed: boolean
   readonly burst: string
   readonly sunset: string
+  /** Order of counters: rate or limit. */
+  readonly by: string
   /** Options of MANAGEMENT_OPTIONS that were given. */
   readonly management: Readonly<Record<string, string>>
 }
@@ -74,6 +76,7 @@ const OPTIONS = {
   changed: { type: 'boolean' },
   burst: { type: 'string' },
   sunset: { type: 'string' },
+  by: { type: 'string' },
 } as const
 
 /** Option -> the management commands that have it. */
@@ -92,6 +95,8 @@ const MANAGEMENT_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   referers: ['key'],
   scopes: ['token'],
   roles: ['user'],
+  level: ['throttle'],
+  invert: ['throttle'],
 }
 
 /** Option -> the commands that have it. Every command has the other options. */
@@ -105,10 +110,11 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   body: ['walk'],
   state: ['connections'],
   side: ['connections'],
-  limit: ['connections'],
+  limit: ['connections', 'throttle'],
   changed: ['explain'],
   burst: ['explain'],
   sunset: ['api'],
+  by: ['throttle'],
 }
 
 /** In the working directory; npm runs scripts in the folder of package.json. */
@@ -146,6 +152,7 @@ export function parseArguments(argv: readonly string[]): CommandLine {
       changed: values.changed ?? false,
       burst: values.burst ?? '',
       sunset: values.sunset ?? '',
+      by: values.by ?? '',
       management: Object.fromEntries(
         Object.keys(MANAGEMENT_OPTIONS).flatMap(option => {
           const value = (values as Readonly<Record<string, unknown>>)[option]

@@ -267,6 +267,16 @@ const TRAFFIC_MANAGER_URL: CatalogueRule = {
     it.server.server_role !== 'gateway-worker' || it['apim.throttling.url_group'][row]!.service_url !== OWN_SERVICES,
 }
 
+/** The platform requires the key wherever its section is used. A gateway that counts alone has no broker to name. */
+const DECISION_BROKER: CatalogueRule = {
+  keys: ['apim.throttling.throttle_decision_endpoints'],
+  repeats: '',
+  must: 'throttle_decision_endpoints is required where [[apim.throttling.url_group]] names traffic managers',
+  severity: 'error',
+  holds: ({ 'apim.throttling': throttling, 'apim.throttling.url_group': groups }) =>
+    groups.length === 0 || !throttling.enable_decision_connection || throttling.throttle_decision_endpoints.length > 0,
+}
+
 const CROSS_SECTION_RULES: readonly CatalogueRule[] = [
   ...PORTS.map(portWithOffsetInRange),
   ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => portsDiffer(one, other))),
@@ -275,6 +285,7 @@ const CROSS_SECTION_RULES: readonly CatalogueRule[] = [
   ONE_TOKEN_CACHE,
   DISTINCT_TOKEN_FIELDS,
   TRAFFIC_MANAGER_URL,
+  DECISION_BROKER,
 ]
 
 type AnyValues = Readonly<Record<string, unknown>>

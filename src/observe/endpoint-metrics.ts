@@ -45,6 +45,7 @@ function labelsOf({ name, api, url }: EndpointSample): string {
   return `api="${escaped(api)}",endpoint="${escaped(name)}",url="${escaped(url)}"`
 }
 
-function escaped(value: string): string {
+/** A text as the value of a label. */
+export function escaped(value: string): string {
   return value.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n')
 }

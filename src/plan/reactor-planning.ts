@@ -8,7 +8,6 @@ import type { SequenceSet } from '../mediation/sequence-files.ts'
 import { webSocketPlan } from '../mediation/websocket-sequences.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
-import { CounterTable } from '../throttle/counter-table.ts'
 import type { PolicySet } from '../throttle/policy.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
 import type { ApiPlanner, PlannedApis } from './api-planning.ts'
@@ -34,6 +33,8 @@ interface PlanningOptions {
   readonly policies: PolicySet
   /** Signs backend JWTs; null if reactors sign none. */
   readonly signer: BackendSigner | null
+  /** Memory of the throttling counters. */
+  readonly counters: SharedArrayBuffer
 }
 
 /** Number of reactors; one for a free port (0), because each listener would get another port. */
@@ -49,7 +50,7 @@ function canReusePort(): boolean {
 }
 
 export function planReactors(options: PlanningOptions): ReactorPlan[] {
-  const { configuration, home, dataDir, level, planner, planned, tls, sequences, policies, signer } = options
+  const { configuration, home, dataDir, level, planner, planned, tls, sequences, policies, signer, counters } = options
   const http = configuration['transport.passthru_http']
   const { path } = configuration.access_log
   const listeners = planListeners(configuration)
@@ -71,7 +72,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
     clientSeed: Math.floor(Math.random() * 2 ** 31),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
-    counters: CounterTable.allocate(configuration['apim.throttling']['counters.max']),
+    counters,
     authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
   }
   return Array.from({ length: reactors }, (_, reactor) => ({ ...plan, reactor }))

@@ -8,9 +8,21 @@ import { STATE_NAMES, type StateName } from '../protocol/states.ts'
 import type { ApiService } from './api-service.ts'
 import { type CommandClient, type CommandHandler, CommandRefused, type CommandRequest } from './control-socket.ts'
 import type { ReloadReport } from './reload-report.ts'
+import type { CountersReport, ThrottleService } from './throttle-service.ts'
 
 /** Every command, on a node that has all parts. */
-export const COMMANDS = ['api', 'apis', 'connections', 'endpoints', 'lifecycle', 'manage', 'reload', 'walk'] as const
+export const COMMANDS = [
+  'api',
+  'apis',
+  'connections',
+  'counters',
+  'endpoints',
+  'lifecycle',
+  'manage',
+  'reload',
+  'reset-counter',
+  'walk',
+] as const
 
 /** An address that requests can be sent to. */
 export interface OpenListener {
@@ -42,6 +54,7 @@ interface ReactorSources {
     /** By name or URL; false: there is no such endpoint. */
     readonly switch: (name: string, isOn: boolean) => boolean
   }
+  readonly throttling: Pick<ThrottleService, 'top' | 'reset'>
 }
 
 export interface ListedEndpoint {
@@ -89,6 +102,8 @@ export interface WalkReport {
 const ROWS_MAX = 100_000
 const NAMES_SHOWN = 20
 const ROWS_DEFAULT = 1000
+const COUNTERS_DEFAULT = 20
+const COUNTERS_MAX = 10_000
 /** How long the reactors watch for the exchange. */
 const WATCH_MS = 10_000
 /** For the message with the trace of an exchange that was watched to the end. */
@@ -110,7 +125,9 @@ export function reactorCommands(sources: ReactorSources): Readonly<Record<string
   return {
     api: ({ name }) => sources.apis.show(name),
     connections: request => listConnections(request, sources),
+    counters: request => listCounters(request, sources),
     endpoints: request => listEndpoints(request, sources),
+    'reset-counter': request => resetCounter(request, sources),
     walk: (request, client) => traceRequest(request, client, sources),
   }
 }
@@ -151,6 +168,19 @@ function listEndpoints({ turn, name }: CommandRequest, { endpoints }: ReactorSou
     }
   }
   return { endpoints: endpoints.list() }
+}
+
+function listCounters({ by = 'limit', limit = COUNTERS_DEFAULT }: CommandRequest, { throttling }: ReactorSources) {
+  if (by !== 'rate' && by !== 'limit') throw new CommandRefused('counters are listed by rate or by limit')
+  if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > COUNTERS_MAX)
+    throw new CommandRefused(`expected a limit of 1 to ${COUNTERS_MAX}`)
+  return throttling.top(by, limit) satisfies CountersReport
+}
+
+function resetCounter({ key }: CommandRequest, { throttling }: ReactorSources): object {
+  if (typeof key !== 'string' || !throttling.reset(key))
+    throw new CommandRefused(`there is no counter ${key}; throttle top lists the keys`)
+  return {}
 }
 
 /** All reactors watch for the exchange: the kernel picks the one that gets its connection. */

@@ -213,14 +213,23 @@ for (const [toml, ...errors] of ROW_ERRORS) {
 }
 
 test('a required key is missing where its section is used, not where a section within it is', t => {
-  const NEEDED = 'apim.throttling.throttle_decision_endpoints'
   const missing = (toml: string): readonly string[] =>
     resolved(t, toml)
-      .errors.filter(({ key }) => key === NEEDED)
+      .errors.filter(({ key }) => key === 'apim.notification.from_address')
       .map(({ where }) => where)
-  assert.deepEqual(missing('[apim.throttling]\nenable_policy_deploy = false'), ['F:2'])
-  assert.deepEqual(missing('[apim.throttling]\n[apim.throttling.event_sync]\nport = 1\nhostName = "h"'), [])
+  assert.deepEqual(missing('[apim.notification]\nusername = "u"\npassword = "p"'), ['F:2'])
+  assert.deepEqual(missing('[apim]\n'), [])
   assert.deepEqual(missing(''), [])
+})
+
+test('brokers of decisions are required where traffic managers are named, and nowhere else', t => {
+  const group =
+    '[[apim.throttling.url_group]]\ntraffic_manager_urls = ["ssl://h:1"]\ntraffic_manager_auth_urls = ["ssl://h:2"]'
+  const missing = (toml: string): boolean =>
+    said(resolved(t, toml)).some(text => text.includes('throttle_decision_endpoints is required'))
+  assert.equal(missing('[apim.throttling]\nenable_policy_deploy = false'), false)
+  assert.equal(missing(`[apim.throttling]\nenable_policy_deploy = true\n${group}`), true)
+  assert.equal(missing(`[apim.throttling]\nenable_decision_connection = false\n${group}`), false)
 })
 
 test('a key that follows another has the value of that key until it is set', t => {

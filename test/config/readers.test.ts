@@ -17,6 +17,7 @@ import { openLog } from '../../src/observe/log.ts'
 import { planListeners } from '../../src/plan/listener-planning.ts'
 import { healthAddress } from '../../src/plan/ports.ts'
 import { planReactors, reactorCount } from '../../src/plan/reactor-planning.ts'
+import { allocateCounters } from '../../src/primary/throttle-service.ts'
 import { openState } from '../../src/primary/active-state.ts'
 import { controlPlan } from '../../src/primary/control-plan.ts'
 import { loadHome, NOTHING_ACTIVE } from '../../src/primary/home-loading.ts'
@@ -181,7 +182,18 @@ async function buildNode(t: TestContext, toml: string, reads: Set<string>): Prom
   const { active, planner } = await openState({ installation, loaded, log: openLog('silent') }, count, () => {})
   t.after(() => active.tls?.stop())
   const { planned, sequences, policies, tls, signing } = active
-  const shared = { configuration, home, dataDir, level: 'handles', planner, planned, sequences, policies } as const
+  const counters = allocateCounters(configuration, dataDir, openLog('silent'))
+  const shared = {
+    configuration,
+    home,
+    dataDir,
+    level: 'handles',
+    planner,
+    planned,
+    sequences,
+    policies,
+    counters,
+  } as const
   const [plan] = planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
   healthAddress(configuration)
   const reactor = new Reactor(plan!, {
