@@ -35,6 +35,7 @@ import { ReloadQueue } from './reload-queue.ts'
 import { Reloader } from './reloader.ts'
 import { COMMANDS, homeCommands, reactorCommands } from './socket-commands.ts'
 import { chooseLevel } from './socket-level.ts'
+import { allocateCounters, ThrottleService } from './throttle-service.ts'
 import { replaceNode } from './upgrade.ts'
 
 /** A configured file cannot be written; the message names it and its key. */
@@ -95,6 +96,8 @@ export class Node {
   readonly #shared: SharedMemory
   /** Null on a node without reactors. */
   readonly #endpoints: EndpointService | null
+  /** Null on a node without reactors. */
+  readonly #throttling: ThrottleService | null
   /** Null on a node without any part. */
   readonly #home: ActiveHome | null
   #watch: ApiWatch | null = null
@@ -113,6 +116,10 @@ export class Node {
       authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
     }
     this.#endpoints = plan === undefined ? null : new EndpointService(plan, options.log)
+    const { dataDir } = options.installation
+    const { configuration } = options.loaded
+    this.#throttling =
+      plan === undefined ? null : new ThrottleService(plan.counters, configuration, dataDir, options.log)
     this.#home = state === null ? null : this.#openHome(state)
   }
 
@@ -174,6 +181,7 @@ export class Node {
     if (predecessor !== null) await this.#takeOver(predecessor, health)
     this.#socket = await ControlSocket.open(installation.dataDir, commands, cause => log.warn(cause))
     await this.#endpoints?.runHealthChecks(() => home!.active.live.tlsClients)
+    this.#throttling?.open()
     this.#phase = 'ready'
     predecessor?.done()
     const addresses = { listeners: listening, healthHost: health.host, healthPort: this.#health!.port, managementPort }
@@ -197,7 +205,7 @@ export class Node {
     const sources = {
       unready: () => this.#unready(),
       metrics: this.#shared.metrics,
-      moreMetrics: () => this.#endpoints?.metrics() ?? '',
+      moreMetrics: () => `${this.#endpoints?.metrics() ?? ''}${this.#throttling?.metrics() ?? ''}`,
       testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
     }
     const [fd] = this.#inherited('health', address)
@@ -268,6 +276,7 @@ export class Node {
         else if (message.kind === 'access') stdout.write(message.batch)
       },
       died: (REACTOR, CAUSE_OF_ERROR) => {
+        this.#throttling?.reactorDied(REACTOR)
         log.error({ REACTOR, CAUSE_OF_ERROR }, 'reactor died; a replacement starts')
       },
       replaced: REACTOR => log.info({ REACTOR }, 'reactor replaced'),
@@ -314,6 +323,7 @@ export class Node {
         quiesce: () => this.#watch?.stop(),
         release: async () => {
           await this.#health?.close()
+          await this.#throttling?.close()
           this.#release()
         },
       })
@@ -339,13 +349,14 @@ export class Node {
       commands,
       homeCommands({ apis, reload: () => reloads.request('all'), manage: request => control.manage(request) }),
     )
-    if (this.#endpoints === null) return commands
+    if (this.#endpoints === null || this.#throttling === null) return commands
     const sources: Parameters<typeof reactorCommands>[0] = {
       call: (call, timeoutMs) => reactors.call(call, timeoutMs),
       listeners: listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
       // This key takes a restart.
       correlationField: this.#plans[0]!.http['correlation.header'],
       endpoints: this.#endpoints,
+      throttling: this.#throttling,
       apis,
     }
     return Object.assign(commands, reactorCommands(sources))
@@ -390,6 +401,7 @@ export class Node {
     const { configuration } = this.#home?.active.configured ?? loaded
     await reactors.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000, isReplaced)
     await control.stop()
+    await this.#throttling?.close()
     await this.#health?.close()
     this.#release()
   }
@@ -433,7 +445,8 @@ function plansOf({ installation, loaded, log }: NodeOptions, { planner, active }
   const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, dataDir)
   log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
   const { planned, sequences, policies, tls, signing } = active
-  const shared = { configuration, home, dataDir, level, planner, planned, sequences, policies }
+  const counters = allocateCounters(configuration, dataDir, log)
+  const shared = { configuration, home, dataDir, level, planner, planned, sequences, policies, counters }
   const plans = planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
   warnOfOpenFiles(plans[0]!, log)
   return plans
