@@ -104,7 +104,7 @@ export class RequestDecoder {
 
   /**
    * Fills the exchange from a head whose first byte is at `at`; returns the rule that it breaks. `repeated`: the fields
-   * have passed all checks before, in an earlier request of the connection.
+   * have passed all checks before, in an earlier request of the connection or its client.
    */
   decode(
     exchange: Exchange,
