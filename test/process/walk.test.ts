@@ -134,8 +134,9 @@ test('walk: prints the steps of a refused request', async () => {
 
 test('walk: shows the limits that a request meets, with what is left and when it resets', async () => {
   const { out } = await sluice(gateway.home, 'walk', '/limited/', '--json')
-  const quotas = course(JSON.parse(out)).filter(step => step.startsWith('gateway quota'))
-  assert.match(quotas.join(), /^gateway quota api 10KPerMin: 9999 of 10000 left, resets in \d+ s$/)
+  const { trace }: Walked = JSON.parse(out)
+  const quotas = trace.steps.filter(({ what }) => what === 'quota').map(({ detail }) => detail)
+  assert.match(quotas.join(), /^api 10KPerMin: 9999 of 10000 left, resets in \d+ s$/)
 })
 
 test('walk: names the command that explains a failure', async () => {
