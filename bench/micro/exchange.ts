@@ -25,6 +25,7 @@ import { globalCors } from '../../src/plan/reactor-planning.ts'
 import { SourceConnection } from '../../src/proxy/source/source-connection.ts'
 import { Endpoint } from '../../src/proxy/target/endpoint.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
+import type { ThrottlingPolicy } from '../../src/throttle/policy.ts'
 import type { ByteSocket, ConnectingOwner, SocketLevel, SocketOwner } from '../../src/socket/byte-socket.ts'
 import { OPERATIONS } from '../peers/exported-project.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
@@ -41,6 +42,8 @@ const PARTS = {
   origin: 'requests with Origin',
   post: 'requests with a body of 256 bytes',
   chunked: 'the bodies of both directions are chunked',
+  limit: 'one limit: the application has a tier',
+  limits: 'five limits: API, subscription, burst, application, and a custom policy',
   differ: 'a field with a counter in every head, so that no head repeats',
 } as const
 type Part = keyof typeof PARTS
@@ -257,22 +260,39 @@ function apiOf(parts: ReadonlySet<Part>): Partial<ApiPlan> {
     name: 'Bench',
     paths: ['/bench/1.0.0', '/bench'],
     resources: parts.has('operations') ? resources : [],
+    tier: parts.has('limits') ? 'Unreached' : '',
     cors: parts.has('cors') ? globalCors(configuration) : null,
     access: { ...NO_ACCESS, api: 'Bench:1.0.0', schemes: parts.has('token') ? ['oauth2'] : [] },
   }
+}
+
+/** Policies with quotas that no run reaches. */
+function policiesOf(parts: ReadonlySet<Part>): readonly ThrottlingPolicy[] {
+  const quota = { type: 'requests', limit: 1e9, unit: 'min', units: 1, window: 'tumbling' } as const
+  const common = { name: 'Unreached', quota, scope: 'node', failMode: 'local' } as const
+  const application = { level: 'application', ...common } as const
+  if (!parts.has('limits')) return parts.has('limit') ? [application] : []
+  return [
+    application,
+    { level: 'advanced', userLevel: 'PER_API', groups: [], ...common },
+    { level: 'subscription', burst: { ...quota, unit: 'sec' }, stopOnQuotaReach: true, ...common },
+    { level: 'custom', keyTemplate: '$userId:$apiContext', ...common },
+  ]
 }
 
 const SIGNER = tokenSigner('RS256', 'key-1')
 const CLIENT = { issuer: ISSUER, consumerKey: 'bench', applicationId: 'app-1', keyType: 'PRODUCTION' } as const
 
 /** Tells the reactor the keys of the issuer, and the subscription of the client. */
-function fill(state: AuthState): void {
-  const application = { id: 'app-1', name: 'Bench', owner: 'admin', tenant: '', tier: 'Unlimited', attributes: {} }
+function fill(state: AuthState, parts: ReadonlySet<Part>): void {
+  const hasTier = parts.has('limit') || parts.has('limits')
+  const tier = hasTier ? 'Unreached' : 'Unlimited'
+  const application = { id: 'app-1', name: 'Bench', owner: 'admin', tenant: '', tier, attributes: {} }
   const subscription = {
     id: 's-1',
     applicationId: 'app-1',
     api: 'Bench:1.0.0',
-    tier: 'Gold',
+    tier: parts.has('limits') ? 'Unreached' : 'Unlimited',
     status: 'ACTIVE',
   } as const
   const records = { applications: [application], keys: [CLIENT], subscriptions: [subscription] }
@@ -286,7 +306,8 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
   const authChanges = { issuers: [issuerPlan(ISSUER)] }
   const { plan } = planGateway([api], { logLevel: 'error', faults: DEFAULT_FAULTS, authChanges })
   const authState = new AuthState(plan.authVersion, plan.auth)
-  fill(authState)
+  fill(authState, parts)
+  authState.policies.setRegistry({ policies: policiesOf(parts), denied: [] })
   const dropped = new Set<string>((['resources', 'cors'] as const).filter(name => !parts.has(name)))
   return new Reactor(plan, {
     level,
