@@ -6,6 +6,7 @@ import { type AuthUpdate, type ControlCall, ControlCallFailed, type ControlCallR
 import type { AuthPlan } from './auth-plan.ts'
 import { IssuerRegistry } from './issuers.ts'
 import { RevokedTokens } from './revoked-tokens.ts'
+import { Decisions } from '../throttle/decisions.ts'
 import { PolicyIndex } from '../throttle/policy-index.ts'
 import { SubscriptionIndex } from './subscription-index.ts'
 
@@ -27,6 +28,8 @@ export class AuthState {
   readonly revoked: RevokedTokens
   /** Throttling policies, with a version of their own: no grant rests on them. */
   readonly policies = new PolicyIndex()
+  /** Keys that a traffic manager has throttled. */
+  readonly decisions = new Decisions()
   /** Resolves with the first complete snapshot. */
   readonly firstSnapshot = Promise.withResolvers<void>()
   #subscriptions = new SubscriptionIndex()
@@ -96,6 +99,9 @@ export class AuthState {
       if (this.#incoming !== null) return
     } else if (update.kind === 'policies') {
       this.policies.setRegistry(update.set)
+      return
+    } else if (update.kind === 'decisions') {
+      this.decisions.apply(update.decisions, Date.now())
       return
     } else if (update.kind === 'users') {
       this.usersVersion++

@@ -3,6 +3,8 @@
  * one to the shared version number; a reactor that reads a new number applies all updates before it decides anything.
  */
 import type { IssuerKeys, RevocationRecord, SubscriptionUpdate } from './records.ts'
+import type { UsageRow } from '../throttle/cluster-limits.ts'
+import type { ThrottleDecision } from '../throttle/decisions.ts'
 import type { PolicySet } from '../throttle/policy.ts'
 import type { ResultMessage } from '../runtime/call-channel.ts'
 
@@ -15,6 +17,8 @@ export type AuthUpdate =
   | { readonly kind: 'users' }
   /** All throttling policies of the registry; they replace those that were told before. */
   | { readonly kind: 'policies'; readonly set: PolicySet }
+  /** A traffic manager has decided on keys. */
+  | { readonly kind: 'decisions'; readonly decisions: readonly ThrottleDecision[] }
   /** Discard applications, keys and subscriptions once `complete` comes; a full snapshot follows. */
   | { readonly kind: 'reset' }
   /** The snapshot is complete. */
@@ -39,6 +43,8 @@ export type ControlCall =
     }
   /** The operator's module makes the token for backends from these claims. */
   | { readonly kind: 'backendJwt'; readonly claims: Readonly<Record<string, unknown>> }
+  /** What has passed since the last report, for the traffic managers. */
+  | { readonly kind: 'usage'; readonly rows: readonly UsageRow[] }
 
 export interface ControlCallResults {
   readonly key: true
@@ -47,6 +53,7 @@ export interface ControlCallResults {
   readonly claims: Readonly<Record<string, unknown>>
   readonly backendToken: { readonly token: string; readonly expiresMs: number }
   readonly backendJwt: string
+  readonly usage: true
 }
 
 /** The introspection response of an authorisation server (RFC 7662 2.2); null: the token is not active. */

@@ -73,6 +73,9 @@ export async function serve(
     } else if (components.runsKeyManager) {
       if (addresses.managementPort === 0) log.warn('management.enable is false: no client can reach the key manager')
       announce(keyManagerLines(addresses, components, apis.apis.length), log)
+    } else if (components.runsTrafficManager) {
+      const opened = `role ${components.role}: a traffic manager, without APIs`
+      announce([opened, ...managementLines(addresses), 'ready'], log)
     } else announce(idleLines(addresses, components), log)
     // The service manager takes the new process for the service.
     const mainPid = predecessor === null ? [] : [`MAINPID=${process.pid}`]

@@ -18,12 +18,12 @@ export async function start(args: CliArguments, options: CommandOptions, compile
   if (!process.stderr.isTTY) catchStrayOutput()
   const examined = examine(args.home, args.sets, args.dataDir)
   const { configuration, errors } = examined
-  const { runsGateway, runsKeyManager } = nodeComponents(configuration)
+  const { runsGateway, runsKeyManager, runsTrafficManager } = nodeComponents(configuration)
   const reactors = new ReactorPool(compileCache)
   const control = new ControlThread(compileCache, runsKeyManager)
   if (errors.length === 0) {
     if (runsGateway) reactors.preload(reactorCount(configuration, planListeners(configuration)))
-    if (runsGateway || runsKeyManager) control.preload()
+    if (runsGateway || runsKeyManager || runsTrafficManager) control.preload()
   }
   const { serve } = await import('./serve.ts')
   return serve(args, options, examined, { reactors, control })

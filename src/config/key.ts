@@ -84,7 +84,13 @@ export const ROLES = [
 ] as const
 export type Role = (typeof ROLES)[number]
 /** Roles of which a part is built. */
-export const BUILT_ROLES: readonly Role[] = ['default', 'control-plane', 'api-key-manager', 'gateway-worker']
+export const BUILT_ROLES: readonly Role[] = [
+  'default',
+  'control-plane',
+  'api-key-manager',
+  'gateway-worker',
+  'traffic-manager',
+]
 
 const ROLE = 'server.server_role'
 /** Nodes with a gateway. */

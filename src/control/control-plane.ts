@@ -2,6 +2,7 @@
  * The control plane of a node: joins the key manager, the clients of remote services and the operator's modules, serves
  * the calls of reactors and tells reactors every change. A part that the node does not need is never loaded.
  */
+import { AuthSnapshot } from './auth-snapshot.ts'
 import { AssertionVerifier } from './assertion-verifier.ts'
 import type { ControlPlan, FirstAccount } from '../plan/control-messages.ts'
 import { BackendModules } from './backend-modules.ts'
@@ -23,8 +24,10 @@ import { revocationKeyOf } from '../auth/jwt-claims.ts'
 import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
 import { parseJwt } from '../auth/jwt-parser.ts'
 import type { LocalKeyManager, LocalKeyManagerContext } from './local-key-manager.ts'
+import type { Messaging, SharedState } from './messaging.ts'
 import type { ManagementCommand } from './admin-api/commands.ts'
 import type { ControlCallHandlers, ReactorChannels } from './reactor-channels.ts'
+import { PolicyDeployment } from './policy-deployment.ts'
 import { RemoteServices } from './remote-services.ts'
 import { RevocationNotifier } from './revocation-notifier.ts'
 import { RevocationFile } from './revocation-file.ts'
@@ -53,6 +56,11 @@ export class ControlPlane {
   /** Null on a node with a database, which keeps revocations, and without `enable_persistent_notifier`. */
   #revocations: RevocationFile | null = null
   readonly #revoked = new RevokedTokens(SKEW_MAX_MS)
+  readonly #policies: PolicyDeployment
+  /** Applications, keys and subscriptions as key managers of other nodes have told them; later ones win. */
+  #told = new AuthSnapshot()
+  /** Null: neither broker nor traffic manager is configured. */
+  #messaging: Messaging | null = null
   /** Null: no `notifier_impl` is configured. */
   #notifier: RevocationNotifier | null = null
   /** One snapshot at a time: of two, the older one could be sent last and lose a change between them. */
@@ -71,6 +79,11 @@ export class ControlPlane {
     this.#context = context
     this.#assertions.renew(plan.issuers)
     const publish = (keys: IssuerKeys): void => this.#publish(keys)
+    this.#policies = new PolicyDeployment(plan.configuration, {
+      broadcast: update => context.reactors.broadcast(update),
+      read: async () => (this.#keyManager === null ? null : this.#keyManager.policies()),
+      failed: error => context.report('error', 'policies not read', { CAUSE_OF_ERROR: error.message }),
+    })
     this.#remote = new RemoteServices(plan, { publish, report: context.report })
   }
 
@@ -84,6 +97,7 @@ export class ControlPlane {
     context.reactors.open(plan.authVersion, controlPlane.#handlers())
     try {
       await (plan.runsKeyManager ? controlPlane.#openKeyManager() : controlPlane.#readRevocations())
+      await controlPlane.#openMessaging()
       await controlPlane.#snapshots.run()
       return controlPlane
     } catch (error) {
@@ -123,6 +137,7 @@ export class ControlPlane {
     this.#plan = plan
     this.#assertions.renew(plan.issuers)
     this.#remote.renew(plan)
+    this.#policies.renew(plan.configuration)
     this.#sendDeclared(declared, plan.declared)
   }
 
@@ -135,6 +150,8 @@ export class ControlPlane {
 
   async close(): Promise<void> {
     clearTimeout(this.#retry)
+    this.#policies.close()
+    await this.#messaging?.close()
     await this.#keyManager?.close()
     await this.#remote.close()
   }
@@ -150,6 +167,10 @@ export class ControlPlane {
       subscriptionsChanged: update => this.#subscriptionsChanged(update),
       tokensRevoked: tokens => this.#revoke(tokens),
       usersChanged: () => this.#usersChanged(),
+      policiesChanged: set => {
+        this.#policies.setRegistry(set)
+        this.#messaging?.publishPolicies(set)
+      },
       changesMissed: () => this.#resendSnapshot(),
       verifyAssertion: assertion => this.#assertions.verify(assertion),
       send: request => this.#remote.send(request),
@@ -165,6 +186,43 @@ export class ControlPlane {
     this.#context.reactors.broadcast({ kind: 'revoked', tokens: this.#revoked.entries(Date.now()) })
   }
 
+  async #openMessaging(): Promise<void> {
+    if (!needsMessaging(this.#plan)) return
+    const { Messaging: Opened } = await import('./messaging.ts')
+    const keyManager = this.#keyManager
+    const { reactors, report } = this.#context
+    this.#messaging = await Opened.open(this.#plan, {
+      report,
+      state: keyManager === null ? null : () => sharedState(keyManager),
+      decided: decisions => reactors.broadcast({ kind: 'decisions', decisions }),
+      revoked: tokens => this.#heardRevoked(tokens),
+      subscriptionsChanged: update => {
+        this.#told.apply({ kind: 'subscriptions', update })
+        reactors.broadcast({ kind: 'subscriptions', update })
+      },
+      subscriptionsReplaced: updates => {
+        this.#told = new AuthSnapshot()
+        for (const update of updates) this.#told.apply({ kind: 'subscriptions', update })
+        this.#resendSnapshot()
+      },
+      policiesChanged: set => this.#policies.setRegistry(set),
+    })
+  }
+
+  /** Another node has revoked tokens. */
+  #heardRevoked(tokens: readonly RevocationRecord[]): void {
+    const failed = ({ message }: Error): void => {
+      this.#context.report('error', 'revocations of other nodes not kept', { CAUSE_OF_ERROR: message })
+    }
+    this.#revoke(tokens)
+    if (this.#keyManager !== null) {
+      for (const token of tokens) this.#keyManager.revoke(token, '').catch(failed)
+      return
+    }
+    this.#revoked.add(tokens, Date.now())
+    this.#revocations?.write(() => this.#revoked.entries(Date.now())).catch(failed)
+  }
+
   #publish(keys: IssuerKeys): void {
     this.#assertions.setKeys(keys)
     this.#context.reactors.broadcast({ kind: 'keys', issuers: [keys] })
@@ -174,6 +232,7 @@ export class ControlPlane {
     this.#introspections.clear()
     this.#context.reactors.broadcast({ kind: 'revoked', tokens })
     this.#notifier?.notify(tokens)
+    this.#messaging?.publishRevoked(tokens)
   }
 
   #usersChanged(): void {
@@ -206,15 +265,17 @@ export class ControlPlane {
   #subscriptionsChanged(update: SubscriptionUpdate): void {
     this.#context.reactors.broadcast({ kind: 'subscriptions', update })
     this.#meanwhile?.push(update)
+    this.#messaging?.publishSubscriptions(update)
   }
 
   /** A snapshot may be older than a change that comes while it is read: such changes are sent again behind it. */
   async #readSnapshot(): Promise<readonly AuthUpdate[]> {
-    if (this.#keyManager === null) return []
+    if (this.#keyManager === null) return this.#told.updates().filter(({ kind }) => kind === 'subscriptions')
     const meanwhile: SubscriptionUpdate[] = []
     this.#meanwhile = meanwhile
     try {
       const { subscriptions, revoked } = await this.#keyManager.snapshot()
+      await this.#policies.refresh()
       const updates = [subscriptions, ...meanwhile]
       return [
         { kind: 'revoked', tokens: revoked },
@@ -276,6 +337,10 @@ export class ControlPlane {
       },
       backendToken: ({ key, refused }) => this.#remote.backendTokens.get(key, refused),
       backendJwt: ({ claims }) => this.#modules.generate(claims),
+      usage: async ({ rows }) => {
+        this.#messaging?.reportUsage(rows)
+        return true
+      },
     }
   }
 
@@ -284,6 +349,17 @@ export class ControlPlane {
     if (this.#keyManager === null) throw new ControlCallFailed('this node has no users: it has no key manager')
     return this.#keyManager
   }
+}
+
+/** Whether this node has a broker, sends reports or receives them. */
+function needsMessaging({ configuration, receiver }: ControlPlan): boolean {
+  const { throttle_decision_endpoints: brokers } = configuration['apim.throttling']
+  return brokers.length + configuration['apim.throttling.url_group'].length > 0 || receiver !== null
+}
+
+async function sharedState(keyManager: LocalKeyManager): Promise<SharedState> {
+  const [{ subscriptions, revoked }, policies] = await Promise.all([keyManager.snapshot(), keyManager.policies()])
+  return { subscriptions, revoked, policies }
 }
 
 /** Names of the rows that `after` does not have any more. */

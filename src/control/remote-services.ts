@@ -82,9 +82,11 @@ export class RemoteServices {
 }
 
 /** The key set of a remote key manager is beside its other endpoints; the local one needs no request. */
-function keySources({ configuration, runsKeyManager, ownIssuer }: ControlPlan) {
+function keySources({ configuration, runsKeyManager, runsGateway, ownIssuer }: ControlPlan) {
   const rows = configuration['apim.jwt.issuer'].filter(row => row['jwks.url'] !== '')
   const sources = rows.map(row => ({ issuer: row.name, url: row['jwks.url'] }))
+  // A traffic manager validates no token.
+  if (!runsKeyManager && !runsGateway) return []
   if (runsKeyManager) return sources.filter(({ issuer }) => issuer !== ownIssuer)
   if (sources.some(({ issuer }) => issuer === ownIssuer)) return sources
   const services = configuration['apim.key_manager'].service_url.replace(/\/?$/, '/')

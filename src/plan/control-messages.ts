@@ -7,7 +7,9 @@ import type { CallMessage, ResultMessage } from '../runtime/call-channel.ts'
 import type { ManagementCommand } from '../control/admin-api/commands.ts'
 import type { ManagedApi } from '../control/admin-api/admin-services.ts'
 import type { ManagementPlan } from './management-plan.ts'
+import type { ReceiverPlan } from './receiver-planning.ts'
 import type { ThreadData, ThreadReport } from './thread-messages.ts'
+import type { ThrottlePlan } from '../throttle/throttle-plan.ts'
 import type { TlsClientPlan } from '../socket/tls.ts'
 
 /** An API as the control thread knows it. */
@@ -30,6 +32,10 @@ export interface ControlPlan {
   readonly apis: readonly ApiRecord[]
   /** Runs the key manager with database and management listener; otherwise calls that of another node. */
   readonly runsKeyManager: boolean
+  /** Runs reactors. */
+  readonly runsGateway: boolean
+  /** Null: this node receives no reports of gateways. */
+  readonly receiver: ReceiverPlan | null
   /** Trust for TLS to other servers, by `host:port`, then `default`; without an entry: the authorities of Node. */
   readonly trust: Readonly<Record<string, TlsClientPlan>>
   /** `iss` of the tokens of this node's key manager, local or remote. */
@@ -44,6 +50,8 @@ export interface ControlPlan {
   readonly management: ManagementPlan | null
   /** Applications of the home's files, beside those of the database. */
   readonly declared: DeclaredApplications
+  /** Settings of throttling, and the policies of the home's files. */
+  readonly throttling: ThrottlePlan
   /** One cell: the version number of what reactors know (auth/control-protocol.ts). */
   readonly authVersion: SharedArrayBuffer
   /** Table of counters, and the column of the control thread in it. */

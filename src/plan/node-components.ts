@@ -7,7 +7,7 @@ import type { Role } from '../config/key.ts'
 
 type Component = 'gateway' | 'key manager' | 'traffic manager' | 'publisher portal' | 'developer portal'
 
-const BUILT: readonly Component[] = ['gateway', 'key manager']
+const BUILT: readonly Component[] = ['gateway', 'key manager', 'traffic manager']
 
 const CONTROL_PLANE: readonly Component[] = ['key manager', 'traffic manager', 'publisher portal', 'developer portal']
 
@@ -29,6 +29,8 @@ export interface NodeComponents {
   readonly runsGateway: boolean
   /** The built-in key manager, with database and management listener. */
   readonly runsKeyManager: boolean
+  /** Counts for all gateways, where it has an address to receive reports at. */
+  readonly runsTrafficManager: boolean
   /** Parts that the role asks for and that are not built yet. */
   readonly missing: readonly string[]
   /** What the role asks for and this node lacks, as sentences. */
@@ -50,6 +52,7 @@ export function nodeComponents(configuration: Pick<Configuration, 'server'>): No
     roleSetting,
     runsGateway: components.includes('gateway'),
     runsKeyManager: components.includes('key manager'),
+    runsTrafficManager: components.includes('traffic manager'),
     missing,
     warnings,
     notice: isDefault ? `${roleSetting}; these components are not built yet: ${missing.join(', ')}` : '',

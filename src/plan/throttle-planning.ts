@@ -5,6 +5,7 @@ import type { ThrottlePlan } from '../throttle/throttle-plan.ts'
 
 export function throttlePlan(configuration: Configuration, files: PolicySet): ThrottlePlan {
   const throttling = configuration['apim.throttling']
+  const reports = throttling.enable_data_publishing && configuration['apim.throttling.url_group'].length > 0
   return {
     files,
     hasUnlimited: throttling.enable_unlimited_tier,
@@ -15,6 +16,7 @@ export function throttlePlan(configuration: Configuration, files: PolicySet): Th
       query: throttling.enable_query_param_based_throttling,
     },
     unauthenticatedTier: throttling.unauthenticated_tier,
+    reportMs: reports ? throttling.publishing_interval : 0,
     rateLimitHeaders: throttling.rate_limit_headers,
     dropsMessages: throttling.throttled_messages === 'drop',
   }

@@ -6,6 +6,8 @@ import type { Configuration } from '../config/catalogue.ts'
 import { authPlan } from '../plan/auth-planning.ts'
 import { managementPlan } from '../plan/management-plan.ts'
 import { nodeComponents } from '../plan/node-components.ts'
+import { receiverPlan } from '../plan/receiver-planning.ts'
+import { throttlePlan } from '../plan/throttle-planning.ts'
 import { type ApiPlan, type ReactorPlan, TOKEN_API_NAMES } from '../plan/reactor-plan.ts'
 import { type ActiveState, ISSUER } from './active-state.ts'
 import type { Installation } from './home-loading.ts'
@@ -29,6 +31,8 @@ export function controlPlan(
     databaseWaitMs,
     apis: apiRecords(active),
     runsKeyManager: nodeComponents(configuration).runsKeyManager,
+    runsGateway: nodeComponents(configuration).runsGateway,
+    receiver: receiverPlan(configuration, active.tls?.plans ?? null),
     trust: Object.fromEntries(clients.map(({ match, plan }) => [match, plan])),
     ownIssuer: issuers.find(({ isOwn }) => isOwn)!.issuer,
     takesIssuer: takesIssuer(active),
@@ -36,6 +40,7 @@ export function controlPlan(
     backends: backendTokenPlans([...active.planned.byDefinition.keys()]),
     management: managementPlan(configuration, active.tls?.plans ?? null),
     declared: applicationRecords(active.declared, configuration),
+    throttling: throttlePlan(configuration, active.policies),
     authVersion: shared.authVersion,
     metrics: shared.metrics,
     // Behind the columns of the reactors and of the primary.
@@ -52,11 +57,18 @@ export function takesIssuer({ configured: { configuration, keys } }: ActiveState
 /** Whether the control thread sends requests over TLS, so that a trust store has to be opened. */
 export function callsOverTls(configuration: Configuration): boolean {
   const keySets = configuration['apim.jwt.issuer'].map(row => row['jwks.url'])
-  const { runsKeyManager } = nodeComponents(configuration)
-  const services = runsKeyManager ? [] : [configuration['apim.key_manager'].service_url]
+  const { runsKeyManager, runsGateway } = nodeComponents(configuration)
+  const usesKeyManager = !runsKeyManager && runsGateway
+  const services = usesKeyManager ? [configuration['apim.key_manager'].service_url] : []
+  const throttling = configuration['apim.throttling']
+  const groups = configuration['apim.throttling.url_group']
+  const messaging = [
+    ...throttling.throttle_decision_endpoints,
+    ...groups.flatMap(group => [...group.traffic_manager_urls, ...group.traffic_manager_auth_urls]),
+  ]
   const workflow = configuration['apim.workflow']
   const engine = runsKeyManager && workflow.enable && workflow.call_engine ? [workflow.service_url] : []
-  return [...keySets, ...services, ...engine].some(url => /^https:/i.test(url))
+  return [...keySets, ...services, ...engine, ...messaging].some(url => /^(?:https|ssl|amqps):/i.test(url))
 }
 
 function apiRecords({ planned }: ActiveState): readonly ApiRecord[] {

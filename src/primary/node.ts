@@ -16,6 +16,7 @@ import { LISTENER_SECTIONS, planListeners } from '../plan/listener-planning.ts'
 import { hasManagementListener, managementAddress } from '../plan/management-plan.ts'
 import type { NodeComponents } from '../plan/node-components.ts'
 import { healthAddress, type ListenAddress, probePort } from '../plan/ports.ts'
+import { receiverAddress } from '../plan/receiver-planning.ts'
 import type { FromReactor } from '../plan/reactor-messages.ts'
 import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
@@ -131,10 +132,10 @@ export class Node {
     const { loaded } = options
     let node: Node | null = null
     try {
-      const { runsGateway, runsKeyManager } = components
+      const { runsGateway, runsKeyManager, runsTrafficManager } = components
       const { configuration } = loaded
       const columns = runsGateway ? reactorCount(configuration, planListeners(configuration)) : 1
-      const hasHome = runsGateway || runsKeyManager
+      const hasHome = runsGateway || runsKeyManager || runsTrafficManager
       const state = hasHome ? await openState(options, columns, () => node?.tlsChanged()) : null
       node = new Node(options, lock, state)
       return { node, addresses: await node.#start() }
@@ -172,6 +173,8 @@ export class Node {
     await this.#probe('health', health)
     if (home !== null && hasManagementListener(configuration))
       await this.#probe('management', managementAddress(configuration))
+    const receiver = receiverAddress(configuration)
+    if (home !== null && receiver !== null && predecessor === null) await this.#probe('receiver', receiver)
     // A start that waits for a database is alive, and not ready. A predecessor answers until this process is ready.
     if (predecessor === null) await this.#openHealth(health)
     const { ports, port: managementPort, firstAccount } = await this.#startThreads(home)

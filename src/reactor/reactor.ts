@@ -41,6 +41,7 @@ import { Throttle } from '../throttle/throttle.ts'
 import { isSecured, Listener, missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { ReactorTls } from './reactor-tls.ts'
+import { ClusterReports } from './cluster-reports.ts'
 import { SharedCounting } from './shared-counting.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
 import { tracer } from '../protocol/tracer.ts'
@@ -100,6 +101,7 @@ export class Reactor implements ConnectionCallbacks {
   readonly #auth: ReactorAuth
   readonly #throttle: Throttle
   readonly #sharedCounting: SharedCounting
+  readonly #clusterReports: ClusterReports
   readonly #admission: Admission
   readonly #dns: DnsCache
   #trusted: CidrList
@@ -150,6 +152,8 @@ export class Reactor implements ConnectionCallbacks {
     })
     const { report, wallMs = Date.now } = options
     this.#sharedCounting = new SharedCounting(this.#throttle, { report, metrics: this.#metrics, wallMs })
+    this.#clusterReports = new ClusterReports(this.#throttle, this.#metrics)
+    this.#clusterReports.use(plan.throttling.reportMs)
     this.#contexts = this.#newContexts()
     const { plain, secured } = this.#contexts
     this.#stripped = {
@@ -295,6 +299,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#updateSettings(live)
     this.#auth.updatePlan(live.auth, validator)
     void this.#sharedCounting.use(live.redis)
+    this.#clusterReports.use(live.throttling.reportMs)
     if (forwardingKey(live.http) !== this.#forwardingKey) this.#updateClients(trusted, live.http)
     for (const pool of this.#apis.pools) {
       const { secured: isSecured } = pool.route
@@ -382,6 +387,7 @@ export class Reactor implements ConnectionCallbacks {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#auth.stop()
     this.#sharedCounting.close()
+    this.#clusterReports.close()
     this.#options.accessLog?.flush()
   }
 

@@ -5,6 +5,7 @@
 import type { FaultCode } from '../faults/error-codes.ts'
 import { METRIC } from '../observe/metrics.ts'
 import type { Refusal } from '../proxy/exchange/outcome.ts'
+import type { ClusterKey } from './cluster-limits.ts'
 import type { Counter } from './counter-table.ts'
 import type { Quota, Sharing, TimeUnit } from './policy.ts'
 import type { SharedCounter } from './shared-counters.ts'
@@ -58,6 +59,8 @@ export class Limit {
   readonly shared: SharedCounter | null
   /** Item of `RateLimit-Policy`: `"Gold";q=5000;w=60`. */
   readonly policyItem: string
+  /** State of the limit with a traffic manager (`cluster-limits.ts`). */
+  cluster: ClusterKey | null = null
   readonly #name: string
   #refusal: Refusal | null = null
   #composedAtS = 0

@@ -18,6 +18,8 @@ export interface ThrottlePlan {
   readonly conditions: ConditionSettings
   /** Subscription tier of requests without credentials (`unauthenticated_tier`). */
   readonly unauthenticatedTier: string
+  /** Milliseconds between reports to traffic managers, which decide too; 0: there is none. */
+  readonly reportMs: number
   /** Passes carry RateLimit fields too (`rate_limit_headers`). */
   readonly rateLimitHeaders: boolean
   /** Messages beyond a limit are dropped; false: their tunnel is closed with 1008 (`throttled_messages`). */
@@ -30,6 +32,7 @@ export const NO_THROTTLING: ThrottlePlan = {
   denies: true,
   conditions: { header: false, claim: false, query: false },
   unauthenticatedTier: 'Unlimited',
+  reportMs: 0,
   rateLimitHeaders: false,
   dropsMessages: false,
 }

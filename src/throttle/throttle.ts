@@ -9,6 +9,7 @@ import type { Exchange } from '../proxy/exchange/exchange.ts'
 import { type Outcome, type Refusal, throttledRefusal } from '../proxy/exchange/outcome.ts'
 import { tracer } from '../protocol/tracer.ts'
 import type { CounterTable } from './counter-table.ts'
+import type { ClusterLimits } from './cluster-limits.ts'
 import { ConditionGroups } from './conditions.ts'
 import { type CounterState, LEVELS, type Limit } from './limit.ts'
 import type { LimitList } from './limit-list.ts'
@@ -38,6 +39,8 @@ export class Throttle {
   readonly report: Report
   readonly table: CounterTable
   shared: SharedCounters | null
+  /** Null: no traffic manager decides. */
+  cluster: ClusterLimits | null = null
   readonly #wallMs: () => number
   /** Conditions of one version of the policies. */
   #groups = new Map<AdvancedPolicy, ConditionGroups>()
@@ -85,6 +88,10 @@ export class Throttle {
       for (const limit of limits.events) {
         if (limit.stops && this.isUsedUp(limit)) return this.#refuse(exchange, limit, this.#stateOf(limit))
       }
+    }
+    if (this.cluster !== null) {
+      const throttled = this.cluster.refusing(limits.stopping, this.#wallMs())
+      if (throttled !== null) return this.#refuse(exchange, throttled, { endsMs: throttled.cluster!.untilMs })
     }
     if (limits.shared.length > 0) return this.#admitShared(exchange, limits)
     return this.#admitLocally(exchange, limits) ?? this.#pass(exchange, limits)
@@ -138,6 +145,7 @@ export class Throttle {
     const { metrics } = this
     const { passedCells } = limits
     for (let i = 0; i < passedCells.length; i++) metrics.add(passedCells[i]!, 1)
+    if (this.cluster !== null) this.cluster.addRequest(limits.stopping)
     if (limits.isLate(exchange)) exchange.lateCharges = limits
     if (limits.marking.length > 0) this.#mark(exchange, limits.marking)
     if (this.plan.rateLimitHeaders) this.#tell(exchange, limits, verdict)
@@ -186,12 +194,15 @@ export class Throttle {
   }
 
   /** Whether nothing is left in the window, as far as this machine knows. */
-  isUsedUp({ counter }: Limit): boolean {
-    return this.table.remaining(counter) <= 0
+  isUsedUp(limit: Limit): boolean {
+    if (this.table.remaining(limit.counter) <= 0) return true
+    return this.cluster !== null && this.cluster.throttledUntilMs(limit) > this.#wallMs()
   }
 
   /** Charges what is known late; false where the window is used up. */
-  charge({ counter, shared }: Limit, amount: number): boolean {
+  charge(limit: Limit, amount: number): boolean {
+    const { counter, shared } = limit
+    if (this.cluster !== null) this.cluster.add(limit, amount)
     if (shared !== null && this.shared?.isUp === true) return this.shared.charge(shared, amount)
     return this.table.charge(counter, amount)
   }

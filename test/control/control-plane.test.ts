@@ -1,5 +1,6 @@
 /** The control plane as reactors use it: with a local key manager, and with that of another node. */
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
@@ -20,6 +21,7 @@ import { PasswordValidator } from '../../src/auth/password-validator.ts'
 import type { ManagementPlan } from '../../src/plan/management-plan.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { authPlan } from '../../src/plan/auth-planning.ts'
+import { NO_THROTTLING } from '../../src/throttle/throttle-plan.ts'
 import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { json, MisbehavingServer } from './remote/misbehaving-server.ts'
@@ -41,11 +43,12 @@ function planOf(toml: string, more: Partial<ControlPlan> = {}): ControlPlan {
   const { configuration } = loadConfiguration(home, [])
   return {
     ...{ configuration, home, dataDir: home, databaseWaitMs: 0, apis: [], runsKeyManager: false, trust: {} },
+    ...{ runsGateway: true, receiver: null },
     management: null,
     takesIssuer: false,
     ...{ ownIssuer: configuration.oauth['oidc.id_token.issuer'], issuers: authPlan(configuration).issuers },
     ...{ backends: [], declared: NOTHING_DECLARED, authVersion: new SharedArrayBuffer(4) },
-    ...{ metrics: allocateMetrics(1), column: 0, ...more },
+    ...{ metrics: allocateMetrics(1), column: 0, throttling: NO_THROTTLING, ...more },
   }
 }
 
@@ -294,4 +297,92 @@ test('a node with a key manager knows its keys, users and tokens without a reque
   state.catchUp()
   assert.equal(state.revoked.size, 1)
   assert.equal(server.received.length, 0)
+})
+
+const LIMIT = { type: 'REQUESTCOUNTLIMIT', requestCount: { timeUnit: 'min', unitTime: 1, requestCount: 3 } }
+const TIERS = '/api/am/admin/v4/throttling/policies/application'
+
+test('issue 16: a policy and a deny policy are in force on reactors before the REST API responds', async () => {
+  const plan = planOf('', { runsKeyManager: true, dataDir: dataFolder(), management: management() })
+  const { control, state } = await open(plan)
+  const { password } = control.firstAccount!
+  const limitOf = (name: string): number | undefined => {
+    state.catchUp()
+    const { policy, isKnown } = state.policies.application(name)
+    return isKnown ? policy.quota?.limit : undefined
+  }
+  const isDenied = (): boolean => {
+    state.catchUp()
+    return state.policies.denied.denies('USER', 'mallory')
+  }
+  const { version } = state.policies
+  const body = { policyName: 'Small', defaultLimit: LIMIT }
+  const { policyId } = await scim(control.port, password, 'POST', TIERS, body)
+  assert.deepEqual([limitOf('Small'), state.policies.version > version], [3, true])
+  await scim(control.port, password, 'DELETE', `${TIERS}/${policyId}`)
+  assert.equal(limitOf('Small'), undefined)
+  const denied = '/api/am/admin/v4/throttling/deny-polic'
+  const user = { conditionType: 'USER', conditionValue: 'mallory' }
+  const { conditionId } = await scim(control.port, password, 'POST', `${denied}ies`, user)
+  assert.equal(isDenied(), true)
+  await scim(control.port, password, 'PATCH', `${denied}y/${conditionId}`, { conditionStatus: false })
+  assert.equal(isDenied(), false)
+  await control.manage({ action: 'throttle deny enable', deny: 'mallory' })
+  assert.equal(isDenied(), true)
+})
+
+const SECTION = '[apim.throttling]\nthrottle_decision_endpoints = ["tcp://localhost:5672"]\n'
+
+/** [keys, names of the registry's policies that reactors have, whether its deny policy holds at once]. */
+const DEPLOYED: readonly (readonly [toml: string, policies: readonly string[], denies: boolean])[] = [
+  ['', ['10PerMin', 'Small'], true],
+  [`${SECTION}enable_policy_deploy = false\n`, [], true],
+  [`${SECTION}skip_redeploying_policies = ["10PerMin", "Small"]\n`, ['Small'], true],
+  ['[apim.throttling.blacklist_condition]\nstart_delay = "1h"\n', ['10PerMin', 'Small'], false],
+]
+
+for (const [toml, names, denies] of DEPLOYED) {
+  test(`issue 16: what reactors get of the registry with ${JSON.stringify(toml)}, also after a restart`, async () => {
+    const given = { runsKeyManager: true, dataDir: dataFolder() }
+    const { control, state } = await open(planOf(toml, given))
+    for (const policyName of ['10PerMin', 'Small']) {
+      const body = { policyName, defaultLimit: LIMIT }
+      await control.manage({ action: 'throttle policy apply', level: 'application', body })
+    }
+    await control.manage({ action: 'throttle deny add', type: 'USER', value: 'mallory' })
+    const deployed = (reactor: typeof state) => {
+      reactor.catchUp()
+      const tiers = ['10PerMin', 'Small'].filter(name => reactor.policies.application(name).policy.quota!.limit === 3)
+      return [tiers, reactor.policies.denied.denies('USER', 'mallory')]
+    }
+    assert.deepEqual(deployed(state), [names, denies])
+    await control.close()
+    assert.deepEqual(deployed((await open(planOf(toml, given))).state), [names, denies])
+  })
+}
+
+test('issue 16: a reload of enable_policy_deploy takes policies back and deploys them', async () => {
+  const given = { runsKeyManager: true, dataDir: dataFolder() }
+  const { control, state } = await open(planOf('', given))
+  const body = { policyName: 'Small', defaultLimit: LIMIT }
+  await control.manage({ action: 'throttle policy apply', level: 'application', body })
+  const known = []
+  for (const toml of [`${SECTION}enable_policy_deploy = false\n`, '']) {
+    await control.reload(planOf(toml, given))
+    state.catchUp()
+    known.push(state.policies.application('Small').isKnown)
+  }
+  assert.deepEqual(known, [false, true])
+})
+
+test('issue 16: deny policies are fetched after start_delay, and again at each period', async () => {
+  const toml = '[apim.throttling.blacklist_condition]\nstart_delay = "20ms"\nperiod = "20ms"\n'
+  const given = { runsKeyManager: true, dataDir: dataFolder() }
+  const { control, state } = await open(planOf(toml, given))
+  await control.manage({ action: 'throttle deny add', type: 'USER', value: 'mallory' })
+  const { version } = state.policies
+  while (!state.policies.denied.denies('USER', 'mallory') || state.policies.version < version + 3) {
+    await sleep(5)
+    state.catchUp()
+  }
 })

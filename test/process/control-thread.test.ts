@@ -146,7 +146,7 @@ test('the real thread is replaced; meanwhile calls fail at once and reactors kee
         dataDir: join(home, 'data'),
         databaseWaitMs: 0,
         apis: [],
-        runsKeyManager: false,
+        ...{ runsKeyManager: false, runsGateway: true, receiver: null },
         trust: {},
       },
       ...{ ownIssuer: 'own', takesIssuer: false, issuers: [], backends: [], management: null, authVersion: epoch },

@@ -1,10 +1,9 @@
-/** Health checks of a node; and keys of the reference platform's registry and broker, which are not acted on. */
+/** Health checks of a node; the heartbeat of brokers; and keys of the reference platform's registry, which are not acted on. */
 import { isTrue } from '../conditions.ts'
 import { actsIf, allActIf, inert, live, repeatedSection, required, section, withAliases } from '../key.ts'
 import { integer, decimal, duration, flag, scalar, text, list } from '../kinds.ts'
 
 const ENABLED = isTrue('carbon_health_check.enable')
-const BROKER = 'not built yet: throttling, and with it the broker of its decisions'
 
 export const governance = section(
   'governance',
@@ -20,15 +19,21 @@ export const governance = section(
 
 export const heartbeat = section(
   'qpid.heartbeat',
-  'Heartbeat between the broker of throttle decisions and its subscribers.',
+  'Heartbeats between a node and the message broker.',
   {
-    delay: inert(duration(0, 's', 0, 86_400, 'Time between two heartbeats; 0: none.'), BROKER),
+    delay: duration(
+      0,
+      's',
+      0,
+      86_400,
+      'Time between two heartbeats; 0: 5 seconds, because a silent broker must be noticed.',
+    ),
     timeout_factor: withAliases(
       ['timeoutFactor'],
-      inert(decimal(2, '', 0, 1000, 'Number of delays without a heartbeat after which a channel is closed.'), BROKER),
+      decimal(2, '', 0, 1000, 'Number of delays without a heartbeat after which the connection is closed.'),
     ),
   },
-  { roles: ['traffic-manager'] },
+  { roles: ['api-key-manager', 'gateway-worker', 'traffic-manager'] },
 )
 
 const ORDER_MAX = 1_000_000

@@ -1,10 +1,7 @@
 /** Tracing, revocation notices and mail. */
-import { actsIf, allInert, inert, required, section, WORKER } from '../key.ts'
+import { allInert, required, section } from '../key.ts'
 import { integer, duration, flag, host, secret, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
-
-const OTHER_NODES =
-  'not built yet: revocation notices to nodes on other database servers; nodes on one server read them within 3 s'
 
 export const openTracer = section(
   'apim.open_tracer',
@@ -32,19 +29,17 @@ export const tokenRevocation = section(
       '',
       'ES module, relative to the home folder; `tokenRevoked({ key, expiresMs })` is called for each revoked token.',
     ),
-    enable_realtime_notifier: inert(
-      flag(true, 'Notify gateways at once; otherwise only through the persistent notifier.'),
-      `${OTHER_NODES}; all reactors of this node know at once`,
+    enable_realtime_notifier: flag(
+      true,
+      'Tell other nodes of a revocation at once, through the broker of `[apim.throttling]`; otherwise they ask with ' +
+        'each connection to it.',
     ),
-    enable_persistent_notifier: actsIf(
-      WORKER,
-      flag(true, 'Keep revoked tokens across restarts, in `revoked.json` of the data folder.'),
-      'a key manager keeps them in its database',
+    enable_persistent_notifier: flag(
+      true,
+      'Keep revoked tokens across restarts of a gateway-worker, in `revoked.json` of the data folder; a key manager ' +
+        'sends those of its database to workers that connect to the broker.',
     ),
-    'realtime_notifier.ttl': inert(
-      duration(5000, 'ms', 1, DAY_MS, 'Lifetime of a revocation message that waits for receivers.'),
-      OTHER_NODES,
-    ),
+    'realtime_notifier.ttl': duration(5000, 'ms', 1, DAY_MS, 'Lifetime of a revocation message at the broker.'),
     ...allInert(
       {
         'persistent_notifier.hostname': text('', 'Address of the store of revoked tokens.'),
@@ -52,7 +47,8 @@ export const tokenRevocation = section(
         'persistent_notifier.username': text('', 'Account at the store of revoked tokens.'),
         'persistent_notifier.password': secret('Password of `persistent_notifier.username`.'),
       },
-      'there is no other store: revoked tokens are kept in the database or the data folder until they expire',
+      'there is no other store: databases and data folders keep revoked tokens until they expire, and workers ask key ' +
+        'managers through the broker',
     ),
   },
   {

@@ -4,6 +4,8 @@
  */
 import {
   allInert,
+  inert,
+  type Rule,
   live,
   ofKeyManager,
   withSpecialValue,
@@ -18,7 +20,6 @@ import { choice, integer, duration, flag, host, isReadableByOthers, secret, text
 import { sameLength, mustNotExceed } from './shared-rules.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
-const THROTTLING = 'not built yet: throttling'
 const DAY_S = 86_400
 const EVENTS = ['tcp', 'ssl'] as const
 const BROKERS = ['tcp', 'ssl', 'amqp', 'amqps'] as const
@@ -37,36 +38,66 @@ const word = (meaning: string): Key<string> => sameAs('super_admin.password', se
 /** Services of a traffic manager on this node. */
 export const OWN_SERVICES = 'https://localhost:9443/services/'
 
+const ONE_CONNECTION = 'one connection to each traffic manager carries the reports of all reactors: nothing is pooled'
+const NO_DEPLOYMENT = 'a report carries the quotas of its keys, so no policy is deployed to a traffic manager'
+const AMQP = 'brokers speak AMQP 0-9-1, without JNDI'
+
 const connection = {
-  username: name('Account at the traffic manager.'),
-  password: word('Password of `username`.'),
+  ...allInert(
+    {
+      username: name('Account at the traffic manager.'),
+      password: word('Password of `username`.'),
+    },
+    'gateways log in with receiver_username',
+  ),
   receiver_username: name('Account for publishing events.'),
   receiver_password: word('Password of `receiver_username`.'),
-  'policy_deploy.username': name('Account for deploying policies.'),
-  'policy_deploy.password': word('Password of `policy_deploy.username`.'),
+  ...allInert(
+    {
+      'policy_deploy.username': name('Account for deploying policies.'),
+      'policy_deploy.password': word('Password of `policy_deploy.username`.'),
+      service_url: url(OWN_SERVICES, ['https', 'http'], 'Address of the services of the traffic manager.'),
+    },
+    NO_DEPLOYMENT,
+  ),
   'jms.username': name('Account at the broker of decisions.'),
   'jms.password': word('Password of `jms.username`.'),
-  'publisher.max_idle': pooled(1000, 'Largest number of idle event publishers.'),
-  'publisher.init_idle_size': defaultCappedBy(
-    'publisher.max_idle',
-    pooled(200, 'Idle event publishers from the start.'),
+  ...allInert(
+    {
+      'publisher.max_idle': pooled(1000, 'Largest number of idle event publishers.'),
+      'publisher.init_idle_size': defaultCappedBy(
+        'publisher.max_idle',
+        pooled(200, 'Idle event publishers from the start.'),
+      ),
+      'publisher.pool_size': defaultCappedBy('publisher.max_pool_size', pooled(200, 'Concurrent event publishers.')),
+      'publisher.max_pool_size': pooled(1000, 'Concurrent event publishers when the queue is full.'),
+      'publisher.keep_alive_time': duration(
+        200,
+        's',
+        0,
+        DAY_S,
+        'How long an idle publisher beyond `publisher.pool_size` is kept.',
+      ),
+    },
+    ONE_CONNECTION,
   ),
-  'publisher.pool_size': defaultCappedBy('publisher.max_pool_size', pooled(200, 'Concurrent event publishers.')),
-  'publisher.max_pool_size': pooled(1000, 'Concurrent event publishers when the queue is full.'),
-  'publisher.keep_alive_time': duration(
-    200,
-    's',
-    0,
-    DAY_S,
-    'How long an idle publisher beyond `publisher.pool_size` is kept.',
+  'jms.start_delay': delay('Delay after the start before the node connects to the broker, such as `5m`.'),
+  'jms.destination': text(
+    'throttleData',
+    'Topic of decisions and deny policies at the broker: a routing key of `amq.topic`.',
   ),
-  service_url: url(OWN_SERVICES, ['https', 'http'], 'Address of the services of the traffic manager.'),
-  'jms.start_delay': delay('Delay after the start before the gateway listens for decisions, such as `5m`.'),
-  'jms.destination': text('throttleData', 'Destination of decisions at the broker.'),
-  'jms.conn_jndi_name': text('TopicConnectionFactory', 'JNDI name of the connection to the broker.'),
-  'jms.destination_type': choice('topic', ['topic', 'queue'], 'Type of `jms.destination`.'),
-  decision_connection_type: choice('andes', ['andes'], 'Type of the connection to the broker of decisions.'),
-  'jms.java_naming_factory_initial': text('', 'JNDI context factory class for `jms.conn_jndi_name`.'),
+  'jms.destination_type': inert(
+    choice('topic', ['topic'], 'Type of `jms.destination`; of a queue each decision would reach one gateway alone.'),
+    'topic is the only type',
+  ),
+  ...allInert(
+    {
+      'jms.conn_jndi_name': text('TopicConnectionFactory', 'JNDI name of the connection to the broker.'),
+      decision_connection_type: choice('andes', ['andes'], 'Type of the connection to the broker of decisions.'),
+      'jms.java_naming_factory_initial': text('', 'JNDI context factory class for `jms.conn_jndi_name`.'),
+    },
+    AMQP,
+  ),
 }
 
 const POOLS = [
@@ -95,7 +126,7 @@ const ACTING = {
     'counters',
     1000,
     100_000_000,
-    'Largest number of counters, 64 bytes each once used.',
+    'Largest number of counters, 160 bytes each once used.',
   ),
   token_tier: live(text('', 'Advanced policy of `/token` on the ports of the gateway; empty: no limit.')),
   revoke_tier: live(text('', 'Advanced policy of `/revoke` on the ports of the gateway; empty: no limit.')),
@@ -111,25 +142,43 @@ const ACTING = {
   ),
 }
 
+const BINARY: Rule<{ readonly event_type: 'Binary' | 'Thrift' }> = {
+  keys: ['event_type'],
+  must: 'event_type must be Binary: this gateway reports in a form of its own, and Thrift is not spoken',
+  severity: 'error',
+  holds: it => it.event_type === 'Binary',
+}
+
 export const throttling = section(
   'apim.throttling',
   'Throttling: counting of requests, and the decisions that gateways enforce.',
   {
     ...ACTING,
-    ...allInert(
-      {
-        enable_data_publishing: flag(true, 'Publish requests to the traffic manager.'),
-        enable_persistence: flag(false, 'Keep the counters of the traffic manager across restarts.'),
-        enable_decision_connection: flag(true, 'Listen for decisions.'),
-        event_type: choice('Binary', ['Binary', 'Thrift'], 'Encoding of events; `Binary` is recommended.'),
-        receiver_url: url('', EVENTS, 'Address at which the traffic manager receives events; empty: this node.'),
-        throttle_decision_endpoints: required(urls([], BROKERS, 'Brokers from which the gateway receives decisions.')),
-        ...connection,
-      },
-      THROTTLING,
+    enable_data_publishing: flag(true, 'Report what passes to the traffic managers of `url_group`.'),
+    enable_persistence: flag(
+      false,
+      'Keep the counters of windows of a minute and longer across restarts, in `throttle-counters` of the data folder.',
     ),
+    enable_decision_connection: flag(true, 'Obey the decisions of traffic managers, which come through the broker.'),
+    publishing_interval: duration(100, 'ms', 10, 10_000, 'Time between two reports of a reactor.'),
+    event_type: inert(
+      choice('Binary', ['Binary', 'Thrift'], 'Encoding of reports; `Thrift` is refused.'),
+      'reports have one form',
+    ),
+    receiver_url: url(
+      '',
+      EVENTS,
+      'Address at which a traffic manager receives reports; empty: `ssl` at port 9711 and `server.offset` for role ' +
+        '`traffic-manager`, none for other roles.',
+    ),
+    throttle_decision_endpoints: urls(
+      [],
+      BROKERS,
+      'Brokers that carry decisions, revocations, subscriptions and policies; one that fails is replaced by the next.',
+    ),
+    ...connection,
   },
-  { roles: ['gateway-worker', 'traffic-manager'], rules: POOLS },
+  { roles: ['api-key-manager', 'gateway-worker', 'traffic-manager'], rules: [...POOLS, BINARY] },
 )
 
 const SECTION = 'apim.throttling'
@@ -146,22 +195,24 @@ function following<K extends Readonly<Record<string, Key<unknown>>>>(keys: K): K
 export const throttlingGroup = repeatedSection(
   'apim.throttling.url_group',
   'A group of traffic managers; every group receives every event. Keys default to those of `[apim.throttling]`.',
-  allInert(
-    {
-      traffic_manager_urls: required(urls([], EVENTS, 'Addresses for events, one per traffic manager.')),
-      traffic_manager_auth_urls: required(urls([], EVENTS, 'Addresses for login, in the same order.')),
-      type: choice(
-        'failover',
-        ['failover', 'loadbalance'],
-        'Whether traffic managers replace each other after a failure or share the events.',
+  {
+    traffic_manager_urls: required(urls([], EVENTS, 'Addresses for reports, one per traffic manager.')),
+    traffic_manager_auth_urls: required(
+      urls([], EVENTS, 'Addresses for login, in the same order; reports go there where only they have TLS (`ssl`).'),
+    ),
+    type: choice(
+      'failover',
+      ['failover', 'loadbalance'],
+      'Traffic managers replace each other after a failure, or each counts its share of the keys.',
+    ),
+    ...following({
+      ...connection,
+      'blacklist_condition.start_delay': inert(
+        delay('Delay after the start before blocking conditions are fetched.'),
+        'deny policies come from the registry and the broker, not from traffic managers',
       ),
-      ...following({
-        ...connection,
-        'blacklist_condition.start_delay': delay('Delay after the start before blocking conditions are fetched.'),
-      }),
-    },
-    THROTTLING,
-  ),
+    }),
+  },
   {
     roles: ['gateway-worker'],
     rules: [sameLength('traffic_manager_urls', 'traffic_manager_auth_urls'), ...POOLS],
@@ -186,6 +237,9 @@ export const blockingConditions = section(
   { roles: ['gateway-worker'] },
 )
 
+const NO_EXCHANGE =
+  'traffic managers exchange nothing: each key is counted by one of them, and decisions go through the broker'
+
 function address(whose: string): { readonly hostName: Key<string>; readonly port: Key<number> } {
   return {
     hostName: host('', `Host at which this node listens to ${whose}.`),
@@ -196,14 +250,14 @@ function address(whose: string): { readonly hostName: Key<string>; readonly port
 export const eventSync = section(
   'apim.throttling.event_sync',
   'Synchronisation of state between two traffic managers.',
-  allInert(address('the other traffic manager'), THROTTLING),
+  allInert(address('the other traffic manager'), NO_EXCHANGE),
   { roles: ['traffic-manager'] },
 )
 
 export const eventManagement = section(
   'apim.throttling.event_management',
   'Coordination between two traffic managers.',
-  allInert(address('the other traffic manager'), THROTTLING),
+  allInert(address('the other traffic manager'), NO_EXCHANGE),
   { roles: ['traffic-manager'] },
 )
 
