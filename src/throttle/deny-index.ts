@@ -1,4 +1,7 @@
-/** Deny policies of one version: exact values by hash, addresses by binary search. */
+/**
+ * Deny policies of one version: exact values by hash, addresses by binary search. An inverted policy denies every other
+ * address of both families.
+ */
 import { AddressIntervals, complement, type Interval, readInterval } from './address-intervals.ts'
 import type { DenyPolicy } from './policy.ts'
 

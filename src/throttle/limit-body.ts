@@ -4,8 +4,9 @@ import type { Quota, TimeUnit } from './policy.ts'
 
 /** Written by the reference platform for a tier without a limit. */
 const NO_LIMIT = 2_147_483_647
-/** What a counter holds. */
-const LIMIT_MAX = 2 ** 40 - 1
+/** What a counter holds, and bytes that it counts in larger units. */
+const LIMIT_MAX = 2 ** 36 - 2
+const BYTES_MAX = 2 ** 40 - 1
 const UNITS_MAX = 100_000
 const WINDOWS = ['tumbling', 'sliding'] as const
 
@@ -53,7 +54,7 @@ export function readLimit(reader: BodyReader, path: BodyPath, window: Quota['win
     const bytes = BYTES[reader.choice([...at, 'dataUnit'], Object.keys(BYTES))]!
     return {
       type: 'bandwidth',
-      limit: reader.integer([...at, 'dataAmount'], 1, Math.floor(LIMIT_MAX / bytes)) * bytes,
+      limit: reader.integer([...at, 'dataAmount'], 1, Math.floor(BYTES_MAX / bytes)) * bytes,
       ...base,
     }
   }

@@ -18,7 +18,7 @@ import type {
 } from './policy.ts'
 import { readSiddhiQuery } from './siddhi-query.ts'
 
-export interface BodyResult<T> {
+interface BodyResult<T> {
   /** Without meaning if there are errors. */
   readonly value: T
   readonly errors: readonly BodyProblem[]

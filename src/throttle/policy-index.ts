@@ -18,7 +18,7 @@ import {
 import { NO_THROTTLING, type ThrottlePlan } from './throttle-plan.ts'
 
 /** The result of a look-up by name. */
-export interface Tier<P extends ThrottlingPolicy> {
+interface Tier<P extends ThrottlingPolicy> {
   readonly policy: P
   /** False: no policy has the name, and `policy` is the smallest default tier of the level. */
   readonly isKnown: boolean
@@ -112,7 +112,7 @@ function byName(plan: ThrottlePlan, registry: PolicySet): TiersByLevel {
 }
 
 /** The policies of one level in force, by name. Condition groups of types that are not enabled are left out. */
-export function inForce(
+function inForce(
   level: PolicyLevel,
   { files, hasUnlimited, conditions }: Pick<ThrottlePlan, 'files' | 'hasUnlimited' | 'conditions'>,
   registry: PolicySet,

@@ -4,7 +4,7 @@
  */
 import type { Quota, TimeUnit } from './policy.ts'
 
-export type SiddhiResult = { readonly quota: Quota } | { readonly reason: string }
+type SiddhiResult = { readonly quota: Quota } | { readonly reason: string }
 
 /** Patterns of the words of a statement, which any white space separates. */
 function statement(...words: readonly string[]): RegExp {

@@ -22,7 +22,7 @@ export interface ListedPolicy {
   readonly warning: string
 }
 
-export interface ListedDenyPolicy {
+interface ListedDenyPolicy {
   readonly policy: DenyPolicy
   readonly source: 'file' | 'database'
 }

@@ -15,7 +15,7 @@ const POLICIES_MAX = 10_000
 const USERS_SHOWN = 5
 
 /** A policy with the body that was sent for it. */
-export interface StoredPolicy {
+interface StoredPolicy {
   readonly id: string
   readonly policy: ThrottlingPolicy
   readonly body: Readonly<Record<string, unknown>>
