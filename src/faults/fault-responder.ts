@@ -3,7 +3,7 @@
  * fails or leaves no message, the client gets the default body; it always gets a response.
  */
 import type { Failure } from '../proxy/exchange/contract.ts'
-import type { Exchange } from '../proxy/exchange/exchange.ts'
+import type { CorsGrant, Exchange } from '../proxy/exchange/exchange.ts'
 import type { KeptResponse, Refusal } from '../proxy/exchange/outcome.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { FAULT } from './error-codes.ts'
@@ -12,6 +12,7 @@ import { faultFormat, prefersTextXml } from './fault-format.ts'
 import { withVaryAccept, linesAbsentFrom, linesWithout } from './response-fields.ts'
 import { fillFaultMessage } from './fault-message.ts'
 import { capturedValue } from '../http1/captured-fields.ts'
+import { encoded } from '../http1/writer.ts'
 import { type FormattedResponse, formatResponse } from '../mediation/formatter.ts'
 import { Message } from '../mediation/message.ts'
 import type { CompiledSequences } from '../mediation/compiled-sequences.ts'
@@ -23,6 +24,18 @@ import { tracer } from '../protocol/tracer.ts'
 const REPORT_INTERVAL_MS = 1000
 /** Fault sequence of `/token` and `/revoke`, for every code. */
 const TOKEN_FAULT = '_token_fault_'
+
+/** Longer responses are composed for each request: heads of the gateway have this room at least. */
+const KEPT_BYTES_MAX = 8192
+/** Statuses whose responses have neither body nor length. */
+const BODILESS = [204, 304]
+
+interface WholeResponse {
+  readonly status: number
+  readonly reason: string
+  readonly lines: string
+  readonly body: string
+}
 
 interface SequenceResult {
   readonly response: FormattedResponse
@@ -66,7 +79,7 @@ export class FaultResponder {
     const name = this.#sequenceOf(exchange, outcome, sequence)
     const kept = outcome.throttling?.kept
     if (kept !== undefined && kept !== null && this.#isSame(exchange, kept, name)) {
-      exchange.source.sendLocalResponse(kept.status, kept.reason, kept.lines, kept.body)
+      exchange.source.sendKeptResponse(kept)
       return
     }
     const details = faultDetails(outcome, failure)
@@ -76,14 +89,25 @@ export class FaultResponder {
     const { throttling } = outcome
     // Floods of refused requests run a sequence once a second, unless it reads something of the request.
     if (throttling !== undefined && result?.isRepeatable === true && isPlain(exchange)) {
-      const { version } = this.#sequences
-      throttling.kept = { ...whole, version, sequence: name, corsGrant: exchange.corsGrant }
+      throttling.kept = this.#keptResponse(whole, name, exchange.corsGrant)
     }
     exchange.source.sendLocalResponse(whole.status, whole.reason, whole.lines, whole.body)
   }
 
+  /** Null where the response is too long for the chunk in which heads are composed. */
+  #keptResponse(
+    { status, reason, lines, body }: WholeResponse,
+    sequence: string,
+    corsGrant: CorsGrant | null,
+  ): KeptResponse | null {
+    const content = Uint8Array.from(Buffer.from(body))
+    const start = encoded(`HTTP/1.1 ${status} ${reason}\r\n${lines}Content-Length: ${content.length}\r\n`)
+    if (start.length + content.length > KEPT_BYTES_MAX || BODILESS.includes(status)) return null
+    return { version: this.#sequences.version, sequence, corsGrant, status, start, body: content }
+  }
+
   #sequenceOf({ api }: Exchange, { code }: Refusal, sequence: string | null): string {
-    if (api !== null && api.isAi && this.#aiSequence !== '') return this.#aiSequence
+    if (api?.isAi === true && this.#aiSequence !== '') return this.#aiSequence
     if (api !== null && TOKEN_API_NAMES.includes(api.name)) return TOKEN_FAULT
     return sequence ?? FAULT[code].sequence
   }
@@ -103,7 +127,7 @@ export class FaultResponder {
     exchange.source.sendLocalResponse(status, reason, lines, body)
   }
 
-  #whole(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>) {
+  #whole(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>): WholeResponse {
     const { status, reason = reasonPhrase(status), body } = formatted
     const lines = linesWithout(formatted.lines, this.#correlationField)
     const all = lines + linesAbsentFrom(lines, linesOf(exchange, outcome))

@@ -90,7 +90,8 @@ function closed(text: string): string {
   const isMasked = (received[1]! & 0x80) !== 0
   const length = received[1]! & 0x7f
   const mask = isMasked ? received.subarray(2, 6) : Buffer.alloc(4)
-  const payload = received.subarray(isMasked ? 6 : 2, (isMasked ? 6 : 2) + length).map((byte, i) => byte ^ mask[i % 4]!)
+  const from = isMasked ? 6 : 2
+  const payload = Buffer.from(received.subarray(from, from + length).map((byte, i) => byte ^ mask[i % 4]!))
   return `${isMasked ? 'masked ' : ''}${payload.readUInt16BE(0)} ${payload.subarray(2).toString('latin1')}`
 }
 

@@ -8,7 +8,7 @@ import type { TlsFailureKind, Written } from '../../socket/byte-socket.ts'
 import type { ConnectionAddresses } from '../../socket/proxy-header.ts'
 import type { Exchange } from './exchange.ts'
 import type { ReadBuffer } from './read-buffer.ts'
-import type { Outcome } from './outcome.ts'
+import type { KeptResponse, Outcome } from './outcome.ts'
 import type { BackendTunnelPeer } from './tunnel.ts'
 
 /** undefined: the request goes on. A promise holds the request back until it settles. */
@@ -105,6 +105,8 @@ export interface SourceSide {
   resumeRequest(): void
   /** A whole response of the gateway itself; `lines` are response lines, each with its CRLF. */
   sendLocalResponse(status: number, reason: string, lines: string, body: string): void
+  /** A response that was composed for an earlier request; date, correlation id and Connection are this one's. */
+  sendKeptResponse(response: KeptResponse): void
   /** The target failed: the client gets a fault, or a reset when a response has begun. */
   fail(failure: Failure): void
 }

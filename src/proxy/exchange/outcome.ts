@@ -31,9 +31,9 @@ export interface KeptResponse {
   readonly sequence: string
   readonly corsGrant: CorsGrant | null
   readonly status: number
-  readonly reason: string
-  readonly lines: string
-  readonly body: string
+  /** Status line and fields, each with its CRLF; without Date, correlation id and Connection. */
+  readonly start: Uint8Array
+  readonly body: Uint8Array
 }
 
 /** Response of the gateway itself that is no fault, as to a preflight request. Has no body. */

@@ -4,6 +4,7 @@
  */
 import type { BodyPart } from '../exchange/contract.ts'
 import { type CorsGrant, type Exchange, NO_OTHER_LINES } from '../exchange/exchange.ts'
+import type { KeptResponse } from '../exchange/outcome.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
 import type { WriteBuffer } from '../exchange/write-buffer.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
@@ -158,13 +159,37 @@ export class ResponseWriter {
     return this.#writer.part(part, gathers)
   }
 
+  /** Writes a whole response that was composed for an earlier request. */
+  keptResponse({ status, start, body }: KeptResponse): Written {
+    const exchange = this.#exchange
+    const { composer, settings, dateLine } = this.#context
+    const { bytes } = arena
+    this.#beginLocal(status)
+    const from = composer.chunk.offset
+    let position = putBlock(bytes, from, start)
+    if (exchange.correlation.isSet) {
+      position = putBlock(bytes, position, settings.correlationStart)
+      position = putLineEnd(bytes, exchange.correlation.put(bytes, position))
+    }
+    position = putText(bytes, position, dateLine)
+    position = putLineEnd(bytes, putText(bytes, position, connectionLine(exchange)))
+    if (!exchange.isHead) position = putBlock(bytes, position, body)
+    this.#writer.discard()
+    exchange.responseBodyBytes = exchange.isHead ? 0 : body.length
+    return this.buffer.writeComposed(position - from)
+  }
+
+  #beginLocal(status: number): void {
+    this.#exchange.status = status
+    // The rest of an incomplete request is not waited for.
+    const isEarly = this.#machine.advance(EVENT.RESPONSE_BEGIN) === STATE.EARLY_HEAD
+    if (isEarly || this.#context.isDraining) this.#exchange.persists = false
+  }
+
   /** Writes a whole response of the gateway itself. `lines` end with CRLF each. */
   localResponse(status: number, reason: string, lines: string, body: string): Written {
     const exchange = this.#exchange
-    exchange.status = status
-    // The rest of an incomplete request is not waited for.
-    const isEarly = this.#machine.advance(EVENT.RESPONSE_BEGIN) === STATE.EARLY_HEAD
-    if (isEarly || this.#context.isDraining) exchange.persists = false
+    this.#beginLocal(status)
     const content = Buffer.from(body)
     let head = `HTTP/1.1 ${status} ${reason}\r\n${lines}`
     if (!isBodiless(status)) head += `Content-Length: ${content.length}\r\n`

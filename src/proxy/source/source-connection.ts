@@ -6,7 +6,7 @@
 import type { FaultCode } from '../../faults/error-codes.ts'
 import type { BodyPart, SourceSide, Failure } from '../exchange/contract.ts'
 import { Exchange } from '../exchange/exchange.ts'
-import { type Refusal, refusal } from '../exchange/outcome.ts'
+import { type KeptResponse, type Refusal, refusal } from '../exchange/outcome.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { type BackendTunnelPeer, declineTunnel, type CloseMode, Tunnel } from '../exchange/tunnel.ts'
 import { type BadMessage, bad } from '../../http1/bad-message.ts'
@@ -186,6 +186,10 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     const written = this.#writer.part(part, gathers && part.last)
     if (this.#sent(written) && part.last) this.#finish()
     return written
+  }
+
+  sendKeptResponse(response: KeptResponse): void {
+    if (this.#sent(this.#writer.keptResponse(response))) this.#finish()
   }
 
   sendLocalResponse(status: number, reason: string, lines: string, body: string): void {
