@@ -1,6 +1,6 @@
 /**
- * Client of a message broker (AMQP 0-9-1): one connection to the first of its endpoints that answers, subscriptions that
- * survive a reconnect, and a bounded queue of messages that wait for the broker's confirmation. Nothing waits for it.
+ * Client of a message broker (AMQP 0-9-1): one connection to the first of its endpoints that answers, subscriptions
+ * that survive a reconnect, and a bounded queue of messages that the broker has to confirm. Nothing waits for it.
  */
 import type { ChannelModel, ConfirmChannel, ConsumeMessage, SocketOptions } from 'amqplib'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
@@ -9,7 +9,7 @@ import type { TlsClientPlan } from '../socket/tls.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 import { tlsOptions } from './tls-options.ts'
 
-export interface BrokerEndpoint {
+interface BrokerEndpoint {
   readonly host: string
   readonly port: number
   readonly vhost: string
@@ -54,7 +54,7 @@ interface Outgoing {
   readonly replies: boolean
 }
 
-export interface BrokerTimes {
+interface BrokerTimes {
   readonly connectMs: number
   readonly pauseMs: number
   readonly pauseMsMax: number

@@ -1,6 +1,6 @@
 /**
- * Messages of the broker: topics, and JSON bodies in the shape of the reference platform. Whatever comes from outside is
- * checked here; a body of another shape is an error.
+ * Messages of the broker: topics, and JSON bodies in the shape of the reference platform. Whatever comes from outside
+ * is checked here; a body of another shape is an error.
  */
 import type { RevocationRecord, SubscriptionUpdate } from '../auth/records.ts'
 import type { DenyPolicy, PolicySet } from '../throttle/policy.ts'

@@ -1,7 +1,7 @@
 /**
  * Reports of a gateway to the traffic managers of its groups. Each group receives everything. In a group of type
- * `failover` the first traffic manager that answers gets it all; with `loadbalance` each key has one traffic manager among
- * those that answer, so that it is counted in one place. Nothing waits for a traffic manager.
+ * `failover` the first traffic manager that answers gets it all. With `loadbalance` each key has one traffic manager
+ * among those that answer, so that it is counted in one place. Nothing waits for a traffic manager.
  */
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -26,7 +26,7 @@ export interface ReportGroup {
   readonly password: string
 }
 
-export interface ReportContext {
+interface ReportContext {
   readonly report: EventLog['report']
   readonly metrics: Pick<MetricsColumn, 'add'>
   /** Identity of this process. */
@@ -51,21 +51,21 @@ class Reporter {
   readonly #address: TrafficManagerAddress
   readonly #group: ReportGroup
   readonly #context: ReportContext
-  #socket: Socket | null = null
-  #isUp = false
+  /** Of the last attempt. */
+  #socket: Socket
+  #phase: 'connecting' | 'up' | 'waiting' | 'closed' = 'connecting'
   #number = 0
   readonly #unanswered = new Map<number, { readonly rows: number; readonly sentMs: number }>()
   #timer: NodeJS.Timeout | undefined
   #pauseMs = PAUSE_MS
-  #isClosed = false
-  #reportsDown = true
+  #outage: 'untold' | 'told' = 'untold'
 
   constructor(address: TrafficManagerAddress, group: ReportGroup, context: ReportContext) {
     this.#address = address
     this.#group = group
     this.#context = context
     context.metrics.add(METRIC.trafficManagerDown, 1)
-    this.#connect()
+    this.#socket = this.#connect()
   }
 
   get name(): string {
@@ -73,7 +73,7 @@ class Reporter {
   }
 
   get isUp(): boolean {
-    return this.#isUp
+    return this.#phase === 'up'
   }
 
   get isBusy(): boolean {
@@ -84,33 +84,33 @@ class Reporter {
     this.#number = (this.#number + 1) % 2 ** 32
     const body = encodeReport({ number: this.#number, atMs: Date.now(), rows })
     this.#unanswered.set(this.#number, { rows: rows.length, sentMs: performance.now() })
-    this.#socket!.write(frame(FRAME.REPORT, body))
+    this.#socket.write(frame(FRAME.REPORT, body))
   }
 
   /** Ends a connection that does not answer. */
   tick(): void {
     const [oldest] = this.#unanswered.values()
     if (oldest !== undefined && performance.now() - oldest.sentMs > ANSWER_MS) {
-      this.#socket?.destroy(new Error(`no answer within ${ANSWER_MS} ms`))
+      this.#socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`))
     }
   }
 
   close(): void {
-    this.#isClosed = true
+    this.#context.metrics.add(METRIC.trafficManagerDown, this.#phase === 'up' ? 0 : -1)
+    this.#phase = 'closed'
     clearTimeout(this.#timer)
     // What is written reaches the traffic manager.
-    this.#socket?.end()
-    this.#socket?.unref()
-    this.#context.metrics.add(METRIC.trafficManagerDown, this.#isUp ? 0 : -1)
+    this.#socket.end()
+    this.#socket.unref()
   }
 
-  #connect(): void {
+  #connect(): Socket {
+    this.#phase = 'connecting'
     const { host, port, tls } = this.#address
     const socket =
       tls === null
         ? connectPlain({ host, port, noDelay: true })
         : connectTls({ host, port, ...(/^[\d.]+$|:/.test(host) ? {} : { servername: host }), ...tlsOptions(tls) })
-    this.#socket = socket
     let cause = 'it has closed the connection'
     const reader = new FrameReader(FRAME_MAX)
     const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${CONNECT_MS} ms`)), CONNECT_MS)
@@ -137,15 +137,16 @@ class Reporter {
       clearTimeout(timer)
       this.#lost(cause)
     })
+    return socket
   }
 
   /** The answer to the greeting has number 0. */
   #answered(number: number, connecting: NodeJS.Timeout): void {
-    if (number === 0 && !this.#isUp) {
+    if (number === 0 && this.#phase === 'connecting') {
       clearTimeout(connecting)
-      this.#isUp = true
+      this.#phase = 'up'
       this.#pauseMs = PAUSE_MS
-      this.#reportsDown = true
+      this.#outage = 'untold'
       this.#context.metrics.add(METRIC.trafficManagerDown, -1)
       this.#context.report('info', 'traffic manager connected', this.#fields)
     }
@@ -159,15 +160,16 @@ class Reporter {
     // Whether they were counted is unknown; counting them twice would refuse requests within the limit.
     for (const { rows } of this.#unanswered.values()) this.#context.metrics.add(METRIC.throttleReportsLost, rows)
     this.#unanswered.clear()
-    this.#socket = null
-    if (this.#isClosed) return
-    if (this.#isUp) this.#context.metrics.add(METRIC.trafficManagerDown, 1)
-    this.#isUp = false
-    if (this.#reportsDown) {
+    if (this.#phase === 'closed') return
+    if (this.#phase === 'up') this.#context.metrics.add(METRIC.trafficManagerDown, 1)
+    this.#phase = 'waiting'
+    if (this.#outage === 'untold') {
       this.#context.report('error', 'traffic manager lost', { ...this.#fields, CAUSE_OF_ERROR: cause })
     }
-    this.#reportsDown = false
-    this.#timer = setTimeout(() => this.#connect(), this.#pauseMs)
+    this.#outage = 'told'
+    this.#timer = setTimeout(() => {
+      this.#socket = this.#connect()
+    }, this.#pauseMs)
     this.#pauseMs = Math.min(2 * this.#pauseMs, PAUSE_MS_MAX)
   }
 

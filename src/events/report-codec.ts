@@ -2,8 +2,8 @@
  * Frames between gateways and traffic managers: 4 bytes of length, 1 byte of type, and a body; numbers are big-endian.
  * A gateway sends HELLO and then REPORTs; the traffic manager answers each with an ACK of its number.
  *
- * HELLO: JSON `{"version":1,"node","username","password"}`. REPORT: number (4), time in milliseconds since 1970 (8), rows;
- * a row is length of the key (2), key in UTF-8, type and unit (1 each), units (4), limit (8), amount (8).
+ * HELLO: JSON `{"version":1,"node","username","password"}`. REPORT: number (4), time in milliseconds since 1970 (8),
+ * rows; a row is length of the key (2), key in UTF-8, type and unit (1 each), units (4), limit (8), amount (8).
  * ACK: number (4). REFUSED: a reason in UTF-8.
  */
 import type { Quota, TimeUnit } from '../throttle/policy.ts'
@@ -11,7 +11,7 @@ import type { UsageRow } from '../throttle/cluster-limits.ts'
 
 export const FRAME = { HELLO: 1, REPORT: 2, ACK: 3, REFUSED: 4 } as const
 
-export interface Hello {
+interface Hello {
   readonly version: 1
   /** Identity of the gateway's process: reports are numbered per node. */
   readonly node: string

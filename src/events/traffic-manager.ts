@@ -1,7 +1,7 @@
 /**
  * The traffic manager: counts what gateways report by key, and publishes a decision when the quota of a key is used up.
- * A quota travels with each row, so policies live on the gateways alone. A decision that still holds is repeated, at most
- * once a second, while reports of its key go on: a gateway that has missed it hears it then.
+ * A quota travels with each row, so policies live on the gateways alone. A decision that still holds is repeated, at
+ * most once a second, while reports of its key go on: a gateway that has missed it hears it then.
  */
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import { type Counter, CounterTable } from '../throttle/counter-table.ts'

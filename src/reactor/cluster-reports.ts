@@ -1,6 +1,6 @@
 /** Lifetime of what a reactor reports to traffic managers: it is there while the plan has traffic managers. */
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
-import { ClusterLimits } from '../throttle/cluster-limits.ts'
+import { ClusterLimits, type UsageRow } from '../throttle/cluster-limits.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 
 export class ClusterReports {
@@ -26,11 +26,9 @@ export class ClusterReports {
     }
     const { state } = this.#throttle.auth
     const lost = (rows: number): void => this.#metrics.add(METRIC.throttleReportsLost, rows)
-    const cluster = (this.#throttle.cluster ??= new ClusterLimits(
-      state.decisions,
-      rows => state.call({ kind: 'usage', rows }),
-      lost,
-    ))
+    const send = (rows: readonly UsageRow[]): Promise<true> => state.call({ kind: 'usage', rows })
+    const cluster = this.#throttle.cluster ?? new ClusterLimits(state.decisions, send, lost)
+    this.#throttle.cluster = cluster
     this.#timer = setInterval(() => cluster.report(), intervalMs)
     // A reactor that drains ends without it.
     this.#timer.unref()

@@ -14,6 +14,7 @@ import {
   startProgram,
 } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
+import { TcpGate } from '../harness/tcp-gate.ts'
 
 const broker = await messageBroker()
 const skip = typeof broker === 'string' ? broker : false
@@ -92,7 +93,8 @@ async function status({ port }: RunningGateway): Promise<number> {
 
 async function metric({ healthPort }: RunningGateway, name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${healthPort}/metrics`)).text()
-  return Number(new RegExp(`^sluice_${name} (\\d+)$`, 'm').exec(text)?.[1])
+  const line = text.split('\n').find(each => each.startsWith(`sluice_${name} `))
+  return Number(line?.slice(line.lastIndexOf(' ')))
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
@@ -112,9 +114,49 @@ test('the decision of the traffic manager refuses requests at a gateway that has
   const [one, two] = [await gateway(receiver, 5672), await gateway(receiver, 5672)]
   for (let n = 0; n < LIMIT; n++) assert.equal(await status(one), 200)
   assert.equal(await status(one), 429)
-  await until(async () => (await metric(two, 'throttle_decision_messages_total{direction="in"}').catch(() => 0)) > 0)
+  await until(async () => (await metric(two, 'throttle_decision_messages_total{direction="in"}')) > 0)
   const refused = await ask(two.port, 'GET', '/t/1.0.0/x')
   assert.match(refused, /^HTTP\/1\.1 429 /)
   assert.match(refused, /"code":900800/)
   assert.match(refused, /\r\nRetry-After: \d+\r\n/i)
+})
+
+test('broker and traffic manager may end: every request is answered, and both are found again', { skip }, async () => {
+  const receiver = await freePort()
+  const [toManager, toBroker] = [await gateTo(receiver), await gateTo(5672)]
+  await trafficManager(receiver, 5672)
+  const [one, two] = [await gateway(toManager.port, toBroker.port), await gateway(receiver, 5672)]
+  for (const gate of [toManager, toBroker]) await gate.shut()
+  await one.program.said.until(/^broker lost; messages wait until it answers$/m)
+  await one.program.said.until(/^traffic manager lost$/m)
+  // The own counters go on: exactly as many as the limit.
+  for (let n = 0; n < LIMIT; n++) assert.equal(await status(one), 200)
+  assert.equal(await status(one), 429)
+  assert.equal(await metric(one, 'broker_down'), 1)
+  assert.equal(await metric(one, 'traffic_managers_down'), 1)
+  for (const gate of [toManager, toBroker]) await gate.open()
+  // What passed meanwhile is reported then, and the decision reaches the other gateway.
+  await until(async () => (await metric(two, 'throttle_decision_messages_total{direction="in"}')) > 0)
+  assert.equal(await status(two), 429)
+  await until(async () => (await metric(one, 'broker_down')) === 0)
+  const lost = one.program.events.filter(({ msg }) => /^(broker|traffic manager) lost/.test(String(msg)))
+  assert.equal(lost.length, 2)
+})
+
+test('wrong credentials of the receiver are refused, and requests pass', { skip }, async () => {
+  const receiver = await freePort()
+  await trafficManager(receiver, 5672)
+  const at = limitedHome()
+  const urls = `["tcp://127.0.0.1:${receiver}"]`
+  put(
+    at,
+    'deployment.toml',
+    `[[apim.throttling.url_group]]\ntraffic_manager_urls = ${urls}\ntraffic_manager_auth_urls = ${urls}\n`,
+  )
+  const running = await startProgram(at, [...brokerSets(5672), 'apim.throttling.receiver_password=a wrong secret'])
+  programs.push(running.program)
+  await running.program.said.until(/^traffic manager lost$/m)
+  assert.equal(await status(running), 200)
+  assert.match(running.program.err.text, /receiver_username or receiver_password is wrong/)
+  assert.doesNotMatch(running.program.err.text, /a wrong secret/)
 })

@@ -1,4 +1,4 @@
-/** Health checks of a node; the heartbeat of brokers; and keys of the reference platform's registry, which are not acted on. */
+/** Health checks of a node, heartbeats of the broker, and keys of the platform's registry, which are not acted on. */
 import { isTrue } from '../conditions.ts'
 import { actsIf, allActIf, inert, live, repeatedSection, required, section, withAliases } from '../key.ts'
 import { integer, decimal, duration, flag, scalar, text, list } from '../kinds.ts'

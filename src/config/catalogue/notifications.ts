@@ -47,8 +47,8 @@ export const tokenRevocation = section(
         'persistent_notifier.username': text('', 'Account at the store of revoked tokens.'),
         'persistent_notifier.password': secret('Password of `persistent_notifier.username`.'),
       },
-      'there is no other store: databases and data folders keep revoked tokens until they expire, and workers ask key ' +
-        'managers through the broker',
+      'there is no other store: databases and data folders keep revoked tokens until they expire, and workers ask ' +
+        'key managers through the broker',
     ),
   },
   {
