@@ -1,4 +1,5 @@
 /** Finds names of tiers that no policy has, in applications and API definitions of the home. */
+import type { Configuration } from '../config/catalogue.ts'
 import { formatValue, type Diagnostic } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import type { PolicyLevel } from '../throttle/policy.ts'
@@ -26,7 +27,27 @@ export function unknownTiers(
   tiers: TierNames,
   hasRegistry: boolean,
 ): readonly Diagnostic[] {
-  const named = [...applications.flatMap(ofApplication), ...apis.flatMap(ofApi)]
+  return unknownNames([...applications.flatMap(ofApplication), ...apis.flatMap(ofApi)], tiers, hasRegistry)
+}
+
+/** One warning per name of a tier that the configuration has and no policy. */
+export function unknownSettingTiers(
+  throttling: Configuration['apim.throttling'],
+  tiers: TierNames,
+  hasRegistry: boolean,
+): readonly Diagnostic[] {
+  const named = (level: keyof TierNames, key: 'unauthenticated_tier' | 'token_tier' | 'revoke_tier'): NamedTier => {
+    return { level, name: throttling[key], where: '', key: `apim.throttling.${key}` }
+  }
+  const all = [
+    named('subscription', 'unauthenticated_tier'),
+    named('advanced', 'token_tier'),
+    named('advanced', 'revoke_tier'),
+  ]
+  return unknownNames(all, tiers, hasRegistry)
+}
+
+function unknownNames(named: readonly NamedTier[], tiers: TierNames, hasRegistry: boolean): readonly Diagnostic[] {
   const unknown = named.filter(({ level, name }) => name !== '' && !tiers[level].has(name))
   const further = unknown[SHOWN_MAX]
   const shown = unknown.slice(0, SHOWN_MAX).map(({ level, name, where, key }) => {

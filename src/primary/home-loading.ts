@@ -9,7 +9,7 @@ import { endpointsOf } from '../apis/api-definition.ts'
 import { readSigningKey, NO_SIGNING, type SigningKeySource } from '../plan/backend-signing.ts'
 import { type DeclaredApplication, readApplications, unknownReferences } from '../apis/application-files.ts'
 import { readPolicies } from '../apis/policy-files.ts'
-import { unknownTiers } from '../apis/tier-names.ts'
+import { unknownSettingTiers, unknownTiers } from '../apis/tier-names.ts'
 import type { LoadedApis, ApiProjects } from '../apis/api-projects.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { Diagnostic } from '../config/diagnostics.ts'
@@ -123,7 +123,10 @@ export async function loadHome(
     ],
     warnings: [
       ...examined.warnings,
-      ...attributeDiagnostics([...diagnostics.warnings, ...registry.warnings, ...modules.warnings], keys),
+      ...attributeDiagnostics(
+        [...diagnostics.warnings, ...registry.warnings, ...modules.warnings, ...declared.ofKeys],
+        keys,
+      ),
       ...declared.warnings,
     ],
   }
@@ -132,6 +135,8 @@ export async function loadHome(
 interface DeclaredParts extends FoundDiagnostics {
   readonly applications: readonly DeclaredApplication[]
   readonly policies: PolicySet
+  /** Warnings about keys, without their place. */
+  readonly ofKeys: readonly Diagnostic[]
 }
 
 /** Applications and throttling policies of the home's files, with a warning for each name that is not known. */
@@ -153,10 +158,12 @@ export async function loadApplications(
     subscription: namesInForce('subscription', plan),
     advanced: namesInForce('advanced', plan),
   }
-  const ofTiers = unknownTiers(read.applications, apis, tiers, nodeComponents(configuration).runsKeyManager)
+  const { runsKeyManager } = nodeComponents(configuration)
+  const ofTiers = unknownTiers(read.applications, apis, tiers, runsKeyManager)
   return {
     applications: read.applications,
     policies: policies.set,
+    ofKeys: unknownSettingTiers(configuration['apim.throttling'], tiers, runsKeyManager),
     errors: [...read.errors, ...policies.errors],
     warnings: [
       ...read.warnings,

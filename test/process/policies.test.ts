@@ -116,6 +116,15 @@ test('an error in a policy refuses the reload as a whole, and the policy in forc
   assert.deepEqual(await statuses(gateway, 3), [200, 200, 429])
 })
 
+test('check tells a key that names a tier that no policy has', async () => {
+  const at = limitedHome('')
+  const { out, err } = await sluice(at, 'check', '--set', 'apim.throttling.unauthenticated_tier=Bronce')
+  assert.match(
+    `${out}${err}`,
+    /apim\.throttling\.unauthenticated_tier = "Bronce": is no subscription policy .*did you mean Bronze\?/,
+  )
+})
+
 test('check tells an error of a policy, and a tier that no policy has', async () => {
   const at = limitedHome('Dialy')
   put(at, 'policies/advanced/daily.yaml', policy('Daily', 2))
