@@ -251,9 +251,7 @@ export class Messaging {
       const { revoked, subscriptions, policies } = await this.#context.state!()
       const say = (notification: Notification): void => this.#broker?.answer(question, NOTIFICATIONS, notification)
       say({ type: 'RESET' })
-      if (this.#plan.configuration['apim.token.revocation'].enable_persistent_notifier) {
-        for (const tokens of parts(revoked)) say({ type: 'REVOCATIONS', tokens })
-      }
+      for (const tokens of parts(revoked)) say({ type: 'REVOCATIONS', tokens })
       const { applications, keys, subscriptions: rows } = subscriptions
       for (const part of parts(applications)) say({ type: 'RECORDS', update: { ...NOTHING, applications: part } })
       for (const part of parts(keys)) say({ type: 'RECORDS', update: { ...NOTHING, keys: part } })

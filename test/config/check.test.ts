@@ -40,7 +40,7 @@ test('check tells of a role that starts nothing yet', async t => {
   const output = new Transcript()
   assert.equal(await check(argumentsFor(home), output), 0)
   assert.deepEqual(output.text.replaceAll(`${home}/`, '').split('\n'), [
-    'warning  deployment.toml:2: server.server_role = "api-publisher": starts nothing yet, and the node never becomes ready: the publisher portal is not built yet (choose default, control-plane, api-key-manager or gateway-worker)',
+    'warning  deployment.toml:2: server.server_role = "api-publisher": starts nothing yet, and the node never becomes ready: the publisher portal is not built yet (choose default, control-plane, api-key-manager, gateway-worker or traffic-manager)',
     'valid: 0 errors, 1 warning, 0 APIs',
     '',
   ])

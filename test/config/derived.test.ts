@@ -82,15 +82,26 @@ function partsOf(page: string): readonly Part[] {
   return parts
 }
 
+/** A group of traffic managers requires this key of another section. */
+const BROKER = 'apim.throttling.throttle_decision_endpoints'
+
 /** Errors and unknown keys, and the values that differ from the default. */
 function judged(t: Parameters<typeof temporaryHome>[0], text: string): readonly unknown[] {
   const home = temporaryHome(t, { 'deployment.toml': text })
-  const { errors, unknown, keys } = examine(home, [], join(home, 'data'))
+  const sets = [`${BROKER}=["tcp://broker:5672"]`]
+  const { errors, unknown, keys } = examine(home, sets, join(home, 'data'))
   const defaults = new Map(allKeys().map(({ path, definition }) => [path, definition]))
   const changed = keys.filter(({ path, value, secret, definition }) => {
     const { defaultValue, required, follows } = defaults.get(path) ?? definition
     const isText = typeof defaultValue === 'string' && defaultValue.includes('$')
-    return !secret && !required && follows === '' && !isText && JSON.stringify(value) !== JSON.stringify(defaultValue)
+    return (
+      path !== BROKER &&
+      !secret &&
+      !required &&
+      follows === '' &&
+      !isText &&
+      JSON.stringify(value) !== JSON.stringify(defaultValue)
+    )
   })
   return [...errors, ...unknown, ...changed.map(({ path, value }) => ({ path, value }))]
 }

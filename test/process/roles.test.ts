@@ -1,12 +1,14 @@
 /** The parts that a node starts by `server.server_role`, and warnings of parts that are not built. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
 import { BUILT_ROLES, ROLES } from '../../src/config/key.ts'
 import { nodeComponents } from '../../src/plan/node-components.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
-import { ask, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
+import { ask, freePort, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
 
 const backend = await ScriptedBackend.listen(peer => {
   void peer.untilText('\r\n\r\n').then(() => peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
@@ -27,19 +29,17 @@ function home(server: string): Home {
 
 const notBuilt = (role: string, part: string): string =>
   `server.server_role is ${role}, and the ${part} is not built yet`
-const LEFT_OUT =
-  'server.server_role is default; these components are not built yet: traffic manager, publisher portal, ' +
-  'developer portal'
+const LEFT_OUT = 'server.server_role is default; these components are not built yet: publisher portal, developer portal'
 
-type Runs = 'the gateway' | 'a key manager' | 'nothing'
+type Runs = 'the gateway' | 'a key manager' | 'a traffic manager' | 'nothing'
 
 /** [role, the part that runs, parts that are not built]. */
 const STARTED: readonly (readonly [role: (typeof ROLES)[number], runs: Runs, lacks: readonly string[]])[] = [
   ['default', 'the gateway', []],
   ['gateway-worker', 'the gateway', []],
-  ['control-plane', 'a key manager', ['traffic manager', 'publisher portal', 'developer portal']],
+  ['control-plane', 'a key manager', ['publisher portal', 'developer portal']],
   ['api-key-manager', 'a key manager', []],
-  ['traffic-manager', 'nothing', ['traffic manager']],
+  ['traffic-manager', 'a traffic manager', []],
   ['api-publisher', 'nothing', ['publisher portal']],
   ['api-devportal', 'nothing', ['developer portal']],
 ]
@@ -60,6 +60,7 @@ for (const [role, runs, lacks] of STARTED) {
   const said = lacks.map(part => notBuilt(role, part))
   test(`role ${role} starts ${runs}${runs === 'nothing' ? ', and is never ready' : ''}`, async () => {
     if (runs === 'a key manager') return startsKeyManager(role, said)
+    if (runs === 'a traffic manager') return startsTrafficManager(role)
     if (runs === 'the gateway') {
       const { program, port, healthPort } = await started(role)
       assert.match(await ask(port, 'GET', '/t/1.0.0/x'), /^HTTP\/1\.1 200 /)
@@ -103,6 +104,32 @@ async function startsKeyManager(role: string, said: readonly string[]): Promise<
   assert.deepEqual(left, ['admin-password', 'encryption-key', 'listener.pem', 'registry.db'])
 }
 
+async function startsTrafficManager(role: string): Promise<void> {
+  const receiver = await freePort()
+  const program = launch(home(`server_role = "${role}"`), [
+    `apim.throttling.receiver_url=ssl://127.0.0.1:${receiver}`,
+    'apim.throttling.receiver_password=of this test',
+  ])
+  programs.push(program)
+  await program.said.until(/^ready$/m)
+  assert.doesNotMatch(program.said.text, /listening on/)
+  const [, port] = await program.said.until(/^health on http:\/\/\S*:(\d+)\/healthz$/m)
+  assert.match(await ask(Number(port), 'GET', '/readyz'), /^HTTP\/1\.1 200 /)
+  const socket = connectTls({ port: receiver, host: '127.0.0.1', rejectUnauthorized: false })
+  await once(socket, 'secureConnect')
+  socket.destroy()
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, { code: 0, signal: null })
+}
+
+test('a traffic manager without a password for gateways refuses to start', async () => {
+  const program = launch(home('server_role = "traffic-manager"'), ['apim.throttling.receiver_url=tcp://127.0.0.1:1'])
+  programs.push(program)
+  const { code } = await program.exited
+  assert.equal(code, 1)
+  assert.match(program.err.text, /receiver_password is empty: set it, or super_admin\.password/)
+})
+
 async function started(role: string) {
   const running = await startProgram(home(`server_role = "${role}"`))
   programs.push(running.program)
@@ -110,9 +137,7 @@ async function started(role: string) {
 }
 
 test('a node without a gateway does not open the key stores of one', async () => {
-  const at = home(
-    'server_role = "traffic-manager"\n[transport.passthru_https]\nlistener.key_store.file_name = "no.p12"',
-  )
+  const at = home('server_role = "api-publisher"\n[transport.passthru_https]\nlistener.key_store.file_name = "no.p12"')
   const program = launch(at, ['transport.passthru_https.listener.enable=true'])
   programs.push(program)
   await program.said.until(/^started$/m)
@@ -128,7 +153,7 @@ test('item 2: server.mode changes nothing, and check and start say why', async (
     /deployment\.toml:2: server\.mode: is accepted and not acted on \(nodes share state through /,
   )
   for (const mode of ['single', 'ha'] as const) {
-    const server = { server_role: 'traffic-manager', mode } as Parameters<typeof nodeComponents>[0]['server']
-    assert.deepEqual(nodeComponents({ server }).warnings, [notBuilt('traffic-manager', 'traffic manager')])
+    const server = { server_role: 'api-publisher', mode } as Parameters<typeof nodeComponents>[0]['server']
+    assert.deepEqual(nodeComponents({ server }).warnings, [notBuilt('api-publisher', 'publisher portal')])
   }
 })

@@ -1,5 +1,5 @@
 /** Tracing, revocation notices and mail. */
-import { allInert, required, section } from '../key.ts'
+import { actsIf, allInert, required, section, WORKER } from '../key.ts'
 import { integer, duration, flag, host, secret, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
@@ -34,10 +34,10 @@ export const tokenRevocation = section(
       'Tell other nodes of a revocation at once, through the broker of `[apim.throttling]`; otherwise they ask with ' +
         'each connection to it.',
     ),
-    enable_persistent_notifier: flag(
-      true,
-      'Keep revoked tokens across restarts of a gateway-worker, in `revoked.json` of the data folder; a key manager ' +
-        'sends those of its database to workers that connect to the broker.',
+    enable_persistent_notifier: actsIf(
+      WORKER,
+      flag(true, 'Keep revoked tokens across restarts, in `revoked.json` of the data folder.'),
+      'a key manager keeps them in its database, and sends them to each worker that connects to the broker',
     ),
     'realtime_notifier.ttl': duration(5000, 'ms', 1, DAY_MS, 'Lifetime of a revocation message at the broker.'),
     ...allInert(
