@@ -31,7 +31,7 @@ test('a file has the REST body alone, or an export around it', async t => {
     }),
     'policies/deny/mallory.yaml': 'conditionType: USER\nconditionValue: mallory\n',
     'policies/deny/net.yaml':
-      'conditionType: IP\nconditionValue: { fixedIp: 192.0.2.0/24, invert: true }\nconditionStatus: false\n',
+      'conditionType: IP\nconditionValue: { fixedIp: 192.0.2.0/24, invert: true }\n' + 'conditionStatus: false\n',
   })
   const { set, errors, warnings } = await readPolicies(home, NONE)
   assert.deepEqual([errors, warnings], [[], []])
@@ -141,8 +141,9 @@ test('a condition whose key does not enable it is a warning that names the key',
 })
 
 const QUERY = (eligible: string, key: string, batch: string): string =>
-  `FROM RequestStream SELECT userId, ( ${eligible} ) AS isEligible, str:concat(${key}) as throttleKey INSERT INTO EligibilityStream; ` +
-  `FROM EligibilityStream[isEligible==true]#throttler:timeBatch(1 min) SELECT throttleKey, (${batch}) as isThrottled, ` +
+  `FROM RequestStream SELECT userId, ( ${eligible} ) AS isEligible, str:concat(${key}) as throttleKey ` +
+  'INSERT INTO EligibilityStream; FROM EligibilityStream[isEligible==true]#throttler:timeBatch(1 min) ' +
+  `SELECT throttleKey, (${batch}) as isThrottled, ` +
   'expiryTimeStamp group by throttleKey INSERT ALL EVENTS into ResultStream;'
 
 const CUSTOM = (query: string): string => `policyName: C\nkeyTemplate: "$userId:$apiContext"\nsiddhiQuery: "${query}"\n`

@@ -1,8 +1,8 @@
 /**
  * The registry: tenants, users, applications, clients, subscriptions, policies, requests for approval, tokens and
- * signing keys in a SQL database. It opens the databases and has one store per entity. Every method of a store is one transaction; the
- * `RegistryListener` hears of a change after the commit and before the method resolves. Names are unique within their
- * tenant.
+ * signing keys in a SQL database. It opens the databases and has one store per entity. Every method of a store is one
+ * transaction; the `RegistryListener` hears of a change after the commit and before the method resolves. Names are
+ * unique within their tenant.
  */
 import { SUPER_TENANT } from '../../auth/account-names.ts'
 import { NOTHING_REMOVED, type RevocationRecord, type SubscriptionUpdate } from '../../auth/records.ts'
