@@ -22,7 +22,8 @@ test('a file has the REST body alone, or an export around it', async t => {
     'policies/application/small.yaml': `policyName: Small\ndefaultLimit: ${count('min', 7)}\n`,
     'policies/subscription/gold.yaml':
       'type: throttling policy\nsubtype: subscription policy\nversion: v4.3.0\ndata:\n' +
-      '  { policyName: Gold, displayName: Gold, stopOnQuotaReach: false, rateLimitCount: 100, rateLimitTimeUnit: sec,\n' +
+      '  { policyName: Gold, displayName: Gold, stopOnQuotaReach: false,\n' +
+      '    rateLimitCount: 100, rateLimitTimeUnit: sec,\n' +
       `    subscriberCount: 3, billingPlan: FREE, customAttributes: [], defaultLimit: ${count('min', 5000)} }\n`,
     'policies/custom/user.json': JSON.stringify({
       ...{ policyName: 'PerUser', keyTemplate: '$userId:$apiContext', scope: 'redis', failMode: 'closed' },
