@@ -1,6 +1,6 @@
 /**
- * Cuts tunnels whose caller may no longer have them, or that a deny policy names. Checks all tunnels in rounds, a bounded
- * number per tick: once a second because tokens expire, and after every update from the control thread.
+ * Cuts tunnels whose caller may no longer have them, or that a deny policy names. Checks all tunnels in rounds, a
+ * bounded number per tick: once a second because tokens expire, and after every update from the control thread.
  */
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Tunnel } from '../proxy/exchange/tunnel.ts'

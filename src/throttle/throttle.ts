@@ -106,8 +106,8 @@ export class Throttle {
   }
 
   /**
-   * Limits of this machine that are used up refuse before Redis is asked. What Redis has charged goes back where a limit
-   * of this machine refuses behind it.
+   * Limits of this machine that are used up refuse before Redis is asked. What Redis has charged goes back where a
+   * limit of this machine refuses behind it.
    */
   async #admitShared(exchange: Exchange, limits: LimitList): Promise<Outcome | undefined> {
     const usedUp = limits.stopping.find(limit => this.isUsedUp(limit))
@@ -160,7 +160,8 @@ export class Throttle {
       this.metrics.add(METRIC.throttleMarked, 1)
       if (tracer !== null) tracer.note(exchange, 'quota', `${limit.policy} is used up and does not stop`)
       if (!this.plan.rateLimitHeaders) {
-        exchange.responseLines += `RateLimit: ${limit.item({ ...this.#stateOf(limit), remaining: 0 }, this.#wallMs())}\r\n`
+        const item = limit.item({ ...this.#stateOf(limit), remaining: 0 }, this.#wallMs())
+        exchange.responseLines += `RateLimit: ${item}\r\n`
       }
     }
   }

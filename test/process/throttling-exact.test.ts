@@ -7,10 +7,10 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { openProject } from '../harness/open-project.ts'
+import { IS_LONG } from '../harness/random.ts'
 import { freePort, makeHome, startProgram } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
-const IS_LONG = process.env.SLUICE_LONG === '1'
 const REACTORS = 4
 const ADDRESSES = Array.from({ length: 8 }, (_, at) => `127.0.0.${at + 1}`)
 const APIS = ['one', 'two'] as const
