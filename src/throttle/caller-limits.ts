@@ -5,6 +5,7 @@
 import type { Caller } from '../proxy/exchange/caller.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Resource } from '../proxy/exchange/resource.ts'
+import { networkOf } from '../socket/ip-address.ts'
 import { type ConditionGroups, NO_GROUP } from './conditions.ts'
 import { countedAddress } from './denials.ts'
 import { type Level, Limit } from './limit.ts'
@@ -215,10 +216,10 @@ export class CallerLimits {
     return method !== 'none' && application !== null ? application.id : this.#user
   }
 
-  /** Callers without credentials count by address. */
+  /** Callers without credentials count by address; IPv6 ones by the network of 64 bits that one client may vary. */
   get #user(): string {
     const { method, application, user } = this.#caller
-    return method === 'none' && application !== null ? application.id : user
+    return method === 'none' && application !== null ? networkOf(application.id) : user
   }
 }
 

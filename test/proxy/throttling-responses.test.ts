@@ -150,6 +150,14 @@ test('callers without credentials count by address, under the tier of unauthenti
   assert.deepEqual(await anonymous.codes(3, '/open/x', '', from('192.0.2.1')), [0, 0, 900804])
 })
 
+test('addresses of one IPv6 network of 64 bits count together, because one client may have all of them', async () => {
+  anonymous.apply([subscription('Visitors', quota(2)), advanced('Tier', null)])
+  const addresses = ['2001:db8:0:1::1', '2001:db8:0:1:2:3:4:5', '2001:db8:0:1::ffff', '2001:db8:0:2::1']
+  const codes: number[] = []
+  for (const address of addresses) codes.push((await anonymous.request('/free/x', '', from(address))).code)
+  assert.deepEqual(codes, [0, 0, 900804, 0])
+})
+
 test('the last element of X-Forwarded-For counts, so that a client cannot name another address', async () => {
   anonymous.apply([subscription('Visitors', quota(1)), advanced('Tier', null)])
   assert.deepEqual(await anonymous.codes(1, '/free/x', '', from('198.51.100.1, 192.0.2.3')), [0])
