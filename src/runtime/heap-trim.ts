@@ -12,8 +12,8 @@ type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resor
 const DELAY_MS = 500
 
 /**
- * Trims the heap of this thread once, `delayMs` later than other threads, which all pause for 10 to 30 ms. Skipped where
- * the thread is busy then: what it allocates makes V8 collect by itself.
+ * Trims the heap of this thread once, `delayMs` later than other threads: the pause is 10 to 30 ms. Skipped where the
+ * thread is busy then: what it allocates makes V8 collect by itself.
  */
 export function trimOnceIdle(delayMs = 0, isIdle = (): boolean => true): void {
   setTimeout(() => {
