@@ -64,6 +64,9 @@ export class Messaging {
   readonly #context: MessagingContext
   readonly #metrics: MetricsColumn
   readonly #node = randomUUID()
+  readonly #tellsRevocations: boolean
+  /** Milliseconds for which a revocation waits for receivers. */
+  readonly #revocationTtlMs: number
   #broker: Broker | null = null
   #reports: ReportClient | null = null
   #server: ReportServer | null = null
@@ -78,6 +81,9 @@ export class Messaging {
     this.#plan = plan
     this.#context = context
     this.#metrics = new MetricsColumn(plan.metrics, plan.column)
+    const revocation = plan.configuration['apim.token.revocation']
+    this.#tellsRevocations = revocation.enable_realtime_notifier
+    this.#revocationTtlMs = revocation['realtime_notifier.ttl']
   }
 
   /** Rejects where the receiver cannot listen. Neither broker nor traffic manager has to answer. */
@@ -135,10 +141,9 @@ export class Messaging {
 
   /** Tells the other nodes of revoked tokens, each once. */
   publishRevoked(tokens: readonly RevocationRecord[]): void {
-    const revocation = this.#plan.configuration['apim.token.revocation']
-    const ttlMs = revocation['realtime_notifier.ttl']
+    const ttlMs = this.#revocationTtlMs
     for (const token of tokens) {
-      if (!this.#revoked.add([token], Date.now()) || !revocation.enable_realtime_notifier) continue
+      if (!this.#revoked.add([token], Date.now()) || !this.#tellsRevocations) continue
       this.#broker?.publish(REVOCATIONS, revocationMessage(token, randomUUID(), ttlMs), { ttlMs })
     }
   }

@@ -114,6 +114,11 @@ properties.limit = 5
 [apim.workflow]
 enable = true
 service_url = "https://127.0.0.1:1/bpmn"
+[apim.throttling]
+throttle_decision_endpoints = ["tcp://127.0.0.1:1"]
+[[apim.throttling.url_group]]
+traffic_manager_urls = ["tcp://127.0.0.1:1"]
+traffic_manager_auth_urls = ["tcp://127.0.0.1:1"]
 ${FREE_PORTS}${ROWS}`
 
 /** A gateway that uses the key manager of another node, and modules of the operator. */

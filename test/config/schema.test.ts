@@ -244,8 +244,8 @@ const WRONG: Readonly<Record<string, string>> = {
   'a table for rows': '[transport.http.proxy_profile]\nproxy_host = "p"',
   'a row without what it must have': '[[transport.http.proxy_profile]]\nproxy_host = "p.example"',
   'a section with some of its keys and without those it must have': '[apim.notification]\nport = 25',
-  'such a section with tables within it':
-    '[apim.throttling]\nenable_persistence = true\n[apim.throttling.event_sync]\nport = 1',
+  'such a row with a table within it':
+    '[[apim.gateway.environment]]\ntype = "hybrid"\n[[apim.gateway.environment.virtual_host]]\nhttp_endpoint = "http://h"',
   'a quoted key of a section that is not there': '"transport.passthru.x" = 1',
   'a quoted header that is not there': '["transport.passthru"]\nx = 1',
   'a list of what is no text': '[transport.passthru_http]\ntrusted_proxies = [1, 2]',

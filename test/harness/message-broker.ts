@@ -10,10 +10,10 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-export const BROKER_PORT = 5672
+const BROKER_PORT = 5672
 const USER = 'guest'
 
-export interface MessageBroker {
+interface MessageBroker {
   readonly vhost: string
   readonly port: number
   readonly username: string
