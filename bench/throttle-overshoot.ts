@@ -2,11 +2,12 @@
  * How many requests two gateways let pass beyond a limit that a traffic manager decides: a table over rate and
  * `publishing_interval`. Needs RabbitMQ on this machine. `node bench/throttle-overshoot.ts`, about two minutes.
  */
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageBroker } from '../test/harness/message-broker.ts'
 import { openProject } from '../test/harness/open-project.ts'
-import { ScriptedBackend } from '../test/harness/peers.ts'
 import { type Home, launch, makeHome, freePort, type Program, startProgram } from '../test/harness/program.ts'
 import { put } from '../test/harness/reloading.ts'
 
@@ -21,16 +22,9 @@ const STEP_MS = 10
 const broker = await messageBroker()
 if (typeof broker === 'string') throw new Error(broker)
 
-const backend = await ScriptedBackend.listen(peer => {
-  const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-  void (async () => {
-    for (;;) {
-      await peer.untilText('\r\n\r\n')
-      peer.skip()
-      peer.send(answer)
-    }
-  })().catch(() => {})
-})
+const backend = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1')
+await once(backend, 'listening')
+const { port: backendPort } = backend.address() as AddressInfo
 
 const account = ['apim.throttling.receiver_username=gateways', 'apim.throttling.receiver_password=of the bench']
 const sets = [
@@ -43,7 +37,7 @@ const homes: Home[] = []
 const programs: Program[] = []
 
 function newHome(deployment = ''): Home {
-  const home = makeHome(backend.port, deployment)
+  const home = makeHome(backendPort, deployment)
   homes.push(home)
   return home
 }
@@ -59,7 +53,7 @@ async function startGateway(receiver: number, intervalMs: number): Promise<numbe
     'policies/advanced/L.yaml',
     `policyName: L\ndefaultLimit: { type: REQUESTCOUNTLIMIT, requestCount: ${quota} }\n`,
   )
-  const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backend.port}` } }
+  const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backendPort}` } }
   for (const rate of RATES) {
     for (let round = 0; round < ROUNDS; round++) {
       const name = `R${rate}N${round}I${intervalMs}`
@@ -130,6 +124,7 @@ try {
 } finally {
   for (const program of programs) await program.kill()
   for (const home of homes) home.remove()
+  backend.closeAllConnections()
   backend.close()
   await broker.remove()
 }
