@@ -10,6 +10,9 @@ import { LEVELS, type Limit } from './limit.ts'
 import type { LimitList } from './limit-list.ts'
 import type { Throttle } from './throttle.ts'
 
+/** The protocol of the backend's choice, with any version (RFC 9110 7.8). */
+const WEBSOCKET = /^websocket(?:\/|$)/i
+
 export class TunnelLimits implements TunnelMeter {
   readonly hasMessages: boolean
   isClosing = false
@@ -22,7 +25,7 @@ export class TunnelLimits implements TunnelMeter {
     this.#limits = limits
     this.#exchange = exchange
     this.#throttle = throttle
-    this.hasMessages = exchange.upgrade.toLowerCase() === 'websocket'
+    this.hasMessages = WEBSOCKET.test(exchange.upgrade)
   }
 
   admitsMessage(): boolean {

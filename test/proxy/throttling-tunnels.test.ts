@@ -27,9 +27,9 @@ beforeEach(() => {
 const bytes = (limit: number): Quota => quota(limit, { type: 'bandwidth' })
 const events = (limit: number): Quota => quota(limit, { type: 'events' })
 
-// ---- bandwidth -------------------------------------------------------------------------------------------------------
+// ---- bandwidth -----------------------------------------------------------------------------------------------------
 
-test('requests pass while a byte is left; bodies of both directions are charged when the exchange is over', async () => {
+test('requests pass while a byte is left; the bytes of both bodies are charged at the end', async () => {
   closing.apply([advanced('Tier', bytes(12))])
   // The backend answers `ok`.
   const body = 'POST /bytes/x HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n12345678'
@@ -58,7 +58,7 @@ test('a bandwidth quota of a subscription that does not stop marks the responses
   assert.deepEqual([code, fields.get('ratelimit')], [0, ['"Soft";r=0;t=60']])
 })
 
-// ---- messages --------------------------------------------------------------------------------------------------------
+// ---- messages ------------------------------------------------------------------------------------------------------
 
 /** A frame of a client with an empty mask, or of a server. `first`: FIN and opcode. */
 function frame(text: string, isMasked: boolean, first = 0x81): string {
@@ -97,7 +97,7 @@ function closed(text: string): string {
 
 const REASON = '1008 900800 Message throttled out'
 
-test('messages of both directions count; the one beyond the limit closes both sides with 1008 and the code', async () => {
+test('messages of both directions count; the one too many closes both sides with 1008 and the code', async () => {
   closing.apply([advanced('Tier', events(3))])
   const { client, peer } = await open(closing)
   client.send(ofClient('one'))
@@ -221,6 +221,37 @@ test('a tunnel of another protocol is cut once its bandwidth is used up', async 
   client.send('x'.repeat(15))
   await eventually('the end of both sides', () => client.ending !== '' && peer.ending !== '')
   assert.deepEqual([client.ending, peer.ending], ['RST', 'RST'])
+})
+
+for (const offered of ['other/1, websocket', 'websocket, other/1', 'WebSocket']) {
+  test(`messages count where a client offers ${offered} and the backend switches to websocket`, async () => {
+    closing.apply([advanced('Tier', events(1))])
+    const client = await connectPeer(closing.gateway.port)
+    client.send(upgradeRequest(offered))
+    const peer = await scripted.next()
+    await peer.untilText('\r\n\r\n')
+    peer.take()
+    peer.send(switchingProtocols())
+    await takeHead(client)
+    client.send(ofClient('one') + ofClient('two'))
+    await client.untilText('throttled out')
+    assert.equal(closed(client.text), REASON)
+  })
+}
+
+test('bytes of a protocol that is not websocket are no messages, though the client offers websocket too', async () => {
+  closing.apply([advanced('Tier', events(1))])
+  const client = await connectPeer(closing.gateway.port)
+  client.send(upgradeRequest('websocket, other/1'))
+  const peer = await scripted.next()
+  await peer.untilText('\r\n\r\n')
+  peer.take()
+  peer.send(switchingProtocols('other/1'))
+  await takeHead(client)
+  const sent = ofClient('one') + ofClient('two')
+  client.send(sent)
+  await peer.untilLength(sent.length)
+  assert.equal(peer.text, sent)
 })
 
 test('a peer that answers no close frame is closed after two seconds', async () => {

@@ -6,7 +6,7 @@ import type { Head } from '../../http1/head.ts'
 import { type CapturedFields, NO_CAPTURED_FIELDS } from '../../http1/captured-fields.ts'
 import type { ByteSocket } from '../../socket/byte-socket.ts'
 import type { Api } from './api.ts'
-import type { Caller, OwnCredential } from './caller.ts'
+import type { Caller, OwnCredential, TokenMemo } from './caller.ts'
 import type { SourceSide, TargetSide } from './contract.ts'
 import { CorrelationId } from './correlation-id.ts'
 import type { LateCharges } from './late-charges.ts'
@@ -62,6 +62,8 @@ export class Exchange {
   resource: Resource | null = null
   /** Key type of the credentials; without credentials that of the API. */
   keyType: 'PRODUCTION' | 'SANDBOX' = 'PRODUCTION'
+  /** The token of fields that the client repeats; null for fields that are new. */
+  tokenMemo: TokenMemo | null = null
   /** The authenticated client; null before authentication. */
   caller: Caller | null = null
   /** Lines for the backend about caller and credentials, each with its CRLF. */
@@ -91,7 +93,7 @@ export class Exchange {
   isTrusted = false
   /** The client's connection may carry another request; failures set this to false. */
   persists = false
-  /** Protocols of the Upgrade for the backend; '' for none (RFC 9110 7.8). */
+  /** Protocols that the client asks for, after 101 those of the backend's choice; '' for none (RFC 9110 7.8). */
   upgrade = ''
   /** The client accepts trailers (TE: trailers). */
   acceptsTrailers = false
@@ -163,6 +165,7 @@ export class Exchange {
     this.resourcePath = null
     this.resource = null
     this.keyType = 'PRODUCTION'
+    this.tokenMemo = null
     this.caller = null
     this.callerLines = ''
     this.ownCredential = null

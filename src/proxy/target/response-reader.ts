@@ -2,6 +2,7 @@
  * The receiving half of a backend connection: parses the response and hands it to the source side. Owns read buffer and
  * parser; the connection owns socket, request and endings.
  */
+import { KIND } from '../../http1/field-kinds.ts'
 import { announcesBody, responseBodyLength, UNTIL_CLOSE } from '../../http1/framing.ts'
 import { checkResponse } from '../../http1/head-rules.ts'
 import type { Head } from '../../http1/head.ts'
@@ -202,6 +203,7 @@ export class ResponseReader {
       this.#connection.unreadable(rule)
       return false
     }
+    exchange.upgrade = head.list(bytes, KIND.UPGRADE)
     this.#connection.responded(head.status)
     exchange.firstByteMs = this.#context.now()
     this.#machine.advance(EVENT.SWITCH)
