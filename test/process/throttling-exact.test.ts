@@ -86,7 +86,9 @@ function daily(requestCount: number) {
   return { type: 'REQUESTCOUNTLIMIT', requestCount: { timeUnit: 'days', unitTime: 1, requestCount } }
 }
 
-test(`${DEMAND * ADDRESSES.length * APIS.length} requests on ${REACTORS} reactors, with a reload in the middle: admitted is the model`, async () => {
+const ALL = DEMAND * ADDRESSES.length * APIS.length
+
+test(`${ALL} requests on ${REACTORS} reactors, a reload in the middle: admitted is the model`, async () => {
   const home = makeHome(backendPort)
   for (const name of APIS) {
     const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backendPort}` } }

@@ -75,7 +75,7 @@ let hours = 0
 for (const { name, condition, holds, fails } of CASES) {
   for (const inverted of [false, true]) {
     const [limited, free] = inverted ? [fails, holds] : [holds, fails]
-    test(`${name}${inverted ? ', inverted' : ''}: the group limits requests for which it holds, and no other`, async () => {
+    test(`${name}${inverted ? ', inverted' : ''}: limits requests for which it holds, and no other`, async () => {
       running.clock.ms += ++hours * 3_600_000
       running.apply([conditional('Tier', { ...condition, inverted })])
       assert.deepEqual(await running.codes(2, free[0], '', free[1]), [0, 0])
@@ -85,7 +85,7 @@ for (const { name, condition, holds, fails } of CASES) {
   }
 }
 
-test('all conditions of a group hold together; the first group that holds counts, and the default counts the rest', async () => {
+test('all conditions of a group hold together; the first group counts, the default the rest', async () => {
   running.clock.ms += ++hours * 3_600_000
   const address = { type: 'address', inverted: false, address: '192.0.2.7' } as const
   const kind = { type: 'header', inverted: false, name: 'X-Kind', pattern: 'batch' } as const

@@ -108,7 +108,7 @@ const READS_REQUEST = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="_
   <respond/>
 </sequence>`
 
-test('an edited _throttle_out_handler_ words refusals, with what it reads of each request; a reload replaces it', async () => {
+test('an edited _throttle_out_handler_ words refusals with what it reads; a reload replaces it', async () => {
   const findings = new Diagnostics()
   const edited = await parseSequence('_throttle_out_handler_', 'edited.xml', READS_REQUEST, findings)
   const others = DEFAULT_FAULTS.sequences.filter(({ name }) => name !== '_throttle_out_handler_')
