@@ -31,7 +31,6 @@ interface ThrottleContext {
 
 /** A limit that cannot be decided on names no end of its window. */
 const UNDECIDED_MS = 1000
-const DENIED = throttledRefusal(900805)
 
 export class Throttle {
   readonly auth: ReactorAuth
@@ -42,6 +41,8 @@ export class Throttle {
   /** Null: no traffic manager decides. */
   cluster: ClusterLimits | null = null
   readonly #wallMs: () => number
+  /** Its response is kept, and that is the response of one reactor's sequences. */
+  readonly #denied = throttledRefusal(900805)
   /** Conditions of one version of the policies. */
   #groups = new Map<AdvancedPolicy, ConditionGroups>()
   #groupsVersion = 0
@@ -79,7 +80,7 @@ export class Throttle {
   deny(exchange: Exchange): Refusal {
     this.metrics.add(METRIC.throttleDenied, 1)
     if (tracer !== null) tracer.note(exchange, 'quota', 'a deny policy refuses the request')
-    return DENIED
+    return this.#denied
   }
 
   /** Charges a request to all limits or to none. Synchronous unless a limit counts in Redis. */
