@@ -66,7 +66,7 @@ async function trafficManager(port: number, brokerPort: number): Promise<Program
   return program
 }
 
-async function gateway(port: number, brokerPort: number): Promise<RunningGateway> {
+async function gateway(port: number, brokerPort: number, more: readonly string[] = []): Promise<RunningGateway> {
   const at = limitedHome()
   put(
     at,
@@ -80,6 +80,7 @@ traffic_manager_auth_urls = ["tcp://127.0.0.1:${port}"]
     ...ACCOUNT,
     ...brokerSets(brokerPort),
     'apim.throttling.publishing_interval=20ms',
+    ...more,
   ])
   programs.push(running.program)
   await running.program.said.until(/^broker connected$/m)
@@ -159,4 +160,15 @@ test('wrong credentials of the receiver are refused, and requests pass', { skip 
   assert.equal(await status(running), 200)
   assert.match(running.program.err.text, /receiver_username or receiver_password is wrong/)
   assert.doesNotMatch(running.program.err.text, /a wrong secret/)
+})
+
+test('without enable_decision_connection a gateway reports, and obeys its own counters alone', { skip }, async () => {
+  const receiver = await freePort()
+  await trafficManager(receiver, 5672)
+  const one = await gateway(receiver, 5672)
+  const two = await gateway(receiver, 5672, ['apim.throttling.enable_decision_connection=false'])
+  for (let n = 0; n < LIMIT; n++) assert.equal(await status(two), 200)
+  await until(async () => (await metric(one, 'throttle_decision_messages_total{direction="in"}')) > 0)
+  assert.equal(await status(one), 429)
+  assert.equal(await metric(two, 'throttle_decision_messages_total{direction="in"}'), 0)
 })
