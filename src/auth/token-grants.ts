@@ -31,7 +31,8 @@ export class TokenGrants {
     length: number,
     constraint: TokenConstraint,
   ): AuthenticationResult | Promise<AuthenticationResult> {
-    const entry = this.#auth.tokens.validate(at, length)
+    const { tokenMemo, head } = exchange
+    const entry = this.#auth.tokens.validate(at, length, tokenMemo, at - head!.fieldsAt)
     return entry instanceof Promise
       ? this.#resultLater(exchange, entry, constraint)
       : this.#result(exchange, entry, constraint)

@@ -4,6 +4,7 @@
  */
 import { arena } from '../http1/llhttp.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import type { TokenMemo } from '../proxy/exchange/caller.ts'
 import type { AuthPlan } from './auth-plan.ts'
 import type { AuthState } from './auth-state.ts'
 import { isJose, TOKEN_BYTES_MAX } from './jwt-parser.ts'
@@ -88,15 +89,29 @@ export class TokenValidator {
 
   /**
    * Validates the token whose bytes are in the arena at `at`; they are read during the call only. Allocates nothing for
-   * a known token; a promise for a new one, which never rejects.
+   * a known token; a promise for a new one, which never rejects. `memo`: of fields that the client repeats, in which the
+   * token begins at `offset`; null for new fields.
    */
-  validate(at: number, length: number): TokenEntry | Promise<TokenEntry> {
+  validate(at: number, length: number, memo: TokenMemo | null = null, offset = 0): TokenEntry | Promise<TokenEntry> {
     const { state, metrics } = this.#context
     state.catchUp()
+    if (memo !== null && memo.offset === offset && memo.length === length) {
+      const known = memo.entry as TokenEntry
+      // An entry without bytes has left the table: its result may rest on a plan of before.
+      if (known.chunk !== null && this.#current(this.#accepted, known) !== null) {
+        metrics.add(METRIC.tokenHits, 1)
+        return known
+      }
+    }
     if (length > TOKEN_BYTES_MAX) return this.#uncached(TOO_LONG, length)
     const hash = hashOf(at, length)
     const accepted = this.#current(this.#accepted, this.#accepted.find(hash, at, length))
     if (accepted !== null) {
+      if (memo !== null) {
+        memo.offset = offset
+        memo.length = length
+        memo.entry = accepted
+      }
       metrics.add(METRIC.tokenHits, 1)
       return accepted
     }

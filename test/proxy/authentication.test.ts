@@ -240,6 +240,32 @@ test('every forged token gets 900901, and the genuine token is still served', as
   await assertCode('/pets/any', genuine, 0, 200)
 })
 
+/** Enough requests with the same fields for the gateway to keep them. */
+const REPEATS = 6
+
+test('a token in fields that a client repeats ends with its revocation and its subscription', async () => {
+  const ends: readonly (readonly [name: string, jti: string, end: () => void, code: number])[] = [
+    ['revoked', 'memo-1', () => control.revoke('memo-1'), 900901],
+    ['blocked', 'memo-2', () => control.subscribe('shop', 'pets:1.0.0', 'BLOCKED'), 900907],
+  ]
+  for (const [name, jti, end, code] of ends) {
+    const fields = bearer(control.token('shop', { ...control.claims('shop'), jti }))
+    const client = await connectPeer(gateway.port)
+    const status = async (target: string) => {
+      const response = await sendRequest(client, `GET ${target}`, fields)
+      return response.status === 200 ? 0 : JSON.parse(response.body).fault.code
+    }
+    for (let i = 0; i < REPEATS; i++) assert.equal(await status('/pets/any'), 0, name)
+    // The same fields at an API that takes tokens in another field.
+    assert.equal(await status('/own/any'), 900902, name)
+    assert.equal(await status('/pets/any'), 0, name)
+    end()
+    assert.equal(await status('/pets/any'), code, name)
+    client.destroy()
+    control.subscribe('shop', 'pets:1.0.0')
+  }
+})
+
 test('1000 concurrent requests with one new opaque token cause one introspection', async () => {
   const wait = Promise.withResolvers<void>()
   control.calls.length = 0

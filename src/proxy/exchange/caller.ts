@@ -46,5 +46,17 @@ export interface OwnCredential {
   refused(): void
 }
 
+/**
+ * The token that fields carry which a client repeats: the same fields hold the same token at the same place. Kept beside
+ * the repeated fields (`proxy/source/request-decoder.ts`); the validator of tokens writes and reads it.
+ */
+export class TokenMemo {
+  /** Where the token begins, from the first field on. */
+  offset = -1
+  length = 0
+  /** Entry of the token table; null: no token was found yet. */
+  entry: object | null = null
+}
+
 /** Most characters of `Exchange.callerLines`; buffers have this room behind the longest head. */
 export const CALLER_LINES_MAX = 8192

@@ -2,6 +2,7 @@
  * Decodes a complete request head into an exchange: checks that need no API, and the few strings that decisions need.
  * One per listener and client address, shared by its connections: it keeps no state of a request.
  */
+import { TokenMemo } from '../exchange/caller.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { type BadMessage, bad } from '../../http1/bad-message.ts'
@@ -35,6 +36,7 @@ export interface DecodedFields {
   readonly acceptsTrailers: boolean
   readonly userAgent: string
   readonly referer: string
+  readonly tokenMemo: TokenMemo
 }
 
 /** Fields of these kinds are decoded each time: they frame a body, are for this hop, or are new in each request. */
@@ -49,7 +51,7 @@ const UNREPEATABLE =
 export function repeatableFields(exchange: Exchange, head: Head): DecodedFields | null {
   if (head.minorVersion !== 1 || (head.present & UNREPEATABLE) !== 0) return null
   const { captured, origin, persists, acceptsTrailers, userAgent, referer } = exchange
-  return { captured, origin, persists, acceptsTrailers, userAgent, referer }
+  return { captured, origin, persists, acceptsTrailers, userAgent, referer, tokenMemo: new TokenMemo() }
 }
 
 /** Numbers the requests of a thread. */
@@ -133,6 +135,7 @@ export class RequestDecoder {
       const refused = this.#decodeFields(exchange, head, kind)
       if (refused !== undefined) return refused
     } else {
+      exchange.tokenMemo = repeated.tokenMemo
       exchange.acceptsTrailers = repeated.acceptsTrailers
       exchange.persists = repeated.persists
       exchange.userAgent = repeated.userAgent
