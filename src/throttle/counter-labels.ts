@@ -42,6 +42,12 @@ export class CounterLabels {
     return this.#known[id] ?? OTHER_POLICY
   }
 
+  /** Whether the number is that of the policy. */
+  isPolicy(id: number, name: string): boolean {
+    const known = this.policyName(id)
+    return known === name || known === shortened(name).toString()
+  }
+
   /** The number of a policy, which is added where it is new; -1: there are too many. Under the lock of the table. */
   policyId(name: string): number {
     const text = shortened(name).toString()

@@ -15,7 +15,7 @@
 import { hash, randomFillSync } from 'node:crypto'
 import type { Quota, TimeUnit } from './policy.ts'
 import { CounterLabels, LABEL_BYTES, POLICIES_MAX } from './counter-labels.ts'
-import { COUNT_SHIFT, GENERATION_MASK, tagOf, windowsAhead, wordOf } from './counting-word.ts'
+import { COUNT_SHIFT, GENERATION_MASK, scaleOf, tagOf, windowsAhead, wordOf } from './counting-word.ts'
 import { OwnerLock } from './owner-lock.ts'
 import { windowAt, windowStartMs } from './window.ts'
 
@@ -169,9 +169,11 @@ export class CounterMemory {
     return Atomics.load(this.cells, REBUILT_COUNT)
   }
 
-  /** Hash of what tells counters apart: the key, what is counted, and the length of the window. */
+  /** Hash of what tells counters apart: the key, what is counted in which unit, and the length of the window. */
   hashOf({ key, quota }: SlotKey): Int32Array {
-    const digest = hash('sha256', `${this.#seed}${quota.type} ${quota.units} ${quota.unit} ${key}`, 'buffer')
+    const scale = scaleOf(quota)
+    const type = scale === 0 ? quota.type : `${quota.type}/${scale}`
+    const digest = hash('sha256', `${this.#seed}${type} ${quota.units} ${quota.unit} ${key}`, 'buffer')
     return Int32Array.from([0, 4, 8, 12], at => digest.readInt32LE(at))
   }
 
@@ -210,7 +212,10 @@ export class CounterMemory {
 
   /** Finds a key or inserts it, evicting expired ones where no slot is free. `ref.slot` is -1 unless PLACED. */
   place(key: SlotKey, hashed: Int32Array, ref: SlotRef, nowMs: number): Placement {
-    if (this.find(hashed, ref)) return PLACED
+    if (this.find(hashed, ref)) {
+      if (!this.#isDescribed(ref.slot, key)) this.#describeAgain(ref, key)
+      return PLACED
+    }
     ref.slot = -1
     if (this.#isFull(nowMs)) return this.#refuse(FULL_COUNT, FULL)
     if (!this.#lock.acquire()) return this.#refuse(BUSY_COUNT, BUSY)
@@ -225,6 +230,40 @@ export class CounterMemory {
     } finally {
       this.#lock.release()
     }
+  }
+
+  /** Whether the slot tells policy and quota of this user of the key. */
+  #isDescribed(slot: number, { quota, policy }: SlotKey): boolean {
+    const cell = this.cellOf(slot)
+    return (
+      this.#floats[(cell >> 1) + LIMIT] === quota.limit &&
+      this.cells[cell + SHAPE] === shapeOf(quota) &&
+      this.#labels.isPolicy(this.cells[cell + POLICY]!, policy)
+    )
+  }
+
+  /** Another policy, or another version of it, has taken over the key. Refusals so far are those of the one before. */
+  #describeAgain({ slot, generation }: SlotRef, key: SlotKey): void {
+    const { cells } = this
+    const cell = this.cellOf(slot)
+    if (!this.#lock.acquire()) return
+    try {
+      if (cells[cell + GENERATION] !== generation) return
+      const before = cells[cell + POLICY]!
+      if (!this.#labels.isPolicy(before, key.policy)) {
+        const refused = Atomics.exchange(cells, cell + REFUSED, 0)
+        if (before >= 0) this.#floats[this.#evictedRefusals + before]! += refused
+      }
+      this.#describe(cell, key)
+    } finally {
+      this.#lock.release()
+    }
+  }
+
+  #describe(cell: number, { quota, policy }: SlotKey): void {
+    this.cells[cell + SHAPE] = shapeOf(quota)
+    this.cells[cell + POLICY] = this.#labels.policyId(policy)
+    this.#floats[(cell >> 1) + LIMIT] = quota.limit
   }
 
   #refuse(counter: number, placement: Placement): Placement {
@@ -245,7 +284,8 @@ export class CounterMemory {
 
   // ---- inserting and evicting, under the lock ---------------------------------------------------------------------
 
-  #insert(slot: number, { key, quota, policy }: SlotKey, hashed: Int32Array, nowMs: number): void {
+  #insert(slot: number, of: SlotKey, hashed: Int32Array, nowMs: number): void {
+    const { key, quota } = of
     const { cells } = this
     const cell = this.cellOf(slot)
     const generation = cells[cell + GENERATION]! + 1
@@ -254,12 +294,9 @@ export class CounterMemory {
     Atomics.store(this.words, word + (number & 1), wordOf(tagOf(number, generation), 0))
     Atomics.store(this.words, word + ((number - 1) & 1), wordOf(tagOf(number - 1, generation), 0))
     cells.set(hashed, cell)
-    const sliding = quota.window === 'sliding' ? 1 : 0
-    cells[cell + SHAPE] = UNITS.indexOf(quota.unit) | (sliding << 3) | (QUOTA_TYPES.indexOf(quota.type) << 4)
     cells[cell + UNITS_CELL] = quota.units
     cells[cell + REFUSED] = 0
-    cells[cell + POLICY] = this.#labels.policyId(policy)
-    this.#floats[(cell >> 1) + LIMIT] = quota.limit
+    this.#describe(cell, of)
     this.#labels.setLabel(slot, key)
     const head = this.#heads + (hashed[0]! & this.#bucketMask)
     cells[cell + NEXT] = cells[head]!
@@ -464,4 +501,9 @@ export class CounterMemory {
   policyOf(slot: number): string {
     return this.#labels.policyName(this.cells[this.cellOf(slot) + POLICY]!)
   }
+}
+
+/** Unit, kind of window and what is counted, in the bits of one cell. */
+function shapeOf({ unit, window, type }: Quota): number {
+  return UNITS.indexOf(unit) | (window === 'sliding' ? 8 : 0) | (QUOTA_TYPES.indexOf(type) << 4)
 }

@@ -21,7 +21,7 @@
  */
 import { shortened } from './counter-labels.ts'
 import { CounterMemory, GENERATION, PLACED, REFUSED as REFUSED_CELL } from './counter-memory.ts'
-import { COUNT_BITS, COUNT_MAX, COUNT_SHIFT, tagOf, WINDOW_MASK, wordOf } from './counting-word.ts'
+import { COUNT_BITS, COUNT_MAX, COUNT_SHIFT, scaleOf, tagOf, WINDOW_MASK, wordOf } from './counting-word.ts'
 import type { Quota, Sharing } from './policy.ts'
 import { windowAt, windowStartMs } from './window.ts'
 
@@ -66,8 +66,6 @@ interface CounterOccupancy {
 const HIGH_BITS = 4
 const HIGH_MASK = 15
 const HIGH_UNIT = 2 ** 32
-/** Quotas of bytes from here on are counted in larger units, so that twice the quota fits into a word. */
-const UNSCALED_MAX = 2 ** (COUNT_BITS - 1)
 /** Counters of one request: one bit each says what was charged. */
 const COUNTERS_MAX = 31
 
@@ -111,7 +109,7 @@ export class Counter {
     const { type, limit, window } = spec.quota
     this.spec = spec
     this.hashed = hashed
-    this.scale = scaleOf(type, limit)
+    this.scale = scaleOf({ type, limit })
     this.limit = Math.min(COUNT_MAX - 1, Math.max(1, Math.floor(limit / 2 ** this.scale)))
     this.isSliding = window === 'sliding'
     this.perRequest = type === 'requests' ? 1 : 0
@@ -445,7 +443,7 @@ export class CounterTable {
     const limit = this.#memory.limitOf(slot)
     const window = windowAt(now, unit, units)
     const word = this.#memory.wordIndexOf(slot)
-    const bytes = 2 ** scaleOf(type, limit)
+    const bytes = 2 ** scaleOf({ type, limit })
     const usedIn = (number: number): number => {
       const value = Atomics.load(this.#words, word + (number & 1))
       const isSame = Number(value >> COUNT_SHIFT) === tagOf(number, generation)
@@ -513,9 +511,4 @@ export class CounterTable {
       if (Atomics.compareExchange(this.#words, at, word, wordOf(Number(word >> COUNT_SHIFT), 0)) === word) return
     }
   }
-}
-
-/** Bits by which bytes are divided before they are counted. */
-function scaleOf(type: Quota['type'], limit: number): number {
-  return type === 'bandwidth' ? Math.max(0, Math.ceil(Math.log2(limit / UNSCALED_MAX))) : 0
 }

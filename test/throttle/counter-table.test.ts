@@ -182,6 +182,35 @@ test('key, type and length of window make the same counter on every thread; anot
   assert.equal(b!.remaining(b!.counter(specOf('key', quotaOf(3, { unit: 'hour' })))), 3)
 })
 
+test('a counter that another policy takes over names that policy; refusals stay with theirs', () => {
+  const clock = new Clock()
+  const [a, b] = tables(2, 16, clock.read)
+  const before = a!.counter(specOf('key', quotaOf(1)))
+  assert.equal(admitted(a!, before, 5), 1)
+  const after = b!.counter(specOf('key', quotaOf(3, { window: 'sliding' }), { policy: 'subscription:Silver' }))
+  assert.equal(admitted(b!, after, 4), 2)
+  const rows: unknown[] = []
+  b!.entries(({ policy, quota, used, refused }) => rows.push([policy, quota.limit, quota.window, used, refused]))
+  assert.deepEqual(rows, [['subscription:Silver', 3, 'sliding', 3, 2]])
+  assert.deepEqual([...a!.refusals()].toSorted(), [
+    ['subscription:Gold', 4],
+    ['subscription:Silver', 2],
+  ])
+  assert.equal(admitted(a!, before, 5), 0)
+})
+
+test('bytes that two quotas count in different units are different counters', () => {
+  const clock = new Clock()
+  const [table] = tables(1, 16, clock.read)
+  const [small, large] = [2 ** 30, 2 ** 40].map(limit =>
+    table!.counter(specOf('key', quotaOf(limit, { type: 'bandwidth' }))),
+  )
+  table!.charge(small, 2 ** 29)
+  assert.equal(table!.remaining(large), 2 ** 40)
+  table!.charge(large, 2 ** 20)
+  assert.equal(table!.remaining(small), 2 ** 29)
+})
+
 const JUMPS: readonly (readonly [string, number, number])[] = [
   ['forward by a year', 365 * 86_400_000, 2],
   ['back by less than a window', -MINUTE_MS / 2, 1],
