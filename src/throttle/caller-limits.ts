@@ -43,7 +43,7 @@ interface ResourceLimits {
   readonly groups: ConditionGroups | null
   /** By group; the default limit is first. Used where no key depends on the address. */
   readonly lists: (LimitList | undefined)[]
-  /** By group and address. */
+  /** By group and network of the address. */
   readonly byAddress: Map<string, LimitList>
 }
 
@@ -97,11 +97,12 @@ export class CallerLimits {
     const group = own.groups === null ? NO_GROUP : own.groups.find(exchange, address)
     if (!this.#dependsOnAddress) return own.lists[group + 1] ?? this.#newList(own, exchange.resource, group)
     const { byAddress } = own
-    const key = `${group} ${address}`
+    const network = networkOf(address)
+    const key = `${group} ${network}`
     let list = byAddress.get(key)
     if (list === undefined) {
       if (byAddress.size >= ADDRESSES_MAX) byAddress.delete(byAddress.keys().next().value!)
-      list = new LimitList(this.#limits(own, exchange.resource, group, address), this.#throttle)
+      list = new LimitList(this.#limits(own, exchange.resource, group, network), this.#throttle)
       byAddress.set(key, list)
     }
     return list
@@ -124,12 +125,12 @@ export class CallerLimits {
   }
 
   /** In the order in which they decide. */
-  #limits({ policy }: ResourceLimits, resource: Resource | null, group: number, address: string): readonly Limit[] {
+  #limits({ policy }: ResourceLimits, resource: Resource | null, group: number, network: string): readonly Limit[] {
     return [
       ...(policy === null ? [] : this.#advanced(policy, resource, group)),
       ...this.#subscription(),
       ...this.#application(),
-      ...this.#throttle.policies.custom.slice(0, CUSTOM_MAX).map(custom => this.#custom(custom, resource, address)),
+      ...this.#throttle.policies.custom.slice(0, CUSTOM_MAX).map(custom => this.#custom(custom, resource, network)),
       ...this.#hard(),
     ]
   }
@@ -164,7 +165,7 @@ export class CallerLimits {
     return [this.#limit('application', policy, `${application.id}:${this.#user}`, policy.quota)]
   }
 
-  #custom(policy: CustomPolicy, resource: Resource | null, address: string): Limit {
+  #custom(policy: CustomPolicy, resource: Resource | null, network: string): Limit {
     const { user, tenant, application } = this.#caller
     const values: Readonly<Record<string, string>> = {
       resourceKey: this.#resourceKey(resource),
@@ -174,10 +175,10 @@ export class CallerLimits {
       appTenant: application?.tenant ?? tenant,
       apiTenant: tenantOf(this.#api.provider),
       appId: application?.id ?? '',
-      clientIp: address,
+      clientIp: network,
     }
     const key = policy.keyTemplate.replace(/\$([A-Za-z]+)/g, (whole, name: string) => values[name] ?? whole)
-    return this.#limit('custom', policy, `${policy.name}:${key}`, policy.quota)
+    return this.#limit('custom', policy, `${escaped(policy.name)}:${key}`, policy.quota)
   }
 
   #hard(): readonly Limit[] {
@@ -219,8 +220,13 @@ export class CallerLimits {
   /** Callers without credentials count by address; IPv6 ones by the network of 64 bits that one client may vary. */
   get #user(): string {
     const { method, application, user } = this.#caller
-    return method === 'none' && application !== null ? networkOf(application.id) : user
+    return method === 'none' && application !== null ? networkOf(application.id) : escaped(user)
   }
+}
+
+/** Names that hold the separator of keys must not make the key of another name. */
+function escaped(name: string): string {
+  return name.replace(/[%:]/g, encodeURIComponent)
 }
 
 /** `admin@example.org` is of the tenant example.org. */

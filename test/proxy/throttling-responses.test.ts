@@ -8,6 +8,7 @@ import { OPEN_CORS } from '../harness/filter-chain.ts'
 import {
   advanced,
   application,
+  custom,
   denial,
   MIDNIGHT,
   openApi,
@@ -156,6 +157,20 @@ test('addresses of one IPv6 network of 64 bits count together, because one clien
   const codes: number[] = []
   for (const address of addresses) codes.push((await anonymous.request('/free/x', '', from(address))).code)
   assert.deepEqual(codes, [0, 0, 900804, 0])
+})
+
+test('$clientIp of a custom policy is the network of 64 bits of an IPv6 address', async () => {
+  anonymous.apply([subscription('Visitors', null), custom('ByAddress', '$clientIp', quota(2))])
+  const addresses = ['2001:db8:0:1::1', '2001:db8:0:1:2:3:4:5', '2001:db8:0:1::ffff', '2001:db8:0:2::1', '192.0.2.1']
+  const codes: number[] = []
+  for (const address of addresses) codes.push((await anonymous.request('/free/x', '', from(address))).code)
+  assert.deepEqual(codes, [0, 0, 900806, 0, 0])
+})
+
+test('custom policies whose names and templates join to the same text count apart', async () => {
+  const policies = [custom('a', 'b:$userId', quota(2)), custom('a:b', '$userId', quota(2))]
+  anonymous.apply([subscription('Visitors', null), ...policies])
+  assert.deepEqual(await anonymous.codes(3, '/free/x'), [0, 0, 900806])
 })
 
 test('the last element of X-Forwarded-For counts, so that a client cannot name another address', async () => {
