@@ -116,8 +116,9 @@ export class ControlPlane {
     return this.#keyManager?.listenerFd ?? NEW_SOCKET
   }
 
-  /** Closes the management listener behind its pending requests. */
+  /** Closes the management listener behind its pending requests, and the receiver of reports. */
   async closeListener(): Promise<void> {
+    await this.#messaging?.closeReceiver()
     await this.#keyManager?.closeListener()
   }
 

@@ -130,8 +130,15 @@ export class Messaging {
 
   async close(): Promise<void> {
     this.#reports?.close()
-    await this.#server?.close()
+    await this.closeReceiver()
     await this.#broker?.close()
+  }
+
+  /** Ends the connections of gateways, which connect again to the process that takes over. */
+  async closeReceiver(): Promise<void> {
+    const server = this.#server
+    this.#server = null
+    await server?.close()
   }
 
   /** Adds what a reactor has let pass to the next report. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { messageBroker } from '../harness/message-broker.ts'
 import { openProject } from '../harness/open-project.ts'
-import { backend, home, leave } from '../harness/operator.ts'
+import { backend, home, leave, sluice } from '../harness/operator.ts'
 import {
   ask,
   freePort,
@@ -20,7 +20,9 @@ const broker = await messageBroker()
 const skip = typeof broker === 'string' ? broker : false
 const programs: Program[] = []
 const gates: TcpGate[] = []
+const successors: number[] = []
 after(async () => {
+  for (const pid of successors) process.kill(pid, 'SIGKILL')
   for (const program of programs) await program.kill()
   for (const gate of gates) await gate.shut()
   await leave()
@@ -53,8 +55,12 @@ function brokerSets(port: number): readonly string[] {
   ]
 }
 
+/** Home of the last traffic manager. */
+let managerHome: Home
+
 async function trafficManager(port: number, brokerPort: number): Promise<Program> {
-  const program = launch(home(), [
+  managerHome = home()
+  const program = launch(managerHome, [
     'server.server_role=traffic-manager',
     `apim.throttling.receiver_url=tcp://127.0.0.1:${port}`,
     ...ACCOUNT,
@@ -171,4 +177,18 @@ test('without enable_decision_connection a gateway reports, and obeys its own co
   await until(async () => (await metric(one, 'throttle_decision_messages_total{direction="in"}')) > 0)
   assert.equal(await status(one), 429)
   assert.equal(await metric(two, 'throttle_decision_messages_total{direction="in"}'), 0)
+})
+
+test('an upgraded traffic manager receives reports again', { skip }, async () => {
+  const receiver = await freePort()
+  await trafficManager(receiver, 5672)
+  const one = await gateway(receiver, 5672)
+  const { code, out, err } = await sluice(managerHome, 'upgrade')
+  assert.equal(code, 0, err)
+  const [, successor] = /process (\d+) serves/.exec(out)!
+  // It has the output of the process that it replaces, so the test waits for its end.
+  successors.push(Number(successor))
+  await one.program.said.until(/^traffic manager lost$[\s\S]*^traffic manager connected$/m)
+  for (let n = 0; n < LIMIT; n++) await status(one)
+  await until(async () => (await metric(one, 'throttle_decision_messages_total{direction="in"}')) > 0)
 })
