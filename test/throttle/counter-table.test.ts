@@ -202,9 +202,9 @@ test('a counter that another policy takes over names that policy; refusals stay 
 test('bytes that two quotas count in different units are different counters', () => {
   const clock = new Clock()
   const [table] = tables(1, 16, clock.read)
-  const [small, large] = [2 ** 30, 2 ** 40].map(limit =>
-    table!.counter(specOf('key', quotaOf(limit, { type: 'bandwidth' }))),
-  )
+  const bytes = (limit: number) => table!.counter(specOf('key', quotaOf(limit, { type: 'bandwidth' })))
+  const small = bytes(2 ** 30)
+  const large = bytes(2 ** 40)
   table!.charge(small, 2 ** 29)
   assert.equal(table!.remaining(large), 2 ** 40)
   table!.charge(large, 2 ** 20)
