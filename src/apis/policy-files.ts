@@ -4,7 +4,7 @@
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Diagnostic } from '../config/diagnostics.ts'
+import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
 import { nameBasedUuid } from '../runtime/name-based-uuid.ts'
@@ -12,6 +12,7 @@ import { TimeSlices } from '../runtime/time-slices.ts'
 import type { BodyPath, BodyProblem } from '../throttle/body-reader.ts'
 import { ENABLING_KEYS } from '../throttle/condition-body.ts'
 import type { DenyPolicy, PolicyLevel, PolicySet, ThrottlingPolicy } from '../throttle/policy.ts'
+import { CUSTOM_POLICIES_MAX, customPolicies } from '../throttle/policy-index.ts'
 import { POLICY_LEVELS, readDenyPolicy, readPolicy } from '../throttle/policy-body.ts'
 import type { ConditionSettings } from '../throttle/throttle-plan.ts'
 import { YamlFile } from './yaml-file.ts'
@@ -53,6 +54,7 @@ export async function readPolicies(home: string, conditions: ConditionSettings):
       readPolicyFile(join(root, level, name), level, reading)
     }
   }
+  reportSurplus(reading)
   const { policies, denied, errors, warnings } = reading
   return { set: { policies, denied }, errors, warnings }
 }
@@ -81,6 +83,17 @@ function reportUnknownFolders(root: string, { errors }: Reading): void {
     const hint = guess === '' ? `the folders are ${LEVELS.join(', ')}` : `did you mean ${guess}?`
     errors.push({ where: labelOf(join(root, name)), key: '', given: '', expected, hint })
   }
+}
+
+/** A custom policy beyond the number that applies would silently limit nobody. */
+function reportSurplus({ policies, denied, declaredAt, errors }: Reading): void {
+  const surplus = customPolicies({ policies, denied }, { policies: [], denied: [] }).slice(CUSTOM_POLICIES_MAX)
+  const [first] = surplus
+  if (first === undefined) return
+  const where = declaredAt.get(`custom ${first.name}`)!
+  const expected = `is beyond the ${CUSTOM_POLICIES_MAX} custom policies that apply, by name`
+  const hint = `remove ${surplus.length} of ${POLICIES_FOLDER}/custom`
+  errors.push({ where, key: 'policyName', given: formatValue(first.name), expected, hint })
 }
 
 function readPolicyFile(path: string, level: PolicyLevel | 'deny', reading: Reading): void {

@@ -44,6 +44,8 @@ interface ControlPlaneContext extends Pick<LocalKeyManagerContext, 'report' | 'c
 /** The last moment of a Date. */
 const TIME_MAX_MS = 8.64e15
 const RETRY_MS = 5000
+/** Names in one line of the log. */
+const NAMES_SHOWN = 20
 
 export class ControlPlane {
   readonly #context: ControlPlaneContext
@@ -83,6 +85,12 @@ export class ControlPlane {
       broadcast: update => context.reactors.broadcast(update),
       read: async () => (this.#keyManager === null ? null : this.#keyManager.policies()),
       failed: error => context.report('error', 'policies not read', { CAUSE_OF_ERROR: error.message }),
+      files: () => this.#plan.throttling.files,
+      surplus: names =>
+        context.report('warn', 'custom policies do not apply: 24 apply at most, those of files first', {
+          POLICIES: names.slice(0, NAMES_SHOWN).join(', '),
+          COUNT: names.length,
+        }),
     })
     this.#remote = new RemoteServices(plan, { publish, report: context.report })
   }

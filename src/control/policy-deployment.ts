@@ -5,12 +5,17 @@
 import type { AuthUpdate } from '../auth/control-protocol.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import { DEFAULT_POLICIES, type PolicySet } from '../throttle/policy.ts'
+import { CUSTOM_POLICIES_MAX, customPolicies } from '../throttle/policy-index.ts'
 
 interface PolicyDeploymentContext {
   readonly broadcast: (update: AuthUpdate) => void
   /** Reads the policies of the registry. Null on a node without a registry. */
   readonly read: () => Promise<PolicySet | null>
   readonly failed: (error: Error) => void
+  /** Policies of the home's files. */
+  readonly files: () => PolicySet
+  /** Custom policies of these names do not apply, because there are too many. */
+  readonly surplus: (names: readonly string[]) => void
 }
 
 export class PolicyDeployment {
@@ -18,6 +23,8 @@ export class PolicyDeployment {
   #configuration: Configuration
   #registry: PolicySet = { policies: [], denied: [] }
   #changes = 0
+  /** Names that the operator knows of. */
+  #surplus = ''
   #areDeniedFetched: boolean
   #delay: NodeJS.Timeout | undefined
   #period: NodeJS.Timeout | undefined
@@ -48,6 +55,7 @@ export class PolicyDeployment {
     this.#changes++
     this.#registry = set
     this.#context.broadcast(this.update)
+    this.#reportSurplus()
   }
 
   /** At a reload. */
@@ -56,6 +64,7 @@ export class PolicyDeployment {
     this.#configuration = configuration
     this.#schedule()
     if (JSON.stringify(this.update) !== before) this.#context.broadcast(this.update)
+    this.#reportSurplus()
   }
 
   get update(): AuthUpdate {
@@ -75,6 +84,15 @@ export class PolicyDeployment {
       policies: deploys ? this.#registry.policies.filter(policy => !isKept(policy)) : [],
       denied: this.#areDeniedFetched ? this.#registry.denied : [],
     }
+  }
+
+  /** Files that are added may leave no room for policies that the registry has had. */
+  #reportSurplus(): void {
+    const all = customPolicies(this.#context.files(), this.#deployable).map(({ name }) => name)
+    const surplus = all.slice(CUSTOM_POLICIES_MAX)
+    const isKnown = this.#surplus === surplus.join('\n')
+    this.#surplus = surplus.join('\n')
+    if (surplus.length > 0 && !isKnown) this.#context.surplus(surplus)
   }
 
   #schedule(): void {

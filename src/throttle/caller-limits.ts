@@ -34,8 +34,6 @@ export interface LimitedApi {
 const ADDRESSES_MAX = 64
 const HARD: Sharing & { readonly name: string } = { name: 'maxTps', scope: 'node', failMode: 'local' }
 const BY_ADDRESS = '$clientIp'
-/** Custom policies that apply, the first by name: a request is charged to 31 counters at most. */
-const CUSTOM_MAX = 24
 
 /** The limits of one resource. */
 interface ResourceLimits {
@@ -130,7 +128,7 @@ export class CallerLimits {
       ...(policy === null ? [] : this.#advanced(policy, resource, group)),
       ...this.#subscription(),
       ...this.#application(),
-      ...this.#throttle.policies.custom.slice(0, CUSTOM_MAX).map(custom => this.#custom(custom, resource, network)),
+      ...this.#throttle.policies.custom.map(custom => this.#custom(custom, resource, network)),
       ...this.#hard(),
     ]
   }

@@ -9,13 +9,15 @@ import {
   type Condition,
   type CustomPolicy,
   DEFAULT_POLICIES,
-  type PolicyLevel,
   type PolicySet,
   type SubscriptionPolicy,
   type ThrottlingPolicy,
   UNLIMITED,
 } from './policy.ts'
 import { NO_THROTTLING, type ThrottlePlan } from './throttle-plan.ts'
+
+/** Custom policies that apply: a request is charged to 31 counters at most (D218). */
+export const CUSTOM_POLICIES_MAX = 24
 
 /** The result of a look-up by name. */
 interface Tier<P extends ThrottlingPolicy> {
@@ -46,7 +48,7 @@ export class PolicyIndex {
     return this.#plan
   }
 
-  /** In the order in which they are asked. Not to be kept beyond a version. */
+  /** In the order in which they are asked, at most `CUSTOM_POLICIES_MAX`. Not to be kept beyond a version. */
   get custom(): readonly CustomPolicy[] {
     return this.#custom
   }
@@ -87,7 +89,7 @@ export class PolicyIndex {
 
   #rebuild(): void {
     this.#byName = byName(this.#plan, this.#registry)
-    this.#custom = [...inForce('custom', this.#plan, this.#registry).values()] as readonly CustomPolicy[]
+    this.#custom = customPolicies(this.#plan.files, this.#registry).slice(0, CUSTOM_POLICIES_MAX)
     this.#denied = new DenyIndex(this.#plan.denies ? [...this.#plan.files.denied, ...this.#registry.denied] : [])
     this.version++
   }
@@ -111,9 +113,21 @@ function byName(plan: ThrottlePlan, registry: PolicySet): TiersByLevel {
   return { application: tiersOf('application'), subscription: tiersOf('subscription'), advanced: tiersOf('advanced') }
 }
 
+/** Custom policies of files, then those of the registry, each by name. The first `CUSTOM_POLICIES_MAX` apply. */
+export function customPolicies(files: PolicySet, registry: PolicySet): readonly CustomPolicy[] {
+  const ofFiles = customOf(files)
+  const names = new Set(ofFiles.map(({ name }) => name))
+  return [...ofFiles, ...customOf(registry).filter(({ name }) => !names.has(name))]
+}
+
+function customOf({ policies }: PolicySet): readonly CustomPolicy[] {
+  const custom = policies.filter(policy => policy.level === 'custom')
+  return custom.sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
 /** The policies of one level in force, by name. Condition groups of types that are not enabled are left out. */
 function inForce(
-  level: PolicyLevel,
+  level: NamedLevel,
   { files, hasUnlimited, conditions }: Pick<ThrottlePlan, 'files' | 'hasUnlimited' | 'conditions'>,
   registry: PolicySet,
 ): ReadonlyMap<string, ThrottlingPolicy> {
@@ -129,6 +143,6 @@ function inForce(
 }
 
 /** Names of the policies that files and the gateway itself have. */
-export function namesInForce(level: PolicyLevel, plan: ThrottlePlan): ReadonlySet<string> {
+export function namesInForce(level: NamedLevel, plan: ThrottlePlan): ReadonlySet<string> {
   return new Set(inForce(level, plan, NOTHING).keys())
 }

@@ -258,3 +258,15 @@ test('a policy that two files name is an error', async t => {
     /b\.yaml:1: policyName = "A": is declared at .*a\.yaml:1 already/,
   )
 })
+
+test('D218: the 25th custom policy by name is an error, because it would limit nobody', async t => {
+  const text = (name: string): string => `policyName: ${name}\nkeyTemplate: $userId\ndefaultLimit: ${count('min', 1)}\n`
+  const names = Array.from({ length: 25 }, (_, at) => `Rule${String(at).padStart(2, '0')}`)
+  // File names are in another order than names of policies.
+  const fileOf = (name: string, at: number): [string, string] => [`policies/custom/${99 - at}.yaml`, text(name)]
+  const within = await readPolicies(temporaryHome(t, Object.fromEntries(names.slice(1).map(fileOf))), NONE)
+  assert.deepEqual([within.errors, within.set.policies.length], [[], 24])
+  const beyond = await readPolicies(temporaryHome(t, Object.fromEntries(names.map(fileOf))), NONE)
+  assert.equal(beyond.errors.length, 1)
+  assert.match(formatDiagnostic(beyond.errors[0]!), /75\.yaml:1: policyName = "?Rule24"?: .* 24 custom policies/)
+})

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   type ApplicationPolicy,
+  type CustomPolicy,
   DEFAULT_POLICIES,
   type DenyPolicy,
   type PolicySet,
@@ -164,4 +165,22 @@ test('exact deny policies deny their value alone, and none where blocking is off
   assert.deepEqual(found(), [true, false, true, false])
   index.setPlan({ ...NO_THROTTLING, denies: false })
   assert.deepEqual(found(), [false, false, false, false])
+})
+
+test('D218: 24 custom policies apply at most: those of files first, each kind by name', () => {
+  const { quota } = limited('', 1)
+  const custom = (name: string): CustomPolicy => {
+    return { level: 'custom', name, keyTemplate: '$userId', quota: quota!, scope: 'node', failMode: 'local' }
+  }
+  const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, at) => `${prefix}${10 + at}`)
+  const index = new PolicyIndex()
+  index.setRegistry(setOf(...numbered('a', 20).map(custom).reverse(), custom('z11')))
+  index.setPlan({ ...NO_THROTTLING, hasUnlimited: false, files: setOf(...numbered('z', 6).map(custom).reverse()) })
+  const expected = [...numbered('z', 6), ...numbered('a', 18)]
+  assert.deepEqual(
+    index.custom.map(({ name }) => name),
+    expected,
+  )
+  index.setPlan({ ...NO_THROTTLING, hasUnlimited: false, files: setOf(custom('Unlimited')) })
+  assert.equal(index.custom[0]!.name, 'Unlimited')
 })

@@ -8,6 +8,7 @@ import {
   type ThrottlingPolicy,
   UNLIMITED,
 } from '../../throttle/policy.ts'
+import { CUSTOM_POLICIES_MAX } from '../../throttle/policy-index.ts'
 import { policyBody, readDenyPolicy, readPolicy } from '../../throttle/policy-body.ts'
 import { policyId } from '../registry/policy-store.ts'
 import type { AdminServices } from './admin-services.ts'
@@ -65,11 +66,13 @@ export class PolicyService {
   /** Refuses a name that exists. Throws Problem. */
   async create(level: PolicyLevel, body: object, user: string): Promise<ListedPolicy> {
     const policy = requirePolicy(level, body)
-    const known = (await this.list(level)).find(each => each.policy.name === policy.name)
+    const all = await this.list(level)
+    const known = all.find(each => each.policy.name === policy.name)
     if (known !== undefined) {
       refuseFile(known)
       throw new Problem(409, `there is already a policy ${policy.name}, which is ${origin(known)}; change it instead`)
     }
+    requireRoom(level, all.length)
     return this.#put(policy, body, user)
   }
 
@@ -86,8 +89,10 @@ export class PolicyService {
   /** Creates or replaces the policy of the body's name. Throws Problem. */
   async apply(level: PolicyLevel, body: object, user: string): Promise<ListedPolicy> {
     const policy = requirePolicy(level, body)
-    const known = (await this.list(level)).find(each => each.policy.name === policy.name)
-    if (known !== undefined) refuseFile(known)
+    const all = await this.list(level)
+    const known = all.find(each => each.policy.name === policy.name)
+    if (known === undefined) requireRoom(level, all.length)
+    else refuseFile(known)
     return this.#put(policy, body, user)
   }
 
@@ -215,6 +220,12 @@ function origin({ source }: ListedPolicy): string {
 function refuseFile({ source, policy: { level, name } }: ListedPolicy): void {
   if (source !== 'file') return
   throw new Problem(403, `a file in policies/${level}/ has the policy ${name}: change the file and reload`)
+}
+
+/** Throws Problem where one more custom policy would not apply (D218). */
+function requireRoom(level: PolicyLevel, count: number): void {
+  if (level !== 'custom' || count < CUSTOM_POLICIES_MAX) return
+  throw new Problem(409, `there are ${CUSTOM_POLICIES_MAX} custom policies already: remove one first`)
 }
 
 function requirePolicy(level: PolicyLevel, body: object): ThrottlingPolicy {

@@ -253,3 +253,19 @@ test('commands do what REST does', async () => {
     ['file'],
   )
 })
+
+test('D218: a 25th custom policy is refused, and one that exists can be changed', async () => {
+  const path = `${ADMIN}/policies/custom`
+  const body = (name: string) => ({ ...BODIES.custom, policyName: name })
+  const [, { count }] = await send('GET', path)
+  const ids: string[] = []
+  for (let at = count; at < 24; at++) {
+    const [status, { policyId }] = await send('POST', path, body(`Rule${at}`))
+    assert.equal(status, 201)
+    ids.push(policyId)
+  }
+  const [status, { description }] = await send('POST', path, body('TooMany'))
+  assert.deepEqual([status, description], [409, 'there are 24 custom policies already: remove one first'])
+  assert.equal((await send('PUT', `${path}/${ids[0]}`, body(`Rule${count}`)))[0], 200)
+  for (const id of ids) assert.equal((await send('DELETE', `${path}/${id}`))[0], 200)
+})
