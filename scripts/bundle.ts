@@ -1,7 +1,7 @@
 /**
- * Bundles `src/` to JavaScript in `lib/`, for the package alone: Node refuses to strip types below `node_modules`, and
- * each file that a thread loads costs it 0.2 ms and 40 KB. `npm pack` runs it first (`prepack`). `src/launch.js` is the
- * entry of both forms.
+ * Bundles `src/` to JavaScript in `lib/` or the folder that is named, for the package and for tests that start the
+ * program: Node refuses to strip types below `node_modules`, and each file that a thread loads costs it 0.2 ms and
+ * 40 KB. `npm pack` runs it first (`prepack`). `src/launch.js` is the entry of both forms.
  *
  * Each entry has a bundle of its own: a thread loads what it needs at once in one file, with the packages of INLINED.
  * Other packages of `dependencies` stay packages. What loads on first use lies in `lib/chunks`, as deep as the file of
@@ -9,11 +9,12 @@
  * `../../conf`, is right in both forms.
  */
 import { globSync, readFileSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCE = join(ROOT, 'src')
+const OUT = resolve(process.argv[2] ?? join(ROOT, 'lib'))
 /** Packages of many small ES modules, which a start loads. */
 const INLINED = ['@hono/node-server', 'hono', 'jose', 'kysely', 'lru-cache', 'smol-toml']
 const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -52,13 +53,13 @@ const builtNames: Plugin = {
   },
 }
 
-rmSync(join(ROOT, 'lib'), { recursive: true, force: true })
+rmSync(OUT, { recursive: true, force: true })
 const external = Object.keys(dependencies).filter(name => !INLINED.includes(name))
 for (const file of entries()) {
   await build({
     entryPoints: [join(SOURCE, file)],
     outbase: SOURCE,
-    outdir: join(ROOT, 'lib'),
+    outdir: OUT,
     chunkNames: 'chunks/[name]-[hash]',
     ...{ bundle: true, splitting: true, external, plugins: [builtNames] },
     ...{ format: 'esm', platform: 'node', target: 'node26', logLevel: 'warning' },

@@ -13,12 +13,22 @@ import { relative, resolve } from 'node:path'
 import { run } from 'node:test'
 import type { EventData } from 'node:test'
 import { inspect, parseArgs, styleText } from 'node:util'
-import { filesBelow, isolatedFiles, LEVELS, type Level, nearestTo } from '../test/harness/test-files.ts'
+import { buildProgram, COMPILE_CACHE } from '../test/harness/built-program.ts'
+import {
+  ENTRY,
+  filesBelow,
+  filesOfLevel,
+  LEVELS,
+  type Level,
+  nearestTo,
+  processesOf,
+} from '../test/harness/test-files.ts'
+import { makeTemporaryFolder } from '../test/harness/temporary-folder.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const CONCURRENCY = 4
-/** For a file that hangs; the longest takes a minute on a machine with nothing else to do, three on a busy one. */
-const FILE_TIMEOUT_MS = 300_000
+/** For a process that hangs; the longest takes a minute on a machine with nothing else to do, three on a busy one. */
+const PROCESS_TIMEOUT_MS = 300_000
 const LONG_TIMEOUT_MS = 3_600_000
 const SLOWEST_SHOWN = 5
 /** Failures shown with their cause; of the others the name alone. */
@@ -37,8 +47,15 @@ interface Summary {
   failed: number
   readonly skipped: string[]
   readonly fileMs: Map<string, number>
-  /** Last lines of standard error, by file. */
-  readonly stderr: Map<string, string>
+}
+
+/** A process that runs test files. */
+interface TestProcess {
+  readonly summary: Summary
+  /** Paths from the root. */
+  readonly files: readonly string[]
+  /** Last lines of standard error. */
+  stderr: string
 }
 
 const { values: options, positionals } = parseArgs({
@@ -60,41 +77,46 @@ function levels(): readonly Level[] {
 }
 
 function filesOf(level: Level): readonly string[] {
-  if (positionals.length === 0) return isolatedFiles(level)
+  if (positionals.length === 0) return filesOfLevel(level)
   const chosen = positionals.flatMap(filesBelow)
   // A file that is the same on both levels runs once.
   return level === 'handles' || options.level === 'streams'
     ? chosen
-    : chosen.filter(file => isolatedFiles(level).includes(file))
+    : chosen.filter(file => filesOfLevel(level).includes(file))
 }
 
 async function runLevel(level: Level, files: readonly string[]): Promise<Summary> {
-  process.env.SLUICE_LEVEL = level
-  const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map(), stderr: new Map() }
-  const timeout = options.long ? LONG_TIMEOUT_MS : FILE_TIMEOUT_MS
-  const stream = run({ files: files.map(file => resolve(ROOT, file)), concurrency: CONCURRENCY, timeout })
-  for await (const { type, data } of stream) {
-    if (type === 'test:pass') passed(summary, data)
-    else if (type === 'test:fail') failed(summary, data)
-    else if (type === 'test:stderr') keepStderr(summary, data)
+  const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map() }
+  const waiting = processesOf(files).values()
+  const runWaiting = async (): Promise<void> => {
+    for (const files of waiting) await runProcess({ summary, files, stderr: '' })
   }
+  await Promise.all(Array.from({ length: CONCURRENCY }, runWaiting))
   return summary
 }
 
-function keepStderr({ stderr }: Summary, { file, message }: EventData.TestStderr): void {
-  if (options.verbose) process.stderr.write(message)
-  const lines = `${stderr.get(file) ?? ''}${message}`.split('\n')
-  stderr.set(file, lines.slice(-STDERR_LINES - 1).join('\n'))
+async function runProcess(process: TestProcess): Promise<void> {
+  const { summary, files } = process
+  const env = { ...ENVIRONMENT, SLUICE_LEVEL: summary.level, SLUICE_TEST_FILES: files.join('\n') }
+  const timeout = options.long ? LONG_TIMEOUT_MS : PROCESS_TIMEOUT_MS
+  for await (const { type, data } of run({ files: [ENTRY], env, timeout })) {
+    if (type === 'test:pass') passed(summary, data)
+    else if (type === 'test:fail') failed(process, data)
+    else if (type === 'test:stderr') keepStderr(process, data)
+  }
 }
 
-/** Suites and files are no tests of their own, but a file has a time. */
-function isTest(summary: Summary, { nesting, name, file, details }: EventData.TestPass | EventData.TestFail): boolean {
-  const isFile = nesting === 0 && file !== undefined && resolve(ROOT, name) === file
-  if (file !== undefined && nesting === 0) {
-    const path = relative(ROOT, file)
-    summary.fileMs.set(path, (summary.fileMs.get(path) ?? 0) + details.duration_ms)
-  }
-  return !isFile && details.type !== 'suite'
+function keepStderr(process: TestProcess, { message }: EventData.TestStderr): void {
+  if (options.verbose) globalThis.process.stderr.write(message)
+  const lines = `${process.stderr}${message}`.split('\n')
+  process.stderr = lines.slice(-STDERR_LINES - 1).join('\n')
+}
+
+/** Suites, files and processes are no tests of their own, but a file, which is a suite, has a time. */
+function isTest({ fileMs }: Summary, { nesting, name, details }: EventData.TestPass | EventData.TestFail): boolean {
+  const isSuite = details.type === 'suite'
+  if (isSuite && nesting === 0) fileMs.set(name, (fileMs.get(name) ?? 0) + details.duration_ms)
+  return !isSuite && nesting > 0
 }
 
 function passed(summary: Summary, data: EventData.TestPass): void {
@@ -102,25 +124,25 @@ function passed(summary: Summary, data: EventData.TestPass): void {
   if (data.skip === undefined || data.skip === false) summary.passed++
   else summary.skipped.push(`${data.name}${typeof data.skip === 'string' ? `: ${data.skip}` : ''}`)
   if (options.verbose) {
-    process.stdout.write(`${'  '.repeat(data.nesting)}${data.name} (${data.details.duration_ms.toFixed(0)} ms)\n`)
+    process.stdout.write(`${'  '.repeat(data.nesting - 1)}${data.name} (${data.details.duration_ms.toFixed(0)} ms)\n`)
   } else progress(summary)
 }
 
-function failed(summary: Summary, data: EventData.TestFail): void {
+function failed({ summary, files, stderr }: TestProcess, data: EventData.TestFail): void {
   const cause = data.details.error.cause ?? data.details.error
   // A suite or a file fails when a test of it fails; that test has told it already.
   const isEcho = (data.details.error as Error & { failureType?: string }).failureType === 'subtestsFailed'
   const isOfTest = isTest(summary, data)
   if (isEcho) return
   summary.failed++
-  const { file = '' } = data
-  const path = file === '' ? '' : relative(ROOT, file)
-  const place = file === '' ? '' : `${path}:${data.line ?? 1}`
+  const path = data.file === undefined ? '' : relative(ROOT, data.file)
+  const isOfProcess = data.nesting === 0 && data.details.type !== 'suite'
+  const name = isOfProcess ? files.join(' ') : data.name
   // A file fails by itself when it cannot be loaded, or its process ends.
-  const said = isOfTest ? '' : (summary.stderr.get(file) ?? '')
+  const said = isOfTest ? '' : stderr
   const isShown = summary.failed <= CAUSES_SHOWN || options.verbose
   const shown = isShown ? causeOf(cause, path === LISTS ? Number.POSITIVE_INFINITY : CAUSE_LINES) + said : ''
-  process.stdout.write(`${clear()}${paint('red', 'failed')}  ${data.name}\n  ${place}\n${shown}`)
+  process.stdout.write(`${clear()}${paint('red', 'failed')}  ${name}\n  ${path}:${data.line ?? 1}\n${shown}`)
 }
 
 /** The cause without the frames of Node's own test runner. */
@@ -154,7 +176,10 @@ function tell({ level, passed: done, failed: wrong, skipped, fileMs }: Summary, 
 }
 
 if (options.long) process.env.SLUICE_LONG = '1'
-process.env.NODE_COMPILE_CACHE ??= resolve(ROOT, 'node_modules/.cache/test')
+const ENVIRONMENT: NodeJS.ProcessEnv = {
+  ...{ NODE_COMPILE_CACHE: COMPILE_CACHE, TMPDIR: makeTemporaryFolder() },
+  ...process.env,
+}
 for (const path of positionals.filter(path => filesBelow(path).length === 0)) {
   process.stderr.write(`no such test: ${path}; nearest: ${nearestTo(path) || 'none'}\n`)
   failures++
@@ -162,6 +187,8 @@ for (const path of positionals.filter(path => filesBelow(path).length === 0)) {
 for (const level of levels()) {
   const files = filesOf(level)
   if (files.length === 0) continue
+  // For tests of rooms alone it would take longer than it saves.
+  if (files.some(file => file.startsWith('test/process/'))) ENVIRONMENT.SLUICE_LAUNCHER ??= buildProgram()
   const begunMs = performance.now()
   const summary = await runLevel(level, files)
   tell(summary, (performance.now() - begunMs) / 1000)

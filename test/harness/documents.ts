@@ -9,10 +9,9 @@ import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rm
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { Program } from './program.ts'
+import { LAUNCHER, Program } from './program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const LAUNCH = join(ROOT, 'src', 'launch.js')
 /** The ports that pages name. Each page runs with its own offset. */
 const PORTS = [8290, 8253, 9099, 8099, 9443, 9763, 8288]
 const PORT = new RegExp(`\\b(?:${PORTS.join('|')})\\b`, 'g')
@@ -102,7 +101,7 @@ class Reader {
     this.write('conf/deployment.toml', '')
     // In a terminal curl shows no progress beside the response.
     this.write('.curlrc', 'no-progress-meter\n')
-    this.#addProgram('sluice', `exec '${process.execPath}' '${LAUNCH}' "$@" --home '${join(this.#folder, 'conf')}'`)
+    this.#addProgram('sluice', `exec '${process.execPath}' '${LAUNCHER}' "$@" --home '${join(this.#folder, 'conf')}'`)
     this.#addProgram('npm', 'while [ "$1" != -- ]; do shift; done; shift; exec sluice "$@"')
     const path = `${join(this.#folder, 'bin')}:${process.env.PATH}`
     const own = { PATH: path, CURL_HOME: this.#folder, NO_COLOR: '1', SLUICE_SET_SERVER_OFFSET: String(offset) }
@@ -144,7 +143,7 @@ class Reader {
   /** Returns what the gateway has printed when it is ready. Its last line is the command to try. */
   async #start(): Promise<string> {
     const words = ['start', '--sample', '--home', join(this.#folder, 'conf')]
-    const gateway = new Program(process.execPath, [LAUNCH, ...words], this.#env)
+    const gateway = new Program(process.execPath, [LAUNCHER, ...words], this.#env)
     this.#gateway = gateway
     const ended = gateway.exited.then(() => assert.fail(`the gateway has ended: ${gateway.err.text}`))
     await Promise.race([gateway.said.until(/^try: .*\n/m, GUARD_MS), ended])

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sendCommand } from '../../src/cli/control-client.ts'
 import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
-import { freePort, type Home, makeHome, Program, type RunningGateway, startProgram } from './program.ts'
+import { freePort, type Home, LAUNCHER, makeHome, Program, type RunningGateway, startProgram } from './program.ts'
 
 /** The backend does not answer requests whose path contains this. */
 export const SILENT = '/silent'
@@ -62,7 +62,7 @@ export async function startTwo(env: Environment = {}): Promise<RunningGateway> {
 
 /** Starts a command and does not wait for its end. */
 export function begin(at: Home, ...words: string[]): Program {
-  const program = new Program(process.execPath, ['src/launch.js', ...words, '--home', at.path])
+  const program = new Program(process.execPath, [LAUNCHER, ...words, '--home', at.path])
   started.push(program)
   return program
 }

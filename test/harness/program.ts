@@ -10,6 +10,8 @@ import { openProject } from './open-project.ts'
 import { connectPeer } from './peers.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
+/** Entry of the program: that of its built form where `npm test` has built it (`built-program.ts`). */
+export const LAUNCHER = process.env.SLUICE_LAUNCHER ?? join(ROOT, 'src/launch.js')
 const GUARD_MS = 20_000
 
 interface Exit {
@@ -168,7 +170,7 @@ export function launch(
     ...(sets.includes('management.enable=true') ? ['management.port=0'] : []),
     `transport.passthru_http.socket_level=${LEVEL}`,
   ]
-  const args = ['src/launch.js', 'start', '--home', home.path, ...[...defaults, ...sets].flatMap(it => ['--set', it])]
+  const args = [LAUNCHER, 'start', '--home', home.path, ...[...defaults, ...sets].flatMap(it => ['--set', it])]
   if (openFiles === 0) return new Program(process.execPath, [...args, ...words], env)
   const script = `ulimit -n ${openFiles} && exec "$0" "$@"`
   return new Program('sh', ['-c', script, process.execPath, ...args, ...words], env)

@@ -1,12 +1,26 @@
 /** The test files, and how `npm test` runs them: the socket levels and the processes. */
 import { globSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { nearest } from '../../src/config/nearest.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
+/** What each test process runs. */
+export const ENTRY = fileURLToPath(new URL('./run-files.ts', import.meta.url))
 
-/** Folders whose files start gateways, threads or programs: each file runs in its own process. */
-const ISOLATED = ['bench', 'control', 'events', 'process', 'proxy', 'socket', 'throttle']
+/** Folders whose files start gateways, threads or programs, with the number of files that one process runs in turn. */
+const FILES_PER_PROCESS: Readonly<Record<string, number>> = {
+  ...{ bench: 1, control: 8, events: 1, process: 1, proxy: 8, socket: 8, throttle: 1 },
+}
+/** The same for the files of all other folders together. */
+const FILES_PER_SHARED_PROCESS = 50
+/** Files with a process of their own, because they measure its memory, exhaust its arena, or count its sockets. */
+const ALONE = [
+  ...['proxy/backpressure', 'proxy/exchange/read-buffer', 'proxy/memory-exhaustion', 'proxy/reload-load'],
+  ...['proxy/reload-threads', 'proxy/secured-memory', 'socket/endings'],
+].map(name => `test/${name}.test.ts`)
+/** The files that take longest begin first. */
+const LONGEST = ['package', 'documents'].map(name => `test/process/${name}.test.ts`)
 /** Files that run on both socket levels, because their results depend on sockets. */
 const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
 /**
@@ -27,19 +41,36 @@ function find(pattern: string): readonly string[] {
   return globSync(pattern, { cwd: ROOT }).sort()
 }
 
-function isIsolated(file: string): boolean {
-  return ISOLATED.includes(file.split('/')[1]!)
-}
-
-/** Paths of the files that one process runs together (test/all-rooms.test.ts), from the root. */
-export function sharedFiles(): readonly string[] {
-  return find('test/*/**/*.test.ts').filter(file => !isIsolated(file))
-}
-
-/** Paths of the files that each run in their own process, from the root. */
-export function isolatedFiles(level: Level): readonly string[] {
+/** Paths of the files that run on a level, from the root. */
+export function filesOfLevel(level: Level): readonly string[] {
   if (level === 'streams') return ON_BOTH_LEVELS.flatMap(find).filter(file => !ON_HANDLES_ALONE.includes(file))
-  return [...find('test/*.test.ts'), ...find('test/*/**/*.test.ts').filter(isIsolated)]
+  return find('test/**/*.test.ts')
+}
+
+/** The folder whose files share processes; '' for those of rooms without threads and sockets. */
+function sharingOf(file: string): string {
+  const folder = file.split('/')[1]!
+  return folder in FILES_PER_PROCESS ? folder : ''
+}
+
+/**
+ * The files that each process runs, in the order in which the processes begin. A process of its own for each file would
+ * load the sources again, which takes a fifth of the time of all tests.
+ */
+export function processesOf(files: readonly string[]): readonly (readonly string[])[] {
+  const isAlone = (file: string): boolean => LONGEST.includes(file) || ALONE.includes(file)
+  const alone = [...LONGEST, ...ALONE].filter(file => files.includes(file)).map(file => [file])
+  const shared = Map.groupBy(
+    files.filter(file => !isAlone(file)),
+    sharingOf,
+  )
+  const groups = [...shared].flatMap(([folder, files]) => {
+    const most = FILES_PER_PROCESS[folder] ?? FILES_PER_SHARED_PROCESS
+    const starts = files.map((_, at) => at).filter(at => at % most === 0)
+    // Neighbours load the same sources.
+    return starts.map(at => files.slice(at, at + most))
+  })
+  return [...alone, ...groups]
 }
 
 /** Test files at or below a path; `http1` and `test/http1` are the same room. */

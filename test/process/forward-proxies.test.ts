@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test'
 import { CA, SERVER } from '../harness/certificates.ts'
 import { ConnectProxy } from '../harness/connect-proxy.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
-import { ask, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
+import { ask, type Home, launch, LAUNCHER, makeHome, Program, startProgram } from '../harness/program.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok'
 const USER = 'proxy_username = "gateway"\nproxy_password = "secret"\n'
@@ -78,7 +78,7 @@ proxy_port = 3128
   const started = launch(home, [])
   assert.equal((await started.exited).code, 78)
   assert.ok(started.err.text.includes(fault), started.err.text)
-  const checked = new Program(process.execPath, ['src/launch.js', 'check', '--home', home.path])
+  const checked = new Program(process.execPath, [LAUNCHER, 'check', '--home', home.path])
   assert.equal((await checked.exited).code, 78)
   assert.ok(checked.out.text.includes(`deployment.toml:2: ${fault}`), checked.out.text)
 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { backend, home, leave, sluice } from '../harness/operator.ts'
-import { ask, freePort, launch, PLAIN_ONLY, Program } from '../harness/program.ts'
+import { ask, freePort, launch, LAUNCHER, PLAIN_ONLY, Program } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
 
 after(leave)
@@ -102,7 +102,7 @@ for (const [what, redirection] of LOST) {
     const health = await freePort()
     const listener = await freePort()
     const sets = [...PLAIN_ONLY, `management.health_port=${health}`, `${LISTENER}=${listener}`]
-    const words = ['src/launch.js', 'start', '--home', at.path, ...sets.flatMap(it => ['--set', it])]
+    const words = [LAUNCHER, 'start', '--home', at.path, ...sets.flatMap(it => ['--set', it])]
     const program = new Program('sh', ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, ...words])
     try {
       program.child.stderr!.destroy()

@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls'
 import { BUILT_ROLES, ROLES } from '../../src/config/key.ts'
 import { nodeComponents } from '../../src/plan/node-components.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
-import { ask, freePort, type Home, launch, makeHome, Program, startProgram } from '../harness/program.ts'
+import { ask, freePort, type Home, launch, LAUNCHER, makeHome, Program, startProgram } from '../harness/program.ts'
 
 const backend = await ScriptedBackend.listen(peer => {
   void peer.untilText('\r\n\r\n').then(() => peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
@@ -80,7 +80,7 @@ for (const [role, runs, lacks] of STARTED) {
     assert.match(readiness, /^HTTP\/1\.1 503 /)
     assert.ok(readiness.endsWith(`\r\n\r\n${said.join('\n')}\n`))
     assert.deepEqual(told(program, 'warn'), said)
-    const reload = new Program(process.execPath, ['src/launch.js', 'reload', '--home', at.path])
+    const reload = new Program(process.execPath, [LAUNCHER, 'reload', '--home', at.path])
     assert.deepEqual(await reload.exited, { code: 1, signal: null })
     assert.equal(reload.err.text, `this node runs no gateway: server.server_role is ${role}\n`)
     program.signal('SIGTERM')

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { connectPeer } from '../harness/peers.ts'
-import { freePort, Program } from '../harness/program.ts'
+import { freePort, LAUNCHER, Program } from '../harness/program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const SAMPLE = 'apis/Sample/api.yaml'
@@ -78,7 +78,7 @@ test('npm start prints listeners, ready, and a command, all of them as JSON off 
   const refused = await post(Number(port), path!, '')
   assert.match(refused, /^HTTP\/1\.1 401 /)
   assert.match(refused, /"code":900902,/)
-  const token = spawnSync(process.execPath, ['src/launch.js', 'token', 'Sample', '--home', home], { encoding: 'utf8' })
+  const token = spawnSync(process.execPath, [LAUNCHER, 'token', 'Sample', '--home', home], { encoding: 'utf8' })
   const accepted = await post(Number(port), path!, `Authorization: Bearer ${token.stdout.trim()}\r\n`)
   assert.match(accepted, /^HTTP\/1\.1 200 OK\r\n/)
   assert.ok(accepted.includes('hello'))

@@ -10,7 +10,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { endProcess } from '../harness/documents.ts'
 import { eventually } from '../harness/peers.ts'
-import { ask, freePort, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+import { ask, freePort, type Home, LAUNCHER, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const UPGRADE_MS = 60_000
@@ -123,7 +123,7 @@ interface Upgraded {
 
 /** The clients of this process go on meanwhile. */
 function upgrade({ home }: RunningGateway): Promise<Upgraded> {
-  const args = ['src/launch.js', 'upgrade', '--home', home.path]
+  const args = [LAUNCHER, 'upgrade', '--home', home.path]
   const { promise, resolve: ended } = Promise.withResolvers<Upgraded>()
   execFile(process.execPath, args, { cwd: ROOT, timeout: UPGRADE_MS }, (error, stdout, stderr) => {
     ended({ code: Number(error?.code ?? 0), text: `${stdout}${stderr}` })

@@ -1,7 +1,7 @@
 /** The paths that `npm test` takes. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { filesBelow, nearestTo } from '../harness/test-files.ts'
+import { filesBelow, filesOfLevel, LEVELS, nearestTo, processesOf } from '../harness/test-files.ts'
 
 test('a room, a folder and a file may be named with and without test/', () => {
   for (const path of ['runtime/arena.test.ts', 'test/runtime/arena.test.ts'])
@@ -22,3 +22,18 @@ for (const [wrong, nearest] of [
     assert.equal(nearestTo(wrong), nearest)
   })
 }
+
+test('the handles level runs every test file', () => {
+  assert.deepEqual(filesOfLevel('handles'), filesBelow('test/').toSorted())
+})
+
+for (const level of LEVELS) {
+  test(`every file of the ${level} level runs in one process`, () => {
+    const files = filesOfLevel(level)
+    assert.deepEqual(processesOf(files).flat().toSorted(), files.toSorted())
+  })
+}
+
+test('a file that is named alone runs alone', () => {
+  assert.deepEqual(processesOf(['test/proxy/routing.test.ts']), [['test/proxy/routing.test.ts']])
+})

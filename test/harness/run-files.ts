@@ -1,0 +1,25 @@
+/**
+ * Runs test files, whose paths from the root are the lines of `SLUICE_TEST_FILES`, in one process and in turn. Each is
+ * a suite, so that its hooks run for its own tests, and it loads when the one before has ended.
+ */
+import { resolve } from 'node:path'
+import { describe } from 'node:test'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+/** The longest wait of a timer. */
+const TIMER_MAX_MS = 2 ** 31 - 1
+
+let left = process.env.SLUICE_TEST_FILES?.split('\n') ?? []
+process.once('exit', () => {
+  // A test that ends the process must not hide the tests after it.
+  if (left.length > 0) process.exitCode ||= 1
+})
+// The runner waits likewise for a test that has nothing in the event loop, but for no file after it.
+const alive = setInterval(() => {}, TIMER_MAX_MS)
+for (const file of left) {
+  await describe(file, async () => {
+    await import(resolve(ROOT, file))
+  })
+  left = left.slice(1)
+}
+clearInterval(alive)
