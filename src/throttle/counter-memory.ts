@@ -68,6 +68,8 @@ const POLICY_BYTES = LABEL_BYTES + 8
 const SLOT_CELLS = 16
 const SLOT_WORDS = 8
 const WORDS = 2
+/** Count bits in the upper half of a word. */
+const HIGH_BITS = 4
 export const GENERATION = 8
 const NEXT = 9
 const SHAPE = 10
@@ -81,8 +83,10 @@ const LIMIT = 7
 const SWEPT_AHEAD = 64
 const SWEPT_AT_FULL = 4096
 const EVICTED_AT_ONCE = 256
-/** For so long a full table does not look for expired slots again. */
+/** For so long a full table does not look for expired slots again, after a lap in vain. */
 const FULL_MS_MAX = 1000
+/** For so long after slots in vain: a flood of new keys must not keep threads busy with the look. */
+const FULL_MS = 5
 
 export const PLACED = 0
 const FULL = 1
@@ -104,6 +108,7 @@ export class CounterMemory {
   /** Index of the first slot, in cells. */
   readonly firstCell: number
   readonly #labels: CounterLabels
+  readonly #windows = new SeenWindows()
 
   /** `owner`: positive number that no other living thread has. */
   constructor(memory: SharedArrayBuffer, owner: number) {
@@ -332,25 +337,28 @@ export class CounterMemory {
       floats[EARLIEST] = cells[SEEN] === 0 ? expiresMs : Math.min(floats[EARLIEST]!, expiresMs)
       cells[SEEN] = evicted > 0 ? 0 : cells[SEEN]! + 1
     }
-    if (cells[SEEN]! < used) return
+    if (cells[SEEN]! < used) {
+      if (evicted === 0) floats[FULL_UNTIL] = nowMs + FULL_MS
+      return
+    }
     floats[FULL_UNTIL] = Math.min(floats[EARLIEST]!, nowMs + FULL_MS_MAX)
     cells[SEEN] = 0
   }
 
   /** Returns when a slot expires; 0: it has. Words of the future are left by a clock that has jumped back. */
   #expiryMs(slot: number, nowMs: number): number {
+    const { cells } = this
     const cell = this.cellOf(slot)
-    if ((this.cells[cell + GENERATION]! & 1) === 0) return Number.POSITIVE_INFINITY
-    const { unit, units, isSliding } = this.shapeOf(slot)
-    const number = windowAt(nowMs, unit, units)
-    const least = isSliding ? -1 : 0
-    const word = this.wordIndexOf(slot)
-    let last = Number.NEGATIVE_INFINITY
-    for (const parity of [0, 1]) {
-      const ahead = windowsAhead(Number(Atomics.load(this.words, word + parity) >> COUNT_SHIFT), parity, number)
-      if (ahead >= least && ahead <= 1) last = Math.max(last, ahead)
-    }
-    return last === Number.NEGATIVE_INFINITY ? 0 : windowStartMs(number + last + 1 - least, unit, units)
+    if ((cells[cell + GENERATION]! & 1) === 0) return Number.POSITIVE_INFINITY
+    const windows = this.#windows
+    windows.moveTo(cells[cell + SHAPE]!, cells[cell + UNITS_CELL]!, nowMs)
+    const { number, least } = windows
+    // The upper halves alone: whoever evicts the slot reads both words again.
+    const high = (this.wordIndexOf(slot) << 1) + 1
+    const even = windowsAhead(cells[high]! >> HIGH_BITS, 0, number)
+    const odd = windowsAhead(cells[high + 2]! >> HIGH_BITS, 1, number)
+    const last = Math.max(even <= 1 ? even : least - 1, odd <= 1 ? odd : least - 1)
+    return last < least ? 0 : windows.startsMs[last - least]!
   }
 
   /**
@@ -500,6 +508,29 @@ export class CounterMemory {
 
   policyOf(slot: number): string {
     return this.#labels.policyName(this.cells[this.cellOf(slot) + POLICY]!)
+  }
+}
+
+/** Windows of slots that are seen one after the other: nearly all of them have those of the slot before. */
+class SeenWindows {
+  number = 0
+  /** How many windows ahead of now the last charged one is at least, while its slot is in use. */
+  least = 0
+  /** When a slot expires whose last charged window is `least`, or one or two more, ahead. */
+  readonly startsMs = [0, 0, 0]
+  #shape = -1
+  #units = 0
+  #nowMs = 0
+
+  moveTo(shape: number, units: number, nowMs: number): void {
+    if (shape === this.#shape && units === this.#units && nowMs === this.#nowMs) return
+    this.#shape = shape
+    this.#units = units
+    this.#nowMs = nowMs
+    const unit = UNITS[shape & 7]!
+    this.number = windowAt(nowMs, unit, units)
+    this.least = (shape & 8) === 0 ? 0 : -1
+    for (let at = 0; at < 3; at++) this.startsMs[at] = windowStartMs(this.number + 1 + at, unit, units)
   }
 }
 

@@ -182,6 +182,22 @@ test('a full table evicts expired keys first, and keeps those whose window is no
   assert.equal(table!.occupancy.evicted, 76)
 })
 
+test('a flood of new keys at a large full table takes the lock once in 5 ms, and finds what expires', () => {
+  const clock = new Clock()
+  const capacity = 10_000
+  const [table] = tables(1, capacity, clock.read)
+  for (let at = 0; at < capacity; at++) table!.counter(specOf(`key${at}`, quotaOf(2)))
+  let writes = 0
+  const flood = () => {
+    for (let at = 0; at < 50; at++) assert.equal(table!.counter(specOf(`new${at}`, quotaOf(2))).slot, -1)
+  }
+  withAtomicWrites(() => void writes++, flood)
+  // Each refusal is counted, which is one write.
+  assert.ok(writes < 60, `${writes} writes`)
+  clock.nowMs += MINUTE_MS
+  for (let at = 0; at < 50; at++) assert.ok(table!.counter(specOf(`new${at}`, quotaOf(2))).slot >= 0)
+})
+
 for (const failMode of ['open', 'local', 'closed'] as const) {
   const effect = failMode === 'closed' ? 'refuses' : 'lets pass'
   test(`without a free slot a policy with fail mode ${failMode} ${effect}`, () => {
