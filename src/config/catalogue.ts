@@ -277,6 +277,17 @@ const DECISION_BROKER: CatalogueRule = {
     groups.length === 0 || !throttling.enable_decision_connection || throttling.throttle_decision_endpoints.length > 0,
 }
 
+/** One broker carries the decisions of all groups. */
+const BROKER_KEYS = ['jms.username', 'jms.password', 'jms.start_delay', 'jms.destination'] as const
+const ONE_BROKER: CatalogueRule = {
+  keys: BROKER_KEYS.map(key => `apim.throttling.url_group.${key}`),
+  repeats: 'apim.throttling.url_group',
+  must: `${BROKER_KEYS.join(', ')} have no effect in further groups: those of the first group act`,
+  severity: 'warning',
+  holds: ({ 'apim.throttling.url_group': groups }, row) =>
+    BROKER_KEYS.every(key => groups[row]![key] === groups[0]![key]),
+}
+
 const CROSS_SECTION_RULES: readonly CatalogueRule[] = [
   ...PORTS.map(portWithOffsetInRange),
   ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => portsDiffer(one, other))),
@@ -286,6 +297,7 @@ const CROSS_SECTION_RULES: readonly CatalogueRule[] = [
   DISTINCT_TOKEN_FIELDS,
   TRAFFIC_MANAGER_URL,
   DECISION_BROKER,
+  ONE_BROKER,
 ]
 
 type AnyValues = Readonly<Record<string, unknown>>

@@ -27,6 +27,7 @@ export function isTrue(key: string): Condition {
   return isOneOf(key, true)
 }
 
+/** Not empty: a text, or a list. */
 export function isSet(key: string): Condition {
   return isNot(key, '')
 }
@@ -42,7 +43,9 @@ export function either(...any: readonly Condition[]): Condition {
 /** `valueAt`: value of the key with this path. */
 export function holds(condition: Condition, valueAt: (key: string) => unknown): boolean {
   if ('any' in condition) return condition.any.some(each => holds(each, valueAt))
-  return condition.values.includes(valueAt(condition.key)) !== condition.negated
+  const value = valueAt(condition.key)
+  const compared = Array.isArray(value) && value.length === 0 ? '' : value
+  return condition.values.includes(compared) !== condition.negated
 }
 
 /** The condition in words. `nameOf`: name of a key where the words stand. */

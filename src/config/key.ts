@@ -97,6 +97,8 @@ const ROLE = 'server.server_role'
 const GATEWAY = isOneOf(ROLE, 'default', 'gateway-worker')
 /** Nodes with a key manager, and so with a database and a management listener. */
 export const KEY_MANAGER = isOneOf(ROLE, 'default', 'control-plane', 'api-key-manager')
+/** Nodes that may receive reports of gateways. */
+const TRAFFIC_MANAGER = isOneOf(ROLE, 'default', 'control-plane', 'traffic-manager')
 /** Nodes that use the key manager of another node. */
 export const WORKER = isOneOf(ROLE, 'gateway-worker')
 
@@ -200,6 +202,10 @@ export function ofGateway<T>(wrapped: Key<T>): Key<T> {
 
 export function ofKeyManager<T>(wrapped: Key<T>): Key<T> {
   return actsIf(KEY_MANAGER, wrapped)
+}
+
+export function ofTrafficManager<T>(wrapped: Key<T>): Key<T> {
+  return actsIf(TRAFFIC_MANAGER, wrapped)
 }
 
 /** A key whose new value a reload makes effective. */

@@ -34,7 +34,7 @@ const CONDITIONS: readonly (readonly [Condition, string, readonly unknown[], rea
   [isTrue('a'), 'a is true', [true], [false, 'true']],
   [isOneOf('a', 'x', 'y', 'z'), 'a is x, y or z', ['x', 'z'], ['', 'xy']],
   [isNot('a', 0), 'a is not 0', [1], [0]],
-  [isSet('a'), 'a is set', ['x'], ['']],
+  [isSet('a'), 'a is set', ['x', ['x']], ['', []]],
   [isNotSet('a'), 'a is not set', [''], ['x']],
   [either(isTrue('a'), isOneOf('a', 5)), 'a is true or a is 5', [true, 5], [false, 4]],
 ]
@@ -80,7 +80,20 @@ test('item 2: every condition is about keys of the catalogue, and about values t
 const SAMPLES = [
   ...[true, false, 7, 5000, 'x', ['x'], 'h.example', 'https://h.example', 'ws://h.example', 'http://h.example'],
   ...['jdbc:mysql://h.example/n', '10.0.0.0/8', ['10.0.0.0/8'], 'X-Field', ['X-Field'], 'PEM', 'x'.repeat(40)],
-  ...['base64url', 'combined', 'openid', 'NONE', 'require', 'traffic-manager', 'h2', 'default', 'stdout', 'off'],
+  ...['ssl://0.0.0.0:9711', ['amqps://h.example:5671']],
+  ...[
+    'base64url',
+    'combined',
+    'openid',
+    'NONE',
+    'require',
+    'traffic-manager',
+    'h2',
+    'default',
+    'gateway-worker',
+    'stdout',
+    'off',
+  ],
 ]
 
 /** Another value than the default where there is one, because a default asks for nothing new. */
@@ -103,7 +116,7 @@ function decide(key: CatalogueKey, condition: Condition, isWanted: boolean, sett
   const about = deciding(key, condition.key)!
   const takesOne = isWanted !== condition.negated
   const value = takesOne ? condition.values[0] : sample(about, condition.values)
-  settings.set(about.path, value)
+  settings.set(about.path, value === '' && Array.isArray(about.definition.defaultValue) ? [] : value)
 }
 
 function toml(settings: Settings): string {
@@ -158,6 +171,8 @@ test('item 2: a key whose conditions hold is set without a warning', t => {
 const EMBEDDED = 'database.apim_db.type is mysql or postgre'
 const EITHER = `${EMBEDDED} or database.shared_db.type is mysql or postgre`
 
+const BROKER = 'apim.throttling.throttle_decision_endpoints=["amqp://127.0.0.1"]'
+
 /** [key, its setting, the condition, settings under which it acts] */
 const OF_THE_ISSUE: readonly (readonly [path: string, value: string, condition: string, acting: string])[] = [
   ['database.apim_db.url', '"jdbc:h2:./x"', EMBEDDED, ''],
@@ -188,6 +203,9 @@ const OF_THE_ISSUE: readonly (readonly [path: string, value: string, condition: 
   ],
   ['apim.key_manager.username', '"u"', 'server.server_role is gateway-worker', 'server.server_role=gateway-worker'],
   ['apim.key_manager.password', '"p"', 'server.server_role is gateway-worker', 'server.server_role=gateway-worker'],
+  ['apim.throttling.jms.username', '"u"', 'apim.throttling.throttle_decision_endpoints is set', BROKER],
+  ['apim.throttling.jms.destination', '"t"', 'apim.throttling.throttle_decision_endpoints is set', BROKER],
+  ['apim.throttling.enable_decision_connection', 'false', 'apim.throttling.throttle_decision_endpoints is set', BROKER],
   [
     'apim.token.revocation.enable_persistent_notifier',
     'false',
@@ -206,7 +224,7 @@ for (const [path, value, condition, acting] of OF_THE_ISSUE) {
     assert.match(line ?? output.text, /^warning {2}.*deployment\.toml:2: /)
     const { out } = await run(home, [path])
     assert.ok(out.includes(`  acted on    when ${condition}`), out)
-    assert.match(out, /acted on .* \(not now: .* is "(h2|default)" \(default\)/)
+    assert.match(out, /acted on .* \(not now: .* is (?:"(h2|default)"|\[\]) \(default\)/)
     const { actsWhen } = JSON.parse((await run(home, [path], { json: true })).out)
     assert.ok(actsWhen.some((each: { holds: boolean }) => each.holds === false))
     if (acting !== '') assert.match((await run(home, [path], { sets: [acting] })).out, /acted on .* \(now: /)

@@ -2,12 +2,17 @@
  * `[apim.throttling]` and its tables. The specification has the connection keys of a traffic manager in
  * URL groups, files of the reference platform have them once in the section. Keys of a group default to the section.
  */
+import { isSet } from '../conditions.ts'
 import {
+  actsIf,
+  allActIf,
   allInert,
   inert,
   type Rule,
   live,
+  ofGateway,
   ofKeyManager,
+  ofTrafficManager,
   withSpecialValue,
   type Key,
   repeatedSection,
@@ -41,6 +46,7 @@ export const OWN_SERVICES = 'https://localhost:9443/services/'
 const ONE_CONNECTION = 'one connection to each traffic manager carries the reports of all reactors: nothing is pooled'
 const NO_DEPLOYMENT = 'a report carries the quotas of its keys, so no policy is deployed to a traffic manager'
 const AMQP = 'brokers speak AMQP 0-9-1, without JNDI'
+const BROKER = isSet('apim.throttling.throttle_decision_endpoints')
 
 const connection = {
   ...allInert(
@@ -60,8 +66,15 @@ const connection = {
     },
     NO_DEPLOYMENT,
   ),
-  'jms.username': name('Account at the broker of decisions.'),
-  'jms.password': word('Password of `jms.username`.'),
+  ...allActIf(BROKER, {
+    'jms.username': name('Account at the broker of decisions.'),
+    'jms.password': word('Password of `jms.username`.'),
+    'jms.start_delay': delay('Delay after the start before the node connects to the broker, such as `5m`.'),
+    'jms.destination': text(
+      'throttleData',
+      'Topic of decisions and deny policies at the broker: a routing key of `amq.topic`.',
+    ),
+  }),
   ...allInert(
     {
       'publisher.max_idle': pooled(1000, 'Largest number of idle event publishers.'),
@@ -80,11 +93,6 @@ const connection = {
       ),
     },
     ONE_CONNECTION,
-  ),
-  'jms.start_delay': delay('Delay after the start before the node connects to the broker, such as `5m`.'),
-  'jms.destination': text(
-    'throttleData',
-    'Topic of decisions and deny policies at the broker: a routing key of `amq.topic`.',
   ),
   'jms.destination_type': inert(
     choice('topic', ['topic'], 'Type of `jms.destination`; of a queue each decision would reach one gateway alone.'),
@@ -118,8 +126,8 @@ const ACTING = {
   skip_redeploying_policies: live(
     list([], 'Policies of the registry, by name, whose built-in or file version is kept: that of the registry waits.'),
   ),
-  unauthenticated_tier: live(
-    text('Unlimited', 'Subscription tier of requests without credentials, counted by address.'),
+  unauthenticated_tier: ofGateway(
+    live(text('Unlimited', 'Subscription tier of requests without credentials, counted by address.')),
   ),
   'counters.max': integer(
     1_000_000,
@@ -128,17 +136,19 @@ const ACTING = {
     100_000_000,
     'Largest number of counters, 160 bytes each once used.',
   ),
-  token_tier: live(text('', 'Advanced policy of `/token` on the ports of the gateway; empty: no limit.')),
-  revoke_tier: live(text('', 'Advanced policy of `/revoke` on the ports of the gateway; empty: no limit.')),
-  throttled_messages: live(
-    choice(
-      'close',
-      ['close', 'drop'],
-      'WebSocket messages beyond a limit close the connection with 1008, or are dropped.',
+  token_tier: ofGateway(live(text('', 'Advanced policy of `/token` on the ports of the gateway; empty: no limit.'))),
+  revoke_tier: ofGateway(live(text('', 'Advanced policy of `/revoke` on the ports of the gateway; empty: no limit.'))),
+  throttled_messages: ofGateway(
+    live(
+      choice(
+        'close',
+        ['close', 'drop'],
+        'WebSocket messages beyond a limit close the connection with 1008, or are dropped.',
+      ),
     ),
   ),
-  rate_limit_headers: live(
-    flag(false, 'Responses to requests that pass carry `RateLimit` and `RateLimit-Policy` too.'),
+  rate_limit_headers: ofGateway(
+    live(flag(false, 'Responses to requests that pass carry `RateLimit` and `RateLimit-Policy` too.')),
   ),
 }
 
@@ -154,22 +164,29 @@ export const throttling = section(
   'Throttling: counting of requests, and the decisions that gateways enforce.',
   {
     ...ACTING,
-    enable_data_publishing: flag(true, 'Report what passes to the traffic managers of `url_group`.'),
+    enable_data_publishing: ofGateway(flag(true, 'Report what passes to the traffic managers of `url_group`.')),
     enable_persistence: flag(
       false,
       'Keep the counters of windows of a minute and longer across restarts, in `throttle-counters` of the data folder.',
     ),
-    enable_decision_connection: flag(true, 'Obey the decisions of traffic managers, which come through the broker.'),
-    publishing_interval: duration(100, 'ms', 10, 10_000, 'Time between two reports of a reactor.'),
+    enable_decision_connection: actsIf(
+      BROKER,
+      flag(true, 'Obey the decisions of traffic managers, which come through the broker.'),
+    ),
+    publishing_interval: ofGateway(
+      duration(100, 'ms', 10, 10_000, 'Time between two reports of a reactor to the traffic managers of `url_group`.'),
+    ),
     event_type: inert(
       choice('Binary', ['Binary', 'Thrift'], 'Encoding of reports; `Thrift` is refused.'),
       'reports have one form',
     ),
-    receiver_url: url(
-      '',
-      EVENTS,
-      'Address at which a traffic manager receives reports; empty: `ssl` at port 9711 and `server.offset` for role ' +
-        '`traffic-manager`, none for other roles.',
+    receiver_url: ofTrafficManager(
+      url(
+        '',
+        EVENTS,
+        'Address at which a traffic manager receives reports; empty: `ssl` at port 9711 and `server.offset` for role ' +
+          '`traffic-manager`, none for other roles.',
+      ),
     ),
     throttle_decision_endpoints: urls(
       [],
