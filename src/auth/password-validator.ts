@@ -5,6 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import { growingTo } from '../runtime/lru-options.ts'
 import { SingleFlight } from '../runtime/single-flight.ts'
 import type { AuthState } from './auth-state.ts'
 import type { AuthenticatedUser, ControlCall } from './control-protocol.ts'
@@ -34,7 +35,7 @@ interface PasswordContext {
 export class PasswordValidator {
   readonly #hmacKey = randomBytes(32)
   readonly #context: PasswordContext
-  readonly #confirmed = new LRUCache<string, ConfirmedUser>({ max: ENTRIES_MAX })
+  readonly #confirmed = new LRUCache<string, ConfirmedUser>(growingTo(ENTRIES_MAX))
   /** One call for all requests with the same credentials at the same time. */
   readonly #calls = new SingleFlight<ConfirmedUser | null>()
   #usersVersion = 0

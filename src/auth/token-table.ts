@@ -104,11 +104,13 @@ export class TokenEntry {
 
 export class TokenTable {
   readonly #cache: LRUCache<number, TokenEntry>
+  readonly #entriesMax: number
 
   /** `bytesMax`: bytes of the arena. */
   constructor(entriesMax: number, bytesMax: number) {
+    this.#entriesMax = entriesMax
+    // With `max` the cache would allocate everything at once.
     this.#cache = new LRUCache({
-      max: entriesMax,
       maxSize: bytesMax,
       sizeCalculation: ({ chunk }) => chunk!.size,
       dispose: discard,
@@ -139,6 +141,7 @@ export class TokenTable {
     bytes.latin1Write(token, chunk.offset)
     entry.chunk = chunk
     entry.hash = hashOf(chunk.offset, entry.length)
+    if (this.#cache.size >= this.#entriesMax && !this.#cache.has(entry.hash)) this.#cache.pop()
     this.#cache.set(entry.hash, entry)
     // The cache does not take an entry that is larger than its limit.
     if (this.#cache.peek(entry.hash) !== entry) discard(entry)

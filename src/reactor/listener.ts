@@ -11,6 +11,7 @@ import {
   NEW_SOCKET,
   type SocketLevel,
 } from '../socket/byte-socket.ts'
+import { growingTo } from '../runtime/lru-options.ts'
 import { CidrList } from '../socket/ip-address.ts'
 import type { TlsServer } from '../socket/tls.ts'
 import type { Client } from '../proxy/source/connection-callbacks.ts'
@@ -41,7 +42,7 @@ export class Listener {
   readonly #plan: ListenerPlan
   readonly #options: ListenerOptions
   readonly #tls: TlsServer | null
-  readonly #clients = new LRUCache<string, Client>({ max: CLIENTS_MAX })
+  readonly #clients = new LRUCache<string, Client>(growingTo(CLIENTS_MAX))
   /** The client that connected last: a new text of its address needs no hash. */
   #last: Client | null = null
   /** Several where a predecessor had more reactors than there are now. */

@@ -6,6 +6,7 @@
 import { lookup } from 'node:dns'
 import { isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
+import { growingTo } from '../runtime/lru-options.ts'
 
 const NAMES_MAX = 1000
 const FAILURE_MS = 1000
@@ -31,7 +32,7 @@ export class DnsCache {
   constructor(ttlSeconds: number, resolver: Resolver = lookup, failureMs = FAILURE_MS) {
     this.#addresses = newCache(ttlSeconds)
     this.#ttlSeconds = ttlSeconds
-    this.#failures = new LRUCache({ max: NAMES_MAX, ttl: failureMs })
+    this.#failures = new LRUCache({ ...growingTo(NAMES_MAX), ttl: failureMs })
     this.#resolver = resolver
   }
 
@@ -80,5 +81,5 @@ export class DnsCache {
 }
 
 function newCache(seconds: number): LRUCache<string, readonly string[]> | null {
-  return seconds > 0 ? new LRUCache({ max: NAMES_MAX, ttl: seconds * 1000 }) : null
+  return seconds > 0 ? new LRUCache({ ...growingTo(NAMES_MAX), ttl: seconds * 1000 }) : null
 }
