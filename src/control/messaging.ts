@@ -3,6 +3,7 @@
  * decisions of traffic managers. Loaded only where a broker, a traffic manager or a receiver is configured.
  */
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import type { RevocationRecord, SubscriptionUpdate } from '../auth/records.ts'
 import { NOTHING_REMOVED } from '../auth/records.ts'
 import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
@@ -28,6 +29,7 @@ import type { EventLog } from '../observe/events.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { ControlPlan } from '../plan/control-messages.ts'
 import type { UsageRow } from '../throttle/cluster-limits.ts'
+import { CounterFile, restoreCounters } from '../throttle/counter-file.ts'
 import { CounterTable } from '../throttle/counter-table.ts'
 import type { DenyPolicy, PolicySet } from '../throttle/policy.ts'
 import { brokerSettings, decisionTopic, receiverSettings, reportGroups } from './messaging-settings.ts'
@@ -51,6 +53,10 @@ export interface MessagingContext {
   policiesChanged(set: PolicySet): void
 }
 
+/** In the data folder. */
+const COUNTERS_FILE = 'traffic-counters'
+/** Owner number in the table of the thread that follows the counters; the traffic manager has 1. */
+const COUNTERS_OWNER = 2
 /** Records of one message of a snapshot. */
 const RECORDS_PER_MESSAGE = 2000
 /** Key managers whose snapshots come at once. */
@@ -70,6 +76,8 @@ export class Messaging {
   #broker: Broker | null = null
   #reports: ReportClient | null = null
   #server: ReportServer | null = null
+  /** Of the traffic manager; null without one, and without `enable_persistence`. */
+  #counters: CounterFile | null = null
   /** Revocations that were published or heard: neither is repeated. */
   readonly #revoked = new RevokedTokens(SKEW_MAX_MS)
   /** Snapshots that are under way, by the key manager that sends them. */
@@ -114,7 +122,7 @@ export class Messaging {
       const { 'counters.max': counters } = this.#plan.configuration['apim.throttling']
       const decide = (decision: Decision): void =>
         this.#broker?.publish(decisionTopic(this.#plan), decisionMessage(decision))
-      const manager = new TrafficManager(CounterTable.allocate(counters), { metrics, wallMs: Date.now, decide })
+      const manager = new TrafficManager(this.#openCounters(counters), { metrics, wallMs: Date.now, decide })
       this.#server = new ReportServer(receiver, { report, metrics, receive: got => manager.receive(got) })
       const port = await this.#server.listen()
       report('info', 'traffic manager listening', { RECEIVER_PORT: port, TLS: receiver.tls === null ? 'no' : 'yes' })
@@ -128,6 +136,22 @@ export class Messaging {
     }
   }
 
+  /** Memory of the traffic manager's counters, which their file follows where `enable_persistence` is set. */
+  #openCounters(capacity: number): SharedArrayBuffer {
+    const { dataDir, configuration } = this.#plan
+    if (!configuration['apim.throttling'].enable_persistence) return CounterTable.allocate(capacity)
+    const { report } = this.#context
+    const FILE = join(dataDir, COUNTERS_FILE)
+    const { memory, damage } = restoreCounters(FILE, capacity, COUNTERS_OWNER)
+    if (damage !== '') report('warn', 'counters of the last run are lost in part', { FILE, CAUSE_OF_ERROR: damage })
+    this.#counters = new CounterFile(FILE, new CounterTable(memory, Date.now, COUNTERS_OWNER), cause => {
+      if (cause === '') report('info', 'counters are written again', { FILE })
+      else report('error', 'counters cannot be written; a restart would lose them', { FILE, CAUSE_OF_ERROR: cause })
+    })
+    this.#counters.open()
+    return memory
+  }
+
   async close(): Promise<void> {
     this.#reports?.close()
     await this.closeReceiver()
@@ -139,6 +163,7 @@ export class Messaging {
     const server = this.#server
     this.#server = null
     await server?.close()
+    await this.#counters?.close()
   }
 
   /** Adds what a reactor has let pass to the next report. */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Configuration } from '../config/catalogue.ts'
 import { renderCounterMetrics } from '../observe/counter-metrics.ts'
 import type { Log } from '../observe/log.ts'
-import { CounterFile, readCounterFile } from '../throttle/counter-file.ts'
+import { CounterFile, restoreCounters } from '../throttle/counter-file.ts'
 import { type CounterEntry, CounterTable } from '../throttle/counter-table.ts'
 import { windowStartMs } from '../throttle/window.ts'
 
@@ -49,13 +49,8 @@ export function allocateCounters(configuration: Configuration, dataDir: string, 
   const capacity = throttling['counters.max']
   if (!throttling.enable_persistence) return CounterTable.allocate(capacity)
   const path = join(dataDir, FILE)
-  const saved = readCounterFile(path)
-  if (saved.damage !== '')
-    log.warn({ FILE: path, CAUSE_OF_ERROR: saved.damage }, 'counters of the last run are lost in part')
-  const memory = CounterTable.allocate(capacity, saved.seed)
-  const table = new CounterTable(memory, Date.now, PRIMARY)
-  const restored = saved.entries.reduce((count, entry) => count + (table.restore(entry) ? 1 : 0), 0)
-  log.debug({ COUNTERS: restored }, 'counters restored')
+  const { memory, damage } = restoreCounters(path, capacity, PRIMARY)
+  if (damage !== '') log.warn({ FILE: path, CAUSE_OF_ERROR: damage }, 'counters of the last run are lost in part')
   return memory
 }
 

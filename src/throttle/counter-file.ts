@@ -10,7 +10,7 @@
 import { readFileSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
-import type { CounterEntry, CounterTable } from './counter-table.ts'
+import { type CounterEntry, CounterTable } from './counter-table.ts'
 import { QUOTA_TYPES, UNITS } from './counter-memory.ts'
 import { windowStartMs } from './window.ts'
 
@@ -55,6 +55,19 @@ export function readCounterFile(path: string): SavedCounters {
     const { code = 'EIO' } = error as NodeJS.ErrnoException
     return { seed: undefined, entries: [], damage: code === 'ENOENT' ? '' : `it cannot be read (${code})` }
   }
+}
+
+/** Memory with the counters of a file whose windows are not over. `damage`: as of `readCounterFile`. */
+export function restoreCounters(
+  path: string,
+  capacity: number,
+  owner: number,
+): { readonly memory: SharedArrayBuffer; readonly damage: string } {
+  const { seed, entries, damage } = readCounterFile(path)
+  const memory = CounterTable.allocate(capacity, seed)
+  const table = new CounterTable(memory, Date.now, owner)
+  for (const entry of entries) table.restore(entry)
+  return { memory, damage }
 }
 
 function decode(bytes: Buffer): SavedCounters {
