@@ -124,7 +124,7 @@ const ACTING = {
   enable_jwt_claim_based_throttling: live(flag(false, 'Condition groups with conditions on token claims apply.')),
   enable_query_param_based_throttling: live(flag(false, 'Condition groups with conditions on query parameters apply.')),
   skip_redeploying_policies: live(
-    list([], 'Policies of the registry, by name, whose built-in or file version is kept: that of the registry waits.'),
+    list([], 'Names of built-in tiers that stay as they are built in, whatever the registry has under the name.'),
   ),
   unauthenticated_tier: ofGateway(
     live(text('Unlimited', 'Subscription tier of requests without credentials, counted by address.')),
