@@ -3,7 +3,7 @@ import type { FaultCode } from '../faults/error-codes.ts'
 import { KIND } from '../http1/field-kinds.ts'
 import { arena } from '../http1/llhttp.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import { isAddress } from '../socket/ip-address.ts'
+import { isAddress, normalAddress } from '../socket/ip-address.ts'
 import type { AccessScheme } from './auth-plan.ts'
 import type { Denial, Grant } from './grants.ts'
 import type { ReactorAuth } from './reactor-auth.ts'
@@ -53,7 +53,7 @@ export function reportRefusal({ report }: ReactorAuth, exchange: Exchange, code:
 export function clientAddressOf({ isTrusted, head, clientAddress }: Exchange): string {
   if (!isTrusted || !head!.has(KIND.X_FORWARDED_FOR)) return clientAddress
   const last = head!.list(arena.bytes, KIND.X_FORWARDED_FOR).split(',').at(-1)!.trim()
-  return isAddress(last) ? last : clientAddress
+  return isAddress(last) ? normalAddress(last) : clientAddress
 }
 
 const SPACE = 32

@@ -1,5 +1,5 @@
 /** IP addresses as text, and lists of networks. */
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, SocketAddress } from 'node:net'
 
 /** A list of networks, each a CIDR or a single address. */
 export class CidrList {
@@ -40,4 +40,10 @@ export function networkOf(address: string): string {
 /** The IPv4 address of an IPv4-mapped one: a dual-stack listener reports 192.0.2.1 as `::ffff:192.0.2.1`. */
 export function unmappedAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address
+}
+
+/** One text per address, because limits, deny policies and logs compare texts. An address of a zone stays as it is. */
+export function normalAddress(address: string): string {
+  if (!address.includes(':') || address.includes('%')) return address
+  return unmappedAddress(new SocketAddress({ address, family: 'ipv6' }).address)
 }

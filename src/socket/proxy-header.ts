@@ -2,8 +2,8 @@
  * The PROXY protocol, versions 1 and 2: the header in front of a connection in which a proxy tells whose connection it
  * is (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Reads both versions, and writes version 2.
  */
-import { isIP, SocketAddress } from 'node:net'
-import { unmappedAddress } from './ip-address.ts'
+import { isIP } from 'node:net'
+import { normalAddress, unmappedAddress } from './ip-address.ts'
 
 /** Both ends of a client's connection, as numeric addresses. */
 export interface ConnectionAddresses {
@@ -125,12 +125,6 @@ function addressIn(bytes: Buffer, at: number, size: number): string {
   if (size === 4) return bytes.subarray(at, at + 4).join('.')
   const groups = Array.from({ length: 8 }, (_, group) => bytes.readUInt16BE(at + 2 * group).toString(16))
   return normalAddress(groups.join(':'))
-}
-
-/** One text per address, because limits and logs compare texts. */
-function normalAddress(address: string): string {
-  if (isIP(address) === 4) return address
-  return unmappedAddress(new SocketAddress({ address, family: 'ipv6' }).address)
 }
 
 /** A header of version 2. Null: the connection is the gateway's own. */

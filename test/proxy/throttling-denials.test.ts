@@ -112,6 +112,17 @@ test('a denied address is refused before its credentials are read', async () => 
   assert.equal((await running.request('/tokens/x', '', from('192.0.2.8'))).code, 900902)
 })
 
+for (const [denied, seen] of [
+  ['192.0.2.7', '::ffff:192.0.2.7'],
+  ['192.0.2.7', '::FFFF:C000:207'],
+  ['2001:db8::7', '2001:0DB8:0:0:0:0:0:7'],
+] as const) {
+  test(`a deny policy on ${denied} refuses an address that a proxy writes as ${seen}`, async () => {
+    running.deny(denial('IP', denied))
+    assert.equal((await running.request('/open/x', '', from(seen))).code, 900805)
+  })
+}
+
 test('the refusal of a denied address has the CORS fields of the API', async () => {
   running.deny(denial('API', '/open'))
   const { code, fields } = await running.request('/open/x', '', 'Origin: https://page.test\r\n')
