@@ -14,12 +14,13 @@ const running = await ThrottledGateway.start(
     securedApi(port, 'other'),
     openApi(port, 'open', { cors: OPEN_CORS }),
     openApi(scripted.port, 'echo'),
+    securedApi(scripted.port, 'talk'),
   ],
   {},
   { http: { trusted_proxies: ['127.0.0.1'] } },
 )
 after(() => scripted.close())
-running.token('shop', {}, 'tokens', 'other')
+const token = running.token('shop', {}, 'tokens', 'other', 'talk')
 
 const from = (address: string) => `X-Forwarded-For: ${address}\r\n`
 
@@ -152,5 +153,25 @@ for (const policy of [denial('API', '/echo'), denial('IP', '192.0.2.7')]) {
     assert.deepEqual([client.ending, peer.ending], ['RST', 'RST'])
     const { fields } = running.gateway.reports.findLast(({ event }) => event === 'tunnel ended')!
     assert.equal(fields.CAUSE_OF_ERROR, 'a deny policy refuses the caller (900805)')
+  })
+}
+
+for (const [type, value] of [
+  ['USER', 'alice'],
+  ['APPLICATION', 'owner:shop'],
+  ['SUBSCRIPTION', '/talk:owner:shop'],
+] as const) {
+  test(`a deny policy of the type ${type} resets the open tunnel of its caller`, async () => {
+    const client = await connectPeer(running.gateway.port)
+    const request = upgradeRequest('websocket', `Authorization: Bearer ${token}`)
+    client.send(request.replace(/^GET \S+/, 'GET /talk/x'))
+    const peer = await scripted.next()
+    await peer.untilText('\r\n\r\n')
+    peer.send(switchingProtocols())
+    await takeHead(client)
+    running.deny(denial('USER', 'nobody'))
+    running.deny(denial(type, value))
+    await eventually('the end of both sides', () => client.ending !== '' && peer.ending !== '')
+    assert.deepEqual([client.ending, peer.ending], ['RST', 'RST'])
   })
 }
