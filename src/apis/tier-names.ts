@@ -2,7 +2,7 @@
 import type { Configuration } from '../config/catalogue.ts'
 import { formatValue, type Diagnostic } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
-import type { PolicyLevel } from '../throttle/policy.ts'
+import { type PolicyLevel, UNLIMITED } from '../throttle/policy.ts'
 import type { ApiDefinition } from './api-definition.ts'
 import type { DeclaredApplication } from './application-files.ts'
 
@@ -11,6 +11,8 @@ const SHOWN_MAX = 50
 
 /** Names of the policies in force, by level. */
 type TierNames = Readonly<Record<Exclude<PolicyLevel, 'custom'>, ReadonlySet<string>>>
+
+const NO_UNLIMITED = 'set apim.throttling.enable_unlimited_tier = true, or name another tier'
 
 interface NamedTier extends Pick<Diagnostic, 'where' | 'key'> {
   readonly level: keyof TierNames
@@ -53,7 +55,9 @@ function unknownNames(named: readonly NamedTier[], tiers: TierNames, hasRegistry
   const shown = unknown.slice(0, SHOWN_MAX).map(({ level, name, where, key }) => {
     const guess = nearest(name, [...tiers[level]])
     const add = `add policies/${level}/${name}.yaml${hasRegistry ? ', unless the registry has the policy' : ''}`
-    const hint = guess === '' ? add : `did you mean ${guess}? Otherwise ${add}`
+    const other = guess === '' ? add : `did you mean ${guess}? Otherwise ${add}`
+    // Missing only where the key says so, and then a policy of the name is left out too.
+    const hint = name === UNLIMITED ? NO_UNLIMITED : other
     return { where, key, given: formatValue(name), expected: `is no ${level} policy of this home`, hint }
   })
   if (further === undefined) return shown

@@ -125,6 +125,14 @@ test('check tells a key that names a tier that no policy has', async () => {
   )
 })
 
+test('without enable_unlimited_tier, check names that key where Unlimited is named', async () => {
+  const { out, err } = await sluice(limitedHome(''), 'check', '--set', 'apim.throttling.enable_unlimited_tier=false')
+  assert.match(
+    `${out}${err}`,
+    /unauthenticated_tier = "Unlimited": is no subscription policy .*\(set apim\.throttling\.enable_unlimited_tier = true, or/,
+  )
+})
+
 test('check tells an error of a policy, and a tier that no policy has', async () => {
   const at = limitedHome('Dialy')
   put(at, 'policies/advanced/daily.yaml', policy('Daily', 2))
