@@ -29,6 +29,13 @@ interface ThrottleContext {
   readonly wallMs: () => number
 }
 
+interface CompiledGroups {
+  readonly policy: AdvancedPolicy
+  /** The conditions as text. */
+  readonly text: string
+  readonly groups: ConditionGroups
+}
+
 /** A limit that cannot be decided on names no end of its window. */
 const UNDECIDED_MS = 1000
 
@@ -43,8 +50,8 @@ export class Throttle {
   readonly #wallMs: () => number
   /** Its response is kept, and that is the response of one reactor's sequences. */
   readonly #denied = throttledRefusal(900805)
-  /** Conditions of one version of the policies. */
-  #groups = new Map<AdvancedPolicy, ConditionGroups>()
+  /** By name of the policy. */
+  readonly #groups = new Map<string, CompiledGroups>()
   #groupsVersion = 0
 
   constructor({ auth, table, shared, metrics, report, wallMs }: ThrottleContext) {
@@ -64,17 +71,25 @@ export class Throttle {
     return this.policies.plan
   }
 
-  /** The compiled condition groups of a policy; null without any. */
+  /**
+   * The compiled condition groups of a policy; null without any. A pattern takes up to a millisecond to compile, so
+   * what has not changed is kept over changes of other policies.
+   */
   groupsOf(policy: AdvancedPolicy): ConditionGroups | null {
     if (policy.groups.length === 0) return null
-    if (this.#groupsVersion !== this.policies.version) this.#groups = new Map()
-    this.#groupsVersion = this.policies.version
-    let groups = this.#groups.get(policy)
-    if (groups === undefined) {
-      groups = new ConditionGroups(policy.groups)
-      this.#groups.set(policy, groups)
-    }
+    if (this.#groupsVersion !== this.policies.version) this.#forgetGroups()
+    const known = this.#groups.get(policy.name)
+    if (known?.policy === policy) return known.groups
+    const text = JSON.stringify(policy.groups.map(({ conditions }) => conditions))
+    const groups = known?.text === text ? known.groups : new ConditionGroups(policy.groups)
+    this.#groups.set(policy.name, { policy, text, groups })
     return groups
+  }
+
+  /** Those of policies that are gone. */
+  #forgetGroups(): void {
+    this.#groupsVersion = this.policies.version
+    for (const name of this.#groups.keys()) if (!this.policies.advanced(name).isKnown) this.#groups.delete(name)
   }
 
   deny(exchange: Exchange): Refusal {
