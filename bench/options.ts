@@ -11,6 +11,9 @@ export const HELP = `npm run bench -- [options]
                         fast-proxy, reply-from; in paired scenarios: sluice-core, sluice-before, sluice-open,
                         sluice-secured, sluice-secured-log, sluice-1-api, sluice-100-apis, sluice-10k-apis; in
                         hot-path-network: ceiling, sluice-plain, sluice-log, sluice-jwt, sluice-jwt-log;
+                        in limits-* and refused: ceiling, sluice-no-level, sluice-one-level, sluice-five-levels,
+                        sluice-10-keys, sluice-100k-keys, sluice-1m-keys, sluice-refused, sluice-refused-jwt,
+                        node-floor;
                         elsewhere only when named: sluice-again, ceiling
   --rounds N            rounds, in which the peers take turns (default 5)
   --seconds N           seconds of load per peer and round (default 3)
@@ -23,7 +26,7 @@ export const HELP = `npm run bench -- [options]
   --profile-dir DIR     folder of the profiles (default bench/results/profile)
   --json FILE           file of the record (default bench/results/latest.json)
   --write               publishes the scenarios of this run in bench/README.md
-  --base-port N         first of the sixty ports in use (default 18000)
+  --base-port N         first of the eighty ports in use (default 18000)
 
 BENCH_EXTRA='name=command' adds another proxy (bench/peers/extra.ts).
 `

@@ -52,6 +52,8 @@ export interface Comparison extends PairedRatio {
   readonly metric?: MetricName
   readonly candidate: string
   readonly baseline: string
+  /** The difference of both, divided by the metric of this peer. */
+  readonly per?: string
   /** Target: the greatest ratio that is acceptable. */
   readonly limit?: number
 }

@@ -10,9 +10,10 @@ import { SLUICE_VARIANTS, sluiceBefore } from './peers/sluice-variants.ts'
 import { extraPeers } from './peers/extra.ts'
 import { HAPROXY } from './peers/haproxy.ts'
 import { NGINX } from './peers/nginx.ts'
-import { CEILING, NPM_PROXIES } from './peers/npm-proxy.ts'
+import { CEILING, NODE_FLOOR, NPM_PROXIES } from './peers/npm-proxy.ts'
 import type { Peer } from './peers/peer.ts'
 import { sluice } from './peers/sluice.ts'
+import { LIMITED_SLUICE } from './peers/sluice-limits.ts'
 import { SpeedProbe } from './probe.ts'
 import { canConnect, findExecutable, pinSelf, raiseDescriptorLimit } from './program.ts'
 import { profileText } from './report/profile.ts'
@@ -23,6 +24,8 @@ import { Session } from './session.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
+/** Ports from the base port on: those of backends, and two for each peer. */
+const PORTS = 80
 /** A proxy has two connections for each of 10,000 tunnels. */
 const DESCRIPTORS = 24_576
 
@@ -34,7 +37,9 @@ function choosePeers(options: Options): Peer[] {
     ...NPM_PROXIES,
     ...extraPeers(process.env.BENCH_EXTRA ?? ''),
     ...SLUICE_VARIANTS,
+    ...LIMITED_SLUICE,
     CEILING,
+    NODE_FLOOR,
     ...(options.beforeFolder === undefined ? [] : [sluiceBefore(options.beforeFolder)]),
   ]
   if (options.peers === undefined) return all
@@ -60,12 +65,12 @@ function describeEnvironment(peers: readonly Peer[]): Environment {
 
 /** The version of a peer from this checkout is the commit. */
 function isThisCheckout({ name }: Peer): boolean {
-  return name === 'sluice' || SLUICE_VARIANTS.some(peer => peer.name === name)
+  return name === 'sluice' || [...SLUICE_VARIANTS, ...LIMITED_SLUICE].some(peer => peer.name === name)
 }
 
 /** Throws if a port is taken, because a peer would fail later with a less helpful message. */
 async function requireFreePorts(basePort: number): Promise<void> {
-  for (let port = basePort; port < basePort + 60; port++) {
+  for (let port = basePort; port < basePort + PORTS; port++) {
     if (await canConnect(port)) throw new UsageError(`port ${port} is taken: choose others with --base-port`)
   }
 }

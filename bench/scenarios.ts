@@ -1,4 +1,5 @@
 /** The scenarios, as data: requests and connections of the load, and the metrics that the table shows. */
+import { LIMIT_SCENARIOS } from './paired/limit-scenarios.ts'
 import { type PairedScenario, PAIRED_SCENARIOS } from './paired/paired-scenarios.ts'
 import type { MetricName } from './metric.ts'
 
@@ -299,6 +300,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
   },
   ...PAIRED_SCENARIOS,
+  ...LIMIT_SCENARIOS,
   'open-50': {
     kind: 'open',
     title: 'Open loop, 1 KiB, 64 connections, 50 % of the peer’s peak',

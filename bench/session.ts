@@ -41,7 +41,7 @@ import {
   SCENARIOS,
 } from './scenarios.ts'
 import { StartupInstallations } from './startup.ts'
-import { verify, verifyTokenCheck, verifyWebSocket } from './verify.ts'
+import { exhaustLimit, verify, verifyTokenCheck, verifyWebSocket } from './verify.ts'
 
 /** Offset of the first peer's port from the base port. */
 const PEER_PORTS = 10
@@ -50,6 +50,8 @@ const PORTS_PER_PEER = 2
 /** More than one, because the rates of the open loop depend on the peak. */
 const PEAK_ROUNDS = 3
 const RESTARTED_ROUNDS_MAX = 3
+/** Every backend serves this path; those of other paired scenarios are of nginx. */
+const SMALL_PATH = '/bench/1k'
 /** Exchanges of a replay in place of a second of load: a number, so that every visit does the same. */
 const REPLAYED_PER_SECOND = 300_000
 
@@ -129,7 +131,7 @@ export class Session {
     const areNamed = this.#options.peers !== undefined
     const capability = capabilityFor(scenario)
     const isByDefault = (peer: Peer): boolean =>
-      (peer.onlyWhenNamed !== true || capability === 'hot-path') &&
+      (peer.onlyWhenNamed !== true || capability === 'hot-path' || capability === 'limits') &&
       (peer.largeBodiesOnly !== true || hasLargeBodies(scenario))
     return this.#peers
       .filter(peer => capability === undefined || peer.capabilities.includes(capability))
@@ -286,7 +288,7 @@ export class Session {
   async #measurePaired(name: string, scenario: PairedScenario, recorder: RoundRecorder): Promise<void> {
     const { rounds, seconds } = this.#options
     const peers = this.#peersFor(scenario)
-    const needsNginx = scenario.capability !== 'hot-path'
+    const needsNginx = scenario.request.paths[0] !== SMALL_PATH
     if (needsNginx && !this.#backends.name.startsWith('nginx'))
       throw new Error('paired scenarios need nginx as the backend')
     this.#progress.begin(peers.length * rounds)
@@ -338,6 +340,7 @@ async function verifyPeer(scenario: PeerScenario, name: string, address: Address
   switch (scenario.kind) {
     case 'paired': {
       const plan = pairedPlan(scenario, name, address, 0)
+      if (scenario.exhaustsLimit === true) await exhaustLimit(plan)
       await verify(plan)
       if (scenario.tokenCheckingPeers?.includes(name)) await verifyTokenCheck(plan)
       return

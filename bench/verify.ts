@@ -94,6 +94,12 @@ async function verifyRequests(plan: LoadPlan, request: RequestSpec): Promise<voi
   }
 }
 
+/** Sends the request that uses up a limit of one; its own response does not matter. */
+export async function exhaustLimit(plan: LoadPlan): Promise<void> {
+  const head = requestHead('GET', plan.path, requestFields(plan))
+  await sendRequest(plan.port, Buffer.from(head, 'latin1'), false)
+}
+
 /** Throws if a peer accepts a token with the signature of another token. */
 export async function verifyTokenCheck(plan: LoadPlan): Promise<void> {
   const [first, second] = tokenIssuer().tokens(2)

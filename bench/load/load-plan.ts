@@ -32,6 +32,8 @@ export interface RequestSpec {
   readonly paths: readonly string[]
   /** Number of different bearer tokens, sent in turn. */
   readonly tokens?: number
+  /** Number of client addresses, sent in X-Forwarded-For in turn, from a random one on. */
+  readonly addresses?: number
   readonly uploadBytes: number
   /** Any of these statuses is correct. */
   readonly expectedStatuses: readonly number[]

@@ -17,7 +17,7 @@ function script(plan: LoadPlan, pathFile: string): string {
   const { request, uploadBytes } = plan
   const method = request?.method ?? (uploadBytes > 0 ? 'POST' : 'GET')
   const upload = uploadBytes > 0 ? `wrk.body = string.rep("x", ${uploadBytes})\n` : ''
-  const turns = request !== undefined && request.paths.length * (request.tokens ?? 1) > 1 ? luaRequests(pathFile) : ''
+  const turns = request === undefined ? '' : requestsInTurn(request, pathFile)
   const wrong = request !== undefined && expectsError(request) ? 'summary.requests - e.status' : 'e.status'
   return `wrk.method = "${method}"
 ${upload}${turns}done = function(summary, latency)
@@ -25,6 +25,27 @@ ${upload}${turns}done = function(summary, latency)
   io.write(string.format('${MARKER}{"requests":%d,"micros":%d,"errors":%d,"p50":%d,"p99":%d,"p999":%d,"max":%d}\\n',
     summary.requests, summary.duration, e.connect + e.read + e.write + ${wrong} + e.timeout,
     latency:percentile(50), latency:percentile(99), latency:percentile(99.9), latency.max))
+end
+`
+}
+
+function requestsInTurn({ paths, tokens = 1, addresses = 0 }: RequestSpec, pathFile: string): string {
+  if (addresses > 0) return luaAddresses(addresses)
+  return paths.length * tokens > 1 ? luaRequests(pathFile) : ''
+}
+
+/** Lua code that sends one request from many addresses: the address is put in as it is sent, to spare the memory. */
+function luaAddresses(count: number): string {
+  return `local last, front, back = 0
+init = function()
+  wrk.headers["X-Forwarded-For"] = "@"
+  front, back = wrk.format():match("^(.*X%-Forwarded%-For: )@(.*)$")
+  math.randomseed(os.time())
+  last = math.random(${count})
+end
+request = function()
+  last = (last + 1) % ${count}
+  return front .. "10." .. math.floor(last / 65536) .. "." .. math.floor(last / 256) % 256 .. "." .. last % 256 .. back
 end
 `
 }

@@ -20,6 +20,8 @@ import { API_COUNTS, type PairedScenario, requestFor, type WarmClient } from './
 
 /** Load after each start, until the code of a gateway is compiled. */
 const COMPILE_SECONDS = 3
+/** Length of a visit that sends every address, as a share of what the rate of the last one promises. */
+const FILL_SHARE = 1.25
 
 export function pairedPlan(scenario: PairedScenario, peer: string, address: Address, seconds: number): LoadPlan {
   const request = requestFor(scenario, peer)
@@ -93,12 +95,22 @@ async function startPeer(
   const deployedReadyMs = performance.now() - running.program.startedMs
   try {
     const startMetrics = scenario.capability === 'apis' ? await apiMetrics(running, first, deployedReadyMs) : {}
-    await drive(pairedPlan(scenario, peer.name, running.address, COMPILE_SECONDS), run.folder)
+    await warmUp(scenario, running, run.folder)
     return { ...running, startMetrics }
   } catch (error) {
     await running.program.stop()
     throw error
   }
+}
+
+/** Load until the code is compiled, and until every address has been seen. */
+async function warmUp(scenario: PairedScenario, { name, address }: RunningPeer, folder: string): Promise<void> {
+  const load = (seconds: number) => drive(pairedPlan(scenario, name, address, seconds), folder)
+  const addresses = scenario.addresses?.[name] ?? 0
+  let { requests, seconds } = await load(COMPILE_SECONDS)
+  // One visit has them all, because each visit begins with another address.
+  while (requests < addresses)
+    ({ requests, seconds } = await load(Math.ceil((FILL_SHARE * addresses * seconds) / requests)))
 }
 
 /** With fewer APIs their memory is less than the difference between two starts. */
@@ -186,9 +198,19 @@ export function comparisonsOf(
     if (candidate === undefined || baseline === undefined) return []
     const costs = (rounds: readonly Sample[]) =>
       rounds.map(round => round[planned.metric ?? 'cpuMicrosPerRequest'] ?? Number.NaN)
-    const ratios = ratiosByStart(costs(candidate), costs(baseline), scenario.roundsPerStart)
+    const [cost, base] = [costs(candidate), costs(baseline)]
+    const unit = planned.per === undefined ? undefined : peers[planned.per]?.rounds
+    if (planned.per !== undefined && unit === undefined) return []
+    const ratios =
+      unit === undefined
+        ? ratiosByStart(cost, base, scenario.roundsPerStart)
+        : ratiosByStart(differences(cost, base), costs(unit), scenario.roundsPerStart)
     return [{ ...planned, ...pairedRatio(ratios) }]
   })
+}
+
+function differences(candidate: readonly number[], baseline: readonly number[]): number[] {
+  return candidate.map((cost, round) => cost - (baseline[round] ?? Number.NaN))
 }
 
 /** Ratios of the costs of the same rounds, grouped by start. */

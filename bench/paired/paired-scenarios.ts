@@ -5,12 +5,14 @@
 import type { RequestSpec } from '../load/load-plan.ts'
 import type { MetricName } from '../metric.ts'
 
-/** A comparison of costs: that of `candidate` divided by that of `baseline`. */
+/** A comparison of costs: that of `candidate` divided by that of `baseline`, unless `per` names a unit. */
 interface PlannedComparison {
   /** Left out: CPU per request. */
   readonly metric?: 'userMicrosPerRequest'
   readonly candidate: string
   readonly baseline: string
+  /** The cost of `candidate` less that of `baseline`, in costs of this peer. */
+  readonly per?: string
   /** Target: the greatest ratio that is acceptable. */
   readonly limit?: number
 }
@@ -26,7 +28,7 @@ export interface PairedScenario {
   readonly title: string
   readonly columns: readonly MetricName[]
   readonly unit?: string
-  readonly capability: 'chain' | 'apis' | 'secured' | 'hot-path'
+  readonly capability: 'chain' | 'apis' | 'secured' | 'hot-path' | 'limits' | 'limit-keys' | 'refused'
   /** Names of peers in the order of the table; those that are not available are left out. */
   readonly peers: readonly string[]
   /** Ratios in the table are relative to this peer. */
@@ -39,9 +41,13 @@ export interface PairedScenario {
   readonly roundsPerStart: number
   readonly request: RequestSpec
   readonly warmClient?: WarmClient
+  /** Number of client addresses by peer: each is sent in X-Forwarded-For, in turn, before the first round. */
+  readonly addresses?: Readonly<Record<string, number>>
+  /** The first request passes a limit of one; all others are refused. */
+  readonly exhaustsLimit?: true
 }
 
-const COST_COLUMNS: readonly MetricName[] = [
+export const COST_COLUMNS: readonly MetricName[] = [
   'cpuMicrosPerRequest',
   'userMicrosPerRequest',
   'systemMicrosPerRequest',
@@ -52,7 +58,7 @@ const COST_COLUMNS: readonly MetricName[] = [
   'rssMiB',
 ]
 const BODY_BYTES = 1024
-const GET: RequestSpec = {
+export const GET: RequestSpec = {
   method: 'GET',
   fields: { Origin: null },
   paths: ['/chain/1.0.0/orders/4711'],
@@ -249,6 +255,7 @@ export const PAIRED_SCENARIOS: Readonly<Record<string, PairedScenario>> = {
 }
 
 /** The requests for one peer: without paths of their own they are spread over the APIs of the peer. */
-export function requestFor({ request }: PairedScenario, peer: string): RequestSpec {
+export function requestFor({ request, addresses }: PairedScenario, peer: string): RequestSpec {
+  if (addresses?.[peer] !== undefined) return { ...request, addresses: addresses[peer] }
   return request.paths.length > 0 ? request : { ...request, paths: spreadPaths(API_COUNTS[peer] ?? 1) }
 }

@@ -68,7 +68,7 @@ function downloadPass(certificate: Certificate | undefined): string {
 
 type Routes = (options: PeerOptions) => readonly [upstreams: string, locations: string]
 
-const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | 'secured', Routes>> = {
+const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | 'secured' | 'refused', Routes>> = {
   requests: ({ downloadPort, uploadPort, backendCertificate }) => [
     `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }
   upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP_ALIVE} }`,
@@ -103,6 +103,12 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | '
   secured: ({ downloadPort }) => [
     `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }`,
     'location /chain/ { proxy_pass http://downloads; }',
+  ],
+  // One request a minute and address: the first one passes. The page of nginx is the cheapest response that it has.
+  refused: ({ downloadPort }) => [
+    `limit_req_zone $binary_remote_addr zone=refused:1m rate=1r/m;
+  upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }`,
+    'location /bench/ { limit_req zone=refused; limit_req_status 429; proxy_pass http://downloads; }',
   ],
   'fail-over': ({ replicaPorts }) => {
     const { timeoutMs, suspendMs } = FAIL_OVER_SETTINGS
@@ -147,6 +153,7 @@ const CAPABILITIES = [
   'chain',
   'secured',
   'hot-path',
+  'refused',
 ] as const
 
 export const NGINX: readonly Peer[] = [

@@ -43,9 +43,23 @@ function npmProxy(name: string, packageName: string, capabilities: readonly Capa
  * takes, so the difference is the price of the gateway's work.
  */
 export const CEILING: Peer = {
-  ...npmProxy('ceiling', 'undici', ['requests', 'hot-path']),
+  ...npmProxy('ceiling', 'undici', ['requests', 'hot-path', 'limits']),
   onlyWhenNamed: true,
   version: () => `ceiling on llhttp of undici ${installedVersion('undici')}`,
+}
+
+/** Answers from raw reads (`node-floor-server.ts`): no refusal of a Node program costs less. */
+export const NODE_FLOOR: Peer = {
+  name: 'node-floor',
+  capabilities: ['refused'],
+  missing: () => undefined,
+  version: () => `node-floor on Node ${process.version}`,
+  async start({ port }) {
+    const script = fileURLToPath(new URL('node-floor-server.ts', import.meta.url))
+    const program = new Program('node-floor', pinned(PROXY_CORE, [process.execPath, script, String(port)]))
+    await program.waitForPort(port)
+    return program
+  },
 }
 
 export const NPM_PROXIES: readonly Peer[] = [

@@ -24,7 +24,7 @@ const WITHOUT_CHAIN = fileURLToPath(new URL('without-chain.js', import.meta.url)
 type VariantOptions = Partial<Parameters<typeof startSluice>[0]>
 
 /** Starts one reactor with the home in the peer's folder, without the key manager, whose port all gateways share. */
-async function startVariant({ folder, port }: PeerOptions, options: VariantOptions = {}): Promise<Program> {
+export async function startVariant({ folder, port }: PeerOptions, options: VariantOptions = {}): Promise<Program> {
   const defaults = { home: `${folder}/home`, data: `${folder}/data`, port, reactors: 1, cores: PROXY_CORE }
   const settings = { ...WITHOUT_KEY_MANAGER, ...options.settings }
   const program = startSluice({ ...defaults, profileFolder: undefined, ...options, settings })
@@ -110,18 +110,29 @@ algorithms = ["RS256"]
 `
 }
 
-const APPLICATION = `name: Bench
+/** Tiers of the application and of its subscription. */
+interface Tiers {
+  readonly application?: string
+  readonly subscription?: string
+}
+
+function applicationYaml({ application = 'Unlimited', subscription = 'Unlimited' }: Tiers): string {
+  return `name: Bench
+tier: ${application}
 keys:
   - consumerKey: ${CLIENT_ID}
     issuer: ${ISSUER}
 subscriptions:
   - api: Chain:1.0.0
+    tier: ${subscription}
 `
+}
 
-function writeIssuer(home: string, keySetUrl: string): void {
+/** Adds an issuer of tokens, and an application with a subscription to the API `Chain`. */
+export function writeIssuer(home: string, keySetUrl: string, tiers: Tiers = {}): void {
   mkdirSync(`${home}/applications`, { recursive: true })
   writeFileSync(`${home}/deployment.toml`, deploymentToml(keySetUrl))
-  writeFileSync(`${home}/applications/bench.yaml`, APPLICATION)
+  writeFileSync(`${home}/applications/bench.yaml`, applicationYaml(tiers))
 }
 
 /** A home with an issuer, an application and one exported API; `secured`: its operations require a token. */

@@ -22,6 +22,8 @@ export interface BenchApi {
   readonly scheme?: 'http' | 'https'
   /** Every request needs an access token. */
   readonly secured?: true
+  /** Advanced policy that limits the API. */
+  readonly tier?: string
   /** An exported project with operations, without or with its OpenAPI document. */
   readonly exported?: 'operations' | 'document'
 }
@@ -42,9 +44,10 @@ function replicaEndpoint(port: number): string {
           factor: "1"`
 }
 
-function apiYaml({ name, context, ports, scheme, secured }: BenchApi): string {
+function apiYaml({ name, context, ports, scheme, secured, tier }: BenchApi): string {
   const [first, ...others] = ports
   const endpoints = others.length === 0 ? `\n      ${endpoint(first!, scheme)}` : ports.map(replicaEndpoint).join('')
+  const limited = tier === undefined ? '' : `\n  apiThrottlingPolicy: ${tier}`
   return `type: api
 version: v4.0.0
 data:
@@ -52,7 +55,7 @@ data:
   context: ${context}
   version: 1.0.0
   isDefaultVersion: true
-  securityScheme: [${secured === true ? 'oauth2' : 'none'}]
+  securityScheme: [${secured === true ? 'oauth2' : 'none'}]${limited}
   endpointConfig:
     endpoint_type: ${others.length === 0 ? 'http' : 'load_balance\n    failOver: "True"'}
     production_endpoints:${endpoints}

@@ -52,10 +52,11 @@ function notes(result: ScenarioResult): string[] {
 }
 
 function comparisonText(comparison: Comparison): string {
-  const { candidate, baseline, ratio, low, high, pairs, starts, limit, metric } = comparison
+  const { candidate, baseline, ratio, low, high, pairs, starts, limit, metric, per } = comparison
   const [middle, least, most] = [ratio, low, high].map(value => value.toFixed(3))
   const what = metric === undefined ? 'CPU per request' : METRIC[metric].title
-  const figures = `${candidate} / ${baseline}, ${what}: **${middle}** (95 %: ${least} to ${most})`
+  const compared = per === undefined ? `${candidate} / ${baseline}` : `(${candidate} - ${baseline}) / ${per}`
+  const figures = `${compared}, ${what}: **${middle}** (95 %: ${least} to ${most})`
   const verdict = limit === undefined ? '' : ` Target at most ${limit}: ${verdictOf(comparison, limit)}.`
   return `${figures}, median of ${pairs} pairs of rounds, ${starts} starts.${verdict}`
 }
