@@ -11,7 +11,7 @@ import { connectPeer } from './peers.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** Entry of the program: that of its built form where `npm test` has built it (`built-program.ts`). */
-export const LAUNCHER = process.env.SLUICE_LAUNCHER ?? join(ROOT, 'src/launch.js')
+export const LAUNCHER = resolve(ROOT, process.env.SLUICE_LAUNCHER ?? 'src/launch.js')
 const GUARD_MS = 20_000
 
 interface Exit {

@@ -13,8 +13,8 @@ const FREE_BYTES_MIN = 3 * 2 ** 30
 /** Makes a folder, which is removed when this process ends. */
 export function makeTemporaryFolder(): string {
   const folder = mkdtempSync(join(isUsable() ? IN_MEMORY : tmpdir(), 'sluice-'))
-  // Tests run the program as another user too.
-  chmodSync(folder, 0o755)
+  // Tests run the program and databases as other users too.
+  chmodSync(folder, 0o1777)
   process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   return folder

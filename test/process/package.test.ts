@@ -43,6 +43,12 @@ function systemPath(): readonly string[] {
   return (process.env.PATH ?? '').split(delimiter).filter(path => !path.startsWith(ROOT))
 }
 
+/** The authority of a proxy between this machine and the registry. */
+function authorities(): Record<string, string> {
+  const { NODE_EXTRA_CA_CERTS: file } = process.env
+  return file === undefined ? {} : { NODE_EXTRA_CA_CERTS: file }
+}
+
 interface Lock {
   readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>
 }
@@ -260,7 +266,7 @@ test('npm ci --omit=dev installs what the source needs under a Node 26 of the sy
   for (const file of SHIPPED) cpSync(join(ROOT, file), join(source, file))
   for (const name of FOLDERS) cpSync(join(clone, name), join(source, name), { recursive: true })
   // The cache of the install that brought the packages of these tests; what it lacks comes from the registry.
-  const cached = { PATH: env.PATH, HOME: process.env.HOME ?? '', npm_config_prefer_offline: 'true' }
+  const cached = { PATH: env.PATH, HOME: process.env.HOME ?? '', npm_config_prefer_offline: 'true', ...authorities() }
   await run('npm', ['ci', '--omit=dev'], { cwd: source, env: cached })
   assert.ok(!existsSync(join(source, 'node_modules', 'node')))
   const { stdout } = await run('npm', ['run', '-s', 'sluice', '--', 'check'], { cwd: source, env })
