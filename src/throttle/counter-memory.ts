@@ -254,15 +254,28 @@ export class CounterMemory {
     if (!this.#lock.acquire()) return
     try {
       if (cells[cell + GENERATION] !== generation) return
-      const before = cells[cell + POLICY]!
-      if (!this.#labels.isPolicy(before, key.policy)) {
-        const refused = Atomics.exchange(cells, cell + REFUSED, 0)
-        if (before >= 0) this.#floats[this.#evictedRefusals + before]! += refused
-      }
+      if (!this.#labels.isPolicy(cells[cell + POLICY]!, key.policy)) this.#fold(cell)
       this.#describe(cell, key)
     } finally {
       this.#lock.release()
     }
+  }
+
+  /** Moves the refusals of a slot to those of its policy, whose number has more bits. */
+  foldRefusals({ slot, generation }: SlotRef): void {
+    const cell = this.cellOf(slot)
+    if (!this.#lock.acquire()) return
+    try {
+      if (this.cells[cell + GENERATION] === generation) this.#fold(cell)
+    } finally {
+      this.#lock.release()
+    }
+  }
+
+  #fold(cell: number): void {
+    const policy = this.cells[cell + POLICY]!
+    const refused = Atomics.exchange(this.cells, cell + REFUSED, 0)
+    if (policy >= 0) this.#floats[this.#evictedRefusals + policy]! += refused
   }
 
   #describe(cell: number, { quota, policy }: SlotKey): void {

@@ -73,6 +73,9 @@ const COUNTERS_MAX = 31
 const WORD_CELLS = 4
 const SEEN_CELLS = 1 + WORD_CELLS
 
+/** Refusals that a slot counts at most: 2^31 are reached in hours by a flood. */
+const REFUSED_MAX = 2 ** 30
+
 const CHARGED = 0
 const REFUSED = 1
 /** The window has changed since the clock was read. */
@@ -219,7 +222,9 @@ export class CounterTable {
   }
 
   #refuse(counter: Counter, at: number): number {
-    if (counter.slot >= 0) Atomics.add(this.#cells, counter.cell + REFUSED_CELL, 1)
+    if (counter.slot >= 0 && Atomics.add(this.#cells, counter.cell + REFUSED_CELL, 1) >= REFUSED_MAX) {
+      this.#memory.foldRefusals(counter)
+    }
     return at
   }
 

@@ -1,6 +1,7 @@
 /** Counters against a model: limits, windows, levels, sliding windows, late charges, and clocks that jump. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { REFUSED } from '../../src/throttle/counter-memory.ts'
 import type { Counter, CounterEntry, CounterSpec, CounterTable } from '../../src/throttle/counter-table.ts'
 import { CounterTable as Table } from '../../src/throttle/counter-table.ts'
 import { windowAt, windowStartMs } from '../../src/throttle/window.ts'
@@ -197,6 +198,18 @@ test('a counter that another policy takes over names that policy; refusals stay 
     ['subscription:Silver', 2],
   ])
   assert.equal(admitted(a!, before, 5), 0)
+})
+
+test('refusals of a policy are counted beyond 2^31', () => {
+  const memory = Table.allocate(16)
+  const table = new Table(memory, () => DAY_MS, 1)
+  const counter = table.counter(specOf('key', quotaOf(1)))
+  const cells = new Int32Array(memory)
+  for (let round = 0; round < 3; round++) {
+    cells[counter.cell + REFUSED] = 2 ** 30 - 1
+    admitted(table, counter, 3)
+  }
+  assert.ok(table.refusals().get('subscription:Gold')! > 3 * 2 ** 30)
 })
 
 test('bytes that two quotas count in different units are different counters', () => {
