@@ -15,20 +15,46 @@ const PATH_BYTES_MAX = 128
 /** Trees up to this cost are searched directly. */
 const CHEAP_COST = 8
 
+/** By slot: hash of the path, tree, result, expiry and bytes of the path. */
+class Slots {
+  readonly hashes = new Int32Array(SLOTS)
+  readonly trees: (ResourceTree | null)[] = new Array<ResourceTree | null>(SLOTS).fill(null)
+  readonly results: (ResourcePath | null)[] = new Array<ResourcePath | null>(SLOTS).fill(null)
+  readonly expiresMs = new Float64Array(SLOTS)
+  readonly lengths = new Uint8Array(SLOTS)
+  /** Untouched pages take no memory. */
+  readonly paths = Buffer.alloc(SLOTS * PATH_BYTES_MAX)
+  /** By slot: hash of the path that was missed last. */
+  readonly missed = new Int32Array(SLOTS)
+
+  clear(): void {
+    this.trees.fill(null)
+    this.results.fill(null)
+  }
+
+  holds(slot: number, path: ScannedPath, length: number, nowMs: number): boolean {
+    if (this.lengths[slot] !== length || nowMs >= this.expiresMs[slot]!) return false
+    const { paths } = this
+    const { bytes, from } = path
+    const at = slot * PATH_BYTES_MAX
+    for (let i = 0; i < length; i++) if (paths[at + i] !== bytes[from + i]) return false
+    return true
+  }
+
+  put(slot: number, hash: number, tree: ResourceTree, path: ScannedPath): void {
+    this.hashes[slot] = hash
+    this.trees[slot] = tree
+    this.lengths[slot] = path.end - path.from
+    path.bytes.copy(this.paths, slot * PATH_BYTES_MAX, path.from, path.end)
+  }
+}
+
 export class ResourceCache {
   readonly #metrics: MetricsColumn
   readonly #now: () => number
   #lifetimeMs = 0
-  /** By slot: hash of the path, tree, result, expiry and bytes of the path. */
-  readonly #hashes = new Int32Array(SLOTS)
-  readonly #trees: (ResourceTree | null)[] = new Array<ResourceTree | null>(SLOTS).fill(null)
-  readonly #results: (ResourcePath | null)[] = new Array<ResourcePath | null>(SLOTS).fill(null)
-  readonly #expiresMs = new Float64Array(SLOTS)
-  readonly #lengths = new Uint8Array(SLOTS)
-  /** Untouched pages take no memory. */
-  readonly #paths = Buffer.alloc(SLOTS * PATH_BYTES_MAX)
-  /** By slot: hash of the path that was missed last. */
-  readonly #missed = new Int32Array(SLOTS)
+  /** Null until the first costly lookup: most nodes have none. */
+  #slots: Slots | null = null
 
   /** `now`: milliseconds of a monotonic clock; it may be coarse. */
   constructor(metrics: MetricsColumn, now: () => number) {
@@ -43,8 +69,7 @@ export class ResourceCache {
   }
 
   clear(): void {
-    this.#trees.fill(null)
-    this.#results.fill(null)
+    this.#slots?.clear()
   }
 
   /** Returns a table that searches the tree, through this cache where that is faster. */
@@ -58,35 +83,22 @@ export class ResourceCache {
     if (this.#lifetimeMs === 0 || length > PATH_BYTES_MAX || path.segmentCount > SEGMENTS_MAX) {
       return tree.find(path, segments)
     }
+    this.#slots ??= new Slots()
+    const slots = this.#slots
     // A slash at the end can lead to another resource.
     const hash = path.prefixHashes[path.segmentCount - 1]! ^ (path.endsInSlash ? 1 : 0)
     const slot = hash & (SLOTS - 1)
-    if (this.#hashes[slot] === hash && this.#trees[slot] === tree && this.#isHit(slot, path, length)) {
+    if (slots.hashes[slot] === hash && slots.trees[slot] === tree && slots.holds(slot, path, length, this.#now())) {
       this.#metrics.add(METRIC.resourceCacheHits, 1)
-      return this.#results[slot]!
+      return slots.results[slot]!
     }
     this.#metrics.add(METRIC.resourceCacheMisses, 1)
     const result = tree.find(path, segments)
-    if (this.#missed[slot] === hash) this.#put(slot, hash, tree, path, result)
-    else this.#missed[slot] = hash
+    if (slots.missed[slot] === hash) {
+      slots.put(slot, hash, tree, path)
+      slots.results[slot] = result
+      slots.expiresMs[slot] = this.#now() + this.#lifetimeMs
+    } else slots.missed[slot] = hash
     return result
-  }
-
-  #isHit(slot: number, path: ScannedPath, length: number): boolean {
-    if (this.#lengths[slot] !== length || this.#now() >= this.#expiresMs[slot]!) return false
-    const paths = this.#paths
-    const { bytes, from } = path
-    const at = slot * PATH_BYTES_MAX
-    for (let i = 0; i < length; i++) if (paths[at + i] !== bytes[from + i]) return false
-    return true
-  }
-
-  #put(slot: number, hash: number, tree: ResourceTree, path: ScannedPath, result: ResourcePath | null): void {
-    this.#hashes[slot] = hash
-    this.#trees[slot] = tree
-    this.#results[slot] = result
-    this.#expiresMs[slot] = this.#now() + this.#lifetimeMs
-    this.#lengths[slot] = path.end - path.from
-    path.bytes.copy(this.#paths, slot * PATH_BYTES_MAX, path.from, path.end)
   }
 }
