@@ -102,23 +102,24 @@ export class Throttle {
   admit(exchange: Exchange, limits: LimitList): Outcome | undefined | Promise<Outcome | undefined> {
     if (exchange.upgrade !== '') {
       for (const limit of limits.events) {
-        if (limit.stops && this.isUsedUp(limit)) return this.#refuse(exchange, limit, this.#stateOf(limit))
+        if (limit.stops && this.isUsedUp(limit)) return this.#refuse(exchange, limits, limit, this.#stateOf(limit))
       }
     }
     if (this.cluster !== null) {
       const throttled = this.cluster.refusing(limits.stopping, this.#wallMs())
-      if (throttled !== null) return this.#refuse(exchange, throttled, { endsMs: throttled.cluster!.untilMs })
+      if (throttled !== null) return this.#refuse(exchange, limits, throttled, { endsMs: throttled.cluster!.untilMs })
     }
     if (limits.shared.length > 0) return this.#admitShared(exchange, limits)
     return this.#admitLocally(exchange, limits) ?? this.#pass(exchange, limits)
   }
 
   /** Undefined where no limit of this machine refuses: then all of them are charged. */
-  #admitLocally(exchange: Exchange, { counters, stopping }: LimitList): Refusal | undefined {
+  #admitLocally(exchange: Exchange, limits: LimitList): Refusal | undefined {
+    const { counters, stopping } = limits
     const refusing = this.table.admit(counters)
     if (refusing < 0) return undefined
     const limit = stopping[refusing]!
-    return this.#refuse(exchange, limit, this.#stateOf(limit))
+    return this.#refuse(exchange, limits, limit, this.#stateOf(limit))
   }
 
   /**
@@ -127,11 +128,12 @@ export class Throttle {
    */
   async #admitShared(exchange: Exchange, limits: LimitList): Promise<Outcome | undefined> {
     const usedUp = limits.stopping.find(limit => this.isUsedUp(limit))
-    if (usedUp !== undefined) return this.#refuse(exchange, usedUp, this.#stateOf(usedUp))
+    if (usedUp !== undefined) return this.#refuse(exchange, limits, usedUp, this.#stateOf(usedUp))
     const verdict = this.shared === null ? null : await this.shared.admit(limits.sharedCounters)
     if (verdict === null) return this.#admitWithout(exchange, limits)
     const { refusedBy } = verdict
-    if (refusedBy >= 0) return this.#refuse(exchange, limits.shared[refusedBy]!, sharedState(verdict, refusedBy))
+    if (refusedBy >= 0)
+      return this.#refuse(exchange, limits, limits.shared[refusedBy]!, sharedState(verdict, refusedBy))
     const refused = this.#admitLocally(exchange, limits)
     if (refused !== undefined) this.shared!.refund(limits.sharedCounters, verdict)
     return refused ?? this.#pass(exchange, limits, verdict)
@@ -143,17 +145,17 @@ export class Throttle {
     this.metrics.add(METRIC.throttleUndecided, 1)
     const closed = shared.find(({ failMode }) => failMode === 'closed')
     if (closed !== undefined) {
-      return this.#refuse(exchange, closed, { endsMs: this.#wallMs() + UNDECIDED_MS })
+      return this.#refuse(exchange, limits, closed, { endsMs: this.#wallMs() + UNDECIDED_MS })
     }
     const counted = [...stopping, ...shared.filter(({ failMode }) => failMode === 'local')]
     const refusing = this.table.admit(counted.map(({ counter }) => counter))
     if (refusing < 0) return this.#pass(exchange, limits)
-    return this.#refuse(exchange, counted[refusing]!, this.#stateOf(counted[refusing]!))
+    return this.#refuse(exchange, limits, counted[refusing]!, this.#stateOf(counted[refusing]!))
   }
 
-  #refuse(exchange: Exchange, limit: Limit, { endsMs }: Pick<CounterState, 'endsMs'>): Refusal {
+  #refuse(exchange: Exchange, limits: LimitList, limit: Limit, { endsMs }: Pick<CounterState, 'endsMs'>): Refusal {
     this.metrics.add(LEVELS[limit.level].refused, 1)
-    if (tracer !== null) tracer.note(exchange, 'quota', quotaText(limit, { remaining: 0, endsMs }, this.#wallMs()))
+    if (tracer !== null) this.#traceRefusal(exchange, limits, limit, endsMs)
     return limit.refusal(endsMs, this.#wallMs())
   }
 
@@ -193,6 +195,16 @@ export class Throttle {
   #trace(exchange: Exchange, limits: LimitList, verdict: SharedVerdict | undefined): void {
     for (const limit of this.#counted(limits)) {
       const state = this.#stateIn(limit, limits, verdict)
+      tracer?.note(exchange, 'quota', quotaText(limit, state, this.#wallMs()))
+    }
+  }
+
+  /** Limits in Redis are left out, but for the one that refuses: Redis has not told of them. */
+  #traceRefusal(exchange: Exchange, { all }: LimitList, refusing: Limit, endsMs: number): void {
+    for (const limit of all) {
+      const isKnown = limit.quota.type !== 'events' && limit.shared === null
+      if (limit !== refusing && !isKnown) continue
+      const state = limit === refusing ? { remaining: 0, endsMs } : this.#stateOf(limit)
       tracer?.note(exchange, 'quota', quotaText(limit, state, this.#wallMs()))
     }
   }

@@ -18,6 +18,10 @@ const LIMITED = {
 const at = home()
 putApi(at, 'Dead', 'dead', `http://127.0.0.1:${dead}`)
 put(at, 'apis/Limited/api.yaml', openProject(LIMITED))
+const ONCE = { ...LIMITED, name: 'Once', context: '/once', apiThrottlingPolicy: 'Once', maxTps: { production: 1000 } }
+const DAILY = '{ type: REQUESTCOUNTLIMIT, requestCount: { timeUnit: days, unitTime: 1, requestCount: 1 } }'
+put(at, 'apis/Once/api.yaml', openProject(ONCE))
+put(at, 'policies/advanced/Once.yaml', `policyName: Once\ndefaultLimit: ${DAILY}\n`)
 /** The gateway of all tests but one. */
 const gateway = await start(at)
 
@@ -137,6 +141,15 @@ test('walk: shows the limits that a request meets, with what is left and when it
   const { trace }: Walked = JSON.parse(out)
   const quotas = trace.steps.filter(({ what }) => what === 'quota').map(({ detail }) => detail)
   assert.match(quotas.join(), /^api 10KPerMin: 9999 of 10000 left, resets in \d+ s$/)
+})
+
+test('walk: shows all limits of a refused request, the one that refuses with nothing left', async () => {
+  await sluice(gateway.home, 'walk', '/once/', '--json')
+  const { out } = await sluice(gateway.home, 'walk', '/once/', '--json')
+  const { trace }: Walked = JSON.parse(out)
+  assert.equal(trace.status, 429)
+  const quotas = trace.steps.filter(({ what }) => what === 'quota').map(({ detail }) => detail)
+  assert.match(quotas.join(), /^api Once: 0 of 1 left, resets in \d+ s,hard maxTps: \d+ of 1000 left, resets in \d+ s$/)
 })
 
 test('walk: names the command that explains a failure', async () => {
