@@ -8,6 +8,8 @@ import type { Condition, ConditionGroup, Quota } from './policy.ts'
 const GROUPS_MAX = 100
 const CONDITIONS_MAX = 100
 const PATTERN_CHARS_MAX = 1000
+/** RFC 9110 5.6.2. */
+const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
 
 /** By type: the member that holds the condition, and the members of that. */
 const MEMBERS = {
@@ -59,7 +61,10 @@ function readCondition(reader: BodyReader, path: BodyPath): readonly Condition[]
   const [name, value] = names as readonly [string, string]
   const pattern = reader.text([...at, value], PATTERN_CHARS_MAX)
   checkPattern(reader, [...at, value], pattern)
-  return [{ type: TEXT_CONDITIONS[type], inverted, name: reader.text([...at, name]), pattern }]
+  const named = reader.text([...at, name])
+  if (type === 'HEADERCONDITION' && named !== '' && !FIELD_NAME.test(named))
+    reader.error([...at, name], named, 'is no name of a header', 'write one such as User-Agent')
+  return [{ type: TEXT_CONDITIONS[type], inverted, name: named, pattern }]
 }
 
 function checkPattern(reader: BodyReader, path: BodyPath, pattern: string): void {

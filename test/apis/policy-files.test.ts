@@ -186,6 +186,12 @@ const WRONG: readonly (readonly [why: string, path: string, text: string, said: 
     /a\.yaml:9: conditionalGroups\[0\]\.conditions\[2\]\.headerCondition\.headerValue = "a\(": is no regular expression: .*missing closing/,
   ],
   [
+    'a header that no request can have',
+    'advanced/a.yaml',
+    GROUPS.replace(/headerName: [\w-]+/, 'headerName: X Tier'),
+    /headerCondition\.headerName = "X Tier": is no name of a header \(write one such as User-Agent\)/,
+  ],
+  [
     'an address that is none',
     'advanced/a.yaml',
     GROUPS.replace('192.0.2.1', '192.0.2.256'),
