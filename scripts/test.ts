@@ -175,6 +175,16 @@ function tell({ level, passed: done, failed: wrong, skipped, fileMs }: Summary, 
   for (const [file, ms] of slowest) process.stdout.write(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${file}\n`)
 }
 
+function launcher(): string {
+  try {
+    return buildProgram()
+  } catch (error) {
+    process.stderr.write(`the program cannot be bundled, and tests start the sources: ${(error as Error).message}\n`)
+    failures++
+    return 'src/launch.js'
+  }
+}
+
 if (options.long) process.env.SLUICE_LONG = '1'
 const ENVIRONMENT: NodeJS.ProcessEnv = {
   ...{ NODE_COMPILE_CACHE: COMPILE_CACHE, TMPDIR: makeTemporaryFolder() },
@@ -188,7 +198,7 @@ for (const level of levels()) {
   const files = filesOf(level)
   if (files.length === 0) continue
   // For tests of rooms alone it would take longer than it saves.
-  if (files.some(file => file.startsWith('test/process/'))) ENVIRONMENT.SLUICE_LAUNCHER ??= buildProgram()
+  if (files.some(file => file.startsWith('test/process/'))) ENVIRONMENT.SLUICE_LAUNCHER ??= launcher()
   const begunMs = performance.now()
   const summary = await runLevel(level, files)
   tell(summary, (performance.now() - begunMs) / 1000)
