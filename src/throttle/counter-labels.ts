@@ -2,6 +2,7 @@
  * Texts of counters in shared memory: the key of each slot, and the names of policies, which slots refer to by number.
  * They are for commands and the state file; keys are told apart by their hashes.
  */
+import { escapeControls } from '../observe/escape.ts'
 
 export const LABEL_BYTES = 96
 /** Bytes of UTF-8 that a label keeps of its key; longer keys keep both ends. */
@@ -80,9 +81,12 @@ export class CounterLabels {
   }
 }
 
-/** The bytes that a label keeps of a text: all of them, or both ends with `…` between. */
+/**
+ * The bytes that a label keeps of a text: all of them, or both ends with `…` between. Keys hold names of users, and go
+ * to terminals: control characters are escaped.
+ */
 export function shortened(text: string): Buffer {
-  const bytes = Buffer.from(text)
+  const bytes = Buffer.from(escapeControls(text))
   if (bytes.length <= LABEL_TEXT_MAX) return bytes
   const mark = Buffer.from('…')
   const tail = bytes.subarray(bytes.length - LABEL_TAIL)

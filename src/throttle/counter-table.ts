@@ -494,7 +494,9 @@ export class CounterTable {
     const label = shortened(key).toString()
     let found = false
     for (let slot = 0; slot < this.#memory.used; slot++) {
-      if (!this.#memory.isLive(slot) || this.#memory.labelOf(slot) !== label) continue
+      if (!this.#memory.isLive(slot)) continue
+      const own = this.#memory.labelOf(slot)
+      if (own !== label && own !== key) continue
       found = true
       const word = this.#memory.wordIndexOf(slot)
       for (const at of [word, word + 1]) this.#clear(at)

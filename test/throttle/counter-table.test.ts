@@ -200,6 +200,30 @@ test('a counter that another policy takes over names that policy; refusals stay 
   assert.equal(admitted(a!, before, 5), 0)
 })
 
+test('control characters of a key are escaped in its label, which resets it too', () => {
+  const [table] = tables(1, 16, new Clock().read)
+  const key = 'application:1:\u001b[2Jeve\n'
+  const counter = table!.counter(specOf(key, quotaOf(1)))
+  const labels: string[] = []
+  table!.entries(({ label }) => labels.push(label))
+  assert.deepEqual(labels, ['application:1:\\x1b[2Jeve\\x0a'])
+  for (const text of [key, labels[0]!]) {
+    assert.equal(table!.admit([counter]), -1)
+    assert.ok(table!.reset(text))
+    assert.equal(table!.remaining(counter), 1)
+  }
+})
+
+test('a label that cuts a character of several bytes resets its key', () => {
+  const [table] = tables(1, 16, new Clock().read)
+  const counter = table!.counter(specOf(`a${'é'.repeat(100)}`, quotaOf(1)))
+  assert.equal(table!.admit([counter]), -1)
+  const labels: string[] = []
+  table!.entries(({ label }) => labels.push(label))
+  assert.ok(table!.reset(labels[0]!))
+  assert.equal(table!.remaining(counter), 1)
+})
+
 test('refusals of a policy are counted beyond 2^31', () => {
   const memory = Table.allocate(16)
   const table = new Table(memory, () => DAY_MS, 1)
