@@ -155,7 +155,7 @@ const arenaAt = llhttp.malloc(ARENA_BYTES)
 /** Arena of this thread: holds the bytes of all messages. `arena.bytes` stays valid, because the memory never grows. */
 export const arena = new Arena(llhttp.memory.buffer, arenaAt, arenaAt + ARENA_BYTES)
 
-/** Memory of the arena, for other WebAssembly modules over the same bytes (`constant-time-equal.ts`, `arena-copy.ts`). */
+/** Memory of the arena, for other WebAssembly over the same bytes (`constant-time-equal.ts`, `arena-copy.ts`). */
 export const arenaMemory = llhttp.memory
 
 const { METHODS } = load('undici/lib/llhttp/constants.js') as { METHODS: Readonly<Record<string, number>> }

@@ -2,7 +2,7 @@
 import type { MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
-import { RedisCounters, type RedisPlan } from '../throttle/redis-counters.ts'
+import type { RedisCounters, RedisPlan } from '../throttle/redis-counters.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 
 interface SharedCountingOptions {
@@ -32,7 +32,7 @@ export class SharedCounting {
     const wanted = JSON.stringify(plan)
     if (wanted === this.#wanted) return
     this.#wanted = wanted
-    const next = plan === null ? null : this.#newCounters(plan)
+    const next = plan === null ? null : await this.#newCounters(plan)
     await next?.start()
     if (this.#wanted !== wanted) {
       next?.close()
@@ -49,7 +49,9 @@ export class SharedCounting {
     this.#counters?.close()
   }
 
-  #newCounters(plan: RedisPlan): RedisCounters {
+  /** Loads the client of Redis, which most reactors never need. */
+  async #newCounters(plan: RedisPlan): Promise<RedisCounters> {
+    const { RedisCounters } = await import('../throttle/redis-counters.ts')
     return new RedisCounters(plan, {
       ...this.#options,
       nowMs: monotonicMs,

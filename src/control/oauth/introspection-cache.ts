@@ -3,6 +3,8 @@ import { LRUCache } from 'lru-cache'
 
 const ENTRIES_MAX = 10_000
 const CHARS_MAX = 8 << 20
+/** Counted for a short entry: it limits their number, and the cache allocates as it fills. */
+const ENTRY_CHARS_MIN = Math.ceil(CHARS_MAX / ENTRIES_MAX)
 /** Milliseconds for inactive tokens, as in a gateway: a token that becomes valid is refused no longer than this. */
 const INACTIVE_MS = 10_000
 
@@ -17,9 +19,8 @@ export class IntrospectionCache {
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs
     this.#entries = new LRUCache({
-      max: ENTRIES_MAX,
       maxSize: CHARS_MAX,
-      sizeCalculation: ({ response }, key) => JSON.stringify(response).length + key.length,
+      sizeCalculation: ({ response }, key) => Math.max(JSON.stringify(response).length + key.length, ENTRY_CHARS_MIN),
     })
   }
 
