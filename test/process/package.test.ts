@@ -50,15 +50,18 @@ function authorities(): Record<string, string> {
 }
 
 interface Lock {
-  readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>
+  readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly optional?: boolean }>>
 }
 
 /** The packages of production, which npm packs, and the bundler. A link to them all would lose what they depend on. */
 function copyPackages(to: string): void {
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as Lock
   const needed = Object.entries(packages).filter(([path, { dev }]) => dev !== true || /\besbuild\b/.test(path))
-  for (const [path] of needed) {
-    if (path !== '' && existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true })
+  for (const [path, { optional }] of needed) {
+    if (path === '') continue
+    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true })
+    // Else npm packs without it, and asks a registry for it where the package is installed.
+    else assert.ok(optional, `${path} is in package-lock.json and not installed: run npm ci`)
   }
 }
 
