@@ -52,7 +52,7 @@ export const ADDRESS_SETTINGS: Readonly<Record<string, string>> = {
 }
 
 /** A home with a limit of one request: of the open API, or of the subscription to the secured one. */
-export function writeRefusingHome(home: string, backendPort: number, keySetUrl: string, secured: boolean): void {
+function writeRefusingHome(home: string, backendPort: number, keySetUrl: string, secured: boolean): void {
   const api = { name: 'Chain', context: '/bench', ports: [backendPort] }
   writeHome(home, [secured ? { ...api, secured } : { ...api, tier: 'OneRequest' }])
   writePolicy(home, secured ? 'subscription' : 'advanced', 'OneRequest', 1)

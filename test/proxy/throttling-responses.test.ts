@@ -5,6 +5,7 @@ import { Diagnostics } from '../../src/config/diagnostics.ts'
 import { parseSequence } from '../../src/mediation/sequence-parser.ts'
 import { DEFAULT_FAULTS } from '../harness/default-sequences.ts'
 import { OPEN_CORS } from '../harness/filter-chain.ts'
+import { connectPeer } from '../harness/peers.ts'
 import {
   advanced,
   application,
@@ -87,6 +88,28 @@ test('refusals of the same second are the same to the byte, but for their correl
     assert.deepEqual(other.fields.get(name), values, name)
   }
   assert.notDeepEqual(one.fields.get('activityid'), other.fields.get('activityid'))
+})
+
+test('pipelined requests are refused in order, and those behind them pass', async () => {
+  running.apply([advanced('Tier', quota(1))])
+  await running.codes(2, '/open/x')
+  const client = await connectPeer(running.gateway.port)
+  const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+  const refused = [request('/open/1'), request('/open/2')].join('')
+  const statuses = () => [...client.text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+  // In one read, in two whose second one ends within a head, and with a response of the backend in between.
+  const free = request('/free/x')
+  client.send(refused + free + refused)
+  await client.until('five responses', () => statuses().length === 5)
+  assert.deepEqual(statuses(), ['429', '429', '200', '429', '429'])
+  client.send(refused + free.slice(0, 9))
+  await client.until('two more', () => statuses().length === 7)
+  client.send(free.slice(9) + refused)
+  await client.until('all', () => statuses().length === 10)
+  assert.deepEqual(statuses().slice(5), ['429', '429', '200', '429', '429'])
+  client.send(request('/open/3').replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  assert.equal(await client.untilEnd(), 'FIN')
+  assert.equal(statuses().at(-1), '429')
 })
 
 test('the kept response of one origin is not that of another', async () => {

@@ -99,6 +99,16 @@ export class RequestReader {
     return this.buffer.length === 0
   }
 
+  /** No byte behind the request under way was read; only once its head is complete. */
+  get isAtEnd(): boolean {
+    return this.#reader.parsedTo === this.buffer.to
+  }
+
+  /** `serve` is on the stack: it finds the next request without another call. */
+  get isServing(): boolean {
+    return this.#depth > 0
+  }
+
   /** `length` bytes were read. */
   receive(length: number): void {
     this.buffer.begin(length)

@@ -159,8 +159,11 @@ export class ResponseWriter {
     return this.#writer.part(part, gathers)
   }
 
-  /** Writes a whole response that was composed for an earlier request. */
-  keptResponse({ status, start, body }: KeptResponse): Written {
+  /**
+   * Writes a whole response that was composed for an earlier request. `isLast`: no further request was read, so the
+   * bytes may wait until this turn of the event loop ends.
+   */
+  keptResponse({ status, start, body }: KeptResponse, isLast: boolean): Written {
     const exchange = this.#exchange
     const { composer, settings, dateLine } = this.#context
     const { bytes } = arena
@@ -176,7 +179,7 @@ export class ResponseWriter {
     if (!exchange.isHead) position = putBlock(bytes, position, body)
     this.#writer.discard()
     exchange.responseBodyBytes = exchange.isHead ? 0 : body.length
-    return this.buffer.writeComposed(position - from)
+    return this.buffer.writeComposed(position - from, isLast && exchange.persists)
   }
 
   #beginLocal(status: number): void {

@@ -189,7 +189,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   }
 
   sendKeptResponse(response: KeptResponse): void {
-    if (this.#sent(this.#writer.keptResponse(response))) this.#finish()
+    if (this.#sent(this.#writer.keptResponse(response, this.#request.isAtEnd))) this.#finish()
   }
 
   sendLocalResponse(status: number, reason: string, lines: string, body: string): void {
@@ -262,7 +262,8 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
       if (this.isBlocked) this.awaitClient()
       else wheel.set(this, settings.keepAliveMs)
       // In a microtask, because the target first releases its connection, which may serve the next request.
-      if (!this.#request.isEmpty) queueMicrotask(() => this.#serveOn())
+      // Where the loop of `serve` has led here, it goes on by itself.
+      if (!this.#request.isEmpty && !this.#request.isServing) queueMicrotask(() => this.#serveOn())
     } else {
       this.#machine.advance(EVENT.CLOSE)
       // With nothing unread and nothing unsent no reset can overtake the response.
