@@ -221,6 +221,12 @@ export class CounterTable {
     return -1
   }
 
+  /** Counts a refusal that was decided elsewhere: by Redis, by a traffic manager, or by `remaining`. */
+  countRefusal(counter: Counter): void {
+    const isPlaced = counter.slot >= 0 && this.#cells[counter.cell + GENERATION] === counter.generation
+    if (isPlaced || this.#place(counter, this.#wallMs())) this.#refuse(counter, 0)
+  }
+
   #refuse(counter: Counter, at: number): number {
     if (counter.slot >= 0 && Atomics.add(this.#cells, counter.cell + REFUSED_CELL, 1) >= REFUSED_MAX) {
       this.#memory.foldRefusals(counter)

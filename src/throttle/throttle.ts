@@ -102,12 +102,14 @@ export class Throttle {
   admit(exchange: Exchange, limits: LimitList): Outcome | undefined | Promise<Outcome | undefined> {
     if (exchange.upgrade !== '') {
       for (const limit of limits.events) {
-        if (limit.stops && this.isUsedUp(limit)) return this.#refuse(exchange, limits, limit, this.#stateOf(limit))
+        if (limit.stops && this.isUsedUp(limit))
+          return this.#refuseElsewhere(exchange, limits, limit, this.#stateOf(limit))
       }
     }
     if (this.cluster !== null) {
       const throttled = this.cluster.refusing(limits.stopping, this.#wallMs())
-      if (throttled !== null) return this.#refuse(exchange, limits, throttled, { endsMs: throttled.cluster!.untilMs })
+      if (throttled !== null)
+        return this.#refuseElsewhere(exchange, limits, throttled, { endsMs: throttled.cluster!.untilMs })
     }
     if (limits.shared.length > 0) return this.#admitShared(exchange, limits)
     return this.#admitLocally(exchange, limits) ?? this.#pass(exchange, limits)
@@ -128,12 +130,12 @@ export class Throttle {
    */
   async #admitShared(exchange: Exchange, limits: LimitList): Promise<Outcome | undefined> {
     const usedUp = limits.stopping.find(limit => this.isUsedUp(limit))
-    if (usedUp !== undefined) return this.#refuse(exchange, limits, usedUp, this.#stateOf(usedUp))
+    if (usedUp !== undefined) return this.#refuseElsewhere(exchange, limits, usedUp, this.#stateOf(usedUp))
     const verdict = this.shared === null ? null : await this.shared.admit(limits.sharedCounters)
     if (verdict === null) return this.#admitWithout(exchange, limits)
     const { refusedBy } = verdict
     if (refusedBy >= 0)
-      return this.#refuse(exchange, limits, limits.shared[refusedBy]!, sharedState(verdict, refusedBy))
+      return this.#refuseElsewhere(exchange, limits, limits.shared[refusedBy]!, sharedState(verdict, refusedBy))
     const refused = this.#admitLocally(exchange, limits)
     if (refused !== undefined) this.shared!.refund(limits.sharedCounters, verdict)
     return refused ?? this.#pass(exchange, limits, verdict)
@@ -145,12 +147,18 @@ export class Throttle {
     this.metrics.add(METRIC.throttleUndecided, 1)
     const closed = shared.find(({ failMode }) => failMode === 'closed')
     if (closed !== undefined) {
-      return this.#refuse(exchange, limits, closed, { endsMs: this.#wallMs() + UNDECIDED_MS })
+      return this.#refuseElsewhere(exchange, limits, closed, { endsMs: this.#wallMs() + UNDECIDED_MS })
     }
     const counted = [...stopping, ...shared.filter(({ failMode }) => failMode === 'local')]
     const refusing = this.table.admit(counted.map(({ counter }) => counter))
     if (refusing < 0) return this.#pass(exchange, limits)
     return this.#refuse(exchange, limits, counted[refusing]!, this.#stateOf(counted[refusing]!))
+  }
+
+  /** A refusal that the table has not decided, so that it has not counted it either. */
+  #refuseElsewhere(exchange: Exchange, limits: LimitList, limit: Limit, state: Pick<CounterState, 'endsMs'>): Refusal {
+    this.table.countRefusal(limit.counter)
+    return this.#refuse(exchange, limits, limit, state)
   }
 
   #refuse(exchange: Exchange, limits: LimitList, limit: Limit, { endsMs }: Pick<CounterState, 'endsMs'>): Refusal {
@@ -238,7 +246,11 @@ export class Throttle {
 
   /** Charges one message; returns the limit that refuses it, null where it passes. */
   admitEvent(limits: readonly Limit[]): Limit | null {
-    for (const limit of limits) if (limit.stops && this.isUsedUp(limit)) return limit
+    for (const limit of limits) {
+      if (!limit.stops || !this.isUsedUp(limit)) continue
+      this.table.countRefusal(limit.counter)
+      return limit
+    }
     let refusing: Limit | null = null
     for (const limit of limits) if (!this.charge(limit, 1) && limit.stops) refusing ??= limit
     return refusing

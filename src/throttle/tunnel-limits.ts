@@ -30,7 +30,9 @@ export class TunnelLimits implements TunnelMeter {
 
   admitsMessage(): boolean {
     for (const limit of this.#limits.bandwidth) {
-      if (limit.stops && this.#throttle.isUsedUp(limit)) return this.#refuse(limit)
+      if (!limit.stops || !this.#throttle.isUsedUp(limit)) continue
+      this.#throttle.table.countRefusal(limit.counter)
+      return this.#refuse(limit)
     }
     const refusing = this.#throttle.admitEvent(this.#limits.events)
     return refusing === null || this.#refuse(refusing)

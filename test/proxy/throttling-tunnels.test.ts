@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { closeFrame } from '../../src/proxy/exchange/websocket-frames.ts'
+import { CounterTable } from '../../src/throttle/counter-table.ts'
 import type { Quota } from '../../src/throttle/policy.ts'
 import { connectPeer, eventually, type Peer, quiet, ScriptedBackend } from '../harness/peers.ts'
 import { switchingProtocols, takeHead, upgradeRequest } from '../harness/tunnels.ts'
@@ -188,9 +189,12 @@ test('a handshake is refused while no message is left; a request without an upgr
   const { client, peer } = await open(closing)
   client.send(ofClient('one'))
   await peer.untilText('one')
+  const counters = new CounterTable(closing.gateway.plan.counters, () => closing.clock.ms, 99)
+  const before = counters.refusals().get('api:Tier') ?? 0
   const late = await connectPeer(closing.gateway.port)
   late.send(upgradeRequest())
   await late.untilText('"code":900800')
+  assert.equal(counters.refusals().get('api:Tier')! - before, 1, 'refusals by the policy in the metrics')
   assert.deepEqual(await closing.codes(2, '/bytes/x'), [0, 0])
 })
 

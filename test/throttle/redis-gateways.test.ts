@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApplicationPolicy, Quota, SubscriptionPolicy } from '../../src/throttle/policy.ts'
+import { CounterTable } from '../../src/throttle/counter-table.ts'
 import type { RedisPlan } from '../../src/throttle/redis-counters.ts'
 import { RedisServer, WITHOUT_REDIS } from '../harness/redis-server.ts'
 import { application, securedApi, subscription, ThrottledGateway } from '../harness/throttled-gateway.ts'
@@ -54,6 +55,10 @@ async function codes(count: number, caller: string): Promise<Readonly<Record<num
 
 test('two gateways admit the limit of a policy together, to the request', { skip }, async () => {
   assert.deepEqual(await codes(200, 'Exact'), { 0: 50, [THROTTLED]: 150 })
+  const refused = gateways.map(({ gateway: { plan } }) =>
+    new CounterTable(plan.counters, Date.now, 99).refusals().get('subscription:Exact'),
+  )
+  assert.equal(refused[0]! + refused[1]!, 150, 'refusals by the policy in the metrics')
 })
 
 test('a request that a counter of the machine refuses goes back to the shared counter', { skip }, async () => {
