@@ -53,8 +53,15 @@ export function reportRefusal({ report }: ReactorAuth, exchange: Exchange, code:
 export function clientAddressOf({ isTrusted, head, clientAddress }: Exchange): string {
   if (!isTrusted || !head!.has(KIND.X_FORWARDED_FOR)) return clientAddress
   const last = head!.list(arena.bytes, KIND.X_FORWARDED_FOR).split(',').at(-1)!.trim()
-  return isAddress(last) ? normalAddress(last) : clientAddress
+  const address =
+    WITH_PORT.exec(last)
+      ?.slice(1)
+      .find(one => one !== undefined) ?? last
+  return isAddress(address) ? normalAddress(address) : clientAddress
 }
+
+/** Some proxies append the port: `192.0.2.1:443`, `[2001:db8::1]:443`. */
+const WITH_PORT = /^(?:([0-9.]+):[0-9]{1,5}|\[([^\]]*)\](?::[0-9]{1,5})?)$/
 
 const SPACE = 32
 

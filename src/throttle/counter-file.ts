@@ -7,7 +7,7 @@
  * bytes (4 bytes each), and records. A key record says which counter has a slot from here on; a count record says what
  * that counter has used. Reading ends at the first batch that is incomplete or damaged.
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { type CounterEntry, CounterTable } from './counter-table.ts'
@@ -50,6 +50,8 @@ type SavedKey = Pick<CounterEntry, 'label' | 'policy' | 'quota' | 'hash'>
 /** Reads the file of a process that has ended. */
 export function readCounterFile(path: string): SavedCounters {
   try {
+    // A device or a pipe in its place would be read without end.
+    if (!statSync(path).isFile()) return { seed: undefined, entries: [], damage: 'it is no file' }
     return decode(readFileSync(path))
   } catch (error) {
     const { code = 'EIO' } = error as NodeJS.ErrnoException

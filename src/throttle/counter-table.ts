@@ -308,6 +308,11 @@ export class CounterTable {
     return (this.#halves[1]! & HIGH_MASK) * HIGH_UNIT + (this.#halves[0]! >>> 0)
   }
 
+  /** Takes back a message that `charge` has just counted, because another counter refuses it. */
+  takeBackMessage(counter: Counter): void {
+    if (counter.slot >= 0) this.#takeBack(counter)
+  }
+
   #takeBack(counter: Counter): void {
     const at = counter.word + (counter.number & 1)
     for (;;) {

@@ -251,9 +251,17 @@ export class Throttle {
       this.table.countRefusal(limit.counter)
       return limit
     }
-    let refusing: Limit | null = null
-    for (const limit of limits) if (!this.charge(limit, 1) && limit.stops) refusing ??= limit
-    return refusing
+    for (let at = 0; at < limits.length; at++) {
+      const limit = limits[at]!
+      if (this.charge(limit, 1) || !limit.stops) continue
+      // A rival has used the limit up meanwhile: the message is counted by none.
+      for (let before = 0; before < at; before++) {
+        const { counter, shared } = limits[before]!
+        if (shared === null) this.table.takeBackMessage(counter)
+      }
+      return limit
+    }
+    return null
   }
 }
 

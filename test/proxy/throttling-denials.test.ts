@@ -117,6 +117,9 @@ for (const [denied, seen] of [
   ['192.0.2.7', '::ffff:192.0.2.7'],
   ['192.0.2.7', '::FFFF:C000:207'],
   ['2001:db8::7', '2001:0DB8:0:0:0:0:0:7'],
+  ['192.0.2.7', '192.0.2.7:443'],
+  ['2001:db8::7', '[2001:db8::7]:443'],
+  ['2001:db8::7', '[2001:db8::7]'],
 ] as const) {
   test(`a deny policy on ${denied} refuses an address that a proxy writes as ${seen}`, async () => {
     running.deny(denial('IP', denied))

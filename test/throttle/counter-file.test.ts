@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -149,6 +150,12 @@ for (const [name, damage, told, entries] of DAMAGES) {
     assert.equal(saved.entries.length, entries)
   })
 }
+
+test('a device in the place of the file is told and not read', t => {
+  const path = pathFor(t)
+  symlinkSync('/dev/zero', path)
+  assert.deepEqual(readCounterFile(path), { seed: undefined, entries: [], damage: 'it is no file' })
+})
 
 test('without a file there is nothing to restore, and nothing is told', t => {
   assert.deepEqual(readCounterFile(pathFor(t)), { seed: undefined, entries: [], damage: '' })

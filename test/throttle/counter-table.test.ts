@@ -10,6 +10,15 @@ import { admitted, Clock, DAY_MS, quotaOf, specOf, tables } from './counting.ts'
 
 const MINUTE_MS = 60_000
 
+test('a message that was taken back is not counted', () => {
+  const clock = new Clock()
+  const [table] = tables(1, 100, clock.read) as [CounterTable]
+  const counter = table.counter(specOf('socket', quotaOf(3, { type: 'events' })))
+  for (let i = 0; i < 3; i++) assert.equal(table.charge(counter, 1), true)
+  table.takeBackMessage(counter)
+  assert.deepEqual([table.charge(counter, 1), table.charge(counter, 1)], [true, false])
+})
+
 // ---- model ----------------------------------------------------------------------------------------------------------
 
 /** Counts one key per window, by the definition of its quota. */
