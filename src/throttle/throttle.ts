@@ -108,11 +108,17 @@ export class Throttle {
     }
     if (this.cluster !== null) {
       const throttled = this.cluster.refusing(limits.stopping, this.#wallMs())
-      if (throttled !== null)
-        return this.#refuseElsewhere(exchange, limits, throttled, { endsMs: throttled.cluster!.untilMs })
+      if (throttled !== null) return this.#refuseFirst(exchange, limits, throttled)
     }
     if (limits.shared.length > 0) return this.#admitShared(exchange, limits)
     return this.#admitLocally(exchange, limits) ?? this.#pass(exchange, limits)
+  }
+
+  /** A limit in front of the one that a traffic manager throttles may be used up on this machine. */
+  #refuseFirst(exchange: Exchange, limits: LimitList, throttled: Limit): Refusal {
+    const limit = limits.stopping.find(each => this.isUsedUp(each)) ?? throttled
+    const state = limit === throttled ? { endsMs: throttled.cluster!.untilMs } : this.#stateOf(limit)
+    return this.#refuseElsewhere(exchange, limits, limit, state)
   }
 
   /** Undefined where no limit of this machine refuses: then all of them are charged. */

@@ -221,3 +221,23 @@ test('each level counts passes and refusals in the metrics', async () => {
   assert.equal(counts.throttlePassedApplication - passed, 1)
   assert.equal(counts.throttleRefusedApplication - refused, 2)
 })
+
+test('limits decide in the documented order, whether this machine or a traffic manager decides them', async () => {
+  const own = await ThrottledGateway.start(port => [securedApi(port, 'tiered', { tier: 'ApiTier' })], {
+    reportMs: 1000,
+  })
+  own.apply([advanced('ApiTier', ONE), application('Small', quota(5))])
+  own.token('told', { application: 'Small' }, 'tiered')
+  const untilMs = Math.max(own.clock.ms, Date.now()) + MINUTE
+  const decide = (isThrottled: boolean) =>
+    own.gateway.authState.apply({
+      kind: 'decisions',
+      decisions: [{ key: 'application:told:alice', isThrottled, untilMs }],
+    })
+  decide(true)
+  assert.deepEqual(await own.codes(1, '/tiered/x', 'told'), [900803])
+  decide(false)
+  assert.deepEqual(await own.codes(2, '/tiered/x', 'told'), [0, 900800])
+  decide(true)
+  assert.deepEqual(await own.codes(1, '/tiered/x', 'told'), [900800])
+})
