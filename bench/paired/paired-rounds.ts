@@ -22,6 +22,7 @@ import { API_COUNTS, type PairedScenario, requestFor, type WarmClient } from './
 const COMPILE_SECONDS = 3
 /** Length of a visit that sends every address, as a share of what the rate of the last one promises. */
 const FILL_SHARE = 1.25
+const FILL_VISITS_MAX = 3
 
 export function pairedPlan(scenario: PairedScenario, peer: string, address: Address, seconds: number): LoadPlan {
   const request = requestFor(scenario, peer)
@@ -109,8 +110,11 @@ async function warmUp(scenario: PairedScenario, { name, address }: RunningPeer, 
   const addresses = scenario.addresses?.[name] ?? 0
   let { requests, seconds } = await load(COMPILE_SECONDS)
   // One visit has them all, because each visit begins with another address.
-  while (requests < addresses)
-    ({ requests, seconds } = await load(Math.ceil((FILL_SHARE * addresses * seconds) / requests)))
+  for (let visit = 0; requests < addresses; visit++) {
+    if (visit === FILL_VISITS_MAX) throw new Error(`has seen ${requests} of ${addresses} addresses in one visit`)
+    const length = Math.ceil((FILL_SHARE * addresses * seconds) / requests)
+    ;({ requests, seconds } = await load(length))
+  }
 }
 
 /** With fewer APIs their memory is less than the difference between two starts. */
