@@ -3,9 +3,9 @@
  * (`apim.throttling.enable_persistence`). The file is a log: a snapshot, then what has changed, every half second. A
  * killed process thus loses at most a second of counts. A power failure may lose more: only a snapshot is synced.
  *
- * Layout, little-endian: MAGIC, seed of the hashes (16 bytes), then batches. A batch is its length and the CRC-32 of its
- * bytes (4 bytes each), and records. A key record says which counter has a slot from here on; a count record says what
- * that counter has used. Reading ends at the first batch that is incomplete or damaged.
+ * Layout, little-endian: MAGIC, seed of the hashes (16 bytes), then batches. A batch is its length and the CRC-32 of
+ * its bytes (4 bytes each), and records. A key record says which counter has a slot from here on; a count record says
+ * what that counter has used. Reading ends at the first batch that is incomplete or damaged.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'

@@ -188,7 +188,8 @@ test('explain shows all rows, one row, one key of a row, and a table without row
 
 test('keys of the broker in a further group of traffic managers are told to have no effect', t => {
   const group = (user: string): string =>
-    `[[apim.throttling.url_group]]\ntraffic_manager_urls = ["tcp://a:1"]\ntraffic_manager_auth_urls = ["ssl://a:2"]\njms.username = "${user}"\n`
+    '[[apim.throttling.url_group]]\ntraffic_manager_urls = ["tcp://a:1"]\n' +
+    `traffic_manager_auth_urls = ["ssl://a:2"]\njms.username = "${user}"\n`
   const warningsOf = (...users: string[]): readonly string[] => {
     const toml = `[apim.throttling]\nthrottle_decision_endpoints = ["amqp://127.0.0.1"]\n${users.map(group).join('')}`
     const { warnings } = loadConfiguration(temporaryHome(t, { 'deployment.toml': toml }), [])

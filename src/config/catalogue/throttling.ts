@@ -167,8 +167,8 @@ export const throttling = section(
     enable_data_publishing: ofGateway(flag(true, 'Report what passes to the traffic managers of `url_group`.')),
     enable_persistence: flag(
       false,
-      'Keep the counters of windows of a minute and longer across restarts, in `throttle-counters` of the data folder; ' +
-        'a traffic manager in `traffic-counters`.',
+      'Keep the counters of windows of a minute and longer across restarts, in `throttle-counters` of the data ' +
+        'folder; a traffic manager in `traffic-counters`.',
     ),
     enable_decision_connection: actsIf(
       BROKER,

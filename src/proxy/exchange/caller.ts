@@ -47,8 +47,8 @@ export interface OwnCredential {
 }
 
 /**
- * The token that fields carry which a client repeats: the same fields hold the same token at the same place. Kept beside
- * the repeated fields (`proxy/source/request-decoder.ts`); the validator of tokens writes and reads it.
+ * The token that fields carry which a client repeats: the same fields hold the same token at the same place. Kept
+ * beside the repeated fields (`proxy/source/request-decoder.ts`); the validator of tokens writes and reads it.
  */
 export class TokenMemo {
   /** Where the token begins, from the first field on. */
