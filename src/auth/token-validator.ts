@@ -89,7 +89,7 @@ export class TokenValidator {
 
   /**
    * Validates the token whose bytes are in the arena at `at`; they are read during the call only. Allocates nothing for
-   * a known token; a promise for a new one, which never rejects. `memo`: of fields that the client repeats, in which
+   * a known token; a promise for a new one, which never rejects. `memo`: of fields that a client repeats, in which
    * the token begins at `offset`; null for new fields.
    */
   validate(at: number, length: number, memo: TokenMemo | null = null, offset = 0): TokenEntry | Promise<TokenEntry> {

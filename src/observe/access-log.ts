@@ -4,7 +4,7 @@
  */
 import { type AccessRecord, combinedLine, JsonLines, LINE_BYTES_MAX } from './access-line.ts'
 
-/** A write wakes another thread, so it carries some 300 lines. A batch is written when the longest line has no room. */
+/** A write wakes another thread, so it carries some 300 lines: a batch is written when no longest line fits any more. */
 const BATCH_BYTES = 320 * 1024
 if (BATCH_BYTES < LINE_BYTES_MAX) throw new RangeError('an access log line must fit into a batch')
 

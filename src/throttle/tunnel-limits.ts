@@ -25,7 +25,7 @@ export class TunnelLimits implements TunnelMeter {
     this.#limits = limits
     this.#exchange = exchange
     this.#throttle = throttle
-    this.hasMessages = WEBSOCKET.test(exchange.upgrade)
+    this.hasMessages = WEBSOCKET.test(exchange.tunnelProtocol)
   }
 
   admitsMessage(): boolean {

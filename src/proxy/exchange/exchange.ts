@@ -93,8 +93,10 @@ export class Exchange {
   isTrusted = false
   /** The client's connection may carry another request; failures set this to false. */
   persists = false
-  /** Protocols that the client asks for, after 101 those of the backend's choice; '' for none (RFC 9110 7.8). */
+  /** Protocols of the Upgrade for the backend; '' for none (RFC 9110 7.8). */
   upgrade = ''
+  /** Protocols of the backend's 101; '' for no tunnel. */
+  tunnelProtocol = ''
   /** The client accepts trailers (TE: trailers). */
   acceptsTrailers = false
 
@@ -177,6 +179,7 @@ export class Exchange {
     this.minorVersion = 1
     this.requestFraming = 0
     this.upgrade = ''
+    this.tunnelProtocol = ''
     this.persists = false
     this.correlation.clear()
     this.host = ''

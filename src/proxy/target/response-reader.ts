@@ -203,7 +203,7 @@ export class ResponseReader {
       this.#connection.unreadable(rule)
       return false
     }
-    exchange.upgrade = head.list(bytes, KIND.UPGRADE)
+    exchange.tunnelProtocol = head.list(bytes, KIND.UPGRADE)
     this.#connection.responded(head.status)
     exchange.firstByteMs = this.#context.now()
     this.#machine.advance(EVENT.SWITCH)
