@@ -4,7 +4,7 @@
  */
 import { type AccessRecord, combinedLine, JsonLines, LINE_BYTES_MAX } from './access-line.ts'
 
-/** A write wakes another thread, so it carries some 300 lines: a batch is written when no longest line fits any more. */
+/** A write wakes another thread, so it carries some 300 lines. It is made when the longest line has no room left. */
 const BATCH_BYTES = 320 * 1024
 if (BATCH_BYTES < LINE_BYTES_MAX) throw new RangeError('an access log line must fit into a batch')
 

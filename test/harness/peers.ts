@@ -186,12 +186,16 @@ export class Peer {
   }
 }
 
-/** Connects to a port of this machine. */
-/** `localAddress`: the address of the peer itself. */
+/** Connects to a port of this machine. `localAddress`: the address of the peer itself. */
 export async function connectPeer(port: number, localAddress = '127.0.0.1'): Promise<Peer> {
   const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true })
   const peer = new Peer(socket)
   await once(socket, 'connect')
+  // Where nobody listens, a connection may get the port that it asks for, and is its own peer.
+  if (socket.localPort === port && localAddress === '127.0.0.1') {
+    socket.resetAndDestroy()
+    throw new Error(`nobody listens on port ${port}`)
+  }
   return peer
 }
 
