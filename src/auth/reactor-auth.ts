@@ -1,7 +1,9 @@
 /** Authentication and authorisation in a reactor: joins tokens, passwords, backend credentials and open tunnels. */
+import { LRUCache } from 'lru-cache'
 import type { MetricsColumn } from '../observe/metrics.ts'
 import type { Caller } from '../proxy/exchange/caller.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
+import { growingTo } from '../runtime/lru-options.ts'
 import type { AuthPlan } from './auth-plan.ts'
 import type { AuthState } from './auth-state.ts'
 import { BackendCredentials } from './backend-credentials.ts'
@@ -10,8 +12,17 @@ import { OpenTunnels } from './open-tunnels.ts'
 import { PasswordValidator } from './password-validator.ts'
 import { TokenValidator } from './token-validator.ts'
 
-/** Anonymous callers that are cached, by address; beyond them the oldest is dropped. */
-const ANONYMOUS_MAX = 4096
+/** Anonymous callers that are cached, by address; beyond them the one that is unused for longest is dropped. */
+const ANONYMOUS_MAX = 8192
+/** Shared options object: without one the cache allocates an object for each lookup. */
+const NO_OPTIONS: LRUCache.GetOptions<string, Caller, unknown> = {}
+
+type AnonymousCallers = LRUCache<string, Caller>
+
+/** A Map would look for its oldest key behind all keys that it has dropped: 1.2 us, where this takes 0.2. */
+function anonymousCallers(): AnonymousCallers {
+  return new LRUCache(growingTo(ANONYMOUS_MAX))
+}
 
 interface ReactorAuthContext {
   readonly authState: AuthState
@@ -33,7 +44,7 @@ export class ReactorAuth {
   readonly metrics: Pick<MetricsColumn, 'add'>
   #plan: AuthPlan
   #validator: CustomValidator | null
-  readonly #anonymous = { PRODUCTION: new Map<string, Caller>(), SANDBOX: new Map<string, Caller>() }
+  readonly #anonymous = { PRODUCTION: anonymousCallers(), SANDBOX: anonymousCallers() }
   /** Milliseconds since 1970 at the last tick: no request reads a clock, and a token is valid a tick longer. */
   #wallMs = Date.now()
 
@@ -83,12 +94,11 @@ export class ReactorAuth {
   /** Caller of requests that need no credentials; one object per address and key type. */
   anonymous(address: string, keyType: Caller['keyType']): Caller {
     const known = this.#anonymous[keyType]
-    const caller = known.get(address)
+    const caller = known.get(address, NO_OPTIONS)
     return caller ?? this.#newAnonymous(known, address, keyType)
   }
 
-  #newAnonymous(known: Map<string, Caller>, address: string, keyType: Caller['keyType']): Caller {
-    if (known.size >= ANONYMOUS_MAX) known.delete(known.keys().next().value!)
+  #newAnonymous(known: AnonymousCallers, address: string, keyType: Caller['keyType']): Caller {
     const application = { id: address, name: address, owner: '', tenant: '', tier: 'Unlimited', attributes: {} }
     const caller: Caller = {
       method: 'none',

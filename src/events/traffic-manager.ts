@@ -3,6 +3,8 @@
  * A quota travels with each row, so policies live on the gateways alone. A decision that still holds is repeated, at
  * most once a second, while reports of its key go on: a gateway that has missed it hears it then.
  */
+import { LRUCache } from 'lru-cache'
+import { growingTo } from '../runtime/lru-options.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import { type Counter, CounterTable } from '../throttle/counter-table.ts'
 import type { UsageRow } from '../throttle/cluster-limits.ts'
@@ -24,7 +26,7 @@ interface Counted {
   decidedMs: number
 }
 
-/** Handles of counters that are kept; beyond them the oldest is made anew when its key comes again. */
+/** Handles of counters that are kept; one that was unused for longest is made anew when its key comes again. */
 const HANDLES_MAX = 100_000
 const REPEAT_MS = 1000
 /** The counter table belongs to this thread alone. */
@@ -33,7 +35,7 @@ const OWNER = 1
 export class TrafficManager {
   readonly #table: CounterTable
   readonly #context: TrafficManagerContext
-  readonly #counted = new Map<string, Counted>()
+  readonly #counted = new LRUCache<string, Counted>(growingTo(HANDLES_MAX))
 
   /** `memory`: of `CounterTable.allocate`. */
   constructor(memory: SharedArrayBuffer, context: TrafficManagerContext) {
@@ -70,7 +72,6 @@ export class TrafficManager {
     const name = `${quota.type} ${quota.limit} ${quota.units} ${quota.unit} ${quota.window} ${key}`
     let counted = this.#counted.get(name)
     if (counted === undefined) {
-      if (this.#counted.size >= HANDLES_MAX) this.#counted.delete(this.#counted.keys().next().value!)
       const policy = key.slice(0, Math.max(0, key.indexOf(':')))
       // Requests have passed already, so every one of them counts.
       const counter = this.#table.counter({ key, quota, overruns: true, policy, failMode: 'open' })

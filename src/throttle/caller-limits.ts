@@ -2,6 +2,8 @@
  * The limits of one caller at one API, by resource: which policies apply, in which order, and under which keys they
  * count (`conf/guide/throttling.md` has the table of keys).
  */
+import { LRUCache } from 'lru-cache'
+import { growingTo } from '../runtime/lru-options.ts'
 import type { Caller } from '../proxy/exchange/caller.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Resource } from '../proxy/exchange/resource.ts'
@@ -32,6 +34,8 @@ export interface LimitedApi {
 
 /** Addresses of one caller whose limits are kept, where a key depends on the address; the oldest is dropped. */
 const ADDRESSES_MAX = 64
+/** Shared options object: without one the cache allocates an object for each lookup. */
+const NO_OPTIONS: LRUCache.GetOptions<string, LimitList, unknown> = {}
 const HARD: Sharing & { readonly name: string } = { name: 'maxTps', scope: 'node', failMode: 'local' }
 const BY_ADDRESS = '$clientIp'
 
@@ -42,7 +46,7 @@ interface ResourceLimits {
   /** By group; the default limit is first. Used where no key depends on the address. */
   readonly lists: (LimitList | undefined)[]
   /** By group and network of the address. */
-  readonly byAddress: Map<string, LimitList>
+  readonly byAddress: LRUCache<string, LimitList>
 }
 
 export class CallerLimits {
@@ -97,9 +101,8 @@ export class CallerLimits {
     const { byAddress } = own
     const network = networkOf(address)
     const key = `${group} ${network}`
-    let list = byAddress.get(key)
+    let list = byAddress.get(key, NO_OPTIONS)
     if (list === undefined) {
-      if (byAddress.size >= ADDRESSES_MAX) byAddress.delete(byAddress.keys().next().value!)
       list = new LimitList(this.#limits(own, exchange.resource, group, network), this.#throttle)
       byAddress.set(key, list)
     }
@@ -111,7 +114,7 @@ export class CallerLimits {
     const name = tier === '' ? (resource?.tier ?? '') : tier
     const policy = name === '' ? null : this.#throttle.policies.advanced(name).policy
     const groups = policy === null ? null : this.#throttle.groupsOf(policy)
-    const own = { policy, groups, lists: [], byAddress: new Map() }
+    const own = { policy, groups, lists: [], byAddress: new LRUCache<string, LimitList>(growingTo(ADDRESSES_MAX)) }
     this.#byResource.set(resource, own)
     return own
   }

@@ -1,7 +1,9 @@
 /**
- * Keys that a traffic manager has throttled, until the end of their windows. Bounded: beyond the limit the key whose
- * decision is oldest is forgotten, and the traffic manager repeats a decision that still holds.
+ * Keys that a traffic manager has throttled, until the end of their windows. Bounded: beyond the limit the key that is
+ * unused for longest is forgotten, and the traffic manager repeats a decision that still holds.
  */
+import { LRUCache } from 'lru-cache'
+import { growingTo } from '../runtime/lru-options.ts'
 
 /** A decision of a traffic manager on one key. */
 export interface ThrottleDecision {
@@ -12,15 +14,19 @@ export interface ThrottleDecision {
 }
 
 const KEYS_MAX = 100_000
+/** Least time between two searches for decisions that are over. */
+const SWEEP_MS = 1000
 
 export class Decisions {
   /** Changes with every decision: what was looked up holds for one version. */
   version = 1
-  readonly #untilMs = new Map<string, number>()
+  readonly #untilMs: LRUCache<string, number>
   readonly #keysMax: number
+  #sweptMs = Number.NEGATIVE_INFINITY
 
   constructor(keysMax = KEYS_MAX) {
     this.#keysMax = keysMax
+    this.#untilMs = new LRUCache(growingTo(keysMax))
   }
 
   get size(): number {
@@ -31,7 +37,7 @@ export class Decisions {
     for (const { key, isThrottled, untilMs } of decisions) {
       this.#untilMs.delete(key)
       if (!isThrottled || untilMs <= nowMs) continue
-      if (this.#untilMs.size >= this.#keysMax) this.#makeRoom(nowMs)
+      if (this.#untilMs.size >= this.#keysMax && nowMs - this.#sweptMs >= SWEEP_MS) this.#sweep(nowMs)
       this.#untilMs.set(key, untilMs)
     }
     this.version++
@@ -48,12 +54,13 @@ export class Decisions {
 
   entries(nowMs: number): readonly ThrottleDecision[] {
     const all: ThrottleDecision[] = []
-    for (const [key, untilMs] of this.#untilMs) if (untilMs > nowMs) all.push({ key, isThrottled: true, untilMs })
+    for (const [key, untilMs] of this.#untilMs.rentries())
+      if (untilMs > nowMs) all.push({ key, isThrottled: true, untilMs })
     return all
   }
 
-  #makeRoom(nowMs: number): void {
-    for (const [key, untilMs] of this.#untilMs) if (untilMs <= nowMs) this.#untilMs.delete(key)
-    if (this.#untilMs.size >= this.#keysMax) this.#untilMs.delete(this.#untilMs.keys().next().value!)
+  #sweep(nowMs: number): void {
+    this.#sweptMs = nowMs
+    for (const [key, untilMs] of [...this.#untilMs]) if (untilMs <= nowMs) this.#untilMs.delete(key)
   }
 }

@@ -1,4 +1,6 @@
 /** Counters that all gateways of one Redis share, exact over all of them. One object per reactor. */
+import { LRUCache } from 'lru-cache'
+import { growingTo } from '../runtime/lru-options.ts'
 import { createHash } from 'node:crypto'
 import { METRIC } from '../observe/metrics.ts'
 import type { Quota } from './policy.ts'
@@ -56,7 +58,7 @@ export class RedisCounters implements SharedCounters {
   /** Charges that are not sent, by key in Redis. */
   #owed = new Map<string, { readonly counter: SharedCounter; amount: number }>()
   /** By key in Redis, oldest first. */
-  readonly #balances = new Map<string, Balance>()
+  readonly #balances = new LRUCache<string, Balance>(growingTo(BALANCES_MAX))
   /** Gateways of this Redis, as its last answer had them; 0 before the first. */
   #gateways = 0
 
@@ -172,8 +174,6 @@ export class RedisCounters implements SharedCounters {
     if (reply === null) return
     const { remaining, endsMs } = this.#verdict(reply)
     keys.forEach((key, index) => {
-      this.#balances.delete(key)
-      if (this.#balances.size >= BALANCES_MAX) this.#balances.delete(this.#balances.keys().next().value!)
       this.#balances.set(key, { left: remaining[index]!, endsMs: endsMs[index]! })
     })
   }
