@@ -54,8 +54,11 @@ export class Decisions {
 
   entries(nowMs: number): readonly ThrottleDecision[] {
     const all: ThrottleDecision[] = []
-    for (const [key, untilMs] of this.#untilMs.rentries())
+    for (const key of this.#untilMs.rkeys()) {
+      const untilMs = this.#untilMs.peek(key) ?? 0
       if (untilMs > nowMs) all.push({ key, isThrottled: true, untilMs })
+    }
+    if (untilMs > nowMs) all.push({ key, isThrottled: true, untilMs })
     return all
   }
 
