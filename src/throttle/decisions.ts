@@ -58,7 +58,6 @@ export class Decisions {
       const untilMs = this.#untilMs.peek(key) ?? 0
       if (untilMs > nowMs) all.push({ key, isThrottled: true, untilMs })
     }
-    if (untilMs > nowMs) all.push({ key, isThrottled: true, untilMs })
     return all
   }
 
