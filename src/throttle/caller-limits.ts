@@ -2,8 +2,6 @@
  * The limits of one caller at one API, by resource: which policies apply, in which order, and under which keys they
  * count (`conf/guide/throttling.md` has the table of keys).
  */
-import { LRUCache } from 'lru-cache'
-import { growingTo } from '../runtime/lru-options.ts'
 import type { Caller } from '../proxy/exchange/caller.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Resource } from '../proxy/exchange/resource.ts'
@@ -34,8 +32,6 @@ export interface LimitedApi {
 
 /** Addresses of one caller whose limits are kept, where a key depends on the address; the oldest is dropped. */
 const ADDRESSES_MAX = 64
-/** Shared options object: without one the cache allocates an object for each lookup. */
-const NO_OPTIONS: LRUCache.GetOptions<string, LimitList, unknown> = {}
 const HARD: Sharing & { readonly name: string } = { name: 'maxTps', scope: 'node', failMode: 'local' }
 const BY_ADDRESS = '$clientIp'
 
@@ -45,8 +41,8 @@ interface ResourceLimits {
   readonly groups: ConditionGroups | null
   /** By group; the default limit is first. Used where no key depends on the address. */
   readonly lists: (LimitList | undefined)[]
-  /** By group and network of the address. */
-  readonly byAddress: LRUCache<string, LimitList>
+  /** By group and network of the address; null until a limit depends on the address. */
+  byAddress: Map<string, LimitList> | null
 }
 
 export class CallerLimits {
@@ -56,7 +52,8 @@ export class CallerLimits {
   readonly #throttle: Throttle
   readonly #api: LimitedApi
   readonly #caller: Caller
-  readonly #byResource = new Map<Resource | null, ResourceLimits>()
+  /** Null until a second resource is asked for: most anonymous callers come once. */
+  #byResource: Map<Resource | null, ResourceLimits> | null = null
   /** The resource of the last request, nearly always that of the next one too. */
   #lastResource: Resource | null | undefined = undefined
   #last: ResourceLimits | undefined
@@ -86,7 +83,7 @@ export class CallerLimits {
   limitsOf(exchange: Exchange): LimitList {
     const { resource } = exchange
     if (resource !== this.#lastResource) {
-      this.#last = this.#byResource.get(resource) ?? this.#newResource(resource)
+      this.#last = this.#otherResource(resource)
       this.#lastResource = resource
     }
     const own = this.#last!
@@ -98,15 +95,25 @@ export class CallerLimits {
     const address = countedAddress(exchange)
     const group = own.groups === null ? NO_GROUP : own.groups.find(exchange, address)
     if (!this.#dependsOnAddress) return own.lists[group + 1] ?? this.#newList(own, exchange.resource, group)
+    own.byAddress ??= new Map()
     const { byAddress } = own
     const network = networkOf(address)
     const key = `${group} ${network}`
-    let list = byAddress.get(key, NO_OPTIONS)
+    let list = byAddress.get(key)
     if (list === undefined) {
+      if (byAddress.size >= ADDRESSES_MAX) byAddress.delete(byAddress.keys().next().value!)
       list = new LimitList(this.#limits(own, exchange.resource, group, network), this.#throttle)
       byAddress.set(key, list)
     }
     return list
+  }
+
+  #otherResource(resource: Resource | null): ResourceLimits {
+    if (this.#last !== undefined) {
+      this.#byResource ??= new Map()
+      this.#byResource.set(this.#lastResource!, this.#last)
+    }
+    return this.#byResource?.get(resource) ?? this.#newResource(resource)
   }
 
   #newResource(resource: Resource | null): ResourceLimits {
@@ -114,8 +121,7 @@ export class CallerLimits {
     const name = tier === '' ? (resource?.tier ?? '') : tier
     const policy = name === '' ? null : this.#throttle.policies.advanced(name).policy
     const groups = policy === null ? null : this.#throttle.groupsOf(policy)
-    const own = { policy, groups, lists: [], byAddress: new LRUCache<string, LimitList>(growingTo(ADDRESSES_MAX)) }
-    this.#byResource.set(resource, own)
+    const own = { policy, groups, lists: [], byAddress: null }
     return own
   }
 

@@ -179,7 +179,9 @@ export class CounterMemory {
     const scale = scaleOf(quota)
     const type = scale === 0 ? quota.type : `${quota.type}/${scale}`
     const digest = hash('sha256', `${this.#seed}${type} ${quota.units} ${quota.unit} ${key}`, 'buffer')
-    return Int32Array.from([0, 4, 8, 12], at => digest.readInt32LE(at))
+    const hashed = new Int32Array(4)
+    for (let at = 0; at < 4; at++) hashed[at] = digest.readInt32LE(at * 4)
+    return hashed
   }
 
   cellOf(slot: number): number {
