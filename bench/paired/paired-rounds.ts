@@ -109,7 +109,7 @@ async function warmUp(scenario: PairedScenario, { name, address }: RunningPeer, 
   const load = (seconds: number) => drive(pairedPlan(scenario, name, address, seconds), folder)
   const addresses = scenario.addresses?.[name] ?? 0
   let { requests, seconds } = await load(COMPILE_SECONDS)
-  // One visit has them all, because each visit begins with another address.
+  // A single visit sends every address: another visit would begin with another one.
   for (let visit = 0; requests < addresses; visit++) {
     if (visit === FILL_VISITS_MAX) throw new Error(`has seen ${requests} of ${addresses} addresses in one visit`)
     const length = Math.ceil((FILL_SHARE * addresses * seconds) / requests)

@@ -104,7 +104,7 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | '
     `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }`,
     'location /chain/ { proxy_pass http://downloads; }',
   ],
-  // One request a minute and address: the first one passes. The page of nginx is the cheapest response that it has.
+  // The limit is one request a minute and address, so the first passes. The page of nginx is its cheapest response.
   refused: ({ downloadPort }) => [
     `limit_req_zone $binary_remote_addr zone=refused:1m rate=1r/m;
   upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }`,

@@ -155,7 +155,7 @@ function sluiceWithTokens(name: string, secured: boolean, settings: Readonly<Rec
   }
 }
 
-/** One API without operations, as the proxies beside it have it. */
+/** The project of one API without operations: the proxies beside the gateway have one location, too. */
 function sluiceHotPath(name: string, secured: boolean, logs: boolean): Peer {
   return {
     name,

@@ -23,7 +23,7 @@ interface PolicyFiles {
   readonly warnings: readonly Diagnostic[]
 }
 
-/** Of the home. */
+/** Folder of the home with a folder per level. */
 export const POLICIES_FOLDER = 'policies'
 const LEVELS: readonly (PolicyLevel | 'deny')[] = [...POLICY_LEVELS, 'deny']
 const FILE = /\.(?:ya?ml|json)$/i
@@ -31,7 +31,7 @@ const FILES_MAX = 10_000
 /** Members of an exported file around the policy. */
 const ENVELOPE: readonly string[] = ['type', 'subtype', 'version', 'data']
 
-/** What is read of all files. */
+/** Policies and diagnostics of all files. */
 interface Reading {
   readonly conditions: ConditionSettings
   readonly policies: ThrottlingPolicy[]

@@ -20,8 +20,8 @@ interface NamedTier extends Pick<Diagnostic, 'where' | 'key'> {
 }
 
 /**
- * One warning per name and place. The registry may know further policies, which are not at hand while files are read:
- * the hint says so where `hasRegistry`.
+ * Warns of each unknown name once per place. The registry may know further policies, which are not at hand while files
+ * are read: the hint says so where `hasRegistry`.
  */
 export function unknownTiers(
   applications: readonly DeclaredApplication[],
@@ -32,7 +32,7 @@ export function unknownTiers(
   return unknownNames([...applications.flatMap(ofApplication), ...apis.flatMap(ofApi)], tiers, hasRegistry)
 }
 
-/** One warning per name of a tier that the configuration has and no policy. */
+/** Warns of each tier that the configuration names and no policy defines. */
 export function unknownSettingTiers(
   throttling: Configuration['apim.throttling'],
   tiers: TierNames,

@@ -43,7 +43,7 @@ export type ControlCall =
     }
   /** The operator's module makes the token for backends from these claims. */
   | { readonly kind: 'backendJwt'; readonly claims: Readonly<Record<string, unknown>> }
-  /** What has passed since the last report, for the traffic managers. */
+  /** Reports usage since the last report to the traffic managers. */
   | { readonly kind: 'usage'; readonly rows: readonly UsageRow[] }
 
 export interface ControlCallResults {

@@ -277,7 +277,7 @@ const DECISION_BROKER: CatalogueRule = {
     groups.length === 0 || !throttling.enable_decision_connection || throttling.throttle_decision_endpoints.length > 0,
 }
 
-/** One broker carries the decisions of all groups. */
+/** Keys of the broker, which have no effect in further groups: one broker carries the decisions of all groups. */
 const BROKER_KEYS = ['jms.username', 'jms.password', 'jms.start_delay', 'jms.destination'] as const
 const ONE_BROKER: CatalogueRule = {
   keys: BROKER_KEYS.map(key => `apim.throttling.url_group.${key}`),

@@ -28,7 +28,7 @@ export async function loadModule(
   return exported as (...given: readonly unknown[]) => unknown
 }
 
-/** Whether a value names a Java class of the reference platform, not a file. */
+/** Tells whether a value names a Java class of the reference platform in place of a file. */
 export function isJavaClass(name: string): boolean {
   return /^(?:[a-z_]\w*\.)+[A-Z]\w*$/.test(name)
 }

@@ -360,7 +360,7 @@ export class ControlPlane {
   }
 }
 
-/** Whether this node has a broker, sends reports or receives them. */
+/** Tells whether this node has a broker, sends reports or receives them. */
 function needsMessaging({ configuration, receiver }: ControlPlan): boolean {
   const { throttle_decision_endpoints: brokers } = configuration['apim.throttling']
   return brokers.length + configuration['apim.throttling.url_group'].length > 0 || receiver !== null

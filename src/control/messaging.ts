@@ -30,6 +30,7 @@ import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { ControlPlan } from '../plan/control-messages.ts'
 import type { UsageRow } from '../throttle/cluster-limits.ts'
 import { CounterFile, restoreCounters } from '../throttle/counter-file.ts'
+import { CounterListing } from '../throttle/counter-listing.ts'
 import { CounterTable } from '../throttle/counter-table.ts'
 import type { DenyPolicy, PolicySet } from '../throttle/policy.ts'
 import { brokerSettings, decisionTopic, receiverSettings, reportGroups } from './messaging-settings.ts'
@@ -144,10 +145,14 @@ export class Messaging {
     const FILE = join(dataDir, COUNTERS_FILE)
     const { memory, damage } = restoreCounters(FILE, capacity, COUNTERS_OWNER)
     if (damage !== '') report('warn', 'counters of the last run are lost in part', { FILE, CAUSE_OF_ERROR: damage })
-    this.#counters = new CounterFile(FILE, new CounterTable(memory, Date.now, COUNTERS_OWNER), cause => {
-      if (cause === '') report('info', 'counters are written again', { FILE })
-      else report('error', 'counters cannot be written; a restart would lose them', { FILE, CAUSE_OF_ERROR: cause })
-    })
+    this.#counters = new CounterFile(
+      FILE,
+      new CounterListing(new CounterTable(memory, Date.now, COUNTERS_OWNER)),
+      cause => {
+        if (cause === '') report('info', 'counters are written again', { FILE })
+        else report('error', 'counters cannot be written; a restart would lose them', { FILE, CAUSE_OF_ERROR: cause })
+      },
+    )
     this.#counters.open()
     return memory
   }

@@ -92,8 +92,8 @@ export class Broker {
   #timer: NodeJS.Timeout | undefined
   #pauseMs: number
   #next = 0
-  #isClosed = false
-  #reportsDown = true
+  /** `lost`: the outage has its log line; the next one follows a connection. */
+  #phase: 'connecting' | 'up' | 'lost' | 'closed' = 'connecting'
 
   /** `origin`: identity of this node in its messages. `times`: for tests. */
   constructor(settings: BrokerSettings, origin: string, context: BrokerContext, times: Partial<BrokerTimes> = {}) {
@@ -133,7 +133,7 @@ export class Broker {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
+    this.#phase = 'closed'
     clearTimeout(this.#timer)
     const model = this.#model
     const channel = this.#channel
@@ -145,7 +145,7 @@ export class Broker {
   }
 
   #retryIn(ms: number): void {
-    if (this.#isClosed) return
+    if (this.#phase === 'closed') return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.#connect(), ms)
   }
@@ -156,7 +156,6 @@ export class Broker {
     try {
       await this.#open(endpoint)
       this.#pauseMs = this.#times.pauseMs
-      this.#reportsDown = true
       this.#context.report('info', 'broker connected', { TARGET_HOST: endpoint.host, TARGET_PORT: endpoint.port })
     } catch (error) {
       this.#lost(endpoint, error as Error)
@@ -180,7 +179,7 @@ export class Broker {
       const channel = await withTimeout(model.createConfirmChannel(), connectMs, late)
       channel.on('error', () => {})
       await withTimeout(this.#consume(channel), connectMs, late)
-      if (this.#isClosed) throw new Error('closed')
+      if (this.#phase === 'closed') throw new Error('closed')
       this.#attach(endpoint, model, channel)
     } catch (error) {
       await endOf(model)
@@ -214,6 +213,7 @@ export class Broker {
   #attach(endpoint: BrokerEndpoint, model: ChannelModel, channel: ConfirmChannel): void {
     this.#model = model
     this.#channel = channel
+    this.#phase = 'up'
     const lost = (cause?: Error): void => {
       if (this.#model === model) this.#lost(endpoint, cause ?? new Error('the broker has closed the connection'))
     }
@@ -233,15 +233,14 @@ export class Broker {
     this.#model = null
     this.#channel = null
     if (model !== null) void endOf(model)
-    if (this.#isClosed) return
+    if (this.#phase === 'closed') return
     this.#next++
     this.#context.metrics.add(METRIC.brokerFailures, 1)
-    if (this.#reportsDown) {
+    if (this.#phase !== 'lost') {
       const fields = { TARGET_HOST: host, TARGET_PORT: port, CAUSE_OF_ERROR: cause.message }
       this.#context.report('error', 'broker lost; messages wait until it answers', fields)
     }
-    // One line per outage: the next one follows a connection.
-    this.#reportsDown = false
+    this.#phase = 'lost'
     const isRound = this.#next % this.#settings.endpoints.length === 0
     this.#retryIn(isRound ? this.#pauseMs : 0)
     if (isRound) this.#pauseMs = Math.min(2 * this.#pauseMs, this.#times.pauseMsMax)

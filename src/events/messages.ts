@@ -119,7 +119,7 @@ export function readRevocation(body: unknown): RevocationRecord {
   return { key: revokedToken, expiresMs }
 }
 
-/** What a key manager tells gateways beside revocations. */
+/** Messages of key managers to gateways beside revocations. */
 export type Notification =
   | { readonly type: 'SUBSCRIPTIONS'; readonly update: SubscriptionUpdate }
   | { readonly type: 'POLICIES'; readonly set: PolicySet }

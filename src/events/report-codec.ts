@@ -36,7 +36,7 @@ const UNITS: readonly TimeUnit[] = ['sec', 'min', 'hour', 'day', 'month']
 /** Bit beside the type of a sliding window. */
 const SLIDING = 0x80
 
-/** What a peer has sent is no frame of this protocol. */
+/** The error of a peer that sends no frame of this protocol. */
 export class ReportMalformed extends Error {
   override readonly name = 'ReportMalformed'
 }

@@ -104,7 +104,7 @@ for (const char of '"\\') MEANING[char.charCodeAt(0)] = ESCAPED
 /** Connections whose constant part of a line is remembered, by their number. */
 const REMEMBERED = 256
 
-/** What is constant for a connection, and what it is made from. */
+/** The part of a line that is constant for a connection, and the values that it is made from. */
 interface ConnectionBlocks {
   readonly sourceId: number
   /** From the end of the correlation id to the number of the target, or its null. */

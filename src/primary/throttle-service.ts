@@ -7,7 +7,8 @@ import type { Configuration } from '../config/catalogue.ts'
 import { renderCounterMetrics } from '../observe/counter-metrics.ts'
 import type { Log } from '../observe/log.ts'
 import { CounterFile, restoreCounters } from '../throttle/counter-file.ts'
-import { type CounterEntry, CounterTable } from '../throttle/counter-table.ts'
+import { type CounterEntry, CounterListing } from '../throttle/counter-listing.ts'
+import { CounterTable } from '../throttle/counter-table.ts'
 import { windowStartMs } from '../throttle/window.ts'
 
 /** A counter as `sluice throttle top` lists it. */
@@ -56,17 +57,19 @@ export function allocateCounters(configuration: Configuration, dataDir: string, 
 
 export class ThrottleService {
   readonly #table: CounterTable
+  readonly #counters: CounterListing
   readonly #file: CounterFile | null
 
   constructor(memory: SharedArrayBuffer, configuration: Configuration, dataDir: string, log: Log) {
     this.#table = new CounterTable(memory, Date.now, PRIMARY)
+    this.#counters = new CounterListing(this.#table)
     const path = join(dataDir, FILE)
     const reported = (cause: string): void => {
       if (cause === '') log.info({ FILE: path }, 'counters are written again')
       else log.error({ FILE: path, CAUSE_OF_ERROR: cause }, 'counters cannot be written; a restart would lose them')
     }
     const { enable_persistence: isPersistent } = configuration['apim.throttling']
-    this.#file = isPersistent ? new CounterFile(path, this.#table, reported) : null
+    this.#file = isPersistent ? new CounterFile(path, this.#counters, reported) : null
   }
 
   /** Keeps the file up to date from now on. */
@@ -93,25 +96,25 @@ export class ThrottleService {
       found.sort((one, other) => rank(other) - rank(one) || (one.key < other.key ? -1 : 1))
       found.length = Math.min(found.length, count)
     }
-    this.#table.entries(entry => {
+    this.#counters.entries(entry => {
       const counter = listed(entry, nowMs)
       if (counter.used === 0) return
       found.push(counter)
       if (found.length >= 2 * count + SORTED_AT) sort()
     })
     sort()
-    const { live, capacity } = this.#table.occupancy
+    const { live, capacity } = this.#counters.occupancy
     return { counters: found, live, capacity }
   }
 
   /** Sets the counters of a key to 0. False: there is none. */
   reset(key: string): boolean {
-    return this.#table.reset(key)
+    return this.#counters.reset(key)
   }
 
   /** Metrics in the text format of Prometheus. */
   metrics(): string {
-    return renderCounterMetrics(this.#table.occupancy, this.#table.refusals())
+    return renderCounterMetrics(this.#counters.occupancy, this.#counters.refusals())
   }
 }
 

@@ -68,7 +68,7 @@ export class CallerLimits {
     this.#dependsOnAddress = throttle.policies.custom.some(({ keyTemplate }) => keyTemplate.includes(BY_ADDRESS))
   }
 
-  /** Whether no request without credentials can meet a limit. */
+  /** Tells whether no request without credentials can meet a limit. */
   static areNone({ policies, plan }: Throttle, { tier, hard, resourceTiers }: LimitedApi): boolean {
     const advanced = tier === '' ? resourceTiers : [tier]
     const isUnlimited = (name: string): boolean => {

@@ -5,7 +5,7 @@
 import type { Decisions } from './decisions.ts'
 import type { Quota } from './policy.ts'
 
-/** What one reactor has let pass under one key since its last report. */
+/** Usage of one key at one reactor since its last report. */
 export interface UsageRow {
   readonly key: string
   readonly quota: Quota

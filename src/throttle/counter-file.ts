@@ -10,7 +10,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
-import { type CounterEntry, CounterTable } from './counter-table.ts'
+import { type CounterEntry, CounterListing } from './counter-listing.ts'
+import { CounterTable } from './counter-table.ts'
 import { QUOTA_TYPES, UNITS } from './counter-memory.ts'
 import { windowStartMs } from './window.ts'
 
@@ -67,8 +68,8 @@ export function restoreCounters(
 ): { readonly memory: SharedArrayBuffer; readonly damage: string } {
   const { seed, entries, damage } = readCounterFile(path)
   const memory = CounterTable.allocate(capacity, seed)
-  const table = new CounterTable(memory, Date.now, owner)
-  for (const entry of entries) table.restore(entry)
+  const counters = new CounterListing(new CounterTable(memory, Date.now, owner))
+  for (const entry of entries) counters.restore(entry)
   return { memory, damage }
 }
 
@@ -149,7 +150,7 @@ function textOf(batch: Buffer, at: number): string {
 /** Writes the counters of a table until it is closed. */
 export class CounterFile {
   readonly #path: string
-  readonly #table: CounterTable
+  readonly #counters: CounterListing
   /** `cause`: of a failed write; '' when writing succeeds again. Called once per change. */
   readonly #reported: (cause: string) => void
   /** What the file has of each slot. */
@@ -164,11 +165,11 @@ export class CounterFile {
   #timer: NodeJS.Timeout | null = null
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(path: string, table: CounterTable, reported: (cause: string) => void) {
+  constructor(path: string, counters: CounterListing, reported: (cause: string) => void) {
     this.#path = path
-    this.#table = table
+    this.#counters = counters
     this.#reported = reported
-    this.#seen = table.unseen()
+    this.#seen = counters.unseen()
   }
 
   /** Writes a snapshot and then, until `close`, every half second what has changed. */
@@ -219,8 +220,8 @@ export class CounterFile {
     await rm(temporary, { force: true })
     const handle = await open(temporary, 'wx', MODE)
     try {
-      await handle.writeFile(Buffer.concat([MAGIC, this.#table.seed]))
-      this.#seen = this.#table.unseen()
+      await handle.writeFile(Buffer.concat([MAGIC, this.#counters.seed]))
+      this.#seen = this.#counters.unseen()
       this.#bytes = 0
       await this.#append(handle)
       await handle.sync()
@@ -237,10 +238,10 @@ export class CounterFile {
   async #append(handle: FileHandle): Promise<void> {
     this.#batch ??= new Batch()
     const batch = this.#batch
-    const { slots } = this.#table
+    const { slots } = this.#counters
     for (let from = 0; from < slots; from += SLOTS_AT_ONCE) {
       const part = { seen: this.#seen, from, to: from + SLOTS_AT_ONCE }
-      this.#table.changes(part, PERSISTED_WINDOW_MS, (slot, entry, isNew) => {
+      this.#counters.changes(part, PERSISTED_WINDOW_MS, (slot, entry, isNew) => {
         if (isNew) batch.addKey(slot, entry)
         batch.addCount(slot, entry)
       })

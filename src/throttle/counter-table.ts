@@ -19,7 +19,6 @@
  * the clock again. If the time is still earlier, by more than one window, the clock has jumped back: the word is
  * replaced. After a jump back by one window or less the counts go on; after a longer one they begin anew.
  */
-import { shortened } from './counter-labels.ts'
 import { CounterMemory, GENERATION, PLACED, REFUSED as REFUSED_CELL } from './counter-memory.ts'
 import { COUNT_BITS, COUNT_MAX, COUNT_SHIFT, scaleOf, tagOf, WINDOW_MASK, wordOf } from './counting-word.ts'
 import type { Quota, Sharing } from './policy.ts'
@@ -37,41 +36,12 @@ export interface CounterSpec {
   readonly failMode: Sharing['failMode']
 }
 
-/** A counter as commands and the state file see it. */
-export interface CounterEntry {
-  /** The key, or its two ends with `…` between where it has more than 95 bytes. */
-  readonly label: string
-  readonly policy: string
-  readonly quota: Quota
-  /** Four numbers that stand for key, type and window under the seed of the memory. */
-  readonly hash: Int32Array
-  /** Number of the current window; 0 used where the counter was not charged in it. */
-  readonly window: number
-  readonly used: number
-  readonly usedBefore: number
-  readonly endsMs: number
-  readonly refused: number
-}
-
-interface CounterOccupancy {
-  readonly live: number
-  readonly capacity: number
-  readonly full: number
-  readonly busy: number
-  readonly evicted: number
-  readonly rebuilt: number
-}
-
 /** The upper half of a word: the tag above the highest bits of the count. */
 const HIGH_BITS = 4
 const HIGH_MASK = 15
 const HIGH_UNIT = 2 ** 32
 /** Counters of one request: one bit each says what was charged. */
 const COUNTERS_MAX = 31
-
-/** Cells of the two words of a slot; of what `changes` keeps of a slot: its generation and its words. */
-const WORD_CELLS = 4
-const SEEN_CELLS = 1 + WORD_CELLS
 
 /** Refusals that a slot counts at most: 2^31 are reached in hours by a flood. */
 const REFUSED_MAX = 2 ** 30
@@ -129,10 +99,10 @@ export class Counter {
 }
 
 export class CounterTable {
-  readonly #memory: CounterMemory
+  readonly memory: CounterMemory
   readonly #cells: Int32Array
   readonly #words: BigInt64Array
-  readonly #wallMs: () => number
+  readonly wallMs: () => number
   /** A word in halves. Bit operations on a BigInt would allocate. */
   readonly #whole = new BigInt64Array(1)
   readonly #halves = new Int32Array(this.#whole.buffer)
@@ -143,10 +113,10 @@ export class CounterTable {
    * the reactor's index + 1; a thread that takes the place of a dead one takes its number too.
    */
   constructor(memory: SharedArrayBuffer, wallMs: () => number, owner: number) {
-    this.#memory = new CounterMemory(memory, owner)
-    this.#cells = this.#memory.cells
-    this.#words = this.#memory.words
-    this.#wallMs = wallMs
+    this.memory = new CounterMemory(memory, owner)
+    this.#cells = this.memory.cells
+    this.#words = this.memory.words
+    this.wallMs = wallMs
   }
 
   /** Memory for so many counters. `seed`: that of a memory whose counters will be restored. */
@@ -154,10 +124,11 @@ export class CounterTable {
     return CounterMemory.allocate(counters, seed)
   }
 
-  counter(spec: CounterSpec): Counter {
-    const counter = new Counter(spec, this.#memory.hashOf(spec))
+  /** `hashed`: of a counter whose key is known by its hash alone. */
+  counter(spec: CounterSpec, hashed = this.memory.hashOf(spec)): Counter {
+    const counter = new Counter(spec, hashed)
     // A counter that has its slot from the beginning was charged by every request that it admits.
-    if (this.#place(counter, this.#wallMs())) counter.placedMs = Number.NEGATIVE_INFINITY
+    if (this.#place(counter, this.wallMs())) counter.placedMs = Number.NEGATIVE_INFINITY
     return counter
   }
 
@@ -171,7 +142,7 @@ export class CounterTable {
     if (counters.length === 0) return -1
     if (counters.length > COUNTERS_MAX) throw new RangeError(`a request has at most ${COUNTERS_MAX} counters`)
     for (;;) {
-      const now = this.#wallMs()
+      const now = this.wallMs()
       this.#admittedMs = now
       const refusedBy = this.#admitAt(counters, now)
       if (refusedBy !== counters.length) return refusedBy
@@ -224,12 +195,12 @@ export class CounterTable {
   /** Counts a refusal that was decided elsewhere: by Redis, by a traffic manager, or by `remaining`. */
   countRefusal(counter: Counter): void {
     const isPlaced = counter.slot >= 0 && this.#cells[counter.cell + GENERATION] === counter.generation
-    if (isPlaced || this.#place(counter, this.#wallMs())) this.#refuse(counter, 0)
+    if (isPlaced || this.#place(counter, this.wallMs())) this.#refuse(counter, 0)
   }
 
   #refuse(counter: Counter, at: number): number {
     if (counter.slot >= 0 && Atomics.add(this.#cells, counter.cell + REFUSED_CELL, 1) >= REFUSED_MAX) {
-      this.#memory.foldRefusals(counter)
+      this.memory.foldRefusals(counter)
     }
     return at
   }
@@ -279,7 +250,7 @@ export class CounterTable {
       }
       // Of a later window, in steps of two.
       if (((((tag >> 3) & WINDOW_MASK) - ((counter.tag >> 3) & WINDOW_MASK)) << 7) >> 7 > 0) {
-        const again = this.#wallMs()
+        const again = this.wallMs()
         if (again < counter.startMs || again >= counter.endMs) return STALE
       }
       if (!this.#fits(counter, 0, needed, now)) return REFUSED
@@ -331,7 +302,7 @@ export class CounterTable {
     const bytes = amount + counter.rest
     const units = Math.floor(bytes / 2 ** counter.scale)
     for (;;) {
-      const now = this.#wallMs()
+      const now = this.wallMs()
       if (now < counter.startMs || now >= counter.endMs) counter.moveTo(now)
       const verdict = this.#charge(counter, units, now, isLate ? Number.NEGATIVE_INFINITY : units)
       if (verdict === STALE) continue
@@ -346,10 +317,10 @@ export class CounterTable {
 
   /** False: the counter has no slot (the table is full), or its key has been evicted; the next use looks again. */
   #place(counter: Counter, now: number): boolean {
-    const isPlaced = this.#memory.place(counter.spec, counter.hashed, counter, now) === PLACED
+    const isPlaced = this.memory.place(counter.spec, counter.hashed, counter, now) === PLACED
     if (!isPlaced) return false
-    counter.cell = this.#memory.cellOf(counter.slot)
-    counter.word = this.#memory.wordIndexOf(counter.slot)
+    counter.cell = this.memory.cellOf(counter.slot)
+    counter.word = this.memory.wordIndexOf(counter.slot)
     counter.placedMs = now
     counter.moveTo(now)
     return true
@@ -370,7 +341,7 @@ export class CounterTable {
 
   /** In counting units. */
   #used(counter: Counter): number {
-    const now = this.#wallMs()
+    const now = this.wallMs()
     if (now < counter.startMs || now >= counter.endMs) counter.moveTo(now)
     if (counter.slot < 0) return 0
     this.#whole[0] = Atomics.load(this.#words, counter.word + (counter.number & 1))
@@ -380,139 +351,9 @@ export class CounterTable {
 
   /** When the current window ends, in milliseconds since 1970. */
   endsMs(counter: Counter): number {
-    const now = this.#wallMs()
+    const now = this.wallMs()
     if (now < counter.startMs || now >= counter.endMs) counter.moveTo(now)
     return counter.endMs
-  }
-
-  // ---- commands and state -----------------------------------------------------------------------------------------
-
-  /** Seed of the hashes, which restored counters need. */
-  get seed(): Uint8Array {
-    return this.#memory.seed
-  }
-
-  /** How full the table is, and how often it had no slot, no lock in time, evicted a key, repaired itself. */
-  get occupancy(): CounterOccupancy {
-    const { live, capacity, fullCount, busyCount, evictedCount, rebuiltCount } = this.#memory
-    return { live, capacity, full: fullCount, busy: busyCount, evicted: evictedCount, rebuilt: rebuiltCount }
-  }
-
-  /** Refused requests by policy (`level:name`), of counters that were evicted too. */
-  refusals(): ReadonlyMap<string, number> {
-    return this.#memory.refusals()
-  }
-
-  /** Visits all counters, while other threads go on charging them. */
-  entries(visit: (entry: CounterEntry) => void): void {
-    const now = this.#wallMs()
-    for (let slot = 0; slot < this.#memory.used; slot++) {
-      const cell = this.#memory.cellOf(slot)
-      const generation = Atomics.load(this.#cells, cell + GENERATION)
-      if ((generation & 1) === 0) continue
-      const entry = this.#entryOf(slot, generation, now)
-      if (Atomics.load(this.#cells, cell + GENERATION) === generation) visit(entry)
-    }
-  }
-
-  /** What `changes` has seen when it has seen nothing. */
-  unseen(): Int32Array {
-    return new Int32Array(this.#memory.capacity * SEEN_CELLS)
-  }
-
-  /** Slots that have ever been in use, from 0. */
-  get slots(): number {
-    return this.#memory.used
-  }
-
-  /**
-   * Visits the counters in slots from `from` to `to - 1` that have changed since `seen`, and brings `seen` up to date.
-   * Windows shorter than `leastMs` are left out. `isNew`: the slot has belonged to another counter, or to none, before.
-   */
-  changes(
-    { seen, from, to }: { readonly seen: Int32Array; readonly from: number; readonly to: number },
-    leastMs: number,
-    visit: (slot: number, entry: CounterEntry, isNew: boolean) => void,
-  ): void {
-    const now = this.#wallMs()
-    const cells = this.#cells
-    for (let slot = from; slot < Math.min(to, this.#memory.used); slot++) {
-      const cell = this.#memory.cellOf(slot)
-      const generation = Atomics.load(cells, cell + GENERATION)
-      const isNew = seen[slot * SEEN_CELLS] !== generation
-      const word = this.#memory.wordIndexOf(slot) << 1
-      let isSame = !isNew
-      for (let at = 0; at < WORD_CELLS && isSame; at++) isSame = seen[slot * SEEN_CELLS + 1 + at] === cells[word + at]
-      if (isSame || (generation & 1) === 0) continue
-      const { unit, units } = this.#memory.shapeOf(slot)
-      if (windowStartMs(1, unit, units) - windowStartMs(0, unit, units) < leastMs) continue
-      for (let at = 0; at < WORD_CELLS; at++) seen[slot * SEEN_CELLS + 1 + at] = cells[word + at]!
-      const entry = this.#entryOf(slot, generation, now)
-      if (Atomics.load(cells, cell + GENERATION) !== generation) continue
-      seen[slot * SEEN_CELLS] = generation
-      visit(slot, entry, isNew)
-    }
-  }
-
-  #entryOf(slot: number, generation: number, now: number): CounterEntry {
-    const { unit, units, isSliding, type } = this.#memory.shapeOf(slot)
-    const limit = this.#memory.limitOf(slot)
-    const window = windowAt(now, unit, units)
-    const word = this.#memory.wordIndexOf(slot)
-    const bytes = 2 ** scaleOf({ type, limit })
-    const usedIn = (number: number): number => {
-      const value = Atomics.load(this.#words, word + (number & 1))
-      const isSame = Number(value >> COUNT_SHIFT) === tagOf(number, generation)
-      return isSame ? Number(BigInt.asUintN(COUNT_BITS, value)) * bytes : 0
-    }
-    return {
-      label: this.#memory.labelOf(slot),
-      policy: this.#memory.policyOf(slot),
-      quota: { type, limit, unit, units, window: isSliding ? 'sliding' : 'tumbling' },
-      hash: this.#memory.hashAt(slot),
-      window,
-      used: usedIn(window),
-      usedBefore: usedIn(window - 1),
-      endsMs: windowStartMs(window + 1, unit, units),
-      refused: this.#cells[this.#memory.cellOf(slot) + REFUSED_CELL]!,
-    }
-  }
-
-  /**
-   * Restores a counter of a memory with the same seed, before others use the table. False: its windows are over, or the
-   * table is full.
-   */
-  restore({ label, policy, quota, hash, window, used, usedBefore, refused }: CounterEntry): boolean {
-    const now = this.#wallMs()
-    const ago = windowAt(now, quota.unit, quota.units) - window
-    if (ago < 0 || ago > (quota.window === 'sliding' ? 1 : 0)) return false
-    const counter = new Counter({ key: label, policy, quota, overruns: true, failMode: 'open' }, hash)
-    if (!this.#place(counter, now)) return false
-    for (const [number, amount] of [
-      [window - 1, usedBefore],
-      [window, used],
-    ] as const) {
-      if (number < counter.number - 1) continue
-      const count = Math.min(COUNT_MAX, Math.ceil(amount / 2 ** counter.scale))
-      Atomics.store(this.#words, counter.word + (number & 1), wordOf(tagOf(number, counter.generation), count))
-    }
-    Atomics.store(this.#cells, counter.cell + REFUSED_CELL, refused)
-    return true
-  }
-
-  /** Sets the counters of a key, or of a label, to 0. False: there is none. */
-  reset(key: string): boolean {
-    const label = shortened(key).toString()
-    let found = false
-    for (let slot = 0; slot < this.#memory.used; slot++) {
-      if (!this.#memory.isLive(slot)) continue
-      const own = this.#memory.labelOf(slot)
-      if (own !== label && own !== key) continue
-      found = true
-      const word = this.#memory.wordIndexOf(slot)
-      for (const at of [word, word + 1]) this.#clear(at)
-    }
-    return found
   }
 
   /**
@@ -520,13 +361,6 @@ export class CounterTable {
    * the primary, before another thread gets that number. False: that thread did not hold the lock.
    */
   release(owner: number): boolean {
-    return this.#memory.release(owner)
-  }
-
-  #clear(at: number): void {
-    for (;;) {
-      const word = Atomics.load(this.#words, at)
-      if (Atomics.compareExchange(this.#words, at, word, wordOf(Number(word >> COUNT_SHIFT), 0)) === word) return
-    }
+    return this.memory.release(owner)
   }
 }

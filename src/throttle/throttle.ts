@@ -36,7 +36,7 @@ interface CompiledGroups {
   readonly groups: ConditionGroups
 }
 
-/** A limit that cannot be decided on names no end of its window. */
+/** Wait, in milliseconds, that is told where a limit could not be decided: its window is not known. */
 const UNDECIDED_MS = 1000
 
 export class Throttle {
@@ -48,7 +48,7 @@ export class Throttle {
   /** Null: no traffic manager decides. */
   cluster: ClusterLimits | null = null
   readonly #wallMs: () => number
-  /** Its response is kept, and that is the response of one reactor's sequences. */
+  /** Refusal by a deny policy; its response is kept, which the sequences of this reactor have made. */
   readonly #denied = throttledRefusal(900805)
   /** By name of the policy. */
   readonly #groups = new Map<string, CompiledGroups>()
@@ -86,7 +86,7 @@ export class Throttle {
     return groups
   }
 
-  /** Those of policies that are gone. */
+  /** Drops the groups of policies that are gone. */
   #forgetGroups(): void {
     this.#groupsVersion = this.policies.version
     for (const name of this.#groups.keys()) if (!this.policies.advanced(name).isKnown) this.#groups.delete(name)

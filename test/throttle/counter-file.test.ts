@@ -17,7 +17,7 @@ import { test, type TestContext } from 'node:test'
 import { CounterFile, readCounterFile } from '../../src/throttle/counter-file.ts'
 import { CounterTable } from '../../src/throttle/counter-table.ts'
 import { Random, SEED } from '../harness/random.ts'
-import { admitted, Clock, quotaOf, specOf } from './counting.ts'
+import { admitted, Clock, quotaOf, specOf, listing } from './counting.ts'
 
 const MINUTE_MS = 60_000
 const CAPACITY = 20_000
@@ -32,12 +32,12 @@ function pathFor(t: TestContext): string {
 function restart(path: string, clock: Clock): CounterTable {
   const saved = readCounterFile(path)
   const table = new CounterTable(CounterTable.allocate(CAPACITY, saved.seed), clock.read, 1)
-  for (const entry of saved.entries) table.restore(entry)
+  for (const entry of saved.entries) listing(table).restore(entry)
   return table
 }
 
 async function save(path: string, table: CounterTable): Promise<void> {
-  const file = new CounterFile(path, table, cause => assert.fail(cause))
+  const file = new CounterFile(path, listing(table), cause => assert.fail(cause))
   file.open()
   await file.close()
 }
@@ -83,7 +83,7 @@ test('a window that has ended meanwhile begins anew; bytes and refusals survive'
   assert.equal(admitted(next, minute, 9), 5)
   assert.ok(Math.abs(next.remaining(next.counter(bytes)) - 6e11) < 64)
   assert.equal(admitted(next, next.counter(hour), 1), 0)
-  assert.deepEqual([...next.refusals()], [['subscription:Gold', 9]])
+  assert.deepEqual([...listing(next).refusals()], [['subscription:Gold', 9]])
 })
 
 test('what is charged later is appended, and survives without an orderly end', async t => {
@@ -91,7 +91,7 @@ test('what is charged later is appended, and survives without an orderly end', a
   const clock = new Clock()
   const table = newTable(clock)
   const counter = table.counter(specOf('key', quotaOf(100)))
-  const file = new CounterFile(path, table, cause => assert.fail(cause))
+  const file = new CounterFile(path, listing(table), cause => assert.fail(cause))
   t.after(() => file.close())
   file.open()
   for (const count of [3, 4]) {
@@ -166,7 +166,7 @@ test('a folder that cannot be written is told once, and once when it can be agai
   const clock = new Clock()
   const table = newTable(clock)
   const told: string[] = []
-  const file = new CounterFile(join(path, 'sub', 'counters'), table, cause => told.push(cause))
+  const file = new CounterFile(join(path, 'sub', 'counters'), listing(table), cause => told.push(cause))
   t.after(() => file.close())
   file.open()
   while (told.length === 0) await new Promise(done => setTimeout(done, 20))

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { REFUSED } from '../../src/throttle/counter-memory.ts'
-import type { Counter, CounterEntry, CounterSpec, CounterTable } from '../../src/throttle/counter-table.ts'
+import type { CounterEntry } from '../../src/throttle/counter-listing.ts'
+import type { Counter, CounterSpec, CounterTable } from '../../src/throttle/counter-table.ts'
 import { CounterTable as Table } from '../../src/throttle/counter-table.ts'
 import { windowAt, windowStartMs } from '../../src/throttle/window.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
-import { admitted, Clock, DAY_MS, quotaOf, specOf, tables } from './counting.ts'
+import { admitted, Clock, DAY_MS, quotaOf, specOf, tables, listing } from './counting.ts'
 
 const MINUTE_MS = 60_000
 
@@ -146,7 +147,7 @@ test('a request that one counter refuses is counted by none', () => {
   assert.equal(table!.admit([narrow, wide]), 0)
   assert.equal(table!.remaining(wide), 9)
   const refused: Record<string, number> = {}
-  table!.entries(entry => {
+  listing(table!).entries(entry => {
     refused[entry.label] = entry.refused
   })
   assert.deepEqual(refused, { wide: 0, narrow: 6 })
@@ -200,9 +201,11 @@ test('a counter that another policy takes over names that policy; refusals stay 
   const after = b!.counter(specOf('key', quotaOf(3, { window: 'sliding' }), { policy: 'subscription:Silver' }))
   assert.equal(admitted(b!, after, 4), 2)
   const rows: unknown[] = []
-  b!.entries(({ policy, quota, used, refused }) => rows.push([policy, quota.limit, quota.window, used, refused]))
+  listing(b!).entries(({ policy, quota, used, refused }) =>
+    rows.push([policy, quota.limit, quota.window, used, refused]),
+  )
   assert.deepEqual(rows, [['subscription:Silver', 3, 'sliding', 3, 2]])
-  assert.deepEqual([...a!.refusals()].toSorted(), [
+  assert.deepEqual([...listing(a!).refusals()].toSorted(), [
     ['subscription:Gold', 4],
     ['subscription:Silver', 2],
   ])
@@ -214,11 +217,11 @@ test('control characters of a key are escaped in its label, which resets it too'
   const key = 'application:1:\u001b[2Jeve\n'
   const counter = table!.counter(specOf(key, quotaOf(1)))
   const labels: string[] = []
-  table!.entries(({ label }) => labels.push(label))
+  listing(table!).entries(({ label }) => labels.push(label))
   assert.deepEqual(labels, ['application:1:\\x1b[2Jeve\\x0a'])
   for (const text of [key, labels[0]!]) {
     assert.equal(table!.admit([counter]), -1)
-    assert.ok(table!.reset(text))
+    assert.ok(listing(table!).reset(text))
     assert.equal(table!.remaining(counter), 1)
   }
 })
@@ -228,8 +231,8 @@ test('a label that cuts a character of several bytes resets its key', () => {
   const counter = table!.counter(specOf(`a${'é'.repeat(100)}`, quotaOf(1)))
   assert.equal(table!.admit([counter]), -1)
   const labels: string[] = []
-  table!.entries(({ label }) => labels.push(label))
-  assert.ok(table!.reset(labels[0]!))
+  listing(table!).entries(({ label }) => labels.push(label))
+  assert.ok(listing(table!).reset(labels[0]!))
   assert.equal(table!.remaining(counter), 1)
 })
 
@@ -242,7 +245,7 @@ test('refusals of a policy are counted beyond 2^31', () => {
     cells[counter.cell + REFUSED] = 2 ** 30 - 1
     admitted(table, counter, 3)
   }
-  assert.ok(table.refusals().get('subscription:Gold')! > 3 * 2 ** 30)
+  assert.ok(listing(table).refusals().get('subscription:Gold')! > 3 * 2 ** 30)
 })
 
 test('bytes that two quotas count in different units are different counters', () => {
@@ -305,15 +308,15 @@ test('reset sets a key to 0 by its text or its label; another key keeps its coun
   const long = `subscription:${'x'.repeat(200)}é`
   const [counter, other] = [long, 'other'].map(key => table!.counter(specOf(key, quotaOf(1))))
   for (const each of [counter!, other!]) assert.equal(table!.admit([each]), -1)
-  assert.ok(!table!.reset('unknown'))
-  assert.ok(table!.reset(long))
+  assert.ok(!listing(table!).reset('unknown'))
+  assert.ok(listing(table!).reset(long))
   assert.equal(table!.remaining(counter!), 1)
   assert.equal(table!.remaining(other!), 0)
   assert.equal(table!.admit([counter!]), -1)
   const labels: string[] = []
-  table!.entries(({ label }) => labels.push(label))
+  listing(table!).entries(({ label }) => labels.push(label))
   assert.match(labels[0]!, /^subscription:x+…x+é$/)
-  assert.ok(table!.reset(labels[0]!))
+  assert.ok(listing(table!).reset(labels[0]!))
   assert.equal(table!.remaining(counter!), 1)
 })
 
@@ -329,11 +332,11 @@ test('counters are restored in their windows, and not afterwards', () => {
   for (const spec of specs) table!.admit([table!.counter(spec)])
   table!.charge(table!.counter(specs[3]!), 6400)
   const entries: CounterEntry[] = []
-  table!.entries(entry => entries.push(structuredClone(entry)))
+  listing(table!).entries(entry => entries.push(structuredClone(entry)))
   clock.nowMs += MINUTE_MS
-  const again = new Table(Table.allocate(16, table!.seed), clock.read, 1)
+  const again = new Table(Table.allocate(16, listing(table!).seed), clock.read, 1)
   assert.deepEqual(
-    entries.map(entry => again.restore(entry)),
+    entries.map(entry => listing(again).restore(entry)),
     [false, true, true, true],
   )
   const left = specs.map(spec => again.remaining(again.counter(spec)))

@@ -1,6 +1,7 @@
 /** Counters for tests: specifications, threads of a process, and threads that die in the middle. */
 import { Worker } from 'node:worker_threads'
 import { type Counter, type CounterSpec, CounterTable } from '../../src/throttle/counter-table.ts'
+import { CounterListing } from '../../src/throttle/counter-listing.ts'
 import type { Quota } from '../../src/throttle/policy.ts'
 
 /** 2026-11-22T00:00:00Z, the beginning of a day. */
@@ -81,4 +82,9 @@ export function diesAt(write: number, body: () => void): boolean {
     if (error !== death) throw error
   }
   return hasDied
+}
+
+/** The counters of a table as commands and the state file see them. */
+export function listing(table: CounterTable): CounterListing {
+  return new CounterListing(table)
 }

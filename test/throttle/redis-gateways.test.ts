@@ -7,6 +7,7 @@ import { CounterTable } from '../../src/throttle/counter-table.ts'
 import type { RedisPlan } from '../../src/throttle/redis-counters.ts'
 import { RedisServer, WITHOUT_REDIS } from '../harness/redis-server.ts'
 import { application, securedApi, subscription, ThrottledGateway } from '../harness/throttled-gateway.ts'
+import { listing } from './counting.ts'
 
 const skip = WITHOUT_REDIS || false
 const PER_YEAR = { type: 'requests', unit: 'month', units: 12, window: 'tumbling' } as const
@@ -56,7 +57,9 @@ async function codes(count: number, caller: string): Promise<Readonly<Record<num
 test('two gateways admit the limit of a policy together, to the request', { skip }, async () => {
   assert.deepEqual(await codes(200, 'Exact'), { 0: 50, [THROTTLED]: 150 })
   const refused = gateways.map(({ gateway: { plan } }) =>
-    new CounterTable(plan.counters, Date.now, 99).refusals().get('subscription:Exact'),
+    listing(new CounterTable(plan.counters, Date.now, 99))
+      .refusals()
+      .get('subscription:Exact'),
   )
   assert.equal(refused[0]! + refused[1]!, 150, 'refusals by the policy in the metrics')
 })

@@ -279,7 +279,7 @@ export const eventManagement = section(
   { roles: ['traffic-manager'] },
 )
 
-/** Whether a password goes to another machine in clear text. */
+/** Tells whether a password goes to another machine in clear text. */
 function isShown({ url: address, password }: { readonly url: string; readonly password: string }): boolean {
   return password !== '' && isReadableByOthers(address.replace(/^redis:/, 'http:'))
 }

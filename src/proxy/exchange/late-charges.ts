@@ -1,4 +1,4 @@
-/** What limits count behind the decision on a request: bytes of bodies, bytes and messages of a tunnel. */
+/** Charges behind the decision on a request: bytes of bodies, bytes and messages of a tunnel. */
 import type { Exchange } from './exchange.ts'
 import type { MessageGate } from './websocket-frames.ts'
 

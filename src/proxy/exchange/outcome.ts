@@ -16,7 +16,7 @@ export interface Refusal {
   readonly throttling?: ThrottlingDetails
 }
 
-/** What a refusal of throttling has beside its code. */
+/** Fields and times of a refusal by a limit, beside its code. */
 interface ThrottlingDetails {
   /** When the next request is allowed, in milliseconds since 1970; 0: not by time. */
   readonly nextAccessMs: number
