@@ -1,6 +1,6 @@
 /** Every fault that a client can get: the request that causes it, at a gateway with an API for each kind of failure. */
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { DEFAULT_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import type { ApiPlan, EndpointPlan, EndpointsPlan, FaultPlan } from '../../src/plan/reactor-plan.ts'
@@ -285,7 +285,8 @@ interface FaultGateway extends TestGateway {
 export async function startFaultGateway(faults: Partial<{ readonly faults: FaultPlan }> = {}): Promise<FaultGateway> {
   const backend = await ScriptedBackend.listen(peer => void fail(peer))
   const deaf = await deafListener()
-  const refused = await freePort()
+  const refusing = await refusingPort()
+  const refused = refusing.port
   const port = backend.port
   const failing = endpointsAt(refused, LONG_MS)
   const apis: readonly TestApi[] = [
@@ -325,6 +326,7 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
       gateway.stop()
       backend.close()
       deaf.close()
+      refusing.close()
     },
   }
 }
@@ -362,11 +364,18 @@ async function fail(peer: Peer): Promise<void> {
   else if (!path.startsWith('/hangs')) peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
 }
 
-/** A port without a listener. */
-async function freePort(): Promise<number> {
+/** A port without a listener, which no listener gets either: that of the client's end of a connection. */
+async function refusingPort(): Promise<{ readonly port: number; close(): void }> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return port
+  const { port } = server.address() as AddressInfo
+  const client = connect(port, '127.0.0.1')
+  await once(client, 'connect')
+  return {
+    port: client.localPort!,
+    close() {
+      client.destroy()
+      server.close()
+    },
+  }
 }
