@@ -1,6 +1,4 @@
 /** Every fault that a client can get: the request that causes it, at a gateway with an API for each kind of failure. */
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { DEFAULT_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import type { ApiPlan, EndpointPlan, EndpointsPlan, FaultPlan } from '../../src/plan/reactor-plan.ts'
@@ -8,7 +6,7 @@ import { AUTHENTICATION_CASES, SECURED, securedApi, prepareCases } from './authe
 import { OPEN_CORS, operation } from './filter-chain.ts'
 import { deafListener } from './deaf-listener.ts'
 import { startGateway, type TestApi, type TestGateway } from './gateway.ts'
-import { type Peer, ScriptedBackend } from './peers.ts'
+import { type Peer, refusingPort, ScriptedBackend } from './peers.ts'
 
 export interface FaultCase {
   readonly name: string
@@ -362,20 +360,4 @@ async function fail(peer: Peer): Promise<void> {
   else if (path.startsWith('/protected')) peer.send(UNAUTHORISED)
   else if (path.startsWith('/babbles')) peer.send('SSH-2.0-OpenSSH_9.6\r\n')
   else if (!path.startsWith('/hangs')) peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
-}
-
-/** A port without a listener, which no listener gets either: that of the client's end of a connection. */
-async function refusingPort(): Promise<{ readonly port: number; close(): void }> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const client = connect(port, '127.0.0.1')
-  await once(client, 'connect')
-  return {
-    port: client.localPort!,
-    close() {
-      client.destroy()
-      server.close()
-    },
-  }
 }

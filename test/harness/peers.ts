@@ -4,7 +4,7 @@
  * what was received instead.
  */
 import { once } from 'node:events'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /** A wait fails after this time. */
 const GUARD_MS = 15_000
@@ -208,6 +208,22 @@ export async function eventually(what: string, holds: () => boolean): Promise<vo
   for (let turns = 0; !holds(); turns++) {
     if (performance.now() > end) throw new Error(`waited in vain for ${what}`)
     await (turns < BUSY_TURNS ? turn() : new Promise(resolve => setTimeout(resolve, 1)))
+  }
+}
+
+/** A port without a listener, which no listener gets either: that of the client's end of a connection. */
+export async function refusingPort(): Promise<{ readonly port: number; close(): void }> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const client = connect(port, '127.0.0.1')
+  await once(client, 'connect')
+  return {
+    port: client.localPort!,
+    close() {
+      client.destroy()
+      server.close()
+    },
   }
 }
 

@@ -8,7 +8,7 @@ import type { ForwardProxy } from '../../src/proxy/target/route.ts'
 import { assertFault, takeResponse } from '../harness/responses.ts'
 import { countedFailures, failureLine } from '../harness/failures.ts'
 import { type GatewayOptions, startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
-import { connectPeer, type Peer, quiet, ScriptedBackend } from '../harness/peers.ts'
+import { connectPeer, type Peer, quiet, refusingPort, ScriptedBackend } from '../harness/peers.ts'
 import { refusalDescription } from '../harness/proxied-gateway.ts'
 
 const BASIC = `Basic ${btoa('gateway:secret')}`
@@ -190,8 +190,8 @@ function endpoint(slot: number, port: number, through: ForwardProxy | null): End
 for (const proxyIsFirst of [true, false]) {
   const order = proxyIsFirst ? 'from a proxied route to a direct one' : 'from a direct route to a proxied one'
   test(`failover ${order}: the request has the head and the credentials of its new route only`, async t => {
-    const closed = await ScriptedBackend.listen()
-    closed.close()
+    const closed = await refusingPort()
+    t.after(() => closed.close())
     const backend = await ScriptedBackend.listen()
     t.after(() => backend.close())
     const closedProxy = { host: '127.0.0.1', port: closed.port, authorization: BASIC }
@@ -221,8 +221,8 @@ for (const proxyIsFirst of [true, false]) {
 }
 
 test('a proxy that refuses the connection causes 502 with 101503, and the log names the proxy', async t => {
-  const closed = await ScriptedBackend.listen()
-  closed.close()
+  const closed = await refusingPort()
+  t.after(() => closed.close())
   const closedProxy = { host: '127.0.0.1', port: closed.port, authorization: '' }
   const gateway = await gatewayFor(t, [{ context: '/t', host: 'one.example', port: 80, route: { proxy: closedProxy } }])
   const client = await dial(t, gateway)

@@ -12,7 +12,7 @@ import type { Route } from '../../src/proxy/target/route.ts'
 import { OTHER_CA, SERVER } from '../harness/certificates.ts'
 import { ConnectProxy } from '../harness/connect-proxy.ts'
 import { failureLine } from '../harness/failures.ts'
-import { connectPeer, eventually, type Peer, quiet, ScriptedBackend } from '../harness/peers.ts'
+import { connectPeer, eventually, type Peer, quiet, refusingPort, ScriptedBackend } from '../harness/peers.ts'
 import { assertRefused, gatewayFor, proxyAt, securedApi, sendGet, TLS } from '../harness/proxied-gateway.ts'
 import { assertFault, takeResponse } from '../harness/responses.ts'
 
@@ -100,8 +100,8 @@ test('wrong credentials for the proxy cause 502 with 101503, and the log names t
 })
 
 test('a backend that the proxy cannot reach causes 502 with 101503, and the log has the status', async t => {
-  const closed = await ScriptedBackend.listen()
-  closed.close()
+  const closed = await refusingPort()
+  t.after(() => closed.close())
   const proxy = await ConnectProxy.listen()
   t.after(() => proxy.close())
   const gateway = await gatewayFor(t, [securedApi(closed.port, proxyAt(proxy.port))])
@@ -109,8 +109,8 @@ test('a backend that the proxy cannot reach causes 502 with 101503, and the log 
 })
 
 test('a proxy that refuses the connection causes 502 with 101503, and the log names the proxy', async t => {
-  const closed = await ScriptedBackend.listen()
-  closed.close()
+  const closed = await refusingPort()
+  t.after(() => closed.close())
   const gateway = await gatewayFor(t, [securedApi(443, proxyAt(closed.port))])
   await assertRefused(t, gateway, `proxy 127.0.0.1:${closed.port}: ECONNREFUSED`)
   const { fields } = failureLine(gateway, 0)

@@ -5,27 +5,16 @@
  */
 import assert from 'node:assert/strict'
 import dns from 'node:dns'
-import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
-import { createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { assertFault, takeResponse } from '../harness/responses.ts'
 import { deafListener } from '../harness/deaf-listener.ts'
 import { countedFailures, failureLine } from '../harness/failures.ts'
 import { startGateway } from '../harness/gateway.ts'
-import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { connectPeer, eventually, type Peer, refusingPort, ScriptedBackend } from '../harness/peers.ts'
 
 const TIMEOUT_MS = 500
 const BIG_BYTES = 32 * 1024 * 1024
-
-/** A port without a listener. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return port
-}
 
 async function respondToAll(peer: Peer): Promise<void> {
   while (peer.ending === '' && !peer.isClosed) {
@@ -54,7 +43,8 @@ syncBuiltinESMExports()
 
 const backend = await ScriptedBackend.listen()
 const healthy = await ScriptedBackend.listen(peer => void respondToAll(peer))
-const refusing = await freePort()
+const nobody = await refusingPort()
+const refusing = nobody.port
 
 const apis = [
   { context: '/t', port: backend.port },
@@ -68,6 +58,7 @@ const patient = await startGateway(apis)
 const impatient = await startGateway(apis, { http: { 'http.socket.timeout': TIMEOUT_MS } })
 
 after(() => {
+  nobody.close()
   patient.stop()
   impatient.stop()
   backend.close()
