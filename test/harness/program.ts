@@ -1,5 +1,6 @@
 /** Starts the real program as operators do, in a home of its own, and waits for what it prints. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -126,14 +127,24 @@ export function makeHome(backendPort: number, deployment = ''): Home {
   return { path, data: join(path, 'data'), remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** A port that was free a moment ago. Several reactors need one that is known beforehand. */
+/** Ports below those that Linux gives to sockets by itself: nobody but another caller of `freePort` takes one. */
+const PORTS_FROM = 12_000
+const PORTS = 16_000
+
+/** A port that is free. Several reactors need one that is known beforehand. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0)
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = PORTS_FROM + randomInt(PORTS)
+    const server = createServer()
+    const isFree = await new Promise<boolean>(resolve => {
+      server.once('error', () => resolve(false))
+      server.listen(port, () => resolve(true))
+    })
+    if (!isFree) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 export interface RunningGateway {
