@@ -1,20 +1,8 @@
-/**
- * Migrations of the tables. A released migration is never edited, and none drops data: a change is a new migration.
- * MariaDB and MySQL cannot roll back DDL, so each statement can run again.
- */
-import type { DialectName } from './pooled-dialect.ts'
+/** Migrations of the tables of the registry. */
+import type { DdlSyntax, Migration } from '../../database/migrations.ts'
 
 /** The database of a table: `shared` or `apim`. Both may be one. */
 export type SchemaPart = 'shared' | 'apim'
-
-/** Differences in DDL between the databases. */
-interface DdlSyntax {
-  readonly text: string
-  /** Statements that create a table and its indexes. */
-  table(name: string, columns: readonly string[], indexes?: readonly string[]): readonly string[]
-}
-
-type Migration = (ddl: DdlSyntax) => readonly string[]
 
 const SHARED_V1: Migration = ({ text, table }) => [
   ...table('sluice_settings', ['name varchar(64) not null primary key', 'value varchar(255) not null']),
@@ -248,25 +236,4 @@ const APIM_V5: Migration = ({ text, table }) => [
 export const MIGRATIONS: Readonly<Record<SchemaPart, readonly Migration[]>> = {
   shared: [SHARED_V1],
   apim: [APIM_V1, APIM_V2, APIM_V3, APIM_V4, APIM_V5],
-}
-
-/** `collation`: for MariaDB and MySQL, a binary one without padding. */
-export function ddlSyntaxOf(dialect: DialectName, collation: string): DdlSyntax {
-  if (dialect !== 'mysql') {
-    return {
-      text: 'text',
-      table: (name, columns, indexes = []) => [
-        `create table if not exists ${name} (${columns.join(', ')})`,
-        ...indexes.map(column => `create index if not exists ${name}_by_${column} on ${name} (${column})`),
-      ],
-    }
-  }
-  return {
-    text: 'mediumtext',
-    table: (name, columns, indexes = []) => {
-      const lines = [...columns, ...indexes.map(column => `index ${name}_by_${column} (${column})`)]
-      const options = `engine = InnoDB default character set utf8mb4 collate ${collation}`
-      return [`create table if not exists ${name} (${lines.join(', ')}) ${options}`]
-    },
-  }
 }

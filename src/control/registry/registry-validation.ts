@@ -1,7 +1,7 @@
 /** Validates the keys of the registry without opening it: for `check`, a start and a reload. */
 import type { Configuration } from '../../config/catalogue.ts'
 import { ConfigurationErrors, Diagnostics } from '../../config/diagnostics.ts'
-import { databaseSettings } from './database-settings.ts'
+import { databaseSettings } from '../../database/database-settings.ts'
 import { AccountRules } from './field-validation.ts'
 
 export function validateRegistry(configuration: Configuration): Pick<Diagnostics, 'errors' | 'warnings'> {

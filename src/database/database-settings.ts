@@ -1,9 +1,9 @@
 /** Connection settings of the two databases, from the configuration. */
 import { join } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
-import { isLoopbackHost } from '../../http1/host-name.ts'
-import type { Configuration } from '../../config/catalogue.ts'
-import { ConfigurationErrors, type Diagnostic, Diagnostics } from '../../config/diagnostics.ts'
+import { isLoopbackHost } from '../http1/host-name.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import { ConfigurationErrors, type Diagnostic, Diagnostics } from '../config/diagnostics.ts'
 import { type PoolSettings, WAITERS_MAX } from './connection-pool.ts'
 import { InvalidJdbcUrl, type JdbcUrl, readEmbeddedUrl, readJdbcUrl, type ServerKind, TLS_HINTS } from './jdbc-url.ts'
 import type { DialectName } from './pooled-dialect.ts'

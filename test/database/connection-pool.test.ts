@@ -1,7 +1,7 @@
 /** Connection pool: limits, validation and timeouts, with scripted connections. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Connection, ConnectionPool, type PoolSettings } from '../../../src/control/registry/connection-pool.ts'
+import { type Connection, ConnectionPool, type PoolSettings } from '../../src/database/connection-pool.ts'
 
 const TERMS: PoolSettings = {
   maxActive: 2,

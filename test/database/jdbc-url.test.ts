@@ -1,12 +1,12 @@
 /** JDBC URLs: the settings that each yields, and the URLs that are refused before any connection. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ConfigurationErrors } from '../../../src/config/diagnostics.ts'
-import { databaseSettings } from '../../../src/control/registry/database-settings.ts'
-import { validateRegistry } from '../../../src/control/registry/registry-validation.ts'
-import { loadConfiguration } from '../../harness/configuration.ts'
-import { check } from '../../../src/cli/check.ts'
-import { argumentsFor, Transcript, temporaryHome } from '../../config/temporary-home.ts'
+import { ConfigurationErrors } from '../../src/config/diagnostics.ts'
+import { databaseSettings } from '../../src/database/database-settings.ts'
+import { validateRegistry } from '../../src/control/registry/registry-validation.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
+import { check } from '../../src/cli/check.ts'
+import { argumentsFor, Transcript, temporaryHome } from '../config/temporary-home.ts'
 
 const VERIFY_FULL = { isVerified: true, isHostVerified: true, authorities: '', certificate: '', key: '' }
 const VERIFY_CA = { ...VERIFY_FULL, isHostVerified: false }

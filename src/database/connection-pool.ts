@@ -3,7 +3,7 @@
  * drivers' own pools wait without limit.
  */
 import type { QueryResult } from 'kysely'
-import { withTimeout } from '../../runtime/with-timeout.ts'
+import { withTimeout } from '../runtime/with-timeout.ts'
 
 export interface Connection {
   /** Rejects with errors of the driver. */
