@@ -14,18 +14,21 @@ export async function loadModule(
   path: string,
   name: string,
 ): Promise<(...given: readonly unknown[]) => unknown> {
+  const exported = (await loadWholeModule(folder, path))[name]
+  if (typeof exported !== 'function') throw new ModuleError(`${path} exports no function ${name}`)
+  return exported as (...given: readonly unknown[]) => unknown
+}
+
+/** All that a module exports. `path` must lie in `folder`, links resolved. Throws ModuleError. */
+export async function loadWholeModule(folder: string, path: string): Promise<Readonly<Record<string, unknown>>> {
   const file = await within(folder, path)
-  let loaded: Readonly<Record<string, unknown>>
   try {
     // Node loads a module once per URL, so an edited file needs another URL.
     const { mtimeMs } = await stat(file)
-    loaded = (await import(`${pathToFileURL(file)}?${mtimeMs}`)) as typeof loaded
+    return (await import(`${pathToFileURL(file)}?${mtimeMs}`)) as Readonly<Record<string, unknown>>
   } catch (error) {
     throw new ModuleError(`${path} cannot be loaded (${(error as Error).message})`)
   }
-  const exported = loaded[name]
-  if (typeof exported !== 'function') throw new ModuleError(`${path} exports no function ${name}`)
-  return exported as (...given: readonly unknown[]) => unknown
 }
 
 /** Tells whether a value names a Java class of the reference platform in place of a file. */

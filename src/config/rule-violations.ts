@@ -30,12 +30,18 @@ export function ruleViolations(
       const about = rule.keys.flatMap(path => byPath?.get(inRow(path, rule, section)) ?? [])
       // An invalid key has an error of its own; its value here is only the default.
       if (about.some(key => key.invalid)) continue
+      // Values that all come from another section have their error there.
+      if (about.length > 0 && about.every(isTakenOver)) continue
       // A warning is about a value that the operator has set, not about a default.
       if (rule.severity === 'warning' && (about[0]?.where ?? '') === '') continue
       violations.push(violation(rule, about, rows.get(section) ?? 'default'))
     }
   }
   return { errors, warnings }
+}
+
+function isTakenOver({ where, definition: { follows } }: ResolvedKey): boolean {
+  return where === '' && follows !== '' && !follows.startsWith('.')
 }
 
 function inRow(path: string, { repeats }: CatalogueRule, row: string): string {

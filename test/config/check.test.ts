@@ -28,9 +28,8 @@ test('check lists errors of the file, unknown keys as errors, errors of APIs, an
     'error    deployment.toml:2: server.offset = "x": expected a whole number, 0 to 64535 (the default is offset = 0)',
     'error    deployment.toml:3: server.ofset: unknown key in [server] (did you mean offset?)',
     'error    apis/Bad/api.yaml:5: data.context = "bad": must start with "/" (write /bad)',
-    'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
     'warning  deployment.toml:5: transport.passthru_http.worker_pool_size_max = 500: worker_pool_size_max has no effect behind an unbounded queue: bound the queue or raise the core size (beside it transport.passthru_http.worker_pool_size_core = 400 (default) and transport.passthru_http.worker_pool_queue_length = -1 (default))',
-    'not valid: 3 errors, 2 warnings, 0 APIs',
+    'not valid: 3 errors, 1 warning, 0 APIs',
     '',
   ])
 })
@@ -92,12 +91,13 @@ test('errors come in the order of the file, then those from outside it', async t
 })
 
 test('warnings come in the order of the file too', async t => {
-  const toml = '[transport.passthru_https]\n"sender.hostname_verifier" = "AllowAll"\nworker_pool_size_core = 5\n'
+  const toml =
+    '[mediation]\nsynapse.max_threads = 200\nsynapse.threads_queue_length = -1\nsynapse.event_debugger_port = 9\n'
   const output = new Transcript()
   await check(argumentsFor(temporaryHome(t, { 'deployment.toml': toml })), output)
   assert.deepEqual(
     [...output.text.matchAll(/^warning .*deployment\.toml:(\d)/gm)].map(([, line]) => line),
-    ['2', '3'],
+    ['3', '4'],
   )
 })
 
@@ -117,7 +117,6 @@ key_password = "p"
 `
 
 const WITHOUT_EFFECT = [
-  'warning  F:5: transport.passthru_https.worker_pool_size_core: is accepted and not acted on (not built yet: settings of the mediation worker pool)',
   'warning  F:13: transport.passthru_https.listener.trust_store.key_password: is accepted and not acted on (only the certificates of a trust store are used, not its keys)',
 ]
 /** [listeners, beginnings of the warnings beside WITHOUT_EFFECT] */
@@ -134,7 +133,7 @@ const LISTENER_CASES: readonly (readonly [on: boolean, further: readonly string[
 ]
 for (const [on, further] of LISTENER_CASES) {
   const how = on ? 'with' : 'without'
-  test(`[transport.passthru_https] acts ${how} a listener, but for mediation and trust stores`, async t => {
+  test(`[transport.passthru_https] acts ${how} a listener, but for trust stores`, async t => {
     const output = new Transcript()
     const home = temporaryHome(t, { 'deployment.toml': SECURED })
     const listeners = ['transport.passthru_https.listener', 'transport.wss.listener', 'management']
@@ -156,7 +155,7 @@ test('check --json prints one object, and check refuses further words', async t 
   const output = new Transcript()
   assert.equal(await check(argumentsFor(home, { json: true }), output), 78)
   const { valid, errors, warnings, apis } = JSON.parse(output.text)
-  assert.deepEqual([valid, errors.length, warnings.length, apis], [false, 3, 2, 0])
+  assert.deepEqual([valid, errors.length, warnings.length, apis], [false, 3, 1, 0])
   assert.equal(errors[0].key, 'server.offset')
   assert.equal(await check(argumentsFor(home, { rest: ['x'] }), output), 2)
 })

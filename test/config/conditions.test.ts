@@ -80,6 +80,7 @@ test('item 2: every condition is about keys of the catalogue, and about values t
 const SAMPLES = [
   ...[true, false, 7, 5000, 'x', ['x'], 'h.example', 'https://h.example', 'ws://h.example', 'http://h.example'],
   ...['jdbc:mysql://h.example/n', '10.0.0.0/8', ['10.0.0.0/8'], 'X-Field', ['X-Field'], 'PEM', 'x'.repeat(40)],
+  33_554_432,
   ...['ssl://0.0.0.0:9711', ['amqps://h.example:5671']],
   ...[
     'base64url',

@@ -5,7 +5,7 @@ import { poolCalculation } from '../../src/cli/explain-pools.ts'
 import { allKeys } from '../../src/config/catalogue.ts'
 
 const MACHINE = {
-  ...{ processors: 4, reactors: 2, openFiles: 1024 },
+  ...{ processors: 4, reactors: 2, workers: 8, openFiles: 1024 },
   requests: { requestsMax: 100, perHostMax: 50, idleMax: 20, waitingMax: 1024 },
   databases: [
     { sections: ['database.apim_db'] as const, connections: 50, waitingMax: 1000, waitMs: 60_000 },
@@ -35,6 +35,7 @@ const POOLS: readonly (readonly [number, number, number, number, number, number,
 
 const QUEUED = [
   [HTTP, 'worker_pool_size_core', 'worker_pool_size_max', 'worker_pool_queue_length'],
+  ['transport.passthru_https', 'worker_pool_size_core', 'worker_pool_size_max', 'worker_pool_queue_length'],
   ['mediation', 'synapse.core_threads', 'synapse.max_threads', 'synapse.threads_queue_length'],
 ] as const
 
@@ -54,7 +55,8 @@ for (const [section, core, most, queue] of QUEUED) {
 }
 
 const INBOUND = { 'inbound.core_threads': 20, 'inbound.max_threads': 100 }
-const ENGINES = 'synapse.script_mediator_pool_size'
+const SCRIPTS = 'synapse.script_mediator_pool_size'
+const HANDLERS = 'handlers.pool_size'
 const POOL = 'pool_options.maxActive'
 
 /** [section, key, values of the section, burst, running, waiting, refused, words] */
@@ -105,7 +107,11 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
     /^100 tasks at once: 4 threads x 25 .*; the rest waits/,
   ],
   ['mediation', 'inbound.core_threads', INBOUND, 10, 10, 0, 0, /20 at once, then up to 100 at once/],
-  ['mediation', ENGINES, { [ENGINES]: 15 }, 1000, 15, 985, 0, /^15 scripts .*: 4 threads x up to 4 scripts/],
+  ['mediation', HANDLERS, { [HANDLERS]: 4 }, 1000, 8, 800, 192, /^8 at once: one on each thread, on 2 reactors/],
+  // Each worker thread has whole threads of its own.
+  ['mediation', SCRIPTS, { [SCRIPTS]: 15 }, 1000, 8, 800, 192, /^8 at once: .*8 worker threads .* a fault with 102583/],
+  ['mediation', SCRIPTS, { [SCRIPTS]: 64 }, 1000, 64, 936, 0, /^64 at once: one on each thread/],
+  ['mediation', SCRIPTS, { [SCRIPTS]: 1 }, 1000, 8, 800, 192, /has its share, one at least/],
 ]
 
 for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) {
@@ -118,13 +124,13 @@ for (const [section, key, values, size, runs, waits, refused, words] of OTHERS) 
 
 test('the keys of every pool calculation are in the catalogue', () => {
   const summed = allKeys().filter(({ section, key }) => poolCalculation(section, key) !== undefined)
-  assert.equal(summed.length, 8 + 3 + 3 + 2 + 1 + 1 + 2 + 2 + 5 + 5)
+  assert.equal(summed.length, 8 + 7 + 3 + 2 + 1 + 1 + 2 + 2 + 5 + 5)
 })
 
 test('every pool size that is built, or will be, has a calculation', () => {
   const sizes = allKeys().filter(({ definition: { unit, inertReason } }) => {
     const isComing = inertReason === '' || inertReason.startsWith('not built yet')
-    return isComing && ['threads', 'connections', 'engines', 'publishers'].includes(unit)
+    return isComing && ['threads', 'connections', 'scripts', 'publishers'].includes(unit)
   })
   assert.ok(sizes.length > 10)
   const without = sizes.filter(({ section, key }) => poolCalculation(section, key) === undefined)

@@ -34,9 +34,10 @@ test('one key is explained with value, default, place, type, unit, range, meanin
 })
 
 test('an inert key is explained with its reason', async t => {
-  const { out } = await run(temporaryHome(t, { 'deployment.toml': TOML }), ['passthru_http.worker_pool_size_core'])
-  assert.match(out, /acted on {4}no: not built yet: settings of the mediation worker pool\n/)
-  assert.match(out, /set {9}F:3\n/)
+  const toml = '[mediation]\nsynapse.command_debugger_port = 9100\n'
+  const { out } = await run(temporaryHome(t, { 'deployment.toml': toml }), ['mediation.synapse.command_debugger_port'])
+  assert.match(out, /acted on {4}no: not built yet: the mediation debugger\n/)
+  assert.match(out, /set {9}F:2\n/)
 })
 
 test('a special value is shown with its meaning', async t => {
@@ -52,7 +53,7 @@ test('without a key, every section is listed, with a star beside keys that are s
   assert.match(out, /^\[server\]\n/)
   assert.match(out, /\n\[transport\.passthru_http\]\n/)
   assert.match(out, /\n\* header\.max_bytes +8192 bytes +F:2\n/)
-  assert.match(out, /\n\* worker_pool_size_core +300 messages +F:3 \(inert\)\n/)
+  assert.match(out, /\n\* worker_pool_size_core +300 messages +F:3\n/)
   assert.match(out, /\n\* level +"debug" +--set\n/)
   assert.match(out, /\n {2}io_buffer_size +16384 bytes\n/)
   assert.equal(out.match(/^\* [a-z]/gm)?.length, 4)
@@ -299,8 +300,8 @@ test('--changed lists only keys that differ from their default', async t => {
 })
 
 test('a section of inert keys gives the reason once', async t => {
-  const { out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['transport.blocking_http'])
-  assert.match(out, /^\[transport\.blocking_http\] {2}Not acted on: there is no blocking transport/)
+  const { out } = await run(temporaryHome(t, { 'deployment.toml': '' }), ['transport.http.properties'])
+  assert.match(out, /^\[transport\.http\.properties\] {2}Not acted on: there is no servlet container/)
   assert.doesNotMatch(out, /inert/)
 })
 
@@ -311,7 +312,7 @@ test('a burst must be a number', async t => {
   }
   const asked = ['transport.passthru_http.worker_pool_size_core']
   const { out } = await run(home, asked, {}, { changed: false, burst: '500' })
-  assert.match(out, /pool {8}when built: a burst of 500 messages: 400 run, 100 wait, 0 are refused\n/)
+  assert.match(out, /pool {8}a burst of 500 messages: 400 run, 100 wait, 0 are refused\n/)
   assert.match((await run(home, asked)).out, /a burst of 1000 messages: 400 run, 600 wait, 0 are refused\n/)
 })
 

@@ -31,6 +31,8 @@ import { temporaryHome } from './temporary-home.ts'
 const READ_BY_RUNNING_NODE: Readonly<Record<string, string>> = {
   'access_log.target': 'src/reactor/reactor-thread.ts, as the thread starts',
   'access_log.format': 'src/reactor/reactor-thread.ts, as the thread starts',
+  'mediation.stat.tracer.collect_payloads': 'src/primary/node.ts, as a walk starts',
+  'mediation.stat.tracer.collect_mediation_properties': 'src/primary/node.ts, as a walk starts',
   'transport.listener.shutdown.wait.sec': 'src/primary/node.ts, as the node stops',
   'transport.passthru_http.socket_level': 'src/primary/node.ts, where a self-test starts a process',
 }
@@ -50,6 +52,8 @@ const MODULES = {
   'modules/notifier.js': 'export function tokenRevoked() {}',
   'modules/grant.js': 'export function handleGrant() {} export function validateGrant() {}',
   'modules/checker.js': 'export function checkHealth() {}',
+  'modules/format.js': 'export function build() {} export function format() {}',
+  'modules/handler.js': 'export function request() {}',
 }
 
 /** Port 0 takes a free port and hides the offset, so listeners that the test does not open keep theirs. */
@@ -65,6 +69,9 @@ listener.parameters.port = 0
 `
 
 const ROWS = `
+[[synapse_handlers]]
+name = "own"
+class = "modules/handler.js"
 [[transport.http.proxy_profile]]
 target_hosts = "plain.example"
 proxy_host = "proxy.example"
@@ -89,10 +96,17 @@ remote_claim = "a"
 local_claim = "b"
 [[servlet_access_control_filter]]
 allow_ip_regex = "127.*"
+[[custom_message_builders]]
+content_type = "application/x-own"
+class = "modules/format.js"
+[[custom_message_formatters]]
+content_type = "application/x-own"
+class = "modules/format.js"
 `
 
 /** A node with every part, on the embedded database. */
 const WHOLE_NODE = `
+enabled_global_handlers = ["own"]
 [management]
 port = 0
 [apim.jwt]

@@ -241,12 +241,12 @@ test('a larger pool gives a warning only behind an unbounded queue', t => {
 })
 
 test('an inert key gives one warning with the reason where it is set', t => {
-  const { warnings } = load(t, '[transport.passthru_http]\nworker_pool_size_core = 300')
+  const { warnings } = load(t, '[mediation]\nsynapse.event_debugger_port = 300')
   const inert = warnings.filter(warning => warning.includes('not acted on'))
   assert.equal(inert.length, 1)
   assert.match(
     inert[0]!,
-    /deployment\.toml:2: transport\.passthru_http\.worker_pool_size_core: is accepted and not acted on \(not built yet: settings of the mediation worker pool\)$/,
+    /deployment\.toml:2: mediation\.synapse\.event_debugger_port: is accepted and not acted on \(not built yet: the mediation debugger\)$/,
   )
   assert.deepEqual(load(t, '').warnings, [])
 })

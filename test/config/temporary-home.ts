@@ -2,12 +2,11 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { TestContext } from 'node:test'
 import type { CliArguments } from '../../src/cli/arguments.ts'
 import type { Terminal } from '../../src/cli/terminal.ts'
 
 /** Files by their path within the home. */
-export function temporaryHome(test: TestContext, files: Readonly<Record<string, string>>): string {
+export function temporaryHome(test: { after(end: () => void): void }, files: Readonly<Record<string, string>>): string {
   const home = mkdtempSync(join(tmpdir(), 'sluice-'))
   test.after(() => rmSync(home, { recursive: true }))
   for (const [path, text] of Object.entries(files)) {

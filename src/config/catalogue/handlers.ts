@@ -1,18 +1,13 @@
-/** Global message handlers, which are not acted on, and the error format of AI APIs. */
-import { inert, live, repeatedSection, required, section } from '../key.ts'
+/** Handlers of the operator, and the error format of AI APIs. */
+import { live, repeatedSection, required, section } from '../key.ts'
 import { flag, text, list } from '../kinds.ts'
-
-const HANDLERS = 'not built yet: message handlers of the operator'
 
 /** Keys that stand above the first table of the file. */
 export const topLevel = section(
   '',
   'Keys above the first table of the file.',
   {
-    enabled_global_handlers: inert(
-      list([], 'Names of the handlers that process every message, in this order.'),
-      HANDLERS,
-    ),
+    enabled_global_handlers: list([], 'Names of the handlers that process every message, in this order.'),
   },
   { roles: ['gateway-worker'] },
 )
@@ -21,9 +16,9 @@ export const synapseHandlers = repeatedSection(
   'synapse_handlers',
   'A message handler.',
   {
-    name: inert(required(text('', 'Name of the handler, for `enabled_global_handlers`.')), HANDLERS),
-    class: inert(required(text('', 'Class of the handler.')), HANDLERS),
-    enabled: inert(flag(true, 'Use the handler where `enabled_global_handlers` names it.'), HANDLERS),
+    name: required(text('', 'Name of the handler, for `enabled_global_handlers`.')),
+    class: required(text('', 'ES module of the handler, a path inside the home: `sluice help handlers`.')),
+    enabled: flag(true, 'Use the handler where `enabled_global_handlers` names it.'),
   },
   { roles: ['gateway-worker'], alternativeForm: 'named' },
 )

@@ -1,9 +1,12 @@
-/** Transports of the reference platform without a counterpart here; not acted on. */
-import { allInert, withAliases, withSpecialValue, type Key, section } from '../key.ts'
+/** Transports of the reference platform without a counterpart here, of which few keys act. */
+import { allInert, inert, live, withAliases, withSpecialValue, type Key, section } from '../key.ts'
 import { choice, integer, duration, flag, port, scalar, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
-const NON_BLOCKING = 'there is no blocking transport: every connection is non-blocking'
+const NO_LISTENER = 'the listeners of [transport.passthru_http] and passthru_https serve all clients'
+const OF_ENDPOINTS = 'blocking calls use the connections of the gateway to its endpoints, which are kept and limited'
+const HAS_LENGTH = 'a request of a sequence has a Content-Length, because its body is complete'
+const ACTION = 'the action of a SOAP 1.2 request is sent where a sequence sets it'
 const SERVLET = 'there is no servlet container'
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
 
@@ -40,30 +43,43 @@ function orTrue(wrapped: Key<'chunked' | 'true'>): typeof wrapped {
   }
 }
 
+/** What acts on `<call blocking="true">` and `<callout>`. */
 const senderKeys = {
-  'sender.enable': flag(true, 'Enable the sender.'),
-  'sender.parameters.cacheHttpClient': flag(false, 'Keep the HTTP client between requests.'),
-  'sender.parameters.Transfer-Encoding': orTrue(choice('chunked', ['chunked', 'true'], 'How requests are framed.')),
-  'sender.parameters.defaultMaxConnectionsPerHost': withSpecialValue(
-    0,
-    'not given',
-    integer(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.'),
+  'sender.enable': inert(flag(true, 'Enable the sender.'), OF_ENDPOINTS),
+  'sender.parameters.cacheHttpClient': inert(flag(false, 'Keep the HTTP client between requests.'), OF_ENDPOINTS),
+  'sender.parameters.Transfer-Encoding': inert(
+    orTrue(choice('chunked', ['chunked', 'true'], 'How requests are framed.')),
+    HAS_LENGTH,
   ),
-  'sender.parameters.OmitSOAP12Action': flag(false, 'Omit the action in SOAP 1.2 requests.'),
-  'sender.parameters.SO_TIMEOUT': duration(60_000, 'ms', 0, DAY_MS, 'Longest time without data from a backend.'),
+  'sender.parameters.defaultMaxConnectionsPerHost': inert(
+    withSpecialValue(0, 'not given', integer(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.')),
+    OF_ENDPOINTS,
+  ),
+  'sender.parameters.OmitSOAP12Action': inert(flag(false, 'Omit the action in SOAP 1.2 requests.'), ACTION),
+  'sender.parameters.SO_TIMEOUT': live(
+    duration(
+      60_000,
+      'ms',
+      0,
+      DAY_MS,
+      'Longest time without progress of a blocking call of a sequence; 0: the time-outs of the endpoint alone.',
+    ),
+  ),
 }
+
+const blockingKeys = { ...allInert(listenerKeys, NO_LISTENER), ...senderKeys }
 
 export const blockingHttp = section(
   'transport.blocking_http',
-  'The blocking transport of the reference platform.',
-  allInert({ ...listenerKeys, ...senderKeys }, NON_BLOCKING),
+  'Blocking calls of sequences (`<call blocking="true">`, `<callout>`).',
+  blockingKeys,
   { roles: ['gateway-worker'] },
 )
 
 export const blockingHttps = section(
   'transport.blocking_https',
-  'The blocking transport of the reference platform, on TLS.',
-  allInert({ ...listenerKeys, ...senderKeys }, NON_BLOCKING),
+  'Blocking calls of sequences to backends on TLS.',
+  blockingKeys,
   { roles: ['gateway-worker'] },
 )
 

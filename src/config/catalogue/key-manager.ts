@@ -15,7 +15,7 @@ import {
   WORKER,
 } from '../key.ts'
 import { choice, integer, fieldName, flag, secret, text, url, list } from '../kinds.ts'
-import { compilePattern } from '../../runtime/pattern.ts'
+import { isPattern } from '../../runtime/pattern.ts'
 import { mustNotExceed, requiredForCustom } from './shared-rules.ts'
 
 export const keyManager = section(
@@ -117,20 +117,15 @@ function patterns(defaultValue: readonly string[], meaning: string): Key<readonl
   const plain = list(defaultValue, meaning)
   const read = (given: unknown): readonly string[] | undefined => {
     const all = plain.read(typeof given === 'string' ? [given] : given)?.flatMap(splitPatterns)
-    return all?.every(isPattern) === true ? all : undefined
+    return all?.every(isShortPattern) === true ? all : undefined
   }
   return { ...plain, expects: 'a list of regular expressions, or one text with commas', read }
 }
 
 const PATTERN_CHARS_MAX = 256
 
-function isPattern(text: string): boolean {
-  if (text.length > PATTERN_CHARS_MAX) return false
-  try {
-    return compilePattern(text) !== undefined
-  } catch {
-    return false
-  }
+function isShortPattern(text: string): boolean {
+  return text.length <= PATTERN_CHARS_MAX && isPattern(text)
 }
 
 /** Splits at commas outside braces: `a{1,2}` is one pattern. */

@@ -189,6 +189,29 @@ reset, late and unreadable responses. Failures to connect, and the codes that it
     'activityid',
     'Field with the correlation id, which the gateway generates where it is absent.',
   ),
+  worker_pool_queue_bytes: live(
+    integer(
+      67_108_864,
+      'bytes',
+      65_536,
+      UNBOUNDED,
+      'Largest total size of the messages that wait for workers, of all transports and of the background pool; a \
+further one is refused with 102541.',
+    ),
+  ),
+  worker_pool_queue_warning: live(
+    withSpecialValue(0, 'off', duration(1000, 'ms', 1, DAY_MS, 'Wait for a worker beyond which a message is logged.')),
+  ),
+  worker_pool_heap_bytes: live(
+    integer(
+      536_870_912,
+      'bytes',
+      16_777_216,
+      UNBOUNDED,
+      'Heap of one worker thread, without the bytes of bodies; a thread beyond it is replaced, and its messages fail \
+with 102543.',
+    ),
+  ),
   'dns.cache_seconds': live(duration(30, 's', 0, 86_400, 'How long resolved addresses of a backend are cached.')),
 }
 
@@ -204,6 +227,12 @@ export const CONNECTION_RULES = [
   mustNotExceed('target.max_bytes', 'header.max_bytes', ': the request target is part of the head'),
 ] as const
 
+/** Rules of worker pools; both sections have them. */
+export const WORKER_RULES = [
+  mustNotExceed('worker_pool_size_core', 'worker_pool_size_max'),
+  needsBoundedQueue('worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'),
+] as const
+
 export const passthruHttp = section(
   'transport.passthru_http',
   'The non-blocking pass-through transport on plain HTTP; its settings of connections are the defaults of ' +
@@ -217,8 +246,7 @@ export const passthruHttp = section(
       ...PROXY_RULES,
       ...CONNECTION_RULES,
       PROXY_PROTOCOL_RULE,
-      mustNotExceed('worker_pool_size_core', 'worker_pool_size_max'),
-      needsBoundedQueue('worker_pool_size_max', 'worker_pool_size_core', 'worker_pool_queue_length'),
+      ...WORKER_RULES,
       mustNotBeFramingField('correlation.header'),
     ],
   },

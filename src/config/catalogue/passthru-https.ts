@@ -3,7 +3,7 @@
  * set of its connections is as in `[transport.passthru_http]`.
  */
 import { type Key, sameAs, section } from '../key.ts'
-import { CONNECTION_RULES, passthruHttp } from './passthru-http.ts'
+import { CONNECTION_RULES, passthruHttp, WORKER_RULES } from './passthru-http.ts'
 import {
   bindAddress,
   listenerEnable,
@@ -66,7 +66,7 @@ export const passthruHttps = section(
     ...followingPlain(CONNECTION_KEYS),
   },
   {
-    rules: [...PROXY_RULES, ...CONNECTION_RULES, PROXY_PROTOCOL_RULE],
+    rules: [...PROXY_RULES, ...CONNECTION_RULES, ...WORKER_RULES, PROXY_PROTOCOL_RULE],
     // A key manager listens with its key store, and asks others with its trust store.
     roles: ['api-key-manager', 'gateway-worker'],
   },

@@ -21,8 +21,6 @@ import { keyAlias, keyPassword, storeFile, storePassword, storeType, TRUST_ONLY 
 /** Largest buffer of a connection: a chunk of the arena. */
 export const BUFFER_MAX = 65_536
 export const DAY_MS = 86_400_000
-const WORKERS = 'not built yet: settings of the mediation worker pool'
-const MEDIATION = 'not built yet: message validation'
 const SOAP = 'there is no SOAP service, so no service description'
 
 /** Keys of connections, which both transports have. */
@@ -30,14 +28,24 @@ export const shared = {
   'http.socket.timeout': live(
     duration(180_000, 'ms', 1, DAY_MS, 'Longest inactivity during a request or response; beyond it the exchange ends.'),
   ),
-  worker_pool_size_core: inert(integer(400, 'messages', 1, 100_000, 'Messages mediated at once.'), WORKERS),
-  worker_pool_size_max: inert(
-    integer(400, 'messages', 1, 100_000, 'Messages mediated at once when a bounded queue is full.'),
-    WORKERS,
+  worker_pool_size_core: live(
+    integer(400, 'messages', 1, 100_000, "Messages of this transport's clients that worker threads mediate at once."),
   ),
-  worker_pool_queue_length: inert(
-    withSpecialValue(-1, 'unbounded', integer(-1, 'messages', 0, 10_000_000, 'Messages that wait for a worker.')),
-    WORKERS,
+  worker_pool_size_max: live(
+    integer(400, 'messages', 1, 100_000, 'Messages mediated at once when a bounded queue is full; 102540 beyond.'),
+  ),
+  worker_pool_queue_length: live(
+    withSpecialValue(
+      -1,
+      'unbounded',
+      integer(
+        -1,
+        'messages',
+        0,
+        10_000_000,
+        'Messages that wait to be mediated; `worker_pool_queue_bytes` bounds all.',
+      ),
+    ),
   ),
   io_buffer_size: integer(
     16_384,
@@ -74,8 +82,14 @@ export const shared = {
       ),
     ),
   ),
-  force_xml_validation: inert(flag(false, 'Refuse XML messages that are not well-formed.'), MEDIATION),
-  force_json_validation: inert(flag(false, 'Refuse JSON messages that do not parse.'), MEDIATION),
+  force_xml_validation: flag(
+    false,
+    'Refuse requests whose body has an XML type and is not well-formed, with 102520; workers check such bodies.',
+  ),
+  force_json_validation: flag(
+    false,
+    'Refuse requests whose body has a JSON type and does not parse, with 102520; workers check such bodies.',
+  ),
 }
 
 export const wsdlPrefix = {
