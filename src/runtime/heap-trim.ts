@@ -17,12 +17,12 @@ const DELAY_MS = 500
  */
 export function trimOnceIdle(delayMs = 0, isIdle = (): boolean => true): void {
   setTimeout(() => {
-    if (isIdle()) trimHeap()
+    if (isIdle()) collectGarbage()
   }, DELAY_MS + delayMs).unref()
 }
 
-/** Collects all garbage of this thread and returns free pages to the system. Blocks the thread for 10 to 30 ms. */
-function trimHeap(): void {
+/** Collects all garbage of this thread and returns free pages to the system. Blocks an idle thread for 10 to 30 ms. */
+export function collectGarbage(): void {
   // Contexts made from now on have the function; those that exist keep their globals.
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('globalThis.gc') as Collect | undefined

@@ -13,6 +13,8 @@ interface Matcher {
   /** Whether a part of the text matches. */
   find(): boolean
   group(group: number): string | null
+  /** The text with each match replaced. */
+  replaceAll(replacement: string): string
 }
 
 export interface Pattern {
@@ -27,4 +29,13 @@ interface PatternEngine {
 /** Throws where the text is no regular expression. */
 export function compilePattern(text: string): Pattern {
   return (require('re2js') as PatternEngine).RE2JS.compile(text)
+}
+
+/** Tells whether the text is a regular expression. */
+export function isPattern(text: string): boolean {
+  try {
+    return compilePattern(text) !== undefined
+  } catch {
+    return false
+  }
 }

@@ -1,0 +1,285 @@
+/**
+ * Permits in shared memory, with the queue for them, as of one pool for all threads of the process: `core` tasks run at
+ * once, further ones wait; where the queue is full, up to `max` run; one more is refused. A permit that becomes free
+ * goes to the task that has waited longest, whatever its thread.
+ *
+ * Each thread has a column that only it writes, under a lock that names its owner: the permits of a dead thread are
+ * cleared, and a thread that dies with the lock costs others nothing (`SharedPermits.clear`).
+ */
+import { OwnerLock } from './owner-lock.ts'
+
+export interface PermitLimits {
+  readonly core: number
+  readonly max: number
+  /** Tasks that wait; -1: any number. Then the pool never grows beyond `core`. */
+  readonly queueLength: number
+  /** Bytes that the waiting tasks of all rows may hold together. */
+  readonly queueBytes: number
+}
+
+/** `queue-full`, `memory`: refused, because of `queueLength` or of `queueBytes`. */
+type PermitDecision = 'runs' | 'waits' | 'queue-full' | 'memory'
+
+/** What the permits of one row are now, over all threads. */
+export interface PermitCounts {
+  readonly running: number
+  readonly waiting: number
+  readonly waitingBytes: number
+  /** Most that ever ran at once. */
+  readonly highest: number
+}
+
+/** Cells of the header, which is Int32: the lock, its tenures, and the number of times that waiters were woken. */
+const LOCK = 0
+const TENURES = 1
+const WAKES = 2
+const HEADER_BYTES = 16
+/** Cells per row that belong to no thread: permits that waiting tasks may take, and the most that ever ran. */
+const OFFERED = 0
+const HIGHEST = 1
+const SHARED_CELLS = 2
+/** Cells per row and thread. `OLDEST`: when its first waiting task came, in milliseconds of the monotonic clock. */
+const RUNNING = 0
+const WAITING = 1
+const BYTES = 2
+const OLDEST = 3
+const OWN_CELLS = 4
+/** A thread whose wake-up was lost looks again. */
+const WAIT_MS = 1000
+
+/** A task that waits. */
+interface Waiting {
+  readonly bytes: number
+  readonly sinceMs: number
+}
+
+/** Cells of all threads, for whoever holds the lock. */
+class Cells {
+  readonly header: Int32Array
+  readonly #cells: Float64Array
+  readonly #rows: number
+  readonly #threads: number
+
+  constructor(shared: SharedArrayBuffer, threads: number) {
+    this.header = new Int32Array(shared, 0, HEADER_BYTES / Int32Array.BYTES_PER_ELEMENT)
+    this.#cells = new Float64Array(shared, HEADER_BYTES)
+    this.#threads = threads
+    this.#rows = this.#cells.length / (SHARED_CELLS + threads * OWN_CELLS)
+  }
+
+  get rows(): number {
+    return this.#rows
+  }
+
+  shared(row: number, cell: number): number {
+    return this.#cells[row * SHARED_CELLS + cell]!
+  }
+
+  setShared(row: number, cell: number, value: number): void {
+    this.#cells[row * SHARED_CELLS + cell] = value
+  }
+
+  own(thread: number, row: number, cell: number): number {
+    return this.#cells[this.#ownAt(thread, row, cell)]!
+  }
+
+  setOwn(thread: number, row: number, cell: number, value: number): void {
+    this.#cells[this.#ownAt(thread, row, cell)] = value
+  }
+
+  sum(row: number, cell: number): number {
+    let sum = 0
+    for (let thread = 0; thread < this.#threads; thread++) sum += this.own(thread, row, cell)
+    return sum
+  }
+
+  waitingBytes(): number {
+    let sum = 0
+    for (let row = 0; row < this.#rows; row++) sum += this.sum(row, BYTES)
+    return sum
+  }
+
+  /** The thread whose first waiting task came first; -1: no task waits. */
+  longestWaiting(row: number): number {
+    let found = -1
+    for (let thread = 0; thread < this.#threads; thread++) {
+      if (this.own(thread, row, WAITING) === 0) continue
+      if (found === -1 || this.own(thread, row, OLDEST) < this.own(found, row, OLDEST)) found = thread
+    }
+    return found
+  }
+
+  /** A permit that nobody waits for any more is on offer no longer. */
+  trimOffers(row: number): void {
+    this.setShared(row, OFFERED, Math.min(this.shared(row, OFFERED), this.sum(row, WAITING)))
+  }
+
+  wake(): void {
+    Atomics.add(this.header, WAKES, 1)
+    Atomics.notify(this.header, WAKES)
+  }
+
+  #ownAt(thread: number, row: number, cell: number): number {
+    return this.#rows * SHARED_CELLS + (thread * this.#rows + row) * OWN_CELLS + cell
+  }
+}
+
+export class SharedPermits {
+  readonly #cells: Cells
+  readonly #lock: OwnerLock
+  readonly #thread: number
+  /** What this thread knows of itself. Its column says the same, but for changes while the lock was not free. */
+  readonly #running: number[]
+  /** In the order of their arrival. */
+  readonly #waiting: Set<Waiting>[]
+  readonly #waitingBytes: number[]
+
+  /** `thread`: index of the column that this object writes, from 0. */
+  constructor(shared: SharedArrayBuffer, threads: number, thread: number) {
+    this.#cells = new Cells(shared, threads)
+    this.#lock = new OwnerLock(this.#cells.header, LOCK, TENURES, thread + 1)
+    this.#thread = thread
+    this.#running = new Array<number>(this.#cells.rows).fill(0)
+    this.#waiting = Array.from(this.#running, () => new Set())
+    this.#waitingBytes = new Array<number>(this.#cells.rows).fill(0)
+  }
+
+  static allocate(threads: number, rows: number): SharedArrayBuffer {
+    const cells = rows * (SHARED_CELLS + threads * OWN_CELLS)
+    return new SharedArrayBuffer(HEADER_BYTES + cells * Float64Array.BYTES_PER_ELEMENT)
+  }
+
+  static counts(shared: SharedArrayBuffer, threads: number, row: number): PermitCounts {
+    const cells = new Cells(shared, threads)
+    return {
+      running: cells.sum(row, RUNNING),
+      waiting: cells.sum(row, WAITING),
+      waitingBytes: cells.sum(row, BYTES),
+      highest: cells.shared(row, HIGHEST),
+    }
+  }
+
+  /** Returns the permits of a dead thread, and takes its tasks off the queue. */
+  static clear(shared: SharedArrayBuffer, threads: number, thread: number): void {
+    const cells = new Cells(shared, threads)
+    // Behind the last thread: the supervisor.
+    const lock = new OwnerLock(cells.header, LOCK, TENURES, threads + 1)
+    const isHeld = lock.takeFrom(thread + 1) || lock.acquire()
+    for (let row = 0; row < cells.rows; row++) {
+      const freed = cells.own(thread, row, RUNNING)
+      for (const cell of [RUNNING, WAITING, BYTES, OLDEST]) cells.setOwn(thread, row, cell, 0)
+      cells.setShared(row, OFFERED, cells.shared(row, OFFERED) + freed)
+      cells.trimOffers(row)
+    }
+    if (isHeld) lock.release()
+    cells.wake()
+  }
+
+  /** Number of waiting tasks of this thread. */
+  waiting(row: number): number {
+    return this.#waiting[row]!.size
+  }
+
+  /** A task arrives. `waits`: it is in the queue, and `takeWaiting` says when it runs. */
+  enter(row: number, limits: PermitLimits, task: Waiting): PermitDecision {
+    const { core, max, queueLength, queueBytes } = limits
+    if (!this.#lock.acquire()) return 'queue-full'
+    const cells = this.#cells
+    const taken = cells.sum(row, RUNNING) + cells.shared(row, OFFERED)
+    const waiting = cells.sum(row, WAITING)
+    const hasPlace = queueLength < 0 || waiting < queueLength
+    let decision: PermitDecision = hasPlace ? 'memory' : 'queue-full'
+    if (taken < core && waiting === 0) decision = 'runs'
+    else if (hasPlace && cells.waitingBytes() + task.bytes <= queueBytes) decision = 'waits'
+    else if (queueLength >= 0 && taken < max) decision = 'runs'
+    if (decision === 'runs') this.#running[row]!++
+    else if (decision === 'waits') this.#add(row, task)
+    this.#publish(row)
+    this.#lock.release()
+    return decision
+  }
+
+  /**
+   * The task of this thread that has waited longest now has a permit; null: there is none. While a task of another
+   * thread has waited longer, that one comes first, unless `isImpatient`: its thread may hang.
+   */
+  takeWaiting(row: number, { core }: PermitLimits, isImpatient: boolean): Waiting | null {
+    const [first] = this.#waiting[row]!
+    if (first === undefined || !this.#lock.acquire()) return null
+    const cells = this.#cells
+    // Without an offer: the limit was raised.
+    const isFree = (): boolean => cells.shared(row, OFFERED) > 0 || cells.sum(row, RUNNING) < core
+    const isTaken = isFree() && (isImpatient || cells.longestWaiting(row) === this.#thread)
+    if (isTaken) {
+      cells.setShared(row, OFFERED, Math.max(0, cells.shared(row, OFFERED) - 1))
+      this.#remove(row, first)
+      this.#running[row]!++
+      this.#publish(row)
+    }
+    const next = isTaken && isFree() ? cells.longestWaiting(row) : -1
+    this.#lock.release()
+    if (next !== -1 && next !== this.#thread) cells.wake()
+    return isTaken ? first : null
+  }
+
+  /** A task waits no longer, and gets no permit. */
+  leave(row: number, task: Waiting): void {
+    this.#remove(row, task)
+    if (!this.#lock.acquire()) return
+    this.#publish(row)
+    this.#cells.trimOffers(row)
+    this.#lock.release()
+  }
+
+  /** A task is over. True: its permit is on offer, and this thread is to take it, by `takeWaiting`. */
+  release(row: number, { core, max, queueLength }: PermitLimits): boolean {
+    this.#running[row]!--
+    if (!this.#lock.acquire()) return false
+    const cells = this.#cells
+    this.#publish(row)
+    const offered = cells.shared(row, OFFERED)
+    const atOnce = queueLength < 0 ? core : Math.max(core, max)
+    const isOffered = cells.sum(row, WAITING) > offered && cells.sum(row, RUNNING) + offered < atOnce
+    if (isOffered) cells.setShared(row, OFFERED, offered + 1)
+    const next = isOffered ? cells.longestWaiting(row) : -1
+    this.#lock.release()
+    if (isOffered && next !== this.#thread) cells.wake()
+    return next === this.#thread
+  }
+
+  /** Count of wake-ups, for `woken`: it is read before the waiting tasks are looked at. */
+  get wakes(): number {
+    return Atomics.load(this.#cells.header, WAKES)
+  }
+
+  /** Waiting tasks of all threads are to be looked at: a limit has changed. */
+  wake(): void {
+    this.#cells.wake()
+  }
+
+  /** Resolves when waiting tasks are to be looked at. False: nothing has happened since `wakes` for long. */
+  async woken(wakes: number): Promise<boolean> {
+    const { async: isPending, value } = Atomics.waitAsync(this.#cells.header, WAKES, wakes, WAIT_MS)
+    return !isPending || (await value) !== 'timed-out'
+  }
+
+  #add(row: number, task: Waiting): void {
+    this.#waiting[row]!.add(task)
+    this.#waitingBytes[row]! += task.bytes
+  }
+
+  #remove(row: number, task: Waiting): void {
+    if (this.#waiting[row]!.delete(task)) this.#waitingBytes[row]! -= task.bytes
+  }
+
+  /** Writes the column of this thread; the lock is held. */
+  #publish(row: number): void {
+    const cells = this.#cells
+    const [first] = this.#waiting[row]!
+    cells.setOwn(this.#thread, row, RUNNING, this.#running[row]!)
+    cells.setOwn(this.#thread, row, WAITING, this.#waiting[row]!.size)
+    cells.setOwn(this.#thread, row, BYTES, this.#waitingBytes[row]!)
+    cells.setOwn(this.#thread, row, OLDEST, first?.sinceMs ?? 0)
+    cells.setShared(row, HIGHEST, Math.max(cells.shared(row, HIGHEST), cells.sum(row, RUNNING)))
+  }
+}

@@ -1,0 +1,79 @@
+/** Threads for code of operators: each task alone, within its time and memory. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { IsolatedThreads, START_MS, type ThreadFailure } from '../../src/runtime/isolated-threads.ts'
+
+/** Evaluates each task as text and posts the result. */
+const ECHO = `
+  import { parentPort } from 'node:worker_threads'
+  parentPort.on('message', async text => parentPort.postMessage(await (0, eval)(text)))
+  parentPort.postMessage('ready')`
+
+interface Given {
+  readonly threadsMax?: number
+  readonly timeoutMs?: number
+  readonly code?: string
+}
+
+function threads(t: TestContext, { threadsMax = 1, timeoutMs = 20_000, code = ECHO }: Given = {}): IsolatedThreads {
+  const entry = new URL(`data:text/javascript,${encodeURIComponent(code)}`)
+  const pool = new IsolatedThreads({ entry, workerData: null, threadsMax, timeoutMs, heapBytes: 32 * 1_048_576 })
+  t.after(() => pool.close())
+  return pool
+}
+
+function reasonOf(result: Promise<unknown>): Promise<unknown> {
+  return result.catch((error: ThreadFailure) => error.reason)
+}
+
+test('tasks run one after the other on one thread, with what the thread keeps', async t => {
+  const pool = threads(t)
+  const texts = ['globalThis.n = 1', 'n += 1', 'n += 1']
+  assert.deepEqual(await Promise.all(texts.map(text => pool.run(text))), [1, 2, 3])
+  assert.equal(pool.size, 1)
+})
+
+const FAILURES = [
+  ['for (;;) {}', 'late'],
+  ['new Promise(() => {})', 'late'],
+  ['const all = []; for (;;) all.push(new Array(1e5).fill(all.length))', 'memory'],
+  ['process.exit(3)', 'died'],
+  ['setTimeout(() => { throw new Error() }); new Promise(() => {})', 'died'],
+] as const
+
+for (const [text, reason] of FAILURES) {
+  test(`a task that does ${text} fails alone: ${reason}`, async t => {
+    const pool = threads(t, { threadsMax: 2, timeoutMs: 3000 })
+    const others = Array.from({ length: 4 }, (_, index) => pool.run(`${index}`))
+    assert.equal(await reasonOf(pool.run(text)), reason)
+    assert.deepEqual(await Promise.all(others), [0, 1, 2, 3])
+    assert.equal(await pool.run('5'), 5)
+  })
+}
+
+test('no more threads start than are allowed, and the queue of tasks is bounded', async t => {
+  const pool = threads(t, { threadsMax: 2, timeoutMs: 1000 })
+  const tasks = Array.from({ length: 250 }, () => reasonOf(pool.run('new Promise(() => {})')))
+  assert.equal(pool.size, 2)
+  const first = await Promise.race(tasks)
+  assert.equal(first, 'queue-full')
+  pool.close()
+  const reasons = await Promise.all(tasks)
+  assert.equal(reasons.filter(reason => reason === 'queue-full').length, 50)
+})
+
+test('a thread that cannot start fails the tasks that wait for it', async t => {
+  const pool = threads(t, { code: 'throw new Error()' })
+  assert.equal(await reasonOf(pool.run('1')), 'died')
+  assert.equal(await reasonOf(pool.run('1')), 'died')
+})
+
+test('a thread that hangs while it starts fails the task that waits for it', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const timeoutMs = 1000
+  const pool = threads(t, { code: 'setInterval(() => {}, 1e6)', timeoutMs })
+  const reason = reasonOf(pool.run('1'))
+  t.mock.timers.tick(START_MS)
+  t.mock.timers.tick(timeoutMs)
+  assert.equal(await reason, 'died')
+})

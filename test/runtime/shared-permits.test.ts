@@ -1,0 +1,113 @@
+/** Permits of several threads at once: never more than the limit, no wake-up lost, none lost with a dead thread. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { Worker } from 'node:worker_threads'
+import { type PermitLimits, SharedPermits } from '../../src/runtime/shared-permits.ts'
+
+const THREADS = 4
+const MODULE = import.meta.resolve('../../src/runtime/shared-permits.ts')
+
+/** Has several tasks at once, each of which enters, waits and holds its permit for a turn; counts them in `cells`. */
+const HOLDER = `
+  const { parentPort, workerData } = require('node:worker_threads')
+  const { shared, threads, thread, limits, tasks, cells } = workerData
+  const counts = new Int32Array(cells)
+  // Atomics.waitAsync alone keeps no thread alive.
+  parentPort.on('message', () => {})
+  const turn = () => new Promise(resolve => setImmediate(resolve))
+  import(workerData.module).then(async ({ SharedPermits }) => {
+    const permits = new SharedPermits(shared, threads, thread)
+    const waiting = new Map()
+    let looking = null
+    const take = isImpatient => {
+      for (let job; (job = permits.takeWaiting(0, limits, isImpatient)) !== null; ) waiting.get(job)()
+    }
+    const look = async () => {
+      let isImpatient = false
+      await undefined
+      while (permits.waiting(0) > 0) {
+        const wakes = permits.wakes
+        take(isImpatient)
+        if (permits.waiting(0) > 0) isImpatient = !(await permits.woken(wakes))
+      }
+      looking = null
+    }
+    const run = async () => {
+      for (let at = 0; at < tasks; at++) {
+        const job = { bytes: 1, sinceMs: performance.timeOrigin + performance.now() }
+        const decision = permits.enter(0, limits, job)
+        if (decision === 'waits') {
+          const started = new Promise(resolve => waiting.set(job, resolve))
+          looking ??= look()
+          await started
+          waiting.delete(job)
+        } else if (decision !== 'runs') {
+          Atomics.add(counts, 2, 1)
+          continue
+        }
+        const now = Atomics.add(counts, 0, 1) + 1
+        if (now > Atomics.load(counts, 1)) Atomics.store(counts, 1, now)
+        if (now > limits.max) Atomics.add(counts, 3, 1)
+        await turn()
+        Atomics.sub(counts, 0, 1)
+        if (permits.release(0, limits)) take(false)
+      }
+    }
+    await Promise.all(Array.from({ length: 8 }, run))
+    parentPort.postMessage('done')
+  })`
+
+function start(
+  shared: SharedArrayBuffer,
+  limits: PermitLimits,
+  tasks: number,
+  thread: number,
+  cells: SharedArrayBuffer,
+) {
+  const workerData = { module: MODULE, shared, threads: THREADS, thread, limits, tasks, cells }
+  return new Worker(HOLDER, { eval: true, workerData })
+}
+
+/** [core, max, queue length]; with a queue for every task none is refused. */
+for (const [core, max, queueLength] of [
+  [1, 1, -1],
+  [3, 3, -1],
+  [2, 5, 4],
+  [1, 2, 0],
+] as const) {
+  test(`${THREADS} threads with ${core} to ${max} permits and a queue of ${queueLength}`, async () => {
+    const limits = { core, max, queueLength, queueBytes: 1_000_000 }
+    const shared = SharedPermits.allocate(THREADS, 1)
+    const cells = new SharedArrayBuffer(16)
+    const workers = Array.from({ length: THREADS }, (_, thread) => start(shared, limits, 200, thread, cells))
+    await Promise.all(workers.map(worker => once(worker, 'message')))
+    for (const worker of workers) await worker.terminate()
+    const [now, , refused, beyond] = new Int32Array(cells)
+    assert.deepEqual([now, beyond], [0, 0])
+    if (queueLength < 0) assert.equal(refused, 0)
+    const { running, waiting, waitingBytes, highest } = SharedPermits.counts(shared, THREADS, 0)
+    assert.deepEqual([running, waiting, waitingBytes], [0, 0, 0])
+    assert.ok(highest <= max, String(highest))
+  })
+}
+
+test('threads that are killed at any moment leave no permit behind', async () => {
+  const limits = { core: 2, max: 2, queueLength: -1, queueBytes: 1_000_000 }
+  const shared = SharedPermits.allocate(THREADS, 1)
+  const cells = new SharedArrayBuffer(16)
+  const survivors = [2, 3].map(thread => start(shared, limits, 400, thread, cells))
+  const done = Promise.all(survivors.map(worker => once(worker, 'message')))
+  for (let round = 0; round < 10; round++) {
+    const victims = [0, 1].map(thread => start(shared, limits, 100_000, thread, cells))
+    while (SharedPermits.counts(shared, THREADS, 0).running === 0) await new Promise(resolve => setImmediate(resolve))
+    for (const [thread, victim] of victims.entries()) {
+      await victim.terminate()
+      SharedPermits.clear(shared, THREADS, thread)
+    }
+  }
+  await done
+  for (const worker of survivors) await worker.terminate()
+  const { running, waiting, waitingBytes } = SharedPermits.counts(shared, THREADS, 0)
+  assert.deepEqual([running, waiting, waitingBytes], [0, 0, 0])
+})
