@@ -1,0 +1,43 @@
+/**
+ * Builders and formatters of the operator: ES modules inside the configuration folder, which export `build` or
+ * `format`. They run in worker threads, and may not return promises, because sequences read payloads synchronously.
+ */
+import { isJavaClass, loadModule } from '../../config/module-file.ts'
+import type { FormatSettings } from './format-settings.ts'
+
+/** What such a module makes and gets: exactly one of the members. */
+export type CustomPayload =
+  /** A value that JSON.stringify writes. */
+  | { readonly json: unknown }
+  /** An XML document without a document type. */
+  | { readonly xml: string }
+  | { readonly text: string }
+  | { readonly bytes: Uint8Array }
+
+/** `bytes`: the body without content coding. Throws where it is malformed. */
+export type BuildFunction = (bytes: Uint8Array, contentType: string) => CustomPayload
+/** Bytes, or text that is sent as UTF-8. */
+export type FormatFunction = (payload: CustomPayload, contentType: string) => Uint8Array | string
+
+/** By media type. */
+export interface CustomFormats {
+  readonly builders: ReadonlyMap<string, BuildFunction>
+  readonly formatters: ReadonlyMap<string, FormatFunction>
+}
+
+export const NO_CUSTOM_FORMATS: CustomFormats = { builders: new Map(), formatters: new Map() }
+
+/** Loads the modules of the settings. Throws ModuleError. */
+export async function loadCustomFormats(home: string, settings: FormatSettings): Promise<CustomFormats> {
+  const load = async <T>(paths: Readonly<Record<string, string>>, name: string): Promise<ReadonlyMap<string, T>> => {
+    const modules = Object.entries(paths)
+      .filter(([, path]) => !isJavaClass(path))
+      .map(async ([type, path]) => [type, (await loadModule(home, path, name)) as T] as const)
+    return new Map(await Promise.all(modules))
+  }
+  const { builders, formatters } = settings
+  return {
+    builders: await load<BuildFunction>(builders, 'build'),
+    formatters: await load<FormatFunction>(formatters, 'format'),
+  }
+}

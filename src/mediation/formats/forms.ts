@@ -1,0 +1,148 @@
+/** Forms as elements: `application/x-www-form-urlencoded`, and `multipart/form-data` (RFC 7578). */
+import { randomUUID } from 'node:crypto'
+import { element, elementsOf, localName, textWithin, type XmlElementNode } from '../xml-tree.ts'
+import type { BodyLimits } from './body-limits.ts'
+import { charsetNamed, decodeText, parameterOf } from './charset.ts'
+import { decodeName, encodeName } from './element-names.ts'
+import { FormatError } from './format-error.ts'
+
+/** Roots of the two forms, as on the reference platform. */
+const FORM_ROOT = 'xformValues'
+const MULTIPART_ROOT = 'mediate'
+
+/** One element per field, in order. Throws FormatError. */
+export function readForm(text: string, limits: BodyLimits): XmlElementNode {
+  const fields: XmlElementNode[] = []
+  for (let from = 0; from < text.length; ) {
+    const next = text.indexOf('&', from)
+    const end = next === -1 ? text.length : next
+    if (end > from) fields.push(readField(text.slice(from, end), from, limits))
+    if (fields.length > limits.items) throw new FormatError('limit', `the form has more than ${limits.items} fields`)
+    from = end + 1
+  }
+  return element(FORM_ROOT, fields)
+}
+
+function readField(pair: string, at: number, limits: BodyLimits): XmlElementNode {
+  const equals = pair.indexOf('=')
+  const [name, value] = [equals === -1 ? pair : pair.slice(0, equals), equals === -1 ? '' : pair.slice(equals + 1)]
+  if (name.length > limits.nameLength) throw new FormatError('limit', `the form has too long a name at character ${at}`)
+  if (value.length > limits.textLength)
+    throw new FormatError('limit', `the form has too long a text at character ${at}`)
+  return field(unescapeField(name, at), unescapeField(value, at), [])
+}
+
+function field(name: string, value: string, attributes: XmlElementNode['attributes']): XmlElementNode {
+  return element(encodeName(name, true), value === '' ? [] : [value], attributes)
+}
+
+function unescapeField(text: string, at: number): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw new FormatError('malformed', `the form has a malformed escape at or after character ${at}`)
+  }
+}
+
+/** Fields of the children of any element. */
+export function writeForm(root: XmlElementNode): string {
+  const pairs = elementsOf(root).map(child => [decodeName(localName(child.name)), textWithin(child)])
+  return new URLSearchParams(pairs as [string, string][]).toString()
+}
+
+/** Parts of files are base64, with attributes `filename` and `content-type`. Throws FormatError. */
+export function readMultipart(bytes: Uint8Array, contentType: string, limits: BodyLimits): XmlElementNode {
+  const boundary = parameterOf(contentType, 'boundary')
+  if (boundary === '' || boundary.length > 70) throw new FormatError('malformed', 'the form has no valid boundary')
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const delimiter = Buffer.from(`--${boundary}`, 'latin1')
+  const between = Buffer.from(`\r\n--${boundary}`, 'latin1')
+  const parts: XmlElementNode[] = []
+  let at = body.subarray(0, delimiter.length).equals(delimiter) ? delimiter.length : afterPreamble(body, between)
+  while (body.toString('latin1', at, at + 2) !== '--') {
+    const start = body.indexOf('\r\n', at)
+    const end = start === -1 ? -1 : body.indexOf(between, start)
+    if (end === -1) throw new FormatError('malformed', `the form ends within a part, which begins at byte ${at}`)
+    if (body.toString('latin1', at, start).trim() !== '') {
+      throw new FormatError('malformed', `the form has a malformed boundary at byte ${at}`)
+    }
+    parts.push(readPart(body.subarray(start + 2, end), start + 2, limits))
+    if (parts.length > limits.items) throw new FormatError('limit', `the form has more than ${limits.items} parts`)
+    at = end + between.length
+  }
+  return element(MULTIPART_ROOT, parts)
+}
+
+function afterPreamble(body: Buffer, between: Buffer): number {
+  const at = body.indexOf(between)
+  if (at === -1) throw new FormatError('malformed', 'the form does not begin with its boundary')
+  return at + between.length
+}
+
+const PART_HEAD_MAX = 8192
+
+function readPart(part: Buffer, at: number, limits: BodyLimits): XmlElementNode {
+  const isBare = part.subarray(0, 2).equals(Buffer.from('\r\n'))
+  const end = isBare ? 0 : part.subarray(0, PART_HEAD_MAX).indexOf('\r\n\r\n')
+  if (end === -1) throw new FormatError('malformed', `the form has a part without a head at byte ${at}`)
+  const head = part.toString('utf8', 0, end)
+  const disposition = headerOf(head, 'content-disposition')
+  const name = parameterOf(disposition, 'name')
+  if (name === '') throw new FormatError('malformed', `the form has a part without a name at byte ${at}`)
+  if (name.length > limits.nameLength) throw new FormatError('limit', `the form has too long a name at byte ${at}`)
+  const content = part.subarray(end + (isBare ? 2 : 4))
+  if (content.length > limits.textLength) throw new FormatError('limit', `the form has too long a text at byte ${at}`)
+  const type = headerOf(head, 'content-type')
+  const filename = parameterOf(disposition, 'filename')
+  if (filename === '' && (type === '' || /^text\//i.test(type))) {
+    const charset = charsetNamed(parameterOf(type, 'charset') || 'utf-8') ?? 'utf-8'
+    return field(name, decodeText(content, charset), type === '' ? [] : [['content-type', type]])
+  }
+  const attributes = [
+    ['filename', filename],
+    ['content-type', type || 'application/octet-stream'],
+  ] as const
+  return field(
+    name,
+    content.toString('base64'),
+    attributes.filter(([, value]) => value !== ''),
+  )
+}
+
+function headerOf(head: string, name: string): string {
+  const line = head.split('\r\n').find(each => each.toLowerCase().startsWith(`${name}:`))
+  return line === undefined ? '' : line.slice(name.length + 1).trim()
+}
+
+interface WrittenForm {
+  readonly bytes: Buffer
+  readonly boundary: string
+}
+
+/** Parts of the children of any element; children with a type that is no text hold base64. */
+export function writeMultipart(root: XmlElementNode): WrittenForm {
+  const boundary = `part-${randomUUID()}`
+  const pieces: Buffer[] = []
+  for (const child of elementsOf(root)) {
+    const attribute = (name: string) => child.attributes.find(([each]) => each === name)?.[1] ?? ''
+    const [filename, type, text] = [attribute('filename'), attribute('content-type'), textWithin(child)]
+    const isFile = filename !== '' || (type !== '' && !/^text\//i.test(type))
+    const name = quoted(decodeName(localName(child.name)))
+    const disposition = `form-data; name=${name}${filename === '' ? '' : `; filename=${quoted(filename)}`}`
+    const typeLine = type === '' ? '' : `Content-Type: ${type.replace(/[\r\n]/g, ' ')}\r\n`
+    pieces.push(Buffer.from(`--${boundary}\r\nContent-Disposition: ${disposition}\r\n${typeLine}\r\n`))
+    const charset = charsetNamed(parameterOf(type, 'charset'))
+    const isLatin = charset === 'iso-8859-1'
+    pieces.push(
+      isFile ? Buffer.from(text, 'base64') : Buffer.from(text, isLatin ? 'latin1' : 'utf8'),
+      Buffer.from('\r\n'),
+    )
+  }
+  pieces.push(Buffer.from(`--${boundary}--\r\n`))
+  return { bytes: Buffer.concat(pieces), boundary }
+}
+
+/** As browsers write it (RFC 7578 4.2). */
+function quoted(text: string): string {
+  return `"${text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}"`
+}

@@ -1,0 +1,179 @@
+/**
+ * JSON bodies (RFC 8259): checked against limits in one pass, parsed once, and numbers kept exactly. A number that a
+ * double does not hold becomes an object of `JSON.rawJSON`, which is written with the digits that were read.
+ */
+import type { Json, Value } from '../value.ts'
+import type { BodyLimits } from './body-limits.ts'
+import { FormatError, requireHeapRoom } from './format-error.ts'
+
+/** Values of payloads, as long as the payloads are in use. */
+const parsed = new WeakMap<object, Json>()
+
+/** Texts without such digits hold no inexact number. */
+const MAY_BE_INEXACT = /\d[\d.]{14}|\d[eE][+-]?\d|-0/
+
+/** The value of a JSON payload, parsed at most once. */
+export function jsonOf(payload: { readonly text: string }): Json {
+  const known = parsed.get(payload)
+  if (known !== undefined || parsed.has(payload)) return known!
+  const value = MAY_BE_INEXACT.test(payload.text) ? exactValue(payload.text) : (JSON.parse(payload.text) as Json)
+  parsed.set(payload, value)
+  return value
+}
+
+/** The payload of a value, which nobody changes any more. */
+export function jsonPayload(value: Json): { readonly kind: 'json'; readonly text: string } {
+  const payload = { kind: 'json', text: JSON.stringify(value) } as const
+  parsed.set(payload, value)
+  return payload
+}
+
+/** A JSON payload. Throws FormatError with the position, as characters from 0. */
+export function parseJsonText(text: string, limits: BodyLimits): { readonly kind: 'json'; readonly text: string } {
+  const scan = scanJson(text, limits)
+  requireHeapRoom(2 * text.length + scan.items * ITEM_BYTES)
+  const payload = { kind: 'json', text } as const
+  try {
+    parsed.set(payload, scan.hasInexact ? exactValue(text) : (JSON.parse(text) as Json))
+  } catch (error) {
+    throw new FormatError('malformed', `the body is not JSON${positionIn(error as Error)}`)
+  }
+  return payload
+}
+
+/** The position alone, because the message quotes the body. */
+function positionIn(error: Error): string {
+  const found = /at position (\d+)/.exec(error.message)
+  if (found !== null) return ` at character ${found[1]}`
+  return /end of JSON/.test(error.message) ? ': it ends too early' : ''
+}
+
+/** Parses with exact numbers. Throws SyntaxError. */
+export function exactValue(text: string): Json {
+  return JSON.parse(text, (_, value: unknown, context?: { readonly source?: string }) =>
+    typeof value === 'number' && context?.source !== undefined && isInexact(context.source)
+      ? JSON.rawJSON(context.source)
+      : value,
+  ) as Json
+}
+
+/** Text of a number that a double does not hold; undefined for other values. */
+export function rawDigits(value: Json): string | undefined {
+  return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined
+}
+
+/** An object that is no number beyond a double. */
+export function isObject(json: Json): json is { readonly [name: string]: Json } {
+  return typeof json === 'object' && json !== null && !Array.isArray(json) && !JSON.isRawJSON(json)
+}
+
+/** A value that a structured clone keeps: JSON with inexact numbers becomes its text. */
+export function cloneable(value: Value): Value {
+  if (typeof value !== 'object' || value.kind !== 'json') return value
+  return holdsInexact(value.value) ? JSON.stringify(value.value) : value
+}
+
+function holdsInexact(root: Json): boolean {
+  const pending: Json[] = [root]
+  for (let json = pending.pop(); json !== undefined; json = pending.pop()) {
+    if (typeof json !== 'object' || json === null) continue
+    if (JSON.isRawJSON(json)) return true
+    for (const item of Array.isArray(json) ? (json as readonly Json[]) : Object.values(json)) pending.push(item as Json)
+  }
+  return false
+}
+
+/** Digits that every double keeps (IEEE 754). */
+const SAFE_DIGITS = 15
+
+/** A double would change the number, other than in its notation. */
+function isInexact(source: string): boolean {
+  if (source.length <= SAFE_DIGITS && !/[eE]/.test(source)) return source.startsWith('-0') && Number(source) === 0
+  const value = Number(source)
+  if (String(value) === source) return false
+  const digits = source
+    .replace(/[eE].*$/, '')
+    .replace(/[-.]/g, '')
+    .replace(/^0+/, '')
+    .replace(/0+$/, '')
+  if (digits === '') return source.startsWith('-')
+  return digits.length > SAFE_DIGITS || !Number.isFinite(value) || value === 0 || Math.abs(value) < 1e-300
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const COMMA = 0x2c
+const COLON = 0x3a
+const MINUS = 0x2d
+
+/** Bytes of a value beside its text: parsed, and as an element. */
+const ITEM_BYTES = 512
+
+interface Scan {
+  /** Values and members. */
+  readonly items: number
+  /** A number may be one that a double does not hold. */
+  readonly hasInexact: boolean
+}
+
+/** Checks the limits without building anything: the work is linear, whatever the text holds. */
+function scanJson(text: string, limits: BodyLimits): Scan {
+  const exceeded = (what: string, at: number): never => {
+    throw new FormatError('limit', `the JSON body has ${what} at character ${at}`)
+  }
+  let depth = 0
+  let items = 0
+  let hasInexact = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) {
+      const end = endOfString(text, at)
+      const length = end - at - 1
+      if (length > limits.nameLength && isName(text, end + 1)) exceeded('too long a name', at)
+      if (length > limits.textLength) exceeded('too long a text', at)
+      at = end
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (++depth > limits.depth) exceeded(`more than ${limits.depth} levels`, at)
+      if (++items > limits.items) exceeded(`more than ${limits.items} items`, at)
+    } else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) depth--
+    else if (code === COMMA) {
+      if (++items > limits.items) exceeded(`more than ${limits.items} items`, at)
+    } else if (code === MINUS || (code >= 0x30 && code <= 0x39)) {
+      const end = endOfNumber(text, at)
+      if (end - at > limits.nameLength) exceeded('too long a number', at)
+      hasInexact ||= isInexact(text.slice(at, end))
+      at = end - 1
+    }
+  }
+  return { items, hasInexact }
+}
+
+/** Index of the closing quote; the length of the text where there is none. */
+function endOfString(text: string, open: number): number {
+  for (let at = text.indexOf('"', open + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let before = at - 1
+    while (text.charCodeAt(before) === BACKSLASH) before--
+    if ((at - before) % 2 === 1) return at
+  }
+  return text.length
+}
+
+function isName(text: string, from: number): boolean {
+  let at = from
+  while (at < text.length && text.charCodeAt(at) <= 0x20) at++
+  return text.charCodeAt(at) === COLON
+}
+
+function endOfNumber(text: string, from: number): number {
+  let at = from + 1
+  for (; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    const isDigit = code >= 0x30 && code <= 0x39
+    if (!isDigit && code !== MINUS && code !== 0x2b && code !== 0x2e && code !== 0x45 && code !== 0x65) break
+  }
+  return at
+}

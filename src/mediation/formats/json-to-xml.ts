@@ -1,0 +1,97 @@
+/** JSON values as XML elements, with the switches of `[mediation]`. */
+import type { Json } from '../value.ts'
+import { element, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
+import { encodeName } from './element-names.ts'
+import { isObject, rawDigits } from './json-text.ts'
+
+/** Settings of the conversion, in both directions. */
+export interface ConversionSettings {
+  /** `synapse.preserve_namespace_on_xml_to_json`: names in JSON keep their prefix: `p_name`. */
+  readonly keepsNamespaces: boolean
+  /** `synapse.enable_namespace_declaration`: declarations become members: `@xmlns_p`. */
+  readonly writesDeclarations: boolean
+  /** `synapse.enable_xml_nil`: null is `xsi:nil`, and the other way round. */
+  readonly usesNil: boolean
+  /** `synapse.enable_auto_primitive`: texts that read as a number or boolean become one. */
+  readonly autoPrimitive: boolean
+  /** `synapse.json_out_auto_array`: repeated elements become an array, else members of one name. */
+  readonly autoArray: boolean
+  /** `synapse.build_valid_nc_name`: characters that a name cannot have are escaped, else `_`. */
+  readonly escapesNames: boolean
+  /** `synapse.disable_auto_primitive_regex`: whole texts that stay texts; '' for none. */
+  readonly staysText: string
+  /** `synapse.disable_custom_replace_regex`: parts that are removed from such texts; '' for none. */
+  readonly removedFromText: string
+}
+
+export const DEFAULT_CONVERSION: ConversionSettings = {
+  keepsNamespaces: false,
+  writesDeclarations: false,
+  usesNil: false,
+  autoPrimitive: true,
+  autoArray: true,
+  escapesNames: false,
+  staysText: '',
+  removedFromText: '',
+}
+
+const XSI = 'http://www.w3.org/2001/XMLSchema-instance'
+const NIL: XmlElementNode['attributes'] = [
+  ['xmlns:xsi', XSI],
+  ['xsi:nil', 'true'],
+]
+
+/**
+ * The root is the only member of an object, unless it is an array; else `jsonObject`, `jsonArray` or `jsonValue`. An
+ * array is one element per item. A member `@name` is an attribute, `$` the text beside other members. `levels`: nested
+ * elements; deeper values are left out.
+ */
+export function elementOfJson(json: Json, settings: ConversionSettings, levels = Infinity): XmlElementNode {
+  if (Array.isArray(json)) return element('jsonArray', elementsOfMember('jsonElement', json, settings, levels))
+  if (!isObject(json)) return elementOf('jsonValue', json, settings, levels)
+  const entries = Object.entries(json)
+  const [only] = entries
+  const isRoot = entries.length === 1 && !Array.isArray(only![1]) && !/^[@$]/.test(only![0])
+  return isRoot ? elementOf(only![0], only![1], settings, levels) : elementOf('jsonObject', json, settings, levels)
+}
+
+/** Content of an element that holds the value; members `@name`, which would be its attributes, are left out. */
+export function contentOfJson(json: Json, settings: ConversionSettings, levels: number): readonly XmlNode[] {
+  return elementOf('jsonValue', json, settings, levels).children
+}
+
+function elementsOfMember(
+  name: string,
+  json: Json,
+  settings: ConversionSettings,
+  levels: number,
+): readonly XmlElementNode[] {
+  const items: readonly Json[] = Array.isArray(json) ? json : [json]
+  return items.map(item => elementOf(name, item, settings, levels - 1))
+}
+
+function elementOf(name: string, json: Json, settings: ConversionSettings, levels: number): XmlElementNode {
+  const tag = encodeName(name, settings.escapesNames)
+  if (json === null) return element(tag, [], settings.usesNil ? NIL : [])
+  if (levels <= 0) return element(tag, [])
+  if (Array.isArray(json)) return element(tag, elementsOfMember('jsonElement', json, settings, levels))
+  if (!isObject(json)) return element(tag, textOf(json))
+  const attributes = new Map<string, string>()
+  const children: XmlNode[] = []
+  for (const [member, value] of Object.entries(json)) {
+    if (member === '$' && isScalar(value)) children.push(...textOf(value))
+    else if (/^@./.test(member) && isScalar(value)) {
+      attributes.set(encodeName(member.slice(1), settings.escapesNames), textOf(value).join(''))
+    } else for (const child of elementsOfMember(member, value, settings, levels)) children.push(child)
+  }
+  return element(tag, children, [...attributes])
+}
+
+function isScalar(json: Json): boolean {
+  return json !== null && !Array.isArray(json) && !isObject(json)
+}
+
+function textOf(json: Json): readonly string[] {
+  const text = rawDigits(json) ?? String(json)
+  return text === '' ? [] : [text]
+}

@@ -1,0 +1,137 @@
+/** Conversion between JSON and XML with the switches of `[mediation]`, and round trips of random values. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ConversionSettings } from '../../../src/mediation/formats/json-to-xml.ts'
+import { build, write } from './build-body.ts'
+
+const NIL = '<a><b xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/></a>'
+const PREFIXED = '<p:a xmlns:p="urn:p"><p:b p:c="1">x</p:b></p:a>'
+
+function converted(text: string, from: string, to: string, conversion: Partial<ConversionSettings> = {}): string {
+  const bytes = write(build(text, from, '', { conversion })!, to, { conversion }).bytes
+  return Buffer.from(bytes).toString().replace('<?xml version="1.0" encoding="UTF-8"?>', '')
+}
+
+/** Switches, source, and what it becomes in the other format. */
+const SWITCHES: readonly (readonly [conversion: Partial<ConversionSettings>, from: string, to: string])[] = [
+  [{}, PREFIXED, '{"a":{"b":{"@c":1,"$":"x"}}}'],
+  [{ keepsNamespaces: true }, PREFIXED, '{"p_a":{"p_b":{"@p_c":1,"$":"x"}}}'],
+  [{ writesDeclarations: true }, PREFIXED, '{"a":{"@xmlns_p":"urn:p","b":{"@c":1,"$":"x"}}}'],
+  [{ keepsNamespaces: true, writesDeclarations: true }, '<a xmlns="urn:a">1</a>', '{"a":{"@xmlns":"urn:a","$":1}}'],
+  [{}, '{"a":{"b":null}}', '<a><b/></a>'],
+  [{ usesNil: true }, '{"a":{"b":null}}', NIL],
+  [{ usesNil: true }, NIL, '{"a":{"b":null}}'],
+  [{}, NIL, '{"a":{"b":{"@nil":true}}}'],
+  [{}, '<a><b>1</b><c>true</c><d>007</d><e>-1.50e3</e><f/></a>', '{"a":{"b":1,"c":true,"d":"007","e":-1.50e3,"f":""}}'],
+  [{ autoPrimitive: false }, '<a><b>1</b><c>true</c></a>', '{"a":{"b":"1","c":"true"}}'],
+  [{ staysText: '\\d{5,}' }, '<a><b>12345</b><c>1234</c></a>', '{"a":{"b":"12345","c":1234}}'],
+  [{ staysText: '@@@.*', removedFromText: '@@@' }, '<a><b>@@@12</b><c>12</c></a>', '{"a":{"b":"12","c":12}}'],
+  [{}, '<a><b>1</b><c/><b>2</b></a>', '{"a":{"b":[1,2],"c":""}}'],
+  [{ autoArray: false }, '<a><b>1</b><c/><b>2</b></a>', '{"a":{"b":1,"c":"","b":2}}'],
+  [{}, '{"1 a":{"$b":2,"c/d":3}}', '<_1_a><_b>2</_b><c_d>3</c_d></_1_a>'],
+  [
+    { escapesNames: true },
+    '{"1 a":{"$b":2,"c/d":3}}',
+    '<_JsonReader_PD_1_JsonReader_32_a><_JsonReader_PS_b>2</_JsonReader_PS_b><c_JsonReader_47_d>3</c_JsonReader_47_d></_JsonReader_PD_1_JsonReader_32_a>',
+  ],
+  [
+    {},
+    '[1,[2,3],{"a":4}]',
+    '<jsonArray><jsonElement>1</jsonElement><jsonElement><jsonElement>2</jsonElement><jsonElement>3</jsonElement></jsonElement><jsonElement><a>4</a></jsonElement></jsonArray>',
+  ],
+  [{}, '{"a":1,"b":2}', '<jsonObject><a>1</a><b>2</b></jsonObject>'],
+  [{}, '{"a":{"@b":1,"$":"x"}}', '<a b="1">x</a>'],
+  [{}, '{}', '<jsonObject/>'],
+  [{}, '"x"', '<jsonValue>x</jsonValue>'],
+]
+
+for (const [conversion, from, to] of SWITCHES) {
+  const given = Object.entries(conversion).map(([name, value]) => `${name} ${String(value)}`)
+  test(`${from} becomes ${to} with ${given.join(', ') || 'the defaults'}`, () => {
+    const [a, b] = from.startsWith('<')
+      ? ['application/xml', 'application/json']
+      : ['application/json', 'application/xml']
+    assert.equal(converted(from, a!, b!, conversion), to)
+  })
+}
+
+/** Random numbers that depend on the seed alone (mulberry32). */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed
+  return below => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
+  }
+}
+
+const NAMES = ['a', 'b2', 'é', '1st', 'with space', '$dollar', 'a/b', '😀', '-', '_JsonReaderX', 'jsonObject']
+const TEXTS = ['x', 'é😀', ' padded ', '<&>"\'', '007', '1.', '.5', '+1', 'null', 'True', 'a\nb\tc', ']]>', '1e']
+const NUMBERS = ['0', '-1', '12345678901234567890', '1.5', '0.30000000000000000004', '1e400', '-2.5e-7']
+
+type Random = (below: number) => number
+
+/** A value that XML can hold: no empty text beside null, no array of one item, no empty array or object. */
+function randomJson(random: Random, depth: number): string {
+  const kind = random(depth === 0 ? 3 : 6)
+  if (kind === 0) return JSON.stringify(TEXTS[random(TEXTS.length)])
+  if (kind === 1) return NUMBERS[random(NUMBERS.length)]!
+  if (kind === 2) return ['true', 'false', 'null', '""'][random(4)]!
+  if (kind === 3) return `[${Array.from({ length: 2 + random(3) }, () => randomJson(random, depth - 1)).join(',')}]`
+  return randomObject(random, depth - 1)
+}
+
+function randomObject(random: Random, depth: number): string {
+  const names = NAMES.filter(() => random(3) === 0)
+  const members = (names.length === 0 ? ['a'] : names).map(
+    name => `${JSON.stringify(name)}:${randomJson(random, depth)}`,
+  )
+  return `{${members.join(',')}}`
+}
+
+function randomXml(random: Random, depth: number): string {
+  const name = ['a', 'b', 'c', 'd.e', 'f-g'][random(5)]!
+  const attributes = random(3) === 0 ? ` x="${random(100)}" y="&lt;&amp;"` : ''
+  if (depth === 0 || random(3) === 0) {
+    const text = ['', '1', 'x &lt; y', 'true', '007'][random(5)]!
+    return text === '' ? `<${name}${attributes}/>` : `<${name}${attributes}>${text}</${name}>`
+  }
+  // Repeated elements stand together, because an array holds no other order.
+  const groups = ['a', 'b', 'c'].filter(() => random(2) === 0).map((each, at) => [each, at] as const)
+  const children = groups.flatMap(([each]) =>
+    Array.from({ length: 1 + random(3) }, () => randomXml(random, depth - 1).replace(/^<[\w.-]+/, `<${each}`)),
+  )
+  const closed = children.map(child => child.replace(/<\/[\w.-]+>$/, `</${/^<([\w.-]+)/.exec(child)![1]}>`))
+  return closed.length === 0 ? `<${name}${attributes}/>` : `<${name}${attributes}>${closed.join('')}</${name}>`
+}
+
+const SEED = Number(process.env.FORMATS_SEED ?? Date.now() % 1_000_000)
+const ROUNDS = 300
+
+test(`JSON becomes XML and the same JSON again, with seeds from ${SEED} on`, () => {
+  const conversion = { usesNil: true, escapesNames: true }
+  for (let seed = SEED; seed < SEED + ROUNDS; seed++) {
+    const random = randomFrom(seed)
+    const json = `{"root":{"first":1,"second":${randomObject(random, 4)}}}`
+    const xml = converted(json, 'application/json', 'application/xml', conversion)
+    const again = converted(xml, 'application/xml', 'application/json', conversion)
+    assert.equal(again, json, `seed ${seed}: ${xml}`)
+  }
+})
+
+test(`XML becomes JSON and the same XML again, with seeds from ${SEED} on`, () => {
+  for (let seed = SEED; seed < SEED + ROUNDS; seed++) {
+    const xml = `<root>${randomXml(randomFrom(seed), 4)}</root>`
+    const json = converted(xml, 'application/xml', 'application/json')
+    assert.equal(converted(json, 'application/json', 'application/xml'), xml, `seed ${seed}: ${json}`)
+  }
+})
+
+test(`Badgerfish keeps XML as it is, with seeds from ${SEED} on`, () => {
+  for (let seed = SEED; seed < SEED + ROUNDS; seed++) {
+    const xml = `<p:root xmlns:p="urn:p">${randomXml(randomFrom(seed), 4)}</p:root>`
+    const json = converted(xml, 'application/xml', 'application/json/badgerfish')
+    assert.equal(converted(json, 'application/json/badgerfish', 'application/xml'), xml, `seed ${seed}: ${json}`)
+  }
+})
