@@ -1,0 +1,83 @@
+/**
+ * The query of a request: GET with `query`, or POST with JSON or `application/graphql` (GraphQL over HTTP). A request
+ * that two readers could take differently is refused: the backend must execute the query that was checked.
+ */
+import { mediaTypeOf } from '../../http1/media-type.ts'
+import { bodyFormatOf } from '../formats/body-types.ts'
+import { jsonOf } from '../formats/json-text.ts'
+import { MediationFault } from '../mediation-fault.ts'
+import type { Message } from '../message.ts'
+import { queryPairs } from '../openapi/parameters.ts'
+import { InvalidQuery, type Query } from './query-check.ts'
+
+const UNSUPPORTED = 102522
+const PARAMETERS = ['query', 'operationName', 'variables', 'extensions']
+
+/** Throws InvalidQuery, and MediationFault where the body cannot be read. */
+export function queryOf(message: Message): Query {
+  const { method, target } = message.receivedHead
+  const parameters = queryPairs(target).filter(([name]) => PARAMETERS.includes(name))
+  if (method === 'GET') return queryOfTarget(message, parameters)
+  if (parameters.length > 0) throw new InvalidQuery('a POST request must have its query in the body alone')
+  const type = mediaTypeOf(message.receivedField('content-type') ?? '')
+  if (bodyFormatOf(type) === 'json') return queryOfJson(message)
+  if (type !== 'application/graphql') {
+    const told = 'The query of a POST request is application/json or application/graphql'
+    throw new MediationFault({ code: UNSUPPORTED, message: told })
+  }
+  const payload = message.bodySource?.build('text/plain')
+  const text = payload?.kind === 'text' ? payload.text : ''
+  return { text, operationName: '', variables: {}, isSafe: false }
+}
+
+function queryOfTarget(message: Message, parameters: ReturnType<typeof queryPairs>): Query {
+  if (message.bodySource !== null) throw new InvalidQuery('a GET request must have no body')
+  const names = parameters.map(([name]) => name)
+  const repeated = names.find((name, at) => names.indexOf(name) !== at)
+  if (repeated !== undefined) throw new InvalidQuery(`${repeated} must not be repeated`)
+  const values = new Map(parameters)
+  const text = (name: string): string => {
+    try {
+      return decodeURIComponent((values.get(name) ?? '').replaceAll('+', ' '))
+    } catch {
+      throw new InvalidQuery(`${name} must have well-formed percent-escapes`)
+    }
+  }
+  if (!values.has('query')) throw new InvalidQuery('query is required')
+  return {
+    text: text('query'),
+    operationName: text('operationName'),
+    variables: variablesIn(text('variables')),
+    isSafe: true,
+  }
+}
+
+function variablesIn(text: string): Query['variables'] {
+  if (text === '') return {}
+  try {
+    return variablesOf(JSON.parse(text) as unknown)
+  } catch (error) {
+    if (error instanceof InvalidQuery) throw error
+    throw new InvalidQuery('variables must be JSON')
+  }
+}
+
+function variablesOf(value: unknown): Query['variables'] {
+  if (value === undefined || value === null) return {}
+  if (typeof value !== 'object' || Array.isArray(value)) throw new InvalidQuery('variables must be an object')
+  return value as Query['variables']
+}
+
+/** The backend gets the JSON that was read: of a repeated name the one value that counts here. */
+function queryOfJson(message: Message): Query {
+  const { payload } = message
+  if (payload?.kind !== 'json') throw new InvalidQuery('query is required')
+  const value = jsonOf(payload)
+  if (Array.isArray(value)) throw new InvalidQuery('several queries in one request are not supported')
+  if (typeof value !== 'object' || value === null) throw new InvalidQuery('the body must be an object')
+  const { query, operationName = null, variables } = value as Readonly<Record<string, unknown>>
+  if (typeof query !== 'string') throw new InvalidQuery('query is required, as text')
+  if (operationName !== null && typeof operationName !== 'string') throw new InvalidQuery('operationName must be text')
+  message.json = value
+  return { text: query, operationName: operationName ?? '', variables: variablesOf(variables), isSafe: false }
+}

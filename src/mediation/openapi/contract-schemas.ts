@@ -1,0 +1,154 @@
+/**
+ * Compiles the schemas of a contract with their first use. A check lists violations without the values of clients, and
+ * stops looking after `VIOLATIONS_MAX` of one part of a message: a list of a million wrong items costs no more.
+ */
+import { createRequire } from 'node:module'
+import { compilePattern } from '../../runtime/pattern.ts'
+import type { ApiContract, Violation } from './api-contract.ts'
+import { FORMATS } from './text-formats.ts'
+
+const require = createRequire(import.meta.url)
+
+/** Violations that are looked for in one loop of a check. */
+const VIOLATIONS_MAX = 100
+/** Compiled schemas of one API that a thread keeps; beyond that it begins anew. */
+const COMPILED_MAX = 2000
+const NAME_MAX = 64
+const PLACE_MAX = 128
+const RULE_MAX = 200
+
+interface AjvError {
+  readonly keyword: string
+  readonly instancePath: string
+  readonly message?: string
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+interface Validator {
+  (value: unknown): boolean
+  readonly errors?: readonly AjvError[] | null
+}
+
+interface Ajv {
+  addSchema(schema: unknown): void
+  compile(schema: unknown): Validator
+  removeKeyword(keyword: string): void
+  addKeyword(keyword: object): void
+}
+
+/** Patterns of a document: a part of the text must match (JSON Schema 2020-12 validation 6.3.3). */
+const linearRegExp = Object.assign(
+  (pattern: string) => {
+    const compiled = compilePattern(pattern)
+    return { test: (text: string): boolean => compiled.matcher(text).find() }
+  },
+  { code: 'linearRegExp' },
+)
+
+/** Beginning of each loop over items or properties in the code that Ajv makes. */
+const LOOP = /for\((?:let|const|var) [^{}]*?\)\{/g
+
+/** Ajv counts the violations of a function in `errors`. */
+function withLimit(code: string): string {
+  return code.replace(LOOP, start => `${start}if(errors>=${VIOLATIONS_MAX})break;`)
+}
+
+/** The compiled schemas of one API in one thread. */
+export class ContractSchemas {
+  readonly #schemas: ApiContract['schemas']
+  #ajv: Ajv
+  #compiled = new Map<string, Validator>()
+
+  constructor(schemas: ApiContract['schemas']) {
+    this.#schemas = schemas
+    this.#ajv = newAjv(schemas)
+  }
+
+  get definitions(): ApiContract['schemas'] {
+    return this.#schemas
+  }
+
+  /** Throws where the schema cannot be compiled. */
+  compile(name: string): void {
+    this.#validator(name)
+  }
+
+  /** `place`: of the value within its message. */
+  violations(name: string, value: unknown, place: string): readonly Violation[] {
+    if (name === '') return []
+    const validate = this.#validator(name)
+    if (validate(value)) return []
+    const errors = (validate.errors ?? []).slice(0, VIOLATIONS_MAX)
+    const told = errors.filter(({ keyword }) => keyword !== 'if')
+    return (told.length === 0 ? errors : told).map(error => violationOf(error, place))
+  }
+
+  #validator(name: string): Validator {
+    let found = this.#compiled.get(name)
+    if (found === undefined) {
+      if (this.#compiled.size >= COMPILED_MAX) {
+        this.#ajv = newAjv(this.#schemas)
+        this.#compiled = new Map()
+      }
+      found = this.#ajv.compile({ $ref: `contract#/$defs/${name}` })
+      this.#compiled.set(name, found)
+    }
+    return found
+  }
+}
+
+function newAjv(schemas: ApiContract['schemas']): Ajv {
+  const { default: Ajv2020 } = require('ajv/dist/2020') as { readonly default: new (options: object) => Ajv }
+  const ajv = new Ajv2020({
+    ...{ strict: false, logger: false, allErrors: true, messages: true, validateSchema: false },
+    // Each reference is a function, so that the code is no longer than the document.
+    ...{ inlineRefs: false, multipleOfPrecision: 9, formats: FORMATS },
+    code: { regExp: linearRegExp, process: withLimit },
+  })
+  // Ajv compares each item with all others.
+  ajv.removeKeyword('uniqueItems')
+  ajv.addKeyword({
+    ...{ keyword: 'uniqueItems', type: 'array', schemaType: 'boolean', errors: false },
+    error: { message: 'must not have equal items' },
+    validate: (isUnique: boolean, items: readonly unknown[]) => !isUnique || areUnique(items),
+  })
+  ajv.addSchema({ $id: 'contract', $defs: schemas })
+  return ajv
+}
+
+function areUnique(items: readonly unknown[]): boolean {
+  return new Set(items.map(canonicalText)).size === items.length
+}
+
+/** JSON in which properties are in order. */
+function canonicalText(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : inner,
+  )
+}
+
+function violationOf({ keyword, instancePath, message = 'is not valid', params }: AjvError, place: string): Violation {
+  const at = instancePath === '' ? place : `${place} ${clipped(instancePath, PLACE_MAX)}`
+  return { place: at, rule: clipped(ruleOf(keyword, message, params), RULE_MAX) }
+}
+
+/** The message of Ajv, with what it leaves out. */
+function ruleOf(keyword: string, message: string, params: AjvError['params']): string {
+  if (keyword === 'enum') return `must be one of ${(params.allowedValues as readonly unknown[]).map(shown).join(', ')}`
+  if (keyword === 'const') return `must be ${shown(params.allowedValue)}`
+  if (keyword === 'false schema') return 'must not be there'
+  const name = params.additionalProperty ?? params.unevaluatedProperty ?? params.propertyName
+  return typeof name === 'string' ? `${message}: ${shown(name)}` : message
+}
+
+function shown(value: unknown): string {
+  return clipped(JSON.stringify(value), NAME_MAX)
+}
+
+/** Without control characters; at most `max` characters. */
+export function clipped(text: string, max: number): string {
+  const plain = text.replaceAll(/\p{Cc}+/gu, ' ')
+  return plain.length <= max ? plain : `${plain.slice(0, max - 1)}…`
+}
