@@ -1,0 +1,50 @@
+/** URLs in texts, and lists of those that a text may hold. */
+
+interface AllowedUrl {
+  /** '' for any. */
+  readonly protocol: string
+  /** In lower case, with its port if it has one. */
+  readonly host: string
+  /** `*.example.com`: every host below. */
+  readonly isWildcard: boolean
+  /** Path with `/` at its end, below which all is allowed. */
+  readonly path: string
+}
+
+/** `example.com`, `*.example.com`, or a URL that begins with its scheme; undefined for other texts. */
+export function allowedUrl(text: string): AllowedUrl | undefined {
+  const given = text.trim()
+  const isUrl = /^https?:\/\//i.test(given)
+  const isWildcard = /^(?:https?:\/\/)?\*\./i.test(given)
+  const parsed = parsedUrl((isUrl ? given : `https://${given}`).replace('*.', ''))
+  if (parsed === undefined || parsed.username !== '' || parsed.search !== '' || parsed.hash !== '') return undefined
+  const path = parsed.pathname.endsWith('/') ? parsed.pathname : `${parsed.pathname}/`
+  return { protocol: isUrl ? parsed.protocol : '', host: parsed.host, isWildcard, path }
+}
+
+const URL_START = /\bhttps?:\/\//gi
+/** Characters that end a URL in a text, and those that a sentence adds at its end. */
+const URL_END = /[\s"'<>\\^`{|}]/
+const TRAILING = /[.,;:!?)\]]+$/
+
+/** Each URL with a scheme of HTTP; undefined for one that does not parse. */
+export function urlsIn(text: string): readonly (URL | undefined)[] {
+  return Array.from(text.matchAll(URL_START), ({ index }) => {
+    const rest = text.slice(index, index + 2048)
+    const end = rest.search(URL_END)
+    return parsedUrl((end === -1 ? rest : rest.slice(0, end)).replace(TRAILING, ''))
+  })
+}
+
+/** A URL that does not parse is not allowed. */
+export function isAllowed(url: URL | undefined, allowed: readonly AllowedUrl[]): boolean {
+  if (url === undefined) return false
+  return allowed.some(({ protocol, host, isWildcard, path }) => {
+    const isHost = isWildcard ? url.host.endsWith(`.${host}`) : url.host === host
+    return isHost && (protocol === '' || url.protocol === protocol) && `${url.pathname}/`.startsWith(path)
+  })
+}
+
+function parsedUrl(text: string): URL | undefined {
+  return URL.canParse(text) ? new URL(text) : undefined
+}

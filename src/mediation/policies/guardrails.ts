@@ -1,0 +1,188 @@
+/**
+ * Guardrails of AI APIs, on requests and responses: word count, sentence count, length, pattern, JSON Schema, and the
+ * URLs that a text may hold. A violation raises `guardrail_fault` with 900514.
+ */
+import type { XmlElement } from '../../config/xml.ts'
+import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
+import type { Expression } from '../expression.ts'
+import type { Evaluate } from '../expression-compiler.ts'
+import { compileSchema, type SchemaCheck } from '../json-schema.ts'
+import { textOfPayload } from '../json-xml.ts'
+import { MediationFault } from '../mediation-fault.ts'
+import { mediator } from '../mediator.ts'
+import type { Message } from '../message.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+import { type Json, textOf } from '../value.ts'
+import { allowedUrl, isAllowed, urlsIn } from './allowed-urls.ts'
+import { limitIn } from './threat-protection.ts'
+
+const CODE = 900514
+/** As on the reference platform. */
+const STATUS = 446
+/** A longer text is refused by a pattern or URL list, because nobody has looked at the rest. */
+const INSPECTED_MAX = 1_048_576
+
+type Rule =
+  /** `max`: 0 for none. */
+  | { readonly kind: 'wordCount' | 'sentenceCount' | 'contentLength'; readonly min: number; readonly max: number }
+  | { readonly kind: 'regex'; readonly pattern: string }
+  | { readonly kind: 'jsonSchema'; readonly schema: string }
+  | { readonly kind: 'url'; readonly allowed: readonly string[] }
+
+const KINDS = ['wordCount', 'sentenceCount', 'contentLength', 'regex', 'jsonSchema', 'url'] as const
+
+interface GuardrailSettings {
+  readonly name: string
+  /** JSONPath of the text; null: the whole body. */
+  readonly source: Expression | null
+  readonly rule: Rule
+  /** What would pass is refused, and the other way round. */
+  readonly isInverted: boolean
+  /** The client is told the measure. */
+  readonly showsAssessment: boolean
+}
+
+export const guardrail = mediator<GuardrailSettings>({
+  name: 'guardrail',
+  attributes: ['type', 'name', 'jsonPath', 'min', 'max', 'pattern', 'invert', 'showAssessment'],
+  elements: ['schema', 'url'],
+
+  parse(element, parser) {
+    if (parser.required(element, 'type') === undefined) return undefined
+    const kind = parser.choice(element, 'type', KINDS, 'wordCount')
+    const source = element.attribute('jsonPath') === '' ? null : parser.jsonPath(element, 'jsonPath')
+    const [isInverted, showsAssessment] = [parser.flag(element, 'invert'), parser.flag(element, 'showAssessment')]
+    const rule = kind === undefined ? undefined : parseRule(element, kind, parser)
+    if (rule === undefined || source === undefined) return undefined
+    if (isInverted === undefined || showsAssessment === undefined) return undefined
+    return { name: element.attribute('name') || rule.kind, source, rule, isInverted, showsAssessment }
+  },
+
+  needs: () => 'worker',
+
+  compile({ name, source, rule, isInverted, showsAssessment }, context) {
+    const evaluate = source === null ? null : context.compileExpression(source)
+    const assess = compileRule(rule)
+    return message => {
+      const { passes, assessment } = assess(contentOf(message, evaluate))
+      if (passes !== isInverted) return true
+      const direction = message.isFromBackend ? 'response' : 'request'
+      const violation = `the guardrail ${name} refuses the ${direction}`
+      const told = showsAssessment ? `${violation}: ${assessment}` : violation
+      message.set('default', 'CUSTOM_HTTP_SC', STATUS)
+      throw new MediationFault({
+        ...{ code: CODE, message: told, sequence: 'guardrail_fault' },
+        cause: `${violation}: ${assessment}`,
+      })
+    }
+  },
+})
+
+function parseRule(element: XmlElement, kind: Rule['kind'], parser: SequenceParser): Rule | undefined {
+  if (kind === 'regex') {
+    const pattern = parser.pattern(element, 'pattern')
+    return pattern === undefined ? undefined : { kind, pattern }
+  }
+  if (kind === 'jsonSchema') {
+    const schema = parser.only(element, 'schema')
+    if (schema === undefined) return parser.error(element, 'schema', 'is missing', 'add <schema>')
+    try {
+      compileSchema(schema.text)
+      return { kind, schema: schema.text }
+    } catch (error) {
+      // The rest of the message quotes the schema.
+      const reason = (error as Error).message.replace(/["':][\s\S]*$/, '').trim()
+      return parser.error(schema, '', `is not a JSON Schema: ${reason}`, 'correct it')
+    }
+  }
+  if (kind === 'url') {
+    const urls = element.children.filter(child => child.name === 'url')
+    const wrong = urls.find(({ text }) => allowedUrl(text) === undefined)
+    if (wrong !== undefined)
+      return parser.error(wrong, '', 'is neither a host nor a URL', 'write example.com', wrong.text)
+    return { kind, allowed: urls.map(({ text }) => text) }
+  }
+  const [min, max] = [limitIn(element, 'min', parser), limitIn(element, 'max', parser)]
+  if (min === undefined || max === undefined) return undefined
+  if (max !== 0 && min > max) return parser.error(element, 'min', 'is more than max', 'correct it', String(min))
+  return { kind, min, max }
+}
+
+/** Text that a rule looks at, and the JSON that it is part of. */
+interface Content {
+  readonly text: string
+  /** Undefined: the text may be JSON itself. */
+  readonly json: Json | undefined
+}
+
+function contentOf(message: Message, evaluate: Evaluate | null): Content {
+  if (evaluate !== null) {
+    const value = evaluate(message)
+    const json = typeof value === 'object' && value.kind === 'json' ? value.value : undefined
+    return { text: textOf(value), json }
+  }
+  const { payload } = message
+  return { text: payload === null ? '' : textOfPayload(payload), json: undefined }
+}
+
+interface Assessment {
+  readonly passes: boolean
+  /** Without any text of the message. */
+  readonly assessment: string
+}
+
+function compileRule(rule: Rule): (content: Content) => Assessment {
+  switch (rule.kind) {
+    case 'wordCount':
+      return ({ text }) => within(rule, text.match(/\S+/g)?.length ?? 0, 'words')
+    case 'sentenceCount':
+      return ({ text }) => within(rule, text.split(/[.!?]+/).filter(part => part.trim() !== '').length, 'sentences')
+    case 'contentLength':
+      return ({ text }) => within(rule, Buffer.byteLength(text), 'bytes')
+    case 'regex':
+      return regexRule(rule.pattern)
+    case 'jsonSchema':
+      return schemaRule(rule.schema)
+    case 'url':
+      return urlRule(rule.allowed)
+  }
+}
+
+function within({ min, max }: { readonly min: number; readonly max: number }, count: number, unit: string): Assessment {
+  const allowed = max === 0 ? `at least ${min}` : `${min} to ${max}`
+  return { passes: count >= min && (max === 0 || count <= max), assessment: `${count} ${unit}, limits: ${allowed}` }
+}
+
+const TOO_LONG: Assessment = { passes: false, assessment: `the text has more than ${INSPECTED_MAX} characters` }
+
+function regexRule(pattern: string): (content: Content) => Assessment {
+  let compiled: Pattern | undefined
+  return ({ text }) => {
+    if (text.length > INSPECTED_MAX) return TOO_LONG
+    compiled ??= compilePattern(pattern)
+    const passes = compiled.matcher(text).find()
+    return { passes, assessment: `the text ${passes ? 'matches' : 'does not match'} the pattern` }
+  }
+}
+
+function schemaRule(schema: string): (content: Content) => Assessment {
+  let check: SchemaCheck | undefined
+  return ({ text, json }) => {
+    check ??= compileSchema(schema)
+    try {
+      const violation = check(json ?? (JSON.parse(text) as Json))
+      return { passes: violation === '', assessment: violation === '' ? 'the JSON is valid' : 'the JSON is not valid' }
+    } catch {
+      return { passes: false, assessment: 'the text is not JSON' }
+    }
+  }
+}
+
+function urlRule(texts: readonly string[]): (content: Content) => Assessment {
+  const allowed = texts.map(text => allowedUrl(text)!)
+  return ({ text }) => {
+    if (text.length > INSPECTED_MAX) return TOO_LONG
+    const refused = urlsIn(text).filter(url => !isAllowed(url, allowed)).length
+    return { passes: refused === 0, assessment: `${refused} URLs that are not allowed` }
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * `<interceptor includes="…"><endpoint/></interceptor>`: asks an interceptor service what becomes of a message.
+ * Contract: the OpenAPI definition of interceptor services of the reference platform, version 1, without trailers and
+ * dynamic endpoints. Bodies are Base64.
+ */
+import { callBackend, servicesOf } from '../backend-calls.ts'
+import type { SequenceEndpoint } from '../endpoint-plan.ts'
+import { fieldNameError } from '../field-rules.ts'
+import { MediationFault } from '../mediation-fault.ts'
+import { type AnyMediator, mediator } from '../mediator.ts'
+import type { Message } from '../message.ts'
+import { type Json, textOf } from '../value.ts'
+import type { TransferredMessage } from '../worker-task.ts'
+
+const PARTS = ['request_headers', 'request_body', 'response_headers', 'response_body', 'invocation_context'] as const
+type Part = (typeof PARTS)[number]
+
+interface InterceptorSettings {
+  readonly includes: readonly Part[]
+  readonly endpoint: SequenceEndpoint
+}
+
+type Answer = Readonly<Record<string, Json>>
+
+/** Keeps `interceptorContext` for the response flow. */
+const CONTEXT = 'INTERCEPTOR_CONTEXT'
+
+export const interceptor: AnyMediator = mediator<InterceptorSettings>({
+  name: 'interceptor',
+  attributes: ['includes'],
+  elements: ['endpoint'],
+
+  parse(element, parser) {
+    const words = element.attribute('includes').split(/[\s,]+/)
+    const given = words.filter(word => word !== '')
+    const includes = PARTS.filter(part => given.includes(part))
+    const unknown = given.find(word => !PARTS.some(part => part === word))
+    const child = parser.only(element, 'endpoint')
+    const endpoint = child === undefined ? undefined : parser.endpoint(child)
+    if (unknown !== undefined) {
+      return parser.error(element, 'includes', `expected some of ${PARTS.join(', ')}`, 'correct it', unknown)
+    }
+    if (child === undefined) return parser.error(element, 'endpoint', 'is missing', 'add it')
+    return endpoint === undefined ? undefined : { includes, endpoint }
+  },
+
+  needs: () => 'worker',
+
+  compile({ includes, endpoint }, context) {
+    return async message => {
+      const answer = await ask(message, includes, endpoint)
+      return obey(message, answer, cause => context.warn(cause))
+    }
+  },
+})
+
+/** Rejects with MediationFault. */
+async function ask(message: Message, includes: readonly Part[], endpoint: SequenceEndpoint): Promise<Answer> {
+  const services = servicesOf(message)
+  const request = message.copy()
+  // Nothing of the client reaches the service but what the policy includes.
+  for (const name of fieldNames(request)) request.remove('transport', name)
+  request.payload = { kind: 'json', text: JSON.stringify(questionOf(message, includes, services.transfer(message))) }
+  request.set('axis2', 'messageType', 'application/json')
+  // The endpoint alone says the path.
+  request.remove('axis2', 'REST_URL_POSTFIX')
+  const response = await callBackend(request, endpoint, false)
+  const { status } = response.receivedHead
+  const { json } = response
+  if (status < 200 || status > 299) throw failed(`the interceptor service answered ${status}`)
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw failed('its answer is no JSON object')
+  return json as Answer
+}
+
+function failed(cause: string): MediationFault {
+  return new MediationFault({ message: 'Interceptor failed', cause })
+}
+
+function fieldNames(message: Message): ReadonlySet<string> {
+  const kept = Array.from(message.keptFields(), ([name]) => name)
+  return new Set([...kept, ...message.changedNames()])
+}
+
+function questionOf(message: Message, includes: readonly Part[], transferred: TransferredMessage): Answer {
+  const side = message.isFromBackend ? 'response' : 'request'
+  const question: Record<string, Json> = {}
+  if (message.isFromBackend) question.responseCode = transferred.status
+  if (includes.includes(`${side}_headers`)) question[`${side}Headers`] = headersOf(transferred)
+  if (includes.includes(`${side}_body`)) question[`${side}Body`] = bodyOf(transferred)
+  if (includes.includes('invocation_context')) question.invocationContext = contextOf(message, transferred)
+  const kept = textOf(message.get('default', CONTEXT))
+  if (message.isFromBackend && kept !== '') question.interceptorContext = JSON.parse(kept) as Json
+  return question
+}
+
+function headersOf({ fields }: TransferredMessage): Json {
+  const headers = new Map<string, string>()
+  for (const [name, value] of fields) {
+    const lower = name.toLowerCase()
+    headers.set(lower, headers.has(lower) ? `${headers.get(lower)}, ${value}` : value)
+  }
+  return Object.fromEntries(headers)
+}
+
+function bodyOf({ body }: TransferredMessage): string {
+  if (body.kind === 'bytes') return Buffer.from(body.bytes).toString('base64')
+  if (body.kind === 'file') throw failed('the body is too long for an interceptor service')
+  return ''
+}
+
+function contextOf(message: Message, { method, target }: TransferredMessage): Json {
+  const of = (scope: 'default' | 'axis2', name: string) => textOf(message.get(scope, name))
+  return {
+    requestId: of('default', 'MessageID'),
+    apiName: of('default', 'API_NAME'),
+    apiVersion: of('default', 'SYNAPSE_REST_API_VERSION'),
+    basePath: of('default', 'REST_API_CONTEXT'),
+    method,
+    path: target,
+    pathTemplate: of('default', 'API_ELECTED_RESOURCE'),
+    source: of('axis2', 'REMOTE_ADDR'),
+  }
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------------
+
+/** Returns false where the service answers the client itself. */
+function obey(message: Message, answer: Answer, warn: (cause: string) => void): boolean {
+  const respondsAtOnce = answer.directRespond === true && !message.isFromBackend
+  // The response to the client has only what the service says.
+  if (respondsAtOnce) for (const name of message.changedNames()) message.remove('transport', name)
+  changeFields(message, answer, warn)
+  const { responseCode: status, body, interceptorContext } = answer
+  if (typeof status === 'number' && (respondsAtOnce || message.isFromBackend)) message.set('axis2', 'HTTP_SC', status)
+  if (interceptorContext !== undefined) message.set('default', CONTEXT, JSON.stringify(interceptorContext))
+  if (answer.dynamicEndpoint !== undefined) warn('dynamicEndpoint of an interceptor service has no effect')
+  if (typeof body === 'string') replaceBody(message, body)
+  else if (respondsAtOnce) message.payload = null
+  if (respondsAtOnce) message.outcome = 'responded'
+  return !respondsAtOnce
+}
+
+function changeFields(message: Message, answer: Answer, warn: (cause: string) => void): void {
+  const { headersToRemove: removed } = answer
+  for (const name of Array.isArray(removed) ? removed : []) {
+    if (typeof name === 'string') message.remove('transport', name)
+  }
+  for (const member of ['headersToReplace', 'headersToAdd'] as const) {
+    const headers = answer[member]
+    if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) continue
+    for (const [name, value] of Object.entries(headers)) {
+      const reason = fieldNameError(name)
+      if (reason !== '') {
+        warn(`a field of ${member} ${reason}`)
+        continue
+      }
+      const before = member === 'headersToAdd' ? textOf(message.get('transport', name)) : ''
+      message.set('transport', name, before === '' ? String(value) : `${before}, ${String(value)}`)
+    }
+  }
+}
+
+function replaceBody(message: Message, body: string): void {
+  const text = Buffer.from(body, 'base64').toString()
+  const contentType = textOf(message.get('transport', 'content-type'))
+  message.payload = text === '' ? null : servicesOf(message).parse(text, contentType)
+}

@@ -1,0 +1,180 @@
+/**
+ * Threat protection of API policies: limits of JSON and XML bodies, and regular expressions that no part of a request
+ * may match. A violation raises `_threat_fault_`, with THREAT_CODE, THREAT_MSG and THREAT_DESC.
+ */
+import type { XmlElement } from '../../config/xml.ts'
+import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
+import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
+import { textOfPayload } from '../json-xml.ts'
+import { MediationFault } from '../mediation-fault.ts'
+import { mediator } from '../mediator.ts'
+import type { Message } from '../message.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+import { textOf } from '../value.ts'
+import { type JsonLimits, jsonViolation, type XmlLimits, xmlViolation } from './threat-limits.ts'
+
+const CODE = 400
+const MESSAGE = 'Bad Request'
+
+/** Ends the flow. `violation`: without any text of the client. */
+function refuse(message: Message, policy: string, violation: string): never {
+  const detail = `${policy}: ${violation}`
+  message.set('default', 'THREAT_CODE', CODE)
+  message.set('default', 'THREAT_MSG', MESSAGE)
+  message.set('default', 'THREAT_DESC', detail)
+  throw new MediationFault({ code: CODE, message: detail, sequence: '_threat_fault_' })
+}
+
+/** Reads the payload; a body that cannot be read is a threat. */
+function readPayload(message: Message, policy: string): Message['payload'] {
+  try {
+    return message.payload
+  } catch (error) {
+    if (!(error instanceof MediationFault)) throw error
+    return refuse(message, policy, error.raised.cause)
+  }
+}
+
+function formatOfBody(message: Message) {
+  return bodyFormatOf(textOf(message.get('transport', 'content-type')))
+}
+
+const LIMIT_MAX = 1_000_000_000
+
+/** Limits in attributes with these names; undefined after an error. A limit that is absent or 0 is none. */
+function limitsIn<Name extends string>(
+  element: XmlElement,
+  names: readonly Name[],
+  parser: SequenceParser,
+): Readonly<Record<Name, number>> | undefined {
+  const limits = names.map(name => [name, limitIn(element, name, parser)] as const)
+  if (limits.some(([, limit]) => limit === undefined)) return undefined
+  return Object.fromEntries(limits) as Record<Name, number>
+}
+
+export function limitIn(element: XmlElement, name: string, parser: SequenceParser): number | undefined {
+  const given = element.attribute(name)
+  if (given === '') return 0
+  if (/^\d{1,10}$/.test(given) && Number(given) <= LIMIT_MAX) return Number(given)
+  return parser.error(element, name, `expected a whole number, 0 to ${LIMIT_MAX}`, '0 is no limit', given)
+}
+
+const JSON_LIMITS = ['maxDepth', 'maxProperties', 'maxArrayElements', 'maxKeyLength', 'maxStringLength'] as const
+
+/** `<jsonThreatProtection>`: of bodies whose content type is JSON. */
+export const jsonThreatProtection = mediator<JsonLimits>({
+  name: 'jsonThreatProtection',
+  attributes: JSON_LIMITS,
+  elements: [],
+  parse: (element, parser) => limitsIn(element, JSON_LIMITS, parser),
+  needs: () => 'worker',
+  compile: limits => message => {
+    if (formatOfBody(message) !== 'json') return true
+    readPayload(message, 'JSON threat protection')
+    const { json } = message
+    const violation = json === undefined ? '' : jsonViolation(json, limits)
+    return violation === '' || refuse(message, 'JSON threat protection', violation)
+  },
+})
+
+const XML_LIMITS = [
+  ...(['maxDepth', 'maxElements', 'maxAttributes', 'maxAttributeLength', 'maxChildren', 'maxTextLength'] as const),
+] as const
+const NEVER = ['dtdEnabled', 'externalEntitiesEnabled']
+
+/** `<xmlThreatProtection>`: of bodies whose content type is XML or SOAP. Document types are always refused. */
+export const xmlThreatProtection = mediator<XmlLimits>({
+  name: 'xmlThreatProtection',
+  attributes: [...XML_LIMITS, ...NEVER],
+  elements: [],
+  parse(element, parser) {
+    for (const name of NEVER) {
+      if (parser.flag(element, name))
+        parser.warn(element, name, 'has no effect: document types are refused', 'remove it')
+    }
+    return limitsIn(element, XML_LIMITS, parser)
+  },
+  needs: () => 'worker',
+  compile: limits => message => {
+    if (!isXmlFormat(formatOfBody(message))) return true
+    const payload = readPayload(message, 'XML threat protection')
+    const violation = payload?.kind === 'xml' ? xmlViolation(payload.root, limits) : ''
+    return violation === '' || refuse(message, 'XML threat protection', violation)
+  },
+})
+
+interface RegexSettings {
+  /** For faults and logs. */
+  readonly name: string
+  readonly pattern: string
+  readonly parts: readonly Part[]
+}
+
+const PARTS = ['headers', 'query', 'path', 'body'] as const
+type Part = (typeof PARTS)[number]
+/** A longer body is refused, because nobody has looked at the rest. */
+const INSPECTED_MAX = 1_048_576
+
+/** `<regexThreatProtection>`: refuses what contains a match of the pattern, as sent or percent-decoded. */
+export const regexThreatProtection = mediator<RegexSettings>({
+  name: 'regexThreatProtection',
+  attributes: ['name', 'pattern', ...PARTS],
+  elements: [],
+  parse(element, parser) {
+    const pattern = parser.pattern(element, 'pattern')
+    const flags = PARTS.map(part => [part, parser.flag(element, part)] as const)
+    if (pattern === undefined || flags.some(([, flag]) => flag === undefined)) return undefined
+    const parts = flags.filter(([, flag]) => flag).map(([part]) => part)
+    if (parts.length === 0) {
+      return parser.error(element, '', 'inspects nothing', `set one of ${PARTS.join(', ')} to true`)
+    }
+    return { name: element.attribute('name') || 'regular expression', pattern, parts }
+  },
+  needs: ({ parts }) => (parts.includes('body') ? 'worker' : 'heads'),
+  compile({ name, pattern, parts }) {
+    let compiled: Pattern | undefined
+    return message => {
+      compiled ??= compilePattern(pattern)
+      for (const part of parts) {
+        for (const text of textsOf(message, part, name)) {
+          if (compiled.matcher(text).find()) return refuse(message, name, `the ${part} of the request may not match`)
+        }
+      }
+      return true
+    }
+  },
+})
+
+function* textsOf(message: Message, part: Part, policy: string): Generator<string> {
+  if (part === 'headers') {
+    for (const [, value] of message.keptFields()) yield value
+    for (const [, value] of message.fields()) yield textOf(value)
+    return
+  }
+  if (part === 'body') {
+    const payload = readPayload(message, policy)
+    if (payload === null) return
+    const text = payload.kind === 'binary' ? Buffer.from(payload.bytes).toString('latin1') : textOfPayload(payload)
+    if (text.length > INSPECTED_MAX) refuse(message, policy, `the body has more than ${INSPECTED_MAX} characters`)
+    yield text
+    return
+  }
+  const { target } = message.receivedHead
+  const query = target.indexOf('?')
+  const sent =
+    part === 'path' ? (query === -1 ? target : target.slice(0, query)) : query === -1 ? '' : target.slice(query + 1)
+  yield sent
+  const decoded = percentDecoded(part === 'query' ? sent.replaceAll('+', ' ') : sent)
+  if (decoded !== sent) yield decoded
+}
+
+/** Each run of escapes is decoded that is UTF-8; others stay. */
+function percentDecoded(text: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, run => {
+    try {
+      return decodeURIComponent(run)
+    } catch {
+      return run
+    }
+  })
+}

@@ -1,0 +1,117 @@
+/** Threat protection: limits of JSON and XML, and patterns that no part of a request may match. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { needsOf } from '../../../src/mediation/needs.ts'
+import { planOf, testRefusals } from '../test-sequences.ts'
+import { type GivenMessage, runPolicy } from './policy-flow.ts'
+
+const XML = 'application/xml'
+const regex = (pattern: string, parts: string) => `<regexThreatProtection name="SQL" pattern="${pattern}" ${parts}/>`
+
+/** Steps, message, and the description of the violation; '' where the message continues. */
+const MESSAGES: readonly (readonly [steps: string, given: GivenMessage, violation: string])[] = [
+  ['<jsonThreatProtection maxDepth="2"/>', { body: '{"a":[1]}' }, ''],
+  ['<jsonThreatProtection maxDepth="2"/>', { body: '{"a":[[1]]}' }, 'the depth is more than 2'],
+  ['<jsonThreatProtection maxProperties="1"/>', { body: '[{"a":1},{"b":1}]' }, ''],
+  ['<jsonThreatProtection maxProperties="1"/>', { body: '[{"a":1,"b":1}]' }, 'an object has more than 1 members'],
+  ['<jsonThreatProtection maxArrayElements="2"/>', { body: '[1,2]' }, ''],
+  ['<jsonThreatProtection maxArrayElements="2"/>', { body: '[1,2,3]' }, 'an array has more than 2 items'],
+  ['<jsonThreatProtection maxKeyLength="3"/>', { body: '{"abc":"abcd"}' }, ''],
+  ['<jsonThreatProtection maxKeyLength="3"/>', { body: '{"abcd":1}' }, 'a name is longer than 3'],
+  ['<jsonThreatProtection maxStringLength="3"/>', { body: '{"abcd":"abc"}' }, ''],
+  ['<jsonThreatProtection maxStringLength="3"/>', { body: '["abcd"]' }, 'a text is longer than 3'],
+  ['<jsonThreatProtection maxDepth="1"/>', { body: '<a><b/></a>', type: XML }, ''],
+  ['<jsonThreatProtection maxDepth="1"/>', {}, ''],
+  ['<jsonThreatProtection/>', { body: '{"a":' }, 'the body is not JSON: it ends too early'],
+  ['<jsonThreatProtection/>', { body: '['.repeat(1000) }, 'the JSON body has more than 200 levels at character 200'],
+  ['<jsonThreatProtection maxDepth="3"/>', { body: '{"n":12345678901234567890}' }, ''],
+  ['<xmlThreatProtection maxDepth="2"/>', { body: '<a><b/></a>', type: XML }, ''],
+  ['<xmlThreatProtection maxDepth="1"/>', { body: '<a><b/></a>', type: 'text/xml' }, 'the depth is more than 1'],
+  [
+    '<xmlThreatProtection maxElements="2"/>',
+    { body: '<a><b/><b/></a>', type: XML },
+    'the document has more than 2 elements',
+  ],
+  [
+    '<xmlThreatProtection maxAttributes="1"/>',
+    { body: '<a xmlns:p="u" b="1" p:c="2"/>', type: XML },
+    'an element has more than 1 attributes',
+  ],
+  [
+    '<xmlThreatProtection maxAttributeLength="2"/>',
+    { body: '<a b="123"/>', type: XML },
+    'the value of an attribute is longer than 2',
+  ],
+  ['<xmlThreatProtection maxChildren="1"/>', { body: '<a>x<b/>y</a>', type: XML }, ''],
+  [
+    '<xmlThreatProtection maxChildren="1"/>',
+    { body: '<a><b/><b/></a>', type: XML },
+    'an element has more than 1 child elements',
+  ],
+  ['<xmlThreatProtection maxTextLength="3"/>', { body: '<a>ab<b/>cd</a>', type: XML }, 'a text is longer than 3'],
+  [
+    '<xmlThreatProtection/>',
+    { body: '<!DOCTYPE a><a/>', type: XML },
+    'the body is not XML: a document type is not allowed at line 1, column 12',
+  ],
+  ['<xmlThreatProtection maxDepth="1"/>', { body: '[[1]]' }, ''],
+  [
+    regex('(?i)drop\\s+table', 'query="true"'),
+    { target: '/a?q=DROP%20%20table+x' },
+    'the query of the request may not match',
+  ],
+  [regex('(?i)drop\\s+table', 'query="true"'), { target: '/drop%20table?q=1' }, ''],
+  [regex('(?i)drop\\s+table', 'path="true"'), { target: '/drop%20table?q=1' }, 'the path of the request may not match'],
+  [regex('\\.\\./', 'path="true"'), { target: '/a/%2e%2E%2fb%ff' }, 'the path of the request may not match'],
+  [
+    regex('&lt;script', 'headers="true"'),
+    { fields: { 'X-A': '<script>' } },
+    'the headers of the request may not match',
+  ],
+  [regex('&lt;script', 'headers="true" body="true"'), { body: '"<script>"' }, 'the body of the request may not match'],
+  [regex('(a+)+b', 'body="true"'), { body: `"${'a'.repeat(100_000)}"` }, ''],
+  [regex('b', 'body="true"'), { body: `"${'a'.repeat(2_000_000)}"` }, 'the body has more than 1048576 characters'],
+  ['<wellFormedBody json="true"/>', { body: '{"a":1}' }, ''],
+  ['<wellFormedBody xml="true"/>', { body: '{"a":' }, ''],
+]
+
+for (const [steps, given, violation] of MESSAGES) {
+  const shown = `${given.target ?? ''}${(given.body ?? '').slice(0, 30)}`
+  test(`${steps} ${violation === '' ? 'lets pass' : `refuses because ${violation}`}: ${shown}`, async () => {
+    const { fault, message } = await runPolicy(steps, given)
+    if (violation === '') return assert.equal(fault, null)
+    assert.equal(fault?.message.replace(/^[^:]*: /, ''), violation)
+    assert.deepEqual([fault?.code, fault?.sequence], [400, '_threat_fault_'])
+    const said = ['THREAT_CODE', 'THREAT_MSG', 'THREAT_DESC'].map(name => message.get('default', name))
+    assert.deepEqual(said, [400, 'Bad Request', fault?.message])
+  })
+}
+
+for (const [attribute, type, body] of [
+  ['json', 'application/json', '{"a":'],
+  ['json', 'application/vnd.a+json', '[1,]'],
+  ['xml', 'application/xml', '<a>'],
+  ['xml', 'text/xml; charset=utf-8', 'x'],
+] as const) {
+  test(`${body} of type ${type} is refused by <wellFormedBody ${attribute}="true"> with 102520`, async () => {
+    const { fault } = await runPolicy(`<wellFormedBody ${attribute}="true"/>`, { type, body })
+    assert.deepEqual([fault?.code, fault?.sequence], [102520, ''])
+  })
+}
+
+testRefusals([
+  ['<jsonThreatProtection maxDepth="-1"/>', 'jsonThreatProtection/maxDepth = -1: expected a whole number'],
+  ['<jsonThreatProtection maxdepth="1"/>', 'jsonThreatProtection/maxdepth: is an unknown attribute'],
+  ['<regexThreatProtection pattern="(" body="true"/>', 'regexThreatProtection/pattern = ('],
+  ['<regexThreatProtection pattern="a"/>', 'regexThreatProtection: inspects nothing'],
+])
+
+test('only protection that looks at a body needs a worker', async () => {
+  const needs = async (steps: string) => {
+    const plan = await planOf(steps)
+    return needsOf(['one'], () => plan)
+  }
+  assert.equal(await needs(regex('a', 'path="true" headers="true" query="true"')), 'heads')
+  assert.equal(await needs(regex('a', 'body="true"')), 'worker')
+  assert.equal(await needs('<jsonThreatProtection/>'), 'worker')
+})
