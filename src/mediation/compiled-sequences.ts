@@ -1,30 +1,78 @@
-/** The active sequences of a reactor: plans compiled once to closures, run synchronously. */
+/** Sequences of a thread: plans compiled once to closures, run synchronously unless a mediator waits. */
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { compileExpression } from './expression-compiler.ts'
+import { MediationFault } from './mediation-fault.ts'
+import type { FlowStatistics } from './flow-statistics.ts'
 import type { CompileContext, Run } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
 import type { Message } from './message.ts'
 import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
+import type { FlowResult, RaisedFault } from './worker-task.ts'
 
 /** Sequences that one message may enter, nested or in a row: bounds recursion. */
 const ENTERED_MAX = 100
+/** Mediators that one message may run: bounds loops. */
+const STEPS_MAX = 250_000
+/** Longest time in milliseconds in which a flow computes without waiting: less than the silence that ends a thread. */
+const COMPUTES_MAX_MS = 3000
+/** Mediators between two looks at the clock. */
+const STEPS_PER_LOOK = 16
 
-/** Ends a message that entered too many sequences. */
-class TooManySequences extends Error {
-  override readonly name = 'TooManySequences'
+/** Fault of a message that reached a limit: its code, and what the client is told. */
+interface LimitFault {
+  readonly code: number
+  readonly told: string
+}
+
+const TOO_LONG: LimitFault = { code: 102542, told: 'The mediation of the message took too long' }
+const TOO_MANY: LimitFault = {
+  code: 102545,
+  told: 'The message has entered more sequences, or run more mediators, than one message may',
+}
+
+/** Since when this thread computes without a pause; 0: not known. */
+const turn = { sinceMs: 0 }
+
+/** Ends a message that reached a limit; no `onError` runs. */
+class LimitReached extends Error {
+  override readonly name = 'LimitReached'
+  readonly fault: LimitFault
+
+  constructor(cause: string, fault: LimitFault) {
+    super(cause)
+    this.fault = fault
+  }
+}
+
+interface CompiledSequence {
+  readonly run: Run
+  /** Name of the sequence that runs when a mediator fails; '' for none. */
+  readonly onError: string
 }
 
 export class CompiledSequences {
-  /** Changes with every change of a sequence. */
-  version = 1
+  #version = 1
   readonly #report: Report
-  #runs: ReadonlyMap<string, Run> = new Map()
+  #runs: ReadonlyMap<string, CompiledSequence> = new Map()
+  /** Sequences within others, which run on copies in the background; while plans are compiled. */
+  #inner = new Map<string, CompiledSequence>()
   /** JSON of the plans that `#runs` were compiled from. */
   #text = ''
+  /** Sequences of the home, where those of an API have no sequence of a name; null for those of the home themselves. */
+  readonly #home: CompiledSequences | null
+  /** Null: nothing is counted. */
+  readonly #statistics: FlowStatistics | null
 
   /** Throws where a plan cannot be compiled. */
-  constructor(plans: readonly SequencePlan[], report: Report) {
+  constructor(
+    plans: readonly SequencePlan[],
+    report: Report,
+    home: CompiledSequences | null = null,
+    statistics: FlowStatistics | null = null,
+  ) {
     this.#report = report
+    this.#statistics = statistics
+    this.#home = home
     this.prepare(plans)()
   }
 
@@ -35,40 +83,78 @@ export class CompiledSequences {
   prepare(plans: readonly SequencePlan[]): () => void {
     const text = JSON.stringify(plans)
     if (text === this.#text) return () => undefined
-    const runs = new Map(plans.map(plan => [plan.name, this.#compile(plan, plan.steps)]))
+    this.#inner = new Map()
+    const named = plans.map(plan => [plan.name, { run: this.#compileSequence(plan), onError: plan.onError }] as const)
+    const runs = new Map([...this.#inner, ...named])
     return () => {
-      this.version++
+      this.#version++
       this.#runs = runs
       this.#text = text
     }
   }
 
+  /** Changes with every change of a sequence. */
+  get version(): number {
+    return this.#home === null ? this.#version : this.#version + this.#home.version
+  }
+
   has(name: string): boolean {
-    return this.#runs.has(name)
+    return this.#runs.has(name) || this.#home?.has(name) === true
   }
 
   /**
-   * Runs a sequence. `ended`: it ended without an outcome, or there is no sequence of this name. `failed`: a bug, or
-   * the message entered too many sequences.
+   * Runs a sequence none of whose mediators waits. `ended`: it ended without an outcome, or there is no sequence of
+   * this name. `failed`: a mediator failed, or the message reached a limit.
    */
   run(name: string, message: Message): Message['outcome'] | 'failed' {
     try {
-      this.#run(name, message)
-      return message.outcome
+      const goesOn = this.#run(name, message)
+      if (goesOn instanceof Promise) {
+        // Its own failure says no more.
+        goesOn.catch(() => undefined)
+        throw new Error('a mediator waits')
+      }
+      if (message.outcome !== 'faulted') return message.outcome
+      this.#warn(name, message.fault!.cause)
     } catch (error) {
-      // Only a bug, or too many sequences, throws here. The client gets a response all the same.
-      const cause = error instanceof TooManySequences ? error.message : `failed: ${String(error)}`
-      this.#warn(name, cause)
-      return 'failed'
+      this.#warn(name, causeOf(error))
     }
+    return 'failed'
+  }
+
+  /**
+   * Runs the sequences of a flow in order, until one ends the message. Returns a promise only if a mediator waits;
+   * never throws: `faults` leaves the fault in the message.
+   */
+  runToEnd(names: readonly string[], message: Message): FlowResult['kind'] | Promise<FlowResult['kind']> {
+    const fail = (error: unknown) => {
+      message.outcome = 'faulted'
+      message.fault = raisedBy(error)
+      describeFault(message, message.fault)
+      return endOf(message)
+    }
+    turn.sinceMs = 0
+    try {
+      const runs = names.map(
+        (name): Run =>
+          message =>
+            this.#run(name, message),
+      )
+      const goesOn = runFrom(runs, 0, message)
+      return goesOn instanceof Promise ? goesOn.then(() => endOf(message)).catch(fail) : endOf(message)
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  #compileSequence(plan: SequencePlan): Run {
+    const run = this.#compile(plan, plan.steps)
+    return this.#statistics === null ? run : this.#statistics.measured(plan.name, run)
   }
 
   #compile(plan: SequencePlan, steps: readonly MediatorPlan[]): Run {
     const runs = steps.map(step => this.#compileMediator(plan, step))
-    return message => {
-      for (const run of runs) if (!run(message)) return false
-      return true
-    }
+    return message => runFrom(runs, 0, message)
   }
 
   #compileMediator(plan: SequencePlan, { mediator: name, line, settings }: MediatorPlan): Run {
@@ -78,27 +164,140 @@ export class CompiledSequences {
     const context: CompileContext = {
       location,
       compileAll: steps => this.#compile(plan, steps),
+      compileBranch: ({ key, steps }) => (key === '' ? this.#compile(plan, steps) : message => this.#run(key, message)),
       compileExpression: expression => compileExpression(expression, cause => this.#warn(location, cause)),
       runSequence: (key, message) => this.#run(key, message),
+      define: run => {
+        const name = `${plan.name}, sequence ${this.#inner.size + 1}`
+        this.#inner.set(name, { run, onError: '' })
+        return name
+      },
       log: this.#report,
       warn: cause => this.#warn(location, cause),
     }
-    return mediator.compile(settings, context)
+    const compiled = mediator.compile(settings, context)
+    const run = this.#statistics?.capturesAll ? this.#statistics.measured(`${location} ${name}`, compiled) : compiled
+    const fail = (error: unknown): never => {
+      throw located(error, location)
+    }
+    return message => {
+      try {
+        const goesOn = run(message)
+        return goesOn instanceof Promise ? goesOn.catch(fail) : goesOn
+      } catch (error) {
+        return fail(error)
+      }
+    }
   }
 
-  #run(name: string, message: Message): boolean {
-    const run = this.#runs.get(name)
-    if (run === undefined) {
+  #run(name: string, message: Message): ReturnType<Run> {
+    const sequence = this.#runs.get(name)
+    if (sequence === undefined) {
+      if (this.#home !== null) return this.#home.#run(name, message)
       this.#warn(name, 'there is no such sequence')
       return true
     }
     if (++message.enteredSequences > ENTERED_MAX) {
-      throw new TooManySequences(`entered more than ${ENTERED_MAX} sequences`)
+      throw new LimitReached(`entered more than ${ENTERED_MAX} sequences`, TOO_MANY)
     }
-    return run(message)
+    if (sequence.onError === '' || sequence.onError === name) return sequence.run(message)
+    const fail = (error: unknown) => this.#fail(sequence.onError, message, error)
+    try {
+      const goesOn = sequence.run(message)
+      return goesOn instanceof Promise ? goesOn.catch(fail) : goesOn
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  /** Runs `onError`. The fault ends the flow, unless that sequence ends it otherwise. */
+  #fail(onError: string, message: Message, error: unknown): ReturnType<Run> {
+    if (error instanceof LimitReached) throw error
+    const fault = raisedBy(error)
+    describeFault(message, fault)
+    const end = (): false => {
+      if (message.outcome === 'ended') {
+        message.outcome = 'faulted'
+        message.fault = fault
+      }
+      return false
+    }
+    const goesOn = this.#run(onError, message)
+    return goesOn instanceof Promise ? goesOn.then(end) : end()
   }
 
   #warn(location: string, cause: string): void {
     this.#report('warn', 'sequence failed', { SEQUENCE: location, CAUSE_OF_ERROR: cause })
   }
+}
+
+/** The error with the place of its mediator. Anything but MediationFault and limits is a bug. */
+function located(error: unknown, location: string): MediationFault | LimitReached {
+  if (error instanceof LimitReached) return error
+  if (error instanceof MediationFault) return error.locate(location)
+  return new MediationFault({ message: NOT_MEDIATED, cause: `failed: ${String(error)}` }).locate(location)
+}
+
+const NOT_MEDIATED = 'The message could not be mediated'
+
+function raisedBy(error: unknown): RaisedFault {
+  if (error instanceof MediationFault) return error.raised
+  const { code, told } = error instanceof LimitReached ? error.fault : { code: 0, told: NOT_MEDIATED }
+  return { code, message: told, detail: '', cause: causeOf(error), sequence: '' }
+}
+
+function causeOf(error: unknown): string {
+  if (error instanceof MediationFault) return error.raised.cause
+  return error instanceof LimitReached ? error.message : `failed: ${String(error)}`
+}
+
+/** Sets the properties by which sequences read a fault. */
+function describeFault(message: Message, { code, type, message: text, detail, cause }: RaisedFault): void {
+  message.set('default', 'ERROR_CODE', type ?? code)
+  message.set('default', 'ERROR_MESSAGE', text)
+  message.set('default', 'ERROR_DETAIL', detail)
+  message.set('default', 'ERROR_EXCEPTION', cause)
+}
+
+function endOf(message: Message): FlowResult['kind'] {
+  switch (message.outcome) {
+    case 'responded':
+      return 'responds'
+    case 'looped':
+      return 'loops'
+    case 'dropped':
+      return 'drops'
+    case 'faulted':
+      return 'faults'
+    case 'sent':
+      // A request that is marked as a response goes to the client.
+      return message.isMarkedResponse && !message.isFromBackend ? 'responds' : 'continues'
+    case 'ended':
+      return 'continues'
+  }
+}
+
+/** Throws LimitReached where this thread has computed for too long: its other messages wait. */
+function checkTime(): void {
+  const now = performance.now()
+  if (turn.sinceMs === 0) {
+    turn.sinceMs = now
+    setImmediate(() => {
+      turn.sinceMs = 0
+    })
+  } else if (now - turn.sinceMs > COMPUTES_MAX_MS) {
+    throw new LimitReached(`computed for more than ${COMPUTES_MAX_MS} ms without waiting`, TOO_LONG)
+  }
+}
+
+/** Runs mediators in order. Synchronous unless one of them waits. */
+function runFrom(runs: readonly Run[], from: number, message: Message): ReturnType<Run> {
+  for (let at = from; at < runs.length; at++) {
+    if (++message.steps > STEPS_MAX) throw new LimitReached(`ran more than ${STEPS_MAX} mediators`, TOO_MANY)
+    if (message.steps % STEPS_PER_LOOK === 0) checkTime()
+    const goesOn = runs[at]!(message)
+    if (goesOn instanceof Promise) return goesOn.then(on => on && runFrom(runs, at + 1, message))
+    if (!goesOn) return false
+  }
+  return true
 }

@@ -1,10 +1,13 @@
 /** Compiles expressions to closures. A closure that needs a library loads it when it first runs. */
-import type { Expression, JsonPath, Operator } from './expression.ts'
+import type { Expression, JsonPath, Operator, XPathExpression } from './expression.ts'
+import { formatDate } from './date-pattern.ts'
 import { FUNCTIONS } from './functions.ts'
+import { jsonView } from './json-xml.ts'
 import type { Message } from './message.ts'
 import { jsonPathLibrary } from './lazy-libraries.ts'
-import { booleanOf, type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
-import { compileXPath } from './xpath-expression.ts'
+import { isTrue, plain, VALUE_FUNCTIONS } from './value-functions.ts'
+import { booleanOf, type Json, memberOf, numberOf, textOf, type Value, valueOfJson } from './value.ts'
+import { compileNodes as compileXPathNodes, compileXPath, type FindNodes } from './xpath-expression.ts'
 
 /** A missing property is ''. */
 export type Evaluate = (message: Message) => Value
@@ -24,12 +27,33 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
       return message => message.to
     case 'json-path': {
       const find = compileJsonPath(expression.path)
-      return message => valueOfJson(find(message.json))
+      return message => valueOfJson(find(jsonView(message)))
     }
     case 'call': {
       const of = expression.of.map(argument => compileExpression(argument, warn))
       const { apply } = FUNCTIONS[expression.name]!
       return message => apply(of.map(evaluate => evaluate(message)))
+    }
+    case 'clock': {
+      const { pattern } = expression
+      return message => {
+        message.dependsOnRequest = true
+        return pattern === '' ? String(Date.now()) : formatDate(new Date(), pattern)
+      }
+    }
+    case 'path': {
+      const [of, find] = [compileExpression(expression.of, warn), compileJsonPath(expression.path)]
+      return message => valueOfJson(find(structured(of(message))))
+    }
+    case 'apply': {
+      const of = expression.of.map(argument => compileExpression(argument, warn))
+      const { apply } = VALUE_FUNCTIONS[expression.name]!
+      return message => apply(of.map(evaluate => evaluate(message)))
+    }
+    case 'choice': {
+      const { condition, yes, otherwise } = expression
+      const [when, then, no] = [condition, yes, otherwise].map(each => compileExpression(each, warn))
+      return message => (isTrue(when!(message)) ? then!(message) : no!(message))
     }
     case 'negative': {
       const of = compileExpression(expression.of, warn)
@@ -42,6 +66,17 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
     case 'xpath':
       return compileXPath(expression, compileJsonPath, warn)
   }
+}
+
+/** Compiles an expression that finds the nodes of a document. */
+export function compileNodes(expression: XPathExpression, warn: (cause: string) => void): FindNodes {
+  return compileXPathNodes(expression, compileJsonPath, warn)
+}
+
+/** JSON that a path goes into; a text may be JSON. */
+function structured(value: Value): Json {
+  const json = typeof value === 'string' ? VALUE_FUNCTIONS.object!.apply([value]) : value
+  return plain(json)
 }
 
 function compileOperation(operator: Operator, left: Evaluate, right: Evaluate): Evaluate {
@@ -75,7 +110,7 @@ function isSame(left: Value, right: Value): boolean {
 
 /** The closure returns undefined where the path finds nothing, and an array for a path to several places. */
 function compileJsonPath({ text, keys }: JsonPath): (json: Json | undefined) => Json | undefined {
-  if (keys !== null) return json => keys.reduce(member, json)
+  if (keys !== null) return json => keys.reduce(memberOf, json)
   let query: ReturnType<ReturnType<typeof jsonPathLibrary>['compile']> | undefined
   return json => {
     if (json === undefined) return undefined
@@ -83,11 +118,4 @@ function compileJsonPath({ text, keys }: JsonPath): (json: Json | undefined) => 
     const found = query.query(json).values()
     return found.length === 0 ? undefined : found
   }
-}
-
-function member(json: Json | undefined, key: string | number): Json | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  if (Array.isArray(json)) return typeof key === 'number' ? json.at(key) : undefined
-  if (typeof key === 'number' || !Object.hasOwn(json, key)) return undefined
-  return (json as Readonly<Record<string, Json>>)[key]
 }

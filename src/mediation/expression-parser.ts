@@ -2,6 +2,7 @@
  * Parses expressions: what needs no document becomes an Expression tree; an expression with location paths keeps its
  * text for the XPath library, after every function, prefix and variable in it was checked.
  */
+import { DATE_PATTERN, datePatternError } from './date-pattern.ts'
 import type { Expression, JsonPath, Operator } from './expression.ts'
 import type { ExpressionSyntax, XPathClass, XPathNode } from './expression-syntax.ts'
 import {
@@ -13,6 +14,7 @@ import {
   SEQUENCE_NAMESPACE,
 } from './functions.ts'
 import { type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
+import { parseValueExpression } from './value-expression-parser.ts'
 
 interface ParsedExpression {
   /** undefined where the text is refused. */
@@ -89,16 +91,32 @@ export class ExpressionParser {
   parse(text: string, namespaceOf: Namespaces): ParsedExpression {
     return attempt(() => {
       if (text.length > LENGTH_MAX) throw new ExpressionError(`is longer than ${LENGTH_MAX} characters`, 'divide it')
-      const quoted = withQuotedPaths(text)
-      const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], needsDocument: false, depth: 0 }
-      const expression = this.#node(this.#parse(quoted), state)
-      if (!state.needsDocument) return expression
-      return { kind: 'xpath', text: quoted, namespaces: state.namespaces, jsonPaths: state.jsonPaths }
+      const inner = /^\s*\$\{([\s\S]*)\}\s*$/.exec(text)?.[1]
+      return inner === undefined ? this.#xpath(text, namespaceOf) : this.#valueExpression(inner, namespaceOf)
     })
+  }
+
+  #xpath(text: string, namespaceOf: Namespaces): Expression {
+    const quoted = withQuotedPaths(text)
+    const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], needsDocument: false, depth: 0 }
+    const expression = this.#node(this.#parse(quoted), state)
+    if (!state.needsDocument) return expression
+    return { kind: 'xpath', text: quoted, namespaces: state.namespaces, jsonPaths: state.jsonPaths }
   }
 
   parseJsonPath(text: string): ParsedExpression {
     return attempt(() => ({ kind: 'json-path', path: this.#jsonPath(text) }))
+  }
+
+  #valueExpression(text: string, namespaceOf: Namespaces): Expression {
+    return parseValueExpression(text, {
+      jsonPath: path => this.#jsonPath(path),
+      xpath: path => this.#xpath(path, namespaceOf),
+      readsField: name => void this.#requestFields.add(name),
+      refuse: (why, hint) => {
+        throw new ExpressionError(why, hint)
+      },
+    })
   }
 
   #parse(text: string): XPathNode {
@@ -161,11 +179,12 @@ export class ExpressionParser {
       return { kind: 'literal', value: '' }
     }
     const [prefix = '', name = ''] = variable.includes(':') ? variable.split(':') : ['', variable]
+    if (prefix === 'url') return this.#property('default', `query.param.${name}`)
     const scope = SCOPE_PREFIXES.get(prefix)
     if (scope !== undefined) return this.#property(scope, name)
     throw new ExpressionError(
       `there is no variable $${variable}`,
-      'known variables are $ctx:name, $axis2:name, $trp:name, $body, $header',
+      'known variables are $ctx:name, $axis2:name, $trp:name, $operation:name, $var:name, $url:name, $body, $header',
     )
   }
 
@@ -184,7 +203,7 @@ export class ExpressionParser {
       const wanted = least === most ? `${least}` : `${least} to ${most}`
       throw new ExpressionError(`${functionName}() takes ${wanted} arguments`, 'correct it')
     }
-    if (name === 'get-property') return this.#getProperty(of)
+    if (name === 'get-property') return this.#getProperty(of, state)
     if (name === 'json-eval') return this.#jsonEval(of[0]!, state)
     if (row === undefined) state.needsDocument = true
     if (/^base64|^url-/.test(name) && of.length === 2) checkCharset(name, of[1]!)
@@ -206,15 +225,19 @@ export class ExpressionParser {
     throw new ExpressionError(`there is no function ${qualified}()`, hint)
   }
 
-  #getProperty(of: readonly Expression[]): Expression {
+  #getProperty(of: readonly Expression[], state: Parse): Expression {
     const texts = of.map(argument => (argument.kind === 'literal' ? String(argument.value) : ''))
     const [name = ''] = texts.slice(-1)
     if (texts.includes(''))
       throw new ExpressionError('get-property() needs names in quotes', "write get-property('name')")
+    if (texts[0] === 'SYSTEM_DATE') return clock(texts[1] ?? DATE_PATTERN)
+    if (texts.length === 1 && name === 'SYSTEM_TIME') return { kind: 'clock', pattern: '' }
     const scope = SCOPES.get(texts.length === 1 ? 'default' : texts[0]!)
     if (scope === undefined) {
       throw new ExpressionError(`there is no scope ${texts[0]}`, `known scopes are ${[...SCOPES.keys()].join(', ')}`)
     }
+    // Whether the payload is a SOAP Fault.
+    if (texts.length === 1 && name === 'FAULT') state.needsDocument = true
     return texts.length === 1 && name === 'To' ? { kind: 'to' } : this.#property(scope, name)
   }
 
@@ -224,6 +247,12 @@ export class ExpressionParser {
     state.jsonPaths.push(path)
     return { kind: 'json-path', path }
   }
+}
+
+function clock(pattern: string): Expression {
+  const why = datePatternError(pattern)
+  if (why !== '') throw new ExpressionError(`has a date pattern that ${why}`, 'write it like yyyy-MM-dd HH:mm:ss')
+  return { kind: 'clock', pattern }
 }
 
 function attempt(read: () => Expression): ParsedExpression {

@@ -19,6 +19,19 @@ export type Expression =
   | { readonly kind: 'call'; readonly name: string; readonly of: readonly Expression[] }
   | { readonly kind: 'operation'; readonly operator: Operator; readonly left: Expression; readonly right: Expression }
   | { readonly kind: 'negative'; readonly of: Expression }
+  /** The time: milliseconds since 1970, or in a pattern. */
+  | { readonly kind: 'clock'; readonly pattern: string }
+  /** Of `${…}`: a path into a value. */
+  | { readonly kind: 'path'; readonly of: Expression; readonly path: JsonPath }
+  /** Of `${…}`: an operator or function; `name`: a row of VALUE_FUNCTIONS. */
+  | { readonly kind: 'apply'; readonly name: string; readonly of: readonly Expression[] }
+  /** Of `${…}`. */
+  | {
+      readonly kind: 'choice'
+      readonly condition: Expression
+      readonly yes: Expression
+      readonly otherwise: Expression
+    }
   | XPathExpression
 
 /** An expression with location paths into the payload, which the XPath library evaluates. */

@@ -1,10 +1,11 @@
 /** Formats a message as a response: status, fields and body, in the format that its properties name. */
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { fieldNameError, fieldValueError } from './field-rules.ts'
-import { jsonOfXml, payloadElement } from './json-xml.ts'
-import { formatOf, type PayloadFormat } from './payload-format.ts'
+import { jsonOfXml, payloadElement, textOfPayload } from './json-xml.ts'
+import { type BodyFormat, bodyFormatOf, typeOfPayload } from './formats/body-types.ts'
+import { asEnvelope, soapContent } from './formats/soap-conversion.ts'
 import type { Message, Payload } from './message.ts'
-import { bodyOf, envelope, readFault, type SoapVersion, soapVersion, writeFault } from './soap.ts'
+import { defaultStatus, envelope, isSoapFault, type SoapVersion, soapVersion, writeFault } from './soap.ts'
 import { markupOf, textOf } from './value.ts'
 import { writeXml, type XmlElementNode } from './xml-tree.ts'
 
@@ -52,7 +53,7 @@ function statusOf(message: Message, warn: Warn): number {
   const given = message.get('axis2', 'HTTP_SC')
   const { payload } = message
   if (given === undefined || given === '') {
-    return payload?.kind === 'xml' && soapVersion(payload.root, 'Fault') !== undefined ? 500 : 200
+    return defaultStatus(payload)
   }
   const text = textOf(given)
   if (/^[2-5]\d\d$/.test(text)) return Number(text)
@@ -61,7 +62,7 @@ function statusOf(message: Message, warn: Warn): number {
 }
 
 interface ContentType {
-  readonly format: PayloadFormat
+  readonly format: BodyFormat
   /** Value of Content-Type. */
   readonly field: string
 }
@@ -73,16 +74,11 @@ interface ContentType {
 function contentTypeOf(message: Message): ContentType {
   const [messageType, contentType] = ['messageType', 'ContentType'].map(name => textOf(message.get('axis2', name)))
   const field = [...message.fields()].find(([name]) => name.toLowerCase() === 'content-type')
-  const type = contentType || textOf(field?.[1]) || messageType || typeOfPayload(message.payload)
-  return { format: formatOf(messageType || type), field: withCharset(type) }
-}
-
-function typeOfPayload(payload: Payload | null): string {
-  if (payload?.kind === 'json') return 'application/json'
-  if (payload?.kind !== 'xml') return 'text/plain'
-  const version = soapVersion(payload.root, 'Fault') ?? soapVersion(payload.root, 'Envelope')
-  if (version === undefined) return 'application/xml'
-  return version === 'soap11' ? 'text/xml' : 'application/soap+xml'
+  const { payload } = message
+  // Bytes are written as base64.
+  const ofPayload = payload === null || payload.kind === 'binary' ? 'text/plain' : typeOfPayload(payload)
+  const type = contentType || textOf(field?.[1]) || messageType || ofPayload
+  return { format: bodyFormatOf(messageType || type), field: withCharset(type) }
 }
 
 /** Bodies are always UTF-8, whatever charset a sequence names. */
@@ -90,13 +86,13 @@ function withCharset(type: string): string {
   return `${type.replace(/;\s*charset\s*=\s*(?:"[^"]*"|[^;\s]*)/gi, '').trim()}; charset=UTF-8`
 }
 
-function bodyText(message: Message, status: number, format: PayloadFormat): string {
+function bodyText(message: Message, status: number, format: BodyFormat): string {
   const { payload } = message
   if (format === 'soap11' || format === 'soap12') return soapText(message, status, format)
   if (payload === null) return ''
   if (format === 'json') return jsonText(payload)
   if (format === 'xml') return xmlDocument(contentOf(payload))
-  return payload.kind === 'xml' ? writeXml(contentOf(payload)) : payload.text
+  return payload.kind === 'xml' ? writeXml(contentOf(payload)) : textOfPayload(payload)
 }
 
 function jsonText(payload: Payload): string {
@@ -107,26 +103,21 @@ function jsonText(payload: Payload): string {
 /** Content without its Envelope. */
 function contentOf(payload: Payload): XmlElementNode {
   const root = payloadElement(payload)
-  if (soapVersion(root, 'Envelope') === undefined) return root
-  return bodyOf(root)[0] ?? root
+  return soapContent(root) ?? root
 }
 
+/** A message with the status of an error becomes a fault, unless it is one or an Envelope of the version. */
 function soapText(message: Message, status: number, version: SoapVersion): string {
   const { payload } = message
-  if (payload?.kind === 'xml' && soapVersion(payload.root, 'Envelope') === version) return xmlDocument(payload.root)
-  const content = payload === null ? undefined : contentOf(payload)
-  const faultVersion = content === undefined ? undefined : soapVersion(content, 'Fault')
-  if (content !== undefined && faultVersion !== undefined) {
-    const fault = faultVersion === version ? content : writeFault(version, readFault(content))
-    return xmlDocument(envelope(version, [fault]))
-  }
-  if (status < 400) return content === undefined ? '' : xmlDocument(envelope(version, [content]))
+  const root = payload === null ? undefined : payloadElement(payload)
+  const isWhole = root !== undefined && (isSoapFault(payload) || soapVersion(root, 'Envelope') === version)
+  if (isWhole || status < 400) return root === undefined ? '' : xmlDocument(asEnvelope(root, version))
   const fault = {
     code: status < 500 ? 'Client' : 'Server',
     reason: markupOf(message.get('default', 'ERROR_MESSAGE') ?? ''),
     node: '',
     role: '',
-    detail: content === undefined ? [] : [content],
+    detail: payload === null ? [] : [contentOf(payload)],
   }
   return xmlDocument(envelope(version, [writeFault(version, fault)]))
 }

@@ -1,94 +1,59 @@
-/** Converts JSON to XML and back, as the formatters of the reference platform do. */
-import type { Payload } from './message.ts'
+/** Payloads of sequences and faults as elements, texts and JSON. Bodies have the same rules, with their settings. */
+import { jsonOf } from './formats/json-text.ts'
+import { type ConversionSettings, contentOfJson, DEFAULT_CONVERSION, elementOfJson } from './formats/json-to-xml.ts'
+import { XmlToJson } from './formats/xml-to-json.ts'
+import type { Message, Payload } from './message.ts'
+import { bodyOf, soapVersion } from './soap.ts'
 import type { Json } from './value.ts'
-import { element, elementsOf, localName, textWithin, type XmlElementNode, type XmlNode } from './xml-tree.ts'
+import { element, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
 
 const TEXT_NAMESPACE = 'http://ws.apache.org/commons/ns/payload'
-const XSI = 'http://www.w3.org/2001/XMLSchema-instance'
-/** Nesting of elements; deeper values are left out, because consumers may recurse. */
-const DEPTH_MAX = 100
+/** Nesting of elements, because consumers may recurse. */
+const LEVELS = 100
+/** Within sequences null is told from an empty text. */
+const WITH_NIL: ConversionSettings = { ...DEFAULT_CONVERSION, usesNil: true }
 
-/** Any payload as one element. */
-export function payloadElement(payload: Payload): XmlElementNode {
+/** Any payload as one element. `levels`: see `elementOfJson`. */
+export function payloadElement(payload: Payload, settings = WITH_NIL, levels = LEVELS): XmlElementNode {
   if (payload.kind === 'xml') return payload.root
-  if (payload.kind === 'json') return xmlOfJson(JSON.parse(payload.text) as Json)
-  return element('text', [payload.text], [['xmlns', TEXT_NAMESPACE]])
+  if (payload.kind === 'json') return elementOfJson(jsonOf(payload), settings, levels)
+  const [name, text] = payload.kind === 'text' ? ['text', payload.text] : ['binary', textOfPayload(payload)]
+  return element(name!, [text!], [['xmlns', TEXT_NAMESPACE]])
 }
 
-/** The root is the only member of an object, unless it is an array; else `jsonObject`, `jsonArray` or `jsonValue`. */
-function xmlOfJson(json: Json): XmlElementNode {
-  if (Array.isArray(json)) return element('jsonArray', members('jsonElement', json, 1))
-  if (typeof json !== 'object' || json === null) return named('jsonValue', json, 1)
-  const entries = Object.entries(json)
-  const [only] = entries
-  if (entries.length === 1 && !Array.isArray(only![1])) return named(only![0], only![1], 1)
-  return element('jsonObject', childrenOf(json, 1))
+/** The text of any payload; bytes are base64. */
+export function textOfPayload(payload: Payload): string {
+  if (payload.kind === 'xml') return writeXml(payload.root)
+  return payload.kind === 'binary' ? Buffer.from(payload.bytes).toString('base64') : payload.text
 }
 
-/** Content of an element that holds the value. */
+/** Content of an element that holds the value; see `contentOfJson`. */
 export function nodesOfJson(json: Json): readonly XmlNode[] {
-  return childrenOf(json, 1)
+  return contentOfJson(json, WITH_NIL, LEVELS)
 }
 
-function named(name: string, json: Json, depth: number): XmlElementNode {
-  const tag = elementName(name)
-  if (json !== null) return element(tag, childrenOf(json, depth))
-  const nil = [
-    ['xmlns:xsi', XSI],
-    ['xsi:nil', 'true'],
-  ] as const
-  return element(tag, [], nil)
+/** JSON of XML payloads, as long as the payloads are in use. */
+const views = new WeakMap<Payload, Json>()
+
+/** What JSONPath sees of a payload: JSON, or what XML is in JSON, of SOAP the content of the Body; else undefined. */
+export function jsonView(message: Message): Json | undefined {
+  const { payload } = message
+  if (payload?.kind !== 'xml') return message.json
+  let view = views.get(payload)
+  if (view === undefined) {
+    const { root } = payload
+    const content = soapVersion(root, 'Envelope') === undefined ? root : bodyOf(root)[0]
+    view = content === undefined ? {} : jsonOfXml(content)
+    views.set(payload, view)
+  }
+  return view
 }
 
-function childrenOf(json: Json, depth: number): readonly XmlNode[] {
-  if (json === null || depth > DEPTH_MAX) return []
-  if (Array.isArray(json)) return members('jsonElement', json, depth)
-  if (typeof json !== 'object') return json === '' ? [] : [String(json)]
-  return Object.entries(json).flatMap(([name, value]) => members(name, value, depth))
-}
+const TO_JSON = new XmlToJson(WITH_NIL, text => JSON.stringify(primitive(text)))
 
-/** An array becomes one element per item, each with the name of the member. */
-function members(name: string, json: Json, depth: number): readonly XmlElementNode[] {
-  if (!Array.isArray(json)) return [named(name, json, depth + 1)]
-  return json.map(item => named(name, item, depth + 1))
-}
-
-/** XML 1.0 2.3, without the colon, which separates a prefix. */
-const NAME_START = 'A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u3001-\ud7ff'
-const NOT_START = new RegExp(`^(?![${NAME_START}])`)
-const NOT_NAME = new RegExp(`[^${NAME_START}.0-9\u00b7-]`, 'g')
-
-function elementName(name: string): string {
-  const tag = name.replace(NOT_NAME, '_')
-  return NOT_START.test(tag) ? `_${tag}` : tag
-}
-
-/** An object with the root as its only member, without namespaces; a root `jsonObject` or `jsonArray` is unwrapped. */
+/** The value of an element, with numbers as doubles; see `XmlToJson.convert`. */
 export function jsonOfXml(root: XmlElementNode): Json {
-  const name = localName(root.name)
-  const json = jsonOfElement(root)
-  if (name === 'jsonObject') return json === '' ? {} : json
-  if (name === 'jsonArray') return elementsOf(root).map(jsonOfElement)
-  return { [name]: json }
-}
-
-function jsonOfElement(node: XmlElementNode): Json {
-  if (node.attributes.some(([name, value]) => localName(name) === 'nil' && value === 'true')) return null
-  const attributes = node.attributes.filter(([name]) => name !== 'xmlns' && !name.startsWith('xmlns:'))
-  const elements = elementsOf(node)
-  if (elements.length === 0 && attributes.length === 0) return primitive(textWithin(node))
-  const json = new Map<string, Json[]>()
-  for (const [name, value] of attributes) add(json, `@${localName(name)}`, primitive(value))
-  for (const child of elements) add(json, localName(child.name), jsonOfElement(child))
-  const text = node.children.filter(child => typeof child === 'string').join('')
-  if (text.trim() !== '') add(json, '$', primitive(text))
-  return Object.fromEntries(Array.from(json, ([name, values]) => [name, values.length === 1 ? values[0]! : values]))
-}
-
-function add(json: Map<string, Json[]>, name: string, value: Json): void {
-  const values = json.get(name)
-  if (values === undefined) json.set(name, [value])
-  else values.push(value)
+  return JSON.parse(TO_JSON.convert(root)) as Json
 }
 
 /** Numbers that a double represents exactly as written. */

@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { compilePattern, type Pattern } from '../runtime/pattern.ts'
+import { boundXPath, type XPathInternals } from './xpath-bounds.ts'
 import type { Json } from './value.ts'
 
 const require = createRequire(import.meta.url)
@@ -12,11 +13,23 @@ const require = createRequire(import.meta.url)
 export interface DomNode {
   readonly nodeType: number
   readonly nodeName: string
-  readonly nodeValue: string | null
+  nodeValue: string | null
   readonly childNodes: Iterable<DomNode>
   readonly attributes?: Iterable<DomNode>
   readonly firstChild: DomNode | null
+  readonly nextSibling: DomNode | null
+  readonly parentNode: DomNode | null
+  /** Of attributes. */
+  readonly ownerElement?: DomNode | null
+  readonly ownerDocument: {
+    createTextNode(text: string): DomNode
+    importNode(node: DomNode, isDeep: boolean): DomNode
+  }
   lookupNamespaceURI(prefix: string | null): string | null
+  appendChild(node: DomNode): void
+  insertBefore(node: DomNode, before: DomNode | null): void
+  removeChild(node: DomNode): void
+  removeAttribute(name: string): void
 }
 
 /** A value of the XPath library; `b`, `num` and `toArray` exist on booleans, numbers and node sets only. */
@@ -50,7 +63,7 @@ interface DomLibrary {
 }
 
 interface JsonPathQuery {
-  query(value: Json): { values(): Json[] }
+  query(value: Json): { values(): Json[]; locations(): (string | number)[][] }
   /** The path leads to one place at most. */
   singularQuery(): boolean
   readonly segments: readonly { readonly selectors: readonly object[] }[]
@@ -73,8 +86,15 @@ interface JsonPathLibrary {
   readonly JSONPathEnvironment: new () => JsonPathEnvironment
 }
 
+let xpaths: (XPathLibrary & XPathInternals) | undefined
+
+/** The library, with bounds for documents that clients choose. */
 export function xpathLibrary(): XPathLibrary {
-  return require('xpath') as XPathLibrary
+  if (xpaths === undefined) {
+    xpaths = require('xpath') as XPathLibrary & XPathInternals
+    boundXPath(xpaths)
+  }
+  return xpaths
 }
 
 export function domLibrary(): DomLibrary {

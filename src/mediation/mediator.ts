@@ -7,21 +7,29 @@ import type { XmlElement } from '../config/xml.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { Expression } from './expression.ts'
 import type { Evaluate } from './expression-compiler.ts'
+import type { FlowNeeds } from './flow-plan.ts'
 import type { Message } from './message.ts'
+import type { NeedsContext } from './needs.ts'
 import type { SequenceParser } from './sequence-parser.ts'
-import type { MediatorPlan } from './sequence-plan.ts'
+import type { Branch, MediatorPlan } from './sequence-plan.ts'
 
-/** Returns false to end the sequence, and all sequences that have called it. */
-export type Run = (message: Message) => boolean
+/**
+ * Returns false to end the sequence, and all sequences that have called it. A mediator that waits returns a promise;
+ * such a mediator has `needs` of `worker`, so that no sequence of a reactor holds it.
+ */
+export type Run = (message: Message) => boolean | Promise<boolean>
 
 export interface CompileContext {
   /** `file:line` of the mediator, for the log. */
   readonly location: string
   /** Compiles nested mediators, which run in order. */
   compileAll(mediators: readonly MediatorPlan[]): Run
+  compileBranch(branch: Branch): Run
   compileExpression(expression: Expression): Evaluate
   /** Runs another sequence; returns as `Run` does. */
-  runSequence(name: string, message: Message): boolean
+  runSequence(name: string, message: Message): ReturnType<Run>
+  /** Makes a sequence that a task can name; returns its name, the same in every thread. */
+  define(run: Run): string
   readonly log: Report
   /** Logs that the mediator could not do its work. `cause`: without any text of a client. */
   warn(cause: string): void
@@ -34,8 +42,12 @@ interface Mediator<Settings> {
   readonly attributes: readonly string[]
   /** Known child elements; null where `parse` checks them, for example because they are mediators. */
   readonly elements: readonly string[] | null
+  /** Left out: the element holds no text. */
+  readonly text?: 'allowed'
   /** Returns plain data, or undefined after it has reported an error. */
   parse(element: XmlElement, parser: SequenceParser): Settings | undefined
+  /** What the mediator needs, with all that it runs. */
+  needs(settings: Settings, context: NeedsContext): FlowNeeds
   compile(settings: Settings, context: CompileContext): Run
 }
 
@@ -43,5 +55,9 @@ interface Mediator<Settings> {
 export type AnyMediator = Mediator<unknown>
 
 export function mediator<Settings>(it: Mediator<Settings>): AnyMediator {
-  return { ...it, compile: (settings, context) => it.compile(settings as Settings, context) }
+  return {
+    ...it,
+    needs: (settings, context) => it.needs(settings as Settings, context),
+    compile: (settings, context) => it.compile(settings as Settings, context),
+  }
 }

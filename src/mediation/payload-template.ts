@@ -6,7 +6,8 @@
 /** Text, or an argument by its number from 1. */
 export type TemplatePart = string | { readonly argument: number; readonly isQuoted: boolean }
 
-const ARGUMENT = /\$(\d+)/y
+/** `${#1}` is what the parser makes of an expression in the template. */
+const ARGUMENT = /\$(?:(\d+)|\{#(\d+)\})/y
 
 /** Parts of an XML or plain text template. */
 export function textParts(template: string): readonly TemplatePart[] {
@@ -42,7 +43,7 @@ function split(template: string, isQuotedAfter: (character: string) => boolean):
     }
     if (text !== '') parts.push(text)
     text = ''
-    parts.push({ argument: Number(found[1]), isQuoted })
+    parts.push({ argument: Number(found[1] ?? found[2]), isQuoted })
     at += found[0].length
   }
   if (text !== '') parts.push(text)

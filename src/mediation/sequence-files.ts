@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
+import { type EndpointFiles, loadEndpoints, NO_ENDPOINT_FILES } from './endpoint-files.ts'
 import type { SequencePlan } from './sequence-plan.ts'
 
 interface SequenceFile {
@@ -21,11 +22,31 @@ export interface SequenceSet {
   readonly files: ReadonlyMap<string, SequenceFile>
   /** Names whose own file is faulty, so that another one is used. */
   readonly fallbacks: readonly string[]
+  /** Named endpoints. */
+  readonly endpoints: EndpointFiles
   readonly errors: readonly Diagnostic[]
   readonly warnings: readonly Diagnostic[]
 }
 
-export const NO_SEQUENCES: SequenceSet = { files: new Map(), fallbacks: [], errors: [], warnings: [] }
+export const NO_SEQUENCES: SequenceSet = {
+  files: new Map(),
+  fallbacks: [],
+  endpoints: NO_ENDPOINT_FILES,
+  errors: [],
+  warnings: [],
+}
+
+/** Flows of extension sequences, as the ends of their names spell them. */
+export type ExtensionFlow = 'In' | 'Out' | 'Fault'
+/** What the names of the extension sequences of every API begin with: that of homes of the reference platform, ours. */
+export const EXTENSION_PREFIXES = ['WSO2AM--Ext', 'Sluice--Ext']
+/** Whether a sequence of this name may run in a flow of APIs. */
+export function isOfFlow(name: string): boolean {
+  return /--(?:In|Out|Fault)$/.test(name)
+}
+
+/** Ends of the names of sequences that run on requests and responses, and so never word a fault. */
+const EXTENSION_NAME = /--(?:In|Out)$/
 
 const SEQUENCES = join('synapse-configs', 'default', 'sequences')
 /** In the home itself or, as on the reference platform, below it. */
@@ -36,7 +57,10 @@ const PARSED = fileURLToPath(new URL('../../conf/synapse-configs/default/parsed-
 const EXTENSION = '.xml'
 const FILES_MAX = 256
 const FILE_BYTES_MAX = 1024 * 1024
-/** Request fields that all sequences together may read: each is captured from every request. */
+/**
+ * Request fields that the sequences of faults and of WebSocket handshakes may read together: each is captured from
+ * every request. Flows of APIs read the head itself.
+ */
 const REQUEST_FIELDS_MAX = 64
 
 /** `active`: replacements for faulty files; an unchanged file is not parsed again. */
@@ -53,21 +77,29 @@ export async function loadSequences(home: string, active: SequenceSet = NO_SEQUE
     if (ownFile === null) fallbacks.push(name)
     if (file !== undefined) files.set(name, file)
   }
-  replaceIncomplete({ files, fallbacks, active, defaults }, diagnostics)
+  const endpoints = await loadEndpoints(home, active.endpoints, diagnostics)
+  replaceIncomplete({ files, fallbacks, endpoints, active, defaults }, diagnostics)
   if (parsedDefaults?.error !== undefined) diagnostics.errors.push(parsedDefaults.error)
   const { errors, warnings } = diagnostics
-  return { files, fallbacks, errors, warnings }
+  return { files, fallbacks, endpoints, errors, warnings }
 }
 
 /** The same sequences, for a reload that does not read the files. */
-export function withoutDiagnostics({ files }: SequenceSet): SequenceSet {
-  return { ...NO_SEQUENCES, files }
+export function withoutDiagnostics({ files, endpoints }: SequenceSet): SequenceSet {
+  return { ...NO_SEQUENCES, files, endpoints }
 }
 
-/** Names of new, changed and removed sequences. */
-export function changedSequences({ files }: SequenceSet, next: SequenceSet): readonly string[] {
-  const names = [...new Set([...files.keys(), ...next.files.keys()])]
-  return names.filter(name => files.get(name)?.text !== next.files.get(name)?.text).sort()
+/** Names of new, changed and removed sequences, and of endpoints. */
+export function changedSequences(active: SequenceSet, next: SequenceSet): readonly string[] {
+  const sequences = changedNames(active.files, next.files)
+  return [...sequences, ...changedNames(active.endpoints, next.endpoints).map(name => `endpoint ${name}`)]
+}
+
+type Texts = ReadonlyMap<string, { readonly text: string }>
+
+function changedNames(active: Texts, next: Texts): readonly string[] {
+  const names = [...new Set([...active.keys(), ...next.keys()])]
+  return names.filter(name => active.get(name)?.text !== next.get(name)?.text).sort()
 }
 
 /** Undefined: the home has no sequences of its own. */
@@ -109,14 +141,16 @@ async function defaultFiles(active: SequenceSet): Promise<Map<string, SequenceFi
 interface Selection {
   readonly files: Map<string, SequenceFile>
   readonly fallbacks: string[]
+  readonly endpoints: EndpointFiles
   readonly active: SequenceSet
   readonly defaults: ReadonlyMap<string, SequenceFile>
 }
 
 /** Replaces sequences that run a missing one or read too many fields, and then those that run a replaced one. */
-function replaceIncomplete({ files, fallbacks, active, defaults }: Selection, diagnostics: Diagnostics): void {
+function replaceIncomplete(selection: Selection, diagnostics: Diagnostics): void {
+  const { files, fallbacks, active, defaults } = selection
   const tried = new Set<SequenceFile>()
-  for (let found = firstIncomplete(files, fallbacks); found !== undefined; found = firstIncomplete(files, fallbacks)) {
+  for (let found = firstIncomplete(selection); found !== undefined; found = firstIncomplete(selection)) {
     const [name, error] = found
     tried.add(files.get(name)!)
     diagnostics.errors.push(error)
@@ -127,11 +161,13 @@ function replaceIncomplete({ files, fallbacks, active, defaults }: Selection, di
   }
 }
 
-function firstIncomplete(
-  files: ReadonlyMap<string, SequenceFile>,
-  fallbacks: readonly string[],
-): readonly [name: string, error: Diagnostic] | undefined {
+function firstIncomplete({
+  files,
+  fallbacks,
+  endpoints,
+}: Selection): readonly [name: string, error: Diagnostic] | undefined {
   const allFields = new Set<string>()
+  const ofFlows = sequencesOfFlows(files)
   for (const [name, file] of files) {
     const { calls, requestFields } = file.plan
     const missing = calls.find(key => !files.has(key))
@@ -140,6 +176,11 @@ function firstIncomplete(
         ? ['the file of this sequence is faulty', `correct ${missing}${EXTENSION}`]
         : ['there is no sequence of this name', `add ${missing}${EXTENSION}`]
       return [name, diagnostic(positionOf(file, missing), missing, expected!, hint!)]
+    }
+    if (ofFlows.has(name)) continue
+    const absent = missingEndpoint(file.plan, endpoints)
+    if (absent !== undefined) {
+      return [name, { ...absent, where: positionOf(file, absent.given) }]
     }
     for (const field of requestFields) allFields.add(field)
     if (allFields.size > REQUEST_FIELDS_MAX) {
@@ -150,8 +191,34 @@ function firstIncomplete(
   return undefined
 }
 
+/** Names of the extension sequences of requests and responses, and of those that only such sequences run. */
+export function sequencesOfFlows(files: SequenceSet['files']): ReadonlySet<string> {
+  const ofFlows = new Set([...files.keys()].filter(name => EXTENSION_NAME.test(name)))
+  if (ofFlows.size === 0) return ofFlows
+  const called = (names: Iterable<string>): ReadonlySet<string> => {
+    const found = new Set<string>()
+    const enter = (name: string): void => {
+      for (const key of files.get(name)?.plan.calls ?? []) if (found.size < found.add(key).size) enter(key)
+    }
+    for (const name of names) enter(name)
+    return found
+  }
+  const byFlows = called(ofFlows)
+  const others = [...files.keys()].filter(name => !ofFlows.has(name) && !byFlows.has(name))
+  return new Set([...ofFlows, ...byFlows.difference(called(others))])
+}
+
 function diagnostic(where: string, given: string, expected: string, hint: string): Diagnostic {
   return { where, key: given === '' ? '' : 'sequence key', given, expected, hint }
+}
+
+/** Error for a sequence with an endpoint of which there is no file, without its place; undefined for none. */
+export function missingEndpoint({ endpoints = [] }: SequencePlan, files: EndpointFiles): Diagnostic | undefined {
+  const missing = endpoints.find(({ name, form }) => form === null && !files.has(name))
+  if (missing === undefined) return undefined
+  const expected = 'there is no endpoint of this name, or its file is faulty'
+  const hint = `add synapse-configs/default/endpoints/${missing.name}${EXTENSION}`
+  return { where: '', key: 'endpoint key', given: missing.name, expected, hint }
 }
 
 /** Error for a configuration key that names a missing sequence. */

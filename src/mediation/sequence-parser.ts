@@ -2,6 +2,8 @@
 import type { Diagnostics } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import { parseXml, type XmlBounds, type XmlElement } from '../config/xml.ts'
+import { parseNamedEndpoint, parseSequenceEndpoint } from './endpoint-parser.ts'
+import type { EndpointForm, SequenceEndpoint } from './endpoint-plan.ts'
 import type { Expression } from './expression.ts'
 import { ExpressionParser } from './expression-parser.ts'
 import type { ExpressionSyntax } from './expression-syntax.ts'
@@ -9,18 +11,15 @@ import { SEQUENCE_NAMESPACE } from './functions.ts'
 import type { AnyMediator } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
 import { parsePattern } from './pattern.ts'
-import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
+import type { Branch, MediatorPlan, SequencePlan, UsedFile } from './sequence-plan.ts'
 import { element as xmlElement, selfContained, type XmlElementNode } from './xml-tree.ts'
 
 const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
 /** Mediators of the reference platform that are not supported yet. */
-const UNSUPPORTED = [
-  ...['aggregate', 'builder', 'cache', 'call', 'class', 'clone', 'endpoint', 'enrich', 'foreach', 'iterate'],
-  ...['loopback', 'opa', 'propertyGroup', 'rewrite', 'scatter-gather', 'script', 'throwError', 'variable'],
-]
+const UNSUPPORTED = ['endpoint']
 const GIVEN_LENGTH_MAX = 200
-/** Attributes of exported sequences without effect here: the gateway logs failures and words the response itself. */
-const WITHOUT_EFFECT = ['onError', 'trace', 'statistics']
+/** Attributes of exported sequences without effect here: traces and statistics are configured for the gateway. */
+const WITHOUT_EFFECT = ['trace', 'statistics']
 /** Comments of the author. */
 const IGNORED = ['description']
 
@@ -45,13 +44,43 @@ export async function parseSequence(
   const parser = new SequenceParser(MEDIATORS, await loadExpressionSyntax(), diagnostics)
   const steps = parser.root(root, name)
   if (diagnostics.errors.length > before) return undefined
-  return { name, label, steps, requestFields: [...parser.requestFields], calls: [...parser.calls], isDefault: false }
+  const { requestFields, calls, onError } = parser
+  const endpoints = parser.endpoints.size === 0 ? {} : { endpoints: [...parser.endpoints.values()] }
+  const files = parser.files.length === 0 ? {} : { files: parser.files }
+  const fields = [...requestFields]
+  const parsed = { name, label, steps, onError, requestFields: fields, calls: [...calls] }
+  return { ...parsed, ...endpoints, ...files, isDefault: false }
+}
+
+/** Parses a file of an endpoint. Undefined after any error. */
+export async function parseEndpointFile(
+  name: string,
+  label: string,
+  text: string,
+  diagnostics: Diagnostics,
+): Promise<EndpointForm | undefined> {
+  const before = diagnostics.errors.length
+  const root = await parseXml(text, label, 'endpoint', diagnostics, BOUNDS)
+  if (root === undefined) return undefined
+  if (root.namespace !== SEQUENCE_NAMESPACE) {
+    const hint = `add xmlns="${SEQUENCE_NAMESPACE}"`
+    return diagnostics.error(root.where, 'xmlns', 'is not that of the sequence language', hint)
+  }
+  const { loadExpressionSyntax } = await import('./expression-syntax.ts')
+  const form = parseNamedEndpoint(root, name, new SequenceParser(MEDIATORS, await loadExpressionSyntax(), diagnostics))
+  return diagnostics.errors.length > before ? undefined : form
 }
 
 export class SequenceParser {
   readonly requestFields = new Set<string>()
   /** Names of the sequences that mediators run. */
   readonly calls = new Set<string>()
+  /** Endpoints that mediators name or contain, by name. */
+  readonly endpoints = new Map<string, SequenceEndpoint>()
+  /** Files of the home that mediators use. */
+  readonly files: UsedFile[] = []
+  /** Name of the sequence that runs when a mediator fails; '' for none. */
+  onError = ''
   readonly #mediators: ReadonlyMap<string, AnyMediator>
   readonly #diagnostics: Diagnostics
   readonly #expressions: ExpressionParser
@@ -63,7 +92,7 @@ export class SequenceParser {
   }
 
   root(root: XmlElement, name: string): readonly MediatorPlan[] {
-    this.checkAttributes(root, ['name', ...WITHOUT_EFFECT])
+    this.checkAttributes(root, ['name', 'onError', ...WITHOUT_EFFECT])
     for (const attribute of WITHOUT_EFFECT.filter(attribute => isSwitchedOn(root, attribute))) {
       this.#diagnostics.warn(root.where, `${root.qualifiedName}/${attribute}`, 'has no effect', 'remove it')
     }
@@ -71,12 +100,55 @@ export class SequenceParser {
     if (given !== undefined && given !== name) {
       this.error(root, 'name', `is not the name of its file, ${name}`, 'give it the name of the file', given)
     }
+    this.onError = root.attribute('onError')
+    if (this.onError !== '') this.calls.add(this.onError)
     this.checkNoText(root)
-    return this.mediators(root.children)
+    const plans = this.mediators(root.children)
+    if (name.endsWith('--Out')) this.#checkAggregates(root, plans)
+    return plans
+  }
+
+  /** Copies that a request flow sends do not come to its response flow one by one. */
+  #checkAggregates(root: XmlElement, plans: readonly MediatorPlan[]): void {
+    const line = plans.find(({ mediator }) => mediator === 'aggregate')?.line
+    const element = root.children.find(child => child.line === line)
+    if (element === undefined) return
+    const hint = 'move it behind <clone> or <iterate> in the request flow, with <call> in place of <send>'
+    this.#diagnostics.warn(element.where, element.name, 'gathers nothing here: a response flow runs once', hint)
+  }
+
+  /** The endpoint of a mediator; undefined after an error. */
+  endpoint(element: XmlElement): SequenceEndpoint | undefined {
+    const endpoint = parseSequenceEndpoint(element, this)
+    return endpoint === undefined ? undefined : this.use(endpoint)
+  }
+
+  /** The sequence uses the endpoint. */
+  use(endpoint: SequenceEndpoint): SequenceEndpoint {
+    this.endpoints.set(endpoint.name, endpoint)
+    return endpoint
+  }
+
+  /** The sequence uses a file of the home. `kind`: see UsedFile. */
+  uses(element: XmlElement, kind: UsedFile['kind'], key: string): void {
+    this.files.push({ kind, key, line: element.line })
   }
 
   /** Leaves out mediators with errors. */
   mediators(elements: readonly XmlElement[]): readonly MediatorPlan[] {
+    return withAggregates(this.#plans(elements))
+  }
+
+  /** The sequence that the attribute names, else the mediators within the element. */
+  branch(element: XmlElement, attribute = 'sequence'): Branch {
+    const key = element.attribute(attribute)
+    if (key === '') return { key, steps: this.mediators(element.children) }
+    this.calls.add(key)
+    this.checkElements(element, [])
+    return { key, steps: [] }
+  }
+
+  #plans(elements: readonly XmlElement[]): readonly MediatorPlan[] {
     return elements.flatMap((element, at) => {
       const plan = this.#mediator(element)
       const next = elements[at + 1]
@@ -92,7 +164,7 @@ export class SequenceParser {
     const mediator = element.namespace === SEQUENCE_NAMESPACE ? this.#mediators.get(name) : undefined
     if (mediator === undefined) return this.#unknownMediator(element)
     this.checkAttributes(element, mediator.attributes)
-    this.checkNoText(element)
+    if (mediator.text !== 'allowed') this.checkNoText(element)
     if (mediator.elements !== null) this.checkElements(element, mediator.elements)
     const settings = mediator.parse(element, this)
     return settings === undefined ? undefined : { mediator: name, line, settings }
@@ -177,7 +249,11 @@ export class SequenceParser {
   /** Expression in a required attribute. */
   expression(element: XmlElement, attribute: string): Expression | undefined {
     const text = this.required(element, attribute)
-    if (text === undefined) return undefined
+    return text === undefined ? undefined : this.expressionIn(element, text, attribute)
+  }
+
+  /** Expression that stands anywhere in the element. */
+  expressionIn(element: XmlElement, text: string, attribute = ''): Expression | undefined {
     const { expression, why, hint } = this.#expressions.parse(text, prefix => element.namespaceOf(prefix))
     return expression ?? this.error(element, attribute, why, hint, text)
   }
@@ -199,6 +275,51 @@ export class SequenceParser {
     return { kind: 'literal', value: element.attribute('value') }
   }
 
+  /** Text in a required attribute; all of it in `{…}` or `${…}` is an expression. */
+  textOrExpression(element: XmlElement, attribute: string): Expression | undefined {
+    const text = this.required(element, attribute)
+    if (text === undefined) return undefined
+    const inner = text.startsWith('${') ? text : /^\{([\s\S]*)\}$/.exec(text)?.[1]
+    return inner === undefined ? { kind: 'literal', value: text } : this.expressionIn(element, inner, attribute)
+  }
+
+  /** Text with any number of `${…}` in it. */
+  template(element: XmlElement, text: string): Expression | undefined {
+    const parts: Expression[] = []
+    let from = 0
+    for (let at = text.indexOf('${'); at !== -1; at = text.indexOf('${', from)) {
+      const end = endOfBraces(text, at + 2)
+      if (end === -1) return this.error(element, '', 'has an expression without its closing brace', 'close it', text)
+      const inner = this.expressionIn(element, text.slice(at, end))
+      if (inner === undefined) return undefined
+      parts.push({ kind: 'literal', value: text.slice(from, at) }, inner)
+      from = end
+    }
+    if (from === 0) return { kind: 'literal', value: text }
+    return { kind: 'call', name: 'concat', of: [...parts, { kind: 'literal', value: text.slice(from) }] }
+  }
+
+  /** The text with each `${…}` replaced by what `place` returns for its expression; undefined after an error. */
+  placeholders(element: XmlElement, text: string, place: (expression: Expression) => string): string | undefined {
+    let placed = ''
+    let from = 0
+    for (let at = text.indexOf('${'); at !== -1; at = text.indexOf('${', from)) {
+      const end = endOfBraces(text, at + 2)
+      if (end === -1) return this.error(element, '', 'has an expression without its closing brace', 'close it')
+      const inner = this.expressionIn(element, text.slice(at, end))
+      if (inner === undefined) return undefined
+      placed += text.slice(from, at) + place(inner)
+      from = end
+    }
+    return placed + text.slice(from)
+  }
+
+  /** A warning about a step that is taken all the same. */
+  warn(element: XmlElement, field: string, expected: string, hint: string): void {
+    const key = field === '' ? element.qualifiedName : `${element.qualifiedName}/${field}`
+    this.#diagnostics.warn(element.where, key, expected, hint)
+  }
+
   /** Regular expression in a required attribute. */
   pattern(element: XmlElement, attribute: string): string | undefined {
     const text = this.required(element, attribute)
@@ -217,6 +338,30 @@ export class SequenceParser {
       return prefix === '' && namespace === SEQUENCE_NAMESPACE ? undefined : namespace
     })
   }
+}
+
+/** Gives mediators that make copies what follows them up to `<aggregate>`, because it runs on each copy. */
+function withAggregates(plans: readonly MediatorPlan[]): readonly MediatorPlan[] {
+  const from = plans.findIndex(({ mediator }) => mediator === 'clone' || mediator === 'iterate')
+  const to = plans.findIndex(({ mediator }, at) => at > from && mediator === 'aggregate')
+  if (from < 0 || to < 0) return plans
+  const maker = plans[from]!
+  const settings = { ...(maker.settings as object), gathers: plans.slice(from + 1, to + 1) }
+  return [...plans.slice(0, from), { ...maker, settings }, ...withAggregates(plans.slice(to + 1))]
+}
+
+/** Index behind the brace that closes one in front of `from`; -1 without it. */
+function endOfBraces(text: string, from: number): number {
+  let depth = 1
+  for (let at = from; at < text.length; at++) {
+    const character = text[at]!
+    if (character === '"' || character === "'") {
+      at = text.indexOf(character, at + 1)
+      if (at === -1) return -1
+    } else if (character === '{') depth++
+    else if (character === '}' && --depth === 0) return at + 1
+  }
+  return -1
 }
 
 function plainTree(node: XmlElement): XmlElementNode {

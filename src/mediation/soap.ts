@@ -1,4 +1,5 @@
 /** SOAP 1.1 and 1.2 (5.4): envelopes, faults, and conversion of faults between the versions. */
+import type { Payload } from './message.ts'
 import { declared, element, elementsOf, localName, prefixOf, textWithin, type XmlElementNode } from './xml-tree.ts'
 
 export type SoapVersion = 'soap11' | 'soap12'
@@ -29,6 +30,19 @@ export function soapVersion(node: XmlElementNode, name: 'Envelope' | 'Fault'): S
   if (localName(node.name) !== name) return undefined
   const namespace = declared(node, prefixOf(node.name))
   return (['soap11', 'soap12'] as const).find(version => SOAP_NAMESPACES[version] === namespace)
+}
+
+/** Whether the payload is a Fault, alone or in an Envelope. */
+export function isSoapFault(payload: Payload | null): boolean {
+  if (payload?.kind !== 'xml') return false
+  const { root } = payload
+  const content = soapVersion(root, 'Envelope') === undefined ? root : bodyOf(root)[0]
+  return content !== undefined && soapVersion(content, 'Fault') !== undefined
+}
+
+/** Status of a response that a sequence makes without naming one: 500 for a Fault (SOAP 1.1 6.2), else 200. */
+export function defaultStatus(payload: Payload | null): number {
+  return isSoapFault(payload) ? 500 : 200
 }
 
 export function envelope(version: SoapVersion, content: readonly XmlElementNode[]): XmlElementNode {
@@ -90,4 +104,25 @@ export function readFault(root: XmlElementNode): SoapFault {
     role: textOf(part('faultactor', 'Role')),
     detail: part('detail', 'Detail')?.children ?? [],
   }
+}
+
+/** An Envelope with these header blocks in place of those that are replaced; without any block it has no Header. */
+export function withHeaderBlocks(
+  root: XmlElementNode,
+  blocks: readonly XmlElementNode[],
+  isReplaced: (local: string, namespace: string) => boolean,
+): XmlElementNode {
+  const isHeader = (node: XmlElementNode | string) => typeof node !== 'string' && localName(node.name) === 'Header'
+  const header = elementsOf(root).find(isHeader)
+  const namespaceOf = (block: XmlElementNode) =>
+    [block, header, root].map(node => (node === undefined ? undefined : declared(node, prefixOf(block.name))))
+  const kept = (header === undefined ? [] : elementsOf(header)).filter(
+    block => !isReplaced(localName(block.name), namespaceOf(block).find(each => each !== undefined) ?? ''),
+  )
+  const others = root.children.filter(child => !isHeader(child))
+  const children = [...kept, ...blocks]
+  if (children.length === 0) return { ...root, children: others }
+  const prefix = prefixOf(root.name)
+  const name = prefix === '' ? 'Header' : `${prefix}:Header`
+  return { ...root, children: [element(name, children, header?.attributes), ...others] }
 }

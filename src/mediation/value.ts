@@ -23,6 +23,14 @@ export function valueOfJson(json: Json | undefined): Value {
   return typeof json === 'object' ? { kind: 'json', value: json } : json
 }
 
+/** A member of an object, or an item of an array, from its end for an index below 0; undefined without one. */
+export function memberOf(json: Json | undefined, key: string | number): Json | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  if (Array.isArray(json)) return typeof key === 'number' ? json.at(key) : undefined
+  if (typeof key === 'number' || !Object.hasOwn(json, key)) return undefined
+  return (json as Readonly<Record<string, Json>>)[key]
+}
+
 export function textOf(value: Value | undefined): string {
   if (typeof value === 'string') return value
   if (value === undefined) return ''

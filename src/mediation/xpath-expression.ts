@@ -1,15 +1,21 @@
 /** XPath into the payload, evaluated by the library over a DOM that is built once per payload. */
+import { hasHeapRoom } from '../runtime/heap-room.ts'
+import { DATE_PATTERN, formatDate } from './date-pattern.ts'
 import type { JsonPath, XPathExpression } from './expression.ts'
 import { EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, LATER_FUNCTIONS } from './functions.ts'
 import { type Message, type Payload, type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
-import { payloadElement } from './json-xml.ts'
-import { envelope, soapVersion } from './soap.ts'
+import { jsonView, payloadElement } from './json-xml.ts'
+import { envelope, isSoapFault, soapVersion } from './soap.ts'
 import { type DomNode, domLibrary, type XPathValue, xpathLibrary } from './lazy-libraries.ts'
+import { MediationFault } from './mediation-fault.ts'
 import { type Json, textOf, type Value, valueOfJson } from './value.ts'
+import { withinTime } from './xpath-bounds.ts'
 import { element, selfContained, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
 
 /** Namespaces for the prefixes of variables, unless the sequence declares the prefixes itself. */
-const SCOPE_NAMESPACES = Object.fromEntries(Array.from(SCOPE_PREFIXES.keys(), prefix => [prefix, `scope:${prefix}`]))
+const SCOPE_NAMESPACES = Object.fromEntries(
+  [...SCOPE_PREFIXES.keys(), 'url'].map(prefix => [prefix, `scope:${prefix}`]),
+)
 
 /** Documents of payloads, as long as the payloads are in use. */
 const documents = new WeakMap<Payload, DomNode>()
@@ -18,30 +24,70 @@ const CAUSE_LENGTH_MAX = 200
 
 type FindJson = (json: Json | undefined) => Json | undefined
 
+/** Compiles an expression over the payload; its value is '' where it cannot be evaluated. */
 export function compileXPath(
-  { text, namespaces, jsonPaths }: XPathExpression,
+  expression: XPathExpression,
   compileJsonPath: (path: JsonPath) => FindJson,
   warn: (cause: string) => void,
 ): (message: Message) => Value {
+  const evaluate = compileIn(expression, compileJsonPath)
+  return message => {
+    // A body that cannot be built is a fault of the message, not of the expression.
+    const payload = message.payload ?? EMPTY
+    try {
+      const root = documentOf(payload)
+      return withinTime(() => fromLibrary(evaluate(message, root)))
+    } catch (error) {
+      if (error instanceof MediationFault) throw error
+      warn(causeOf(error))
+      return ''
+    }
+  }
+}
+
+/** Finds nodes in a document that the caller has made; none where the expression cannot be evaluated. */
+export type FindNodes = (message: Message, root: DomNode) => readonly DomNode[]
+
+export function compileNodes(
+  expression: XPathExpression,
+  compileJsonPath: (path: JsonPath) => FindJson,
+  warn: (cause: string) => void,
+): FindNodes {
+  const evaluate = compileIn(expression, compileJsonPath)
+  return (message, root) => {
+    try {
+      return withinTime(() => evaluate(message, root).toArray?.() ?? [])
+    } catch (error) {
+      if (error instanceof MediationFault) throw error
+      warn(causeOf(error))
+      return []
+    }
+  }
+}
+
+function causeOf(error: unknown): string {
+  return `expression: ${String(error).slice(0, CAUSE_LENGTH_MAX)}`
+}
+
+function compileIn(
+  { text, namespaces, jsonPaths }: XPathExpression,
+  compileJsonPath: (path: JsonPath) => FindJson,
+): (message: Message, root: DomNode) => XPathValue {
   const prefixes = { ...SCOPE_NAMESPACES, ...namespaces }
   const scopes = new Map(Array.from(SCOPE_PREFIXES, ([prefix, scope]) => [prefixes[prefix]!, scope]))
   const finders = new Map(jsonPaths.map(path => [path.text, compileJsonPath(path)]))
   let parsed: ReturnType<ReturnType<typeof xpathLibrary>['parse']> | undefined
-  return message => {
-    try {
-      parsed ??= xpathLibrary().parse(text)
-      const root = documentOf(message.payload ?? EMPTY)
-      const value = parsed.evaluate({
-        node: root,
-        namespaces: prefixes,
-        variables: (name, namespace) => variable(message, root, scopes.get(namespace), name),
-        functions: (name, namespace) => functionOf(message, name, namespace, finders),
-      })
-      return fromLibrary(value)
-    } catch (error) {
-      warn(`expression: ${String(error).slice(0, CAUSE_LENGTH_MAX)}`)
-      return ''
-    }
+  return (message, root) => {
+    parsed ??= xpathLibrary().parse(text)
+    return parsed.evaluate({
+      node: root,
+      namespaces: prefixes,
+      variables: (name, namespace) =>
+        namespace === prefixes.url
+          ? plain(message.get('default', `query.param.${name}`) ?? '')
+          : variable(message, root, scopes.get(namespace), name),
+      functions: (name, namespace) => functionOf(message, name, namespace, finders),
+    })
   }
 }
 
@@ -49,16 +95,47 @@ export function compileXPath(
 function documentOf(payload: Payload): DomNode {
   let root = documents.get(payload)
   if (root === undefined) {
-    const { DOMParser } = domLibrary()
-    // Without a handler the library logs to the console.
-    const document = new DOMParser({ onError: () => undefined }).parseFromString(
-      writeXml(enveloped(payload)),
-      'text/xml',
-    )
-    root = document.firstChild!
+    root = parsedRoot(enveloped(payload))
     documents.set(payload, root)
   }
   return root
+}
+
+/** As `documentOf`, in a document that the caller may change. */
+export function documentRoot(payload: Payload | null): DomNode {
+  return parsedRoot(enveloped(payload ?? EMPTY))
+}
+
+function parsedRoot(tree: XmlElementNode): DomNode {
+  requireRoom(tree)
+  const { DOMParser } = domLibrary()
+  // Without a handler the library logs to the console.
+  return new DOMParser({ onError: () => undefined }).parseFromString(writeXml(tree), 'text/xml').firstChild!
+}
+
+/** Heap of a node of the library with its text, and of an attribute. */
+const NODE_BYTES = 1000
+/** Declarations times the elements that have some: the library copies all of them for each such element. */
+const COPIED_MAX = 5_000_000
+
+/** Throws MediationFault where the library would need more memory or time for a document than there is. */
+function requireRoom(tree: XmlElementNode): void {
+  let [nodes, declarations, declaring] = [0, 0, 0]
+  const pending: XmlElementNode[] = [tree]
+  for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+    const own = node.attributes.filter(([name]) => name.startsWith('xmlns')).length
+    nodes += 1 + node.attributes.length + node.children.length
+    declarations += own
+    if (own > 0) declaring++
+    for (const child of node.children) if (typeof child !== 'string') pending.push(child)
+  }
+  if (declarations * declaring > COPIED_MAX) {
+    throw new MediationFault({ code: 102521, message: 'The payload has too many namespace declarations' })
+  }
+  if (!hasHeapRoom(nodes * NODE_BYTES)) {
+    const cause = 'an XPath expression needs more memory for this message than the worker has left'
+    throw new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
+  }
 }
 
 function enveloped(payload: Payload): XmlElementNode {
@@ -69,9 +146,17 @@ function enveloped(payload: Payload): XmlElementNode {
 
 /** Value of a variable as the library takes it: string, number, boolean or nodes. */
 function variable(message: Message, root: DomNode, scope: Scope | undefined, name: string): unknown {
-  if (scope !== undefined) return plain(message.get(scope, name) ?? '')
+  if (scope !== undefined) {
+    const value = message.get(scope, name) ?? ''
+    return typeof value === 'object' && value.kind === 'xml' ? value.nodes.flatMap(nodesIn) : plain(value)
+  }
   const wanted = name === 'body' ? 'Body' : 'Header'
   return [...root.childNodes].filter(({ nodeName }) => nodeName.replace(/^.*:/, '') === wanted)
+}
+
+/** Elements of a property as nodes of a document, for paths into them. */
+function nodesIn(node: XmlNode): readonly DomNode[] {
+  return typeof node === 'string' ? [] : [parsedRoot(node)]
 }
 
 function plain(value: Value): string | number | boolean {
@@ -89,7 +174,7 @@ function functionOf(
     return (_: never, ...values: readonly XPathValue[]) => apply(values.map(value => value.stringValue()))
   }
   if (name === 'get-property') return ofTexts(texts => property(message, texts))
-  if (name === 'json-eval') return ofTexts(([path]) => plain(valueOfJson(finders.get(path!)?.(message.json))))
+  if (name === 'json-eval') return ofTexts(([path]) => plain(valueOfJson(finders.get(path!)?.(jsonView(message)))))
   if (!NOT_IN_LIBRARY.includes(name)) return namespace === FUNCTIONS_NAMESPACE ? prefixed(name) : undefined
   return ofTexts(texts => plain(FUNCTIONS[name]!.apply(texts)))
 }
@@ -106,6 +191,12 @@ const NOT_IN_LIBRARY = [...EXTENSIONS, ...LATER_FUNCTIONS]
 function property(message: Message, texts: readonly string[]): string | number | boolean {
   const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
   if (texts.length === 1 && name === 'To') return message.to
+  if (texts.length === 1 && name === 'FAULT') return isSoapFault(message.payload) ? 'TRUE' : ''
+  const isDate = texts[0] === 'SYSTEM_DATE'
+  if (isDate || (texts.length === 1 && name === 'SYSTEM_TIME')) {
+    message.dependsOnRequest = true
+    return isDate ? formatDate(new Date(), texts[1] ?? DATE_PATTERN) : String(Date.now())
+  }
   return plain(message.get(SCOPES.get(scope) ?? 'default', name!) ?? '')
 }
 
@@ -116,7 +207,7 @@ function fromLibrary(value: XPathValue): Value {
 
 const ELEMENT = 1
 
-function treeOf(node: DomNode): XmlNode {
+export function treeOf(node: DomNode): XmlNode {
   if (node.nodeType !== ELEMENT) return node.nodeValue ?? ''
   return selfContained(
     plainTree(node, 1),

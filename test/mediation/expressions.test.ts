@@ -144,7 +144,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ['concat(', /is not valid XPath/],
   ['$ctx:', /is not valid XPath/],
   ['a b', /is not valid XPath/],
-  ['$url:x', /there is no variable \$url:x/],
+  ['$file:x', /there is no variable \$file:x/],
   ['$x', /there is no variable \$x/],
   ['//bar:x', /the prefix bar is not declared/],
   ['//a[bar:x = 1]', /the prefix bar is not declared/],

@@ -64,6 +64,9 @@ for (const [given, status] of STATUSES) {
 test('without HTTP_SC the status is 200, or 500 for a SOAP fault', () => {
   assert.equal(format(json({})).status, 200)
   assert.equal(format(xml('s:Fault', [], SOAP(S11))).status, 500)
+  const within = element('s:Body', [element('s:Fault', [])])
+  assert.equal(format(xml('s:Envelope', [within], SOAP(S11))).status, 500)
+  assert.equal(format(xml('s:Envelope', [element('s:Body', [])], SOAP(S11))).status, 200)
 })
 
 test('HTTP_SC_DESC is the reason phrase, if it is valid', () => {
@@ -151,6 +154,9 @@ const BODIES: readonly (readonly [Payload | null, string, string])[] = [
   [json({ a: {}, b: '' }), 'application/xml', '<jsonObject><a/><b/></jsonObject>'],
   [json({ '1 b:c<': true }), 'application/xml', '<_1_b_c_>true</_1_b_c_>'],
   [json({ '': 1 }), 'application/xml', '<_>1</_>'],
+  // As bodies that pass: attributes, text beside members, and the digits of long numbers.
+  [json({ a: { '@id': 7, $: 'x', b: '' } }), 'application/xml', '<a id="7">x<b/></a>'],
+  [{ kind: 'json', text: '{"a":12345678901234567890}' }, 'application/xml', '<a>12345678901234567890</a>'],
   // XML as JSON: without prefixes and namespaces, repeated names as arrays, numbers and booleans typed.
   [
     xml('am:fault', [element('am:code', ['404']), element('am:ok', ['true'])], [['xmlns:am', 'urn:am']]),
@@ -172,6 +178,8 @@ const BODIES: readonly (readonly [Payload | null, string, string])[] = [
   [xml('jsonObject', [element('a', ['1'])]), 'application/json', '{"a":1}'],
   [xml('jsonObject', []), 'application/json', '{}'],
   [xml('jsonArray', [element('jsonElement', ['1'])]), 'application/json', '[1]'],
+  [xml('a', [element('jsonElement', ['1']), element('jsonElement', ['x'])]), 'application/json', '{"a":[1,"x"]}'],
+  [xml('jsonValue', ['x']), 'application/json', '"x"'],
   [xml('__proto__', [element('__proto__', ['1'])]), 'application/json', '{"__proto__":{"__proto__":1}}'],
   // Text.
   [text('a<b'), 'text/plain', 'a<b'],
@@ -245,6 +253,14 @@ const SOAPS: readonly (readonly [Payload | null, number, string, string])[] = [
     500,
     'application/soap+xml',
     `<?xml version="1.0" encoding="UTF-8"?><s:Envelope xmlns:s="${S12}"><s:Body/></s:Envelope>`,
+  ],
+  // Header blocks stay in the other version.
+  [
+    xml('s:Envelope', [element('s:Header', [element('h', [])]), element('s:Body', [element('a', [])])], SOAP(S12)),
+    200,
+    'text/xml',
+    `<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="${S11}">` +
+      `<soapenv:Header><h/></soapenv:Header><soapenv:Body><a xmlns:s="${S12}"/></soapenv:Body></soapenv:Envelope>`,
   ],
 ]
 

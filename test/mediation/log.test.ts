@@ -33,6 +33,13 @@ const LINES: readonly (readonly [string, string, string])[] = [
     'info',
     'a = 1 | b = 2',
   ],
+  [
+    `<log><message>p is \${properties.synapse.p}, a is \${payload.a == 1 ? "{1}" : '}'}.</message></log>`,
+    'info',
+    'p is value, a is {1}.',
+  ],
+  [`<log><message>as is</message><property name="a" value="1"/></log>`, 'info', 'as is, a = 1'],
+  [`<log><message>\${headers.authorization}</message></log>`, 'info', '***'],
   ['<log level="full"/>', 'info', 'To: , Payload: {"a":1}'],
   ['<log level="headers"/>', 'info', 'X-Out: 1, Set-Cookie: ***'],
   ['<log level="custom"><property name="a" expression="//a"/></log>', 'info', 'a = 1'],

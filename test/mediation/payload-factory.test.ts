@@ -25,6 +25,10 @@ const PROPERTIES: Readonly<Record<string, Value>> = {
   word: 'false',
   object: { kind: 'json', value: { a: [1, null], 'b c': '<' } },
   nodes: { kind: 'xml', nodes: [{ name: 'x', attributes: [['y', '"']], children: ['<'] }] },
+  tree: {
+    kind: 'xml',
+    nodes: [{ name: 'x', attributes: [['y', 'one']], children: [{ name: 'z', attributes: [], children: ['2.5'] }] }],
+  },
   template: '$1 $2 $ctx:number \\u0022',
   infinite: Number.POSITIVE_INFINITY,
 }
@@ -41,7 +45,9 @@ const BODIES: readonly (readonly [string, string, readonly string[], string])[] 
   ['json', '{"a":$1}', ['long'], '{"a":"12345678901234567890"}'],
   ['json', '{"a":$1}', ['word'], '{"a":false}'],
   ['json', '{"a":$1}', ['object'], '{"a":{"a":[1,null],"b c":"<"}}'],
-  ['json', '{"a":$1}', ['nodes'], '{"a":{"x":{"@y":"\\"","$":"<"}}}'],
+  // An element with text alone is its text, as in XPath; one with elements is JSON.
+  ['json', '{"a":$1}', ['nodes'], '{"a":"<"}'],
+  ['json', '{"a":$1}', ['tree'], '{"a":{"x":{"@y":"one","z":2.5}}}'],
   ['json', '{"a":$1}', ['missing'], '{"a":""}'],
   ['json', '{"a":$1}', ['infinite'], '{"a":"Infinity"}'],
   ['json', '{"a":[$1,$2,$1]}', ['number', 'truth'], '{"a":[900901,true,900901]}'],
@@ -155,7 +161,8 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   ['', 'media-type="yaml"', 'payloadFactory/media-type = yaml: expected one of xml, json, text'],
   ['', '', 'payloadFactory/format: is missing'],
   ['<format/><format/>', '', 'format: is repeated in <payloadFactory>'],
-  ['<format key="x"/>', '', 'format/key: is not supported yet'],
+  ['<format key="x">1</format>', '', 'format: has both content and key'],
+  ['<format key="{$ctx:x}"/>', '', 'format/key = {$ctx:x}: is an expression'],
   ['<format x="y"><a/></format>', '', 'format/x: is an unknown attribute'],
   ['<format>text</format>', '', 'format: contains text, which has no effect'],
   ['<format><a/><b/></format>', '', 'format = 2: expected one element'],
@@ -164,6 +171,16 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   ['<format>{$1:1}</format>', 'media-type="json"', 'format: is not valid JSON'],
   ['<format>{"a":$1 $1}</format>', 'media-type="json"', 'format: is not valid JSON'],
   ['<format>{"a":1$1}</format>', 'media-type="json"', 'format: is not valid JSON'],
+  // biome-ignore-start lint/suspicious/noTemplateCurlyInString: expressions of the language
+  ['<format>{"a":${payload.x} 1}</format>', 'media-type="json"', 'format: is not valid JSON'],
+  ['<format>{"a":${payload.x}</format>', 'media-type="json"', 'format: is not valid JSON'],
+  ['<format>{"a":${payload.x</format>', 'media-type="json"', 'format: has an expression without its closing brace'],
+  // biome-ignore-end lint/suspicious/noTemplateCurlyInString: expressions of the language
+  [
+    '<format><a/></format>',
+    'template-type="freemarker"',
+    'payloadFactory/template-type = freemarker: is not supported',
+  ],
   ['<format>{"a":$1}</format>', 'media-type="json"', 'format: there is no argument for $1'],
   ['<format>{"a":"$0"}</format>', 'media-type="json"', 'format: there is no argument for $0'],
   ['<format><a b="$2"/></format><args><arg value="1"/></args>', '', 'format: there is no argument for $2'],

@@ -1,7 +1,7 @@
 /** `<property>` and `<header>`: scopes, types, values, removal, and refused fields. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { causes, errorsOf, run, testRefusals } from './test-sequences.ts'
+import { causes, errorsOf, file, parseFile, run, testRefusals } from './test-sequences.ts'
 
 test('a property is set in its scope only, and can be removed', async () => {
   for (const scope of ['default', 'axis2', 'transport'] as const) {
@@ -133,7 +133,6 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ),
   ['<property name="a b" value="1" scope="transport"/>', 'property/name = a b: is not a valid header field name'],
   ['<header name="a:b" value="1" scope="transport"/>', 'header/name = a:b: is not a valid header field name'],
-  ['<header name="am:Security" value="1"/>', 'header/name = am:Security: is a SOAP header, which is not supported yet'],
   ['<header name="To" value="1" expression="1"/>', 'header/value: expected either value or expression'],
   ['<header name="To" action="remove" value="1"/>', 'header/value: has no effect with action="remove"'],
   ['<header name="To" scope="axis2" value="1"/>', 'header/scope = axis2: expected one of default, transport'],
@@ -141,6 +140,14 @@ const REFUSED: readonly (readonly [string, string])[] = [
 ]
 
 testRefusals(REFUSED)
+
+test('a transport property without effect is a warning with a remedy', async () => {
+  const { plan, warnings } = await parseFile(file('<property name="OUT_ONLY" value="true" scope="axis2"/>'))
+  assert.deepEqual(
+    [plan?.steps.length, warnings],
+    [1, ['one.xml:1: property/name: OUT_ONLY has no effect (send a copy with <clone>)']],
+  )
+})
 
 test('header sets response fields and the destination', async () => {
   const steps =

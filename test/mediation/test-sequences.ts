@@ -7,6 +7,7 @@ import { Message } from '../../src/mediation/message.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
 import { parseSequence } from '../../src/mediation/sequence-parser.ts'
 import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
+import type { Report } from '../../src/proxy/exchange/connection-context.ts'
 import type { Value } from '../../src/mediation/value.ts'
 
 const DECLARATIONS = [
@@ -94,6 +95,17 @@ export async function run(
   if (json !== undefined) message.payload = { kind: 'json', text: JSON.stringify(json) }
   const outcome = new CompiledSequences(plans, report).run('one', message)
   return { outcome, message, reports, response: formatResponse(message, report) }
+}
+
+/** Sequences with the steps as `one`, and others by name. */
+export async function compiled(
+  steps: string,
+  report: Report,
+  others: Readonly<Record<string, string>> = {},
+): Promise<CompiledSequences> {
+  const plans = [await planOf(steps)]
+  for (const [name, text] of Object.entries(others)) plans.push(await planOf(text, name))
+  return new CompiledSequences(plans, report)
 }
 
 /** Causes of the reports. */

@@ -6,6 +6,7 @@ export const drop = mediator<Record<never, never>>({
   attributes: [],
   elements: [],
   parse: () => ({}),
+  needs: () => 'heads',
   compile: () => message => {
     message.outcome = 'dropped'
     return false

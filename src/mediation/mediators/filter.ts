@@ -1,17 +1,12 @@
 /** `<filter>`: runs one of two branches, by a condition or by a regular expression. */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
-import { mediator, type Run } from '../mediator.ts'
+import { mostOf } from '../flow-plan.ts'
+import { mediator } from '../mediator.ts'
 import { compileMatcher } from '../pattern.ts'
-import type { MediatorPlan } from '../sequence-plan.ts'
+import type { Branch } from '../sequence-plan.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { textOf, booleanOf } from '../value.ts'
-
-/** Mediators, or the key of another sequence; '' for none. */
-interface Branch {
-  readonly key: string
-  readonly steps: readonly MediatorPlan[]
-}
 
 interface FilterSettings {
   readonly condition: Expression
@@ -45,12 +40,14 @@ export const filter = mediator<FilterSettings>({
     return { condition, pattern, onMatch, otherwise }
   },
 
+  needs({ condition, onMatch, otherwise }, context) {
+    return mostOf(context.expression(condition), context.branch(onMatch), context.branch(otherwise))
+  },
+
   compile({ condition, pattern, onMatch, otherwise }, context) {
     const evaluate = context.compileExpression(condition)
     const match = pattern === '' ? null : compileMatcher(pattern, context.warn)
-    const compiled = (taken: Branch): Run =>
-      taken.key === '' ? context.compileAll(taken.steps) : message => context.runSequence(taken.key, message)
-    const [yes, no] = [compiled(onMatch), compiled(otherwise)]
+    const [yes, no] = [context.compileBranch(onMatch), context.compileBranch(otherwise)]
     return message => {
       const value = evaluate(message)
       const holds = match === null ? booleanOf(value) : match(textOf(value)) !== null
@@ -63,10 +60,5 @@ function branch(element: XmlElement | undefined, parser: SequenceParser): Branch
   if (element === undefined) return EMPTY
   parser.checkAttributes(element, ['sequence'])
   parser.checkNoText(element)
-  const key = element.attribute('sequence')
-  if (key !== '') {
-    parser.calls.add(key)
-    parser.checkElements(element, [])
-  }
-  return { key, steps: key === '' ? parser.mediators(element.children) : [] }
+  return parser.branch(element)
 }

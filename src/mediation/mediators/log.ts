@@ -1,10 +1,14 @@
 /** `<log>`: writes parts of the message to the log; values of secret fields are masked. */
+import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
+import type { Evaluate } from '../expression-compiler.ts'
 import { MASK } from '../../observe/redact.ts'
+import { mostOf } from '../flow-plan.ts'
+import { textOfPayload } from '../json-xml.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
 import { markupOf, textOf } from '../value.ts'
-import { writeXml } from '../xml-tree.ts'
 
 const LEVELS = ['simple', 'full', 'headers', 'custom'] as const
 const CATEGORIES = ['INFO', 'DEBUG', 'TRACE', 'WARN', 'ERROR', 'FATAL'] as const
@@ -23,42 +27,51 @@ interface LogSettings {
   readonly level: (typeof LEVELS)[number]
   readonly category: (typeof CATEGORIES)[number]
   readonly separator: string
+  /** Template in the first place of the text; null for none. */
+  readonly message: Expression | null
   readonly properties: readonly { readonly name: string; readonly value: Expression }[]
 }
 
 export const log = mediator<LogSettings>({
   name: 'log',
   attributes: ['level', 'category', 'separator'],
-  elements: ['property'],
+  elements: ['property', 'message'],
 
   parse(element, parser) {
-    const level = parser.choice(element, 'level', LEVELS, 'simple')
+    const template = parser.only(element, 'message')
+    // Beside a message of its own, the text has the destination only if a level asks for it.
+    const level = parser.choice(element, 'level', LEVELS, template === undefined ? 'simple' : 'custom')
+    const message = template === undefined ? null : readMessage(template, parser)
     const category = parser.choice(element, 'category', CATEGORIES, 'INFO')
-    const properties = element.children.flatMap(child => {
+    const given = element.children.filter(({ name }) => name === 'property')
+    const properties = given.flatMap(child => {
       parser.checkAttributes(child, ['name', 'value', 'expression'])
       parser.checkElements(child, [])
       const name = parser.required(child, 'name')
       const value = parser.valueOrExpression(child)
       return name === undefined || value === undefined ? [] : [{ name, value }]
     })
-    if (level === undefined || category === undefined) return undefined
+    if (level === undefined || category === undefined || message === undefined) return undefined
     const separator = element.has('separator') ? element.attribute('separator') : ', '
-    return { level, category, separator, properties }
+    return { level, category, separator, message, properties }
   },
 
-  compile({ level, category, separator, properties }, context) {
+  needs({ level, message, properties }, context) {
+    if (level === 'full') return 'worker'
+    const values = [...(message === null ? [] : [message]), ...properties.map(({ value }) => value)]
+    return mostOf('heads', ...values.map(value => context.expression(value)))
+  },
+
+  compile({ level, category, separator, message: template, properties }, context) {
+    const evaluateTemplate = template === null ? null : context.compileExpression(template)
     const evaluates = properties.map(({ name, value }) => ({ name, evaluate: context.compileExpression(value) }))
     return message => {
       message.dependsOnRequest = true
       const parts = level === 'simple' || level === 'full' ? [`To: ${message.to}`] : []
       if (level === 'headers') parts.push(...fieldsOf(message))
-      for (const { name, evaluate } of evaluates) {
-        const secretsBefore = message.secretsRead
-        const text = markupOf(evaluate(message))
-        // A value computed from a secret is masked whole: it may be encoded.
-        parts.push(`${name} = ${message.secretsRead === secretsBefore ? message.maskSecrets(text) : MASK}`)
-      }
-      if (level === 'full') parts.push(`Payload: ${message.maskSecrets(payloadText(message))}`)
+      if (evaluateTemplate !== null) parts.push(maskedText(message, evaluateTemplate))
+      for (const { name, evaluate } of evaluates) parts.push(`${name} = ${maskedText(message, evaluate)}`)
+      if (level === 'full') parts.push(`Payload: ${message.secrets.mask(payloadText(message))}`)
       const text = parts.join(separator).slice(0, TEXT_MAX)
       context.log(CATEGORY_LEVELS[category], 'sequence log', { SEQUENCE: context.location, MESSAGE: text })
       return true
@@ -66,12 +79,25 @@ export const log = mediator<LogSettings>({
   },
 })
 
-/** Response fields set so far. */
+function readMessage(template: XmlElement, parser: SequenceParser): Expression | undefined {
+  parser.checkAttributes(template, [])
+  parser.checkElements(template, [])
+  return parser.template(template, template.text)
+}
+
+/** A value computed from a secret is masked whole: it may be encoded. */
+function maskedText(message: Message, evaluate: Evaluate): string {
+  const secretsBefore = message.secrets.reads
+  const text = markupOf(evaluate(message))
+  return message.secrets.reads === secretsBefore ? message.secrets.mask(text) : MASK
+}
+
+/** Fields of the message as it would go on. */
 function fieldsOf(message: Message): string[] {
-  return Array.from(message.fields(), ([name, value]) => `${name}: ${message.maskField(name, textOf(value))}`)
+  const fields = [...message.keptFields(), ...message.fields()]
+  return fields.map(([name, value]) => `${name}: ${message.secrets.maskField(name, textOf(value))}`)
 }
 
 function payloadText({ payload }: Message): string {
-  if (payload === null) return ''
-  return payload.kind === 'xml' ? writeXml(payload.root) : payload.text
+  return payload === null ? '' : textOfPayload(payload)
 }

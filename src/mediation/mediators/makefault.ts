@@ -43,6 +43,8 @@ export const makefault = mediator<FaultSettings>({
     return { version, response, code, reason, node: node!, role: role!, detail }
   },
 
+  needs: () => 'worker',
+
   compile({ version, response, code, reason, node, role, detail }, context) {
     const [codeText, reasonText] = [context.compileExpression(code), context.compileExpression(reason)]
     const evaluate =

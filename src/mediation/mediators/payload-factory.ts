@@ -3,16 +3,19 @@
  * are only data: whatever they hold, the payload is well-formed and has the structure of its template.
  */
 import type { XmlElement } from '../../config/xml.ts'
+import { servicesOf } from '../backend-calls.ts'
 import type { Expression } from '../expression.ts'
+import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { argumentsIn, jsonParts, type TemplatePart, textParts } from '../payload-template.ts'
 import { jsonOfXml, nodesOfJson, primitive } from '../json-xml.ts'
-import { formatOf } from '../payload-format.ts'
+import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
+import type { TaskServices } from '../task-calls.ts'
 import { TEXT_MAX } from '../property-type.ts'
 import { type Json, markupOf, textOf, type Value } from '../value.ts'
-import { element as xmlElement, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
+import { element as xmlElement, elementsOf, textWithin, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
 
 type Template =
   | { readonly media: 'json' | 'text'; readonly text: string }
@@ -25,61 +28,156 @@ interface Argument {
   readonly isLiteral: boolean
 }
 
+/** Text of a file or local entry, read when a message comes. */
+interface KeyedTemplate {
+  readonly media: Template['media']
+  readonly key: string
+}
+
 interface PayloadSettings {
-  readonly template: Template
+  readonly template: Template | KeyedTemplate
   readonly args: readonly Argument[]
 }
 
+const NOT_MADE = 'The message could not be mediated'
 const ARGUMENTS_MAX = 100
 const MEDIA_TYPES = { json: 'application/json', xml: 'application/xml', text: 'text/plain' } as const
 
 export const payloadFactory = mediator<PayloadSettings>({
   name: 'payloadFactory',
-  attributes: ['media-type', 'template-type'],
+  attributes: ['media-type', 'template-type', 'templateType'],
   elements: ['format', 'args'],
 
   parse(element, parser) {
     const media = parser.choice(element, 'media-type', ['xml', 'json', 'text'], 'xml')
-    const type = element.attribute('template-type').toLowerCase()
+    const type = (element.attribute('template-type') || element.attribute('templateType')).toLowerCase()
     if (!['', 'default'].includes(type)) {
-      return parser.error(element, 'template-type', 'is not supported yet', 'write it with $1, $2', type)
+      const hint = 'write it with $1, $2 and <args>, or in JavaScript: <script language="js">'
+      return parser.error(element, 'template-type', 'is not supported', hint, type)
     }
     const format = parser.only(element, 'format')
     const args = parseArguments(parser.only(element, 'args'), parser)
     if (media === undefined || args === undefined) return undefined
     if (format === undefined) return parser.error(element, 'format', 'is missing', 'add <format>')
-    if (format.has('key')) return parser.error(format, 'key', 'is not supported yet', 'write the format here')
+    if (format.has('key')) return keyed(format, media, args, parser)
     parser.checkAttributes(format, [])
-    const template = media === 'xml' ? parseXml(format, parser) : parseText(format, media, parser)
+    const own = media === 'xml' ? parseXml(format, parser) : parseText(format, media, parser)
+    if (own === undefined) return undefined
+    const all = [...args]
+    const template = withExpressions(own, format, all, parser)
     if (template === undefined) return undefined
-    const missing = usedArguments(template).find(number => number < 1 || number > args.length)
-    if (missing === undefined) return { template, args }
+    const missing = missingArgument(template, all.length)
+    if (missing === undefined) return { template, args: all }
     return parser.error(format, '', `there is no argument for $${missing}`, 'add one to <args>')
   },
 
+  needs: () => 'worker',
+
   compile({ template, args }, context) {
-    const build = compileTemplate(
-      template,
-      args.map(({ isLiteral }) => isLiteral),
-    )
+    const literals = args.map(({ isLiteral }) => isLiteral)
     const evaluates = args.map(({ value, isLiteral }) => {
       const evaluate = context.compileExpression(value)
       return isLiteral ? (message: Message): Value => markupOf(evaluate(message)) : evaluate
     })
-    return message => {
+    const make = (message: Message, build: Build): true => {
       const payload = build(evaluates.map(evaluate => evaluate(message)))
       if (payload === null) context.warn(`the payload has more than ${TEXT_MAX} characters`)
       message.payload = payload
       setMessageType(message, template.media)
       return true
     }
+    if (!('key' in template)) {
+      const build = compileTemplate(template, literals)
+      return message => make(message, build)
+    }
+    const { key, media } = template
+    let known: { readonly text: string; readonly build: Build } | null = null
+    return async message => {
+      const services = servicesOf(message)
+      const text = await services.code.text(key)
+      if (known?.text !== text) {
+        known = { text, build: compileTemplate(templateOf(text, { key, media }, args.length, services), literals) }
+      }
+      return make(message, known.build)
+    }
   },
 })
 
+function keyed(
+  format: XmlElement,
+  media: Template['media'],
+  args: readonly Argument[],
+  parser: SequenceParser,
+): PayloadSettings | undefined {
+  parser.checkAttributes(format, ['key'])
+  const key = parser.required(format, 'key')
+  if (key === undefined) return undefined
+  if (format.text !== '' || format.children.length > 0) {
+    return parser.error(format, '', 'has both content and key', 'keep one of them')
+  }
+  if (key.startsWith('{')) return parser.error(format, 'key', 'is an expression', 'name a file; use <switch>', key)
+  parser.uses(format, 'text', key)
+  return { template: { media, key }, args }
+}
+
+/** Throws MediationFault where the text is no template. */
+function templateOf(text: string, { key, media }: KeyedTemplate, args: number, services: TaskServices): Template {
+  const fail = (why: string) => new MediationFault({ message: NOT_MADE, cause: `the format ${key} ${why}` })
+  if (text.includes('${')) throw fail('has an expression; only a format in a sequence may have one')
+  const template = media === 'xml' ? { media, root: elementOf(text, services, fail) } : { media, text }
+  if (media === 'json' && jsonProblem(text) !== '') throw fail(`is not valid JSON: ${jsonProblem(text)}`)
+  const missing = missingArgument(template, args)
+  if (missing !== undefined) throw fail(`has $${missing}, for which there is no argument`)
+  return template
+}
+
+function elementOf(text: string, services: TaskServices, fail: (why: string) => Error): XmlElementNode {
+  try {
+    const payload = services.parse(text, 'application/xml')
+    if (payload?.kind === 'xml') return payload.root
+  } catch (error) {
+    if (!(error instanceof MediationFault)) throw error
+  }
+  throw fail('is not one element of XML')
+}
+
+/** Expressions become arguments behind those in `args`, to which they are added. Undefined after an error. */
+function withExpressions(
+  template: Template,
+  format: XmlElement,
+  args: Argument[],
+  parser: SequenceParser,
+): Template | undefined {
+  let isValid = true
+  const placed = (text: string): string => {
+    const replaced = parser.placeholders(format, text, value => {
+      args.push({ value, isLiteral: false })
+      return `\${#${args.length}}`
+    })
+    isValid &&= replaced !== undefined
+    return replaced ?? ''
+  }
+  const within = (node: XmlNode): XmlNode => (typeof node === 'string' ? placed(node) : element(node))
+  const element = ({ name, attributes, children }: XmlElementNode): XmlElementNode => ({
+    name,
+    attributes: attributes.map(([name, value]) => [name, placed(value)]),
+    children: children.map(within),
+  })
+  const { media } = template
+  const made = media === 'xml' ? { media, root: element(template.root) } : { media, text: placed(template.text) }
+  if (!isValid) return undefined
+  const problem = made.media === 'json' ? jsonProblem(made.text) : ''
+  return problem === '' ? made : refuseJson(format, problem, parser)
+}
+
+/** Number of an argument that a template uses and that there is not. */
+function missingArgument(template: Template, args: number): number | undefined {
+  return usedArguments(template).find(number => number < 1 || number > args)
+}
+
 /** As on the reference platform: sets messageType, unless it is XML already, and enables the body. */
 function setMessageType(message: Message, media: Template['media']): void {
-  const before = formatOf(textOf(message.get('axis2', 'messageType')))
-  const isKept = media === 'xml' && ['xml', 'soap11', 'soap12'].includes(before)
+  const isKept = media === 'xml' && isXmlFormat(bodyFormatOf(textOf(message.get('axis2', 'messageType'))))
   if (!isKept) message.set('axis2', 'messageType', MEDIA_TYPES[media])
   message.remove('axis2', 'NO_ENTITY_BODY')
 }
@@ -99,19 +197,25 @@ function parseText(format: XmlElement, media: 'json' | 'text', parser: SequenceP
   }
   const { text } = format
   if (media === 'text') return { media, text }
+  // With expressions it is JSON once they are arguments.
+  const problem = text.includes('${') ? '' : jsonProblem(text)
+  return problem === '' ? { media, text } : refuseJson(format, problem, parser)
+}
+
+function refuseJson(format: XmlElement, problem: string, parser: SequenceParser): undefined {
+  const hint = 'correct it; $1 stands for a value, "$1" for its text'
+  return parser.error(format, '', `is not valid JSON: ${problem}`, hint)
+}
+
+/** Why a template makes no JSON; '' where it does. */
+function jsonProblem(text: string): string {
   const sample = jsonParts(text).map(part => (typeof part === 'string' ? part : part.isQuoted ? 'x' : 'null'))
   try {
     JSON.parse(sample.join(''))
-    return { media, text }
+    return ''
   } catch (error) {
     // The rest of the message quotes the template.
-    const reason = (error as Error).message.replace(/,? (?:"|\.\.\.|in JSON)[\s\S]*$/, '')
-    return parser.error(
-      format,
-      '',
-      `is not valid JSON: ${reason}`,
-      'correct it; $1 stands for a value, "$1" for its text',
-    )
+    return (error as Error).message.replace(/,? (?:"|\.\.\.|in JSON)[\s\S]*$/, '')
   }
 }
 
@@ -129,7 +233,8 @@ function parseArguments(args: XmlElement | undefined, parser: SequenceParser): r
 }
 
 function parseArgument(arg: XmlElement, parser: SequenceParser): Argument | undefined {
-  parser.checkAttributes(arg, ['value', 'expression', 'evaluator', 'literal'])
+  // `deepCheck` is about the cost of looking at a value; every value is looked at.
+  parser.checkAttributes(arg, ['value', 'expression', 'evaluator', 'literal', 'deepCheck'])
   parser.checkElements(arg, [])
   parser.checkNoText(arg)
   const evaluator = parser.choice(arg, 'evaluator', ['xml', 'json'], 'xml')
@@ -197,7 +302,9 @@ function bare(value: Value): Json {
   if (typeof value === 'string') return primitive(value)
   if (value.kind === 'json') return value.value
   const [first = ''] = value.nodes
-  return typeof first === 'string' ? bare(first) : jsonOfXml(first)
+  if (typeof first === 'string') return bare(first)
+  // An element with text alone is its text.
+  return elementsOf(first).length === 0 ? bare(textWithin(first)) : jsonOfXml(first)
 }
 
 /** Characters that the payload may still have. */

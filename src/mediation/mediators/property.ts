@@ -1,4 +1,4 @@
-/** `<property>`: sets or removes a typed property of a scope; in the scope transport, a response field. */
+/** `<property>`: sets or removes a typed property of a scope; in the scope transport, a header field. */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
 import { fieldNameError } from '../field-rules.ts'
@@ -7,6 +7,7 @@ import { type Scope, SCOPES } from '../message.ts'
 import { compileMatcher, parsePattern } from '../pattern.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { convertTo, PROPERTY_TYPES, type PropertyType } from '../property-type.ts'
+import { OF_WHOLE_MESSAGES, WITHOUT_EFFECT } from '../transport-properties.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
 
 interface PropertySettings {
@@ -39,6 +40,9 @@ export const property = mediator<PropertySettings>({
     const scope = SCOPES.get(given)!
     const why = scope === 'transport' ? fieldNameError(name, action === 'remove') : ''
     if (why !== '') return parser.error(element, 'name', why, 'remove it', name)
+    if (scope === 'axis2' && Object.hasOwn(WITHOUT_EFFECT, name)) {
+      parser.warn(element, 'name', `${name} has no effect`, WITHOUT_EFFECT[name]!)
+    }
     if (action === 'set') {
       const value = readValue(element, parser)
       return value === undefined ? undefined : { name, scope, value }
@@ -48,6 +52,14 @@ export const property = mediator<PropertySettings>({
     }
     parser.checkElements(element, [])
     return { name, scope, value: null }
+  },
+
+  needs({ name, scope, value }, context) {
+    if (scope === 'axis2' && OF_WHOLE_MESSAGES.includes(name)) return 'worker'
+    if (value === null) return scope === 'transport' ? 'constant' : 'heads'
+    if (!('kind' in value.from)) return 'heads'
+    const isLiteral = value.from.kind === 'literal' && value.pattern === ''
+    return scope === 'transport' && isLiteral ? 'constant' : context.expression(value.from)
   },
 
   compile({ name, scope, value: source }, context) {

@@ -6,6 +6,8 @@ export const respond = mediator<Record<never, never>>({
   attributes: [],
   elements: [],
   parse: () => ({}),
+  // The body of the message is that of the response.
+  needs: () => 'worker',
   compile: () => message => {
     message.outcome = 'responded'
     return false

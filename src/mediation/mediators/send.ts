@@ -1,21 +1,35 @@
-/** `<send>`: sends the message to its destination, a fault to the client, and ends the sequence. */
+/**
+ * `<send>`: sends the message to its destination, or to an endpoint of its own, a fault to the client, and ends the
+ * sequence.
+ */
+import { applyFormat } from '../backend-calls.ts'
+import type { SequenceEndpoint } from '../endpoint-plan.ts'
 import { mediator } from '../mediator.ts'
 
-export const send = mediator<Record<never, never>>({
+interface SendSettings {
+  /** null: the destination of the message. */
+  readonly endpoint: SequenceEndpoint | null
+}
+
+export const send = mediator<SendSettings>({
   name: 'send',
-  attributes: [],
-  elements: null,
+  attributes: ['buildmessage'],
+  elements: ['endpoint'],
 
   parse(element, parser) {
-    const [endpoint, ...others] = element.children
-    if (endpoint === undefined) return {}
-    for (const other of others) parser.error(other, '', 'is not an element of <send>', 'remove it')
-    if (endpoint.name !== 'endpoint') return parser.error(endpoint, '', 'is not an element of <send>', 'remove it')
-    return parser.error(endpoint, '', 'is not supported yet', 'remove it: without one the client gets the response')
+    const given = parser.only(element, 'endpoint')
+    const endpoint = given === undefined ? null : parser.endpoint(given)
+    return endpoint === undefined ? undefined : { endpoint }
   },
 
-  compile: () => message => {
-    message.outcome = 'sent'
-    return false
+  needs: ({ endpoint }) => (endpoint === null ? 'heads' : 'worker'),
+
+  compile: ({ endpoint }) => {
+    return message => {
+      message.outcome = 'sent'
+      message.endpoint = endpoint?.name ?? ''
+      applyFormat(message, endpoint?.form ?? null)
+      return false
+    }
   },
 })

@@ -1,5 +1,6 @@
 /** `<switch>`: runs the first case whose regular expression matches the whole text. */
 import type { Expression } from '../expression.ts'
+import { mostOf } from '../flow-plan.ts'
 import { mediator } from '../mediator.ts'
 import { compileMatcher } from '../pattern.ts'
 import type { MediatorPlan } from '../sequence-plan.ts'
@@ -32,6 +33,14 @@ export const switchMediator = mediator<SwitchSettings>({
     }
     if (source === undefined) return undefined
     return { source, cases, otherwise: otherwise === undefined ? [] : parser.mediators(otherwise.children) }
+  },
+
+  needs({ source, cases, otherwise }, context) {
+    return mostOf(
+      context.expression(source),
+      ...cases.map(({ steps }) => context.steps(steps)),
+      context.steps(otherwise),
+    )
   },
 
   compile({ source, cases, otherwise }, context) {

@@ -1,0 +1,76 @@
+/** Calls of mediators to endpoints: the request is a message, and so is its response. Runs on workers. */
+import { CallFailed } from '../runtime/call-channel.ts'
+import type { EndpointForm, EndpointFormat, SequenceEndpoint } from './endpoint-plan.ts'
+import { MediationFault } from './mediation-fault.ts'
+import type { Message } from './message.ts'
+import type { TaskCall, TaskCallResults, TaskServices } from './task-calls.ts'
+import { textOf } from './value.ts'
+import type { MessageState, TransferredMessage } from './worker-task.ts'
+
+/** Message type of a format; '': that of the message. */
+const TYPES: Readonly<Record<EndpointFormat, string>> = {
+  kept: '',
+  get: '',
+  soap11: 'text/xml',
+  soap12: 'application/soap+xml',
+  pox: 'application/xml',
+}
+/** Properties that URI templates read. */
+const OF_TEMPLATES = /^(?:uri\.var\.|query\.param\.|API_ELECTED_RESOURCE$)/
+
+/** The services of the task; a copy that nobody waits for any more has none. */
+export function servicesOf({ task }: Message): TaskServices {
+  if (task !== null) return task
+  const cause = 'nobody waits for the message any more'
+  throw new MediationFault({ message: 'Error in Sender', cause })
+}
+
+/** Asks the reactor. Rejects with MediationFault. */
+export async function ask<One extends TaskCall>(
+  services: TaskServices,
+  call: One,
+): Promise<TaskCallResults[One['kind']]> {
+  try {
+    return await services.call(call)
+  } catch (error) {
+    if (!(error instanceof CallFailed)) throw error
+    throw new MediationFault({ message: 'Error in Sender', cause: error.message })
+  }
+}
+
+/** Prepares a request for an endpoint: content and method of its format. */
+export function applyFormat(request: Message, form: EndpointForm | null): void {
+  const format = form?.format ?? 'kept'
+  if (format === 'get') request.set('axis2', 'NO_ENTITY_BODY', true)
+  else if (TYPES[format] !== '') request.set('axis2', 'messageType', TYPES[format])
+}
+
+/** Sends the request and waits for its response, whatever its status. Rejects with MediationFault. */
+export async function callBackend(
+  request: Message,
+  endpoint: Pick<SequenceEndpoint, 'name'>,
+  isBlocking: boolean,
+): Promise<Message> {
+  const services = servicesOf(request)
+  const transferred = services.transfer(request)
+  const message = { ...transferred, status: 0, reason: '', state: stateForTemplates(transferred) }
+  const result = await ask(services, {
+    kind: 'backend',
+    api: services.api,
+    endpoint: endpoint.name,
+    isBlocking,
+    changed: [...request.changedNames()],
+    client: textOf(request.get('axis2', 'REMOTE_ADDR')),
+    message,
+  })
+  if (result.kind === 'fault') throw new MediationFault(result.fault)
+  return services.received(result.message)
+}
+
+/** What the reactor needs of the properties: the others may be long. */
+function stateForTemplates({ state }: TransferredMessage): MessageState {
+  const { default: own, to } = state
+  const read = own.filter(([name]) => OF_TEMPLATES.test(name))
+  const kept = { default: read, axis2: [], operation: [], variables: [] }
+  return to === undefined ? kept : { ...kept, to }
+}

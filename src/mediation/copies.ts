@@ -1,0 +1,187 @@
+/**
+ * Copies of a message that run beside each other (`<clone>`, `<iterate>`, `<scatter-gather>`), and the place where an
+ * aggregate gathers them. Runs on workers.
+ */
+import { servicesOf } from './backend-calls.ts'
+import { MediationFault } from './mediation-fault.ts'
+import type { Run } from './mediator.ts'
+import type { Message } from './message.ts'
+
+/** Copies of one task that run at once: each may wait for a backend. */
+const AT_ONCE_MAX = 16
+const INCOMPLETE = 102554
+
+/** When an aggregate is complete, and what becomes of it. */
+export interface Aggregation {
+  /** From the first copy that arrives; 0: no limit. */
+  readonly timeoutMs: number
+  /** Fewer copies are a fault; 0: any number is enough. */
+  readonly min: number
+  /** So many copies are enough; 0: all that arrive. */
+  readonly max: number
+  /** Turns the first of the copies into the aggregate; returns as `Run` does. */
+  complete(first: Message, arrived: readonly Message[]): ReturnType<Run>
+}
+
+interface Arrival {
+  readonly message: Message
+  readonly settle: (goesOn: boolean | Promise<boolean>) => void
+  readonly fail: (fault: MediationFault) => void
+}
+
+/** The copies of one message. `open`: they arrive. `complete`: the aggregate is made, and later ones end. */
+export class Gathering {
+  readonly #copies: readonly Message[]
+  readonly #arrivals: Arrival[] = []
+  #aggregation: Aggregation | null = null
+  #state: 'open' | 'complete' = 'open'
+  #ended = 0
+  #timer: NodeJS.Timeout | undefined
+  readonly #allEnded = Promise.withResolvers<null>()
+  /** Told of the arrival of copies that run. */
+  readonly #waiters = new Map<Message, () => void>()
+  /** The copy that became the aggregate; null for none. */
+  leader: Message | null = null
+
+  constructor(copies: readonly Message[]) {
+    this.#copies = copies
+    for (const copy of copies) copy.gathering = this
+  }
+
+  /** A copy has come to the aggregate. Resolves with true for the one that goes on as the aggregate. */
+  arrive(message: Message, aggregation: Aggregation): Promise<boolean> {
+    if (this.#state === 'complete') return Promise.resolve(false)
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    this.#arrivals.push({ message, settle: resolve, fail: reject })
+    this.#aggregation ??= aggregation
+    if (aggregation.timeoutMs > 0) this.#timer ??= setTimeout(() => this.#complete(), aggregation.timeoutMs)
+    this.#waiters.get(message)?.()
+    this.#check()
+    return promise
+  }
+
+  /**
+   * Runs the copies. Resolves when the aggregate has run to its end, or all copies have; the others end with their next
+   * call. `atOnce`: how many run at once.
+   */
+  async run(run: Run, atOnce = AT_ONCE_MAX): Promise<readonly CopyResult[]> {
+    const results: CopyResult[] = []
+    const waiting = [...this.#copies]
+    const leading = Promise.withResolvers<null>()
+    const runNext = async (): Promise<void> => {
+      for (let copy = waiting.shift(); copy !== undefined && this.#state === 'open'; copy = waiting.shift()) {
+        // A copy that waits in the aggregate leaves its place to the next one.
+        await Promise.race([this.#arrivalOf(copy), this.#runOne(copy, run, results, leading.resolve)])
+      }
+    }
+    const all = Array.from({ length: Math.min(atOnce, waiting.length) }, runNext)
+    await Promise.race([leading.promise, Promise.all(all).then(() => this.#allEnded.promise)])
+    clearTimeout(this.#timer)
+    return results
+  }
+
+  #arrivalOf(copy: Message): Promise<void> {
+    return new Promise(resolve => this.#waiters.set(copy, resolve))
+  }
+
+  async #runOne(copy: Message, run: Run, results: CopyResult[], led: (value: null) => void): Promise<void> {
+    let result: CopyResult
+    try {
+      result = { copy, goesOn: await run(copy), error: null }
+    } catch (error) {
+      result = { copy, goesOn: false, error: error as Error }
+    }
+    results.push(result)
+    this.#ended++
+    if (this.leader === copy) led(null)
+    this.#check()
+  }
+
+  /** Completes the aggregate where its condition holds. */
+  #check(): void {
+    if (this.#state === 'open' && this.#aggregation !== null) {
+      const { max } = this.#aggregation
+      const arrived = this.#arrivals.length
+      if ((max > 0 && arrived >= max) || arrived + this.#ended >= this.#copies.length) this.#complete()
+    }
+    if (this.#ended === this.#copies.length) this.#allEnded.resolve(null)
+  }
+
+  #complete(): void {
+    if (this.#state === 'complete') return
+    this.#state = 'complete'
+    clearTimeout(this.#timer)
+    const order = new Map(this.#copies.map((copy, at) => [copy, at]))
+    const arrivals = this.#arrivals.sort((a, b) => order.get(a.message)! - order.get(b.message)!)
+    const arrived = arrivals.map(({ message }) => message)
+    const [first, ...others] = arrivals as [Arrival, ...Arrival[]]
+    this.leader = first.message
+    // The rest of the copies ends with its next call.
+    for (const copy of this.#copies) if (copy !== first.message) copy.task = null
+    first.message.gathering = null
+    for (const { settle } of others) settle(false)
+    const { min, complete } = this.#aggregation!
+    if (arrived.length >= min) first.settle(invoke(() => complete(first.message, arrived)))
+    else {
+      const cause = `${arrived.length} of ${min} copies have come to the aggregate`
+      first.fail(new MediationFault({ code: INCOMPLETE, message: 'Incomplete aggregation', cause }))
+    }
+  }
+}
+
+/** What a copy has come to. `error`: what its run has thrown; null for nothing. */
+interface CopyResult {
+  readonly copy: Message
+  readonly goesOn: boolean
+  readonly error: Error | null
+}
+
+async function invoke(run: () => ReturnType<Run>): Promise<boolean> {
+  return await run()
+}
+
+/**
+ * Runs copies of `message` to their end. The aggregate of them becomes the message; without one, the first copy that
+ * has an outcome or goes on does; without such a copy the message is dropped. Rejects with the first fault where every
+ * copy has failed.
+ */
+export async function runCopies(
+  message: Message,
+  copies: readonly Message[],
+  run: Run,
+  isSequential: boolean,
+): Promise<boolean> {
+  const gathering = new Gathering(copies)
+  const results = await gathering.run(run, isSequential ? 1 : AT_ONCE_MAX)
+  const { leader } = gathering
+  const chosen =
+    leader === null
+      ? copies
+          .map(copy => results.find(result => result.copy === copy))
+          .find(result => result?.error === null && (result.goesOn || result.copy.outcome !== 'ended'))
+      : results.find(({ copy }) => copy === leader)
+  if (chosen !== undefined) {
+    if (chosen.error !== null) throw chosen.error
+    message.adopt(chosen.copy)
+    return chosen.goesOn
+  }
+  const failed = results.find(({ error }) => error !== null)
+  if (failed !== undefined && results.every(({ error }) => error !== null)) throw failed.error
+  message.outcome = 'dropped'
+  return false
+}
+
+/** Hands copies to the background pool, where the sequence of that name runs on each. */
+export async function runInBackground(copies: readonly Message[], sequence: string): Promise<void> {
+  const [first] = copies
+  if (first === undefined) return
+  // All descendants of a message share its limit: a sequence that copies into itself ends.
+  const copiesMax = servicesOf(first).shareCopies(copies.length)
+  for (const copy of copies) {
+    const services = servicesOf(copy)
+    const { api, flow } = services
+    const message = services.transfer(copy)
+    const task = { kind: 'flow', api, flow, sequences: [sequence], message, copiesMax } as const
+    await services.call({ kind: 'background', task })
+  }
+}

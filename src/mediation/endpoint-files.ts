@@ -1,0 +1,81 @@
+/**
+ * Loads the named endpoints of a home, `synapse-configs/default/endpoints/*.xml`. A faulty file is replaced by the
+ * active endpoint of its name, and reported.
+ */
+import { readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Diagnostics } from '../config/diagnostics.ts'
+import { labelOf, readSource } from '../config/source-file.ts'
+import type { EndpointForm } from './endpoint-plan.ts'
+
+interface EndpointFile {
+  readonly label: string
+  readonly text: string
+  readonly form: EndpointForm
+}
+
+/** By name. */
+export type EndpointFiles = ReadonlyMap<string, EndpointFile>
+
+export const NO_ENDPOINT_FILES: EndpointFiles = new Map()
+
+const ENDPOINTS = join('synapse-configs', 'default', 'endpoints')
+/** In the home itself or, as on the reference platform, below it. */
+const FOLDERS = [ENDPOINTS, join('repository', 'deployment', 'server', ENDPOINTS)]
+const EXTENSION = '.xml'
+const FILES_MAX = 256
+const FILE_BYTES_MAX = 256 * 1024
+
+/** `active`: replacements for faulty files; an unchanged file is not parsed again. */
+export async function loadEndpoints(
+  home: string,
+  active: EndpointFiles,
+  diagnostics: Diagnostics,
+): Promise<EndpointFiles> {
+  const [folder, ignored] = FOLDERS.map(it => resolve(home, it)).filter(it => namesIn(it) !== undefined)
+  if (folder === undefined) return NO_ENDPOINT_FILES
+  if (ignored !== undefined) {
+    diagnostics.warn(labelOf(ignored), '', `is ignored, because ${labelOf(folder)} exists`, '')
+  }
+  const names = namesIn(folder)!
+  if (names.length > FILES_MAX) {
+    diagnostics.error(labelOf(folder), '', `holds more than ${FILES_MAX} endpoints`, 'the last of them are ignored')
+  }
+  const files = new Map<string, EndpointFile>()
+  for (const name of names.slice(0, FILES_MAX)) {
+    const file = (await readFile(join(folder, name + EXTENSION), name, active, diagnostics)) ?? active.get(name)
+    if (file !== undefined) files.set(name, file)
+  }
+  return files
+}
+
+/** Undefined where the file is faulty. */
+async function readFile(
+  path: string,
+  name: string,
+  active: EndpointFiles,
+  diagnostics: Diagnostics,
+): Promise<EndpointFile | undefined> {
+  const source = readSource(path, FILE_BYTES_MAX)
+  if (source === undefined) return undefined
+  const { label, text, error } = source
+  if (error !== undefined) {
+    diagnostics.errors.push(error)
+    return undefined
+  }
+  const known = active.get(name)
+  if (known?.label === label && known.text === text) return known
+  const { parseEndpointFile } = await import('./sequence-parser.ts')
+  const form = await parseEndpointFile(name, label, text, diagnostics)
+  return form === undefined ? undefined : { label, text, form }
+}
+
+/** Sorted names of the files without extension; undefined where there is no such folder. */
+function namesIn(folder: string): readonly string[] | undefined {
+  try {
+    const files = readdirSync(folder).filter(name => name.endsWith(EXTENSION) && !name.startsWith('.'))
+    return files.map(name => name.slice(0, -EXTENSION.length)).sort()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,342 @@
+/** Parses `<endpoint>`, in sequences and in files of endpoints, in the primary. */
+import { createHash } from 'node:crypto'
+import {
+  DEFAULT_ENDPOINT_SETTINGS,
+  type EndpointDefinition,
+  type EndpointSettings,
+  type EndpointsDefinition,
+  LONE_ENDPOINT_SETTINGS,
+} from '../apis/api-definition.ts'
+import { ENDPOINTS_MAX, urlViolation } from '../apis/endpoints.ts'
+import type { XmlElement } from '../config/xml.ts'
+import type { EndpointAddress, EndpointForm, EndpointFormat, SequenceEndpoint, TemplatePiece } from './endpoint-plan.ts'
+import type { SequenceParser } from './sequence-parser.ts'
+
+/** What endpoints need of a parser. */
+type Parser = Pick<
+  SequenceParser,
+  'error' | 'checkAttributes' | 'checkElements' | 'checkNoText' | 'only' | 'required' | 'choice' | 'flag'
+>
+
+const FORMS = ['address', 'http', 'default', 'failover', 'loadbalance', 'wsdl', 'recipientlist', 'dynamicLoadbalance']
+/** Children of an endpoint that sets time-outs and suspension. */
+const SETTINGS = ['timeout', 'suspendOnFailure', 'markForSuspension']
+/** Formats as documents write them; `leave-as-is`, `rest` and none keep the content of the message. */
+const FORMATS: Readonly<Record<string, EndpointFormat>> = {
+  soap11: 'soap11',
+  soap12: 'soap12',
+  pox: 'pox',
+  get: 'get',
+  rest: 'kept',
+  'leave-as-is': 'kept',
+}
+const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options']
+const ALGORITHMS: Readonly<Record<string, EndpointsDefinition['algorithm']>> = {
+  RoundRobin: 'round_robin',
+  roundRobin: 'round_robin',
+  WeightedRoundRobin: 'weighted',
+  WeightedRRLCAlgorithm: 'weighted',
+}
+const YEAR_MS = 365 * 86_400_000
+/** Scheme and authority without variables. */
+const ORIGIN = /^https?:\/\/[^/?#{}]+(?=[/?]|$)/i
+const VARIABLE = /\{([^{}]*)\}/g
+const VARIABLE_NAME = /^(\+?)((?:uri\.var|query\.param)\.[\w.-]{1,100})$/
+const TEMPLATE_CHARS_MAX = 2048
+
+/** The endpoint of a mediator: `<endpoint key="…"/>`, or one with a form. Undefined after an error. */
+export function parseSequenceEndpoint(element: XmlElement, parser: Parser): SequenceEndpoint | undefined {
+  parser.checkAttributes(element, ['key', 'name'])
+  parser.checkNoText(element)
+  if (!element.has('key')) {
+    const form = parseForm(element, parser)
+    return form === undefined ? undefined : { name: nameOf(form), form }
+  }
+  parser.checkElements(element, [])
+  const name = parser.required(element, 'key')
+  if (name === undefined || !/[{}:/]/.test(name)) return name === undefined ? undefined : { name, form: null }
+  return parser.error(element, 'key', 'expected the name of an endpoint', 'write the name of its file', name)
+}
+
+/** The endpoint of a URL that an attribute or element of `element` gives. Undefined after an error. */
+export function endpointOfUrl(
+  element: XmlElement,
+  attribute: string,
+  given: string,
+  method: string,
+  parser: Parser,
+): SequenceEndpoint | undefined {
+  const address = addressOf(given.trim(), false, LONE_ENDPOINT_SETTINGS)
+  if (typeof address === 'string') {
+    return parser.error(element, attribute, address, 'for example http://backend.example:8080/base', shown(given))
+  }
+  const form: EndpointForm = { method, format: 'kept', appendsPath: true, address }
+  return { name: nameOf(form), form }
+}
+
+/** The root of a file of endpoints. */
+export function parseNamedEndpoint(root: XmlElement, name: string, parser: Parser): EndpointForm | undefined {
+  parser.checkAttributes(root, ['name'])
+  parser.checkNoText(root)
+  const given = parser.required(root, 'name')
+  if (given !== undefined && given !== name) {
+    parser.error(root, 'name', `is not the name of its file, ${name}`, 'give it the name of the file', given)
+  }
+  const form = parseForm(root, parser)
+  const isKept = form === undefined || form.format === 'kept' || form.format === 'get'
+  if (isKept) return form
+  const hint = 'set messageType in front of <call>, or write the endpoint within it'
+  return parser.error(root, 'format', 'has an effect within a sequence only', hint, form.format)
+}
+
+function nameOf(form: EndpointForm): string {
+  return `inline-${createHash('sha256').update(JSON.stringify(form)).digest('hex').slice(0, 16)}`
+}
+
+function parseForm(endpoint: XmlElement, parser: Parser): EndpointForm | undefined {
+  const [element, ...others] = endpoint.children.filter(({ name }) => name !== 'description')
+  if (element === undefined) {
+    return parser.error(endpoint, '', 'is empty', 'add key, or <address>, <http>, <default>, <failover>, <loadbalance>')
+  }
+  for (const other of others) parser.error(other, '', 'is not an element of <endpoint>', 'remove it')
+  switch (element.name) {
+    case 'address':
+    case 'http':
+      return parseSingle(element, parser)
+    case 'default':
+      return parseDefault(element, parser)
+    case 'failover':
+    case 'loadbalance':
+      return parseGroup(element, parser)
+  }
+  if (!FORMS.includes(element.name)) return parser.error(element, '', 'is not a form of endpoint', 'write <http>')
+  return parser.error(element, '', 'is not supported', 'write the address of the service in <address> or <http>')
+}
+
+// ---- forms ----------------------------------------------------------------------------------------------------------
+
+function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undefined {
+  const settings = parseSettings(element, true, parser)
+  const format = parseFormat(element, parser)
+  parser.checkAttributes(element, ['format'])
+  if (settings === undefined || format === undefined) return undefined
+  return { method: format === 'get' ? 'GET' : '', format, appendsPath: false, address: { kind: 'message', settings } }
+}
+
+function parseSingle(element: XmlElement, parser: Parser): EndpointForm | undefined {
+  const isHttp = element.name === 'http'
+  const attribute = isHttp ? 'uri-template' : 'uri'
+  parser.checkAttributes(element, isHttp ? ['uri-template', 'method'] : ['uri', 'format'])
+  const settings = parseSettings(element, true, parser)
+  const format = isHttp ? 'kept' : parseFormat(element, parser)
+  const method = isHttp ? parser.choice(element, 'method', ['', ...METHODS], '') : ''
+  const given = parser.required(element, attribute)
+  if (given === undefined || settings === undefined || format === undefined || method === undefined) return undefined
+  const address = addressOf(given.trim(), isHttp, settings)
+  if (typeof address === 'string') {
+    return parser.error(element, attribute, address, 'for example http://backend.example:8080/base', shown(given))
+  }
+  return { method: format === 'get' ? 'GET' : method.toUpperCase(), format, appendsPath: !isHttp, address }
+}
+
+/** The URL for a diagnostic: without what may be a password. */
+function shown(url: string): string {
+  return url.replace(/\/\/[^/?#]*@/, '//(set)@').replace(/\?[\s\S]*$/, '?(set)')
+}
+
+/** A sentence in place of the address for what is none. */
+function addressOf(url: string, hasVariables: boolean, settings: EndpointSettings): EndpointAddress | string {
+  const isPlain = !url.includes('?') && (!hasVariables || !url.includes('{'))
+  if (isPlain) {
+    const violation = urlViolation(url)
+    if (violation !== undefined) return violation[0]
+    return {
+      kind: 'urls',
+      endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [{ url, settings }] },
+    }
+  }
+  if (url.length > TEMPLATE_CHARS_MAX) return `must be at most ${TEMPLATE_CHARS_MAX} characters long`
+  if (/[^\x21-\x7e]|#/.test(url)) return 'must hold neither white space nor a fragment'
+  const [origin = ''] = ORIGIN.exec(url) ?? []
+  const violation = origin === '' ? undefined : urlViolation(origin)
+  if (violation !== undefined) return violation[0]
+  const pieces = templatePieces(origin, url.slice(origin.length))
+  if (typeof pieces === 'string') return pieces
+  if (origin === '' && (typeof pieces[0] === 'string' ? !/^https?:\/\//i.test(pieces[0]) : pieces.length === 0)) {
+    return 'must be an http or https URL'
+  }
+  return { kind: 'template', origin, pieces, settings }
+}
+
+function templatePieces(origin: string, text: string): readonly TemplatePiece[] | string {
+  const pieces: TemplatePiece[] = []
+  let at = 0
+  for (const found of text.matchAll(VARIABLE)) {
+    const [, plus, name] = VARIABLE_NAME.exec(found[1]!) ?? []
+    if (name === undefined) return 'has a variable that is neither {uri.var.name} nor {+uri.var.name}'
+    if (found.index > at) pieces.push(text.slice(at, found.index))
+    // A URL that begins with a variable has the whole address in it.
+    pieces.push({ name, keeps: plus === '+' || (origin === '' && found.index === 0) })
+    at = found.index + found[0].length
+  }
+  if (at < text.length) pieces.push(text.slice(at))
+  return pieces.some(piece => typeof piece === 'string' && /[{}]/.test(piece)) ? 'has a "{" without its "}"' : pieces
+}
+
+function parseGroup(element: XmlElement, parser: Parser): EndpointForm | undefined {
+  const isFailover = element.name === 'failover'
+  parser.checkAttributes(element, isFailover ? [] : ['algorithm', 'failover', 'policy'])
+  const algorithm = isFailover ? 'round_robin' : parseAlgorithm(element, parser)
+  const failsOver = isFailover || !element.has('failover') ? true : parser.flag(element, 'failover')
+  const members = element.children.flatMap(child => {
+    const member = child.name === 'member' ? hostMember(child, parser) : groupMember(child, parser)
+    return member === undefined ? [] : [member]
+  })
+  if (members.length < element.children.length) return undefined
+  if (members.length === 0 || members.length > ENDPOINTS_MAX) {
+    return parser.error(element, '', `expected 1 to ${ENDPOINTS_MAX} endpoints`, 'write each in an <endpoint>')
+  }
+  const [{ method, format, appendsPath }] = members as [Member]
+  if (members.some(other => other.method !== method || other.format !== format)) {
+    return parser.error(element, '', 'has endpoints of different methods or formats', 'give all of them the same one')
+  }
+  if (members.some(other => other.appendsPath !== appendsPath)) {
+    const hint = 'write all of them as <http>, which names the whole URL, or as <address>'
+    return parser.error(element, '', 'has both <http> and other endpoints', hint)
+  }
+  if (algorithm === undefined || failsOver === undefined) return undefined
+  const kind = isFailover ? 'failover' : 'load_balance'
+  const endpoints = members.map(({ endpoint }) => endpoint)
+  return {
+    method,
+    format,
+    appendsPath,
+    address: { kind: 'urls', endpoints: { kind, algorithm, failsOver, endpoints } },
+  }
+}
+
+function parseAlgorithm(element: XmlElement, parser: Parser): EndpointsDefinition['algorithm'] | undefined {
+  const given = element.attribute('algorithm')
+  const name = given.slice(given.lastIndexOf('.') + 1)
+  if (given === '') return 'round_robin'
+  if (Object.hasOwn(ALGORITHMS, name)) return ALGORITHMS[name]
+  return parser.error(element, 'algorithm', 'there is no such algorithm', 'write RoundRobin', given)
+}
+
+interface Member {
+  readonly method: string
+  readonly format: EndpointFormat
+  readonly appendsPath: boolean
+  readonly endpoint: EndpointDefinition
+}
+
+function groupMember(element: XmlElement, parser: Parser): Member | undefined {
+  if (element.name !== 'endpoint') {
+    const hint = element.name === 'session' ? 'backends must share their sessions' : 'write <endpoint>'
+    return parser.error(element, '', 'is not supported in a group', hint)
+  }
+  parser.checkAttributes(element, ['name'])
+  const [inner] = element.children
+  if (inner === undefined || !['address', 'http'].includes(inner.name)) {
+    return parser.error(element, '', 'is not supported in a group', 'write its <address> or <http> here')
+  }
+  const form = parseForm(element, parser)
+  if (form === undefined) return undefined
+  const { method, format, appendsPath, address } = form
+  if (address.kind !== 'urls') {
+    return parser.error(inner, '', 'has variables or a query', 'write a URL without them within a group')
+  }
+  const [{ url }] = address.endpoints.endpoints as [EndpointDefinition]
+  const settings = parseSettings(inner, false, parser)
+  return settings === undefined ? undefined : { method, format, appendsPath, endpoint: { url, settings } }
+}
+
+/** `<member hostName httpPort httpsPort>`. */
+function hostMember(element: XmlElement, parser: Parser): Member | undefined {
+  parser.checkAttributes(element, ['hostName', 'httpPort', 'httpsPort'])
+  const host = parser.required(element, 'hostName')
+  const [http, https] = [element.attribute('httpPort'), element.attribute('httpsPort')]
+  if (host === undefined) return undefined
+  const url = https === '' ? `http://${host}:${http === '' ? 80 : http}` : `https://${host}:${https}`
+  const violation = urlViolation(url)
+  if (violation !== undefined) return parser.error(element, 'hostName', violation[0], violation[1], url)
+  return { method: '', format: 'kept', appendsPath: true, endpoint: { url, settings: DEFAULT_ENDPOINT_SETTINGS } }
+}
+
+function parseFormat(element: XmlElement, parser: Parser): EndpointFormat | undefined {
+  const format = parser.choice(element, 'format', Object.keys(FORMATS), 'leave-as-is')
+  return format === undefined ? undefined : FORMATS[format]
+}
+
+// ---- time-outs and suspension ---------------------------------------------------------------------------------------
+
+function parseSettings(element: XmlElement, isSingle: boolean, parser: Parser): EndpointSettings | undefined {
+  parser.checkElements(element, SETTINGS)
+  const timeout = parser.only(element, 'timeout')
+  const suspension = parser.only(element, 'suspendOnFailure')
+  const mark = parser.only(element, 'markForSuspension')
+  const lengths = ['initialDuration', 'progressionFactor', 'maximumDuration']
+  const setsLength = lengths.some(name => textOf(suspension, name) !== '')
+  const base = isSingle && !setsLength ? LONE_ENDPOINT_SETTINGS : DEFAULT_ENDPOINT_SETTINGS
+  if (timeout !== undefined) parser.checkElements(timeout, ['duration', 'responseAction', 'action'])
+  if (suspension !== undefined) parser.checkElements(suspension, ['errorCodes', ...lengths])
+  if (mark !== undefined) parser.checkElements(mark, ['errorCodes', 'retriesBeforeSuspension', 'retryDelay'])
+  const action = textOf(timeout, 'responseAction') || textOf(timeout, 'action') || 'fault'
+  if (timeout !== undefined && !['fault', 'discard', 'never'].includes(action)) {
+    return parser.error(timeout, 'responseAction', 'expected fault, discard or never', 'write fault', action)
+  }
+  const count = (parent: XmlElement | undefined, name: string, fallback: number, max: number): number =>
+    parseCount(parent, name, fallback, max, parser)
+  const durationMs = count(timeout, 'duration', 0, YEAR_MS)
+  return {
+    ...base,
+    eachFailureCounts: !isSingle && (suspension !== undefined || mark !== undefined),
+    responseTimeoutMs: action === 'never' ? 0 : durationMs,
+    suspensionMs: count(suspension, 'initialDuration', base.suspensionMs, YEAR_MS),
+    suspensionFactor: parseFactor(suspension, base.suspensionFactor, parser),
+    suspensionMaxMs: count(suspension, 'maximumDuration', base.suspensionMaxMs, Number.MAX_SAFE_INTEGER),
+    suspendCodes: parseCodes(suspension, parser),
+    timeoutCodes: parseCodes(mark, parser),
+    retriesBeforeSuspension: count(mark, 'retriesBeforeSuspension', base.retriesBeforeSuspension, 255),
+    retryDelayMs: count(mark, 'retryDelay', base.retryDelayMs, YEAR_MS),
+  }
+}
+
+function textOf(parent: XmlElement | undefined, name: string): string {
+  return parent?.child(name)?.text ?? ''
+}
+
+/** Empty text and -1 stand for the default, as in exports. */
+function parseCount(
+  parent: XmlElement | undefined,
+  name: string,
+  fallback: number,
+  max: number,
+  parser: Parser,
+): number {
+  const text = textOf(parent, name)
+  if (parent === undefined || text === '' || text === '-1') return fallback
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+  if (number <= max) return number
+  parser.error(parent, name, `expected a whole number up to ${max}`, 'leave it out for the default', text)
+  return fallback
+}
+
+function parseFactor(parent: XmlElement | undefined, fallback: number, parser: Parser): number {
+  const text = textOf(parent, 'progressionFactor')
+  if (parent === undefined || text === '' || text === '-1') return fallback
+  const factor = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : 0
+  if (factor >= 1) return factor
+  parser.error(parent, 'progressionFactor', 'expected a number of at least 1', 'write 1 for equal lengths', text)
+  return fallback
+}
+
+function parseCodes(parent: XmlElement | undefined, parser: Parser): readonly number[] {
+  const codes = textOf(parent, 'errorCodes').split(/[\s,]+/)
+  return codes.flatMap(code => {
+    if (code === '') return []
+    if (/^(?:-1|\d{6})$/.test(code)) return [Number(code)]
+    parser.error(parent!, 'errorCodes', 'expected error codes of six digits', 'for example 101504', code)
+    return []
+  })
+}

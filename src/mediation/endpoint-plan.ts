@@ -1,0 +1,52 @@
+/** The endpoints of sequences as plain data: as the primary parses them, and as it plans them for the reactors. */
+import { type EndpointSettings, type EndpointsDefinition, LONE_ENDPOINT_SETTINGS } from '../apis/api-definition.ts'
+
+/** A variable of a URI template, or literal text. `keeps`: reserved characters stay as they are (RFC 6570 3.2.3). */
+export type TemplatePiece = string | { readonly name: string; readonly keeps: boolean }
+
+/**
+ * Where requests go. `message`: to the destination of the message. `template`: to a URL whose variables are properties
+ * of the message; `origin` is scheme, host and port, or '' where variables decide them. `urls`: to URLs without
+ * variables.
+ */
+export type EndpointAddress =
+  | { readonly kind: 'message'; readonly settings: EndpointSettings }
+  | {
+      readonly kind: 'template'
+      readonly origin: string
+      /** The URL behind `origin`. */
+      readonly pieces: readonly TemplatePiece[]
+      readonly settings: EndpointSettings
+    }
+  | { readonly kind: 'urls'; readonly endpoints: EndpointsDefinition }
+
+/** Content of requests; `kept`: that of the message. */
+export type EndpointFormat = 'kept' | 'soap11' | 'soap12' | 'pox' | 'get'
+
+export interface EndpointForm {
+  /** In capitals; '' for that of the message. */
+  readonly method: string
+  readonly format: EndpointFormat
+  /** Path and query of the message follow those of the URL: not for `<http>`, which names the whole URL. */
+  readonly appendsPath: boolean
+  readonly address: EndpointAddress
+}
+
+/** An endpoint that a sequence names or contains. */
+export interface SequenceEndpoint {
+  /** Key of a file, or a name made from the definition: equal definitions are one endpoint. */
+  readonly name: string
+  /** null: the endpoint of a file. */
+  readonly form: EndpointForm | null
+}
+
+/** Where `<call/>` sends: to the destination of the message. No file has this name. */
+export const DESTINATION: SequenceEndpoint = {
+  name: '(destination)',
+  form: {
+    method: '',
+    format: 'kept',
+    appendsPath: false,
+    address: { kind: 'message', settings: LONE_ENDPOINT_SETTINGS },
+  },
+}

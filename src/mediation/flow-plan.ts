@@ -1,0 +1,56 @@
+/**
+ * Plans of mediation flows: which sequences run on a request, on a response and on a fault of an API, and where. The
+ * primary computes them; reactors and workers compile them.
+ */
+import type { ResourceDefinition } from '../apis/api-definition.ts'
+import type { SequencePlan } from './sequence-plan.ts'
+
+/**
+ * What a flow needs, in rising order. `nothing`: it has no step. `constant`: it sets and removes constant fields alone,
+ * so that it is one edit of the head, made at deployment. `heads`: it reads and changes heads, and never waits: it runs
+ * on the reactor. `worker`: it reads or makes a body, or waits: it runs on a worker.
+ */
+export type FlowNeeds = 'nothing' | 'constant' | 'heads' | 'worker'
+
+export interface FlowPlan {
+  /** Names of the sequences that run in order; those of the API come before those of the home. */
+  readonly sequences: readonly string[]
+  readonly needs: FlowNeeds
+}
+
+export interface FlowsPlan {
+  readonly request: FlowPlan
+  readonly response: FlowPlan
+  /** Words the faults of the API, in place of the fault sequence of each code; no sequences: none of its own. */
+  readonly fault: FlowPlan
+}
+
+/** The mediation of one API. */
+export interface ApiMediationPlan {
+  /** Sequences of the API itself: those of its project, and those that its policies became. */
+  readonly sequences: readonly SequencePlan[]
+  readonly flows: FlowsPlan
+  /** Flows of operations with policies of their own, by `VERB template`; the others have `flows`. */
+  readonly byOperation: Readonly<Record<string, FlowsPlan>>
+  /** Left out: the resource of the request alone decides. */
+  readonly admission?: AdmissionPlan
+}
+
+/**
+ * A check before anything else of the request flow runs: its sequence says which operations a request asks for, and all
+ * of them must admit the caller. GraphQL APIs have one.
+ */
+export interface AdmissionPlan {
+  readonly sequence: string
+  /** `verb`: QUERY, MUTATION or SUBSCRIPTION. `template`: name of the field. */
+  readonly operations: readonly ResourceDefinition[]
+}
+
+export const NO_FLOW: FlowPlan = { sequences: [], needs: 'nothing' }
+
+const RISING: readonly FlowNeeds[] = ['nothing', 'constant', 'heads', 'worker']
+
+/** The highest of several needs; `nothing` for none. */
+export function mostOf(...needs: readonly FlowNeeds[]): FlowNeeds {
+  return RISING[Math.max(0, ...needs.map(each => RISING.indexOf(each)))]!
+}

@@ -1,0 +1,122 @@
+/** Edits JSON values at places that a JSONPath finds. Values are never changed: an edit returns a new one. */
+import type { JsonPath } from './expression.ts'
+import { exactValue, isObject } from './formats/json-text.ts'
+import { jsonPathLibrary } from './lazy-libraries.ts'
+import { jsonOfXml } from './json-xml.ts'
+import { type Json, memberOf, textOf, type Value } from './value.ts'
+
+/** The value as JSON: a text that is JSON is its value, and an element becomes an object. */
+export function jsonOfValue(value: Value): Json {
+  if (typeof value === 'object') {
+    if (value.kind === 'json') return value.value
+    const [node] = value.nodes
+    return node === undefined || typeof node === 'string' ? jsonOfValue(textOf(value)) : jsonOfXml(node)
+  }
+  if (typeof value !== 'string') return value
+  try {
+    return exactValue(value)
+  } catch {
+    return value
+  }
+}
+
+/** Keys and indexes from the root. */
+export type Location = readonly (string | number)[]
+
+/** Places that exist, in order. */
+export function locate({ text, keys }: JsonPath, json: Json): readonly Location[] {
+  if (keys === null) return jsonPathLibrary().compile(text).query(json).locations()
+  const location: (string | number)[] = []
+  let at: Json = json
+  for (const key of keys) {
+    const index: string | number = Array.isArray(at) && typeof key === 'number' && key < 0 ? at.length + key : key
+    const next = memberOf(at, index)
+    if (next === undefined) return []
+    location.push(index)
+    at = next
+  }
+  return [location]
+}
+
+export function valueAt(json: Json, location: Location): Json | undefined {
+  let at: Json | undefined = json
+  for (const key of location) at = memberOf(at, key)
+  return at
+}
+
+/** `edit`: new value of the place; undefined removes it. The root cannot be removed: it becomes null. */
+export function editAt(json: Json, location: Location, edit: (value: Json) => Json | undefined): Json {
+  const [key, ...rest] = location
+  if (key === undefined) return edit(json) ?? null
+  const value = memberOf(json, key)
+  if (value === undefined) return json
+  const changed = rest.length === 0 ? edit(value) : editAt(value, rest, edit)
+  if (Array.isArray(json))
+    return json.flatMap((item, at) => (at !== key ? [item] : changed === undefined ? [] : [changed]))
+  const entries = Object.entries(json as Readonly<Record<string, Json>>)
+  return Object.fromEntries(
+    entries.flatMap(([name, item]) =>
+      name !== key ? [[name, item] as const] : changed === undefined ? [] : [[name, changed] as const],
+    ),
+  )
+}
+
+/**
+ * Edits many places in one walk. `edit` gets each value with the number of its place, from 0; undefined removes it. A
+ * place within another place is not edited.
+ */
+export function editAll(
+  json: Json,
+  locations: readonly Location[],
+  edit: (value: Json, at: number) => Json | undefined,
+): Json {
+  const numbered = locations.map((location, at) => ({ location, at }))
+  return numbered.length === 0 ? json : (editWithin(json, numbered, 0, edit) ?? null)
+}
+
+type Numbered = readonly { readonly location: Location; readonly at: number }[]
+
+function editWithin(
+  json: Json,
+  places: Numbered,
+  depth: number,
+  edit: (value: Json, at: number) => Json | undefined,
+): Json | undefined {
+  const here = places.find(({ location }) => location.length === depth)
+  if (here !== undefined) return edit(json, here.at)
+  const groups = Map.groupBy(places, ({ location }) => location[depth]!)
+  const changed = (key: string | number, value: Json) => {
+    const within = groups.get(key)
+    return within === undefined ? value : editWithin(value, within, depth + 1, edit)
+  }
+  if (Array.isArray(json)) {
+    return json.map((item, at) => changed(at, item)).filter(item => item !== undefined)
+  }
+  const entries = Object.entries(json as Readonly<Record<string, Json>>)
+  const kept = entries.map(([name, value]) => [name, changed(name, value)] as const)
+  return Object.fromEntries(kept.filter((entry): entry is [string, Json] => entry[1] !== undefined))
+}
+
+/** Adds a value to an array, or the members of an object to an object; other values stay as they are. */
+export function withChild(json: Json, child: Json): Json {
+  if (Array.isArray(json)) return [...json, child]
+  return isObject(json) && isObject(child) ? { ...json, ...child } : json
+}
+
+/** Adds a value after an item of an array, or members beside a member of an object. */
+export function withSibling(json: Json, location: Location, sibling: Json): Json {
+  const key = location.at(-1)
+  return editAt(json, location.slice(0, -1), parent => {
+    if (!Array.isArray(parent)) return withChild(parent, sibling)
+    return parent.flatMap((item, at) => (at === key ? [item, sibling] : [item]))
+  })
+}
+
+/** Renames a member of an object, which keeps its position. */
+export function withKey(json: Json, location: Location, name: string): Json {
+  const key = location.at(-1)
+  return editAt(json, location.slice(0, -1), parent => {
+    if (!isObject(parent)) return parent
+    return Object.fromEntries(Object.entries(parent).map(([each, value]) => [each === key ? name : each, value]))
+  })
+}

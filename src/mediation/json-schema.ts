@@ -1,0 +1,65 @@
+/**
+ * JSON Schema of operators (drafts 04 to 2020-12). Patterns match in linear time, because clients choose texts.
+ */
+import { createRequire } from 'node:module'
+import { compilePattern } from '../runtime/pattern.ts'
+import type { Json } from './value.ts'
+
+const require = createRequire(import.meta.url)
+
+interface SchemaError {
+  readonly instancePath: string
+  readonly message?: string
+}
+
+interface Validator {
+  (value: unknown): boolean
+  readonly errors?: readonly SchemaError[] | null
+}
+
+type AjvClass = new (
+  options: object,
+) => {
+  compile(schema: unknown): Validator
+  addMetaSchema(schema: unknown): unknown
+}
+
+/** Patterns of a schema: a part of the text must match (JSON Schema 6.3.3). */
+const linearRegExp = Object.assign(
+  (pattern: string) => {
+    const compiled = compilePattern(pattern)
+    return { test: (text: string): boolean => compiled.matcher(text).find() }
+  },
+  { code: 'linearRegExp' },
+)
+
+/** The first violation, as a JSON Pointer and a reason; '' where the value is valid. */
+export type SchemaCheck = (value: Json) => string
+
+/** Throws where the text is no schema, or refers to another document. */
+export function compileSchema(text: string): SchemaCheck {
+  const schema = JSON.parse(text) as Json
+  const dialect = typeof schema === 'object' && schema !== null && '$schema' in schema ? String(schema.$schema) : ''
+  const validate = ajvOf(dialect).compile(schema)
+  return value => {
+    if (validate(value)) return ''
+    const [first] = validate.errors ?? []
+    return `${first?.instancePath || '/'} ${first?.message ?? 'is not valid'}`
+  }
+}
+
+/** Classes of ajv, by what their `$schema` holds. Draft 06 and others without a row are read as draft 07. */
+const DIALECTS: readonly (readonly [dialect: RegExp, path: string])[] = [
+  [/draft\/2020-12\b/, 'ajv/dist/2020'],
+  [/draft\/2019-09\b/, 'ajv/dist/2019'],
+  [/draft-04\b/, 'ajv-draft-04'],
+]
+
+function ajvOf(dialect: string) {
+  const path = DIALECTS.find(([pattern]) => pattern.test(dialect))?.[1] ?? 'ajv'
+  const { default: Ajv } = require(path) as { readonly default: AjvClass }
+  const code = { regExp: linearRegExp }
+  const ajv = new Ajv({ strict: false, logger: false, validateFormats: false, messages: true, code })
+  if (/draft-06\b/.test(dialect)) ajv.addMetaSchema(require('ajv/dist/refs/json-schema-draft-06.json'))
+  return ajv
+}

@@ -1,0 +1,140 @@
+/**
+ * `<aggregate>`: waits for the copies of `<clone>` and `<iterate>` and joins what an expression finds in each: to an
+ * array of JSON, or to the elements of one XML payload. The copies come in their order; late ones are left out.
+ */
+import type { XmlElement } from '../../config/xml.ts'
+import type { Aggregation } from '../copies.ts'
+import type { Expression } from '../expression.ts'
+import type { Evaluate } from '../expression-compiler.ts'
+import { type CompileContext, mediator } from '../mediator.ts'
+import type { Message } from '../message.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+import type { Branch } from '../sequence-plan.ts'
+import { envelope, soapVersion } from '../soap.ts'
+import { type Json, textOf, type Value } from '../value.ts'
+import { element as xmlElement, elementsOf, localName, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
+
+export interface AggregateSettings {
+  readonly timeoutMs: number
+  readonly min: number
+  readonly max: number
+  readonly expression: Expression
+  /** Property with the name or the element that encloses the parts; '' for none. */
+  readonly enclosing: string
+  readonly onComplete: Branch
+}
+
+const SECONDS_MAX = 3600
+const COUNT_MAX = 1000
+
+export const aggregate = mediator<AggregateSettings>({
+  name: 'aggregate',
+  attributes: ['id'],
+  elements: ['correlateOn', 'completeCondition', 'onComplete'],
+  parse: parseAggregate,
+  needs: () => 'worker',
+
+  compile(settings, context) {
+    const complete = compileCompletion(settings, context)
+    const { timeoutMs, min, max } = settings
+    const aggregation: Aggregation = { timeoutMs, min, max, complete }
+    return message => {
+      if (message.gathering !== null) return message.gathering.arrive(message, aggregation)
+      context.warn('there are no copies of the message to gather')
+      return true
+    }
+  },
+})
+
+function parseAggregate(element: XmlElement, parser: SequenceParser): AggregateSettings | undefined {
+  const correlate = parser.only(element, 'correlateOn')
+  if (correlate !== undefined) parser.checkAttributes(correlate, ['expression'])
+  const condition = parser.only(element, 'completeCondition')
+  const onComplete = parser.only(element, 'onComplete')
+  if (onComplete === undefined) return parser.error(element, '', 'has no <onComplete>', 'add it')
+  parser.checkAttributes(onComplete, ['expression', 'sequence', 'enclosingElementProperty'])
+  const expression = parser.expression(onComplete, 'expression')
+  const branch = parser.branch(onComplete)
+  const limits = parseCondition(condition, parser)
+  if (expression === undefined || limits === undefined) return undefined
+  const enclosing = onComplete.attribute('enclosingElementProperty')
+  return { ...limits, expression, enclosing, onComplete: branch }
+}
+
+function parseCondition(
+  condition: XmlElement | undefined,
+  parser: SequenceParser,
+): Pick<AggregateSettings, 'timeoutMs' | 'min' | 'max'> | undefined {
+  if (condition === undefined) return { timeoutMs: 0, min: 0, max: 0 }
+  parser.checkAttributes(condition, ['timeout'])
+  parser.checkElements(condition, ['messageCount'])
+  const messages = parser.only(condition, 'messageCount')
+  if (messages !== undefined) parser.checkAttributes(messages, ['min', 'max'])
+  const timeout = parseNumber(condition, 'timeout', SECONDS_MAX, parser)
+  const min = messages === undefined ? 0 : parseNumber(messages, 'min', COUNT_MAX, parser)
+  const max = messages === undefined ? 0 : parseNumber(messages, 'max', COUNT_MAX, parser)
+  if (timeout === undefined || min === undefined || max === undefined) return undefined
+  if (max > 0 && min > max) return parser.error(messages!, 'min', 'is more than max', 'correct it', String(min))
+  return { timeoutMs: timeout * 1000, min, max }
+}
+
+/** 0 where it is not given, or -1. */
+export function parseNumber(
+  element: XmlElement,
+  attribute: string,
+  most: number,
+  parser: SequenceParser,
+): number | undefined {
+  const given = element.attribute(attribute)
+  if (given === '' || given === '-1') return 0
+  if (/^\d{1,7}(?:\.\d{1,3})?$/.test(given) && Number(given) <= most) return Number(given)
+  return parser.error(element, attribute, `expected a number up to ${most}`, 'write -1 for none', given)
+}
+
+/** Joins the copies into the first of them, and runs `onComplete`. */
+export function compileCompletion(
+  { expression, enclosing, onComplete }: Pick<AggregateSettings, 'expression' | 'enclosing' | 'onComplete'>,
+  context: CompileContext,
+): Aggregation['complete'] {
+  const evaluate = context.compileExpression(expression)
+  const run = context.compileBranch(onComplete)
+  return (first, arrived) => {
+    join(first, arrived, evaluate, enclosing === '' ? undefined : first.get('default', enclosing))
+    return run(first)
+  }
+}
+
+function join(first: Message, arrived: readonly Message[], evaluate: Evaluate, enclosing: Value | undefined): void {
+  const parts = arrived.map(evaluate).filter(part => part !== '')
+  if (parts.some(part => typeof part === 'object' && part.kind === 'xml')) joinXml(first, parts, enclosing)
+  else {
+    const items = parts.map(part => (typeof part === 'object' ? (part as { value: Json }).value : part))
+    const name = enclosing === undefined ? '' : nameOf(enclosing)
+    first.json = name === '' ? items : { [name]: items }
+    first.set('axis2', 'messageType', 'application/json')
+  }
+}
+
+/** Name of the enclosing element, or a text. */
+function nameOf(enclosing: Value): string {
+  const node = typeof enclosing === 'object' && enclosing.kind === 'xml' ? enclosing.nodes[0] : undefined
+  return node === undefined || typeof node === 'string' ? textOf(enclosing) : localName(node.name)
+}
+
+/** Without an enclosing element the parts stand in the Body of an Envelope, as the language has it. */
+function joinXml(first: Message, parts: readonly Value[], enclosing: Value | undefined): void {
+  const nodes = parts.flatMap((part): readonly XmlNode[] =>
+    typeof part === 'object' && part.kind === 'xml' ? part.nodes : [textOf(part)],
+  )
+  const elements = nodes.filter((node): node is XmlElementNode => typeof node !== 'string')
+  const outer = typeof enclosing === 'object' && enclosing.kind === 'xml' ? enclosing.nodes[0] : undefined
+  const [only, second] = elements
+  const { payload } = first
+  const version = payload?.kind === 'xml' ? soapVersion(payload.root, 'Envelope') : undefined
+  let root: XmlElementNode
+  if (outer !== undefined && typeof outer !== 'string') {
+    root = xmlElement(outer.name, [...elementsOf(outer), ...nodes], outer.attributes)
+  } else if (version === undefined && only !== undefined && second === undefined) root = only
+  else root = envelope(version ?? 'soap11', elements)
+  first.payload = { kind: 'xml', root }
+}

@@ -1,0 +1,191 @@
+/**
+ * `<cache>`: the finder, in the request flow, responds with a kept response; the collector, behind the call or in the
+ * response flow, keeps one. Responses are kept by the reactor, for a time and within a number of bytes.
+ */
+import { createHash } from 'node:crypto'
+import type { XmlElement } from '../../config/xml.ts'
+import { ask, servicesOf } from '../backend-calls.ts'
+import { mediator, type Run } from '../mediator.ts'
+import type { Message } from '../message.ts'
+import { compileMatcher, parsePattern } from '../pattern.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+import type { Branch } from '../sequence-plan.ts'
+import { textOf } from '../value.ts'
+import { NO_STATE } from '../worker-task.ts'
+
+type CacheSettings = { readonly kind: 'collector' } | FinderSettings
+
+/** What the finder leaves for the collector, as JSON in a property. */
+interface Wanted {
+  readonly key: string
+  readonly lifetimeMs: number
+  readonly sizeMax: number
+  readonly statuses: string
+  readonly obeysResponse: boolean
+}
+
+interface FinderSettings extends Omit<Wanted, 'key'> {
+  readonly kind: 'finder'
+  /** Methods of requests whose responses are kept; empty for all. */
+  readonly methods: readonly string[]
+  /** Request fields that do not count, in lower case; `*` for all. */
+  readonly excluded: readonly string[]
+  readonly addsAge: boolean
+  readonly onHit: Branch | null
+}
+
+const WANTED = 'cache.wanted'
+const KEPT_AT = 'cache.kept-at'
+const DEFAULT_LIFETIME_S = 120
+const LIFETIME_S_MAX = 86_400
+const SIZE_MAX = 4 * 1024 * 1024
+/** Fields that are about one connection or client: a kept response has none of them. */
+const NOT_KEPT = ['set-cookie', 'set-cookie2', 'activityid']
+
+export const cache = mediator<CacheSettings>({
+  name: 'cache',
+  attributes: ['collector', 'timeout', 'maxMessageSize', 'id', 'scope', 'hashGenerator'],
+  elements: ['onCacheHit', 'protocol', 'implementation'],
+
+  parse(element, parser) {
+    const collects = parser.flag(element, 'collector')
+    if (collects === undefined) return undefined
+    return collects ? { kind: 'collector' } : parseFinder(element, parser)
+  },
+
+  needs: () => 'worker',
+
+  compile(settings, context) {
+    if (settings.kind === 'collector') return collect
+    const { onHit } = settings
+    const hit = onHit === null ? null : context.compileBranch(onHit)
+    return message => find(message, settings, hit)
+  },
+})
+
+async function find(message: Message, settings: FinderSettings, hit: Run | null): Promise<boolean> {
+  const { methods, lifetimeMs, sizeMax, statuses, obeysResponse, addsAge } = settings
+  if (methods.length > 0 && !methods.includes(message.head.method)) return true
+  const services = servicesOf(message)
+  const key = keyOf(message, settings)
+  const kept = await ask(services, { kind: 'kept', key })
+  if (kept === null) {
+    const wanted: Wanted = { key, lifetimeMs, sizeMax, statuses, obeysResponse }
+    message.set('default', WANTED, JSON.stringify(wanted))
+    return true
+  }
+  const [, keptAt = 0] = kept.state.default.find(([name]) => name === KEPT_AT) ?? []
+  message.becomeResponse(services.received({ ...kept, state: NO_STATE }))
+  if (addsAge) message.set('transport', 'Age', String(Math.max(0, Math.floor((Date.now() - Number(keptAt)) / 1000))))
+  if (hit !== null) return hit(message)
+  message.outcome = 'responded'
+  return false
+}
+
+/** What the response depends on: API, method, path and query, request fields, and the body of methods with one. */
+function keyOf(message: Message, { excluded }: FinderSettings): string {
+  const { api, transfer } = servicesOf(message)
+  const { method, target } = message.head
+  const hash = createHash('sha256').update(JSON.stringify([api, method, target, message.to]))
+  if (!excluded.includes('*')) {
+    const fields = [...message.keptFields(), ...message.fields()].map(([name, value]) => [
+      name.toLowerCase(),
+      textOf(value),
+    ])
+    const counted = fields.filter(([name]) => !excluded.includes(name!) && !NOT_KEPT.includes(name!))
+    hash.update(JSON.stringify(counted.sort()))
+  }
+  const { body } = method === 'GET' || method === 'HEAD' ? { body: null } : transfer(message)
+  if (body?.kind === 'bytes') hash.update(body.bytes)
+  // A body in a file is not read for its hash: the key is of this message alone.
+  else if (body?.kind === 'file') hash.update(body.path)
+  return hash.digest('base64url')
+}
+
+async function collect(message: Message): Promise<boolean> {
+  const text = textOf(message.get('default', WANTED))
+  if (text === '') return true
+  message.remove('default', WANTED)
+  const { key, lifetimeMs, sizeMax, statuses, obeysResponse } = JSON.parse(text) as Wanted
+  const { status } = message.head
+  const allowedMs = obeysResponse ? lifetimeOf(message, lifetimeMs) : lifetimeMs
+  if (allowedMs <= 0 || compileMatcher(statuses, () => undefined)(String(status)) === null) return true
+  const services = servicesOf(message)
+  const { body, fields, ...rest } = services.transfer(message)
+  if (body.kind === 'file' || (body.kind === 'bytes' && body.bytes.byteLength > sizeMax)) return true
+  const kept = {
+    ...rest,
+    fields: fields.filter(([name]) => !NOT_KEPT.includes(name.toLowerCase())),
+    body,
+    state: { ...NO_STATE, default: [[KEPT_AT, Date.now()]] as const },
+  }
+  await ask(services, { kind: 'keep', key, lifetimeMs: allowedMs, message: kept })
+  return true
+}
+
+/** What Cache-Control of the response allows (RFC 9111 5.2.2), at most `mostMs`. */
+function lifetimeOf(message: Message, mostMs: number): number {
+  const control = textOf(message.get('transport', 'cache-control')).toLowerCase()
+  if (/(?:^|[,\s])(?:no-store|no-cache|private)\b/.test(control)) return 0
+  const [, seconds] = /(?:s-maxage|max-age)\s*=\s*"?(\d{1,9})/.exec(control) ?? []
+  return seconds === undefined ? mostMs : Math.min(mostMs, Number(seconds) * 1000)
+}
+
+// ---- parsing --------------------------------------------------------------------------------------------------------
+
+function parseFinder(element: XmlElement, parser: SequenceParser): FinderSettings | undefined {
+  const lifetimeS = count(element, 'timeout', DEFAULT_LIFETIME_S, LIFETIME_S_MAX, parser)
+  const sizeMax = count(element, 'maxMessageSize', SIZE_MAX, SIZE_MAX, parser)
+  const protocol = parser.only(element, 'protocol')
+  const implementation = parser.only(element, 'implementation')
+  if (implementation !== undefined) parser.checkAttributes(implementation, ['type', 'maxSize'])
+  const onHit = parseHit(parser.only(element, 'onCacheHit'), parser)
+  if (protocol !== undefined) {
+    parser.checkAttributes(protocol, ['type'])
+    parser.checkElements(protocol, PROTOCOL)
+  }
+  const text = (name: string) => protocol?.child(name)?.text ?? ''
+  const statuses = text('responseCodes') || '.*'
+  const { pattern, why, hint } = parsePattern(statuses)
+  if (pattern === undefined) return parser.error(protocol!, 'responseCodes', why, hint, statuses)
+  if (lifetimeS === undefined || sizeMax === undefined) return undefined
+  const methods = list(text('methods').toUpperCase())
+  return {
+    kind: 'finder',
+    lifetimeMs: lifetimeS * 1000,
+    sizeMax,
+    methods: methods.includes('*') ? [] : methods,
+    excluded: list(text('headersToExcludeInHash').toLowerCase()),
+    statuses,
+    obeysResponse: text('enableCacheControl') === 'true',
+    addsAge: text('includeAgeHeader') === 'true',
+    onHit,
+  }
+}
+
+const PROTOCOL = [
+  ...['methods', 'headersToExcludeInHash', 'responseCodes', 'enableCacheControl', 'includeAgeHeader', 'hashGenerator'],
+]
+
+function parseHit(element: XmlElement | undefined, parser: SequenceParser): FinderSettings['onHit'] {
+  if (element === undefined) return null
+  parser.checkAttributes(element, ['sequence'])
+  return parser.branch(element)
+}
+
+function list(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter(item => item !== '')
+}
+
+function count(
+  element: XmlElement,
+  attribute: string,
+  fallback: number,
+  most: number,
+  parser: SequenceParser,
+): number | undefined {
+  const given = element.attribute(attribute)
+  if (given === '' || given === '-1') return fallback
+  if (/^\d{1,9}$/.test(given) && Number(given) <= most) return Number(given)
+  return parser.error(element, attribute, `expected a number up to ${most}`, `leave it out for ${fallback}`, given)
+}

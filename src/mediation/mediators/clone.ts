@@ -1,0 +1,137 @@
+/**
+ * `<clone>`: runs a sequence, an endpoint or both on a copy of the message for each target. What follows up to
+ * `<aggregate>` runs on each copy. Copies that no aggregate gathers while the message goes on run in the background.
+ */
+import type { XmlElement } from '../../config/xml.ts'
+import { applyFormat, callBackend, servicesOf } from '../backend-calls.ts'
+import { runCopies, runInBackground } from '../copies.ts'
+import type { SequenceEndpoint } from '../endpoint-plan.ts'
+import { type CompileContext, mediator, type Run } from '../mediator.ts'
+import type { Message } from '../message.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+import type { Branch, MediatorPlan } from '../sequence-plan.ts'
+
+/** What runs on a copy: the branch, then the endpoint. */
+export interface CopyTarget extends Branch {
+  readonly endpoint: SequenceEndpoint | null
+  /** Destination of the copy; '' for that of the message. */
+  readonly to: string
+}
+
+/** Common to the mediators that make copies. */
+export interface CopySettings {
+  readonly isSequential: boolean
+  readonly continuesParent: boolean
+  /** What follows up to `<aggregate>`; empty without one. */
+  readonly gathers: readonly MediatorPlan[]
+}
+
+interface CloneSettings extends CopySettings {
+  readonly targets: readonly CopyTarget[]
+}
+
+export const COPY_ATTRIBUTES = ['id', 'sequential', 'continueParent']
+const TARGETS_MAX = 100
+
+export const clone = mediator<CloneSettings>({
+  name: 'clone',
+  attributes: COPY_ATTRIBUTES,
+  elements: ['target'],
+
+  parse(element, parser) {
+    const settings = parseCopies(element, parser)
+    const targets = element.children.map(child => parseTarget(child, parser))
+    if (targets.length === 0) return parser.error(element, '', 'has no target', 'add <target>')
+    if (targets.length > TARGETS_MAX) return parser.error(element, '', `has more than ${TARGETS_MAX} targets`, 'divide')
+    if (settings === undefined || targets.includes(undefined)) return undefined
+    return { ...settings, targets: targets as readonly CopyTarget[] }
+  },
+
+  needs: () => 'worker',
+
+  compile({ targets, ...settings }, context) {
+    const runs = targets.map(target => compileTarget(target, settings, context))
+    const background = runs.map(run => context.define(run))
+    return async message => {
+      servicesOf(message).claimCopies(runs.length)
+      const copies = targets.map(({ to }) => copyTo(message, to))
+      if (runsInBackground(settings, targets)) {
+        for (const [at, copy] of copies.entries()) await runInBackground([copy], background[at]!)
+        return true
+      }
+      const runOf = new Map(copies.map((copy, at) => [copy, runs[at]!]))
+      return runCopies(message, copies, copy => runOf.get(copy)!(copy), settings.isSequential)
+    }
+  },
+})
+
+export function copyTo(message: Message, to: string): Message {
+  const copy = message.copy()
+  if (to !== '') copy.to = to
+  return copy
+}
+
+/** The message goes on, and nothing gathers its copies. */
+export function runsInBackground({ continuesParent, gathers }: CopySettings, targets: readonly CopyTarget[]): boolean {
+  return continuesParent && gathers.length === 0 && !targets.some(({ steps }) => holdsAggregate(steps))
+}
+
+function holdsAggregate(steps: readonly MediatorPlan[]): boolean {
+  return steps.some(({ mediator: name }) => name === 'aggregate')
+}
+
+export function parseCopies(element: XmlElement, parser: SequenceParser): CopySettings | undefined {
+  const isSequential = parser.flag(element, 'sequential')
+  const continuesParent = parser.flag(element, 'continueParent')
+  if (isSequential === undefined || continuesParent === undefined) return undefined
+  return { isSequential, continuesParent, gathers: [] }
+}
+
+/** `<target>`: undefined after an error. */
+export function parseTarget(element: XmlElement, parser: SequenceParser): CopyTarget | undefined {
+  parser.checkAttributes(element, ['to', 'soapAction', 'sequence', 'endpoint'])
+  parser.checkElements(element, ['sequence', 'endpoint'])
+  const key = element.attribute('sequence')
+  if (key !== '') parser.calls.add(key)
+  const sequence = parser.only(element, 'sequence')
+  const inline = parser.only(element, 'endpoint')
+  if (key !== '' && sequence !== undefined) {
+    return parser.error(sequence, '', 'is given twice', 'remove it, or the attribute sequence')
+  }
+  const name = element.attribute('endpoint')
+  const named = name === '' ? null : parser.use({ name, form: null })
+  const endpoint = inline === undefined ? named : parser.endpoint(inline)
+  if (endpoint === undefined) return undefined
+  if (key === '' && sequence === undefined && endpoint === null) {
+    return parser.error(element, '', 'has nothing to run', 'add <sequence> or <endpoint>')
+  }
+  const steps = sequence === undefined ? [] : parser.mediators(sequence.children)
+  return { key, steps, endpoint, to: element.attribute('to') }
+}
+
+/** Runs a target on a copy, and what gathers the copies. A response that nothing gathers goes to the response flow. */
+export function compileTarget(
+  target: CopyTarget,
+  { gathers }: Pick<CopySettings, 'gathers'>,
+  context: CompileContext,
+): Run {
+  const { endpoint } = target
+  const run = context.compileBranch(target)
+  const gather = gathers.length === 0 ? null : context.compileAll(gathers)
+  return async copy => {
+    const goesOn = await run(copy)
+    const sends = !goesOn && copy.outcome === 'sent' && copy.endpoint !== ''
+    const name = goesOn ? (endpoint?.name ?? '') : sends ? copy.endpoint : ''
+    if (name !== '') {
+      if (goesOn) applyFormat(copy, endpoint!.form)
+      copy.becomeResponse(await callBackend(copy, { name }, false))
+      copy.outcome = 'ended'
+      copy.endpoint = ''
+      if (gather === null && copy.task?.flow === 'request') {
+        copy.outcome = 'looped'
+        return false
+      }
+    } else if (!goesOn) return false
+    return gather === null ? true : gather(copy)
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * `<script>`: runs JavaScript of the operator on a thread of its own pool, with the object `mc`. What clients send is
+ * data of `mc` and never part of the code.
+ */
+import { isJavaClass } from '../../config/module-file.ts'
+import type { XmlElement } from '../../config/xml.ts'
+import { servicesOf } from '../backend-calls.ts'
+import { mediator } from '../mediator.ts'
+import { applyReply, scriptTask } from '../script-exchange.ts'
+import type { ScriptSource } from '../script-task.ts'
+import type { SequenceParser } from '../sequence-parser.ts'
+
+/** `key`: an ES module, or a local entry or file with the text of functions. */
+type ScriptSettings =
+  | { readonly kind: 'inline'; readonly text: string; readonly line: number }
+  | { readonly kind: 'module' | 'entry'; readonly key: string; readonly function: string }
+
+const JAVASCRIPT = ['js', 'javascript', 'nashornJs', 'rhinoJs', 'graalJs']
+const TEXT_MAX = 65_536
+/** Function of a script without the attribute, as on the reference platform. */
+const FUNCTION = 'mediate'
+
+export const script = mediator<ScriptSettings>({
+  name: 'script',
+  attributes: ['language', 'key', 'function', 'timeout'],
+  elements: null,
+  text: 'allowed',
+
+  parse(element, parser) {
+    if (!isJavaScript(element, parser)) return undefined
+    if (element.has('timeout')) {
+      parser.warn(element, 'timeout', 'has no effect', 'mediation.synapse.script_mediator_timeout limits all scripts')
+    }
+    for (const child of element.children) {
+      const hint = 'write code within <![CDATA[ ]]>; a module imports other files'
+      parser.error(child, '', 'is not an element of <script>', hint)
+    }
+    return element.has('key') ? ofKey(element, parser) : inline(element, parser)
+  },
+
+  needs: () => 'worker',
+
+  compile(settings, { location }) {
+    const label = location.slice(0, location.lastIndexOf(':'))
+    return async message => {
+      const services = servicesOf(message)
+      const { code } = services
+      const source = await sourceOf(settings, label, key => code.text(key))
+      const reply = await code.script(scriptTask(message, source))
+      return applyReply(reply, message, services)
+    }
+  },
+})
+
+function isJavaScript(element: XmlElement, parser: SequenceParser): boolean {
+  const language = element.attribute('language') || 'js'
+  if (JAVASCRIPT.some(known => known.toLowerCase() === language.toLowerCase())) return true
+  parser.error(element, 'language', 'is not supported', 'write the script in JavaScript, language="js"', language)
+  return false
+}
+
+function inline(element: XmlElement, parser: SequenceParser): ScriptSettings | undefined {
+  if (element.has('function')) return parser.error(element, 'function', 'needs key', 'remove it, or name a file by key')
+  const text = element.nodes.filter(node => typeof node === 'string').join('')
+  if (text.trim() === '') return parser.error(element, '', 'has no code', 'write it within <![CDATA[ ]]>')
+  if (text.length > TEXT_MAX) {
+    return parser.error(element, '', `has more than ${TEXT_MAX} characters`, 'move it to a module')
+  }
+  return { kind: 'inline', text, line: element.line }
+}
+
+function ofKey(element: XmlElement, parser: SequenceParser): ScriptSettings | undefined {
+  const key = parser.required(element, 'key')
+  if (key === undefined) return undefined
+  if (element.nodes.some(node => typeof node === 'string' && node.trim() !== '')) {
+    return parser.error(element, '', 'has both code and key', 'keep one of them')
+  }
+  if (isJavaClass(key)) return parser.error(element, 'key', 'is a Java class', 'name an ES module (.mjs)', key)
+  const name = element.attribute('function') || FUNCTION
+  if (!/^[A-Za-z_$][\w$]{0,99}$/.test(name)) {
+    return parser.error(element, 'function', 'is not the name of a function', 'for example mediate', name)
+  }
+  const isModule = key.endsWith('.mjs')
+  parser.uses(element, isModule ? 'module' : 'text', key)
+  return { kind: isModule ? 'module' : 'entry', key, function: name }
+}
+
+async function sourceOf(
+  settings: ScriptSettings,
+  label: string,
+  text: (key: string) => Promise<string>,
+): Promise<ScriptSource> {
+  if (settings.kind === 'inline') return { ...settings, label }
+  const { key, function: name } = settings
+  if (settings.kind === 'module') return { kind: 'module', path: key, function: name }
+  return { kind: 'entry', text: await text(key), label: key, function: name }
+}

@@ -1,0 +1,169 @@
+/**
+ * A message between its thread and a sequence: how a transferred message becomes a `Message`, and what a sequence has
+ * made of it. All that a sequence can set is checked here: what cannot be sent is left out and reported.
+ */
+import { isToken } from '../http1/token.ts'
+import { mediaTypeOf } from '../http1/media-type.ts'
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import { fieldNameError, fieldValueError } from './field-rules.ts'
+import { type BodySource, Message } from './message.ts'
+import { defaultStatus } from './soap.ts'
+import { textOf } from './value.ts'
+import type { TransferredBody, TransferredMessage } from './worker-task.ts'
+
+export interface FormattedBody {
+  readonly body: TransferredBody
+  /** Value of Content-Type; '' leaves the field as it is. */
+  readonly contentType: string
+}
+
+type Warn = (cause: string, name: string) => void
+
+/** `body`: source of the transferred body; null for none. */
+export function fromTransfer(transferred: TransferredMessage, body: BodySource | null): Message {
+  const { method, target, status, reason, fields, state } = transferred
+  const byName = new Map<string, string>()
+  for (const [name, value] of fields) {
+    const lower = name.toLowerCase()
+    const before = byName.get(lower)
+    byName.set(lower, before === undefined ? value : `${before}, ${value}`)
+  }
+  const message = new Message(
+    name => byName.get(name),
+    () => fields,
+  )
+  message.receive({ method, target, status, reason }, body)
+  message.isFromBackend = status !== 0
+  message.restore(state)
+  return message
+}
+
+/**
+ * The message as it goes on. A request that became a response has only the fields that a sequence has set. `format`:
+ * makes the body of the payload, in the format that messageType or the payload asks for.
+ */
+export function toTransfer(
+  message: Message,
+  format: (message: Message) => FormattedBody,
+  report: Report,
+): TransferredMessage {
+  const warn = warning(report)
+  const { method, target, status, reason } = message.receivedHead
+  const becameResponse = status === 0 && becomesResponse(message)
+  const fate = bodyFate(message)
+  const formatted: FormattedBody = fate === 'format' ? format(message) : { body: { kind: fate }, contentType: '' }
+  const kept = becameResponse ? [] : [...message.keptFields()]
+  const set = setFields(message, warn)
+  const received = becameResponse && fate === 'untouched' ? (message.receivedField('content-type') ?? '') : ''
+  const contentType =
+    formatted.contentType || contentTypeProperty(message) || firstValue(set, 'content-type') || received
+  return {
+    method: validMethod(message, warn) || method,
+    target: validTarget(message) ?? target,
+    status:
+      validStatus(message, warn) ||
+      (becameResponse ? defaultStatus(message.bodyState === 'replaced' ? message.payload : null) : status),
+    reason: validReason(message, warn) ?? reason,
+    fields: withContentType([...kept, ...set], fate === 'none' ? null : contentType, warn),
+    body: formatted.body,
+    state: message.stateForNextFlow(),
+  }
+}
+
+type Fields = (readonly [name: string, value: string])[]
+
+function firstValue(fields: Fields, lower: string): string {
+  return fields.find(([name]) => name.toLowerCase() === lower)?.[1] ?? ''
+}
+
+/** `contentType`: null removes the field; '' leaves it. */
+function withContentType(fields: Fields, contentType: string | null, warn: Warn): Fields {
+  if (contentType === '') return fields
+  const others = fields.filter(([name]) => name.toLowerCase() !== 'content-type')
+  if (contentType === null) return others
+  return [...others, ['Content-Type', withValidValue('Content-Type', contentType, warn)]]
+}
+
+function warning(report: Report): Warn {
+  return (cause, name) => report('warn', 'message of a sequence', { CAUSE_OF_ERROR: cause, FIELD: name })
+}
+
+/** A request whose sequence makes the response: it goes to the client, or to the response flow. */
+export function becomesResponse({ outcome, isMarkedResponse }: Message): boolean {
+  return outcome === 'responded' || outcome === 'looped' || (outcome === 'sent' && isMarkedResponse)
+}
+
+/** `format`: the body is made from the payload. */
+function bodyFate(message: Message): 'none' | 'untouched' | 'format' {
+  const { bodyState } = message
+  if (bodyState === 'none' || textOf(message.get('axis2', 'NO_ENTITY_BODY')) === 'true') return 'none'
+  if (bodyState === 'replaced') return message.payload === null ? 'none' : 'format'
+  const wanted = textOf(message.get('axis2', 'messageType'))
+  const isSame = wanted === '' || mediaTypeOf(wanted) === mediaTypeOf(message.receivedField('content-type') ?? '')
+  if (isSame) return 'untouched'
+  return message.payload === null ? 'none' : 'format'
+}
+
+function contentTypeProperty(message: Message): string {
+  return textOf(message.get('axis2', 'ContentType'))
+}
+
+/** Fields that a sequence has set, without those that cannot be sent. */
+function setFields(message: Message, warn: Warn): Fields {
+  const fields: Fields = []
+  for (const [name, value] of message.fields()) {
+    const text = textOf(value)
+    const why = fieldNameError(name) || fieldValueError(text)
+    if (why === '') fields.push([name, text])
+    else warn(why, name.toLowerCase())
+  }
+  return fields
+}
+
+function withValidValue(name: string, value: string, warn: Warn): string {
+  const why = fieldValueError(value)
+  if (why === '') return value
+  warn(why, name)
+  return 'application/octet-stream'
+}
+
+/** '' where it is unchanged. */
+function validMethod(message: Message, warn: Warn): string {
+  const { method } = message.head
+  if (method === message.receivedHead.method) return ''
+  if (isToken(method)) return method
+  warn('is not a method', 'HTTP_METHOD')
+  return ''
+}
+
+/** Characters that a target cannot have (RFC 3986 3.3, 3.4), and those beyond ASCII. */
+const NOT_IN_TARGET = /[^!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+/g
+
+/** Null where it is unchanged. */
+function validTarget(message: Message): string | null {
+  const { target } = message.head
+  if (target === message.receivedHead.target) return null
+  const encoded = target.toWellFormed().replace(NOT_IN_TARGET, encodeURIComponent)
+  return encoded === '' || /^[/?]/.test(encoded) ? encoded : `/${encoded}`
+}
+
+/** 0 where it is unchanged; 500 where it is no status of a final response (RFC 9110 15.2). */
+function validStatus(message: Message, warn: Warn): number {
+  const given = textOf(message.get('axis2', 'HTTP_SC'))
+  if (given === '500' && textOf(message.get('axis2', 'FAULTS_AS_HTTP_200')) === 'true') return 200
+  if (given === '' || given === String(message.receivedHead.status)) return 0
+  if (/^[2-5]\d\d$/.test(given)) return Number(given)
+  warn('is not a status from 200 to 599', 'HTTP_SC')
+  return 500
+}
+
+/** Null where it is unchanged. */
+function validReason(message: Message, warn: Warn): string | null {
+  const { head, receivedHead } = message
+  // Another status has its own phrase.
+  if (head.reason === receivedHead.reason) return head.status === receivedHead.status ? null : ''
+  const why = fieldValueError(head.reason)
+  if (why === '') return head.reason
+  warn(why, 'HTTP_SC_DESC')
+  return null
+}

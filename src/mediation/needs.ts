@@ -1,0 +1,81 @@
+/** Computes what flows need (`FlowNeeds`) from the plans of their sequences, in the primary. */
+import type { Expression } from './expression.ts'
+import { type FlowNeeds, mostOf } from './flow-plan.ts'
+import { MEDIATORS } from './mediators/list.ts'
+import type { Branch, MediatorPlan, SequencePlan } from './sequence-plan.ts'
+
+/** A sequence by its name; undefined: there is none. */
+export type SequenceLookup = (name: string) => SequencePlan | undefined
+
+/** What the parts of a mediator need. */
+export interface NeedsContext {
+  /** `worker` for an expression that reads the body, else `heads`. */
+  expression(expression: Expression): FlowNeeds
+  steps(steps: readonly MediatorPlan[]): FlowNeeds
+  sequence(name: string): FlowNeeds
+  branch(branch: Branch): FlowNeeds
+}
+
+/** Needs of sequences that run in order; those that they call and their `onError` count. */
+export function needsOf(sequences: readonly string[], lookup: SequenceLookup): FlowNeeds {
+  const visited = new Set<string>()
+  const sequence = (name: string): FlowNeeds => {
+    const plan = visited.has(name) ? undefined : lookup(name)
+    visited.add(name)
+    if (plan === undefined) return 'nothing'
+    const needs = steps(plan.steps)
+    const mayFail = plan.onError !== '' && (needs === 'worker' || raisesFault(plan, lookup))
+    return mayFail ? mostOf(needs, sequence(plan.onError)) : needs
+  }
+  const steps = (plans: readonly MediatorPlan[]): FlowNeeds => mostOf(...plans.map(step))
+  const step = ({ mediator: name, settings }: MediatorPlan): FlowNeeds =>
+    MEDIATORS.find(mediator => mediator.name === name)!.needs(settings, {
+      expression: expressionNeeds,
+      steps,
+      sequence,
+      branch: ({ key, steps: plans }) => (key === '' ? steps(plans) : sequence(key)),
+    })
+  return mostOf(...sequences.map(sequence))
+}
+
+/** Over heads alone only `<throwError>` fails, in the sequence itself or in one that it runs. */
+function raisesFault(plan: SequencePlan, lookup: SequenceLookup): boolean {
+  const plans = new Set([plan])
+  for (const { calls } of plans) {
+    for (const name of calls) {
+      const called = lookup(name)
+      if (called !== undefined) plans.add(called)
+    }
+  }
+  return [...plans].some(({ steps }) => holdsThrowError(steps))
+}
+
+function holdsThrowError(settings: unknown): boolean {
+  if (typeof settings !== 'object' || settings === null) return false
+  if ('mediator' in settings && settings.mediator === 'throwError') return true
+  return Object.values(settings).some(holdsThrowError)
+}
+
+function expressionNeeds(expression: Expression): FlowNeeds {
+  return readsBody(expression) ? 'worker' : 'heads'
+}
+
+function readsBody(expression: Expression): boolean {
+  switch (expression.kind) {
+    case 'json-path':
+    case 'xpath':
+      return true
+    case 'call':
+    case 'apply':
+      return expression.of.some(readsBody)
+    case 'choice':
+      return [expression.condition, expression.yes, expression.otherwise].some(readsBody)
+    case 'negative':
+    case 'path':
+      return readsBody(expression.of)
+    case 'operation':
+      return readsBody(expression.left) || readsBody(expression.right)
+    default:
+      return false
+  }
+}

@@ -1,0 +1,30 @@
+/** Payloads as values of properties and expressions, and back. */
+import { servicesOf } from './backend-calls.ts'
+import { jsonOf } from './formats/json-text.ts'
+import type { Message, Payload } from './message.ts'
+import { textOf, type Value } from './value.ts'
+
+/** The value of a payload: JSON, the root element, text, or base64; '' without a payload. */
+export function valueOfPayload(payload: Payload | null): Value {
+  if (payload === null) return ''
+  if (payload.kind === 'xml') return { kind: 'xml', nodes: [payload.root] }
+  if (payload.kind === 'text') return payload.text
+  // Properties hold no bytes; as the language has it, binary content is base64.
+  if (payload.kind === 'binary') return Buffer.from(payload.bytes).toString('base64')
+  const json = jsonOf(payload)
+  return typeof json === 'object' && json !== null ? { kind: 'json', value: json } : (json ?? '')
+}
+
+/**
+ * The payload of a value. `contentType`: what a text is; '' leaves JSON and XML what they are, and other text is text.
+ * Throws MediationFault for a text that is not of its content type. Runs on workers.
+ */
+export function payloadOfValue(value: Value, contentType: string, message: Message): Payload | null {
+  if (typeof value === 'object' && value.kind === 'json') return { kind: 'json', text: JSON.stringify(value.value) }
+  if (typeof value === 'object') {
+    const [node] = value.nodes
+    if (node !== undefined && typeof node !== 'string') return { kind: 'xml', root: node }
+  }
+  const text = textOf(value)
+  return contentType === '' ? { kind: 'text', text } : servicesOf(message).parse(text, contentType)
+}

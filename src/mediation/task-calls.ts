@@ -1,0 +1,91 @@
+/**
+ * What a task on a worker asks of its reactor: requests to backends, copies of messages for the background pool, and
+ * kept responses. Mediators see the interface `TaskServices`; the calls are what it posts.
+ */
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import type { Message, Payload } from './message.ts'
+import type { ScriptReply, ScriptTask } from './script-task.ts'
+import type { FlowTask, RaisedFault, TransferredMessage } from './worker-task.ts'
+
+/** Sends a request to an endpoint of sequences, and brings its response. */
+export interface BackendRequest {
+  readonly kind: 'backend'
+  /** Identity of the API whose sequence calls (`apiIdentity`). */
+  readonly api: string
+  /** Name of the endpoint (`SequenceEndpoint`). */
+  readonly endpoint: string
+  /** A blocking call, which `[transport.blocking_http]` limits. */
+  readonly isBlocking: boolean
+  /** Address of the client whose message calls; '' where it is not known. */
+  readonly client: string
+  /** Names of the request fields that the sequence has set or removed, in lower case. */
+  readonly changed: readonly string[]
+  readonly message: TransferredMessage
+}
+
+/** Runs sequences on a copy, which nobody waits for. */
+interface BackgroundRequest {
+  readonly kind: 'background'
+  readonly task: FlowTask
+}
+
+/** Asks for a kept response. */
+interface KeptRequest {
+  readonly kind: 'kept'
+  readonly key: string
+}
+
+/** Keeps a response for a time. */
+export interface KeepRequest {
+  readonly kind: 'keep'
+  readonly key: string
+  readonly lifetimeMs: number
+  readonly message: TransferredMessage
+}
+
+export type TaskCall = BackendRequest | BackgroundRequest | KeptRequest | KeepRequest
+
+/** A backend's response, or the fault for it. */
+export type BackendResult =
+  | { readonly kind: 'response'; readonly message: TransferredMessage }
+  | { readonly kind: 'fault'; readonly fault: RaisedFault }
+
+/** Results of the calls, by kind. */
+export interface TaskCallResults {
+  readonly backend: BackendResult
+  /** Whether the pool has taken the task. */
+  readonly background: boolean
+  readonly kept: TransferredMessage | null
+  readonly keep: null
+}
+
+/** The services of one task, which its messages carry. */
+export interface TaskServices {
+  /** Identity of the API. */
+  readonly api: string
+  readonly flow: FlowTask['flow']
+  readonly report: Report
+  /** The message as it would go on now, with its body. Throws MediationFault. */
+  transfer(message: Message): TransferredMessage
+  /** A message that came from elsewhere. */
+  received(transferred: TransferredMessage): Message
+  /** Counts further copies of messages. Throws MediationFault beyond the limit of a task. */
+  claimCopies(count: number): void
+  /** Takes a share of the copies that are left, for each of `count` copies that run as tasks of their own. */
+  shareCopies(count: number): number
+  /** The payload of a text of that content type. Throws MediationFault. */
+  parse(text: string, contentType: string): Payload | null
+  /** Rejects with CallFailed. */
+  call<One extends TaskCall>(call: One): Promise<TaskCallResults[One['kind']]>
+  readonly code: CodeServices
+}
+
+/** Code and texts of the operator, inside the configuration folder. All of them reject with MediationFault. */
+export interface CodeServices {
+  /** Runs a script on a thread of its own. */
+  script(task: ScriptTask): Promise<ScriptReply>
+  /** The function that an ES module exports; it runs on the thread of the task. */
+  module(path: string, name: string): Promise<(...given: readonly unknown[]) => unknown>
+  /** Text of a local entry or a file. */
+  text(key: string): Promise<string>
+}

@@ -1,0 +1,146 @@
+/** Operators and functions of `${…}` expressions, over typed values. */
+import { jsonOf as jsonOfPayload } from './formats/json-text.ts'
+import { jsonOfXml } from './json-xml.ts'
+import { type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
+
+interface ValueFunction {
+  readonly least: number
+  readonly most: number
+  apply(values: readonly Value[]): Value
+}
+
+/** Longest text that a function makes. */
+const TEXT_MAX = 1024 * 1024
+const ITEMS_MAX = 100_000
+
+const text = (value: Value | undefined): string => textOf(value)
+const one = (apply: (value: Value) => Value): ValueFunction => ({
+  least: 1,
+  most: 1,
+  apply: ([value]) => apply(value!),
+})
+const two = (apply: (left: Value, right: Value) => Value): ValueFunction => ({
+  least: 2,
+  most: 2,
+  apply: ([left, right]) => apply(left!, right!),
+})
+const number = (apply: (value: number) => number): ValueFunction => one(value => apply(numberOf(value)))
+
+/** Operators by their symbols, functions by their names. */
+export const VALUE_FUNCTIONS: Readonly<Record<string, ValueFunction>> = {
+  '==': two((left, right) => isSame(left, right)),
+  '!=': two((left, right) => !isSame(left, right)),
+  '<': two((left, right) => numberOf(left) < numberOf(right)),
+  '>': two((left, right) => numberOf(left) > numberOf(right)),
+  '<=': two((left, right) => numberOf(left) <= numberOf(right)),
+  '>=': two((left, right) => numberOf(left) >= numberOf(right)),
+  '+': two(sum),
+  '-': two((left, right) => numberOf(left) - numberOf(right)),
+  '*': two((left, right) => numberOf(left) * numberOf(right)),
+  '/': two((left, right) => numberOf(left) / numberOf(right)),
+  '%': two((left, right) => numberOf(left) % numberOf(right)),
+  not: one(value => !isTrue(value)),
+  length: one(length),
+  toUpper: one(value => text(value).toUpperCase()),
+  toLower: one(value => text(value).toLowerCase()),
+  trim: one(value => text(value).trim()),
+  subString: {
+    least: 2,
+    most: 3,
+    apply: ([value, from, to]) => text(value).substring(numberOf(from!), to === undefined ? undefined : numberOf(to)),
+  },
+  startsWith: two((value, start) => text(value).startsWith(text(start))),
+  endsWith: two((value, end) => text(value).endsWith(text(end))),
+  contains: two((value, part) => text(value).includes(text(part))),
+  indexOf: two((value, part) => text(value).indexOf(text(part))),
+  charAt: two((value, at) => text(value).charAt(numberOf(at))),
+  split: two((value, separator) => ({ kind: 'json', value: text(value).split(text(separator), ITEMS_MAX) })),
+  replace: {
+    least: 3,
+    most: 3,
+    apply: ([value, part, by]) =>
+      text(value)
+        .replaceAll(text(part), () => text(by))
+        .slice(0, TEXT_MAX),
+  },
+  abs: number(Math.abs),
+  ceil: number(Math.ceil),
+  floor: number(Math.floor),
+  round: number(Math.round),
+  sqrt: number(Math.sqrt),
+  pow: two((base, exponent) => numberOf(base) ** numberOf(exponent)),
+  base64encode: one(value => Buffer.from(text(value)).toString('base64')),
+  base64decode: one(value => Buffer.from(text(value), 'base64').toString()),
+  urlEncode: one(value => encodeURIComponent(text(value).toWellFormed())),
+  urlDecode: one(value => decoded(text(value))),
+  hash: two((value, algorithm) => hashed(text(value), text(algorithm))),
+  string: one(value => text(value)),
+  integer: one(value => Math.trunc(numberOf(value))),
+  float: one(value => numberOf(value)),
+  boolean: one(value => text(value).toLowerCase() === 'true'),
+  object: one(parsed),
+  array: one(parsed),
+  exists: one(value => value !== ''),
+  isString: one(value => typeof value === 'string'),
+  isNumber: one(value => typeof value === 'number'),
+  isArray: one(value => Array.isArray(plain(value))),
+  isObject: one(value => typeof value === 'object' && value.kind === 'json' && !Array.isArray(value.value)),
+}
+
+/** Only `true` and the text of it are true: an expression of another type is no condition. */
+export function isTrue(value: Value): boolean {
+  return value === true || value === 'true'
+}
+
+/** A value with all types: XML becomes JSON. */
+export function plain(value: Value): Json {
+  if (typeof value !== 'object') return value
+  if (value.kind === 'json') return value.value
+  const [node] = value.nodes
+  return node === undefined || typeof node === 'string' ? textOf(value) : jsonOfXml(node)
+}
+
+function isSame(left: Value, right: Value): boolean {
+  if (typeof left === 'object' || typeof right === 'object') return text(left) === text(right)
+  if (typeof left === typeof right) return left === right
+  // Header fields and query parameters are texts, whatever they are compared with.
+  return text(left) === text(right)
+}
+
+/** Adds numbers, and joins texts. */
+function sum(left: Value, right: Value): Value {
+  if (typeof left === 'number' && typeof right === 'number') return left + right
+  return (text(left) + text(right)).slice(0, TEXT_MAX)
+}
+
+function length(value: Value): number {
+  const json = plain(value)
+  if (Array.isArray(json)) return json.length
+  return typeof json === 'object' && json !== null ? Object.keys(json).length : text(value).length
+}
+
+/** In hexadecimal digits; '' for an unknown algorithm. */
+function hashed(value: string, algorithm: string): string {
+  const name = algorithm.toLowerCase().replace('-', '')
+  if (!['md5', 'sha1', 'sha256', 'sha384', 'sha512'].includes(name)) return ''
+  // Loaded with its first use: most threads hash nothing.
+  return process.getBuiltinModule('node:crypto').hash(name, value, 'hex')
+}
+
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value.replaceAll('+', ' '))
+  } catch {
+    return value
+  }
+}
+
+/** '' where the text is no JSON. */
+function parsed(value: Value): Value {
+  if (typeof value === 'object') return value
+  try {
+    return valueOfJson(jsonOfPayload({ text: text(value) }))
+  } catch {
+    return ''
+  }
+}

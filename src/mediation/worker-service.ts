@@ -1,0 +1,34 @@
+/** Interface of the worker threads to what asks them: a mediated exchange, and mediators that send copies. */
+import type { FlowResult, FlowTask } from './worker-task.ts'
+
+/**
+ * Why a task has no result. `queue-full`: the bounded queue of the pool is full. `memory`: the messages that wait hold
+ * `worker_pool_queue_bytes`. `late`: `mediation.synapse.global_timeout_interval` is over. `died`: the thread died, hung
+ * or ran out of memory. `failed`: the task threw, which is a bug, or its thread could not start.
+ */
+export type WorkerFailureReason = 'queue-full' | 'memory' | 'late' | 'died' | 'failed'
+
+/** `message`: the cause, for the log, without any text of a client. */
+export class WorkerFailure extends Error {
+  override readonly name = 'WorkerFailure'
+  readonly reason: WorkerFailureReason
+
+  constructor(reason: WorkerFailureReason, cause: string) {
+    super(cause)
+    this.reason = reason
+  }
+}
+
+export interface WorkerService {
+  /**
+   * Runs a flow on a worker thread. `bytes`: length of the body, which counts for `worker_pool_queue_bytes` while the
+   * task waits. A body of kind `bytes` is transferred: its buffer belongs to the task from now on. Rejects with a
+   * `WorkerFailure`, and with nothing else.
+   */
+  mediate(task: FlowTask, bytes: number): Promise<FlowResult>
+  /**
+   * Runs a flow that no client waits for on a thread of the background pool. Its result is dropped, a failure logged.
+   * Returns false where the pool refuses the task, which is counted.
+   */
+  background(task: FlowTask): boolean
+}

@@ -1,0 +1,88 @@
+/**
+ * What a reactor and its workers say to each other: tasks, results, and calls of a task to backends. Plain data, which
+ * a structured clone copies; bodies are transferred, not copied.
+ */
+import type { Value } from './value.ts'
+
+/** A message on its way between threads. */
+export interface TransferredMessage {
+  /** In the response flow too: method, path and query of the request. */
+  readonly method: string
+  /** Path and query behind the context of the API, as the backend gets them: `/pets?limit=5`. */
+  readonly target: string
+  /** 0 in the request flow. */
+  readonly status: number
+  /** Reason phrase; '' for that of the status. */
+  readonly reason: string
+  /** Fields in order, names as received. Hop-by-hop fields, Content-Length and Transfer-Encoding are left out. */
+  readonly fields: readonly (readonly [name: string, value: string])[]
+  readonly body: TransferredBody
+  readonly state: MessageState
+}
+
+/**
+ * `none`: no body. `bytes`: the whole body, with its content coding still applied. `file`: the whole body in a file of
+ * that length. The reactor deletes the file of a task once its result is there, and the file of a result. `untouched`
+ * in a result: the flow did not change the body: the body that the reactor holds goes on.
+ */
+export type TransferredBody =
+  | { readonly kind: 'none' | 'untouched' }
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  | { readonly kind: 'file'; readonly path: string; readonly length: number }
+
+/** What a message keeps from the request flow to the response flow and the fault flow. */
+export interface MessageState {
+  readonly default: readonly (readonly [string, Value])[]
+  readonly axis2: readonly (readonly [string, Value])[]
+  readonly operation: readonly (readonly [string, Value])[]
+  readonly variables: readonly (readonly [string, Value])[]
+  /** Destination that a sequence has set (`To`). */
+  readonly to?: string
+  /** Values of secret fields that sequences have read: no log shows them. */
+  readonly secrets?: readonly string[]
+}
+
+export const NO_STATE: MessageState = { default: [], axis2: [], operation: [], variables: [] }
+
+/** Runs one flow of an API on a message. */
+export interface FlowTask {
+  readonly kind: 'flow'
+  /** Identity of the API (`apiIdentity`). */
+  readonly api: string
+  readonly flow: 'request' | 'response' | 'fault'
+  /** Names of the sequences that run in order. */
+  readonly sequences: readonly string[]
+  readonly message: TransferredMessage
+  /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
+  readonly copiesMax?: number
+}
+
+/**
+ * `continues`: to the backend, or to the client with the response. `responds`: to the client at once. `loops`: to the
+ * start of the response flow. `drops`: no message goes on (D83). `faults`: a mediator failed, or a sequence raised a
+ * fault.
+ */
+export type FlowResult =
+  | {
+      readonly kind: 'continues' | 'responds' | 'loops'
+      readonly message: TransferredMessage
+      readonly endpoint: string
+    }
+  | { readonly kind: 'drops' }
+  | { readonly kind: 'faults'; readonly fault: RaisedFault; readonly state: MessageState }
+
+/** A fault that a sequence raised. */
+export interface RaisedFault {
+  /** Code of the fault, as the sequence gave it; 0: that of a failed mediation. */
+  readonly code: number
+  readonly message: string
+  readonly detail: string
+  /** Cause for the log: without any text of a client. */
+  readonly cause: string
+  /** Fault sequence by which the fault is worded; '' for that of its code. */
+  readonly sequence: string
+  /** Kind that `<throwError>` gave, which sequences read as ERROR_CODE; left out: the code. */
+  readonly type?: string
+  /** A failed connection to a backend: `code` is base and state. Left out: another fault. */
+  readonly transport?: { readonly base: number; readonly state: number }
+}

@@ -1,0 +1,140 @@
+/**
+ * Makes the XPath library fit for documents that clients choose: node sets keep each node once, without searching, a
+ * path visits no node twice for one step, and an evaluation ends after a time.
+ */
+import type { DomNode } from './lazy-libraries.ts'
+import { MediationFault } from './mediation-fault.ts'
+
+/** Longest evaluation of one expression in milliseconds: less than the silence after which its thread is terminated. */
+const EVALUATION_MS = 2000
+/** Nodes visited, or characters read, between two looks at the clock. */
+const WORK_PER_LOOK = 4096
+/** Node sets up to this size are sorted by comparing nodes, larger ones by a walk through the document. */
+const COMPARED_MAX = 32
+/** Time-out of a mediation. */
+const TOO_LONG = 102542
+
+interface Step {
+  readonly axis: number
+  readonly nodeTest: { matches(node: DomNode, context: object): boolean }
+  readonly predicates: readonly unknown[]
+}
+
+interface NodeSet {
+  nodes: DomNode[]
+  size: number
+  tree: object | null
+}
+
+/** What of the library is replaced. */
+export interface XPathInternals {
+  readonly Step: { readonly DESCENDANTORSELF: number }
+  readonly PathExpr: {
+    applyStep(step: Pick<Step, 'axis' | 'nodeTest'>, context: object, node: DomNode): DomNode[]
+    applySteps(steps: readonly Step[], context: object, nodes: readonly DomNode[]): readonly DomNode[]
+  }
+  readonly XNodeSet: {
+    readonly prototype: {
+      addArray(this: NodeSet, nodes: readonly DomNode[]): void
+      toArray(this: NodeSet): DomNode[]
+      first(this: NodeSet): DomNode | null
+      stringForNode(this: NodeSet, node: DomNode): string
+    }
+  }
+}
+
+/** Work and time of the evaluation that this thread is in. Evaluations are synchronous. */
+const spent = { work: 0, endMs: 0 }
+
+/** Runs one evaluation. Throws MediationFault where it takes too long. `limitMs`: for tests. */
+export function withinTime<T>(evaluate: () => T, limitMs = EVALUATION_MS): T {
+  spent.work = 0
+  spent.endMs = performance.now() + limitMs
+  return evaluate()
+}
+
+function spend(work: number): void {
+  spent.work += work
+  if (spent.work < WORK_PER_LOOK) return
+  spent.work = 0
+  if (performance.now() <= spent.endMs) return
+  const cause = `an XPath expression takes more than ${EVALUATION_MS} ms on this message`
+  throw new MediationFault({ code: TOO_LONG, message: 'The mediation of the message took too long', cause })
+}
+
+/** Replaces functions of the library; once per thread. */
+export function boundXPath({ Step: { DESCENDANTORSELF }, PathExpr, XNodeSet: { prototype } }: XPathInternals): void {
+  const { applyStep, applySteps } = PathExpr
+  const { toArray, first, stringForNode } = prototype
+  const counted = new WeakMap<object, Pick<Step, 'axis' | 'nodeTest'>>()
+
+  PathExpr.applyStep = (step, context, node) => {
+    let counting = counted.get(step)
+    if (counting === undefined) {
+      const { axis, nodeTest } = step
+      const matches = (node: DomNode, context: object): boolean => {
+        spend(1)
+        return nodeTest.matches(node, context)
+      }
+      counting = { axis, nodeTest: { matches } }
+      counted.set(step, counting)
+    }
+    spend(1)
+    return applyStep(counting, context, node)
+  }
+
+  PathExpr.applySteps = (steps, context, nodes) => {
+    let from: Iterable<DomNode> = nodes
+    for (const step of steps) {
+      const found = new Set<DomNode>()
+      // What is found already has its descendants found, too.
+      const isWhole = step.axis === DESCENDANTORSELF && step.predicates.length === 0
+      for (const node of from) {
+        if (isWhole && found.has(node)) continue
+        for (const each of applySteps([step], context, [node])) found.add(each)
+      }
+      from = found
+    }
+    return [...from]
+  }
+
+  prototype.addArray = function (nodes) {
+    const all = new Set(this.nodes)
+    for (const node of nodes) all.add(node)
+    this.tree = null
+    this.nodes = [...all]
+    this.size = this.nodes.length
+  }
+  prototype.toArray = function () {
+    return this.nodes.length > COMPARED_MAX ? inDocumentOrder(this.nodes) : toArray.call(this)
+  }
+  prototype.first = function () {
+    return this.nodes.length > COMPARED_MAX ? inDocumentOrder(this.nodes)[0]! : first.call(this)
+  }
+  prototype.stringForNode = function (node) {
+    const text = stringForNode.call(this, node)
+    spend(text.length)
+    return text
+  }
+}
+
+/** Nodes of the document of the first one in its order; others, which are rare, behind them. */
+function inDocumentOrder(nodes: readonly DomNode[]): DomNode[] {
+  const left = new Set(nodes)
+  const ordered: DomNode[] = []
+  const take = (node: DomNode): void => {
+    spend(1)
+    if (left.delete(node)) ordered.push(node)
+  }
+  let root = nodes[0]!
+  for (let up: DomNode | null = root; up !== null; up = up.parentNode ?? up.ownerElement ?? null) root = up
+  const pending: DomNode[] = [root]
+  for (let node = pending.pop(); node !== undefined && left.size > 0; node = pending.pop()) {
+    take(node)
+    for (const attribute of node.attributes ?? []) take(attribute)
+    const { nextSibling, firstChild } = node
+    if (nextSibling !== null && node !== root) pending.push(nextSibling)
+    if (firstChild !== null) pending.push(firstChild)
+  }
+  return [...ordered, ...left]
+}

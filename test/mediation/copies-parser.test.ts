@@ -1,0 +1,119 @@
+/** What the parser refuses of mediators that make copies, keep responses and call services. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { errorsOf, file, parseFile, planOf } from './test-sequences.ts'
+
+const TARGET = '<target><sequence><log/></sequence></target>'
+const DONE = '<onComplete expression="json-eval($)"/>'
+const CALLOUT = 'serviceURL="http://h/s"'
+
+const refused: readonly (readonly [steps: string, key: string, expected: string])[] = [
+  ['<clone/>', 'clone', 'has no target'],
+  ['<clone><log/></clone>', 'log', 'is not an element of <clone>'],
+  ['<clone><target/></clone>', 'target', 'has nothing to run'],
+  ['<clone><target sequence="x"><sequence/></target></clone>', 'sequence', 'is given twice'],
+  [`<clone continueParent="maybe">${TARGET}</clone>`, 'clone/continueParent', 'expected one of true, false'],
+  [`<clone>${TARGET.repeat(101)}</clone>`, 'clone', 'has more than 100 targets'],
+  [`<iterate>${TARGET}</iterate>`, 'iterate/expression', 'is missing'],
+  ['<iterate expression="json-eval($.a)"/>', 'iterate', 'has no target'],
+  [`<iterate expression="//a">${TARGET}${TARGET}</iterate>`, 'target', 'is repeated'],
+  [`<iterate expression="//a" preservePayload="true">${TARGET}</iterate>`, 'iterate/attachPath', 'is missing'],
+  [
+    `<iterate expression="//a" preservePayload="true" attachPath="//b">${TARGET}</iterate>`,
+    'iterate/attachPath',
+    'is supported for JSON only',
+  ],
+  ['<aggregate/>', 'aggregate', 'has no <onComplete>'],
+  ['<aggregate><onComplete/></aggregate>', 'onComplete/expression', 'is missing'],
+  [
+    `<aggregate><completeCondition timeout="soon"/>${DONE}</aggregate>`,
+    'completeCondition/timeout',
+    'expected a number',
+  ],
+  [
+    `<aggregate><completeCondition><messageCount min="3" max="2"/></completeCondition>${DONE}</aggregate>`,
+    'messageCount/min',
+    'is more than max',
+  ],
+  [
+    `<aggregate><completeCondition><messageCount min="{$.n}"/></completeCondition>${DONE}</aggregate>`,
+    'messageCount/min',
+    'expected a number',
+  ],
+  [`<scatter-gather>${TARGET}</scatter-gather>`, 'scatter-gather', 'has no <aggregation>'],
+  [
+    `<scatter-gather target="Variable"><aggregation expression="json-eval($)"/>${TARGET}</scatter-gather>`,
+    'scatter-gather/target-variable',
+    'is missing',
+  ],
+  [
+    `<scatter-gather result-content-type="XML"><aggregation expression="//a"/>${TARGET}</scatter-gather>`,
+    'scatter-gather/result-enclosing-element',
+    'is missing',
+  ],
+  ['<scatter-gather><aggregation expression="json-eval($)"/></scatter-gather>', 'scatter-gather', 'has no <sequence>'],
+  [
+    `<scatter-gather><aggregation expression="json-eval($)" until="true"/>${TARGET}</scatter-gather>`,
+    'aggregation/until',
+    'is an unknown attribute',
+  ],
+  ['<cache timeout="forever"/>', 'cache/timeout', 'expected a number'],
+  ['<cache maxMessageSize="99999999"/>', 'cache/maxMessageSize', 'expected a number up to'],
+  ['<cache><protocol><responseCodes>2(</responseCodes></protocol></cache>', 'protocol/responseCodes', ''],
+  ['<cache><protocol><ttl>1</ttl></protocol></cache>', 'ttl', 'is not an element of <protocol>'],
+  ['<cache><onCacheHit sequence="a"><respond/></onCacheHit></cache>', 'respond', 'is not an element of <onCacheHit>'],
+  ['<callout/>', 'callout/serviceURL', 'is missing'],
+  ['<callout serviceURL="jms:/q"/>', 'callout/serviceURL', 'must be an http'],
+  [`<callout ${CALLOUT}><enableSec/></callout>`, 'enableSec', 'is not an element of <callout>'],
+  [`<callout ${CALLOUT}><target xpath="//a"/></callout>`, 'target/xpath', 'is not supported'],
+  ['<opa policy="a"/>', 'opa/serverUrl', 'is missing'],
+  ['<scatter-gather><aggregation expression="json-eval($)"/><sequence/></scatter-gather>', 'sequence', 'is empty'],
+  [
+    `<scatter-gather content-type="XML"><aggregation expression="//a"/>${TARGET}</scatter-gather>`,
+    'scatter-gather/result-enclosing-element',
+    'is missing',
+  ],
+  ['<opa serverUrl="http://h"/>', 'opa/policy', 'is missing'],
+  ['<opa serverUrl="http://h" policy="a b"/>', 'opa/policy', 'is not the path of a policy'],
+  ['<opa serverUrl="http://h" policy="a"><parameter value="x"/></opa>', 'parameter/name', 'is missing'],
+]
+
+for (const [steps, key, expected] of refused) {
+  test(`${steps.slice(0, 120)} is refused`, async () => {
+    const errors = await errorsOf(steps)
+    assert.ok(
+      errors.some(error => error.startsWith(`one.xml:1: ${key}`) && error.includes(`: ${expected}`)),
+      errors.join('\n'),
+    )
+  })
+}
+
+test('what follows a clone up to its aggregate belongs to the clone', async () => {
+  const { steps } = await planOf(`<clone>${TARGET}</clone><log/><aggregate>${DONE}</aggregate><respond/>`)
+  assert.deepEqual(
+    steps.map(({ mediator }) => mediator),
+    ['clone', 'respond'],
+  )
+  const { gathers } = steps[0]!.settings as { readonly gathers: readonly { readonly mediator: string }[] }
+  assert.deepEqual(
+    gathers.map(({ mediator }) => mediator),
+    ['log', 'aggregate'],
+  )
+})
+
+test('a sequence lists the sequences and endpoints that its targets name', async () => {
+  const { calls, endpoints = [] } = await planOf('<clone><target sequence="one"/><target endpoint="two"/></clone>')
+  assert.deepEqual([calls, endpoints.map(({ name }) => name)], [['one'], ['two']])
+})
+
+test('an aggregate alone in a response flow is a warning, because nothing comes to it', async () => {
+  const warned = async (steps: string, name: string) => (await parseFile(file(steps, name), name)).warnings
+  const expected = [
+    'a:v1--Out.xml:1: aggregate: gathers nothing here: a response flow runs once',
+    '(move it behind <clone> or <iterate> in the request flow, with <call> in place of <send>)',
+  ].join(' ')
+  const aggregate = `<aggregate>${DONE}</aggregate>`
+  assert.deepEqual(await warned(aggregate, 'a:v1--Out'), [expected])
+  assert.deepEqual(await warned(`<clone>${TARGET}</clone>${aggregate}`, 'a:v1--Out'), [])
+  assert.deepEqual(await warned(aggregate, 'shared'), [])
+})

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DEFAULT_ENDPOINT_SETTINGS, LONE_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
+import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
+import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
+import { errorsOf, file, parseFile, planOf } from './test-sequences.ts'
+
+const call = (endpoint: string) => `<call><endpoint>${endpoint}</endpoint></call>`
+const urls = (...of: readonly string[]) => of.map(url => `<endpoint><address uri="${url}"/></endpoint>`).join('')
+
+const refused: readonly (readonly [steps: string, expected: string])[] = [
+  ['<call><endpoint/></call>', 'endpoint: is empty'],
+  ['<call><endpoint key=""/></call>', 'endpoint/key: is missing'],
+  ['<call><endpoint key="{get-property(\'x\')}"/></call>', 'endpoint/key: expected the name of an endpoint'],
+  ['<call><endpoint key="conf:/x"/></call>', 'endpoint/key: expected the name of an endpoint'],
+  ['<call><endpoint key="x"><default/></endpoint></call>', 'default: is not an element of <endpoint>'],
+  ['<call><endpoint key="a"/><endpoint key="b"/></call>', 'endpoint: is repeated'],
+  ['<call endpoint="a"/>', 'call/endpoint: is an unknown attribute'],
+  ['<call blocking="perhaps"/>', 'call/blocking: expected one of true, false'],
+  ['<call><source type="property"/></call>', 'source: is empty'],
+  ['<call><source type="custom">json-eval(</source></call>', 'source: is not valid'],
+  ['<call><target type="property"/></call>', 'target: is empty'],
+  ['<call><target type="header">x</target></call>', 'target/type: expected one of body, property, variable'],
+  ['<send receive="x"/>', 'send/receive: is an unknown attribute'],
+  ['<send><log/></send>', 'log: is not an element of <send>'],
+  [call('<wsdl uri="http://h/x?wsdl" service="s" port="p"/>'), 'wsdl: is not supported'],
+  [call('<recipientlist/>'), 'recipientlist: is not supported'],
+  [call('<folder/>'), 'folder: is not a form of endpoint'],
+  [call('<address/>'), 'address/uri: is missing'],
+  [call('<address uri="jms:/queue"/>'), 'address/uri: must be an http'],
+  [call('<address uri="http://u:p@h/"/>'), 'address/uri: must not hold a user or password'],
+  [call('<address uri="http://h/a b"/>'), 'address/uri: must name a host'],
+  [call('<address uri="http://h" format="yaml"/>'), 'address/format: expected one of'],
+  [call('<address uri="http://h" statistics="enable"/>'), 'address/statistics: is an unknown attribute'],
+  [call('<address uri="http://h"><enableSec/></address>'), 'enableSec: is not an element of <address>'],
+  [call('<http uri-template="http://h/{name}"/>'), 'http/uri-template: has a variable that is neither'],
+  [call('<http uri-template="http://h/{uri.var.a"/>'), 'http/uri-template: has a "{" without its "}"'],
+  [call('<http uri-template="{uri.var.a}#x"/>'), 'http/uri-template: must hold neither white space nor a fragment'],
+  [call('<http uri-template="ftp://{uri.var.a}/"/>'), 'http/uri-template: must be an http or https URL'],
+  [call('<http uri-template="http://h" method="trace"/>'), 'http/method: expected one of'],
+  [call('<default uri="x"/>'), 'default/uri: is an unknown attribute'],
+  [call('<failover/>'), 'failover: expected 1 to 32 endpoints'],
+  [call('<failover><endpoint key="x"/></failover>'), 'endpoint/key: is an unknown attribute'],
+  [call('<failover><endpoint><default/></endpoint></failover>'), 'endpoint: is not supported in a group'],
+  [call('<loadbalance><session type="http"/></loadbalance>'), 'session: is not supported in a group'],
+  [
+    call(`<loadbalance algorithm="Random">${urls('http://h')}</loadbalance>`),
+    'loadbalance/algorithm: there is no such',
+  ],
+  [call(`<failover>${urls('http://h/?x=1')}</failover>`), 'address: has variables or a query'],
+  [call('<loadbalance><member httpPort="80"/></loadbalance>'), 'member/hostName: is missing'],
+  [
+    call('<address uri="http://h"><timeout><duration>soon</duration></timeout></address>'),
+    'timeout/duration: expected a whole number',
+  ],
+  [
+    call('<address uri="http://h"><timeout><responseAction>retry</responseAction></timeout></address>'),
+    'timeout/responseAction: expected fault, discard or never',
+  ],
+  [
+    call('<address uri="http://h"><suspendOnFailure><errorCodes>soon</errorCodes></suspendOnFailure></address>'),
+    'suspendOnFailure/errorCodes: expected error codes of six digits',
+  ],
+  [
+    call(
+      '<address uri="http://h"><suspendOnFailure><progressionFactor>0.5</progressionFactor></suspendOnFailure></address>',
+    ),
+    'suspendOnFailure/progressionFactor: expected a number of at least 1',
+  ],
+]
+
+for (const [steps, expected] of refused) {
+  test(`${steps} is refused`, async () => {
+    const [key, what] = expected.split(': ') as [string, string]
+    const errors = await errorsOf(steps)
+    assert.ok(
+      errors.some(error => error.startsWith(`one.xml:1: ${key}`) && error.includes(`: ${what}`)),
+      errors.join('\n'),
+    )
+  })
+}
+
+const single = (url: string, settings = LONE_ENDPOINT_SETTINGS) => ({
+  kind: 'urls',
+  endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [{ url, settings }] },
+})
+const forms: readonly (readonly [xml: string, form: object])[] = [
+  ['<address uri="http://h/x"/>', { method: '', format: 'kept', appendsPath: true, address: single('http://h/x') }],
+  [
+    '<address uri="http://h/x" format="soap11"/>',
+    { method: '', format: 'soap11', appendsPath: true, address: single('http://h/x') },
+  ],
+  [
+    '<address uri="http://h/x" format="get"/>',
+    { method: 'GET', format: 'get', appendsPath: true, address: single('http://h/x') },
+  ],
+  [
+    '<http uri-template="http://h/x" method="put"/>',
+    { method: 'PUT', format: 'kept', appendsPath: false, address: single('http://h/x') },
+  ],
+  [
+    '<default/>',
+    { method: '', format: 'kept', appendsPath: false, address: { kind: 'message', settings: LONE_ENDPOINT_SETTINGS } },
+  ],
+  [
+    '<http uri-template="https://h:1/a/{uri.var.id}?q={+uri.var.q}"/>',
+    {
+      method: '',
+      format: 'kept',
+      appendsPath: false,
+      address: {
+        kind: 'template',
+        origin: 'https://h:1',
+        pieces: ['/a/', { name: 'uri.var.id', keeps: false }, '?q=', { name: 'uri.var.q', keeps: true }],
+        settings: LONE_ENDPOINT_SETTINGS,
+      },
+    },
+  ],
+  [
+    '<http uri-template="http://{uri.var.host}/a"/>',
+    {
+      method: '',
+      format: 'kept',
+      appendsPath: false,
+      address: {
+        kind: 'template',
+        origin: '',
+        pieces: ['http://', { name: 'uri.var.host', keeps: false }, '/a'],
+        settings: LONE_ENDPOINT_SETTINGS,
+      },
+    },
+  ],
+  [
+    `<address uri="http://h"><timeout><duration>250</duration><responseAction>fault</responseAction></timeout>
+      <suspendOnFailure><errorCodes>101503,101504</errorCodes><initialDuration>100</initialDuration>
+        <progressionFactor>2.0</progressionFactor><maximumDuration>400</maximumDuration></suspendOnFailure>
+      <markForSuspension><errorCodes>101505</errorCodes><retriesBeforeSuspension>3</retriesBeforeSuspension>
+        <retryDelay>10</retryDelay></markForSuspension></address>`,
+    {
+      method: '',
+      format: 'kept',
+      appendsPath: true,
+      address: single('http://h', {
+        ...DEFAULT_ENDPOINT_SETTINGS,
+        responseTimeoutMs: 250,
+        suspensionMs: 100,
+        suspensionFactor: 2,
+        suspensionMaxMs: 400,
+        suspendCodes: [101503, 101504],
+        timeoutCodes: [101505],
+        retriesBeforeSuspension: 3,
+        retryDelayMs: 10,
+      }),
+    },
+  ],
+  [
+    `<failover>${urls('http://a', 'http://b')}</failover>`,
+    {
+      method: '',
+      format: 'kept',
+      appendsPath: true,
+      address: {
+        kind: 'urls',
+        endpoints: {
+          kind: 'failover',
+          algorithm: 'round_robin',
+          failsOver: true,
+          endpoints: ['http://a', 'http://b'].map(url => ({ url, settings: DEFAULT_ENDPOINT_SETTINGS })),
+        },
+      },
+    },
+  ],
+  [
+    `<loadbalance algorithm="org.apache.synapse.endpoints.algorithms.RoundRobin" failover="false">
+      <member hostName="a" httpPort="81"/><member hostName="b" httpsPort="444"/></loadbalance>`,
+    {
+      method: '',
+      format: 'kept',
+      appendsPath: true,
+      address: {
+        kind: 'urls',
+        endpoints: {
+          kind: 'load_balance',
+          algorithm: 'round_robin',
+          failsOver: false,
+          endpoints: ['http://a:81', 'https://b:444'].map(url => ({ url, settings: DEFAULT_ENDPOINT_SETTINGS })),
+        },
+      },
+    },
+  ],
+]
+
+for (const [xml, form] of forms) {
+  test(`${xml.replace(/\s+/g, ' ')} becomes plain data`, async () => {
+    const { endpoints = [] } = await planOf(call(xml))
+    assert.deepEqual(
+      endpoints.map(({ form: parsed }) => parsed),
+      [form],
+    )
+  })
+}
+
+test('equal endpoints of a sequence are one', async () => {
+  const { endpoints = [] } = await planOf([1, 2, 3].map(n => call(`<address uri="http://h/${n % 2}"/>`)).join(''))
+  assert.equal(endpoints.length, 2)
+})
+
+test('a sequence lists the endpoints that it names, and the destination of <call/>', async () => {
+  const { endpoints = [] } = await planOf('<call/><send><endpoint key="one"/></send>')
+  assert.deepEqual(
+    endpoints.map(({ name, form }) => [name, form === null]),
+    [
+      ['(destination)', false],
+      ['one', true],
+    ],
+  )
+})
+
+test('sequences without endpoints list none', async () => {
+  assert.equal((await parseFile(file('<log/>'))).plan!.endpoints, undefined)
+})
+
+const NAMESPACE = 'xmlns="http://ws.apache.org/ns/synapse"'
+const refusedFiles: readonly (readonly [text: string, expected: string])[] = [
+  ['<endpoint name="one"><default/></endpoint>', 'one.xml:1: xmlns: is not that of the sequence language'],
+  [`<endpoint ${NAMESPACE}><default/></endpoint>`, 'one.xml:1: endpoint/name: is missing'],
+  [`<endpoint ${NAMESPACE} name="two"><default/></endpoint>`, 'one.xml:1: endpoint/name: is not the name of its file'],
+  [`<endpoint ${NAMESPACE} name="one"/>`, 'one.xml:1: endpoint: is empty'],
+  [
+    `<endpoint ${NAMESPACE} name="one"><address uri="http://h" format="pox"/></endpoint>`,
+    'one.xml:1: endpoint/format: has an effect within a sequence only',
+  ],
+]
+
+for (const [text, expected] of refusedFiles) {
+  test(`the file of an endpoint ${text} is refused`, async () => {
+    const diagnostics = new Diagnostics()
+    assert.equal(await parseEndpointFile('one', 'one.xml', text, diagnostics), undefined)
+    const errors = diagnostics.errors.map(formatDiagnostic)
+    assert.ok(
+      errors.some(error => error.startsWith(expected) || error.replace(/ = \w+/, '').startsWith(expected)),
+      errors.join('\n'),
+    )
+  })
+}

@@ -1,0 +1,205 @@
+/** The examples of the language, from a request of a client to the backend and back; the table says what they do. */
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test, type TestContext } from 'node:test'
+import type { ApiMediationPlan, FlowPlan } from '../../src/mediation/flow-plan.ts'
+import { needsOf } from '../../src/mediation/needs.ts'
+import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
+import { operation } from '../harness/filter-chain.ts'
+import { type Peer, connectPeer, refusingPort, ScriptedBackend } from '../harness/peers.ts'
+import { takeResponse } from '../harness/responses.ts'
+import { startCallsOf } from '../harness/sequence-calls.ts'
+import { EXAMPLES } from './examples/table.ts'
+import { parseFile } from './test-sequences.ts'
+
+type Example = (typeof EXAMPLES)[number]
+type Exchange = Example['exchanges'][number]
+type Expected = Exchange['request']
+
+const FOLDER = join(import.meta.dirname, 'examples')
+/** The local entry that an example names. */
+const SCHEMA = '{"type":"object","required":["id"],"properties":{"id":{"type":"number"}}}'
+const NAMESPACE = 'http://ws.apache.org/ns/synapse'
+const ENTRY = `<localEntry xmlns="${NAMESPACE}" key="order-schema"><![CDATA[${SCHEMA}]]></localEntry>`
+/** Their requests reach the backend in any order. */
+const PARALLEL = ['parallel-calls', 'scatter-gather']
+/** The request is accepted before the backend has it. */
+const FORGETS = ['accept-and-forget']
+
+interface Got {
+  readonly start: string
+  readonly fields: ReadonlyMap<string, readonly string[]>
+  readonly body: string
+}
+
+describe('an example does what the table says:', () => {
+  for (const example of EXAMPLES) {
+    test(`${example.name}: ${example.about}`, async t => {
+      const backend = await ExampleBackend.start(t)
+      const closed = await refusingPort()
+      t.after(() => closed.close())
+      const mediation = await mediationOf(example.name, backend.port)
+      const resources = example.resource === undefined ? [] : [operation(`GET ${example.resource}`)]
+      const port = example.name === 'error-wording' ? closed.port : backend.port
+      const options = { hasFilterChain: resources.length > 0, home: homeWithEntry(t) }
+      const { gateway } = await startCallsOf(t, mediation, port, {}, options, undefined, { resources })
+      for (const exchange of example.exchanges) {
+        backend.script(exchange.backend, PARALLEL.includes(example.name))
+        const client = await connectPeer(gateway.port)
+        t.after(() => client.destroy())
+        client.send(requestText(exchange.request))
+        const { status, fields, body } = await takeResponse(client)
+        if (FORGETS.includes(example.name)) await backend.untilDone()
+        const shown = JSON.stringify([body, backend.got, gateway.reports.filter(({ level }) => level !== 'debug')])
+        expectMessage({ start: String(status), fields, body }, exchange.response, `response ${shown}`)
+        backend.check(shown)
+      }
+    })
+  }
+})
+
+function homeWithEntry(t: TestContext): string {
+  const home = mkdtempSync(join(tmpdir(), 'sluice-examples-'))
+  t.after(() => rmSync(home, { recursive: true, force: true }))
+  const folder = join(home, 'synapse-configs', 'default', 'local-entries')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'order-schema.xml'), ENTRY)
+  return home
+}
+
+/** Plans the flows of an example; the backend of its endpoints listens on `port`. */
+async function mediationOf(name: string, port: number): Promise<ApiMediationPlan> {
+  const sequences: SequencePlan[] = []
+  const add = async (file: string): Promise<void> => {
+    if (sequences.some(({ name }) => name === file)) return
+    const text = readFileSync(join(FOLDER, `${file}.xml`), 'utf8').replaceAll(
+      'backend.example:8080',
+      `127.0.0.1:${port}`,
+    )
+    const { plan, errors } = await parseFile(text, file)
+    assert.deepEqual(errors, [])
+    sequences.push(structuredClone(plan!))
+    for (const called of plan!.calls) await add(called)
+  }
+  const flow = async (end: string): Promise<FlowPlan> => {
+    const file = name + end
+    if (!existsSync(join(FOLDER, `${file}.xml`))) return { sequences: [], needs: 'nothing' }
+    await add(file)
+    return { sequences: [file], needs: needsOf([file], wanted => sequences.find(({ name }) => name === wanted)) }
+  }
+  const flows = { request: await flow(''), response: await flow('-out'), fault: await flow('-fault') }
+  return { sequences, flows, byOperation: {} }
+}
+
+function requestText({ start, fields = {}, body = '' }: Expected): string {
+  const [method, target] = start.split(' ')
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  const length = body === '' ? '' : `content-length: ${body.length}\r\n`
+  return `${method} /a${target} HTTP/1.1\r\nhost: gateway\r\n${lines.join('')}${length}\r\n${body}`
+}
+
+/** Answers requests as an exchange says, and keeps what was not as it says. */
+class ExampleBackend {
+  readonly #server: ScriptedBackend
+  #pairs: Exchange['backend'] = []
+  #isParallel = false
+  #answered = Promise.withResolvers<null>()
+  got: Got[] = []
+
+  private constructor(server: ScriptedBackend) {
+    this.#server = server
+  }
+
+  static async start(t: TestContext): Promise<ExampleBackend> {
+    const server = await ScriptedBackend.listen(peer => void backend.#serve(peer))
+    const backend = new ExampleBackend(server)
+    t.after(() => server.close())
+    return backend
+  }
+
+  get port(): number {
+    return this.#server.port
+  }
+
+  script(pairs: Exchange['backend'], isParallel: boolean): void {
+    this.#pairs = pairs
+    this.#isParallel = isParallel
+    this.#answered = Promise.withResolvers()
+    this.got = []
+  }
+
+  async untilDone(): Promise<void> {
+    await this.#answered.promise
+  }
+
+  async #serve(peer: Peer): Promise<void> {
+    while (!peer.isClosed) {
+      await peer.untilRequest()
+      if (!peer.text.includes('\r\n\r\n')) return
+      const [start = '', ...lines] = peer
+        .take(peer.text.indexOf('\r\n\r\n') + 4)
+        .trimEnd()
+        .split('\r\n')
+      const fields = new Map<string, string[]>()
+      for (const line of lines) {
+        const [name = '', value = ''] = line.split(/: ?(.*)/)
+        fields.set(name.toLowerCase(), [...(fields.get(name.toLowerCase()) ?? []), value])
+      }
+      const length = Number(fields.get('content-length')?.[0] ?? 0)
+      await peer.untilLength(length)
+      this.got.push({ start: start.replace(/ HTTP\/1\.1$/, ''), fields, body: peer.take(length) })
+      const answer = this.#answerTo(this.got.at(-1)!)
+      peer.send(responseText(answer))
+      if (this.got.length === this.#pairs.length) this.#answered.resolve(null)
+    }
+  }
+
+  #answerTo(got: Got): Expected {
+    const pair = this.#isParallel
+      ? this.#pairs.find(([wanted]) => holds(got.start, wanted.start))
+      : this.#pairs[this.got.length - 1]
+    return pair?.[1] ?? { start: '500', body: 'unexpected' }
+  }
+
+  check(shown: string): void {
+    assert.equal(this.got.length, this.#pairs.length, shown)
+    for (const [at, [wanted]] of this.#pairs.entries()) {
+      const got = this.#isParallel ? this.got.find(({ start }) => holds(start, wanted.start)) : this.got[at]
+      assert.ok(got, `${wanted.start} in ${shown}`)
+      expectMessage(got, wanted, `backend ${shown}`)
+    }
+  }
+}
+
+function responseText({ start, fields = {}, body = '' }: Expected): string {
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${start} Scripted\r\n${lines.join('')}content-length: ${body.length}\r\n\r\n${body}`
+}
+
+function expectMessage(got: Got, wanted: Expected, shown: string): void {
+  assert.ok(holds(got.start, wanted.start), `start ${got.start}, not ${wanted.start}: ${shown}`)
+  for (const [name, value] of Object.entries(wanted.fields ?? {})) {
+    const has = got.fields.get(name)?.join(', ') ?? ''
+    assert.ok(holds(has, value), `${name}: ${has}, not ${value}: ${shown}`)
+  }
+  if (wanted.body === undefined) return
+  const isEqual = holds(got.body, wanted.body) || sameJson(got.body, wanted.body)
+  assert.ok(isEqual, `body ${got.body}, not ${wanted.body}: ${shown}`)
+}
+
+function sameJson(got: string, wanted: string): boolean {
+  try {
+    assert.deepEqual(JSON.parse(got), JSON.parse(wanted))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Whether a text is the wanted one, or matches it: a pattern between slashes. */
+function holds(text: string, wanted: string): boolean {
+  const pattern = /^\/(.+)\/$/s.exec(wanted)?.[1]
+  return pattern === undefined ? text === wanted : new RegExp(pattern, 's').test(text)
+}

@@ -1,0 +1,116 @@
+/** `<foreach>`: over parts of the body in place, and over collections on copies. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { writeXml } from '../../src/mediation/xml-tree.ts'
+import { causes, run, testRefusals } from './test-sequences.ts'
+
+const DOUBLE =
+  '<payloadFactory media-type="json"><format>{"n":$1,"at":$2}</format>' +
+  '<args><arg expression="json-eval($.n)"/><arg expression="$ctx:FOREACH_COUNTER"/></args></payloadFactory>'
+const LIST = { list: [{ n: 1 }, { n: 2 }], other: true }
+const NUMBERED = {
+  list: [
+    { n: 1, at: 0 },
+    { n: 2, at: 1 },
+  ],
+  other: true,
+}
+
+function jsonOf(ran: Awaited<ReturnType<typeof run>>): unknown {
+  const { payload } = ran.message
+  assert.equal(payload?.kind, 'json')
+  return JSON.parse((payload as { text: string }).text)
+}
+
+test('each item of an array is the body in turn, and its result takes its place', async () => {
+  for (const path of ['$.list', '$.list[*]']) {
+    const ran = await run(`<foreach expression="json-eval(${path})"><sequence>${DOUBLE}</sequence></foreach>`, {
+      json: LIST,
+    })
+    assert.deepEqual(causes(ran), [])
+    assert.deepEqual(jsonOf(ran), NUMBERED)
+  }
+})
+
+test('items keep the digits of numbers that no double holds', async () => {
+  const text = '{"l":[{"n":12345678901234567890},0.12345678901234567890]}'
+  for (const attribute of ['expression', 'collection']) {
+    const ran = await run(
+      `<payloadFactory media-type="json"><format>${text}</format><args/></payloadFactory>
+      <foreach ${attribute}="json-eval($.l)"><sequence><log level="custom"/></sequence></foreach>`,
+    )
+    assert.deepEqual(ran.message.payload, { kind: 'json', text })
+  }
+})
+
+test('a sequence of another file runs for more items than a message may enter sequences', async () => {
+  const json = { list: Array.from({ length: 300 }, (_, n) => ({ n })) }
+  const count = '<property name="sum" expression="$ctx:sum + json-eval($.n)" type="DOUBLE"/>'
+  const steps = '<property name="sum" value="0" type="DOUBLE"/><foreach expression="json-eval($.list)" sequence="two"/>'
+  const ran = await run(steps, { json, others: { two: count } })
+  assert.deepEqual([ran.outcome, ran.message.get('default', 'sum')], ['ended', 44850])
+  assert.deepEqual(jsonOf(ran), json)
+})
+
+test('foreach over XML replaces elements, and its id names the counter', async () => {
+  const steps =
+    '<payloadFactory><format><r xmlns=""><a>1</a><b/><a>2</a></r></format></payloadFactory>' +
+    '<foreach id="x" expression="//a"><sequence><payloadFactory><format><c xmlns="" at="$2">$1</c></format><args>' +
+    '<arg expression="string(//a)"/><arg expression="$ctx:x_FOREACH_COUNTER"/></args></payloadFactory></sequence></foreach>'
+  const ran = await run(steps)
+  assert.deepEqual(causes(ran), [])
+  const { payload } = ran.message
+  const text = payload?.kind === 'xml' ? writeXml(payload.root).replaceAll(' xmlns=""', '') : ''
+  assert.equal(text, '<r><c at="0">1</c><b/><c at="1">2</c></r>')
+})
+
+test('a collection runs on copies: its results replace it, and nothing else of the copies stays', async () => {
+  const body = `<property name="seen" value="1"/>${DOUBLE.replace('$ctx:FOREACH_COUNTER', '$var:i')}`
+  const attributes = 'collection="json-eval($.list)" counter-variable="i"'
+  const ran = await run(`<foreach ${attributes}><sequence>${body}</sequence></foreach>`, { json: LIST })
+  assert.deepEqual(jsonOf(ran), NUMBERED)
+  assert.equal(ran.message.get('default', 'seen'), undefined)
+  assert.equal(ran.message.get('variable', 'i'), undefined)
+  const kept = await run(`<foreach ${attributes} result-target="r"><sequence>${body}</sequence></foreach>`, {
+    json: LIST,
+  })
+  assert.deepEqual(jsonOf(kept), LIST)
+  assert.deepEqual(kept.message.get('variable', 'r'), { kind: 'json', value: NUMBERED.list })
+  const read = await run(`<foreach ${attributes} update-original="false"><sequence>${body}</sequence></foreach>`, {
+    json: LIST,
+  })
+  assert.deepEqual(jsonOf(read), LIST)
+})
+
+test('an item that ends the flow ends it, one that fails fails it', async () => {
+  const foreach = (steps: string) => `<foreach expression="json-eval($.list)"><sequence>${steps}</sequence></foreach>`
+  const ended = await run(`${foreach('<respond/>')}<property name="after" value="1"/>`, { json: LIST })
+  assert.deepEqual([ended.outcome, ended.message.get('default', 'after')], ['responded', undefined])
+  const failed = await run(foreach('<throwError type="T" errorMessage="m"/>'), { json: LIST })
+  assert.equal(failed.outcome, 'failed')
+  const collection = '<foreach collection="json-eval($.other)"><sequence><drop/></sequence></foreach>'
+  assert.deepEqual(causes(await run(collection, { json: LIST })), [
+    'one.xml:1: the collection of foreach is no JSON array',
+  ])
+})
+
+/** Steps of one item and the attributes of a loop, which together run more mediators than a message may. */
+const TRIVIAL = '<property name="a" value="1"/>'.repeat(999)
+const ITEMS = Array.from({ length: 260 }, () => 0)
+
+for (const attribute of ['expression', 'collection']) {
+  test(`a loop over ${attribute} ends at the limit of mediators, those of all items together`, async () => {
+    const steps = `<foreach ${attribute}="json-eval($.l)"><sequence>${TRIVIAL}</sequence></foreach>`
+    const ran = await run(steps, { json: { l: ITEMS } })
+    assert.deepEqual([ran.outcome, causes(ran)], ['failed', ['ran more than 250000 mediators']])
+  })
+}
+
+testRefusals([
+  ['<foreach expression="//a"/>', 'foreach/sequence: expected either sequence, or a child <sequence>'],
+  ['<foreach sequence="a"/>', 'foreach/expression: is missing'],
+  ['<foreach sequence="a" expression="1"/>', 'foreach/expression = 1: is no path into the body'],
+  ['<foreach sequence="a" expression="//a" counter-variable="i"/>', 'foreach/counter-variable: needs collection'],
+  ['<foreach sequence="a" collection="//a" id="i"/>', 'foreach/id: has no effect with collection'],
+  ['<foreach sequence="a" expression="//a" key="i"/>', 'foreach/key: is an unknown attribute'],
+])

@@ -1,0 +1,57 @@
+/** `<header>` in its default scope: header blocks of SOAP, and SOAPAction. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { writeXml } from '../../src/mediation/xml-tree.ts'
+import { run, testRefusals } from './test-sequences.ts'
+
+const BODY = '<payloadFactory><format><r xmlns="">1</r></format></payloadFactory>'
+const BLOCK = '<am:Key xmlns:am="http://example.org/am">a</am:Key>'
+
+async function xmlAfter(steps: string): Promise<string> {
+  const { payload } = (await run(BODY + steps)).message
+  return payload?.kind === 'xml' ? writeXml(payload.root).replaceAll(' xmlns=""', '') : ''
+}
+
+/** Steps, and the Header with what comes before the Body; null: no Envelope. */
+const ROWS: readonly (readonly [string, string | null])[] = [
+  ['<header name="am:Key" value="a"/>', `<soapenv:Header>${BLOCK}</soapenv:Header>`],
+  ['<header name="am:Key" expression="//r"/>', `<soapenv:Header>${BLOCK.replace('>a<', '>1<')}</soapenv:Header>`],
+  ['<header name="am:Key" value="b"/><header name="am:Key" value="a"/>', `<soapenv:Header>${BLOCK}</soapenv:Header>`],
+  ['<header name="am:Key" value="a"/><header name="am:Key" action="remove"/>', ''],
+  ['<header name="am:Key" action="remove"/>', null],
+  ['<header><am:Key>a</am:Key></header>', `<soapenv:Header>${BLOCK}</soapenv:Header>`],
+  [
+    '<header name="am:Key" value="a"/><header name="am:Other" value="b"/>',
+    `<soapenv:Header>${BLOCK}${BLOCK.replaceAll('Key', 'Other').replace('>a<', '>b<')}</soapenv:Header>`,
+  ],
+]
+
+for (const [steps, header] of ROWS) {
+  test(`${steps} changes the header blocks`, async () => {
+    const text = await xmlAfter(steps)
+    const start = '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/">'
+    const expected =
+      header === null ? '<r>1</r>' : `${start}${header}<soapenv:Body><r>1</r></soapenv:Body></soapenv:Envelope>`
+    assert.equal(text, expected)
+  })
+}
+
+test('an expression reads a header block', async () => {
+  const steps = '<header name="am:Key" value="a"/><property name="it" expression="$header/am:Key"/>'
+  assert.equal((await run(BODY + steps)).message.get('default', 'it'), 'a')
+})
+
+test('Action is the field SOAPAction', async () => {
+  const { message } = await run('<header name="Action" value="urn:a"/>')
+  assert.equal(message.get('transport', 'SOAPAction'), '"urn:a"')
+  const removed = await run('<header name="Action" value="urn:a"/><header name="Action" action="remove"/>')
+  assert.equal(removed.message.get('transport', 'SOAPAction'), undefined)
+})
+
+testRefusals([
+  ['<header name="Security" value="1"/>', 'header/name = Security: is no header of SOAP: it has no namespace'],
+  ['<header name="xx:Security" value="1"/>', 'header/name = xx:Security: is no header of SOAP: it has no namespace'],
+  ['<header name="ReplyTo" value="1"/>', 'header/name = ReplyTo: is of WS-Addressing, which is not supported'],
+  ['<header action="remove"><am:x/></header>', 'header/action: has no effect with elements'],
+  ['<header name="am:x" value="1"><am:x/></header>', 'am:x: is not an element of <header>'],
+])

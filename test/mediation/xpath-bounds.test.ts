@@ -1,0 +1,92 @@
+/** XPath over documents that clients choose: the same values as the library alone, in bounded time. */
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { test } from 'node:test'
+import { type DomNode, domLibrary, type XPathValue, xpathLibrary } from '../../src/mediation/lazy-libraries.ts'
+import { withinTime } from '../../src/mediation/xpath-bounds.ts'
+
+const PATHS = [
+  '//*',
+  '//a//b',
+  '//*//*//*',
+  '/r/a[2]/b',
+  '//b[last()]',
+  '//@k',
+  '//a[@k="2"]/following::b',
+  '//b/preceding::a[1]',
+  '//b/ancestor::*[2]',
+  '//a/descendant-or-self::a',
+  '//a[b]/b | //b',
+  '//text()',
+  '(//b)[3]',
+  'string(//b)',
+  'count(//*[count(.//b) > 1])',
+  'sum(//@k)',
+  'name(//b[4]/..)',
+  '//a[. = //b]',
+]
+
+const NESTED = `<r>${'<a k="1"><b>x</b><a k="2"><b>y</b><b>z</b></a>t</a>'.repeat(20)}</r>`
+
+/** A second copy of the library, without bounds. */
+function unboundedLibrary(): ReturnType<typeof xpathLibrary> {
+  const require = createRequire(import.meta.url)
+  const path = require.resolve('xpath')
+  const { [path]: cached } = require.cache
+  delete require.cache[path]
+  const library = require(path)
+  require.cache[path] = cached
+  return library
+}
+
+function rootOf(xml: string): DomNode {
+  return new (domLibrary().DOMParser)({ onError: () => undefined }).parseFromString(xml, 'text/xml').firstChild!
+}
+
+function evaluate(library: ReturnType<typeof xpathLibrary>, path: string, node: DomNode, limitMs?: number): XPathValue {
+  const options = { node, namespaces: {}, variables: () => '', functions: () => undefined }
+  return withinTime(() => library.parse(path).evaluate(options), limitMs)
+}
+
+function shown(value: XPathValue): unknown {
+  return value.toArray?.() ?? value.stringValue()
+}
+
+test('every path has the value that the library alone gives it', () => {
+  xpathLibrary()
+  const [root, unbounded] = [rootOf(NESTED), unboundedLibrary()]
+  for (const path of PATHS) {
+    const [value, expected] = [evaluate(xpathLibrary(), path, root), evaluate(unbounded, path, root)]
+    // Nodes are compared by identity: a comparison by structure would walk the whole document each time.
+    const [is, wanted] = [shown(value), shown(expected)]
+    if (!Array.isArray(is) || !Array.isArray(wanted)) assert.equal(is, wanted, path)
+    else assert.ok(is.length === wanted.length && is.every((node, at) => node === wanted[at]), path)
+  }
+})
+
+const DEEP = `${'<a>'.repeat(190)}${'</a>'.repeat(190)}`
+/** Enough for work in proportion to the nodes on a machine that is busy, and too little for its square. */
+const PATIENCE_MS = 20_000
+const WIDE = `<r>${'<a><b/></a>'.repeat(50_000)}</r>`
+
+test('a path through a deep document and through many siblings takes no more than its nodes', () => {
+  for (const [xml, path, count] of [
+    [DEEP, 'count(//*//*//*//*)', '187'],
+    [WIDE, 'count(//*//*)', '100000'],
+    [WIDE, 'count(//b)', '50000'],
+    [WIDE, 'name((//b)[1]/..)', 'a'],
+  ] as const) {
+    assert.equal(evaluate(xpathLibrary(), path, rootOf(xml), PATIENCE_MS).stringValue(), count, path)
+  }
+})
+
+test('an expression that takes too long is a fault with a code', () => {
+  for (const path of ['count(//*[string(/) = "x"])', 'count(//b/following::*)']) {
+    const root = rootOf(`<r>${'<a><b>x</b></a>'.repeat(50_000)}</r>`)
+    assert.throws(
+      () => evaluate(xpathLibrary(), path, root),
+      (error: { raised?: { code: number } }) => error.raised?.code === 102542,
+      path,
+    )
+  }
+})
