@@ -1,0 +1,164 @@
+/** Runs flows of APIs on messages. The sequences of the home and of each API are compiled with their first use. */
+import { CompiledSequences } from '../mediation/compiled-sequences.ts'
+import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
+import { loadCustomFormats, NO_CUSTOM_FORMATS } from '../mediation/formats/custom-format.ts'
+import { MessageFormats } from '../mediation/formats/message-formats.ts'
+import { MediationFault } from '../mediation/mediation-fault.ts'
+import type { BodySource, Message } from '../mediation/message.ts'
+import { fromTransfer, toTransfer } from '../mediation/message-transfer.ts'
+import type { TaskServices } from '../mediation/task-calls.ts'
+import { withOwnBuffer } from '../mediation/transferred-body.ts'
+import type {
+  FlowResult,
+  FlowTask,
+  RaisedFault,
+  TransferredBody,
+  TransferredMessage,
+} from '../mediation/worker-task.ts'
+import { ThreadCode } from './thread-code.ts'
+import type { TaskContext, TaskResult, TaskRunner } from './task-server.ts'
+
+export function flowRunner(context: TaskContext): TaskRunner {
+  const sequences = new ThreadSequences(context)
+  const code = new ThreadCode(context.plan)
+  const { formats: settings, home } = context.plan
+  const hasModules = Object.keys({ ...settings.builders, ...settings.formatters }).length > 0
+  let formats: MessageFormats | Promise<MessageFormats> = new MessageFormats(settings, NO_CUSTOM_FORMATS)
+  if (hasModules) {
+    formats = loadCustomFormats(home, settings).then(custom => (formats = new MessageFormats(settings, custom)))
+    // A task that needs them rejects.
+    formats.catch(() => undefined)
+  }
+  const start = (task: FlowTask, ready: MessageFormats) => new Flow(task, ready, sequences, context, code).run()
+  return (task: FlowTask) =>
+    formats instanceof Promise ? formats.then(ready => start(task, ready)) : start(task, formats)
+}
+
+/** The sequences of a thread. */
+class ThreadSequences {
+  readonly #context: TaskContext
+  readonly #statistics: FlowStatistics | null
+  readonly #apis = new Map<string, CompiledSequences>()
+  #home: CompiledSequences | null = null
+
+  constructor(context: TaskContext) {
+    this.#context = context
+    this.#statistics = statisticsOf(context.plan.statistics, context.report)
+  }
+
+  /** Throws where a plan cannot be compiled. */
+  of(api: string): CompiledSequences {
+    const { plan, report } = this.#context
+    this.#home ??= new CompiledSequences(plan.sequences, report, null, this.#statistics)
+    const own = plan.apis[api] ?? []
+    if (own.length === 0) return this.#home
+    let found = this.#apis.get(api)
+    if (found === undefined) {
+      found = new CompiledSequences(own, report, this.#home, this.#statistics)
+      this.#apis.set(api, found)
+    }
+    return found
+  }
+}
+
+/** Copies of messages that one task may make. */
+const COPIES_MAX = 1000
+const TOO_MANY_COPIES = 102553
+
+/** One task, with its messages. */
+class Flow {
+  readonly #task: FlowTask
+  readonly #formats: MessageFormats
+  readonly #sequences: ThreadSequences
+  readonly #context: TaskContext
+  /** Bodies of the messages of this task, by what builds them. */
+  readonly #bodies = new WeakMap<BodySource, TransferredBody>()
+  readonly #services: TaskServices
+  /** Copies that the task may make from now on. */
+  #copiesLeft: number
+
+  constructor(
+    task: FlowTask,
+    formats: MessageFormats,
+    sequences: ThreadSequences,
+    context: TaskContext,
+    code: ThreadCode,
+  ) {
+    this.#task = task
+    this.#formats = formats
+    this.#sequences = sequences
+    this.#context = context
+    const { api, flow, copiesMax = COPIES_MAX } = task
+    this.#copiesLeft = copiesMax
+    const { report, call } = context
+    this.#services = {
+      ...{ api, flow, report, call, code },
+      transfer: message => this.#transferred(message, null),
+      received: transferred => this.#received(transferred),
+      claimCopies: count => this.#claimCopies(count),
+      shareCopies: count => this.#shareCopies(count),
+      parse: (text, contentType) => {
+        const body = { kind: 'bytes', bytes: Buffer.from(text) } as const
+        return this.#formats.source(body, contentType, '', false).build('')
+      },
+    }
+  }
+
+  #claimCopies(count: number): void {
+    this.#copiesLeft -= count
+    if (this.#copiesLeft >= 0) return
+    const cause = `the sequences have made more than ${COPIES_MAX} copies of a message`
+    throw new MediationFault({ code: TOO_MANY_COPIES, message: 'Too many copies', cause })
+  }
+
+  /** The task itself keeps one share. */
+  #shareCopies(count: number): number {
+    const share = Math.floor(this.#copiesLeft / (count + 1))
+    this.#copiesLeft -= share * count
+    return share
+  }
+
+  run(): TaskResult | Promise<TaskResult> {
+    const { api, sequences, message: transferred } = this.#task
+    const message = this.#received(transferred)
+    const own = message.bodySource
+    const kind = this.#sequences.of(api).runToEnd(sequences, message)
+    return kind instanceof Promise ? kind.then(kind => this.#end(kind, message, own)) : this.#end(kind, message, own)
+  }
+
+  #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): TaskResult {
+    if (kind === 'drops') return plain({ kind })
+    if (kind === 'faults') return plain(faultResult(message.fault!, message))
+    try {
+      const { value, transfer } = withOwnBuffer(this.#transferred(message, own))
+      return { value: { kind, message: value, endpoint: message.endpoint } satisfies FlowResult, transfer }
+    } catch (error) {
+      if (!(error instanceof MediationFault)) throw error
+      return plain(faultResult(error.raised, message))
+    }
+  }
+
+  #received(transferred: TransferredMessage): Message {
+    const source = this.#formats.sourceOf(transferred)
+    if (source !== null) this.#bodies.set(source, transferred.body)
+    const message = fromTransfer(transferred, source)
+    message.task = this.#services
+    return message
+  }
+
+  /** `own`: the source of the body that the reactor holds, which need not be sent back. Throws MediationFault. */
+  #transferred(message: Message, own: BodySource | null): TransferredMessage {
+    const transferred = toTransfer(message, message => this.#formats.format(message), this.#context.report)
+    const source = message.bodySource
+    if (transferred.body.kind !== 'untouched' || source === null || source === own) return transferred
+    return { ...transferred, body: this.#bodies.get(source)! }
+  }
+}
+
+function plain(value: FlowResult): TaskResult {
+  return { value, transfer: [] }
+}
+
+function faultResult(fault: RaisedFault, message: Message): FlowResult {
+  return { kind: 'faults', fault, state: message.stateForNextFlow() }
+}

@@ -1,0 +1,139 @@
+/**
+ * Serves the tasks of a worker thread: gives each to the runner of its kind, within its time, and shows signs of life.
+ * Log events and calls to the reactor go through a channel of this thread.
+ */
+import { getPriority, setPriority } from 'node:os'
+import { MessageChannel, parentPort, threadId, workerData } from 'node:worker_threads'
+import { move, transferableSymbol, valueSymbol } from 'piscina'
+import type { TaskCall, TaskCallResults, TaskServices } from '../mediation/task-calls.ts'
+import { EventLog } from '../observe/events.ts'
+import {
+  BEATS,
+  type FromWorker,
+  LIFE_BYTES,
+  RUNNING,
+  type ToWorker,
+  type WorkerHello,
+} from '../plan/worker-messages.ts'
+import type { TaskEnvelope, TaskReply, WorkerData, WorkerPlan } from '../plan/worker-plan.ts'
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
+import { CallChannel } from '../runtime/call-channel.ts'
+import { withTimeout } from '../runtime/with-timeout.ts'
+
+/** Between two signs of life, in milliseconds. */
+const BEAT_MS = 500
+/**
+ * Calls that may be pending at once; tasks are bounded by the permits of the pool. The reactor ends each call by the
+ * time-outs of its endpoint, and each task by its own: this one only bounds what has no answer at all.
+ */
+const CALLS = { pendingMax: 100_000, timeoutMs: 86_400_000 }
+
+/** What is added to the nice value of a thread: reactors on the same processor go first. */
+const NICE = 5
+const NICE_MAX = 19
+
+/** What a thread offers its runners. */
+export interface TaskContext {
+  readonly plan: WorkerPlan
+  readonly report: Report
+  /** Asks the reactor that owns the thread. Rejects with CallFailed. */
+  readonly call: TaskServices['call']
+  /** Bodies of requests and responses of mounted APIs. */
+  readonly streams: TaskStreams
+}
+
+interface TaskStreams {
+  readonly post: (message: FromMounted, transfer: readonly ArrayBuffer[]) => void
+  /** Sets who gets the messages of the reactor. */
+  readonly listen: (receive: (message: ToMounted) => void) => void
+}
+
+/** `value`: plain data. `transfer`: its buffers that are moved instead of copied. */
+export interface TaskResult {
+  readonly value: unknown
+  readonly transfer: readonly ArrayBuffer[]
+}
+
+/** Runs one task. What it throws fails the task alone. */
+export type TaskRunner = (task: never) => TaskResult | Promise<TaskResult>
+
+/** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
+export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
+  yieldToReactors()
+  const { context, life } = openThread()
+  const runners = runnersOf(context)
+  return async (envelope: TaskEnvelope): Promise<TaskReply> => {
+    Atomics.add(life, RUNNING, 1)
+    Atomics.add(life, BEATS, 1)
+    try {
+      const { value, transfer } = await run(runners, envelope)
+      return moved({ value }, transfer)
+    } catch (error) {
+      return { cause: causeOf(error) }
+    } finally {
+      Atomics.add(life, BEATS, 1)
+      Atomics.sub(life, RUNNING, 1)
+    }
+  }
+}
+
+/** On Linux a thread has a nice value of its own (setpriority(2)); elsewhere it would be that of the process. */
+function yieldToReactors(): void {
+  if (process.platform !== 'linux') return
+  try {
+    setPriority(Math.min(NICE_MAX, getPriority() + NICE))
+  } catch {
+    // A sandbox may refuse the call: then workers compete with reactors, and messages take the same way.
+  }
+}
+
+function openThread(): { readonly context: TaskContext; readonly life: Int32Array } {
+  const { plan: text } = workerData as WorkerData
+  const plan = JSON.parse(text) as WorkerPlan
+  const { port1: own, port2: port } = new MessageChannel()
+  const life = new Int32Array(new SharedArrayBuffer(LIFE_BYTES))
+  const calls = new CallChannel<TaskCall, TaskCallResults>('the reactor', own, CALLS)
+  let receive: (message: ToMounted) => void = () => undefined
+  own.on('message', (message: ToWorker) => (message.kind === 'mounted' ? receive(message) : calls.settle(message)))
+  const streams: TaskStreams = {
+    post: (message, transfer) => own.postMessage(message satisfies FromWorker, transfer as ArrayBuffer[]),
+    listen: receiver => {
+      receive = receiver
+    },
+  }
+  const events = new EventLog(event => own.postMessage({ kind: 'event', event } satisfies FromWorker), {
+    level: plan.logLevel,
+    nowMs: () => performance.now(),
+    onSuppressed: () => undefined,
+  })
+  setInterval(() => Atomics.add(life, BEATS, 1), BEAT_MS)
+  const hello = { kind: 'hello', threadId, port, life: life.buffer as SharedArrayBuffer } satisfies WorkerHello
+  parentPort!.postMessage(hello, [port])
+  const report: Report = (level, event, fields) => events.report(level, event, fields)
+  return { context: { plan, report, call: call => calls.call(call), streams }, life }
+}
+
+function run(
+  runners: Readonly<Record<string, TaskRunner>>,
+  { task, timeoutMs }: TaskEnvelope,
+): TaskResult | Promise<TaskResult> {
+  const runner = runners[task.kind]
+  if (runner === undefined) throw new Error(`there is no task of the kind ${task.kind}`)
+  const result = runner(task as never)
+  // Nobody waits for a late result; the task gives its place up, although what it has begun goes on.
+  if (!(result instanceof Promise) || timeoutMs === 0) return result
+  return withTimeout(result, timeoutMs, () => new Error(`not done within ${timeoutMs} ms`))
+}
+
+function moved(reply: TaskReply, transfer: readonly ArrayBuffer[]): TaskReply {
+  if (transfer.length === 0) return reply
+  return move({ [transferableSymbol]: transfer, [valueSymbol]: reply } as never) as unknown as TaskReply
+}
+
+/** Name of an error and where it was thrown. Its message may hold text of a client. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'a value was thrown that is no error'
+  const frame = /^ +at (.*)$/m.exec(error.stack ?? '')
+  return frame === null ? error.name : `${error.name} at ${frame[1]}`
+}

@@ -1,0 +1,82 @@
+/** Messages that would harm the thread they run on: each is answered, and the thread and its other messages live on. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { json, messageOf, startWorker, textOf } from './started-worker.ts'
+
+const MIB = 1024 * 1024
+const AS_XML = '<property name="messageType" value="application/xml" scope="axis2"/>'
+const AS_JSON = '<property name="messageType" value="application/json" scope="axis2"/>'
+
+const SMALL_HEAP = { http: { worker_pool_heap_bytes: 64 * MIB, worker_pool_size_core: 100 } }
+const NO_ROOM = 102533
+
+test('a body that the heap has no room for is refused, and ends neither thread nor process', async t => {
+  const worker = await startWorker(t, { request: AS_XML }, SMALL_HEAP)
+  const text = `["${'x'.repeat(15 * MIB)}","${'y'.repeat(15 * MIB)}"]`
+  const results = await Promise.all(Array.from({ length: 5 }, () => worker.run({ body: json(text) })))
+  for (const result of results) {
+    assert.ok(result.kind === 'faults', result.kind)
+    assert.equal(result.fault.code, NO_ROOM)
+  }
+  assert.match(textOf(messageOf(await worker.run({ body: json('{"a":1}') }))), /<a>1<\/a>/)
+  assert.deepEqual(worker.reports, [])
+})
+
+test('many small items count with the memory that they need, not with their bytes', async t => {
+  const worker = await startWorker(t, { request: AS_XML }, SMALL_HEAP)
+  const result = await worker.run({ body: json(`[${'1,'.repeat(400_000)}1]`) })
+  assert.ok(result.kind === 'faults', result.kind)
+  assert.equal(result.fault.code, NO_ROOM)
+})
+
+test('the items of an XML body count likewise', async t => {
+  const worker = await startWorker(t, { request: AS_JSON }, SMALL_HEAP)
+  const fields = [['Content-Type', 'application/xml']] as const
+  const result = await worker.run({ fields, body: json(`<r>${'<a/>'.repeat(400_000)}</r>`) })
+  assert.ok(result.kind === 'faults', result.kind)
+  assert.equal(result.fault.code, NO_ROOM)
+})
+
+test('a sequence that copies the message into itself in the background ends', async t => {
+  const log = '<log level="custom"><property name="ROUND" value="1"/></log>'
+  const again = `${log}<clone continueParent="true"><target sequence="again"/></clone>`
+  const worker = await startWorker(t, { request: '<sequence key="again"/>', others: { again } })
+  assert.equal((await worker.run({ body: json('{"a":1}') })).kind, 'continues')
+  const refused = () => worker.reports.find(({ fields }) => /copies of a message/.test(String(fields.CAUSE_OF_ERROR)))
+  while (refused() === undefined) await setTimeout(10)
+  assert.ok(worker.reports.length < 20, String(worker.reports.length))
+})
+
+const COUNTS = `<property name="n" expression="count(//*//*)"/>
+  <property name="X-N" expression="get-property('n')" scope="transport"/>`
+const XML = [['Content-Type', 'application/xml']] as const
+
+test('a document that XPath has no memory or no time for is a fault with a code', async t => {
+  const worker = await startWorker(t, { request: COUNTS }, SMALL_HEAP)
+  const declared = Array.from({ length: 3000 }, (_, at) => `xmlns:a${at}="u${at}"`).join(' ')
+  for (const [body, code] of [
+    [`<r>${'<a/>'.repeat(60_000)}</r>`, NO_ROOM],
+    [`<r ${declared}>${'<a xmlns:b="c"/>'.repeat(3000)}</r>`, 102521],
+  ] as const) {
+    const result = await worker.run({ fields: XML, body: json(body) })
+    assert.ok(result.kind === 'faults', result.kind)
+    assert.equal(result.fault.code, code)
+  }
+  const { fields } = messageOf(await worker.run({ fields: XML, body: json('<r><a/></r>') }))
+  assert.deepEqual(fields.at(-1), ['X-N', '3'])
+})
+
+const SLOW = `<property name="p" expression="json-eval($.a)"/>
+  <foreach collection="\${payload.items}"><sequence>
+    <filter source="get-property('p')" regex="(a+)+b"><then><drop/></then></filter>
+  </sequence></foreach>`
+
+test('a flow that computes for seconds is a fault before its thread is taken for dead', async t => {
+  const worker = await startWorker(t, { request: SLOW })
+  const items = Array.from({ length: 60_000 }, () => 1)
+  const result = await worker.run({ body: json(JSON.stringify({ items, a: 'a'.repeat(8000) })) })
+  assert.ok(result.kind === 'faults', result.kind)
+  assert.equal(result.fault.code, 102542)
+  assert.equal((await worker.run({ body: json('{"items":[1],"a":"a"}') })).kind, 'continues')
+})

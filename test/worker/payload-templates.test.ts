@@ -1,0 +1,73 @@
+/** Templates of `<payloadFactory>` in files and local entries, and expressions in templates, on real workers. */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { temporaryHome } from '../config/temporary-home.ts'
+import { json, messageOf, startWorker, textOf } from './started-worker.ts'
+
+// biome-ignore-start lint/suspicious/noTemplateCurlyInString: expressions of the language
+const FILES = {
+  'formats/order.json': '{"order": {"n": $1, "text": "$2"}}',
+  'formats/order.txt': 'n=$1 $2',
+  'formats/no.json': '{"order": $1',
+  'formats/more.json': '{"order": $3}',
+  'formats/expression.json': '{"order": ${payload.n}}',
+  'synapse-configs/default/local-entries/order.xml': '<localEntry key="order"><o n="$1">$2</o></localEntry>',
+}
+const ARGS =
+  '<args><arg evaluator="json" expression="$.n" deepCheck="false"/><arg evaluator="json" expression="$.t"/></args>'
+const keyed = (media: string, key: string) =>
+  `<payloadFactory media-type="${media}" template-type="default"><format key="${key}"/>${ARGS}</payloadFactory>`
+const inline = (media: string, format: string) =>
+  `<payloadFactory media-type="${media}"><format>${format}</format></payloadFactory>`
+
+/** [sequence, body, expected body] */
+const TEMPLATES: readonly (readonly [string, string, string | RegExp])[] = [
+  [keyed('json', 'formats/order.json'), '{"n":1,"t":"a\\"b"}', '{"order": {"n": 1, "text": "a\\"b"}}'],
+  [keyed('json', 'conf:/formats/order.json'), '{"n":[1],"t":"$1"}', '{"order": {"n": [1], "text": "$1"}}'],
+  [keyed('text', 'formats/order.txt'), '{"n":1,"t":"<x>"}', 'n=1 <x>'],
+  [keyed('xml', 'order'), '{"n":1,"t":"<x>"}', /<o n="1">&lt;x&gt;<\/o>$/],
+  [
+    inline('json', '{"a": ${payload.n}, "b": "x${payload.t}1", "c": "${payload.n}1"}'),
+    '{"n":"q","t":"\\"}"}',
+    '{"a": "q", "b": "x\\"}1", "c": "q1"}',
+  ],
+  [inline('xml', '<a b="${payload.n}">${payload.t}</a>'), '{"n":2,"t":"<"}', /<a[^>]* b="2"[^>]*>&lt;<\/a>$/],
+  [inline('text', 'it is ${payload.n}!'), '{"n":2}', 'it is 2!'],
+]
+// biome-ignore-end lint/suspicious/noTemplateCurlyInString: expressions of the language
+
+for (const [sequence, body, expected] of TEMPLATES) {
+  test(`${sequence} of ${body} makes ${expected}`, async t => {
+    const worker = await startWorker(t, { request: sequence }, { home: temporaryHome(t, FILES) })
+    const text = textOf(messageOf(await worker.run({ body: json(body) })))
+    if (typeof expected === 'string') assert.equal(text, expected)
+    else assert.match(text, expected)
+  })
+}
+
+for (const [key, cause] of [
+  ['formats/no.json', /the format formats\/no\.json is not valid JSON/],
+  ['formats/more.json', /has \$3, for which there is no argument/],
+  ['formats/expression.json', /has an expression/],
+  ['formats/none.json', /is neither a local entry nor a file/],
+] as const) {
+  test(`the format ${key} fails the message with its name`, async t => {
+    const worker = await startWorker(t, { request: keyed('json', key) }, { home: temporaryHome(t, FILES) })
+    const result = await worker.run({ body: json('{"n":1}') })
+    assert.ok(result.kind === 'faults')
+    assert.match(result.fault.cause, cause)
+  })
+}
+
+test('a changed format is read again', async t => {
+  const home = temporaryHome(t, FILES)
+  const worker = await startWorker(t, { request: keyed('text', 'formats/order.txt') }, { home })
+  const made = async () => textOf(messageOf(await worker.run({ body: json('{"n":1,"t":2}') })))
+  assert.equal(await made(), 'n=1 2')
+  await setTimeout(20)
+  writeFileSync(join(home, 'formats/order.txt'), '$2')
+  while ((await made()) !== '2') await setTimeout(50)
+})
