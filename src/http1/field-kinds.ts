@@ -178,6 +178,8 @@ export class FieldKinds {
   #captured: readonly (readonly [string, Kind])[] = []
   /** Stripped names besides CREDENTIALS. */
   #credentials: readonly string[] = []
+  /** Changes whenever a name may have got another kind. */
+  version = 0
   /** Bit per KIND of which fields are captured. */
   capturedKinds = 0
   /** Names in lower case of which every value is captured. */
@@ -220,12 +222,24 @@ export class FieldKinds {
   }
 
   #rebuild(): void {
+    this.version++
     this.#candidates.fill(null)
     // The last entry of a name is found first, so stripping a name wins over capturing it.
     for (const [name, kind] of [...this.#captured, ...this.#known()]) {
       const cell = Math.min(name.length, LENGTH_MAX) * LETTERS + (name.charCodeAt(0) & (LETTERS - 1))
       this.#candidates[cell] = { name, kind, next: this.#candidates[cell]! }
     }
+  }
+
+  /** The kind of fields of a name in any case. */
+  kindOf(name: string): Kind {
+    const lower = name.toLowerCase()
+    const cell = Math.min(lower.length, LENGTH_MAX) * LETTERS + (lower.charCodeAt(0) & (LETTERS - 1))
+    for (let candidate = this.#candidates[cell]!; candidate !== null; candidate = candidate.next!) {
+      const wanted = candidate.kind === KIND.CREDENTIAL ? lower.replaceAll('_', '-') : lower
+      if (wanted === candidate.name) return candidate.kind
+    }
+    return lower.length > FORWARDED.length && lower.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.OTHER
   }
 
   /** Sets the kinds of all fields and the index of each framing field. Runs once per complete head. */

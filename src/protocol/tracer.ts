@@ -4,7 +4,16 @@
 import type { Machine } from './machine.ts'
 import type { Event, State } from './states.ts'
 
+/** What a trace keeps of messages, beside their sizes. */
+export interface Collected {
+  readonly payloads: boolean
+  readonly properties: boolean
+}
+
+export const NOTHING_COLLECTED: Collected = { payloads: false, properties: false }
+
 export interface Tracer {
+  readonly collects: Collected
   /** A machine has taken an event. */
   transition(machine: Machine, from: State, event: Event, to: State): void
   /** A step of an exchange that is no event of a machine. */

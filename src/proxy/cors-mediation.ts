@@ -123,7 +123,7 @@ function readsOnlyGrant(plan: unknown): boolean {
     readonly name?: unknown
     readonly mediator?: unknown
   }
-  if (mediator === 'log' || kind === 'to' || kind === 'json-path' || kind === 'xpath') return false
+  if (mediator === 'log' || ['to', 'json-path', 'xpath', 'clock'].includes(String(kind))) return false
   if (kind === 'property' && !/^(?:CORSConfiguration\.Enabled$|access-control-)/i.test(String(name))) return false
   return Object.values(plan).every(readsOnlyGrant)
 }

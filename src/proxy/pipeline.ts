@@ -3,7 +3,7 @@
  * A refusal in any phase becomes a fault and goes back to the source. With warm caches every phase is synchronous, and
  * so is the pipeline.
  */
-import { NO_ENDPOINT_FOR_KEY_TYPE, NO_ENDPOINT_SEQUENCES } from '../faults/error-codes.ts'
+import { FAULT, type FaultCode, NO_ENDPOINT_FOR_KEY_TYPE, NO_ENDPOINT_SEQUENCES } from '../faults/error-codes.ts'
 import type { Failure, FilterResult } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import type { BackendTunnelPeer } from './exchange/tunnel.ts'
@@ -20,6 +20,8 @@ import type { Head } from '../http1/head.ts'
 import { arena } from '../http1/llhttp.ts'
 import { FORWARDS_INVALID, spendForward } from '../http1/max-forwards.ts'
 import { tracer } from '../protocol/tracer.ts'
+import type { FormattedResponse } from '../mediation/formatter.ts'
+import type { RaisedFault } from '../mediation/worker-task.ts'
 import type { Router } from '../route/router.ts'
 
 /** Parts of the pipeline; one per reactor. */
@@ -91,7 +93,7 @@ function respondToOptions(exchange: Exchange, { status, lines }: LocalResponse, 
   const mediated = corsMediation.isActive && exchange.corsGrant !== null ? corsMediation.mediate(exchange) : 0
   const sent = mediated === 0 ? status : mediated
   const corsLines = exchange.corsGrant === null ? '' : exchange.corsGrant.lines
-  exchange.source.sendLocalResponse(sent, reasonPhrase(sent), lines + corsLines, '')
+  exchange.client.sendLocalResponse(sent, reasonPhrase(sent), lines + corsLines, '')
 }
 
 /** Removes all traces of an API that must look absent: its response must equal that of an unknown path (D75). */
@@ -119,11 +121,13 @@ function checkMaxForwards({ head, resourcePath }: Exchange): Outcome | undefined
 
 function sendToTarget(exchange: Exchange, pipeline: Pipeline): void {
   const { keyType } = exchange
-  const { production, sandbox } = exchange.api!
+  const { production, sandbox, mediation } = exchange.api!
   if (pipeline.corsMediation.isActive && exchange.corsGrant !== null) pipeline.corsMediation.mediate(exchange)
   const target = keyType === 'PRODUCTION' ? production : sandbox
   if (target === null) refuse(exchange, pipeline, NO_ENDPOINT, null, NO_ENDPOINT_SEQUENCES[keyType])
-  else if (exchange.upgrade === '' || !respondsLocally(exchange, pipeline)) target.send(exchange)
+  else if (exchange.upgrade !== '' && respondsLocally(exchange, pipeline)) return
+  else if (mediation === null) target.send(exchange)
+  else mediation.send(exchange, target)
 }
 
 function optionsOf(allow: string): LocalResponse {
@@ -153,8 +157,44 @@ function respond(exchange: Exchange, pipeline: Pipeline, response: HandshakeResp
   else pipeline.faults.sendFormatted(exchange, response.response, NO_LINES)
 }
 
-/** Sends the fault of an outcome. `sequence`: words it in place of the sequence of its code. */
+/**
+ * Sends the fault of an outcome; the fault flow of its API may keep it waiting. `sequence`: words it in place of the
+ * sequence of its code.
+ */
 export function refuse(
+  exchange: Exchange,
+  pipeline: Pipeline,
+  outcome: Refusal,
+  failure: Failure | null,
+  sequence: string | null = null,
+): void {
+  const mediation = exchange.api === null ? null : exchange.api.mediation
+  if (mediation === null || !mediation.refuse(exchange, { refusal: outcome, failure, sequence }))
+    refuseAtOnce(exchange, pipeline, outcome, failure, sequence)
+}
+
+/** Sends the response that a flow of an API has made in place of its message. */
+export function respondWith(exchange: Exchange, { faults }: Pipeline, response: FormattedResponse): void {
+  faults.sendFormatted(exchange, response, NO_LINES)
+}
+
+/** Sends the fault that a flow of an API has raised. A code that is not the gateway's is that of a failed mediation. */
+export function refuseRaised(exchange: Exchange, pipeline: Pipeline, fault: RaisedFault): void {
+  const { code, message, detail, cause, sequence, transport } = fault
+  if (transport !== undefined) {
+    const failure: Failure = { ...transport, kind: 'transport', code: '', cause, status: 0 }
+    refuse(exchange, pipeline, refusal(transport.base as FaultCode), failure, sequence === '' ? null : sequence)
+    return
+  }
+  const known = Object.hasOwn(FAULT, code) ? (code as FaultCode) : 500
+  const description = message === FAULT[known].message ? detail : message
+  const told = description === '' ? undefined : description
+  const outcome = { code: known, status: undefined, description: told, lines: '', raised: fault }
+  refuse(exchange, pipeline, outcome, null, sequence === '' ? null : sequence)
+}
+
+/** Sends the fault of an outcome before it returns, worded by a fault sequence. */
+export function refuseAtOnce(
   exchange: Exchange,
   { faults, cors, corsMediation }: Pipeline,
   outcome: Refusal,

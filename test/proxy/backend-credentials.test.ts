@@ -23,10 +23,12 @@ const CALLER: Caller = {
   keyType: 'PRODUCTION',
   application: null,
   consumerKey: 'ck',
+  heldScopes: new Set(),
   subscriptionTier: 'Gold',
   claims: {},
   expiresMs: 0,
   revocationKey: 'j1',
+  limits: null,
 }
 const CREDENTIALS: BackendCredentialPlans = {
   production: { kind: 'oauth2', key: 'k' },

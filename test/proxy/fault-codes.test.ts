@@ -15,7 +15,7 @@ import { variesByAccept } from '../harness/filter-chain.ts'
 import { DEFAULT_FAULTS } from '../harness/default-sequences.ts'
 import { FAULT_CASES, type FaultCase, startFaultGateway } from '../harness/fault-cases.ts'
 import { startGateway, type TestGateway } from '../harness/gateway.ts'
-import { connectPeer } from '../harness/peers.ts'
+import { connectPeer, type Peer } from '../harness/peers.ts'
 
 const EDITED = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="NAME">
   <payloadFactory media-type="json">
@@ -62,13 +62,20 @@ async function cause(
   fields: string,
 ): Promise<FaultResponse> {
   const port = isWebSocket ? at.ports[1]! : at.port
-  if (first !== undefined) await responseTo(port, first.replace('%', ''))
-  return responseTo(port, request.replace('%', fields))
+  const client = await connectPeer(port)
+  // In one write: what the first request leads to may last for a second only.
+  client.send((first ?? '').replace('%\r\n', '\r\n') + request.replace('%', fields))
+  if (first !== undefined) await takeResponse(client)
+  return lastResponse(client)
 }
 
 async function responseTo(port: number, request: string): Promise<FaultResponse> {
   const client = await connectPeer(port)
   client.send(request)
+  return lastResponse(client)
+}
+
+async function lastResponse(client: Peer): Promise<FaultResponse> {
   const response = await takeResponse(client)
   client.destroy()
   return response
@@ -165,7 +172,21 @@ test('the table of cases has every raised code that a client can get', () => {
   const elsewhere = [101000, 101001, 101507, 101509, 101510, 101600, 101601]
   // Limits that are used up: throttling-levels.test.ts and throttling-responses.test.ts.
   elsewhere.push(900800, 900801, 900802, 900803, 900804, 900805, 900806, 900807)
-  const raised = Object.entries(FAULT).filter(([code, row]) => row.raisedIn !== '' && !elsewhere.includes(Number(code)))
+  // Bodies and policies of mediated messages: message-formats.test.ts and guardrails.test.ts; calls at once.
+  elsewhere.push(102520, 102521, 102522, 102552, 900514)
+  // Worker threads: worker-pool.test.ts of the room reactor, and the tests of mediated exchanges.
+  elsewhere.push(102540, 102541, 102542, 102543, 102544)
+  // Bodies and heads of mediated messages: mediated-exchanges.test.ts and mediated-endings.test.ts.
+  elsewhere.push(102531, 102533)
+  // Mounted APIs: mounted-endings.test.ts.
+  elsewhere.push(102570, 102571, 102572, 102573, 102574)
+  // Documents and queries: schema-validation.test.ts and graphql.test.ts.
+  elsewhere.push(102560, 102561, 900422, 900820, 900821)
+  // Scripts, classes and schemas: scripts.test.ts and class-and-validate.test.ts of the room worker.
+  elsewhere.push(102580, 102581, 102582, 102583, 102584)
+  // Handlers of the operator: handlers.test.ts.
+  elsewhere.push(102590, 102591, 102592, 102593)
+  const raised = Object.entries(FAULT).filter(([code]) => !elsewhere.includes(Number(code)))
   const inTable = new Set(FAULT_CASES.map(({ code, name }) => Number(/(\d{6}) \+/.exec(name)?.[1] ?? code)))
   assert.deepEqual(
     raised.map(([code]) => Number(code)).filter(code => !inTable.has(code)),

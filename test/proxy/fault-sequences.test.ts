@@ -345,7 +345,7 @@ test('a reload changes the wording and the captured fields on open connections',
 
 test('a reload with a sequence that cannot be compiled is refused and changes nothing', async t => {
   const gateway = await start(t, {})
-  const broken = { name: 'main', label: 'main.xml', requestFields: [], calls: [], isDefault: false }
+  const broken = { name: 'main', label: 'main.xml', requestFields: [], calls: [], onError: '', isDefault: false }
   const faults = { sequences: [{ ...broken, steps: [{ mediator: 'none', line: 1, settings: {} }] }], aiSequence: '' }
   await assert.rejects(gateway.deploy({ faults, removed: ['/t'] }), /no mediator/)
   assert.equal((await request(gateway, NONE)).body, NOT_FOUND)

@@ -204,6 +204,19 @@ test('a changed policy is in force with the next request; counters of what did n
   assert.deepEqual(await running.codes(4, '/plain/x', 'changed'), [0, 0, 0, 900803])
 })
 
+test('a limit is in force with the next request of a caller that had none, and is gone with the next one', async () => {
+  running.token('free', { application: 'Small' }, 'plain')
+  const [free, limited] = [[application('Small', null)], [application('Small', quota(1))]]
+  for (const [policies, codes] of [
+    [free, [0, 0, 0]],
+    [limited, [0, 900803]],
+    [free, [0, 0]],
+  ] as const) {
+    running.apply(policies)
+    assert.deepEqual(await running.codes(codes.length, '/plain/x', 'free'), codes)
+  }
+})
+
 test('a reload in the middle keeps every count', async () => {
   running.apply([application('Small', quota(4))])
   running.token('reloaded', { application: 'Small' }, 'plain')

@@ -174,6 +174,15 @@ test('callers without credentials count by address, under the tier of unauthenti
   assert.deepEqual(await anonymous.codes(3, '/open/x', '', from('192.0.2.1')), [0, 0, 900804])
 })
 
+test('a caller without credentials that calls two APIs in turn meets the limits of each', async () => {
+  anonymous.apply([subscription('Visitors', null), advanced('Tier', quota(3))])
+  const codes: number[] = []
+  for (const api of ['free', 'open', 'free', 'open', 'free', 'open', 'free', 'open']) {
+    codes.push((await anonymous.request(`/${api}/x`, '', from('192.0.2.7'))).code)
+  }
+  assert.deepEqual(codes, [0, 0, 0, 0, 0, 0, 0, 900800])
+})
+
 test('addresses of one IPv6 network of 64 bits count together, because one client may have all of them', async () => {
   anonymous.apply([subscription('Visitors', quota(2)), advanced('Tier', null)])
   const addresses = ['2001:db8:0:1::1', '2001:db8:0:1:2:3:4:5', '2001:db8:0:1::ffff', '2001:db8:0:2::1']

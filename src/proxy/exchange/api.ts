@@ -1,6 +1,10 @@
 /** A deployed API. Built at deployment and replaced as a whole, never edited in place. */
 import type { EscapedSlashes } from '../../apis/api-definition.ts'
+import type { FaultDetails } from '../../faults/fault-details.ts'
+import type { FormattedResponse } from '../../mediation/formatter.ts'
+import type { ApiMediation } from './api-mediation.ts'
 import type { Filter, Target } from './contract.ts'
+import type { Exchange } from './exchange.ts'
 import { METHODS, type ResourceTable } from './resource.ts'
 
 export interface Api {
@@ -20,6 +24,10 @@ export interface Api {
   readonly sandbox: Target | null
   /** AI API: `apim.ai.custom_error_response_sequence` words its faults. */
   readonly isAi: boolean
+  /** Words its faults; undefined: fault sequences do. */
+  readonly wordFault?: ((exchange: Exchange, details: FaultDetails) => FormattedResponse) | undefined
+  /** Null: messages pass as they are. */
+  readonly mediation: ApiMediation | null
 }
 
 const ANYTHING = {

@@ -1,6 +1,6 @@
 /**
- * The authenticated client (caller) of an API: one object for all requests with the same credentials, never edited.
- * Tokens for backends, rate limits and logs read it.
+ * The authenticated client (caller) of an API: one object for all requests with the same credentials, never edited but
+ * for `limits`. Tokens for backends, rate limits and logs read it.
  */
 
 /** An application as the key manager knows it (auth/records.ts). */
@@ -28,6 +28,8 @@ export interface Caller {
   /** Null without an application: anonymous clients, users with a password, clients known by certificate. */
   readonly application: CallingApplication | null
   readonly consumerKey: string
+  /** Scopes that the credentials have; of a user with a password, those that the API asks for. */
+  readonly heldScopes: ReadonlySet<string>
   /** Name of the throttling policy of the subscription; `Unauthenticated` without authentication. */
   readonly subscriptionTier: string
   /** Claims of the token under their local names; empty without one. */
@@ -36,6 +38,11 @@ export interface Caller {
   readonly expiresMs: number
   /** Key of a revocation: jti, or the hash of header and payload; '' for credentials that cannot be revoked. */
   readonly revocationKey: string
+  /**
+   * Limits of the caller at the API that has listed them last; null before. Only the throttling filter reads and writes
+   * it: a look-up by caller would wait for memory three times more.
+   */
+  limits: object | null
 }
 
 /** Credentials of the gateway itself for a protected backend. */

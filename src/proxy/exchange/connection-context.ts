@@ -7,6 +7,7 @@ import type { BodySpans } from '../../http1/body.ts'
 import type { Head, HeadPool } from '../../http1/head.ts'
 import type { ReaderLimits } from '../../http1/message-reader.ts'
 import type { DeadlineWheel } from '../../runtime/deadline-wheel.ts'
+import type { EventClock } from '../../runtime/event-clock.ts'
 import type { ReadBuffer, ReadMemory } from './read-buffer.ts'
 import type { Composer } from './write-buffer.ts'
 import type { BodyPart } from './contract.ts'
@@ -94,8 +95,9 @@ export interface ConnectionContext {
   readonly report: Report
   /** Counters, by the cells of observe/metrics.ts. */
   readonly metrics: { add(cell: number, by: number): void }
-  /** Milliseconds of a monotonic clock. */
+  /** Milliseconds of a monotonic clock. With an access log it is `clock`, else the time of the last tick. */
   readonly now: () => number
+  readonly clock: EventClock
   /** Registers every tunnel, so that a tunnel can be cut when its caller loses the right to it. */
   readonly tunnels: { opened(exchange: Exchange, tunnel: Tunnel): void }
   /** `Date: …` with its CRLF, updated every second. */

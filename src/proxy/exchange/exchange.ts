@@ -6,9 +6,12 @@ import type { Head } from '../../http1/head.ts'
 import { type CapturedFields, NO_CAPTURED_FIELDS } from '../../http1/captured-fields.ts'
 import type { ByteSocket } from '../../socket/byte-socket.ts'
 import type { Api } from './api.ts'
+import type { ExchangeMediation } from './api-mediation.ts'
 import type { Caller, OwnCredential, TokenMemo } from './caller.ts'
 import type { SourceSide, TargetSide } from './contract.ts'
 import { CorrelationId } from './correlation-id.ts'
+import type { ExchangeHandlers } from './exchange-handlers.ts'
+import type { HeadEdit } from './head-edit.ts'
 import type { LateCharges } from './late-charges.ts'
 import type { Resource, ResourcePath } from './resource.ts'
 
@@ -30,8 +33,10 @@ const NO_BYTES = new Uint8Array()
 export const NO_OTHER_LINES: CorsGrant['others'] = []
 
 export class Exchange {
-  /** Client side. */
-  readonly source: SourceSide
+  /** The connection of the client. */
+  readonly client: SourceSide
+  /** What takes the response: the connection of the client, or a mediation in front of it. */
+  source: SourceSide
   /** Certificate of the client on its connection. */
   readonly peer: Pick<ByteSocket, 'peerThumbprint'>
   readonly clientAddress: string
@@ -43,6 +48,15 @@ export class Exchange {
   head: Head | null = null
   api: Api | null = null
   target: TargetSide | null = null
+  /** Null until a flow of the API runs. */
+  mediation: ExchangeMediation | null = null
+
+  /** Handlers of the operator that take part; null: there are none, or the request has not come to them. */
+  handlers: ExchangeHandlers | null = null
+
+  /** What mediation changes in the head for the backend, and in the head of its response; null: nothing. */
+  requestEdit: HeadEdit | null = null
+  responseEdit: HeadEdit | null = null
 
   method = ''
   /** Request target as received, one character per byte. */
@@ -130,8 +144,9 @@ export class Exchange {
   /** Request fields for faults, because the head is gone when a backend fails. */
   captured: CapturedFields = NO_CAPTURED_FIELDS
 
-  constructor(source: SourceSide, peer: Exchange['peer'], clientAddress: string, sourceId: number, idPrefix: string) {
-    this.source = source
+  constructor(client: SourceSide, peer: Exchange['peer'], clientAddress: string, sourceId: number, idPrefix: string) {
+    this.client = client
+    this.source = client
     this.peer = peer
     this.clientAddress = clientAddress
     this.sourceId = sourceId
@@ -151,12 +166,21 @@ export class Exchange {
     return this.startedMs !== 0 && this.doneMs === 0
   }
 
+  /** Method of the request for the backend. */
+  get sentMethod(): string {
+    return this.requestEdit === null || this.requestEdit.method === '' ? this.method : this.requestEdit.method
+  }
+
   get isHead(): boolean {
     return this.method === 'HEAD'
   }
 
   /** Resets everything for the next request of the connection. */
   begin(startedMs: number): void {
+    if (this.mediation !== null) this.#unmediate()
+    this.handlers = null
+    this.requestEdit = null
+    this.responseEdit = null
     this.head = null
     this.api = null
     this.target = null
@@ -202,5 +226,11 @@ export class Exchange {
     this.userAgent = ''
     this.referer = ''
     this.captured = NO_CAPTURED_FIELDS
+  }
+
+  /** Most exchanges are not mediated: one check spares them two stores. */
+  #unmediate(): void {
+    this.mediation = null
+    this.source = this.client
   }
 }

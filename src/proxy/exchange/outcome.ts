@@ -3,6 +3,7 @@
  * costs nothing.
  */
 import type { FaultCode } from '../../faults/error-codes.ts'
+import type { RaisedFault } from '../../mediation/worker-task.ts'
 import type { CorsGrant } from './exchange.ts'
 
 export interface Refusal {
@@ -12,6 +13,8 @@ export interface Refusal {
   readonly description: string | undefined
   /** Further response lines, each with its CRLF: `Allow: GET\r\n`. */
   readonly lines: string
+  /** What a sequence has raised, as fault flows read it; left out: a refusal of the gateway itself. */
+  readonly raised?: Pick<RaisedFault, 'code' | 'message' | 'detail' | 'type'>
   /** Of throttling. */
   readonly throttling?: ThrottlingDetails
 }

@@ -4,6 +4,7 @@
  */
 import type { BodyPart } from '../exchange/contract.ts'
 import { type CorsGrant, type Exchange, NO_OTHER_LINES } from '../exchange/exchange.ts'
+import { type HeadEdit, putLinesExcept, stripTrailers } from '../exchange/head-edit.ts'
 import type { KeptResponse } from '../exchange/outcome.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
 import type { WriteBuffer } from '../exchange/write-buffer.ts'
@@ -14,9 +15,15 @@ import { isBodiless, CHUNKED, UNTIL_CLOSE } from '../../http1/framing.ts'
 import type { Head } from '../../http1/head.ts'
 import { arena } from '../../http1/llhttp.ts'
 import { CONNECTION_OPTION } from '../../http1/persistence.ts'
-import { type StrippedKinds, strippedKinds, putResponseStart } from '../../http1/rewrite.ts'
+import {
+  putFieldsExcept,
+  putResponseStart,
+  putStatusLine,
+  type StrippedKinds,
+  strippedKinds,
+} from '../../http1/rewrite.ts'
 import { upgradeResponseLines } from '../../http1/upgrade.ts'
-import { putBlock, putLineEnd, putText } from '../../http1/writer.ts'
+import { encoded, putBlock, putLineEnd, putText } from '../../http1/writer.ts'
 import { METRIC } from '../../observe/metrics.ts'
 import type { Machine } from '../../protocol/machine.ts'
 import { EVENT, STATE } from '../../protocol/states.ts'
@@ -93,7 +100,11 @@ export class ResponseWriter {
   /** Writes status line, passing fields and correlation id; returns the position behind them. */
   #putStart(head: Head, at: number, stripped: StrippedKinds): number {
     const { composer, settings } = this.#context
-    let position = putResponseStart(arena.bytes, composer.chunk.offset, at, head, stripped)
+    const edit = this.#exchange.responseEdit
+    let position =
+      edit === null
+        ? putResponseStart(arena.bytes, composer.chunk.offset, at, head, stripped)
+        : putEditedStart(arena.bytes, composer.chunk.offset, at, head, stripped, edit)
     position = putBlock(arena.bytes, position, settings.correlationStart)
     return putLineEnd(arena.bytes, this.#exchange.correlation.put(arena.bytes, position))
   }
@@ -106,7 +117,7 @@ export class ResponseWriter {
   /** Composes the final head, which leaves with the first part. */
   head(head: Head, at: number, framing: number): void {
     const exchange = this.#exchange
-    exchange.status = head.status
+    exchange.status = statusOf(head, exchange.responseEdit)
     if (this.#context.isDraining || this.#endsWithConnection(framing)) exchange.persists = false
     // RFC 9110 10.1.1: a client that gets its response before its body was sent may never send the body, so its
     // connection closes. A backend that closes behind an early response does not take the rest either.
@@ -120,30 +131,32 @@ export class ResponseWriter {
   #compose(head: Head, at: number, framing: number): void {
     const exchange = this.#exchange
     const { bytes } = arena
-    const { corsGrant, responseLines } = exchange
+    const { corsGrant, responseLines, responseEdit, status } = exchange
     const unknownLength = framing === CHUNKED || framing === UNTIL_CLOSE
     const leaves = unknownLength ? (exchange.minorVersion === 1 ? CHUNKED : UNTIL_CLOSE) : framing
     const chunked = leaves === CHUNKED
     const stripped =
-      head.status === 204 || head.status < 200
-        ? this.#stripped.bodiless
-        : chunked
-          ? this.#stripped.chunked
-          : this.#stripped.plain
+      status === 204 || status < 200 ? this.#stripped.bodiless : chunked ? this.#stripped.chunked : this.#stripped.plain
     const start = this.#context.composer.chunk.offset
     let position = this.#putStart(head, at, stripped)
     // RFC 9110 6.6.1: a recipient with a clock adds a missing Date (D2).
     if (!head.has(KIND.DATE)) position = putText(bytes, position, this.#context.dateLine)
     // CORS fields of a backend win: a mixture could grant what neither side grants (D78).
     if (corsGrant !== null) {
-      if (head.has(KIND.CORS)) position = putText(bytes, position, corsGrant.vary)
+      if (hasCors(head, responseEdit)) position = putText(bytes, position, corsGrant.vary)
       else {
         bytes.set(corsGrant.bytes, position)
         position += corsGrant.bytes.length
       }
-      if (corsGrant.others !== NO_OTHER_LINES) position = putAbsent(bytes, position, head, corsGrant.others)
+      if (corsGrant.others !== NO_OTHER_LINES)
+        position = putAbsent(bytes, position, head, corsGrant.others, responseEdit)
     }
-    if (responseLines !== '') position = putText(bytes, position, responseLines)
+    if (responseLines !== '') {
+      position =
+        responseEdit === null
+          ? putText(bytes, position, responseLines)
+          : putLinesExcept(bytes, position, encoded(responseLines), responseEdit)
+    }
     if (chunked) position = putText(bytes, position, 'Transfer-Encoding: chunked\r\n')
     if (head.status === UPGRADE_REQUIRED) position = putText(bytes, position, upgradeResponseLines(bytes, head))
     position = putText(bytes, position, connectionLine(exchange))
@@ -152,6 +165,8 @@ export class ResponseWriter {
 
   /** `gathers`: the bytes may wait until this turn of the event loop ends. */
   part(part: BodyPart, gathers: boolean): Written {
+    const edit = this.#exchange.responseEdit
+    if (edit !== null && part.last && part.trailers.count > 0) stripTrailers(arena.bytes, part.trailers, edit)
     if (part.count > 0) {
       this.#machine.advance(EVENT.RESPONSE_DATA)
       this.#exchange.responseBodyBytes += spanBytes(part.spans, part.count)
@@ -205,16 +220,49 @@ export class ResponseWriter {
   }
 }
 
+/** Writes status line, passing fields and added fields of a response that mediation has edited. */
+function putEditedStart(
+  bytes: Buffer,
+  at: number,
+  from: number,
+  head: Head,
+  stripped: StrippedKinds,
+  edit: HeadEdit,
+): number {
+  const position =
+    edit.status === 0
+      ? putStatusLine(bytes, at, from, head)
+      : putText(bytes, at, `HTTP/1.1 ${edit.status} ${edit.reason}\r\n`)
+  return putBlock(bytes, putFieldsExcept(bytes, position, head, stripped, edit.removed), edit.lines)
+}
+
+/** Whether the response brings CORS fields of its own: those of the backend that stay, and those of its edit. */
+function hasCors(head: Head, edit: HeadEdit | null): boolean {
+  if (edit === null) return head.has(KIND.CORS)
+  if (edit.setsCors || !head.has(KIND.CORS)) return edit.setsCors
+  const { bytes } = arena
+  for (let field = 0; field < head.count; field++) {
+    if (head.kinds[field] !== KIND.CORS) continue
+    if (!edit.removed.include(bytes, head.nameAt(field), head.nameLength(field))) return true
+  }
+  return false
+}
+
+function statusOf({ status }: Head, edit: HeadEdit | null): number {
+  return edit === null || edit.status === 0 ? status : edit.status
+}
+
 /** Connection line: HTTP/1.1 persists without `close`, HTTP/1.0 only with `keep-alive` (RFC 9112 9.3). */
 function connectionLine({ persists, minorVersion }: Exchange): string {
   if (!persists) return 'Connection: close\r\n'
   return minorVersion === 0 ? 'Connection: keep-alive\r\n' : ''
 }
 
-/** Writes the lines of fields that the backend's response lacks. */
-function putAbsent(bytes: Buffer, at: number, head: Head, lines: CorsGrant['others']): number {
+/** Writes the lines of fields that the backend's response and its edit lack. */
+function putAbsent(bytes: Buffer, at: number, head: Head, lines: CorsGrant['others'], edit: HeadEdit | null): number {
   let position = at
   for (const { name, line } of lines) {
+    if (edit?.removed.names.includes(name) === true) continue
     if (fieldNamed(bytes, head, name) < 0) position = putText(bytes, position, line)
   }
   return position

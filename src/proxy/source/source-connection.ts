@@ -118,6 +118,11 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   // ---- the request ------------------------------------------------------------------------------------------------
 
   onBytes(length: number): Uint8Array | undefined {
+    return this.#context.clock.during(this, length)
+  }
+
+  /** The event itself. */
+  receive(length: number): Uint8Array | undefined {
     this.#context.metrics.add(METRIC.bytesFromClients, length)
     this.#request.receive(length)
     if (stateRow(this.#machine.state).reads === 'drop') this.#lingeringClose.discard(length)
@@ -177,6 +182,8 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   }
 
   responseHead(head: Head, at: number, framing: number): void {
+    const { handlers, responseEdit } = this.#exchange
+    if (handlers !== null) this.#exchange.responseEdit = handlers.responseEdit(head, responseEdit)
     this.#writer.head(head, at, framing)
   }
 
@@ -193,7 +200,9 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   }
 
   sendLocalResponse(status: number, reason: string, lines: string, body: string): void {
-    if (this.#sent(this.#writer.localResponse(status, reason, lines, body))) this.#finish()
+    const { handlers } = this.#exchange
+    const handled = handlers === null ? lines : handlers.localLines(status, lines)
+    if (this.#sent(this.#writer.localResponse(status, reason, handled, body))) this.#finish()
   }
 
   /** Handles the result of a write; false when the client is lost. */

@@ -1,12 +1,13 @@
 /** Composes the requests of one endpoint in HTTP/1.1 and sends each over a connection of the endpoint's pool. */
 import { CHUNKED } from '../../http1/framing.ts'
 import { arena } from '../../http1/llhttp.ts'
-import { putFields } from '../../http1/rewrite.ts'
+import { putFields, putFieldsExcept } from '../../http1/rewrite.ts'
 import { upgradeRequestLines } from '../../http1/upgrade.ts'
 import { putBytes } from '../../http1/arena-copy.ts'
 import { encoded, putBlock, putLineEnd, putText } from '../../http1/writer.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { Exchange } from '../exchange/exchange.ts'
+import { type HeadEdit, putLinesExcept } from '../exchange/head-edit.ts'
 import { type ConnectionPool, OUT_OF_MEMORY } from './connection-pool.ts'
 import type { Endpoint } from './endpoint.ts'
 import { RetryBuffer } from './retry-buffer.ts'
@@ -62,8 +63,8 @@ export class RequestSender {
   sendBuffered(exchange: Exchange, buffer: RetryBuffer, endpoint: Endpoint): void {
     exchange.backend = this.#pool.authority
     const { composer } = this.#context
-    const path = exchange.canonicalTarget.slice(exchange.backendPathAt)
-    const end = this.#putStart(exchange, composer.chunk.offset, path === '' || path[0] !== '/')
+    const path = exchange.requestEdit?.target ?? exchange.canonicalTarget.slice(exchange.backendPathAt)
+    const end = this.#putStart(exchange, composer.chunk.offset, path[0] !== '/')
     this.#putPrefixEnd(exchange, putText(arena.bytes, end, path))
     if (buffer.replacePrefix(composer, this.#prefixLength)) this.#pool.connect(exchange, buffer, endpoint)
     else {
@@ -78,24 +79,28 @@ export class RequestSender {
     const { bytes } = arena
     const head = exchange.head!
     const chunked = exchange.requestFraming === CHUNKED
+    const { handlers } = exchange
+    const edit = handlers === null ? exchange.requestEdit : handlers.requestEdit(exchange.requestEdit)
     const start = composer.chunk.offset
-    const { canonicalTarget, backendPathAt } = exchange
-    let at = this.#putStart(
-      exchange,
-      start,
-      backendPathAt === canonicalTarget.length || canonicalTarget.charCodeAt(backendPathAt) !== SLASH,
-    )
-    if (canonicalTarget !== exchange.requestTarget) at = putText(bytes, at, canonicalTarget.slice(backendPathAt))
-    else at = putBytes(bytes, at, head.targetAt + backendPathAt, head.targetAt + head.targetLength)
+    let at = edit === null || edit.target === null ? this.#putTarget(exchange, start) : this.#putEdited(exchange, edit)
     at = this.#putPrefixEnd(exchange, at)
     const expects = exchange.minorVersion === 1
-    at = putFields(bytes, at, head, this.#stripped.table(chunked, exchange.isTrusted, expects))
-    at = putBlock(bytes, at, exchange.forwardedLines)
+    const stripped = this.#stripped.table(chunked, exchange.isTrusted, expects)
+    if (edit === null) {
+      at = putFields(bytes, at, head, stripped)
+      at = putBlock(bytes, at, exchange.forwardedLines)
+    } else {
+      at = putFieldsExcept(bytes, at, head, stripped, edit.removed)
+      at = edit.editsForwarding
+        ? putLinesExcept(bytes, at, exchange.forwardedLines, edit)
+        : putBlock(bytes, at, exchange.forwardedLines)
+      at = putBlock(bytes, at, exchange.ownCredential === null ? edit.lines : edit.linesBesideOwn)
+    }
     if (exchange.callerLines !== '') at = putText(bytes, at, exchange.callerLines)
     at = putBlock(bytes, at, settings.correlationStart)
     at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
     if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')
-    if (!settings.preservesUserAgent) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
+    if (!settings.preservesUserAgent && edit?.editsUserAgent !== true) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
     if (exchange.upgrade !== '') at = putText(bytes, at, upgradeRequestLines(exchange.upgrade))
     else if (settings.closesTargets || this.#pool.route.sendsProxyHeader === true)
       at = putText(bytes, at, 'Connection: close\r\n')
@@ -103,10 +108,26 @@ export class RequestSender {
     return putLineEnd(bytes, at) - start
   }
 
+  /** Writes the request line up to its end as the client has sent it, behind the base path. */
+  #putTarget(exchange: Exchange, start: number): number {
+    const { bytes } = arena
+    const head = exchange.head!
+    const { canonicalTarget, backendPathAt } = exchange
+    const lacksSlash = backendPathAt === canonicalTarget.length || canonicalTarget.charCodeAt(backendPathAt) !== SLASH
+    const at = this.#putStart(exchange, start, lacksSlash)
+    if (canonicalTarget !== exchange.requestTarget) return putText(bytes, at, canonicalTarget.slice(backendPathAt))
+    return putBytes(bytes, at, head.targetAt + backendPathAt, head.targetAt + head.targetLength)
+  }
+
+  #putEdited(exchange: Exchange, { target }: HeadEdit): number {
+    const start = this.#context.composer.chunk.offset
+    return putText(arena.bytes, this.#putStart(exchange, start, target![0] !== '/'), target!)
+  }
+
   /** Writes method and base path. `lacksSlash`: the rest of the target is empty or begins with its query. */
   #putStart(exchange: Exchange, start: number, lacksSlash: boolean): number {
     const { bytes } = arena
-    const at = putText(bytes, start, this.#start(exchange.method))
+    const at = putText(bytes, start, this.#start(exchange.sentMethod))
     return this.#basePath === '' && lacksSlash ? putText(bytes, at, '/') : at
   }
 
@@ -118,8 +139,10 @@ export class RequestSender {
     const { composer, settings } = this.#context
     const { bytes } = arena
     let at = position
-    if (settings.preservesHost && exchange.host !== '') {
-      at = putText(bytes, putText(bytes, at, ' HTTP/1.1\r\nHost: '), exchange.host)
+    const edited = exchange.requestEdit === null ? '' : exchange.requestEdit.host
+    const host = edited === '' && settings.preservesHost ? exchange.host : edited
+    if (host !== '') {
+      at = putText(bytes, putText(bytes, at, ' HTTP/1.1\r\nHost: '), host)
       at = putText(bytes, putLineEnd(bytes, at), this.#proxyLine)
     } else at = putBlock(bytes, at, this.#prefixEnd)
     this.#prefixLength = at - composer.chunk.offset

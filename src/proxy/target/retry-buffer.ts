@@ -120,5 +120,5 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PROPFIND
 
 /** Whether a request may be sent twice: an idempotent method (RFC 9110 9.2.2), and no body that could be lost. */
 export function isRetryable(exchange: Exchange): boolean {
-  return exchange.requestFraming === 0 && IDEMPOTENT.has(exchange.method)
+  return exchange.requestFraming === 0 && IDEMPOTENT.has(exchange.sentMethod)
 }

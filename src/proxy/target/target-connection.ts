@@ -4,6 +4,7 @@
  * The machine holds every state: `state-table.ts` and the failure table say what each event means in it.
  */
 import type { Head } from '../../http1/head.ts'
+import { arena } from '../../http1/llhttp.ts'
 import type { MessageReader } from '../../http1/message-reader.ts'
 import type { ConnectionListBuilder } from '../../observe/connection-list.ts'
 import { METRIC } from '../../observe/metrics.ts'
@@ -24,6 +25,7 @@ import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE, type Written
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BodyPart, Failure, TargetSide } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
+import { stripTrailers } from '../exchange/head-edit.ts'
 import { MessageWriter } from '../exchange/message-writer.ts'
 import type { ReadBuffer } from '../exchange/read-buffer.ts'
 import type { ConnectionPool } from './connection-pool.ts'
@@ -161,6 +163,7 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
 
   requestBody(part: BodyPart): Written {
     const { request, awaitsBackend } = stateRow(this.#machine.state)
+    if (part.last && part.trailers.count > 0) this.#stripTrailers(part)
     if (request === 'buffer') return this.#bufferBody(part)
     if (request === 'discard') return WRITE.DONE
     // A request without body leaves with the others of this turn: it was not sent at all, or may be sent once more.
@@ -170,6 +173,11 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     if (part.last) this.#requestSent()
     else if (awaitsBackend || written === WRITE.PENDING) this.#watch()
     return written
+  }
+
+  #stripTrailers({ trailers }: BodyPart): void {
+    const edit = this.#exchange?.requestEdit ?? null
+    if (edit !== null) stripTrailers(arena.bytes, trailers, edit)
   }
 
   #bufferBody(part: BodyPart): Written {
@@ -245,6 +253,11 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
   // ---- the response -----------------------------------------------------------------------------------------------
 
   onBytes(length: number): Uint8Array | undefined {
+    return this.#context.clock.during(this, length)
+  }
+
+  /** The event itself. */
+  receive(length: number): Uint8Array | undefined {
     this.#context.metrics.add(METRIC.bytesFromTargets, length)
     if (stateRow(this.#machine.state).reads === 'stale') {
       // No request is under way: these bytes must never be taken for the response to the next one.

@@ -1,0 +1,56 @@
+/** What mediated exchanges need of their reactor, and of the API that they belong to. */
+import type { FlowsPlan } from '../../mediation/flow-plan.ts'
+import { WorkerFailure, type WorkerService } from '../../mediation/worker-service.ts'
+import type { MessageState, RaisedFault } from '../../mediation/worker-task.ts'
+import type { PendingFault } from '../exchange/api-mediation.ts'
+import type { ConnectionContexts, Report } from '../exchange/connection-context.ts'
+import type { FilterResult, SourceSide } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Refusal } from '../exchange/outcome.ts'
+import type { BodyStore } from './body-store.ts'
+import type { SequenceEndpoints } from './sequence-endpoint.ts'
+
+/** One per reactor. */
+export interface MediationServices {
+  /** By the transport of the client. */
+  readonly workers: Readonly<Record<keyof ConnectionContexts, Pick<WorkerService, 'mediate'>>>
+  readonly store: BodyStore
+  readonly contexts: ConnectionContexts
+  readonly report: Report
+  /** Endpoints that sequences name. */
+  readonly endpoints: SequenceEndpoints
+  /** Answers with a fault, which the fault flow of the API may word. */
+  refuse(exchange: Exchange, fault: PendingFault): void
+  /** The same for a fault that a sequence has raised. */
+  refuseRaised(exchange: Exchange, fault: RaisedFault): void
+  /** Answers with a fault that a fault sequence words, before it returns. */
+  refuseAtOnce(exchange: Exchange, fault: PendingFault): void
+  /** Logs an error of the gateway itself. */
+  bug(exchange: Exchange, error: unknown): void
+}
+
+/** What admits the operations that a request asks for (GraphQL), before any other sequence of its flow runs. */
+export interface Admission {
+  /** Finds the operations. */
+  readonly sequence: string
+  /** `state`: as the sequence has left it. A refusal ends the exchange. */
+  admit(exchange: Exchange, state: MessageState): FilterResult
+  /** For a request that opens a connection over which operations come; undefined: it may. */
+  admitConnection(exchange: Exchange): Refusal | undefined
+}
+
+/** The flows of an operation. */
+export interface OperationFlows {
+  /** Null: the filters have admitted the request. */
+  readonly admission: Admission | null
+  /** Identity of the API (`apiIdentity`). */
+  readonly api: string
+  readonly plan: FlowsPlan
+  /** Puts a response flow that needs no worker in front of the client; returns what takes the response. */
+  prepareResponse(exchange: Exchange, state: MessageState): SourceSide
+}
+
+/** `error`: what `WorkerService.mediate` has rejected with. */
+export function failureOf(error: unknown): WorkerFailure {
+  return error instanceof WorkerFailure ? error : new WorkerFailure('failed', String(error))
+}

@@ -1,0 +1,144 @@
+/**
+ * What a flow has changed in a message, as an edit of its head. Framing, fields of the connection, the correlation
+ * field and credentials of D111 stay as the gateway writes them: a change of one is ignored and logged.
+ */
+import type { Report } from '../exchange/connection-context.ts'
+import { type FieldChange, HeadEdit } from '../exchange/head-edit.ts'
+import { type FieldKinds, type Kind, KIND } from '../../http1/field-kinds.ts'
+import { isBodiless } from '../../http1/framing.ts'
+import { reasonPhrase } from '../../faults/fault-details.ts'
+import { fieldNameError, fieldValueError } from '../../mediation/field-rules.ts'
+import type { Message } from '../../mediation/message.ts'
+import { textOf } from '../../mediation/value.ts'
+
+/** Fields of framing and of the connection. */
+const OF_CONNECTION: readonly Kind[] = [
+  ...[KIND.CONTENT_LENGTH, KIND.TRANSFER_ENCODING, KIND.CONNECTION, KIND.KEEP_ALIVE, KIND.HOP_BY_HOP, KIND.TRAILER],
+  ...[KIND.TE, KIND.UPGRADE, KIND.CORRELATION],
+]
+/** The gateway answers an expectation, and only it passes credentials on. */
+const KEPT_IN_REQUESTS: readonly Kind[] = [...OF_CONNECTION, KIND.EXPECT, KIND.CREDENTIAL]
+/** A response has a Date (RFC 9110 6.6.1). */
+const KEPT_IN_RESPONSES: readonly Kind[] = [...OF_CONNECTION, KIND.DATE]
+/** Methods that a flow can give a request. HEAD changes the framing of the response, and so is not among them. */
+const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY']
+const TARGET_MAX = 4096
+const TARGET = /^(?:[/?][\x21\x22\x24-\x7e\x80-\xff]*)?$/
+const HOST = /^[\w.:[\]-]{1,512}$/
+const URL_START = /^[a-z][a-z0-9+.-]*:\/\//i
+const RESET_CONTENT = 205
+const SWITCHING_PROTOCOLS = 101
+
+/** What decides how changes of one direction are taken. */
+export interface EditRules {
+  /** Of that direction. */
+  readonly kinds: FieldKinds
+  readonly report: Report
+  /** API and version, for the log. */
+  readonly api: string
+}
+
+type Warn = (name: string, cause: string) => void
+
+function warning({ report, api }: EditRules): Warn {
+  return (name, cause) => report('warn', 'change of a head ignored', { API: api, FIELD: name, CAUSE_OF_ERROR: cause })
+}
+
+/**
+ * The edit of a request, null without changes. `path`: what `To` was. `contextLength`: length of the context in it.
+ * Throws where the changes have too many bytes.
+ */
+export function requestEdit(message: Message, path: string, contextLength: number, rules: EditRules): HeadEdit | null {
+  const warn = warning(rules)
+  const fields = fieldChanges(message, KEPT_IN_REQUESTS, rules.kinds, warn)
+  const at = fields.findIndex(({ name }) => name.toLowerCase() === 'host')
+  const host = at < 0 ? '' : (fields[at]!.value ?? '')
+  const others = at < 0 ? fields : fields.toSpliced(at, 1)
+  const isHost = host === '' || HOST.test(host)
+  if (!isHost) warn('Host', 'is not a host')
+  const changes = {
+    method: changedMethod(message, warn),
+    host: isHost ? host : '',
+    ...changedTarget(message, path, contextLength, warn),
+  }
+  const isSame = others.length === 0 && changes.method === '' && changes.host === '' && !('target' in changes)
+  return isSame ? null : new HeadEdit(others, changes)
+}
+
+/** The edit of a response with that status, null without changes. Throws where the changes have too many bytes. */
+export function responseEdit(message: Message, status: number, isHead: boolean, rules: EditRules): HeadEdit | null {
+  const warn = warning(rules)
+  const fields = fieldChanges(message, KEPT_IN_RESPONSES, rules.kinds, warn)
+  const changes = status === SWITCHING_PROTOCOLS ? {} : changedStatus(message, status, warn)
+  const lengths = changes.status === undefined ? [] : changedLength(changes.status, status, isHead)
+  const isSame = fields.length === 0 && changes.status === undefined
+  return isSame ? null : new HeadEdit([...fields, ...lengths], changes)
+}
+
+/** Whether a response of that status has no content, whatever its request was. */
+export function hasNoContent(status: number): boolean {
+  return isBodiless(status) || status === RESET_CONTENT
+}
+
+/** A status that has no content, or had none: the length is 0 in a response that could have content now. */
+function changedLength(status: number, before: number, isHead: boolean): readonly FieldChange[] {
+  if (status === RESET_CONTENT || (isBodiless(before) && !isBodiless(status) && !isHead)) {
+    return [{ name: 'Content-Length', value: '0' }]
+  }
+  return status === 304 && !isHead ? [{ name: 'Content-Length', value: undefined }] : []
+}
+
+function fieldChanges(message: Message, kept: readonly Kind[], kinds: FieldKinds, warn: Warn): FieldChange[] {
+  const changes = new Map<string, FieldChange>()
+  for (const name of message.changedNames()) {
+    if (!kept.includes(kinds.kindOf(name))) changes.set(name, { name, value: undefined })
+  }
+  for (const [name, value] of message.fields()) {
+    const lower = name.toLowerCase()
+    const why = changes.has(lower) ? fieldNameError(name) : 'is set by the gateway alone'
+    const text = textOf(value)
+    const invalid = why === '' ? fieldValueError(text) : why
+    // Without a valid value the field is removed: the old value may mean something else.
+    if (invalid !== '') warn(lower, invalid)
+    else changes.set(lower, { name, value: text })
+  }
+  const type = textOf(message.get('axis2', 'ContentType'))
+  if (type !== '' && !changes.has('content-type') && fieldValueError(type) === '') {
+    changes.set('content-type', { name: 'Content-Type', value: type })
+  }
+  return [...changes.values()]
+}
+
+/** '' for the same method. */
+function changedMethod(message: Message, warn: Warn): string {
+  const { method } = message.head
+  const before = message.receivedHead.method
+  if (method === before || method === '') return ''
+  if (METHODS.includes(method) && before !== 'HEAD') return method
+  warn('HTTP_METHOD', before === 'HEAD' ? 'a HEAD request stays one' : 'is no method that requests can be given')
+  return ''
+}
+
+/** REST_URL_POSTFIX replaces the target, and so does a path in `To`. */
+function changedTarget(message: Message, path: string, contextLength: number, warn: Warn): { target?: string } {
+  const { target: postfix } = message.head
+  const before = message.receivedHead.target
+  const { to } = message
+  const isMoved = postfix === before && to !== path && to !== ''
+  // The endpoints of the API are the destination; `send` with an endpoint names another one.
+  if (isMoved && URL_START.test(to)) return {}
+  const target = isMoved ? (to.startsWith(path.slice(0, contextLength)) ? to.slice(contextLength) : to) : postfix
+  if (target === before) return {}
+  if (target.length <= TARGET_MAX && TARGET.test(target)) return { target }
+  warn(isMoved ? 'To' : 'REST_URL_POSTFIX', 'is no path with a query')
+  return {}
+}
+
+function changedStatus(message: Message, before: number, warn: Warn): { status?: number; reason?: string } {
+  const { status, reason } = message.head
+  const description = fieldValueError(reason) === '' ? reason : ''
+  if (status === before && description === '') return {}
+  if (status >= 200 && status <= 599) return { status, reason: description || reasonPhrase(status) }
+  warn('HTTP_SC', 'is not a status from 200 to 599')
+  return {}
+}

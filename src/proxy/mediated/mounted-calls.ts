@@ -1,0 +1,70 @@
+/** Requests to mounted APIs that are under way in a reactor, and what they need of it. */
+import type { FromMounted, MountedResult, MountedTask, ToMounted } from '../../plan/mounted-messages.ts'
+import type { PendingFault } from '../exchange/api-mediation.ts'
+import type { ConnectionContexts, Report } from '../exchange/connection-context.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+
+/** Posts to the thread that has a request. `transfer`: buffers of the message, which are moved. */
+export type MountedReply = (message: ToMounted, transfer?: readonly ArrayBuffer[]) => void
+
+/** Runs requests on worker threads, under the permits and in the queue of one transport. */
+export interface MountedService {
+  /**
+   * `transfer`: buffers of the task, which are moved. `bytes`: length of what it holds of the body. `leave`: nobody
+   * waits for a request that has not begun. Throws WorkerFailure where the request is refused; `result` rejects with
+   * one.
+   */
+  open(
+    task: MountedTask,
+    transfer: readonly ArrayBuffer[],
+    bytes: number,
+  ): { readonly result: Promise<MountedResult>; readonly leave: () => void }
+}
+
+/** A request under way. */
+export interface MountedListener {
+  receive(message: FromMounted, reply: MountedReply): void
+}
+
+/** By the number of the request. */
+export class MountedCalls {
+  readonly #calls = new Map<number, MountedListener>()
+  #lastId = 0
+
+  get pending(): number {
+    return this.#calls.size
+  }
+
+  /** Returns the number of the request. */
+  add(call: MountedListener): number {
+    const id = ++this.#lastId
+    this.#calls.set(id, call)
+    return id
+  }
+
+  remove(id: number): void {
+    this.#calls.delete(id)
+  }
+
+  /** A thread that goes on with a request that is over learns of it. */
+  receive(message: FromMounted, reply: MountedReply): void {
+    const call = this.#calls.get(message.id)
+    if (call !== undefined) call.receive(message, reply)
+    else if (message.what !== 'end') reply({ kind: 'mounted', id: message.id, what: 'cut' })
+  }
+}
+
+/** What requests to mounted APIs need of their reactor. */
+export interface MountedServices {
+  /** By the transport of the client. */
+  readonly workers: Readonly<Record<keyof ConnectionContexts, MountedService>>
+  readonly calls: MountedCalls
+  readonly contexts: ConnectionContexts
+  readonly report: Report
+  /** Longest time without progress in milliseconds; 0: no limit. */
+  readonly timeoutMs: () => number
+  /** Answers with a fault, which the fault flow of the API may word. */
+  refuse(exchange: Exchange, fault: PendingFault): void
+  /** Logs an error of the gateway itself. */
+  bug(exchange: Exchange, error: unknown): void
+}

@@ -1,0 +1,331 @@
+/**
+ * One request to a mounted API: hands it to a worker thread, with its body as the thread reads it, and feeds the
+ * response to the client as the client takes it. A short body goes with the request, a short response with its result.
+ */
+import { reasonPhrase } from '../../faults/fault-details.ts'
+import { CHUNKED } from '../../http1/framing.ts'
+import { arena } from '../../http1/llhttp.ts'
+import type {
+  FromMounted,
+  MountedResult,
+  MountedTask,
+  RequestBodyData,
+  RequestData,
+  ResponseHeadData,
+  ToMounted,
+} from '../../plan/mounted-messages.ts'
+import { tracer } from '../../protocol/tracer.ts'
+import { Deadline } from '../../runtime/deadline-wheel.ts'
+import { WRITE, type Written } from '../../socket/byte-socket.ts'
+import type { ConnectionContext } from '../exchange/connection-context.ts'
+import type { BodyPart, TargetSide } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { BodyFeed, FeedSink } from './body-feed.ts'
+import { type BodySource, joined, memorySource } from './body-source.ts'
+import { cutResponse, sendResponse } from './client-response.ts'
+import { feedContinue } from './fed-message.ts'
+import { failureOf } from './mediation-services.ts'
+import { type MountedLoss, refusalOfMounted, reportRefusal } from './mediation-refusals.ts'
+import type { MountedListener, MountedReply, MountedServices } from './mounted-calls.ts'
+import { MountedStream } from './mounted-stream.ts'
+
+interface MountedCallOptions {
+  /** Identity of the API (`apiIdentity`). */
+  readonly api: string
+  readonly request: RequestData
+  /** The client waits for 100 (RFC 9110 10.1.1), or sends its body all the same. */
+  readonly expects: boolean
+}
+
+/**
+ * `new`: what is there of the body goes with the request. `waiting`: a thread has the request, or will have it.
+ * `responding`: the client gets a response. `ended`: nothing follows.
+ */
+type MountedState = 'new' | 'waiting' | 'responding' | 'ended'
+/** What comes of the body: `none` yet, `some` bytes, `all` of them. */
+type BodyState = 'none' | 'some' | 'all'
+
+export class MountedExchange extends Deadline implements TargetSide, MountedListener {
+  readonly #exchange: Exchange
+  readonly #options: MountedCallOptions
+  readonly #services: MountedServices
+  readonly #context: ConnectionContext
+  readonly #id: number
+  #state: MountedState = 'new'
+  #bodyState: BodyState = 'none'
+  /** Bytes of the request that no thread has. */
+  #pieces: Uint8Array[] = []
+  #heldBytes = 0
+  /** Bytes that the thread takes now. */
+  #credit = 0
+  /** Posts to the thread; null until it has spoken. */
+  #reply: MountedReply | null = null
+  /** Takes the request out of the queue. */
+  #leave: () => void = () => undefined
+  #stream: MountedStream | null = null
+  #feed: BodyFeed | null = null
+
+  constructor(exchange: Exchange, options: MountedCallOptions, services: MountedServices) {
+    super()
+    this.#exchange = exchange
+    this.#options = options
+    this.#services = services
+    this.#context = exchange.isSecured ? services.contexts.secured : services.contexts.plain
+    this.#id = services.calls.add(this)
+    exchange.sentMs = this.#context.now()
+  }
+
+  /** In a microtask: what was read with the head belongs to the body that goes with the request. */
+  begin(): void {
+    this.#watch()
+    queueMicrotask(() => this.#guarded(() => this.#open()))
+  }
+
+  // ---- the request ------------------------------------------------------------------------------------------------
+
+  /** The client is read only while the thread asks for bytes. */
+  get isBlocked(): boolean {
+    return this.#state !== 'ended' && this.#bodyState !== 'all' && this.#credit <= 0
+  }
+
+  requestBody({ spans: { offsets }, count, last }: BodyPart): Written {
+    if (this.#state === 'ended') return WRITE.DONE
+    this.#watch()
+    let length = 0
+    for (let i = 0; i < 2 * count; i += 2) length += offsets[i + 1]!
+    if (length > 0) this.#hold(offsets, count, length)
+    if (last) {
+      this.#bodyState = 'all'
+      this.#exchange.requestSentMs = this.#context.now()
+    } else if (length > 0) this.#bodyState = 'some'
+    if (this.#state !== 'new') this.#sendBody()
+    return this.isBlocked ? WRITE.PENDING : WRITE.DONE
+  }
+
+  #hold(offsets: BodyPart['spans']['offsets'], count: number, length: number): void {
+    const bytes = new Uint8Array(length)
+    for (let i = 0, at = 0; i < 2 * count; i += 2) {
+      bytes.set(arena.bytes.subarray(offsets[i]!, offsets[i]! + offsets[i + 1]!), at)
+      at += offsets[i + 1]!
+    }
+    this.#pieces.push(bytes)
+    this.#heldBytes += length
+  }
+
+  /** Sends what the thread takes now. One read is held, because the client is read only while bytes are asked for. */
+  #sendBody(): void {
+    if (this.#reply === null || this.#credit <= 0) return
+    const isAll = this.#bodyState === 'all'
+    if (this.#heldBytes === 0 && !isAll) return
+    const bytes = this.#takeHeld()
+    this.#credit = isAll ? 0 : this.#credit - bytes.length
+    this.#post({ what: 'chunk', bytes, last: isAll }, bytes.length === 0 ? [] : [bytes.buffer as ArrayBuffer])
+  }
+
+  #takeHeld(): Uint8Array {
+    const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : joined(this.#pieces, this.#heldBytes)
+    this.#pieces = []
+    this.#heldBytes = 0
+    return bytes
+  }
+
+  #open(): void {
+    if (this.#state !== 'new') return
+    this.#state = 'waiting'
+    const { api, request } = this.#options
+    const isWhole = this.#bodyState === 'all'
+    const bytes = this.#takeHeld()
+    const length = this.#exchange.requestFraming
+    const body: RequestBodyData = isWhole
+      ? { kind: 'whole', bytes }
+      : { kind: 'stream', first: bytes, length: length === CHUNKED ? -1 : length }
+    const timeoutMs = this.#services.timeoutMs()
+    const task: MountedTask = { kind: 'mounted', id: this.#id, api, request, body, timeoutMs }
+    const transfer = bytes.length === 0 ? [] : [bytes.buffer as ArrayBuffer]
+    try {
+      const workers = this.#services.workers[this.#exchange.isSecured ? 'secured' : 'plain']
+      const { result, leave } = workers.open(task, transfer, bytes.length)
+      this.#leave = leave
+      result.then(
+        result => this.#guarded(() => this.#finished(result)),
+        (error: unknown) => this.#guarded(() => this.#failed(error)),
+      )
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  // ---- the thread -------------------------------------------------------------------------------------------------
+
+  receive(message: FromMounted, reply: MountedReply): void {
+    this.#reply = reply
+    this.#guarded(() => this.#receive(message))
+  }
+
+  #receive(message: FromMounted): void {
+    this.#watch()
+    switch (message.what) {
+      case 'began':
+        return
+      case 'wants':
+        this.#wants(message.bytes)
+        return
+      case 'head':
+        this.#stream = new MountedStream(this, message.length)
+        this.#respond(message.head, this.#stream)
+        return
+      case 'chunk':
+        this.#stream?.receive(message.bytes)
+        return
+      case 'end':
+        this.#stream?.end()
+    }
+  }
+
+  #wants(bytes: number): void {
+    const wasBlocked = this.isBlocked
+    const isFirst = this.#credit === 0 && this.#bodyState === 'none'
+    this.#credit += bytes
+    if (this.#options.expects && isFirst && this.#state === 'waiting') {
+      feedContinue(this.#context, (head, at) => this.#exchange.source.interimResponse(head, at))
+    }
+    this.#sendBody()
+    if (wasBlocked && !this.isBlocked) this.#exchange.source.resumeRequest()
+  }
+
+  #finished(result: MountedResult): void {
+    if (this.#state === 'ended') return
+    tracer?.note(this.#exchange, 'mounted', result.kind === 'responds' ? `responds ${result.head.status}` : result.kind)
+    if (result.kind === 'responds') this.#respond(result.head, memorySource(result.bytes))
+    else if (result.kind === 'fails') this.#lose(result.failure, result.cause)
+    // A streamed response ends with its last piece, which has left: the thread waits for that.
+  }
+
+  #failed(error: unknown): void {
+    if (this.#state === 'ended') return
+    const { reason, message } = failureOf(error)
+    this.#lose(reason, message)
+  }
+
+  #post(message: Without<ToMounted>, transfer: readonly ArrayBuffer[] = []): void {
+    this.#reply?.({ kind: 'mounted', id: this.#id, ...message } as ToMounted, transfer)
+  }
+
+  // ---- the response -----------------------------------------------------------------------------------------------
+
+  #respond({ status, reason, fields }: ResponseHeadData, source: BodySource): void {
+    const exchange = this.#exchange
+    const head = { status, reason: reason === '' ? reasonPhrase(status) : reason, fields }
+    const begins = (feed: BodyFeed): void => {
+      this.#state = 'responding'
+      exchange.firstByteMs = this.#context.now()
+      this.#feed = feed
+    }
+    const response = { head, source, sink: this.#toClient, client: exchange.source, begins }
+    const broken = sendResponse(exchange, response, this.#context)
+    if (broken === '') return
+    this.#lose('invalid', broken)
+  }
+
+  /** The client, or a flow in front of it. */
+  get #toClient(): FeedSink {
+    const { source } = this.#exchange
+    return {
+      get isBlocked() {
+        return source.isBlocked
+      },
+      take: part => {
+        this.#watch()
+        return source.responseBody(part)
+      },
+      feedEnds: () => this.#end(),
+      feedFailed: cause => this.#lose('failed', cause),
+      feedThrew: error => this.#threw(error),
+    }
+  }
+
+  resumeResponse(): void {
+    this.#guarded(() => this.#feed?.resume())
+  }
+
+  /** The client takes more of the response. */
+  wants(bytes: number): void {
+    this.#post({ what: 'wants', bytes })
+  }
+
+  streamClosed(how: 'taken' | 'cut'): void {
+    this.#post({ what: how })
+  }
+
+  // ---- endings ----------------------------------------------------------------------------------------------------
+
+  /** The client has left, or gets no more. */
+  abort(): void {
+    this.#giveUp()
+  }
+
+  override onDeadline(): void {
+    if (this.#state === 'ended') return
+    // A client that sends or takes slowly has time-outs of its own.
+    const waitsForClient =
+      (this.#state === 'responding' && this.#exchange.source.isBlocked) ||
+      (this.#credit > 0 && this.#bodyState !== 'all')
+    if (waitsForClient) this.#watch()
+    else this.#lose('late', `no progress within ${this.#services.timeoutMs()} ms`)
+  }
+
+  override onError(error: unknown): void {
+    this.#threw(error)
+  }
+
+  #watch(): void {
+    const timeoutMs = this.#services.timeoutMs()
+    if (timeoutMs > 0 && this.#state !== 'ended') this.#context.wheel.set(this, timeoutMs)
+  }
+
+  /** There is no response, or no more of it. `cause`: without any text of a client. */
+  #lose(loss: MountedLoss, cause: string): void {
+    const hasBegun = this.#state === 'responding'
+    this.#giveUp()
+    const exchange = this.#exchange
+    const reason = refusalOfMounted(loss)
+    reportRefusal(this.#services.report, exchange, 'mounted API failed', cause, reason)
+    exchange.target = null
+    if (hasBegun) cutResponse(exchange.source, cause)
+    else this.#services.refuse(exchange, { refusal: reason, failure: null, sequence: null })
+  }
+
+  #threw(error: unknown): void {
+    this.#services.bug(this.#exchange, error)
+    if (this.#state !== 'ended') this.#lose('failed', 'internal error')
+  }
+
+  /** Runs what nobody above would catch. */
+  #guarded(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.onError(error)
+    }
+  }
+
+  /** Nobody waits for the thread any more. */
+  #giveUp(): void {
+    if (this.#state === 'ended') return
+    this.#end()
+    this.#feed?.cancel()
+    this.#leave()
+    // A stream has said so when the feed closed it.
+    if (this.#stream === null) this.#post({ what: 'cut' })
+  }
+
+  #end(): void {
+    this.#state = 'ended'
+    this.#pieces = []
+    this.#heldBytes = 0
+    this.#context.wheel.clear(this)
+    this.#services.calls.remove(this.#id)
+  }
+}
+
+type Without<T> = T extends unknown ? Omit<T, 'kind' | 'id'> : never

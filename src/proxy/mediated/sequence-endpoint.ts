@@ -1,0 +1,64 @@
+/** What endpoints of sequences make of a message: method, path and query of the request; URI templates (RFC 6570). */
+import type { TemplatePiece } from '../../mediation/endpoint-plan.ts'
+import { fromTransfer } from '../../mediation/message-transfer.ts'
+import { textOf } from '../../mediation/value.ts'
+import type { TransferredMessage } from '../../mediation/worker-task.ts'
+import type { Target } from '../exchange/contract.ts'
+
+/** Where a message goes. */
+export interface ResolvedEndpoint {
+  readonly target: Target
+  /** The backend is on TLS. */
+  readonly secured: boolean
+  readonly method: string
+  /** Path and query behind the base path of the target: '', or begins with "/" or "?". */
+  readonly path: string
+}
+
+/** The endpoints of sequences of a reactor. */
+export interface SequenceEndpoints {
+  /** A sentence, without any text of a client, where the message cannot be sent to the endpoint of that name. */
+  resolve(name: string, message: TransferredMessage): ResolvedEndpoint | string
+}
+
+/** Characters beyond unreserved ones (RFC 3986 2.3) that encodeURIComponent leaves. */
+const LEFT_OVER = /[!'()*]/g
+/** Characters that `{+name}` must encode all the same: those that no URI has. */
+const NOT_IN_URI = /[^!#$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+/g
+const UNFINISHED_ESCAPE = /%(?![\dA-Fa-f]{2})/g
+
+/** Replaces variables by properties of the message; one that is not set is ''. */
+export function expand(pieces: readonly TemplatePiece[], message: TransferredMessage): string {
+  const source = fromTransfer({ ...message, body: { kind: 'none' } }, null)
+  let text = ''
+  for (const piece of pieces) {
+    if (typeof piece === 'string') text += piece
+    else {
+      const value = textOf(source.get('default', piece.name)).toWellFormed()
+      text += piece.keeps ? reserved(value) : simple(value)
+    }
+  }
+  return text
+}
+
+function simple(value: string): string {
+  return encodeURIComponent(value).replace(LEFT_OVER, found => `%${found.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+function reserved(value: string): string {
+  return value.replace(NOT_IN_URI, encodeURIComponent).replace(UNFINISHED_ESCAPE, '%25')
+}
+
+/** Path and query of an endpoint, and behind them those of the message. */
+export function joinTargets(base: string, postfix: string): string {
+  const [path, query] = split(base)
+  const [morePath, moreQuery] = split(postfix)
+  const joined = path.endsWith('/') && morePath.startsWith('/') ? path + morePath.slice(1) : path + morePath
+  const queries = [query, moreQuery].filter(text => text !== '').join('&')
+  return queries === '' ? joined : `${joined}?${queries}`
+}
+
+function split(target: string): readonly [path: string, query: string] {
+  const at = target.indexOf('?')
+  return at < 0 ? [target, ''] : [target.slice(0, at), target.slice(at + 1)]
+}

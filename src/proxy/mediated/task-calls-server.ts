@@ -1,0 +1,130 @@
+/** Serves what tasks on workers ask of their reactor: requests to backends, background copies, kept responses. */
+import { LRUCache } from 'lru-cache'
+import { FAULT } from '../../faults/error-codes.ts'
+import type { BackendRequest, BackendResult, KeepRequest, TaskCall } from '../../mediation/task-calls.ts'
+import type { WorkerService } from '../../mediation/worker-service.ts'
+import type { TransferredMessage } from '../../mediation/worker-task.ts'
+import type { ConnectionContext } from '../exchange/connection-context.ts'
+import type { BlockingTimeouts } from '../../plan/reactor-plan.ts'
+import { BackendCall, UNSENDABLE } from './backend-call.ts'
+import { type BodyStore, files } from './body-store.ts'
+import type { ResolvedEndpoint, SequenceEndpoints } from './sequence-endpoint.ts'
+
+/** Requests of all tasks of a reactor at once. */
+const CALLS_MAX = 4096
+const BUSY = 102552
+/** Bytes of the responses that a reactor keeps for sequences (`<cache>`), with their heads. */
+const KEPT_BYTES_MAX = 16 * 1024 * 1024
+const KEPT_MAX = 10_000
+/** An entry beside its texts and its body. */
+const ENTRY_BYTES = 512
+
+interface ServerOptions {
+  readonly context: ConnectionContext
+  readonly store: BodyStore
+  readonly endpoints: SequenceEndpoints
+  readonly idPrefix: string
+  /** `SO_TIMEOUT` of `[transport.blocking_http]` and of `[transport.blocking_https]`. */
+  readonly blockingTimeouts: BlockingTimeouts
+  readonly background: WorkerService['background']
+}
+
+export class TaskCallsServer {
+  readonly #options: ServerOptions
+  readonly #kept = new LRUCache<string, TransferredMessage>({
+    max: KEPT_MAX,
+    maxSize: KEPT_BYTES_MAX,
+    sizeCalculation: sizeOf,
+  })
+  #blockingTimeouts: BlockingTimeouts
+  #pending = 0
+  #lastId = 0
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.#blockingTimeouts = options.blockingTimeouts
+  }
+
+  /** Requests to backends that are under way. */
+  get pending(): number {
+    return this.#pending
+  }
+
+  /** Applies a reload. Kept responses go: the sequences that made them may have changed. */
+  update(blockingTimeouts: BlockingTimeouts): void {
+    this.#blockingTimeouts = blockingTimeouts
+    this.#kept.clear()
+  }
+
+  /** The result of a call, or a promise of it. */
+  serve(call: TaskCall): unknown {
+    switch (call.kind) {
+      case 'backend':
+        return this.#request(call)
+      case 'background':
+        return this.#options.background(call.task)
+      case 'kept':
+        return this.#kept.get(call.key) ?? null
+      case 'keep':
+        return this.#keep(call)
+    }
+  }
+
+  async #start(call: BackendCall, resolved: ResolvedEndpoint, message: TransferredMessage): Promise<void> {
+    try {
+      const { body } = message
+      const own = body.kind === 'file' ? await withOwnFile(message, this.#options.store) : message
+      call.start(resolved, own)
+    } catch (error) {
+      call.feedThrew(error)
+    }
+  }
+
+  #keep({ key, lifetimeMs, message }: KeepRequest): null {
+    this.#kept.set(key, message, { ttl: lifetimeMs })
+    return null
+  }
+
+  #request({ endpoint, isBlocking, client, changed, message }: BackendRequest): Promise<BackendResult> | BackendResult {
+    const { context, store, endpoints, idPrefix } = this.#options
+    const resolved = endpoints.resolve(endpoint, message)
+    const isBusy = this.#pending >= CALLS_MAX
+    if (isBusy || typeof resolved === 'string') {
+      const code = isBusy ? BUSY : UNSENDABLE
+      const cause = typeof resolved === 'string' ? resolved : `${CALLS_MAX} calls of sequences are under way`
+      const { message: text, description: detail } = FAULT[code]
+      return { kind: 'fault', fault: { code, message: text, detail, cause, sequence: '' } }
+    }
+    this.#pending++
+    return new Promise(resolve => {
+      const call = new BackendCall({
+        context,
+        store,
+        clientAddress: client,
+        idPrefix,
+        id: ++this.#lastId,
+        changed,
+        timeoutMs: isBlocking ? this.#blockingTimeouts[resolved.secured ? 'secured' : 'plain'] : 0,
+        done: result => {
+          this.#pending--
+          resolve(result)
+        },
+      })
+      void this.#start(call, resolved, message)
+    })
+  }
+}
+
+/** A copy of the body, where a file has it: the file belongs to the flow of the task. */
+async function withOwnFile(message: TransferredMessage, store: BodyStore): Promise<TransferredMessage> {
+  const { body } = message
+  if (body.kind !== 'file') return message
+  const path = store.newPath()
+  await files.copy(body.path, path)
+  return { ...message, body: { ...body, path } }
+}
+
+function sizeOf({ target, fields, body }: TransferredMessage, key: string): number {
+  const texts = fields.reduce((sum, [name, value]) => sum + name.length + value.length, key.length + target.length)
+  return ENTRY_BYTES + 2 * texts + (body.kind === 'bytes' ? body.bytes.byteLength : 0)
+}

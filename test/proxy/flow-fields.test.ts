@@ -1,0 +1,120 @@
+/** The request fields that sequences see: the same on the reactor and on a worker, and none that a client forges. */
+import assert from 'node:assert/strict'
+import { describe, test, type TestContext } from 'node:test'
+import { flowsOf, startFlows, takeHead } from '../harness/flows.ts'
+import type { GatewayOptions } from '../harness/gateway.ts'
+import type { Filter } from '../../src/proxy/exchange/contract.ts'
+import { connectPeer, eventually } from '../harness/peers.ts'
+import { address, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+
+const NAMES = [
+  'Host',
+  'Via',
+  'X-Forwarded-For',
+  'X-Forwarded-Host',
+  'X-Forwarded-Proto',
+  'X-Forwarded-Port',
+  'Forwarded',
+]
+const CLAIMS = [
+  ...['X-Forwarded-For: 192.0.2.1', 'X-Forwarded-Host: forged.example', 'X-Forwarded-Proto: https'],
+  ...['X-Forwarded-Port: 1', 'Forwarded: for=192.0.2.1', 'activityid: mine', 'TE: trailers', 'Connection: X-Near, TE'],
+  ...['X-Near: 1', 'X-Own: yes'],
+]
+const SEEN = [...NAMES, 'activityid', 'TE', 'Connection', 'X-Near', 'X-Own']
+const COPIES = SEEN.map(
+  name => `<property name="S-${name}" expression="concat('[', $trp:${name}, ']')" scope="transport"/>`,
+)
+/** Makes a flow need a worker. */
+const READS_BODY = '<property name="body" expression="json-eval($.a)"/>'
+
+/** Fields that the backend gets, in lower case, of a request with `lines`. */
+async function sent(t: TestContext, steps: string, lines: readonly string[], options: GatewayOptions) {
+  const { gateway, backend } = await startFlows(t, [await flowsOf({ request: steps })], options)
+  const client = await connectPeer(gateway.port)
+  t.after(() => client.destroy())
+  client.send(['POST /a/x HTTP/1.1', 'Host: api.example', ...lines, 'Content-Length: 2', '', '{}'].join('\r\n'))
+  const head = await takeHead(await backend.next())
+  return head
+    .toLowerCase()
+    .split('\r\n')
+    .slice(1)
+    .filter(line => line !== '' && !line.startsWith('host: 127.0.0.1'))
+    .sort()
+}
+
+const SETTINGS: readonly (readonly [what: string, http: GatewayOptions['http'] & object])[] = [
+  ['an untrusted client', {}],
+  ['a trusted proxy', { trusted_proxies: ['127.0.0.1'] }],
+]
+
+for (const [what, http] of SETTINGS) {
+  describe(`of ${what},`, () => {
+    const rows: readonly (readonly [what: string, steps: string])[] = [
+      ['sequences see the same fields', COPIES.join('')],
+      ['no step changes nothing', '<property name="p" expression="$trp:Host"/>'],
+      ['a removed field is gone', '<property name="X-Forwarded-Host" scope="transport" action="remove"/>'],
+      ['a field that is set is sent', '<property name="X-Forwarded-For" value="gateway" scope="transport"/>'],
+      ['a user agent can be removed', '<header name="User-Agent" scope="transport" action="remove"/>'],
+    ]
+    for (const [row, steps] of rows) {
+      test(`${row} on a worker as on the reactor`, async t => {
+        const lines = [...CLAIMS, 'User-Agent: c/1']
+        const onReactor = await sent(t, steps, lines, { http })
+        assert.deepEqual(await sent(t, READS_BODY + steps, lines, { http }), onReactor)
+      })
+    }
+  })
+}
+
+test('on a worker no sequence sees what an untrusted client claims to have been forwarded', async t => {
+  const lines = await sent(t, READS_BODY + COPIES.join(''), CLAIMS, {})
+  const seen = Object.fromEntries(lines.filter(line => line.startsWith('s-')).map(line => line.slice(2).split(': ')))
+  assert.deepEqual(seen, {
+    ...{ host: '[api.example]', via: '[1.1 sluice]', 'x-own': '[yes]' },
+    ...{ 'x-forwarded-for': '[127.0.0.1]', 'x-forwarded-host': '[api.example]', 'x-forwarded-proto': '[http]' },
+    ...{ 'x-forwarded-port': '[]', forwarded: '[]', activityid: '[]', te: '[]', connection: '[]', 'x-near': '[]' },
+  })
+})
+
+const AS_CALLER: Filter = {
+  name: 'as-caller',
+  request(exchange) {
+    exchange.callerLines = 'X-JWT-Assertion: signed\r\nAuthorization: Basic own\r\n'
+    return undefined
+  },
+}
+const FLOWS = {
+  'of the API gets them': () => READS_BODY,
+  'of send does not': (to: string) => `<send>${to}</send>`,
+  'of call does not': (to: string) => `<call>${to}</call><respond/>`,
+} satisfies Record<string, (to: string) => string>
+
+for (const [what, flow] of Object.entries(FLOWS)) {
+  test(`credentials of the gateway and the backend JWT: an endpoint ${what}`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{}') })
+    const request = flow(address(backend.port))
+    const { ask } = await startCalls(t, { request }, backend.port, {}, { filters: [AS_CALLER] })
+    assert.deepEqual(await ask(), [200, '{}'])
+    const isOwn = /^X-JWT-Assertion: signed\r\nAuthorization: Basic own\r$/m.test(backend.received[0]!.head)
+    assert.equal(isOwn, what === 'of the API gets them')
+    assert.equal(/assertion|authorization/i.test(backend.received[0]!.head), isOwn)
+  })
+}
+
+test('a log on a worker masks secret fields and copies of them', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const request = `${READS_BODY}<property name="copy" expression="concat('is ', $trp:X-Api-Key)"/>
+    <log level="custom"><property name="key" expression="$trp:X-Api-Key"/>
+      <property name="copied" expression="$ctx:copy"/></log>
+    <log level="headers"/>`
+  const { gateway, ask } = await startCalls(
+    t,
+    { request, response: `<log level="custom"><property name="later" expression="$ctx:copy"/></log>${READS_BODY}` },
+    backend.port,
+  )
+  assert.deepEqual(await ask('GET /a/x', '', 'X-Api-Key: planted\r\nCookie: a=planted\r\n'), [200, '{}'])
+  const lines = () => gateway.reports.filter(({ event }) => event === 'sequence log')
+  await eventually('the lines', () => lines().length >= 3)
+  assert.doesNotMatch(JSON.stringify(gateway.reports), /planted/)
+})

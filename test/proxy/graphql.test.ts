@@ -1,0 +1,261 @@
+/** GraphQL APIs: queries, the rights and limits of their operations, and hostile queries, with real sockets. */
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { loadProjects, mediationsOf } from '../harness/contracts.ts'
+import { connectPeer } from '../harness/peers.ts'
+import { takeResponse } from '../harness/responses.ts'
+import { startBackend } from '../harness/sequence-calls.ts'
+import { advanced, quota, securedApi, subscription, ThrottledGateway } from '../harness/throttled-gateway.ts'
+import type { ThrottlingPolicy } from '../../src/throttle/policy.ts'
+
+const SCHEMA = `type Query { hero(id: ID): Character heroes(first: Int): [Character] open: String other: String }
+type Mutation { rename(name: String!): Character }
+type Subscription { changes: Character }
+type Character { name: String friends(first: Int): [Character] age: Int }
+`
+const COMPLEXITY = `type: graphql_complexity
+version: v4
+data:
+  list:
+    - {type: Character, field: friends, complexityValue: 5}
+`
+const OPERATIONS = `  type: GRAPHQL
+  operations:
+    - {target: hero, verb: QUERY, authType: "Application & Application User", scopes: [read], throttlingPolicy: HeroTier}
+    - {target: heroes, verb: QUERY, authType: "Application & Application User"}
+    - {target: open, verb: QUERY, authType: None}
+    - {target: rename, verb: MUTATION, authType: "Application & Application User", scopes: [write]}
+    - {target: changes, verb: SUBSCRIPTION, authType: "Application & Application User", scopes: [read]}
+`
+const FILES = { 'Definitions/schema.graphql': SCHEMA, 'Definitions/graphql-complexity.yaml': COMPLEXITY }
+
+type Claims = Readonly<Record<string, unknown>>
+
+interface Answer {
+  readonly status: number
+  readonly code: number
+  readonly description: string
+  /** Bodies and targets that the backend has got of this request. */
+  readonly received: readonly string[]
+}
+
+async function start(t: TestContext, policies: readonly ThrottlingPolicy[] = [], more = '') {
+  const apis = await loadProjects(t, { '/g': [OPERATIONS + more, FILES] })
+  assert.deepEqual(apis.said, [])
+  const backend = await startBackend(t, { '': () => [200, '{"data":{}}'], '/': () => [200, '{"data":{}}'] })
+  const overrides = mediationsOf(apis).get('/g')!
+  const running = await ThrottledGateway.start(() => [securedApi(backend.port, 'g', overrides)])
+  t.after(() => running.gateway.stop())
+  running.apply(policies)
+  running.token('app', {}, 'g')
+  const ask = async (request: string, body: string, claims: Claims | null, lines = JSON_LINE): Promise<Answer> => {
+    const before = backend.received.length
+    const client = await connectPeer(running.gateway.port)
+    const bearer = claims === null ? '' : `Authorization: Bearer ${running.control.token('app', claims)}\r\n`
+    const length = body === '' ? '' : `${lines}Content-Length: ${Buffer.byteLength(body)}\r\n`
+    client.send(`${request} HTTP/1.1\r\nHost: h\r\n${bearer}${length}\r\n`)
+    client.send(Buffer.from(body).toString('latin1'))
+    const { status, body: text } = await takeResponse(client)
+    client.destroy()
+    const fault = text.startsWith('{"fault"')
+      ? (JSON.parse(text) as { fault: { code: number; description: string } }).fault
+      : null
+    const received = backend.received.slice(before).map(({ target, body }) => (body === '' ? target : body))
+    return { status, code: fault?.code ?? 0, description: fault?.description ?? '', received }
+  }
+  return { ask, running, backend }
+}
+
+const JSON_LINE = 'Content-Type: application/json\r\n'
+const GRAPHQL_LINE = 'Content-Type: application/graphql\r\n'
+const POST = 'POST /g'
+const READ = { scope: ['read'] }
+const ask = (query: string, more: Claims = {}) => JSON.stringify({ query, ...more })
+
+/** [what, request line, body, claims of the token; null for none, lines, code or 0, part of the description]. */
+const REQUESTS: readonly (readonly [string, string, string, Claims | null, string, number, RegExp])[] = [
+  ['a query with its scope', POST, ask('{hero{name}}'), READ, JSON_LINE, 0, /^$/],
+  ['a query as application/graphql', POST, '{hero{name}}', READ, GRAPHQL_LINE, 0, /^$/],
+  ['a query of GET', 'GET /g?query=%7Bhero%7Bname%7D%7D', '', READ, '', 0, /^$/],
+  ['a query without the scope', POST, ask('{hero{name}}'), {}, JSON_LINE, 900910, /Scope validation/],
+  ['one field of two lacks its scope', POST, ask('{heroes{name} hero{name}}'), {}, JSON_LINE, 900910, /Scope/],
+  ['an alias does not hide the field', POST, ask('{heroes: hero{name}}'), {}, JSON_LINE, 900910, /Scope/],
+  [
+    'a fragment does not hide the field',
+    POST,
+    ask('{...F} fragment F on Query{hero{name}}'),
+    {},
+    JSON_LINE,
+    900910,
+    /Scope/,
+  ],
+  [
+    'a directive does not hide the field',
+    POST,
+    ask('{heroes{name} ... @skip(if:true){hero{name}}}'),
+    {},
+    JSON_LINE,
+    900910,
+    /Scope/,
+  ],
+  ['a query without a token', POST, ask('{hero{name}}'), null, JSON_LINE, 900902, /Make sure/],
+  ['an open operation without a token', POST, ask('{open}'), null, JSON_LINE, 0, /^$/],
+  ['an open operation beside a closed one', POST, ask('{open heroes{name}}'), null, JSON_LINE, 900902, /Make sure/],
+  ['the field of another verb', POST, ask('mutation{rename(name:"a"){name}}'), READ, JSON_LINE, 900910, /Scope/],
+  ['a field that is no operation', POST, ask('{other}'), READ, JSON_LINE, 900906, /No matching resource/],
+  [
+    'the named one of two operations',
+    POST,
+    ask('query A{open} query B{hero{name}}', { operationName: 'A' }),
+    null,
+    JSON_LINE,
+    0,
+    /^$/,
+  ],
+  ['two operations without a name', POST, ask('query A{open} query B{open}'), READ, JSON_LINE, 900422, /operationName/],
+  [
+    'every error of a query',
+    POST,
+    ask('{hero{nome} heroes{name(x:1)} zero}'),
+    READ,
+    JSON_LINE,
+    900422,
+    /1:7 .*nome.*; 1:\d+ .*x.*; 1:\d+ .*zero/,
+  ],
+  ['a syntax error', POST, ask('{hero{'), READ, JSON_LINE, 900422, /1:7 Syntax Error/],
+  ['a batch', POST, `[${ask('{open}')}]`, READ, JSON_LINE, 900422, /several queries/],
+  ['a body without a query', POST, '{"id":"persisted"}', READ, JSON_LINE, 900422, /query is required/],
+  [
+    'a mutation of GET',
+    'GET /g?query=mutation%7Brename(name:%22a%22)%7Bname%7D%7D',
+    '',
+    { scope: ['write'] },
+    '',
+    900422,
+    /GET/,
+  ],
+  [
+    'a query in target and body',
+    'POST /g?query=%7Bopen%7D',
+    ask('{hero{name}}'),
+    READ,
+    JSON_LINE,
+    900422,
+    /body alone/,
+  ],
+  ['a repeated query', 'GET /g?query=%7Bopen%7D&query=%7Bhero%7Bname%7D%7D', '', READ, '', 900422, /repeated/],
+  ['a form', POST, 'query=a', READ, 'Content-Type: application/x-www-form-urlencoded\r\n', 102522, /application\/json/],
+  ['introspection', POST, ask('{__schema{types{name}}}'), READ, JSON_LINE, 0, /^$/],
+]
+
+test('each root field of a query is authorised, and the backend gets nothing of a query that is refused', async t => {
+  const { ask: send } = await start(t)
+  for (const [what, request, body, claims, lines, code, description] of REQUESTS) {
+    const answer = await send(request, body, claims, lines)
+    assert.equal(answer.code, code, `${what}: ${answer.status} ${answer.description}`)
+    assert.equal(answer.received.length, code === 0 ? 1 : 0, what)
+    assert.match(answer.description, description, what)
+  }
+})
+
+test('of a repeated member of JSON the backend gets the one that was checked', async t => {
+  const { ask: send } = await start(t)
+  const { received } = await send(
+    POST,
+    '{"query":"{hero{name}}","query":"{open}","variables":{"n":12345678901234567890}}',
+    {},
+  )
+  assert.deepEqual(received, ['{"query":"{open}","variables":{"n":12345678901234567890}}'])
+})
+
+test('introspection can be switched off, and then no message shows names of the schema', async t => {
+  const { ask: send } = await start(t, [], '  graphqlIntrospection: false\n')
+  const refused = await send(POST, ask('{__schema{types{name}}}'), READ)
+  assert.deepEqual([refused.code, refused.description.includes('introspection is switched off')], [900422, true])
+  const { description } = await send(POST, ask('{hero{nam}}'), READ)
+  assert.doesNotMatch(description, /Did you mean/)
+})
+
+test('the limit of each operation is charged once per request, and refuses its own operation alone', async t => {
+  const { ask: send } = await start(t, [advanced('HeroTier', quota(2))])
+  const codes: number[] = []
+  for (const query of ['{hero{name}}', '{a:hero{name} b:hero{name} heroes{name}}', '{hero{name}}', '{heroes{name}}']) {
+    codes.push((await send(POST, ask(query), READ)).code)
+  }
+  assert.deepEqual(codes, [0, 0, 900802, 0])
+})
+
+test('depth and complexity of the subscription policy bound a query, with fragments and list sizes', async t => {
+  const graphQL = { depth: 3, complexity: 20 }
+  const { ask: send } = await start(t, [subscription('Unlimited', null, { graphQL })])
+  const table: readonly (readonly [string, Claims, number])[] = [
+    ['{hero{friends{name}}}', {}, 0],
+    ['{hero{friends{friends{name}}}}', {}, 900820],
+    ['{hero{...A}} fragment A on Character{friends{...B}} fragment B on Character{friends{name}}', {}, 900820],
+    ['{heroes(first:2){friends{name}}}', {}, 0],
+    ['{heroes(first:3){friends{name}}}', {}, 900821],
+    ['query($n:Int){heroes(first:$n){friends{name}}}', { variables: { n: 3 } }, 900821],
+  ]
+  for (const [query, more, code] of table) {
+    const answer = await send(POST, ask(query, more), READ)
+    assert.deepEqual([answer.code, answer.status], [code, code === 0 ? 200 : 400], `${query} ${answer.description}`)
+  }
+})
+
+/** Each fragment spreads the next one twice. */
+const DOUBLING = Array.from({ length: 150 }, (_, at) => {
+  const next = `{...F${at + 1}}`
+  return `fragment F${at} on Character{a:friends${next} b:friends${next}}`
+}).join(' ')
+
+/** [what, query]: each is refused, or passes, and costs little. */
+const HOSTILE: readonly (readonly [string, string, number])[] = [
+  ['deep', `${'{hero{friends'}${'{friends'.repeat(3000)}{name}${'}'.repeat(3002)}`, 900422],
+  ['deep lists', `{heroes(first:${'['.repeat(4000)}${']'.repeat(4000)}){name}}`, 900422],
+  ['one field very often', `{hero{${'name '.repeat(9000)}}}`, 0],
+  ['many aliases', `{${Array.from({ length: 3000 }, (_, at) => `a${at}:open`).join(' ')}}`, 0],
+  ['too many tokens', `{hero{${'name '.repeat(200_000)}}}`, 900422],
+  ['a long comment', `{open}#${'x'.repeat(1_040_000)}`, 0],
+  ['longer than allowed', `{open}#${'x'.repeat(1_100_000)}`, 900422],
+  [
+    'a cycle of fragments',
+    '{hero{...A}} fragment A on Character{friends{...B}} fragment B on Character{friends{...A}}',
+    900422,
+  ],
+  ['fragments that double', `{hero{...F0}} ${DOUBLING} fragment F150 on Character{name}`, 0],
+  ['many operations', `${Array.from({ length: 2000 }, (_, at) => `query Q${at}{open}`).join(' ')}`, 900422],
+  ['many errors', `{${Array.from({ length: 3000 }, (_, at) => `x${at}`).join(' ')}}`, 900422],
+]
+
+test('hostile queries get one bounded answer each', async t => {
+  const { ask: send } = await start(t)
+  for (const [what, query, code] of HOSTILE) {
+    const started = performance.now()
+    const answer = await send(POST, ask(query), READ)
+    t.diagnostic(`${what}: ${Math.round(performance.now() - started)} ms`)
+    assert.equal(answer.code, code, `${what}: ${answer.description.slice(0, 300)}`)
+    assert.ok(answer.description.length < 5000, what)
+  }
+})
+
+test('a WebSocket connection needs the rights of every operation, and a subscription without query limits', async t => {
+  const graphQL = { depth: 3, complexity: 0 }
+  const { running, backend } = await start(t, [subscription('Small', null, { graphQL })])
+  const all = { scope: ['read', 'write'] }
+  const handshake = async (claims: Claims | null) => {
+    const client = await connectPeer(running.gateway.port)
+    t.after(() => client.destroy())
+    const bearer = claims === null ? '' : `Authorization: Bearer ${running.control.token('app', claims)}\r\n`
+    const lines = [
+      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n',
+    ]
+    client.send(`GET /g HTTP/1.1\r\nHost: h\r\n${bearer}${lines.join('')}\r\n`)
+    return (await takeResponse(client)).status
+  }
+  assert.deepEqual([await handshake(null), await handshake(READ), await handshake(all)], [401, 403, 200])
+  assert.equal(backend.received.length, 1)
+  assert.match(backend.received[0]!.head, /sec-websocket-protocol: graphql-transport-ws/i)
+  running.token('app', { subscription: 'Small' }, 'g')
+  assert.equal(await handshake(all), 400)
+})

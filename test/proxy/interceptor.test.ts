@@ -1,0 +1,116 @@
+/** The policy callInterceptorService: what the service is asked, and what becomes of the message. */
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { builtInPolicy } from '../../src/apis/built-in-policies.ts'
+import type { Flow } from '../../src/apis/api-definition.ts'
+import { type PathBackend, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+
+const ALL = 'request_headers,request_body,response_headers,response_body,invocation_context'
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+function elements(port: number, flow: Flow, includes = ALL): string {
+  const values = new Map([
+    ['interceptorServiceURL', `http://127.0.0.1:${port}/`],
+    ['includes', includes],
+  ])
+  return builtInPolicy('callInterceptorService')!.elements(values, flow)
+}
+
+interface Started {
+  readonly service: PathBackend
+  readonly backend: PathBackend
+  readonly ask: Awaited<ReturnType<typeof startCalls>>['ask']
+}
+
+/** `request`, `response`: answers of the service; left out: no policy in that flow. */
+async function start(
+  t: TestContext,
+  { request, response }: { readonly request?: object | Reaction; readonly response?: object | Reaction },
+  includes = ALL,
+): Promise<Started> {
+  const reaction = (answer: object | Reaction = {}): Reaction =>
+    typeof answer === 'function' ? (answer as Reaction) : says(200, JSON.stringify(answer))
+  const service = await startBackend(t, {
+    '/api/v1/handle-request': reaction(request),
+    '/api/v1/handle-response': reaction(response),
+  })
+  const backend = await startBackend(t, { '/x': ({ body }) => [200, `{"got":${body || 'null'}}`, 'X-B: 1\r\n'] })
+  const texts = {
+    ...(request === undefined ? {} : { request: elements(service.port, 'request', includes) }),
+    ...(response === undefined ? {} : { response: elements(service.port, 'response', includes) }),
+  }
+  const { ask } = await startCalls(t, texts, backend.port)
+  return { service, backend, ask }
+}
+
+test('the service gets head and body of the request, and no field of the client in its own head', async t => {
+  const { service, ask } = await start(t, { request: {} })
+  await ask('POST /a/x', '{"a":1}', 'Authorization: Bearer secret\r\nX-C: 2\r\n')
+  const [{ method, target, head, body }] = service.received as [PathBackend['received'][0]]
+  assert.deepEqual([method, target], ['POST', '/api/v1/handle-request'])
+  assert.doesNotMatch(head, /secret|x-c:/i)
+  const asked = JSON.parse(body)
+  assert.equal(asked.requestHeaders['x-c'], '2')
+  assert.equal(asked.requestBody, base64('{"a":1}'))
+  assert.equal(asked.invocationContext.method, 'POST')
+})
+
+test('what the policy does not include is not sent', async t => {
+  const { service, ask } = await start(t, { request: {} }, 'request_headers')
+  await ask('POST /a/x', '{"a":1}')
+  assert.deepEqual(Object.keys(JSON.parse(service.received[0]!.body)), ['requestHeaders'])
+})
+
+test('the service changes fields and body of the request', async t => {
+  const answer = {
+    headersToAdd: { 'x-a': '1', 'x-c': '3' },
+    headersToReplace: { 'x-d': '4' },
+    headersToRemove: ['x-e'],
+    body: base64('{"b":2}'),
+  }
+  const { backend, ask } = await start(t, { request: answer })
+  const [status, body] = await ask('POST /a/x', '{"a":1}', 'X-C: 2\r\nX-D: 3\r\nX-E: 5\r\n')
+  assert.deepEqual([status, body], [200, '{"got":{"b":2}}'])
+  const { head } = backend.received[0]!
+  assert.match(head, /^x-a: 1\r$/im)
+  assert.match(head, /^x-c: 2, 3\r$/im)
+  assert.match(head, /^x-d: 4\r$/im)
+  assert.doesNotMatch(head, /^x-e:/im)
+})
+
+test('the service answers the client itself', async t => {
+  const answer = { directRespond: true, responseCode: 403, headersToAdd: { 'content-type': 'text/plain' } }
+  const { backend, ask } = await start(t, { request: { ...answer, body: base64('no') } })
+  assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [403, 'no'])
+  assert.deepEqual(backend.received, [])
+})
+
+test('the service changes the response, and gets what it said of the request', async t => {
+  const { service, ask } = await start(t, {
+    request: { interceptorContext: { seen: 'yes' } },
+    response: { responseCode: 201, body: base64('{"c":3}') },
+  })
+  assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [201, '{"c":3}'])
+  const asked = JSON.parse(service.received[1]!.body)
+  assert.deepEqual([asked.responseCode, asked.interceptorContext], [200, { seen: 'yes' }])
+  assert.equal(asked.responseBody, base64('{"got":{"a":1}}'))
+  assert.equal(asked.responseHeaders['x-b'], '1')
+})
+
+/** [what, reaction of the service]. */
+const FAILURES: readonly (readonly [string, Reaction])[] = [
+  ['an error of the service', says(500, '{}')],
+  ['an answer that is no object', says(200, '[]')],
+  ['an answer that is no JSON', says(200, 'no', 'Content-Type: text/plain\r\n')],
+]
+describe('a request is refused for', () => {
+  for (const [what, reaction] of FAILURES) {
+    test(what, async t => {
+      const { backend, ask } = await start(t, { request: reaction })
+      const [status, body] = await ask('POST /a/x', '{"a":1}')
+      assert.equal(status, 500)
+      assert.match(body, /Interceptor failed|"code":/)
+      assert.deepEqual(backend.received, [])
+    })
+  }
+})

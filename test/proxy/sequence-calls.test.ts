@@ -1,0 +1,238 @@
+/** Calls of sequences to backends, end to end: real worker threads, scripted backends. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { refusingPort } from '../harness/peers.ts'
+import { address, callTo, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+
+const json = (value: unknown) => JSON.stringify(value)
+
+test('a call in the request flow makes its response the message, which <respond> sends', async t => {
+  const backend = await startBackend(t, { '/one': says(201, '{"from":"one"}', 'X-One: yes\r\n') })
+  const { ask } = await startCalls(t, { request: `${callTo(backend.port, '/one')}<respond/>` }, backend.port)
+  assert.deepEqual(await ask(), [201, '{"from":"one"}'])
+  assert.deepEqual(
+    backend.received.map(({ method, target }) => [method, target]),
+    [['GET', '/one']],
+  )
+})
+
+test('a chain of calls passes on what each has responded', async t => {
+  const backend = await startBackend(t, {
+    '/token': says(200, '{"id":"41"}'),
+    '/user': ({ head }) => [200, json({ seen: /^x-id: (.*)\r$/im.exec(head)?.[1] })],
+  })
+  const request = `${callTo(backend.port, '/token')}
+    <property name="X-Id" expression="json-eval($.id)" scope="transport"/>
+    <property name="HTTP_METHOD" value="POST" scope="axis2"/>${callTo(backend.port, '/user')}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask(), [200, '{"seen":"41"}'])
+  assert.deepEqual(
+    backend.received.map(({ method, body }) => [method, body]),
+    [
+      ['GET', ''],
+      ['POST', '{"id":"41"}'],
+    ],
+  )
+})
+
+test('properties stay after a call, and a target property leaves the message as it is', async t => {
+  const backend = await startBackend(t, {
+    '/side': says(200, '{"price":7}'),
+    '/x': ({ head, body }) => [200, json({ price: /^x-price: (.*)\r$/im.exec(head)?.[1], kept: body })],
+  })
+  const request = `<property name="before" value="kept"/>
+    <call>${address(backend.port)}<source type="inline" contentType="application/json">{"of":1}</source>
+      <target type="property">side</target></call>
+    <property name="X-Price" expression="fn:concat(get-property('before'), json-eval($.a))" scope="transport"/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '{"a":"!"}'), [200, '{"price":"kept!","kept":"{\\"a\\":\\"!\\"}"}'])
+  assert.equal(backend.received[0]!.body, '{"of":1}')
+})
+
+test('an <http> endpoint gets path and query from properties, and nothing of those of the request', async t => {
+  const backend = await startBackend(t, { '/pets/a%2Fb': says(200, '{}') })
+  const template = `http://127.0.0.1:${backend.port}/pets/{uri.var.id}?q={uri.var.q}`
+  const request = `<property name="uri.var.id" value="a/b"/><property name="uri.var.q" value="1&amp;2"/>
+    <call><endpoint><http uri-template="${template}" method="delete"/></endpoint></call><respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('GET /a/x?own=3'), [200, '{}'])
+  assert.equal(`${backend.received[0]!.method} ${backend.received[0]!.target}`, 'DELETE /pets/a%2Fb?q=1%262')
+})
+
+test('path and query of the request follow an <address>, never an <http>', async t => {
+  const reactions = Object.fromEntries(['/one/x', '/two/', '/', '/all'].map(path => [path, says(200, '{}')]))
+  const backend = await startBackend(t, reactions)
+  const base = `http://127.0.0.1:${backend.port}`
+  const http = (url: string) => `<call><endpoint><http method="get" uri-template="${url}"/></endpoint></call>`
+  const request = `<call>${address(backend.port, '/one')}</call>${http(`${base}/two/`)}${http(base)}
+    <property name="uri.var.url" value="${base}/all?a=1"/>${http('{uri.var.url}')}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('GET /a/x?q=3'), [200, '{}'])
+  const targets = backend.received.map(({ target }) => target)
+  assert.deepEqual(targets, ['/one/x?q=3', '/two/', '/', '/all?a=1'])
+})
+
+test('<call/> goes to the destination of the message', async t => {
+  const backend = await startBackend(t, { '/there': says(200, '{"there":true}') })
+  const request = `<header name="To" value="http://127.0.0.1:${backend.port}/there?x=1"/><call/><respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask(), [200, '{"there":true}'])
+  assert.equal(backend.received[0]!.target, '/there?x=1')
+})
+
+test('a forward proxy serves the destinations that it is for', async t => {
+  const proxy = await startBackend(t, { 'http://other.example/there': says(200, '{"proxied":true}') })
+  const profile = {
+    targets: ['*.example'],
+    bypass: [],
+    proxy: { host: '127.0.0.1', port: proxy.port, authorization: '' },
+  }
+  const request = '<header name="To" value="http://other.example/there"/><call/><respond/>'
+  const profiles = { plain: [profile], secured: [] }
+  const { ask } = await startCalls(t, { request }, proxy.port, {}, {}, profiles)
+  assert.deepEqual(await ask(), [200, '{"proxied":true}'])
+})
+
+for (const to of ['', 'jms:/queue', 'http://user@host/', 'http://ho st/', 'http://127.0.0.1:99999/']) {
+  test(`the destination ${JSON.stringify(to)} is a fault`, async t => {
+    const backend = await startBackend(t, {})
+    const { ask } = await startCalls(t, { request: `<header name="To" value="${to}"/><call/><respond/>` }, backend.port)
+    const [status, body] = await ask()
+    assert.deepEqual([status, JSON.parse(body).fault.code], [500, 102551])
+  })
+}
+
+test('a named endpoint is called by its key', async t => {
+  const backend = await startBackend(t, { '/base/x': says(200, '{"named":1}') })
+  const named = { stock: `http://127.0.0.1:${backend.port}/base` }
+  const request = '<call><endpoint key="stock"/></call><respond/>'
+  const { ask } = await startCalls(t, { request }, backend.port, named)
+  assert.deepEqual(await ask(), [200, '{"named":1}'])
+})
+
+test('credentials that a sequence sets or removes are those of a call', async t => {
+  const backend = await startBackend(t, { '/one': says(200, '{}'), '/two': says(200, '{}') })
+  const request = `<property name="Authorization" action="remove" scope="transport"/>${callTo(backend.port, '/one')}
+    <property name="Authorization" value="Basic set" scope="transport"/>${callTo(backend.port, '/two')}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  await ask('GET /a/x', '', 'Authorization: Bearer client\r\n')
+  const sent = backend.received.map(({ head }) => /^authorization: (.*)\r$/im.exec(head)?.[1])
+  assert.deepEqual(sent, [undefined, 'Basic set'])
+})
+
+for (const [what, fields] of Object.entries({
+  'a Host that no head can hold': { Host: 'two words' },
+  'credentials that are longer than the room for edits': {
+    Authorization: 'x'.repeat(5000),
+    'User-Agent': 'y'.repeat(5000),
+  },
+})) {
+  test(`${what}: the call that sets them is the fault 102551`, async t => {
+    const backend = await startBackend(t, { '/one': says(200, '{}') })
+    const set = Object.entries(fields).map(([name, value]) => {
+      return `<property name="${name}" value="${value}" scope="transport"/>`
+    })
+    const request = `${set.join('')}${callTo(backend.port, '/one')}<respond/>`
+    const { ask } = await startCalls(t, { request }, backend.port)
+    const [status, body] = await ask('POST /a/x', '{"a":1}')
+    assert.deepEqual([status, JSON.parse(body).fault?.code, backend.received.length], [500, 102551, 0])
+  })
+}
+
+test('a backend that refuses connections is a fault with its code', async t => {
+  const closed = await refusingPort()
+  t.after(() => closed.close())
+  const backend = await startBackend(t, {})
+  const { ask } = await startCalls(t, { request: `${callTo(closed.port, '/')}<respond/>` }, backend.port)
+  const [status, body] = await ask()
+  assert.deepEqual([status, JSON.parse(body).fault.code], [502, 101503])
+})
+
+test('an endpoint that is suspended refuses further calls, and the gateway says so', async t => {
+  const closed = await refusingPort()
+  t.after(() => closed.close())
+  const backend = await startBackend(t, {})
+  const settings = '<suspendOnFailure><initialDuration>60000</initialDuration></suspendOnFailure>'
+  const endpoint = `<endpoint><address uri="http://127.0.0.1:${closed.port}">${settings}</address></endpoint>`
+  const { ask } = await startCalls(t, { request: `<call>${endpoint}</call><respond/>` }, backend.port)
+  const codes = []
+  for (let i = 0; i < 2; i++) codes.push(JSON.parse((await ask())[1]).fault.code)
+  assert.deepEqual(codes, [101503, 303001])
+})
+
+test('a call obeys the time-out of its endpoint', async t => {
+  const backend = await startBackend(t, { '/slow/x': () => null })
+  const timeout = '<timeout><duration>200</duration><responseAction>fault</responseAction></timeout>'
+  const endpoint = `<endpoint><address uri="http://127.0.0.1:${backend.port}/slow">${timeout}</address></endpoint>`
+  const { ask } = await startCalls(t, { request: `<call>${endpoint}</call><respond/>` }, backend.port)
+  const [status, body] = await ask()
+  // Base code and state of the connection.
+  assert.deepEqual([status, JSON.parse(body).fault.code], [504, 101504 + 3])
+})
+
+test('a blocking call obeys SO_TIMEOUT of the blocking transport', async t => {
+  const backend = await startBackend(t, { '/slow/x': () => null })
+  const request = `<call blocking="true">${address(backend.port, '/slow')}</call><respond/>`
+  const blockingTimeouts = { plain: 200, secured: 60_000 }
+  const { ask } = await startCalls(t, { request }, backend.port, {}, { blockingTimeouts })
+  assert.equal(JSON.parse((await ask())[1]).fault.code, 101504)
+})
+
+test('a call fails over to the next endpoint of a group', async t => {
+  const closed = await refusingPort()
+  t.after(() => closed.close())
+  const backend = await startBackend(t, { '/x': says(200, '{"second":true}') })
+  const group = `<endpoint><failover>${address(closed.port)}${address(backend.port)}</failover></endpoint>`
+  const { ask } = await startCalls(t, { request: `<call>${group}</call><respond/>` }, backend.port)
+  assert.deepEqual(await ask(), [200, '{"second":true}'])
+})
+
+test('a response beyond the limit of bodies has a code of its own', async t => {
+  const backend = await startBackend(t, { '/big': says(200, json('x'.repeat(5000))) })
+  const bodies = { bytesMax: 4096, memoryMax: 4096, pieceBytes: 4096 }
+  const request = `${callTo(backend.port, '/big')}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port, {}, { bodies })
+  assert.equal(JSON.parse((await ask())[1]).fault.code, 102550)
+})
+
+test('a long response of a call passes through a file, which is deleted', async t => {
+  const text = json('x'.repeat(200_000))
+  const backend = await startBackend(t, { '/big': says(200, text) })
+  const bodies = { bytesMax: 1_000_000, memoryMax: 4096, pieceBytes: 4096 }
+  const request = `${callTo(backend.port, '/big')}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port, {}, { bodies })
+  assert.deepEqual(await ask(), [200, text])
+})
+
+test('send with an endpoint goes there in place of the backend of the API', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{"api":1}') })
+  const other = await startBackend(t, { '/other/x': says(200, '{"other":1}') })
+  const { ask } = await startCalls(t, { request: `<send>${address(other.port, '/other')}</send>` }, backend.port)
+  assert.deepEqual(await ask(), [200, '{"other":1}'])
+  assert.equal(backend.received.length, 0)
+})
+
+test('send to an endpoint whose path is longer than the room for edits is the fault 102532', async t => {
+  const backend = await startBackend(t, {})
+  const template = `http://127.0.0.1:${backend.port}/{uri.var.long}`
+  const request = `<property name="uri.var.long" expression="$trp:X-Long"/>
+    <send><endpoint><http uri-template="${template}"/></endpoint></send>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const [status, body] = await ask('GET /a/x', '', `X-Long: ${'"'.repeat(3000)}\r\n`)
+  assert.deepEqual([status, JSON.parse(body).fault?.code, backend.received.length], [500, 102532, 0])
+})
+
+test('every status of a backend is a response, no fault', async t => {
+  const backend = await startBackend(t, { '/no': says(503, '{"no":1}') })
+  const { ask } = await startCalls(t, { request: `${callTo(backend.port, '/no')}<respond/>` }, backend.port)
+  assert.deepEqual(await ask(), [503, '{"no":1}'])
+})
+
+test('a call in the response flow sees the response of the backend', async t => {
+  const backend = await startBackend(t, {
+    '/x': says(200, '{"n":1}'),
+    '/add': ({ body }) => [200, json({ added: JSON.parse(body) })],
+  })
+  const { ask } = await startCalls(t, { response: callTo(backend.port, '/add') }, backend.port)
+  assert.deepEqual(await ask(), [200, '{"added":{"n":1}}'])
+})

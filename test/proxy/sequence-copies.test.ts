@@ -1,0 +1,236 @@
+/** Copies of messages, kept responses and policy servers, end to end: real worker threads, scripted backends. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { eventually } from '../harness/peers.ts'
+import { address, callTo, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+
+const json = (value: unknown) => JSON.stringify(value)
+const bodyOf: Reaction = ({ body }) => [200, json({ got: JSON.parse(body) })]
+
+const target = (steps: string) => `<target><sequence>${steps}</sequence></target>`
+const aggregate = (condition: string, steps = '<respond/>') =>
+  `<aggregate>${condition}<onComplete expression="json-eval($)">${steps}</onComplete></aggregate>`
+
+test('the responses of cloned messages are one array, in the order of their targets', async t => {
+  const backend = await startBackend(t, {
+    '/one': (_, peer) => {
+      setTimeout(
+        () => peer.send('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{"n":1}'),
+        50,
+      )
+      return null
+    },
+    '/two': says(200, '{"n":2}'),
+  })
+  const targets = ['/one', '/two'].map(path => target(callTo(backend.port, path))).join('')
+  const { ask } = await startCalls(t, { request: `<clone>${targets}</clone>${aggregate('')}` }, backend.port)
+  assert.deepEqual(await ask(), [200, '[{"n":1},{"n":2}]'])
+})
+
+test('an aggregate goes on without a late branch once its time is over', async t => {
+  const backend = await startBackend(t, { '/late': () => null, '/soon': says(200, '{"n":2}') })
+  const targets = ['/late', '/soon'].map(path => target(callTo(backend.port, path))).join('')
+  const condition = '<completeCondition timeout="0.2"/>'
+  const { ask } = await startCalls(t, { request: `<clone>${targets}</clone>${aggregate(condition)}` }, backend.port)
+  assert.deepEqual(await ask(), [200, '[{"n":2}]'])
+})
+
+test('an aggregate goes on with as many messages as it takes at most', async t => {
+  const backend = await startBackend(t, { '/late': () => null, '/soon': says(200, '{"n":2}') })
+  const targets = ['/late', '/soon'].map(path => target(callTo(backend.port, path))).join('')
+  const condition = '<completeCondition><messageCount min="1" max="1"/></completeCondition>'
+  const { ask } = await startCalls(t, { request: `<clone>${targets}</clone>${aggregate(condition)}` }, backend.port)
+  assert.deepEqual(await ask(), [200, '[{"n":2}]'])
+})
+
+test('an aggregate with fewer messages than it needs is a fault', async t => {
+  const backend = await startBackend(t, { '/late': () => null, '/soon': says(200, '{"n":2}') })
+  const targets = ['/late', '/soon'].map(path => target(callTo(backend.port, path))).join('')
+  const condition = '<completeCondition timeout="0.2"><messageCount min="2" max="-1"/></completeCondition>'
+  const { ask } = await startCalls(t, { request: `<clone>${targets}</clone>${aggregate(condition)}` }, backend.port)
+  const [status, body] = await ask()
+  assert.deepEqual([status, JSON.parse(body).fault.code], [504, 102554])
+})
+
+test('a message that every branch has failed gets the fault of the first', async t => {
+  const backend = await startBackend(t, {})
+  const targets = target('<header name="To" value=""/><call/>').repeat(2)
+  const { ask } = await startCalls(t, { request: `<clone>${targets}</clone>${aggregate('')}` }, backend.port)
+  assert.equal(JSON.parse((await ask())[1]).fault.code, 102551)
+})
+
+test('each item of an array is a message of its own, and what follows up to the aggregate runs on it', async t => {
+  const backend = await startBackend(t, { '/item': bodyOf })
+  const request = `<iterate expression="json-eval($.items)">${target(callTo(backend.port, '/item'))}</iterate>
+    <property name="own" expression="json-eval($.got.id)"/>
+    <aggregate><onComplete expression="get-property('own')"><respond/></onComplete></aggregate>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', json({ items: [{ id: 'a' }, { id: 'b' }, { id: 'c' }] })), [
+    200,
+    '["a","b","c"]',
+  ])
+})
+
+test('an item takes the place that attachPath names', async t => {
+  const backend = await startBackend(t, { '/item': bodyOf })
+  const request = `<iterate expression="json-eval($.items)" preservePayload="true" attachPath="json-eval($.items)"
+      sequential="true">${target(`${callTo(backend.port, '/item')}${aggregate('')}`)}</iterate>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', json({ of: 1, items: [7, 8] })), [
+    200,
+    '[{"got":{"of":1,"items":7}},{"got":{"of":1,"items":8}}]',
+  ])
+})
+
+test('parts of XML stand in the enclosing element', async t => {
+  const xml = (n: number): Reaction => says(200, `<n>${n}</n>`, 'Content-Type: application/xml\r\n')
+  const backend = await startBackend(t, { '/one': xml(1), '/two': xml(2) })
+  const targets = ['/one', '/two'].map(path => target(callTo(backend.port, path))).join('')
+  const request = `<property name="all" type="OM"><all xmlns=""/></property><clone>${targets}</clone>
+    <aggregate><onComplete expression="//n" enclosingElementProperty="all"><respond/></onComplete></aggregate>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const [status, body] = await ask()
+  assert.equal(status, 200)
+  assert.match(body, /<all xmlns=""><n>1<\/n><n>2<\/n><\/all>/)
+})
+
+test('more copies than a task may make are a fault', async t => {
+  const backend = await startBackend(t, {})
+  const request = `<iterate expression="json-eval($)">${target('<log/>')}</iterate>${aggregate('')}`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const [status, body] = await ask('POST /a/x', json(Array.from({ length: 1001 }, () => 1)))
+  assert.deepEqual([status, JSON.parse(body).fault.code], [500, 102553])
+})
+
+test('copies that nothing gathers run in the background while the message goes on', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{"main":1}'), '/audit': says(200, '{}') })
+  const request = `<clone continueParent="true">${target(callTo(backend.port, '/audit'))}</clone>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [200, '{"main":1}'])
+  await eventually('the copy', () => backend.received.some(({ target }) => target === '/audit'))
+  assert.equal(backend.received.find(({ target }) => target === '/audit')!.body, '{"a":1}')
+})
+
+test('the first response of cloned requests goes to the response flow', async t => {
+  const backend = await startBackend(t, { '/one/x': says(200, '{"n":1}') })
+  const request = `<clone><target>${address(backend.port, '/one')}</target></clone>`
+  const { ask } = await startCalls(t, { request, response: '<property name="X" value="1" scope="transport"/>' }, 1)
+  assert.deepEqual(await ask(), [200, '{"n":1}'])
+})
+
+for (const [what, result, expected] of [
+  ['the body', 'target="Body"', '[{"n":1},{"n":2}]'],
+  ['a variable', 'target="Variable" target-variable="all"', '{"kept":true}'],
+] as const) {
+  test(`scatter-gather puts its results into ${what}`, async t => {
+    const backend = await startBackend(t, { '/one': says(200, '{"n":1}'), '/two': says(200, '{"n":2}') })
+    const targets = ['/one', '/two'].map(path => target(callTo(backend.port, path))).join('')
+    const request = `<scatter-gather ${result} result-content-type="JSON"><aggregation expression="json-eval($)"/>
+      ${targets}</scatter-gather><respond/>`
+    const { ask } = await startCalls(t, { request }, backend.port)
+    assert.deepEqual(await ask('POST /a/x', '{"kept":true}'), [200, expected])
+  })
+}
+
+test('the branches of scatter-gather are sequences; a condition filters their results', async t => {
+  const reactions = Object.fromEntries([1, 2, 3].map(n => [`/${n}`, says(200, `{"n":${n}}`)]))
+  const backend = await startBackend(t, reactions)
+  const branches = [1, 2, 3].map(n => `<sequence>${callTo(backend.port, `/${n}`)}</sequence>`).join('')
+  const request = `<scatter-gather parallel-execution="false" target="Body" result-content-type="JSON">
+    <aggregation expression="\${payload}" condition="\${payload.n != 2}" timeout="30000"/>
+    ${branches}</scatter-gather><respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask(), [200, '[{"n":1},{"n":3}]'])
+})
+
+test('scatter-gather joins XML within the element that it names', async t => {
+  const xml = (n: number): Reaction => says(200, `<n>${n}</n>`, 'Content-Type: application/xml\r\n')
+  const backend = await startBackend(t, { '/one': xml(1), '/two': xml(2) })
+  const branches = ['/one', '/two'].map(path => `<sequence>${callTo(backend.port, path)}</sequence>`).join('')
+  const request = `<scatter-gather result-target="Body" content-type="XML" root-element="all">
+    <aggregation expression="//n"/>${branches}</scatter-gather><respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.match((await ask())[1], /^(?:<\?xml [^>]*>)?<all><n>1<\/n><n>2<\/n><\/all>$/)
+})
+
+const finder = (inner = '', attributes = '') => `<cache collector="false" timeout="60" ${attributes}>
+  <protocol type="HTTP"><methods>GET</methods><headersToExcludeInHash>*</headersToExcludeInHash>
+  <responseCodes>2..</responseCodes><enableCacheControl>true</enableCacheControl></protocol>${inner}</cache>`
+
+const kept: readonly (readonly [what: string, reaction: Reaction, requests: readonly string[], seen: number])[] = [
+  ['a response is kept', says(200, '{}'), ['GET /a/x', 'GET /a/x'], 1],
+  ['another query has a response of its own', says(200, '{}'), ['GET /a/x', 'GET /a/x?a=1'], 2],
+  ['another method is not kept', says(200, '{}'), ['DELETE /a/x', 'DELETE /a/x'], 2],
+  ['another status is not kept', says(404, '{}'), ['GET /a/x', 'GET /a/x'], 2],
+  ['no-store is obeyed', says(200, '{}', 'Cache-Control: no-store\r\n'), ['GET /a/x', 'GET /a/x'], 2],
+  ['a longer response is not kept', says(200, json('x'.repeat(200))), ['GET /a/x', 'GET /a/x'], 2],
+]
+for (const [what, reaction, requests, seen] of kept) {
+  test(`cache: ${what}`, async t => {
+    const backend = await startBackend(t, { '/x': reaction })
+    const flows = { request: finder('', 'maxMessageSize="100"'), response: '<cache collector="true"/>' }
+    const { ask } = await startCalls(t, flows, backend.port)
+    const answers = []
+    for (const request of requests) answers.push(await ask(request))
+    assert.deepEqual(answers[1], answers[0])
+    assert.equal(backend.received.length, seen)
+  })
+}
+
+test('callout sends what its source finds as SOAP action, and keeps the response in a property', async t => {
+  const backend = await startBackend(t, { '/service': says(200, '{"done":1}'), '/x': bodyOf })
+  const request = `<callout serviceURL="http://127.0.0.1:${backend.port}/service" action="urn:do">
+      <source xpath="json-eval($.part)"/><target key="answer"/></callout>
+    <property name="X" expression="get-property('answer')" scope="transport"/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  await ask('POST /a/x', '{"part":{"a":1}}')
+  const [service, passed] = backend.received
+  assert.equal(service!.body, '{"a":1}')
+  assert.match(service!.head, /^SOAPAction: "urn:do"\r$/m)
+  assert.match(passed!.head, /^X: \{"done":1\}\r$/m)
+})
+
+for (const [result, status, code] of [
+  ['{"result":true}', 200, 0],
+  ['{"result":false}', 403, 102555],
+  ['{}', 500, 102556],
+  ['{"result":"yes"}', 500, 102556],
+] as const) {
+  test(`the answer ${result} of a policy server is ${status}`, async t => {
+    const backend = await startBackend(t, {
+      '/v1/data/apis/pets/allow': says(200, result),
+      '/x': says(200, '{"ok":1}'),
+    })
+    const request = `<opa serverUrl="http://127.0.0.1:${backend.port}/v1/data" policy="apis/pets" rule="allow"
+      accessToken="secret"><parameter name="team" value="blue"/></opa>`
+    const { ask } = await startCalls(t, { request }, backend.port)
+    const [got, body] = await ask('GET /a/x?q=1')
+    assert.deepEqual([got, JSON.parse(body).fault?.code ?? 0], [status, code])
+    const { input } = JSON.parse(backend.received[0]!.body)
+    assert.deepEqual([input.method, input.path, input.query, input.team], ['GET', '/x', 'q=1', 'blue'])
+    assert.match(backend.received[0]!.head, /^Authorization: Bearer secret\r$/m)
+  })
+}
+
+test('<opa> takes its settings from elements; without a rule the rule allow decides', async t => {
+  const backend = await startBackend(t, {
+    '/v1/data/apis/pets': says(200, '{"result":{"allow":false}}'),
+    '/v1/data/apis/pets/reads': says(200, '{"result":true}'),
+    '/x': says(200, '{"ok":1}'),
+  })
+  const opa = (rule: string) => `<opa><serverUrl>http://127.0.0.1:${backend.port}/v1/data</serverUrl>
+    <accessKey>secret</accessKey><policy>apis/pets</policy>${rule}
+    <additionalParameters><parameter name="additionalMCProperties">team,none</parameter></additionalParameters></opa>`
+  const request = `<property name="team" value="blue"/>${opa('<rule>reads</rule>')}${opa('')}`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const [status, body] = await ask('GET /a/x?q=1', '', 'X-Own: 1\r\n')
+  assert.deepEqual([status, JSON.parse(body).fault.code], [403, 102555])
+  assert.deepEqual(
+    backend.received.map(({ target }) => target),
+    ['/v1/data/apis/pets/reads', '/v1/data/apis/pets'],
+  )
+  const { input } = JSON.parse(backend.received[0]!.body)
+  const { method, team, requestOrigin, transportHeaders, apiContext } = input
+  assert.deepEqual([method, team, requestOrigin], ['GET', 'blue', '127.0.0.1'])
+  assert.deepEqual([transportHeaders['x-own'], apiContext], ['1', { apiName: 'a', apiVersion: '1.0.0' }])
+})
