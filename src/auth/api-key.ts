@@ -25,6 +25,7 @@ interface Restrictions {
 
 export class ApiKeyAuthenticator implements Authenticator {
   readonly scheme = 'api_key'
+  readonly admitsBearers = false
   readonly #grants: TokenGrants
   readonly #restrictions = new WeakMap<ApiKeyClaims, Restrictions | null>()
   /**

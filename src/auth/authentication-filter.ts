@@ -30,6 +30,8 @@ interface AuthenticationOptions {
   readonly requirements: ResourceRequirements
   /** A prototype: no credentials are required, and the key type is PRODUCTION. */
   readonly isOpen: boolean
+  /** A request without credentials goes on, because some of its operations may need none. */
+  readonly admitsAnonymous?: boolean
   /** Null where the API accepts no client certificates. */
   readonly certificates: CertificateAuthenticator | null
   /** In the order in which they look for credentials. */
@@ -42,6 +44,7 @@ export class AuthenticationFilter implements DescribedFilter {
   readonly #access: AccessPlan
   readonly #requirements: ResourceRequirements
   readonly #isOpen: boolean
+  readonly #admitsAnonymous: boolean
   readonly #certificates: CertificateAuthenticator | null
   readonly #others: readonly Authenticator[]
   /** The scheme among `others` whose credentials are not in the field of tokens; null: there is none. */
@@ -49,11 +52,13 @@ export class AuthenticationFilter implements DescribedFilter {
   readonly #challenges: Challenges
   readonly #validation: CustomValidation | null
 
-  constructor({ auth, access, requirements, isOpen, certificates, others }: AuthenticationOptions) {
+  constructor(options: AuthenticationOptions) {
+    const { auth, access, requirements, isOpen, admitsAnonymous = false, certificates, others } = options
     this.#auth = auth
     this.#access = access
     this.#requirements = requirements
     this.#isOpen = isOpen
+    this.#admitsAnonymous = admitsAnonymous
     this.#certificates = certificates
     this.#others = others
     this.#stripping = others.find(({ stripCredentials }) => stripCredentials !== undefined) ?? null
@@ -96,7 +101,9 @@ export class AuthenticationFilter implements DescribedFilter {
       if (result instanceof Promise) return this.#authorizeLater(exchange, result)
       if (result !== undefined) return this.#authorize(exchange, result)
     }
-    return this.#refusal(900902)
+    if (!this.#admitsAnonymous) return this.#refusal(900902)
+    exchange.caller = this.#auth!.anonymous(countedAddress(exchange), exchange.keyType)
+    return undefined
   }
 
   async #authorizeLater(exchange: Exchange, result: Promise<AuthenticationResult>): Promise<Outcome | undefined> {

@@ -1,6 +1,7 @@
 /** Authenticates users by name and password (RFC 7617). No application is involved, so no subscription is required. */
 import { trimmedEnd } from '../http1/head-rules.ts'
 import { arena } from '../http1/llhttp.ts'
+import type { Caller } from '../proxy/exchange/caller.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { AccessPlan } from './auth-plan.ts'
 import {
@@ -67,7 +68,14 @@ export class BasicAuthenticator implements Authenticator {
   }
 
   #newGrant({ name, tenant, roles }: AuthenticatedUser, keyType: 'PRODUCTION' | 'SANDBOX'): Grant {
-    const caller = {
+    const holds = (scope: string): boolean => {
+      const bound = Object.hasOwn(this.#scopeRoles, scope) ? this.#scopeRoles[scope]! : []
+      // A scope that is bound to no role belongs to every user, as it does when the key manager issues tokens.
+      return bound.length === 0 || bound.some(role => roles.includes(role))
+    }
+    const { scopeBits } = this.#requirements
+    const heldScopes = new Set(scopeBits.names.filter(holds))
+    const caller: Caller = {
       method: 'basic',
       user: name,
       tenant,
@@ -75,17 +83,14 @@ export class BasicAuthenticator implements Authenticator {
       keyType,
       application: null,
       consumerKey: '',
+      heldScopes,
       subscriptionTier: 'Unauthenticated',
       claims: {},
       expiresMs: 0,
       revocationKey: '',
-    } as const
-    const holds = (scope: string): boolean => {
-      const bound = Object.hasOwn(this.#scopeRoles, scope) ? this.#scopeRoles[scope]! : []
-      // A scope that is bound to no role belongs to every user, as it does when the key manager issues tokens.
-      return bound.length === 0 || bound.some(role => roles.includes(role))
+      limits: null,
     }
-    const scopes = this.#requirements.scopeBits.maskWhere(holds)
+    const scopes = scopeBits.maskOf(heldScopes)
     return { kind: 'grant', caller, callerKind: CALLER_KIND.USER, scopes, subscriptionDenial: 0, token: null }
   }
 }

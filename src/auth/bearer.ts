@@ -10,6 +10,7 @@ import type { AcceptedToken } from './token-result.ts'
 
 export class BearerAuthenticator implements Authenticator {
   readonly scheme = 'oauth2'
+  readonly admitsBearers = true
   readonly #grants: TokenGrants
 
   constructor(grants: TokenGrants) {

@@ -31,6 +31,12 @@ export interface Grant {
   readonly token: AcceptedToken | null
 }
 
+/** A grant of a token, which is the caller too: one object per token and API, because each more waits for memory. */
+export interface TokenGrant extends Grant, Caller {
+  /** Object that stands for the API. */
+  readonly api: object
+}
+
 /** Bits of scopes, in words of 32. */
 type ScopeMask = readonly number[]
 
@@ -52,9 +58,9 @@ class ScopeBits {
     return mask
   }
 
-  /** Mask of the scopes for which `holds` is true. */
-  maskWhere(holds: (scope: string) => boolean): ScopeMask {
-    return this.maskOf([...this.#bits.keys()].filter(holds))
+  /** The scopes that have a bit. */
+  get names(): readonly string[] {
+    return [...this.#bits.keys()]
   }
 }
 

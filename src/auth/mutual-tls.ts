@@ -36,10 +36,12 @@ export class MutualTlsAuthenticator implements CertificateAuthenticator {
           keyType,
           application: null,
           consumerKey: '',
+          heldScopes: scopes,
           subscriptionTier: tier === '' ? 'Unlimited' : tier,
           claims: {},
           expiresMs: 0,
           revocationKey: '',
+          limits: null,
         }
         return [thumbprint, { kind: 'grant', caller, callerKind, scopes: mask, subscriptionDenial: 0, token: null }]
       }),

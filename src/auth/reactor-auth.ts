@@ -14,6 +14,7 @@ import { TokenValidator } from './token-validator.ts'
 
 /** Anonymous callers that are cached, by address; beyond them the one that is unused for longest is dropped. */
 const ANONYMOUS_MAX = 8192
+const NO_SCOPES: ReadonlySet<string> = new Set()
 /** Shared options object: without one the cache allocates an object for each lookup. */
 const NO_OPTIONS: LRUCache.GetOptions<string, Caller, unknown> = {}
 
@@ -108,10 +109,12 @@ export class ReactorAuth {
       keyType,
       application,
       consumerKey: '',
+      heldScopes: NO_SCOPES,
       subscriptionTier: 'Unauthenticated',
       claims: {},
       expiresMs: 0,
       revocationKey: '',
+      limits: null,
     }
     known.set(address, caller)
     return caller

@@ -41,6 +41,8 @@ interface Unsubscribed {
   readonly code: 900907 | 900908 | 900909
 }
 
+export type FoundSubscription = Subscribed | Unsubscribed
+
 /** Limit of shared strings; at the limit the table is cleared. */
 const STRINGS_MAX = 250_000
 
@@ -109,7 +111,7 @@ export class SubscriptionIndex {
   }
 
   /** Subscription of the client that a token names. `api`: `name:version`. */
-  forConsumerKey(issuer: string, consumerKey: string, api: string): Subscribed | Unsubscribed {
+  forConsumerKey(issuer: string, consumerKey: string, api: string): FoundSubscription {
     const key = this.#keys.get(consumerKeyId({ issuer, consumerKey }))
     return key === undefined
       ? unsubscribed(900908, undefined)
@@ -117,7 +119,7 @@ export class SubscriptionIndex {
   }
 
   /** Subscription of an application, as an API key names it. */
-  forApplication(applicationId: string, keyType: KeyType, api: string): Subscribed | Unsubscribed {
+  forApplication(applicationId: string, keyType: KeyType, api: string): FoundSubscription {
     const application = this.#applications.get(applicationId)
     const subscription = this.#byApi.get(api)?.get(applicationId)
     if (application === undefined || subscription === undefined) return unsubscribed(900908, keyType)

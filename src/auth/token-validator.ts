@@ -10,6 +10,7 @@ import type { AuthState } from './auth-state.ts'
 import { isJose, TOKEN_BYTES_MAX } from './jwt-parser.ts'
 import { JwtValidator } from './jwt-validator.ts'
 import { OpaqueTokenValidator } from './opaque-token-validator.ts'
+import type { TokenGrant } from './grants.ts'
 import { hashOf, TokenEntry, TokenTable } from './token-table.ts'
 import {
   type AcceptedToken,
@@ -88,62 +89,83 @@ export class TokenValidator {
   }
 
   /**
-   * Validates the token whose bytes are in the arena at `at`; they are read during the call only. Allocates nothing for
-   * a known token; a promise for a new one, which never rejects. `memo`: of fields that a client repeats, in which
-   * the token begins at `offset`; null for new fields.
+   * Row of the accepted token whose bytes are in the arena at `at`; negative: unknown or refused. A row holds for
+   * synchronous calls only. `memo`: of fields that a client repeats, in which the token begins at `offset`; null for
+   * new fields.
    */
-  validate(at: number, length: number, memo: TokenMemo | null = null, offset = 0): TokenEntry | Promise<TokenEntry> {
+  find(at: number, length: number, memo: TokenMemo | null, offset: number): number {
     const { state, metrics } = this.#context
     state.catchUp()
     if (memo !== null && memo.offset === offset && memo.length === length) {
-      const known = memo.entry as TokenEntry
-      // An entry without bytes has left the table: its result may rest on a plan of before.
-      if (known.chunk !== null && this.#current(this.#accepted, known) !== null) {
+      // An entry without a row has left the table: its result may rest on a plan of before.
+      const { row } = memo.entry as TokenEntry
+      if (row >= 0 && this.#holds(this.#accepted, row)) {
         metrics.add(METRIC.tokenHits, 1)
-        return known
+        return row
       }
     }
+    const row = this.#accepted.find(hashOf(at, length), at, length)
+    if (row < 0 || !this.#holds(this.#accepted, row)) return -1
+    if (memo !== null) {
+      memo.offset = offset
+      memo.length = length
+      memo.entry = this.#accepted.entryAt(row)
+    }
+    metrics.add(METRIC.tokenHits, 1)
+    return row
+  }
+
+  /** As `TokenTable.grantAt`, for a row that `find` has returned. */
+  grantAt(row: number, api: object): TokenGrant | null {
+    return this.#accepted.grantAt(row, api)
+  }
+
+  /** As `TokenTable.putGrant`. */
+  putGrant(entry: TokenEntry, grant: TokenGrant): void {
+    this.#accepted.putGrant(entry, grant)
+  }
+
+  entryAt(row: number): TokenEntry {
+    return this.#accepted.entryAt(row)
+  }
+
+  /**
+   * Validates a token that `find` does not know, whose bytes are read during the call only. A promise for a new one,
+   * which never rejects.
+   */
+  validateUnknown(at: number, length: number): TokenEntry | Promise<TokenEntry> {
     if (length > TOKEN_BYTES_MAX) return this.#uncached(TOO_LONG, length)
-    const hash = hashOf(at, length)
-    const accepted = this.#current(this.#accepted, this.#accepted.find(hash, at, length))
-    if (accepted !== null) {
-      if (memo !== null) {
-        memo.offset = offset
-        memo.length = length
-        memo.entry = accepted
-      }
-      metrics.add(METRIC.tokenHits, 1)
-      return accepted
-    }
-    const refused = this.#current(this.#refused, this.#refused.find(hash, at, length))
-    if (refused !== null) {
+    const { metrics } = this.#context
+    const row = this.#refused.find(hashOf(at, length), at, length)
+    if (row >= 0 && this.#holds(this.#refused, row)) {
       metrics.add(METRIC.tokenRefusedHits, 1)
-      return refused
+      return this.#refused.entryAt(row)
     }
     metrics.add(METRIC.tokenMisses, 1)
     return this.#validateNew(arena.bytes.latin1Slice(at, at + length))
   }
 
-  /** Null also for an entry that holds no longer, which is removed. */
-  #current(table: TokenTable, entry: TokenEntry | null): TokenEntry | null {
-    if (entry === null) return null
-    const { version } = this.#context.state
-    if (this.#context.tickMs() < entry.cachedUntilMs && this.#isInTime(entry)) {
-      if (entry.version === version) return entry
-      if (entry.result.kind === 'accepted' && this.#isValid(entry.result, entry.key)) {
-        entry.moveTo(version)
-        return entry
+  /** Whether the result of a row may be used now; else the row is removed. */
+  #holds(table: TokenTable, row: number): boolean {
+    table.use(row)
+    if (table.isKept(row, this.#context.tickMs()) && this.#isInTime(table, row)) {
+      const { version } = this.#context.state
+      if (table.versionAt(row) === version) return true
+      const { result, key } = table.entryAt(row)
+      if (result.kind === 'accepted' && this.#isValid(result, key)) {
+        table.moveTo(row, version)
+        return true
       }
     }
-    table.remove(entry)
-    return null
+    table.remove(table.entryAt(row))
+    return false
   }
 
   /** A token that begins within this tick is judged by the exact time, as it was when it was validated. */
-  #isInTime({ validFromMs, validUntilMs }: TokenEntry): boolean {
+  #isInTime(table: TokenTable, row: number): boolean {
     const { wallMs, exactMs } = this.#context
     const nowMs = wallMs()
-    return nowMs < validUntilMs && (nowMs >= validFromMs || exactMs() >= validFromMs)
+    return !table.hasEnded(row, nowMs) && (table.hasBegun(row, nowMs) || table.hasBegun(row, exactMs()))
   }
 
   #isValid({ revocationKey }: AcceptedToken, key: TokenValidation['key']): boolean {
@@ -189,14 +211,14 @@ export class TokenValidator {
     const cachedUntilMs = this.#context.tickMs() + (isRefused ? Math.min(REFUSED_MS, this.#cacheMs) : this.#cacheMs)
     // The times of an opaque token are its server's: no skew.
     const skewMs = key === null ? 0 : this.#skewMs
-    const entry = new TokenEntry(validation, skewMs, cachedUntilMs, this.#context.state.version, length)
+    const entry = new TokenEntry(validation, length)
     const table = isRefused ? this.#refused : this.#accepted
-    table.add(token, entry)
+    table.add(token, entry, { cachedUntilMs, skewMs, version: this.#context.state.version })
     return entry
   }
 
   /** An entry for the requests that wait for it, and no later one. */
   #uncached(result: TokenResult, length: number): TokenEntry {
-    return new TokenEntry({ result, key: null }, 0, 0, this.#context.state.version, length)
+    return new TokenEntry({ result, key: null }, length)
   }
 }

@@ -41,10 +41,12 @@ const CALLER: Caller = {
   keyType: 'SANDBOX',
   application: APPLICATION,
   consumerKey: 'ck',
+  heldScopes: new Set(),
   subscriptionTier: 'Gold',
   claims: {},
   expiresMs: START_MS + 3_600_000,
   revocationKey: 'j1',
+  limits: null,
 }
 
 interface Made {
