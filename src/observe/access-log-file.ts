@@ -30,12 +30,20 @@ export interface AccessLogSinkCallbacks {
   onFailed(cause: Error): void
 }
 
+/** A batch, and what to call when its bytes are of no use any more. */
+interface QueuedBatch {
+  readonly batch: Uint8Array
+  readonly written: () => void
+}
+
+const IGNORE = (): void => {}
+
 export class AccessLogFile {
   readonly #path: string
   readonly #callbacks: AccessLogSinkCallbacks
   readonly #write: WriteBytes
   #fd: number
-  readonly #queue: Uint8Array[] = []
+  readonly #queue: QueuedBatch[] = []
   #queuedBytes = 0
   #state: 'idle' | 'busy' | 'closed' = 'idle'
   #reopen = false
@@ -53,13 +61,14 @@ export class AccessLogFile {
     this.#fd = openSync(path, 'a', LOG_FILE_MODE)
   }
 
-  /** Takes ownership of the batch. */
-  write(batch: Uint8Array): void {
+  /** Borrows the batch until `written` is called, whether it was written or dropped. */
+  write(batch: Uint8Array, written: () => void = IGNORE): void {
     if (this.#closing !== undefined || this.#queuedBytes + batch.length > QUEUE_BYTES_MAX) {
       this.#callbacks.onDropped(countLines(batch))
+      written()
       return
     }
-    this.#queue.push(batch)
+    this.#queue.push({ batch, written })
     this.#queuedBytes += batch.length
     this.#next()
   }
@@ -83,10 +92,11 @@ export class AccessLogFile {
       this.#openAgain()
       return
     }
-    const batch = this.#queue.shift()
-    if (batch !== undefined) {
+    const next = this.#queue.shift()
+    if (next !== undefined) {
       this.#state = 'busy'
-      this.#send(batch, this.#isTorn ? Buffer.concat([Uint8Array.of(LINE_FEED), batch]) : batch, 0)
+      const { batch } = next
+      this.#send(next, this.#isTorn ? Buffer.concat([Uint8Array.of(LINE_FEED), batch]) : batch, 0)
     } else if (this.#closing !== undefined) {
       this.#state = 'closed'
       close(this.#fd, () => this.#closing?.resolve())
@@ -109,14 +119,15 @@ export class AccessLogFile {
   }
 
   /** `bytes`: the batch, after a line feed where the file ends in an incomplete line. */
-  #send(batch: Uint8Array, bytes: Uint8Array, offset: number): void {
+  #send(queued: QueuedBatch, bytes: Uint8Array, offset: number): void {
     this.#write(this.#fd, bytes, offset, bytes.length - offset, null, (failure, written) => {
       const sent = failure === null ? offset + written : offset
       // A nearly full disk may take a part. The rest follows until the disk takes nothing.
       if (failure === null && written > 0 && sent < bytes.length) {
-        this.#send(batch, bytes, sent)
+        this.#send(queued, bytes, sent)
         return
       }
+      const { batch } = queued
       if (sent > 0) this.#isTorn = bytes[sent - 1] !== LINE_FEED
       if (sent === bytes.length) this.#isFailing = false
       else {
@@ -124,6 +135,7 @@ export class AccessLogFile {
         this.#giveUp(lost, failure ?? new Error('the file took no byte'))
       }
       this.#queuedBytes -= batch.length
+      queued.written()
       this.#state = 'idle'
       this.#next()
     })

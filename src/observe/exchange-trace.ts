@@ -6,7 +6,7 @@
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Machine } from '../protocol/machine.ts'
 import { EVENT, EVENT_NAMES, type Event, STATE_NAMES, type State } from '../protocol/states.ts'
-import type { Tracer } from '../protocol/tracer.ts'
+import type { Collected, Tracer } from '../protocol/tracer.ts'
 
 export interface TraceStep {
   /** Microseconds since the first byte of the request. */
@@ -59,6 +59,7 @@ const EARLY_STEPS_MAX = 16
 const REQUESTS_MAX = 10_000
 
 export class ExchangeTrace implements Tracer {
+  readonly collects: Collected
   readonly #correlationId: string
   readonly #nowMs: () => number
   readonly #finished: () => void
@@ -75,7 +76,8 @@ export class ExchangeTrace implements Tracer {
   #summary: ExchangeSummary | null = null
 
   /** `finished`: called at the end of the exchange; transitions of the same turn may follow. */
-  constructor(correlationId: string, nowMs: () => number, finished: () => void) {
+  constructor(correlationId: string, collects: Collected, nowMs: () => number, finished: () => void) {
+    this.collects = collects
     this.#correlationId = correlationId
     this.#nowMs = nowMs
     this.#finished = finished

@@ -150,6 +150,21 @@ test('a slow disk costs lines beyond 8 MiB, and no more memory', async t => {
   assert.equal(disk.written.length, 8)
 })
 
+test('a batch is given back once, behind its last byte or its failure, and at once where it is dropped', async t => {
+  const { path, callbacks } = temporaryLog(t)
+  const disk = new ScriptedDisk('hold', 2, 'all', FULL)
+  const file = new AccessLogFile(path, callbacks, disk.write)
+  const givenBack: string[] = []
+  for (const batch of ['held\n', 'in two parts\n', 'lost\n']) {
+    file.write(bytes(batch), () => void givenBack.push(`${batch.trim()} behind ${disk.written.length} writes`))
+  }
+  assert.equal(givenBack.length, 0)
+  disk.release()
+  await file.close()
+  file.write(bytes('late\n'), () => void givenBack.push('late'))
+  assert.deepEqual(givenBack, ['held behind 1 writes', 'in two parts behind 3 writes', 'lost behind 3 writes', 'late'])
+})
+
 test('batches after close() are dropped, and close() may be called again', async t => {
   const { path, dropped, callbacks } = temporaryLog(t)
   const file = new AccessLogFile(path, callbacks)

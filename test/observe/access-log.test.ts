@@ -57,6 +57,18 @@ function fieldsOf(record: Partial<AccessRecord>): Record<string, unknown> {
   return JSON.parse(lines[0]!)
 }
 
+const sharedLines: string[] = []
+const sharedLog = new AccessLog('json', batch => sharedLines.push(Buffer.from(batch).toString()), {
+  wallOffsetMs: () => OFFSET_MS,
+})
+
+/** As `fieldsOf`, with one log for all lines. */
+function fieldsOfShared(record: Partial<AccessRecord>): Record<string, unknown> {
+  sharedLog.append({ ...RECORD, ...record })
+  sharedLog.flush()
+  return JSON.parse(sharedLines.pop()!)
+}
+
 test('a JSON line has every field in a fixed order', () => {
   assert.equal(
     linesOf('json', [{}])[0],
@@ -270,4 +282,39 @@ test('write() owns its batch', () => {
   log.flush()
   assert.match(Buffer.from(batches[0]!).toString(), /first/)
   assert.equal(batches[0]!.buffer.byteLength, batches[0]!.byteLength)
+})
+
+test('a batch that is lent keeps its bytes until it is given back, however many follow', () => {
+  const lent: { readonly batch: Uint8Array; readonly text: string; readonly written: () => void }[] = []
+  const write = (batch: Uint8Array, written: () => void): void => {
+    lent.push({ batch, text: Buffer.from(batch).toString(), written })
+  }
+  const log = new AccessLog('json', write, { wallOffsetMs: () => OFFSET_MS, lends: true })
+  const flushed = (sourceId: number): void => {
+    log.append({ ...RECORD, sourceId })
+    log.flush()
+    for (const { batch, text } of lent) assert.equal(Buffer.from(batch).toString(), text)
+  }
+  for (let sourceId = 1; sourceId <= 10; sourceId++) flushed(sourceId)
+  for (let sourceId = 11; sourceId <= 100; sourceId++) {
+    lent.splice(sourceId % lent.length, 1)[0]!.written()
+    flushed(sourceId)
+    assert.match(lent.at(-1)!.text, new RegExp(`"http-incoming-${sourceId}"`))
+  }
+})
+
+test('lines are right for more connections, methods, states and statuses than are remembered', () => {
+  for (let i = 0; i < 3000; i++) {
+    const sourceId = 1 + ((i * 7) % 700)
+    const states = { sourceState: (i % 10) - 1, targetState: (i % 9) - 1, targetId: i % 3 }
+    const values = { method: `M${i}`, status: 100 + (i % 900), requestBodyBytes: i % 2, minorVersion: (i % 3) - 1 }
+    const userAgent = 'u'.repeat(i % 1500)
+    const line = fieldsOfShared({ sourceId, ...states, ...values, userAgent })
+    assert.deepEqual(
+      [line.source, line.method, line.status, line.request_body_bytes, line.user_agent],
+      [`http-incoming-${sourceId}`, values.method, values.status, values.requestBodyBytes, userAgent.slice(0, 1024)],
+    )
+    assert.equal(line.target, states.targetId === 0 ? null : `http-outgoing-${states.targetId}`)
+    assert.equal(line.version, values.minorVersion < 0 ? null : `1.${values.minorVersion}`)
+  }
 })
