@@ -1,7 +1,9 @@
 /**
  * The definition of one API as its project declares it: plain data for planning and, as part of the plan, for reactors.
- * Imports nothing, so every thread can load this file.
+ * Imports only types, so every thread can load this file.
  */
+import type { AdmissionPlan } from '../mediation/flow-plan.ts'
+import type { SequencePlan } from '../mediation/sequence-plan.ts'
 
 /** Lifecycle state, in capitals as exports write it. */
 export type LifecycleState = 'CREATED' | 'PROTOTYPED' | 'PUBLISHED' | 'BLOCKED' | 'DEPRECATED' | 'RETIRED'
@@ -16,10 +18,12 @@ export type EscapedSlashes = 'refuse' | 'pass' | 'decode'
 
 export interface ApiDefinition {
   readonly name: string
-  /** Starts with a slash, has none at the end, may hold one segment `{version}`: `/echo`. */
+  /** Starts with a slash, has none at the end, may hold segments `{version}` and `{name}`: `/t/{tenant}/echo`. */
   readonly context: string
   readonly version: string
   readonly isDefaultVersion: boolean
+  /** The context alone is the path of the API; left out: its version is part of the path. */
+  readonly isUnversioned?: true
   /** As declared; changes made on the command line are lifecycle records (lifecycle-records.ts). */
   readonly lifecycle: LifecycleState
   /** Listeners that serve the API. */
@@ -46,7 +50,60 @@ export interface ApiDefinition {
   readonly endpoints: EndpointsDefinition
   /** Sandbox endpoints; may be empty. */
   readonly sandbox: EndpointsDefinition
+  /** Null: the API has endpoints. */
+  readonly mounted: MountedDefinition | null
+  /** Null: the project has neither sequences nor policies. */
+  readonly mediation: MediationDefinition | null
 }
+
+/** The implementation of an API in the worker pool of the gateway, in place of endpoints. */
+export interface MountedDefinition {
+  /** Absolute path of an ES module, or the name of a built-in one: `sluice:sample`. */
+  readonly module: string
+  /** SHA-256 of the file, so that a changed module is a changed API; '' for a built-in one. */
+  readonly digest: string
+  /** As the project writes them. */
+  readonly settings: Readonly<Record<string, unknown>>
+  /** Key types that the gateway accepts. */
+  readonly keyTypes: Readonly<Record<'production' | 'sandbox', boolean>>
+}
+
+/** Sequences and policies of the project of an API. */
+export interface MediationDefinition {
+  /** Sequences of the project, and those that its policies became; their names are unique within the API. */
+  readonly sequences: readonly SequencePlan[]
+  /** Extension sequences of the project, by flow. */
+  readonly extensions: FlowNames
+  /** Policies of the whole API. */
+  readonly policies: FlowNames
+  /** Policies of operations, by `VERB template` of `resources`. */
+  readonly byOperation: Readonly<Record<string, FlowNames>>
+  /** Sequences of the gateway itself, which run before all others; left out: none. */
+  readonly first?: FirstSequences
+  /** Admission of the operations of GraphQL queries; left out: the resource of a request decides. */
+  readonly admission?: AdmissionPlan
+}
+
+/** Sequences that run before those of the home and of the project. */
+export interface FirstSequences {
+  readonly request: readonly string[]
+  readonly response: readonly string[]
+  /** Operations whose response flow does not begin with them, as `VERB template` of `resources`. */
+  readonly unread: readonly string[]
+}
+
+/** The sequence that ends each request flow of an API whose sequences choose the address of the backend. */
+export const DESTINATION_SEQUENCE = '(to the destination)'
+
+/** Names of the sequences that run in each flow, in order. */
+export type FlowNames = Readonly<Record<Flow, readonly string[]>>
+
+export type Flow = 'request' | 'response' | 'fault'
+
+export const FLOWS: readonly Flow[] = ['request', 'response', 'fault']
+
+/** No sequence in any flow. */
+export const NO_FLOW_NAMES: FlowNames = { request: [], response: [], fault: [] }
 
 /** Requests of all callers together; null: no limit. */
 export type HardLimits = Readonly<Record<'production' | 'sandbox', HardLimit | null>>
@@ -206,6 +263,18 @@ export const LONE_ENDPOINT_SETTINGS: EndpointSettings = {
   suspensionMs: 1000,
   suspensionFactor: 2,
   suspensionMaxMs: 10_000,
+}
+
+/** Resources of an API, and the operations of a GraphQL API. */
+export function operationsOf({
+  resources,
+  mediation,
+}: {
+  readonly resources: readonly ResourceDefinition[]
+  readonly mediation: { readonly admission?: AdmissionPlan } | null
+}): readonly ResourceDefinition[] {
+  const operations = mediation?.admission?.operations ?? []
+  return operations.length === 0 ? resources : [...resources, ...operations]
 }
 
 export const NO_ENDPOINTS: EndpointsDefinition = {

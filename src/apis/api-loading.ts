@@ -1,6 +1,7 @@
 /** Loads the APIs of a home, selects those of this gateway's environments, and checks each with the configuration. */
 import type { Configuration } from '../config/catalogue.ts'
-import type { Diagnostic } from '../config/diagnostics.ts'
+import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
+import type { SequenceSet } from '../mediation/sequence-files.ts'
 import { MANDATORY, SCHEMES } from './api-access.ts'
 import { corsCredentialsWarning } from './api-cors.ts'
 import { type ApiDefinition, endpointsOf } from './api-definition.ts'
@@ -11,6 +12,7 @@ import { gatewayEnvironment } from './gateway-environments.ts'
 /**
  * `runsGateway`: false on a node with a key manager alone, which issues tokens for the APIs of every gateway.
  * `active`: the deployed APIs; a project that has errors now keeps its deployed API. `thread` reads what takes long.
+ * `sequences`: those of the home, which sequences of projects may run.
  */
 export async function loadApis(
   projects: ApiProjects,
@@ -18,11 +20,13 @@ export async function loadApis(
   runsGateway: boolean,
   active: LoadedApis['projects'],
   thread?: ReadingThread,
+  sequences: SequenceSet['files'] = new Map(),
 ): Promise<LoadedApis> {
   const read = await projects.read(thread)
   if (!runsGateway) return projects.load(undefined, active, undefined, read)
   const environment = gatewayEnvironment(configuration)
-  const loaded = projects.load(api => missingSender(api, configuration), active, environment, read)
+  const check = (api: ApiDefinition) => missingSender(api, configuration) ?? missingCall(api, sequences)
+  const loaded = projects.load(check, active, environment, read)
   const checks = [corsCredentialsWarning, certificateWarning]
   const warnings = loaded.apis.flatMap(api => checks.flatMap(check => check(api, configuration) ?? []))
   return { ...loaded, warnings: [...loaded.warnings, ...warnings] }
@@ -43,6 +47,20 @@ export function missingSender(api: ApiDefinition, configuration: Configuration):
   const [start, section] = missing
   const expected = `a ${start} backend needs the sender of [${section}], which is off`
   return diagnosticOf(api, expected, `set ${section}.sender.enable = true`)
+}
+
+/** Why an API whose sequences run another one that does not exist is not deployed. */
+function missingCall({ mediation }: ApiDefinition, home: SequenceSet['files']): Diagnostic | undefined {
+  if (mediation === null) return undefined
+  const own = new Set(mediation.sequences.map(({ name }) => name))
+  for (const { label, calls } of mediation.sequences) {
+    const missing = calls.find(name => !own.has(name) && !home.has(name))
+    if (missing === undefined) continue
+    const expected = 'there is no sequence of this name'
+    const hint = `add it to Sequences/ of the project, or to synapse-configs/default/sequences`
+    return { where: label, key: 'sequence key', given: formatValue(missing), expected, hint }
+  }
+  return undefined
 }
 
 const VERIFY_CLIENT = 'listener.parameters.SSLVerifyClient'

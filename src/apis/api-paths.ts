@@ -8,7 +8,9 @@ import type { Violation } from './yaml-file.ts'
 // RFC 3986 3.3: pchar without escapes and without ";", which some backends read as the start of a parameter.
 const SEGMENT = /^[A-Za-z0-9._~!$&'()*+,=:@-]+$/
 const VERSION = /^[A-Za-z0-9._~-]{1,64}$/
-const VERSION_SEGMENT = '/{version}'
+const VERSION_PLACE = '{version}'
+const VERSION_SEGMENT = `/${VERSION_PLACE}`
+const VARIABLE = /^\{([A-Za-z_][\w.-]{0,63})\}$/
 
 const CONTEXT_CHARS_MAX = 2048
 /** With the version, half of what the router counts: the other half is for resource templates. */
@@ -26,13 +28,43 @@ export function contextViolation(context: string): Violation | undefined {
   if (segments.includes('')) return ['must not hold "//"', `write ${context.replace(/\/+/g, '/')}`]
   if (context.includes('%')) return ['must not hold percent escapes', 'use letters that need none']
   if (segments.some(isDotSegment)) return ['must not hold dot segments', 'write the path they lead to']
-  if (segments.filter(segment => segment === '{version}').length > 1) {
-    return ['must hold {version} only once', 'remove the others']
-  }
-  const odd = segments.find(segment => segment !== '{version}' && !SEGMENT.test(segment))
-  if (odd === undefined) return undefined
+  const odd = segments.find(segment => !VARIABLE.test(segment) && !SEGMENT.test(segment))
+  if (odd === undefined) return variableViolation(segments.filter(segment => VARIABLE.test(segment)))
   const expected = `the segment ${JSON.stringify(odd)} holds a character that is not allowed`
-  return [expected, "use letters, digits and -._~!$&'()*+,=:@, or the segment {version}"]
+  return [expected, "use letters, digits and -._~!$&'()*+,=:@, or the segments {version} and {name}"]
+}
+
+/** `variables`: the segments in braces, in order. */
+function variableViolation(variables: readonly string[]): Violation | undefined {
+  const twice = variables.find((variable, at) => variables.indexOf(variable) !== at)
+  if (twice !== undefined) return [`must hold ${twice} only once`, 'remove the others']
+  const misspelt = variables.find(variable => variable !== VERSION_PLACE && variable.toLowerCase() === VERSION_PLACE)
+  if (misspelt !== undefined) return [`${misspelt} is a variable, not the version`, `write ${VERSION_PLACE}`]
+  // The path of the default version leaves {version} out, and no other variable may move by that.
+  if (variables.slice(0, -1).includes(VERSION_PLACE)) {
+    return [`must not hold ${variables.at(-1)!} behind ${VERSION_PLACE}`, `put ${VERSION_PLACE} behind the variables`]
+  }
+  return undefined
+}
+
+/** Variables of a context, by the index of their segments. */
+export function contextVariables(path: string): readonly (readonly [segment: number, name: string])[] {
+  const segments = path.slice(1).split('/')
+  return segments.flatMap((text, segment) => {
+    const name = VARIABLE.exec(text)?.[1]
+    return name === undefined ? [] : [[segment, name] as const]
+  })
+}
+
+/** The path with every variable alike: two paths with one key serve the same requests. */
+export function pathKey(path: string): string {
+  return path.replace(/\{[^{}]*\}/g, '{}')
+}
+
+/** `isUnversioned`: the declared flag. */
+export function unversionedViolation(context: string, isUnversioned: boolean): Violation | undefined {
+  if (!isUnversioned || !context.includes(VERSION_PLACE)) return undefined
+  return [`has ${VERSION_PLACE}, although the API is unversioned`, `remove ${VERSION_SEGMENT}, or isUnversioned`]
 }
 
 export function versionViolation(version: string): Violation | undefined {
@@ -46,9 +78,16 @@ function isDotSegment(segment: string): boolean {
 
 /**
  * The paths of an API: `/context/version`, and `/context` for the default version. A context with `{version}` has the
- * version in its place; for the default version that segment is left out. The path `/` leads to every path.
+ * version in its place; for the default version that segment is left out. An unversioned API has its context alone. The
+ * path `/` leads to every path.
  */
-export function apiPaths(context: string, version: string, isDefaultVersion: boolean): readonly string[] {
+export function apiPaths(
+  context: string,
+  version: string,
+  isDefaultVersion: boolean,
+  isUnversioned = false,
+): readonly string[] {
+  if (isUnversioned) return [context]
   const at = context.indexOf(VERSION_SEGMENT)
   const before = context === '/' ? '' : at < 0 ? context : context.slice(0, at)
   const after = at < 0 ? '' : context.slice(at + VERSION_SEGMENT.length)

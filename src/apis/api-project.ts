@@ -3,7 +3,7 @@
  * client certificates) or a bare OpenAPI document. What `api.yaml` says wins over its document.
  */
 import { dirname } from 'node:path'
-import { type Diagnostic, abbreviatedList } from '../config/diagnostics.ts'
+import { type Diagnostic, Diagnostics, abbreviatedList } from '../config/diagnostics.ts'
 import { readSource } from '../config/source-file.ts'
 import { readAccess, readHardLimits } from './api-access.ts'
 import { readCors } from './api-cors.ts'
@@ -14,12 +14,14 @@ import {
   NO_HARD_LIMITS,
   type Transport,
 } from './api-definition.ts'
-import { contextViolation, versionViolation } from './api-paths.ts'
+import { contextViolation, unversionedViolation, versionViolation } from './api-paths.ts'
 import { readClientCertificates } from './client-certificates.ts'
+import { readValidation } from './schema-validation.ts'
 import { readEndpointSecurity } from './endpoint-security.ts'
 import { basePathOf, documentEndpoints, extensionEndpoints, readEndpoints } from './endpoints.ts'
 import { type DeclaredApi, readDeployments, readLabels } from './gateway-environments.ts'
 import { MemberCheck } from './known-members.ts'
+import { isGraphql, readGraphql } from './graphql-project.ts'
 import { LIFECYCLE_STATES } from './lifecycle-states.ts'
 import { OpenApiDocument } from './open-api-document.ts'
 import {
@@ -30,7 +32,9 @@ import {
   readOperations,
   requiredOperations,
 } from './operations.ts'
+import { readMounted } from './mounted-module.ts'
 import { checkFolder } from './project-folder.ts'
+import { type MediationSource, parseMediation, readMediation } from './project-mediation.ts'
 import { API_FILE } from './project-members.ts'
 import { type Path, type Violation, YamlFile } from './yaml-file.ts'
 
@@ -42,6 +46,8 @@ export interface ParsedProject {
   readonly warnings: readonly Diagnostic[]
   /** True if more than the main files decides: unchanged files are then no reason to skip reading. */
   readonly hasExternalValues: boolean
+  /** Sequences and policies that `withMediation` is still to parse; null for none. */
+  readonly mediation: MediationSource | null
 }
 
 /** File names of a project; of several forms the first that exists is read. */
@@ -78,7 +84,7 @@ function readFile(path: string | undefined, errors: Diagnostic[], bytesMax?: num
 }
 
 function unreadable(errors: readonly Diagnostic[]): ParsedProject {
-  return { declared: undefined, errors, warnings: [], hasExternalValues: false }
+  return { declared: undefined, errors, warnings: [], hasExternalValues: false, mediation: null }
 }
 
 // ---- projects -------------------------------------------------------------------------------------------------------
@@ -102,8 +108,10 @@ export function readProject(paths: ProjectPaths, isThorough: boolean): ParsedPro
   const clients = readClientCertificates(folder)
   const names = checkFolder(folder, file.has(['data', 'operations']))
   errors.push(...clients.errors, ...names.errors)
-  const definition = file.errors.length > 0 ? undefined : readDefinition(file, document, folder, isThorough)
-  const api = definition === undefined ? undefined : { ...definition, clientCertificates: clients.certificates }
+  const found = new Diagnostics()
+  const read = file.errors.length > 0 ? undefined : readDefinition(file, document, folder, isThorough, found)
+  errors.push(...found.errors)
+  const api = read === undefined ? undefined : { ...read.definition, clientCertificates: clients.certificates }
   const labels = api === undefined ? [] : readLabels(file)
   const deployments = deploymentsFile === undefined ? [] : readDeployments(deploymentsFile)
   const files = [file, documentFile, deploymentsFile].filter(one => one !== undefined)
@@ -113,14 +121,39 @@ export function readProject(paths: ProjectPaths, isThorough: boolean): ParsedPro
     api === undefined || errors.length > 0
       ? undefined
       : { api, deployments: [...labels, ...deployments], where: file.where(['data', 'context']) }
-  const hasExternalValues = clients.hasList || files.some(one => one.hasExternalValues)
+  // A module may lie outside of the project: its digest says whether it has changed.
+  const hasModule = api?.mounted !== null && api?.mounted !== undefined && api.mounted.digest !== ''
+  const hasExternalValues = hasModule || clients.hasList || files.some(one => one.hasExternalValues)
   const warnings = [
     ...files.flatMap(one => one.warnings),
     ...(isComplete ? documentErrors : []),
     ...clients.warnings,
     ...names.warnings,
+    ...found.warnings,
   ]
-  return { declared, errors, warnings, hasExternalValues }
+  return { declared, errors, warnings, hasExternalValues, mediation: read?.mediation ?? null }
+}
+
+/**
+ * The project with its sequences and policies parsed. An error in one of them refuses the project, as any other does.
+ */
+export async function withMediation(parsed: ParsedProject): Promise<ParsedProject> {
+  const { declared, mediation: source } = parsed
+  if (source === null) return parsed
+  const { mediation, errors, warnings } = await parseMediation(source)
+  const isValid = declared !== undefined && errors.length === 0
+  return {
+    ...parsed,
+    declared: isValid ? { ...declared, api: { ...declared.api, mediation } } : undefined,
+    errors: [...parsed.errors, ...errors],
+    warnings: [...parsed.warnings, ...warnings],
+    mediation: null,
+  }
+}
+
+interface ReadDefinition {
+  readonly definition: Omit<ApiDefinition, 'clientCertificates'>
+  readonly mediation: MediationSource | null
 }
 
 function readDefinition(
@@ -128,7 +161,8 @@ function readDefinition(
   document: OpenApiDocument | undefined,
   folder: string,
   isThorough: boolean,
-): Omit<ApiDefinition, 'clientCertificates'> | undefined {
+  found: Diagnostics,
+): ReadDefinition | undefined {
   new MemberCheck(file).members(API_FILE)
   readChecked(file, ['type'], typeViolation)
   readChecked(file, ['version'], exportVersionViolation)
@@ -136,7 +170,10 @@ function readDefinition(
   const context = readChecked(file, ['data', 'context'], contextViolation)
   const version = readChecked(file, ['data', 'version'], versionViolation)
   const isDefaultVersion = file.flag(['data', 'isDefaultVersion'], false)
+  const isUnversioned = file.flag(['data', 'isUnversioned'], false)
+  file.report(['data', 'context'], context, unversionedViolation(context, isUnversioned))
   const endpoints = endpointsOf(file, document)
+  const mounted = readMounted(file, folder)
   const lifecycle = readLifecycle(file)
   const transports = readTransports(file, ['data', 'transport'], document?.file)
   const escapedSlashes = readEscapedSlashes(file, ['data', 'escapedSlashes'], document?.file)
@@ -144,13 +181,18 @@ function readDefinition(
   const access = readAccess(file, document?.file)
   const hardLimits = readHardLimits(file)
   const credentials = readEndpointSecurity(file, document?.file, folder)
-  const resources = resourcesOf(readOperations(file), document, isThorough)
+  const graphql = isGraphql(file) ? readGraphql(file, folder, found) : null
+  const operations = graphql === null ? readOperations(file) : undefined
+  const resources = graphql?.resources ?? resourcesOf(operations, document, isThorough)
+  const own = readValidation(file, document, resources) ?? graphql?.steps ?? null
+  const mediation = readMediation(file, folder, `${name}:v${version}`, operations, own, found)
   if (file.errors.length > 0 || endpoints === undefined) return undefined
-  return {
+  const definition: ReadDefinition['definition'] = {
     name,
     context,
     version,
     isDefaultVersion,
+    ...(isUnversioned ? { isUnversioned } : {}),
     lifecycle,
     transports,
     hosts: [],
@@ -163,7 +205,10 @@ function readDefinition(
     cors: cors ?? (document === undefined ? null : readCors(document.file, ['x-wso2-cors'])),
     resources,
     ...endpoints,
+    mounted,
+    mediation: null,
   }
+  return { definition, mediation }
 }
 
 /** A required text, with an error if it is missing or violates its rule; '' if it is missing. */
@@ -286,7 +331,8 @@ export function readDocument(path: string): ParsedProject | undefined {
   const made = document === undefined ? undefined : documentApi(document, dirname(path))
   const isValid = made !== undefined && file.errors.length === 0
   const declared = isValid ? { api: made.api, deployments: [], where: file.where(made.contextAt) } : undefined
-  return { declared, errors: file.errors, warnings: file.warnings, hasExternalValues: file.hasExternalValues }
+  const { errors: found, warnings, hasExternalValues } = file
+  return { declared, errors: found, warnings, hasExternalValues, mediation: null }
 }
 
 /** `folder`: base of relative `$file{}` paths. `contextAt`: the key that the context comes from. */
@@ -318,6 +364,8 @@ function documentApi(
     cors: readCors(file, ['x-wso2-cors']),
     resources: requiredOperations(document),
     ...documentEndpoints(document),
+    mounted: null,
+    mediation: null,
   }
   return { api, contextAt }
 }

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
 import { TimeSlices } from '../runtime/time-slices.ts'
 import type { ApiDefinition } from './api-definition.ts'
-import { apiPaths } from './api-paths.ts'
+import { apiPaths, pathKey } from './api-paths.ts'
 
-import type { ParsedProject } from './api-project.ts'
+import { type ParsedProject, withMediation } from './api-project.ts'
 import {
   ALL_ENVIRONMENTS,
   type DeclaredApi,
@@ -109,18 +109,22 @@ export class ApiProjects {
     }
     for (const one of changed) {
       if (slices.isOver) await slices.next()
-      keep(projects, one, readJob(this.#jobOf(one)))
+      keep(projects, one, await withMediation(readJob(this.#jobOf(one))))
     }
     return { listing, projects }
   }
 
-  /** Reads what has changed in one step, for a folder that is small. */
+  /** Reads what has changed in one step, for a small folder without sequences and policies. */
   readNow(): ReadProjects {
     const listing = listEntries(this.#folder)
     const projects = new Map<string, CachedProject>()
     const changed: ChangedProject[] = []
     for (const entry of listing.entries ?? []) this.#look(entry, projects, changed)
-    for (const one of changed) keep(projects, one, readJob(this.#jobOf(one)))
+    for (const one of changed) {
+      const parsed = readJob(this.#jobOf(one))
+      if (parsed.mediation !== null) throw new Error(`${one.name} has sequences or policies: read() parses them`)
+      keep(projects, one, parsed)
+    }
     return { listing, projects }
   }
 
@@ -199,9 +203,10 @@ function isLong(changed: readonly ChangedProject[], { bytesMin, documentBytesMin
 
 // ---- paths and names ------------------------------------------------------------------------------------------------
 
-/** Host (empty for every host) and path of each address of an API. */
-function hostPaths({ api: { context, version, isDefaultVersion, hosts } }: DeployedProject): readonly string[] {
-  const paths = apiPaths(context, version, isDefaultVersion)
+/** Host (empty for every host) and path of each address of an API; variables are alike. */
+function hostPaths({ api }: DeployedProject): readonly string[] {
+  const { context, version, isDefaultVersion, isUnversioned, hosts } = api
+  const paths = apiPaths(context, version, isDefaultVersion, isUnversioned).map(pathKey)
   return hosts.length === 0 ? paths : hosts.flatMap(host => paths.map(path => `${host}${path}`))
 }
 

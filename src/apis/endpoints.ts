@@ -11,6 +11,7 @@ import {
   LONE_ENDPOINT_SETTINGS,
   NO_ENDPOINTS,
 } from './api-definition.ts'
+import { isMounted } from './mounted-module.ts'
 import type { OpenApiDocument } from './open-api-document.ts'
 import type { Path, Violation, YamlFile } from './yaml-file.ts'
 
@@ -21,7 +22,7 @@ type Algorithm = EndpointsDefinition['algorithm']
 type EndpointsByKeyType = Readonly<Record<'endpoints' | 'sandbox', EndpointsDefinition>>
 
 /** A request marks the endpoints that it has tried in the bits of one number. */
-const ENDPOINTS_MAX = 32
+export const ENDPOINTS_MAX = 32
 const YEAR_MS = 365 * 86_400_000
 
 // ---- endpoint URLs --------------------------------------------------------------------------------------------------
@@ -32,7 +33,8 @@ const URL_PARTS = /^(?:http|ws)s?:\/\/([^/?#]*)([^?#]*)([?#]?)/i
 /** The URL parser accepts `{host}` and `${HOST}`, which are no names; it turns international names into ASCII. */
 const HOST = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/
 
-function urlViolation(url: string): Violation | undefined {
+/** Why the URL is no address of a backend, with a remedy; undefined for one that is. */
+export function urlViolation(url: string): Violation | undefined {
   const violation = visibleUrlViolation(url)
   return violation === undefined ? undefined : [violation[0], violation[1], maskCredentials(url)]
 }
@@ -82,12 +84,26 @@ const ALGORITHMS: Readonly<Record<string, Algorithm>> = {
   'org.apache.synapse.endpoints.algorithms.WeightedRoundRobin': 'weighted',
 }
 
+/** Stands for the address that a sequence sets. RFC 6761 6.4: the name never resolves. */
+const DESTINATION_URL = 'http://destination.invalid'
+const DESTINATION_ENDPOINTS: EndpointsByKeyType = {
+  endpoints: { ...NO_ENDPOINTS, endpoints: [{ url: DESTINATION_URL, settings: LONE_ENDPOINT_SETTINGS }] },
+  sandbox: { ...NO_ENDPOINTS, endpoints: [{ url: DESTINATION_URL, settings: LONE_ENDPOINT_SETTINGS }] },
+}
+
+/** The type `default`: sequences of the API set the address of each request. */
+export function isDestination(file: YamlFile): boolean {
+  return file.optional([...CONFIG, 'endpoint_type']) === 'default'
+}
+
 /** `data.endpointConfig`; undefined, with every error reported, if anything in it is wrong. */
 export function readEndpoints(file: YamlFile): EndpointsByKeyType | undefined {
   if (!file.has(CONFIG)) {
     file.missing(CONFIG)
     return undefined
   }
+  if (isDestination(file)) return DESTINATION_ENDPOINTS
+  if (isMounted(file)) return { endpoints: NO_ENDPOINTS, sandbox: NO_ENDPOINTS }
   const before = file.errors.length
   const kind = readKind(file)
   if (kind === undefined) return undefined
@@ -113,8 +129,8 @@ function readKind(file: YamlFile): Kind | undefined {
   if (type === undefined) return undefined
   const kind = Object.hasOwn(KINDS, type) ? KINDS[type] : undefined
   if (kind !== undefined) return kind
-  const hint = type === 'default' ? 'no sequence can set its address yet' : 'other endpoint types are not supported yet'
-  file.error(path, type, `expected ${Object.keys(KINDS).join(', ')}`, hint)
+  const known = [...Object.keys(KINDS), 'default', 'mounted'].join(', ')
+  file.error(path, type, `expected ${known}`, 'other endpoint types are not supported yet')
   return undefined
 }
 

@@ -5,7 +5,7 @@
 import { hostName } from '../http1/host-name.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { Diagnostic } from '../config/diagnostics.ts'
-import { type ApiDefinition, NO_ENDPOINTS } from './api-definition.ts'
+import { type ApiDefinition, type MountedDefinition, NO_ENDPOINTS } from './api-definition.ts'
 import { MemberCheck } from './known-members.ts'
 import { DEPLOYMENTS_FILE } from './project-members.ts'
 import type { Violation, YamlFile } from './yaml-file.ts'
@@ -154,7 +154,8 @@ export function placeApi({ api, deployments, where }: DeclaredApi, environment: 
   }
   const endpoints = keyTypes.production ? api.endpoints : NO_ENDPOINTS
   const sandbox = keyTypes.sandbox ? api.sandbox : NO_ENDPOINTS
-  if (endpoints.endpoints.length + sandbox.endpoints.length === 0) {
+  const mounted = api.mounted === null ? null : mountedFor(api.mounted, keyTypes)
+  if (mounted === null && endpoints.endpoints.length + sandbox.endpoints.length === 0) {
     const type = keyTypes.production ? 'production' : 'sandbox'
     const expected = `has no ${type} endpoint, and this gateway accepts ${type} keys only`
     const hint = 'add one, or deploy the API to other gateways by its labels'
@@ -162,11 +163,16 @@ export function placeApi({ api, deployments, where }: DeclaredApi, environment: 
   }
   const keyType = keyTypes.production ? 'PRODUCTION' : 'SANDBOX'
   return {
-    api: adapted(api, { hosts, endpoints, sandbox, keyType }),
+    api: adapted(api, { hosts, endpoints, sandbox, mounted, keyType }),
     skipped: undefined,
     errors: [],
     warnings: unknown,
   }
+}
+
+/** The same object on a gateway that accepts both key types. */
+function mountedFor(mounted: MountedDefinition, keyTypes: GatewayEnvironment['keyTypes']): MountedDefinition {
+  return keyTypes.production && keyTypes.sandbox ? mounted : { ...mounted, keyTypes }
 }
 
 function unknownHost({ where, host }: Deployment): Diagnostic {
@@ -180,12 +186,12 @@ const adaptations = new WeakMap<ApiDefinition, { readonly key: string; readonly 
 
 function adapted(
   api: ApiDefinition,
-  changes: Pick<ApiDefinition, 'hosts' | 'endpoints' | 'sandbox' | 'keyType'>,
+  changes: Pick<ApiDefinition, 'hosts' | 'endpoints' | 'sandbox' | 'mounted' | 'keyType'>,
 ): ApiDefinition {
-  const { hosts, endpoints, sandbox, keyType } = changes
-  const isSame = hosts.length === 0 && endpoints === api.endpoints && sandbox === api.sandbox
+  const { hosts, endpoints, sandbox, mounted, keyType } = changes
+  const isSame = hosts.length === 0 && endpoints === api.endpoints && sandbox === api.sandbox && mounted === api.mounted
   if (isSame && keyType === api.keyType) return api
-  const key = JSON.stringify([hosts, endpoints.endpoints.length, sandbox.endpoints.length, keyType])
+  const key = JSON.stringify([hosts, endpoints.endpoints.length, sandbox.endpoints.length, mounted?.keyTypes, keyType])
   const before = adaptations.get(api)
   if (before?.key === key) return before.api
   const adaptation = { ...api, ...changes }

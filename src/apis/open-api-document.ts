@@ -75,12 +75,13 @@ export class OpenApiDocument {
     }
     // The name of a schema anchor (JSON Schema 2020-12 8.2.2), which the validator resolves.
     const isAnchor = this.version === '3.1' && /^#[^/]/.test(ref)
-    if (isAnchor || this.#resolve(ref) !== undefined) return true
+    if (isAnchor || this.resolve(ref) !== undefined) return true
     this.file.error(path, ref, 'refers to nothing', 'name an object of the document')
     return false
   }
 
-  #resolve(ref: string): { readonly value: unknown; readonly path: Path } | undefined {
+  /** The value that a reference leads to, with its path; undefined for a broken one, and for the name of an anchor. */
+  resolve(ref: string): { readonly value: unknown; readonly path: Path } | undefined {
     const path: (string | number)[] = []
     let value: unknown = this.root
     for (const part of ref.slice(1).split('/').slice(1)) {
@@ -99,7 +100,7 @@ export class OpenApiDocument {
       if (!isObject(found?.value)) return undefined
       const { $ref: ref } = found.value
       if (typeof ref !== 'string') return { value: found.value, path: found.path }
-      found = this.#resolve(ref)
+      found = this.resolve(ref)
     }
     return undefined
   }
@@ -119,7 +120,7 @@ export class OpenApiDocument {
 
   /** Path of a JSON pointer. */
   #pathOf(pointer: string): Path {
-    return this.#resolve(`#${pointer.replaceAll('%', '%25')}`)?.path ?? []
+    return this.resolve(`#${pointer.replaceAll('%', '%25')}`)?.path ?? []
   }
 }
 

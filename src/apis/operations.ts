@@ -54,6 +54,13 @@ export class Operations {
     return new Set(this.#known.keys())
   }
 
+  /** `VERB template` of the operation, in the spelling of `all`. */
+  keyOf(verb: string, template: string): string {
+    const parsed = parseTemplate(template)
+    const known = isTemplateError(parsed) ? undefined : this.#templates.get(shapeOf(parsed))
+    return `${verb.toUpperCase()} ${known ?? template}`
+  }
+
   /** `at`: where template and verb are declared. */
   add(operation: ResourceDefinition, at: Readonly<Record<'template' | 'verb', Path>>): void {
     if (++this.#count > OPERATIONS_MAX) {
@@ -128,21 +135,52 @@ export function readOperations(file: YamlFile): Operations | undefined {
   const operations = new Operations(file)
   for (let item = 0; item < length && !operations.isFull; item++) {
     const at = [...list, item]
-    const paths = { template: [...at, 'target'], verb: [...at, 'verb'] }
-    const plain = plainOperation(file.value(at))
-    if (plain !== undefined) {
-      operations.add(plain, paths)
-      continue
-    }
-    const template = file.text(paths.template)
-    const verb = file.text(paths.verb)
-    const authType = readAuthType(file, [...at, 'authType'])
-    const tier = file.optional([...at, 'throttlingPolicy']) || DEFAULT_TIER
-    const scopes = file.texts([...at, 'scopes'])
-    if (template === undefined || verb === undefined) continue
-    operations.add({ template, verb: verb.trim(), authType, tier, scopes }, paths)
+    const operation = readOperation(file, at)
+    if (operation !== undefined) operations.add(operation, { template: [...at, 'target'], verb: [...at, 'verb'] })
   }
   return length === 0 ? undefined : operations
+}
+
+/** Undefined after an error. */
+function readOperation(file: YamlFile, at: Path): ResourceDefinition | undefined {
+  const plain = plainOperation(file.value(at))
+  if (plain !== undefined) return plain
+  const template = file.text([...at, 'target'])
+  const verb = file.text([...at, 'verb'])
+  const authType = readAuthType(file, [...at, 'authType'])
+  const tier = file.optional([...at, 'throttlingPolicy']) || DEFAULT_TIER
+  const scopes = file.texts([...at, 'scopes'])
+  if (template === undefined || verb === undefined) return undefined
+  return { template, verb: verb.trim(), authType, tier, scopes }
+}
+
+const GRAPHQL_VERBS = ['QUERY', 'MUTATION', 'SUBSCRIPTION']
+
+/** The operations of a GraphQL project: fields of its root types. */
+export function readGraphqlOperations(file: YamlFile): readonly ResourceDefinition[] {
+  const list = ['data', 'operations']
+  const found = new Map<string, ResourceDefinition>()
+  const length = Math.min(file.lengthOf(list) ?? 0, OPERATIONS_MAX)
+  for (let item = 0; item < length; item++) {
+    const at = [...list, item]
+    const operation = readOperation(file, at)
+    if (operation === undefined) continue
+    const verb = operation.verb.toUpperCase()
+    const template = operation.template.trim().replace(/^\//, '')
+    if (!GRAPHQL_VERBS.includes(verb)) {
+      file.error(
+        [...at, 'verb'],
+        operation.verb,
+        `expected ${GRAPHQL_VERBS.join(', ')}`,
+        'the type of the API is GRAPHQL',
+      )
+    } else if (!/^[_A-Za-z]\w*$/.test(template)) {
+      file.error([...at, 'target'], operation.template, 'is no name of a field', 'name a field of the root type')
+    } else found.set(`${verb} ${template}`, { ...operation, verb, template })
+  }
+  if (found.size === 0)
+    file.error(list, undefined, 'there is no operation', 'declare the fields that clients may ask for')
+  return [...found.values()]
 }
 
 /**

@@ -6,15 +6,14 @@ import { nearestTypoOrRegrouped } from '../config/nearest.ts'
 import { labelOf } from '../config/source-file.ts'
 
 /** Files and folders that are read beside `api.yaml`. */
-const READ = ['deployment_environments.yaml', 'Definitions', 'Client-certificates']
+const READ = ['deployment_environments.yaml', 'Definitions', 'Client-certificates', 'Sequences', 'Policies']
 /** Folders that have no effect, with the reason. */
 const INERT: Readonly<Record<string, string>> = {
-  Sequences: 'the mediation of ordinary messages is not built yet',
   'Endpoint-certificates': 'put the certificates of backends into the trust store of transport.passthru_https',
-  Interceptors: 'policies are not supported yet',
+  Interceptors: 'interceptors of another gateway are not run: use the policy callInterceptorService',
 }
 /** Further parts of exports, which describe the API or belong to what `api.yaml` names. */
-const OTHERS = ['api.yaml', 'api_meta.yaml', 'Policies', 'Docs', 'Image', 'WSDL', 'SoapToRest', 'Libraries']
+const OTHERS = ['api.yaml', 'api_meta.yaml', 'Docs', 'Image', 'WSDL', 'SoapToRest', 'Libraries']
 const DOCUMENT = 'swagger.yaml'
 /** Definitions of APIs that are no HTTP APIs. */
 const OTHER_DEFINITIONS = ['asyncapi.yaml', 'schema.graphql']

@@ -2,6 +2,7 @@
  * The members of the files of a project and the extensions of OpenAPI documents, as releases 4.x of the reference
  * platform export them, and our own. Tables only; known-members.ts checks them.
  */
+import { FLOWS } from './api-definition.ts'
 import type { Member, Members } from './known-members.ts'
 
 /** The member is read, or describes the API. */
@@ -30,9 +31,9 @@ function each(member: Member, ...names: readonly string[]): Members {
   return Object.fromEntries(names.map(name => [name, member]))
 }
 
-const NO_POLICIES = inert('policies are not supported yet')
+const NO_INTERCEPTORS = inert('attach the policy callInterceptorService in apiPolicies or operationPolicies')
 const NO_LIMITS = inert('name a policy as x-throttling-tier instead', 'unlimited', 'unauthenticated', '-1')
-const NO_CACHE = inert('responses are not cached yet')
+const NO_CACHE = inert('write a sequence with a cache mediator')
 
 const CORS_MEMBERS = [
   ...['corsConfigurationEnabled', 'accessControlAllowOrigins', 'accessControlAllowCredentials'],
@@ -70,16 +71,28 @@ const ENDPOINTS: Member = accessOf({
 })
 
 const ENDPOINT_CONFIG: Member = accessOf({
-  ...each(ACCESS, 'endpoint_type'),
+  ...each(ACCESS, 'endpoint_type', 'module'),
+  settings: KNOWN,
   ...each(ENDPOINTS, 'production_endpoints', 'sandbox_endpoints', 'production_failovers', 'sandbox_failovers'),
   ...each(KNOWN, 'failOver', 'sessionManagement', 'sessionTimeOut'),
   ...each(KNOWN, 'algorithm', 'algoCombo', 'algoClassName'),
   endpoint_security: of(each(CREDENTIALS, 'production', 'sandbox')),
   implementation_status: KNOWN,
-  // Of endpoints of Amazon Lambda, whose type is refused.
+  // Members of endpoints of Amazon Lambda, whose type is refused.
   ...each(KNOWN, 'access_method', 'assume_role', 'amznAccessKey', 'amznSecretKey', 'amznRegion', 'amznRoleArn'),
   ...each(KNOWN, 'amznRoleSessionName', 'amznRoleRegion'),
 })
+
+/** Uses of policies; a policy may decide who may call. */
+const POLICY_USES: Member = accessOf(
+  each(
+    accessOf({
+      ...each(ACCESS, 'policyName', 'parameters'),
+      ...each(KNOWN, 'policyVersion', 'policyId', 'policyType', 'order'),
+    }),
+    ...FLOWS,
+  ),
+)
 
 const OPERATIONS: Member = accessOf({
   ...each(ACCESS, 'target', 'verb', 'authType', 'scopes'),
@@ -87,7 +100,7 @@ const OPERATIONS: Member = accessOf({
   ...each(KNOWN, 'id', 'usedProductIds', 'payloadSchema', 'description', 'summary'),
   ...each(KNOWN, 'amznResourceName', 'amznResourceTimeout', 'amznResourceContentEncode'),
   uriMapping: inert('the path of the request is passed on'),
-  operationPolicies: NO_POLICIES,
+  operationPolicies: POLICY_USES,
 })
 
 const SCOPES: Member = accessOf({
@@ -105,7 +118,7 @@ const DATA: Member = accessOf({
   endpointConfig: ENDPOINT_CONFIG,
   scopes: SCOPES,
   operations: OPERATIONS,
-  ...each(KNOWN, 'isDefaultVersion', 'provider', 'policies'),
+  ...each(KNOWN, 'isDefaultVersion', 'isUnversioned', 'provider', 'policies'),
   subtypeConfiguration: of(each(KNOWN, 'subtype', 'configuration', '_configuration')),
   // Descriptions, and settings of the publisher and the developer portal that no gateway reads.
   ...each(KNOWN, 'id', 'displayName', 'description', 'hasThumbnail', 'isRevision', 'revisionId', 'revisionedApiId'),
@@ -121,15 +134,18 @@ const DATA: Member = accessOf({
     'primarySandboxEndpointId',
     'destinationStatsEnabled',
   ),
-  // What another gateway would act on.
-  type: inert('its operations match as those of an HTTP API', 'http', 'ws', 'sse', 'soap', 'soaptorest'),
+  // Members that another gateway would act on.
+  type: inert('its operations match as those of an HTTP API', 'http', 'ws', 'sse', 'soap', 'soaptorest', 'graphql'),
+  graphqlIntrospection: KNOWN,
   responseCachingEnabled: NO_CACHE,
   apiThrottlingPolicy: KNOWN,
   maxTps: { isMap: true, members: each(KNOWN, 'production', 'sandbox', 'productionTimeUnit', 'sandboxTimeUnit') },
   maxBackendTps: inert('limits of language models are not supported yet', '-1'),
-  enableSchemaValidation: inert('payloads are not validated yet'),
-  threatProtectionPolicies: inert('threat protection is not supported yet'),
-  ...each(NO_POLICIES, 'mediationPolicies', 'apiPolicies'),
+  enableSchemaValidation: KNOWN,
+  threatProtectionPolicies: inert('attach jsonThreatProtector, xmlThreatProtector or regularExpressionThreatProtector'),
+  apiPolicies: POLICY_USES,
+  mediationPolicies: of(each(KNOWN, 'id', 'name', 'type', 'shared')),
+  ...each(KNOWN, 'inSequence', 'outSequence', 'faultSequence'),
   apiKeyHeader: inert('clients send API keys in the header apikey', 'apikey'),
   keyManagers: inert('tokens of every issuer of the configuration are accepted', 'all'),
   audiences: inert('apim.jwt.issuer.audiences of the configuration is checked', 'all'),
@@ -172,6 +188,18 @@ export const CLIENT_CERTIFICATES_FILE: Members = {
     keyType: inert('the certificate is accepted for both kinds of endpoints', 'production'),
     apiIdentifier: of(each(KNOWN, 'apiName', 'version', 'providerName', 'uuid', 'organization', 'id')),
   }),
+}
+
+const POLICY_ATTRIBUTES: Member = of({
+  ...each(KNOWN, 'name', 'displayName', 'description', 'type', 'required', 'validationRegex', 'defaultValue'),
+  allowedValues: KNOWN,
+})
+
+/** The specification of a policy of a project, within `data`. */
+export const POLICY_FILE: Members = {
+  ...each(KNOWN, 'category', 'name', 'version', 'displayName', 'description', 'applicableFlows', 'multipleAllowed'),
+  ...each(KNOWN, 'supportedGateways', 'supportedApiTypes', 'id', 'md5', 'isAPISpecific', 'type'),
+  policyAttributes: POLICY_ATTRIBUTES,
 }
 
 const NO_SECRETS: Member = { refused: 'secrets stay with the issuer of the tokens' }
@@ -219,8 +247,8 @@ export const DOCUMENT_EXTENSIONS: Members = {
   ...each(NO_LIMITS, 'x-wso2-throttling-tier', 'x-throttling-bandwidth', 'x-wso2-throttling-limit'),
   'x-wso2-response-cache': of({ enabled: NO_CACHE, cacheTimeoutInSeconds: KNOWN }),
   'x-wso2-mutual-ssl': inert('name mutualssl in x-wso2-application-security'),
-  ...each(NO_POLICIES, 'x-wso2-request-interceptor', 'x-wso2-response-interceptor'),
-  ...each(NO_POLICIES, 'x-wso2-request-bundle', 'x-wso2-response-bundle', 'x-wso2-operation-policies'),
+  ...each(NO_INTERCEPTORS, 'x-wso2-request-interceptor', 'x-wso2-response-interceptor'),
+  ...each(NO_INTERCEPTORS, 'x-wso2-request-bundle', 'x-wso2-response-bundle', 'x-wso2-operation-policies'),
   'x-wso2-apikey-header': inert('clients send API keys in the header apikey', 'apikey'),
   'x-wso2-enable-backend-jwt': inert('set apim.jwt.enable of the configuration'),
   'x-scope': { isAccess: true, ...inert('write it at an operation or a path') },
@@ -256,8 +284,9 @@ export const OPERATION_EXTENSIONS: Members = {
     'x-wso2-transports',
     'x-sluice-escaped-slashes',
   ),
-  ...each(NO_POLICIES, 'x-mediation-script', 'x-wso2-request-interceptor', 'x-wso2-response-interceptor'),
-  ...each(NO_POLICIES, 'x-wso2-request-bundle', 'x-wso2-response-bundle', 'x-wso2-operation-policies'),
+  'x-mediation-script': inert('write a sequence with a script mediator'),
+  ...each(NO_INTERCEPTORS, 'x-wso2-request-interceptor', 'x-wso2-response-interceptor'),
+  ...each(NO_INTERCEPTORS, 'x-wso2-request-bundle', 'x-wso2-response-bundle', 'x-wso2-operation-policies'),
   ...each(KNOWN, 'x-amzn-resource-name', 'x-amzn-resource-timeout', 'x-amzn-resource-content-encode'),
   'x-uri-mapping': inert('the path of the request is passed on'),
 }

@@ -6,7 +6,10 @@ import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Diagnostic } from '../config/diagnostics.ts'
 import { labelOf } from '../config/source-file.ts'
+import { GRAPHQL_FILES } from './graphql-project.ts'
+import { POLICIES } from './own-policies.ts'
 import { type ParsedProject, PROJECT_FILES, type ProjectPaths, readDocument, readProject } from './api-project.ts'
+import { filesBelow, SEQUENCES } from './project-sequences.ts'
 
 /** A project or a document that is to be read. */
 export interface ReadingJob {
@@ -36,8 +39,15 @@ export interface FoundFiles {
   readonly documentBytes: number
 }
 
-export const UNREAD: ParsedProject = { declared: undefined, errors: [], warnings: [], hasExternalValues: false }
+export const UNREAD: ParsedProject = {
+  declared: undefined,
+  errors: [],
+  warnings: [],
+  hasExternalValues: false,
+  mediation: null,
+}
 
+/** Sequences and policies are parsed by `withMediation`. */
 export function readJob({ path, files, isThorough }: ReadingJob): ParsedProject {
   const parsed = files === null ? readDocument(path) : readProject(files, isThorough)
   return parsed ?? { ...UNREAD, errors: missingProject(path) }
@@ -63,15 +73,29 @@ export function findFiles(path: string, isDocument: boolean): FoundFiles {
     first(PROJECT_FILES.document),
     first(PROJECT_FILES.deployments),
   ]
-  const existing = [api, document, deployments].filter(one => one !== undefined)
+  // Only a project without an OpenAPI document may be one of GraphQL.
+  const graphql = document === undefined ? GRAPHQL_FILES.map(name => first([name])) : []
+  const existing = [api, document, deployments, ...graphql].filter(one => one !== undefined)
   // The names in these folders are checked as well.
-  const signatures = [...existing, lookAt(path), lookAt(`${path}/Definitions`)].map(one => one.signature)
+  const folders = [path, `${path}/Definitions`, `${path}/${SEQUENCES}`, `${path}/${POLICIES}`].map(lookAt)
+  const [, , ofSequences, ofPolicies] = folders
+  const parts = [ofSequences!, ofPolicies!].some(one => one.signature !== ABSENT) ? mediationFiles(path) : []
+  const signatures = [...existing, ...folders, ...parts].map(one => one.signature)
   return {
     files: { api: api?.file, document: document?.file, deployments: deployments?.file },
     signature: signatures.includes('') ? '' : signatures.join(' '),
-    bytes: existing.reduce((sum, { bytes }) => sum + bytes, 0),
+    bytes: [...existing, ...parts].reduce((sum, { bytes }) => sum + bytes, 0),
     documentBytes: document?.bytes ?? 0,
   }
+}
+
+/** The files of sequences and policies; a change below a folder does not change the folder. */
+function mediationFiles(project: string): readonly Looked[] {
+  const paths = [SEQUENCES, POLICIES].flatMap(folder => filesBelow(`${project}/${folder}`))
+  return paths.map(path => {
+    const { signature, bytes } = lookAt(path)
+    return { signature: signature && `${path} ${signature}`, bytes }
+  })
 }
 
 interface Looked {

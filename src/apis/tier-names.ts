@@ -3,7 +3,7 @@ import type { Configuration } from '../config/catalogue.ts'
 import { formatValue, type Diagnostic } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import { type PolicyLevel, UNLIMITED } from '../throttle/policy.ts'
-import type { ApiDefinition } from './api-definition.ts'
+import { type ApiDefinition, operationsOf } from './api-definition.ts'
 import type { DeclaredApplication } from './application-files.ts'
 
 /** Names that are shown; the further ones are counted. */
@@ -75,9 +75,10 @@ function ofApplication({ tier, tierWhere, subscriptions }: DeclaredApplication):
 }
 
 /** Operations of one API that share a tier are told once. */
-function ofApi({ name, version, access, resources, clientCertificates }: ApiDefinition): readonly NamedTier[] {
+function ofApi(api: ApiDefinition): readonly NamedTier[] {
+  const { name, version, access, clientCertificates } = api
   const where = `API ${name}:${version}`
-  const ofResources = new Set(resources.map(({ tier }) => tier))
+  const ofResources = new Set(operationsOf(api).map(({ tier }) => tier))
   return [
     { level: 'advanced', name: access.tier, where, key: 'apiThrottlingPolicy' },
     ...[...ofResources].map(tier => {

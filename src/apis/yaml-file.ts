@@ -18,7 +18,6 @@ export type Violation = readonly [expected: string, hint: string, shown?: string
 /** Diagnostics of one kind for one file; further ones are cut. */
 const DIAGNOSTICS_MAX = 50
 const CONTENT_DEPTH_MAX = 8
-const LINE_FEED = 10
 /** Exports and tools write JSON into files that are called YAML. */
 const JSON_START = /^\s*(?:\{\s*["}]|\[\s*[{"])/
 
@@ -46,6 +45,8 @@ export class YamlFile {
   readonly #source: string
   #events: yaml.Event[] = []
   #positions: Position | undefined
+  /** Offsets of the line feeds; undefined until a line is asked for. */
+  #lineFeeds: readonly number[] | undefined
   /** The document as written: numbers are text. An alias is the very object that it refers to. */
   readonly root: unknown
 
@@ -212,10 +213,16 @@ export class YamlFile {
     return `${this.label}:${this.#lineAt(offset)}`
   }
 
+  /** By binary search: a project may have a line for each of thousands of policies. */
   #lineAt(offset: number): number {
-    let line = 1
-    for (let at = 0; at < offset; at++) if (this.#source.charCodeAt(at) === LINE_FEED) line++
-    return line
+    this.#lineFeeds ??= Array.from(this.#source.matchAll(/\n/g), ({ index }) => index)
+    let [low, high] = [0, this.#lineFeeds.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#lineFeeds[middle]! < offset) low = middle + 1
+      else high = middle
+    }
+    return low + 1
   }
 }
 

@@ -78,15 +78,9 @@ const WITHOUT_EFFECT: readonly (readonly [yaml: string, key: string])[] = [
   ['maxTps: {production: 100, sandbox: null}', ''],
   ['maxBackendTps: 100', 'data.maxBackendTps = "100"'],
   ['maxTps: {production: null}', ''],
-  ['enableSchemaValidation: true', 'data.enableSchemaValidation'],
   ['enableSchemaValidation: "False"', ''],
   ['threatProtectionPolicies: {list: []}', ''],
-  ['mediationPolicies: [{name: log}]', 'data.mediationPolicies'],
-  ['apiPolicies: {request: [{policyName: addHeader}], response: []}', 'data.apiPolicies'],
-  [
-    'operations: [{target: /a, verb: GET}, {target: /b, verb: GET, operationPolicies: {request: [{policyName: x}]}}]',
-    'data.operations[1].operationPolicies',
-  ],
+  ['apiPolicies: {request: [], response: []}', ''],
   ['operations: [{target: /a, verb: GET, operationPolicies: {request: [], response: [], fault: []}}]', ''],
 ]
 

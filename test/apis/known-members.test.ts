@@ -1,7 +1,5 @@
 /** Members of projects, of extensions and of applications: known, without effect (a warning), unknown (told). */
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { ApiProjects } from '../../src/apis/api-projects.ts'
 import { readApplications, unknownReferences } from '../../src/apis/application-files.ts'
@@ -95,7 +93,7 @@ const API_MISTAKES: readonly (readonly [yaml: string, said: string])[] = [
   ],
   [
     '  responseCachingEnabled: true',
-    'warning A/api.yaml:11: data.responseCachingEnabled: has no effect (responses are not cached yet)',
+    'warning A/api.yaml:11: data.responseCachingEnabled: has no effect (write a sequence with a cache mediator)',
   ],
   [
     '  maxTps: {production: ten}',
@@ -106,8 +104,8 @@ const API_MISTAKES: readonly (readonly [yaml: string, said: string])[] = [
     'error A/api.yaml:11: data.maxTps.productionTimeUnit = "decade": expected SECOND, MINUTE or HOUR (leave it out for SECOND)',
   ],
   [
-    '  type: GRAPHQL',
-    'warning A/api.yaml:11: data.type = "GRAPHQL": has no effect (its operations match as those of an HTTP API)',
+    '  type: WEBSUB',
+    'warning A/api.yaml:11: data.type = "WEBSUB": has no effect (its operations match as those of an HTTP API)',
   ],
 ]
 
@@ -376,10 +374,6 @@ test('a misspelt extension beside operations of the project is a warning', t => 
 /** [files of the project, its diagnostics]. */
 const FOLDERS: readonly (readonly [files: Files, said: readonly string[]])[] = [
   [
-    { 'Sequences/in-sequence/a.xml': '' },
-    ['warning A/Sequences: has no effect (the mediation of ordinary messages is not built yet)'],
-  ],
-  [
     { 'Endpoint-certificates/a.crt': '' },
     [
       'warning A/Endpoint-certificates: has no effect (put the certificates of backends into the trust store of transport.passthru_https)',
@@ -401,15 +395,6 @@ for (const [files, said] of FOLDERS) {
     assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': HEAD, ...Object.fromEntries(inProject) }), said)
   })
 }
-
-test('a folder Sequences that appears at a reload is told', t => {
-  const home = temporaryHome(t, { 'apis/A/api.yaml': HEAD })
-  const projects = new ApiProjects(home)
-  assert.deepEqual(projects.load().warnings, [])
-  mkdirSync(join(home, 'apis/A/Sequences'))
-  writeFileSync(join(home, 'apis/A/Sequences/a.xml'), '')
-  assert.equal(projects.load().warnings.length, 1)
-})
 
 /** [file, text, diagnostic]. */
 const BROKEN: readonly (readonly [file: string, text: string, said: RegExp])[] = [

@@ -1,0 +1,178 @@
+/**
+ * The policies that an API uses: `apiPolicies` and the `operationPolicies` of its operations. Each use becomes a
+ * sequence; uses that are equal share one.
+ */
+import type { Diagnostics } from '../config/diagnostics.ts'
+import { nearest } from '../config/nearest.ts'
+import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definition.ts'
+import { BUILT_IN_NAMES, builtInPolicy, type PolicyParameter, type PolicyValues } from './built-in-policies.ts'
+import type { Operations } from './operations.ts'
+import { OwnPolicies, type OwnPolicy } from './own-policies.ts'
+import { type SequenceSource, sequenceText } from './project-sequences.ts'
+import type { Path, YamlFile } from './yaml-file.ts'
+
+interface UsedPolicies {
+  readonly sources: readonly SequenceSource[]
+  /** Policies of the whole API. */
+  readonly ofApi: FlowNames
+  /** Policies of operations, by `VERB template`. */
+  readonly byOperation: Readonly<Record<string, FlowNames>>
+}
+
+/** Uses of one API, over all operations. */
+const USES_MAX = 20_000
+
+/** `operations`: those of the project; undefined where its document declares them. */
+export function readPolicies(
+  file: YamlFile,
+  folder: string,
+  operations: Operations | undefined,
+  found: Diagnostics,
+): UsedPolicies {
+  const reader = new PolicyReader(file, new OwnPolicies(folder, found), found)
+  const ofApi = reader.flows(['data', 'apiPolicies'])
+  const byOperation: Record<string, FlowNames> = {}
+  const list = file.value(['data', 'operations'])
+  if (operations !== undefined && Array.isArray(list)) {
+    for (const [item, operation] of list.entries()) {
+      if (typeof operation !== 'object' || operation === null || !('operationPolicies' in operation)) continue
+      const at = ['data', 'operations', item]
+      const flows = reader.flows([...at, 'operationPolicies'])
+      if (FLOWS.every(flow => flows[flow].length === 0)) continue
+      byOperation[operations.keyOf(file.optional([...at, 'verb']), file.optional([...at, 'target']))] = flows
+    }
+  }
+  return { sources: reader.sources, ofApi, byOperation }
+}
+
+class PolicyReader {
+  readonly sources: SequenceSource[] = []
+  readonly #file: YamlFile
+  readonly #own: OwnPolicies
+  readonly #found: Diagnostics
+  /** Names of sequences by policy, flow and values. */
+  readonly #known = new Map<string, string>()
+  /** Sequences of each policy. */
+  readonly #ranks = new Map<string, number>()
+  #uses = 0
+
+  constructor(file: YamlFile, own: OwnPolicies, found: Diagnostics) {
+    this.#file = file
+    this.#own = own
+    this.#found = found
+  }
+
+  flows(at: Path): FlowNames {
+    if (!this.#file.hasContent(at)) return NO_FLOW_NAMES
+    return {
+      request: this.#namesOf(at, 'request'),
+      response: this.#namesOf(at, 'response'),
+      fault: this.#namesOf(at, 'fault'),
+    }
+  }
+
+  /** In the order of their `order`, else of the list. */
+  #namesOf(flows: Path, flow: Flow): readonly string[] {
+    const list = [...flows, flow]
+    const length = this.#file.lengthOf(list)
+    if (length === undefined && this.#file.hasContent(list)) {
+      this.#file.error(list, undefined, 'expected a list', 'begin each policy with "-"')
+    }
+    const order = (item: number): number => Number(this.#file.optional([...list, item, 'order']) || item + 1)
+    const items = Array.from({ length: length ?? 0 }, (_, item) => item).sort((one, two) => order(one) - order(two))
+    return items.flatMap(item => this.#use([...list, item], flow) ?? [])
+  }
+
+  /** Name of the sequence of one use; undefined after an error. */
+  #use(at: Path, flow: Flow): string | undefined {
+    if (++this.#uses > USES_MAX) {
+      const hint = 'attach policies to the API instead of to each operation'
+      if (this.#uses === USES_MAX + 1) this.#file.error(at, undefined, `is more than ${USES_MAX} policies`, hint)
+      return undefined
+    }
+    const name = this.#file.text([...at, 'policyName'])?.trim()
+    const version = this.#file.optional([...at, 'policyVersion']) || 'v1'
+    if (name === undefined) return undefined
+    const isOwn = this.#file.optional([...at, 'policyType']).toLowerCase() === 'api'
+    const built = builtInPolicy(name)
+    const own = built === undefined || isOwn ? this.#own.find(name, version) : undefined
+    if (own === null) return undefined
+    const policy = own ?? built
+    if (policy === undefined) return this.#unknown(at, name, version)
+    if (!policy.flows.includes(flow)) {
+      const hint = `its flows are ${policy.flows.join(', ')}`
+      this.#file.error([...at, 'policyName'], name, `does not run in the ${flow} flow`, hint)
+      return undefined
+    }
+    const values = this.#values([...at, 'parameters'], policy.parameters)
+    if (values === undefined) return undefined
+    return this.#sequence(at, `${name}_${version}`, flow, values, policy)
+  }
+
+  #unknown(at: Path, name: string, version: string): undefined {
+    const known = [...new Set([...this.#own.names.map(one => one.replace(/_v[\d.]+$/, '')), ...BUILT_IN_NAMES])]
+    const guess = nearest(name, known)
+    const add = `add Policies/${name}_${version}.yaml and .j2`
+    const hint = guess === '' ? `known policies are ${known.join(', ')}; or ${add}` : `did you mean ${guess}? Or ${add}`
+    this.#file.error([...at, 'policyName'], name, 'is not a policy', hint)
+    return undefined
+  }
+
+  #sequence(
+    at: Path,
+    policy: string,
+    flow: Flow,
+    values: PolicyValues,
+    definition: OwnPolicy | NonNullable<ReturnType<typeof builtInPolicy>>,
+  ): string | undefined {
+    const key = JSON.stringify([policy, 'elements' in definition ? flow : '', ...values])
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    const rank = (this.#ranks.get(policy) ?? 0) + 1
+    const name = rank === 1 ? policy : `${policy}#${rank}`
+    const isOwn = 'sequence' in definition
+    const text = isOwn
+      ? definition.sequence(name, values, this.#found)
+      : sequenceText(name, definition.elements(values, flow))
+    if (text === undefined) return undefined
+    const label = isOwn ? definition.label : `${this.#file.where([...at, 'policyName'])} ${policy}`
+    this.#known.set(key, name)
+    this.#ranks.set(policy, rank)
+    this.sources.push({ name, label, text })
+    return name
+  }
+
+  /** The values of a use, with the defaults of the others; undefined after an error. */
+  #values(given: Path, parameters: readonly PolicyParameter[]): PolicyValues | undefined {
+    const file = this.#file
+    // Some tools write a list with one map.
+    const at = file.lengthOf(given) === 1 ? [...given, 0] : given
+    const before = file.errors.length
+    const names = parameters.map(({ name }) => name)
+    for (const name of file.keys(at)) {
+      if (names.includes(name)) continue
+      const guess = nearest(name, names)
+      const all = names.length === 0 ? 'the policy has none' : `its parameters are ${names.join(', ')}`
+      file.error(
+        [...at, name],
+        undefined,
+        'is not a parameter of the policy',
+        guess === '' ? all : `did you mean ${guess}?`,
+      )
+    }
+    const values = new Map<string, string>()
+    for (const { name, isRequired, fallback, pattern, isSecret, inert } of parameters) {
+      const path = [...at, name]
+      const value = file.value(path)
+      if (typeof value === 'object') file.error(path, undefined, 'expected text', 'write one value')
+      const text = value === undefined ? fallback : String(value)
+      if (inert !== undefined && text !== fallback) file.warn(path, text, 'has no effect', inert)
+      if (text === '' && isRequired) file.missing(path)
+      else if (text !== '' && pattern !== null && !pattern.test(text)) {
+        file.error(path, isSecret ? undefined : text, 'is not a valid value', `expected ${pattern.source}`)
+      }
+      if (value !== undefined || fallback !== '') values.set(name, text)
+    }
+    return file.errors.length === before ? values : undefined
+  }
+}

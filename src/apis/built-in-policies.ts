@@ -1,0 +1,396 @@
+/**
+ * The policies that every API may use, with the names and parameters that the reference platform gives them, and some
+ * of our own. Each becomes a sequence of the mediation language.
+ */
+import { type Flow, FLOWS } from './api-definition.ts'
+import { escapeXml } from './policy-template.ts'
+
+/** A declared parameter of a policy. */
+export interface PolicyParameter {
+  readonly name: string
+  readonly isRequired: boolean
+  /** '' for none. */
+  readonly fallback: string
+  /** Null: any text. */
+  readonly pattern: RegExp | null
+  /** Its value must not be shown. */
+  readonly isSecret?: boolean
+  /** Why a value other than the default, or any where there is none, has no effect. */
+  readonly inert?: string
+}
+
+/** Complete: with the default values of parameters that a use leaves out. */
+export type PolicyValues = ReadonlyMap<string, string>
+
+interface BuiltInPolicy {
+  readonly flows: readonly Flow[]
+  readonly parameters: readonly PolicyParameter[]
+  /** Elements of the sequence. */
+  readonly elements: (values: PolicyValues, flow: Flow) => string
+}
+
+const REQUEST: readonly Flow[] = ['request']
+const BOTH: readonly Flow[] = ['request', 'response']
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const FLAG = /^(?:true|false)$/i
+const NUMBER = /^\d{1,9}$/
+
+function required(name: string, pattern: RegExp | null = null): PolicyParameter {
+  return { name, isRequired: true, fallback: '', pattern }
+}
+
+function optional(name: string, fallback = '', pattern: RegExp | null = null): PolicyParameter {
+  return { name, isRequired: false, fallback, pattern }
+}
+
+/** A parameter of exports that has no effect here. */
+function inert(name: string, reason: string, fallback = ''): PolicyParameter {
+  return { ...optional(name, fallback), inert: reason }
+}
+
+/** Escapes interpolated values. */
+function xml(texts: TemplateStringsArray, ...values: readonly string[]): string {
+  return texts.map((text, at) => `${text}${at < values.length ? escapeXml(values[at]!) : ''}`).join('')
+}
+
+/** Element with an attribute for each value that is given. */
+function element(name: string, attributes: Readonly<Record<string, string>>, inner = ''): string {
+  const given = Object.entries(attributes).filter(([, value]) => value !== '')
+  return `<${name}${given.map(([key, value]) => xml` ${key}="${value}"`).join('')}>${inner}</${name}>`
+}
+
+// ---- heads ----------------------------------------------------------------------------------------------------------
+
+const setHeader: BuiltInPolicy = {
+  flows: FLOWS,
+  parameters: [required('headerName', TOKEN), optional('headerValue'), optional('headerExpression')],
+  elements: values => {
+    const [name, expression] = [text(values, 'headerName'), text(values, 'headerExpression')]
+    return expression === ''
+      ? xml`<property name="${name}" value="${text(values, 'headerValue')}" scope="transport"/>`
+      : xml`<property name="${name}" expression="${expression}" scope="transport"/>`
+  },
+}
+
+const removeHeader: BuiltInPolicy = {
+  flows: FLOWS,
+  parameters: [required('headerName', TOKEN)],
+  elements: values => xml`<property name="${text(values, 'headerName')}" scope="transport" action="remove"/>`,
+}
+
+const addQueryParam: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [required('paramKey'), required('paramValue')],
+  elements: values => xml`<queryParameter name="${query(values, 'paramKey')}" value="${query(values, 'paramValue')}"/>`,
+}
+
+const removeQueryParam: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [required('paramKey')],
+  elements: values => xml`<queryParameter name="${query(values, 'paramKey')}" action="remove"/>`,
+}
+
+/** Releases name the parameter of the path differently. */
+function rewritePath(parameter: string, keepsQuery: 'true' | 'false'): BuiltInPolicy {
+  return {
+    flows: REQUEST,
+    parameters: [required(parameter), optional('includeQueryParams', keepsQuery, FLAG)],
+    elements: values => {
+      const [path, keeps] = [text(values, parameter), text(values, 'includeQueryParams').toLowerCase()]
+      return keeps === 'true' || path.includes('{')
+        ? xml`<resourcePath value="${path}" keepsQuery="${keeps}"/>`
+        : xml`<property name="REST_URL_POSTFIX" value="${path.startsWith('/') ? path : `/${path}`}" scope="axis2"/>`
+    },
+  }
+}
+
+function changeMethod(parameter: string, ...others: readonly string[]): BuiltInPolicy {
+  return {
+    flows: REQUEST,
+    parameters: [required(parameter, TOKEN), ...others.map(name => optional(name))],
+    elements: values =>
+      xml`<property name="HTTP_METHOD" value="${text(values, parameter).toUpperCase()}" scope="axis2"/>`,
+  }
+}
+
+const setTo: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [required('value')],
+  elements: values => xml`<header name="To" value="${text(values, 'value')}"/>`,
+}
+
+const disableChunking: BuiltInPolicy = {
+  flows: BOTH,
+  parameters: [],
+  elements: () => '<property name="DISABLE_CHUNKING" value="true" scope="axis2"/>',
+}
+
+const ACCEPT = 'WSO2_AM_API_ACCEPT_MESSAGE_TYPE'
+
+const preserveAcceptHeader: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [],
+  elements: () =>
+    `<property name="${ACCEPT}" expression="$trp:Accept"/><property name="Accept" scope="transport" action="remove"/>`,
+}
+
+const applyAcceptHeader: BuiltInPolicy = {
+  flows: ['response'],
+  parameters: [],
+  elements: () => `<property name="messageType" expression="$ctx:${ACCEPT}" scope="axis2"/>`,
+}
+
+// ---- logs -----------------------------------------------------------------------------------------------------------
+
+const addLogMessage: BuiltInPolicy = {
+  flows: FLOWS,
+  parameters: [optional('message', 'MESSAGE'), optional('level', 'full', /^(?:full|headers|simple|custom)$/)],
+  elements: values =>
+    xml`<log level="${text(values, 'level')}"><property name="MESSAGE" value="${text(values, 'message')}"/></log>`,
+}
+
+function debugFlow(flow: Flow, label: string): BuiltInPolicy {
+  return {
+    flows: [flow],
+    parameters: [],
+    elements: () => xml`<log level="full"><property name="${label}" value="${label}"/></log>`,
+  }
+}
+
+// ---- bodies ---------------------------------------------------------------------------------------------------------
+
+function convertTo(mediaType: string): BuiltInPolicy {
+  return {
+    flows: BOTH,
+    parameters: [],
+    elements: () => xml`<property name="messageType" value="${mediaType}" scope="axis2"/>`,
+  }
+}
+
+const jsonFault: BuiltInPolicy = {
+  flows: ['fault'],
+  parameters: [],
+  elements: () =>
+    [
+      '<filter xpath="boolean($ctx:CUSTOM_HTTP_SC)">',
+      '<then><property name="HTTP_SC" expression="$ctx:CUSTOM_HTTP_SC" scope="axis2"/></then>',
+      '<else><property name="HTTP_SC" value="500" scope="axis2"/></else></filter>',
+      '<payloadFactory media-type="json"><format>{"fault":{"code":$1,"type":"Status report",',
+      '"message":"Runtime Error","description":"$2"}}</format>',
+      '<args><arg expression="$ctx:ERROR_CODE"/><arg expression="$ctx:ERROR_MESSAGE"/></args></payloadFactory>',
+      '<respond/>',
+    ].join(''),
+}
+
+const mock: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [
+    optional('payload'),
+    optional('contentType', 'application/json'),
+    optional('statusCode', '200', /^[2-5]\d\d$/),
+  ],
+  elements: values => {
+    const payload = text(values, 'payload')
+    const body = [
+      '<payloadFactory media-type="text"><format>$1</format>',
+      xml`<args><arg value="${payload}"/></args></payloadFactory>`,
+      '<property name="messageType" value="text/plain" scope="axis2"/>',
+      xml`<property name="ContentType" value="${text(values, 'contentType')}" scope="axis2"/>`,
+    ]
+    const none = ['<property name="NO_ENTITY_BODY" value="true" scope="axis2"/>']
+    return [
+      xml`<property name="HTTP_SC" value="${text(values, 'statusCode')}" scope="axis2"/>`,
+      ...(payload === '' ? none : body),
+      '<respond/>',
+    ].join('')
+  },
+}
+
+// ---- decisions ------------------------------------------------------------------------------------------------------
+
+const opaPolicy: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [
+    required('serverUrl', /^https?:\/\//i),
+    { ...optional('accessKey'), isSecret: true },
+    required('policy'),
+    { ...required('rule'), fallback: 'allow' },
+    inert('sendAccessToken', 'the policy server gets no token', 'false'),
+    inert('additionalProperties', 'the policy server gets the head of the request'),
+    inert('maxOpenConnections', 'limits of the gateway hold', '500'),
+    inert('connectionTimeout', 'limits of the gateway hold', '30'),
+  ],
+  elements: values =>
+    element('opa', {
+      ...{ serverUrl: text(values, 'serverUrl'), accessToken: text(values, 'accessKey') },
+      ...{ policy: text(values, 'policy'), rule: text(values, 'rule') },
+    }),
+}
+
+const callInterceptorService: BuiltInPolicy = {
+  flows: BOTH,
+  parameters: [required('interceptorServiceURL', /^https?:\/\/[^\s{}]+$/i), required('includes')],
+  elements: (values, flow) => {
+    const base = text(values, 'interceptorServiceURL').replace(/\/+$/, '')
+    const url = `${base}/api/v1/handle-${flow}`
+    const endpoint = xml`<endpoint><http method="post" uri-template="${url}"/></endpoint>`
+    return xml`<interceptor includes="${text(values, 'includes')}">`.concat(endpoint, '</interceptor>')
+  },
+}
+
+// ---- threats and guardrails -----------------------------------------------------------------------------------------
+
+/** Limits by the names of the reference platform; the attribute of the element behind each. */
+const JSON_LIMITS: Readonly<Record<string, string>> = {
+  maxPropertyCount: 'maxProperties',
+  maxStringLength: 'maxStringLength',
+  maxArrayElementCount: 'maxArrayElements',
+  maxKeyLength: 'maxKeyLength',
+  maxJsonDepth: 'maxDepth',
+}
+const XML_LIMITS: Readonly<Record<string, string>> = {
+  maxXMLDepth: 'maxDepth',
+  elementCount: 'maxElements',
+  attributeCount: 'maxAttributes',
+  attributeLength: 'maxAttributeLength',
+  childrenPerElement: 'maxChildren',
+  textLength: 'maxTextLength',
+}
+const LIMIT_OF_PLATFORM = '100'
+
+function limits(name: string, attributes: Readonly<Record<string, string>>, others: readonly PolicyParameter[]) {
+  const parameters = Object.keys(attributes).map(limit => optional(limit, LIMIT_OF_PLATFORM, NUMBER))
+  const elements = (values: PolicyValues): string => {
+    const given = Object.entries(attributes).map(([limit, attribute]) => [attribute, text(values, limit)])
+    return element(name, Object.fromEntries(given))
+  }
+  return { flows: REQUEST, parameters: [...parameters, ...others], elements }
+}
+
+const jsonThreats: BuiltInPolicy = limits('jsonThreatProtection', JSON_LIMITS, [
+  inert('requestMessageBufferSize', 'limits of the gateway hold', '1024'),
+  inert('jsonSchemaValidator', 'the gateway validates', 'org.wso2.carbon.apimgt.gateway.mediators.JsonSchemaValidator'),
+])
+/** Document types are refused whatever the policy says. */
+const xmlThreats: BuiltInPolicy = limits('xmlThreatProtection', XML_LIMITS, [])
+
+/** Statements of SQL as injections write them. */
+const SQL =
+  '(?i)(?:\\bunion\\s+(?:all\\s+)?select\\b' +
+  '|\\b(?:drop|alter|create|truncate)\\s+(?:table|database|view|schema|procedure)\\b' +
+  "|\\binsert\\s+into\\b|\\bdelete\\s+from\\b|\\bselect\\b.*\\bfrom\\b|'\\s*(?:or|and)\\b|'\\s*;|--\\s*$)"
+
+const regexThreats: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [
+    optional('threatType', 'SQL-Injection'),
+    optional('regex', SQL),
+    ...['enabledCheckBody', 'enabledCheckHeaders', 'enabledCheckPathParams'].map(name => optional(name, 'true', FLAG)),
+  ],
+  elements: values => {
+    const ofPath = text(values, 'enabledCheckPathParams').toLowerCase()
+    return element('regexThreatProtection', {
+      ...{ name: text(values, 'threatType'), pattern: text(values, 'regex'), path: ofPath, query: ofPath },
+      body: text(values, 'enabledCheckBody').toLowerCase(),
+      headers: text(values, 'enabledCheckHeaders').toLowerCase(),
+    })
+  },
+}
+
+/** `own`: parameters of the rule, with the attribute of each. */
+function guardrail(
+  type: string,
+  own: Readonly<Record<string, string>>,
+  inner?: BuiltInPolicy['elements'],
+): BuiltInPolicy {
+  return {
+    flows: BOTH,
+    parameters: [
+      optional('name'),
+      ...Object.keys(own).map(name => required(name)),
+      optional('jsonPath'),
+      ...['invert', 'showAssessment'].map(name => optional(name, 'false', FLAG)),
+    ],
+    elements: (values, flow) => {
+      const rule = Object.entries(own).map(([name, attribute]) => [attribute, text(values, name)])
+      const attributes = Object.fromEntries(rule.filter(([attribute]) => attribute !== ''))
+      const given = ['name', 'jsonPath', 'invert', 'showAssessment'].map(name => [name, text(values, name)])
+      return element('guardrail', { type, ...attributes, ...Object.fromEntries(given) }, inner?.(values, flow))
+    },
+  }
+}
+
+const COUNTS = { min: 'min', max: 'max' }
+const GUARDRAILS = {
+  WordCountGuardrail: guardrail('wordCount', COUNTS),
+  SentenceCountGuardrail: guardrail('sentenceCount', COUNTS),
+  ContentLengthGuardrail: guardrail('contentLength', COUNTS),
+  RegexGuardrail: guardrail('regex', { regex: 'pattern' }),
+  JSONSchemaGuardrail: guardrail('jsonSchema', { schema: '' }, v => xml`<schema>${text(v, 'schema')}</schema>`),
+  // Ours: the hosts and URLs that a text may hold. That platform calls each URL of a text instead.
+  URLGuardrail: guardrail('url', { allowedUrls: '' }, v =>
+    text(v, 'allowedUrls')
+      .split(/[\s,]+/)
+      .map(url => xml`<url>${url}</url>`)
+      .join(''),
+  ),
+}
+
+const POLICIES: Readonly<Record<string, BuiltInPolicy>> = {
+  addHeader: setHeader,
+  setHeader,
+  ccAddHeader: setHeader,
+  apkAddHeader: setHeader,
+  removeHeader,
+  ccRemoveHeader: removeHeader,
+  apkRemoveHeader: removeHeader,
+  addQueryParam,
+  addQueryParams: addQueryParam,
+  removeQueryParam,
+  rewriteResourcePath: rewritePath('newResourcePath', 'true'),
+  ccRewriteResourcePath: rewritePath('resourcePath', 'false'),
+  changeHTTPMethod: changeMethod('httpMethod'),
+  rewriteHTTPMethod: changeMethod('httpMethod'),
+  ccChangeHTTPMethod: changeMethod('updatedMethod', 'currentMethod'),
+  setToHeader: setTo,
+  changeEndpoint: setTo,
+  disableChunking,
+  preserveAcceptHeader,
+  applyAcceptHeader,
+  addLogMessage,
+  debugRequestFlow: debugFlow('request', 'IN_MESSAGE'),
+  debugResponseFlow: debugFlow('response', 'OUT_MESSAGE'),
+  debugJsonFault: debugFlow('fault', 'FAULT_MESSAGE'),
+  jsonToXML: convertTo('application/xml'),
+  xmlToJson: convertTo('application/json'),
+  jsonFault,
+  mock,
+  opaPolicy,
+  jsonValidator: jsonThreats,
+  jsonThreatProtector: jsonThreats,
+  xmlValidator: xmlThreats,
+  xmlThreatProtector: xmlThreats,
+  regexPolicy: regexThreats,
+  regularExpressionThreatProtector: regexThreats,
+  ...GUARDRAILS,
+  callInterceptorService,
+  ccCallInterceptorService: callInterceptorService,
+}
+/** Exports differ in the case of some names. */
+const BY_LOWER_CASE = new Map(Object.entries(POLICIES).map(([name, policy]) => [name.toLowerCase(), policy]))
+
+export const BUILT_IN_NAMES: readonly string[] = Object.keys(POLICIES)
+
+export function builtInPolicy(name: string): BuiltInPolicy | undefined {
+  return BY_LOWER_CASE.get(name.toLowerCase())
+}
+
+function text(values: PolicyValues, name: string): string {
+  return values.get(name) ?? ''
+}
+
+/** Exports give query parameters percent-encoded, and spaces as they are. */
+function query(values: PolicyValues, name: string): string {
+  return text(values, name).replaceAll(' ', '%20')
+}

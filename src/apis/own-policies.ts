@@ -1,0 +1,193 @@
+/**
+ * The policies of a project: `Policies/NAME_VERSION.yaml` declares parameters and flows as exports do.
+ * `NAME_VERSION.j2` is the template of the sequence that the policy becomes; `NAME_VERSION.mjs` is an ES module that
+ * runs as that of `<class>` does, with the parameters as its properties.
+ */
+import { basename, join, relative, resolve, sep } from 'node:path'
+import type { Diagnostic, Diagnostics } from '../config/diagnostics.ts'
+import { labelOf, readSource } from '../config/source-file.ts'
+import { type Flow, FLOWS } from './api-definition.ts'
+import type { PolicyParameter, PolicyValues } from './built-in-policies.ts'
+import { MemberCheck } from './known-members.ts'
+import { escapeXml, renderTemplate } from './policy-template.ts'
+import { POLICY_FILE } from './project-members.ts'
+import { filesBelow, sequenceStart, sequenceText } from './project-sequences.ts'
+import { type Path, YamlFile } from './yaml-file.ts'
+
+/** A policy that a project declares. */
+export interface OwnPolicy {
+  readonly flows: readonly Flow[]
+  readonly parameters: readonly PolicyParameter[]
+  /** File of the template, or of the module. */
+  readonly label: string
+  /** Text of the whole sequence of that name; undefined, with an error, where the template cannot be rendered. */
+  readonly sequence: (name: string, values: PolicyValues, found: Diagnostics) => string | undefined
+}
+
+export const POLICIES = 'Policies'
+const SPECIFICATION = /\.(?:ya?ml|json)$/i
+const TEMPLATE = '.j2'
+const MODULES = ['.mjs', '.js']
+const FILE_BYTES_MAX = 1024 * 1024
+
+/** Reads each file once, when the first use needs it. */
+export class OwnPolicies {
+  readonly #folder: string
+  readonly #paths: readonly string[]
+  readonly #found: Diagnostics
+  readonly #known = new Map<string, OwnPolicy | null>()
+
+  /** `folder`: that of the project. */
+  constructor(folder: string, found: Diagnostics) {
+    this.#folder = folder
+    this.#paths = filesBelow(join(folder, POLICIES))
+    this.#found = found
+  }
+
+  /** `NAME_VERSION` of the policies whose specification is there. */
+  get names(): readonly string[] {
+    return this.#paths.filter(path => SPECIFICATION.test(path)).map(path => basename(path).replace(SPECIFICATION, ''))
+  }
+
+  /** Undefined: the project has no such policy. Null: it has one, with errors, which are reported. */
+  find(name: string, version: string): OwnPolicy | null | undefined {
+    const stem = [`${name}_${version}`, name].find(each => this.#specificationOf(each) !== undefined)
+    if (stem === undefined) return undefined
+    const known = this.#known.get(stem)
+    if (known !== undefined) return known
+    const policy = this.#read(stem, this.#specificationOf(stem)!, name)
+    this.#known.set(stem, policy)
+    return policy
+  }
+
+  #specificationOf(stem: string): string | undefined {
+    return this.#paths.find(path => SPECIFICATION.test(path) && basename(path).replace(SPECIFICATION, '') === stem)
+  }
+
+  #read(stem: string, path: string, name: string): OwnPolicy | null {
+    const source = readSource(path, FILE_BYTES_MAX)
+    if (source === undefined || source.error !== undefined) return this.#refuse(source?.error)
+    const file = new YamlFile(source.label, source.text)
+    const specification = file.errors.length > 0 ? undefined : readSpecification(file, name)
+    this.#found.errors.push(...file.errors)
+    this.#found.warnings.push(...file.warnings)
+    const steps = this.#moduleOf(stem) ?? this.#template(stem, source.label)
+    if (file.errors.length > 0 || specification === undefined || steps === undefined) return null
+    return { ...specification, ...steps }
+  }
+
+  /** Undefined: the policy has a template, or no module. The project lies below `apis/` of its home. */
+  #moduleOf(stem: string): Steps | undefined {
+    if (this.#pathOf(stem + TEMPLATE) !== undefined) return undefined
+    const path = MODULES.map(ending => this.#pathOf(stem + ending)).find(each => each !== undefined)
+    if (path === undefined) return undefined
+    const fromHome = relative(resolve(this.#folder, '../..'), path).replaceAll(sep, '/')
+    return { label: labelOf(path), sequence: sequenceOfModule(fromHome) }
+  }
+
+  #pathOf(file: string): string | undefined {
+    return this.#paths.find(each => basename(each) === file)
+  }
+
+  #template(stem: string, specification: string): Steps | undefined {
+    const path = this.#pathOf(stem + TEMPLATE)
+    const source = path === undefined ? undefined : readSource(path, FILE_BYTES_MAX)
+    if (source?.error !== undefined) this.#found.errors.push(source.error)
+    if (source !== undefined && source.error !== undefined) return undefined
+    if (source !== undefined) return { label: source.label, sequence: sequenceOf(source) }
+    const other = this.#paths.find(each => basename(each).startsWith(`${stem}.`) && !SPECIFICATION.test(each))
+    const hint =
+      other === undefined ? `add ${stem}${TEMPLATE} or ${stem}.mjs` : `${basename(other)} is for another gateway`
+    return this.#found.error(specification, '', 'has no template', hint)
+  }
+
+  #refuse(error: Diagnostic | undefined): null {
+    if (error !== undefined) this.#found.errors.push(error)
+    return null
+  }
+}
+
+/** The sequence of a policy, and the file that it comes from. */
+type Steps = Pick<OwnPolicy, 'label' | 'sequence'>
+
+interface Template {
+  readonly label: string
+  readonly text: string
+}
+
+/** Exports have the specification within `data`. */
+function readSpecification(file: YamlFile, name: string): Pick<OwnPolicy, 'flows' | 'parameters'> {
+  const at: Path = file.has(['data']) ? ['data'] : []
+  new MemberCheck(file).members(POLICY_FILE, at)
+  const given = file.text([...at, 'name'])
+  if (given !== undefined && given !== name) {
+    file.error([...at, 'name'], given, 'is not the name of the policy', `write ${name}, or rename the file`)
+  }
+  const list = [...at, 'policyAttributes']
+  const parameters = Array.from({ length: file.lengthOf(list) ?? 0 }, (_, item) => readParameter(file, [...list, item]))
+  const written = file.texts([...at, 'applicableFlows']).map(flow => flow.toLowerCase())
+  const flows = FLOWS.filter(flow => written.includes(flow))
+  const odd = written.find(flow => !FLOWS.some(each => each === flow))
+  if (odd !== undefined) file.error([...at, 'applicableFlows'], odd, `expected ${FLOWS.join(', ')}`, 'correct it')
+  return { flows: written.length === 0 ? FLOWS : flows, parameters }
+}
+
+function readParameter(file: YamlFile, at: Path): PolicyParameter {
+  const name = file.text([...at, 'name']) ?? ''
+  const isRequired = file.flag([...at, 'required'], false)
+  const fallback = file.has([...at, 'defaultValue']) ? String(file.value([...at, 'defaultValue'])) : ''
+  const type = file.optional([...at, 'type']).toLowerCase()
+  const allowed = file.texts([...at, 'allowedValues'])
+  const given = file.optional([...at, 'validationRegex'])
+  return { name, isRequired, fallback, isSecret: type === 'secret', pattern: patternOf(file, at, type, allowed, given) }
+}
+
+const BY_TYPE: Readonly<Record<string, RegExp>> = { integer: /^-?\d+$/, boolean: /^(?:true|false)$/i }
+
+/** The pattern of the specification, or that of the type. */
+function patternOf(
+  file: YamlFile,
+  at: Path,
+  type: string,
+  allowed: readonly string[],
+  given: string,
+): PolicyParameter['pattern'] {
+  if (allowed.length > 0) return new RegExp(`^(?:${allowed.map(value => RegExp.escape(value)).join('|')})$`)
+  const plain = given.replace(/^\/(.*)\/$/, '$1')
+  if (plain === '') return BY_TYPE[type] ?? null
+  try {
+    return new RegExp(plain)
+  } catch {
+    // Written for another engine: the value is used unchecked, as without an expression.
+    file.warn([...at, 'validationRegex'], given, 'is no regular expression and has no effect', 'correct it')
+    return null
+  }
+}
+
+function sequenceOfModule(path: string): OwnPolicy['sequence'] {
+  return (name, values) => {
+    const properties = [...values].map(
+      ([parameter, value]) => `<property name="${escapeXml(parameter)}" value="${escapeXml(value)}"/>`,
+    )
+    return sequenceText(name, `<class name="${escapeXml(path)}">${properties.join('')}</class>`)
+  }
+}
+
+/** Keeps the lines of the template, so that diagnostics name them. */
+function sequenceOf({ label, text }: Template): OwnPolicy['sequence'] {
+  return (name, values, found) => {
+    const rendered = renderTemplate(text, values)
+    if (typeof rendered !== 'string') {
+      return found.error(`${label}:${rendered.line}`, '', rendered.expected, rendered.hint)
+    }
+    const steps = rendered.replace(/^\s*<\?xml[^>]*\?>/, declaration => declaration.replaceAll(/[^\n]/g, ''))
+    const root = /^(?:\s|<!--[\s\S]*?-->)*<sequence\b([^>]*)>/.exec(steps)
+    if (root === null) return sequenceText(name, steps)
+    const attributes = root[1]!
+      .replace(/\sname\s*=\s*(?:"[^"]*"|'[^']*')/, '')
+      .replace(/\sxmlns\s*=\s*["'][^"']*["']/, '')
+    const rest = steps.slice(root[0].length)
+    const lines = '\n'.repeat(root[0].split('\n').length - 1)
+    return `${lines}${sequenceStart(name, attributes.replaceAll('\n', ' '))}${rest}`
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * The sequences and policies of a project. They are read as text with the other files of the project. `parseMediation`
+ * parses them later, and loads the parsers of the language only for a project that has any.
+ */
+import { abbreviatedList, type Diagnostic, Diagnostics } from '../config/diagnostics.ts'
+import type { AdmissionPlan } from '../mediation/flow-plan.ts'
+import type { SequencePlan } from '../mediation/sequence-plan.ts'
+import {
+  type ApiDefinition,
+  DESTINATION_SEQUENCE,
+  FLOWS,
+  type FirstSequences,
+  type MediationDefinition,
+} from './api-definition.ts'
+import { readPolicies } from './api-policies.ts'
+import { isDestination } from './endpoints.ts'
+import type { Operations } from './operations.ts'
+import { readSequences, type SequenceSource, sequenceText } from './project-sequences.ts'
+import type { YamlFile } from './yaml-file.ts'
+
+/** Ends the request flow of an API of the endpoint type `default`. */
+const TO_DESTINATION: SequenceSource = {
+  name: DESTINATION_SEQUENCE,
+  label: DESTINATION_SEQUENCE,
+  text: sequenceText(DESTINATION_SEQUENCE, '<send><endpoint><default/></endpoint></send>'),
+}
+
+/** The sequences and policies of a project before they are parsed. */
+export interface MediationSource extends Omit<MediationDefinition, 'sequences'> {
+  readonly sources: readonly SequenceSource[]
+  /** Sequences of the gateway itself. */
+  readonly plans: readonly SequencePlan[]
+}
+
+/** Sequences of the gateway itself that an API asks for, and where they run. */
+export interface OwnSteps {
+  readonly plans: readonly SequencePlan[]
+  readonly first?: FirstSequences
+  readonly admission?: AdmissionPlan
+}
+
+/** Null: the project has no sequence and no policy. `api`: `NAME:vVERSION`. */
+export function readMediation(
+  file: YamlFile,
+  folder: string,
+  api: string,
+  operations: Operations | undefined,
+  own: OwnSteps | null,
+  found: Diagnostics,
+): MediationSource | null {
+  const sequences = readSequences(file, folder, api, found)
+  const policies = readPolicies(file, folder, operations, found)
+  const sources = [...sequences.sources, ...policies.sources, ...(isDestination(file) ? [TO_DESTINATION] : [])]
+  if (sources.length === 0 && own === null) return null
+  const { extensions } = sequences
+  const mediation = { sources, plans: [], extensions, policies: policies.ofApi, byOperation: policies.byOperation }
+  return own === null ? mediation : { ...mediation, ...own }
+}
+
+/** APIs that are told; the further ones are counted. */
+const SUMMARIES_MAX = 20
+
+/** A diagnostic for each API with sequences or policies in its project: names those that run. */
+export function mediationSummaries(apis: readonly ApiDefinition[]): readonly Diagnostic[] {
+  const mediated = apis.flatMap(({ name, version, mediation }) =>
+    mediation === null ? [] : { name, version, mediation },
+  )
+  const told = mediated.slice(0, SUMMARIES_MAX).map(({ name, version, mediation }) => {
+    return { where: `API ${name} ${version}`, key: '', given: '', expected: summaryOf(mediation), hint: '' }
+  })
+  const others = mediated.length - told.length
+  if (others === 0) return told
+  const expected = `${others} more APIs run sequences and policies of their projects`
+  return [...told, { where: 'apis', key: '', given: '', expected, hint: 'sluice api list shows them' }]
+}
+
+function summaryOf({ extensions, policies, byOperation, first, admission }: MediationDefinition): string {
+  const operations = Object.keys(byOperation).length
+  const ofFlows = FLOWS.flatMap(flow => {
+    const own = flow === 'fault' ? [] : (first?.[flow] ?? [])
+    // The order of flows (plan/mediation-planning.ts): responses meet the policies first.
+    const of = flow === 'response' ? [policies, extensions] : [extensions, policies]
+    const names = [...own, ...of.flatMap(each => each[flow])]
+    return names.length === 0 ? [] : `${flow} ${abbreviatedList(names, NAMES_MAX)}`
+  })
+  const ofOperations = operations === 0 ? [] : [`policies of ${counted(operations, 'operation')}`]
+  const checked =
+    admission === undefined ? [] : `the check of queries for ${counted(admission.operations.length, 'operation')}`
+  const parts = [...ofFlows, ...ofOperations].concat(checked)
+  return parts.length === 0 ? 'runs no sequence of its project' : `runs ${parts.join('; ')}`
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** Names of one flow that are told. */
+const NAMES_MAX = 5
+
+interface ParsedMediation extends Pick<Diagnostics, 'errors' | 'warnings'> {
+  readonly mediation: MediationDefinition
+}
+
+/** Without the sequences that have errors. */
+export async function parseMediation({ sources, plans, ...rest }: MediationSource): Promise<ParsedMediation> {
+  const { parseSequence } = await import('../mediation/sequence-parser.ts')
+  const found = new Diagnostics()
+  const sequences: SequencePlan[] = [...plans]
+  for (const { name, label, text } of sources) {
+    const plan = await parseSequence(name, label, text, found)
+    if (plan !== undefined) sequences.push(plan)
+  }
+  return { mediation: { ...rest, sequences }, errors: found.errors, warnings: found.warnings }
+}
