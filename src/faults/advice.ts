@@ -200,6 +200,99 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   405: ['the Allow field of the response'],
   408: ['the client: it opened a connection and sent its request too slowly, or not at all'],
   500: ['the event "bug" in the event log, with its stack trace; please report it'],
+  102520: [
+    'the description in the response: what is malformed, and where',
+    'Content-Type of the request, and its body',
+  ],
+  102521: [
+    'the description in the response: the limit, such as depth, items or length',
+    'the client: its body may be hostile; the limits of bodies are the same for all APIs',
+  ],
+  102522: ['Content-Encoding and the charset in Content-Type: the description in the response names the unknown one'],
+  102530: [
+    'the size of the request, and mediation.body.max_bytes',
+    'the sequences of the API: which of them reads the body',
+  ],
+  102531: [
+    'the size of the response, and mediation.body.max_bytes',
+    'the sequences of the API: which of them reads the body',
+  ],
+  102532: [
+    'the event "message not mediated" in the event log: the rule that the message breaks',
+    'what the sequences set: HTTP_METHOD, REST_URL_POSTFIX, header fields, endpoints',
+  ],
+  102533: [
+    'the event "message not mediated" in the event log: why the file of the body failed',
+    'free space and rights of the folder for temporary files',
+  ],
+  102540: [
+    'sluice pools: messages that run and wait, and how many were refused',
+    'what the messages wait for: calls to slow backends hold a place as long as they take',
+    'worker_pool_size_core, worker_pool_size_max and worker_pool_queue_length; sluice explain does their sum',
+  ],
+  102541: ['sluice pools: bytes of the messages that wait', 'worker_pool_queue_bytes, and what the messages wait for'],
+  102542: [
+    'the sequences of the API: calls to slow backends, or work that takes long',
+    'sluice pools: a message that waits for a worker spends its time too',
+    'mediation.synapse.global_timeout_interval',
+  ],
+  102543: [
+    'the event "worker died" in the event log: its cause, such as ERR_WORKER_OUT_OF_MEMORY',
+    'worker_pool_heap_bytes, and the size of the messages that were mediated at that time',
+    'a cause "no sign of life": a script or a module of the operator that does not return',
+  ],
+  102544: ['the cause in the event log: a mediator, a module of the operator, or the gateway itself has thrown'],
+  102545: [
+    'the cause in the event log: which limit, a message may enter 100 sequences and run 250,000 mediators',
+    'the sequences of the API: a sequence that runs itself, or <foreach> over very many items',
+  ],
+  102550: ['the size of the response to the call, and mediation.body.max_bytes'],
+  102551: [
+    'the event log: why the destination (To), or the variables of the endpoint, make no URL',
+    'the sequence: what it sets, and what it takes from the client',
+  ],
+  102552: [
+    'the services that sequences call: slow ones hold their calls',
+    'time-outs in the endpoints of the sequences',
+  ],
+  102553: [
+    'the sequence: how many parts <iterate> or <clone> makes of one message',
+    'the message: its lists may be too long',
+  ],
+  102554: [
+    'completeCondition of <aggregate>, or min-messages of <scatter-gather>, and its time-out',
+    'the services behind the branches: which of them responds late, or not at all',
+  ],
+  102555: ['the policy and its decision: the policy server logs its input'],
+  102556: [
+    'the policy server: its address, and whether the policy and the rule exist there',
+    'the result of the rule: it must be true or false',
+  ],
+  102560: ['the description in the response: it lists what breaks the OpenAPI document'],
+  102561: [
+    'the backend and Definitions/swagger.yaml of the API: the description in the response lists where they differ',
+  ],
+  102580: ['the cause in the event log: file and line of the script or module that has thrown'],
+  102581: ['the script or module: a loop without an end, or work that takes long', 'the time limit of scripts'],
+  102582: ['the script or module: what it keeps or builds', 'the size of the messages that it reads'],
+  102583: ['mediation.synapse.script_mediator_pool_size', 'the scripts: how long each of them runs'],
+  102584: ['the payload and the schema of <validate>: the cause in the event log names the place'],
+  102590: ['the cause in the event log: what the handler has thrown, and where'],
+  102591: ['the handler: what it waits for, or computes'],
+  102592: ['mediation.handlers.pool_size', 'the handlers: how long each of them takes'],
+  102593: ['the request and the handler, which refuses it by its own rules'],
+  102570: ['the event "mounted API failed" in the event log: class and place of the error'],
+  102571: ['the event "mounted API failed" in the event log: the rule that the response breaks'],
+  102572: [
+    'what the implementation waits for: its database, or work that blocks its thread',
+    'sluice pools: a request that waits for a worker spends its time too',
+    'mediation.synapse.global_timeout_interval',
+  ],
+  102573: ['the limit that the implementation gives when it reads the body'],
+  102574: [
+    'the event "mounted API failed" in the event log: why its module or its database could not be opened',
+    'sluice check: module and settings of the project',
+  ],
   303000: [
     'sluice endpoints: state, next try and last error code of each endpoint',
     'the event log: the failure that suspended each endpoint of the group',
@@ -211,8 +304,14 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
     'the suspension settings of the endpoint: its duration, the error codes that count, and suspend.failures',
   ],
   700700: ['the lifecycle state of the API: its publisher has blocked it'],
-  900422: ['the query in the request body'],
+  900422: ['the description in the response: it lists what breaks the schema', 'Definitions/schema.graphql of the API'],
+  900820: ['the depth of the query, and graphQLMaxDepth of the subscription policy'],
+  900821: [
+    'the complexity of the query, and graphQLMaxComplexity of the subscription policy',
+    'Definitions/graphql-complexity.yaml of the API',
+  ],
   900424: ['the credentials of the gateway at the backend'],
+  900514: ['the guardrail policies of the API, and the assessment in the response where the policy shows it'],
   900800: LIMITS,
   900801: ['the maximum backend throughput of the API'],
   900802: LIMITS,
@@ -241,6 +340,14 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
 
 /** Metrics by code, for codes outside the transport. sluice_responses_total counts all of them besides. */
 export const API_METRICS: Readonly<Record<number, readonly string[]>> = {
+  102540: [
+    'sluice_worker_failures_total{pool="mediation",reason="queue_full"}',
+    'sluice_worker_waits_total{pool="mediation"}',
+  ],
+  102541: ['sluice_worker_failures_total{pool="mediation",reason="memory"}'],
+  102542: ['sluice_worker_failures_total{pool="mediation",reason="late"}'],
+  102543: ['sluice_worker_failures_total{pool="mediation",reason="died"}', 'sluice_worker_deaths_total'],
+  102544: ['sluice_worker_failures_total{pool="mediation",reason="failed"}'],
   303000: ['sluice_endpoint_refusals_total{code="303000"}'],
   303001: ['sluice_endpoint_refusals_total{code="303001"}'],
 }

@@ -35,7 +35,8 @@ const RESOURCE = {
   raisedIn: 'src/filters/resources.ts',
   pendingFeature: '',
 } as const
-const GRAPHQL = { sequence: 'fault', raisedIn: '', pendingFeature: 'GraphQL APIs' } as const
+const GRAPHQL = { sequence: 'fault', raisedIn: 'src/mediation/graphql/check-query.ts', pendingFeature: '' } as const
+const QUERY_LIMIT = { ...GRAPHQL, raisedIn: 'src/reactor/operation-admission.ts' } as const
 const THROTTLE = { sequence: '_throttle_out_handler_', raisedIn: 'src/throttle/limit.ts', pendingFeature: '' } as const
 const TOKENS = {
   sequence: '_auth_failure_handler_',
@@ -44,6 +45,26 @@ const TOKENS = {
 } as const
 const SUBSCRIPTION = { ...TOKENS, raisedIn: 'src/auth/subscription-index.ts' } as const
 const GRANT = { ...TOKENS, raisedIn: 'src/auth/grants.ts' } as const
+const PAYLOAD = {
+  sequence: 'fault',
+  raisedIn: 'src/mediation/formats/format-error.ts',
+  pendingFeature: '',
+} as const
+const MEDIATED = {
+  sequence: 'fault',
+  raisedIn: 'src/proxy/mediated/mediation-refusals.ts',
+  pendingFeature: '',
+} as const
+const CONTRACT = {
+  sequence: 'fault',
+  raisedIn: 'src/mediation/openapi/validate-contract.ts',
+  pendingFeature: '',
+} as const
+const CALLS = { sequence: 'fault', raisedIn: 'src/proxy/mediated/backend-call.ts', pendingFeature: '' } as const
+
+const CODE = { sequence: 'fault', raisedIn: 'src/worker/thread-code.ts', pendingFeature: '' } as const
+
+const HANDLER = { sequence: 'fault', raisedIn: 'src/filters/handlers.ts', pendingFeature: '' } as const
 
 const SENDER = 'Error in Sender'
 const QUOTA = 'You have exceeded your quota'
@@ -93,6 +114,9 @@ export const FAULT = {
     pendingFeature: '',
   },
   900422: { status: 422, message: 'Invalid GraphQL query', description: 'The query is not valid', ...GRAPHQL },
+  // The specification lists neither of these; both codes are those of the reference platform.
+  900820: { status: 400, message: 'Query too deep', description: 'The query is nested too deeply', ...QUERY_LIMIT },
+  900821: { status: 400, message: 'Query too complex', description: 'The query is too complex', ...QUERY_LIMIT },
   // The specification lists no status. "Temporary" in its message means 503 (RFC 9110 15.6.4).
   900424: {
     status: 503,
@@ -116,6 +140,15 @@ export const FAULT = {
   },
   900806: { status: 429, message: 'Custom policy throttled out', description: QUOTA, ...THROTTLE },
   900807: { status: 429, message: 'Message throttled out', description: QUOTA, ...THROTTLE },
+  // The specification lists neither code nor status; both are those of the reference platform.
+  900514: {
+    status: 446,
+    message: 'Guardrail intervened',
+    description: 'A guardrail of the API has refused the message',
+    sequence: 'guardrail_fault',
+    raisedIn: 'src/mediation/policies/guardrails.ts',
+    pendingFeature: '',
+  },
   900900: {
     status: 500,
     message: 'Unclassified authentication failure',
@@ -226,6 +259,224 @@ export const FAULT = {
     description: 'The payload is too large or was not delivered whole',
     ...CLIENT,
   },
+  102520: {
+    status: 400,
+    message: 'Malformed payload',
+    description: 'The payload does not have the form that its content type names',
+    ...PAYLOAD,
+  },
+  102521: {
+    status: 413,
+    message: 'Payload exceeds a limit',
+    description: 'The payload is too deep, has too many items, or is too long',
+    ...PAYLOAD,
+  },
+  102522: {
+    status: 415,
+    message: 'Unsupported payload',
+    description: 'The content coding or charset of the payload is not supported',
+    ...PAYLOAD,
+  },
+  102530: {
+    status: 413,
+    message: 'Request body too large',
+    description: 'The body of the request is longer than a sequence may read',
+    ...MEDIATED,
+  },
+  102531: {
+    status: 502,
+    message: 'Response body too large',
+    description: 'The body of the response is longer than a sequence may read',
+    ...MEDIATED,
+  },
+  102532: {
+    status: 500,
+    message: 'Mediation failed',
+    description: 'A sequence has made a message that cannot be sent',
+    ...MEDIATED,
+  },
+  102533: {
+    status: 503,
+    message: 'Mediation failed',
+    description: 'The gateway cannot keep a body of this length',
+    ...MEDIATED,
+  },
+  102540: {
+    status: 503,
+    message: 'Mediation queue full',
+    description: 'The gateway mediates as many messages as it is configured to',
+    ...MEDIATED,
+  },
+  102541: {
+    status: 503,
+    message: 'Mediation queue full',
+    description: 'The messages that wait for mediation have too many bytes',
+    ...MEDIATED,
+  },
+  102542: {
+    status: 504,
+    message: 'Mediation timeout',
+    description: 'The mediation of the message took too long',
+    ...MEDIATED,
+  },
+  102543: {
+    status: 500,
+    message: 'Mediation failed',
+    description: 'The mediation of the message ended before its result',
+    ...MEDIATED,
+  },
+  102544: {
+    status: 500,
+    message: 'Mediation failed',
+    description: 'The message could not be mediated',
+    ...MEDIATED,
+  },
+  102545: {
+    status: 500,
+    message: 'Mediation limit reached',
+    description: 'The message has entered more sequences, or run more mediators, than one message may',
+    ...MEDIATED,
+    raisedIn: 'src/mediation/compiled-sequences.ts',
+  },
+  102550: {
+    status: 502,
+    message: 'Response body too large',
+    description: 'The response to a call of a sequence is longer than a sequence may read',
+    ...CALLS,
+  },
+  102551: {
+    status: 500,
+    message: 'Invalid destination',
+    description: 'A sequence has made a request that cannot be sent',
+    ...CALLS,
+  },
+  102552: {
+    status: 503,
+    message: 'Too many calls',
+    description: 'The sequences make as many requests as the gateway allows',
+    ...CALLS,
+    raisedIn: 'src/proxy/mediated/task-calls-server.ts',
+  },
+  102553: {
+    status: 500,
+    message: 'Too many copies',
+    description: 'A sequence has split a message into more parts than the gateway allows',
+    ...CALLS,
+    raisedIn: 'src/worker/flow-runner.ts',
+  },
+  102554: {
+    status: 504,
+    message: 'Incomplete aggregation',
+    description: 'A sequence has not got the responses that it needs',
+    ...CALLS,
+    raisedIn: 'src/mediation/copies.ts',
+  },
+  102555: {
+    status: 403,
+    message: 'Forbidden',
+    description: 'The policy server refuses the request',
+    ...CALLS,
+    raisedIn: 'src/mediation/mediators/opa.ts',
+  },
+  102556: {
+    status: 500,
+    message: 'No policy decision',
+    description: 'The policy server has not decided',
+    ...CALLS,
+    raisedIn: 'src/mediation/mediators/opa.ts',
+  },
+  102560: {
+    status: 400,
+    message: 'Invalid request',
+    description: 'The request does not follow the OpenAPI document of the API',
+    ...CONTRACT,
+  },
+  102561: {
+    status: 500,
+    message: 'Invalid response',
+    description: 'The response of the backend does not follow the OpenAPI document of the API',
+    ...CONTRACT,
+  },
+  102570: {
+    status: 500,
+    message: 'API failed',
+    description: 'The implementation of the API has failed',
+    ...MEDIATED,
+  },
+  102571: {
+    status: 500,
+    message: 'API failed',
+    description: 'The implementation of the API has made a response that cannot be sent',
+    ...MEDIATED,
+  },
+  102572: {
+    status: 504,
+    message: 'API timeout',
+    description: 'The implementation of the API did not answer in time',
+    ...MEDIATED,
+  },
+  102573: {
+    status: 413,
+    message: 'Request body too large',
+    description: 'The body of the request is longer than the API reads',
+    ...MEDIATED,
+  },
+  102574: {
+    status: 503,
+    message: 'API not ready',
+    description: 'The implementation of the API could not be opened',
+    ...MEDIATED,
+  },
+  102580: {
+    status: 500,
+    message: 'Script failed',
+    description: 'The message could not be mediated',
+    ...CODE,
+  },
+  102581: {
+    status: 504,
+    message: 'Script timeout',
+    description: 'The message could not be mediated in time',
+    ...CODE,
+  },
+  102582: {
+    status: 500,
+    message: 'Script out of memory',
+    description: 'The message could not be mediated',
+    ...CODE,
+  },
+  102583: {
+    status: 503,
+    message: 'Too many scripts',
+    description: 'The gateway runs as many scripts as it allows',
+    ...CODE,
+  },
+  102584: {
+    status: 400,
+    message: 'Invalid payload',
+    description: 'The payload does not match its schema',
+    ...CODE,
+    raisedIn: 'src/mediation/mediators/validate.ts',
+  },
+  102590: { status: 500, message: 'Handler failed', description: 'A handler of the gateway has failed', ...HANDLER },
+  102591: {
+    status: 504,
+    message: 'Handler timeout',
+    description: 'A handler of the gateway has not answered in time',
+    ...HANDLER,
+  },
+  102592: {
+    status: 503,
+    message: 'Too many handlers',
+    description: 'The gateway runs as many handlers as it allows',
+    ...HANDLER,
+  },
+  102593: {
+    status: 403,
+    message: 'Forbidden',
+    description: 'A handler of the gateway refuses the request',
+    ...HANDLER,
+  },
   303000: {
     status: 503,
     message: 'No endpoint is ready',
@@ -277,6 +528,13 @@ export const SHARED_CODES: readonly {
     ...WEBSOCKET_REFUSED,
     sequences: [FAULT[WEBSOCKET_REFUSED.code].sequence],
     raisedIn: 'src/proxy/websocket-mediation.ts',
+  },
+  {
+    code: 400,
+    status: 400,
+    description: 'A threat protection policy of the API has refused the request',
+    sequences: ['_threat_fault_'],
+    raisedIn: 'src/mediation/policies/threat-protection.ts',
   },
 ]
 

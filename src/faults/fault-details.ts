@@ -29,6 +29,12 @@ const DESCRIPTIONS: Readonly<Partial<Record<FailureKind, string>>> = {
 export function faultDetails(outcome: Refusal, failure: Failure | null): FaultDetails {
   const row = FAULT[outcome.code]
   const status = outcome.status ?? (failure === null || failure.status === 0 ? row.status : failure.status)
+  const code = failure === null ? ownCode(outcome) : null
+  if (code !== null) {
+    const { message, detail, type } = outcome.raised!
+    const description = detail === '' || detail === type ? message : detail
+    return { code, status, message, description, sequence: row.sequence }
+  }
   return {
     code: failure === null ? outcome.code : transportCode(failure.base, failure.state),
     status,
@@ -38,8 +44,19 @@ export function faultDetails(outcome: Refusal, failure: Failure | null): FaultDe
   }
 }
 
+/** A type of `<throwError>` that clients get as the code. */
+const OWN_CODE = /^[1-9]\d{0,8}$/
+
 export function reasonPhrase(status: number): string {
   return REASON_PHRASES[status] ?? 'Error'
+}
+
+/** The number of a fault that a sequence has raised, where it is none of the gateway's codes; null: there is none. */
+function ownCode({ code: known, raised }: Refusal): number | null {
+  if (raised === undefined) return null
+  const { code, type = '' } = raised
+  if (OWN_CODE.test(type)) return Number(type)
+  return code === 0 || code === known ? null : code
 }
 
 /** Undefined where the description of the fault code says enough. */

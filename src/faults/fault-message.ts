@@ -3,6 +3,7 @@ import type { Failure } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { FaultDetails } from './fault-details.ts'
 import type { FaultFormat } from './fault-format.ts'
+import type { Refusal } from '../proxy/exchange/outcome.ts'
 import type { Message } from '../mediation/message.ts'
 
 const CORS_LINE = /^(Access-Control-[A-Za-z-]+): (.*)\r$/gm
@@ -30,6 +31,22 @@ export function fillFaultMessage(
   if (nextAccessMs > 0) message.set('default', 'NEXT_ACCESS_UTC_TIME', utcText(nextAccessMs))
   describeRequest(message, exchange)
   describeCors(message, exchange)
+}
+
+/** Sets the properties of a fault that a sequence has raised: fault flows read them as they were raised. */
+export function describeRaised(message: Message, { raised }: Refusal): void {
+  if (raised === undefined) return
+  const { code, type, message: text, detail } = raised
+  if (type !== undefined || code !== 0) message.set('default', 'ERROR_CODE', type ?? code)
+  if (text !== '') message.set('default', 'ERROR_MESSAGE', text)
+  if (detail !== '') message.set('default', 'ERROR_DETAIL', detail)
+}
+
+/** Sets the properties that `_threat_fault_` reads. */
+export function describeThreat(message: Message, { code, message: threat, description }: FaultDetails): void {
+  message.set('default', 'THREAT_CODE', code)
+  message.set('default', 'THREAT_MSG', threat)
+  message.set('default', 'THREAT_DESC', description)
 }
 
 /** Sets the properties that name the request, its API and its resource. */

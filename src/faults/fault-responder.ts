@@ -2,6 +2,7 @@
  * Sends faults: runs the fault sequence of a refusal and sends the message that the sequence leaves. Where a sequence
  * fails or leaves no message, the client gets the default body; it always gets a response.
  */
+import type { PendingFault } from '../proxy/exchange/api-mediation.ts'
 import type { Failure } from '../proxy/exchange/contract.ts'
 import type { CorsGrant, Exchange } from '../proxy/exchange/exchange.ts'
 import type { KeptResponse, Refusal } from '../proxy/exchange/outcome.ts'
@@ -10,13 +11,14 @@ import { FAULT } from './error-codes.ts'
 import { type FaultDetails, faultDetails, reasonPhrase } from './fault-details.ts'
 import { faultFormat, prefersTextXml } from './fault-format.ts'
 import { withVaryAccept, linesAbsentFrom, linesWithout } from './response-fields.ts'
-import { fillFaultMessage } from './fault-message.ts'
+import { describeRaised, describeThreat, fillFaultMessage } from './fault-message.ts'
 import { capturedValue } from '../http1/captured-fields.ts'
 import { encoded } from '../http1/writer.ts'
 import { type FormattedResponse, formatResponse } from '../mediation/formatter.ts'
 import { Message } from '../mediation/message.ts'
 import type { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { textOf } from '../mediation/value.ts'
+import type { MessageState } from '../mediation/worker-task.ts'
 import { type FaultPlan, TOKEN_API_NAMES } from '../plan/reactor-plan.ts'
 import { tracer } from '../protocol/tracer.ts'
 
@@ -24,6 +26,7 @@ import { tracer } from '../protocol/tracer.ts'
 const REPORT_INTERVAL_MS = 1000
 /** Fault sequence of `/token` and `/revoke`, for every code. */
 const TOKEN_FAULT = '_token_fault_'
+const THREAT_FAULT = '_threat_fault_'
 
 /** Longer responses are composed for each request: heads of the gateway have this room at least. */
 const KEPT_BYTES_MAX = 8192
@@ -76,10 +79,17 @@ export class FaultResponder {
 
   /** `sequence`: the fault sequence of a situation that shares its code with others; null for that of the code. */
   respond(exchange: Exchange, outcome: Refusal, failure: Failure | null, sequence: string | null): void {
+    const wordFault = exchange.api?.wordFault
+    if (wordFault !== undefined) {
+      const details = faultDetails(outcome, failure)
+      if (tracer !== null) tracer.note(exchange, 'fault', `${details.code}, worded by the API`)
+      this.sendFormatted(exchange, wordFault(exchange, details), outcome)
+      return
+    }
     const name = this.#sequenceOf(exchange, outcome, sequence)
     const kept = outcome.throttling?.kept
     if (kept !== undefined && kept !== null && this.#isSame(exchange, kept, name)) {
-      exchange.source.sendKeptResponse(kept)
+      exchange.client.sendKeptResponse(kept)
       return
     }
     const details = faultDetails(outcome, failure)
@@ -91,7 +101,40 @@ export class FaultResponder {
     if (throttling !== undefined && result?.isRepeatable === true && isPlain(exchange)) {
       throttling.kept = this.#keptResponse(whole, name, exchange.corsGrant)
     }
-    exchange.source.sendLocalResponse(whole.status, whole.reason, whole.lines, whole.body)
+    exchange.client.sendLocalResponse(whole.status, whole.reason, whole.lines, whole.body)
+  }
+
+  /**
+   * Words a fault by the fault flow of an API, whose sequences run in order; the end of the last one sends the response
+   * too. Returns false, and reports it, where they leave no response.
+   */
+  respondByFlow(
+    exchange: Exchange,
+    { refusal, failure }: PendingFault,
+    sequences: CompiledSequences,
+    names: readonly string[],
+    state: MessageState,
+  ): boolean {
+    const { captured } = exchange
+    const message = new Message(field => capturedValue(captured, field))
+    message.restore(state)
+    const details = faultDetails(refusal, failure)
+    const nextAccessMs = refusal.throttling?.nextAccessMs ?? 0
+    fillFaultMessage(message, exchange, details, nextAccessMs, failure, faultFormat(captured))
+    describeRaised(message, refusal)
+    if (tracer !== null) tracer.note(exchange, 'fault', `${details.code}, fault flow ${names.join(', ')}`)
+    try {
+      const ending = sequences.runToEnd(names, message)
+      if (ending !== 'continues' && ending !== 'responds') {
+        this.#reportUnused(names.join(', '), `it ended as "${String(ending)}", without a response`)
+        return false
+      }
+      this.sendFormatted(exchange, formatResponse(message, this.#report), refusal)
+      return true
+    } catch (error) {
+      this.#reportUnused(names.join(', '), `failed: ${String(error)}`)
+      return false
+    }
   }
 
   /** Null where the response is too long for the chunk in which heads are composed. */
@@ -124,7 +167,7 @@ export class FaultResponder {
    */
   sendFormatted(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>): void {
     const { status, reason, lines, body } = this.#whole(exchange, formatted, outcome)
-    exchange.source.sendLocalResponse(status, reason, lines, body)
+    exchange.client.sendLocalResponse(status, reason, lines, body)
   }
 
   #whole(exchange: Exchange, formatted: FormattedResponse, outcome: Pick<Refusal, 'lines'>): WholeResponse {
@@ -162,6 +205,8 @@ export class FaultResponder {
     const format = faultFormat(captured)
     const message = new Message(field => capturedValue(captured, field))
     fillFaultMessage(message, exchange, details, throttling?.nextAccessMs ?? 0, failure, format)
+    // THREAT_CODE is the status too.
+    if (name === THREAT_FAULT && details.code === details.status) describeThreat(message, details)
     const outcome = this.#sequences.run(name, message)
     const isResponse = outcome === 'sent' || outcome === 'responded'
     if (!isResponse) return this.#reportUnused(name, `it ended as "${outcome}", without a response`)
@@ -181,9 +226,10 @@ export class FaultResponder {
   }
 }
 
-/** Request fields that the sequences read, in lower case. */
-export function requestFieldsOf({ sequences }: FaultPlan): readonly string[] {
-  return [...new Set(sequences.flatMap(({ requestFields }) => requestFields))]
+/** Request fields that the sequences and OperationOutcomes depend on, in lower case. */
+export function requestFieldsOf({ sequences, wordsOutcomes = false }: FaultPlan): readonly string[] {
+  const own = wordsOutcomes ? ['accept'] : []
+  return [...new Set([...sequences.flatMap(({ requestFields }) => requestFields), ...own])]
 }
 
 /** Whether no field of the request, and nothing that an earlier phase found out, is part of the response. */

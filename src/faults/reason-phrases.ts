@@ -44,6 +44,8 @@ export const REASON_PHRASES: Readonly<Record<number, string>> = {
   428: 'Precondition Required',
   429: 'Too Many Requests',
   431: 'Request Header Fields Too Large',
+  // Not registered: that of guardrails on the reference platform.
+  446: 'Guardrail Intervened',
   451: 'Unavailable For Legal Reasons',
   500: 'Internal Server Error',
   501: 'Not Implemented',

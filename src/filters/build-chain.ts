@@ -2,7 +2,7 @@
  * Builds the filter chain of an API when it is deployed. A chain holds only the filters that the API needs. The primary
  * builds chains too, to describe them; those have no authentication of a reactor and see no request.
  */
-import type { CorsDefinition, HardLimit } from '../apis/api-definition.ts'
+import { type CorsDefinition, type HardLimit, operationsOf } from '../apis/api-definition.ts'
 import { ApiKeyAuthenticator } from '../auth/api-key.ts'
 import { AuthenticationFilter } from '../auth/authentication-filter.ts'
 import type { Authenticator } from '../auth/authenticator.ts'
@@ -93,25 +93,27 @@ function lifecycleOf({ lifecycle: { state, deprecatedAtMs, sunsetMs } }: ApiPlan
 }
 
 /** Whether any resource of the API requires authentication. */
-function requiresAuthentication({ access, resources }: Pick<ApiPlan, 'access' | 'resources'>): boolean {
+export function requiresAuthentication({ access, resources }: Pick<ApiPlan, 'access' | 'resources'>): boolean {
   const isSecured = resources.length === 0 || resources.some(({ authType }) => authType !== 'None')
   return access.schemes.length > 0 && isSecured
 }
 
 /** Null where no resource requires authentication: then the backend gets the credentials that clients send. */
 function authenticationOf(
-  { access, resources, keyType, lifecycle: { state } }: ApiPlan,
+  { access, resources, keyType, mediation, lifecycle: { state } }: ApiPlan,
   auth: ReactorAuth | null,
 ): DescribedFilter | null {
   if (!requiresAuthentication({ access, resources })) return null
-  const requirements = new ResourceRequirements(resources)
+  const operations = operationsOf({ resources, mediation })
+  const requirements = new ResourceRequirements(operations)
   const others = auth === null ? [] : authenticatorsOf(access, requirements, auth)
-  const certificates = certificatesOf({ access, resources, keyType }, requirements)
+  const certificates = certificatesOf({ access, resources: operations, keyType }, requirements)
   return new AuthenticationFilter({
     auth,
     access,
     requirements,
     isOpen: state === 'PROTOTYPED',
+    admitsAnonymous: mediation?.admission?.operations.some(({ authType }) => authType === 'None') === true,
     certificates,
     others,
   })
@@ -156,8 +158,8 @@ function authenticatorsOf(
 }
 
 /** `hasCallers`: some resource requires credentials. */
-function limitedApi(
-  { name, version, paths, access, tier, hardLimits, resources }: ApiPlan,
+export function limitedApi(
+  { name, version, paths, access, tier, hardLimits, resources, mediation }: ApiPlan,
   hasCallers: boolean,
 ): LimitedApi {
   return {
@@ -167,7 +169,7 @@ function limitedApi(
     provider: access.provider,
     tier,
     hard: { PRODUCTION: quotaOf(hardLimits.production), SANDBOX: quotaOf(hardLimits.sandbox) },
-    resourceTiers: resources.map(resource => resource.tier),
+    resourceTiers: operationsOf({ resources, mediation }).map(resource => resource.tier),
     hasCallers,
   }
 }
