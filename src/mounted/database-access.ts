@@ -1,0 +1,76 @@
+/** Databases of mounted APIs on one thread. */
+import { join } from 'node:path'
+import { CompiledQuery, Kysely, type Transaction } from 'kysely'
+import { connect } from '../database/connect.ts'
+import { ConnectionPool } from '../database/connection-pool.ts'
+import type { ConnectionSettings } from '../database/database-settings.ts'
+import { hasCode, UNIQUE_CODES } from '../database/driver-errors.ts'
+import { type DialectName, PooledDialect } from '../database/pooled-dialect.ts'
+import { runTransaction } from '../database/transaction.ts'
+
+/** Longest name of a file without its ends. */
+const NAME_CHARS_MAX = 100
+
+/** A database, typed by its tables. Statements of the embedded one block the thread, never a reactor. */
+export class Database<Tables> {
+  readonly dialect: DialectName
+  readonly kysely: Kysely<Tables>
+
+  constructor(settings: ConnectionSettings) {
+    this.dialect = settings.dialect
+    const pool = new ConnectionPool(() => connect(settings), settings.pool)
+    this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(settings.dialect, pool) })
+  }
+
+  /** Runs one statement of the dialect's own SQL; its rows. `parameters`: in its notation, `?` or `$1`. */
+  async query(sql: string, parameters: readonly unknown[] = []): Promise<readonly unknown[]> {
+    return (await this.kysely.executeQuery(CompiledQuery.raw(sql, [...parameters]))).rows
+  }
+
+  /** Runs `work` in a transaction; several times where others write the same rows. */
+  transaction<T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> {
+    return runTransaction(this.kysely, work)
+  }
+
+  /** Whether a statement has failed because a row with that key is there already. */
+  isDuplicate(error: unknown): boolean {
+    return error instanceof Error && hasCode(error, UNIQUE_CODES)
+  }
+}
+
+/** The databases of mounted APIs; holds secrets. */
+export interface DatabasePlan {
+  /** Those of `[database.apim_db]`; on a worker thread with its share of the connections. */
+  readonly settings: ConnectionSettings
+  /** Folder of the files of embedded databases. */
+  readonly folder: string
+}
+
+export class MountedDatabases {
+  readonly #plan: DatabasePlan | null
+  /** By file; '' for the server, which all APIs share. */
+  readonly #opened = new Map<string, Database<unknown>>()
+
+  /** Null: the configuration names no database that is supported. */
+  constructor(plan: DatabasePlan | null) {
+    this.#plan = plan
+  }
+
+  /** The database of the API `name`, whatever its version. Throws where the configuration names none. */
+  of<Tables>(name: string): Database<Tables> {
+    if (this.#plan === null) throw new Error('the configuration names no supported database')
+    const { settings, folder } = this.#plan
+    const file = settings.server === null ? join(folder, fileOf(name)) : ''
+    const known = this.#opened.get(file)
+    if (known !== undefined) return known as Database<Tables>
+    const opened = new Database<Tables>({ ...settings, file })
+    this.#opened.set(file, opened as Database<unknown>)
+    return opened
+  }
+}
+
+/** `api-Notes.db`; what no file name should hold is escaped. */
+function fileOf(name: string): string {
+  const safe = encodeURIComponent(name).replaceAll('*', '%2A')
+  return `api-${safe.slice(0, NAME_CHARS_MAX)}.db`
+}

@@ -1,0 +1,115 @@
+/**
+ * Interface of mounted APIs: what their modules export, get and return. A module is an ES module that exports `open`.
+ * It runs on worker threads: several times at once, each in its own thread with its own state.
+ */
+import type { Database } from './database-access.ts'
+
+/**
+ * Opens the implementation of an API on one thread, before its first request there. While it rejects, requests get
+ * 102574 and the next one opens again. A thread ends without a word, so nothing may depend on its end.
+ */
+export type OpenMountedApi = (context: MountedContext) => MountedApi | Promise<MountedApi>
+
+export interface MountedContext {
+  readonly api: { readonly name: string; readonly version: string }
+  /** `settings` of the project, as they are written. */
+  readonly settings: Readonly<Record<string, unknown>>
+  /** Writes to the event log. Values of fields must hold no secrets. */
+  readonly log: MountedLog
+  /**
+   * The database of the API: with the embedded database a file of its own in `data/`, else that of
+   * `[database.apim_db]`, which APIs share: their tables need names of their own. Throws where there is none.
+   */
+  database<Tables>(): Database<Tables>
+}
+
+type MountedLog = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  event: string,
+  fields?: Readonly<Record<string, string | number>>,
+) => void
+
+export interface MountedApi {
+  /**
+   * Answers one request; others run meanwhile. What it throws is 102570 for the client and a log line, but for a
+   * `BodyTooLong`, which is 102573.
+   */
+  handle(request: MountedRequest): MountedResponse | Promise<MountedResponse>
+}
+
+export interface MountedRequest {
+  readonly method: string
+  /** Canonical path behind the context, without query: `/notes/7`; '' for the context itself. */
+  readonly path: string
+  /** Without its question mark; '' for none. */
+  readonly query: string
+  /** The operation that the request has matched. */
+  readonly operation: { readonly verb: string; readonly template: string }
+  /** Segments at `{name}` in the context and in the template of the operation, decoded; the latter win. */
+  readonly variables: Readonly<Record<string, string>>
+  /** Where the client finds the API: `https://gw.example/t/acme/notes`. */
+  readonly url: string
+  /** Fields in order, names as received; without those of the hop, of forwarding, and credentials of the gateway. */
+  readonly fields: readonly (readonly [name: string, value: string])[]
+  /** All values of a field, joined by ", "; undefined without one. `name`: in any case. */
+  field(name: string): string | undefined
+  readonly caller: MountedCaller
+  /** Address of the client. */
+  readonly address: string
+  readonly correlationId: string
+  readonly body: MountedBody
+  /** Aborted when nobody waits for the response any more. What it interrupts need not answer. */
+  readonly signal: AbortSignal
+}
+
+/** Who calls, as the filters of the gateway have found out. */
+export interface MountedCaller {
+  /** `none`: the operation needs no credentials. */
+  readonly method: 'oauth2' | 'api_key' | 'basic' | 'mutual_tls' | 'none'
+  /** `anonymous` without credentials. */
+  readonly user: string
+  /** '' where it is not known. */
+  readonly tenant: string
+  /** An application that acts for itself, without a user. */
+  readonly isApplication: boolean
+  readonly keyType: 'PRODUCTION' | 'SANDBOX'
+  /** Null without an application. */
+  readonly application: { readonly id: string; readonly name: string; readonly owner: string } | null
+  readonly consumerKey: string
+  readonly scopes: readonly string[]
+  /** Claims of the token under their local names. */
+  readonly claims: Readonly<Record<string, unknown>>
+}
+
+/** The body of a request; it can be read once. Reading rejects with `RequestAborted` where the rest never comes. */
+export interface MountedBody extends AsyncIterable<Uint8Array> {
+  /** Bytes; -1: not known before the end. */
+  readonly length: number
+  /** The whole body. Rejects with BodyTooLong beyond `most` bytes. */
+  bytes(most: number): Promise<Uint8Array>
+  /** The whole body as UTF-8; malformed bytes become U+FFFD. Rejects as `bytes`. */
+  text(most: number): Promise<string>
+}
+
+export interface MountedResponse {
+  /** 200 to 599. */
+  readonly status: number
+  /** Reason phrase; left out: that of the status. */
+  readonly reason?: string
+  /** Framing, Connection and Date are the gateway's own, and are left out. */
+  readonly fields?: readonly (readonly [name: string, value: string])[]
+  /** Text is sent as UTF-8. Pieces are asked for as fast as the client takes them. A response to HEAD sends none. */
+  readonly body?: string | Uint8Array | AsyncIterable<string | Uint8Array>
+  /** Of a body in pieces: its bytes, where they are known. */
+  readonly length?: number
+}
+
+/** The body of a request is longer than its reader takes. */
+export class BodyTooLong extends Error {
+  override readonly name = 'BodyTooLong'
+}
+
+/** The client has left, or its body ends before its end. */
+export class RequestAborted extends Error {
+  override readonly name = 'RequestAborted'
+}
