@@ -1,0 +1,105 @@
+/** The module on an embedded database, without a gateway: its sample, and bodies within Bundles. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type Database, MountedDatabases } from '../../../src/mounted/database-access.ts'
+import { open } from '../../../src/mounted/healthcare/healthcare-api.ts'
+import { ServiceStorage } from '../../../src/mounted/healthcare/storage.ts'
+import type { HealthcareTables } from '../../../src/mounted/healthcare/storage-schema.ts'
+import type { MountedApi, MountedCaller, MountedResponse } from '../../../src/mounted/interface.ts'
+import type { RequestData } from '../../../src/plan/mounted-messages.ts'
+import { MountedRequestView } from '../../../src/worker/mounted-request.ts'
+import { RequestBody } from '../../../src/worker/request-body.ts'
+import { embeddedSettings, service } from './storage-databases.ts'
+
+const ANYBODY: MountedCaller = {
+  ...{
+    user: 'anonymous',
+    tenant: '',
+    isApplication: false,
+    application: null,
+    consumerKey: '',
+    scopes: [],
+    claims: {},
+  },
+  method: 'none',
+  keyType: 'PRODUCTION',
+}
+
+function databaseOf(t: TestContext): Database<HealthcareTables> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-healthcare-'))
+  const database = new MountedDatabases({ settings: embeddedSettings(), folder }).of<HealthcareTables>('Care')
+  t.after(async () => {
+    await database.kysely.destroy()
+    rmSync(folder, { recursive: true })
+  })
+  return database
+}
+
+async function opened(
+  database: Database<HealthcareTables>,
+  settings: Readonly<Record<string, unknown>> = {},
+): Promise<MountedApi> {
+  return open({
+    api: { name: 'Care', version: '1.0.0' },
+    settings,
+    log: () => {},
+    database: <Tables>() => database as unknown as Database<Tables>,
+  })
+}
+
+async function ask(api: MountedApi, method: string, target: string, body = ''): Promise<MountedResponse> {
+  const data: RequestData = {
+    ...{ method, target, base: '/healthcare', context: '/healthcare', template: '/*', verb: '*' },
+    ...{ host: 'gw.example', address: '127.0.0.1', correlationId: 'c', caller: ANYBODY },
+    scheme: 'https',
+    fields: [['Content-Type', 'application/fhir+json']],
+  }
+  const whole = { kind: 'whole', bytes: new TextEncoder().encode(body) } as const
+  return api.handle(new MountedRequestView(data, new RequestBody(whole, () => {})))
+}
+
+const bundle = (type: string, ...entry: readonly object[]): string =>
+  JSON.stringify({ resourceType: 'Bundle', type, entry })
+
+test('an empty database gets the sample, and one with services of its own does not', async t => {
+  const database = databaseOf(t)
+  const storage = await ServiceStorage.open(database)
+  const countOf = async (): Promise<number> => (await storage.history('', { count: 1 })).total
+  await opened(database)
+  assert.equal(await countOf(), 0)
+  await Promise.all([opened(database, { sample_services: 3 }), opened(database, { sample_services: 3 })])
+  assert.equal(await countOf(), 3)
+
+  const own = databaseOf(t)
+  const others = await ServiceStorage.open(own)
+  await others.write(writer => writer.create(service({ name: 'Own' })))
+  await opened(own, { sample_services: 3 })
+  assert.equal((await others.history('', { count: 1 })).total, 1)
+})
+
+test('a JSON Patch in a Binary keeps its digits, and is refused where parsers read it differently', async t => {
+  const database = databaseOf(t)
+  const storage = await ServiceStorage.open(database)
+  await storage.write(writer => writer.create(service(), '7'))
+  const api = await opened(database)
+  const patch = (text: string) => ({
+    resource: {
+      ...{ resourceType: 'Binary', contentType: 'application/json-patch+json' },
+      data: Buffer.from(text).toString('base64'),
+    },
+    request: { method: 'PATCH', url: 'HealthcareService/7' },
+  })
+  const value = '[{"url":"urn:x","valueDecimal":1.00}]'
+  const added = await ask(
+    api,
+    'POST',
+    '',
+    bundle('batch', patch(`[{"op":"add","path":"/extension","value":${value}}]`)),
+  )
+  assert.match(String(added.body), /"valueDecimal":1\.00\b/)
+  const repeated = '[{"op":"add","op":"remove","path":"/extension","value":[]}]'
+  assert.match(String((await ask(api, 'POST', '', bundle('batch', patch(repeated)))).body), /"status":"400 .*repeated/)
+})
