@@ -11,6 +11,8 @@ import {
   endpointsOf,
 } from '../apis/api-definition.ts'
 import { apiPaths } from '../apis/api-paths.ts'
+import type { EndpointForm } from '../mediation/endpoint-plan.ts'
+import { NO_SEQUENCES, type SequenceSet } from '../mediation/sequence-files.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import { FIRST_ROUTE_SLOT, type Route } from '../proxy/target/route.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
@@ -18,7 +20,18 @@ import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { accessPlan, withoutAllowedScopes } from './auth-planning.ts'
 import { credentialPlans } from './backend-planning.ts'
 import type { ForwardProxies } from './forward-proxies.ts'
-import { type ApiChanges, apiIdentity, type ApiPlan, type EndpointPlan } from './reactor-plan.ts'
+import { mediationPlan, type NeedsOf, NO_NEEDS } from './mediation-planning.ts'
+import {
+  type ApiChanges,
+  apiIdentity,
+  type ApiPlan,
+  type EndpointPlan,
+  type EndpointsPlan,
+  type ProxyProfiles,
+  type SequenceAddressPlan,
+  type SequenceEndpointPlan,
+  type SequenceEndpointsPlan,
+} from './reactor-plan.ts'
 import { SlotAllocator } from './slot-allocator.ts'
 
 /** Slots for endpoints of later reloads. Untouched shared memory costs nothing. */
@@ -39,9 +52,23 @@ interface PlannedApi {
   readonly endpoints: readonly string[]
 }
 
+/** The endpoints of sequences, and the owners of their slots. */
+interface PlannedSequenceEndpoints {
+  readonly plans: SequenceEndpointsPlan
+  readonly routes: readonly string[]
+  readonly endpoints: readonly string[]
+}
+
+/** Where the owners of slots are collected. */
+type SlotOwners = Record<'routes' | 'endpoints', string[]>
+
+/** By name. */
+type EndpointForms = ReadonlyMap<string, EndpointForm>
+
 export interface PlannedApis {
   readonly apis: readonly ApiPlan[]
-  /** Whether any endpoint is https or wss. */
+  readonly ofSequences: PlannedSequenceEndpoints
+  /** Whether any endpoint is https or wss, or may be. */
   readonly usesTls: boolean
   readonly proxies: ForwardProxies
   /** `[apim.cors]`. */
@@ -76,8 +103,8 @@ export class ApiPlanner {
   }
 
   /**
-   * Reuses the plans of unchanged APIs of `before`. Throws OutOfSlots; `release(before)` then returns the slots that
-   * were allocated.
+   * Reuses the plans of unchanged APIs of `before`. `sequences`: those of the home, which flows may run. `needsOf`:
+   * from `loadNeeds`. Throws OutOfSlots; `release(before)` then returns the slots that were allocated.
    */
   plan(
     definitions: readonly ApiDefinition[],
@@ -85,26 +112,39 @@ export class ApiPlanner {
     globalCors: CorsDefinition,
     allowedScopes: readonly string[],
     before?: PlannedApis,
+    sequences: SequenceSet = NO_SEQUENCES,
+    needsOf: NeedsOf = NO_NEEDS,
   ): PlannedApis {
     const cors = before !== undefined && isEqual(before.cors, globalCors) ? before.cors : globalCors
     const shared: SharedCors = new Map()
     const byDefinition = new Map(
       definitions.map(definition => {
         const known = before?.byDefinition.get(definition)
+        const mediation = withoutAllowed(mediationPlan(definition, sequences, needsOf), allowedScopes)
         const hasSameSettings = cors === before?.cors && isEqual(allowedScopes, before.allowedScopes)
-        if (known !== undefined && hasSameSettings && usesProxies(known.plan, proxies)) return [definition, known]
-        const resources = withoutAllowedScopes(definition.resources, allowedScopes)
-        return [definition, this.#planApi(definition, proxies, mergedCors(definition, cors, shared), resources)]
+        if (known !== undefined && hasSameSettings && usesProxies(known.plan, proxies)) {
+          const isSame = isEqual(known.plan.mediation, mediation)
+          return [definition, isSame ? known : { ...known, plan: { ...known.plan, mediation } }]
+        }
+        const settings = {
+          cors: mergedCors(definition, cors, shared),
+          resources: withoutAllowedScopes(definition.resources, allowedScopes),
+          mediation,
+        }
+        return [definition, this.#planApi(definition, proxies, settings)]
       }),
     )
     const apis = [...byDefinition.values()].map(({ plan }) => plan)
-    const usesTls = apis.some(api => endpointsOf(api).some(({ route }) => route.secured))
-    return { apis, usesTls, proxies, cors, allowedScopes, byDefinition }
+    const ofSequences = this.#planSequenceEndpoints(endpointForms(definitions, sequences), proxies)
+    const usesTls =
+      apis.some(api => endpointsOf(api).some(({ route }) => route.secured)) ||
+      Object.values(ofSequences.plans).some(({ address }) => mayUseTls(address))
+    return { apis, ofSequences, usesTls, proxies, cors, allowedScopes, byDefinition }
   }
 
   /** Frees the slots of everything but these APIs. */
-  release({ byDefinition }: PlannedApis): void {
-    const all = [...byDefinition.values()]
+  release({ byDefinition, ofSequences }: PlannedApis): void {
+    const all = [...byDefinition.values(), ofSequences]
     this.#routeSlots.retain(new Set(all.flatMap(({ routes }) => routes)))
     this.#endpointSlots.retain(new Set(all.flatMap(({ endpoints }) => endpoints)))
   }
@@ -112,22 +152,17 @@ export class ApiPlanner {
   #planApi(
     definition: ApiDefinition,
     proxies: ForwardProxies,
-    cors: ApiPlan['cors'],
-    resources: ApiPlan['resources'],
+    { cors, resources, mediation }: Pick<ApiPlan, 'cors' | 'resources' | 'mediation'>,
   ): PlannedApi {
-    const { name, context, version, isDefaultVersion, hosts, transports, escapedSlashes, isAi } = definition
-    const paths = apiPaths(context, version, isDefaultVersion)
+    const { name, context, version, isDefaultVersion, isUnversioned } = definition
+    const { hosts, transports, escapedSlashes, isAi } = definition
+    const paths = apiPaths(context, version, isDefaultVersion, isUnversioned)
     const identity = apiIdentity({ hosts, paths })
-    const routes: string[] = []
-    const owners: string[] = []
-    const planEndpoint = ({ url: text, settings }: EndpointDefinition): EndpointPlan => {
-      const url = new URL(text)
-      const rank = owners.filter(owner => owner.startsWith(`${identity} ${text} `)).length
-      const owner = `${identity} ${text} ${rank}`
-      owners.push(owner)
-      const route = this.#planRoute(url, settings.sendsProxyHeader, proxies)
-      routes.push(routeOwner(route, url.protocol))
-      return { slot: this.#endpointSlot(owner), url: text, route, basePath: url.pathname.replace(/\/+$/, ''), settings }
+    const owners: SlotOwners = { routes: [], endpoints: [] }
+    const planEndpoint = (endpoint: EndpointDefinition): EndpointPlan => {
+      const rank = owners.endpoints.filter(owner => owner.startsWith(`${identity} ${endpoint.url} `)).length
+      const owner = `${identity} ${endpoint.url} ${rank}`
+      return this.#planEndpoint(owner, endpoint, endpoint.settings.sendsProxyHeader, proxies, owners)
     }
     const planEndpoints = (endpoints: EndpointsDefinition) => ({
       ...endpoints,
@@ -151,8 +186,60 @@ export class ApiPlanner {
       resources,
       endpoints: planEndpoints(definition.endpoints),
       sandbox: planEndpoints(definition.sandbox),
+      mounted: definition.mounted,
+      mediation,
     }
-    return { plan, routes, endpoints: owners }
+    return { plan, ...owners }
+  }
+
+  #planSequenceEndpoints(forms: EndpointForms, proxies: ForwardProxies): PlannedSequenceEndpoints {
+    const owners: SlotOwners = { routes: [], endpoints: [] }
+    const planEndpoint = (name: string, endpoint: EndpointDefinition, rank: number): EndpointPlan =>
+      this.#planEndpoint(`sequences ${name} ${endpoint.url} ${rank}`, endpoint, false, proxies, owners)
+    const planAddress = (name: string, address: EndpointForm['address']): SequenceAddressPlan => {
+      if (address.kind === 'urls') {
+        const { endpoints } = address
+        const plans = endpoints.endpoints.map((endpoint, rank) => planEndpoint(name, endpoint, rank))
+        return { kind: 'urls', endpoints: { ...endpoints, endpoints: plans } satisfies EndpointsPlan }
+      }
+      const { settings } = address
+      if (address.kind === 'template' && address.origin !== '') {
+        const endpoint = planEndpoint(name, { url: address.origin, settings }, 0)
+        return { kind: 'template', endpoint, pieces: address.pieces }
+      }
+      owners.endpoints.push(DYNAMIC_OWNER)
+      owners.routes.push(DYNAMIC_OWNER)
+      const pieces = address.kind === 'template' ? address.pieces : null
+      const slots = { routeSlot: this.#routeSlot(DYNAMIC_OWNER), slot: this.#endpointSlot(DYNAMIC_OWNER) }
+      const own = { settings: { ...settings, suspensionMs: 0 }, proxies: proxies.profiles ?? NO_PROXIES }
+      return { kind: 'dynamic', pieces, ...slots, ...own }
+    }
+    const plans: [string, SequenceEndpointPlan][] = []
+    for (const [name, { method, appendsPath, address }] of forms) {
+      plans.push([name, { method, appendsPath, address: planAddress(name, address) }])
+    }
+    return { plans: Object.fromEntries(plans), ...owners }
+  }
+
+  /** Adds the owners of its slots to `owners`. */
+  #planEndpoint(
+    owner: string,
+    { url: text, settings }: EndpointDefinition,
+    sendsProxyHeader: boolean,
+    proxies: ForwardProxies,
+    owners: SlotOwners,
+  ): EndpointPlan {
+    const url = new URL(text)
+    owners.endpoints.push(owner)
+    const route = this.#planRoute(url, sendsProxyHeader, proxies)
+    owners.routes.push(routeOwner(route, url.protocol))
+    return { slot: this.#endpointSlot(owner), url: text, route, basePath: url.pathname.replace(/\/+$/, ''), settings }
+  }
+
+  #routeSlot(owner: string): number {
+    const slot = this.#routeSlots.slotOf(owner) ?? this.#routeSlots.allocate(owner)
+    if (slot === undefined) throw new OutOfSlots()
+    return slot
   }
 
   #endpointSlot(owner: string): number {
@@ -168,11 +255,8 @@ export class ApiPlanner {
     const scheme = url.protocol as Scheme
     const secured = scheme === 'https:' || scheme === 'wss:'
     const target = { secured, host: url.hostname, port: url.port === '' ? DEFAULT_PORTS[scheme] : Number(url.port) }
-    const owner = routeOwner(target, scheme)
-    const slot = this.#routeSlots.slotOf(owner) ?? this.#routeSlots.allocate(owner)
-    if (slot === undefined) throw new OutOfSlots()
     return {
-      slot,
+      slot: this.#routeSlot(routeOwner(target, scheme)),
       ...target,
       tlsClient: scheme === 'https:' ? 'default' : scheme === 'wss:' ? 'wss' : '',
       proxy: proxies.proxyFor(secured, url.hostname),
@@ -180,6 +264,34 @@ export class ApiPlanner {
       ...(sendsProxyHeader ? { sendsProxyHeader } : {}),
     }
   }
+}
+
+/** Endpoints of the home, and those within its sequences and within those of APIs. */
+function endpointForms(definitions: readonly ApiDefinition[], sequences: SequenceSet): EndpointForms {
+  const ofApis = definitions.flatMap(({ mediation }) => mediation?.sequences ?? [])
+  const forms = new Map(Array.from(sequences.endpoints, ([name, { form }]) => [name, form]))
+  for (const { endpoints = [] } of [...Array.from(sequences.files.values(), ({ plan }) => plan), ...ofApis]) {
+    for (const { name, form } of endpoints) if (form !== null) forms.set(name, form)
+  }
+  return forms
+}
+
+/** Whether a sequence sends requests over TLS, or may do so because its messages choose the address. */
+export function sequencesMayUseTls(definitions: readonly ApiDefinition[], sequences: SequenceSet): boolean {
+  return Array.from(endpointForms(definitions, sequences).values()).some(({ address }) => {
+    if (address.kind === 'urls') return address.endpoints.endpoints.some(({ url }) => /^https:/i.test(url))
+    return address.kind === 'message' || !/^http:/i.test(address.origin)
+  })
+}
+
+const NO_PROXIES: ProxyProfiles = { plain: [], secured: [] }
+/** Owner of the slots of addresses that messages choose. */
+const DYNAMIC_OWNER = 'dynamic addresses'
+
+function mayUseTls(address: SequenceAddressPlan): boolean {
+  if (address.kind === 'dynamic') return true
+  const endpoints = address.kind === 'urls' ? address.endpoints.endpoints : [address.endpoint]
+  return endpoints.some(({ route }) => route.secured)
 }
 
 /** Routes of one scheme, host and port are one: their connections are counted together. */
@@ -200,6 +312,13 @@ function mergedCors({ cors }: ApiDefinition, all: CorsDefinition, shared: Shared
   const known = shared.get(text) ?? merged
   shared.set(text, known)
   return known
+}
+
+/** The mediation without scopes that no caller needs. */
+function withoutAllowed(mediation: ApiPlan['mediation'], allowedScopes: readonly string[]): ApiPlan['mediation'] {
+  if (mediation?.admission === undefined) return mediation
+  const operations = withoutAllowedScopes(mediation.admission.operations, allowedScopes)
+  return { ...mediation, admission: { ...mediation.admission, operations } }
 }
 
 function isEqual(one: unknown, other: unknown): boolean {

@@ -65,6 +65,9 @@ export function backendTokenPlans(apis: readonly ApiDefinition[]): readonly Back
   )
 }
 
-function tokenKey({ hosts, context, version, isDefaultVersion }: ApiDefinition, keyType: string): string {
-  return `${keyType} ${apiIdentity({ hosts, paths: apiPaths(context, version, isDefaultVersion) })}`
+function tokenKey(
+  { hosts, context, version, isDefaultVersion, isUnversioned }: ApiDefinition,
+  keyType: string,
+): string {
+  return `${keyType} ${apiIdentity({ hosts, paths: apiPaths(context, version, isDefaultVersion, isUnversioned) })}`
 }

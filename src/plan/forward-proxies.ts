@@ -6,6 +6,8 @@ import { proxyProfile } from '../config/catalogue/proxies.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import { type Diagnostic, Diagnostics } from '../config/diagnostics.ts'
 import { HostPattern } from '../config/host-pattern.ts'
+import { ProxyChoice, type ProxyProfile } from '../config/proxy-choice.ts'
+import type { ProxyProfiles } from './reactor-plan.ts'
 import type { ResolvedKey } from '../config/resolve.ts'
 import type { XmlElement } from '../config/xml.ts'
 import type { ForwardProxy } from '../proxy/target/route.ts'
@@ -15,18 +17,14 @@ type ProfileRow = Configuration['transport.http.proxy_profile'][number]
 export interface ForwardProxies {
   /** `host`: of the endpoint, spelled as `URL.hostname`. Null for a direct connection. */
   proxyFor(secured: boolean, host: string): ForwardProxy | null
+  /** What `proxyFor` chooses from, as plain data; left out: nothing. */
+  readonly profiles?: ProxyProfiles
   /** With an error, `proxyFor` must not be used. */
   readonly errors: readonly Diagnostic[]
   readonly warnings: readonly Diagnostic[]
 }
 
-/** A proxy, and the hosts that it is for. */
-interface Profile {
-  readonly targets: readonly HostPattern[]
-  /** Hosts among the targets that are connected to directly. */
-  readonly bypass: readonly HostPattern[]
-  readonly proxy: ForwardProxy
-}
+type Profile = ProxyProfile<ForwardProxy>
 
 /** The proxy keys of one transport. */
 interface ProxySetting {
@@ -73,15 +71,13 @@ export async function readForwardProxies(
   const plain = await profilesOf(plainSetting(configuration), whereOf, findings)
   const secured = await profilesOf(securedSetting(configuration), whereOf, findings)
   const { errors, warnings } = findings
-  return { proxyFor: (isSecured, host) => proxyIn(isSecured ? secured : plain, host), errors, warnings }
-}
-
-function proxyIn(profiles: readonly Profile[], host: string): ForwardProxy | null {
-  const profile =
-    profiles.find(({ targets }) => targets.some(target => !target.isAny && target.matches(host))) ??
-    profiles.find(({ targets }) => targets.some(target => target.isAny))
-  if (profile === undefined || profile.bypass.some(bypass => bypass.matches(host))) return null
-  return profile.proxy
+  const choices = { plain: new ProxyChoice(plain), secured: new ProxyChoice(secured) }
+  return {
+    proxyFor: (isSecured, host) => choices[isSecured ? 'secured' : 'plain'].proxyFor(host),
+    profiles: { plain, secured },
+    errors,
+    warnings,
+  }
 }
 
 function plainSetting(configuration: Configuration): ProxySetting {
@@ -125,7 +121,7 @@ async function profilesOf(
   if (host === '') return profiles
   const key = `${section}.sender.http.nonProxyHosts`
   const bypass = patternsOf(setting.nonProxyHosts.split(/[|,]/), [whereOf(key), key], findings)
-  return [...profiles, { targets: [HostPattern.read('*')!], bypass, proxy: { host, port, authorization: '' } }]
+  return [...profiles, { targets: ['*'], bypass, proxy: { host, port, authorization: '' } }]
 }
 
 function positionsOf(positionOf: (key: keyof ProfileRow) => readonly [string, string]): Positions {
@@ -162,11 +158,10 @@ function patternsOf(
   texts: readonly string[],
   [where, key]: readonly [string, string],
   findings: Diagnostics,
-): readonly HostPattern[] {
+): readonly string[] {
   const words = texts.flatMap(text => text.split('|')).filter(text => text.trim() !== '')
   return words.flatMap(text => {
-    const pattern = HostPattern.read(text)
-    if (pattern !== undefined) return [pattern]
+    if (HostPattern.read(text) !== undefined) return [text]
     const expected = 'expected host names, IP addresses, or patterns whose only special characters are * and \\.'
     findings.error(where, key, expected, 'for example *.example.com', text.trim())
     return []

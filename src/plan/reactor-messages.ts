@@ -11,7 +11,13 @@ import type { ThreadReport } from './thread-messages.ts'
 export type ReactorCall =
   | { readonly kind: 'connections'; readonly query: ConnectionQuery }
   /** Watch for the exchange with this correlation id. False: the reactor watches for another one already. */
-  | { readonly kind: 'watch'; readonly correlationId: string; readonly waitMs: number }
+  | {
+      readonly kind: 'watch'
+      readonly correlationId: string
+      readonly waitMs: number
+      /** What the trace keeps of messages; left out: nothing. */
+      readonly collects?: { readonly payloads: boolean; readonly properties: boolean }
+    }
   /** The trace of the watched exchange once it is over or no longer watched for; null: the reactor never saw it. */
   | { readonly kind: 'trace'; readonly correlationId: string }
   | { readonly kind: 'unwatch'; readonly correlationId: string }

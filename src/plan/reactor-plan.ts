@@ -6,17 +6,26 @@ import type {
   EscapedSlashes,
   HardLimits,
   LifecycleState,
+  MountedDefinition,
   ResourceDefinition,
   Transport,
 } from '../apis/api-definition.ts'
 import type { AccessPlan, AuthPlan, BackendCredentialPlans } from '../auth/auth-plan.ts'
 import type { Configuration } from '../config/catalogue.ts'
+import type { ProxyProfile } from '../config/proxy-choice.ts'
+import type { TemplatePiece } from '../mediation/endpoint-plan.ts'
+import type { ApiMediationPlan } from '../mediation/flow-plan.ts'
+import type { StatisticsSettings } from '../mediation/flow-statistics.ts'
+import type { FormatSettings } from '../mediation/formats/format-settings.ts'
+import type { BodyChecks } from '../mediation/policies/well-formed-body.ts'
 import type { SequencePlan } from '../mediation/sequence-plan.ts'
-import type { Route } from '../proxy/target/route.ts'
+import type { DatabasePlan } from '../mounted/database-access.ts'
+import type { ForwardProxy, Route } from '../proxy/target/route.ts'
 import type { ConnectionLimits } from './descriptor-planning.ts'
 import type { TlsClientPlan, TlsServerPlan } from '../socket/tls.ts'
 import type { RedisPlan } from '../throttle/redis-counters.ts'
 import type { ThrottlePlan } from '../throttle/throttle-plan.ts'
+import type { WorkerSettings } from './worker-plan.ts'
 
 /** One endpoint of an API. */
 export interface EndpointPlan {
@@ -32,6 +41,38 @@ export interface EndpointPlan {
 
 /** The endpoints of one key type. */
 export type EndpointsPlan = Omit<EndpointsDefinition, 'endpoints'> & { readonly endpoints: readonly EndpointPlan[] }
+
+/** An endpoint of sequences. */
+export interface SequenceEndpointPlan {
+  /** In capitals; '' for that of the message. */
+  readonly method: string
+  /** Path and query of the message follow those of the endpoint. */
+  readonly appendsPath: boolean
+  readonly address: SequenceAddressPlan
+}
+
+/**
+ * `urls`: to endpoints that are known. `template`: to one origin; `pieces` are path and query. `dynamic`: `pieces` are
+ * the whole URL; null for the destination of the message.
+ */
+export type SequenceAddressPlan =
+  | { readonly kind: 'urls'; readonly endpoints: EndpointsPlan }
+  | { readonly kind: 'template'; readonly endpoint: EndpointPlan; readonly pieces: readonly TemplatePiece[] }
+  | {
+      readonly kind: 'dynamic'
+      readonly pieces: readonly TemplatePiece[] | null
+      /** Slots that all addresses share: they have one limit of connections, and are never suspended. */
+      readonly routeSlot: number
+      readonly slot: number
+      readonly settings: EndpointSettings
+      readonly proxies: ProxyProfiles
+    }
+
+/** Forward proxies by the transport of the backend; holds secrets. */
+export type ProxyProfiles = Readonly<Record<'plain' | 'secured', readonly ProxyProfile<ForwardProxy>[]>>
+
+/** By name. */
+export type SequenceEndpointsPlan = Readonly<Record<string, SequenceEndpointPlan>>
 
 /** Times in milliseconds since 1970; 0 for unknown or none. */
 interface LifecyclePlan {
@@ -67,6 +108,17 @@ export interface ApiPlan {
   readonly endpoints: EndpointsPlan
   /** Sandbox endpoints; may be empty. */
   readonly sandbox: EndpointsPlan
+  /** The implementation in the worker pool; null for endpoints. */
+  readonly mounted: MountedDefinition | null
+  /** Null: messages pass as they are. */
+  readonly mediation: ApiMediationPlan | null
+}
+
+/** Module of the gateway whose API has faults that are OperationOutcomes. */
+const OUTCOME_MODULE = 'sluice:healthcare'
+
+export function wordsOutcomes({ mounted }: Pick<ApiPlan, 'mounted'>): boolean {
+  return mounted?.module === OUTCOME_MODULE
 }
 
 /** Identifies an API across reloads, restarts and threads: its virtual hosts and the first of its paths. */
@@ -94,6 +146,8 @@ export interface FaultPlan {
   readonly sequences: readonly SequencePlan[]
   /** Fault sequence of AI APIs; '' for none of their own. */
   readonly aiSequence: string
+  /** An API has faults that are OperationOutcomes, whose media type depends on Accept; left out: none. */
+  readonly wordsOutcomes?: boolean
 }
 
 /** Names of sequences for WebSocket endpoints of one scheme; '' for none. */
@@ -106,6 +160,28 @@ export interface WebSocketSequences {
 
 /** By the scheme of the endpoint URL. */
 export type WebSocketPlan = Readonly<Record<'ws' | 'wss', WebSocketSequences>>
+
+/** Longest time without progress of a call in milliseconds, by the transport of the backend; 0: no limit of its own. */
+export type BlockingTimeouts = Readonly<Record<'plain' | 'secured', number>>
+
+/** Limits of bodies that a reactor collects for flows, in bytes. */
+export interface BodyLimits {
+  readonly bytesMax: number
+  /** A longer body goes to a file. */
+  readonly memoryMax: number
+  /** A file grows by pieces of this length. */
+  readonly pieceBytes: number
+}
+
+/** Handlers of the operator, in order, and the threads of one reactor for those that do not run on it. */
+export interface HandlersPlan {
+  readonly handlers: readonly { readonly name: string; readonly path: string }[]
+  readonly threads: number
+  /** Longest time of one phase in milliseconds. */
+  readonly timeoutMs: number
+  /** Heap of one thread in bytes. */
+  readonly heapBytes: number
+}
 
 /** What a reload replaces in a running reactor. */
 export interface LivePlan {
@@ -129,9 +205,18 @@ export interface LivePlan {
   readonly warnOn500: { readonly plain: string; readonly secured: string }
   readonly faults: FaultPlan
   readonly webSockets: WebSocketPlan
+  /** Of blocking calls. */
+  readonly blockingTimeouts: BlockingTimeouts
+  /** Endpoints that sequences name or contain. */
+  readonly sequenceEndpoints: SequenceEndpointsPlan
   readonly throttling: ThrottlePlan
   /** The Redis of counters that gateways share; null for none. */
   readonly redis: RedisPlan | null
+  readonly workers: WorkerSettings
+  /** Of bodies that flows on workers read. */
+  readonly bodies: BodyLimits
+  /** Builders, formatters and conversions of bodies that sequences read. */
+  readonly formats: FormatSettings
 }
 
 /** What a reload changes in the APIs of a reactor. */
@@ -143,11 +228,19 @@ export interface ApiChanges {
 }
 
 export interface ReactorPlan extends LivePlan {
+  /** `force_json_validation` and `force_xml_validation`, by the transport of the client; null where none is set. */
+  readonly bodyChecks: BodyChecks | null
+  /** Null: flows are not counted. */
+  readonly statistics: StatisticsSettings | null
+  /** Null without handlers. */
+  readonly handlers: HandlersPlan | null
   /** Index of this reactor, from 0. */
   readonly reactor: number
   readonly reactors: number
   /** The home folder, for modules of the operator. */
   readonly home: string
+  /** Of mounted APIs; null: the configuration names no supported database. */
+  readonly database: DatabasePlan | null
   readonly accessLog: Configuration['access_log']
   /** Absolute. */
   readonly accessLogPath: string
@@ -169,6 +262,8 @@ export interface ReactorPlan extends LivePlan {
   readonly heartbeats: SharedArrayBuffer
   /** Counters of limits (throttle/counter-table.ts); kept over reloads and replaced threads. */
   readonly counters: SharedArrayBuffer
+  /** Permits of worker threads, by `PERMIT_ROWS` (runtime/shared-permits.ts). */
+  readonly permits: SharedArrayBuffer
   /** One cell, incremented after each update of the control thread (auth/control-protocol.ts). */
   readonly authVersion: SharedArrayBuffer
 }

@@ -4,20 +4,36 @@ import { isAbsolute, join } from 'node:path'
 import type { CorsDefinition } from '../apis/api-definition.ts'
 import type { BackendSigner } from '../auth/auth-plan.ts'
 import type { Configuration } from '../config/catalogue.ts'
-import type { SequenceSet } from '../mediation/sequence-files.ts'
+import { isJavaClass } from '../config/module-file.ts'
+import { BODY_CHECK, type BodyChecks } from '../mediation/policies/well-formed-body.ts'
+import type { StatisticsSettings } from '../mediation/flow-statistics.ts'
+import { formatSettings } from '../mediation/formats/format-settings.ts'
+import type { SequencePlan } from '../mediation/sequence-plan.ts'
+import { type SequenceSet, sequencesOfFlows } from '../mediation/sequence-files.ts'
 import { webSocketPlan } from '../mediation/websocket-sequences.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
+import { SharedPermits } from '../runtime/shared-permits.ts'
 import type { PolicySet } from '../throttle/policy.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
 import type { ApiPlanner, PlannedApis } from './api-planning.ts'
 import { authPlan } from './auth-planning.ts'
 import { connectionLimits, openFileLimit } from './descriptor-planning.ts'
 import { hasTlsListener, planListeners } from './listener-planning.ts'
-import { CLIENT_SLOTS, type ListenerPlan, type LivePlan, type ReactorPlan } from './reactor-plan.ts'
+import {
+  type BodyLimits,
+  CLIENT_SLOTS,
+  type HandlersPlan,
+  type ListenerPlan,
+  type LivePlan,
+  type ReactorPlan,
+  wordsOutcomes,
+} from './reactor-plan.ts'
 import { redisPlan } from './redis-planning.ts'
 import { throttlePlan } from './throttle-planning.ts'
 import { keyManagerTrust } from './token-apis.ts'
+import { PERMIT_ROWS } from './worker-plan.ts'
+import { databasePlan, workerSettings } from './worker-planning.ts'
 
 interface PlanningOptions {
   readonly configuration: Configuration
@@ -57,8 +73,12 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
   const reactors = reactorCount(configuration, listeners)
   const plan = {
     ...livePlan(configuration, planned, tls, { sequences, policies, signer }),
+    bodyChecks: bodyChecks(configuration),
+    statistics: flowStatistics(configuration),
+    handlers: handlersPlan(configuration),
     reactors,
     home,
+    database: databasePlan(configuration, dataDir),
     accessLog: configuration.access_log,
     accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
     apis: planned.apis,
@@ -73,6 +93,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     clientSeed: Math.floor(Math.random() * 2 ** 31),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
     counters,
+    permits: SharedPermits.allocate(reactors, Object.keys(PERMIT_ROWS).length),
     authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
   }
   return Array.from({ length: reactors }, (_, reactor) => ({ ...plan, reactor }))
@@ -90,6 +111,48 @@ export function globalCors(configuration: Configuration): CorsDefinition {
     credentials: cors.allow_credentials,
     maxAgeS: cors.max_age,
   }
+}
+
+/** Sequences that run in flows of APIs alone read the head itself: no field is captured for them. */
+function homeSequences({ files }: SequenceSet): readonly SequencePlan[] {
+  const ofFlows = sequencesOfFlows(files)
+  return [...files].map(([name, { plan }]) => (ofFlows.has(name) ? { ...plan, requestFields: [] } : plan))
+}
+
+/** Null where flows are not counted. */
+function flowStatistics({ mediation }: Configuration): StatisticsSettings | null {
+  const settings = {
+    capturesAll: mediation['flow.statistics.capture_all'],
+    intervalMs: mediation['statistics.clean_interval'],
+    cleans: mediation['statistics.enable_clean'],
+  }
+  return mediation['flow.statistics.enable'] ? settings : null
+}
+
+/** Handlers that are enabled, in order; null without any. A Java class is left out, with a warning at the start. */
+export function handlersPlan(configuration: Configuration): HandlersPlan | null {
+  const { mediation, synapse_handlers: rows } = configuration
+  const handlers = configuration[''].enabled_global_handlers.flatMap(name => {
+    const row = rows.find(row => row.name === name)
+    return row?.enabled === true && !isJavaClass(row.class) ? [{ name, path: row.class }] : []
+  })
+  if (handlers.length === 0) return null
+  return {
+    handlers,
+    threads: mediation['handlers.pool_size'],
+    timeoutMs: mediation['handlers.timeout'],
+    heapBytes: mediation['handlers.heap_bytes'],
+  }
+}
+
+/** Null where no key asks for a check. */
+export function bodyChecks(configuration: Configuration): BodyChecks | null {
+  const checked = (transport: 'transport.passthru_http' | 'transport.passthru_https') => {
+    const { force_json_validation: json, force_xml_validation: xml } = configuration[transport]
+    return { json, xml }
+  }
+  const checks = { plain: checked('transport.passthru_http'), secured: checked('transport.passthru_https') }
+  return Object.values(checks).some(({ json, xml }) => json || xml) ? checks : null
 }
 
 export function livePlan(
@@ -120,11 +183,29 @@ export function livePlan(
     auth: authPlan(configuration, signer),
     warnOn500: { plain: http['sender.warnOnHTTP500'], secured: https['sender.warnOnHTTP500'] },
     faults: {
-      sequences: [...sequences.files.values()].map(({ plan }) => plan),
+      sequences: [...homeSequences(sequences), ...(bodyChecks(configuration) === null ? [] : [BODY_CHECK])],
       aiSequence: configuration['apim.ai'].custom_error_response_sequence,
+      wordsOutcomes: planned.apis.some(wordsOutcomes),
     },
     webSockets: webSocketPlan(configuration, sequences),
+    blockingTimeouts: {
+      plain: configuration['transport.blocking_http']['sender.parameters.SO_TIMEOUT'],
+      secured: configuration['transport.blocking_https']['sender.parameters.SO_TIMEOUT'],
+    },
+    sequenceEndpoints: planned.ofSequences.plans,
     throttling: throttlePlan(configuration, policies),
     redis: redisPlan(configuration, tls),
+    workers: workerSettings(configuration),
+    bodies: bodyLimits(configuration),
+    formats: formatSettings(configuration),
+  }
+}
+
+/** Limits of bodies that flows on workers read. */
+export function bodyLimits({ mediation }: Pick<Configuration, 'mediation'>): BodyLimits {
+  return {
+    bytesMax: mediation['body.max_bytes'],
+    memoryMax: mediation['body.memory_bytes'],
+    pieceBytes: mediation['synapse.temp_data_chunk_size'],
   }
 }

@@ -24,8 +24,8 @@ export function tokenApis(configuration: Configuration, declared: readonly ApiDe
   const { token_tier, revoke_tier } = configuration['apim.throttling']
   const tiers = { '/token': token_tier, '/revoke': revoke_tier }
   const taken = new Set(
-    declared.flatMap(({ hosts, context, version, isDefaultVersion }) => {
-      return hosts.length === 0 ? apiPaths(context, version, isDefaultVersion) : []
+    declared.flatMap(({ hosts, context, version, isDefaultVersion, isUnversioned }) => {
+      return hosts.length === 0 ? apiPaths(context, version, isDefaultVersion, isUnversioned) : []
     }),
   )
   return PATHS.flatMap((path, at) =>
@@ -86,5 +86,7 @@ function tokenApi(name: string, path: string, url: string, tier: string): ApiDef
     resources: [{ template: '/', verb: 'POST', authType: 'None', tier: 'Unlimited', scopes: [] }],
     endpoints: { ...NO_ENDPOINTS, endpoints: [{ url, settings }] },
     sandbox: NO_ENDPOINTS,
+    mounted: null,
+    mediation: null,
   }
 }

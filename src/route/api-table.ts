@@ -1,8 +1,9 @@
 /**
  * Finds the API of a request: the API whose path (context and version) is the longest prefix of the request path,
- * segment by segment (D69). APIs of the request's host and APIs of every host are searched together; of two paths with
- * the same length that of the host wins. An API at "/" serves what no other path leads to. A lookup takes the same time
- * for any number of APIs and makes no string. Tables change between requests only.
+ * segment by segment (D69). A path may hold variables: segment by segment, a literal comes before a variable (D290).
+ * APIs of the request's host and APIs of every host are searched together; of two paths with the same length that of
+ * the host wins. An API at "/" serves what no other path leads to. A lookup takes the same time for any number of APIs
+ * without variables and makes no string. Tables change between requests only.
  */
 import type { Api } from '../proxy/exchange/api.ts'
 import { hostName } from '../http1/host-name.ts'
@@ -11,7 +12,7 @@ import { hashPath, type ScannedPath } from './scanned-path.ts'
 /** An API at one of its paths. */
 export interface ApiEntry {
   readonly api: Api
-  /** Canonical, without a slash at its end; "/" for every path. */
+  /** Canonical but for segments `{name}`, without a slash at its end; "/" for every path. */
   readonly path: string
   /** Hosts that serve the API; empty for every host. */
   readonly hosts: readonly string[]
@@ -81,6 +82,15 @@ interface PathEntry {
   readonly segments: number
 }
 
+/** A path with variables. */
+interface TemplateEntry {
+  readonly api: Api
+  readonly path: string
+  /** By segment: its bytes; null for a variable. */
+  readonly literals: readonly (Buffer | null)[]
+}
+
+const VARIABLE = /^\{.*\}$/
 const SLOTS_MIN = 4
 const ROOT = '/'
 
@@ -91,6 +101,8 @@ class PathTable {
   #size = 0
   /** Number of paths by number of segments, less one. */
   readonly #bySegments: number[] = []
+  /** Paths with variables by number of segments, less one, in the order in which they are tried. */
+  readonly #templates: TemplateEntry[][] = []
   /** The API at "/". */
   root: Api | null = null
 
@@ -100,12 +112,16 @@ class PathTable {
 
   /** Segments of the longest path; 0 for an empty table. */
   get segmentsMax(): number {
-    return this.#bySegments.length
+    return Math.max(this.#bySegments.length, this.#templates.length)
   }
 
   add(path: string, api: Api): void {
     if (path === ROOT) {
       this.root = api
+      return
+    }
+    if (path.includes('{')) {
+      this.#addTemplate(path, api)
       return
     }
     const { bytes, segments, all } = hashPath(path)
@@ -118,6 +134,10 @@ class PathTable {
   remove(path: string, api: Api): void {
     if (path === ROOT) {
       if (this.root === api) this.root = null
+      return
+    }
+    if (path.includes('{')) {
+      this.#removeTemplate(path, api)
       return
     }
     const { segments, all } = hashPath(path)
@@ -136,6 +156,12 @@ class PathTable {
 
   /** The API whose path is the first `segments` segments of `path`. */
   find(path: ScannedPath, segments: number): Api | undefined {
+    const literal = this.#findLiteral(path, segments)
+    if (literal !== undefined || segments > this.#templates.length) return literal
+    return this.#templates[segments - 1]!.find(({ literals }) => matchesTemplate(path, literals))?.api
+  }
+
+  #findLiteral(path: ScannedPath, segments: number): Api | undefined {
     if (segments > this.#bySegments.length || this.#bySegments[segments - 1] === 0) return undefined
     const hash = path.prefixHashes[segments - 1]!
     const mask = this.#hashes.length - 1
@@ -145,6 +171,25 @@ class PathTable {
       if (this.#hashes[slot] !== hash || entry.segments !== segments) continue
       if (path.matches(entry.bytes, path.from, path.segmentEnds[segments - 1]!)) return entry.api
     }
+  }
+
+  #addTemplate(path: string, api: Api): void {
+    const literals = path
+      .slice(1)
+      .split('/')
+      .map(segment => (VARIABLE.test(segment) ? null : hashPath(`/${segment}`).bytes.subarray(1)))
+    while (this.#templates.length < literals.length) this.#templates.push([])
+    const ofLength = this.#templates[literals.length - 1]!
+    ofLength.push({ api, path, literals })
+    ofLength.sort((one, other) => compareTemplates(one.literals, other.literals))
+  }
+
+  #removeTemplate(path: string, api: Api): void {
+    for (const ofLength of this.#templates) {
+      const at = ofLength.findIndex(entry => entry.api === api && entry.path === path)
+      if (at >= 0) ofLength.splice(at, 1)
+    }
+    while (this.#templates.at(-1)?.length === 0) this.#templates.pop()
   }
 
   #put(hash: number, entry: PathEntry): void {
@@ -174,4 +219,21 @@ class PathTable {
     }
     this.#entries[hole] = undefined
   }
+}
+
+function matchesTemplate(path: ScannedPath, literals: TemplateEntry['literals']): boolean {
+  for (const [segment, text] of literals.entries()) {
+    if (text === null) continue
+    if (!path.matches(text, path.segmentStart(segment), path.segmentEnds[segment]!)) return false
+  }
+  return true
+}
+
+/** Segment by segment, a literal comes before a variable. */
+function compareTemplates(one: TemplateEntry['literals'], other: TemplateEntry['literals']): number {
+  for (const [segment, text] of one.entries()) {
+    const difference = Number(text === null) - Number(other[segment] === null)
+    if (difference !== 0) return difference
+  }
+  return 0
 }

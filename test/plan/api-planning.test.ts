@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiPlanner, diffApis, type PlannedApis, OutOfSlots } from '../../src/plan/api-planning.ts'
 import { type ApiDefinition, DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
+import type { EndpointAddress, SequenceEndpoint } from '../../src/mediation/endpoint-plan.ts'
 import type { ForwardProxies } from '../../src/plan/forward-proxies.ts'
 import { monotonicMs } from '../../src/runtime/monotonic-clock.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
@@ -176,4 +177,77 @@ test('a resource with an allowed scope is planned without scopes, and planned ag
     ['other'],
     [],
   ])
+})
+
+const NO_NAMES = { request: [], response: [], fault: [] }
+
+/** An API with one sequence that holds these endpoints. */
+function callingApi(...endpoints: readonly SequenceEndpoint[]): ApiDefinition {
+  const plan = { name: 's', label: 's.xml', steps: [], onError: '', requestFields: [], calls: [], isDefault: false }
+  const sequences = [{ ...plan, endpoints }]
+  const mediation = { sequences, extensions: NO_NAMES, policies: NO_NAMES, byOperation: {} }
+  return { ...api('a', 'http://h'), mediation }
+}
+
+function addressed(name: string, ...urls: readonly string[]): SequenceEndpoint {
+  const endpoints = urls.map(url => ({ url, settings: DEFAULT_ENDPOINT_SETTINGS }))
+  const kind = urls.length === 1 ? 'single' : 'failover'
+  const group = { kind, algorithm: 'round_robin', failsOver: true, endpoints } as const
+  return { name, form: { method: '', format: 'kept', appendsPath: true, address: { kind: 'urls', endpoints: group } } }
+}
+
+const slotsOfSequences = ({ ofSequences }: PlannedApis) =>
+  Object.entries(ofSequences.plans).map(([name, { address }]) => [
+    name,
+    address.kind === 'urls'
+      ? address.endpoints.endpoints.map(({ slot, route }) => [slot, route.slot])
+      : address.kind === 'dynamic'
+        ? [address.slot, address.routeSlot]
+        : [address.endpoint.slot, address.endpoint.route.slot],
+  ])
+
+test('endpoints of sequences keep their slots over reloads, and share routes with those of APIs', () => {
+  const planner = new ApiPlanner(1, 4)
+  const one = addressed('one', 'http://h/1')
+  const two = addressed('two', 'http://i', 'http://j')
+  const first = planner.plan([callingApi(one, two)], DIRECT, OPEN_CORS, [])
+  assert.deepEqual(slotsOfSequences(first), [
+    ['one', [[1, 3]]],
+    [
+      'two',
+      [
+        [2, 4],
+        [3, 5],
+      ],
+    ],
+  ])
+  const second = planner.plan([callingApi(two)], DIRECT, OPEN_CORS, [], first)
+  planner.release(second)
+  assert.deepEqual(slotsOfSequences(second), slotsOfSequences(first).slice(1))
+})
+
+test('addresses that messages choose share one slot of each table', () => {
+  const settings = DEFAULT_ENDPOINT_SETTINGS
+  const dynamic = (name: string, address: EndpointAddress): SequenceEndpoint => ({
+    name,
+    form: { method: '', format: 'kept', appendsPath: true, address },
+  })
+  const planned = new ApiPlanner(1, 4).plan(
+    [
+      callingApi(
+        dynamic('to', { kind: 'message', settings }),
+        dynamic('any', { kind: 'template', origin: '', pieces: [{ name: 'uri.var.url', keeps: true }], settings }),
+        dynamic('one', { kind: 'template', origin: 'https://h', pieces: ['/x'], settings }),
+      ),
+    ],
+    DIRECT,
+    OPEN_CORS,
+    [],
+  )
+  assert.deepEqual(slotsOfSequences(planned), [
+    ['to', [1, 4]],
+    ['any', [1, 4]],
+    ['one', [2, 5]],
+  ])
+  assert.equal(planned.usesTls, true)
 })

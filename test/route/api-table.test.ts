@@ -13,6 +13,7 @@ function api(name: string): Api {
     production: null,
     sandbox: null,
     isAi: false,
+    mediation: null,
     escapedSlashes: 'refuse' as const,
   }
   return { name, version: '1', path: '', keyType: 'PRODUCTION', ...parts }
@@ -146,3 +147,37 @@ test(`after random changes the table finds exactly its entries (seed ${SEED})`, 
     assert.equal(find(table, target), expected)
   }
 })
+
+const TEMPLATES = [
+  entry('of tenant', '/t/{tenant}/api'),
+  entry('of acme', '/t/acme/api'),
+  entry('of acme unit', '/t/acme/{unit}'),
+  entry('deep', '/t/{tenant}/api/{unit}/x'),
+  entry('own', '/t/{any}/api', 'shop.example'),
+  entry('short', '/t'),
+]
+
+const TEMPLATE_FINDS: readonly (readonly [target: string, authority: string, found: string])[] = [
+  ['/t/a/api/x?y', 'a', 'of tenant /x'],
+  ['/t/a%20b/api', 'a', 'of tenant '],
+  ['/t/acme/api/x', 'a', 'of acme /x'],
+  ['/t/acme/other', 'a', 'of acme unit '],
+  ['/t/a/other', 'a', 'short /a/other'],
+  ['/t/a', 'a', 'short /a'],
+  ['/t/a/api/u/x/1', 'a', 'deep /1'],
+  ['/t/a/api/u/y', 'a', 'of tenant /u/y'],
+  ['/t/acme/api', 'shop.example', 'own '],
+  ['/x/a/api', 'a', ''],
+]
+
+for (const [target, authority, found] of TEMPLATE_FINDS) {
+  test(`among paths with variables, ${authority}${target} finds ${found || 'no API'}`, () => {
+    for (const order of [TEMPLATES, TEMPLATES.toReversed()]) {
+      const table = new ApiTable()
+      for (const one of order) table.add(one)
+      assert.equal(find(table, target, authority), found)
+      for (const one of order) table.remove(one)
+      assert.equal(find(table, target, authority), '')
+    }
+  })
+}

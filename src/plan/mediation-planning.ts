@@ -1,0 +1,130 @@
+/**
+ * Plans the mediation flows of an API: which sequences run in which order, and what they need. Extension sequences of
+ * the home join those of the API by their names, as the reference platform names them: `WSO2AM--Ext--In` for every API,
+ * `NAME:vVERSION--In` and `PROVIDER--NAME:vVERSION--In` for one.
+ */
+import {
+  type ApiDefinition,
+  DESTINATION_SEQUENCE,
+  type FirstSequences,
+  type FlowNames,
+  type MediationDefinition,
+  NO_FLOW_NAMES,
+} from '../apis/api-definition.ts'
+import type { Diagnostic } from '../config/diagnostics.ts'
+import { type ApiMediationPlan, type FlowPlan, type FlowsPlan, mostOf, NO_FLOW } from '../mediation/flow-plan.ts'
+import type { needsOf as needsOfSequences, SequenceLookup } from '../mediation/needs.ts'
+import { EXTENSION_PREFIXES, type ExtensionFlow, isOfFlow } from '../mediation/sequence-files.ts'
+import type { SequenceSet } from '../mediation/sequence-files.ts'
+
+/** Words faults that the fault flow of an API does not answer; as on the reference platform. */
+const LAST_FAULT = 'fault'
+const NOTHING_FIRST: FirstSequences = { request: [], response: [], unread: [] }
+const NO_MEDIATION: MediationDefinition = {
+  sequences: [],
+  extensions: NO_FLOW_NAMES,
+  policies: NO_FLOW_NAMES,
+  byOperation: {},
+}
+
+/** Computes what sequences need: loads every mediator. */
+export type NeedsOf = typeof needsOfSequences
+
+/** For homes without any flow, so that a start loads no mediator. */
+export const NO_NEEDS: NeedsOf = () => {
+  throw new Error('the needs of flows were not loaded')
+}
+
+/** `NO_NEEDS` unless a project or the home has sequences that run in flows. */
+export async function loadNeeds(definitions: readonly ApiDefinition[], { files }: SequenceSet): Promise<NeedsOf> {
+  const hasFlows = definitions.some(({ mediation }) => mediation !== null) || [...files.keys()].some(isOfFlow)
+  return hasFlows ? (await import('../mediation/needs.ts')).needsOf : NO_NEEDS
+}
+
+/** Null: every message of the API passes as it is. */
+export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsOf: NeedsOf): ApiMediationPlan | null {
+  const {
+    sequences,
+    extensions,
+    policies,
+    byOperation,
+    first = NOTHING_FIRST,
+    admission,
+  } = api.mediation ?? NO_MEDIATION
+  const own = new Map(sequences.map(sequence => [sequence.name, sequence]))
+  const lookup: SequenceLookup = name => own.get(name) ?? files.get(name)?.plan
+  const existing = (names: readonly string[]): readonly string[] => names.filter(name => files.has(name)).slice(0, 1)
+  const ofAll = (flow: ExtensionFlow) => existing(EXTENSION_PREFIXES.map(prefix => `${prefix}--${flow}`))
+  const ofApi = (flow: ExtensionFlow, given: readonly string[]) =>
+    given.length > 0 ? given : existing(extensionNames(api, flow))
+  const [allIn, allOut, allFault] = [ofAll('In'), ofAll('Out'), ofAll('Fault')]
+  const request = [...first.request, ...allIn, ...ofApi('In', extensions.request), ...policies.request]
+  const last = own.has(DESTINATION_SEQUENCE) ? [DESTINATION_SEQUENCE] : []
+  const response = [...allOut, ...ofApi('Out', extensions.response)]
+  const fault = [...allFault, ...ofApi('Fault', extensions.fault), ...policies.fault]
+  const flow = (names: readonly string[]): FlowPlan =>
+    names.length === 0 ? NO_FLOW : { sequences: names, needs: needsOf(names, lookup) }
+  // What the flow leaves unanswered is worded as other faults are. That sequence always runs on the reactor.
+  const faultFlow = (names: readonly string[]): FlowPlan =>
+    names.length === 0 || !files.has(LAST_FAULT)
+      ? flow(names)
+      : { sequences: [...names, LAST_FAULT], needs: mostOf('heads', needsOf(names, lookup)) }
+  // The sequence of the admission reads the body.
+  const admitted = (own: FlowPlan): FlowPlan => (admission === undefined ? own : { ...own, needs: 'worker' })
+  const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => ({
+    request: admitted(flow([...request, ...operation.request, ...last])),
+    response: flow([
+      ...(readsFirst ? first.response : []),
+      ...[...policies.response, ...operation.response, ...response],
+    ]),
+    fault: faultFlow([...fault, ...operation.fault]),
+  })
+  const flows = flowsWith(NO_FLOW_NAMES, true)
+  const keys = new Set([...Object.keys(byOperation), ...first.unread])
+  const ofOperations = Array.from(keys, key => {
+    return [key, flowsWith(byOperation[key] ?? NO_FLOW_NAMES, !first.unread.includes(key))] as const
+  })
+  const plan = { sequences, flows, byOperation: Object.fromEntries(ofOperations) }
+  if (admission !== undefined) return { ...plan, admission }
+  return isEmpty(flows) && ofOperations.every(([, each]) => isEmpty(each)) ? null : plan
+}
+
+/**
+ * Warns of APIs with WebSocket endpoints whose response flow needs a worker: it does not run on the 101 of a handshake,
+ * behind which frames may follow at once (D269).
+ */
+export async function handshakeWarnings(
+  apis: readonly ApiDefinition[],
+  sequences: SequenceSet,
+): Promise<readonly Diagnostic[]> {
+  const concerned = apis.filter(hasSockets)
+  if (concerned.length === 0) return []
+  const needsOf = await loadNeeds(concerned, sequences)
+  return concerned.flatMap(api => {
+    const plan = mediationPlan(api, sequences, needsOf)
+    const flows = plan === null ? [] : [plan.flows, ...Object.values(plan.byOperation)]
+    const unrun = flows.find(({ response }) => response.needs === 'worker')?.response
+    if (unrun === undefined) return []
+    return {
+      where: `API ${api.name}:${api.version}`,
+      key: 'response flow',
+      given: unrun.sequences.join(', '),
+      expected: 'reads or makes a body, so it does not run on WebSocket handshakes',
+      hint: 'keep to properties, header fields and conditions over them',
+    }
+  })
+}
+
+function hasSockets({ endpoints, sandbox }: ApiDefinition): boolean {
+  return [...endpoints.endpoints, ...sandbox.endpoints].some(({ url }) => /^wss?:/i.test(url))
+}
+
+/** Names of the extension sequence of one API in the home, the more specific one first. */
+function extensionNames({ name, version, access: { provider } }: ApiDefinition, flow: ExtensionFlow): string[] {
+  const plain = `${name}:v${version}--${flow}`
+  return provider === '' ? [plain] : [`${provider.replaceAll('@', '-AT-')}--${plain}`, `${provider}--${plain}`, plain]
+}
+
+function isEmpty({ request, response, fault }: FlowsPlan): boolean {
+  return [request, response, fault].every(({ sequences }) => sequences.length === 0)
+}

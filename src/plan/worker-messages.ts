@@ -1,0 +1,25 @@
+/** Messages between a worker thread and its reactor, beside the tasks. */
+import type { MessagePort } from 'node:worker_threads'
+import type { TaskCall } from '../mediation/task-calls.ts'
+import type { LogEvent } from '../observe/events.ts'
+import type { FromMounted, ToMounted } from './mounted-messages.ts'
+import type { CallMessage, ResultMessage } from '../runtime/call-channel.ts'
+
+/** First message of a thread, on the port of its parent. */
+export interface WorkerHello {
+  readonly kind: 'hello'
+  readonly threadId: number
+  /** Carries `FromWorker` one way and `ToWorker` the other. */
+  readonly port: MessagePort
+  /** Signs of life: `BEATS`, `RUNNING`. */
+  readonly life: SharedArrayBuffer
+}
+
+/** Cell that a thread counts up while it lives, and with each task that begins or ends. */
+export const BEATS = 0
+/** Cell with the number of tasks that run. A thread without tasks shows no sign of life. */
+export const RUNNING = 1
+export const LIFE_BYTES = 2 * Int32Array.BYTES_PER_ELEMENT
+
+export type FromWorker = { readonly kind: 'event'; readonly event: LogEvent } | CallMessage<TaskCall> | FromMounted
+export type ToWorker = ResultMessage | ToMounted

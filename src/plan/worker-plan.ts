@@ -1,0 +1,88 @@
+/** What a worker thread gets from its reactor: plan, tasks, results. All plain data. */
+import type { StatisticsSettings } from '../mediation/flow-statistics.ts'
+import type { FormatSettings } from '../mediation/formats/format-settings.ts'
+import type { MountedDefinition } from '../apis/api-definition.ts'
+import type { SequencePlan } from '../mediation/sequence-plan.ts'
+import type { DatabasePlan } from '../mounted/database-access.ts'
+import type { PermitLimits } from '../runtime/shared-permits.ts'
+
+/**
+ * Rows of the permits: messages of clients on plain listeners, those of clients on TLS, and tasks that no client waits
+ * for.
+ */
+export const PERMIT_ROWS = { plain: 0, secured: 1, background: 2 } as const
+export type PermitRow = keyof typeof PERMIT_ROWS
+
+/** Threads of scripts; those of one worker thread where they stand in its plan. */
+interface ScriptSettings {
+  readonly threads: number
+  /** Longest time of one script in milliseconds. */
+  readonly timeoutMs: number
+  /** Heap of one thread in bytes. */
+  readonly heapBytes: number
+}
+
+/** Sizes of the pools of worker threads; a reload changes them. */
+export interface WorkerSettings {
+  readonly limits: Readonly<Record<PermitRow, PermitLimits>>
+  /** Threads of the whole process; each reactor has at least one of each kind. */
+  readonly threads: { readonly mediation: number; readonly background: number }
+  /** A longer wait for a permit is logged; 0: none is. */
+  readonly queueWarningMs: number
+  /** Heap of one thread in bytes. */
+  readonly heapBytes: number
+  /** Of the whole process. */
+  readonly scripts: ScriptSettings
+}
+
+/** Worker threads of the whole process, of both kinds. */
+export function workerThreadCount(threads: WorkerSettings['threads'], reactors: number): number {
+  return Object.values(threads).reduce((sum, count) => sum + Math.max(count, reactors), 0)
+}
+
+/** Script threads of one worker thread: its share of those of the process, one at least. */
+export function scriptThreadsEach(threads: number, workers: number): number {
+  return Math.max(1, Math.floor(threads / workers))
+}
+
+/** What all tasks of a thread need. It goes as JSON, made once for all threads of a pool. */
+export interface WorkerPlan {
+  readonly logLevel: string
+  /** The home folder, for modules of the operator. */
+  readonly home: string
+  readonly formats: FormatSettings
+  readonly scripts: ScriptSettings
+  /** Null: flows are not counted. */
+  readonly statistics: StatisticsSettings | null
+  /** Sequences of the home. */
+  readonly sequences: readonly SequencePlan[]
+  /** Sequences of each API with flows on workers, by its identity (`apiIdentity`). */
+  readonly apis: Readonly<Record<string, readonly SequencePlan[]>>
+  /** Mounted APIs, by identity. */
+  readonly mounted: Readonly<Record<string, MountedPlan>>
+  /** Of mounted APIs, with the share of one thread of its connections; null without mounted APIs, too. */
+  readonly database: DatabasePlan | null
+}
+
+export interface MountedPlan extends Pick<MountedDefinition, 'module' | 'digest' | 'settings'> {
+  readonly name: string
+  readonly version: string
+}
+
+/** `workerData` of a worker thread. */
+export interface WorkerData {
+  /** JSON of a `WorkerPlan`. */
+  readonly plan: string
+  /** Folder of Node's compile cache; undefined for none. */
+  readonly compileCache: string | undefined
+}
+
+/** A task on its way to a thread. */
+export interface TaskEnvelope<Task extends { readonly kind: string } = { readonly kind: string }> {
+  readonly task: Task
+  /** Milliseconds until nobody waits for the result; 0: no limit. */
+  readonly timeoutMs: number
+}
+
+/** `cause`: without any text of a client. */
+export type TaskReply = { readonly value: unknown } | { readonly cause: string }
