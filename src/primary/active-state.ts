@@ -5,6 +5,7 @@ import {
   unsavedDiagnostics,
   withLifecycles,
 } from '../plan/lifecycle-planning.ts'
+import { loadNeeds } from '../plan/mediation-planning.ts'
 import { ApiPlanner, type PlannedApis } from '../plan/api-planning.ts'
 import { endpointsOf } from '../apis/api-definition.ts'
 import type { LoadedApis } from '../apis/api-projects.ts'
@@ -110,7 +111,14 @@ export async function openState(options: StateOptions, reactors: number, tlsChan
   const endpoints = apis.apis.reduce((sum, api) => sum + endpointsOf(api).length, 0)
   const planner = new ApiPlanner(reactors, endpoints)
   const definitions = [...apis.apis, ...tokenApis(configuration, apis.apis)]
-  const asDeclared = planner.plan(definitions, proxies, globalCors(configuration), allowedScopes(configuration))
+  const settings = [proxies, globalCors(configuration), allowedScopes(configuration)] as const
+  const asDeclared = planner.plan(
+    definitions,
+    ...settings,
+    undefined,
+    sequences,
+    await loadNeeds(definitions, sequences),
+  )
   const lifecycles = await openLifecycles(options, asDeclared)
   const planned = withLifecycles(asDeclared, lifecycles.records)
   const openTls = (draft: TlsDraft) => openMaterial(draft, options, tlsChanged)

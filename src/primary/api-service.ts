@@ -3,12 +3,14 @@
  * change is saved first, then applied, then reported.
  */
 import { declaredState, sunsetAfterMs } from '../plan/lifecycle-planning.ts'
-import type {
-  ApiAccess,
-  ApiDefinition,
-  CorsDefinition,
-  LifecycleState,
-  ResourceDefinition,
+import {
+  type ApiAccess,
+  type ApiDefinition,
+  type CorsDefinition,
+  type Flow,
+  FLOWS,
+  type LifecycleState,
+  type ResourceDefinition,
 } from '../apis/api-definition.ts'
 import { abbreviatedList, printable } from '../config/diagnostics.ts'
 import { ACTIONS, actionsFrom, allowsTransition, targetState } from '../apis/lifecycle-states.ts'
@@ -19,6 +21,7 @@ import type { EndpointService } from './endpoint-service.ts'
 import type { ActiveState } from './active-state.ts'
 import type { ManagedApi } from '../control/admin-api/admin-services.ts'
 import type { Log } from '../observe/log.ts'
+import { type FlowNeeds, type FlowsPlan, mostOf } from '../mediation/flow-plan.ts'
 import { apiIdentity, type ApiPlan, type EndpointsPlan, TOKEN_API_NAMES } from '../plan/reactor-plan.ts'
 import type { Reloader } from './reloader.ts'
 import type { ReloadQueue } from './reload-queue.ts'
@@ -39,6 +42,10 @@ export interface ApiSummary {
   readonly since: string
   /** ISO 8601; '' for none. */
   readonly sunset: string
+  /** Where flows of the API run; '' for an API whose messages pass as they are. */
+  readonly mediation: '' | 'reactor' | 'worker'
+  /** Module of a mounted API; '' for an API with endpoints. */
+  readonly mounted: string
 }
 
 export interface ApisReport {
@@ -52,6 +59,16 @@ export interface EndpointsSummary {
   readonly endpoints: readonly { readonly url: string; readonly state: string; readonly retryInMs: number }[]
 }
 
+/** A flow that has sequences. */
+export interface FlowSummary {
+  /** `VERB template`; '' for the operations without flows of their own. */
+  readonly operation: string
+  readonly flow: Flow
+  /** In the order in which they run. */
+  readonly sequences: readonly string[]
+  readonly needs: FlowNeeds
+}
+
 export interface ApiDetails extends ApiSummary {
   /** Lifecycle actions that are possible now. */
   readonly actions: readonly string[]
@@ -63,6 +80,7 @@ export interface ApiDetails extends ApiSummary {
   readonly cors: CorsDefinition | null
   /** The filter chain, in order. */
   readonly filters: readonly { readonly name: string; readonly about: string }[]
+  readonly flows: readonly FlowSummary[]
   /** Empty: every path and method. */
   readonly resources: readonly ResourceDefinition[]
 }
@@ -88,6 +106,24 @@ interface LifecycleChange {
   readonly action: unknown
   /** Milliseconds since 1970; undefined: as configured. */
   readonly sunsetMs: unknown
+}
+
+function flowsOf({ mediation }: ApiPlan): readonly FlowSummary[] {
+  if (mediation === null) return []
+  const all: readonly (readonly [string, FlowsPlan])[] = [
+    ['', mediation.flows],
+    ...Object.entries(mediation.byOperation),
+  ]
+  return all.flatMap(([operation, flows]) =>
+    FLOWS.flatMap(flow => {
+      const { sequences, needs } = flows[flow]
+      return sequences.length === 0 ? [] : [{ operation, flow, sequences, needs }]
+    }),
+  )
+}
+
+function placeOf(needs: FlowNeeds): ApiSummary['mediation'] {
+  return needs === 'nothing' ? '' : needs === 'worker' ? 'worker' : 'reactor'
 }
 
 type ActiveApi = readonly [definition: ApiDefinition, plan: ApiPlan]
@@ -121,6 +157,7 @@ export class ApiService {
       sandbox: this.#endpointsOf(plan.sandbox),
       cors: plan.cors,
       filters: describeFilterChain(plan),
+      flows: flowsOf(plan),
       resources: plan.resources,
     }
   }
@@ -196,6 +233,8 @@ export class ApiService {
       declared: definition.lifecycle,
       since: record === undefined ? '' : isoOf(record.sinceMs),
       sunset: lifecycle.sunsetMs === 0 ? '' : isoOf(lifecycle.sunsetMs),
+      mounted: plan.mounted?.module ?? '',
+      mediation: placeOf(mostOf(...flowsOf(plan).map(({ needs }) => needs))),
     }
   }
 

@@ -1,6 +1,7 @@
 /** Makes the plan of the control thread from the active state. */
 import { backendTokenPlans } from '../plan/backend-planning.ts'
 import type { ApiRecord, ControlPlan } from '../plan/control-messages.ts'
+import { operationsOf } from '../apis/api-definition.ts'
 import { applicationRecords } from '../apis/application-files.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import { authPlan } from '../plan/auth-planning.ts'
@@ -85,7 +86,8 @@ function apiRecords({ planned }: ActiveState): readonly ApiRecord[] {
 }
 
 /** Scopes that resources require, and scopes that are bound to roles. */
-function scopesOf({ resources, access: { scopeRoles } }: ApiPlan): ApiRecord['scopes'] {
-  const names = new Set([...resources.flatMap(({ scopes }) => scopes), ...Object.keys(scopeRoles)])
+function scopesOf(plan: ApiPlan): ApiRecord['scopes'] {
+  const { scopeRoles } = plan.access
+  const names = new Set([...operationsOf(plan).flatMap(({ scopes }) => scopes), ...Object.keys(scopeRoles)])
   return Array.from(names, name => ({ name, roles: scopeRoles[name] ?? [] }))
 }

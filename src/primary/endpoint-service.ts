@@ -9,16 +9,19 @@ import type { HealthChecks } from './health-checks.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { renderEndpointMetrics } from '../observe/endpoint-metrics.ts'
 import type { Log } from '../observe/log.ts'
-import type { ApiPlan, EndpointPlan, ReactorPlan } from '../plan/reactor-plan.ts'
+import type { ApiPlan, EndpointPlan, ReactorPlan, SequenceEndpointsPlan } from '../plan/reactor-plan.ts'
 import { describeChange } from '../proxy/target/endpoint-change.ts'
 import { type EndpointChange, EndpointTable } from '../proxy/target/endpoint-table.ts'
 
 interface NamedEndpoint {
   /** `orders/1.0.0`, with `:2` for the second of a group; for sandbox keys `orders/1.0.0:sandbox`. */
   readonly name: string
+  /** '' for an endpoint of sequences. */
   readonly api: string
   readonly plan: EndpointPlan
 }
+
+type OfSequences = Partial<Pick<ReactorPlan, 'sequenceEndpoints'>>
 
 export class EndpointService {
   #endpoints: readonly NamedEndpoint[]
@@ -27,16 +30,19 @@ export class EndpointService {
   #checks: HealthChecks | null = null
   #isStopped = false
 
-  constructor({ apis, endpoints }: Pick<ReactorPlan, 'apis' | 'endpoints'>, log: Log) {
+  constructor(
+    { apis, endpoints, sequenceEndpoints = {} }: Pick<ReactorPlan, 'apis' | 'endpoints'> & OfSequences,
+    log: Log,
+  ) {
     this.#log = log
     this.#states = new EndpointTable(endpoints, 0, monotonicMs)
-    this.#endpoints = endpointsIn(apis)
+    this.#endpoints = [...endpointsIn(apis), ...endpointsOfSequences(sequenceEndpoints)]
   }
 
-  /** Replaces all endpoints by those of these APIs. */
-  replace(apis: readonly ApiPlan[]): void {
+  /** Replaces all endpoints by those of these APIs and sequences. */
+  replace(apis: readonly ApiPlan[], sequenceEndpoints: SequenceEndpointsPlan = {}): void {
     const before = new Set(this.#endpoints.filter(isChecked).map(({ plan }) => plan.slot))
-    this.#endpoints = endpointsIn(apis)
+    this.#endpoints = [...endpointsIn(apis), ...endpointsOfSequences(sequenceEndpoints)]
     for (const endpoint of this.#endpoints) {
       const { slot, settings, url } = endpoint.plan
       // Without its check an unhealthy endpoint would stay so.
@@ -102,6 +108,16 @@ function endpointsIn(apis: readonly ApiPlan[]): readonly NamedEndpoint[] {
   return apis.flatMap(({ name: api, hosts, paths, endpoints, sandbox }) => {
     const path = apiLabel({ hosts, paths })
     return [...named(endpoints, path), ...named(sandbox, `${path}:sandbox`)].map(endpoint => ({ ...endpoint, api }))
+  })
+}
+
+/** Endpoints of sequences, by their names: `sequence:stock`. Addresses that messages choose have no state. */
+function endpointsOfSequences(plans: SequenceEndpointsPlan): readonly NamedEndpoint[] {
+  return Object.entries(plans).flatMap(([name, { address }]) => {
+    const path = `sequence:${name}`
+    if (address.kind === 'dynamic') return []
+    const found = address.kind === 'urls' ? named(address.endpoints, path) : [{ name: path, plan: address.endpoint }]
+    return found.map(endpoint => ({ ...endpoint, api: '' }))
   })
 }
 

@@ -5,7 +5,8 @@
 import { loadApis } from '../apis/api-loading.ts'
 import { callsOverTls } from './control-plan.ts'
 import { attributeDiagnostics } from '../config/diagnostic-positions.ts'
-import { endpointsOf } from '../apis/api-definition.ts'
+import { type ApiDefinition, endpointsOf } from '../apis/api-definition.ts'
+import { sequencesMayUseTls } from '../plan/api-planning.ts'
 import { readSigningKey, NO_SIGNING, type SigningKeySource } from '../plan/backend-signing.ts'
 import { type DeclaredApplication, readApplications, unknownReferences } from '../apis/application-files.ts'
 import { readPolicies } from '../apis/policy-files.ts'
@@ -25,7 +26,14 @@ import { AT_RELOAD, AT_START } from './project-reader.ts'
 import { moduleDiagnostics } from './operator-modules.ts'
 import { validateRegistry } from '../control/registry/registry-validation.ts'
 import { type LifecycleFile, readLifecycleFile } from '../apis/lifecycle-file.ts'
-import { loadSequences, NO_SEQUENCES, missingSequence, type SequenceSet } from '../mediation/sequence-files.ts'
+import {
+  loadSequences,
+  NO_SEQUENCES,
+  missingEndpoint,
+  missingSequence,
+  type SequenceSet,
+} from '../mediation/sequence-files.ts'
+import { handshakeWarnings } from '../plan/mediation-planning.ts'
 import { webSocketSequenceErrors } from '../mediation/websocket-sequences.ts'
 import { namesInForce } from '../throttle/policy-index.ts'
 import { throttlePlan } from '../plan/throttle-planning.ts'
@@ -99,12 +107,13 @@ export async function loadHome(
     return { configuration, keys, ...nothing, errors, unknown, warnings: examined.warnings }
   }
   const thread = running.isStart ? AT_START : AT_RELOAD
-  const apis = await loadApis(projects, configuration, runsGateway, running.projects, thread)
   const { diagnostics, ...parts } = runsGateway
     ? await gatewayParts({ configuration, keys }, home, running)
     : NO_GATEWAY
+  const { files } = parts.sequences
+  const apis = await loadApis(projects, configuration, runsGateway, running.projects, thread, files)
   const lifecycles = readLifecycleFile(dataDir)
-  const tls = await tlsDraftFor({ configuration, keys }, apis, home)
+  const tls = await tlsDraftFor({ configuration, keys }, apis, home, parts.sequences)
   const declared = await loadApplications(home, configuration, apis)
   const registry = runsKeyManager ? validateRegistry(configuration) : NO_DIAGNOSTICS
   const modules = await moduleDiagnostics(configuration, home, { runsGateway, runsKeyManager })
@@ -128,8 +137,34 @@ export async function loadHome(
         keys,
       ),
       ...declared.warnings,
+      ...(await handshakeWarnings(apis.apis, parts.sequences)),
+      ...missingEndpoints(apis.apis, parts.sequences),
+      ...(await unusableFiles(home, apis.apis, parts.sequences)),
     ],
   }
+}
+
+/** Sequences of APIs that name an endpoint of which there is no file: each of their calls is a fault. */
+function missingEndpoints(apis: readonly ApiDefinition[], { endpoints }: SequenceSet): readonly Diagnostic[] {
+  return apis
+    .flatMap(({ mediation }) => mediation?.sequences ?? [])
+    .flatMap(plan => {
+      const missing = missingEndpoint(plan, endpoints)
+      return missing === undefined ? [] : [{ ...missing, where: plan.label }]
+    })
+}
+
+/** Sequences that name a file of the home that cannot be used. */
+async function unusableFiles(
+  home: string,
+  apis: readonly ApiDefinition[],
+  { files }: SequenceSet,
+): Promise<readonly Diagnostic[]> {
+  const plans = [...[...files.values()].map(({ plan }) => plan), ...apis.flatMap(api => api.mediation?.sequences ?? [])]
+  const using = plans.filter(plan => plan.files !== undefined)
+  if (using.length === 0) return []
+  const { usedFileProblems } = await import('../mediation/home-texts.ts')
+  return usedFileProblems(home, using)
 }
 
 interface DeclaredParts extends FoundDiagnostics {
@@ -231,11 +266,13 @@ export async function tlsDraftFor(
   { configuration, keys }: Pick<Resolution, 'configuration' | 'keys'>,
   { apis }: Pick<LoadedApis, 'apis'>,
   home: string,
+  sequences: SequenceSet,
 ): Promise<TlsDraft | null> {
   const receives = receiverAddress(configuration)?.isSecured === true
   const listens = receives || hasTlsListener(planListeners(configuration)) || hasManagementListener(configuration)
   const { runsGateway } = nodeComponents(configuration)
-  const dials = runsGateway && apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
+  const ofApis = apis.some(api => endpointsOf(api).some(({ url }) => /^(?:https|wss):/i.test(url)))
+  const dials = runsGateway && (ofApis || sequencesMayUseTls(apis, sequences))
   const counts = runsGateway && redisUsesTls(configuration)
   if (!listens && !dials && !counts && !callsOverTls(configuration)) return null
   const { draftTls } = await import('../tls/tls-material.ts')

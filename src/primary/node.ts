@@ -20,6 +20,7 @@ import { receiverAddress } from '../plan/receiver-planning.ts'
 import type { FromReactor } from '../plan/reactor-messages.ts'
 import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
+import { deleteStaleFiles } from '../runtime/temporary-files.ts'
 import { type ActiveState, type OpenedState, openState } from './active-state.ts'
 import { ApiService } from './api-service.ts'
 import { type ApiWatch, watchHome } from './api-watch.ts'
@@ -31,6 +32,7 @@ import { EndpointService } from './endpoint-service.ts'
 import type { Predecessor, SuccessorProgram } from './handover.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
 import type { Installation, LoadedHome } from './home-loading.ts'
+import { PoolService } from './pool-service.ts'
 import type { PoolOwner, ReactorPool } from './reactor-pool.ts'
 import { ReloadQueue } from './reload-queue.ts'
 import { Reloader } from './reloader.ts'
@@ -99,6 +101,8 @@ export class Node {
   readonly #endpoints: EndpointService | null
   /** Null on a node without reactors. */
   readonly #throttling: ThrottleService | null
+  /** Null on a node without reactors. */
+  readonly #pools: PoolService | null
   /** Null on a node without any part. */
   readonly #home: ActiveHome | null
   #watch: ApiWatch | null = null
@@ -121,6 +125,7 @@ export class Node {
     const { configuration } = options.loaded
     this.#throttling =
       plan === undefined ? null : new ThrottleService(plan.counters, configuration, dataDir, options.log)
+    this.#pools = plan === undefined ? null : new PoolService(plan, () => this.#home?.active.live ?? plan)
     this.#home = state === null ? null : this.#openHome(state)
   }
 
@@ -208,7 +213,7 @@ export class Node {
     const sources = {
       unready: () => this.#unready(),
       metrics: this.#shared.metrics,
-      moreMetrics: () => `${this.#endpoints?.metrics() ?? ''}${this.#throttling?.metrics() ?? ''}`,
+      moreMetrics: () => [this.#endpoints, this.#throttling, this.#pools].map(it => it?.metrics() ?? '').join(''),
       testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
     }
     const [fd] = this.#inherited('health', address)
@@ -263,6 +268,9 @@ export class Node {
 
   #startReactors({ active }: ActiveHome): Promise<readonly number[]> {
     const { reactors, control, log, fatal } = this.#options
+    void deleteStaleFiles().then(FILES => {
+      if (FILES > 0) log.info({ FILES }, 'temporary files of a process that was killed are deleted')
+    })
     const metrics = new MetricsColumn(this.#shared.metrics, this.#shared.reactors)
     const stdout = new AccessLogStream(process.stdout, {
       onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
@@ -352,14 +360,20 @@ export class Node {
       commands,
       homeCommands({ apis, reload: () => reloads.request('all'), manage: request => control.manage(request) }),
     )
-    if (this.#endpoints === null || this.#throttling === null) return commands
+    if (this.#endpoints === null || this.#throttling === null || this.#pools === null) return commands
+    const { mediation } = this.#options.loaded.configuration
     const sources: Parameters<typeof reactorCommands>[0] = {
       call: (call, timeoutMs) => reactors.call(call, timeoutMs),
       listeners: listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
       // This key takes a restart.
       correlationField: this.#plans[0]!.http['correlation.header'],
+      collects: {
+        payloads: mediation['stat.tracer.collect_payloads'],
+        properties: mediation['stat.tracer.collect_mediation_properties'],
+      },
       endpoints: this.#endpoints,
       throttling: this.#throttling,
+      pools: this.#pools,
       apis,
     }
     return Object.assign(commands, reactorCommands(sources))

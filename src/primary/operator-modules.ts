@@ -2,8 +2,10 @@
 import type { Configuration } from '../config/catalogue.ts'
 import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
 import { isJavaClass, moduleProblem } from '../config/module-file.ts'
+import { namedFormats } from '../mediation/formats/format-settings.ts'
 import { authPlan } from '../plan/auth-planning.ts'
 import type { NodeComponents } from '../plan/node-components.ts'
+import { handlersPlan } from '../plan/reactor-planning.ts'
 
 /** A key and the path that it names; '': no module. */
 type Named = readonly [key: string, path: string]
@@ -15,13 +17,19 @@ export async function moduleDiagnostics(
 ): Promise<{ readonly errors: readonly Diagnostic[]; readonly warnings: readonly Diagnostic[] }> {
   const named = [
     ...modulesOfEveryNode(configuration),
-    ...(parts.runsGateway ? modulesOfReactors(configuration) : []),
+    ...(parts.runsGateway ? [...modulesOfReactors(configuration), ...modulesOfWorkers(configuration)] : []),
     ...(parts.runsKeyManager ? modulesOfKeyManagers(configuration) : []),
   ]
   const errors = await Promise.all(named.map(each => diagnosticOf(each, home)))
+  const formats = parts.runsGateway ? formatModules(configuration).filter(isOfJava) : []
+  const grants = parts.runsKeyManager ? grantModules(configuration).filter(isOfJava) : []
   return {
     errors: errors.flatMap(diagnostic => diagnostic ?? []),
-    warnings: parts.runsKeyManager ? grantModules(configuration).filter(isOfJava).map(grantWarning) : [],
+    warnings: [
+      ...grants.map(named => javaWarning(named, 'the grant is refused')),
+      ...(parts.runsGateway ? handlerWarnings(configuration) : []),
+      ...formats.map(named => javaWarning(named, 'the built-in builder or formatter of the type acts')),
+    ],
   }
 }
 
@@ -30,9 +38,38 @@ function isOfJava([, path]: Named): boolean {
 }
 
 /** A home of the reference platform starts as it is, but for what its Java classes would do. */
-function grantWarning([key, path]: Named): Diagnostic {
-  const expected = 'is a Java class, which cannot be loaded: the grant is refused'
+function javaWarning([key, path]: Named, result: string): Diagnostic {
+  const expected = `is a Java class, which cannot be loaded: ${result}`
   return { where: '', key, given: formatValue(path), expected, hint: 'name an ES module from the home folder on' }
+}
+
+function classKey({ synapse_handlers: rows }: Configuration, name: string): string {
+  return `synapse_handlers[${rows.findIndex(row => row.name === name)}].class`
+}
+
+/** Handlers that are named and do not run. */
+function handlerWarnings(configuration: Configuration): readonly Diagnostic[] {
+  const { synapse_handlers: rows } = configuration
+  return configuration[''].enabled_global_handlers.flatMap((name): readonly Diagnostic[] => {
+    const row = rows.find(row => row.name === name)
+    if (row === undefined) {
+      const expected = 'names a handler that is not declared'
+      const hint = 'add [[synapse_handlers]] with this name'
+      return [{ where: '', key: 'enabled_global_handlers', given: formatValue(name), expected, hint }]
+    }
+    const isLeftOut = row.enabled && isJavaClass(row.class)
+    return isLeftOut ? [javaWarning([classKey(configuration, name), row.class], 'the handler is left out')] : []
+  })
+}
+
+/** Message builders and formatters. */
+function formatModules(configuration: Configuration): readonly Named[] {
+  const sides = ['builders', 'formatters'] as const
+  return sides.flatMap(side => namedFormats(configuration, side).map(({ key, path }) => [key, path] as const))
+}
+
+function modulesOfWorkers(configuration: Configuration): readonly Named[] {
+  return formatModules(configuration).filter(named => !isOfJava(named))
 }
 
 /** Modules of the grant types that are enabled. */
@@ -56,7 +93,11 @@ function modulesOfEveryNode(configuration: Configuration): readonly Named[] {
 }
 
 function modulesOfReactors(configuration: Configuration): readonly Named[] {
-  return [['apim.key_manager.key_validation_handler_impl', authPlan(configuration).validator]]
+  const handlers = handlersPlan(configuration)?.handlers ?? []
+  return [
+    ['apim.key_manager.key_validation_handler_impl', authPlan(configuration).validator],
+    ...handlers.map(({ name, path }) => [classKey(configuration, name), path] as const),
+  ]
 }
 
 function modulesOfKeyManagers(configuration: Configuration): readonly Named[] {

@@ -17,6 +17,7 @@ import { clearGauges } from '../observe/metrics.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { CallFailed } from '../runtime/call-channel.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
+import { SharedPermits } from '../runtime/shared-permits.ts'
 import { type ThreadKind, type ThreadLimits, ThreadSupervisor, type ThreadWatcher } from './thread-supervisor.ts'
 
 export interface PoolOwner extends ThreadWatcher {
@@ -195,11 +196,12 @@ export class ReactorPool {
   }
 
   #release(reactor: number): void {
-    const { metrics, gauge, clients, reactors, endpoints } = this.#plans[reactor]!
+    const { metrics, gauge, clients, reactors, endpoints, permits } = this.#plans[reactor]!
     clearGauges(metrics, reactor)
     SharedGauge.clear(gauge, reactors, reactor)
     SharedGauge.clear(clients, reactors, reactor)
     EndpointTable.clear(endpoints, reactor)
+    SharedPermits.clear(permits, reactors, reactor)
   }
 }
 

@@ -38,6 +38,7 @@ import {
   type ReloadScope,
   identitiesOf,
 } from './reload-report.ts'
+import { loadNeeds, type NeedsOf } from '../plan/mediation-planning.ts'
 import { withoutDiagnostics, changedSequences } from '../mediation/sequence-files.ts'
 import { LifecycleWriteError, type LifecycleStore, type LifecycleFile } from '../apis/lifecycle-file.ts'
 import type { LifecycleRecords } from '../apis/lifecycle-records.ts'
@@ -144,8 +145,10 @@ export class Reloader {
     const { home } = installation
     const { configuration, keys } = active.configured
     const { runsGateway } = nodeComponents(configuration)
-    const apis = await loadApis(projects, configuration, runsGateway, active.projects, AT_RELOAD)
-    const tls = active.tls === null ? await tlsDraftFor({ configuration, keys }, apis, home) : undefined
+    const { files } = active.sequences
+    const apis = await loadApis(projects, configuration, runsGateway, active.projects, AT_RELOAD, files)
+    const tls =
+      active.tls === null ? await tlsDraftFor({ configuration, keys }, apis, home, active.sequences) : undefined
     const declared = await loadApplications(home, configuration, apis)
     const errors = [...missingHome(home), ...(tls?.diagnostics.errors ?? []), ...declared.errors]
     const { proxies } = active.planned
@@ -170,7 +173,8 @@ export class Reloader {
     if (draft && draft.diagnostics.errors.length > 0) return refused(candidate, draft.diagnostics.errors)
     const signing = candidate.signing === null ? active.signing : createSigner(candidate.signing, dataDir)
     if (signing.error !== null) return refused(candidate, [signing.error])
-    const asDeclared = this.#plan(candidate)
+    const needsOf = await loadNeeds(candidate.apis.apis, candidate.sequences)
+    const asDeclared = this.#plan(candidate, needsOf)
     await setImmediate()
     if (asDeclared === undefined) return refused(candidate, [outOfSlots(home)])
     const opened = draft && active.tls === null ? await this.#options.openTls(draft) : null
@@ -234,7 +238,7 @@ export class Reloader {
   }
 
   /** Undefined: the shared tables have no room for the endpoints. */
-  #plan({ configuration, apis, proxies }: Candidate): PlannedApis | undefined {
+  #plan({ configuration, apis, proxies, sequences }: Candidate, needsOf: NeedsOf): PlannedApis | undefined {
     const { planner, active } = this.#options
     try {
       return planner.plan(
@@ -243,6 +247,8 @@ export class Reloader {
         globalCors(configuration),
         allowedScopes(configuration),
         active.planned,
+        sequences,
+        needsOf,
       )
     } catch (error) {
       planner.release(active.planned)
@@ -266,7 +272,7 @@ export class Reloader {
     const { active, endpoints, log } = this.#options
     const { configured, planned } = active
     log.level = configured.configuration.logging.level
-    endpoints?.replace(planned.apis)
+    endpoints?.replace(planned.apis, planned.ofSequences.plans)
     const checking = endpoints?.runHealthChecks(() => active.live.tlsClients)
     const [failures] = await Promise.all([this.#deployToThreads(changes), checking])
     return failures

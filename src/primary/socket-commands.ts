@@ -7,6 +7,7 @@ import type { ReactorCall, ReactorCallResults } from '../plan/reactor-messages.t
 import { STATE_NAMES, type StateName } from '../protocol/states.ts'
 import type { ApiService } from './api-service.ts'
 import { type CommandClient, type CommandHandler, CommandRefused, type CommandRequest } from './control-socket.ts'
+import type { PoolService } from './pool-service.ts'
 import type { ReloadReport } from './reload-report.ts'
 import type { CountersReport, ThrottleService } from './throttle-service.ts'
 
@@ -19,6 +20,7 @@ export const COMMANDS = [
   'endpoints',
   'lifecycle',
   'manage',
+  'pools',
   'reload',
   'reset-counter',
   'walk',
@@ -49,12 +51,15 @@ interface ReactorSources {
   readonly listeners: readonly OpenListener[]
   /** Name of the field that carries the correlation id of a request. */
   readonly correlationField: string
+  /** What traces keep of messages (`stat.tracer.*`). */
+  readonly collects: { readonly payloads: boolean; readonly properties: boolean }
   readonly endpoints: {
     readonly list: () => readonly ListedEndpoint[]
     /** By name or URL; false: there is no such endpoint. */
     readonly switch: (name: string, isOn: boolean) => boolean
   }
   readonly throttling: Pick<ThrottleService, 'top' | 'reset'>
+  readonly pools: Pick<PoolService, 'list'>
 }
 
 export interface ListedEndpoint {
@@ -127,6 +132,7 @@ export function reactorCommands(sources: ReactorSources): Readonly<Record<string
     connections: request => listConnections(request, sources),
     counters: request => listCounters(request, sources),
     endpoints: request => listEndpoints(request, sources),
+    pools: () => sources.pools.list(),
     'reset-counter': request => resetCounter(request, sources),
     walk: (request, client) => traceRequest(request, client, sources),
   }
@@ -192,7 +198,8 @@ async function traceRequest(
   if (typeof correlationId !== 'string' || !CORRELATION_ID.test(correlationId))
     throw new CommandRefused('expected a correlationId of 32 hexadecimal digits')
   try {
-    const watching = await Promise.all(sources.call({ kind: 'watch', correlationId, waitMs: WATCH_MS }))
+    const { collects } = sources
+    const watching = await Promise.all(sources.call({ kind: 'watch', correlationId, waitMs: WATCH_MS, collects }))
     if (watching.includes(false)) throw new CommandRefused('another walk is running; wait for its end')
     const { listeners, correlationField } = sources
     client.send({ listeners, correlationField } satisfies WalkArmed)

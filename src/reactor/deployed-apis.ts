@@ -4,6 +4,7 @@
  */
 import { isServed } from '../filters/build-chain.ts'
 import { type Api, EVERY_RESOURCE } from '../proxy/exchange/api.ts'
+import type { ApiMediation } from '../proxy/exchange/api-mediation.ts'
 import type { Filter, Target } from '../proxy/exchange/contract.ts'
 import {
   type ApiChanges,
@@ -11,6 +12,7 @@ import {
   type ApiPlan,
   type EndpointPlan,
   type EndpointsPlan,
+  wordsOutcomes,
 } from '../plan/reactor-plan.ts'
 import { type ApiEntry, ApiTable } from '../route/api-table.ts'
 import type { ResourceCache } from '../route/resource-cache.ts'
@@ -21,6 +23,7 @@ import type { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import { ConnectionPool, type PoolContext } from '../proxy/target/connection-pool.ts'
 import type { Route } from '../proxy/target/route.ts'
 import { RequestSender } from '../proxy/target/request-sender.ts'
+import { outcomeFault } from './outcome-fault.ts'
 
 /** A deployed API: its routing entries and its pools. */
 interface DeployedApi {
@@ -31,6 +34,8 @@ interface DeployedApi {
 
 export class DeployedApis {
   readonly #chainOf: (api: ApiPlan) => readonly Filter[]
+  readonly #mediationOf: (api: ApiPlan) => ApiMediation | null
+  readonly #mountedOf: (api: ApiPlan) => Target | null
   readonly #shared: PoolContext
   readonly #states: EndpointTable
   readonly #cache: ResourceCache
@@ -45,19 +50,18 @@ export class DeployedApis {
 
   constructor(
     chainOf: (api: ApiPlan) => readonly Filter[],
+    mediationOf: (api: ApiPlan) => ApiMediation | null,
+    mountedOf: (api: ApiPlan) => Target | null,
     shared: PoolContext,
     states: EndpointTable,
     cache: ResourceCache,
   ) {
     this.#chainOf = chainOf
+    this.#mediationOf = mediationOf
+    this.#mountedOf = mountedOf
     this.#shared = shared
     this.#states = states
     this.#cache = cache
-  }
-
-  /** Pools of the routes in use. */
-  get pools(): Iterable<ConnectionPool> {
-    return this.#pools.values()
   }
 
   /** Builds new and changed APIs; throws where that fails. The returned function applies them and cannot fail. */
@@ -115,8 +119,10 @@ export class DeployedApis {
       const order = kind === 'failover' ? 'in_order' : algorithm
       return new EndpointGroup(name, [first, ...others], order, failsOver, this.#shared.contexts.plain)
     }
-    const production = targetOf(plan.endpoints)
-    const sandbox = targetOf(plan.sandbox)
+    const mounted = this.#mountedOf(plan)
+    const { keyTypes = null } = plan.mounted ?? {}
+    const production = mounted === null ? targetOf(plan.endpoints) : keyTypes?.production ? mounted : null
+    const sandbox = mounted === null ? targetOf(plan.sandbox) : keyTypes?.sandbox ? mounted : null
     if (production === null && sandbox === null) throw new Error(`the API ${name} has no endpoint`)
     const api: Api = {
       name,
@@ -129,6 +135,8 @@ export class DeployedApis {
       production,
       sandbox,
       isAi: plan.isAi,
+      wordFault: wordsOutcomes(plan) ? outcomeFault : undefined,
+      mediation: this.#mediationOf(plan),
     }
     return { entries: paths.map(path => ({ path, api, hosts })), pools: used }
   }

@@ -2,7 +2,7 @@
 import { type ConnectionList, ConnectionListBuilder } from '../observe/connection-list.ts'
 import { ExchangeTrace, type Trace } from '../observe/exchange-trace.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import { setTracer } from '../protocol/tracer.ts'
+import { type Collected, NOTHING_COLLECTED, setTracer } from '../protocol/tracer.ts'
 import type { ReactorCall, ReactorCallResults } from '../plan/reactor-messages.ts'
 
 type InspectorCall = Exclude<ReactorCall, { kind: 'deploy' | 'sockets' | 'closeListeners' }>
@@ -32,7 +32,7 @@ export class ReactorInspector {
       case 'connections':
         return this.#list(new ConnectionListBuilder(call.query, performance.now()))
       case 'watch':
-        return this.#startWatch(call.correlationId, call.waitMs)
+        return this.#startWatch(call.correlationId, call.waitMs, call.collects ?? NOTHING_COLLECTED)
       case 'trace':
         return call.correlationId === this.#watch?.correlationId ? this.#watch.ended.promise : null
       case 'unwatch':
@@ -51,11 +51,11 @@ export class ReactorInspector {
     return lister.list
   }
 
-  #startWatch(correlationId: string, waitMs: number): boolean {
+  #startWatch(correlationId: string, waitMs: number, collects: Collected): boolean {
     if (this.#watch !== null) return false
     // Events right behind the end, as the reuse of a connection, belong to the trace.
     const over = (): void => void setImmediate(() => this.#watch?.trace === trace && this.#endWatch())
-    const trace = new ExchangeTrace(correlationId, () => performance.now(), over)
+    const trace = new ExchangeTrace(correlationId, collects, () => performance.now(), over)
     const timer = setTimeout(() => this.#endWatch(), waitMs)
     this.#watch = { correlationId, trace, ended: Promise.withResolvers(), timer }
     setTracer(trace)

@@ -15,6 +15,7 @@ import type { LivePlan } from '../plan/reactor-plan.ts'
 import type { FromReactor, ReactorCall, ToReactor } from '../plan/reactor-messages.ts'
 import { respond } from '../runtime/call-channel.ts'
 import { trimOnceIdle } from '../runtime/heap-trim.ts'
+import { loadHandlers } from './handler-loading.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from '../socket/handle-socket.ts'
 import { streamLevel } from '../socket/stream-socket.ts'
@@ -54,9 +55,12 @@ function openAccessLog(): AccessLogFile {
 function accessLog(): AccessLog | null {
   if (plan.accessLog.target === 'off') return null
   // The primary alone writes to standard output, so that lines of several reactors stay whole.
-  const write =
-    file === null ? (batch: Uint8Array) => post({ kind: 'access', batch }) : (batch: Uint8Array) => file.write(batch)
-  return new AccessLog(plan.accessLog.format, write, { wallOffsetMs: () => Date.now() - performance.now() })
+  const write = (batch: Uint8Array, written: () => void): void => {
+    if (file === null) post({ kind: 'access', batch })
+    else file.write(batch, written)
+  }
+  const wallOffsetMs = (): number => Date.now() - performance.now()
+  return new AccessLog(plan.accessLog.format, write, { wallOffsetMs, lends: file !== null })
 }
 
 /** The TLS modules are loaded only where a listener or a route uses TLS: they take memory and time. */
@@ -86,19 +90,31 @@ async function firstValidator(): Promise<CustomValidator | null> {
   }
 }
 
+const handlers = plan.handlers === null ? null : await loadHandlers(plan.handlers, plan.home, report)
+
+function report(
+  level: 'debug' | 'info' | 'warn' | 'error',
+  event: string,
+  fields: Record<string, string | number>,
+): void {
+  events.report(level, event, fields)
+}
+
 const reactor = new Reactor(plan, {
   level: plan.level === 'handles' ? handleLevel() : streamLevel,
   tls,
-  report: (level, event, fields) => events.report(level, event, fields),
+  report,
   accessLog: accessLog(),
   authState,
   validator: await firstValidator(),
-  buildFilterChain,
+  // Handlers of the operator stand behind the filters of every API.
+  buildFilterChain: (...of) => [...buildFilterChain(...of), ...(handlers === null ? [] : [handlers.filter])],
   drained: finish,
 })
 
 function finish(): void {
   reactor.stop()
+  handlers?.close()
   authState.close()
   const written = file === null ? Promise.resolve() : file.close()
   written.then(() => {

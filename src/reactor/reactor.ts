@@ -6,20 +6,18 @@
 import type { Failure, Filter } from '../proxy/exchange/contract.ts'
 import { newIdPrefix } from '../proxy/exchange/correlation-id.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import { ReadMemory } from '../proxy/exchange/read-buffer.ts'
-import { Composer } from '../proxy/exchange/write-buffer.ts'
-import type { ConnectionContext, ConnectionContexts, Report, Settings } from '../proxy/exchange/connection-context.ts'
+import type { ConnectionContext, ConnectionContexts, Report } from '../proxy/exchange/connection-context.ts'
 import type { BackendTunnelPeer } from '../proxy/exchange/tunnel.ts'
 import { corsPolicyOf } from '../filters/cors-policy.ts'
-import { FieldKinds } from '../http1/field-kinds.ts'
-import { BodySpans } from '../http1/body.ts'
-import { type Head, HeadPool } from '../http1/head.ts'
+import type { Head } from '../http1/head.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
 import { ExpectedSection, RepeatedSections } from '../http1/repeated-sections.ts'
 import type { CustomValidator } from '../auth/custom-validator.ts'
 import type { AuthState } from '../auth/auth-state.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
+import { statisticsOf } from '../mediation/flow-statistics.ts'
+import type { WorkerService } from '../mediation/worker-service.ts'
 import type { AccessLog } from '../observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import {
@@ -41,11 +39,12 @@ import { Throttle } from '../throttle/throttle.ts'
 import { isSecured, Listener, missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { ReactorTls } from './reactor-tls.ts'
+import { ReactorMediation } from './reactor-mediation.ts'
 import { ClusterReports } from './cluster-reports.ts'
 import { SharedCounting } from './shared-counting.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
 import { tracer } from '../protocol/tracer.ts'
-import { composerBytes, requestLimits, responseLimits, settingsOf, updateSettings } from './settings.ts'
+import { newContexts, updateContexts } from './contexts.ts'
 import { DnsCache } from '../socket/dns-cache.ts'
 import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
 import type { ByteSocket, SocketLevel } from '../socket/byte-socket.ts'
@@ -59,13 +58,13 @@ import type { Client, ConnectionCallbacks } from '../proxy/source/connection-cal
 import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
 import { type DecodedFields, RequestCounter, RequestDecoder } from '../proxy/source/request-decoder.ts'
 import { SourceConnection } from '../proxy/source/source-connection.ts'
-import { DeadlineWheel } from '../runtime/deadline-wheel.ts'
+import { EventClock } from '../runtime/event-clock.ts'
 import { Registry } from '../runtime/registry.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { PoolContext } from '../proxy/target/connection-pool.ts'
 import { StrippedRequestFields } from '../proxy/target/stripped-request-fields.ts'
-import { insteadOfTunnel, type Pipeline, refuse, runPipeline } from '../proxy/pipeline.ts'
+import { insteadOfTunnel, type Pipeline, refuse, refuseAtOnce, runPipeline } from '../proxy/pipeline.ts'
 
 /** Time between two ticks in milliseconds: resolution of all deadlines. */
 const TICK_MS = 100
@@ -82,6 +81,10 @@ interface ReactorOptions {
   /** The operator's validator; null for none. */
   readonly validator: CustomValidator | null
   buildFilterChain(api: ApiPlan, auth: ReactorAuth, throttle: Throttle): readonly Filter[]
+  /** Runs the flows that need a worker, in place of worker threads; for tests. */
+  readonly worker?: Pick<WorkerService, 'mediate'>
+  /** First file of a worker thread; for tests. */
+  readonly workerEntry?: URL | undefined
   /** Clock of limits, in milliseconds since 1970; `Date.now` by default. */
   readonly wallMs?: () => number
   /** Called when a draining reactor has no connection left. */
@@ -127,6 +130,7 @@ export class Reactor implements ConnectionCallbacks {
   readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
   readonly #listeners: readonly Listener[]
+  readonly #mediation: ReactorMediation
   readonly #tls: ReactorTls
   #timer: NodeJS.Timeout | null = null
   /** Monotonic milliseconds at the last tick. */
@@ -172,12 +176,28 @@ export class Reactor implements ConnectionCallbacks {
     this.#resourceCache.setLifetime(plan.resourceCacheMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
     const chainOf = (api: ApiPlan) => options.buildFilterChain(api, this.#auth, this.#throttle)
-    this.#apis = new DeployedApis(chainOf, this.#pools, this.#endpoints, this.#resourceCache)
+    const statistics = statisticsOf(plan.statistics, options.report)
+    this.#sequences = new CompiledSequences(plan.faults.sequences, options.report, null, statistics)
+    this.#mediation = new ReactorMediation(plan, {
+      report: options.report,
+      metrics: this.#metrics,
+      contexts: this.#contexts,
+      pools: this.#pools,
+      endpoints: this.#endpoints,
+      sequences: this.#sequences,
+      statistics,
+      pipeline: () => this.#pipeline,
+      throttle: () => this.#throttle,
+      worker: options.worker,
+      workerEntry: options.workerEntry,
+    })
+    const mediationOf = (api: ApiPlan) => this.#mediation.mediationOf(api)
+    const mountedOf = (api: ApiPlan) => this.#mediation.mountedOf(api)
+    this.#apis = new DeployedApis(chainOf, mediationOf, mountedOf, this.#pools, this.#endpoints, this.#resourceCache)
     this.#apis.prepare({ removed: [], deployed: plan.apis })()
     const cors = corsPolicyOf(plan.cors)
     const router = new Router(this.#apis.table, arena.bytes, plain.settings)
     const { correlationField } = plain.settings
-    this.#sequences = new CompiledSequences(plan.faults.sequences, options.report)
     const faults = new FaultResponder(plan.faults, this.#sequences, correlationField, options.report, nowMs)
     plain.requestKinds.capture(requestFieldsOf(plan.faults))
     plain.requestKinds.strip([plan.auth.backendJwt.field])
@@ -218,47 +238,23 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   #newContexts(): ConnectionContexts {
-    const { http, https, responseTimeoutMs } = this.#plan
-    const settings = settingsOf(http, http, responseTimeoutMs)
-    const ofSecured = settingsOf(https, http, responseTimeoutMs)
-    const { correlationField } = settings
+    const { report, accessLog } = this.#options
     // Only the access log needs times more exact than a tick.
-    const now = this.#options.accessLog === null ? () => this.#coarseNow : () => performance.now()
-    const { trailerHeads, ...sizes } = sizedBy(settings)
-    const trailers = trailerHeads.scratch
-    const memory = new ReadMemory(http.io_buffer_size)
-    const plain: ConnectionContext = {
-      settings,
-      ...sizes,
-      trailerHeads,
-      memory,
-      composer: new Composer(composerBytes(settings, ofSecured)),
-      wheel: new DeadlineWheel(TICK_MS),
-      requestKinds: new FieldKinds(correlationField),
-      responseKinds: new FieldKinds(correlationField),
-      part: { spans: new BodySpans(), count: 0, floor: 0, last: false, trailers, buffer: null as never },
-      report: this.#options.report,
-      metrics: this.#metrics,
-      now,
-      tunnels: this.#auth.tunnels,
-      dateLine: dateLine(),
-      isDraining: false,
-      keepsIdle: false,
-    }
-    const ofTls = { settings: ofSecured, ...sizedBy(ofSecured), memory: new ReadMemory(https.io_buffer_size, memory) }
-    return { plain, secured: { ...plain, ...ofTls } }
+    const clock = new EventClock(() => performance.now())
+    const now = accessLog === null ? () => this.#coarseNow : clock.now
+    const shared = { report, metrics: this.#metrics, now, clock, tunnels: this.#auth.tunnels, dateLine: dateLine() }
+    return newContexts(this.#plan, shared, TICK_MS)
   }
 
   #newAdmission(gauge: SharedGauge): Admission {
     const { http, clients, clientSeed, reactor, reactors, connectionLimits } = this.#plan
     const byClient = http.max_connections_per_client < 0 ? null : new SharedGauge(clients, reactors, reactor)
-    const { max_connections_per_client: clientMax } = http
     return new Admission(
       gauge,
       clientLimits(this.#plan),
       connectionLimits.clients,
       byClient,
-      clientMax,
+      http.max_connections_per_client,
       CLIENT_SLOTS,
       clientSeed,
       this.#metrics,
@@ -282,10 +278,12 @@ export class Reactor implements ConnectionCallbacks {
     const trusted = new CidrList(live.http.trusted_proxies)
     const applyApis = this.#apis.prepare(apis)
     const applySequences = this.#sequences.prepare(live.faults.sequences)
+    const applyMediation = this.#mediation.prepare(live, apis)
     const hasNewClientTls = this.#tls.update(tls, live)
     // From here on nothing throws.
     applyApis()
     applySequences()
+    applyMediation()
     this.#pipeline.faults.update(live.faults)
     this.#pipeline.corsMediation.update(live.faults)
     this.#pipeline.webSocketMediation.update(live)
@@ -301,7 +299,7 @@ export class Reactor implements ConnectionCallbacks {
     void this.#sharedCounting.use(live.redis)
     this.#clusterReports.use(live.throttling.reportMs)
     if (forwardingKey(live.http) !== this.#forwardingKey) this.#updateClients(trusted, live.http)
-    for (const pool of this.#apis.pools) {
+    for (const pool of this.#pools.pools) {
       const { secured: isSecured } = pool.route
       const { closesTargets, targetKeepAliveMs } = pool.context.settings
       const oldMs = oldKeepAliveMs[isSecured ? 'secured' : 'plain']
@@ -315,16 +313,10 @@ export class Reactor implements ConnectionCallbacks {
 
   /** Open connections read the new values from the same objects. */
   #updateSettings(live: LivePlan): void {
-    const { http, https, responseTimeoutMs, resourceCacheMs, warnOn500 } = live
-    for (const [transport, section] of [
-      ['plain', http],
-      ['secured', https],
-    ] as const) {
-      const { settings, requestLimits: ofRequests, responseLimits: ofResponses } = this.#contexts[transport]
-      updateSettings(settings, section, http, responseTimeoutMs)
-      Object.assign(ofRequests, requestLimits(settings))
-      Object.assign(ofResponses, responseLimits(settings))
-      this.#stripped[transport].update(settings)
+    const { http, resourceCacheMs, warnOn500 } = live
+    updateContexts(this.#contexts, live)
+    for (const transport of ['plain', 'secured'] as const) {
+      this.#stripped[transport].update(this.#contexts[transport].settings)
       this.#pools.stripped[transport].update()
     }
     this.#pools.warnOn500 = warnOn500
@@ -352,7 +344,7 @@ export class Reactor implements ConnectionCallbacks {
    */
   drain(keepsIdle = false): void {
     this.#setDraining(keepsIdle)
-    for (const pool of this.#apis.pools) pool.closeIdle()
+    for (const pool of this.#pools.pools) pool.closeIdle()
     if (!keepsIdle) for (const connection of [...this.#connections]) connection.drain()
     // Connections that the kernel has accepted already are still served, once.
     setTimeout(() => {
@@ -383,11 +375,12 @@ export class Reactor implements ConnectionCallbacks {
   stop(): void {
     this.stopListening()
     this.cutOff()
-    for (const pool of this.#apis.pools) pool.closeIdle()
+    for (const pool of this.#pools.pools) pool.closeIdle()
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#auth.stop()
     this.#sharedCounting.close()
     this.#clusterReports.close()
+    this.#mediation.close()
     this.#options.accessLog?.flush()
   }
 
@@ -511,7 +504,9 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   refuse(exchange: Exchange, outcome: Parameters<ConnectionCallbacks['refuse']>[1], failure: Failure | null): void {
-    refuse(exchange, this.#pipeline, outcome, failure)
+    // A client that breaks the protocol, or is late, gets its answer before another byte of it is read.
+    if (failure === null) refuseAtOnce(exchange, this.#pipeline, outcome, null)
+    else refuse(exchange, this.#pipeline, outcome, failure)
   }
 
   insteadOfTunnel(exchange: Exchange, head: Head, kind: BackendTunnelPeer['kind']): (() => void) | null {
@@ -521,6 +516,8 @@ export class Reactor implements ConnectionCallbacks {
   /** Counts and logs an exchange that is over. */
   exchangeDone(exchange: Exchange): void {
     const metrics = this.#metrics
+    exchange.mediation?.ended()
+    exchange.handlers?.ended()
     metrics.add(statusCell(exchange.status), 1)
     metrics.add(sizeCell('request', exchange.requestBodyBytes), 1)
     metrics.add(sizeCell('response', exchange.responseBodyBytes), 1)
@@ -548,18 +545,6 @@ export class Reactor implements ConnectionCallbacks {
       CORRELATION_ID: exchange.correlationId,
       CONNECTION: `http-incoming-${exchange.sourceId}`,
     })
-  }
-}
-
-/** Heads and limits of connections with these settings. */
-function sizedBy(settings: Settings) {
-  const { headerCountMax } = settings
-  return {
-    requestHeads: new HeadPool(headerCountMax),
-    responseHeads: new HeadPool(headerCountMax),
-    trailerHeads: new HeadPool(headerCountMax),
-    requestLimits: requestLimits(settings),
-    responseLimits: responseLimits(settings),
   }
 }
 

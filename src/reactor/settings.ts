@@ -1,7 +1,9 @@
 /** Settings of connections, made from the sections of both transports, and the sizes and limits that depend on them. */
 import type { Configuration } from '../config/catalogue.ts'
 import { CALLER_LINES_MAX } from '../proxy/exchange/caller.ts'
+import { EDIT_BYTES_MAX } from '../proxy/exchange/head-edit.ts'
 import type { Settings } from '../proxy/exchange/connection-context.ts'
+import { HeadPool } from '../http1/head.ts'
 import type { ReaderLimits } from '../http1/message-reader.ts'
 import { encoded } from '../http1/writer.ts'
 
@@ -69,7 +71,7 @@ const HEAD_EXTRA_BYTES = 8192
 export function composerBytes(...transports: readonly Settings[]): number {
   // The shortest field line has four bytes and gets one more, a space.
   const longest = transports.flatMap(it => [it.headerBytesMax, it.responseHeaderBytesMax, it.trailerBytesMax * 1.25])
-  return Math.max(...longest) + HEAD_EXTRA_BYTES + CALLER_LINES_MAX
+  return Math.max(...longest) + HEAD_EXTRA_BYTES + CALLER_LINES_MAX + EDIT_BYTES_MAX
 }
 
 /** Limits of client connections. */
@@ -81,4 +83,16 @@ export function requestLimits(settings: Settings): ReaderLimits {
 /** Limits of backend connections. */
 export function responseLimits(settings: Settings): ReaderLimits {
   return { ...requestLimits(settings), headBytesMax: settings.responseHeaderBytesMax }
+}
+
+/** Heads and limits of connections with these settings. */
+export function sizedBy(settings: Settings) {
+  const { headerCountMax } = settings
+  return {
+    requestHeads: new HeadPool(headerCountMax),
+    responseHeads: new HeadPool(headerCountMax),
+    trailerHeads: new HeadPool(headerCountMax),
+    requestLimits: requestLimits(settings),
+    responseLimits: responseLimits(settings),
+  }
 }

@@ -2,7 +2,7 @@
  * The limits of one caller at one API, by resource: which policies apply, in which order, and under which keys they
  * count (`conf/guide/throttling.md` has the table of keys).
  */
-import type { Caller } from '../proxy/exchange/caller.ts'
+import type { Caller, CallingApplication } from '../proxy/exchange/caller.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Resource } from '../proxy/exchange/resource.ts'
 import { networkOf } from '../socket/ip-address.ts'
@@ -10,7 +10,7 @@ import { type ConditionGroups, NO_GROUP } from './conditions.ts'
 import { countedAddress } from './denials.ts'
 import { type Level, Limit } from './limit.ts'
 import { LimitList } from './limit-list.ts'
-import type { AdvancedPolicy, CustomPolicy, Quota, Sharing } from './policy.ts'
+import type { AdvancedPolicy, CustomPolicy, Quota, Sharing, SubscriptionPolicy } from './policy.ts'
 import type { Throttle } from './throttle.ts'
 
 /** An API, as limits see it. */
@@ -49,46 +49,76 @@ export class CallerLimits {
   readonly version: number
   /** A deny policy names the caller. */
   readonly isDenied: boolean
-  readonly #throttle: Throttle
-  readonly #api: LimitedApi
-  readonly #caller: Caller
+  readonly api: LimitedApi
+  /** The list of the last request's resource, where it depends on nothing else; null: `#last` has to be asked. */
+  #lastList: LimitList | null = null
   /** Null until a second resource is asked for: most anonymous callers come once. */
   #byResource: Map<Resource | null, ResourceLimits> | null = null
   /** The resource of the last request, nearly always that of the next one too. */
   #lastResource: Resource | null | undefined = undefined
   #last: ResourceLimits | undefined
+  readonly #throttle: Throttle
+  readonly #caller: Caller
   readonly #dependsOnAddress: boolean
 
   constructor(throttle: Throttle, api: LimitedApi, caller: Caller, isDenied: boolean) {
-    this.#throttle = throttle
-    this.#api = api
-    this.#caller = caller
-    this.isDenied = isDenied
     this.version = throttle.policies.version
+    this.isDenied = isDenied
+    this.api = api
+    this.#throttle = throttle
+    this.#caller = caller
     this.#dependsOnAddress = throttle.policies.custom.some(({ keyTemplate }) => keyTemplate.includes(BY_ADDRESS))
   }
 
-  /** Tells whether no request without credentials can meet a limit. */
-  static areNone({ policies, plan }: Throttle, { tier, hard, resourceTiers }: LimitedApi): boolean {
+  /** Tells whether no request can meet a limit: of the caller, or of any caller without credentials. */
+  static areNone(throttle: Throttle, { tier, hard, resourceTiers }: LimitedApi, caller: Caller | null): boolean {
+    const { policies } = throttle
     const advanced = tier === '' ? resourceTiers : [tier]
     const isUnlimited = (name: string): boolean => {
       const { quota, groups } = policies.advanced(name).policy
       return quota === null && groups.length === 0
     }
-    const { quota, burst } = policies.subscription(plan.unauthenticatedTier).policy
+    const { quota, burst } = policies.subscription(subscriptionTier(throttle, caller)).policy
     const hasOwn = quota !== null || burst !== null || hard.PRODUCTION !== null || hard.SANDBOX !== null
-    return !hasOwn && policies.custom.length === 0 && advanced.every(isUnlimited)
+    const application = applicationOf(caller)
+    if (hasOwn || (application !== null && policies.application(application.tier).policy.quota !== null)) return false
+    return policies.custom.length === 0 && advanced.every(isUnlimited)
+  }
+
+  static subscriptionPolicy(throttle: Throttle, caller: Caller): SubscriptionPolicy {
+    return throttle.policies.subscription(subscriptionTier(throttle, caller)).policy
+  }
+
+  /** Limits of operations that one request asks for, each once, beside those of the request itself. */
+  limitsOfOperations(exchange: Exchange, operations: readonly Resource[]): LimitList {
+    // A policy of the whole API is one of the request.
+    const limits = this.api.tier !== '' ? [] : operations.flatMap(operation => this.#ofOperation(exchange, operation))
+    return new LimitList(limits, this.#throttle)
+  }
+
+  #ofOperation(exchange: Exchange, operation: Resource): readonly Limit[] {
+    const { policy, groups } = this.#newResource(operation)
+    if (policy === null) return []
+    const group = groups === null ? NO_GROUP : groups.find(exchange, countedAddress(exchange))
+    return this.#advanced(policy, operation, group)
   }
 
   limitsOf(exchange: Exchange): LimitList {
     const { resource } = exchange
+    if (resource === this.#lastResource && this.#lastList !== null) return this.#lastList
+    return this.#find(exchange, resource)
+  }
+
+  #find(exchange: Exchange, resource: Resource | null): LimitList {
     if (resource !== this.#lastResource) {
       this.#last = this.#otherResource(resource)
       this.#lastResource = resource
+      this.#lastList = null
     }
     const own = this.#last!
-    if (own.groups === null && !this.#dependsOnAddress) return own.lists[0] ?? this.#newList(own, resource, NO_GROUP)
-    return this.#conditional(own, exchange)
+    if (own.groups !== null || this.#dependsOnAddress) return this.#conditional(own, exchange)
+    this.#lastList = own.lists[0] ?? this.#newList(own, resource, NO_GROUP)
+    return this.#lastList
   }
 
   #conditional(own: ResourceLimits, exchange: Exchange): LimitList {
@@ -117,7 +147,7 @@ export class CallerLimits {
   }
 
   #newResource(resource: Resource | null): ResourceLimits {
-    const { tier } = this.#api
+    const { tier } = this.api
     const name = tier === '' ? (resource?.tier ?? '') : tier
     const policy = name === '' ? null : this.#throttle.policies.advanced(name).policy
     const groups = policy === null ? null : this.#throttle.groupsOf(policy)
@@ -145,7 +175,7 @@ export class CallerLimits {
   #advanced(policy: AdvancedPolicy, resource: Resource | null, group: number): readonly Limit[] {
     const quota = group === NO_GROUP ? policy.quota : policy.groups[group]!.quota
     if (quota === null) return []
-    const isOfApi = this.#api.tier !== ''
+    const isOfApi = this.api.tier !== ''
     const suffix = group === NO_GROUP ? '' : `:condition-${group + 1}`
     const user = policy.userLevel === 'PER_USER' ? `:${this.#user}` : ''
     const key = (isOfApi ? this.#apiKey : this.#resourceKey(resource)) + suffix + user
@@ -153,9 +183,7 @@ export class CallerLimits {
   }
 
   #subscription(): readonly Limit[] {
-    const { policies, plan } = this.#throttle
-    const name = this.#isSubscribed ? this.#caller.subscriptionTier : plan.unauthenticatedTier
-    const { policy } = policies.subscription(name)
+    const { policy } = this.#throttle.policies.subscription(subscriptionTier(this.#throttle, this.#caller))
     const key = `${this.#subscriber}:${this.#apiKey}:${policy.name}`
     const { quota, burst, stopOnQuotaReach } = policy
     return [
@@ -165,8 +193,8 @@ export class CallerLimits {
   }
 
   #application(): readonly Limit[] {
-    const { application } = this.#caller
-    if (application === null || this.#caller.method === 'none') return []
+    const application = applicationOf(this.#caller)
+    if (application === null) return []
     const { policy } = this.#throttle.policies.application(application.tier)
     if (policy.quota === null) return []
     return [this.#limit('application', policy, `${application.id}:${this.#user}`, policy.quota)]
@@ -177,10 +205,10 @@ export class CallerLimits {
     const values: Readonly<Record<string, string>> = {
       resourceKey: this.#resourceKey(resource),
       userId: user,
-      apiContext: this.#api.path,
-      apiVersion: this.#api.version,
+      apiContext: this.api.path,
+      apiVersion: this.api.version,
       appTenant: application?.tenant ?? tenant,
-      apiTenant: tenantOf(this.#api.provider),
+      apiTenant: tenantOf(this.api.provider),
       appId: application?.id ?? '',
       clientIp: network,
     }
@@ -190,7 +218,7 @@ export class CallerLimits {
 
   #hard(): readonly Limit[] {
     const { keyType } = this.#caller
-    const quota = this.#api.hard[keyType]
+    const quota = this.api.hard[keyType]
     return quota === null ? [] : [this.#limit('hard', HARD, `${this.#apiKey}:${keyType}`, quota)]
   }
 
@@ -205,23 +233,16 @@ export class CallerLimits {
   }
 
   get #apiKey(): string {
-    return `${this.#api.path}:${this.#api.version}`
+    return `${this.api.path}:${this.api.version}`
   }
 
   #resourceKey(resource: Resource | null): string {
-    return `${this.#api.path}${resource?.template ?? '/*'}:${resource?.verb ?? '*'}`
-  }
-
-  /** A subscription, or the certificate that stands for one, names the tier. */
-  get #isSubscribed(): boolean {
-    const { method, application } = this.#caller
-    return method === 'mutual_tls' || (method !== 'none' && application !== null)
+    return `${this.api.path}${resource?.template ?? '/*'}:${resource?.verb ?? '*'}`
   }
 
   /** Whoever the quota of a subscription counts for. */
   get #subscriber(): string {
-    const { method, application } = this.#caller
-    return method !== 'none' && application !== null ? application.id : this.#user
+    return applicationOf(this.#caller)?.id ?? this.#user
   }
 
   /** Callers without credentials count by address; IPv6 ones by the network of 64 bits that one client may vary. */
@@ -229,6 +250,17 @@ export class CallerLimits {
     const { method, application, user } = this.#caller
     return method === 'none' && application !== null ? networkOf(application.id) : escaped(user)
   }
+}
+
+/** An anonymous caller has its address in the place of an application. */
+function applicationOf(caller: Caller | null): CallingApplication | null {
+  return caller === null || caller.method === 'none' ? null : caller.application
+}
+
+/** A subscription, or the certificate that stands for one, names the tier. */
+function subscriptionTier({ plan }: Throttle, caller: Caller | null): string {
+  const isSubscribed = caller?.method === 'mutual_tls' || applicationOf(caller) !== null
+  return isSubscribed ? caller!.subscriptionTier : plan.unauthenticatedTier
 }
 
 /** Names that hold the separator of keys must not make the key of another name. */

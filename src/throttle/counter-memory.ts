@@ -16,7 +16,7 @@ import { hash, randomFillSync } from 'node:crypto'
 import type { Quota, TimeUnit } from './policy.ts'
 import { CounterLabels, LABEL_BYTES, POLICIES_MAX } from './counter-labels.ts'
 import { COUNT_SHIFT, GENERATION_MASK, scaleOf, tagOf, windowsAhead, wordOf } from './counting-word.ts'
-import { OwnerLock } from './owner-lock.ts'
+import { OwnerLock } from '../runtime/owner-lock.ts'
 import { windowAt, windowStartMs } from './window.ts'
 
 /** What a slot needs to know of its key. */

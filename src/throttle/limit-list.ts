@@ -11,8 +11,13 @@ import { TunnelLimits } from './tunnel-limits.ts'
 import type { Throttle } from './throttle.ts'
 
 const SWITCHED = 101
+/** One object for all lists: most limits are of one sort, and every object of one caller alone waits for memory. */
+const NO_LIMITS: readonly Limit[] = []
+const NO_SHARED: readonly SharedCounter[] = []
 
 export class LimitList implements LateCharges {
+  /** Nothing is limited. */
+  readonly isEmpty: boolean
   /** In the order in which they decide. */
   readonly all: readonly Limit[]
   /** Limits on this machine that refuse, with their counters. Those of bandwidth are only checked. */
@@ -36,21 +41,17 @@ export class LimitList implements LateCharges {
   constructor(all: readonly Limit[], throttle: Throttle) {
     const ofRequests = all.filter(({ quota }) => quota.type !== 'events')
     this.#throttle = throttle
+    this.isEmpty = all.length === 0
     this.all = all
-    this.stopping = ofRequests.filter(({ stops, shared }) => stops && shared === null)
+    this.stopping = those(ofRequests, ({ stops, shared }) => stops && shared === null)
     this.counters = this.stopping.map(({ counter }) => counter)
-    this.shared = ofRequests.filter(({ stops, shared }) => stops && shared !== null)
-    this.sharedCounters = this.shared.map(({ shared }) => shared!)
-    this.marking = ofRequests.filter(({ stops }) => !stops)
-    this.events = all.filter(({ quota }) => quota.type === 'events')
-    this.bandwidth = all.filter(({ quota }) => quota.type === 'bandwidth')
+    this.shared = those(ofRequests, ({ stops, shared }) => stops && shared !== null)
+    this.sharedCounters = this.shared.length === 0 ? NO_SHARED : this.shared.map(({ shared }) => shared!)
+    this.marking = those(ofRequests, ({ stops }) => !stops)
+    this.events = those(all, ({ quota }) => quota.type === 'events')
+    this.bandwidth = those(all, ({ quota }) => quota.type === 'bandwidth')
     this.passedCells = ofRequests.map(({ level }) => LEVELS[level].passed)
     this.policies = ofRequests.map(({ policyItem }) => policyItem).join(', ')
-  }
-
-  /** Nothing is limited. */
-  get isEmpty(): boolean {
-    return this.all.length === 0
   }
 
   /** Whether something is charged behind the request: bytes, or messages of a tunnel. */
@@ -68,4 +69,9 @@ export class LimitList implements LateCharges {
   meter(exchange: Exchange): TunnelMeter {
     return new TunnelLimits(this, exchange, this.#throttle)
   }
+}
+
+function those(limits: readonly Limit[], hold: (limit: Limit) => boolean): readonly Limit[] {
+  const found = limits.filter(hold)
+  return found.length === 0 ? NO_LIMITS : found
 }

@@ -90,8 +90,22 @@ function readSubscriptionPolicy(reader: BodyReader, name: string, sharing: Shari
     quota: readLimit(reader, ['defaultLimit'], window),
     burst: readBurst(reader),
     stopOnQuotaReach: reader.flag(['stopOnQuotaReach'], true),
+    ...readQueryLimits(reader),
     ...sharing,
   }
+}
+
+function readQueryLimits(reader: BodyReader): Pick<SubscriptionPolicy, 'graphQL'> {
+  const graphQL = { depth: readCount(reader, 'graphQLMaxDepth'), complexity: readCount(reader, 'graphQLMaxComplexity') }
+  return graphQL.depth + graphQL.complexity === 0 ? {} : { graphQL }
+}
+
+/** The reference platform writes 0, or -1, for no limit. */
+function readCount(reader: BodyReader, name: 'graphQLMaxDepth' | 'graphQLMaxComplexity'): number {
+  const count = reader.value([name])
+  return count === undefined || count === null || count === 0 || count === -1
+    ? 0
+    : reader.integer([name], 1, 1_000_000_000)
 }
 
 /** The reference platform writes a count of 0, or -1, for no burst limit. */

@@ -42,7 +42,17 @@ export interface SubscriptionPolicy extends Sharing {
   readonly burst: Quota | null
   /** False: requests beyond the quota pass, and are marked. */
   readonly stopOnQuotaReach: boolean
+  /** Left out: no limits. */
+  readonly graphQL?: QueryLimits
 }
+
+/** Largest depth and complexity of a GraphQL query; 0 for no limit. */
+interface QueryLimits {
+  readonly depth: number
+  readonly complexity: number
+}
+
+export const NO_QUERY_LIMITS: QueryLimits = { depth: 0, complexity: 0 }
 
 /** Of an API or a resource. */
 export interface AdvancedPolicy extends Sharing {

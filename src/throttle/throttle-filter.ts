@@ -16,8 +16,10 @@ export class ThrottleFilter implements DescribedFilter {
   readonly #api: LimitedApi
   #version = 0
   #isFree = false
-  /** As long as the callers, which token table and caches of callers bound. */
-  readonly #byCaller = new WeakMap<Caller, CallerLimits>()
+  /** Stands for the limits of every caller that has none at this API, in the version. */
+  #none: object = {}
+  /** Limits of callers that have several APIs, such as anonymous ones; those of others are in `Caller.limits`. */
+  readonly #byCaller = new WeakMap<Caller, object>()
 
   /** `throttle`: null where the chain is only described. */
   constructor(throttle: Throttle | null, api: LimitedApi) {
@@ -38,22 +40,38 @@ export class ThrottleFilter implements DescribedFilter {
     if (version !== this.#version) this.#renew(throttle)
     if (this.#isFree) return undefined
     const caller = exchange.caller ?? throttle.auth.anonymous(countedAddress(exchange), exchange.keyType)
-    let own = this.#byCaller.get(caller)
-    if (own === undefined || own.version !== version) own = this.#list(throttle, caller)
+    const own = this.#isOwn(caller.limits) ? caller.limits : this.#limitsOf(throttle, caller)
+    if (own === this.#none) return undefined
+    return this.#admit(exchange, throttle, own as CallerLimits)
+  }
+
+  #admit(exchange: Exchange, throttle: Throttle, own: CallerLimits): FilterResult {
     if (own.isDenied) return throttle.deny(exchange)
     const limits = own.limitsOf(exchange)
     return limits.isEmpty ? undefined : throttle.admit(exchange, limits)
   }
 
-  #renew(throttle: Throttle): void {
-    this.#version = throttle.policies.version
-    this.#isFree = !this.#api.hasCallers && CallerLimits.areNone(throttle, this.#api)
+  /** Whether limits hold for this API and version. */
+  #isOwn(limits: object | null | undefined): limits is object {
+    if (limits === this.#none) return true
+    return limits instanceof CallerLimits && limits.api === this.#api && limits.version === this.#version
   }
 
-  #list(throttle: Throttle, caller: Caller): CallerLimits {
+  #renew(throttle: Throttle): void {
+    this.#version = throttle.policies.version
+    this.#isFree = !this.#api.hasCallers && CallerLimits.areNone(throttle, this.#api, null)
+    this.#none = {}
+  }
+
+  #limitsOf(throttle: Throttle, caller: Caller): object {
+    const known = this.#byCaller.get(caller)
+    if (this.#isOwn(known)) return known
     const isDenied = deniesCaller(throttle.policies.denied, this.#api, caller)
-    const own = new CallerLimits(throttle, this.#api, caller, isDenied)
-    this.#byCaller.set(caller, own)
+    const hasNone = !isDenied && CallerLimits.areNone(throttle, this.#api, caller)
+    const own = hasNone ? this.#none : new CallerLimits(throttle, this.#api, caller, isDenied)
+    // Another API takes the place in the caller, or an older version leaves it.
+    if (caller.limits !== null) this.#byCaller.set(caller, own)
+    caller.limits = own
     return own
   }
 }

@@ -1,0 +1,54 @@
+/** Loads the handlers of the operator in a reactor, and starts the threads of those that do not run on it. */
+import { getCompileCacheDir } from 'node:module'
+import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
+import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
+import { loadWholeModule } from '../config/module-file.ts'
+import type { HandlersPlan } from '../plan/reactor-plan.ts'
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import { IsolatedThreads } from '../runtime/isolated-threads.ts'
+
+const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
+const PHASES = ['request', 'response', 'end'] as const
+
+/** `workerData` of a thread of handlers. */
+export interface HandlerThreadData {
+  readonly home: string
+  /** Folder of Node's compile cache; undefined for none. */
+  readonly compileCache: string | undefined
+}
+
+/** A handler that cannot be loaded refuses every request, with its cause in the log. */
+export async function loadHandlers(
+  { handlers, threads, timeoutMs, heapBytes }: HandlersPlan,
+  home: string,
+  report: Report,
+): Promise<{ readonly filter: HandlersFilter; close(): void }> {
+  const workerData: HandlerThreadData = { home, compileCache: getCompileCacheDir() }
+  const pool = new IsolatedThreads({ entry: ENTRY, workerData, threadsMax: threads, timeoutMs, heapBytes })
+  const loaded = await Promise.all(handlers.map(({ name, path }) => load(name, path, home, report)))
+  const filter = new HandlersFilter(loaded, {
+    report,
+    nowMs: () => performance.now(),
+    run: task => pool.run(task) as Promise<HandlerReply>,
+  })
+  return { filter, close: () => pool.close() }
+}
+
+async function load(name: string, path: string, home: string, report: Report): Promise<LoadedHandler> {
+  try {
+    const module = await loadWholeModule(home, path)
+    const phases = PHASES.filter(phase => typeof module[phase] === 'function')
+    if (phases.length === 0) throw new Error(`${path} exports none of ${PHASES.join(', ')}`)
+    if (module.synchronous !== true) return { kind: 'thread', name, path, phases }
+    return { kind: 'reactor', name, module: Object.fromEntries(phases.map(phase => [phase, module[phase]])) }
+  } catch (error) {
+    const cause = (error as Error).message
+    report('error', 'handler not loaded', { HANDLER: name, CAUSE_OF_ERROR: cause })
+    const refuses: HandlerModule = {
+      request: () => {
+        throw new Error(cause)
+      },
+    }
+    return { kind: 'reactor', name, module: refuses }
+  }
+}

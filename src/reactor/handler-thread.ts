@@ -1,0 +1,50 @@
+/** A thread of handlers: runs one phase of one handler at a time. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { loadModule } from '../config/module-file.ts'
+import { openView } from '../filters/exchange-view.ts'
+import type { ExchangeView, HandlerReply, HandlerTask } from '../filters/handler-interface.ts'
+import { READY } from '../runtime/isolated-threads.ts'
+import type { HandlerThreadData } from './handler-loading.ts'
+
+const { home } = workerData as HandlerThreadData
+type Call = (view: ExchangeView) => unknown
+/** By path and phase. */
+const loaded = new Map<string, Promise<Call>>()
+
+function callOf(path: string, phase: string): Promise<Call> {
+  const key = `${phase} ${path}`
+  const known = loaded.get(key) ?? (loadModule(home, path, phase) as Promise<Call>)
+  loaded.set(key, known)
+  return known
+}
+
+async function run({ path, facts, fields }: HandlerTask): Promise<HandlerReply> {
+  const field = (name: string) => {
+    const values = fields.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value)
+    return values.length === 0 ? undefined : values.join(', ')
+  }
+  const { view, changes, close } = openView(facts, field, facts.phase === 'request')
+  try {
+    const call = await callOf(path, facts.phase)
+    const goesOn = (await call(view)) !== false
+    // What the attributes hold must be plain data; JSON says whether they are.
+    const attributes = JSON.parse(JSON.stringify(view.attributes)) as Record<string, unknown>
+    return { kind: 'done', goesOn, changes, attributes }
+  } catch (error) {
+    return { kind: 'failed', cause: causeOf(error) }
+  } finally {
+    close()
+  }
+}
+
+function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'a value was thrown that is no error'
+  if (error.name === 'ModuleError') return error.message
+  const frame = /^ +at (.*)$/m.exec(error.stack ?? '')
+  return frame === null ? error.name : `${error.name} at ${frame[1]}`
+}
+
+// What a handler leaves behind must not end the thread under the next one.
+process.on('unhandledRejection', () => undefined)
+parentPort!.on('message', async (task: HandlerTask) => parentPort!.postMessage(await run(task)))
+parentPort!.postMessage(READY)

@@ -1,0 +1,266 @@
+/**
+ * The worker threads of one reactor: a service for messages of clients without TLS, one for those on TLS, and the
+ * background pool. Threads start with their first task. A reload that changes their plan starts others; the old ones
+ * end with their last task.
+ */
+import type { ApiMediationPlan, FlowNeeds } from '../mediation/flow-plan.ts'
+import type { TaskCall } from '../mediation/task-calls.ts'
+import { ownBuffers } from '../mediation/transferred-body.ts'
+import type { MountedTask } from '../plan/mounted-messages.ts'
+import type { MountedService } from '../proxy/mediated/mounted-calls.ts'
+import type { WorkerFailure, WorkerService } from '../mediation/worker-service.ts'
+import type { FlowResult, FlowTask } from '../mediation/worker-task.ts'
+import type { MetricsColumn } from '../observe/metrics.ts'
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import { type ApiChanges, apiIdentity, type ApiPlan, type LivePlan, type ReactorPlan } from '../plan/reactor-plan.ts'
+import {
+  type MountedPlan,
+  PERMIT_ROWS,
+  type PermitRow,
+  scriptThreadsEach,
+  type WorkerPlan,
+  workerThreadCount,
+} from '../plan/worker-plan.ts'
+import { SharedPermits } from '../runtime/shared-permits.ts'
+import { type PoolKind, WorkerPool } from './worker-pool.ts'
+import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
+
+/** Threads of earlier plans whose tasks have not ended; those of the oldest plan end beyond. */
+const RETIRED_MAX = 4
+
+interface ReactorWorkersOptions {
+  readonly report: Report
+  readonly metrics: MetricsColumn
+  /** Serves the calls of tasks, but for those to the background pool. */
+  readonly serve: (call: Exclude<TaskCall, { kind: 'background' }>) => unknown
+  readonly receive: WorkerThreadsOptions['receive']
+  /** For tests. */
+  readonly entry?: WorkerThreadsOptions['entry']
+  readonly watch?: WorkerThreadsOptions['watch']
+}
+
+type DatabasePlan = NonNullable<WorkerPlan['database']>
+
+type ReactorShare = Pick<
+  ReactorPlan,
+  'reactor' | 'reactors' | 'permits' | 'home' | 'database' | 'bodyChecks' | 'statistics'
+>
+
+export class ReactorWorkers {
+  /** By the transport of the client. */
+  readonly services: Readonly<Record<'plain' | 'secured', WorkerService>>
+  /** Requests to mounted APIs, by the transport of the client. */
+  readonly mounted: Readonly<Record<'plain' | 'secured', MountedService>>
+  readonly #options: ReactorWorkersOptions
+  readonly #share: ReactorShare
+  readonly #permits: SharedPermits
+  readonly #background: WorkerPool
+  /** Mediation of the APIs with flows on workers, by identity. */
+  readonly #apis = new Map<string, ApiMediationPlan>()
+  /** By identity. */
+  readonly #mounted = new Map<string, MountedPlan>()
+  #live: LivePlan
+  /** Null before the first task. */
+  #generation: Generation | null = null
+  readonly #retired = new Set<WorkerThreads>()
+
+  constructor(plan: ReactorPlan, options: ReactorWorkersOptions) {
+    this.#options = options
+    this.#share = plan
+    this.#live = plan
+    for (const api of plan.apis) this.#deploy(api)
+    const { permits: shared, reactors, reactor } = plan
+    const permits = new SharedPermits(shared, reactors, reactor)
+    this.#permits = permits
+    this.#background = this.#newPool('background', 'background', permits)
+    const plain = this.#newPool('plain', 'mediation', permits)
+    const secured = this.#newPool('secured', 'mediation', permits)
+    this.services = { plain: this.#serviceOf(plain), secured: this.#serviceOf(secured) }
+    this.mounted = { plain: mountedService(plain), secured: mountedService(secured) }
+  }
+
+  /** Applies a reload: tasks from now on have the new plan. */
+  deploy(live: LivePlan, { removed, deployed }: ApiChanges): void {
+    this.#live = live
+    this.#permits.wake()
+    for (const identity of removed) {
+      this.#apis.delete(identity)
+      this.#mounted.delete(identity)
+    }
+    for (const api of deployed) this.#deploy(api)
+    const old = this.#generation
+    if (old === null || old.source === this.#source()) return
+    const { threads } = this.#newGeneration()
+    for (const kind of ['mediation', 'background'] as const) {
+      if (old.threads[kind].isStarted) threads[kind].start()
+      this.#retire(old.threads[kind])
+    }
+  }
+
+  /** Ends all threads; their tasks fail. */
+  close(): void {
+    for (const threads of [...Object.values(this.#generation?.threads ?? {}), ...this.#retired]) threads.close()
+  }
+
+  #retire(threads: WorkerThreads): void {
+    threads.retire()
+    this.#retired.add(threads)
+    for (const each of this.#retired) if (each.pending === 0) this.#retired.delete(each)
+    const [oldest] = this.#retired
+    if (oldest === undefined || this.#retired.size <= RETIRED_MAX) return
+    this.#retired.delete(oldest)
+    oldest.close()
+  }
+
+  #deploy(api: ApiPlan): void {
+    const identity = apiIdentity(api)
+    const { name, version, mounted } = api
+    if (mounted === null) this.#mounted.delete(identity)
+    else {
+      const { module, digest, settings } = mounted
+      this.#mounted.set(identity, { name, version, module, digest, settings })
+    }
+    // A checked body takes a request to a worker whatever its flow needs.
+    const isOnWorkers = api.mediation !== null && (this.#share.bodyChecks !== null || needsWorker(api.mediation))
+    if (isOnWorkers) this.#apis.set(identity, api.mediation!)
+    else this.#apis.delete(identity)
+  }
+
+  #newPool(row: PermitRow, kind: PoolKind, permits: SharedPermits): WorkerPool {
+    const { report, metrics } = this.#options
+    return new WorkerPool({
+      kind,
+      row: PERMIT_ROWS[row],
+      permits,
+      settings: () => {
+        const { workers, responseTimeoutMs } = this.#live
+        return {
+          limits: workers.limits[row],
+          timeoutMs: responseTimeoutMs,
+          queueWarningMs: row === 'background' ? 0 : workers.queueWarningMs,
+        }
+      },
+      threads: () => this.#current().threads[kind],
+      report,
+      metrics,
+    })
+  }
+
+  #serviceOf(pool: WorkerPool): WorkerService {
+    return {
+      mediate: async (task, bytes) => (await pool.run(ownBuffers(task), bytes)) as FlowResult,
+      background: task => this.#runInBackground(task),
+    }
+  }
+
+  #runInBackground(task: FlowTask): boolean {
+    const { body } = task.message
+    try {
+      const result = this.#background.run(ownBuffers(task), body.kind === 'bytes' ? body.bytes.byteLength : 0)
+      result.then(
+        result => this.#backgroundEnded(task, result as FlowResult),
+        error => this.#backgroundFailed(task, error as WorkerFailure),
+      )
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #backgroundEnded({ api }: FlowTask, result: FlowResult): void {
+    if (result.kind !== 'faults') return
+    const { code, cause } = result.fault
+    this.#options.report('warn', 'background task failed', { API: api, ERROR_CODE: code, CAUSE_OF_ERROR: cause })
+  }
+
+  #backgroundFailed({ api }: FlowTask, { reason, message }: WorkerFailure): void {
+    this.#options.report('error', 'background task failed', { API: api, REASON: reason, CAUSE_OF_ERROR: message })
+  }
+
+  #current(): Generation {
+    return this.#generation ?? this.#newGeneration()
+  }
+
+  #newGeneration(): Generation {
+    const { limits, threads: counts, heapBytes } = this.#live.workers
+    const plan = this.#plan()
+    const newThreads = (kind: PoolKind, tasksMax: number): WorkerThreads => {
+      const threads = shareOf(counts[kind], this.#share)
+      const serve = (call: TaskCall) =>
+        call.kind === 'background' ? this.#runInBackground(call.task) : this.#options.serve(call)
+      return new WorkerThreads({ ...this.#options, serve, plan, threads, tasksMax, heapBytes })
+    }
+    const threads = {
+      mediation: newThreads('mediation', limits.plain.max + limits.secured.max),
+      background: newThreads('background', limits.background.max),
+    }
+    this.#generation = { source: this.#source(), threads }
+    return this.#generation
+  }
+
+  /** JSON of a `WorkerPlan`. */
+  #plan(): string {
+    const { faults, logLevel, formats } = this.#live
+    const { home, statistics } = this.#share
+    const apis = Object.fromEntries([...this.#apis].map(([identity, { sequences }]) => [identity, sequences]))
+    const parts = { sequences: faults.sequences, apis, ...this.#mountedParts(), scripts: this.#scriptSettings() }
+    return JSON.stringify({ logLevel, home, formats, statistics, ...parts } satisfies WorkerPlan)
+  }
+
+  /** The share of each worker thread, which has script threads of its own. */
+  #scriptSettings(): WorkerPlan['scripts'] {
+    const { threads, scripts } = this.#live.workers
+    const workers = workerThreadCount(threads, this.#share.reactors)
+    return { ...scripts, threads: scriptThreadsEach(scripts.threads, workers) }
+  }
+
+  #mountedParts(): Pick<WorkerPlan, 'mounted' | 'database'> {
+    const { database, reactors } = this.#share
+    if (this.#mounted.size === 0) return { mounted: {}, database: null }
+    const threads = Math.max(this.#live.workers.threads.mediation, reactors)
+    return { mounted: Object.fromEntries(this.#mounted), database: database && shareOfDatabase(database, threads) }
+  }
+
+  /** All that threads are made from. */
+  #source(): string {
+    const { limits, threads, heapBytes } = this.#live.workers
+    const maxima = Object.values(limits).map(({ max }) => max)
+    return `${JSON.stringify({ maxima, threads, heapBytes })}${this.#plan()}`
+  }
+}
+
+/** The connections of the pool, which counts for the process, divided among its threads: each has at least one. */
+function shareOfDatabase({ settings, folder }: DatabasePlan, threads: number): DatabasePlan {
+  const maxActive = Math.max(1, Math.floor(settings.pool.maxActive / threads))
+  return { folder, settings: { ...settings, pool: { ...settings.pool, maxActive } } }
+}
+
+function mountedService(pool: WorkerPool): MountedService {
+  return {
+    open: (task: MountedTask, transfer, bytes) => {
+      const { result, leave } = pool.open({ task, transfer }, bytes)
+      return { result: result as ReturnType<MountedService['open']>['result'], leave }
+    },
+  }
+}
+
+/** The threads of one plan. */
+interface Generation {
+  /** All that the threads are made from. */
+  readonly source: string
+  readonly threads: Readonly<Record<PoolKind, WorkerThreads>>
+}
+
+/** Threads of one reactor, of those of the process: at least one. */
+function shareOf(threads: number, { reactor, reactors }: ReactorShare): number {
+  return Math.max(1, Math.floor(threads / reactors) + (reactor < threads % reactors ? 1 : 0))
+}
+
+function needsWorker({ flows, byOperation }: ApiMediationPlan): boolean {
+  const all = [flows, ...Object.values(byOperation)].flatMap(({ request, response, fault }) => [
+    request,
+    response,
+    fault,
+  ])
+  return all.some(({ needs }) => needs === ('worker' satisfies FlowNeeds))
+}

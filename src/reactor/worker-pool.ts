@@ -1,0 +1,178 @@
+/**
+ * Tasks of one row of permits: each runs on a worker thread once it has a permit of the whole process, waits for one in
+ * the queue, or is refused. A task that is late has no result; it holds its permit until its thread gives it up.
+ */
+import { WorkerFailure } from '../mediation/worker-service.ts'
+import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import type { Report } from '../proxy/exchange/connection-context.ts'
+import type { PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
+import { monotonicMs } from '../runtime/monotonic-clock.ts'
+import type { WorkerThreads } from './worker-threads.ts'
+
+/** What a waiting task holds beside its body: its head and state. */
+const TASK_BYTES = 1024
+
+/** Cells of the metrics of each pool. */
+const COUNTS = {
+  mediation: {
+    tasks: METRIC.workerTasks,
+    refusals: { 'queue-full': METRIC.workerRefusedQueueFull, memory: METRIC.workerRefusedMemory },
+    waits: METRIC.workerWaits,
+    waitSeconds: METRIC.workerWaitSeconds,
+    timeouts: METRIC.workerTimeouts,
+    died: METRIC.workerTasksDied,
+    failed: METRIC.workerTasksFailed,
+  },
+  background: {
+    tasks: METRIC.backgroundTasks,
+    refusals: { 'queue-full': METRIC.backgroundRefusedQueueFull, memory: METRIC.backgroundRefusedMemory },
+    waits: METRIC.backgroundWaits,
+    waitSeconds: METRIC.backgroundWaitSeconds,
+    timeouts: METRIC.backgroundTimeouts,
+    died: METRIC.backgroundTasksDied,
+    failed: METRIC.backgroundTasksFailed,
+  },
+} as const
+export type PoolKind = keyof typeof COUNTS
+
+/** What a reload may change. */
+interface WorkerPoolSettings {
+  readonly limits: PermitLimits
+  /** Longest time from the call to the result in milliseconds; 0: no limit. */
+  readonly timeoutMs: number
+  /** A longer wait for a permit is logged; 0: none is. */
+  readonly queueWarningMs: number
+}
+
+interface WorkerPoolOptions {
+  readonly kind: PoolKind
+  readonly row: number
+  readonly permits: SharedPermits
+  readonly settings: () => WorkerPoolSettings
+  /** The threads of the current plan. */
+  readonly threads: () => WorkerThreads
+  readonly report: Report
+  readonly metrics: MetricsColumn
+}
+
+/** A task and its buffers, which are moved to the thread. */
+interface PoolTask {
+  readonly task: { readonly kind: string }
+  readonly transfer: readonly ArrayBuffer[]
+}
+
+interface Job extends PoolTask {
+  readonly bytes: number
+  readonly sinceMs: number
+  readonly result: PromiseWithResolvers<unknown>
+  /** 0: whoever waits for the result has a time-out of its own. */
+  readonly timeoutMs: number
+  timer: NodeJS.Timeout | null
+}
+
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions
+  readonly #counts: (typeof COUNTS)[PoolKind]
+  /** Looks at the waiting tasks of this thread until there are none. */
+  #looking: Promise<void> | null = null
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options
+    this.#counts = COUNTS[options.kind]
+  }
+
+  /** `bytes`: length of the body. Throws WorkerFailure where it refuses the task, else rejects with one. */
+  run(task: PoolTask, bytes: number): Promise<unknown> {
+    return this.#enter(task, bytes, this.#options.settings().timeoutMs).result.promise
+  }
+
+  /** As `run`, without the time-out of the pool. `leave`: nobody waits for the result of a task that has not begun. */
+  open(task: PoolTask, bytes: number): { readonly result: Promise<unknown>; readonly leave: () => void } {
+    const job = this.#enter(task, bytes, 0)
+    return { result: job.result.promise, leave: () => this.#options.permits.leave(this.#options.row, job) }
+  }
+
+  #enter({ task, transfer }: PoolTask, bytes: number, timeoutMs: number): Job {
+    const { row, permits, settings, metrics } = this.#options
+    const { limits } = settings()
+    const result = Promise.withResolvers<unknown>()
+    const sinceMs = monotonicMs()
+    const job: Job = { task, transfer, bytes: bytes + TASK_BYTES, sinceMs, result, timeoutMs, timer: null }
+    const decision = permits.enter(row, limits, job)
+    metrics.add(this.#counts.tasks, 1)
+    if (decision === 'queue-full' || decision === 'memory') {
+      metrics.add(this.#counts.refusals[decision], 1)
+      throw new WorkerFailure(decision, causeOfRefusal(decision, limits))
+    }
+    if (timeoutMs > 0) job.timer = setTimeout(() => this.#late(job, timeoutMs), timeoutMs)
+    if (decision === 'runs') void this.#start(job)
+    else {
+      metrics.add(this.#counts.waits, 1)
+      this.#looking ??= this.#look()
+    }
+    return job
+  }
+
+  async #start(job: Job): Promise<void> {
+    const { row, permits, settings, threads, metrics } = this.#options
+    const { timeoutMs } = job
+    const leftMs = timeoutMs === 0 ? 0 : Math.max(1, Math.ceil(job.sinceMs + timeoutMs - monotonicMs()))
+    try {
+      job.result.resolve(await threads().run({ task: job.task, timeoutMs: leftMs }, job.transfer))
+    } catch (error) {
+      const failure = error as WorkerFailure
+      metrics.add(failure.reason === 'died' ? this.#counts.died : this.#counts.failed, 1)
+      job.result.reject(failure)
+    }
+    if (job.timer !== null) clearTimeout(job.timer)
+    if (permits.release(row, settings().limits)) this.#takeWaiting()
+  }
+
+  /** The result comes too late, or never; whoever waits hears of it now. */
+  #late(job: Job, timeoutMs: number): void {
+    const { row, permits, metrics } = this.#options
+    metrics.add(this.#counts.timeouts, 1)
+    // Not in the queue any more: its thread ends it, by the time in its envelope.
+    permits.leave(row, job)
+    job.result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
+  }
+
+  async #look(): Promise<void> {
+    const { row, permits } = this.#options
+    let isImpatient = false
+    // `#looking` is set before the loop may end.
+    await undefined
+    while (permits.waiting(row) > 0) {
+      const { wakes } = permits
+      this.#takeWaiting(isImpatient)
+      if (permits.waiting(row) > 0) isImpatient = !(await permits.woken(wakes))
+    }
+    this.#looking = null
+  }
+
+  /** Starts the tasks of the queue that have permits now. */
+  #takeWaiting(isImpatient = false): void {
+    const { row, permits, settings } = this.#options
+    const { limits } = settings()
+    for (;;) {
+      const job = permits.takeWaiting(row, limits, isImpatient) as Job | null
+      if (job === null) return
+      this.#waited(monotonicMs() - job.sinceMs)
+      void this.#start(job)
+    }
+  }
+
+  #waited(waitMs: number): void {
+    const { settings, metrics, report } = this.#options
+    const { queueWarningMs } = settings()
+    metrics.add(this.#counts.waitSeconds, waitMs / 1000)
+    if (queueWarningMs === 0 || waitMs <= queueWarningMs) return
+    report('warn', 'message waited for a worker', { WAIT_MS: Math.round(waitMs), LIMIT_MS: queueWarningMs })
+  }
+}
+
+function causeOfRefusal(reason: 'queue-full' | 'memory', { max, queueLength, queueBytes }: PermitLimits): string {
+  return reason === 'memory'
+    ? `messages that wait would hold more than ${queueBytes} bytes`
+    : `${max} messages are mediated and ${queueLength} wait`
+}

@@ -1,0 +1,11 @@
+/** Tasks of the scripted worker thread, and the memory that it shares with its test. */
+
+/** Cells that tests and threads share: tasks that run now, the most that ever ran, tasks begun, and the gate. */
+export const NOW = 0
+export const MOST = 1
+export const BEGUN = 2
+export const GATE = 3
+
+export type ScriptedTask =
+  | { readonly kind: 'hold'; readonly cells: SharedArrayBuffer }
+  | { readonly kind: 'hang' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }

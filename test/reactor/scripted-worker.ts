@@ -1,0 +1,38 @@
+/** A worker thread whose tasks do what a test says: wait at a gate, hang, die. */
+import { serveTasks } from '../../src/worker/task-server.ts'
+import { BEGUN, GATE, MOST, NOW } from './scripted-tasks.ts'
+
+/** Ends once the gate is open. */
+async function hold({ cells: shared }: { readonly cells: SharedArrayBuffer }) {
+  const cells = new Int32Array(shared)
+  const now = Atomics.add(cells, NOW, 1) + 1
+  for (let most = Atomics.load(cells, MOST); now > most; most = Atomics.load(cells, MOST)) {
+    Atomics.compareExchange(cells, MOST, most, now)
+  }
+  Atomics.add(cells, BEGUN, 1)
+  while (Atomics.load(cells, GATE) === 0) {
+    const { async: isPending, value } = Atomics.waitAsync(cells, GATE, 0)
+    if (isPending) await value
+  }
+  Atomics.sub(cells, NOW, 1)
+  return { value: { kind: 'held' }, transfer: [] }
+}
+
+function exhaust(): never {
+  const held: unknown[] = []
+  for (;;) held.push(new Array(1_000_000).fill(held.length))
+}
+
+export const runTask = serveTasks(({ plan }) => ({
+  hold,
+  exhaust,
+  hang: () => {
+    for (;;);
+  },
+  exit: () => process.exit(7),
+  fail: () => {
+    throw new TypeError('text of a client')
+  },
+  rest: () => Promise.withResolvers<never>().promise,
+  plan: () => ({ value: plan.logLevel, transfer: [] }),
+}))

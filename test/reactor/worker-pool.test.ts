@@ -1,0 +1,292 @@
+/** Permits of worker threads, counted over two reactors; threads that die, hang, or are replaced by a reload. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { WorkerFailure, WorkerService } from '../../src/mediation/worker-service.ts'
+import type { FlowTask } from '../../src/mediation/worker-task.ts'
+import { MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
+import type { LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
+import { PERMIT_ROWS, type PermitRow } from '../../src/plan/worker-plan.ts'
+import { ReactorWorkers } from '../../src/reactor/reactor-workers.ts'
+import { type PermitLimits, SharedPermits } from '../../src/runtime/shared-permits.ts'
+import { planGateway } from '../harness/gateway.ts'
+import { BEGUN, GATE, MOST, NOW, type ScriptedTask } from './scripted-tasks.ts'
+
+const ENTRY = new URL('./scripted-worker.ts', import.meta.url)
+const REACTORS = 2
+const MANY = 1_000_000_000
+
+interface Options {
+  readonly limits?: Partial<PermitLimits>
+  readonly background?: Partial<PermitLimits>
+  readonly timeoutMs?: number
+  readonly queueWarningMs?: number
+}
+
+class Reactors {
+  readonly reports: { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
+  readonly cells = new Int32Array(new SharedArrayBuffer(16))
+  readonly workers: ReactorWorkers[]
+  readonly plan: ReactorPlan
+
+  constructor(t: TestContext, { limits = {}, background = {}, timeoutMs = 0, queueWarningMs = 0 }: Options = {}) {
+    const { plan } = planGateway([], { reactors: REACTORS, responseTimeoutMs: timeoutMs })
+    const all = { core: 4, max: 4, queueLength: -1, queueBytes: MANY, ...limits }
+    const ofBackground = { core: 1, max: 1, queueLength: 0, queueBytes: MANY, ...background }
+    const workers = {
+      ...plan.workers,
+      limits: { plain: all, secured: all, background: ofBackground },
+      threads: { mediation: 2, background: 1 },
+      queueWarningMs,
+      heapBytes: 64 * 1024 * 1024,
+    }
+    this.plan = { ...plan, workers }
+    this.workers = Array.from({ length: REACTORS }, (_, reactor) => this.newReactor(reactor))
+    t.after(() => this.workers.forEach(each => void each.close()))
+  }
+
+  newReactor(reactor: number): ReactorWorkers {
+    return new ReactorWorkers(
+      { ...this.plan, reactor },
+      {
+        report: (_level, event, fields) => this.reports.push({ event, fields }),
+        metrics: new MetricsColumn(this.plan.metrics, reactor),
+        receive: () => undefined,
+        serve: () => null,
+        entry: ENTRY,
+        watch: { silenceMs: 2000, checkMs: 100 },
+      },
+    )
+  }
+
+  service(reactor: number, transport: 'plain' | 'secured' = 'plain'): WorkerService {
+    return this.workers[reactor]!.services[transport]
+  }
+
+  run(reactor: number, task: ScriptedTask, bytes = 0, transport: 'plain' | 'secured' = 'plain'): Promise<unknown> {
+    const message = { body: { kind: 'none' } }
+    return this.service(reactor, transport).mediate({ ...task, message } as unknown as FlowTask, bytes)
+  }
+
+  /** Resolves with `done`, or the reason of the failure. */
+  outcome(...args: Parameters<Reactors['run']>): Promise<string> {
+    return this.run(...args).then(
+      () => 'done',
+      (error: WorkerFailure) => error.reason,
+    )
+  }
+
+  hold(reactor: number, bytes = 0, transport: 'plain' | 'secured' = 'plain'): Promise<string> {
+    return this.outcome(reactor, { kind: 'hold', cells: this.cells.buffer as SharedArrayBuffer }, bytes, transport)
+  }
+
+  counts(row: PermitRow = 'plain') {
+    return SharedPermits.counts(this.plan.permits, REACTORS, PERMIT_ROWS[row])
+  }
+
+  openGate(): void {
+    Atomics.store(this.cells, GATE, 1)
+    Atomics.notify(this.cells, GATE)
+  }
+
+  async begun(count: number): Promise<void> {
+    await until(() => this.cells[BEGUN] === count)
+  }
+
+  get metrics() {
+    return snapshotMetrics(this.plan.metrics).counts
+  }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise(resolve => setTimeout(resolve, 5))
+}
+
+function tally(outcomes: readonly string[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1
+  return counts
+}
+
+/** [core, max, queue length, burst] -> tasks that run at once, wait, are refused. */
+const SIZES: readonly (readonly [number, number, number, number, number, number, number])[] = [
+  [1, 1, 0, 30, 1, 0, 29],
+  [1, 1, 10, 30, 1, 10, 19],
+  [1, 1, -1, 30, 1, 29, 0],
+  [4, 4, 0, 30, 4, 0, 26],
+  [4, 4, 10, 30, 4, 10, 16],
+  [4, 4, -1, 30, 4, 26, 0],
+  [400, 400, 0, 430, 400, 0, 30],
+  [400, 400, 10, 430, 400, 10, 20],
+  [400, 400, -1, 430, 400, 30, 0],
+  // Core, then queue, then maximum.
+  [1, 4, 10, 30, 4, 10, 16],
+  [4, 400, 0, 430, 400, 0, 30],
+]
+
+for (const [core, max, queueLength, burst, runs, waits, refused] of SIZES) {
+  const size = `${core} to ${max} with a queue of ${queueLength}`
+  test(`a pool of ${size}: of ${burst} messages on two reactors ${runs} run and ${waits} wait`, async t => {
+    const reactors = new Reactors(t, { limits: { core, max, queueLength } })
+    const outcomes = Array.from({ length: burst }, (_, at) => reactors.hold(at % REACTORS))
+    await reactors.begun(runs)
+    const { running, waiting, highest } = reactors.counts()
+    assert.deepEqual({ running, waiting, highest }, { running: runs, waiting: waits, highest: runs })
+    reactors.openGate()
+    const expected = { done: runs + waits, ...(refused === 0 ? {} : { 'queue-full': refused }) }
+    assert.deepEqual(tally(await Promise.all(outcomes)), expected)
+    assert.equal(reactors.cells[MOST], runs)
+    assert.equal(reactors.cells[NOW], 0)
+    assert.deepEqual(reactors.counts(), { running: 0, waiting: 0, waitingBytes: 0, highest: runs })
+    const { workerTasks, workerWaits, workerRefusedQueueFull } = reactors.metrics
+    assert.deepEqual([workerTasks, workerWaits, workerRefusedQueueFull], [burst, waits, refused])
+  })
+}
+
+test('the queue is first in, first out over both reactors', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1 } })
+  const order: number[] = []
+  const outcomes = Array.from({ length: 20 }, async (_, at) => {
+    await reactors.hold(Math.floor(at / 3) % REACTORS)
+    order.push(at)
+  })
+  await reactors.begun(1)
+  reactors.openGate()
+  await Promise.all(outcomes)
+  assert.deepEqual(order, [...order.keys()])
+})
+
+test('each transport has permits of its own', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1, queueLength: 0 } })
+  const outcomes = [reactors.hold(0), reactors.hold(1, 0, 'secured'), reactors.hold(1), reactors.hold(0, 0, 'secured')]
+  await reactors.begun(2)
+  reactors.openGate()
+  assert.deepEqual(await Promise.all(outcomes), ['done', 'done', 'queue-full', 'queue-full'])
+})
+
+test('an unbounded queue holds so many bytes, of all reactors and transports together', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1, queueBytes: 100_000 } })
+  const outcomes = [reactors.hold(0, 90_000)]
+  await reactors.begun(1)
+  outcomes.push(reactors.hold(1, 50_000), reactors.hold(0, 60_000), reactors.hold(0, 20_000))
+  reactors.openGate()
+  assert.deepEqual(await Promise.all(outcomes), ['done', 'done', 'memory', 'done'])
+  assert.equal(reactors.counts().waitingBytes, 0)
+  assert.equal(reactors.metrics.workerRefusedMemory, 1)
+})
+
+test('a late task fails at its time, and gives its permit back', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1 }, timeoutMs: 1500 })
+  assert.deepEqual(await Promise.all([reactors.outcome(0, { kind: 'rest' }), reactors.outcome(0, { kind: 'rest' })]), [
+    'late',
+    'late',
+  ])
+  await until(() => reactors.counts().running === 0)
+  reactors.openGate()
+  assert.equal(await reactors.hold(0), 'done')
+  assert.equal(reactors.metrics.workerTimeouts, 2)
+  assert.deepEqual(reactors.counts(), { running: 0, waiting: 0, waitingBytes: 0, highest: 1 })
+})
+
+test('a long wait for a permit is logged', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1 }, queueWarningMs: 1 })
+  const outcomes = [reactors.hold(0), reactors.hold(0)]
+  await reactors.begun(1)
+  await new Promise(resolve => setTimeout(resolve, 5))
+  reactors.openGate()
+  await Promise.all(outcomes)
+  const [warning] = reactors.reports.filter(({ event }) => event === 'message waited for a worker')
+  assert.equal(warning?.fields.LIMIT_MS, 1)
+})
+
+for (const [kind, what] of [
+  ['exit', 'ends'],
+  ['exhaust', 'runs out of memory'],
+  ['hang', 'hangs'],
+] as const) {
+  test(`a thread that ${what} fails its own messages, no others, and is replaced`, async t => {
+    const reactors = new Reactors(t, { limits: { core: 4, max: 4 } })
+    const others = [reactors.hold(1), reactors.hold(1)]
+    await reactors.begun(2)
+    const own = reactors.hold(0)
+    await reactors.begun(3)
+    assert.equal(await reactors.outcome(0, { kind }), 'died')
+    assert.equal(await own, 'died')
+    reactors.openGate()
+    assert.deepEqual(await Promise.all(others), ['done', 'done'])
+    assert.equal(await reactors.hold(0), 'done')
+    assert.equal(reactors.counts().running, 0)
+    assert.equal(reactors.metrics.workerDeaths, 1)
+    await until(() => reactors.metrics.workerThreads === REACTORS)
+    assert.ok(reactors.reports.some(({ event }) => event === 'worker died; a replacement starts'))
+  })
+}
+
+test('a task that throws fails alone, and its text stays out of the cause', async t => {
+  const reactors = new Reactors(t)
+  const held = reactors.hold(0)
+  await reactors.begun(1)
+  const error = await reactors.run(0, { kind: 'fail' }).then(
+    () => assert.fail(),
+    (error: WorkerFailure) => error,
+  )
+  assert.equal(error.reason, 'failed')
+  assert.match(error.message, /^TypeError at /)
+  assert.doesNotMatch(error.message, /client/)
+  reactors.openGate()
+  assert.equal(await held, 'done')
+})
+
+test('after a reload tasks have the new plan, and those in flight end on the old threads', async t => {
+  const reactors = new Reactors(t)
+  const held = reactors.hold(0)
+  await reactors.begun(1)
+  assert.equal(await reactors.run(0, { kind: 'plan' }), 'debug')
+  reactors.workers[0]!.deploy({ ...reactors.plan, logLevel: 'warn' } satisfies LivePlan, { removed: [], deployed: [] })
+  assert.equal(await reactors.run(0, { kind: 'plan' }), 'warn')
+  reactors.openGate()
+  assert.equal(await held, 'done')
+  assert.equal(reactors.metrics.workerDeaths, 0)
+  await until(() => reactors.metrics.workerThreads === 1)
+})
+
+test('a raised limit lets waiting messages of every reactor run', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1 } })
+  const outcomes = [reactors.hold(0), reactors.hold(0), reactors.hold(1)]
+  await reactors.begun(1)
+  const { workers } = reactors.plan
+  const raised = { ...workers, limits: { ...workers.limits, plain: { ...workers.limits.plain, core: 3, max: 3 } } }
+  for (const each of reactors.workers) each.deploy({ ...reactors.plan, workers: raised }, { removed: [], deployed: [] })
+  await reactors.begun(3)
+  reactors.openGate()
+  assert.deepEqual(await Promise.all(outcomes), ['done', 'done', 'done'])
+})
+
+test('the permits of a dead reactor are free again, for those who wait on others', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1 } })
+  const dead = new SharedPermits(reactors.plan.permits, REACTORS, 0)
+  const { plain } = reactors.plan.workers.limits
+  const decisions = [1, 2].map(sinceMs => dead.enter(PERMIT_ROWS.plain, plain, { bytes: 1, sinceMs }))
+  assert.deepEqual(decisions, ['runs', 'waits'])
+  const outcome = reactors.hold(1)
+  assert.deepEqual([reactors.counts().running, reactors.counts().waiting], [1, 2])
+  SharedPermits.clear(reactors.plan.permits, REACTORS, 0)
+  await reactors.begun(1)
+  reactors.openGate()
+  assert.equal(await outcome, 'done')
+  assert.deepEqual([reactors.counts().running, reactors.counts().waiting], [0, 0])
+})
+
+test('the background pool has permits of its own, and says when it refuses', async t => {
+  const reactors = new Reactors(t)
+  const message = { body: { kind: 'none' } }
+  const task = { kind: 'hold', cells: reactors.cells.buffer, message } as unknown as FlowTask
+  assert.equal(reactors.service(0).background(task), true)
+  assert.equal(reactors.service(1).background(task), false)
+  await reactors.begun(1)
+  assert.equal(reactors.counts('background').running, 1)
+  assert.equal(reactors.counts('plain').running, 0)
+  reactors.openGate()
+  await until(() => reactors.counts('background').running === 0)
+  const { backgroundTasks, backgroundRefusedQueueFull } = reactors.metrics
+  assert.deepEqual([backgroundTasks, backgroundRefusedQueueFull], [2, 1])
+})
