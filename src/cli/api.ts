@@ -1,7 +1,14 @@
 /** `api`: lists and shows the APIs of the running gateway, and changes their lifecycle states. */
 import { ACTIONS, targetState } from '../apis/lifecycle-states.ts'
 import { escapeControls } from '../observe/escape.ts'
-import type { ApiDetails, ApisReport, ApiSummary, EndpointsSummary, LifecycleReport } from '../primary/api-service.ts'
+import type {
+  ApiDetails,
+  ApisReport,
+  ApiSummary,
+  EndpointsSummary,
+  FlowSummary,
+  LifecycleReport,
+} from '../primary/api-service.ts'
 import { type CliArguments, type CommandOptions, EXIT_FAILED, EXIT_USAGE, UsageError } from './arguments.ts'
 import { sendAndReport } from './control-client.ts'
 import { usage } from './help.ts'
@@ -26,7 +33,7 @@ export async function api(
 
 // ---- list -----------------------------------------------------------------------------------------------------------
 
-const HEADING = ['API', 'state', 'since', 'sunset', 'declared', 'path', 'hosts', 'transports']
+const HEADING = ['API', 'state', 'since', 'sunset', 'declared', 'path', 'hosts', 'transports', 'mediation', 'mounted']
 
 function list(args: CliArguments, output: Terminal, errorOutput: Terminal): Promise<number> {
   return sendAndReport<ApisReport>(args.dataDir, { command: 'apis' }, errorOutput, ({ apis }) => {
@@ -37,11 +44,22 @@ function list(args: CliArguments, output: Terminal, errorOutput: Terminal): Prom
   })
 }
 
-function cellsOf({ name, version, state, since, sunset, declared, paths, hosts, transports }: ApiSummary) {
+function cellsOf(summary: ApiSummary) {
+  const { name, version, state, since, sunset, declared, paths, hosts, transports, mediation, mounted } = summary
   const onlyTransport = transports.length === 1 ? transports[0]! : ''
   const otherDeclared = declared === state ? '' : declared
   const dates = [timeText(since), timeText(sunset)]
-  const cells = [`${name}:${version}`, state, ...dates, otherDeclared, paths[0]!, hosts.join(' '), onlyTransport]
+  const cells = [
+    `${name}:${version}`,
+    state,
+    ...dates,
+    otherDeclared,
+    paths[0]!,
+    hosts.join(' '),
+    onlyTransport,
+    mediation,
+    mounted,
+  ]
   return cells.map(escapeControls)
 }
 
@@ -78,11 +96,20 @@ function describe(details: ApiDetails, terminal: Terminal): string {
   return [
     `${paint(terminal, 'bold', escapeControls(`${name}:${version}`))}\n`,
     ...lines,
-    section(terminal, 'production endpoints', endpointsText(terminal, details.production)),
-    section(terminal, 'sandbox endpoints', endpointsText(terminal, details.sandbox)),
+    ...backendSections(terminal, details),
     section(terminal, 'filters', filtersText(terminal, details)),
+    details.flows.length === 0 ? '' : section(terminal, 'mediation', mediationText(terminal, details)),
     section(terminal, 'resources', resourcesText(terminal, details)),
   ].join('')
+}
+
+/** Endpoints, or the module in their place. */
+function backendSections(terminal: Terminal, { mounted, production, sandbox }: ApiDetails): readonly string[] {
+  if (mounted !== '') return [section(terminal, 'mounted', `${escapeControls(mounted)}, on worker threads\n`)]
+  return [
+    section(terminal, 'production endpoints', endpointsText(terminal, production)),
+    section(terminal, 'sandbox endpoints', endpointsText(terminal, sandbox)),
+  ]
 }
 
 function section(terminal: Terminal, title: string, body: string): string {
@@ -146,6 +173,20 @@ function filtersText(terminal: Terminal, { filters }: ApiDetails): string {
   if (filters.length === 0) return 'none: all requests pass\n'
   const cells = filters.map(({ name, about }, at) => [String(at + 1), name, escapeControls(about)])
   return table(terminal, ['', 'filter', 'does'], cells)
+}
+
+const RUNS: Readonly<Record<FlowSummary['needs'], string>> = {
+  nothing: '',
+  constant: 'while the head is written',
+  heads: 'on the reactor',
+  worker: 'on a worker',
+}
+
+function mediationText(terminal: Terminal, { flows }: ApiDetails): string {
+  const cells = flows.map(({ operation, flow, sequences, needs }) =>
+    [operation || 'all others', flow, sequences.join(', '), RUNS[needs]].map(escapeControls),
+  )
+  return table(terminal, ['operation', 'flow', 'sequences', 'run'], cells)
 }
 
 function resourcesText(terminal: Terminal, { resources }: ApiDetails): string {

@@ -1,5 +1,6 @@
 /** `check`: lists every error of a configuration and its APIs in one run. Starts nothing and writes nothing. */
 import { type LoadedApis, ApiProjects } from '../apis/api-projects.ts'
+import { mediationSummaries } from '../apis/project-mediation.ts'
 import { type Diagnostic, formatDiagnostic, formatValue } from '../config/diagnostics.ts'
 import { BUILT_ROLES } from '../config/key.ts'
 import { byFileOrder } from '../config/load.ts'
@@ -25,9 +26,11 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
     ...sequences.warnings,
   ].sort(byFileOrder)
   const { skipped } = apis
+  const flows = mediationSummaries(apis.apis)
   const valid = errors.length === 0
-  if (args.json) output.write(`${JSON.stringify({ valid, errors, warnings, skipped, apis: apis.apis.length })}\n`)
-  else report(output, errors, warnings, apis)
+  if (args.json)
+    output.write(`${JSON.stringify({ valid, errors, warnings, skipped, flows, apis: apis.apis.length })}\n`)
+  else report(output, errors, warnings, { ...apis, flows })
   return valid ? 0 : EXIT_CONFIGURATION
 }
 
@@ -45,11 +48,12 @@ function report(
   output: Terminal,
   errors: readonly Diagnostic[],
   warnings: readonly Diagnostic[],
-  { apis, skipped }: Pick<LoadedApis, 'apis' | 'skipped'>,
+  { apis, skipped, flows }: Pick<LoadedApis, 'apis' | 'skipped'> & { readonly flows: readonly Diagnostic[] },
 ): void {
   for (const error of errors) output.write(`${paint(output, 'red', 'error')}    ${formatDiagnostic(error)}\n`)
   for (const warning of warnings) output.write(`${paint(output, 'yellow', 'warning')}  ${formatDiagnostic(warning)}\n`)
   for (const diagnostic of skipped) output.write(`skipped  ${formatDiagnostic(diagnostic)}\n`)
+  for (const flow of flows) output.write(`flows    ${formatDiagnostic(flow)}\n`)
   const verdict = errors.length === 0 ? paint(output, 'green', 'valid') : paint(output, 'red', 'not valid')
   const counts = [counted(errors.length, 'error'), counted(warnings.length, 'warning'), counted(apis.length, 'API')]
   output.write(`${verdict}: ${counts.join(', ')}\n`)

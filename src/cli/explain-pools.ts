@@ -5,17 +5,22 @@
 import { availableParallelism } from 'node:os'
 import type { Configuration } from '../config/catalogue.ts'
 import { ConfigurationErrors } from '../config/diagnostics.ts'
-import { type PoolSize, poolSizes } from '../control/registry/database-settings.ts'
+import { type PoolSize, poolSizes } from '../database/database-settings.ts'
 import { connectionLimits, openFileLimit } from '../plan/descriptor-planning.ts'
 import { planListeners } from '../plan/listener-planning.ts'
 import { reactorCount } from '../plan/reactor-planning.ts'
 import { type RemoteRequestLimits, remoteRequestLimits } from '../plan/remote-requests.ts'
+import { scriptThreadsEach, workerThreadCount } from '../plan/worker-plan.ts'
+import { workerSettings } from '../plan/worker-planning.ts'
 import { ARENA_BYTES, chunkSize } from '../runtime/arena.ts'
+import { START_MS, WAITING_PER_THREAD } from '../runtime/isolated-threads.ts'
 import { counted } from './terminal.ts'
 
 export interface Machine {
   readonly processors: number
   readonly reactors: number
+  /** Worker threads of both kinds. */
+  readonly workers: number
   /** Limit of open files and sockets of a process; 0 if unknown. */
   readonly openFiles: number
   readonly requests: RemoteRequestLimits
@@ -24,9 +29,11 @@ export interface Machine {
 }
 
 export function machineFor(configuration: Configuration, dataDir: string): Machine {
+  const reactors = reactorCount(configuration, planListeners(configuration))
   return {
     processors: availableParallelism(),
-    reactors: reactorCount(configuration, planListeners(configuration)),
+    reactors,
+    workers: workerThreadCount(workerSettings(configuration).threads, reactors),
     openFiles: openFileLimit(),
     requests: remoteRequestLimits(configuration),
     databases: databasePools(configuration, dataDir),
@@ -64,8 +71,8 @@ const workers = executor('messages', {
   core: 'worker_pool_size_core',
   max: 'worker_pool_size_max',
   queue: 'worker_pool_queue_length',
-  beyond: 'answered with 503',
-  note: 'a message that only passes through never enters this pool',
+  beyond: 'answered with 503 and 102540',
+  note: 'http and https count apart, on the same threads; a message that only passes through never enters the pool',
 })
 
 const background = executor('tasks', {
@@ -73,7 +80,7 @@ const background = executor('tasks', {
   max: 'synapse.max_threads',
   queue: 'synapse.threads_queue_length',
   beyond: 'refused',
-  note: 'for tasks that no client waits for, such as notifications and events',
+  note: 'for messages that no client waits for, such as copies that sequences make and do not wait for',
 })
 
 /** Connections of a transport. */
@@ -86,19 +93,18 @@ const connections = {
 /** Section without indexes -> key -> calculation. */
 const CALCULATIONS: Readonly<Record<string, Readonly<Record<string, Calculate>>>> = {
   'transport.passthru_http': {
-    worker_pool_size_core: workers,
-    worker_pool_size_max: workers,
-    worker_pool_queue_length: workers,
+    ...workerKeys(),
     ...connections,
     max_connections_per_client: perClient,
     reactors,
   },
-  'transport.passthru_https': connections,
+  'transport.passthru_https': { ...workerKeys(), ...connections },
   mediation: {
     'synapse.core_threads': background,
     'synapse.max_threads': background,
     'synapse.threads_queue_length': background,
     'synapse.script_mediator_pool_size': scripts,
+    'handlers.pool_size': handlers,
     'inbound.core_threads': inbound,
     'inbound.max_threads': inbound,
   },
@@ -113,6 +119,10 @@ export function poolCalculation(section: string, key: string): Calculate | undef
   return CALCULATIONS[section]?.[key]
 }
 
+function workerKeys(): Readonly<Record<string, Calculate>> {
+  return { worker_pool_size_core: workers, worker_pool_size_max: workers, worker_pool_queue_length: workers }
+}
+
 interface Executor {
   readonly core: string
   readonly max: string
@@ -125,14 +135,15 @@ interface Executor {
 
 /** A pool with a queue: it grows beyond its core size only when the queue is full. */
 function executor(what: string, keys: Executor): Calculate {
-  return (value, { processors }, size) => {
+  return (value, { processors, reactors }, size) => {
     const [core, max, queue] = [value(keys.core), value(keys.max), value(keys.queue)]
     const isUnbounded = queue < 0
     const atOnce = isUnbounded ? core : Math.max(core, max)
     const first = Math.min(size, core)
     const waits = isUnbounded ? size - first : Math.min(size - first, queue)
     const more = isUnbounded ? 0 : Math.min(size - first - waits, atOnce - core)
-    const threads = Math.min(atOnce, processors)
+    // Each reactor has a thread of its own at least.
+    const threads = Math.max(Math.min(atOnce, processors), reactors)
     const growth = isUnbounded
       ? `the queue is unbounded, so ${keys.max} (${max}) has no effect: the pool stays at ${keys.core} (${core})`
       : `${core} at once, then ${queue} wait, then up to ${max} at once; one more is ${keys.beyond}`
@@ -248,12 +259,42 @@ function inbound(value: Values, { processors }: Machine, size: number): PoolCalc
   ])
 }
 
-function scripts(value: Values, { processors }: Machine, size: number): PoolCalculation {
-  const engines = value('synapse.script_mediator_pool_size')
-  const runs = Math.min(size, engines)
-  return calculation({ size, runs, waits: size - runs, refused: 0 }, 'messages through one script mediator', [
-    `${engines} scripts of one mediator at once: ${spread(engines, Math.min(engines, processors), 'script')}`,
-    'a message waits until an engine is free; another mediator has its own engines',
+function scripts(value: Values, { workers }: Machine, size: number): PoolCalculation {
+  const each = scriptThreadsEach(value('synapse.script_mediator_pool_size'), workers)
+  return isolatedThreads(each * workers, size, {
+    what: 'scripts',
+    where: `each of ${counted(workers, 'worker thread')} has its share, one at least`,
+    timeout: 'synapse.script_mediator_timeout',
+    beyond: 'a fault with 102583',
+  })
+}
+
+function handlers(value: Values, { reactors }: Machine, size: number): PoolCalculation {
+  return isolatedThreads(value('handlers.pool_size') * reactors, size, {
+    what: 'phases of handlers on threads',
+    where: `on ${counted(reactors, 'reactor')}`,
+    timeout: 'handlers.timeout',
+    beyond: 'refused',
+  })
+}
+
+interface OneTaskThreads {
+  readonly what: string
+  readonly where: string
+  /** Key of the longest time of one task. */
+  readonly timeout: string
+  /** Outcome for a task beyond the queue. */
+  readonly beyond: string
+}
+
+/** Threads that run one task each. */
+function isolatedThreads(threads: number, size: number, { what, where, timeout, beyond }: OneTaskThreads) {
+  const most = threads * WAITING_PER_THREAD
+  const runs = Math.min(size, threads)
+  const waits = Math.min(size - runs, most)
+  return calculation({ size, runs, waits, refused: size - runs - waits }, what, [
+    `${threads} at once: one on each thread, ${where}`,
+    `${most} wait, ${START_MS / 1000} s longer than ${timeout} at most; one more is ${beyond}`,
   ])
 }
 

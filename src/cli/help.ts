@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   reload: 'reload               make the running gateway read configuration, APIs and key stores again',
   upgrade: 'upgrade              replace the running gateway by a new process; no request fails',
   endpoints: 'endpoints [on|off N] list the endpoints of the running gateway and their states; switch one on or off',
+  pools: 'pools                list the pools of worker threads: messages that run and wait, refusals, waits',
   api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
   application:
     'application WORD...  applications of the running gateway: list, create, show, delete, approve, reject NAME',
@@ -36,6 +37,8 @@ const COMMANDS: Readonly<Record<string, string>> = {
   throttle: 'throttle WORD...     limits: top, reset KEY; policy list, show, apply, remove; deny list, add, remove …',
   token: 'token APP            print an access token for an application, by its own client credentials',
   revoke: 'revoke               revoke a token or an API key, which is read from standard input',
+  healthcare:
+    'healthcare WORD...   load FILE [API]: services into a healthcare API; sample COUNT: prints sample services',
   help: 'help [TOPIC]         print a page of the guide; without TOPIC, this list',
 }
 
@@ -83,6 +86,9 @@ ${RUNNING_GATEWAY}`,
 sluice endpoints off NAME  take NAME out of service until it is switched on or the gateway restarts
 sluice endpoints on NAME   make NAME active, whatever its state
 NAME is a name in the list, or the URL of a backend for all endpoints with this URL.
+${RUNNING_GATEWAY}`,
+  pools: `Rows http and https: messages of the clients of each transport; background: messages without a waiting client.
+running and waiting count the whole process, as core, max and queue do.
 ${RUNNING_GATEWAY}`,
   api: `sluice api list                       all APIs and their lifecycle states
 sluice api show NAME                  one API: paths, state, endpoints, CORS, filter chain, resources
@@ -147,6 +153,12 @@ ${RUNNING_GATEWAY}`,
   --scopes LIST            scopes, with commas
   --owner, --tenant        owner of the application
 ${RUNNING_GATEWAY}`,
+  healthcare: `sluice healthcare load FILE [API]    stores the services of FILE, one JSON text a line; -: standard input
+sluice healthcare sample COUNT       prints so many sample services for it, always the same ones
+Writes into the database of the API (default: HealthcareService), beside a running gateway too. Services keep their
+ids; a known id gets its next version. Lines with faults are left out and told; exit code 1 if there is one.
+With --json: loaded, refused, and the first faults with their lines.
+`,
   revoke: `sluice revoke < token.txt            revokes a JWT of any issuer, on every reactor when the command ends
 A node without a key manager stores the revocation itself (apim.token.revocation.enable_persistent_notifier). A token
 that is no JWT is known to its key manager only: revoke it at /revoke, with the credentials of its client.

@@ -17,7 +17,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   api: async (args, options) => (await import('./api.ts')).api(args, options),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
+  pools: async args => (await import('./pools.ts')).pools(args),
   throttle: async (args, options) => (await import('./throttle.ts')).throttle(args, options),
+  healthcare: async args => (await import('./healthcare.ts')).healthcare(args),
   help: async args => (await import('./help.ts')).help(args),
   ...Object.fromEntries(
     ['application', 'key', 'subscription', 'user', 'token', 'revoke'].map(command => [command, management(command)]),

@@ -12,6 +12,9 @@ import type { ListenAddress } from './sample-backend.ts'
 
 const API = 'Sample'
 const APPLICATION = 'Sample'
+/** The API of healthcare services, where the home has it. */
+const HEALTHCARE_MODULE = 'sluice:healthcare'
+const HEALTHCARE_SCOPE = 'system/HealthcareService.cruds'
 
 /** `--sample` is refused, or its backend cannot listen; the message names the file to edit. */
 export class SampleError extends Error {
@@ -25,7 +28,15 @@ export interface RunningSample {
   readonly echoPath: string
   /** `Sample:1.0.0`. */
   readonly api: string
+  /** Null where the home has no API of healthcare services. */
+  readonly healthcare: SampleHealthcare | null
   close(): Promise<void>
+}
+
+interface SampleHealthcare {
+  readonly api: string
+  /** Path and query of a search. */
+  readonly searchPath: string
 }
 
 /** Starts the backend in its own thread. `isShared`: beside that of another process. Rejects with SampleError. */
@@ -45,13 +56,22 @@ export async function startSample({ projects }: LoadedApis, home: string, isShar
     const hint = `stop the program that uses the port, or change the port of the endpoint in ${file}`
     throw new SampleError(`${error.message}: ${hint}`)
   })
-  const { context, version, isDefaultVersion } = project.api
+  const { context, version, isDefaultVersion, isUnversioned } = project.api
   return {
     backend: `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`,
-    echoPath: `${apiPaths(context, version, isDefaultVersion)[0]}/echo`,
+    echoPath: `${apiPaths(context, version, isDefaultVersion, isUnversioned)[0]}/echo`,
     api: `${API}:${version}`,
+    healthcare: healthcareOf(projects),
     close: () => thread.close(),
   }
+}
+
+function healthcareOf(projects: LoadedApis['projects']): SampleHealthcare | null {
+  const api = [...projects.values()].find(({ api }) => api.mounted?.module === HEALTHCARE_MODULE)?.api
+  if (api === undefined) return null
+  const { name, context, version, isDefaultVersion, isUnversioned } = api
+  const [path] = apiPaths(context, version, isDefaultVersion, isUnversioned)
+  return { api: `${name}:${version}`, searchPath: `${path}/HealthcareService?name=community&_count=2` }
 }
 
 /** Throws SampleError if the first production endpoint is not an http URL of the loopback interface. */
@@ -75,11 +95,11 @@ interface ShownApplication {
 }
 
 /**
- * Returns an access token for `api` (`name:version`). Creates the application, its subscription and its keys unless an
+ * Returns an access token for the APIs of the sample. Creates the application, its subscriptions and its keys unless an
  * earlier start has created them. `manage`: runs a command of the control thread. Rejects if one fails.
  */
 export async function sampleToken(
-  api: string,
+  { api, healthcare }: Pick<RunningSample, 'api' | 'healthcare'>,
   manage: (request: ManagementCommand) => Promise<object>,
 ): Promise<string> {
   const { applications } = (await manage({ action: 'application list' })) as {
@@ -90,12 +110,16 @@ export async function sampleToken(
   }
   const application = { application: APPLICATION }
   const { keys, subscriptions } = (await manage({ action: 'application show', ...application })) as ShownApplication
-  if (subscriptions.every(subscription => subscription.api !== api)) {
-    await manage({ action: 'subscription add', api, ...application })
+  for (const wanted of healthcare === null ? [api] : [api, healthcare.api]) {
+    if (subscriptions.some(subscription => subscription.api === wanted)) continue
+    await manage({ action: 'subscription add', api: wanted, ...application })
   }
   if (keys.every(({ keyType }) => keyType !== 'PRODUCTION')) {
     await manage({ action: 'key generate', grants: ['client_credentials'], ...application })
   }
-  const { accessToken } = (await manage({ action: 'token', ...application })) as { readonly accessToken: string }
+  const scopes = healthcare === null ? {} : { scopes: [HEALTHCARE_SCOPE] }
+  const { accessToken } = (await manage({ action: 'token', ...application, ...scopes })) as {
+    readonly accessToken: string
+  }
   return accessToken
 }

@@ -1,6 +1,7 @@
 /** `start`, second part: loads the home, starts the node, prints its addresses, and runs until a signal ends it. */
 import { flushCompileCache } from 'node:module'
 import { ApiProjects } from '../apis/api-projects.ts'
+import { mediationSummaries } from '../apis/project-mediation.ts'
 import { ConfigurationErrors, type Diagnostic, formatDiagnostic } from '../config/diagnostics.ts'
 import type { Examination } from '../config/load.ts'
 import { type Log, openLog } from '../observe/log.ts'
@@ -42,7 +43,7 @@ export async function serve(
     log.warn(formatDiagnostic(warning))
   // The other APIs are deployed; the default replaces a sequence with errors.
   for (const error of [...apis.errors, ...sequences.errors]) log.error(formatDiagnostic(error))
-  for (const diagnostic of apis.skipped) log.info(formatDiagnostic(diagnostic))
+  for (const diagnostic of [...apis.skipped, ...mediationSummaries(apis.apis)]) log.info(formatDiagnostic(diagnostic))
   const ended = Promise.withResolvers<number>()
   const fatal = (cause: string): void => {
     log.fatal(cause)
@@ -97,8 +98,8 @@ function refuse(errors: readonly Diagnostic[]): number {
 }
 
 /** Returns '' if there is no token; a request without one gets 401. */
-function tokenFor({ api }: RunningSample, control: ControlThread, log: Log): Promise<string> {
-  return sampleToken(api, request => control.manage(request)).catch((error: Error) => {
+function tokenFor(sample: RunningSample, control: ControlThread, log: Log): Promise<string> {
+  return sampleToken(sample, request => control.manage(request)).catch((error: Error) => {
     log.warn(`no token for the sample API: ${error.message}`)
     return ''
   })
@@ -151,6 +152,11 @@ function gatewayLines(
   lines.push(
     `try: curl -i http://${reachableHost(plain.host)}:${plain.port}${sample.echoPath} -d 'hello'${credentials}`,
   )
+  if (sample.healthcare !== null) {
+    lines.push(
+      `try: curl -i 'http://${reachableHost(plain.host)}:${plain.port}${sample.healthcare.searchPath}'${credentials}`,
+    )
+  }
   return lines
 }
 

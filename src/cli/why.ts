@@ -95,13 +95,12 @@ function explainApiCode(code: number): readonly Explanation[] {
     return [{ ...successor!, code, base: code, meaning: `${replacement} ${successor!.meaning}` }]
   }
   if (!isApiCode(code)) return []
-  const { status, message, description, sequence, raisedIn, pendingFeature } = FAULT[code as FaultCode]
-  const raised = raisedIn === '' ? `nothing yet: ${pendingFeature}` : raisedIn
+  const { status, message, description, sequence, raisedIn } = FAULT[code as FaultCode]
   const others = SHARED_CODES.filter(meaning => meaning.code === code).map(meaning => {
     const sequences = meaning.sequences.map(name => `${name}.xml`).join(', ')
     return apiExplanation(code, meaning.status, `${message}: ${meaning.description}`, sequences, meaning.raisedIn)
   })
-  return [apiExplanation(code, status, `${message}: ${description}`, `${sequence}.xml`, raised), ...others]
+  return [apiExplanation(code, status, `${message}: ${description}`, `${sequence}.xml`, raisedIn), ...others]
 }
 
 function apiExplanation(

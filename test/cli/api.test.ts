@@ -17,6 +17,8 @@ const ROW: LifecycleReport = {
   declared: 'PUBLISHED',
   since: '2026-11-21T18:00:00.123Z',
   sunset: '',
+  mediation: '',
+  mounted: '',
   from: 'PUBLISHED',
   failures: [],
 }
@@ -143,7 +145,7 @@ test('a deprecation shows the sunset', async t => {
 
 test('api list prints a table without the usual: declared states, all hosts, both transports', async t => {
   const plain = { ...ROW, name: 'Menu', paths: ['/menu/2'], version: '2', state: 'PUBLISHED', since: '' }
-  const bound = { ...ROW, hosts: ['a.example', 'b.example'], transports: ['https'] }
+  const bound = { ...ROW, hosts: ['a.example', 'b.example'], transports: ['https'], mediation: 'reactor' }
   assert.equal(
     (await run(t, ['list'], { report: { apis: [ROW, plain] } })).out,
     `API           state      since                 declared   path
@@ -152,7 +154,7 @@ Menu:2        PUBLISHED                                   /menu/2
 `,
   )
   const { out } = await run(t, ['list'], { report: { apis: [bound] } })
-  assert.match(out, /hosts +transports\n.* a\.example b\.example +https\n$/)
+  assert.match(out, /hosts +transports +mediation\n.* a\.example b\.example +https +reactor\n$/)
   assert.equal((await run(t, ['list'], { report: { apis: [] } })).out, 'no API\n')
   assert.deepEqual(JSON.parse((await run(t, ['list'], { report: { apis: [ROW] }, json: true })).out), [ROW])
 })
@@ -169,6 +171,7 @@ const DETAILS: ApiDetails = {
   sunset: '2027-06-30T00:00:00.000Z',
   actions: ['Retire'],
   isAi: true,
+  mounted: '',
   access: {
     provider: 'admin',
     plans: ['Gold', 'Silver'],
@@ -199,6 +202,11 @@ const DETAILS: ApiDetails = {
   filters: [
     { name: 'cors', about: 'origins of a pattern' },
     { name: 'lifecycle', about: 'DEPRECATED' },
+  ],
+  mediation: 'worker',
+  flows: [
+    { operation: '', flow: 'request', sequences: ['A:v1--In', 'addHeader_v1'], needs: 'constant' },
+    { operation: 'GET /a/{b}', flow: 'response', sequences: ['toXml'], needs: 'worker' },
   ],
   resources: [
     { template: '/a/{b}', verb: 'GET', authType: 'None', tier: 'Unlimited', scopes: [] },
@@ -237,6 +245,11 @@ filters
 1  cors       origins of a pattern
 2  lifecycle  DEPRECATED
 
+mediation
+operation   flow      sequences               run
+all others  request   A:v1--In, addHeader_v1  while the head is written
+GET /a/{b}  response  toXml                   on a worker
+
 resources
 template  method  auth type    tier       scopes
 /a/{b}    GET     None         Unlimited
@@ -249,7 +262,7 @@ template  method  auth type    tier       scopes
 test('api show prints an API with defaults only', async t => {
   const none = { ...DETAILS.sandbox }
   const report = { ...DETAILS, hosts: [], since: '', sunset: '', declared: 'RETIRED', state: 'RETIRED', actions: [] }
-  const least = { isAi: false, cors: null, filters: [], resources: [], production: none }
+  const least = { isAi: false, cors: null, filters: [], flows: [], resources: [], production: none }
   const { out } = await run(t, ['show', 'Orders'], { report: { ...report, ...least } })
   assert.match(out, /^hosts +all$/m)
   assert.match(out, /^lifecycle +RETIRED\nactions +none\nCORS +off$/m)

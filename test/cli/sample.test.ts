@@ -68,10 +68,14 @@ for (const [what, project, message] of REFUSED) {
 }
 
 /** Actions that the key manager gets, if it has these already. */
-async function actionsWith(has: { application: boolean; keys: boolean; subscription: boolean }) {
+async function actionsWith(
+  has: { application: boolean; keys: boolean; subscription: boolean },
+  healthcare: { readonly api: string; readonly searchPath: string } | null = null,
+) {
   const actions: string[] = []
-  const token = await sampleToken('Sample:2.0.0', ({ action, api }) => {
-    actions.push(api === undefined ? action : `${action} ${String(api)}`)
+  const token = await sampleToken({ api: 'Sample:2.0.0', healthcare }, ({ action, api, scopes }) => {
+    const of = api ?? scopes
+    actions.push(of === undefined ? action : `${action} ${String(of)}`)
     const results: Readonly<Record<string, object>> = {
       'application list': { applications: [{ name: 'Other' }, ...(has.application ? [{ name: 'Sample' }] : [])] },
       'application show': {
@@ -97,4 +101,11 @@ test('the first start creates application, subscription and keys; the next start
   ])
   const again = await actionsWith({ application: true, keys: true, subscription: true })
   assert.deepEqual(again, ['application list', 'application show', 'token'])
+})
+
+test('with the healthcare API the application subscribes to it, and the token has its scopes', async () => {
+  const healthcare = { api: 'HealthcareService:1.0.0', searchPath: '/healthcare/HealthcareService' }
+  const actions = await actionsWith({ application: true, keys: true, subscription: true }, healthcare)
+  const wanted = ['subscription add HealthcareService:1.0.0', 'token system/HealthcareService.cruds']
+  assert.deepEqual(actions, ['application list', 'application show', ...wanted])
 })

@@ -46,8 +46,8 @@ const CONFIGURATIONS: readonly Mistake[] = [
   [2, /username: has no effect unless .*type is mysql or postgre/, '[database.apim_db]\nusername = "u"\n', 'warning'],
   [
     2,
-    /worker_pool_size_core: is accepted and not acted on/,
-    '[transport.passthru_http]\nworker_pool_size_core = 400\n',
+    /event_debugger_port: is accepted and not acted on/,
+    '[mediation]\nsynapse.event_debugger_port = 9006\n',
     'warning',
   ],
   [
