@@ -26,7 +26,7 @@ import {
 import { makeTemporaryFolder } from '../test/harness/temporary-folder.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
-const CONCURRENCY = 4
+const CONCURRENCY = 3
 /** For a process that hangs; the longest takes a minute on a machine with nothing else to do, three on a busy one. */
 const PROCESS_TIMEOUT_MS = 300_000
 const LONG_TIMEOUT_MS = 3_600_000

@@ -15,7 +15,7 @@ const README_LINES_MAX = 60
 const ARCHITECTURE_BYTES_MAX = 20_480
 
 /** Files that contain only data; their lines may be of any number and width. */
-const DATA_TABLES: readonly string[] = []
+const DATA_TABLES: readonly string[] = ['src/mounted/healthcare/definitions.ts']
 /**
  * A line of a test with nothing but a literal, or within one, may be of any width, because expected texts are easier to
  * find uncut, and grids have a column for each event.
@@ -44,28 +44,39 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [
     /^node:fs(\/|$)/,
     [
-      ...['config', 'apis', 'plan', 'mediation', 'observe', 'runtime', 'control/registry', 'control/oauth', 'tls'],
+      ...['config', 'apis', 'plan', 'mediation', 'observe', 'runtime', 'control/registry', 'control/oauth', 'database'],
+      'tls',
+      'src/proxy/mediated/body-store.ts',
       ...[...OUTER_ROOMS, 'src/launch.js', 'src/throttle/counter-file.ts'],
     ],
   ],
   // Besides threads: the channel of a reactor, which receives updates between steps of a request, and the plan codec.
   [
     /^node:(worker_threads|cluster|child_process)$/,
-    [...OUTER_ROOMS, 'src/auth/control-channel.ts', 'src/plan/plan-codec.ts'],
+    [
+      ...[...OUTER_ROOMS, 'worker', 'src/auth/control-channel.ts', 'src/plan/plan-codec.ts'],
+      'src/runtime/isolated-threads.ts',
+      'src/runtime/heap-room.ts',
+    ],
   ],
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config', 'apis']],
   [/^node-forge\//, ['tls']],
   [/^@xmldom\//, ['config', 'src/mediation/lazy-libraries.ts']],
+  [/^ajv(-draft-04)?(\/|$)/, ['src/mediation/json-schema.ts', 'src/mediation/openapi/contract-schemas.ts']],
+  [/^graphql$/, ['src/mediation/graphql/graphql-library.ts']],
+  [/^saxes$/, ['src/mediation/formats/xml-reader.ts', 'src/mounted/healthcare/narrative.ts']],
   [/^xpath$/, ['src/mediation/expression-syntax.ts', 'src/mediation/lazy-libraries.ts']],
   [/^json-p3$/, ['src/mediation/lazy-libraries.ts']],
   [/^re2js$/, ['src/runtime/pattern.ts']],
+  [/^piscina$/, ['src/reactor/worker-threads.ts', 'worker']],
   [/^@redis\//, ['src/throttle/redis-connection.ts']],
   [/^amqplib$/, ['events']],
   // Its HTTP client calls issuers and token endpoints of backends; reactors use only its parser.
   [/^undici/, ['src/http1/llhttp.ts', 'src/control/remote/http-client.ts']],
-  [/^(kysely|pg|mysql2)/, ['control/registry']],
-  [/^node:sqlite$/, ['control/registry']],
+  [/^kysely/, ['database', 'control/registry', 'mounted', 'mounted/healthcare']],
+  [/^(pg|mysql2)/, ['database']],
+  [/^node:sqlite$/, ['database']],
   [/^jose$/, ['control/oauth', 'control/remote']],
   [/^(hono|@hono)/, ['control/oauth', 'control/admin-api', ...OUTER_ROOMS]],
 ]
@@ -77,6 +88,10 @@ const NOT_IN_A_REACTOR = [
   '@seriousme/openapi-schema-validator',
   'node-forge',
   '@xmldom/xmldom',
+  'ajv',
+  'ajv-draft-04',
+  'graphql',
+  'saxes',
   'xpath',
   'json-p3',
   're2js',
@@ -90,10 +105,19 @@ const NOT_IN_A_REACTOR = [
   '@hono/node-server',
   '@redis/client',
   'amqplib',
+  'piscina',
 ]
 /** Files that load libraries on their first use. */
 const LOADS_ON_FIRST_USE = [
-  ...['src/mediation/lazy-libraries.ts', 'src/runtime/pattern.ts', 'src/throttle/redis-connection.ts'],
+  ...[
+    'src/mediation/json-schema.ts',
+    'src/mediation/openapi/contract-schemas.ts',
+    'src/mediation/graphql/graphql-library.ts',
+    'src/mediation/lazy-libraries.ts',
+    'src/runtime/pattern.ts',
+    'src/throttle/redis-connection.ts',
+  ],
+  'src/reactor/worker-threads.ts',
 ]
 const REACTOR_ENTRY = 'src/reactor/reactor-entry.js'
 
@@ -278,11 +302,13 @@ function llhttp(): string[] {
   return owners.length === 1 ? [] : [`expected one file, found: ${owners.join(', ')}`]
 }
 
+/** Exports of a file that is started by its path belong to whoever starts it, such as piscina. */
 function deadExports(): string[] {
   const used = new Set<string>()
   for (const { imports } of FILES)
     for (const { from, names } of imports) for (const name of names) used.add(`${from}#${name}`)
-  return FILES.filter(({ path }) => !used.has(`${path}#*`)).flatMap(({ path, exports }) =>
+  const isStarted = (path: string): boolean => FILES.some(({ starts }) => starts(path))
+  return FILES.filter(({ path }) => !used.has(`${path}#*`) && !isStarted(path)).flatMap(({ path, exports }) =>
     exports.filter(name => !used.has(`${path}#${name}`)).map(name => `${path}: ${name}`),
   )
 }

@@ -28,7 +28,7 @@ import { requestHead } from '../../bench/request-head.ts'
 import { type ScenarioResult, summarize } from '../../bench/results.ts'
 import { exhaustLimit, sendRequest, verify, verifyTokenCheck } from '../../bench/verify.ts'
 import { tokenIssuer } from '../../bench/token-issuer.ts'
-import { freePort } from '../harness/program.ts'
+import { freePortPair } from '../harness/program.ts'
 
 const LIMIT = { timeout: 60_000 }
 const TELLING = { 'apim.throttling.rate_limit_headers': 'true' }
@@ -42,20 +42,6 @@ test('limits selects levels and keys, and every named peer can be started for it
     assert.deepEqual(new Set(able), new Set(named), name)
   }
 })
-
-/** A port whose successor is free too: gateways of the bench have their health port there. */
-async function freePortPair(): Promise<number> {
-  for (;;) {
-    const port = await freePort()
-    const second = createServer().listen(port + 1, '127.0.0.1')
-    const isFree = await once(second, 'listening').then(
-      () => true,
-      () => false,
-    )
-    second.close()
-    if (isFree) return port
-  }
-}
 
 /** Starts a peer in front of a backend, until the test ends; returns its port. */
 async function started(t: TestContext, start: (options: PeerOptions) => Promise<Program>): Promise<number> {

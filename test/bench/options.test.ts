@@ -28,7 +28,7 @@ test('the name of a group selects its scenarios, unless a scenario has that name
 test('names of groups select all paired scenarios, and --before takes the folder of another checkout', () => {
   const { scenarios, beforeFolder } = readOptions([
     '--scenario',
-    'chain,secured,hot-path-network,apis,limits,refused',
+    'chain,secured,hot-path-network,apis,limits,refused,mediation',
     '--before',
     '/elsewhere',
   ])!

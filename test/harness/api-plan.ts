@@ -32,6 +32,8 @@ export const PLAIN_API = {
   cors: null,
   resources: [],
   sandbox: { ...NO_ENDPOINTS, endpoints: [] },
+  mounted: null,
+  mediation: null,
 } as const satisfies Rest
 
 /** `PLAIN_API` as a definition. */
@@ -49,4 +51,6 @@ export const PLAIN_DEFINITION = {
   cors: null,
   resources: [],
   sandbox: NO_ENDPOINTS,
+  mounted: null,
+  mediation: null,
 } as const

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { rmSync, statSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 export const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/test')
@@ -37,6 +38,13 @@ export function buildProgram(): string {
     if (!existsSync(entry)) throw error
   }
   return entry
+}
+
+/** First file of a worker thread of the program that `npm test` has built; undefined where it has built none. */
+export function builtWorkerEntry(): URL | undefined {
+  const launcher = process.env.SLUICE_LAUNCHER
+  if (!launcher?.startsWith(PROGRAMS)) return undefined
+  return pathToFileURL(resolve(launcher, '../../lib/worker/worker-entry.js'))
 }
 
 function sourcesDigest(): string {

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -95,7 +95,6 @@ class Reader {
 
   constructor(offset: number) {
     this.#offset = offset
-    cpSync(join(ROOT, 'conf', 'apis'), join(this.#folder, 'conf', 'apis'), { recursive: true })
     const sample = join('conf', 'apis', 'Sample', 'api.yaml')
     this.write(sample, readFileSync(join(ROOT, sample), 'utf8'))
     this.write('conf/deployment.toml', '')

@@ -6,6 +6,7 @@ import { AUTHENTICATION_CASES, SECURED, securedApi, prepareCases } from './authe
 import { OPEN_CORS, operation } from './filter-chain.ts'
 import { deafListener } from './deaf-listener.ts'
 import { startGateway, type TestApi, type TestGateway } from './gateway.ts'
+import { MEDIATION_CASES, mediationApis } from './mediation-cases.ts'
 import { type Peer, refusingPort, ScriptedBackend } from './peers.ts'
 
 export interface FaultCase {
@@ -43,6 +44,7 @@ const METHODS = /^GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS$/
 
 export const FAULT_CASES: readonly FaultCase[] = [
   ...AUTHENTICATION_CASES,
+  ...MEDIATION_CASES,
   {
     name: 'a backend that refuses the credentials of the gateway',
     code: 900424,
@@ -287,6 +289,7 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
   const refused = refusing.port
   const port = backend.port
   const failing = endpointsAt(refused, LONG_MS)
+  const mediated = await mediationApis(port)
   const apis: readonly TestApi[] = [
     ...['/healthy', '/bug', '/resets', '/closes', '/babbles', '/hangs'].map(context => ({
       context,
@@ -294,6 +297,7 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
       basePath: context,
     })),
     securedApi(port),
+    ...mediated.apis,
     { context: '/refused', port: refused },
     {
       context: '/protected',
@@ -315,7 +319,14 @@ export async function startFaultGateway(faults: Partial<{ readonly faults: Fault
   ]
   const overrides = { cors: OPEN_CORS } as const satisfies Partial<ApiPlan>
   const open = apis.map(api => ({ ...api, overrides: { ...overrides, ...api.overrides } }))
-  const more = { kinds: ['http', 'ws'], hasFilterChain: true, cors: OPEN_CORS, ...SECURED, ...faults } as const
+  const more = {
+    kinds: ['http', 'ws'],
+    hasFilterChain: true,
+    cors: OPEN_CORS,
+    ...SECURED,
+    ...mediated.options,
+    ...faults,
+  } as const
   const gateway = await startGateway(open, { http: SETTINGS, filters: [BUG], ...more })
   prepareCases(gateway.authState)
   return {
@@ -359,5 +370,12 @@ async function fail(peer: Peer): Promise<void> {
   else if (path.startsWith('/closes')) peer.end()
   else if (path.startsWith('/protected')) peer.send(UNAUTHORISED)
   else if (path.startsWith('/babbles')) peer.send('SSH-2.0-OpenSSH_9.6\r\n')
-  else if (!path.startsWith('/hangs')) peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  else if (path.startsWith('/refuses')) peer.send(jsonResponse('{"result":false}'))
+  else if (path.startsWith('/long')) peer.send(jsonResponse(JSON.stringify('x'.repeat(100))))
+  else if (!path.startsWith('/hangs')) peer.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok')
+}
+
+function jsonResponse(text: string): string {
+  const lines = ['HTTP/1.1 200 OK', 'Connection: close', 'Content-Type: application/json']
+  return [...lines, `Content-Length: ${text.length}`, '', text].join('\r\n')
 }

@@ -1,5 +1,6 @@
 /** A gateway in the process of the test: one reactor on free ports, with its log events and access log recorded. */
 import { PLAIN_API } from './api-plan.ts'
+import { builtWorkerEntry } from './built-program.ts'
 import { buildFilterChain } from '../../src/filters/build-chain.ts'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,6 +24,7 @@ import {
 } from '../../src/plan/reactor-plan.ts'
 import { authPlan } from '../../src/plan/auth-planning.ts'
 import { FIRST_ROUTE_SLOT, type Route } from '../../src/proxy/target/route.ts'
+import { loadHandlers } from '../../src/reactor/handler-loading.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
 import type { Dialer } from '../../src/socket/byte-socket.ts'
@@ -32,7 +34,13 @@ import { streamLevel } from '../../src/socket/stream-socket.ts'
 import type { TlsLevel } from '../../src/socket/tls.ts'
 import { CounterTable } from '../../src/throttle/counter-table.ts'
 import { NO_THROTTLING } from '../../src/throttle/throttle-plan.ts'
+import { PERMIT_ROWS } from '../../src/plan/worker-plan.ts'
+import { formatSettings } from '../../src/mediation/formats/format-settings.ts'
+import { bodyChecks, bodyLimits } from '../../src/plan/reactor-planning.ts'
+import { workerSettings } from '../../src/plan/worker-planning.ts'
+import type { WorkerService } from '../../src/mediation/worker-service.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 
 // Writes of the reactor wait until their turn ends, so that every test shows that nothing depends on when they leave.
@@ -98,6 +106,8 @@ export interface GatewayOptions extends Partial<Omit<ReactorPlan, 'http' | 'http
   readonly customValidator?: CustomValidator
   /** Replaces the dialer of backend connections. */
   readonly wrapDialer?: (dialer: Dialer) => Dialer
+  /** Runs the flows that need a worker, in place of worker threads. */
+  readonly worker?: Pick<WorkerService, 'mediate'>
   /** Overrides of the plan for authentication. */
   readonly authChanges?: Partial<AuthPlan>
 }
@@ -157,6 +167,7 @@ export function planGateway(
     customValidator: _validator,
     wrapDialer: _wrapDialer,
     wallMs: _wallMs,
+    worker: _worker,
     authChanges = {},
     ...overrides
   } = options
@@ -171,6 +182,7 @@ export function planGateway(
     accessLog: configuration.access_log,
     accessLogPath: '',
     home,
+    database: null,
     logLevel: 'debug',
     apis: planned,
     level: LEVEL,
@@ -180,9 +192,17 @@ export function planGateway(
     tlsClients: {},
     throttling: NO_THROTTLING,
     redis: null,
+    workers: { ...workerSettings(configuration), threads: ONE_THREAD },
+    bodies: bodyLimits(configuration),
+    formats: formatSettings(configuration),
+    bodyChecks: bodyChecks(configuration),
+    statistics: null,
+    handlers: null,
     cors: null,
     faults: DEFAULT_FAULTS,
     webSockets: NO_SOCKETS,
+    sequenceEndpoints: {},
+    blockingTimeouts: { plain: 60_000, secured: 60_000 },
     responseTimeoutMs: configuration.mediation['synapse.global_timeout_interval'],
     resourceCacheMs: 900_000,
     auth: { ...authPlan(configuration), ...authChanges },
@@ -194,6 +214,7 @@ export function planGateway(
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4 * reactors),
     counters: CounterTable.allocate(1024),
+    permits: SharedPermits.allocate(reactors, Object.keys(PERMIT_ROWS).length),
     authVersion: new SharedArrayBuffer(4),
     ...overrides,
   }
@@ -210,6 +231,10 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
   let tls = await tlsLevel(plan)
   const level = LEVEL === 'streams' ? streamLevel : handleLevel()
   const dialer = options.wrapDialer?.(level) ?? level
+  const handlers =
+    plan.handlers === null
+      ? null
+      : await loadHandlers(plan.handlers, plan.home, (level, event, fields) => reports.push({ level, event, fields }))
   const reactor = new Reactor(plan, {
     level: { ...level, dial: (...options) => dialer.dial(...options) },
     tls,
@@ -220,8 +245,11 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     buildFilterChain: (api, auth, throttle) => [
       ...(options.hasFilterChain ? buildFilterChain(api, auth, throttle) : []),
       ...filters,
+      ...(handlers === null ? [] : [handlers.filter]),
     ],
     ...(options.wallMs === undefined ? {} : { wallMs: options.wallMs }),
+    ...(options.worker === undefined ? {} : { worker: options.worker }),
+    workerEntry: builtWorkerEntry(),
     drained: () => {},
   })
   const ports = await reactor.start()
@@ -248,7 +276,10 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
       live = next
       keys = nextKeys
     },
-    stop: () => reactor.stop(),
+    stop: () => {
+      reactor.stop()
+      handlers?.close()
+    },
   }
 }
 
@@ -306,5 +337,7 @@ function slotOf(known: string[], key: string): number {
   return slot >= 0 ? slot : known.push(key) - 1
 }
 
+/** Worker threads of each pool: each loads the sources, which takes most of the time of a test with a worker. */
+const ONE_THREAD = { mediation: 1, background: 1 }
 const PLAIN = { secured: false, tlsClient: '', proxy: null, connectsThroughProxy: false }
 const NO_SOCKETS = { ws: { dispatch: '', fault: '' }, wss: { dispatch: '', fault: '' } }

@@ -147,6 +147,20 @@ export async function freePort(): Promise<number> {
   }
 }
 
+/** A port whose successor is free too: gateways of the bench have their health port there. */
+export async function freePortPair(): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    const second = createServer().listen(port + 1, '127.0.0.1')
+    const isFree = await once(second, 'listening').then(
+      () => true,
+      () => false,
+    )
+    second.close()
+    if (isFree) return port
+  }
+}
+
 export interface RunningGateway {
   readonly program: Program
   readonly home: Home

@@ -24,14 +24,16 @@ const LONGEST = ['package', 'documents'].map(name => `test/process/${name}.test.
 /** Files that run on both socket levels, because their results depend on sockets. */
 const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
 /**
- * Files of test/proxy that run on the handles level only: they prove decisions of filters, faults and routing, which do
- * not depend on sockets. Every failure on the streams level so far concerned reading, writing or closing.
+ * Files of test/proxy that run on the handles level only: they prove decisions of filters, faults, routing and
+ * mediation, which do not depend on sockets. Every failure on the streams level so far concerned reading, writing or
+ * closing.
  */
 const ON_HANDLES_ALONE = [
-  ...['authentication', 'backend-credentials', 'backend-jwt', 'cors-preflights', 'cors-responses', 'cors-sequence'],
-  ...['endpoint-states', 'escaped-slashes', 'fault-codes', 'fault-sequences', 'lifecycle', 'max-forwards'],
-  ...['path-tricks', 'reload-apis', 'reload-settings', 'resources', 'routing', 'stripped-fields', 'traced-requests'],
-  ...['warn-on-500', 'websocket-sequences'],
+  ...['api-policies', 'authentication', 'backend-credentials', 'backend-jwt', 'body-checks', 'cors-preflights'],
+  ...['cors-responses', 'cors-sequence', 'endpoint-states', 'escaped-slashes', 'every-mediator', 'fault-codes'],
+  ...['fault-sequences', 'flow-fields', 'graphql', 'handlers', 'lifecycle', 'max-forwards', 'path-tricks'],
+  ...['reload-apis', 'reload-settings', 'resources', 'routing', 'schema-validation', 'sequence-calls'],
+  ...['sequence-copies', 'stripped-fields', 'traced-flows', 'traced-requests', 'warn-on-500', 'websocket-sequences'],
 ].map(name => `test/proxy/${name}.test.ts`)
 
 export const LEVELS = ['handles', 'streams'] as const

@@ -56,7 +56,7 @@ const CASES: readonly (readonly [
       [ISSUER[0], ISSUER[2], ISSUER[1]],
     ],
   ],
-  ['an inert key', '', `${SET}worker_pool_size_core = 300`, [], []],
+  ['an inert key', '', `${SET}listener.parameters.WSDLEPRPrefix = "x"`, [], []],
   [
     'a list',
     `${SET}trusted_proxies = "::1"`,

@@ -115,7 +115,8 @@ async function pass(program: Program): Promise<void> {
 describe('the package', { concurrency: false }, () => {
   test('has built JavaScript, the documents of the home, and nothing that a gateway has written', async () => {
     const { stdout } = await run('tar', ['-tzf', tarball])
-    const files = stdout.split('\n').map(file => file.replace(/^package\//, ''))
+    const entries = stdout.split('\n').map(file => file.replace(/^package\//, ''))
+    const files = entries.filter(file => !file.endsWith('/'))
     const own = files.filter(file => !file.startsWith('node_modules/') && file !== '')
     for (const file of ['src/launch.js', 'lib/reactor/reactor-entry.js', 'conf/apis/Sample/api.yaml', 'LICENSE']) {
       assert.ok(own.includes(file), file)
@@ -123,6 +124,14 @@ describe('the package', { concurrency: false }, () => {
     assert.deepEqual(
       own.filter(file => /\.ts$|^(?:src\/(?!launch\.js$)|test|bench|conf\/data)\//.test(file)),
       [],
+    )
+    const native = files.filter(file => /\.node$|^node_modules\/@napi-rs\/./.test(file))
+    assert.deepEqual(native, [], 'the package is the same on every platform')
+    const { bundleDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    assert.equal(
+      bundleDependencies,
+      true,
+      'npm install writes the names that it knows; those that come later are missing',
     )
     // Few files start faster than many.
     assert.ok(own.length < 200, `${own.length} files`)

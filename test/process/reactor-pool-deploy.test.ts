@@ -7,6 +7,7 @@ import type { FromReactor } from '../../src/plan/reactor-messages.ts'
 import type { ApiChanges, ApiPlan, LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
 import { ReactorPool } from '../../src/primary/reactor-pool.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { eventually } from '../harness/peers.ts'
 
@@ -49,6 +50,7 @@ async function started(t: TestContext, steps: readonly string[]) {
     gauge: SharedGauge.allocate(1, 1),
     clients: SharedGauge.allocate(1, 1),
     endpoints: EndpointTable.allocate(1, 1),
+    permits: SharedPermits.allocate(1, 1),
   }
   const told: unknown[] = []
   const receive = (_: number, from: FromReactor): void => {

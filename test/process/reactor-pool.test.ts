@@ -6,6 +6,7 @@ import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan/reactor-plan
 import { type PoolLimits, type PoolOwner, ReactorPool } from '../../src/primary/reactor-pool.ts'
 import { ThreadFailed } from '../../src/primary/thread-supervisor.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
+import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
 
@@ -49,6 +50,7 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     gauge: SharedGauge.allocate(1, 1),
     clients: SharedGauge.allocate(1, 1),
     endpoints: EndpointTable.allocate(1, 1),
+    permits: SharedPermits.allocate(1, 1),
     apis,
     steps,
     spawned,

@@ -99,6 +99,15 @@ test('a reload of API files ignores the configuration file, with errors or witho
   assert.equal((await reloader.run('all')).outcome, 'refused')
 })
 
+test('a reload changes SO_TIMEOUT of blocking calls, and no key that takes a restart', async t => {
+  const { reloader, home, active } = await gateway(t)
+  const keys = ['[transport.blocking_https]', 'sender.parameters.SO_TIMEOUT = 5', '[mediation]', 'handlers.timeout = 5']
+  put(home, 'deployment.toml', keys.join('\n'))
+  assert.equal((await reloader.run('all')).outcome, 'applied')
+  assert.deepEqual(active.live.blockingTimeouts, { plain: 60_000, secured: 5 })
+  assert.equal(active.configured.configuration.mediation['handlers.timeout'], 5000)
+})
+
 test('a home that is gone refuses a reload and changes nothing', async t => {
   const { reloader, home, deployed } = await gateway(t)
   rmSync(home.path, { recursive: true })
@@ -136,7 +145,7 @@ test('a reload that is running when the node ends applies nothing', async t => {
 })
 
 /** [case, reloads]; a reload with its scope, the configuration file, and the number of warnings that it logs. */
-const INERT = '[transport.passthru_http]\nworker_pool_size_core = 300\n'
+const INERT = '[transport.blocking_http]\n"sender.parameters.defaultMaxConnectionsPerHost" = 300\n'
 const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['all' | 'apis', string, number])[]])[] = [
   [
     'the same file',
@@ -178,7 +187,7 @@ const WARNED: readonly (readonly [what: string, reloads: readonly (readonly ['al
   [
     'another value',
     [
-      ['all', '[transport.passthru_http]\nworker_pool_size_max = 500\n', 2],
+      ['all', '[transport.passthru_http]\nworker_pool_size_max = 500\n', 1],
       ['all', '[transport.passthru_http]\nworker_pool_size_max = 600\n', 1],
     ],
   ],
