@@ -14,6 +14,7 @@ export const HELP = `npm run bench -- [options]
                         in limits-* and refused: ceiling, sluice-no-level, sluice-one-level, sluice-five-levels,
                         sluice-10-keys, sluice-100k-keys, sluice-1m-keys, sluice-refused, sluice-refused-jwt,
                         node-floor;
+                        in mediation-*: sluice-mediated, sluice-unmediated, sluice-no-policy, sluice-header-policy;
                         elsewhere only when named: sluice-again, ceiling
   --rounds N            rounds, in which the peers take turns (default 5)
   --seconds N           seconds of load per peer and round (default 3)

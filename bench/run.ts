@@ -14,6 +14,7 @@ import { CEILING, NODE_FLOOR, NPM_PROXIES } from './peers/npm-proxy.ts'
 import type { Peer } from './peers/peer.ts'
 import { sluice } from './peers/sluice.ts'
 import { LIMITED_SLUICE } from './peers/sluice-limits.ts'
+import { MEDIATING_SLUICE } from './peers/sluice-mediation.ts'
 import { SpeedProbe } from './probe.ts'
 import { canConnect, findExecutable, pinSelf, raiseDescriptorLimit } from './program.ts'
 import { profileText } from './report/profile.ts'
@@ -38,6 +39,7 @@ function choosePeers(options: Options): Peer[] {
     ...extraPeers(process.env.BENCH_EXTRA ?? ''),
     ...SLUICE_VARIANTS,
     ...LIMITED_SLUICE,
+    ...MEDIATING_SLUICE,
     CEILING,
     NODE_FLOOR,
     ...(options.beforeFolder === undefined ? [] : [sluiceBefore(options.beforeFolder)]),
@@ -65,7 +67,9 @@ function describeEnvironment(peers: readonly Peer[]): Environment {
 
 /** The version of a peer from this checkout is the commit. */
 function isThisCheckout({ name }: Peer): boolean {
-  return name === 'sluice' || [...SLUICE_VARIANTS, ...LIMITED_SLUICE].some(peer => peer.name === name)
+  return (
+    name === 'sluice' || [...SLUICE_VARIANTS, ...LIMITED_SLUICE, ...MEDIATING_SLUICE].some(peer => peer.name === name)
+  )
 }
 
 /** Throws if a port is taken, because a peer would fail later with a less helpful message. */

@@ -1,5 +1,6 @@
 /** The scenarios, as data: requests and connections of the load, and the metrics that the table shows. */
 import { LIMIT_SCENARIOS } from './paired/limit-scenarios.ts'
+import { MEDIATION_SCENARIOS } from './paired/mediation-scenarios.ts'
 import { type PairedScenario, PAIRED_SCENARIOS } from './paired/paired-scenarios.ts'
 import type { MetricName } from './metric.ts'
 
@@ -301,6 +302,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   ...PAIRED_SCENARIOS,
   ...LIMIT_SCENARIOS,
+  ...MEDIATION_SCENARIOS,
   'open-50': {
     kind: 'open',
     title: 'Open loop, 1 KiB, 64 connections, 50 % of the peer’s peak',

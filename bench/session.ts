@@ -41,7 +41,7 @@ import {
   SCENARIOS,
 } from './scenarios.ts'
 import { StartupInstallations } from './startup.ts'
-import { exhaustLimit, verify, verifyTokenCheck, verifyWebSocket } from './verify.ts'
+import { exhaustLimit, verify, verifyTokenCheck, verifyTransformation, verifyWebSocket } from './verify.ts'
 
 /** Offset of the first peer's port from the base port. */
 const PEER_PORTS = 10
@@ -131,7 +131,7 @@ export class Session {
     const areNamed = this.#options.peers !== undefined
     const capability = capabilityFor(scenario)
     const isByDefault = (peer: Peer): boolean =>
-      (peer.onlyWhenNamed !== true || capability === 'hot-path' || capability === 'limits') &&
+      (peer.onlyWhenNamed !== true || ['hot-path', 'limits', 'mediation-headers'].includes(capability ?? '')) &&
       (peer.largeBodiesOnly !== true || hasLargeBodies(scenario))
     return this.#peers
       .filter(peer => capability === undefined || peer.capabilities.includes(capability))
@@ -140,9 +140,9 @@ export class Session {
   }
 
   async #start(peer: Peer, scenario: PeerScenario): Promise<RunningPeer> {
-    const reason = peer.missing()
-    if (reason !== undefined) throw new Error(reason)
     const capability = capabilityFor(scenario) ?? 'requests'
+    const reason = peer.missing(capability)
+    if (reason !== undefined) throw new Error(reason)
     const port = this.#options.basePort + PEER_PORTS + PORTS_PER_PEER * this.#peers.indexOf(peer)
     const folder = `${this.#folder}/${peer.name}-${performance.now().toFixed(0)}`
     mkdirSync(folder, { recursive: true })
@@ -288,7 +288,8 @@ export class Session {
   async #measurePaired(name: string, scenario: PairedScenario, recorder: RoundRecorder): Promise<void> {
     const { rounds, seconds } = this.#options
     const peers = this.#peersFor(scenario)
-    const needsNginx = scenario.request.paths[0] !== SMALL_PATH
+    const { paths, body } = scenario.request
+    const needsNginx = paths[0] !== SMALL_PATH && body === undefined
     if (needsNginx && !this.#backends.name.startsWith('nginx'))
       throw new Error('paired scenarios need nginx as the backend')
     this.#progress.begin(peers.length * rounds)
@@ -343,6 +344,8 @@ async function verifyPeer(scenario: PeerScenario, name: string, address: Address
       if (scenario.exhaustsLimit === true) await exhaustLimit(plan)
       await verify(plan)
       if (scenario.tokenCheckingPeers?.includes(name)) await verifyTokenCheck(plan)
+      const { peers, path, expected } = scenario.transformation ?? { peers: [], path: '', expected: null }
+      if (peers.includes(name)) await verifyTransformation(plan, path, expected)
       return
     }
     case 'closed':

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import { connectTls } from './certificate.ts'
 import { type LoadPlan, type RequestSpec, requestFields } from './load/load-plan.ts'
 import { requestHead } from './request-head.ts'
@@ -82,16 +83,25 @@ export async function verify(plan: LoadPlan): Promise<void> {
 const PATHS_VERIFIED_MAX = 20
 
 async function verifyRequests(plan: LoadPlan, request: RequestSpec): Promise<void> {
-  const { method, paths, expectedStatuses, uploadBytes, downloadBytes } = request
+  const { method, paths, expectedStatuses, uploadBytes, body: sent = 'x'.repeat(uploadBytes), downloadBytes } = request
   for (const path of paths.slice(0, PATHS_VERIFIED_MAX)) {
     const head = requestHead(method, path, requestFields(plan))
-    const message = Buffer.from(`${head}${'x'.repeat(uploadBytes)}`, 'latin1')
+    const message = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(sent)])
     const { status, body } = await sendRequest(plan.port, message, false)
     if (!expectedStatuses.includes(status))
       throw new Error(`returned status ${status} instead of ${expectedStatuses.join(' or ')} for ${path}`)
     if (downloadBytes !== null && body.length !== downloadBytes)
       throw new Error(`returned ${body.length} of ${downloadBytes} body bytes for ${path}`)
   }
+}
+
+/** Throws if the backend gets another body than the expected one; `path` sends it back. */
+export async function verifyTransformation(plan: LoadPlan, path: string, expected: unknown): Promise<void> {
+  const head = Buffer.from(requestHead('POST', path, requestFields(plan)), 'latin1')
+  const message = Buffer.concat([head, Buffer.from(plan.request?.body ?? '')])
+  const { status, body } = await sendRequest(plan.port, message, false)
+  if (status !== 200) throw new Error(`returned status ${status} instead of 200 for ${path}`)
+  if (!isDeepStrictEqual(JSON.parse(body.toString()), expected)) throw new Error('sent another body to the backend')
 }
 
 /** Sends the request that uses up a limit of one; its own response does not matter. */

@@ -1,7 +1,8 @@
 /**
  * The HTTP backend of the bench: for uploads, and for downloads if nginx is missing. Responds to a GET of 1k, 10k, 100k
- * or 1m with as many bytes, and to a POST with the number of body bytes that it has read. Not a general server: it
- * expects well-formed requests from the proxies.
+ * or 1m with as many bytes, and to a POST with the number of body bytes that it has read; a path that ends in `/echo`
+ * gets the body itself, if its length is declared. Not a general server: it expects well-formed requests from the
+ * proxies.
  *
  *     node bench/backends/http-backend.ts PORT
  */
@@ -9,6 +10,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { BODY_BYTES, type BodyName } from '../scenarios.ts'
 
 const HEAD_END = Buffer.from('\r\n\r\n')
+const ECHO = /^POST \S*\/echo /
 const CHUNK_END = Buffer.from('\r\n0\r\n\r\n')
 
 function okResponse(body: Buffer): Buffer {
@@ -33,6 +35,8 @@ class BackendConnection {
   #bodyRead = 0
   /** The last bytes received of a chunked body, because its end may arrive in two parts. */
   #tail = Buffer.alloc(0)
+  /** Parts of a body that is sent back; undefined for others. */
+  #echo: Buffer[] | undefined
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -56,6 +60,7 @@ class BackendConnection {
     }
     const head = bytes.toString('latin1', 0, end)
     this.#bodyRead = 0
+    this.#echo = ECHO.test(head) ? [] : undefined
     if (/\r\ntransfer-encoding: *chunked/i.test(head)) {
       this.#bodyLeft = -1
       this.#tail = Buffer.from('\r\n')
@@ -77,8 +82,13 @@ class BackendConnection {
     const taken = Math.min(this.#bodyLeft, bytes.length)
     this.#bodyLeft -= taken
     this.#bodyRead += taken
-    if (this.#bodyLeft === 0) this.#socket.write(uploadResponse(this.#bodyRead))
+    this.#echo?.push(bytes.subarray(0, taken))
+    if (this.#bodyLeft === 0) this.#socket.write(this.#bodyResponse())
     return bytes.subarray(taken)
+  }
+
+  #bodyResponse(): Buffer {
+    return this.#echo === undefined ? uploadResponse(this.#bodyRead) : okResponse(Buffer.concat(this.#echo))
   }
 
   /** Bodies of the load contain no line ends, so only the end of the last chunk looks like one. */

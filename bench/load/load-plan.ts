@@ -35,6 +35,8 @@ export interface RequestSpec {
   /** Number of client addresses, sent in X-Forwarded-For in turn, from a random one on. */
   readonly addresses?: number
   readonly uploadBytes: number
+  /** The body in place of `uploadBytes` bytes; its type is in `fields`. */
+  readonly body?: string
   /** Any of these statuses is correct. */
   readonly expectedStatuses: readonly number[]
   /** Body bytes of a correct response; null for a response of the proxy itself. */
@@ -82,6 +84,7 @@ export function requestFields(plan: LoadPlan): Record<string, string> {
     ...(plan.uploadBytes > 0
       ? { 'Content-Type': 'application/octet-stream', 'Content-Length': String(plan.uploadBytes) }
       : {}),
+    ...(plan.request?.body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(plan.request.body)) }),
   }
 }
 

@@ -12,11 +12,16 @@ function expectsError({ expectedStatuses }: RequestSpec): boolean {
   return expectedStatuses.every(status => status >= 400)
 }
 
+/** A long literal of Lua, in which JSON needs no escapes. */
+function luaBody(request: RequestSpec | undefined): string {
+  return request?.body === undefined ? '' : `wrk.body = [==[${request.body}]==]\n`
+}
+
 /** Defines a `request` function only for several paths or tokens: without one wrk does not run Lua per request. */
 function script(plan: LoadPlan, pathFile: string): string {
   const { request, uploadBytes } = plan
   const method = request?.method ?? (uploadBytes > 0 ? 'POST' : 'GET')
-  const upload = uploadBytes > 0 ? `wrk.body = string.rep("x", ${uploadBytes})\n` : ''
+  const upload = uploadBytes > 0 ? `wrk.body = string.rep("x", ${uploadBytes})\n` : luaBody(request)
   const turns = request === undefined ? '' : requestsInTurn(request, pathFile)
   const wrong = request !== undefined && expectsError(request) ? 'summary.requests - e.status' : 'e.status'
   return `wrk.method = "${method}"

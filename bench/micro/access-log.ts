@@ -50,7 +50,11 @@ function recordFor(requestTarget: string, i: number): AccessRecord {
 for (const format of ['json', 'combined'] satisfies AccessLogFormat[]) {
   for (const [title, target] of Object.entries(TARGETS)) {
     let bytes = 0
-    const log = new AccessLog(format, batch => (bytes += batch.length), { wallOffsetMs: () => performance.timeOrigin })
+    const write = (batch: Uint8Array, written: () => void): void => {
+      bytes += batch.length
+      written()
+    }
+    const log = new AccessLog(format, write, { wallOffsetMs: () => performance.timeOrigin, lends: true })
     const records = Array.from({ length: 1024 }, (_, i) => recordFor(target, i))
     const micros: number[] = []
     for (let round = 0; round < ROUNDS; round++) {

@@ -19,6 +19,10 @@ import { signedToken, tokenSigner } from '../../test/auth/token-maker.ts'
 import { AuthState } from '../../src/auth/auth-state.ts'
 import { NOTHING_REMOVED } from '../../src/auth/records.ts'
 import { buildFilterChain } from '../../src/filters/build-chain.ts'
+import { Diagnostics } from '../../src/config/diagnostics.ts'
+import { type ApiMediationPlan, NO_FLOW } from '../../src/mediation/flow-plan.ts'
+import { needsOf } from '../../src/mediation/needs.ts'
+import { parseSequence } from '../../src/mediation/sequence-parser.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 import { globalCors } from '../../src/plan/reactor-planning.ts'
@@ -26,17 +30,20 @@ import { SourceConnection } from '../../src/proxy/source/source-connection.ts'
 import { Endpoint } from '../../src/proxy/target/endpoint.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import type { ThrottlingPolicy } from '../../src/throttle/policy.ts'
-import type { ByteSocket, ConnectingOwner, SocketLevel, SocketOwner } from '../../src/socket/byte-socket.ts'
 import { OPERATIONS } from '../peers/exported-project.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
 import { median } from '../results.ts'
+import { MemoryLevel, MemorySocket } from './memory-level.ts'
 
 /** Parts that a variant can have, and what they add. */
 const PARTS = {
   plain: 'nothing',
   token: 'the API requires an access token; every request has the same valid JWT',
+  tokens: 'the requests carry 1,000 different JWTs in turn; with "token" the API requires them',
+  cold: 'the caches of the processor are emptied before each round of 64 exchanges',
   log: 'access log, JSON',
   operations: 'ten operations',
+  policy: 'a policy of constant fields: one for the backend, one for the client',
   resources: 'the filter that checks them',
   cors: 'the filter for CORS',
   origin: 'requests with Origin',
@@ -49,6 +56,10 @@ const PARTS = {
 type Part = keyof typeof PARTS
 
 const CONNECTIONS = 64
+const TOKENS = 1000
+/** More than the caches of a processor hold. */
+const COLD_BYTES = 64 << 20
+const CACHE_LINE = 64
 /** Rounds between two turns of the event loop, which the timers of the reactor need. */
 const TURN_ROUNDS = 100
 const REQUEST_BODY = 'q'.repeat(256)
@@ -115,77 +126,6 @@ function installClocks(): void {
   clocked(log!, 'append', PHASE.LINE, PHASE.ACCOUNT)
 }
 
-// ---- sockets in memory ----------------------------------------------------------------------------------------------
-
-/** A socket without a kernel: what is received is copied into the view of the owner, what is written is dropped. */
-class MemorySocket implements ByteSocket {
-  readonly remoteAddress = '127.0.0.1'
-  readonly addresses = null
-  readonly peerThumbprint = ''
-  writes = 0
-  closes = 0
-  /** The last write, where it is recorded. */
-  text = ''
-  records = true
-  #owner!: SocketOwner
-  #view!: Uint8Array
-
-  attach(owner: SocketOwner, view: Uint8Array): void {
-    this.#owner = owner
-    this.#view = view
-  }
-
-  write(bytes: Uint8Array): 0 {
-    this.writes++
-    if (this.records) this.text = Buffer.from(bytes).toString('latin1')
-    return 0
-  }
-
-  receive(bytes: Uint8Array, phase: number, outside: number): void {
-    this.#view.set(bytes)
-    clock.enter(phase)
-    this.#view = this.#owner.onBytes(bytes.length) ?? this.#view
-    clock.enter(outside)
-  }
-
-  serves(): boolean {
-    return true
-  }
-
-  setReading(): void {}
-
-  end(): void {
-    this.closes++
-  }
-
-  destroy(): void {
-    this.closes++
-  }
-
-  reset(): void {
-    this.closes++
-  }
-}
-
-class MemoryLevel implements SocketLevel {
-  readonly name = 'handles'
-  readonly dialled: MemorySocket[] = []
-  accept!: (socket: ByteSocket) => void
-
-  async listen(_options: unknown, onConnection: (socket: ByteSocket) => void) {
-    this.accept = onConnection
-    return { port: 1, fd: -1, close: () => {} }
-  }
-
-  dial(_address: string, _port: number, owner: ConnectingOwner, view: Uint8Array): MemorySocket {
-    const socket = new MemorySocket()
-    socket.attach(owner, view)
-    this.dialled.push(socket)
-    queueMicrotask(() => owner.onConnected())
-    return socket
-  }
-}
-
 // ---- the reactor and its messages -----------------------------------------------------------------------------------
 
 /** The recorded bytes of a message. */
@@ -228,7 +168,7 @@ function requestOf(parts: ReadonlySet<Part>, token: string): Recording {
   const hasBody = parts.has('post')
   const fields = {
     ...others,
-    Authorization: parts.has('token') ? `Bearer ${token}` : Authorization!,
+    Authorization: parts.has('token') || parts.has('tokens') ? `Bearer ${token}` : Authorization!,
     ...(parts.has('origin') ? { Origin: Origin! } : {}),
     ...(parts.has('differ') ? { 'X-Request-Id': COUNTER } : {}),
     ...(hasBody ? { 'Content-Type': 'application/json', ...framing(parts, REQUEST_BODY) } : {}),
@@ -249,6 +189,17 @@ function responseOf(parts: ReadonlySet<Part>): Recording {
   return messageOf('HTTP/1.1 200 OK', fields, RESPONSE_BODY)
 }
 
+/** Flows that set one field of each direction. */
+async function policyPlan(): Promise<ApiMediationPlan> {
+  const xml = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="policy">
+    <property name="X-Policy" value="constant" scope="transport"/></sequence>`
+  const plan = await parseSequence('policy', 'policy.xml', xml, new Diagnostics())
+  const flow = { sequences: ['policy'], needs: needsOf(['policy'], () => plan) }
+  return { sequences: [plan!], flows: { request: flow, response: flow, fault: NO_FLOW }, byOperation: {} }
+}
+
+const POLICY = await policyPlan()
+
 function apiOf(parts: ReadonlySet<Part>): Partial<ApiPlan> {
   const authType = parts.has('token') ? 'Application & Application User' : 'None'
   const operation = { authType, tier: 'Unlimited', scopes: [] } as const
@@ -262,6 +213,7 @@ function apiOf(parts: ReadonlySet<Part>): Partial<ApiPlan> {
     resources: parts.has('operations') ? resources : [],
     tier: parts.has('limits') ? 'Unreached' : '',
     cors: parts.has('cors') ? globalCors(configuration) : null,
+    mediation: parts.has('policy') ? POLICY : null,
     access: { ...NO_ACCESS, api: 'Bench:1.0.0', schemes: parts.has('token') ? ['oauth2'] : [] },
   }
 }
@@ -314,7 +266,10 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
     tls: null,
     report: (_level, event, fields) => console.error(event, fields),
     accessLog: parts.has('log')
-      ? new AccessLog('json', () => {}, { wallOffsetMs: () => performance.timeOrigin })
+      ? new AccessLog('json', (_batch, written) => written(), {
+          wallOffsetMs: () => performance.timeOrigin,
+          lends: true,
+        })
       : null,
     authState,
     validator: null,
@@ -329,15 +284,27 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
 class Replay {
   readonly #level = new MemoryLevel()
   readonly #reactor: Reactor
-  readonly #request: Recording
+  readonly #requests: readonly Recording[]
   readonly #response: Recording
+  readonly #evicting: Uint8Array
+  readonly #hasPolicy: boolean
+  #turn = 0
   #clients: readonly MemorySocket[] = []
 
   constructor(parts: ReadonlySet<Part>) {
-    const claims = { iss: ISSUER, sub: 'user', azp: 'bench', scope: 'read', exp: 4_000_000_000, filler: 'x'.repeat(90) }
-    this.#request = requestOf(parts, signedToken(SIGNER, claims))
+    this.#requests = Array.from({ length: parts.has('tokens') ? TOKENS : 1 }, (_, turn) => {
+      const claims = { iss: ISSUER, sub: `user${turn}`, azp: 'bench', scope: 'read', exp: 4_000_000_000 }
+      return requestOf(parts, signedToken(SIGNER, { ...claims, filler: 'x'.repeat(90) }))
+    })
     this.#response = responseOf(parts)
+    this.#evicting = new Uint8Array(parts.has('cold') ? COLD_BYTES : 0)
+    this.#hasPolicy = parts.has('policy')
     this.#reactor = reactorOf(parts, this.#level)
+  }
+
+  #next(): Buffer {
+    this.#turn = this.#turn + 1 === this.#requests.length ? 0 : this.#turn + 1
+    return this.#requests[this.#turn]!.next()
   }
 
   /** Opens the connections of both sides with an exchange on each. */
@@ -348,20 +315,32 @@ class Replay {
       this.#level.accept(socket)
       return socket
     })
-    for (const client of this.#clients) client.receive(this.#request.next(), PHASE.DECODE, PHASE.BEFORE)
-    // A new token is verified by the thread pool.
-    for (let turn = 0; turn < 10_000 && this.#level.dialled.length < CONNECTIONS; turn++) await nextTurn()
-    await nextTurn()
-    for (const backend of this.#level.dialled) backend.receive(this.#response.next(), PHASE.READ, PHASE.BETWEEN)
+    await this.#roundOfNewTokens()
+    for (let known = CONNECTIONS; known < this.#requests.length; known += CONNECTIONS) await this.#roundOfNewTokens()
     this.check()
+  }
+
+  /** A new token is verified by the thread pool. */
+  async #roundOfNewTokens(): Promise<void> {
+    const { dialled } = this.#level
+    const writesBefore = sumOfWrites(dialled)
+    for (const client of this.#clients) receive(client, this.#next(), PHASE.DECODE, PHASE.BEFORE)
+    for (let turn = 0; turn < 10_000 && sumOfWrites(dialled) < writesBefore + CONNECTIONS; turn++) await nextTurn()
+    for (const backend of dialled) receive(backend, this.#response.next(), PHASE.READ, PHASE.BETWEEN)
+  }
+
+  /** Not part of any time. */
+  evictCaches(): void {
+    const bytes = this.#evicting
+    for (let at = 0; at < bytes.length; at += CACHE_LINE) bytes[at]!++
   }
 
   /** Runs one exchange on each connection. */
   round(): void {
-    for (const client of this.#clients) client.receive(this.#request.next(), PHASE.DECODE, PHASE.BEFORE)
+    for (const client of this.#clients) receive(client, this.#next(), PHASE.DECODE, PHASE.BEFORE)
     clock.enter(PHASE.BETWEEN)
     // The pool takes the connection that was used last, so pairs of connections change from round to round.
-    for (const backend of this.#level.dialled) backend.receive(this.#response.next(), PHASE.READ, PHASE.BETWEEN)
+    for (const backend of this.#level.dialled) receive(backend, this.#response.next(), PHASE.READ, PHASE.BETWEEN)
   }
 
   /** Throws unless a round is one write to each backend and one response to each client, on connections that last. */
@@ -372,6 +351,9 @@ class Replay {
       socket.writes = 0
     }
     this.round()
+    if (sockets.some(({ text }) => text.includes('\r\nX-Policy: constant\r\n') !== this.#hasPolicy)) {
+      throw new Error('messages lack the field of the policy, or have it without a policy')
+    }
     const isOpen = sockets.length === 2 * CONNECTIONS && sockets.every(({ closes }) => closes === 0)
     const isRight = this.#clients.every(({ text }) => text.startsWith('HTTP/1.1 200 ') && text.includes(RESPONSE_BODY))
     if (!isOpen || !isRight || sockets.some(({ writes }) => writes !== 1))
@@ -386,6 +368,18 @@ class Replay {
   }
 }
 
+/** Hands bytes to the owner of a socket, whose work is one phase; `outside`: the phase of the bench after it. */
+function receive(socket: MemorySocket, bytes: Uint8Array, phase: number, outside: number): void {
+  socket.fill(bytes)
+  clock.enter(phase)
+  socket.announce(bytes.length)
+  clock.enter(outside)
+}
+
+function sumOfWrites(sockets: readonly MemorySocket[]): number {
+  return sockets.reduce((sum, { writes }) => sum + writes, 0)
+}
+
 /** Runs `rounds` rounds; `timed` is called for each. */
 async function repeat(rounds: number, timed: (round: number) => void): Promise<void> {
   for (let round = 0; round < rounds; round++) {
@@ -395,6 +389,7 @@ async function repeat(rounds: number, timed: (round: number) => void): Promise<v
 }
 
 function timeRound(): number {
+  replay.evictCaches()
   const startMs = performance.now()
   replay.round()
   return performance.now() - startMs

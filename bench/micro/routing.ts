@@ -19,6 +19,7 @@ function apiAt(at: string): Api {
     production: null,
     sandbox: null,
     isAi: false,
+    mediation: null,
     escapedSlashes: 'refuse' as const,
   }
   return { name: at, version: '1.0.0', path: at, keyType: 'PRODUCTION', ...parts }

@@ -2,7 +2,7 @@
  * Validation of tokens in a reactor: `npx node bench/micro/token-validation.ts`. Known tokens in nanoseconds of the
  * thread; new tokens in microseconds of the whole process, and of the calling thread.
  */
-import { denial } from '../../src/auth/authenticator.ts'
+import type { TokenGrant } from '../../src/auth/grants.ts'
 import { METRIC } from '../../src/observe/metrics.ts'
 import { arena } from '../../src/http1/llhttp.ts'
 import { signedToken, tokenSigner, type TokenSigner } from '../../test/auth/token-maker.ts'
@@ -12,8 +12,9 @@ import { compare } from './timing.ts'
 
 const ISSUER = 'https://issuer.example/oauth2/token'
 const TOKENS = 1000
-/** Stands for any grant. */
-const GRANT = denial(900901)
+/** Stands for any API, and for any grant of it. */
+const API = {}
+const GRANT = { kind: 'grant', api: API } as TokenGrant
 const ROUNDS = 7
 const CONCURRENCY = 64
 /** An odd offset, as after "Authorization: Bearer ". */
@@ -48,13 +49,14 @@ async function knownTokens(length: number): Promise<void> {
   })
   const size = texts[0]!.length
   const arrive = (token: number) => arena.bytes.copyWithin(TOKEN_OFFSET, store[token]!, store[token]! + size)
-  const api = {}
   const findGrant = (token: number) => {
     arrive(token)
-    const entry = bench.tokens.validate(TOKEN_OFFSET, size)
+    const { tokens } = bench
+    const row = tokens.find(TOKEN_OFFSET, size, null, 0)
+    const entry = row < 0 ? tokens.validateUnknown(TOKEN_OFFSET, size) : tokens.entryAt(row)
     if (entry instanceof Promise) throw new Error('the token is not in the cache')
-    if (entry.grantFor(api) === undefined) entry.keepGrant(api, GRANT)
-    return entry.grantFor(api)
+    if (entry.grantFor(API) === undefined) entry.keepGrant(GRANT)
+    return entry.grantFor(API)
   }
   compare(`A known token of ${size} bytes, up to the grant of its API`, [
     { name: 'the token arrives in the read buffer', run: turn => arrive(turn % TOKENS) },

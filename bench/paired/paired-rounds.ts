@@ -16,6 +16,7 @@ import { type Comparison, median, type PeerResult, type RoundRecorder } from '..
 import { type Address, measureLoad, type RunningPeer, SETTLE_MS, WARM_UP_SECONDS } from '../rounds.ts'
 import { tokenIssuer } from '../token-issuer.ts'
 import { pairedRatio } from './paired-ratio.ts'
+import { delayRound } from './delay-round.ts'
 import { API_COUNTS, type PairedScenario, requestFor, type WarmClient } from './paired-scenarios.ts'
 
 /** Load after each start, until the code of a gateway is compiled. */
@@ -161,7 +162,8 @@ async function pairedRound(scenario: PairedScenario, peer: StartedPeer, run: Pai
   const { seconds, folder } = run
   await drive(pairedPlan(scenario, peer.name, peer.address, WARM_UP_SECONDS), folder)
   const plan = pairedPlan(scenario, peer.name, peer.address, seconds)
-  const { warmClient } = scenario
+  const { warmClient, beside } = scenario
+  if (beside !== undefined) return delayRound(peer, beside, plan, folder)
   if (warmClient === undefined) return { ...(await measureLoad(peer, () => drive(plan, folder))), ...peer.startMetrics }
   let warm: Sample = {}
   const sample = await measureLoad(peer, async () => {

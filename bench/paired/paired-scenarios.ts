@@ -17,6 +17,19 @@ interface PlannedComparison {
   readonly limit?: number
 }
 
+/** A client at a low rate, beside the main load and without it: GET of a path that no flow touches. */
+export interface BesideClient extends WarmClient {
+  readonly path: string
+}
+
+/** The body of a request as peers transform it, seen where the backend sends it back. */
+interface Transformation {
+  readonly peers: readonly string[]
+  readonly path: string
+  /** Parsed JSON; the order of members does not matter. */
+  readonly expected: unknown
+}
+
 /** A client at a low rate whose token is in the cache, beside the main load. */
 export interface WarmClient {
   readonly connections: number
@@ -28,7 +41,9 @@ export interface PairedScenario {
   readonly title: string
   readonly columns: readonly MetricName[]
   readonly unit?: string
-  readonly capability: 'chain' | 'apis' | 'secured' | 'hot-path' | 'limits' | 'limit-keys' | 'refused'
+  readonly capability:
+    | ('chain' | 'apis' | 'secured' | 'hot-path' | 'limits' | 'limit-keys' | 'refused')
+    | ('mediation' | 'mediation-delay' | 'mediation-headers')
   /** Names of peers in the order of the table; those that are not available are left out. */
   readonly peers: readonly string[]
   /** Ratios in the table are relative to this peer. */
@@ -41,6 +56,8 @@ export interface PairedScenario {
   readonly roundsPerStart: number
   readonly request: RequestSpec
   readonly warmClient?: WarmClient
+  readonly beside?: BesideClient
+  readonly transformation?: Transformation
   /** Number of client addresses by peer: each is sent in X-Forwarded-For, in turn, before the first round. */
   readonly addresses?: Readonly<Record<string, number>>
   /** The first request passes a limit of one; all others are refused. */

@@ -5,16 +5,20 @@
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import type { Certificate } from '../certificate.ts'
 import { ISSUER, tokenIssuer } from '../token-issuer.ts'
 import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
-import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS } from './peer.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS, isMediating } from './peer.ts'
+
+const TRANSFORM = fileURLToPath(new URL('haproxy-transform.lua', import.meta.url))
 
 function configuration(options: PeerOptions, tuning: string): string {
   return `global
   nbthread 1
   maxconn 12000
   no strict-limits
+  ${isMediating(options.capability) ? `lua-load ${TRANSFORM}` : ''}
   ${tuning}
 defaults
   mode http
@@ -37,10 +41,21 @@ function frontend(options: PeerOptions): string {
   if (capability === 'fail-over') return `${front}  default_backend replicas\n${replicas(replicaPorts)}`
   if (capability === 'secured')
     return `${front}${tokenChecks(options)}${backend('downloads', downloadPort)}${STICK_TABLES}`
+  if (isMediating(capability))
+    return `${front}${TRANSFORMING}${backend('downloads', downloadPort)}${backend('uploads', uploadPort)}`
   const uploads = '  use_backend uploads if { path_beg /upload/ }\n  default_backend downloads\n'
   const downloads = backend('downloads', downloadPort, backendCertificate)
   return `${front}${uploads}${downloads}${backend('uploads', uploadPort)}`
 }
+
+/** Bodies of the load are shorter than a buffer (16 KiB), in which HAProxy waits for all of one. */
+const TRANSFORMING = `  acl mediated path_beg /mediation/
+  http-request wait-for-body time 5s if mediated
+  http-request lua.transform if mediated
+  filter lua.transform
+  use_backend uploads if mediated
+  default_backend downloads
+`
 
 function backend(name: string, port: number, certificate?: Certificate): string {
   const verified = certificate === undefined ? '' : ` ssl verify required ca-file ${certificate.chainFile}`
@@ -126,6 +141,8 @@ const CAPABILITIES = [
   'fail-over',
   'secured',
   'hot-path',
+  'mediation',
+  'mediation-delay',
 ] as const
 
 export const HAPROXY: readonly Peer[] = [

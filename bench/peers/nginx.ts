@@ -3,18 +3,24 @@
  * for large bodies has buffers of 64 KiB like the gateway, which makes nginx faster.
  */
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { type Certificate, SERVER_NAME } from '../certificate.ts'
 import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
-import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS } from './peer.ts'
+import type { Capability } from '../scenarios.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS, isMediating } from './peer.ts'
 
 const LARGE_BUFFERS = `proxy_buffers 16 64k; proxy_buffer_size 16k; proxy_busy_buffers_size 256k;
   client_body_buffer_size 64k;`
+const TRANSFORM = fileURLToPath(new URL('nginx-transform.njs', import.meta.url))
+/** Where Debian puts the module. */
+const NJS_MODULE = '/usr/lib/nginx/modules/ngx_http_js_module.so'
 const KEEP_ALIVE = 'keepalive 128; keepalive_requests 1000000000; keepalive_timeout 3600s;'
 
 function configuration(options: PeerOptions, buffers: string): string {
   const { folder } = options
-  return `daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1;
+  return `${isMediating(options.capability) ? `load_module ${NJS_MODULE};\n` : ''}\
+daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1;
 worker_rlimit_nofile ${2 * workerConnections(options)};
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 events { worker_connections ${workerConnections(options)}; }
@@ -29,6 +35,7 @@ http {
   proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
   proxy_request_buffering off;
   proxy_max_temp_file_size 0;
+  ${isMediating(options.capability) ? `js_import transform from ${TRANSFORM};` : ''}
   ${buffers}
   ${server(options)}
 }
@@ -44,9 +51,8 @@ function server(options: PeerOptions): string {
   const { port, certificate, capability } = options
   const listen = `listen 127.0.0.1:${port}${certificate === undefined ? '' : ' ssl'} backlog=4096;
     server_name ${SERVER_NAME};${certificate === undefined ? '' : tlsSettings(certificate)}`
-  const [upstreams, locations] = (capability in routes ? routes[capability as keyof typeof routes] : routes.requests)(
-    options,
-  )
+  const kind = isMediating(capability) ? 'mediation' : capability
+  const [upstreams, locations] = (kind in routes ? routes[kind as keyof typeof routes] : routes.requests)(options)
   return `${upstreams}
   server {
     ${listen}
@@ -60,6 +66,10 @@ function tlsSettings({ chainFile, keyFile }: Certificate): string {
     ssl_certificate ${chainFile}; ssl_certificate_key ${keyFile}; ssl_protocols TLSv1.2 TLSv1.3;`
 }
 
+function upstream(name: string, port: number): string {
+  return `upstream ${name} { server 127.0.0.1:${port}; ${KEEP_ALIVE} }`
+}
+
 function downloadPass(certificate: Certificate | undefined): string {
   if (certificate === undefined) return 'proxy_pass http://downloads;'
   return `proxy_pass https://downloads; proxy_ssl_protocols TLSv1.3; proxy_ssl_verify on;
@@ -68,10 +78,12 @@ function downloadPass(certificate: Certificate | undefined): string {
 
 type Routes = (options: PeerOptions) => readonly [upstreams: string, locations: string]
 
-const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | 'secured' | 'refused', Routes>> = {
+type RouteKind = 'requests' | 'tunnels' | 'fail-over' | 'chain' | 'secured' | 'refused' | 'mediation'
+
+const routes: Readonly<Record<RouteKind, Routes>> = {
   requests: ({ downloadPort, uploadPort, backendCertificate }) => [
-    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }
-  upstream uploads { server 127.0.0.1:${uploadPort}; ${KEEP_ALIVE} }`,
+    `${upstream('downloads', downloadPort)}
+  ${upstream('uploads', uploadPort)}`,
     `location /bench/ { ${downloadPass(backendCertificate)} }
     location /upload/ { proxy_pass http://uploads; }`,
   ],
@@ -86,7 +98,7 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | '
   ],
   // Responses that correspond to those of the gateway itself.
   chain: ({ downloadPort }) => [
-    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }
+    `${upstream('downloads', downloadPort)}
   default_type application/json;`,
     `location /chain/ { proxy_pass http://downloads; }
     location = /chain/1.0.0/customers/4711 {
@@ -101,14 +113,24 @@ const routes: Readonly<Record<'requests' | 'tunnels' | 'fail-over' | 'chain' | '
   ],
   // Passes everything on without checks, for comparison.
   secured: ({ downloadPort }) => [
-    `upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }`,
+    upstream('downloads', downloadPort),
     'location /chain/ { proxy_pass http://downloads; }',
   ],
   // The limit is one request a minute and address, so the first passes. The page of nginx is its cheapest response.
   refused: ({ downloadPort }) => [
     `limit_req_zone $binary_remote_addr zone=refused:1m rate=1r/m;
-  upstream downloads { server 127.0.0.1:${downloadPort}; ${KEEP_ALIVE} }`,
+  ${upstream('downloads', downloadPort)}`,
     'location /bench/ { limit_req zone=refused; limit_req_status 429; proxy_pass http://downloads; }',
+  ],
+  // The body must be in one piece in memory for njs.
+  mediation: ({ downloadPort, uploadPort }) => [
+    `${upstream('downloads', downloadPort)}
+  ${upstream('uploads', uploadPort)}`,
+    `location /bench/ { proxy_pass http://downloads; }
+    location /mediation/ {
+      client_body_buffer_size 64k; client_body_in_single_buffer on; js_content transform.transform;
+    }
+    location /passed/ { internal; subrequest_output_buffer_size 64k; proxy_pass http://uploads/; }`,
   ],
   'fail-over': ({ replicaPorts }) => {
     const { timeoutMs, suspendMs } = FAIL_OVER_SETTINGS
@@ -139,8 +161,10 @@ async function start(name: string, options: PeerOptions, buffers: string): Promi
   return program
 }
 
-function missing(): string | undefined {
-  return findExecutable('nginx') === undefined ? 'not installed: apt-get install nginx' : undefined
+function missing(capability: Capability = 'requests'): string | undefined {
+  if (findExecutable('nginx') === undefined) return 'not installed: apt-get install nginx'
+  if (!isMediating(capability) || existsSync(NJS_MODULE)) return undefined
+  return 'njs is not installed: apt-get install libnginx-mod-http-js'
 }
 
 const CAPABILITIES = [
@@ -154,6 +178,8 @@ const CAPABILITIES = [
   'secured',
   'hot-path',
   'refused',
+  'mediation',
+  'mediation-delay',
 ] as const
 
 export const NGINX: readonly Peer[] = [

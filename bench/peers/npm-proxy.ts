@@ -43,7 +43,7 @@ function npmProxy(name: string, packageName: string, capabilities: readonly Capa
  * takes, so the difference is the price of the gateway's work.
  */
 export const CEILING: Peer = {
-  ...npmProxy('ceiling', 'undici', ['requests', 'hot-path', 'limits']),
+  ...npmProxy('ceiling', 'undici', ['requests', 'hot-path', 'limits', 'mediation-headers']),
   onlyWhenNamed: true,
   version: () => `ceiling on llhttp of undici ${installedVersion('undici')}`,
 }

@@ -30,12 +30,17 @@ export interface Peer {
   readonly largeBodiesOnly?: true
   /** Left out of every scenario unless it is named. */
   readonly onlyWhenNamed?: true
-  /** The reason why the peer cannot run here, or undefined. */
-  missing(): string | undefined
+  /** The reason why the peer cannot run here, or has not the capability here; undefined for none. */
+  missing(capability?: Capability): string | undefined
   /** The version, for the record. */
   version(): string
   /** Starts the peer on the proxy's core; resolves when it accepts requests. */
   start(options: PeerOptions): Promise<Program>
+}
+
+/** Whether a scenario transforms bodies: its proxies need njs or Lua. */
+export function isMediating(capability: Capability): boolean {
+  return capability === 'mediation' || capability === 'mediation-delay'
 }
 
 /** Settings of all proxies in front of the two equal backends. */
