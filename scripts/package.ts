@@ -5,10 +5,11 @@
  *     sluice.service       the unit for systemd
  *     container/           the build context of a container, on Linux
  *
+ * The package has no native code: optional packages, as the one by which piscina sets priorities, are left out.
  * The container has the Node that runs this script, and the libraries that it loads on this machine.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
 const ROOT = resolve(import.meta.dirname, '..')
@@ -29,7 +30,32 @@ function pack(): string {
   })
   // npm has said why.
   if (status !== 0) process.exit(1)
-  return join(OUT, stdout.trim().split('\n').at(-1)!)
+  const file = join(OUT, stdout.trim().split('\n').at(-1)!)
+  leaveOutOptional(file)
+  return file
+}
+
+interface Manifest {
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+/** Packs again without optional packages, which npm bundles for the platform of this machine. */
+function leaveOutOptional(packed: string): void {
+  const unpacked = mkdtempSync(join(OUT, 'unpacked-'))
+  execFileSync('tar', ['-xzf', packed, '-C', unpacked])
+  const modules = join(unpacked, 'package', 'node_modules')
+  const manifests = globSync('{*,@*/*}/package.json', { cwd: modules }).map(path => join(modules, path))
+  const read = manifests.map(path => ({ path, manifest: JSON.parse(readFileSync(path, 'utf8')) as Manifest }))
+  for (const { path, manifest } of read) {
+    const { optionalDependencies, ...rest } = manifest
+    // Else npm asks a registry for them where the package is installed.
+    if (optionalDependencies !== undefined) writeFileSync(path, JSON.stringify(rest, null, 2))
+  }
+  for (const name of read.flatMap(({ manifest }) => Object.keys(manifest.optionalDependencies ?? {}))) {
+    rmSync(join(modules, name), { recursive: true, force: true })
+  }
+  execFileSync('tar', ['-czf', packed, '-C', unpacked, 'package'])
+  rmSync(unpacked, { recursive: true })
 }
 
 function unit(): string {
