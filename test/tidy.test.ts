@@ -74,7 +74,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^amqplib$/, ['events']],
   // Its HTTP client calls issuers and token endpoints of backends; reactors use only its parser.
   [/^undici/, ['src/http1/llhttp.ts', 'src/control/remote/http-client.ts']],
-  [/^kysely/, ['database', 'control/registry', 'mounted', 'mounted/healthcare']],
+  [/^kysely/, ['database', 'delivery', 'control/registry', 'mounted', 'mounted/healthcare']],
   [/^(pg|mysql2)/, ['database']],
   [/^node:sqlite$/, ['database']],
   [/^jose$/, ['control/oauth', 'control/remote']],
