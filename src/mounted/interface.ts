@@ -21,6 +21,8 @@ export interface MountedContext {
    * `[database.apim_db]`, which APIs share: their tables need names of their own. Throws where there is none.
    */
   database<Tables>(): Database<Tables>
+  /** Asks for `work.due` soon: there is something to do. From any thread of the node; without `work` for nothing. */
+  wake(): void
 }
 
 type MountedLog = (
@@ -35,6 +37,31 @@ export interface MountedApi {
    * `BodyTooLong`, which is 102573.
    */
   handle(request: MountedRequest): MountedResponse | Promise<MountedResponse>
+  /** Left out: the API does nothing without a request. */
+  readonly work?: BackgroundWork
+}
+
+/**
+ * Work beside requests. The node asks on one of its background threads, and runs jobs there, under the permits of
+ * `[mediation] synapse.core_threads` and `max_threads`. Another node on the same database does the same at the same
+ * time. What throws, hangs or dies is logged and tried again, each time later.
+ */
+export interface BackgroundWork {
+  /** What is due. Asked after a start, a `wake`, the end of a job, and `againMs`. */
+  due(): Promise<DueWork>
+  /**
+   * Runs one job, of which no second run begins on the node before the first one has ended. Ends within seconds,
+   * because it is asked again while there is more; at once where `signal` is aborted: the API changes, or the gateway
+   * stops.
+   */
+  run(job: string, signal: AbortSignal): Promise<void>
+}
+
+export interface DueWork {
+  /** Names; each becomes one task. */
+  readonly jobs: readonly string[]
+  /** Milliseconds until `due` is asked again, at the latest. */
+  readonly againMs: number
 }
 
 export interface MountedRequest {

@@ -67,6 +67,7 @@ class OpenedApis {
       settings,
       log: (level, event, fields = {}) => this.#context.report(level, event, { API: `${name}:${version}`, ...fields }),
       database: <Tables>() => this.#databases.of<Tables>(name),
+      wake: () => undefined,
     }
     const api = await open(context)
     if (typeof api?.handle !== 'function') throw new TypeError('open returned nothing that handles requests')

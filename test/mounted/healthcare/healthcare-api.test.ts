@@ -47,6 +47,7 @@ async function opened(
     settings,
     log: () => {},
     database: <Tables>() => database as unknown as Database<Tables>,
+    wake: () => undefined,
   })
 }
 
