@@ -6,10 +6,12 @@ import { ConnectionPool } from '../database/connection-pool.ts'
 import type { ConnectionSettings } from '../database/database-settings.ts'
 import { hasCode, UNIQUE_CODES } from '../database/driver-errors.ts'
 import { type DialectName, PooledDialect } from '../database/pooled-dialect.ts'
+import { openCiphers, SecretBox } from '../database/secret-cipher.ts'
 import { runTransaction } from '../database/transaction.ts'
 
 /** Longest name of a file without its ends. */
 const NAME_CHARS_MAX = 100
+const NO_DATABASE = 'the configuration names no supported database'
 
 /** A database, typed by its tables. Statements of the embedded one block the thread, never a reactor. */
 export class Database<Tables> {
@@ -42,23 +44,34 @@ export class Database<Tables> {
 export interface DatabasePlan {
   /** Those of `[database.apim_db]`; on a worker thread with its share of the connections. */
   readonly settings: ConnectionSettings
-  /** Folder of the files of embedded databases. */
+  /** Folder of the files of embedded databases, and of the key file. */
   readonly folder: string
+  /** `encryption.key`; left out or '': a key file takes its place. */
+  readonly encryptionKey?: string
 }
 
 export class MountedDatabases {
   readonly #plan: DatabasePlan | null
   /** By file; '' for the server, which all APIs share. */
   readonly #opened = new Map<string, Database<unknown>>()
+  #secrets: SecretBox | null = null
 
   /** Null: the configuration names no database that is supported. */
   constructor(plan: DatabasePlan | null) {
     this.#plan = plan
   }
 
+  /** Encrypts what nobody should read in the databases. Throws as `of`, and where the key file is unusable. */
+  secrets(): SecretBox {
+    if (this.#plan === null) throw new Error(NO_DATABASE)
+    const { settings, folder, encryptionKey = '' } = this.#plan
+    this.#secrets ??= new SecretBox(openCiphers(encryptionKey, folder, settings.server === null))
+    return this.#secrets
+  }
+
   /** The database of the API `name`, whatever its version. Throws where the configuration names none. */
   of<Tables>(name: string): Database<Tables> {
-    if (this.#plan === null) throw new Error('the configuration names no supported database')
+    if (this.#plan === null) throw new Error(NO_DATABASE)
     const { settings, folder } = this.#plan
     const file = settings.server === null ? join(folder, fileOf(name)) : ''
     const known = this.#opened.get(file)

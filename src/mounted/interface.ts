@@ -2,6 +2,7 @@
  * Interface of mounted APIs: what their modules export, get and return. A module is an ES module that exports `open`.
  * It runs on worker threads: several times at once, each in its own thread with its own state.
  */
+import type { SecretBox } from '../database/secret-cipher.ts'
 import type { Database } from './database-access.ts'
 
 /**
@@ -14,6 +15,8 @@ export interface MountedContext {
   readonly api: { readonly name: string; readonly version: string }
   /** `settings` of the project, as they are written. */
   readonly settings: Readonly<Record<string, unknown>>
+  /** The home folder, for files that operators edit. */
+  readonly home: string
   /** Writes to the event log. Values of fields must hold no secrets. */
   readonly log: MountedLog
   /**
@@ -21,6 +24,8 @@ export interface MountedContext {
    * `[database.apim_db]`, which APIs share: their tables need names of their own. Throws where there is none.
    */
   database<Tables>(): Database<Tables>
+  /** Encrypts secrets at rest, with the key of the node. Throws as `database`, and where that key is unusable. */
+  secrets(): SecretBox
   /** Asks for `work.due` soon: there is something to do. From any thread of the node; without `work` for nothing. */
   wake(): void
 }

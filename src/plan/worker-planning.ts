@@ -52,7 +52,8 @@ export function workerSettings(configuration: Configuration): WorkerSettings {
 /** The database of mounted APIs: that of the registry. Null where the configuration names none that is supported. */
 export function databasePlan(configuration: Configuration, dataDir: string): DatabasePlan | null {
   try {
-    return { settings: databaseSettings(configuration, dataDir).apim, folder: dataDir }
+    const { apim: settings } = databaseSettings(configuration, dataDir)
+    return { settings, folder: dataDir, encryptionKey: configuration.encryption.key }
   } catch (error) {
     if (error instanceof ConfigurationErrors) return null
     throw error

@@ -230,9 +230,10 @@ export class ReactorWorkers {
 }
 
 /** The connections of the pool, which counts for the process, divided among its threads: each has at least one. */
-function shareOfDatabase({ settings, folder }: DatabasePlan, threads: number): DatabasePlan {
+function shareOfDatabase(plan: DatabasePlan, threads: number): DatabasePlan {
+  const { settings } = plan
   const maxActive = Math.max(1, Math.floor(settings.pool.maxActive / threads))
-  return { folder, settings: { ...settings, pool: { ...settings.pool, maxActive } } }
+  return { ...plan, settings: { ...settings, pool: { ...settings.pool, maxActive } } }
 }
 
 function mountedService(pool: WorkerPool): MountedService {

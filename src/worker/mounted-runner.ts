@@ -65,8 +65,10 @@ class OpenedApis {
     const context: MountedContext = {
       api: { name, version },
       settings,
+      home: this.#context.plan.home,
       log: (level, event, fields = {}) => this.#context.report(level, event, { API: `${name}:${version}`, ...fields }),
       database: <Tables>() => this.#databases.of<Tables>(name),
+      secrets: () => this.#databases.secrets(),
       wake: () => undefined,
     }
     const api = await open(context)

@@ -21,7 +21,7 @@ import { migrate } from './migrate.ts'
 import { NodePresence } from './node-presence.ts'
 import { type SecretCacheMetrics, VerifiedSecretCache } from './password-hash.ts'
 import { PolicyStore } from './policy-store.ts'
-import { openCiphers } from './secret-cipher.ts'
+import { openCiphers } from '../../database/secret-cipher.ts'
 import { SigningKeyStore } from './signing-key-store.ts'
 import { SubscriptionStore } from './subscription-store.ts'
 import { createSuperAdmin } from './super-admin.ts'
@@ -102,7 +102,7 @@ export class Registry {
       locked: (account, address) => this.#reportLock(account, address),
     })
     this.tokens = tokens
-    const ciphers = openCiphers(configuration, dataDir, apim.dialect === 'sqlite')
+    const ciphers = openCiphers(configuration.encryption.key, dataDir, apim.dialect === 'sqlite')
     this.signingKeys = new SigningKeyStore(apim, changes, ciphers)
     this.#presence = new NodePresence(apim, changes, { issuer, takesIssuer, report: options.report })
     this.tenants = new TenantStore(shared, nowMs)

@@ -5,7 +5,7 @@
 import type { ChangeLog } from './change-log.ts'
 import type { Database, DatabaseTransaction } from './database.ts'
 import { SigningKeysUnusable } from './registry-errors.ts'
-import type { NodeCiphers } from './secret-cipher.ts'
+import type { NodeCiphers } from '../../database/secret-cipher.ts'
 import type { SigningKeyRow } from './tables.ts'
 
 /** Times in milliseconds since 1970. */

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test'
 import { LoginGuard } from '../../../src/control/registry/login-guard.ts'
 import { hashPassword, verifyPassword } from '../../../src/control/registry/password-hash.ts'
 import type { Registry } from '../../../src/control/registry/registry.ts'
-import { openCiphers, SecretCipher } from '../../../src/control/registry/secret-cipher.ts'
+import { openCiphers, SecretCipher } from '../../../src/database/secret-cipher.ts'
 import { check } from '../../../src/cli/check.ts'
 import { argumentsFor, temporaryHome, Transcript } from '../../config/temporary-home.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
@@ -141,11 +141,11 @@ test('a weaker hash is replaced at the next login', async () => {
 
 test('a secret is encrypted for its context, with a key file of mode 0600 that a later start reads', async () => {
   const { configuration } = loadConfiguration(database.dataDir, [])
-  const [cipher] = openCiphers(configuration, database.dataDir, true).ciphers
+  const [cipher] = openCiphers(configuration.encryption.key, database.dataDir, true).ciphers
   const encrypted = cipher!.encrypt('a private key', 'kid-1')
   assert.ok(!Buffer.from(encrypted, 'base64').includes('a private key'))
   assert.equal(statSync(join(database.dataDir, 'encryption-key')).mode & 0o777, 0o600)
-  const [again] = openCiphers(configuration, database.dataDir, true).ciphers
+  const [again] = openCiphers(configuration.encryption.key, database.dataDir, true).ciphers
   assert.deepEqual(
     [again!.decrypt(encrypted, 'kid-1'), again!.decrypt(encrypted, 'kid-2')],
     ['a private key', undefined],
@@ -161,7 +161,7 @@ test('a damaged key file refuses the start', t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-cipher-'))
   t.after(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, 'encryption-key'), 'short')
-  assert.throws(() => openCiphers(loadConfiguration(database.dataDir, []).configuration, folder, true), {
+  assert.throws(() => openCiphers(loadConfiguration(database.dataDir, []).configuration.encryption.key, folder, true), {
     name: 'ConfigurationErrors',
     message: /encryption-key.*is damaged.*restore it/,
   })

@@ -45,6 +45,8 @@ async function opened(
   return open({
     api: { name: 'Care', version: '1.0.0' },
     settings,
+    home: '/nowhere',
+    secrets: () => assert.fail('the API has no secrets'),
     log: () => {},
     database: <Tables>() => database as unknown as Database<Tables>,
     wake: () => undefined,

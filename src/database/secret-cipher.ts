@@ -1,11 +1,10 @@
 /**
- * Encrypts private keys in the database (AES-256-GCM). Every node of a database server names the same
- * `encryption.key`; the embedded database may do without it, with a key that the first start writes to a file.
+ * Encrypts secrets in the database (AES-256-GCM). Every node of a database server names the same `encryption.key`; the
+ * embedded database may do without it, with a key that the first start writes to a file.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Configuration } from '../../config/catalogue.ts'
 import { readOrCreate, unusableFile } from './secret-file.ts'
 
 const FILE = 'encryption-key'
@@ -21,9 +20,9 @@ export interface NodeCiphers {
 }
 
 /** Throws ConfigurationErrors where the file cannot be read, created, or is damaged. */
-export function openCiphers({ encryption }: Configuration, dataDir: string, isEmbedded: boolean): NodeCiphers {
+export function openCiphers(encryptionKey: string, dataDir: string, isEmbedded: boolean): NodeCiphers {
   const file = join(dataDir, FILE)
-  const configured = encryption.key === '' ? [] : [new SecretCipher(encryption.key)]
+  const configured = encryptionKey === '' ? [] : [new SecretCipher(encryptionKey)]
   // A key that is configured later replaces that of the file.
   const readsFile = isEmbedded && (configured.length === 0 || existsSync(file))
   const generated = readsFile ? [new SecretCipher(generatedSecret(file))] : []
@@ -35,6 +34,30 @@ function generatedSecret(file: string): string {
   const secret = readOrCreate(file, make).toString().trim()
   if (secret.length < 2 * KEY_BYTES) throw unusableFile(file, 'is damaged', 'restore it from a backup')
   return secret
+}
+
+/** The ciphers of a node as one. */
+export class SecretBox {
+  readonly #ciphers: readonly SecretCipher[]
+
+  /** Throws where there is no cipher: a database server without `encryption.key`. */
+  constructor({ ciphers, source }: NodeCiphers) {
+    if (ciphers.length === 0) throw new Error(`secrets of a database server need ${source}`)
+    this.#ciphers = ciphers
+  }
+
+  encrypt(text: string, context: string): string {
+    return this.#ciphers[0]!.encrypt(text, context)
+  }
+
+  /** Undefined for a text that no cipher of this node has encrypted with this `context`. */
+  decrypt(encrypted: string, context: string): string | undefined {
+    for (const cipher of this.#ciphers) {
+      const text = cipher.decrypt(encrypted, context)
+      if (text !== undefined) return text
+    }
+    return undefined
+  }
 }
 
 export class SecretCipher {

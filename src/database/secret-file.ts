@@ -1,7 +1,7 @@
 /** Secrets that the first start generates: files in the data folder that only the owner can read. */
 import { randomBytes } from 'node:crypto'
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { ConfigurationErrors } from '../../config/diagnostics.ts'
+import { ConfigurationErrors } from '../config/diagnostics.ts'
 
 /**
  * Reads the file, or creates it. Linked into place, it is never incomplete, and of concurrent creators one wins. Throws
