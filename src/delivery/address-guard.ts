@@ -71,9 +71,7 @@ export class AddressGuard {
     const name = canonicalName(host)
     const family = isIP(name)
     const found =
-      family === 0
-        ? await this.#lookups.run(name, () => this.#resolveName(name))
-        : [{ address: name, family }]
+      family === 0 ? await this.#lookups.run(name, () => this.#resolveName(name)) : [{ address: name, family }]
     const mayReach = this.#names.has(name) || found.every(one => this.#mayReach(one))
     if (found.length === 0 || !mayReach) throw new AddressRefused(host)
     return found.slice(0, ADDRESSES_MAX)
@@ -97,7 +95,8 @@ export class AddressGuard {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       socket.once('connect', resolve).once('error', reject)
       await withTimeout(promise, Math.max(1, endsMs - performance.now()), late)
-      socket.off('error', reject)
+      // The owner that comes next hears `close` too; an error without a listener would end the thread.
+      socket.on('error', () => {}).off('error', reject)
       return socket
     } catch (error) {
       socket.on('error', () => {}).destroy()
@@ -131,5 +130,8 @@ function networks(all: readonly string[]): BlockList {
 
 /** Without the brackets of a URL and the dot at the end. */
 function canonicalName(host: string): string {
-  return host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '').toLowerCase()
+  return host
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/\.$/, '')
+    .toLowerCase()
 }

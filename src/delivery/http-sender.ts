@@ -2,10 +2,11 @@
  * Sends messages to HTTP providers: one request per attempt, over a bounded pool per origin and proxy. The status of the
  * response decides; its body is drained and thrown away, because a provider may repeat credentials in it.
  */
-import { connect as connectTls } from 'node:tls'
 import type { Socket } from 'node:net'
+import { connect as connectTls, rootCertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import type { Pool } from 'undici'
+import { growingTo } from '../runtime/lru-options.ts'
 import { type AddressGuard, AddressRefused } from './address-guard.ts'
 import type { AttemptResult, MessageSender } from './attempt.ts'
 import { openTunnel, ProxyRefused } from './proxy-tunnel.ts'
@@ -29,7 +30,7 @@ export interface HttpMessage {
 
 export interface HttpSenderOptions {
   readonly guard: AddressGuard
-  /** Connections to one origin; facts name 8 to 100. */
+  /** Connections to one origin. */
   readonly connectionsMax?: number
   /** Certificates (PEM) that are trusted beside those of Node. */
   readonly ca?: readonly string[]
@@ -55,6 +56,8 @@ const LIMITS: HttpSenderLimits = {
   idleMs: 30_000,
 }
 const CONNECTIONS_MAX = 100
+/** Requests that wait for a connection of one origin. */
+const WAITING_MAX = 2000
 /** Pools of origins; the one that was not used for the longest time is closed. */
 const POOLS_MAX = 256
 const HEAD_BYTES_MAX = 16_384
@@ -88,7 +91,7 @@ export class HttpSender implements MessageSender<HttpMessage> {
   readonly #limits: HttpSenderLimits
   /** By origin and proxy. A pool ends its requests before it closes. */
   readonly #pools = new LRUCache<string, Pool>({
-    max: POOLS_MAX,
+    ...growingTo(POOLS_MAX),
     dispose: pool => void pool.close().catch(() => {}),
   })
 
@@ -124,6 +127,7 @@ export class HttpSender implements MessageSender<HttpMessage> {
     // The proxy resolves the name again. A name that only the proxy knows is left to the proxy.
     if (proxy !== null) await this.#guard.resolve(url.hostname).catch(rethrowRefusal)
     const pool = await this.#poolFor(url, proxy)
+    if ((pool.stats.queued ?? 0) >= WAITING_MAX) return retry('too many requests wait for this provider')
     const isAbsolute = proxy !== null && url.protocol === 'http:'
     const response = await pool.request({
       path: `${isAbsolute ? url.origin : ''}${url.pathname}${url.search}`,
@@ -184,7 +188,6 @@ export class HttpSender implements MessageSender<HttpMessage> {
   }
 
   async #secure(socket: Socket, host: string): Promise<Socket> {
-    const { rootCertificates } = await import('node:tls')
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const secured = connectTls({
       socket,
@@ -193,9 +196,10 @@ export class HttpSender implements MessageSender<HttpMessage> {
       ALPNProtocols: ['http/1.1'],
       ...(this.#ca.length === 0 ? {} : { ca: [...rootCertificates, ...this.#ca] }),
     })
-    secured.once('secureConnect', resolve).once('error', reject)
+    const closed = (): void => reject(new Error('the connection is closed during the TLS handshake'))
+    secured.once('secureConnect', resolve).once('close', closed).on('error', reject)
     await promise
-    secured.off('error', reject)
+    secured.off('close', closed)
     return secured
   }
 }
@@ -217,7 +221,10 @@ function refusalOf({ protocol, username, password }: URL, { fields, credentials 
 
 function fieldsOf(url: URL, { fields, method, contentType, credentials, idempotencyKey }: HttpMessage): string[] {
   const given = new Set(fields.map(([name]) => name.toLowerCase()))
-  const all: [string, string][] = [['Host', url.host], ...fields.map(([name, value]): [string, string] => [name, value])]
+  const all: [string, string][] = [
+    ['Host', url.host],
+    ...fields.map(([name, value]): [string, string] => [name, value]),
+  ]
   const addMissing = (name: string, value: string): void => {
     if (!given.has(name.toLowerCase())) all.push([name, value])
   }
