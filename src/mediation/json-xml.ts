@@ -1,11 +1,11 @@
 /** Payloads of sequences and faults as elements, texts and JSON. Bodies have the same rules, with their settings. */
-import { jsonOf } from './formats/json-text.ts'
+import { isObject, jsonOf } from './formats/json-text.ts'
 import { type ConversionSettings, contentOfJson, DEFAULT_CONVERSION, elementOfJson } from './formats/json-to-xml.ts'
 import { XmlToJson } from './formats/xml-to-json.ts'
 import type { Message, Payload } from './message.ts'
 import { bodyOf, soapVersion } from './soap.ts'
 import type { Json } from './value.ts'
-import { element, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
+import { element, elementsOf, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
 
 const TEXT_NAMESPACE = 'http://ws.apache.org/commons/ns/payload'
 /** Nesting of elements, because consumers may recurse. */
@@ -25,6 +25,14 @@ export function payloadElement(payload: Payload, settings = WITH_NIL, levels = L
 export function textOfPayload(payload: Payload): string {
   if (payload.kind === 'xml') return writeXml(payload.root)
   return payload.kind === 'binary' ? Buffer.from(payload.bytes).toString('base64') : payload.text
+}
+
+/** The element that a JSON value becomes within XML: the only member of an object stands for itself. */
+export function elementWithin(json: Json): XmlElementNode {
+  const [only, ...others] = isObject(json) ? Object.entries(json) : []
+  const isElement = only !== undefined && others.length === 0 && !Array.isArray(only[1]) && !/^[@$]/.test(only[0])
+  const root = elementOfJson(json, WITH_NIL, LEVELS)
+  return isElement ? elementsOf(root)[0]! : root
 }
 
 /** Content of an element that holds the value; see `contentOfJson`. */

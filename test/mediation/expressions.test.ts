@@ -125,6 +125,8 @@ const VALUES: readonly (readonly [string, string])[] = [
   ['//f | //list[1]/n', '1.51'],
   ["concat(//f, fn:upper-case('x'), base64Encode(//f), get-property('transport','Accept'))", '1.5XMS41text/xml'],
   ['concat(//f, json-eval($.list[0].n))', '1.51'],
+  ['string(//jsonObject/a/f)', '1.5'],
+  ['name($body/*)', 'jsonObject'],
   ['boolean(//none)', 'false'],
   ['boolean(//f) and true()', 'true'],
   ['//f * 2', '3'],

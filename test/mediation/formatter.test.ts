@@ -134,13 +134,14 @@ for (const [properties, line, start] of TYPES) {
   })
 }
 
+const NIL = '<a xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/>'
 /** Payload, format, body. */
 const BODIES: readonly (readonly [Payload | null, string, string])[] = [
   // JSON as XML.
   [
     json({ fault: { code: 404, message: 'a<b' } }),
     'application/xml',
-    '<fault><code>404</code><message>a&lt;b</message></fault>',
+    '<jsonObject><fault><code>404</code><message>a&lt;b</message></fault></jsonObject>',
   ],
   [json({ a: 1, b: [1, 'x'] }), 'application/xml', '<jsonObject><a>1</a><b>1</b><b>x</b></jsonObject>'],
   [json({ a: [1, 2] }), 'application/xml', '<jsonObject><a>1</a><a>2</a></jsonObject>'],
@@ -150,13 +151,17 @@ const BODIES: readonly (readonly [Payload | null, string, string])[] = [
     '<jsonArray><jsonElement>1</jsonElement><jsonElement><jsonElement>2</jsonElement></jsonElement></jsonArray>',
   ],
   [json('x'), 'application/xml', '<jsonValue>x</jsonValue>'],
-  [json({ a: null }), 'application/xml', '<a xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/>'],
+  [json({ a: null }), 'application/xml', `<jsonObject>${NIL}</jsonObject>`],
   [json({ a: {}, b: '' }), 'application/xml', '<jsonObject><a/><b/></jsonObject>'],
-  [json({ '1 b:c<': true }), 'application/xml', '<_1_b_c_>true</_1_b_c_>'],
-  [json({ '': 1 }), 'application/xml', '<_>1</_>'],
+  [json({ '1 b:c<': true }), 'application/xml', '<jsonObject><_1_b_c_>true</_1_b_c_></jsonObject>'],
+  [json({ '': 1 }), 'application/xml', '<jsonObject><_>1</_></jsonObject>'],
   // As bodies that pass: attributes, text beside members, and the digits of long numbers.
-  [json({ a: { '@id': 7, $: 'x', b: '' } }), 'application/xml', '<a id="7">x<b/></a>'],
-  [{ kind: 'json', text: '{"a":12345678901234567890}' }, 'application/xml', '<a>12345678901234567890</a>'],
+  [json({ a: { '@id': 7, $: 'x', b: '' } }), 'application/xml', '<jsonObject><a id="7">x<b/></a></jsonObject>'],
+  [
+    { kind: 'json', text: '{"a":12345678901234567890}' },
+    'application/xml',
+    '<jsonObject><a>12345678901234567890</a></jsonObject>',
+  ],
   // XML as JSON: without prefixes and namespaces, repeated names as arrays, numbers and booleans typed.
   [
     xml('am:fault', [element('am:code', ['404']), element('am:ok', ['true'])], [['xmlns:am', 'urn:am']]),
@@ -222,6 +227,7 @@ const FAULT12 = (code: string, detail: string) =>
       `<soapenv:Code><soapenv:Value>soapenv:${code}</soapenv:Value></soapenv:Code>` +
       `<soapenv:Reason><soapenv:Text xml:lang="en">m</soapenv:Text></soapenv:Reason>${detail}</soapenv:Fault>`,
   )
+const JSON_DETAIL = '<soapenv:Detail><jsonObject><a>1</a></jsonObject></soapenv:Detail>'
 const OWN = xml(
   's:Fault',
   [element('faultcode', ['s:Client']), element('faultstring', ['m']), element('detail', ['d'])],
@@ -231,11 +237,11 @@ const OWN = xml(
 /** Payload, status, type, body; ERROR_MESSAGE is m. */
 const SOAPS: readonly (readonly [Payload | null, number, string, string])[] = [
   [xml('a', ['1']), 200, 'text/xml', ENVELOPE(S11, '<a>1</a>')],
-  [json({ a: 1 }), 200, 'application/soap+xml', ENVELOPE(S12, '<a>1</a>')],
+  [json({ a: 1 }), 200, 'application/soap+xml', ENVELOPE(S12, '<jsonObject><a>1</a></jsonObject>')],
   [xml('a', ['1']), 404, 'text/xml', FAULT11('Client', '<detail><a>1</a></detail>')],
   [xml('a', ['1']), 500, 'text/xml', FAULT11('Server', '<detail><a>1</a></detail>')],
-  [json({ a: 1 }), 401, 'application/soap+xml', FAULT12('Sender', '<soapenv:Detail><a>1</a></soapenv:Detail>')],
-  [json({ a: 1 }), 503, 'application/soap+xml', FAULT12('Receiver', '<soapenv:Detail><a>1</a></soapenv:Detail>')],
+  [json({ a: 1 }), 401, 'application/soap+xml', FAULT12('Sender', JSON_DETAIL)],
+  [json({ a: 1 }), 503, 'application/soap+xml', FAULT12('Receiver', JSON_DETAIL)],
   [null, 503, 'text/xml', FAULT11('Server', '')],
   [
     OWN,

@@ -42,17 +42,13 @@ const NIL: XmlElementNode['attributes'] = [
 ]
 
 /**
- * The root is the only member of an object, unless it is an array; else `jsonObject`, `jsonArray` or `jsonValue`. An
- * array is one element per item. A member `@name` is an attribute, `$` the text beside other members. `levels`: nested
- * elements; deeper values are left out.
+ * The root is `jsonObject`, `jsonArray` or `jsonValue`. An array is one element per item. A member `@name` is an
+ * attribute, `$` the text beside other members. `levels`: nested elements; deeper values are left out.
  */
 export function elementOfJson(json: Json, settings: ConversionSettings, levels = Infinity): XmlElementNode {
   if (Array.isArray(json)) return element('jsonArray', elementsOfMember('jsonElement', json, settings, levels))
   if (!isObject(json)) return elementOf('jsonValue', json, settings, levels)
-  const entries = Object.entries(json)
-  const [only] = entries
-  const isRoot = entries.length === 1 && !Array.isArray(only![1]) && !/^[@$]/.test(only![0])
-  return isRoot ? elementOf(only![0], only![1], settings, levels) : elementOf('jsonObject', json, settings, levels)
+  return elementOf('jsonObject', json, settings, levels)
 }
 
 /** Content of an element that holds the value; members `@name`, which would be its attributes, are left out. */

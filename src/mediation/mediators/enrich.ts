@@ -3,7 +3,7 @@ import type { XmlElement } from '../../config/xml.ts'
 import type { Expression, JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
 import { editAll, jsonOfValue, type Location, locate, withChild, withKey, withSibling } from '../json-edit.ts'
-import { payloadElement } from '../json-xml.ts'
+import { elementWithin, payloadElement } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
@@ -278,7 +278,7 @@ function jsonAction(json: Json, places: readonly Location[], action: Action, val
 function nodesOfValue(value: Value): readonly XmlNode[] {
   if (typeof value !== 'object') return [textOf(value)]
   if (value.kind === 'xml') return value.nodes
-  return [payloadElement({ kind: 'json', text: JSON.stringify(value.value) })]
+  return [elementWithin(value.value)]
 }
 
 /** `child` and `sibling` add to what the Body, or the JSON value, holds. */

@@ -135,7 +135,7 @@ export const EXAMPLES: readonly Example[] = [
       passes(post('/a', '{"order":{"id":7,"name":"b"}}'), {
         start: 'POST /a',
         fields: { 'content-type': '/^application\\/xml/' },
-        body: '/<order><id>7<\\/id><name>b<\\/name><\\/order>/',
+        body: '/<jsonObject><order><id>7<\\/id><name>b<\\/name><\\/order><\\/jsonObject>/',
       }),
     ],
   },

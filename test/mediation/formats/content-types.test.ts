@@ -96,11 +96,17 @@ const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 const TEXT = '<text xmlns="http://ws.apache.org/commons/ns/payload">hi</text>'
 const BINARY = '<binary xmlns="http://ws.apache.org/commons/ns/payload">AQ==</binary>'
 const ENVELOPE =
-  '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body><a>1</a></soapenv:Body></soapenv:Envelope>'
+  '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>' +
+  '<jsonObject><a>1</a></jsonObject></soapenv:Body></soapenv:Envelope>'
 
 /** Source type and body, wanted type, written body. */
 const WRITTEN: readonly (readonly [from: string, body: string, to: string, written: string])[] = [
-  ['application/json', '{"a":{"b":[1,2]}}', 'application/xml', `${DECLARATION}<a><b>1</b><b>2</b></a>`],
+  [
+    'application/json',
+    '{"a":{"b":[1,2]}}',
+    'application/xml',
+    `${DECLARATION}<jsonObject><a><b>1</b><b>2</b></a></jsonObject>`,
+  ],
   ['application/xml', '<a><b>1</b><b>x</b></a>', 'application/json', '{"a":{"b":[1,"x"]}}'],
   ['application/xml', '<a c="1">x</a>', 'text/javascript', '{"a":{"@c":1,"$":"x"}}'],
   ['text/xml', SOAP11, 'application/json', '{"a":1}'],
