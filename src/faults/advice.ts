@@ -200,6 +200,10 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   405: ['the Allow field of the response'],
   408: ['the client: it opened a connection and sent its request too slowly, or not at all'],
   500: ['the event "bug" in the event log, with its stack trace; please report it'],
+  102512: [
+    'the endpoints of the API: one of them leads to the gateway itself, or to a load balancer in front of it',
+    'APIs that call each other through the gateway: a request may come back to it ten times',
+  ],
   102520: [
     'the description in the response: what is malformed, and where',
     'Content-Type of the request, and its body',

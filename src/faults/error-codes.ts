@@ -212,6 +212,20 @@ export const FAULT = {
     ...TOKENS,
     raisedIn: 'src/auth/custom-validator.ts',
   },
+  900912: {
+    status: 403,
+    message: 'Claim mismatch',
+    description: 'The claim of the token has not the value that the API asks for',
+    ...TOKENS,
+    raisedIn: 'src/mediation/policies/access-claim.ts',
+  },
+  900913: {
+    status: 403,
+    message: 'Claim invalid',
+    description: 'The token has no claim that the API asks for',
+    ...TOKENS,
+    raisedIn: 'src/mediation/policies/access-claim.ts',
+  },
   101000: { status: 500, message: SENDER, description: 'The response could not be sent', ...BACKEND },
   101001: { status: 400, message: SENDER, description: 'The request could not be received', ...BACKEND },
   101500: { status: 502, message: SENDER, description: 'The request could not be sent to the backend', ...BACKEND },
@@ -257,6 +271,13 @@ export const FAULT = {
     status: 400,
     message: 'Incomplete payload',
     description: 'The payload is too large or was not delivered whole',
+    ...CLIENT,
+  },
+  // RFC 5842 7.2.
+  102512: {
+    status: 508,
+    message: 'Loop detected',
+    description: 'The request has come back to the gateway too often',
     ...CLIENT,
   },
   102520: {

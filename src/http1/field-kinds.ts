@@ -42,6 +42,8 @@ export const KIND = {
   AUTHORIZATION: 26,
   /** Identifies the client to backends, so only the gateway may send it; or a credential that was read. Stripped. */
   CREDENTIAL: 27,
+  /** Forwarded; the gateway adds its own entry, and finds requests that come back to it (RFC 9110 7.6.3). */
+  VIA: 28,
 } as const
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
@@ -49,6 +51,7 @@ export type Kind = (typeof KIND)[keyof typeof KIND]
 /** Names in lower case; the correlation field is added from the configuration. */
 const NAMES: readonly (readonly [string, Kind])[] = [
   ['te', KIND.TE],
+  ['via', KIND.VIA],
   ['host', KIND.HOST],
   ['date', KIND.DATE],
   ['server', KIND.SERVER],

@@ -8,10 +8,9 @@ import { encoded } from './writer.ts'
 
 type ForwardedForm = 'x-forwarded' | 'forwarded' | 'both' | 'none'
 
-const VIA = 'Via: 1.1 sluice\r\n'
-/** Via of an HTTP/1.0 request; has the same length as VIA. */
-const VIA_10 = encoded('Via: 1.0 sluice\r\n')
-const VIA_ALONE = encoded(VIA)
+/** Via up to the version that was received; both have the same length. */
+const VIA_11 = 'Via: 1.1 '
+const VIA_10 = encoded('Via: 1.0 ')
 
 /** Forwarding lines for the requests of one client address. */
 export class ForwardedLines {
@@ -19,20 +18,25 @@ export class ForwardedLines {
   readonly #trusted: boolean
   readonly #address: string
   readonly #scheme: string
+  readonly #via: string
+  readonly #viaAlone: Uint8Array
   /** Lines that are the same for all requests of the address. */
   readonly #constant: string
   /** Cache: host of the last request and its lines, nearly always those of the next one too. */
   #host = ''
   #lines: Uint8Array
 
-  /** `address`: numeric; `trusted`: the client is one of the trusted proxies. */
-  constructor(form: ForwardedForm, address: string, scheme: 'http' | 'https', trusted: boolean) {
+  /** `address`: numeric. `trusted`: the client is one of the trusted proxies. `pseudonym`: name of this node in Via. */
+  constructor(form: ForwardedForm, address: string, scheme: 'http' | 'https', trusted: boolean, pseudonym: string) {
     this.#form = form
     this.#trusted = trusted
     this.#address = address
     this.#scheme = scheme
     const x = form === 'x-forwarded' || form === 'both'
-    this.#constant = x ? `${VIA}X-Forwarded-For: ${address}\r\nX-Forwarded-Proto: ${scheme}\r\n` : VIA
+    const via = `${VIA_11}${pseudonym}\r\n`
+    this.#via = via
+    this.#viaAlone = encoded(via)
+    this.#constant = x ? `${via}X-Forwarded-For: ${address}\r\nX-Forwarded-Proto: ${scheme}\r\n` : via
     this.#lines = encoded(this.#untrustedLines(''))
   }
 
@@ -47,7 +51,7 @@ export class ForwardedLines {
 
   /** The lines for a request that came as HTTP/1.1. */
   #http11Lines(bytes: Buffer, head: Head, host: string): Uint8Array {
-    if (this.#form === 'none') return VIA_ALONE
+    if (this.#form === 'none') return this.#viaAlone
     if (this.#trusted) return encoded(this.#extendedLines(bytes, head, host))
     if (host !== this.#host) {
       this.#host = host
@@ -79,7 +83,7 @@ export class ForwardedLines {
   }
 
   #extendedLines(bytes: Buffer, head: Head, host: string): string {
-    let lines = VIA
+    let lines = this.#via
     if (this.#form !== 'forwarded') {
       lines += `X-Forwarded-For: ${append(head.list(bytes, KIND.X_FORWARDED_FOR), this.#address)}\r\n`
       if (!has(head, KIND.X_FORWARDED_PROTO)) lines += `X-Forwarded-Proto: ${this.#scheme}\r\n`
@@ -90,6 +94,13 @@ export class ForwardedLines {
     }
     return lines
   }
+}
+
+/** Entries of a list of Via that name `pseudonym` as the recipient: `1.1 name (comment)`, in any case. */
+export function viaEntriesOf(list: string, pseudonym: string): number {
+  const name = pseudonym.toLowerCase()
+  const isOwn = (entry: string) => entry.trim().split(/[\t ]+/, 2)[1] === name
+  return list.toLowerCase().split(',').filter(isOwn).length
 }
 
 function append(list: string, element: string): string {

@@ -23,9 +23,8 @@ const PROTECTED = new Set<number>([
   KIND.FORWARDED,
   KIND.EXPECT,
   KIND.DATE,
+  KIND.VIA,
 ])
-/** Protected fields without a kind. */
-const PROTECTED_NAMES = ['via']
 
 /** Bits of `Head.connectionOptions`. */
 export const CONNECTION_OPTION = { CLOSE: 1, KEEP_ALIVE: 2, UPGRADE: 4 } as const
@@ -66,7 +65,6 @@ function readToken(bytes: Buffer, head: Head, at: number, length: number): void 
 }
 
 function nominate(bytes: Buffer, head: Head, name: string): void {
-  if (PROTECTED_NAMES.includes(name)) return
   for (let field = 0; field < head.count; field++) {
     if (!PROTECTED.has(head.kinds[field]!) && isName(bytes, head.nameAt(field), head.nameLength(field), name)) {
       head.kinds[field] = KIND.NOMINATED

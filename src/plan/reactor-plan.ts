@@ -257,6 +257,8 @@ export interface ReactorPlan extends LivePlan {
   readonly endpoints: SharedArrayBuffer
   /** Connections by hash of the client address, in CLIENT_SLOTS slots; one slot without such a limit. */
   readonly clients: SharedArrayBuffer
+  /** Name of this node in Via, new with each start. */
+  readonly pseudonym: string
   readonly clientSeed: number
   /** One cell per reactor, which the reactor increments while it is alive. */
   readonly heartbeats: SharedArrayBuffer

@@ -1,4 +1,5 @@
 /** Plans the reactors: their number, their listeners, the memory they share, and what a reload replaces in them. */
+import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import type { CorsDefinition } from '../apis/api-definition.ts'
@@ -90,6 +91,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     gauge: planner.gauge,
     endpoints: planner.endpoints,
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
+    pseudonym: `sluice-${randomBytes(6).toString('hex')}`,
     clientSeed: Math.floor(Math.random() * 2 ** 31),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
     counters,

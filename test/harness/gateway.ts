@@ -214,6 +214,7 @@ export function planGateway(
     clientSeed: 42,
     heartbeats: new SharedArrayBuffer(4 * reactors),
     counters: CounterTable.allocate(1024),
+    pseudonym: 'sluice',
     permits: SharedPermits.allocate(reactors, Object.keys(PERMIT_ROWS).length),
     authVersion: new SharedArrayBuffer(4),
     ...overrides,

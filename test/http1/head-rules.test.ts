@@ -77,7 +77,7 @@ const OWN: readonly (readonly [field: string, kind: number])[] = [
   ['X-REWRITE-URL: /a', KIND.X_FORWARDED_OTHER],
   ['Forwarded: for=192.0.2.1', KIND.FORWARDED],
   ['activityid: a', KIND.CORRELATION],
-  ['Via: 1.1 a', KIND.OTHER],
+  ['Via: 1.1 a', KIND.VIA],
 ]
 
 test("7.6.1: the gateway's own fields are not nominated away, others are", () => {
@@ -93,7 +93,7 @@ test("7.6.1: the gateway's own fields are not nominated away, others are", () =>
 for (const form of ['x-forwarded', 'forwarded', 'both', 'none'] as const) {
   for (const trusted of [false, true]) {
     test(`7.6.3: Via names the version received: ${form}, ${trusted ? 'trusted' : 'untrusted'}`, () => {
-      const lines = new ForwardedLines(form, '192.0.2.7', 'http', trusted)
+      const lines = new ForwardedLines(form, '192.0.2.7', 'http', trusted, 'sluice')
       const linesOf = (version: string) => {
         const head = parsed(`GET / HTTP/${version}`, ['Host: h'])
         assert.equal(checkRequest(head), undefined)

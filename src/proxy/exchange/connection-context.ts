@@ -98,6 +98,8 @@ export interface ConnectionContext {
   /** Milliseconds of a monotonic clock. With an access log it is `clock`, else the time of the last tick. */
   readonly now: () => number
   readonly clock: EventClock
+  /** Name of this node in Via, which no other node has (RFC 9110 7.6.3). */
+  readonly pseudonym: string
   /** Registers every tunnel, so that a tunnel can be cut when its caller loses the right to it. */
   readonly tunnels: { opened(exchange: Exchange, tunnel: Tunnel): void }
   /** `Date: …` with its CRLF, updated every second. */

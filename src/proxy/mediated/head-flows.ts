@@ -228,8 +228,17 @@ function isHost(name: string): boolean {
 
 /** What a flow on a worker leaves of the fields, without the gateway's own lines, which every request gets. */
 export function withoutForwarding(fields: Transferred, exchange: Exchange): Transferred {
-  const own = new Set(fieldsIn(exchange.forwardedLines).map(([name, value]) => `${name}: ${value}`))
-  return own.size === 0 ? fields : fields.filter(([name, value]) => !own.has(`${name}: ${value}`))
+  const own = fieldsIn(exchange.forwardedLines).map(([name, value]) => `${name}: ${value}`)
+  const isOwn = ([name, value]: Transferred[number]) => {
+    const at = own.indexOf(`${name}: ${value}`)
+    if (at !== -1) own.splice(at, 1)
+    return at !== -1
+  }
+  // Equal lines in front of the own ones are those of earlier hops through this node.
+  return fields
+    .toReversed()
+    .filter(field => !isOwn(field))
+    .toReversed()
 }
 
 /** All values of a name as a list (RFC 9110 5.3); undefined without any. */

@@ -7,7 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { type BadMessage, bad } from '../../http1/bad-message.ts'
 import { isName, KIND } from '../../http1/field-kinds.ts'
-import { ForwardedLines } from '../../http1/forwarded.ts'
+import { ForwardedLines, viaEntriesOf } from '../../http1/forwarded.ts'
 import { requestBodyLength } from '../../http1/framing.ts'
 import type { Head } from '../../http1/head.ts'
 import { type CapturedFields, captureFields } from '../../http1/captured-fields.ts'
@@ -21,8 +21,12 @@ import type { Client } from './connection-callbacks.ts'
 /** RFC 9110 15.5.6: a 405 lists the methods that are offered. */
 const ALLOW = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
 
+/** How often one request may come back to the gateway: APIs may call other APIs of the same node. */
+const HOPS_MAX = 10
+
 const BAD = {
   targetLength: bad(414, 'request target is longer than target.max_bytes (RFC 9110 15.5.15)'),
+  loop: bad(508, `the request has come back to the gateway more than ${HOPS_MAX} times (RFC 9110 7.6.3)`),
   method: bad(405, 'CONNECT and TRACE are not offered (RFC 9110 9.3.6, 9.3.8)', ALLOW),
 }
 const CORRELATION_MAX = 128
@@ -96,7 +100,8 @@ export class RequestDecoder {
   }
 
   #newLines(): ForwardedLines {
-    return new ForwardedLines(this.#context.settings.forwardedFields, this.#address, this.#scheme, this.#isTrusted)
+    const { settings, pseudonym } = this.#context
+    return new ForwardedLines(settings.forwardedFields, this.#address, this.#scheme, this.#isTrusted, pseudonym)
   }
 
   /** Generates an id for an exchange without a readable head, for its response and its log lines. */
@@ -159,6 +164,10 @@ export class RequestDecoder {
     const { bytes } = arena
     const broken = checkRequestFields(bytes, head)
     if (broken !== undefined) return broken
+    if (head.has(KIND.VIA)) {
+      const hops = viaEntriesOf(head.list(bytes, KIND.VIA), this.#context.pseudonym)
+      if (hops > HOPS_MAX) return BAD.loop
+    }
     exchange.requestFraming = requestBodyLength(bytes, head)
     exchange.acceptsTrailers = acceptsTrailers(bytes, head)
     const persists = readConnection(bytes, head)

@@ -31,7 +31,12 @@ import type { DecodedFields } from './request-decoder.ts'
 import { stateRow } from './state-table.ts'
 
 /** Log events of refused heads by status; others are `malformed request`. */
-const REFUSAL_EVENTS: Readonly<Record<number, string>> = { 421: 'misdirected request', 426: 'upgrade required' }
+const REFUSAL_EVENTS: Readonly<Record<number, string>> = {
+  421: 'misdirected request',
+  426: 'upgrade required',
+  508: 'request loop',
+}
+const REFUSAL_CODES: Readonly<Record<number, FaultCode>> = { 508: 102512 }
 const TRUNCATED = bad(400, 'the connection ended within the head (RFC 9112 8)')
 
 export class SourceConnection extends Deadline implements SocketOwner, SourceSide, RequestOwner {
@@ -330,11 +335,8 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   refuseHead(bad: BadMessage): void {
     this.#client.decoder.ensureCorrelationId(this.#exchange)
     this.#report.lost('UNREADABLE', REFUSAL_EVENTS[bad.status] ?? 'malformed request', bad.rule)
-    this.#callbacks.refuse(
-      this.#exchange,
-      { code: 400, status: bad.status, description: bad.rule, lines: bad.lines },
-      null,
-    )
+    const code = REFUSAL_CODES[bad.status] ?? 400
+    this.#callbacks.refuse(this.#exchange, { code, status: bad.status, description: bad.rule, lines: bad.lines }, null)
   }
 
   refuseBody(cause: string): void {
