@@ -38,6 +38,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
       ...['socket', 'src/plan/ports.ts', 'src/primary/health-listener.ts', 'src/tls/tls-plan-context.ts'],
       ...['src/primary/control-socket.ts', 'src/cli/control-client.ts', 'src/primary/health-checks.ts'],
       ...['src/control/management-listener.ts', 'src/events/report-client.ts', 'src/events/report-server.ts'],
+      'src/observe/access-log-syslog.ts',
     ],
   ],
   [/^node:(http|https|http2)$/, OUTER_ROOMS],

@@ -44,6 +44,11 @@ function recordFor(requestTarget: string, i: number): AccessRecord {
     errorState: 0,
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
     referer: 'https://shop.example.org/orders',
+    host: 'gw.example',
+    isSecured: true,
+    persists: true,
+    captured: ['x-forwarded-for', '198.51.100.9'],
+    caller: { user: 'ann' },
   }
 }
 

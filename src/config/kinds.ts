@@ -1,5 +1,6 @@
 /** The kinds of key: accepted values, their conversion, and their description in messages and schema. */
 import { readNetwork } from './cidr.ts'
+import { readLogTemplate, readStatusShare } from './log-template.ts'
 import { withSpecialValue, type JsonSchema, type Key, NUMERAL, numberIn } from './key.ts'
 
 interface KindDefinition<T> {
@@ -269,4 +270,23 @@ function readUrl(given: string, schemes: readonly string[]): string | undefined 
 /** Whether a URL is plain HTTP to another machine. */
 export function isReadableByOthers(url: string): boolean {
   return /^http:\/\/(?!(localhost|127(\.\d+){3}|\[::1\])(?![^:/]))/i.test(url)
+}
+
+/** A template of access log lines. '' only where it is the key's default. */
+export function logTemplate(defaultValue: string, meaning: string): Key<string> {
+  const expects = 'at most 1,024 characters with variables of nginx ($status) or directives of Apache (%>s), no others'
+  const read = (given: unknown): string | undefined => {
+    const template = plainText(given)
+    if (template === undefined || (template === '' && defaultValue === '')) return template
+    return readLogTemplate(template) === undefined ? undefined : template
+  }
+  return key({ kind: 'template', defaultValue, meaning, expects, schema: TEXT, read })
+}
+
+/** Shares of lines by status, a list or one text with commas. */
+export function statusShares(defaultValue: readonly string[], meaning: string): Key<readonly string[]> {
+  const expects = 'shares by status such as "2xx=0.01" or "404=0", a list or one text with commas'
+  const read = (given: unknown): readonly string[] | undefined =>
+    readList(given, word => (readStatusShare(word) === undefined ? '' : word))
+  return key({ kind: 'status shares', defaultValue, meaning, expects, schema: LIST_SCHEMA, read })
 }

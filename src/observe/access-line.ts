@@ -2,6 +2,7 @@
  * Access log lines: the record of an exchange, the limits of fields, and the combined format. Lines of both formats are
  * pure ASCII and end in a line feed. Fields from the network are redacted, escaped and cut to a maximum length.
  */
+import type { CapturedFields } from '../http1/captured-fields.ts'
 import type { CorrelationId } from '../proxy/exchange/correlation-id.ts'
 import { escapeHex } from './escape.ts'
 import { redactUrl } from './redact.ts'
@@ -46,6 +47,15 @@ export interface AccessRecord {
   readonly errorState: number
   readonly userAgent: string
   readonly referer: string
+  /** Authority of the request, '' without one. */
+  readonly host: string
+  readonly isSecured: boolean
+  /** The connection of the client may carry another request. */
+  readonly persists: boolean
+  /** Fields of the request that a template names. */
+  readonly captured: CapturedFields
+  /** Null without authentication. */
+  readonly caller: { readonly user: string } | null
 }
 
 /** Longest logged text of each field, in characters. */
@@ -70,18 +80,24 @@ export const LINE_BYTES_MAX =
 /** Apache's combined format: `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i"`. `time`: `%t` without `[]`. */
 export function combinedLine(record: AccessRecord, time: string): string {
   const { clientAddress, status, responseBodyBytes, referer, userAgent } = record
-  return `${hex(clientAddress, CHARS_MAX.address)} - - [${time}] "${requestLine(record)}" ${status} \
+  return `${hex(clientAddress, CHARS_MAX.address)} - - [${time}] "${escapeHex(requestLine(record))}" ${status} \
 ${responseBodyBytes > 0 ? responseBodyBytes : '-'} "${hex(redactUrl(referer), CHARS_MAX.referer) || '-'}" \
 "${hex(userAgent, CHARS_MAX.userAgent) || '-'}"\n`
 }
 
-/** `-` where the request line could not be read. */
-function requestLine(record: AccessRecord): string {
-  if (record.method === '') return '-'
-  const version = record.minorVersion < 0 ? '' : ` HTTP/1.${record.minorVersion}`
-  return `${hex(record.method, CHARS_MAX.method)} ${hex(redactUrl(record.requestTarget), CHARS_MAX.target)}${version}`
+/** Redacted; `-` where the request line could not be read. */
+export function requestLine({ method, requestTarget, minorVersion }: AccessRecord): string {
+  if (method === '') return '-'
+  const version = minorVersion < 0 ? '' : ` HTTP/1.${minorVersion}`
+  return `${method.slice(0, CHARS_MAX.method)} ${redactUrl(requestTarget).slice(0, CHARS_MAX.target)}${version}`
 }
 
 function hex(text: string, charsMax: number): string {
   return escapeHex(text.length > charsMax ? text.slice(0, charsMax) : text)
+}
+
+/** 21/Nov/2026:03:56:00 +0000 */
+export function localTime(wallMs: number): string {
+  const [, day, month, year, time] = new Date(wallMs).toUTCString().split(' ')
+  return `${day}/${month}/${year}:${time} +0000`
 }

@@ -4,7 +4,8 @@
  */
 import { arena } from '../http1/llhttp.ts'
 import { putJsonLine } from './access-line-json.ts'
-import { type AccessRecord, combinedLine, LINE_BYTES_MAX } from './access-line.ts'
+import { type AccessRecord, combinedLine, LINE_BYTES_MAX, localTime } from './access-line.ts'
+import type { AccessSampling } from './access-sampling.ts'
 
 /** A write wakes another thread, so it carries some 300 lines. It is made when the longest line has no room left. */
 const BATCH_BYTES = 320 * 1024
@@ -23,13 +24,19 @@ function hasFreeBatch(): boolean {
   return start >= 0
 }
 
-export type AccessLogFormat = 'json' | 'combined'
+/** The line of a record in pure ASCII, with its line feed and at most LINE_BYTES_MAX long. `wallMs`: its start. */
+type LineText = (record: AccessRecord, wallMs: number) => string
+export type AccessLogFormat = 'json' | 'combined' | LineText
 
 interface AccessLogOptions {
   /** Unix time less the monotonic clock of the records, in milliseconds. Called at each flush: clocks are adjusted. */
   readonly wallOffsetMs: () => number
   /** Batches are lent until `written` is called. Left out: `write` takes ownership of each batch. */
   readonly lends?: boolean
+  /** Null: every exchange gets a line. */
+  readonly sampling?: Pick<AccessSampling, 'takes'> | null
+  /** Called for each exchange without a line. */
+  readonly sampledOut?: () => void
 }
 
 type WriteBatch = (batch: Uint8Array<ArrayBuffer>, written: () => void) => void
@@ -37,10 +44,13 @@ type WriteBatch = (batch: Uint8Array<ArrayBuffer>, written: () => void) => void
 const IGNORE = (): void => {}
 
 export class AccessLog {
-  readonly #format: AccessLogFormat
+  readonly #format: 'json' | 'text'
+  readonly #text: LineText
   readonly #write: WriteBatch
   readonly #wallOffsetMs: () => number
   readonly #lends: boolean
+  readonly #sampling: Pick<AccessSampling, 'takes'> | null
+  readonly #sampledOut: () => void
   #lent = 0
   /** Where the batch begins in the arena; without meaning while it is empty. */
   #start = 0
@@ -52,8 +62,15 @@ export class AccessLog {
   #secondText = ''
 
   /** Throws without memory for a batch. */
-  constructor(format: AccessLogFormat, write: WriteBatch, { wallOffsetMs, lends = false }: AccessLogOptions) {
-    this.#format = format
+  constructor(
+    format: AccessLogFormat,
+    write: WriteBatch,
+    { wallOffsetMs, lends = false, sampling = null, sampledOut = IGNORE }: AccessLogOptions,
+  ) {
+    this.#format = format === 'json' ? 'json' : 'text'
+    this.#text = typeof format === 'function' ? format : this.#combined
+    this.#sampling = sampling
+    this.#sampledOut = sampledOut
     this.#write = write
     this.#wallOffsetMs = wallOffsetMs
     this.#offsetMs = wallOffsetMs()
@@ -62,6 +79,10 @@ export class AccessLog {
   }
 
   append(record: AccessRecord): void {
+    if (this.#sampling !== null && !this.#sampling.takes(record.status, record.doneMs)) {
+      this.#sampledOut()
+      return
+    }
     if (this.#length + LINE_BYTES_MAX > BATCH_BYTES) this.flush()
     if (this.#length === 0) {
       if (!hasFreeBatch()) throw new RangeError('no memory for the access log')
@@ -71,7 +92,7 @@ export class AccessLog {
     const at = this.#start + this.#length
     if (this.#format === 'json') this.#length = putJsonLine(at, record, wallMs) - this.#start
     // The line is pure ASCII, so its length is its size in bytes.
-    else this.#length += arena.bytes.latin1Write(combinedLine(record, this.#dateOf(wallMs)), at)
+    else this.#length += arena.bytes.latin1Write(this.#text(record, wallMs), at)
   }
 
   /** Called at each tick of the reactor, about every 100 ms, and at shutdown. */
@@ -94,15 +115,13 @@ export class AccessLog {
     }
   }
 
-  #dateOf(wallMs: number): string {
+  readonly #combined = (record: AccessRecord, wallMs: number): string => {
     const second = Math.floor(wallMs / 1000)
     if (second !== this.#second) {
-      // Fri, 21 Nov 2026 03:56:00 GMT
-      const [, day, month, year, time] = new Date(second * 1000).toUTCString().split(' ')
       this.#second = second
-      this.#secondText = `${day}/${month}/${year}:${time} +0000`
+      this.#secondText = localTime(wallMs)
     }
-    return this.#secondText
+    return combinedLine(record, this.#secondText)
   }
 }
 

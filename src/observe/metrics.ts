@@ -250,6 +250,12 @@ const ROWS = {
     '',
     'Access log lines dropped because the disk or reader was too slow.',
   ],
+  accessLogSampledOut: [
+    'counter',
+    'access_log_lines_sampled_out_total',
+    '',
+    'Exchanges without a line in the access log, by sampling or the limit of lines.',
+  ],
   logLinesSuppressed: ['counter', 'log_lines_suppressed_total', '', 'Event log lines suppressed by the rate limit.'],
   requestBytes: ['counter', 'request_size_bytes_sum', '', ''],
   responseBytes: ['counter', 'response_size_bytes_sum', '', ''],

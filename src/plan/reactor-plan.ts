@@ -1,4 +1,5 @@
 /** The plan of a reactor, computed by the primary: plain data and shared memory, nothing else. */
+import type { AccessLogPlan } from './access-log-planning.ts'
 import type {
   CorsDefinition,
   EndpointSettings,
@@ -241,9 +242,7 @@ export interface ReactorPlan extends LivePlan {
   readonly home: string
   /** Of mounted APIs; null: the configuration names no supported database. */
   readonly database: DatabasePlan | null
-  readonly accessLog: Configuration['access_log']
-  /** Absolute. */
-  readonly accessLogPath: string
+  readonly accessLog: AccessLogPlan
   readonly apis: readonly ApiPlan[]
   /** Socket implementation. */
   readonly level: 'handles' | 'streams'
@@ -257,15 +256,17 @@ export interface ReactorPlan extends LivePlan {
   readonly endpoints: SharedArrayBuffer
   /** Connections by hash of the client address, in CLIENT_SLOTS slots; one slot without such a limit. */
   readonly clients: SharedArrayBuffer
+  readonly clientSeed: number
   /** Name of this node in Via, new with each start. */
   readonly pseudonym: string
-  readonly clientSeed: number
   /** One cell per reactor, which the reactor increments while it is alive. */
   readonly heartbeats: SharedArrayBuffer
   /** Counters of limits (throttle/counter-table.ts); kept over reloads and replaced threads. */
   readonly counters: SharedArrayBuffer
   /** Permits of worker threads, by `PERMIT_ROWS` (runtime/shared-permits.ts). */
   readonly permits: SharedArrayBuffer
+  /** Wake-ups of the work of mounted APIs, by identity (runtime/shared-wakes.ts). */
+  readonly wakes: SharedArrayBuffer
   /** One cell, incremented after each update of the control thread (auth/control-protocol.ts). */
   readonly authVersion: SharedArrayBuffer
 }

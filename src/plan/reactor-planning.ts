@@ -1,7 +1,6 @@
 /** Plans the reactors: their number, their listeners, the memory they share, and what a reload replaces in them. */
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { isAbsolute, join } from 'node:path'
 import type { CorsDefinition } from '../apis/api-definition.ts'
 import type { BackendSigner } from '../auth/auth-plan.ts'
 import type { Configuration } from '../config/catalogue.ts'
@@ -15,8 +14,10 @@ import { webSocketPlan } from '../mediation/websocket-sequences.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
+import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PolicySet } from '../throttle/policy.ts'
 import type { TlsPlans } from '../tls/tls-material.ts'
+import { accessLogPlan } from './access-log-planning.ts'
 import type { ApiPlanner, PlannedApis } from './api-planning.ts'
 import { authPlan } from './auth-planning.ts'
 import { connectionLimits, openFileLimit } from './descriptor-planning.ts'
@@ -69,7 +70,6 @@ function canReusePort(): boolean {
 export function planReactors(options: PlanningOptions): ReactorPlan[] {
   const { configuration, home, dataDir, level, planner, planned, tls, sequences, policies, signer, counters } = options
   const http = configuration['transport.passthru_http']
-  const { path } = configuration.access_log
   const listeners = planListeners(configuration)
   const reactors = reactorCount(configuration, listeners)
   const plan = {
@@ -80,8 +80,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     reactors,
     home,
     database: databasePlan(configuration, dataDir),
-    accessLog: configuration.access_log,
-    accessLogPath: isAbsolute(path) ? path : join(dataDir, path),
+    accessLog: accessLogPlan(configuration, dataDir, reactors),
     apis: planned.apis,
     level,
     listeners,
@@ -91,11 +90,12 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     gauge: planner.gauge,
     endpoints: planner.endpoints,
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
-    pseudonym: `sluice-${randomBytes(6).toString('hex')}`,
     clientSeed: Math.floor(Math.random() * 2 ** 31),
+    pseudonym: `sluice-${randomBytes(6).toString('hex')}`,
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
     counters,
     permits: SharedPermits.allocate(reactors, Object.keys(PERMIT_ROWS).length),
+    wakes: SharedWakes.allocate(),
     authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
   }
   return Array.from({ length: reactors }, (_, reactor) => ({ ...plan, reactor }))

@@ -2,10 +2,7 @@
  * A running node, in the primary: the parts that its role starts (reactors, control thread, management), health port,
  * control socket, reloads, and its end. A node of a role without any part answers health port and control socket only.
  */
-import { closeSync, constants, openSync } from 'node:fs'
 import type { ApiProjects } from '../apis/api-projects.ts'
-import { LOG_FILE_MODE } from '../observe/access-log-file.ts'
-import { AccessLogStream } from '../observe/access-log-stream.ts'
 import { type Log, logEvent } from '../observe/log.ts'
 import { allocateMetrics, METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
@@ -21,6 +18,7 @@ import type { FromReactor } from '../plan/reactor-messages.ts'
 import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
 import { deleteStaleFiles } from '../runtime/temporary-files.ts'
+import { AccessLogOutput, checkAccessLog } from './access-log-output.ts'
 import { type ActiveState, type OpenedState, openState } from './active-state.ts'
 import { ApiService } from './api-service.ts'
 import { type ApiWatch, watchHome } from './api-watch.ts'
@@ -40,11 +38,6 @@ import { COMMANDS, homeCommands, reactorCommands } from './socket-commands.ts'
 import { chooseLevel } from './socket-level.ts'
 import { allocateCounters, ThrottleService } from './throttle-service.ts'
 import { replaceNode } from './upgrade.ts'
-
-/** A configured file cannot be written; the message names it and its key. */
-export class CannotWrite extends Error {
-  override readonly name = 'CannotWrite'
-}
 
 export interface NodeOptions {
   readonly installation: Installation
@@ -107,6 +100,7 @@ export class Node {
   readonly #home: ActiveHome | null
   #watch: ApiWatch | null = null
   #health: HealthListener | null = null
+  #accessLog: AccessLogOutput | null = null
   #socket: ControlSocket | null = null
   #phase: 'starting' | 'ready' | 'being replaced' | 'ending' = 'starting'
 
@@ -168,7 +162,7 @@ export class Node {
     const { configuration } = this.#options.loaded
     const [plan] = this.#plans
     const { listeners = [], level = '' } = plan ?? {}
-    if (plan?.accessLog.target === 'file') checkLogFile(plan.accessLogPath)
+    if (plan !== undefined) checkAccessLog(configuration, this.#options.installation.dataDir)
     const { predecessor } = this.#options
     const home = this.#home
     for (const { kind, host, port } of listeners) {
@@ -266,16 +260,22 @@ export class Node {
     return started
   }
 
-  #startReactors({ active }: ActiveHome): Promise<readonly number[]> {
-    const { reactors, control, log, fatal } = this.#options
+  async #startReactors({ active }: ActiveHome): Promise<readonly number[]> {
+    const { reactors, control, log, fatal, loaded, installation } = this.#options
     void deleteStaleFiles().then(FILES => {
       if (FILES > 0) log.info({ FILES }, 'temporary files of a process that was killed are deleted')
     })
     const metrics = new MetricsColumn(this.#shared.metrics, this.#shared.reactors)
-    const stdout = new AccessLogStream(process.stdout, {
+    const sink = loaded.configuration.access_log.target === 'stdout' ? 'standard output' : 'access log'
+    const accessLog = await AccessLogOutput.open({
+      ...installation,
+      configuration: loaded.configuration,
+      reopen: () => reactors.send({ kind: 'reopenLogs' }),
+      isReplaced: () => this.#phase === 'being replaced',
       onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-      onFailed: cause => log.error({ CAUSE_OF_ERROR: cause.message }, 'standard output failed'),
+      onFailed: cause => log.error({ CAUSE_OF_ERROR: cause.message }, `${sink} failed`),
     })
+    this.#accessLog = accessLog
     // Keys or certificates may have changed since the plans were made.
     const { live, planned } = active
     const plans = this.#plans.map(plan => ({ ...plan, ...live, apis: planned.apis }))
@@ -284,7 +284,7 @@ export class Node {
       openChannel: reactor => control.openChannel(reactor),
       receive: (reactor: number, message: FromReactor) => {
         if (message.kind === 'event') logEvent(log, reactor, message.event)
-        else if (message.kind === 'access') stdout.write(message.batch)
+        else if (message.kind === 'access') accessLog.write(message.batch)
       },
       died: (REACTOR, CAUSE_OF_ERROR) => {
         this.#throttling?.reactorDied(REACTOR)
@@ -418,6 +418,7 @@ export class Node {
     const { configuration } = this.#home?.active.configured ?? loaded
     await reactors.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000, isReplaced)
     await control.stop()
+    await this.#accessLog?.close()
     await this.#throttling?.close()
     await this.#health?.close()
     this.#release()
@@ -476,16 +477,4 @@ function warnOfOpenFiles({ connectionLimits: { clients }, http, https }: Reactor
   const expected = Math.max(CLIENTS_EXPECTED, http.max_open_connections, https.max_open_connections)
   if (clients < 0 || clients >= expected) return
   log.warn(`ulimit -n ${openFileLimit()} allows ${clients} client connections; raise it (LimitNOFILE of a service)`)
-}
-
-/** O_NONBLOCK: opening a pipe that nobody reads would block for good. */
-const APPEND_AT_ONCE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
-
-/** Each reactor opens the access log by itself; the primary tries it first, to refuse the start. */
-function checkLogFile(path: string): void {
-  try {
-    closeSync(openSync(path, APPEND_AT_ONCE, LOG_FILE_MODE))
-  } catch (error) {
-    throw new CannotWrite(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}); set access_log.path`)
-  }
 }

@@ -6,16 +6,18 @@ import { PortControlChannel } from '../auth/control-channel.ts'
 import type { CustomValidator } from '../auth/custom-validator.ts'
 import type { AuthPlan } from '../auth/auth-plan.ts'
 import { AuthState } from '../auth/auth-state.ts'
-import { AccessLog } from '../observe/access-log.ts'
+import { AccessLog, type AccessLogFormat } from '../observe/access-log.ts'
 import { EventLog } from '../observe/events.ts'
 import { AccessLogFile } from '../observe/access-log-file.ts'
+import { AccessSampling } from '../observe/access-sampling.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
+import type { AccessLogPlan } from '../plan/access-log-planning.ts'
 import { receivePlan } from '../plan/plan-codec.ts'
 import type { LivePlan } from '../plan/reactor-plan.ts'
 import type { FromReactor, ReactorCall, ToReactor } from '../plan/reactor-messages.ts'
 import { respond } from '../runtime/call-channel.ts'
 import { trimOnceIdle } from '../runtime/heap-trim.ts'
-import { loadHandlers } from './handler-loading.ts'
+import { loadMediation } from './mediation-loading.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from '../socket/handle-socket.ts'
 import { streamLevel } from '../socket/stream-socket.ts'
@@ -46,21 +48,32 @@ authState.policies.setPlan(plan.throttling)
 const file = plan.accessLog.target === 'file' ? openAccessLog() : null
 
 function openAccessLog(): AccessLogFile {
-  return new AccessLogFile(plan.accessLogPath, {
+  return new AccessLogFile(plan.accessLog.path, {
     onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
     onFailed: cause => events.report('error', 'access log failed', { CAUSE_OF_ERROR: cause.message }),
   })
 }
 
-function accessLog(): AccessLog | null {
+async function accessLog(): Promise<AccessLog | null> {
   if (plan.accessLog.target === 'off') return null
-  // The primary alone writes to standard output, so that lines of several reactors stay whole.
+  // The primary alone writes to standard output and to syslog: lines of several reactors stay whole there.
   const write = (batch: Uint8Array, written: () => void): void => {
     if (file === null) post({ kind: 'access', batch })
     else file.write(batch, written)
   }
-  const wallOffsetMs = (): number => Date.now() - performance.now()
-  return new AccessLog(plan.accessLog.format, write, { wallOffsetMs, lends: file !== null })
+  const { shares, perSecond } = plan.accessLog
+  return new AccessLog(await lineFormat(plan.accessLog), write, {
+    wallOffsetMs: () => Date.now() - performance.now(),
+    lends: file !== null,
+    sampling: shares.length === 0 && perSecond === 0 ? null : new AccessSampling(shares, perSecond),
+    sampledOut: () => metrics.add(METRIC.accessLogSampledOut, 1),
+  })
+}
+
+async function lineFormat({ format, template, escapes }: AccessLogPlan): Promise<AccessLogFormat> {
+  if (format !== 'template') return format
+  const { templateLines } = await import('../observe/access-template.ts')
+  return templateLines(template, escapes)
 }
 
 /** The TLS modules are loaded only where a listener or a route uses TLS: they take memory and time. */
@@ -90,7 +103,10 @@ async function firstValidator(): Promise<CustomValidator | null> {
   }
 }
 
-const handlers = plan.handlers === null ? null : await loadHandlers(plan.handlers, plan.home, report)
+const handlers =
+  plan.handlers === null
+    ? null
+    : await (await import('./handler-loading.ts')).loadHandlers(plan.handlers, plan.home, report)
 
 function report(
   level: 'debug' | 'info' | 'warn' | 'error',
@@ -104,9 +120,10 @@ const reactor = new Reactor(plan, {
   level: plan.level === 'handles' ? handleLevel() : streamLevel,
   tls,
   report,
-  accessLog: accessLog(),
+  accessLog: await accessLog(),
   authState,
   validator: await firstValidator(),
+  mediation: await loadMediation(plan, plan.apis),
   // Handlers of the operator stand behind the filters of every API.
   buildFilterChain: (...of) => [...buildFilterChain(...of), ...(handlers === null ? [] : [handlers.filter])],
   drained: finish,
@@ -128,7 +145,8 @@ let deploying: Promise<unknown> = Promise.resolve()
 
 async function deploy({ live, apis }: Extract<ReactorCall, { kind: 'deploy' }>): Promise<true> {
   tls ??= await tlsLevel(live)
-  reactor.deploy(live, apis, tls, await customValidator(live.auth))
+  const [validator, mediation] = [await customValidator(live.auth), await loadMediation(live, apis.deployed)]
+  reactor.deploy(live, apis, { tls, validator, mediation })
   authState.updatePlan(live.auth)
   authState.policies.setPlan(live.throttling)
   events.setLevel(live.logLevel)
@@ -144,6 +162,8 @@ async function serve(call: ReactorCall): Promise<unknown> {
   if (call.kind === 'sockets') return reactor.sockets
   if (call.kind === 'closeListeners') {
     reactor.stopListening()
+    // The process that takes over works from now on.
+    void reactor.stopWork()
     return true
   }
   try {

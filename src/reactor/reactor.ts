@@ -16,7 +16,7 @@ import { ExpectedSection, RepeatedSections } from '../http1/repeated-sections.ts
 import type { CustomValidator } from '../auth/custom-validator.ts'
 import type { AuthState } from '../auth/auth-state.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
-import { statisticsOf } from '../mediation/flow-statistics.ts'
+import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
 import type { WorkerService } from '../mediation/worker-service.ts'
 import type { AccessLog } from '../observe/access-log.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
@@ -39,7 +39,9 @@ import { Throttle } from '../throttle/throttle.ts'
 import { isSecured, Listener, missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { ReactorTls } from './reactor-tls.ts'
-import { ReactorMediation } from './reactor-mediation.ts'
+import { isMediated } from './mediation-loading.ts'
+import type { WorkTimes } from './api-work.ts'
+import type { ReactorMediation } from './reactor-mediation.ts'
 import { ClusterReports } from './cluster-reports.ts'
 import { SharedCounting } from './shared-counting.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
@@ -81,15 +83,22 @@ interface ReactorOptions {
   /** The operator's validator; null for none. */
   readonly validator: CustomValidator | null
   buildFilterChain(api: ApiPlan, auth: ReactorAuth, throttle: Throttle): readonly Filter[]
+  /** As `loadMediation` has it: null where no message of the APIs is mediated. */
+  readonly mediation: typeof ReactorMediation | null
   /** Runs the flows that need a worker, in place of worker threads; for tests. */
   readonly worker?: Pick<WorkerService, 'mediate'>
   /** First file of a worker thread; for tests. */
   readonly workerEntry?: URL | undefined
+  /** Of work beside requests; for tests. */
+  readonly workTimes?: Partial<WorkTimes> | undefined
   /** Clock of limits, in milliseconds since 1970; `Date.now` by default. */
   readonly wallMs?: () => number
   /** Called when a draining reactor has no connection left. */
   drained(): void
 }
+
+/** Parts of a reload that load modules, so that they exist before it begins. */
+type LoadedParts = Pick<ReactorOptions, 'tls' | 'validator' | 'mediation'>
 
 export class Reactor implements ConnectionCallbacks {
   readonly inspector = new ReactorInspector(lister => {
@@ -130,7 +139,9 @@ export class Reactor implements ConnectionCallbacks {
   readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
   readonly #listeners: readonly Listener[]
-  readonly #mediation: ReactorMediation
+  /** Null until an API needs it. */
+  #mediation: ReactorMediation | null = null
+  readonly #statistics: FlowStatistics | null
   readonly #tls: ReactorTls
   #timer: NodeJS.Timeout | null = null
   /** Monotonic milliseconds at the last tick. */
@@ -176,35 +187,46 @@ export class Reactor implements ConnectionCallbacks {
     this.#resourceCache.setLifetime(plan.resourceCacheMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
     const chainOf = (api: ApiPlan) => options.buildFilterChain(api, this.#auth, this.#throttle)
-    const statistics = statisticsOf(plan.statistics, options.report)
-    this.#sequences = new CompiledSequences(plan.faults.sequences, options.report, null, statistics)
-    this.#mediation = new ReactorMediation(plan, {
-      report: options.report,
-      metrics: this.#metrics,
-      contexts: this.#contexts,
-      pools: this.#pools,
-      endpoints: this.#endpoints,
-      sequences: this.#sequences,
-      statistics,
-      pipeline: () => this.#pipeline,
-      throttle: () => this.#throttle,
-      worker: options.worker,
-      workerEntry: options.workerEntry,
-    })
-    const mediationOf = (api: ApiPlan) => this.#mediation.mediationOf(api)
-    const mountedOf = (api: ApiPlan) => this.#mediation.mountedOf(api)
-    this.#apis = new DeployedApis(chainOf, mediationOf, mountedOf, this.#pools, this.#endpoints, this.#resourceCache)
+    this.#statistics = statisticsOf(plan.statistics, options.report)
+    this.#sequences = new CompiledSequences(plan.faults.sequences, options.report, null, this.#statistics)
+    if (options.mediation !== null) this.#mediation = this.#newMediation(options.mediation, plan)
+    const mediationFor = (api: ApiPlan) => this.#mediationFor(api)
+    this.#apis = new DeployedApis(chainOf, mediationFor, this.#pools, this.#endpoints, this.#resourceCache)
     this.#apis.prepare({ removed: [], deployed: plan.apis })()
     const cors = corsPolicyOf(plan.cors)
     const router = new Router(this.#apis.table, arena.bytes, plain.settings)
     const { correlationField } = plain.settings
     const faults = new FaultResponder(plan.faults, this.#sequences, correlationField, options.report, nowMs)
-    plain.requestKinds.capture(requestFieldsOf(plan.faults))
+    plain.requestKinds.capture([...requestFieldsOf(plan.faults), ...plan.accessLog.fields])
     plain.requestKinds.strip([plan.auth.backendJwt.field])
     const corsMediation = new CorsMediation(plan.faults, this.#sequences, options.report)
     const webSocketMediation = new WebSocketMediation(plan, this.#sequences, options.report)
     const onError = (exchange: Exchange, error: unknown) => this.#reportBug(exchange, error)
     this.#pipeline = { router, cors, faults, corsMediation, webSocketMediation, onError }
+  }
+
+  #newMediation(Mediation: typeof ReactorMediation, plan: ReactorPlan): ReactorMediation {
+    const { report, worker, workerEntry, workTimes } = this.#options
+    return new Mediation(plan, {
+      report,
+      metrics: this.#metrics,
+      contexts: this.#contexts,
+      pools: this.#pools,
+      endpoints: this.#endpoints,
+      sequences: this.#sequences,
+      statistics: this.#statistics,
+      pipeline: () => this.#pipeline,
+      throttle: () => this.#throttle,
+      worker,
+      workerEntry,
+      workTimes,
+    })
+  }
+
+  /** Null for an API whose messages pass as they are. */
+  #mediationFor(api: ApiPlan): ReactorMediation | null {
+    if (this.#mediation === null && isMediated(api)) throw new Error('the modules of mediation are not loaded')
+    return this.#mediation
   }
 
   #newPoolContext(gauge: SharedGauge): PoolContext {
@@ -274,21 +296,22 @@ export class Reactor implements ConnectionCallbacks {
    * Applies a reload; open connections and pending exchanges go on. Throws, and changes nothing, if a part cannot be
    * built.
    */
-  deploy(live: LivePlan, apis: ApiChanges, tls: TlsLevel | null, validator: CustomValidator | null): void {
+  deploy(live: LivePlan, apis: ApiChanges, { tls, validator, mediation }: LoadedParts): void {
     const trusted = new CidrList(live.http.trusted_proxies)
+    if (mediation !== null) this.#mediation ??= this.#newMediation(mediation, { ...this.#plan, ...live, apis: [] })
     const applyApis = this.#apis.prepare(apis)
     const applySequences = this.#sequences.prepare(live.faults.sequences)
-    const applyMediation = this.#mediation.prepare(live, apis)
+    const applyMediation = this.#mediation?.prepare(live, apis)
     const hasNewClientTls = this.#tls.update(tls, live)
     // From here on nothing throws.
     applyApis()
     applySequences()
-    applyMediation()
+    applyMediation?.()
     this.#pipeline.faults.update(live.faults)
     this.#pipeline.corsMediation.update(live.faults)
     this.#pipeline.webSocketMediation.update(live)
     const { plain, secured } = this.#contexts
-    plain.requestKinds.capture(requestFieldsOf(live.faults))
+    plain.requestKinds.capture([...requestFieldsOf(live.faults), ...this.#plan.accessLog.fields])
     plain.requestKinds.strip([live.auth.backendJwt.field])
     this.#repeatedFields.plain.clear()
     this.#repeatedFields.secured.clear()
@@ -344,6 +367,7 @@ export class Reactor implements ConnectionCallbacks {
    */
   drain(keepsIdle = false): void {
     this.#setDraining(keepsIdle)
+    void this.stopWork().then(() => this.#endDrain())
     for (const pool of this.#pools.pools) pool.closeIdle()
     if (!keepsIdle) for (const connection of [...this.#connections]) connection.drain()
     // Connections that the kernel has accepted already are still served, once.
@@ -364,30 +388,41 @@ export class Reactor implements ConnectionCallbacks {
     for (const listener of this.#listeners) listener.close()
   }
 
+  /** Work of mounted APIs beside requests: no job begins any more. Resolves once those that run have ended. */
+  async stopWork(): Promise<void> {
+    await this.#mediation?.stopWork()
+  }
+
   /** Aborts every exchange. */
   cutOff(): void {
+    this.#mediation?.giveUpWork()
     this.#setDraining(false)
     for (const connection of [...this.#connections]) connection.cutOff()
     for (const reader of [...this.#headerReaders]) reader.close()
+    this.#endDrain()
   }
 
   /** Closes every socket and stops every timer, after `drain` or `cutOff`. */
   stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
     this.stopListening()
     this.cutOff()
     for (const pool of this.#pools.pools) pool.closeIdle()
-    if (this.#timer !== null) clearInterval(this.#timer)
     this.#auth.stop()
     this.#sharedCounting.close()
     this.#clusterReports.close()
-    this.#mediation.close()
+    this.#mediation?.close()
     this.#options.accessLog?.flush()
   }
 
   #endDrain(): void {
     const isListening = this.#listeners.some(listener => listener.isOpen)
     const open = this.#connections.size + this.#headerReaders.size
-    if (this.#contexts.plain.isDraining && !isListening && open === 0) this.#options.drained()
+    const isWorking = this.#mediation !== null && !this.#mediation.isWorkOver
+    // Without its timer the reactor has stopped already.
+    if (!this.#contexts.plain.isDraining || this.#timer === null) return
+    if (!isListening && open === 0 && !isWorking) this.#options.drained()
   }
 
   #tick(): void {

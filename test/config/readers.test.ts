@@ -29,8 +29,12 @@ import { temporaryHome } from './temporary-home.ts'
 
 /** Keys that only a running node reads, by the place where it does. */
 const READ_BY_RUNNING_NODE: Readonly<Record<string, string>> = {
-  'access_log.target': 'src/reactor/reactor-thread.ts, as the thread starts',
-  'access_log.format': 'src/reactor/reactor-thread.ts, as the thread starts',
+  ...Object.fromEntries(
+    ['rotate_bytes', 'rotate_interval', 'rotate_keep', 'syslog.url', 'syslog.facility', 'syslog.ca_file'].map(name => [
+      `access_log.${name}`,
+      'src/primary/access-log-output.ts, as the node starts',
+    ]),
+  ),
   'mediation.stat.tracer.collect_payloads': 'src/primary/node.ts, as a walk starts',
   'mediation.stat.tracer.collect_mediation_properties': 'src/primary/node.ts, as a walk starts',
   'transport.listener.shutdown.wait.sec': 'src/primary/node.ts, as the node stops',
@@ -222,11 +226,13 @@ async function buildNode(t: TestContext, toml: string, reads: Set<string>): Prom
     authState: new AuthState(plan!.authVersion, plan!.auth),
     accessLog: null,
     validator: null,
+    mediation: null,
     buildFilterChain: () => [],
     drained: () => {},
   })
   await reactor.start()
-  reactor.deploy(active.live, { removed: [], deployed: [] }, handleTls(), null)
+  const parts = { tls: handleTls(), validator: null, mediation: null }
+  reactor.deploy(active.live, { removed: [], deployed: [] }, parts)
   reactor.stop()
   const context = {
     reactors: new ReactorChannels({ bug: assert.fail }),

@@ -320,7 +320,7 @@ path = "$ref{logging.levle}"
     'F:17: management.bind_address = 5: expected a host name or an IP address (write it in quotes: "5")',
     'F:19: logging.level = ["info"]: expected one of "trace", "debug", "info", "warn", "error", "fatal", "silent" (write it without brackets)',
     'F:21: access_log.path = "$ref{logging.levle}": there is no key logging.levle to refer to (did you mean logging.level?)',
-    '--set: access_log.format = "xml": expected one of "json", "combined" (the default is format = "json")',
+    '--set: access_log.format = "xml": expected one of "json", "combined", "template" (the default is format = "json")',
   ])
 })
 

@@ -22,9 +22,12 @@ import {
   type LivePlan,
   type ReactorPlan,
 } from '../../src/plan/reactor-plan.ts'
+import { accessLogPlan } from '../../src/plan/access-log-planning.ts'
 import { authPlan } from '../../src/plan/auth-planning.ts'
 import { FIRST_ROUTE_SLOT, type Route } from '../../src/proxy/target/route.ts'
 import { loadHandlers } from '../../src/reactor/handler-loading.ts'
+import { loadMediation } from '../../src/reactor/mediation-loading.ts'
+import type { WorkTimes } from '../../src/reactor/api-work.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
 import type { Dialer } from '../../src/socket/byte-socket.ts'
@@ -41,6 +44,7 @@ import { workerSettings } from '../../src/plan/worker-planning.ts'
 import type { WorkerService } from '../../src/mediation/worker-service.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
 import { SharedPermits } from '../../src/runtime/shared-permits.ts'
+import { SharedWakes } from '../../src/runtime/shared-wakes.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 
 // Writes of the reactor wait until their turn ends, so that every test shows that nothing depends on when they leave.
@@ -102,6 +106,8 @@ export interface GatewayOptions extends Partial<Omit<ReactorPlan, 'http' | 'http
   readonly filters?: readonly Filter[]
   /** Clock of limits. */
   readonly wallMs?: () => number
+  /** Of work beside requests. */
+  readonly workTimes?: Partial<WorkTimes>
   /** The token validator of the operator. */
   readonly customValidator?: CustomValidator
   /** Replaces the dialer of backend connections. */
@@ -179,8 +185,7 @@ export function planGateway(
     reactor: 0,
     reactors,
     ...transports(configuration),
-    accessLog: configuration.access_log,
-    accessLogPath: '',
+    accessLog: accessLogPlan(configuration, '/', reactors),
     home,
     database: null,
     logLevel: 'debug',
@@ -212,10 +217,11 @@ export function planGateway(
     endpoints: EndpointTable.allocate(endpointsOf(overrides.apis ?? planned) + SPARE_SLOTS, reactors),
     clients: SharedGauge.allocate(reactors, CLIENT_SLOTS),
     clientSeed: 42,
+    pseudonym: 'sluice',
     heartbeats: new SharedArrayBuffer(4 * reactors),
     counters: CounterTable.allocate(1024),
-    pseudonym: 'sluice',
     permits: SharedPermits.allocate(reactors, Object.keys(PERMIT_ROWS).length),
+    wakes: SharedWakes.allocate(),
     authVersion: new SharedArrayBuffer(4),
     ...overrides,
   }
@@ -243,6 +249,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     authState,
     accessLog: accessLog === null ? null : recordedLog(accessLog, accessLines),
     validator: customValidator,
+    mediation: await loadMediation(plan, plan.apis),
     buildFilterChain: (api, auth, throttle) => [
       ...(options.hasFilterChain ? buildFilterChain(api, auth, throttle) : []),
       ...filters,
@@ -251,6 +258,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     ...(options.wallMs === undefined ? {} : { wallMs: options.wallMs }),
     ...(options.worker === undefined ? {} : { worker: options.worker }),
     workerEntry: builtWorkerEntry(),
+    workTimes: options.workTimes,
     drained: () => {},
   })
   const ports = await reactor.start()
@@ -271,7 +279,9 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
       const isSame = ofPlain === undefined && ofTls === undefined
       const next = { ...live, ...changes, ...(isSame ? {} : transports(configured(nextKeys.http, nextKeys.https))) }
       tls ??= await tlsLevel(next)
-      reactor.deploy(next, { removed, deployed: [...slots.plan(apis), ...planned] }, tls, customValidator)
+      const deployed = [...slots.plan(apis), ...planned]
+      const mediation = await loadMediation(next, deployed)
+      reactor.deploy(next, { removed, deployed }, { tls, validator: customValidator, mediation })
       authState.updatePlan(next.auth)
       authState.policies.setPlan(next.throttling)
       live = next

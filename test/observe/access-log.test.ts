@@ -36,6 +36,11 @@ const RECORD: AccessRecord = {
   errorState: 0,
   userAgent: 'curl/8.0',
   referer: 'https://a.example/b',
+  host: 'gw.example',
+  isSecured: true,
+  persists: true,
+  captured: ['x-forwarded-for', '198.51.100.9'],
+  caller: { user: 'ann' },
 }
 /** 2026-11-21T03:56:00.000Z less the record's 1000 ms. */
 const OFFSET_MS = Date.UTC(2026, 10, 21, 3, 56) - 1000

@@ -1,7 +1,9 @@
 /** The access log of the running program: whole lines from several reactors, none lost, reopened on SIGHUP. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, renameSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
@@ -120,4 +122,54 @@ test('file: a pipe without a reader is an error, and the start does not wait for
   const program = launch(home, ['access_log.target=file', `access_log.path=${join(home.path, 'pipe')}`])
   assert.deepEqual(await program.exited, { code: 1, signal: null })
   assert.match(program.said.text, /pipe cannot be written \(ENXIO\); set access_log\.path\n$/)
+})
+
+test('file: a full file is renamed by its time, no line is lost, and the oldest files are deleted', async () => {
+  const rotating = ['access_log.target=file', 'access_log.rotate_bytes=65536', 'access_log.rotate_keep=2']
+  const { program, home, port } = await start(rotating)
+  const earlier = (): string[] => readdirSync(home.data).filter(name => /^access\.log\.\d{8}T\d{6}Z$/.test(name))
+  await load(port, 'first')
+  await eventually('a renamed file', () => earlier().length === 1)
+  await load(port, 'second')
+  await eventually('another renamed file', () => earlier().length === 2)
+  const file = join(home.data, 'access.log')
+  await eventually('a new file', () => existsSync(file))
+  const whole = (): string =>
+    [...earlier().map(name => join(home.data, name)), file].map(path => readFileSync(path, 'latin1')).join('')
+  await eventually('every line', () => whole().split('\n').length > 2 * CLIENTS * REQUESTS)
+  for (const name of ['first', 'second']) assertComplete(whole(), name)
+  const oldest = earlier().sort()[0]!
+  await load(port, 'third')
+  await eventually('the oldest file to go', () => !earlier().includes(oldest))
+  assert.equal(earlier().length, 2)
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, FINISHED)
+})
+
+test('syslog: lines of a template arrive as messages; statuses that are sampled out are counted', async () => {
+  const receiver = createSocket('udp4')
+  receiver.bind(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  const messages: string[] = []
+  const arrived = once(receiver, 'message')
+  receiver.on('message', message => messages.push(message.toString()))
+  const { program, port, healthPort } = await start([
+    ...['access_log.target=syslog', `access_log.syslog.url=udp://127.0.0.1:${receiver.address().port}`],
+    ...[
+      'access_log.format=template',
+      'access_log.template=$status $request_uri $http_x_tag',
+      'access_log.sampling=404=0',
+    ],
+  ])
+  const client = await connectPeer(port)
+  client.send('GET /none HTTP/1.1\r\nHost: a\r\n\r\nGET /t/a HTTP/1.1\r\nHost: a\r\nX-Tag: b"c\r\n\r\n')
+  await client.untilText('\r\n\r\nok')
+  await arrived
+  client.destroy()
+  assert.equal(messages.length, 1)
+  assert.match(messages[0]!, /^<190>1 \S+Z \S+ sluice \d+ access - 200 \/t\/a b\\x22c$/)
+  assert.match(await ask(healthPort, 'GET', '/metrics'), /^sluice_access_log_lines_sampled_out_total 1$/m)
+  program.signal('SIGTERM')
+  assert.deepEqual(await program.exited, FINISHED)
+  receiver.close()
 })
