@@ -54,6 +54,25 @@ class Messages {
   }
 }
 
+/** Tells the first failure after a success. */
+class Failures {
+  readonly #onFailed: (cause: Error) => void
+  #isFailing = false
+
+  constructor(onFailed: (cause: Error) => void) {
+    this.#onFailed = onFailed
+  }
+
+  failed(cause: Error): void {
+    if (!this.#isFailing) this.#onFailed(cause)
+    this.#isFailing = true
+  }
+
+  succeeded(): void {
+    this.#isFailing = false
+  }
+}
+
 /** A destination of batches. */
 export interface AccessLogSyslog {
   /** Takes ownership of the batch. */
@@ -76,16 +95,17 @@ class DatagramSyslog implements AccessLogSyslog {
   readonly #messages: Messages
   readonly #callbacks: AccessLogSinkCallbacks
   readonly #socket: DatagramSocket
+  readonly #failures: Failures
   #waitingBytes = 0
-  #isFailing = false
   #idle: PromiseWithResolvers<void> | null = null
 
   constructor(receiver: SyslogReceiver, messages: Messages, callbacks: AccessLogSinkCallbacks) {
     this.#receiver = receiver
     this.#messages = messages
     this.#callbacks = callbacks
+    this.#failures = new Failures(callbacks.onFailed)
     this.#socket = createSocket(receiver.host.includes(':') ? 'udp6' : 'udp4')
-    this.#socket.on('error', error => this.#failed(error))
+    this.#socket.on('error', error => this.#failures.failed(error))
     this.#socket.unref()
   }
 
@@ -102,18 +122,13 @@ class DatagramSyslog implements AccessLogSyslog {
     const { host, port } = this.#receiver
     this.#socket.send(message, port, host, error => {
       this.#waitingBytes -= message.length
-      if (error === null) this.#isFailing = false
+      if (error === null) this.#failures.succeeded()
       else {
         this.#callbacks.onDropped(1)
-        this.#failed(error)
+        this.#failures.failed(error)
       }
       if (this.#waitingBytes === 0) this.#idle?.resolve()
     })
-  }
-
-  #failed(error: Error): void {
-    if (!this.#isFailing) this.#callbacks.onFailed(error)
-    this.#isFailing = true
   }
 
   async close(): Promise<void> {
@@ -123,6 +138,11 @@ class DatagramSyslog implements AccessLogSyslog {
   }
 }
 
+type Phase =
+  | { readonly kind: 'connecting' | 'connected' | 'closed' }
+  /** Until the next attempt. */
+  | { readonly kind: 'pausing'; readonly timer: NodeJS.Timeout }
+
 /** Lines that were in the buffers of a connection as it ended are lost without a count: TCP does not tell. */
 class StreamSyslog implements AccessLogSyslog {
   readonly #receiver: SyslogReceiver
@@ -131,24 +151,25 @@ class StreamSyslog implements AccessLogSyslog {
   /** Batches before the first connection, and between two. */
   readonly #waiting: Uint8Array[] = []
   #waitingBytes = 0
+  readonly #failures: Failures
   #socket: Socket
-  #state: 'connecting' | 'connected' | 'pausing' | 'closed' = 'connecting'
+  #phase: Phase = { kind: 'connecting' }
   #pauseMs = PAUSE_MIN_MS
-  #isFailing = false
-  #timer: NodeJS.Timeout | null = null
 
   constructor(receiver: SyslogReceiver, messages: Messages, callbacks: AccessLogSinkCallbacks) {
     this.#receiver = receiver
     this.#messages = messages
     this.#callbacks = callbacks
+    this.#failures = new Failures(callbacks.onFailed)
     this.#socket = this.#connect()
   }
 
   write(batch: Uint8Array): void {
-    const held = this.#state === 'connected' ? this.#socket.writableLength : this.#waitingBytes
-    if (this.#state === 'closed' || held + batch.length > WAITING_BYTES_MAX) {
+    const { kind } = this.#phase
+    const held = kind === 'connected' ? this.#socket.writableLength : this.#waitingBytes
+    if (kind === 'closed' || held + batch.length > WAITING_BYTES_MAX) {
       this.#callbacks.onDropped(countLines(batch))
-    } else if (this.#state === 'connected') this.#send(batch)
+    } else if (kind === 'connected') this.#send(batch)
     else {
       this.#waiting.push(batch)
       this.#waitingBytes += batch.length
@@ -162,7 +183,7 @@ class StreamSyslog implements AccessLogSyslog {
 
   #connect(): Socket {
     const { protocol, host, port, ca } = this.#receiver
-    this.#state = 'connecting'
+    this.#phase = { kind: 'connecting' }
     const authorities = ca === null ? {} : { ca }
     const socket =
       protocol === 'tls' ? connectTls({ host, port, servername: host, ...authorities }) : connect(port, host)
@@ -179,31 +200,31 @@ class StreamSyslog implements AccessLogSyslog {
 
   #connected(socket: Socket): void {
     socket.setTimeout(0)
-    this.#state = 'connected'
-    this.#isFailing = false
+    this.#phase = { kind: 'connected' }
+    this.#failures.succeeded()
     this.#pauseMs = PAUSE_MIN_MS
     this.#waitingBytes = 0
     for (const batch of this.#waiting.splice(0)) this.#send(batch)
   }
 
   #closed(cause: Error): void {
-    if (this.#state === 'closed') return
-    if (!this.#isFailing) this.#callbacks.onFailed(cause)
-    this.#isFailing = true
-    this.#state = 'pausing'
-    this.#timer = setTimeout(() => (this.#socket = this.#connect()), this.#pauseMs)
-    this.#timer.unref()
+    if (this.#phase.kind === 'closed') return
+    this.#failures.failed(cause)
+    const timer = setTimeout(() => (this.#socket = this.#connect()), this.#pauseMs)
+    timer.unref()
+    this.#phase = { kind: 'pausing', timer }
     this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS)
   }
 
   async close(): Promise<void> {
-    const isConnected = this.#state === 'connected'
-    this.#state = 'closed'
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    const phase = this.#phase
+    this.#phase = { kind: 'closed' }
+    if (phase.kind === 'pausing') clearTimeout(phase.timer)
     this.#callbacks.onDropped(this.#waiting.reduce((lines, batch) => lines + countLines(batch), 0))
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#socket.once('close', () => resolve())
-    if (isConnected) this.#socket.end()
+    if (this.#socket.closed) resolve()
+    else this.#socket.once('close', () => resolve())
+    if (phase.kind === 'connected') this.#socket.end()
     else this.#socket.destroy()
     await within(promise)
     this.#socket.destroy()

@@ -74,7 +74,7 @@ const CHARS_OF: Partial<Record<TemplateVariable, number>> = {
 }
 const SHORT_CHARS_MAX = 512
 
-/** Wording of lines by their templates, in pure ASCII; a line ends in a line feed and is at most LINE_BYTES_MAX long. */
+/** Wording of lines by a template, in pure ASCII; a line ends in a line feed and is at most LINE_BYTES_MAX long. */
 export function templateLines(
   parts: readonly TemplatePart[],
   escapes: 'default' | 'json',

@@ -1,4 +1,4 @@
-/** Plans the access log: what each reactor writes, and what the primary does with the file or the receiver of syslog. */
+/** Plans the access log: what each reactor writes, and what the primary does with the file or for syslog. */
 import { isAbsolute, join } from 'node:path'
 import type { Configuration } from '../config/catalogue.ts'
 import { facilityNumber, readLogTemplate, readStatusShare, type StatusShare } from '../config/log-template.ts'
@@ -55,7 +55,7 @@ export function rotationPlan(configuration: Configuration, dataDir: string): Rot
 }
 
 /** Receiver of the lines as messages of RFC 5424. */
-export interface SyslogPlan {
+interface SyslogPlan {
   readonly protocol: 'udp' | 'tcp' | 'tls'
   readonly host: string
   readonly port: number
