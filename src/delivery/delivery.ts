@@ -38,6 +38,8 @@ export type AcceptRefusal =
   | 'all-waiting'
   /** The key belongs to another event. */
   | 'key-reused'
+  /** Already `limit` orders wait for the database on this thread; not counted. */
+  | 'busy'
 
 export type Acceptance =
   /** Durable. `ids`: in the order of the deliveries. `isRepeated`: those of the first order with the key. */
@@ -77,7 +79,7 @@ export interface DeliveryPage {
   readonly next: string | null
 }
 
-/** Dead letters: those with the ids, or all that match; at most 1,000 in one call. */
+/** Dead letters: those with the ids, or all that match; at most 1,000 in one call, the oldest first. */
 export type DeadLetters = { readonly tenant: string; readonly ids: readonly string[] } | Omit<DeliveryFilter, 'state'>
 
 /** Counts of one sender. `waiting` to `dead`: rows that are stored now; the others since the first event. */
@@ -97,6 +99,6 @@ export interface SenderCounts {
   readonly droppedTotal: number
   /** Deliveries that retention has removed. */
   readonly expiredTotal: number
-  /** Events that a limit has refused; the latest are counted with a delay of about a second. */
+  /** Orders that a limit has refused. */
   readonly refusedTotal: number
 }

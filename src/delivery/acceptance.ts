@@ -1,0 +1,248 @@
+/** Stores events before they are acknowledged: concurrent orders share transactions. */
+import { createHash, randomUUIDv7 } from 'node:crypto'
+import type { Insertable } from 'kysely'
+import { hasCode, UNIQUE_CODES } from '../database/driver-errors.ts'
+import { runTransaction } from '../database/transaction.ts'
+import type { Acceptance, AcceptOrder, AcceptRefusal, SenderId } from './delivery.ts'
+import type { OutboxClock } from './database-clock.ts'
+import type { OutboxConnection, OutboxTables } from './outbox-schema.ts'
+import { type LockedSender, lockSenders, senderKey, waitingInAll } from './sender-rows.ts'
+
+export interface AcceptLimits {
+  /** Bytes of the JSON text of one event. */
+  readonly eventBytesMax: number
+  /** Deliveries of one order. */
+  readonly orderDeliveriesMax: number
+  /** Events of one sender that wait. */
+  readonly senderWaitingMax: number
+  /** Events that wait in all; nodes that accept at the same moment may exceed it by what they are storing. */
+  readonly allWaitingMax: number
+}
+
+/** Orders of one thread that wait for a transaction. */
+const QUEUE_MAX = 1000
+/** Deliveries and characters of one transaction; one order may exceed them. */
+const BATCH_DELIVERIES = 500
+const BATCH_CHARS = 2_000_000
+/** Rows and characters of one insert: below the 32,766 parameters of SQLite and the packet size of MariaDB. */
+const INSERT_ROWS = 500
+const INSERT_CHARS = 1_000_000
+/** Attempts of a transaction in which another thread or node stores the same key or sender first. */
+const ATTEMPTS = 5
+
+interface WaitingOrder {
+  readonly order: AcceptOrder
+  readonly digest: string
+  readonly chars: number
+  readonly resolve: (acceptance: Acceptance) => void
+  readonly reject: (error: unknown) => void
+}
+
+export class Acceptor {
+  readonly #connection: OutboxConnection
+  readonly #clock: OutboxClock
+  readonly #limits: AcceptLimits
+  #waiting: WaitingOrder[] = []
+  #isRunning = false
+
+  constructor(connection: OutboxConnection, clock: OutboxClock, limits: AcceptLimits) {
+    this.#connection = connection
+    this.#clock = clock
+    this.#limits = limits
+  }
+
+  /** Resolves when the deliveries are durable, or nothing is stored. Rejects with errors of the driver. */
+  accept(order: AcceptOrder): Promise<Acceptance> {
+    if (order.deliveries.some(({ sender }) => sender.tenant !== order.tenant)) {
+      throw new TypeError('a delivery belongs to another tenant than its order')
+    }
+    if (this.#waiting.length >= QUEUE_MAX) return Promise.resolve(refused('busy', QUEUE_MAX))
+    const { promise, resolve, reject } = Promise.withResolvers<Acceptance>()
+    const chars = order.deliveries.reduce((sum, { event }) => sum + event.length, 0)
+    this.#waiting.push({ order, digest: digestOf(order), chars, resolve, reject })
+    if (!this.#isRunning) void this.#run()
+    return promise
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true
+    while (this.#waiting.length > 0) {
+      const batch = this.#nextBatch()
+      try {
+        const acceptances = await this.#store(batch)
+        for (const [index, { resolve }] of batch.entries()) resolve(acceptances[index]!)
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    this.#isRunning = false
+  }
+
+  #nextBatch(): readonly WaitingOrder[] {
+    let [count, deliveries, chars] = [0, 0, 0]
+    for (const next of this.#waiting) {
+      deliveries += next.order.deliveries.length
+      chars += next.chars
+      if (count > 0 && (deliveries > BATCH_DELIVERIES || chars > BATCH_CHARS)) break
+      count++
+    }
+    return this.#waiting.splice(0, count)
+  }
+
+  /** After another thread or node has stored the same key first, the next attempt finds it. */
+  async #store(batch: readonly WaitingOrder[]): Promise<readonly Acceptance[]> {
+    const nowMs = await this.#clock.read()
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await runTransaction(this.#connection.db, db =>
+          new AcceptTransaction({ ...this.#connection, db }, this.#limits, nowMs).run(batch),
+        )
+      } catch (error) {
+        if (attempt === ATTEMPTS || !(error instanceof Error) || !hasCode(error, UNIQUE_CODES)) throw error
+      }
+    }
+  }
+}
+
+/** An order whose deliveries are stored, or stand in this transaction. */
+interface KnownOrder {
+  readonly digest: string
+  readonly ids: readonly string[]
+}
+
+class AcceptTransaction {
+  readonly #connection: OutboxConnection
+  readonly #limits: AcceptLimits
+  readonly #nowMs: number
+  readonly #messages: Insertable<OutboxTables['delivery_messages']>[] = []
+  readonly #keys: Insertable<OutboxTables['delivery_keys']>[] = []
+  readonly #known = new Map<string, KnownOrder>()
+  readonly #accepted = new Map<LockedSender, number>()
+  readonly #refused = new Map<LockedSender, number>()
+  #allWaiting = 0
+
+  constructor(connection: OutboxConnection, limits: AcceptLimits, nowMs: number) {
+    this.#connection = connection
+    this.#limits = limits
+    this.#nowMs = nowMs
+  }
+
+  async run(batch: readonly WaitingOrder[]): Promise<readonly Acceptance[]> {
+    const senders = new Map<string, SenderId>()
+    for (const { order } of batch) for (const { sender } of order.deliveries) senders.set(senderKey(sender), sender)
+    const locked = await lockSenders(this.#connection, [...senders.values()], this.#nowMs)
+    await this.#findKeys(batch)
+    this.#allWaiting = await waitingInAll(this.#connection)
+    const acceptances = batch.map(each => this.#decide(each, locked))
+    await this.#write()
+    return acceptances
+  }
+
+  async #findKeys(batch: readonly WaitingOrder[]): Promise<void> {
+    const keyed = batch.flatMap(({ order: { tenant, key } }) => (key === null ? [] : [{ tenant, key }]))
+    if (keyed.length === 0) return
+    const rows = await this.#connection.db
+      .selectFrom('delivery_keys')
+      .select(['tenant', 'order_key', 'digest', 'ids'])
+      .where('tenant', 'in', [...new Set(keyed.map(({ tenant }) => tenant))])
+      .where('order_key', 'in', [...new Set(keyed.map(({ key }) => key))])
+      .execute()
+    for (const { tenant, order_key, digest, ids } of rows) {
+      this.#known.set(knownKey(tenant, order_key), { digest, ids: JSON.parse(ids) as readonly string[] })
+    }
+  }
+
+  #decide({ order, digest }: WaitingOrder, locked: ReadonlyMap<string, LockedSender>): Acceptance {
+    const { tenant, key, deliveries } = order
+    const known = key === null ? undefined : this.#known.get(knownKey(tenant, key))
+    if (known !== undefined) {
+      if (known.digest !== digest) return refused('key-reused', 0)
+      return { kind: 'accepted', ids: known.ids, isRepeated: true }
+    }
+    const senders = deliveries.map(({ sender }) => locked.get(senderKey(sender))!)
+    const refusal = this.#refusal(order, senders)
+    if (refusal !== null) {
+      for (const sender of new Set(senders)) this.#refused.set(sender, (this.#refused.get(sender) ?? 0) + 1)
+      return refusal
+    }
+    const nowMs = this.#nowMs
+    const times = { at_ms: nowMs, accepted_ms: nowMs, since_ms: nowMs }
+    const ids = deliveries.map(({ event }, index) => {
+      const sender = senders[index]!
+      const id = randomUUIDv7()
+      const rest = { attempts: 0, event, cause: '', claim: '', term: 0 }
+      this.#messages.push({ id, sender: sender.pk, state: 'waiting', ...times, ...rest })
+      this.#accepted.set(sender, (this.#accepted.get(sender) ?? 0) + 1)
+      return id
+    })
+    this.#allWaiting += ids.length
+    if (key !== null) {
+      this.#known.set(knownKey(tenant, key), { digest, ids })
+      this.#keys.push({ tenant, order_key: key, digest, ids: JSON.stringify(ids), accepted_ms: nowMs })
+    }
+    return { kind: 'accepted', ids, isRepeated: false }
+  }
+
+  #refusal({ deliveries }: AcceptOrder, senders: readonly LockedSender[]): Acceptance | null {
+    const { eventBytesMax, orderDeliveriesMax, senderWaitingMax, allWaitingMax } = this.#limits
+    if (deliveries.length > orderDeliveriesMax) return refused('order-deliveries', orderDeliveriesMax)
+    if (deliveries.some(({ event }) => Buffer.byteLength(event) > eventBytesMax)) {
+      return refused('event-bytes', eventBytesMax)
+    }
+    if (this.#allWaiting + deliveries.length > allWaitingMax) return refused('all-waiting', allWaitingMax)
+    const wanted = Map.groupBy(senders, sender => sender)
+    const isFull = [...wanted].some(
+      ([sender, some]) => sender.waiting + (this.#accepted.get(sender) ?? 0) + some.length > senderWaitingMax,
+    )
+    return isFull ? refused('sender-waiting', senderWaitingMax) : null
+  }
+
+  async #write(): Promise<void> {
+    const { db } = this.#connection
+    const nowMs = this.#nowMs
+    for (const sender of new Set([...this.#accepted.keys(), ...this.#refused.keys()])) {
+      const [accepted, refusals] = [this.#accepted.get(sender) ?? 0, this.#refused.get(sender) ?? 0]
+      await db
+        .updateTable('delivery_senders')
+        .set(row => ({
+          waiting: row('waiting', '+', accepted),
+          accepted_total: row('accepted_total', '+', accepted),
+          refused_total: row('refused_total', '+', refusals),
+          used_ms: nowMs,
+        }))
+        .where('pk', '=', sender.pk)
+        .execute()
+    }
+    if (this.#keys.length > 0) await db.insertInto('delivery_keys').values(this.#keys).execute()
+    for (const rows of insertsOf(this.#messages)) await db.insertInto('delivery_messages').values(rows).execute()
+  }
+}
+
+function* insertsOf<Row extends { readonly event: string }>(rows: readonly Row[]): Generator<Row[]> {
+  let some: Row[] = []
+  let chars = 0
+  for (const row of rows) {
+    if (some.length > 0 && (some.length === INSERT_ROWS || chars + row.event.length > INSERT_CHARS)) {
+      yield some
+      some = []
+      chars = 0
+    }
+    some.push(row)
+    chars += row.event.length
+  }
+  if (some.length > 0) yield some
+}
+
+function refused(reason: AcceptRefusal, limit: number): Acceptance {
+  return { kind: 'refused', reason, limit }
+}
+
+function digestOf({ deliveries }: AcceptOrder): string {
+  const parts = deliveries.flatMap(({ sender: { channel, name }, event }) => [channel, name, event])
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+}
+
+/** No tenant contains a line break. */
+function knownKey(tenant: string, key: string): string {
+  return `${tenant}\n${key}`
+}

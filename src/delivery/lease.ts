@@ -1,0 +1,113 @@
+/**
+ * The lease of the node that delivers: a row of the database, renewed by each thread of its holder. The database judges
+ * its end by its own clock, the holder by its monotonic clock and earlier, so that clocks that jump make no two holders.
+ */
+import type { OutboxClock } from './database-clock.ts'
+import { LEASE, type OutboxConnection } from './outbox-schema.ts'
+
+export interface LeaseTimes {
+  readonly leaseMs: number
+  /** The holder stops sending so many milliseconds before the lease ends. */
+  readonly marginMs: number
+}
+
+export const DEFAULT_LEASE: LeaseTimes = { leaseMs: 10_000, marginMs: 2000 }
+
+/** Tenures of the lease are numbered: what was claimed in an earlier one is recovered. */
+export type LeaseResult =
+  | { readonly isHeld: true; readonly term: number; readonly isNew: boolean }
+  /** `againMs`: when the lease of the other node ends. */
+  | { readonly isHeld: false; readonly againMs: number }
+
+export class Lease {
+  readonly #connection: OutboxConnection
+  readonly #clock: OutboxClock
+  readonly #node: string
+  readonly #times: LeaseTimes
+  /** By the monotonic clock. */
+  #renewedAt = Number.NEGATIVE_INFINITY
+  #term = 0
+
+  constructor(connection: OutboxConnection, clock: OutboxClock, node: string, times: LeaseTimes) {
+    this.#connection = connection
+    this.#clock = clock
+    this.#node = node
+    this.#times = times
+  }
+
+  /** Milliseconds in which this thread may send; 0 or less: none. */
+  get remainingMs(): number {
+    const { leaseMs, marginMs } = this.#times
+    return this.#renewedAt + leaseMs - marginMs - performance.now()
+  }
+
+  get isRenewalDue(): boolean {
+    return performance.now() - this.#renewedAt > this.#times.leaseMs / 3
+  }
+
+  /** Takes the lease, or renews that of this node where a third of it is over. Rejects with errors of the driver. */
+  async hold(): Promise<LeaseResult> {
+    const at = performance.now()
+    const nowMs = await this.#clock.read(true)
+    const { holder, until_ms, term } = await this.#connection.db
+      .selectFrom('delivery_lease')
+      .select(['holder', 'until_ms', 'term'])
+      .where('name', '=', LEASE)
+      .executeTakeFirstOrThrow()
+    const leftMs = Number(until_ms) - nowMs
+    const { leaseMs } = this.#times
+    // A lease that ends later than one of now would was taken before the clock went back.
+    const isOver = leftMs <= 0 || leftMs > 2 * leaseMs
+    if (!isOver && holder !== this.#node) return this.#lose(leftMs)
+    const next = Number(term) + (isOver ? 1 : 0)
+    if (isOver || leftMs < (leaseMs * 2) / 3) {
+      const renewed = await this.#write(holder, Number(term), { until_ms: nowMs + leaseMs, term: next })
+      // Another thread or node was faster.
+      if (!renewed) return this.#lose(1)
+      this.#renewedAt = at
+    } else {
+      // Another thread of this node may have renewed it.
+      this.#renewedAt = at - Math.max(0, leaseMs - leftMs)
+    }
+    const isNew = next !== this.#term
+    this.#term = next
+    return { isHeld: true, term: next, isNew }
+  }
+
+  async #write(holder: string, term: number, row: { readonly until_ms: number; readonly term: number }) {
+    const { numUpdatedRows } = await this.#connection.db
+      .updateTable('delivery_lease')
+      .set({ holder: this.#node, ...row })
+      .where('name', '=', LEASE)
+      .where('term', '=', term)
+      .where('holder', '=', holder)
+      .executeTakeFirstOrThrow()
+    return numUpdatedRows > 0n
+  }
+
+  /** Gives the lease back where no thread of this node sends, so that another node need not wait for its end. */
+  async release(): Promise<void> {
+    if (this.#renewedAt === Number.NEGATIVE_INFINITY) return
+    this.#renewedAt = Number.NEGATIVE_INFINITY
+    const busy = this.#connection.db.selectFrom('delivery_senders').select('pk').where('waiting', '>', 0)
+    const sending = this.#connection.db
+      .selectFrom('delivery_messages')
+      .select('id')
+      .where('sender', 'in', busy)
+      .where('state', '=', 'sending')
+      .where('term', '=', this.#term)
+    await this.#connection.db
+      .updateTable('delivery_lease')
+      .set({ until_ms: 0 })
+      .where('name', '=', LEASE)
+      .where('holder', '=', this.#node)
+      .where('term', '=', this.#term)
+      .where(({ not, exists }) => not(exists(sending)))
+      .execute()
+  }
+
+  #lose(againMs: number): LeaseResult {
+    this.#renewedAt = Number.NEGATIVE_INFINITY
+    return { isHeld: false, againMs }
+  }
+}

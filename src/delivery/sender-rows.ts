@@ -1,0 +1,110 @@
+/** Rows of senders: their lock and their counts. */
+import { sql } from 'kysely'
+import type { DeliveryState, SenderCounts, SenderId } from './delivery.ts'
+import { countChanges, type DeliveryEvent } from './delivery-states.ts'
+import type { OutboxConnection } from './outbox-schema.ts'
+
+/** The row of a sender, locked until the transaction ends. */
+export interface LockedSender {
+  readonly pk: number
+  readonly sender: SenderId
+  /** Deliveries that wait or are being sent. */
+  readonly waiting: number
+}
+
+/** `acme.com/sms/SMSPublisher`: name of a sender in jobs and maps. */
+export function senderKey({ tenant, channel, name }: SenderId): string {
+  return [tenant, channel, name].map(encodeURIComponent).join('/')
+}
+
+/** Undefined for what is no key. */
+export function senderOf(key: string): SenderId | undefined {
+  const [tenant, channel, name, ...rest] = key.split('/').map(decodeURIComponent)
+  if (tenant === undefined || channel === undefined || name === undefined || rest.length > 0) return undefined
+  return { tenant, channel, name }
+}
+
+/** Rows of senders by their keys, in one order for all transactions; made where they are missing. */
+export async function lockSenders(
+  connection: OutboxConnection,
+  senders: readonly SenderId[],
+  nowMs: number,
+): Promise<ReadonlyMap<string, LockedSender>> {
+  const locked = new Map<string, LockedSender>()
+  for (const sender of senders.toSorted((a, b) => (senderKey(a) < senderKey(b) ? -1 : 1))) {
+    const known = await lockSender(connection, sender)
+    if (known === undefined) await insertSender(connection, sender, nowMs)
+    locked.set(senderKey(sender), known ?? (await lockSender(connection, sender))!)
+  }
+  return locked
+}
+
+/** Undefined where the sender never had an event, or was unused for long. */
+export async function lockSender(
+  { db, dialect }: OutboxConnection,
+  sender: SenderId,
+): Promise<LockedSender | undefined> {
+  const lock = db
+    .selectFrom('delivery_senders')
+    .select(['pk', 'waiting'])
+    .where('tenant', '=', sender.tenant)
+    .where('channel', '=', sender.channel)
+    .where('name', '=', sender.name)
+  // SQLite runs one transaction at a time.
+  const row = await (dialect === 'sqlite' ? lock : lock.forUpdate()).executeTakeFirst()
+  return row === undefined ? undefined : { pk: Number(row.pk), sender, waiting: Number(row.waiting) }
+}
+
+/** Rejects with a duplicate key where another transaction makes the row at the same time. */
+async function insertSender({ db }: OutboxConnection, sender: SenderId, nowMs: number): Promise<void> {
+  const counts = { waiting: 0, delivered: 0, dead: 0, accepted_total: 0, refused_total: 0 }
+  const totals = { delivered_total: 0, retried_total: 0, dead_total: 0, replayed_total: 0 }
+  const row = { ...sender, ...counts, ...totals, dropped_total: 0, expired_total: 0, resume_ms: 0, used_ms: nowMs }
+  await db.insertInto('delivery_senders').values(row).execute()
+}
+
+export async function waitingInAll({ db }: OutboxConnection): Promise<number> {
+  const { waiting } = await db
+    .selectFrom('delivery_senders')
+    .select(({ fn }) => fn.sum<number | string | null>('waiting').as('waiting'))
+    .executeTakeFirstOrThrow()
+  return Number(waiting)
+}
+
+/** Deliveries to which an event has happened, by the state that they were in. */
+export interface CountedMove {
+  readonly from: DeliveryState
+  readonly event: DeliveryEvent
+  readonly deliveries: number
+}
+
+export async function countMoves({ db }: OutboxConnection, pk: number, moves: readonly CountedMove[]): Promise<void> {
+  const sums = new Map<string, number>()
+  for (const { from, event, deliveries } of moves) {
+    for (const [count, by] of countChanges(from, event)) sums.set(count, (sums.get(count) ?? 0) + by * deliveries)
+  }
+  const changes = [...sums].filter(([, by]) => by !== 0)
+  if (changes.length === 0) return
+  const assignments = changes.map(([count, by]) => sql`${sql.ref(count)} = ${sql.ref(count)} + ${by}`)
+  await sql`update delivery_senders set ${sql.join(assignments)} where pk = ${pk}`.execute(db)
+}
+
+/** `tenant`: null for all. */
+export async function readCounts({ db }: OutboxConnection, tenant: string | null): Promise<readonly SenderCounts[]> {
+  const select = db.selectFrom('delivery_senders').selectAll().orderBy('tenant').orderBy('channel').orderBy('name')
+  const rows = await (tenant === null ? select : select.where('tenant', '=', tenant)).execute()
+  return rows.map(row => ({
+    sender: { tenant: row.tenant, channel: row.channel, name: row.name },
+    waiting: Number(row.waiting),
+    delivered: Number(row.delivered),
+    dead: Number(row.dead),
+    acceptedTotal: Number(row.accepted_total),
+    deliveredTotal: Number(row.delivered_total),
+    deadTotal: Number(row.dead_total),
+    retriedTotal: Number(row.retried_total),
+    replayedTotal: Number(row.replayed_total),
+    droppedTotal: Number(row.dropped_total),
+    expiredTotal: Number(row.expired_total),
+    refusedTotal: Number(row.refused_total),
+  }))
+}

@@ -1,0 +1,246 @@
+/** What callers read and change of stored deliveries: pages, dead letters that are replayed or dropped, retention. */
+import { runTransaction } from '../database/transaction.ts'
+import type { DeadLetters, Delivery, DeliveryFilter, DeliveryPage, DeliveryState } from './delivery.ts'
+import { stateAfter } from './delivery-states.ts'
+import type { MessageRow, OutboxConnection } from './outbox-schema.ts'
+import { countMoves, waitingInAll } from './sender-rows.ts'
+
+/** Dead letters of one call. */
+export const DEAD_LETTERS_MAX = 1000
+
+/** `before`: `next` of the page before; null for the first one. */
+export interface PageRange {
+  readonly before: string | null
+  readonly limit: number
+}
+
+type ListedRow = Omit<MessageRow, 'sender' | 'since_ms' | 'claim' | 'term'> & {
+  readonly tenant: string
+  readonly channel: string
+  readonly name: string
+}
+
+function listed({ db }: OutboxConnection, { tenant, channel, name, state }: DeliveryFilter) {
+  let select = db
+    .selectFrom('delivery_messages as m')
+    .innerJoin('delivery_senders as s', 's.pk', 'm.sender')
+    .where('s.tenant', '=', tenant)
+  if (channel !== undefined) select = select.where('s.channel', '=', channel)
+  if (name !== undefined) select = select.where('s.name', '=', name)
+  return state === undefined ? select : select.where('m.state', '=', state)
+}
+
+const COLUMNS = [
+  ...(['m.id', 'm.state', 'm.at_ms', 'm.accepted_ms', 'm.attempts', 'm.event', 'm.cause'] as const),
+  ...(['s.tenant', 's.channel', 's.name'] as const),
+] as const
+
+/** Newest first, so that a page neither repeats nor loses what is accepted meanwhile. */
+export async function listPage(
+  connection: OutboxConnection,
+  filter: DeliveryFilter,
+  { before, limit }: PageRange,
+): Promise<DeliveryPage> {
+  let select = listed(connection, filter).select(COLUMNS).orderBy('m.id', 'desc')
+  if (before !== null) select = select.where('m.id', '<', before)
+  const rows = await select.limit(limit + 1).execute()
+  const deliveries = rows.slice(0, limit).map(deliveryOf)
+  return { deliveries, next: rows.length > limit ? deliveries.at(-1)!.id : null }
+}
+
+export async function readDelivery(
+  connection: OutboxConnection,
+  tenant: string,
+  id: string,
+): Promise<Delivery | undefined> {
+  const row = await listed(connection, { tenant }).select(COLUMNS).where('m.id', '=', id).executeTakeFirst()
+  return row === undefined ? undefined : deliveryOf(row)
+}
+
+function deliveryOf(row: ListedRow): Delivery {
+  return {
+    id: row.id,
+    sender: { tenant: row.tenant, channel: row.channel, name: row.name },
+    state: row.state,
+    attempts: row.attempts,
+    acceptedMs: Number(row.accepted_ms),
+    atMs: Number(row.at_ms),
+    event: row.event,
+    cause: row.cause,
+  }
+}
+
+export interface WaitingLimits {
+  readonly senderWaitingMax: number
+  readonly allWaitingMax: number
+}
+
+/** Dead letters wait again without attempts, as many as the limits of waiting events allow. Their number. */
+export async function replayDeadLetters(
+  connection: OutboxConnection,
+  letters: DeadLetters,
+  nowMs: number,
+  { senderWaitingMax, allWaitingMax }: WaitingLimits,
+): Promise<number> {
+  return changeDeadLetters(connection, letters, async (inTransaction, pk, ids, waiting) => {
+    const room = Math.min(senderWaitingMax - waiting, allWaitingMax - (await waitingInAll(inTransaction)))
+    const some = ids.slice(0, Math.max(0, room))
+    if (some.length === 0) return 0
+    const state = stateAfter('dead', 'replay')
+    if (state === 'gone') throw new Error('a replay removes nothing')
+    const { numUpdatedRows } = await inTransaction.db
+      .updateTable('delivery_messages')
+      .set({ state, at_ms: nowMs, since_ms: nowMs, attempts: 0 })
+      .where('id', 'in', some)
+      .where('state', '=', 'dead')
+      .executeTakeFirstOrThrow()
+    const deliveries = Number(numUpdatedRows)
+    await countMoves(inTransaction, pk, [{ from: 'dead', event: 'replay', deliveries }])
+    return deliveries
+  })
+}
+
+export async function dropDeadLetters(connection: OutboxConnection, letters: DeadLetters): Promise<number> {
+  return changeDeadLetters(connection, letters, (inTransaction, pk, ids) =>
+    remove(inTransaction, pk, ids, 'dead', 'drop'),
+  )
+}
+
+type DeadLetterChange = (
+  connection: OutboxConnection,
+  pk: number,
+  ids: readonly string[],
+  waiting: number,
+) => Promise<number>
+
+/** Changes dead letters sender by sender, with the row of the sender locked. */
+async function changeDeadLetters(
+  connection: OutboxConnection,
+  letters: DeadLetters,
+  change: DeadLetterChange,
+): Promise<number> {
+  if ('ids' in letters && letters.ids.length === 0) return 0
+  const { tenant, ...rest } = letters
+  const filter: DeliveryFilter = 'ids' in rest ? { tenant, state: 'dead' } : { tenant, state: 'dead', ...rest }
+  let select = listed(connection, filter).select(['m.id', 'm.sender']).orderBy('m.id')
+  if ('ids' in rest) select = select.where('m.id', 'in', rest.ids.slice(0, DEAD_LETTERS_MAX))
+  const found = await select.limit(DEAD_LETTERS_MAX).execute()
+  let changed = 0
+  for (const [pk, rows] of Map.groupBy(found, ({ sender }) => Number(sender))) {
+    changed += await runTransaction(connection.db, async db => {
+      const inTransaction = { ...connection, db }
+      const waiting = await lockCounts(inTransaction, pk)
+      const ids = rows.map(({ id }) => id)
+      return waiting === undefined ? 0 : change(inTransaction, pk, ids, waiting)
+    })
+  }
+  return changed
+}
+
+/** Locks the row of a sender; the number of its deliveries that wait. */
+async function lockCounts({ db, dialect }: OutboxConnection, pk: number): Promise<number | undefined> {
+  const lock = db.selectFrom('delivery_senders').select('waiting').where('pk', '=', pk)
+  const row = await (dialect === 'sqlite' ? lock : lock.forUpdate()).executeTakeFirst()
+  return row === undefined ? undefined : Number(row.waiting)
+}
+
+async function remove(
+  connection: OutboxConnection,
+  pk: number,
+  ids: readonly string[],
+  from: DeliveryState,
+  event: 'drop' | 'expire',
+): Promise<number> {
+  if (stateAfter(from, event) !== 'gone') throw new Error(`${event} keeps the row`)
+  const { numDeletedRows } = await connection.db
+    .deleteFrom('delivery_messages')
+    .where('id', 'in', ids)
+    .where('sender', '=', pk)
+    .where('state', '=', from)
+    .executeTakeFirstOrThrow()
+  const deliveries = Number(numDeletedRows)
+  await countMoves(connection, pk, [{ from, event, deliveries }])
+  return deliveries
+}
+
+export interface Retention {
+  /** What was delivered: milliseconds, and number of each sender. Its idempotency keys stay as long. */
+  readonly deliveredMs: number
+  readonly deliveredMax: number
+  /** Dead letters. */
+  readonly deadMs: number
+  readonly deadMax: number
+}
+
+/** Rows of one transaction. */
+const EXPIRED_ROWS = 500
+
+/**
+ * Removes the oldest of what is delivered or dead beyond the limits, with `isAged` by time too. Their number; there may
+ * be more of them where it is at least `most`.
+ */
+export async function expire(
+  connection: OutboxConnection,
+  { deliveredMs, deliveredMax, deadMs, deadMax }: Retention,
+  { nowMs, isAged, most }: { readonly nowMs: number; readonly isAged: boolean; readonly most: number },
+): Promise<number> {
+  const { db } = connection
+  const senders = await db
+    .selectFrom('delivery_senders')
+    .select(['pk', 'delivered', 'dead'])
+    .where(row => row.or([row('delivered', '>', 0), row('dead', '>', 0)]))
+    .execute()
+  let removed = 0
+  for (const { pk, delivered, dead } of senders) {
+    const own = (state: 'delivered' | 'dead', keepMs: number, excess: number) =>
+      expireState(connection, Number(pk), state, {
+        beforeMs: isAged ? nowMs - keepMs : 0,
+        excess,
+        most: most - removed,
+      })
+    removed += await own('delivered', deliveredMs, Number(delivered) - deliveredMax)
+    removed += await own('dead', deadMs, Number(dead) - deadMax)
+  }
+  if (isAged) await expireUnused(connection, nowMs - deliveredMs, nowMs - deadMs)
+  return removed
+}
+
+async function expireState(
+  connection: OutboxConnection,
+  pk: number,
+  from: 'delivered' | 'dead',
+  limits: { readonly beforeMs: number; readonly excess: number; readonly most: number },
+): Promise<number> {
+  let removed = 0
+  while (removed < limits.most) {
+    const excess = limits.excess - removed
+    const oldest = await connection.db
+      .selectFrom('delivery_messages')
+      .select(['id', 'at_ms'])
+      .where('sender', '=', pk)
+      .where('state', '=', from)
+      .orderBy('at_ms')
+      .limit(EXPIRED_ROWS)
+      .execute()
+    const ids = oldest.filter(({ at_ms }, i) => i < excess || Number(at_ms) < limits.beforeMs).map(({ id }) => id)
+    if (ids.length === 0) break
+    removed += await runTransaction(connection.db, async db => {
+      const inTransaction = { ...connection, db }
+      await lockCounts(inTransaction, pk)
+      return remove(inTransaction, pk, ids, from, 'expire')
+    })
+  }
+  return removed
+}
+
+/** Idempotency keys, and senders without deliveries. */
+async function expireUnused({ db }: OutboxConnection, keysMs: number, sendersMs: number): Promise<void> {
+  await db.deleteFrom('delivery_keys').where('accepted_ms', '<', keysMs).execute()
+  await db
+    .deleteFrom('delivery_senders')
+    .where('waiting', '=', 0)
+    .where('delivered', '=', 0)
+    .where('dead', '=', 0)
+    .where('used_ms', '<', sendersMs)
+    .execute()
+}
