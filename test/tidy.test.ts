@@ -31,7 +31,8 @@ const OUTER_ROOMS = ['reactor', 'primary', 'control', 'cli']
 const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   // Besides sockets: the port probe, the health port (which needs no HTTP server of Node; D9, D18), the check whether
   // OpenSSL accepts a key, both ends of the control socket, the checks of the platform's health service, and the
-  // management listener, which needs no HTTP server of Node before its first connection, and the reports of gateways.
+  // management listener, which needs no HTTP server of Node before its first connection, the reports of gateways, and
+  // the connections to providers and mail servers.
   [
     /^node:(net|tls)$/,
     [
@@ -39,6 +40,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
       ...['src/primary/control-socket.ts', 'src/cli/control-client.ts', 'src/primary/health-checks.ts'],
       ...['src/control/management-listener.ts', 'src/events/report-client.ts', 'src/events/report-server.ts'],
       'src/observe/access-log-syslog.ts',
+      ...['src/delivery/address-guard.ts', 'src/delivery/http-sender.ts', 'src/delivery/trust.ts'],
     ],
   ],
   [/^node:(http|https|http2)$/, OUTER_ROOMS],
@@ -49,6 +51,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
       'tls',
       'src/proxy/mediated/body-store.ts',
       ...[...OUTER_ROOMS, 'src/launch.js', 'src/throttle/counter-file.ts'],
+      'src/mounted/notifications/provider-file.ts',
     ],
   ],
   // Besides threads: the channel of a reactor, which receives updates between steps of a request, and the plan codec.
@@ -66,16 +69,23 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^@xmldom\//, ['config', 'src/mediation/lazy-libraries.ts']],
   [/^ajv(-draft-04)?(\/|$)/, ['src/mediation/json-schema.ts', 'src/mediation/openapi/contract-schemas.ts']],
   [/^graphql$/, ['src/mediation/graphql/graphql-library.ts']],
-  [/^saxes$/, ['src/mediation/formats/xml-reader.ts', 'src/mounted/healthcare/narrative.ts']],
+  [
+    /^saxes$/,
+    [
+      ...['src/mediation/formats/xml-reader.ts', 'src/mounted/healthcare/narrative.ts'],
+      'src/mounted/notifications/provider-file.ts',
+    ],
+  ],
   [/^xpath$/, ['src/mediation/expression-syntax.ts', 'src/mediation/lazy-libraries.ts']],
   [/^json-p3$/, ['src/mediation/lazy-libraries.ts']],
   [/^re2js$/, ['src/runtime/pattern.ts']],
   [/^piscina$/, ['src/reactor/worker-threads.ts', 'worker']],
   [/^@redis\//, ['src/throttle/redis-connection.ts']],
   [/^amqplib$/, ['events']],
-  // Its HTTP client calls issuers and token endpoints of backends; reactors use only its parser.
-  [/^undici/, ['src/http1/llhttp.ts', 'src/control/remote/http-client.ts']],
-  [/^kysely/, ['database', 'delivery', 'control/registry', 'mounted', 'mounted/healthcare']],
+  // Its HTTP client calls issuers, token endpoints of backends, and providers; reactors use only its parser.
+  [/^undici/, ['src/http1/llhttp.ts', 'src/control/remote/http-client.ts', 'src/delivery/http-sender.ts']],
+  [/^nodemailer/, ['src/delivery/smtp-sender.ts']],
+  [/^kysely/, ['database', 'delivery', 'control/registry', 'mounted', 'mounted/healthcare', 'mounted/notifications']],
   [/^(pg|mysql2)/, ['database']],
   [/^node:sqlite$/, ['database']],
   [/^jose$/, ['control/oauth', 'control/remote']],
@@ -97,6 +107,7 @@ const NOT_IN_A_REACTOR = [
   'json-p3',
   're2js',
   'undici',
+  'nodemailer',
   'kysely',
   'pg',
   'mysql2',

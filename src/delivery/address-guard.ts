@@ -112,7 +112,7 @@ export class AddressGuard {
   }
 }
 
-/** Networks, those of IPv4 also in the forms of NAT64 (RFC 6052) and 6to4 (RFC 3056); BlockList knows the mapped form. */
+/** Networks; those of IPv4 also as NAT64 (RFC 6052) and 6to4 (RFC 3056). BlockList itself knows the mapped form. */
 function networks(all: readonly string[]): BlockList {
   const list = new BlockList()
   for (const network of all) {

@@ -1,9 +1,9 @@
 /**
- * Sends messages to HTTP providers: one request per attempt, over a bounded pool per origin and proxy. The status of the
- * response decides; its body is drained and thrown away, because a provider may repeat credentials in it.
+ * Sends messages to HTTP providers: one request per attempt, over a bounded pool per origin and proxy. The status of
+ * the response decides; its body is drained and thrown away, because a provider may repeat credentials in it.
  */
 import type { Socket } from 'node:net'
-import { connect as connectTls, rootCertificates } from 'node:tls'
+import { connect as connectTls, type SecureContext } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import type { Pool } from 'undici'
 import { growingTo } from '../runtime/lru-options.ts'
@@ -11,6 +11,7 @@ import { type AddressGuard, AddressRefused } from './address-guard.ts'
 import type { AttemptResult, MessageSender } from './attempt.ts'
 import { openTunnel, ProxyRefused } from './proxy-tunnel.ts'
 import { retryAfterMs } from './retry-after.ts'
+import { trustOf } from './trust.ts'
 
 export interface HttpMessage {
   readonly url: string
@@ -28,7 +29,7 @@ export interface HttpMessage {
   readonly idempotencyKey: string
 }
 
-export interface HttpSenderOptions {
+interface HttpSenderOptions {
   readonly guard: AddressGuard
   /** Connections to one origin. */
   readonly connectionsMax?: number
@@ -87,7 +88,7 @@ const RETRIED = new Set([408, 425, 429])
 export class HttpSender implements MessageSender<HttpMessage> {
   readonly #guard: AddressGuard
   readonly #connectionsMax: number
-  readonly #ca: readonly string[]
+  readonly #trust: SecureContext | undefined
   readonly #limits: HttpSenderLimits
   /** By origin and proxy. A pool ends its requests before it closes. */
   readonly #pools = new LRUCache<string, Pool>({
@@ -98,7 +99,7 @@ export class HttpSender implements MessageSender<HttpMessage> {
   constructor({ guard, connectionsMax = CONNECTIONS_MAX, ca = [], limits = {} }: HttpSenderOptions) {
     this.#guard = guard
     this.#connectionsMax = connectionsMax
-    this.#ca = ca
+    this.#trust = trustOf(ca)
     this.#limits = { ...LIMITS, ...limits }
   }
 
@@ -132,7 +133,7 @@ export class HttpSender implements MessageSender<HttpMessage> {
     const response = await pool.request({
       path: `${isAbsolute ? url.origin : ''}${url.pathname}${url.search}`,
       method,
-      headers: fieldsOf(url, message),
+      headers: requestFields(url, message).flat(),
       body: method === 'GET' ? null : body,
       signal,
     })
@@ -194,7 +195,7 @@ export class HttpSender implements MessageSender<HttpMessage> {
       host,
       ...(/^[\d.]+$|:/.test(host) ? {} : { servername: host }),
       ALPNProtocols: ['http/1.1'],
-      ...(this.#ca.length === 0 ? {} : { ca: [...rootCertificates, ...this.#ca] }),
+      secureContext: this.#trust,
     })
     const closed = (): void => reject(new Error('the connection is closed during the TLS handshake'))
     secured.once('secureConnect', resolve).once('close', closed).on('error', reject)
@@ -219,7 +220,11 @@ function refusalOf({ protocol, username, password }: URL, { fields, credentials 
   return ''
 }
 
-function fieldsOf(url: URL, { fields, method, contentType, credentials, idempotencyKey }: HttpMessage): string[] {
+/** The fields of the request but those of its framing. */
+export function requestFields(
+  url: URL,
+  { fields, method, contentType, credentials, idempotencyKey }: HttpMessage,
+): readonly [name: string, value: string][] {
   const given = new Set(fields.map(([name]) => name.toLowerCase()))
   const all: [string, string][] = [
     ['Host', url.host],
@@ -236,7 +241,7 @@ function fieldsOf(url: URL, { fields, method, contentType, credentials, idempote
   addMissing('User-Agent', 'sluice')
   addMissing('Accept', '*/*')
   all.push(['Idempotency-Key', idempotencyKey])
-  return all.flat()
+  return all
 }
 
 function resultOf(status: number, retryAfter: string): AttemptResult {

@@ -3,13 +3,14 @@
  * decides: a 4xx or a lost connection is tried again, which may deliver a message twice, with one Message-ID.
  */
 import { createHash } from 'node:crypto'
-import { rootCertificates } from 'node:tls'
+import type { SecureContext } from 'node:tls'
 import { domainToASCII } from 'node:url'
 import { LRUCache } from 'lru-cache'
 import type { createTransport, SMTPPoolOptions } from 'nodemailer'
 import { growingTo } from '../runtime/lru-options.ts'
 import { type AddressGuard, AddressRefused } from './address-guard.ts'
 import type { AttemptResult, MessageSender } from './attempt.ts'
+import { trustOf } from './trust.ts'
 
 export interface MailServer {
   readonly host: string
@@ -40,7 +41,7 @@ export interface MailMessage {
   readonly messageId: string
 }
 
-export interface SmtpSenderOptions {
+interface SmtpSenderOptions {
   readonly guard: AddressGuard
   /** Connections to one server with one account. */
   readonly connectionsMax?: number
@@ -59,6 +60,12 @@ interface SmtpSenderLimits {
   readonly idleMs: number
   /** Without a further login after the server has refused one: many would lock the account. */
   readonly loginPauseMs: number
+}
+
+interface PoolOptions {
+  readonly guard: AddressGuard
+  readonly connectionsMax: number
+  readonly trust: SecureContext | undefined
 }
 
 type Transport = ReturnType<typeof createPool>
@@ -86,7 +93,7 @@ const REPLY_BYTES_MAX = 16_384
 const CAUSE_LENGTH_MAX = 300
 /** RFC 4954 6: the server wants another login, a stronger one, or TLS first. */
 const LOGIN_REPLIES = new Set([530, 534, 535, 538])
-/** Errors of the mail client about the message itself: the same message fails again. */
+/** Errors of the mail client about the message itself. */
 const MESSAGE_ERRORS = new Set(['EENVELOPE', 'EMESSAGE', 'EMAXRECIPIENTS'])
 
 const MAILBOX = /^(?:(?<name>[^<>]*)<(?<bracketed>[^<>]+)>|(?<bare>[^<>]+))$/
@@ -96,7 +103,7 @@ const MESSAGE_ID = /^<[\w.+=-]{1,200}@[\w.-]{1,200}>$/
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 
 export class SmtpSender implements MessageSender<MailMessage> {
-  readonly #options: Required<Omit<SmtpSenderOptions, 'limits'>>
+  readonly #options: PoolOptions
   readonly #limits: SmtpSenderLimits
   /** By hash of server and account. A pool ends its messages before it closes. */
   readonly #pools = new LRUCache<string, Transport>({ ...growingTo(POOLS_MAX), dispose: pool => pool.close() })
@@ -104,7 +111,7 @@ export class SmtpSender implements MessageSender<MailMessage> {
   readonly #pausedUntilMs = new LRUCache<string, number>(growingTo(POOLS_MAX))
 
   constructor({ guard, connectionsMax = CONNECTIONS_MAX, ca = [], limits = {} }: SmtpSenderOptions) {
-    this.#options = { guard, connectionsMax, ca }
+    this.#options = { guard, connectionsMax, trust: trustOf(ca) }
     this.#limits = { ...LIMITS, ...limits }
   }
 
@@ -153,7 +160,8 @@ export class SmtpSender implements MessageSender<MailMessage> {
       return refusedLogin(`refuses the login (${responseCode})`, loginPauseMs)
     }
     const cause = shown(error.message === '' ? code : error.message)
-    const isFinal = responseCode >= 500 || (responseCode === 0 && MESSAGE_ERRORS.has(code))
+    // A reply to the greeting, to EHLO or to STARTTLS is about the server, and 503 about the order of commands.
+    const isFinal = MESSAGE_ERRORS.has(code) && (responseCode === 0 || responseCode >= 500) && responseCode !== 503
     return isFinal ? { kind: 'failed', cause } : retry(cause)
   }
 
@@ -171,7 +179,7 @@ export class SmtpSender implements MessageSender<MailMessage> {
 function createPool(
   create: typeof createTransport,
   { host, port, user, password, startTls, implicitTls, isAuthenticated }: MailServer,
-  { guard, connectionsMax, ca }: Required<Omit<SmtpSenderOptions, 'limits'>>,
+  { guard, connectionsMax, trust }: PoolOptions,
   { connectMs, greetingMs, silenceMs, idleMs }: SmtpSenderLimits,
 ) {
   const options: SMTPPoolOptions & { readonly pool: true } = {
@@ -182,7 +190,7 @@ function createPool(
     requireTLS: startTls === 'required' || (startTls === 'offered' && isAuthenticated),
     ignoreTLS: startTls === 'off',
     ...(isAuthenticated && { auth: { user, pass: password } }),
-    ...(ca.length > 0 && { tls: { ca: [...rootCertificates, ...ca] } }),
+    ...(trust !== undefined && { tls: { secureContext: trust } }),
     getSocket: (_, done) => {
       guard.connect(host, port, connectMs).then(
         connection => done(null, { connection }),

@@ -108,7 +108,7 @@ suite('the allow-list', () => {
     }
   })
 
-  test('a name is allowed whatever it resolves to, in any case and with a dot at its end; no other name is', async () => {
+  test('a name is allowed whatever it resolves to, in any case, with a dot at its end; no other name', async () => {
     const open = new AddressGuard(['Mail.Corp.test'], named(['10.1.2.3']))
     for (const host of ['mail.corp.test', 'MAIL.corp.TEST.']) await open.resolve(host)
     for (const host of ['a.mail.corp.test', 'corp.test', '10.1.2.3']) {
@@ -118,7 +118,7 @@ suite('the allow-list', () => {
 })
 
 suite('connections', () => {
-  test('DNS rebinding: a name is resolved once, and the socket goes to the address that was checked', async t => {
+  test('DNS rebinding: a name is resolved once, the socket goes to the checked address', async t => {
     const server = createServer(socket => socket.on('error', () => {}).resume()).listen(0, '127.0.0.1')
     t.after(() => server.close())
     await new Promise(resolve => server.once('listening', resolve))

@@ -187,7 +187,7 @@ suite('bodies of responses', () => {
     assert.equal(provider.connections, before)
   })
 
-  test('a body beyond the limit is not read to its end: the message is delivered, the connection is closed', async t => {
+  test('a body beyond the limit is not read to its end: delivered, the connection is closed', async t => {
     const fresh = new HttpSender({ guard })
     t.after(() => fresh.close())
     const { promise: isClosed, resolve } = Promise.withResolvers<void>()
@@ -253,7 +253,7 @@ suite('TLS', () => {
     }
   })
 
-  test('no request goes to a server whose certificate is of an unknown authority, expired or of another name', async t => {
+  test('no request goes to a server with a certificate that is unknown, expired or of another name', async t => {
     const expired = await ScriptedProvider.listen(EXPIRED)
     const other = await ScriptedProvider.listen(VIRTUAL)
     const distrustful = new HttpSender({ guard, ca: [OTHER_CA.cert] })
