@@ -113,6 +113,10 @@ class PolicyReader {
     const known = [...new Set([...this.#own.names.map(one => one.replace(/_v[\d.]+$/, '')), ...BUILT_IN_NAMES])]
     const guess = nearest(name, known)
     const add = `add Policies/${name}_${version}.yaml and .j2`
+    if (/^cors/i.test(name)) {
+      this.#file.error([...at, 'policyName'], name, 'is not a policy', `write data.corsConfiguration, or ${add}`)
+      return undefined
+    }
     const hint = guess === '' ? `known policies are ${known.join(', ')}; or ${add}` : `did you mean ${guess}? Or ${add}`
     this.#file.error([...at, 'policyName'], name, 'is not a policy', hint)
     return undefined

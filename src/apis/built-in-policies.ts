@@ -228,6 +228,23 @@ const opaPolicy: BuiltInPolicy = {
     }),
 }
 
+const accessClaim: BuiltInPolicy = {
+  flows: REQUEST,
+  parameters: [
+    required('accessVerificationClaim'),
+    required('accessVerificationClaimValue'),
+    optional('accessVerificationClaimValueRegex'),
+    optional('shouldAllowValidation', 'false', FLAG),
+  ],
+  elements: values =>
+    element('accessClaim', {
+      name: text(values, 'accessVerificationClaim'),
+      value: text(values, 'accessVerificationClaimValue'),
+      pattern: text(values, 'accessVerificationClaimValueRegex'),
+      allowsMismatch: text(values, 'shouldAllowValidation').toLowerCase(),
+    }),
+}
+
 const callInterceptorService: BuiltInPolicy = {
   flows: BOTH,
   parameters: [required('interceptorServiceURL', /^https?:\/\/[^\s{}]+$/i), required('includes')],
@@ -367,6 +384,7 @@ const POLICIES: Readonly<Record<string, BuiltInPolicy>> = {
   jsonFault,
   mock,
   opaPolicy,
+  jwtClaimBasedAccessValidator: accessClaim,
   jsonValidator: jsonThreats,
   jsonThreatProtector: jsonThreats,
   xmlValidator: xmlThreats,

@@ -316,6 +316,8 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   ],
   900424: ['the credentials of the gateway at the backend'],
   900514: ['the guardrail policies of the API, and the assessment in the response where the policy shows it'],
+  900912: ['the claims of the token, and the policy jwtClaimBasedAccessValidator of the API'],
+  900913: ['whether the issuer puts the claim into its tokens', 'the policy jwtClaimBasedAccessValidator of the API'],
   900800: LIMITS,
   900801: ['the maximum backend throughput of the API'],
   900802: LIMITS,

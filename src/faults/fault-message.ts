@@ -5,6 +5,7 @@ import type { FaultDetails } from './fault-details.ts'
 import type { FaultFormat } from './fault-format.ts'
 import type { Refusal } from '../proxy/exchange/outcome.ts'
 import type { Message } from '../mediation/message.ts'
+import type { Json } from '../mediation/value.ts'
 
 const CORS_LINE = /^(Access-Control-[A-Za-z-]+): (.*)\r$/gm
 
@@ -66,6 +67,16 @@ export function describeRequest(message: Message, exchange: Exchange): void {
   message.describe('default', 'REST_API_CONTEXT', api.path)
   message.describe('default', 'REST_SUB_REQUEST_PATH', exchange.canonicalTarget.slice(exchange.backendPathAt))
   if (resource !== null) message.describe('default', 'API_ELECTED_RESOURCE', resource.template)
+  // Of a token: other callers have no claims.
+  const claims = exchange.caller?.claims
+  if (claims !== undefined && hasMember(claims)) {
+    message.describe('default', 'JWT_CLAIMS', { kind: 'json', value: claims as Json })
+  }
+}
+
+function hasMember(claims: object): boolean {
+  for (const _ in claims) return true
+  return false
 }
 
 /** Sets the properties that `_cors_request_handler_` reads: each field that the policy grants, under its name. */

@@ -1,7 +1,7 @@
 /** Formats a message as a response: status, fields and body, in the format that its properties name. */
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { fieldNameError, fieldValueError } from './field-rules.ts'
-import { jsonOfXml, payloadElement, textOfPayload } from './json-xml.ts'
+import { jsonOfXml, payloadElement, textOfPayload, writtenPayload } from './json-xml.ts'
 import { type BodyFormat, bodyFormatOf, typeOfPayload } from './formats/body-types.ts'
 import { asEnvelope, soapContent } from './formats/soap-conversion.ts'
 import type { Message, Payload } from './message.ts'
@@ -87,7 +87,7 @@ function withCharset(type: string): string {
 }
 
 function bodyText(message: Message, status: number, format: BodyFormat): string {
-  const { payload } = message
+  const payload = writtenPayload(message, format)
   if (format === 'soap11' || format === 'soap12') return soapText(message, status, format)
   if (payload === null) return ''
   if (format === 'json') return jsonText(payload)
@@ -108,7 +108,7 @@ function contentOf(payload: Payload): XmlElementNode {
 
 /** A message with the status of an error becomes a fault, unless it is one or an Envelope of the version. */
 function soapText(message: Message, status: number, version: SoapVersion): string {
-  const { payload } = message
+  const payload = writtenPayload(message, version)
   const root = payload === null ? undefined : payloadElement(payload)
   const isWhole = root !== undefined && (isSoapFault(payload) || soapVersion(root, 'Envelope') === version)
   if (isWhole || status < 400) return root === undefined ? '' : xmlDocument(asEnvelope(root, version))

@@ -1,4 +1,5 @@
 /** Payloads of sequences and faults as elements, texts and JSON. Bodies have the same rules, with their settings. */
+import { type BodyFormat, isXmlFormat } from './formats/body-types.ts'
 import { isObject, jsonOf } from './formats/json-text.ts'
 import { type ConversionSettings, contentOfJson, DEFAULT_CONVERSION, elementOfJson } from './formats/json-to-xml.ts'
 import { XmlToJson } from './formats/xml-to-json.ts'
@@ -33,6 +34,17 @@ export function elementWithin(json: Json): XmlElementNode {
   const isElement = only !== undefined && others.length === 0 && !Array.isArray(only[1]) && !/^[@$]/.test(only[0])
   const root = elementOfJson(json, WITH_NIL, LEVELS)
   return isElement ? elementsOf(root)[0]! : root
+}
+
+/** Of faults alone: the format that the client asked for (faults/fault-message.ts). */
+const OF_FAULTS = 'FAULT_MESSAGE_TYPE'
+
+/** The payload to write: the only member of a JSON fault is the root of its XML, `<fault>` as documented. */
+export function writtenPayload(message: Message, format: BodyFormat): Payload | null {
+  const { payload } = message
+  if (payload?.kind !== 'json' || !isXmlFormat(format)) return payload
+  if (message.get('default', OF_FAULTS) === undefined) return payload
+  return { kind: 'xml', root: elementWithin(jsonOf(payload)) }
 }
 
 /** Content of an element that holds the value; see `contentOfJson`. */

@@ -184,6 +184,8 @@ test('the table of cases has every raised code that a client can get', () => {
   elsewhere.push(102560, 102561, 900422, 900820, 900821)
   // Scripts, classes and schemas: scripts.test.ts and class-and-validate.test.ts of the room worker.
   elsewhere.push(102580, 102581, 102582, 102583, 102584)
+  // Claims of tokens: claim-policy.test.ts.
+  elsewhere.push(900912, 900913)
   // Requests that come back: request-loops.test.ts.
   elsewhere.push(102512)
   // Handlers of the operator: handlers.test.ts.

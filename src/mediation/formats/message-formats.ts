@@ -2,6 +2,7 @@
  * Bodies of messages in a worker thread: built when a sequence reads them, written when they go on changed, with the
  * content coding that they had.
  */
+import { writtenPayload } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import type { BodySource, Message } from '../message.ts'
 import { becomesResponse, type FormattedBody } from '../message-transfer.ts'
@@ -59,7 +60,7 @@ export class MessageFormats {
     const wanted = { messageType, contentType: property('ContentType') || messageType, soapAction: field('soapaction') }
     const isResponse = message.receivedHead.status !== 0
     return asFault(isResponse, () => {
-      const written = this.#formatter.format(payload, wanted)
+      const written = this.#formatter.format(writtenPayload(message, bodyFormatOf(messageType)) ?? payload, wanted)
       const accepted = isResponse || !becomesResponse(message) ? null : (message.receivedField('accept-encoding') ?? '')
       const before = field('content-encoding')
       const coded = encodeContent(written.bytes, before, accepted)
