@@ -1,0 +1,143 @@
+/** Outboxes on each database, in a schema of their own per test, with a clock and errors that the test decides about. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Kysely } from 'kysely'
+import { connect } from '../../src/database/connect.ts'
+import { type Connection, ConnectionPool } from '../../src/database/connection-pool.ts'
+import { type ConnectionSettings, databaseSettings } from '../../src/database/database-settings.ts'
+import { PooledDialect } from '../../src/database/pooled-dialect.ts'
+import type { AttemptResult } from '../../src/delivery/attempt.ts'
+import type { OutboxClock } from '../../src/delivery/database-clock.ts'
+import type { Delivery, SenderId } from '../../src/delivery/delivery.ts'
+import { DeliveryRun, type DeliveryRunOptions } from '../../src/delivery/delivery-run.ts'
+import { Outbox, type OutboxOptions } from '../../src/delivery/outbox.ts'
+import { type RealDatabase, realDatabase } from '../control/registry/real-databases.ts'
+import { loadConfiguration } from '../harness/configuration.ts'
+
+export const TENANT = 'acme.com'
+export const SMS: SenderId = { tenant: TENANT, channel: 'sms', name: 'SMSPublisher' }
+export const MAIL: SenderId = { tenant: TENANT, channel: 'email', name: 'E-mail/“1”' }
+
+/** Decides about each statement: undefined lets it run; an error stands for one that is lost before or after it ran. */
+export type StatementFault = (sql: string) => { readonly when: 'before' | 'after' } | undefined
+
+export interface OutboxFixture {
+  readonly database: RealDatabase
+  readonly settings: ConnectionSettings
+  /** Another thread or node on the same tables. */
+  open(options?: OutboxOptions, fault?: StatementFault): Promise<Outbox>
+  remove(): Promise<void>
+}
+
+/** Resolves with the reason where the server is unavailable. */
+export async function outboxDatabase(kind: RealDatabase['kind']): Promise<OutboxFixture | string> {
+  const database = await realDatabase(kind)
+  if (typeof database === 'string') return database
+  writeFileSync(join(database.dataDir, 'deployment.toml'), database.toml)
+  const { configuration } = loadConfiguration(database.dataDir, [], database.dataDir)
+  const { apim } = databaseSettings(configuration, database.dataDir)
+  const settings = apim.server === null ? { ...apim, file: join(database.dataDir, 'outbox.db') } : apim
+  const opened: Kysely<object>[] = []
+  const open = async (options: OutboxOptions = {}, fault?: StatementFault): Promise<Outbox> => {
+    const kysely = kyselyOf(settings, fault)
+    opened.push(kysely)
+    return Outbox.open({ dialect: settings.dialect, kysely }, options)
+  }
+  const remove = async (): Promise<void> => {
+    for (const kysely of opened) await kysely.destroy()
+    await database.remove()
+  }
+  return { database, settings, open, remove }
+}
+
+export function kyselyOf(settings: ConnectionSettings, fault: StatementFault = () => undefined): Kysely<object> {
+  const open = async (): Promise<Connection> => withFaults(await connect(settings), fault)
+  return new Kysely<object>({ dialect: new PooledDialect(settings.dialect, new ConnectionPool(open, settings.pool)) })
+}
+
+/** A connection that breaks where the test wants it to. */
+function withFaults(connection: Connection, fault: StatementFault): Connection {
+  return {
+    isDead: () => connection.isDead(),
+    destroy: () => connection.destroy(),
+    async query(sql, parameters) {
+      const when = fault(sql)?.when
+      const result = when === 'before' ? undefined : await connection.query(sql, parameters)
+      if (when === undefined) return result!
+      connection.destroy()
+      throw Object.assign(new Error('the test has cut the connection'), { code: 'ECONNRESET' })
+    },
+  }
+}
+
+export class TestClock implements OutboxClock {
+  ms = Date.parse('2026-01-01')
+  isSettled = true
+
+  nowMs(): number {
+    return this.ms
+  }
+
+  async read(): Promise<number> {
+    return this.ms
+  }
+
+  isTrusted(): boolean {
+    return this.isSettled
+  }
+}
+
+/** Stores one event per text; their ids. */
+export async function acceptAll(outbox: Outbox, texts: readonly string[], sender = SMS): Promise<readonly string[]> {
+  const ids: string[] = []
+  for (let i = 0; i < texts.length; i += 100) {
+    const deliveries = texts.slice(i, i + 100).map(text => ({ sender, event: JSON.stringify({ text }) }))
+    const acceptance = await outbox.accept({ tenant: sender.tenant, key: null, deliveries })
+    if (acceptance.kind === 'refused') throw new Error(acceptance.reason)
+    ids.push(...acceptance.ids)
+  }
+  return ids
+}
+
+export function numbered(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, i) => `text ${i}`)
+}
+
+export type Compose = (delivery: Delivery, signal: AbortSignal) => Promise<AttemptResult>
+
+export const DELIVERED: AttemptResult = { kind: 'delivered', detail: 'HTTP 202' }
+export const RETRY: AttemptResult = { kind: 'retry', cause: 'HTTP 503', afterMs: null }
+
+/** A run without randomness: delays are as long as they can be. */
+export function runOf(outbox: Outbox, compose: Compose, options: Partial<DeliveryRunOptions> = {}): DeliveryRun {
+  return new DeliveryRun({
+    outbox,
+    compose,
+    pace: () => ({ concurrency: 8, perSecond: null }),
+    log: () => {},
+    random: () => 1,
+    ...options,
+  })
+}
+
+/** Runs what is due until nothing is. */
+export async function runDue(run: DeliveryRun, signal = new AbortController().signal): Promise<void> {
+  for (;;) {
+    const { jobs } = await run.due()
+    if (jobs.length === 0) return
+    await Promise.all(jobs.map(job => run.run(job, signal)))
+  }
+}
+
+export async function readState(outbox: Outbox, id: string): Promise<string | undefined> {
+  const delivery = await outbox.get(TENANT, id)
+  return delivery && `${delivery.state} ${delivery.attempts} ${delivery.cause}`.trim()
+}
+
+/** The counts of a sender that are not 0. */
+export async function readCountsOf(outbox: Outbox, sender = SMS): Promise<Readonly<Record<string, number>>> {
+  const all = await outbox.counts(sender.tenant)
+  const own = all.find(counts => counts.sender.channel === sender.channel && counts.sender.name === sender.name)
+  const { sender: _, ...counts } = own ?? { sender }
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0))
+}
