@@ -119,6 +119,12 @@ const NOT_IN_A_REACTOR = [
   'amqplib',
   'piscina',
 ]
+/** Files of which each loads many others, and which a reactor loads for the first API that needs them. */
+const NOT_AT_THE_START_OF_A_REACTOR = [
+  'src/mediation/mediators/list.ts',
+  'src/reactor/reactor-mediation.ts',
+  'src/reactor/handler-loading.ts',
+]
 /** Files that load libraries on their first use. */
 const LOADS_ON_FIRST_USE = [
   ...[
@@ -306,7 +312,14 @@ function reactorGraph(): string[] {
   }
   visit(REACTOR_ENTRY)
   assert.ok(seen.has('src/reactor/reactor.ts'), 'the entry of a reactor was not found')
-  return found
+  const atStart = new Set(['src/reactor/reactor-thread.ts'])
+  for (const name of atStart) {
+    for (const { from, isLocal, isTypeOnly, isCall } of TREE.get(name)?.imports ?? []) {
+      if (isLocal && !isTypeOnly && !isCall) atStart.add(from)
+    }
+  }
+  const early = NOT_AT_THE_START_OF_A_REACTOR.filter(name => atStart.has(name))
+  return [...found, ...early.map(name => `${name} is loaded by every reactor`)]
 }
 
 function llhttp(): string[] {

@@ -29,6 +29,7 @@ import { globalCors } from '../../src/plan/reactor-planning.ts'
 import { SourceConnection } from '../../src/proxy/source/source-connection.ts'
 import { Endpoint } from '../../src/proxy/target/endpoint.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
+import { ReactorMediation } from '../../src/reactor/reactor-mediation.ts'
 import type { ThrottlingPolicy } from '../../src/throttle/policy.ts'
 import { OPERATIONS } from '../peers/exported-project.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
@@ -273,6 +274,7 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
       : null,
     authState,
     validator: null,
+    mediation: parts.has('policy') ? ReactorMediation : null,
     buildFilterChain: (planned, auth, throttle) =>
       buildFilterChain(planned, auth, throttle).filter(({ name }) => !dropped.has(name)),
     drained: () => {},

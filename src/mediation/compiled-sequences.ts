@@ -4,7 +4,7 @@ import { compileExpression } from './expression-compiler.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { FlowStatistics } from './flow-statistics.ts'
 import type { CompileContext, Run } from './mediator.ts'
-import { MEDIATORS } from './mediators/list.ts'
+import { loadedMediator } from './mediators/loaded.ts'
 import type { Message } from './message.ts'
 import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
 import type { FlowResult, RaisedFault } from './worker-task.ts'
@@ -63,7 +63,7 @@ export class CompiledSequences {
   /** Null: nothing is counted. */
   readonly #statistics: FlowStatistics | null
 
-  /** Throws where a plan cannot be compiled. */
+  /** Throws where a plan cannot be compiled, or a mediator is not loaded (`mediators/loaded.ts`). */
   constructor(
     plans: readonly SequencePlan[],
     report: Report,
@@ -158,8 +158,7 @@ export class CompiledSequences {
   }
 
   #compileMediator(plan: SequencePlan, { mediator: name, line, settings }: MediatorPlan): Run {
-    const mediator = MEDIATORS.find(mediator => mediator.name === name)
-    if (mediator === undefined) throw new Error(`no mediator ${name}`)
+    const mediator = loadedMediator(name)
     const location = `${plan.label}:${line}`
     const context: CompileContext = {
       location,

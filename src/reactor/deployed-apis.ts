@@ -4,7 +4,6 @@
  */
 import { isServed } from '../filters/build-chain.ts'
 import { type Api, EVERY_RESOURCE } from '../proxy/exchange/api.ts'
-import type { ApiMediation } from '../proxy/exchange/api-mediation.ts'
 import type { Filter, Target } from '../proxy/exchange/contract.ts'
 import {
   type ApiChanges,
@@ -12,7 +11,6 @@ import {
   type ApiPlan,
   type EndpointPlan,
   type EndpointsPlan,
-  wordsOutcomes,
 } from '../plan/reactor-plan.ts'
 import { type ApiEntry, ApiTable } from '../route/api-table.ts'
 import type { ResourceCache } from '../route/resource-cache.ts'
@@ -23,7 +21,7 @@ import type { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import { ConnectionPool, type PoolContext } from '../proxy/target/connection-pool.ts'
 import type { Route } from '../proxy/target/route.ts'
 import { RequestSender } from '../proxy/target/request-sender.ts'
-import { outcomeFault } from './outcome-fault.ts'
+import type { ReactorMediation } from './reactor-mediation.ts'
 
 /** A deployed API: its routing entries and its pools. */
 interface DeployedApi {
@@ -34,8 +32,7 @@ interface DeployedApi {
 
 export class DeployedApis {
   readonly #chainOf: (api: ApiPlan) => readonly Filter[]
-  readonly #mediationOf: (api: ApiPlan) => ApiMediation | null
-  readonly #mountedOf: (api: ApiPlan) => Target | null
+  readonly #mediationFor: (api: ApiPlan) => ReactorMediation | null
   readonly #shared: PoolContext
   readonly #states: EndpointTable
   readonly #cache: ResourceCache
@@ -50,15 +47,13 @@ export class DeployedApis {
 
   constructor(
     chainOf: (api: ApiPlan) => readonly Filter[],
-    mediationOf: (api: ApiPlan) => ApiMediation | null,
-    mountedOf: (api: ApiPlan) => Target | null,
+    mediationFor: (api: ApiPlan) => ReactorMediation | null,
     shared: PoolContext,
     states: EndpointTable,
     cache: ResourceCache,
   ) {
     this.#chainOf = chainOf
-    this.#mediationOf = mediationOf
-    this.#mountedOf = mountedOf
+    this.#mediationFor = mediationFor
     this.#shared = shared
     this.#states = states
     this.#cache = cache
@@ -119,7 +114,8 @@ export class DeployedApis {
       const order = kind === 'failover' ? 'in_order' : algorithm
       return new EndpointGroup(name, [first, ...others], order, failsOver, this.#shared.contexts.plain)
     }
-    const mounted = this.#mountedOf(plan)
+    const mediation = this.#mediationFor(plan)
+    const mounted = mediation?.mountedOf(plan) ?? null
     const { keyTypes = null } = plan.mounted ?? {}
     const production = mounted === null ? targetOf(plan.endpoints) : keyTypes?.production ? mounted : null
     const sandbox = mounted === null ? targetOf(plan.sandbox) : keyTypes?.sandbox ? mounted : null
@@ -135,8 +131,8 @@ export class DeployedApis {
       production,
       sandbox,
       isAi: plan.isAi,
-      wordFault: wordsOutcomes(plan) ? outcomeFault : undefined,
-      mediation: this.#mediationOf(plan),
+      wordFault: mediation?.faultWordingOf(plan),
+      mediation: mediation?.mediationOf(plan) ?? null,
     }
     return { entries: paths.map(path => ({ path, api, hosts })), pools: used }
   }

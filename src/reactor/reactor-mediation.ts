@@ -8,7 +8,14 @@ import type { FlowStatistics } from '../mediation/flow-statistics.ts'
 import type { BodyChecks } from '../mediation/policies/well-formed-body.ts'
 import type { WorkerService } from '../mediation/worker-service.ts'
 import type { MetricsColumn } from '../observe/metrics.ts'
-import { type ApiChanges, apiIdentity, type ApiPlan, type LivePlan, type ReactorPlan } from '../plan/reactor-plan.ts'
+import {
+  type ApiChanges,
+  apiIdentity,
+  type ApiPlan,
+  type LivePlan,
+  type ReactorPlan,
+  wordsOutcomes,
+} from '../plan/reactor-plan.ts'
 import type { ApiMediation } from '../proxy/exchange/api-mediation.ts'
 import type { ConnectionContexts, Report } from '../proxy/exchange/connection-context.ts'
 import { newIdPrefix } from '../proxy/exchange/correlation-id.ts'
@@ -25,6 +32,7 @@ import type { PoolContext } from '../proxy/target/connection-pool.ts'
 import type { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 import { OperationAdmission } from './operation-admission.ts'
+import { outcomeFault } from './outcome-fault.ts'
 import { ReactorWorkers } from './reactor-workers.ts'
 import { SequenceTargets } from './sequence-targets.ts'
 
@@ -107,6 +115,11 @@ export class ReactorMediation {
   /** The implementation of a mounted API; null for one with endpoints. */
   mountedOf(api: ApiPlan): MountedTarget | null {
     return api.mounted === null ? null : new MountedTarget(apiIdentity(api), api.mounted.module, this.#mounted)
+  }
+
+  /** What words faults of the gateway for an API; undefined: the fault sequences. */
+  faultWordingOf(api: ApiPlan): typeof outcomeFault | undefined {
+    return wordsOutcomes(api) ? outcomeFault : undefined
   }
 
   /** The mediation of an API; null where its messages pass as they are. */

@@ -1,5 +1,7 @@
 /** Runs flows of APIs on messages. The sequences of the home and of each API are compiled with their first use. */
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
+// Sequences of a worker hold any mediator.
+import '../mediation/mediators/list.ts'
 import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
 import { loadCustomFormats, NO_CUSTOM_FORMATS } from '../mediation/formats/custom-format.ts'
 import { MessageFormats } from '../mediation/formats/message-formats.ts'

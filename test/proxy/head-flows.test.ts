@@ -152,6 +152,15 @@ test('the longest heads have room for the longest edit, in both directions', asy
   }
 })
 
+test('the first flow of a reactor comes by a reload', async t => {
+  const ends = await startFlows(t, [null])
+  const { gateway } = ends
+  assert.doesNotMatch((await exchange(ends, 'GET /a/r HTTP/1.1\r\nHost: h\r\n\r\n')).sent, /X-A/)
+  const mediation = await flowsOf({ request: `${set('X-A', '1')}<log/>` })
+  await gateway.deploy({ planned: [{ ...gateway.plan.apis[0]!, mediation }] })
+  assert.match((await exchange(ends, 'GET /a/r HTTP/1.1\r\nHost: h\r\n\r\n')).sent, /X-A: 1\r\n/)
+})
+
 test('a reload of the APIs replaces the edits', async t => {
   const ends = await startFlows(t, [await flowsOf({ request: set('X-A', '1') })])
   const { gateway } = ends

@@ -12,6 +12,8 @@ interface Import {
   readonly isLocal: boolean
   /** Imports only types, which vanish at run time. */
   readonly isTypeOnly: boolean
+  /** Loaded when the call runs: `import('x')`. */
+  readonly isCall: boolean
   /** Imported names; `*` for a namespace. */
   readonly names: readonly string[]
 }
@@ -92,9 +94,9 @@ function importsOf(file: string, { code, uncommented }: Scanned): Import[] {
     ...statements.map(([, type, clause = '', from]) => {
       const names = namesOf(clause)
       const isTypeOnly = type !== undefined || (names.length > 0 && names.every(name => name.startsWith('type ')))
-      return { ...target(file, from!), isTypeOnly, names: names.map(name => name.replace('type ', '')) }
+      return { ...target(file, from!), isTypeOnly, isCall: false, names: names.map(name => name.replace('type ', '')) }
     }),
-    ...calls.map(([, from]) => ({ ...target(file, from!), isTypeOnly: false, names: ['*'] })),
+    ...calls.map(([, from]) => ({ ...target(file, from!), isTypeOnly: false, isCall: true, names: ['*'] })),
   ]
 }
 

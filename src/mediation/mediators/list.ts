@@ -19,6 +19,7 @@ import { filter } from './filter.ts'
 import { foreach } from './foreach.ts'
 import { header } from './header.ts'
 import { inMediator, outMediator } from './in-out.ts'
+import { addMediators } from './loaded.ts'
 import { loopback } from './loopback.ts'
 import { iterate } from './iterate.ts'
 import { log } from './log.ts'
@@ -58,3 +59,5 @@ export const MEDIATORS: readonly AnyMediator[] = [
   ...[clone, iterate, aggregate, scatterGather, cache, opa],
   ...[send, call, callout, respond, loopback, drop, throwError],
 ]
+
+addMediators(MEDIATORS)
