@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { DialectName } from '../database/pooled-dialect.ts'
 import { runTransaction } from '../database/transaction.ts'
 import type { SenderId } from './delivery.ts'
-import { CAUSE_CHARS_MAX, LEASE, type OutboxConnection } from './outbox-schema.ts'
+import { CAUSE_CHARS_MAX, type OutboxConnection, PLATFORM } from './outbox-schema.ts'
 import type { Verdict } from './retry-schedule.ts'
 import { type CountedMove, countMoves, lockSender } from './sender-rows.ts'
 import { stateAfter } from './delivery-states.ts'
@@ -46,7 +46,8 @@ const POSTPONED_ROWS = 100
 /** Senders of one statement. */
 const SENDERS_PER_STATEMENT = 500
 
-export async function busySenders({ db }: OutboxConnection): Promise<readonly BusySender[]> {
+/** Those of the connection's area. */
+export async function busySenders({ db, area }: OutboxConnection): Promise<readonly BusySender[]> {
   const rows = await db
     .selectFrom('delivery_senders as s')
     .select(['s.pk', 's.tenant', 's.channel', 's.name', 's.resume_ms'])
@@ -58,6 +59,7 @@ export async function busySenders({ db }: OutboxConnection): Promise<readonly Bu
         .as('next_ms'),
     )
     .where('s.waiting', '>', 0)
+    .where('s.channel', area === PLATFORM ? '=' : '!=', PLATFORM)
     .execute()
   return rows.map(({ pk, tenant, channel, name, next_ms, resume_ms }) => ({
     pk: Number(pk),
@@ -84,12 +86,12 @@ export async function readSender(
 
 /** Takes what is due, the longest first; nothing where the lease has another term. */
 export async function claimDue(
-  { db, dialect }: OutboxConnection,
+  { db, dialect, area }: OutboxConnection,
   pk: number,
   { claim, term, count, nowMs, untilMs }: ClaimTerms,
 ): Promise<readonly ClaimedDelivery[]> {
   const set = sql`state = ${stateAfter('waiting', 'claim')}, at_ms = ${untilMs}, claim = ${claim}, term = ${term}`
-  const own = sql`name = ${LEASE} and term = ${term} and until_ms > ${nowMs}`
+  const own = sql`name = ${area} and term = ${term} and until_ms > ${nowMs}`
   const holds = sql`exists (select 1 from delivery_lease where ${own})`
   const due = sql`sender = ${pk} and state = 'waiting' and at_ms <= ${nowMs} and ${holds} order by at_ms limit ${count}`
   const columns = sql`id, attempts, accepted_ms, since_ms, event, cause`

@@ -3,7 +3,7 @@
  * its end by its own clock, the holder by its monotonic clock and earlier, so that clocks that jump make no two holders.
  */
 import type { OutboxClock } from './database-clock.ts'
-import { LEASE, type OutboxConnection } from './outbox-schema.ts'
+import type { OutboxConnection } from './outbox-schema.ts'
 
 export interface LeaseTimes {
   readonly leaseMs: number
@@ -52,7 +52,7 @@ export class Lease {
     const { holder, until_ms, term } = await this.#connection.db
       .selectFrom('delivery_lease')
       .select(['holder', 'until_ms', 'term'])
-      .where('name', '=', LEASE)
+      .where('name', '=', this.#connection.area)
       .executeTakeFirstOrThrow()
     const leftMs = Number(until_ms) - nowMs
     const { leaseMs } = this.#times
@@ -78,7 +78,7 @@ export class Lease {
     const { numUpdatedRows } = await this.#connection.db
       .updateTable('delivery_lease')
       .set({ holder: this.#node, ...row })
-      .where('name', '=', LEASE)
+      .where('name', '=', this.#connection.area)
       .where('term', '=', term)
       .where('holder', '=', holder)
       .executeTakeFirstOrThrow()
@@ -99,7 +99,7 @@ export class Lease {
     await this.#connection.db
       .updateTable('delivery_lease')
       .set({ until_ms: 0 })
-      .where('name', '=', LEASE)
+      .where('name', '=', this.#connection.area)
       .where('holder', '=', this.#node)
       .where('term', '=', this.#term)
       .where(({ not, exists }) => not(exists(sending)))

@@ -19,7 +19,7 @@ export interface OutboxTables {
     ids: string
     accepted_ms: number
   }
-  /** One row: the node that delivers. */
+  /** One row per area: the node that delivers. */
   readonly delivery_lease: { name: string; holder: string; until_ms: number; term: number }
 }
 
@@ -64,9 +64,15 @@ export interface OutboxDatabase<Tables> {
 export interface OutboxConnection {
   readonly db: Kysely<OutboxTables>
   readonly dialect: DialectName
+  readonly area: DeliveryArea
 }
 
-export const LEASE = 'deliveries'
+/**
+ * Deliveries that are run together, under the lease of this name. The platform's own mails have senders of the channel
+ * `platform`, which the node of the key manager runs, though they stand in the same tables.
+ */
+export type DeliveryArea = 'deliveries' | 'platform'
+export const PLATFORM = 'platform'
 export const CAUSE_CHARS_MAX = 500
 
 const TOTALS = ['accepted', 'delivered', 'dead', 'retried', 'replayed', 'dropped', 'expired', 'refused']
@@ -123,12 +129,17 @@ const V1: Migration = ({ dialect, text, table }) => {
       'until_ms bigint not null',
       'term bigint not null',
     ]),
-    `insert into delivery_lease (name, holder, until_ms, term) values ('${LEASE}', '', 0, 0)`,
+    ...['deliveries', PLATFORM].map(
+      area => `insert into delivery_lease (name, holder, until_ms, term) values ('${area}', '', 0, 0)`,
+    ),
   ]
 }
 
 /** Creates or migrates the tables. Rejects with errors of the driver, MigrationLocked or NewerTables. */
-export async function openOutboxTables<Tables>({ dialect, kysely }: OutboxDatabase<Tables>): Promise<OutboxConnection> {
+export async function openOutboxTables<Tables>(
+  { dialect, kysely }: OutboxDatabase<Tables>,
+  area: DeliveryArea = 'deliveries',
+): Promise<OutboxConnection> {
   await migrateTables(kysely, dialect, [{ part: 'delivery', migrations: [V1] }])
-  return { dialect, db: kysely as unknown as Kysely<OutboxTables> }
+  return { dialect, area, db: kysely as unknown as Kysely<OutboxTables> }
 }

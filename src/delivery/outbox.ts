@@ -15,7 +15,7 @@ import type {
   SenderCounts,
   SenderId,
 } from './delivery.ts'
-import { type OutboxConnection, type OutboxDatabase, openOutboxTables } from './outbox-schema.ts'
+import { type DeliveryArea, type OutboxConnection, type OutboxDatabase, openOutboxTables } from './outbox-schema.ts'
 import { readCounts } from './sender-rows.ts'
 import {
   dropDeadLetters,
@@ -30,6 +30,8 @@ import {
 export interface OutboxOptions {
   readonly limits?: Partial<AcceptLimits>
   readonly retention?: Partial<Retention>
+  /** `platform` for the platform's own mails; left out for deliveries of tenants. */
+  readonly area?: DeliveryArea
   /** In place of the clock of the database. */
   readonly clock?: OutboxClock
 }
@@ -70,7 +72,7 @@ export class Outbox {
 
   /** Creates or migrates the tables. Rejects with MigrationLocked or NewerTables besides. */
   static async open<Tables>(database: OutboxDatabase<Tables>, options: OutboxOptions = {}): Promise<Outbox> {
-    return new Outbox(await openOutboxTables(database), options)
+    return new Outbox(await openOutboxTables(database, options.area), options)
   }
 
   /** Resolves when the deliveries are durable, or nothing is stored. After an error, an order with a key can be repeated. */
