@@ -53,7 +53,7 @@ const LIMITS: HttpSenderLimits = {
   connectMs: 10_000,
   headMs: 30_000,
   bodyMs: 10_000,
-  attemptMs: 60_000,
+  attemptMs: 45_000,
   idleMs: 30_000,
 }
 const CONNECTIONS_MAX = 100

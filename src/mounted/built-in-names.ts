@@ -1,3 +1,10 @@
 /** Names of the implementations that come with the gateway; projects name them as `module`. */
-export const BUILT_IN_NAMES = ['sluice:healthcare', 'sluice:sample'] as const satisfies readonly string[]
+export const BUILT_IN_NAMES = [
+  'sluice:healthcare',
+  'sluice:notification-senders',
+  'sluice:sample',
+] as const satisfies readonly string[]
 export type BuiltInName = (typeof BUILT_IN_NAMES)[number]
+
+/** Those that work beside requests: the gateway knows it without loading them. */
+export const NAMES_WITH_WORK: readonly string[] = ['sluice:notification-senders']

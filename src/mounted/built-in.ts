@@ -6,6 +6,7 @@ type Load = () => Promise<{ readonly open: OpenMountedApi }>
 
 const MODULES: Readonly<Record<BuiltInName, Load>> = {
   'sluice:healthcare': () => import('./healthcare/healthcare-api.ts'),
+  'sluice:notification-senders': () => import('./notifications/notifications-api.ts'),
   'sluice:sample': () => import('./sample/notes.ts'),
 }
 

@@ -1,0 +1,76 @@
+/** Makes the message of an event by the configuration that its sender has now, and sends it. */
+import { domainToASCII } from 'node:url'
+import { AddressGuard } from '../../delivery/address-guard.ts'
+import type { AttemptResult } from '../../delivery/attempt.ts'
+import { type HttpMessage, HttpSender } from '../../delivery/http-sender.ts'
+import { type MailMessage, SmtpSender } from '../../delivery/smtp-sender.ts'
+import { mailMessage } from './mail-message.ts'
+import type { NotificationEvent } from './notification-event.ts'
+import type { ProviderFile } from './provider-file.ts'
+import { Refused } from './refusals.ts'
+import { type Channel, type SenderConfiguration, settingOf } from './sender-configuration.ts'
+import { checkProviderUrl, checkSender } from './sender-request.ts'
+import { SecretsUnreadable, type SenderStore } from './sender-store.ts'
+import type { NotificationSettings } from './settings.ts'
+import { smsMessage } from './sms-message.ts'
+
+/** An event that no client has published, to check a sender with. */
+const SAMPLE: NotificationEvent = {
+  ...{ recipient: 'someone@example.com', text: 'text', isTemplate: false, subject: '', properties: {} },
+}
+
+export type Message =
+  | { readonly channel: 'sms'; readonly http: HttpMessage }
+  | { readonly channel: 'email'; readonly mail: MailMessage }
+
+export class Dispatcher {
+  readonly #senders: SenderStore
+  readonly #providers: ProviderFile
+  readonly #http: HttpSender
+  readonly #smtp: SmtpSender
+
+  constructor(senders: SenderStore, providers: ProviderFile, { allowedAddresses, concurrency }: NotificationSettings) {
+    const guard = new AddressGuard(allowedAddresses)
+    this.#senders = senders
+    this.#providers = providers
+    this.#http = new HttpSender({ guard, connectionsMax: concurrency })
+    this.#smtp = new SmtpSender({ guard, connectionsMax: concurrency })
+  }
+
+  /** Throws Refused where no message can be made with the sender, whatever the event is. */
+  check(configuration: SenderConfiguration): void {
+    checkSender(configuration)
+    this.message(configuration, SAMPLE, '')
+  }
+
+  /** `id`: of the delivery, the same for every attempt. Throws Refused. */
+  message(configuration: SenderConfiguration, event: NotificationEvent, id: string): Message {
+    if (configuration.channel === 'email') {
+      const [, domain = ''] = settingOf(configuration, 'fromAddress').split('@')
+      const messageId = `<${id}@${domainToASCII(domain) || 'localhost'}>`
+      return { channel: 'email', mail: mailMessage(configuration, event, messageId) }
+    }
+    const provider = this.#providers.find(configuration.fields.get('provider') ?? '')
+    checkProviderUrl(configuration)
+    return { channel: 'sms', http: smsMessage(configuration, provider, event, id) }
+  }
+
+  async attempt(
+    { tenant, channel, name }: { readonly tenant: string; readonly channel: string; readonly name: string },
+    event: NotificationEvent,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<AttemptResult> {
+    let message: Message
+    try {
+      message = this.message(await this.#senders.find(tenant, channel as Channel, name), event, id)
+    } catch (error) {
+      // The operator mends the file or the key; a tenant mends the sender, and replays.
+      if (error instanceof SecretsUnreadable) return { kind: 'retry', cause: error.message, afterMs: null }
+      if (!(error instanceof Refused)) throw error
+      const { situation, message: cause } = error
+      return situation === 'template-file' ? { kind: 'retry', cause, afterMs: null } : { kind: 'failed', cause }
+    }
+    return message.channel === 'sms' ? this.#http.send(message.http, signal) : this.#smtp.send(message.mail, signal)
+  }
+}

@@ -1,0 +1,97 @@
+/** Requests about senders: the collection of a channel, one sender, its dry run and its test. */
+import type { MountedRequest, MountedResponse } from '../interface.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import { shownRequest } from './dry-run.ts'
+import { readEvent } from './notification-event.ts'
+import { json, Refused } from './refusals.ts'
+import { jsonOf } from './request-body.ts'
+import { type Channel, masked, representation } from './sender-configuration.ts'
+import { readSender } from './sender-request.ts'
+import type { SenderStore } from './sender-store.ts'
+import type { NotificationSettings } from './settings.ts'
+
+const BODY_BYTES_MAX = 131_072
+const TEST_MS = 30_000
+/** Stands for the id of a delivery in dry runs. */
+const SAMPLE_ID = '00000000-0000-7000-8000-000000000000'
+
+export interface SenderTarget {
+  readonly tenant: string
+  readonly channel: Channel
+  readonly name: string | undefined
+  /** Segment behind the name. */
+  readonly action: string | undefined
+}
+
+export class SenderRequests {
+  readonly #senders: SenderStore
+  readonly #dispatcher: Dispatcher
+  readonly #settings: NotificationSettings
+
+  constructor(senders: SenderStore, dispatcher: Dispatcher, settings: NotificationSettings) {
+    this.#senders = senders
+    this.#dispatcher = dispatcher
+    this.#settings = settings
+  }
+
+  /** Null: there is no such operation. Rejects with Refused, and errors of the database. */
+  async answer(request: MountedRequest, target: SenderTarget): Promise<MountedResponse | null> {
+    const { tenant, channel, name, action } = target
+    if (name === undefined) {
+      if (request.method === 'POST') return this.#create(request, tenant, channel)
+      if (request.method !== 'GET') return null
+      return json(200, (await this.#senders.list(tenant, channel)).map(representation))
+    }
+    switch (`${request.method} ${action ?? ''}`) {
+      case 'GET ':
+        return json(200, representation(await this.#senders.show(tenant, channel, name)))
+      case 'PUT ':
+        return this.#replace(request, tenant, channel, name)
+      case 'DELETE ':
+        return this.#remove(tenant, channel, name)
+      case 'POST dry-run':
+        return this.#dryRun(request, tenant, channel, name)
+      case 'POST test':
+        return this.#test(request, tenant, channel, name)
+      default:
+        return null
+    }
+  }
+
+  async #create(request: MountedRequest, tenant: string, channel: Channel): Promise<MountedResponse> {
+    const sender = readSender(channel, await jsonOf(request, BODY_BYTES_MAX), null)
+    this.#dispatcher.check(sender)
+    await this.#senders.create(tenant, { ...this.#settings.streams[channel], type: channel }, sender)
+    return json(201, representation(sender), [['Location', `${request.url}/${channel}/${sender.name}`]])
+  }
+
+  async #replace(request: MountedRequest, tenant: string, channel: Channel, name: string): Promise<MountedResponse> {
+    const body = await jsonOf(request, BODY_BYTES_MAX)
+    const sender = await this.#senders.update(tenant, channel, name, stored => {
+      const changed = readSender(channel, body, stored)
+      this.#dispatcher.check(changed)
+      return changed
+    })
+    return json(200, representation(sender))
+  }
+
+  async #remove(tenant: string, channel: Channel, name: string): Promise<MountedResponse> {
+    if (await this.#senders.remove(tenant, channel, name)) return { status: 204 }
+    throw new Refused('no-sender', `the tenant has no sender ${name} of this channel`)
+  }
+
+  async #dryRun(request: MountedRequest, tenant: string, channel: Channel, name: string): Promise<MountedResponse> {
+    const event = readEvent(await jsonOf(request, this.#settings.eventBytesMax), channel)
+    const sender = masked(await this.#senders.find(tenant, channel, name))
+    return json(200, shownRequest(this.#dispatcher.message(sender, event, SAMPLE_ID)))
+  }
+
+  async #test(request: MountedRequest, tenant: string, channel: Channel, name: string): Promise<MountedResponse> {
+    const event = readEvent(await jsonOf(request, this.#settings.eventBytesMax), channel)
+    await this.#senders.show(tenant, channel, name)
+    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TEST_MS)])
+    const result = await this.#dispatcher.attempt({ tenant, channel, name }, event, crypto.randomUUID(), signal)
+    const isDelivered = result.kind === 'delivered'
+    return json(200, { delivered: isDelivered, detail: isDelivered ? result.detail : result.cause })
+  }
+}
