@@ -16,6 +16,7 @@ interface Metric {
 
 export const METRIC = {
   requestsPerSecond: { title: 'req/s', digits: 0, better: 'more' },
+  requestsPerCoreSecond: { title: 'req/s per core', digits: 0, better: 'more', acrossRounds: 'greatest' },
   cpuMicrosPerRequest: { title: 'CPU µs/req', digits: 1, better: 'less' },
   userMicrosPerRequest: { title: 'user', digits: 1, better: 'less' },
   systemMicrosPerRequest: { title: 'system', digits: 1, better: 'less' },

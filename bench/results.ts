@@ -42,6 +42,8 @@ export interface ScenarioResult {
   readonly peers: Readonly<Record<string, PeerResult>>
   /** Of a paired scenario: cost of one peer relative to another. */
   readonly comparisons?: readonly Comparison[]
+  /** Sentences below the table. */
+  readonly notes?: readonly string[]
   /** Requested peers without a result, with the reason. */
   readonly skipped: Readonly<Record<string, string>>
 }
@@ -120,6 +122,11 @@ export class RoundRecorder {
       samples.push(sample)
       this.#samples.set(peer, samples)
     })
+  }
+
+  /** The last sample of a peer. */
+  last(peer: string): Sample | undefined {
+    return this.#samples.get(peer)?.at(-1)
   }
 
   /** A peer that failed in any round has no result: its earlier rounds may already have been affected. */

@@ -91,6 +91,11 @@ interface Replay extends ScenarioTable {
   readonly kind: 'replay'
 }
 
+/** The healthcare-service API on the gateway, beside bare nginx (`healthcare.ts`). */
+interface Healthcare extends ScenarioTable {
+  readonly kind: 'healthcare'
+}
+
 export type Scenario =
   | ClosedLoad
   | OpenLoad
@@ -101,6 +106,7 @@ export type Scenario =
   | PairedScenario
   | Startup
   | Replay
+  | Healthcare
 
 const SMALL_COLUMNS: readonly MetricName[] = [
   'cpuMicrosPerRequest',
@@ -184,6 +190,7 @@ export function capabilityFor(scenario: Scenario): Capability | undefined {
   switch (scenario.kind) {
     case 'startup':
     case 'replay':
+    case 'healthcare':
       return undefined
     case 'closed':
       if (scenario.tls === undefined) return 'requests'
@@ -298,6 +305,20 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       'accountNs',
       'lineNs',
       'allocatedBytes',
+    ],
+  },
+  healthcare: {
+    kind: 'healthcare',
+    title: 'Healthcare services: each kind of request to 100,000 of them',
+    columns: [
+      'requestsPerCoreSecond',
+      'requestsPerSecond',
+      'leastCpuMicros',
+      'cpuMicrosPerRequest',
+      'p50Ms',
+      'p99Ms',
+      'busyPercent',
+      'rssMiB',
     ],
   },
   ...PAIRED_SCENARIOS,

@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs'
 import type { Backends } from './backends/backends.ts'
 import type { Certificate } from './certificate.ts'
 import { FAIL_OVER_SECONDS, failOverRound, Replicas } from './fail-over.ts'
+import { HEALTHCARE_ROWS, healthcareRounds } from './healthcare.ts'
 import { REPLAY_ROWS, replayComparisons, replayRounds } from './hot-path.ts'
 import { generatorName } from './load/drive.ts'
 import type { Sample } from './metric.ts'
@@ -33,6 +34,7 @@ import {
 } from './rounds.ts'
 import {
   capabilityFor,
+  type ClosedLoad,
   type FailOverLoad,
   hasLargeBodies,
   type IdleConnections,
@@ -54,8 +56,9 @@ const RESTARTED_ROUNDS_MAX = 3
 const SMALL_PATH = '/bench/1k'
 /** Exchanges of a replay in place of a second of load: a number, so that every visit does the same. */
 const REPLAYED_PER_SECOND = 300_000
+const HEALTHCARE_SERVICES = 100_000
 
-type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' }>
+type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' | 'healthcare' }>
 /** Scenarios whose peers run from the first round to the last. */
 type LoadScenario = Exclude<PeerScenario, IdleConnections | FailOverLoad | PairedScenario>
 
@@ -95,8 +98,10 @@ export class Session {
     const scenario = SCENARIOS[name]!
     const recorder = new RoundRecorder()
     const startedAt = new Date().toISOString()
+    let notes: readonly string[] = []
     if (scenario.kind === 'startup') await this.#measureStartup(name, recorder)
     else if (scenario.kind === 'replay') await this.#measureReplay(name, recorder)
+    else if (scenario.kind === 'healthcare') notes = await this.#measureHealthcare(name, recorder)
     else if (scenario.kind === 'idle' || scenario.kind === 'fail-over')
       await this.#measureRestarted(name, scenario, recorder)
     else if (scenario.kind === 'paired') await this.#measurePaired(name, scenario, recorder)
@@ -115,6 +120,7 @@ export class Session {
       peers,
       ...(scenario.kind === 'paired' ? { comparisons: comparisonsOf(scenario, peers) } : {}),
       ...(scenario.kind === 'replay' ? { comparisons: replayComparisons(peers) } : {}),
+      ...(notes.length === 0 ? {} : { notes }),
       skipped: recorder.skipped,
     }
   }
@@ -318,6 +324,25 @@ export class Session {
     })
   }
 
+  async #measureHealthcare(name: string, recorder: RoundRecorder): Promise<readonly string[]> {
+    const { rounds, seconds, basePort } = this.#options
+    const folder = `${this.#folder}/healthcare`
+    mkdirSync(folder)
+    this.#progress.begin((Object.keys(HEALTHCARE_ROWS).length + 1) * rounds)
+    const nginx = this.#peers.find(peer => peer.name === 'nginx' && peer.missing() === undefined)
+    return healthcareRounds(recorder, {
+      rounds,
+      seconds,
+      folder,
+      services: HEALTHCARE_SERVICES,
+      // Behind the ports of peers, which nginx has one of.
+      port: basePort + PEER_PORTS + PORTS_PER_PEER * this.#peers.length,
+      startNginx: async () => (nginx === undefined ? undefined : this.#start(nginx, SCENARIOS.bare as ClosedLoad)),
+      reportProgress: (round, row) => this.#progress.step(name, `round ${round} of ${rounds}, ${row}`),
+      probe: async () => void recorder.probeMs.push(await this.#probe.measure()),
+    })
+  }
+
   async #measureStartup(name: string, recorder: RoundRecorder): Promise<void> {
     const peer = this.#peers.find(candidate => candidate.name === 'sluice')
     if (peer === undefined) return
@@ -362,6 +387,6 @@ async function verifyPeer(scenario: PeerScenario, name: string, address: Address
 function loadGeneratorFor(scenario: Scenario): string {
   if (scenario.kind === 'closed') return generatorName(closedPlan(scenario, { port: 0, certificate: undefined }, 1))
   if (scenario.kind === 'handshakes') return 'openssl s_time'
-  if (scenario.kind === 'paired') return 'wrk'
+  if (scenario.kind === 'paired' || scenario.kind === 'healthcare') return 'wrk'
   return scenario.kind === 'startup' || scenario.kind === 'replay' ? 'none' : 'own generator'
 }

@@ -38,16 +38,21 @@ class TokenIssuer {
     return this.#tokens.slice(0, count)
   }
 
+  /** A token with these scopes, another one at each call. */
+  token(scope: string): string {
+    return this.#issue(this.#tokens.length, scope)
+  }
+
   /** URL of the key set; it is served until the bench ends. */
   keySetUrl(): Promise<string> {
     this.#keySetUrl ??= this.#serve()
     return this.#keySetUrl
   }
 
-  #issue(number: number): string {
+  #issue(number: number, scope = 'default'): string {
     const now = Math.floor(Date.now() / 1000)
     const header = { alg: 'RS256', typ: 'at+jwt', kid: KEY_ID }
-    const identity = { iss: ISSUER, sub: 'bench', azp: CLIENT_ID, aut: 'APPLICATION', scope: 'default' }
+    const identity = { iss: ISSUER, sub: 'bench', azp: CLIENT_ID, aut: 'APPLICATION', scope }
     const claims = { ...identity, iat: now, nbf: now, exp: now + LIFETIME_S, jti: `bench-${number}` }
     const signed = `${base64UrlJson(header)}.${base64UrlJson(claims)}`
     return `${signed}.${sign('sha256', Buffer.from(signed), this.#privateKey).toString('base64url')}`

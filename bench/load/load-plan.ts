@@ -30,6 +30,8 @@ export interface RequestSpec {
   readonly fields: Readonly<Record<string, string | null>>
   /** Requested in turn; at least one, unless they depend on the peer. */
   readonly paths: readonly string[]
+  /** Bodies in place of `body`, one for each path. */
+  readonly bodies?: readonly string[]
   /** Number of different bearer tokens, sent in turn. */
   readonly tokens?: number
   /** Number of client addresses, sent in X-Forwarded-For in turn, from a random one on. */

@@ -60,9 +60,9 @@ function luaRequests(pathFile: string): string {
   return `local requests, last = {}, 0
 init = function()
   for line in io.lines("${pathFile}") do
-    local path, token = line:match("^(%S+) ?(%S*)$")
+    local path, token, body = line:match("^(%S+) ?(%S*) ?(.*)$")
     if token ~= "" then wrk.headers["Authorization"] = "Bearer " .. token end
-    requests[#requests + 1] = wrk.format(nil, path)
+    requests[#requests + 1] = wrk.format(nil, path, nil, body ~= "" and body or nil)
   end
 end
 request = function()
@@ -72,10 +72,12 @@ end
 `
 }
 
-/** The paths of a plan, one per line; with several tokens, one line per token: path and token. */
+/** The paths of a plan, one per line, with their bodies; with several tokens, one line per token: path and token. */
 export function requestLines({ path, request }: Pick<LoadPlan, 'path' | 'request'>): readonly string[] {
   const paths = request?.paths ?? [path]
   const count = request?.tokens ?? 0
+  const bodies = request?.bodies
+  if (bodies !== undefined) return paths.map((each, index) => `${each}  ${bodies[index]}`)
   if (count <= 1) return paths
   return tokenIssuer()
     .tokens(count)

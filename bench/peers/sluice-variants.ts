@@ -110,25 +110,30 @@ algorithms = ["RS256"]
 `
 }
 
-/** Tiers of the application and of its subscription. */
+/** Tiers of the application and of its subscription, and the API that it is for. */
 interface Tiers {
+  readonly api?: string
   readonly application?: string
   readonly subscription?: string
 }
 
-function applicationYaml({ application = 'Unlimited', subscription = 'Unlimited' }: Tiers): string {
+function applicationYaml({
+  api = 'Chain:1.0.0',
+  application = 'Unlimited',
+  subscription = 'Unlimited',
+}: Tiers): string {
   return `name: Bench
 tier: ${application}
 keys:
   - consumerKey: ${CLIENT_ID}
     issuer: ${ISSUER}
 subscriptions:
-  - api: Chain:1.0.0
+  - api: ${api}
     tier: ${subscription}
 `
 }
 
-/** Adds an issuer of tokens, and an application with a subscription to the API `Chain`. */
+/** Adds an issuer of tokens, and an application with a subscription to one API, by default `Chain`. */
 export function writeIssuer(home: string, keySetUrl: string, tiers: Tiers = {}): void {
   mkdirSync(`${home}/applications`, { recursive: true })
   writeFileSync(`${home}/deployment.toml`, deploymentToml(keySetUrl))

@@ -45,7 +45,7 @@ function notes(result: ScenarioResult): string[] {
   if (most > OTHERS_PERCENT_MAX) {
     lines.push(`‡ Other programs used up to ${most.toFixed(0)} % of a processor during the run: repeat it.`)
   }
-  lines.push(...(result.comparisons ?? []).map(comparisonText))
+  lines.push(...(result.comparisons ?? []).map(comparisonText), ...(result.notes ?? []))
   for (const [peer, reason] of Object.entries(result.skipped))
     lines.push(`${peer} was not measured: ${reason.replace(/\s+/g, ' ').slice(0, REASON_CHARS_MAX)}`)
   return lines
