@@ -97,10 +97,10 @@ class HealthcareApi {
 
   async #bundle(request: MountedRequest, terms: ResponseTerms): Promise<Answer> {
     refuseOther(request, ['POST'])
-    const { base, isStrict, content, may } = this.#interactionOf(request, [])
+    const { base, isStrict, content, may, isAbandoned } = this.#interactionOf(request, [])
     const isFull = terms.wanted === 'representation'
     const entriesMax = this.#settings.bundleEntriesMax
-    return this.#bundles.run(await content.json(), { base, isStrict, may, isFull, entriesMax })
+    return this.#bundles.run(await content.json(), { base, isStrict, may, isAbandoned, isFull, entriesMax })
   }
 
   #interactionOf(request: MountedRequest, segments: readonly string[]): Interaction {
@@ -121,6 +121,7 @@ class HealthcareApi {
       content: new RequestContent(request, this.#settings.bodyBytesMax),
       // An operation that needs no credentials is open by the will of its operator.
       may: letter => caller.method === 'none' || letters.has(letter),
+      isAbandoned: () => request.signal.aborted,
     }
   }
 }

@@ -35,6 +35,8 @@ export interface Interaction {
   readonly content: InteractionContent
   /** Whether the caller holds a scope with the letter. */
   may(letter: ScopeLetter): boolean
+  /** Nobody waits for the answer any more. */
+  isAbandoned(): boolean
 }
 
 export interface InteractionContent {

@@ -49,8 +49,10 @@ export class ReadInteractions {
   /** `id`: '' for the history of all services. */
   async history(interaction: Interaction, id: string): Promise<Answer> {
     demand(interaction, [id === '' ? 's' : 'r'])
-    const pairs = searchPairs(interaction.query)
-    const range = historyRange(pairs, interaction.isStrict)
+    const given = searchPairs(interaction.query)
+    const range = historyRange(given, interaction.isStrict)
+    // The self link shows what was applied.
+    const pairs = given.map(([name, value]) => [name, name === '_count' ? String(range.count) : value] as const)
     if (id !== '' && (await this.#storage.read(id)) === undefined) throw unknownService(id)
     const { versions, next, total } = await this.#storage.history(id, range)
     const path = id === '' ? RESOURCE_TYPE : `${RESOURCE_TYPE}/${id}`
@@ -72,12 +74,14 @@ export class ReadInteractions {
     const { query, issues } = readSearch(pairs, { isStrict: interaction.isStrict })
     if (query === null) throw new Refused(statusOfSearch(issues, form.length > 0), issues)
     const unknown = unknownElements(RESOURCE_TYPE, query.elements)
-    const page = await this.#storage.search(query, interaction.base).catch((error: unknown) => {
-      if (error instanceof InvalidCursor) {
-        throw refused('parameter-value', { parameter: CURSOR_PARAMETER, diagnostics: error.message })
-      }
-      throw error
-    })
+    const page = await this.#storage
+      .search(query, interaction.base, interaction.isAbandoned)
+      .catch((error: unknown) => {
+        if (error instanceof InvalidCursor) {
+          throw refused('parameter-value', { parameter: CURSOR_PARAMETER, diagnostics: error.message })
+        }
+        throw error
+      })
     const { base } = interaction
     const url = (part: string): string => `${base}/${RESOURCE_TYPE}${part === '' ? '' : `?${part}`}`
     const relations = [

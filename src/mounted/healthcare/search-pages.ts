@@ -96,14 +96,18 @@ type PageRow = Parameters<typeof storedVersion>[0] & { readonly [key: `k${number
 
 /** A search in the terms of the index. */
 interface PreparedSearch {
-  /** All filters, on a service `s`. */
+  /** A term that every match has, whose services are read; null without one. */
+  readonly term: bigint | null
+  /** All such terms. */
+  readonly terms: readonly bigint[]
+  /** Numbers of all services that can match; null: too many to list. */
+  readonly candidates: readonly number[] | null
+  /** All filters but that of `term`, on a service `s`. */
   readonly conditions: readonly Condition[]
   /** The same, for all services instead of a page. */
   readonly whole: readonly Condition[]
-  /** Numbers of all services that can match; null: too many to list. */
-  readonly candidates: readonly number[] | null
-  /** A term that every match has, whose services are read in order; null without one. */
-  readonly term: bigint | null
+  /** All filters but that of a term, each looked up for one service. */
+  without(term: bigint): readonly Condition[]
 }
 
 /** The lookup with the fewest services leads, whatever the statistics of the database say. */
@@ -112,24 +116,38 @@ async function prepare(
   { filters, sort }: SearchQuery,
   context: PageContext,
 ): Promise<PreparedSearch> {
-  const lookups = filters.map(filter => ({ lookup: lookupOf(filter, context), isNegated: filter.kind === 'none' }))
-  const by = (way: 'each' | 'all'): readonly Condition[] =>
-    lookups.map(({ lookup, isNegated }) =>
-      isNegated ? sql`not (${conditionOf(lookup, way)})` : conditionOf(lookup, way),
-    )
+  const lookups = filters.map(filter => {
+    const lookup = lookupOf(filter, context)
+    const isNegated = filter.kind === 'none'
+    return { lookup, isNegated, term: isNegated ? null : onlyTerm(lookup) }
+  })
+  const by = (way: 'each' | 'all', without: bigint | null): readonly Condition[] =>
+    lookups
+      .filter(({ term }) => term === null || term !== without)
+      .map(({ lookup, isNegated }) => (isNegated ? sql`not (${conditionOf(lookup, way)})` : conditionOf(lookup, way)))
   const values = lookups.reduce((sum, { lookup }) => sum + valuesIn(lookup), 0)
-  const whole = by('all')
-  const conditions = values > VALUES_EACH_MAX ? whole : by('each')
+  const way = values > VALUES_EACH_MAX ? 'all' : 'each'
+  const terms = lookups.flatMap(({ term }) => term ?? [])
   const positive = lookups.filter(({ isNegated }) => !isNegated).map(({ lookup }) => lookup)
-  if (positive.some(({ kind }) => kind === 'nothing')) return { conditions, whole, candidates: [], term: null }
-  const single = positive.find(lookup => lookup.kind === 'terms' && lookup.terms.length === 1)
-  const term = single?.kind === 'terms' ? single.terms[0]! : null
+  const search = (term: bigint | null, candidates: readonly number[] | null, pageWay: 'each' | 'all') => {
+    const whole = by(candidates === null ? 'all' : way, term)
+    return { term, terms, candidates, whole, conditions: by(pageWay, term), without: (of: bigint) => by(way, of) }
+  }
+  if (positive.some(({ kind }) => kind === 'nothing')) return search(null, [], way)
+  const [term = null] = terms
   // One term in the order of creation needs no list.
-  if (term !== null && lookups.length === 1 && sort.length === 0)
-    return { conditions: [], whole: [], candidates: null, term }
+  if (term !== null && lookups.length === 1 && sort.length === 0) return search(term, null, way)
   const candidates = await listCandidates(connection, positive)
-  const search = { conditions, candidates, term: sort.length === 0 ? term : null }
-  return { ...search, whole: candidates === null ? whole : conditions }
+  if (candidates !== null) return search(null, candidates, way)
+  // A sort by values of a table of their own reads all matches, an order with an index only those before the page.
+  const readsAll = orderOf(sort)[0]!.isJoined
+  if (term !== null && (sort.length === 0 || readsAll)) return search(term, null, way)
+  return search(null, null, readsAll ? 'all' : way)
+}
+
+/** The term that every match of a lookup has; null where there are several, or none. */
+function onlyTerm(lookup: Lookup): bigint | null {
+  return lookup.kind === 'terms' && lookup.terms.length === 1 ? lookup.terms[0]! : null
 }
 
 const LOOKUP_ORDER: readonly Lookup['kind'][] = ['ids', 'terms', 'texts', 'times']
@@ -175,7 +193,7 @@ async function readRows(
   const order = position?.isBackward === true ? reversed(forward) : forward
   const isOfTerm = search.candidates === null && search.term !== null
   // The numbers of a term are in order in its index.
-  const ordered = isOfTerm ? [{ ...order[0]!, column: sql`d.pk` }] : order
+  const ordered = isOfTerm && order.length === 1 ? [{ ...order[0]!, column: sql`d.pk` }] : order
   const from = matchesOf(
     search,
     position === null ? [] : [behind(ordered, position.values)],
@@ -202,9 +220,21 @@ async function totalOf(connection: StorageConnection, search: PreparedSearch, qu
 
 async function countAll({ db }: StorageConnection, search: PreparedSearch): Promise<number> {
   if (search.candidates?.length === 0) return 0
-  const { from } = countedOf(search)
-  const { rows } = await sql<{ total: number }>`select count(*) as total ${from}`.execute(db)
-  return Number(rows[0]!.total)
+  const count = async (from: Condition): Promise<number> => {
+    const { rows } = await sql<{ total: number }>`select count(*) as total ${from}`.execute(db)
+    return Number(rows[0]!.total)
+  }
+  const { candidates, terms } = search
+  if (candidates !== null || terms.length === 0) return count(countedOf(search).from)
+  // The rarest term leads: the other conditions are looked up for its services alone.
+  let [rarest, least] = [terms[0]!, Number.POSITIVE_INFINITY]
+  for (const term of terms) {
+    const services = await count(sql`from healthcare_terms d where d.term = ${term}`)
+    if (services < least) [rarest, least] = [term, services]
+  }
+  const others = search.without(rarest)
+  if (others.length === 0) return least
+  return count(matchesOf({ ...search, term: rarest, conditions: others }, [], false))
 }
 
 /** All matches as cheaply as they can be counted, with the column of their numbers. */

@@ -6,7 +6,7 @@ import { hasErrors, type Issue, type IssueCode, shown } from './outcome.ts'
 import { modifiersOf, SEARCH_PARAMETERS, type SearchParameter } from './search-parameters.ts'
 import { SEARCHED_CHARS_MAX, TEXT_CHARS } from './search-index.ts'
 import { foldText } from './search-terms.ts'
-import { readResultParameter, type ResultParameters, type Results } from './search-results.ts'
+import { readResultParameter, sortKeysOf, type ResultParameters, type Results } from './search-results.ts'
 import {
   readDate,
   readOfType,
@@ -51,6 +51,8 @@ type SearchReading =
 const CHARS_MAX = 8192
 const FILTERS_MAX = 16
 const VALUES_MAX = 256
+/** Values of `:contains`, of each of which a search reads all texts of the parameter. */
+const CONTAINED_MAX = 8
 const NAME_CHARS_SHOWN = 64
 
 /** Parameters of R4 that would narrow or widen the result and have no index. */
@@ -79,8 +81,11 @@ class SearchReader {
   readonly #filters: SearchFilter[] = []
   readonly #used: (readonly [string, string])[] = []
   readonly #results: Results = {}
+  /** Names and values of the conditions: a repeated one would only cost. */
+  readonly #known = new Set<string>()
   #chars = 0
   #values = 0
+  #contained = 0
 
   constructor(options: SearchOptions) {
     this.#options = options
@@ -104,6 +109,9 @@ class SearchReader {
     if (this.#filters.length > FILTERS_MAX) {
       this.#fault('', 'too-costly', `a search has at most ${FILTERS_MAX} conditions`)
     }
+    if (this.#contained > CONTAINED_MAX) {
+      this.#fault('', 'too-costly', `a search has at most ${CONTAINED_MAX} values of :contains`)
+    }
     if (this.#values > VALUES_MAX) this.#fault('', 'too-costly', `a search has at most ${VALUES_MAX} values`)
     if (this.#options.isCriteria === true && this.#filters.length === 0) {
       this.#fault('', 'processing', 'criteria name at least one search parameter')
@@ -120,7 +128,7 @@ class SearchReader {
     try {
       const isOfResult =
         this.#options.isCriteria !== true && readResultParameter(name, value, this.#results, this.#note)
-      if (isOfResult) this.#used.push([name, value])
+      if (isOfResult) this.#used.push(...appliedOf(name, value, this.#results))
       else this.#readFilter(name, value)
     } catch (error) {
       if (!(error instanceof UnreadableValue)) throw error
@@ -148,8 +156,10 @@ class SearchReader {
       this.#fault(name, 'not-supported', `the modifier ${shown(modifier)} is not supported on ${base}`)
       return
     }
-    this.#filters.push(this.#filterOf(parameter, modifier, value))
     this.#used.push([name, value])
+    if (this.#known.has(`${name}=${value}`)) return
+    this.#known.add(`${name}=${value}`)
+    this.#filters.push(this.#filterOf(parameter, modifier, value))
   }
 
   #filterOf(parameter: SearchParameter, modifier: string, value: string): SearchFilter {
@@ -160,6 +170,7 @@ class SearchReader {
     const values = splitUnescaped(value, ',').filter(part => part !== '')
     if (values.length === 0) throw new UnreadableValue('the value is empty')
     this.#values += values.length
+    if (modifier === 'contains') this.#contained += values.length
     const kind = modifier === 'not' ? 'none' : modifier === 'text' ? 'text' : 'any'
     return { parameter, kind, values: values.map(part => readValue(parameter, modifier, part)) }
   }
@@ -179,6 +190,14 @@ class SearchReader {
   #fault(name: string, code: IssueCode, text: string): void {
     this.#issues.push({ severity: 'error', code, text, ...parameterOf(name) })
   }
+}
+
+/** The self link shows what was applied (R4, search.html#errors). */
+function appliedOf(name: string, value: string, { count }: Results): readonly (readonly [string, string])[] {
+  if (name === '_count') return [[name, String(count)]]
+  if (name !== '_sort') return [[name, value]]
+  const keys = sortKeysOf(value)
+  return keys === '' ? [] : [[name, keys]]
 }
 
 function readValue(parameter: SearchParameter, modifier: string, value: string): SearchValue {

@@ -108,6 +108,12 @@ function readSort(value: string, results: Results, note: Note, name: string): vo
   results.sort = keys
 }
 
+/** The keys of a `_sort` that are known. */
+export function sortKeysOf(value: string): string {
+  const keys = value.split(',')
+  return keys.filter(key => SEARCH_PARAMETERS.has(key.replace(/^-/, ''))).join(',')
+}
+
 /** Targets are never stored here, and a missing target is no fault. */
 function readInclude(value: string, results: Results): void {
   const [type, name = '', target] = value.split(':')

@@ -1,5 +1,5 @@
 /** Rows of one version: what a create, a replacement and a deletion write. Every function runs in a transaction. */
-import { sql } from 'kysely'
+import { CompiledQuery, sql } from 'kysely'
 import { isObject, type JsonObject, writeJson } from './json-text.ts'
 import { type IndexEntries, indexEntries } from './search-index.ts'
 import {
@@ -46,7 +46,6 @@ export async function insertServices(
   services: readonly NewService[],
   nowMs: number,
 ): Promise<readonly StoredVersion[]> {
-  const { db } = connection
   const made = services.map(({ id, resource, method }) => {
     const content = stamped(resource, id, 1, nowMs)
     return { stored: { id, version: 1, updatedMs: nowMs, method, content }, entries: indexEntries(resource) }
@@ -58,18 +57,31 @@ export async function insertServices(
     )
     const numbered = some.map(({ stored, entries }) => ({ pk: changes.get(stored.id)!, stored, entries }))
     const rows = numbered.map(({ pk, stored, entries }) => serviceRow(pk, pk, stored, entries))
-    await db.insertInto('healthcare_services').values(rows).execute()
-    await db.insertInto('healthcare_sorts').values(numbered.map(sortRow)).execute()
+    await insertRows(
+      connection,
+      'healthcare_services',
+      SERVICE_COLUMNS,
+      rows.map(row => SERVICE_COLUMNS.map(column => row[column])),
+    )
+    await insertRows(connection, 'healthcare_sorts', SORT_COLUMNS, numbered.map(sortValues))
     await insertIndex(connection, numbered)
   }
   return made.map(({ stored }) => stored)
 }
 
 /** The current version, locked until the transaction ends; undefined for an unknown id. */
-export async function lockService({ db, dialect }: StorageConnection, id: string): Promise<CurrentService | undefined> {
-  const lock = db.selectFrom('healthcare_services').select(['pk', 'change_no']).where('id', '=', id)
+export function lockService(connection: StorageConnection, id: string): Promise<CurrentService | undefined> {
+  return findService(connection, id, true)
+}
+
+export async function findService(
+  { db, dialect }: StorageConnection,
+  id: string,
+  isLocked = false,
+): Promise<CurrentService | undefined> {
+  const select = db.selectFrom('healthcare_services').select(['pk', 'change_no']).where('id', '=', id)
   // SQLite runs one transaction at a time.
-  const row = await (dialect === 'sqlite' ? lock : lock.forUpdate()).executeTakeFirst()
+  const row = await (isLocked && dialect !== 'sqlite' ? select.forUpdate() : select).executeTakeFirst()
   if (row === undefined) return undefined
   // Joined, PostgreSQL would look for the new version in the snapshot from before it waited for the lock.
   const version = await db
@@ -109,7 +121,7 @@ export async function replaceService(
   if (updated.numUpdatedRows !== 1n)
     throw new ServiceChanged(`service ${id} is no longer at version ${current.version}`)
   await db.deleteFrom('healthcare_sorts').where('pk', '=', pk).execute()
-  if (resource !== null) await db.insertInto('healthcare_sorts').values(sortRow({ pk, entries })).execute()
+  if (resource !== null) await insertRows(connection, 'healthcare_sorts', SORT_COLUMNS, [sortValues({ pk, entries })])
   await updateIndex(connection, pk, before === undefined ? NO_ENTRIES : indexEntries(before), entries)
   return stored
 }
@@ -134,32 +146,44 @@ function stamped(resource: JsonObject, id: string, version: number, updatedMs: n
 
 const NO_ENTRIES: IndexEntries = { terms: [], texts: [], present: 0, name: '', sorts: new Map() }
 
+const SERVICE_COLUMNS = [
+  ...['pk', 'id', 'change_no', 'version', 'updated_ms', 'is_deleted', 'present', 'name_key'],
+] as const satisfies readonly (keyof ServiceRow)[]
+
 function serviceRow(pk: number, change: number, stored: StoredVersion, { present, name }: IndexEntries): ServiceRow {
   const { id, version, updatedMs, method } = stored
   const state = { is_deleted: method === 'DELETE' ? 1 : 0, present, name_key: name }
   return { pk, id, change_no: change, version, updated_ms: updatedMs, ...state }
 }
 
-function sortRow({ pk, entries }: { readonly pk: number; readonly entries: IndexEntries }) {
-  const row: HealthcareTables['healthcare_sorts'] = { pk }
-  for (const parameter of SORTED_PARAMETERS) {
-    const { low = '', high = '' } = entries.sorts.get(parameter.name) ?? {}
-    row[sortColumn(parameter, 'low')] = low
-    row[sortColumn(parameter, 'high')] = high
+const SORT_COLUMNS: readonly string[] = [
+  'pk',
+  ...SORTED_PARAMETERS.flatMap(parameter => [sortColumn(parameter, 'low'), sortColumn(parameter, 'high')]),
+]
+
+/** In the order of `SORT_COLUMNS`. */
+function sortValues({ pk, entries }: { readonly pk: number; readonly entries: IndexEntries }): readonly unknown[] {
+  const values: unknown[] = [pk]
+  for (const { name } of SORTED_PARAMETERS) {
+    const { low = '', high = '' } = entries.sorts.get(name) ?? {}
+    values.push(low, high)
   }
-  return row
+  return values
 }
+
+const VERSION_COLUMNS = ['id', 'version', 'updated_ms', 'method', 'content']
 
 /** Resolves with the number of the change of each id. */
 async function insertVersions(
-  { db, dialect }: StorageConnection,
+  connection: StorageConnection,
   versions: readonly StoredVersion[],
 ): Promise<ReadonlyMap<string, number>> {
-  const rows = versions.map(({ updatedMs, ...row }) => ({ ...row, updated_ms: updatedMs }))
-  const insert = db.insertInto('healthcare_versions').values(rows)
-  if (dialect !== 'mysql') return numbersOf(await insert.returning(['id', 'change_no']).execute())
+  const { db, dialect } = connection
+  const rows = versions.map(({ id, version, updatedMs, method, content }) => [id, version, updatedMs, method, content])
   // MySQL has no `returning`.
-  await insert.execute()
+  const returning = dialect === 'mysql' ? '' : ' returning id, change_no'
+  const inserted = await insertRows(connection, 'healthcare_versions', VERSION_COLUMNS, rows, returning)
+  if (dialect !== 'mysql') return numbersOf(inserted as { id: string; change_no: number }[])
   const [first] = versions
   if (versions.length === 1) {
     const { rows } = await sql<{ change_no: number }>`select last_insert_id() as change_no`.execute(db)
@@ -175,17 +199,17 @@ function numbersOf(rows: readonly { readonly id: string; readonly change_no: num
 }
 
 async function insertIndex(
-  { db }: StorageConnection,
+  connection: StorageConnection,
   services: readonly { readonly pk: number; readonly entries: Pick<IndexEntries, 'terms' | 'texts'> }[],
 ): Promise<void> {
   // In the order of the index, which many rows reach faster.
-  const terms = services.flatMap(({ pk, entries }) => entries.terms.map(term => ({ term, pk })))
-  terms.sort((one, other) => (one.term < other.term ? -1 : one.term > other.term ? 1 : one.pk - other.pk))
-  for (const rows of chunksOf(terms)) await db.insertInto('healthcare_terms').values(rows).execute()
+  const terms = services.flatMap(({ pk, entries }) => entries.terms.map(term => [term, pk] as const))
+  terms.sort(([one, onePk], [other, otherPk]) => (one < other ? -1 : one > other ? 1 : onePk - otherPk))
+  for (const rows of chunksOf(terms)) await insertRows(connection, 'healthcare_terms', ['term', 'pk'], rows)
   const texts = services.flatMap(({ pk, entries }) =>
-    entries.texts.map(({ parameter, isStart, text }) => ({ field: textField(parameter.number, isStart), text, pk })),
+    entries.texts.map(({ parameter, isStart, text }) => [textField(parameter.number, isStart), text, pk]),
   )
-  for (const rows of chunksOf(texts)) await db.insertInto('healthcare_texts').values(rows).execute()
+  for (const rows of chunksOf(texts)) await insertRows(connection, 'healthcare_texts', ['field', 'text', 'pk'], rows)
 }
 
 /** Writes only what differs: most updates change few values. */
@@ -213,6 +237,25 @@ async function updateIndex(
   const terms = after.terms.filter(term => !known.has(term))
   const texts = after.texts.filter(entry => !knownTexts.has(nameOf(entry)))
   await insertIndex(connection, [{ pk, entries: { terms, texts } }])
+}
+
+/**
+ * Inserts rows by a text alone: Kysely makes a tree with a node for each value, which takes longer than the insert.
+ * `end`: of the statement. Resolves with the rows that it returns.
+ */
+async function insertRows(
+  { db, dialect }: StorageConnection,
+  table: keyof HealthcareTables,
+  columns: readonly string[],
+  rows: readonly (readonly unknown[])[],
+  end = '',
+): Promise<readonly unknown[]> {
+  const parameters = rows.flat()
+  let number = 0
+  const place = dialect === 'postgresql' ? () => `$${++number}` : () => '?'
+  const places = rows.map(row => `(${row.map(place).join(',')})`)
+  const text = `insert into ${table} (${columns.join(',')}) values ${places.join(',')}${end}`
+  return (await db.executeQuery(CompiledQuery.raw(text, parameters))).rows
 }
 
 export function textField(number: number, isStart: boolean): number {

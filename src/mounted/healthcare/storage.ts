@@ -8,8 +8,16 @@ import type { Database } from '../database-access.ts'
 import { isObject, type JsonObject, readJson } from './json-text.ts'
 import { type SearchPage, searchPage } from './search-pages.ts'
 import type { SearchQuery } from './search-query.ts'
+import { SearchTurns } from './search-turns.ts'
 import { historyPage, type HistoryPage, type HistoryRange } from './storage-history.ts'
-import { insertServices, lockService, replaceService, type StoredVersion, storedVersion } from './storage-rows.ts'
+import {
+  findService,
+  insertServices,
+  lockService,
+  replaceService,
+  type StoredVersion,
+  storedVersion,
+} from './storage-rows.ts'
 import {
   CONDITIONAL_LOCK,
   type HealthcareTables,
@@ -60,6 +68,7 @@ const MATCHES_MAX = 2
 export class ServiceStorage {
   readonly #database: Database<HealthcareTables>
   readonly #queue: WriteQueue
+  readonly #turns = new SearchTurns()
   readonly #cursorKey: Buffer
   readonly #nowMs: () => number
 
@@ -108,11 +117,13 @@ export class ServiceStorage {
   }
 
   /**
-   * `base`: URL below which references are local, without a slash at its end. Rejects with InvalidCursor for a position
-   * that belongs to another search.
+   * `base`: URL below which references are local, without a slash at its end. `isAbandoned`: nobody waits for the page
+   * any more. Rejects with InvalidCursor for a position that belongs to another search, and with RequestAborted.
    */
-  search(query: SearchQuery, base: string): Promise<SearchPage> {
-    return searchPage(this.#connection(), query, { base, key: this.#cursorKey, nowMs: this.#nowMs() })
+  search(query: SearchQuery, base: string, isAbandoned: () => boolean = () => false): Promise<SearchPage> {
+    const context = { base, key: this.#cursorKey, nowMs: this.#nowMs() }
+    const search = (): Promise<SearchPage> => searchPage(this.#connection(), query, context)
+    return this.#database.dialect === 'sqlite' ? this.#turns.run(search, isAbandoned) : search()
   }
 
   /**
@@ -195,8 +206,10 @@ export class ServiceWriter {
   }
 
   /** A new service with the method POST. Rejects with StorageRefusal `exists`. */
-  async create(resource: JsonObject, id: string = randomUUID()): Promise<StoredVersion> {
-    const current = await lockService(this.#connection, id)
+  async create(resource: JsonObject, id?: string): Promise<StoredVersion> {
+    if (id === undefined) return this.#insert(randomUUID(), resource, 'POST')
+    // Without a lock: in MariaDB those of two new ids may meet. A race ends at the unique key, and is run again.
+    const current = await findService(this.#connection, id)
     if (current !== undefined) throw new StorageRefusal('exists', id, current.stored)
     return this.#insert(id, resource, 'POST')
   }

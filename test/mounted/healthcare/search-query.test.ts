@@ -133,7 +133,8 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   [`name=${'a'.repeat(200)}`, 'value', 'name'],
   [`name:contains=${'a'.repeat(100)}`, 'value', 'name'],
   [`service-type=${'a,'.repeat(300)}`, 'too-costly', ''],
-  ['name=a&'.repeat(40), 'too-costly', ''],
+  [Array.from({ length: 17 }, (_, index) => `name=a${index}`).join('&'), 'too-costly', ''],
+  ['name:contains=a,b,c,d,e&name:contains=f,g,h,i', 'too-costly', ''],
   [`name:exact=${'a'.repeat(9000)}`, 'too-long', 'name'],
 ]
 
@@ -172,10 +173,10 @@ describe('a search', () => {
         ['warning', '_sort'],
       ],
     )
-    assert.deepEqual(
-      query!.used.map(([name]) => name),
-      ['name', '_sort'],
-    )
+    assert.deepEqual(query!.used, [
+      ['name', 'a'],
+      ['_sort', 'name'],
+    ])
     assert.deepEqual(
       query!.sort.map(({ parameter }) => parameter.name),
       ['name'],
@@ -222,9 +223,14 @@ describe('a search', () => {
     assert.equal(used.length, 13)
   })
 
-  test('has pages of 500 matches at most', () => {
-    assert.equal(searchOf('_count=10000').count, 500)
+  test('has pages of 500 matches at most, and tells so in the self link', () => {
+    const { count, used } = searchOf('_count=10000')
+    assert.deepEqual([count, used], [500, [['_count', '500']]])
     assert.equal(searchOf('_count=0').count, 0)
+  })
+
+  test('has a repeated condition once', () => {
+    assert.equal(searchOf('name:contains=a&name:contains=a&name=a&name:contains=b').filters.length, 3)
   })
 
   test('that decides about a write names a condition, and nothing of the result', () => {

@@ -251,9 +251,9 @@ async function separateFailures(storage: ServiceStorage): Promise<void> {
       }),
     ),
   )
-  for (const [index, { status }] of outcomes.entries()) {
+  for (const [index, outcome] of outcomes.entries()) {
     const isUnwanted = index % 3 === 0
-    assert.equal(status, isUnwanted ? 'rejected' : 'fulfilled')
+    assert.equal(outcome.status, isUnwanted ? 'rejected' : 'fulfilled', 'reason' in outcome ? outcome.reason : '')
     assert.equal((await storage.read(`together-${index}`)) === undefined, isUnwanted)
   }
 }
