@@ -66,7 +66,14 @@ export interface MountedDefinition {
   readonly settings: Readonly<Record<string, unknown>>
   /** Key types that the gateway accepts. */
   readonly keyTypes: Readonly<Record<'production' | 'sandbox', boolean>>
+  readonly work: WorkStart
 }
+
+/**
+ * When work beside requests begins. `start`: with the gateway. `use`: with the database of the API, or its first
+ * request. `off`: the project switches it off. `none`: nobody speaks of work.
+ */
+export type WorkStart = 'start' | 'use' | 'off' | 'none'
 
 /** Sequences and policies of the project of an API. */
 export interface MediationDefinition {
@@ -92,7 +99,7 @@ export interface FirstSequences {
   readonly unread: readonly string[]
 }
 
-/** The sequence that ends each request flow of an API whose sequences choose the address of the backend. */
+/** The sequence that ends each request flow of an API whose sequences choose the backend, or stand for it. */
 export const DESTINATION_SEQUENCE = '(to the destination)'
 
 /** Names of the sequences that run in each flow, in order. */

@@ -84,7 +84,7 @@ const ALGORITHMS: Readonly<Record<string, Algorithm>> = {
   'org.apache.synapse.endpoints.algorithms.WeightedRoundRobin': 'weighted',
 }
 
-/** Stands for the address that a sequence sets. RFC 6761 6.4: the name never resolves. */
+/** Stands for the address that a sequence sets, and for a sequence in place of a backend. RFC 6761 6.4: the name never resolves. */
 const DESTINATION_URL = 'http://destination.invalid'
 const DESTINATION_ENDPOINTS: EndpointsByKeyType = {
   endpoints: { ...NO_ENDPOINTS, endpoints: [{ url: DESTINATION_URL, settings: LONE_ENDPOINT_SETTINGS }] },
@@ -96,13 +96,29 @@ export function isDestination(file: YamlFile): boolean {
   return file.optional([...CONFIG, 'endpoint_type']) === 'default'
 }
 
+/** Type of an API whose backend is a sequence of its project; exports have the first one. */
+const OF_SEQUENCES = ['sequence_backend', 'sequence']
+const SEQUENCE = [...CONFIG, 'sequence']
+
+/** Name of the sequence that stands for the backend; '' for an API of another type, and after an error. */
+export function backendSequence(file: YamlFile): string {
+  return isBackedBySequence(file) ? (file.text(SEQUENCE)?.trim() ?? '') : ''
+}
+
+function isBackedBySequence(file: YamlFile): boolean {
+  return OF_SEQUENCES.includes(file.optional([...CONFIG, 'endpoint_type']))
+}
+
 /** `data.endpointConfig`; undefined, with every error reported, if anything in it is wrong. */
 export function readEndpoints(file: YamlFile): EndpointsByKeyType | undefined {
   if (!file.has(CONFIG)) {
     file.missing(CONFIG)
     return undefined
   }
-  if (isDestination(file)) return DESTINATION_ENDPOINTS
+  if (isDestination(file) || isBackedBySequence(file)) return DESTINATION_ENDPOINTS
+  if (file.has(SEQUENCE)) {
+    file.error(SEQUENCE, undefined, 'belongs to the type sequence', 'write endpoint_type: sequence_backend')
+  }
   if (isMounted(file)) return { endpoints: NO_ENDPOINTS, sandbox: NO_ENDPOINTS }
   const before = file.errors.length
   const kind = readKind(file)
@@ -129,7 +145,7 @@ function readKind(file: YamlFile): Kind | undefined {
   if (type === undefined) return undefined
   const kind = Object.hasOwn(KINDS, type) ? KINDS[type] : undefined
   if (kind !== undefined) return kind
-  const known = [...Object.keys(KINDS), 'default', 'mounted'].join(', ')
+  const known = [...Object.keys(KINDS), 'default', 'sequence_backend', 'mounted'].join(', ')
   file.error(path, type, `expected ${known}`, 'other endpoint types are not supported yet')
   return undefined
 }

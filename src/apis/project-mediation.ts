@@ -13,8 +13,9 @@ import {
   type MediationDefinition,
 } from './api-definition.ts'
 import { readPolicies } from './api-policies.ts'
-import { isDestination } from './endpoints.ts'
+import { backendSequence, isDestination } from './endpoints.ts'
 import type { Operations } from './operations.ts'
+import { escapeXml } from './policy-template.ts'
 import { readSequences, type SequenceSource, sequenceText } from './project-sequences.ts'
 import type { YamlFile } from './yaml-file.ts'
 
@@ -23,6 +24,18 @@ const TO_DESTINATION: SequenceSource = {
   name: DESTINATION_SEQUENCE,
   label: DESTINATION_SEQUENCE,
   text: sequenceText(DESTINATION_SEQUENCE, '<send><endpoint><default/></endpoint></send>'),
+}
+
+/** Ends the request flow of an API whose backend is a sequence: what that leaves is the response. */
+function toSequence(name: string): SequenceSource {
+  const text = sequenceText(DESTINATION_SEQUENCE, `<sequence key="${escapeXml(name)}"/><loopback/>`)
+  return { name: DESTINATION_SEQUENCE, label: `endpointConfig.sequence ${name}`, text }
+}
+
+function lastSteps(file: YamlFile): readonly SequenceSource[] {
+  if (isDestination(file)) return [TO_DESTINATION]
+  const name = backendSequence(file)
+  return name === '' ? [] : [toSequence(name)]
 }
 
 /** The sequences and policies of a project before they are parsed. */
@@ -50,7 +63,7 @@ export function readMediation(
 ): MediationSource | null {
   const sequences = readSequences(file, folder, api, found)
   const policies = readPolicies(file, folder, operations, found)
-  const sources = [...sequences.sources, ...policies.sources, ...(isDestination(file) ? [TO_DESTINATION] : [])]
+  const sources = [...sequences.sources, ...policies.sources, ...lastSteps(file)]
   if (sources.length === 0 && own === null) return null
   const { extensions } = sequences
   const mediation = { sources, plans: [], extensions, policies: policies.ofApi, byOperation: policies.byOperation }

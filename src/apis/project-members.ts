@@ -71,8 +71,8 @@ const ENDPOINTS: Member = accessOf({
 })
 
 const ENDPOINT_CONFIG: Member = accessOf({
-  ...each(ACCESS, 'endpoint_type', 'module'),
-  settings: KNOWN,
+  ...each(ACCESS, 'endpoint_type', 'module', 'sequence'),
+  ...each(KNOWN, 'settings', 'work'),
   ...each(ENDPOINTS, 'production_endpoints', 'sandbox_endpoints', 'production_failovers', 'sandbox_failovers'),
   ...each(KNOWN, 'failOver', 'sessionManagement', 'sessionTimeOut'),
   ...each(KNOWN, 'algorithm', 'algoCombo', 'algoClassName'),

@@ -89,30 +89,49 @@ export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsO
   return isEmpty(flows) && ofOperations.every(([, each]) => isEmpty(each)) ? null : plan
 }
 
+/** What `checkHandshakes` has found. */
+interface HandshakeDiagnostics {
+  readonly errors: readonly Diagnostic[]
+  readonly warnings: readonly Diagnostic[]
+}
+
 /**
- * Warns of APIs with WebSocket endpoints whose response flow needs a worker: it does not run on the 101 of a handshake,
- * behind which frames may follow at once (D269).
+ * APIs with WebSocket endpoints whose response flow needs a worker: it cannot run on the 101 of a handshake, behind
+ * which frames may follow at once (D269). A sequence or policy of the API itself is an error, one of the home a warning.
  */
-export async function handshakeWarnings(
+export async function checkHandshakes(
   apis: readonly ApiDefinition[],
   sequences: SequenceSet,
-): Promise<readonly Diagnostic[]> {
+): Promise<HandshakeDiagnostics> {
   const concerned = apis.filter(hasSockets)
-  if (concerned.length === 0) return []
+  if (concerned.length === 0) return { errors: [], warnings: [] }
   const needsOf = await loadNeeds(concerned, sequences)
-  return concerned.flatMap(api => {
+  const found = concerned.flatMap(api => {
     const plan = mediationPlan(api, sequences, needsOf)
     const flows = plan === null ? [] : [plan.flows, ...Object.values(plan.byOperation)]
-    const unrun = flows.find(({ response }) => response.needs === 'worker')?.response
-    if (unrun === undefined) return []
-    return {
+    const unrun = flows.filter(({ response }) => response.needs === 'worker').map(({ response }) => response)
+    if (plan === null || unrun.length === 0) return []
+    const own = new Map(plan.sequences.map(sequence => [sequence.name, sequence]))
+    const lookup: SequenceLookup = name => own.get(name) ?? sequences.files.get(name)?.plan
+    const ofApi = unrun.find(({ sequences: names }) => {
+      return (
+        needsOf(
+          names.filter(name => own.has(name)),
+          lookup,
+        ) === 'worker'
+      )
+    })
+    const diagnostic = {
       where: `API ${api.name}:${api.version}`,
       key: 'response flow',
-      given: unrun.sequences.join(', '),
+      given: (ofApi ?? unrun[0]!).sequences.join(', '),
       expected: 'reads or makes a body, so it does not run on WebSocket handshakes',
       hint: 'keep to properties, header fields and conditions over them',
     }
+    return { isError: ofApi !== undefined, diagnostic }
   })
+  const of = (isError: boolean) => found.filter(each => each.isError === isError).map(({ diagnostic }) => diagnostic)
+  return { errors: of(true), warnings: of(false) }
 }
 
 function hasSockets({ endpoints, sandbox }: ApiDefinition): boolean {

@@ -33,7 +33,7 @@ import {
   missingSequence,
   type SequenceSet,
 } from '../mediation/sequence-files.ts'
-import { handshakeWarnings } from '../plan/mediation-planning.ts'
+import { checkHandshakes } from '../plan/mediation-planning.ts'
 import { webSocketSequenceErrors } from '../mediation/websocket-sequences.ts'
 import { namesInForce } from '../throttle/policy-index.ts'
 import { throttlePlan } from '../plan/throttle-planning.ts'
@@ -118,6 +118,7 @@ export async function loadHome(
   const registry = runsKeyManager ? validateRegistry(configuration) : NO_DIAGNOSTICS
   const modules = await moduleDiagnostics(configuration, home, { runsGateway, runsKeyManager })
   const ofKeys = [...diagnostics.errors, ...modules.errors, ...accessErrors(configuration), ...registry.errors]
+  const handshakes = await checkHandshakes(apis.apis, parts.sequences)
   return {
     ...{ configuration, keys, apis, lifecycles, tls, unknown },
     applications: declared.applications,
@@ -129,6 +130,7 @@ export async function loadHome(
       ...(tls?.diagnostics.errors ?? []),
       ...lifecycles.errors,
       ...declared.errors,
+      ...handshakes.errors,
     ],
     warnings: [
       ...examined.warnings,
@@ -137,7 +139,7 @@ export async function loadHome(
         keys,
       ),
       ...declared.warnings,
-      ...(await handshakeWarnings(apis.apis, parts.sequences)),
+      ...handshakes.warnings,
       ...missingEndpoints(apis.apis, parts.sequences),
       ...(await unusableFiles(home, apis.apis, parts.sequences)),
     ],

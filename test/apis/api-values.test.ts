@@ -200,7 +200,7 @@ const INVALID: readonly (readonly [from: string, to: string, error: string])[] =
   [
     'endpoint_type: http',
     'endpoint_type: aws',
-    'A/api.yaml:10: data.endpointConfig.endpoint_type = "aws": expected http, address, ws, failover, load_balance, default, mounted (other endpoint types are not supported yet)',
+    'A/api.yaml:10: data.endpointConfig.endpoint_type = "aws": expected http, address, ws, failover, load_balance, default, sequence_backend, mounted (other endpoint types are not supported yet)',
   ],
   ['    endpoint_type: http\n', '', 'A/api.yaml:9: data.endpointConfig.endpoint_type: is missing (add it)'],
   [

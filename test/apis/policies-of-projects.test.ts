@@ -106,6 +106,38 @@ test('an API of the endpoint type default sends each request to the address that
   assert.deepEqual(flowsOf(apis), ['a, (to the destination): worker', NOTHING, NOTHING])
 })
 
+const BACKED = (more: string, type = 'sequence_backend') =>
+  HEAD.replace('endpoint_type: http', `endpoint_type: ${type}`).replace(/ {4}production_[\s\S]*$/, more)
+
+test('an API whose backend is a sequence ends its request flow with it', async t => {
+  for (const type of ['sequence_backend', 'sequence']) {
+    const files = { 'Sequences/in-sequence/a.xml': sequence('a'), 'Sequences/backend.xml': sequence('backend') }
+    const apis = await load(t, { 'api.yaml': BACKED('    sequence: backend\n', type), ...files })
+    assert.deepEqual(apis.said, [])
+    assert.deepEqual(flowsOf(apis), ['a, (to the destination): worker', NOTHING, NOTHING])
+  }
+})
+
+/** [lines of endpointConfig, type, error]. */
+const WRONG_BACKENDS = [
+  ['', 'sequence_backend', 'error api.yaml:7: data.endpointConfig.sequence: is missing (add it)'],
+  [
+    '    sequence: a\n    production_endpoints: {url: "http://p"}\n',
+    'http',
+    'error api.yaml:9: data.endpointConfig.sequence: belongs to the type sequence (write endpoint_type: sequence_backend)',
+  ],
+] as const
+
+for (const [more, type, error] of WRONG_BACKENDS) {
+  test(`${error} is said of a backend that is a sequence`, async t => {
+    const { said } = await load(t, { 'api.yaml': BACKED(more, type) })
+    assert.ok(
+      said.some(one => one.startsWith(error)),
+      said.join('\n'),
+    )
+  })
+}
+
 test('out-sequence and fault-sequence run in their flows', async t => {
   const files = { 'Sequences/out-sequence/o.xml': sequence('o'), 'Sequences/fault-sequence/f.xml': sequence('f') }
   assert.deepEqual(flowsOf(await load(t, { 'api.yaml': HEAD, ...files })), [NOTHING, 'o: constant', 'f: constant'])
@@ -310,6 +342,11 @@ const MISTAKES: readonly (readonly [string, string, string])[] = [
     'an unknown policy',
     policies('request', use('addHeadr', H)),
     'error api.yaml:13: data.apiPolicies.request[0].policyName = "addHeadr": is not a policy (did you mean addHeader?',
+  ],
+  [
+    'a policy for CORS',
+    policies('request', use('corsRequestPolicy', H)),
+    'error api.yaml:13: data.apiPolicies.request[0].policyName = "corsRequestPolicy": is not a policy (write data.corsConfiguration',
   ],
   [
     'a missing parameter',

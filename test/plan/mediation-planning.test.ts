@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import type { ApiDefinition, FlowNames, MediationDefinition } from '../../src/apis/api-definition.ts'
 import type { FlowsPlan } from '../../src/mediation/flow-plan.ts'
 import { loadSequences, type SequenceSet, sequencesOfFlows } from '../../src/mediation/sequence-files.ts'
-import { handshakeWarnings, mediationPlan, NO_NEEDS } from '../../src/plan/mediation-planning.ts'
+import { checkHandshakes, mediationPlan, NO_NEEDS } from '../../src/plan/mediation-planning.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
@@ -139,10 +139,19 @@ for (const [url, steps, isWarned] of HANDSHAKES) {
   test(`D269: a response flow ${steps} of an API at ${url} is ${isWarned ? '' : 'no '}warning`, async t => {
     const sequences = await home(t, { 'Pets:v1.0.0--Out': steps })
     const endpoints = { ...NO_ENDPOINTS, endpoints: [{ url, settings: DEFAULT_ENDPOINT_SETTINGS }] }
-    const warnings = await handshakeWarnings([{ ...api(null), endpoints }], sequences)
+    const { errors, warnings } = await checkHandshakes([{ ...api(null), endpoints }], sequences)
     assert.deepEqual(
       warnings.map(({ where, given }) => [where, given]),
       isWarned ? [['API Pets:1.0.0', 'Pets:v1.0.0--Out']] : [],
     )
+    assert.deepEqual(errors, [])
   })
 }
+
+test('D269: a response policy of a WebSocket API itself that makes a body is an error', async t => {
+  const endpoints = { ...NO_ENDPOINTS, endpoints: [{ url: 'ws://backend.test', settings: DEFAULT_ENDPOINT_SETTINGS }] }
+  const own = { sequences: [await planOf(WORKER, 'mine')], extensions: NONE, byOperation: {} }
+  const mediation = { ...own, policies: { ...NONE, response: ['mine'] } }
+  const { errors, warnings } = await checkHandshakes([{ ...api(mediation), endpoints }], await home(t, {}))
+  assert.deepEqual([errors.map(({ given }) => given), warnings], [['mine'], []])
+})
