@@ -5,6 +5,7 @@ import { cache } from './cache.ts'
 import { call } from './call.ts'
 import { guardrail } from '../policies/guardrails.ts'
 import { interceptor } from '../policies/interceptor.ts'
+import { accessClaim } from '../policies/access-claim.ts'
 import { jsonThreatProtection, regexThreatProtection, xmlThreatProtection } from '../policies/threat-protection.ts'
 import { checkQuery } from '../graphql/check-query.ts'
 import { validateContract } from '../openapi/validate-contract.ts'
@@ -52,6 +53,7 @@ export const MEDIATORS: readonly AnyMediator[] = [
     regexThreatProtection,
     guardrail,
     wellFormedBody,
+    accessClaim,
     validateContract,
     checkQuery,
   ],
