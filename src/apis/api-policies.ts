@@ -8,6 +8,7 @@ import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definitio
 import { BUILT_IN_NAMES, builtInPolicy, type PolicyParameter, type PolicyValues } from './built-in-policies.ts'
 import type { Operations } from './operations.ts'
 import { OwnPolicies, type OwnPolicy } from './own-policies.ts'
+import type { ProjectFolder } from './project-folder.ts'
 import { type SequenceSource, sequenceText } from './project-sequences.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
 
@@ -25,11 +26,11 @@ const USES_MAX = 20_000
 /** `operations`: those of the project; undefined where its document declares them. */
 export function readPolicies(
   file: YamlFile,
-  folder: string,
+  project: ProjectFolder,
   operations: Operations | undefined,
   found: Diagnostics,
 ): UsedPolicies {
-  const reader = new PolicyReader(file, new OwnPolicies(folder, found), found)
+  const reader = new PolicyReader(file, new OwnPolicies(project, found), found)
   const ofApi = reader.flows(['data', 'apiPolicies'])
   const byOperation: Record<string, FlowNames> = {}
   const list = file.value(['data', 'operations'])

@@ -15,7 +15,7 @@ import {
   type Transport,
 } from './api-definition.ts'
 import { contextViolation, unversionedViolation, versionViolation } from './api-paths.ts'
-import { readClientCertificates } from './client-certificates.ts'
+import { CLIENT_CERTIFICATES, NO_CLIENT_CERTIFICATES, readClientCertificates } from './client-certificates.ts'
 import { readValidation } from './schema-validation.ts'
 import { readEndpointSecurity } from './endpoint-security.ts'
 import { basePathOf, documentEndpoints, extensionEndpoints, readEndpoints } from './endpoints.ts'
@@ -33,7 +33,7 @@ import {
   requiredOperations,
 } from './operations.ts'
 import { readMounted } from './mounted-module.ts'
-import { checkFolder } from './project-folder.ts'
+import { checkFolder, type FolderNames, mayHave, type ProjectFolder } from './project-folder.ts'
 import { type MediationSource, parseMediation, readMediation } from './project-mediation.ts'
 import { API_FILE } from './project-members.ts'
 import { type Path, type Violation, YamlFile } from './yaml-file.ts'
@@ -58,7 +58,9 @@ export const PROJECT_FILES = {
 } as const satisfies Readonly<Record<string, readonly string[]>>
 
 /** Paths of the existing files. */
-export type ProjectPaths = Readonly<Record<keyof typeof PROJECT_FILES, string | undefined>>
+export interface ProjectPaths extends Readonly<Record<keyof typeof PROJECT_FILES, string | undefined>> {
+  readonly names: FolderNames
+}
 
 /** Members that a document declares for a project without them. With all of them the document decides nothing. */
 const DECIDED_BY_DOCUMENTS = [
@@ -105,11 +107,14 @@ export function readProject(paths: ProjectPaths, isThorough: boolean): ParsedPro
   const isComplete = DECIDED_BY_DOCUMENTS.every(name => file.has(['data', name]))
   if (!isComplete) errors.push(...documentErrors)
   const folder = dirname(paths.api!)
-  const clients = readClientCertificates(folder)
-  const names = checkFolder(folder, file.has(['data', 'operations']))
+  const clients = mayHave(paths.names, CLIENT_CERTIFICATES) ? readClientCertificates(folder) : NO_CLIENT_CERTIFICATES
+  const names = checkFolder(folder, paths.names, file.has(['data', 'operations']))
   errors.push(...clients.errors, ...names.errors)
   const found = new Diagnostics()
-  const read = file.errors.length > 0 ? undefined : readDefinition(file, document, folder, isThorough, found)
+  const read =
+    file.errors.length > 0
+      ? undefined
+      : readDefinition(file, document, { folder, names: paths.names }, isThorough, found)
   errors.push(...found.errors)
   const api = read === undefined ? undefined : { ...read.definition, clientCertificates: clients.certificates }
   const labels = api === undefined ? [] : readLabels(file)
@@ -159,7 +164,7 @@ interface ReadDefinition {
 function readDefinition(
   file: YamlFile,
   document: OpenApiDocument | undefined,
-  folder: string,
+  { folder, names }: ProjectFolder,
   isThorough: boolean,
   found: Diagnostics,
 ): ReadDefinition | undefined {
@@ -185,7 +190,7 @@ function readDefinition(
   const operations = graphql === null ? readOperations(file) : undefined
   const resources = graphql?.resources ?? resourcesOf(operations, document, isThorough)
   const own = readValidation(file, document, resources) ?? graphql?.steps ?? null
-  const mediation = readMediation(file, folder, `${name}:v${version}`, operations, own, found)
+  const mediation = readMediation(file, { folder, names }, `${name}:v${version}`, operations, own, found)
   if (file.errors.length > 0 || endpoints === undefined) return undefined
   const definition: ReadDefinition['definition'] = {
     name,

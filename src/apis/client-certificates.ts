@@ -19,7 +19,8 @@ interface ClientCertificates {
   readonly hasList: boolean
 }
 
-const FOLDER = 'Client-certificates'
+export const CLIENT_CERTIFICATES = 'Client-certificates'
+export const NO_CLIENT_CERTIFICATES: ClientCertificates = { certificates: [], errors: [], warnings: [], hasList: false }
 const LISTS = ['client_certificates.yaml', 'client_certificates.yml', 'client_certificates.json']
 /** Newer exports have a folder for each key type. */
 const SUBFOLDERS = ['', 'PRODUCTION', 'SANDBOX']
@@ -33,7 +34,7 @@ export function readClientCertificates(project: string): ClientCertificates {
   const warnings: Diagnostic[] = []
   let hasList = false
   for (const subfolder of SUBFOLDERS) {
-    const folder = join(project, FOLDER, subfolder)
+    const folder = join(project, CLIENT_CERTIFICATES, subfolder)
     const source = firstOf(LISTS.map(name => join(folder, name)))
     if (source === undefined) continue
     hasList = true
@@ -79,7 +80,7 @@ function readThumbprint(file: YamlFile, path: Path, folder: string, name: string
   const isInside = certificatePath.startsWith(`${resolve(folder)}${sep}`)
   const bytes = isInside ? readBinary(certificatePath, CERTIFICATE_BYTES_MAX) : undefined
   if (bytes === undefined) {
-    file.error(path, printable(name), `is no file of ${FOLDER}`, 'put the certificate there')
+    file.error(path, printable(name), `is no file of ${CLIENT_CERTIFICATES}`, 'put the certificate there')
     return undefined
   }
   try {

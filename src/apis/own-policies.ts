@@ -10,6 +10,7 @@ import { type Flow, FLOWS } from './api-definition.ts'
 import type { PolicyParameter, PolicyValues } from './built-in-policies.ts'
 import { MemberCheck } from './known-members.ts'
 import { escapeXml, renderTemplate } from './policy-template.ts'
+import { mayHave, type ProjectFolder } from './project-folder.ts'
 import { POLICY_FILE } from './project-members.ts'
 import { filesBelow, sequenceStart, sequenceText } from './project-sequences.ts'
 import { type Path, YamlFile } from './yaml-file.ts'
@@ -37,10 +38,9 @@ export class OwnPolicies {
   readonly #found: Diagnostics
   readonly #known = new Map<string, OwnPolicy | null>()
 
-  /** `folder`: that of the project. */
-  constructor(folder: string, found: Diagnostics) {
+  constructor({ folder, names }: ProjectFolder, found: Diagnostics) {
     this.#folder = folder
-    this.#paths = filesBelow(join(folder, POLICIES))
+    this.#paths = mayHave(names, POLICIES) ? filesBelow(join(folder, POLICIES)) : []
     this.#found = found
   }
 

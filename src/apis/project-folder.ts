@@ -1,4 +1,7 @@
-/** Checks the names in the folder of a project: a misspelt file would silently be absent. */
+/**
+ * The names in the folder of a project. They are listed once, because looking for each file that may be there takes
+ * longer than reading the project. They are also checked: a misspelt file would silently be absent.
+ */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Diagnostics } from '../config/diagnostics.ts'
@@ -14,25 +17,50 @@ const INERT: Readonly<Record<string, string>> = {
 }
 /** Further parts of exports, which describe the API or belong to what `api.yaml` names. */
 const OTHERS = ['api.yaml', 'api_meta.yaml', 'Docs', 'Image', 'WSDL', 'SoapToRest', 'Libraries']
+const KNOWN = [...READ, ...OTHERS, ...Object.keys(INERT)]
 const DOCUMENT = 'swagger.yaml'
 /** Definitions of APIs that are no HTTP APIs. */
 const OTHER_DEFINITIONS = ['asyncapi.yaml', 'schema.graphql']
 /** Names of a folder that are looked at. */
 const NAMES_MAX = 1000
 
+/** Names in the folder of a project; null where it cannot be listed, so that every file may be there. */
+export type FolderNames = readonly string[] | null
+
+/** A project and the names in its folder. */
+export interface ProjectFolder {
+  readonly folder: string
+  readonly names: FolderNames
+}
+
+export function listFolder(folder: string): FolderNames {
+  try {
+    return readdirSync(folder)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' || code === 'ENOTDIR' ? [] : null
+  }
+}
+
+/** `path`: of a file or folder, from the folder of the project on. */
+export function mayHave(names: FolderNames, path: string): boolean {
+  return names === null || names.includes(path.split('/', 1)[0]!)
+}
+
 /** `hasOperations`: false if only a document can declare operations. */
-export function checkFolder(folder: string, hasOperations: boolean): Diagnostics {
+export function checkFolder(folder: string, all: FolderNames, hasOperations: boolean): Diagnostics {
   const found = new Diagnostics()
-  const names = namesIn(folder)
+  const names = (all ?? []).filter(name => !name.startsWith('.')).slice(0, NAMES_MAX)
   for (const [name, reason] of Object.entries(INERT)) {
     if (!names.includes(name) || namesIn(join(folder, name)).length === 0) continue
     found.warn(labelOf(join(folder, name)), '', 'has no effect', reason)
   }
   for (const name of names) {
-    const guess = nearestTypoOrRegrouped(asYaml(name), [...READ, ...OTHERS, ...Object.keys(INERT)])
+    if (KNOWN.includes(asYaml(name))) continue
+    const guess = nearestTypoOrRegrouped(asYaml(name), KNOWN)
     if (READ.includes(guess) && !names.some(each => asYaml(each) === guess)) refuse(found, join(folder, name), guess)
   }
-  if (!hasOperations) checkDefinitions(join(folder, 'Definitions'), found)
+  if (!hasOperations && names.includes('Definitions')) checkDefinitions(join(folder, 'Definitions'), found)
   return found
 }
 

@@ -16,6 +16,7 @@ import { readPolicies } from './api-policies.ts'
 import { backendSequence, isDestination } from './endpoints.ts'
 import type { Operations } from './operations.ts'
 import { escapeXml } from './policy-template.ts'
+import type { ProjectFolder } from './project-folder.ts'
 import { readSequences, type SequenceSource, sequenceText } from './project-sequences.ts'
 import type { YamlFile } from './yaml-file.ts'
 
@@ -55,14 +56,14 @@ export interface OwnSteps {
 /** Null: the project has no sequence and no policy. `api`: `NAME:vVERSION`. */
 export function readMediation(
   file: YamlFile,
-  folder: string,
+  project: ProjectFolder,
   api: string,
   operations: Operations | undefined,
   own: OwnSteps | null,
   found: Diagnostics,
 ): MediationSource | null {
-  const sequences = readSequences(file, folder, api, found)
-  const policies = readPolicies(file, folder, operations, found)
+  const sequences = readSequences(file, project, api, found)
+  const policies = readPolicies(file, project, operations, found)
   const sources = [...sequences.sources, ...policies.sources, ...lastSteps(file)]
   if (sources.length === 0 && own === null) return null
   const { extensions } = sequences

@@ -9,6 +9,7 @@ import { labelOf } from '../config/source-file.ts'
 import { GRAPHQL_FILES } from './graphql-project.ts'
 import { POLICIES } from './own-policies.ts'
 import { type ParsedProject, PROJECT_FILES, type ProjectPaths, readDocument, readProject } from './api-project.ts'
+import { listFolder, mayHave } from './project-folder.ts'
 import { filesBelow, SEQUENCES } from './project-sequences.ts'
 
 /** A project or a document that is to be read. */
@@ -59,8 +60,11 @@ export function findFiles(path: string, isDocument: boolean): FoundFiles {
     const { signature, bytes } = lookAt(path)
     return { files: null, signature, bytes, documentBytes: bytes }
   }
-  const first = (names: readonly string[]): Existing | undefined => {
-    for (const name of names) {
+  const folder = lookAt(path)
+  const names = listFolder(path)
+  const first = (candidates: readonly string[]): Existing | undefined => {
+    for (const name of candidates) {
+      if (!mayHave(names, name)) continue
       const file = `${path}/${name}`
       const looked = lookAt(file)
       if (looked.signature !== ABSENT)
@@ -77,12 +81,14 @@ export function findFiles(path: string, isDocument: boolean): FoundFiles {
   const graphql = document === undefined ? GRAPHQL_FILES.map(name => first([name])) : []
   const existing = [api, document, deployments, ...graphql].filter(one => one !== undefined)
   // The names in these folders are checked as well.
-  const folders = [path, `${path}/Definitions`, `${path}/${SEQUENCES}`, `${path}/${POLICIES}`].map(lookAt)
-  const [, , ofSequences, ofPolicies] = folders
+  const folders = ['Definitions', SEQUENCES, POLICIES].map(name =>
+    mayHave(names, name) ? lookAt(`${path}/${name}`) : NONE,
+  )
+  const [, ofSequences, ofPolicies] = folders
   const parts = [ofSequences!, ofPolicies!].some(one => one.signature !== ABSENT) ? mediationFiles(path) : []
-  const signatures = [...existing, ...folders, ...parts].map(one => one.signature)
+  const signatures = [...existing, folder, ...folders, ...parts].map(one => one.signature)
   return {
-    files: { api: api?.file, document: document?.file, deployments: deployments?.file },
+    files: { api: api?.file, document: document?.file, deployments: deployments?.file, names },
     signature: signatures.includes('') ? '' : signatures.join(' '),
     bytes: [...existing, ...parts].reduce((sum, { bytes }) => sum + bytes, 0),
     documentBytes: document?.bytes ?? 0,
@@ -112,6 +118,7 @@ interface Existing extends Looked {
 const FILE_TIME_TICK_MS = 50
 /** Signature of a file that does not exist. */
 const ABSENT = '-'
+const NONE: Looked = { signature: ABSENT, bytes: 0 }
 
 function lookAt(path: string): Looked {
   try {

@@ -10,6 +10,7 @@ import { labelOf, readSource } from '../config/source-file.ts'
 import { SEQUENCE_NAMESPACE } from '../mediation/functions.ts'
 import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definition.ts'
 import { escapeXml } from './policy-template.ts'
+import { mayHave, type ProjectFolder } from './project-folder.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
 
 /** A sequence as text. */
@@ -64,8 +65,14 @@ interface SequenceFile extends SequenceSource {
 }
 
 /** `api`: `NAME:vVERSION` of the project. */
-export function readSequences(file: YamlFile, folder: string, api: string, found: Diagnostics): ProjectSequences {
-  const files = filesBelow(join(folder, SEQUENCES)).flatMap(path => readFile(path, api, found) ?? [])
+export function readSequences(
+  file: YamlFile,
+  { folder, names }: ProjectFolder,
+  api: string,
+  found: Diagnostics,
+): ProjectSequences {
+  const paths = mayHave(names, SEQUENCES) ? filesBelow(join(folder, SEQUENCES)) : []
+  const files = paths.flatMap(path => readFile(path, api, found) ?? [])
   const named = namedSequences(file)
   if (files.length === 0 && named.length === 0) return { sources: [], extensions: NO_FLOW_NAMES }
   reportDuplicates(files, found)

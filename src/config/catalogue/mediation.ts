@@ -128,7 +128,8 @@ function mustBePattern(
     keys: [key],
     must: `${key} must be a regular expression, in RE2 syntax`,
     severity: 'error',
-    holds: it => isPattern(it[key]),
+    // Without a pattern its library is not loaded: 8 MB and 5 ms.
+    holds: it => it[key] === '' || isPattern(it[key]),
   }
 }
 
