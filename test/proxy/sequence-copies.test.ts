@@ -82,6 +82,39 @@ test('an item takes the place that attachPath names', async t => {
   ])
 })
 
+test('items of a parallel foreach wait beside each other, and their results keep the order', async t => {
+  let first: Parameters<Reaction>[1] | undefined
+  const backend = await startBackend(t, {
+    '/one': (_, peer) => {
+      first = peer
+      return null
+    },
+    '/two': () => {
+      first!.send('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{"n":1}')
+      return [200, '{"n":2}']
+    },
+  })
+  const call = (path: string) => callTo(backend.port, path)
+  const steps = `<filter source="$var:i" regex="0"><then>${call('/one')}</then><else>${call('/two')}</else></filter>`
+  const loop = `<foreach collection="json-eval($)" counter-variable="i" parallel-execution="true">
+    <sequence>${steps}</sequence></foreach><respond/>`
+  const list = '<payloadFactory media-type="json"><format>[1,2]</format><args/></payloadFactory>'
+  const { ask } = await startCalls(t, { request: list + loop }, backend.port)
+  assert.deepEqual(await ask(), [200, '[{"n":1},{"n":2}]'])
+})
+
+test('an item of a parallel foreach that fails fails the message once the others have ended', async t => {
+  const backend = await startBackend(t, { '/one': says(200, '{"n":1}') })
+  const steps = `<filter source="$var:i" regex="0"><then>${callTo(backend.port, '/one')}</then>
+    <else><throwError type="102553" errorMessage="m"/></else></filter>`
+  const loop = `<foreach collection="json-eval($)" counter-variable="i" parallel-execution="true">
+    <sequence>${steps}</sequence></foreach><respond/>`
+  const list = '<payloadFactory media-type="json"><format>[1,2,3]</format><args/></payloadFactory>'
+  const { ask } = await startCalls(t, { request: list + loop }, backend.port)
+  assert.equal((await ask())[0], 500)
+  assert.equal(backend.received.length, 1)
+})
+
 test('parts of XML stand in the enclosing element', async t => {
   const xml = (n: number): Reaction => says(200, `<n>${n}</n>`, 'Content-Type: application/xml\r\n')
   const backend = await startBackend(t, { '/one': xml(1), '/two': xml(2) })

@@ -1,6 +1,6 @@
 /**
  * `<foreach>`: runs a sequence for each part of the message that `expression` finds, in place, or for each item of
- * `collection`, on a copy of the message. Items run in order.
+ * `collection`, on a copy of the message. Items run in order, unless `parallel-execution` is true; their results keep it.
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { mostOf } from '../flow-plan.ts'
@@ -27,6 +27,8 @@ type Over =
       readonly counter: string
       readonly result: string
       readonly isUpdated: boolean
+      /** Items that run at once. */
+      readonly atOnce: number
     }
 
 interface ForeachSettings {
@@ -36,6 +38,8 @@ interface ForeachSettings {
 
 const NEW_STYLE = ['counter-variable', 'result-target', 'result-type', 'update-original', 'parallel-execution']
 const COUNTER = 'FOREACH_COUNTER'
+/** Each item may wait for a backend. */
+const AT_ONCE_MAX = 16
 
 export const foreach = mediator<ForeachSettings>({
   name: 'foreach',
@@ -105,13 +109,13 @@ function parseCollection(element: XmlElement, parser: SequenceParser): Over | un
   const updates = element.has('update-original') ? parser.flag(element, 'update-original') : true
   const parallel = parser.flag(element, 'parallel-execution')
   const type = parser.choice(element, 'result-type', ['JSON'], 'JSON')
-  if (parallel === true) parser.warn(element, 'parallel-execution', 'has no effect: items run in order', 'remove it')
   if (expression === undefined || updates === undefined || parallel === undefined || type === undefined) {
     return undefined
   }
   const result = element.attribute('result-target')
   const counter = element.attribute('counter-variable')
-  return { kind: 'collection', expression, counter, result, isUpdated: updates && result === '' }
+  const isUpdated = updates && result === ''
+  return { kind: 'collection', expression, counter, result, isUpdated, atOnce: parallel ? AT_ONCE_MAX : 1 }
 }
 
 /** Runs `each` for every index from 0 until one returns false, or a promise of it. */
@@ -186,24 +190,54 @@ function overCollection(over: Extract<Over, { kind: 'collection' }>, run: Run, c
   return message => {
     const items = itemsOf(evaluate(message))
     const results: Json[] = []
-    const goesOn = inTurn(items.length, at => {
+    const goesOn = inLanes(items.length, over.atOnce, at => {
       const copy = message.copy()
+      const before = copy.steps
       copy.json = items[at]!
       if (over.counter !== '') copy.set('variable', over.counter, at)
-      return andThen(
-        whole(run(copy), () => {
-          message.steps = copy.steps
-          if (copy.outcome !== 'faulted') return
-          throw new MediationFault(copy.fault!)
-        }),
-        () => void results.push(jsonOfPayload(copy.payload)),
-      )
+      return whole(run(copy), () => {
+        message.steps += copy.steps - before
+        if (copy.outcome === 'faulted') throw new MediationFault(copy.fault!)
+        results[at] = jsonOfPayload(copy.payload)
+      })
     })
     return andThen(goesOn, () => {
       if (over.result !== '') message.set('variable', over.result, { kind: 'json', value: results })
       else update(message, results)
     })
   }
+}
+
+/**
+ * Runs `each` for every index, up to `atOnce` that wait at a time. No further index begins after one has thrown; the
+ * error is thrown when those that run have ended.
+ */
+function inLanes(count: number, atOnce: number, each: (at: number) => true | Promise<true>): true | Promise<true> {
+  let next = 0
+  const lane = (): true | Promise<true> => {
+    while (next < count) {
+      const goesOn = each(next++)
+      if (goesOn instanceof Promise) return goesOn.then(lane)
+    }
+    return true
+  }
+  const first = lane()
+  if (!(first instanceof Promise)) return true
+  const stopping = (running: true | Promise<true>): Promise<true> =>
+    Promise.resolve(running).catch((error: unknown) => {
+      next = count
+      throw error
+    })
+  const lanes = [stopping(first)]
+  while (lanes.length < atOnce && next < count) lanes.push(stopping(startOf(lane)))
+  return Promise.allSettled(lanes)
+    .then(() => Promise.all(lanes))
+    .then(() => true)
+}
+
+/** A lane that throws at once is a rejected one. */
+async function startOf(lane: () => true | Promise<true>): Promise<true> {
+  return await lane()
 }
 
 /** An item whose sequence ends early is an item all the same. */
