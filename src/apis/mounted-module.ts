@@ -2,13 +2,14 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, realpathSync } from 'node:fs'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
-import { BUILT_IN_NAMES } from '../mounted/built-in-names.ts'
-import type { MountedDefinition } from './api-definition.ts'
+import { BUILT_IN_NAMES, NAMES_WITH_WORK } from '../mounted/built-in-names.ts'
+import type { MountedDefinition, WorkStart } from './api-definition.ts'
 import type { Violation, YamlFile } from './yaml-file.ts'
 
 const CONFIG = ['data', 'endpointConfig']
 const MODULE = [...CONFIG, 'module']
 const SETTINGS = [...CONFIG, 'settings']
+const WORK = [...CONFIG, 'work']
 /** Members of the types with endpoints, which a mounted API must not have. */
 const OF_ENDPOINTS = [
   ...['production_endpoints', 'sandbox_endpoints', 'production_failovers', 'sandbox_failovers'],
@@ -25,7 +26,7 @@ export function isMounted(file: YamlFile): boolean {
 /** Null for an API with endpoints, and with errors in `file`. `folder`: of the project, below `apis/` of its home. */
 export function readMounted(file: YamlFile, folder: string): MountedDefinition | null {
   if (!isMounted(file)) {
-    for (const path of [MODULE, SETTINGS]) {
+    for (const path of [MODULE, SETTINGS, WORK]) {
       if (file.has(path)) file.error(path, undefined, 'belongs to the type mounted', 'write endpoint_type: mounted')
     }
     return null
@@ -41,7 +42,8 @@ export function readMounted(file: YamlFile, folder: string): MountedDefinition |
     file.report(MODULE, module, found)
     return null
   }
-  return { ...found, settings: readSettings(file), keyTypes: { production: true, sandbox: true } }
+  const keyTypes = { production: true, sandbox: true }
+  return { ...found, settings: readSettings(file), keyTypes, work: readWork(file, found.module) }
 }
 
 type Located = Pick<MountedDefinition, 'module' | 'digest'>
@@ -81,4 +83,10 @@ function readSettings(file: YamlFile): MountedDefinition['settings'] {
   }
   file.error(SETTINGS, undefined, 'expected names with their values', 'write name: value')
   return {}
+}
+
+/** A module of the gateway works once it is used; one of operators as they say. */
+function readWork(file: YamlFile, module: string): WorkStart {
+  if (file.has(WORK)) return file.flag(WORK, false) ? 'start' : 'off'
+  return NAMES_WITH_WORK.includes(module) ? 'use' : 'none'
 }

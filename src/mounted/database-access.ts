@@ -1,5 +1,4 @@
 /** Databases of mounted APIs on one thread. */
-import { join } from 'node:path'
 import { CompiledQuery, Kysely, type Transaction } from 'kysely'
 import { connect } from '../database/connect.ts'
 import { ConnectionPool } from '../database/connection-pool.ts'
@@ -8,9 +7,8 @@ import { hasCode, UNIQUE_CODES } from '../database/driver-errors.ts'
 import { type DialectName, PooledDialect } from '../database/pooled-dialect.ts'
 import { openCiphers, SecretBox } from '../database/secret-cipher.ts'
 import { runTransaction } from '../database/transaction.ts'
+import { databaseFile } from './database-file.ts'
 
-/** Longest name of a file without its ends. */
-const NAME_CHARS_MAX = 100
 const NO_DATABASE = 'the configuration names no supported database'
 
 /** A database, typed by its tables. Statements of the embedded one block the thread, never a reactor. */
@@ -73,17 +71,11 @@ export class MountedDatabases {
   of<Tables>(name: string): Database<Tables> {
     if (this.#plan === null) throw new Error(NO_DATABASE)
     const { settings, folder } = this.#plan
-    const file = settings.server === null ? join(folder, fileOf(name)) : ''
+    const file = settings.server === null ? databaseFile(folder, name) : ''
     const known = this.#opened.get(file)
     if (known !== undefined) return known as Database<Tables>
     const opened = new Database<Tables>({ ...settings, file })
     this.#opened.set(file, opened as Database<unknown>)
     return opened
   }
-}
-
-/** `api-Notes.db`; what no file name should hold is escaped. */
-function fileOf(name: string): string {
-  const safe = encodeURIComponent(name).replaceAll('*', '%2A')
-  return `api-${safe.slice(0, NAME_CHARS_MAX)}.db`
 }

@@ -64,7 +64,7 @@ export interface WorkerPlan {
   readonly database: DatabasePlan | null
 }
 
-export interface MountedPlan extends Pick<MountedDefinition, 'module' | 'digest' | 'settings'> {
+export interface MountedPlan extends Pick<MountedDefinition, 'module' | 'digest' | 'settings' | 'work'> {
   readonly name: string
   readonly version: string
 }
@@ -75,6 +75,8 @@ export interface WorkerData {
   readonly plan: string
   /** Folder of Node's compile cache; undefined for none. */
   readonly compileCache: string | undefined
+  /** Wake-ups of the work of mounted APIs (runtime/shared-wakes.ts). */
+  readonly wakes: SharedArrayBuffer
 }
 
 /** A task on its way to a thread. */

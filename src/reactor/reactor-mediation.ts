@@ -31,6 +31,7 @@ import { type Pipeline, refuse, refuseAtOnce, refuseRaised, respondWith } from '
 import type { PoolContext } from '../proxy/target/connection-pool.ts'
 import type { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { Throttle } from '../throttle/throttle.ts'
+import type { WorkTimes } from './api-work.ts'
 import { OperationAdmission } from './operation-admission.ts'
 import { outcomeFault } from './outcome-fault.ts'
 import { ReactorWorkers } from './reactor-workers.ts'
@@ -53,6 +54,8 @@ interface ReactorMediationOptions {
   readonly worker: Pick<WorkerService, 'mediate'> | undefined
   /** First file of a worker thread, for tests; undefined: that of the room. */
   readonly workerEntry: URL | undefined
+  /** Of work beside requests, for tests; undefined: those of the room. */
+  readonly workTimes: Partial<WorkTimes> | undefined
 }
 
 export class ReactorMediation {
@@ -68,7 +71,7 @@ export class ReactorMediation {
   #timeoutMs: number
 
   constructor(plan: ReactorPlan, options: ReactorMediationOptions) {
-    const { report, metrics, contexts, pools, endpoints, workerEntry: entry } = options
+    const { report, metrics, contexts, pools, endpoints, workerEntry: entry, workTimes } = options
     this.#options = options
     this.#bodyChecks = plan.bodyChecks
     this.#store = new BodyStore(plan.bodies)
@@ -77,7 +80,7 @@ export class ReactorMediation {
     const calls = new MountedCalls()
     const receive: MountedCalls['receive'] = (message, reply) => calls.receive(message, reply)
     this.#workers = new ReactorWorkers(plan, {
-      ...{ report, metrics, receive, entry },
+      ...{ report, metrics, receive, entry, workTimes },
       serve: call => this.#calls.serve(call),
     })
     this.#calls = new TaskCallsServer({
@@ -105,6 +108,21 @@ export class ReactorMediation {
       this.#calls.update(live.blockingTimeouts)
       this.#workers.deploy(live, apis)
     }
+  }
+
+  /** As of `ReactorWorkers`. */
+  get isWorkOver(): boolean {
+    return this.#workers.isWorkOver
+  }
+
+  /** As of `ReactorWorkers`. */
+  stopWork(): Promise<void> {
+    return this.#workers.stopWork()
+  }
+
+  /** As of `ReactorWorkers`. */
+  giveUpWork(): void {
+    this.#workers.giveUpWork()
   }
 
   /** Ends all worker threads. */

@@ -3,6 +3,7 @@
  * background pool. Threads start with their first task. A reload that changes their plan starts others; the old ones
  * end with their last task.
  */
+import { existsSync } from 'node:fs'
 import type { ApiMediationPlan, FlowNeeds } from '../mediation/flow-plan.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
 import { ownBuffers } from '../mediation/transferred-body.ts'
@@ -21,7 +22,11 @@ import {
   type WorkerPlan,
   workerThreadCount,
 } from '../plan/worker-plan.ts'
+import { databaseFile } from '../mounted/database-file.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
+import { SharedWakes } from '../runtime/shared-wakes.ts'
+import type { PlannedWork, WorkTimes } from './api-work.ts'
+import { WorkScheduler } from './work-scheduler.ts'
 import { type PoolKind, WorkerPool } from './worker-pool.ts'
 import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
@@ -37,13 +42,14 @@ interface ReactorWorkersOptions {
   /** For tests. */
   readonly entry?: WorkerThreadsOptions['entry']
   readonly watch?: WorkerThreadsOptions['watch']
+  readonly workTimes?: Partial<WorkTimes> | undefined
 }
 
 type DatabasePlan = NonNullable<WorkerPlan['database']>
 
 type ReactorShare = Pick<
   ReactorPlan,
-  'reactor' | 'reactors' | 'permits' | 'home' | 'database' | 'bodyChecks' | 'statistics'
+  'reactor' | 'reactors' | 'permits' | 'wakes' | 'home' | 'database' | 'bodyChecks' | 'statistics'
 >
 
 export class ReactorWorkers {
@@ -55,6 +61,8 @@ export class ReactorWorkers {
   readonly #share: ReactorShare
   readonly #permits: SharedPermits
   readonly #background: WorkerPool
+  /** Null: another reactor schedules the work of mounted APIs. */
+  readonly #work: WorkScheduler | null
   /** Mediation of the APIs with flows on workers, by identity. */
   readonly #apis = new Map<string, ApiMediationPlan>()
   /** By identity. */
@@ -77,10 +85,18 @@ export class ReactorWorkers {
     const secured = this.#newPool('secured', 'mediation', permits)
     this.services = { plain: this.#serviceOf(plain), secured: this.#serviceOf(secured) }
     this.mounted = { plain: mountedService(plain), secured: mountedService(secured) }
+    this.#work = reactor === 0 ? this.#newScheduler() : null
+    this.#deployWork({ removed: [], deployed: plan.apis })
+  }
+
+  /** No job runs, or nobody waits for one any more. */
+  get isWorkOver(): boolean {
+    return this.#work?.isOver ?? true
   }
 
   /** Applies a reload: tasks from now on have the new plan. */
-  deploy(live: LivePlan, { removed, deployed }: ApiChanges): void {
+  deploy(live: LivePlan, changes: ApiChanges): void {
+    const { removed, deployed } = changes
     this.#live = live
     this.#permits.wake()
     for (const identity of removed) {
@@ -88,6 +104,21 @@ export class ReactorWorkers {
       this.#mounted.delete(identity)
     }
     for (const api of deployed) this.#deploy(api)
+    this.#renewThreads()
+    this.#deployWork(changes)
+  }
+
+  /** Starts no job of a mounted API any more, and aborts those that run. Resolves once they have ended. */
+  async stopWork(): Promise<void> {
+    await this.#work?.stop()
+  }
+
+  /** Nobody waits for aborted jobs any more. */
+  giveUpWork(): void {
+    this.#work?.giveUp()
+  }
+
+  #renewThreads(): void {
     const old = this.#generation
     if (old === null || old.source === this.#source()) return
     const { threads } = this.#newGeneration()
@@ -99,6 +130,7 @@ export class ReactorWorkers {
 
   /** Ends all threads; their tasks fail. */
   close(): void {
+    this.giveUpWork()
     for (const threads of [...Object.values(this.#generation?.threads ?? {}), ...this.#retired]) threads.close()
   }
 
@@ -117,13 +149,47 @@ export class ReactorWorkers {
     const { name, version, mounted } = api
     if (mounted === null) this.#mounted.delete(identity)
     else {
-      const { module, digest, settings } = mounted
-      this.#mounted.set(identity, { name, version, module, digest, settings })
+      const { module, digest, settings, work } = mounted
+      this.#mounted.set(identity, { name, version, module, digest, settings, work })
     }
     // A checked body takes a request to a worker whatever its flow needs.
     const isOnWorkers = api.mediation !== null && (this.#share.bodyChecks !== null || needsWorker(api.mediation))
     if (isOnWorkers) this.#apis.set(identity, api.mediation!)
     else this.#apis.delete(identity)
+  }
+
+  #newScheduler(): WorkScheduler {
+    const { report, workTimes: times } = this.#options
+    return new WorkScheduler({
+      open: task => this.#background.open({ task, transfer: [] }, 0),
+      // One permit is left, so that no API waits for the jobs of others until it is asked.
+      jobsMax: () => Math.max(1, this.#live.workers.limits.background.core - 1),
+      wakes: new SharedWakes(this.#share.wakes),
+      ...{ report, times },
+    })
+  }
+
+  #deployWork({ removed, deployed }: ApiChanges): void {
+    if (this.#work === null) return
+    const working = deployed.filter(hasWork)
+    const others = deployed.filter(api => !hasWork(api)).map(apiIdentity)
+    this.#work.deploy(
+      [...removed, ...others],
+      working.map(api => this.#plannedWork(api)),
+    )
+  }
+
+  #plannedWork(api: ApiPlan): PlannedWork {
+    const { name, version, mounted } = api
+    const label = `${name}:${version}`
+    return { identity: apiIdentity(api), label, begins: mounted?.work === 'start' || this.#hasDatabase(name) }
+  }
+
+  /** Whether the API may have something to do: an embedded database begins with the first use of its API. */
+  #hasDatabase(name: string): boolean {
+    const { database } = this.#share
+    if (database === null) return false
+    return database.settings.server !== null || existsSync(databaseFile(database.folder, name))
   }
 
   #newPool(row: PermitRow, kind: PoolKind, permits: SharedPermits): WorkerPool {
@@ -188,7 +254,8 @@ export class ReactorWorkers {
       const threads = shareOf(counts[kind], this.#share)
       const serve = (call: TaskCall) =>
         call.kind === 'background' ? this.#runInBackground(call.task) : this.#options.serve(call)
-      return new WorkerThreads({ ...this.#options, serve, plan, threads, tasksMax, heapBytes })
+      const { wakes } = this.#share
+      return new WorkerThreads({ ...this.#options, serve, plan, wakes, threads, tasksMax, heapBytes })
     }
     const threads = {
       mediation: newThreads('mediation', limits.plain.max + limits.secured.max),
@@ -217,7 +284,10 @@ export class ReactorWorkers {
   #mountedParts(): Pick<WorkerPlan, 'mounted' | 'database'> {
     const { database, reactors } = this.#share
     if (this.#mounted.size === 0) return { mounted: {}, database: null }
-    const threads = Math.max(this.#live.workers.threads.mediation, reactors)
+    const { mediation, background } = this.#live.workers.threads
+    const works = [...this.#mounted.values()].some(isWorking)
+    const working = works ? shareOf(background, { ...this.#share, reactor: 0 }) : 0
+    const threads = Math.max(mediation, reactors) + working
     return { mounted: Object.fromEntries(this.#mounted), database: database && shareOfDatabase(database, threads) }
   }
 
@@ -255,6 +325,14 @@ interface Generation {
 /** Threads of one reactor, of those of the process: at least one. */
 function shareOf(threads: number, { reactor, reactors }: ReactorShare): number {
   return Math.max(1, Math.floor(threads / reactors) + (reactor < threads % reactors ? 1 : 0))
+}
+
+function hasWork({ mounted }: ApiPlan): boolean {
+  return mounted !== null && isWorking(mounted)
+}
+
+function isWorking({ work }: Pick<MountedPlan, 'work'>): boolean {
+  return work === 'start' || work === 'use'
 }
 
 function needsWorker({ flows, byOperation }: ApiMediationPlan): boolean {

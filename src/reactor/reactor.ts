@@ -217,9 +217,7 @@ export class Reactor implements ConnectionCallbacks {
       statistics: this.#statistics,
       pipeline: () => this.#pipeline,
       throttle: () => this.#throttle,
-      worker,
-      workerEntry,
-      workTimes,
+      ...{ worker, workerEntry, workTimes },
     })
   }
 

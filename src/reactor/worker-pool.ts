@@ -86,8 +86,11 @@ export class WorkerPool {
     return this.#enter(task, bytes, this.#options.settings().timeoutMs).result.promise
   }
 
-  /** As `run`, without the time-out of the pool. `leave`: nobody waits for the result of a task that has not begun. */
-  open(task: PoolTask, bytes: number): { readonly result: Promise<unknown>; readonly leave: () => void } {
+  /**
+   * As `run`, without the time-out of the pool. `leave`: takes a task off the queue, whose result never comes then;
+   * false: it has begun.
+   */
+  open(task: PoolTask, bytes: number): { readonly result: Promise<unknown>; readonly leave: () => boolean } {
     const job = this.#enter(task, bytes, 0)
     return { result: job.result.promise, leave: () => this.#options.permits.leave(this.#options.row, job) }
   }

@@ -35,6 +35,7 @@ const WATCH: WorkerWatch = { startMs: 10_000, silenceMs: 5000, checkMs: 1000 }
 export interface WorkerThreadsOptions {
   /** JSON of a `WorkerPlan`. */
   readonly plan: string
+  readonly wakes: SharedArrayBuffer
   readonly threads: number
   /** Tasks that one thread takes at once. */
   readonly tasksMax: number
@@ -105,7 +106,8 @@ export class WorkerThreads {
       throw error instanceof WorkerFailure ? error : failureOf(error as NodeJS.ErrnoException)
     } finally {
       this.#pending--
-      if (this.#state === 'retired' && this.#pending === 0) this.close()
+      // What the last task has logged is in the queue of another port.
+      if (this.#state === 'retired' && this.#pending === 0) setImmediate(() => this.close())
     }
   }
 
@@ -127,7 +129,7 @@ export class WorkerThreads {
   }
 
   async #open(): Promise<Piscina> {
-    const { plan, threads, tasksMax, heapBytes, entry = ENTRY } = this.#options
+    const { plan, wakes, threads, tasksMax, heapBytes, entry = ENTRY } = this.#options
     const { Piscina } = await import('piscina')
     makeLoopsInterruptible()
     const pool = new Piscina({
@@ -135,7 +137,7 @@ export class WorkerThreads {
       name: 'runTask',
       // All threads start at once: piscina fills the first one before it starts another.
       ...{ minThreads: threads, maxThreads: threads, concurrentTasksPerWorker: tasksMax },
-      workerData: { plan, compileCache: getCompileCacheDir() } satisfies WorkerData,
+      workerData: { plan, compileCache: getCompileCacheDir(), wakes } satisfies WorkerData,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapBytes / MIB) },
       recordTiming: false,
     })

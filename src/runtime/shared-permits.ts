@@ -222,13 +222,14 @@ export class SharedPermits {
     return isTaken ? first : null
   }
 
-  /** A task waits no longer, and gets no permit. */
-  leave(row: number, task: Waiting): void {
-    this.#remove(row, task)
-    if (!this.#lock.acquire()) return
+  /** A task waits no longer, and gets no permit. False: it has not waited. */
+  leave(row: number, task: Waiting): boolean {
+    if (!this.#remove(row, task)) return false
+    if (!this.#lock.acquire()) return true
     this.#publish(row)
     this.#cells.trimOffers(row)
     this.#lock.release()
+    return true
   }
 
   /** A task is over. True: its permit is on offer, and this thread is to take it, by `takeWaiting`. */
@@ -268,8 +269,10 @@ export class SharedPermits {
     this.#waitingBytes[row]! += task.bytes
   }
 
-  #remove(row: number, task: Waiting): void {
-    if (this.#waiting[row]!.delete(task)) this.#waitingBytes[row]! -= task.bytes
+  #remove(row: number, task: Waiting): boolean {
+    const isRemoved = this.#waiting[row]!.delete(task)
+    if (isRemoved) this.#waitingBytes[row]! -= task.bytes
+    return isRemoved
   }
 
   /** Writes the column of this thread; the lock is held. */

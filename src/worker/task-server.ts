@@ -19,6 +19,7 @@ import type { TaskEnvelope, TaskReply, WorkerData, WorkerPlan } from '../plan/wo
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
+import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 
 /** Between two signs of life, in milliseconds. */
@@ -41,6 +42,8 @@ export interface TaskContext {
   readonly call: TaskServices['call']
   /** Bodies of requests and responses of mounted APIs. */
   readonly streams: TaskStreams
+  /** Wakes the work of mounted APIs, by identity. */
+  readonly wakes: SharedWakes
 }
 
 interface TaskStreams {
@@ -53,6 +56,11 @@ interface TaskStreams {
 export interface TaskResult {
   readonly value: unknown
   readonly transfer: readonly ArrayBuffer[]
+}
+
+/** A failure whose message holds no text of a client: it is the cause that the log names. */
+export class KnownCause extends Error {
+  override readonly name = 'KnownCause'
 }
 
 /** Runs one task. What it throws fails the task alone. */
@@ -89,7 +97,7 @@ function yieldToReactors(): void {
 }
 
 function openThread(): { readonly context: TaskContext; readonly life: Int32Array } {
-  const { plan: text } = workerData as WorkerData
+  const { plan: text, wakes: shared } = workerData as WorkerData
   const plan = JSON.parse(text) as WorkerPlan
   const { port1: own, port2: port } = new MessageChannel()
   const life = new Int32Array(new SharedArrayBuffer(LIFE_BYTES))
@@ -111,7 +119,8 @@ function openThread(): { readonly context: TaskContext; readonly life: Int32Arra
   const hello = { kind: 'hello', threadId, port, life: life.buffer as SharedArrayBuffer } satisfies WorkerHello
   parentPort!.postMessage(hello, [port])
   const report: Report = (level, event, fields) => events.report(level, event, fields)
-  return { context: { plan, report, call: call => calls.call(call), streams }, life }
+  const wakes = new SharedWakes(shared)
+  return { context: { plan, report, call: call => calls.call(call), streams, wakes }, life }
 }
 
 function run(
@@ -119,11 +128,11 @@ function run(
   { task, timeoutMs }: TaskEnvelope,
 ): TaskResult | Promise<TaskResult> {
   const runner = runners[task.kind]
-  if (runner === undefined) throw new Error(`there is no task of the kind ${task.kind}`)
+  if (runner === undefined) throw new KnownCause(`there is no task of the kind ${task.kind}`)
   const result = runner(task as never)
   // Nobody waits for a late result; the task gives its place up, although what it has begun goes on.
   if (!(result instanceof Promise) || timeoutMs === 0) return result
-  return withTimeout(result, timeoutMs, () => new Error(`not done within ${timeoutMs} ms`))
+  return withTimeout(result, timeoutMs, () => new KnownCause(`not done within ${timeoutMs} ms`))
 }
 
 function moved(reply: TaskReply, transfer: readonly ArrayBuffer[]): TaskReply {
@@ -131,9 +140,15 @@ function moved(reply: TaskReply, transfer: readonly ArrayBuffer[]): TaskReply {
   return move({ [transferableSymbol]: transfer, [valueSymbol]: reply } as never) as unknown as TaskReply
 }
 
-/** Name of an error and where it was thrown. Its message may hold text of a client. */
+/** Name and code of an error, and where it was thrown. Its message may hold text of a client. */
 export function causeOf(error: unknown): string {
+  if (error instanceof KnownCause) return error.message
   if (!(error instanceof Error)) return 'a value was thrown that is no error'
+  const { code } = error as NodeJS.ErrnoException
+  const name = IS_CODE.test(code ?? '') ? `${error.name} ${code}` : error.name
   const frame = /^ +at (.*)$/m.exec(error.stack ?? '')
-  return frame === null ? error.name : `${error.name} at ${frame[1]}`
+  return frame === null ? name : `${name} at ${frame[1]}`
 }
+
+/** Codes of Node and of databases: ECONNREFUSED. */
+const IS_CODE = /^[A-Z][A-Z0-9_]{1,40}$/

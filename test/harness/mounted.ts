@@ -10,7 +10,8 @@ import { NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 const SCRIPTED = fileURLToPath(new URL('../mounted/scripted-api.ts', import.meta.url))
 
 export function mounted(changes: Partial<MountedDefinition> = {}): MountedDefinition {
-  return { module: SCRIPTED, digest: '', settings: {}, keyTypes: { production: true, sandbox: true }, ...changes }
+  const keyTypes = { production: true, sandbox: true }
+  return { module: SCRIPTED, digest: '', settings: {}, keyTypes, work: 'none', ...changes }
 }
 
 export function mountedApi(overrides: Partial<ApiPlan> = {}): ApiPlan {
