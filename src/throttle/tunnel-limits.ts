@@ -17,6 +17,8 @@ export class TunnelLimits implements TunnelMeter {
   readonly hasMessages: boolean
   isClosing = false
   closeReason = ''
+  /** RFC 6455 7.4.1: a message violates the policy of its receiver. */
+  readonly closeStatus = 1008
   readonly #limits: LimitList
   readonly #exchange: Exchange
   readonly #throttle: Throttle

@@ -2,32 +2,12 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { loadProjects, mediationsOf } from '../harness/contracts.ts'
+import { GRAPHQL_FILES, GRAPHQL_OPERATIONS } from '../harness/graphql.ts'
 import { connectPeer } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { startBackend } from '../harness/sequence-calls.ts'
 import { advanced, quota, securedApi, subscription, ThrottledGateway } from '../harness/throttled-gateway.ts'
 import type { ThrottlingPolicy } from '../../src/throttle/policy.ts'
-
-const SCHEMA = `type Query { hero(id: ID): Character heroes(first: Int): [Character] open: String other: String }
-type Mutation { rename(name: String!): Character }
-type Subscription { changes: Character }
-type Character { name: String friends(first: Int): [Character] age: Int }
-`
-const COMPLEXITY = `type: graphql_complexity
-version: v4
-data:
-  list:
-    - {type: Character, field: friends, complexityValue: 5}
-`
-const OPERATIONS = `  type: GRAPHQL
-  operations:
-    - {target: hero, verb: QUERY, authType: "Application & Application User", scopes: [read], throttlingPolicy: HeroTier}
-    - {target: heroes, verb: QUERY, authType: "Application & Application User"}
-    - {target: open, verb: QUERY, authType: None}
-    - {target: rename, verb: MUTATION, authType: "Application & Application User", scopes: [write]}
-    - {target: changes, verb: SUBSCRIPTION, authType: "Application & Application User", scopes: [read]}
-`
-const FILES = { 'Definitions/schema.graphql': SCHEMA, 'Definitions/graphql-complexity.yaml': COMPLEXITY }
 
 type Claims = Readonly<Record<string, unknown>>
 
@@ -40,7 +20,7 @@ interface Answer {
 }
 
 async function start(t: TestContext, policies: readonly ThrottlingPolicy[] = [], more = '') {
-  const apis = await loadProjects(t, { '/g': [OPERATIONS + more, FILES] })
+  const apis = await loadProjects(t, { '/g': [GRAPHQL_OPERATIONS + more, GRAPHQL_FILES] })
   assert.deepEqual(apis.said, [])
   const backend = await startBackend(t, { '': () => [200, '{"data":{}}'], '/': () => [200, '{"data":{}}'] })
   const overrides = mediationsOf(apis).get('/g')!
@@ -236,26 +216,4 @@ test('hostile queries get one bounded answer each', async t => {
     assert.equal(answer.code, code, `${what}: ${answer.description.slice(0, 300)}`)
     assert.ok(answer.description.length < 5000, what)
   }
-})
-
-test('a WebSocket connection needs the rights of every operation, and a subscription without query limits', async t => {
-  const graphQL = { depth: 3, complexity: 0 }
-  const { running, backend } = await start(t, [subscription('Small', null, { graphQL })])
-  const all = { scope: ['read', 'write'] }
-  const handshake = async (claims: Claims | null) => {
-    const client = await connectPeer(running.gateway.port)
-    t.after(() => client.destroy())
-    const bearer = claims === null ? '' : `Authorization: Bearer ${running.control.token('app', claims)}\r\n`
-    const lines = [
-      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n',
-      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n',
-    ]
-    client.send(`GET /g HTTP/1.1\r\nHost: h\r\n${bearer}${lines.join('')}\r\n`)
-    return (await takeResponse(client)).status
-  }
-  assert.deepEqual([await handshake(null), await handshake(READ), await handshake(all)], [401, 403, 200])
-  assert.equal(backend.received.length, 1)
-  assert.match(backend.received[0]!.head, /sec-websocket-protocol: graphql-transport-ws/i)
-  running.token('app', { subscription: 'Small' }, 'g')
-  assert.equal(await handshake(all), 400)
 })

@@ -4,9 +4,9 @@
  */
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
-import { COMPLEXITY, DEPTH, OPERATIONS, QUERY_MEDIATOR, type QuerySettings } from './graphql-sequence.ts'
+import { COMPLEXITY, DEPTH, IS_MESSAGE, OPERATIONS, QUERY_MEDIATOR, type QuerySettings } from './graphql-sequence.ts'
 import { InvalidQuery, QueryCheck } from './query-check.ts'
-import { queryOf } from './request-query.ts'
+import { queryOf, queryOfMessage } from './request-query.ts'
 
 const INVALID_QUERY = 900422
 
@@ -22,7 +22,10 @@ export const checkQuery = mediator<QuerySettings>({
     return message => {
       check ??= new QueryCheck(settings)
       try {
-        const { operations, depth, complexity } = check.check(queryOf(message))
+        const query = message.get('default', IS_MESSAGE) === true ? queryOfMessage(message) : queryOf(message)
+        // A message that asks for nothing.
+        if (query === null) return true
+        const { operations, depth, complexity } = check.check(query)
         message.set('default', OPERATIONS, operations.join(','))
         message.set('default', DEPTH, depth)
         message.set('default', COMPLEXITY, complexity)

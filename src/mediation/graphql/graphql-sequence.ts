@@ -10,6 +10,11 @@ export const OPERATIONS = 'GRAPHQL_OPERATIONS'
 export const DEPTH = 'GRAPHQL_DEPTH'
 export const COMPLEXITY = 'GRAPHQL_COMPLEXITY'
 
+/** Property that the reactor sets: the payload is a message of a subprotocol, not the body of a request. */
+export const IS_MESSAGE = 'GRAPHQL_IS_MESSAGE'
+/** Property of such a message that asks for operations: its id. */
+export const MESSAGE_ID = 'GRAPHQL_MESSAGE_ID'
+
 export interface QuerySettings {
   /** In the schema definition language. */
   readonly schema: string

@@ -8,9 +8,13 @@ import { jsonOf } from '../formats/json-text.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import type { Message } from '../message.ts'
 import { queryPairs } from '../openapi/parameters.ts'
+import type { Json } from '../value.ts'
+import { MESSAGE_ID } from './graphql-sequence.ts'
 import { InvalidQuery, type Query } from './query-check.ts'
 
 const UNSUPPORTED = 102522
+/** Messages that ask for an operation: of `graphql-transport-ws` and of `graphql-ws`. */
+const ASKING_TYPES = ['subscribe', 'start']
 const PARAMETERS = ['query', 'operationName', 'variables', 'extensions']
 
 /** Throws InvalidQuery, and MediationFault where the body cannot be read. */
@@ -72,12 +76,34 @@ function variablesOf(value: unknown): Query['variables'] {
 function queryOfJson(message: Message): Query {
   const { payload } = message
   if (payload?.kind !== 'json') throw new InvalidQuery('query is required')
-  const value = jsonOf(payload)
+  const value: Json = jsonOf(payload)
+  const query = queryOfObject(value)
+  message.json = value
+  return query
+}
+
+function queryOfObject(value: Json | undefined): Query {
   if (Array.isArray(value)) throw new InvalidQuery('several queries in one request are not supported')
   if (typeof value !== 'object' || value === null) throw new InvalidQuery('the body must be an object')
   const { query, operationName = null, variables } = value as Readonly<Record<string, unknown>>
   if (typeof query !== 'string') throw new InvalidQuery('query is required, as text')
   if (operationName !== null && typeof operationName !== 'string') throw new InvalidQuery('operationName must be text')
-  message.json = value
   return { text: query, operationName: operationName ?? '', variables: variablesOf(variables), isSafe: false }
+}
+
+/**
+ * The query of a message of a WebSocket subprotocol; null: the message asks for none. The backend gets the JSON that
+ * was read. Throws InvalidQuery.
+ */
+export function queryOfMessage(message: Message): Query | null {
+  const { payload } = message
+  const value: Json = payload?.kind === 'json' ? jsonOf(payload) : null
+  if (typeof value !== 'object' || value === null) throw new InvalidQuery('a message must be an object')
+  const { type, id, payload: query } = value as Readonly<Record<string, Json>>
+  message.json = value
+  if (typeof type !== 'string') throw new InvalidQuery('a message must have a type')
+  if (!ASKING_TYPES.includes(type)) return null
+  if (typeof id !== 'string') throw new InvalidQuery('a message that asks for an operation must have an id, as text')
+  message.set('default', MESSAGE_ID, id)
+  return queryOfObject(query)
 }

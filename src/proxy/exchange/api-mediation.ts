@@ -2,6 +2,7 @@
 import type { MessageState } from '../../mediation/worker-task.ts'
 import type { Failure, Target } from './contract.ts'
 import type { Exchange } from './exchange.ts'
+import type { MessageCheck } from './message-inspection.ts'
 import type { Refusal } from './outcome.ts'
 
 /** A fault that is not worded yet. */
@@ -28,6 +29,8 @@ export interface ApiMediation {
 export interface ExchangeMediation {
   /** Properties and variables that one flow leaves for the next. */
   state: MessageState
+  /** Checks the messages of the tunnel; null or left out: nothing does. */
+  readonly messages?: MessageCheck | null
   /** The exchange is over, whatever its outcome: releases what the mediation holds. */
   ended(): void
 }

@@ -55,8 +55,8 @@ export interface TargetSide {
   requestBody(part: BodyPart): Written
   /** The client takes bytes again: reading may go on. */
   resumeResponse(): void
-  /** The client is gone or must get no more: the exchange is given up. */
-  abort(): void
+  /** The exchange is given up: the client is gone, or gets no more. `cause`: for the log, in place of the client. */
+  abort(cause?: string): void
 }
 
 /**

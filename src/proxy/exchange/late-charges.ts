@@ -13,8 +13,9 @@ export interface LateCharges {
 export interface TunnelMeter extends MessageGate {
   /** The tunnel carries WebSocket frames. */
   readonly hasMessages: boolean
-  /** Text of the close frame. */
+  /** Text of the close frame, and its status (RFC 6455 7.4). */
   readonly closeReason: string
+  readonly closeStatus: number
   /** Charges bytes that were read. False: a tunnel without messages must be cut. */
   charge(bytes: number): boolean
 }

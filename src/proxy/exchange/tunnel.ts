@@ -14,6 +14,7 @@ import type { ReadBuffer } from './read-buffer.ts'
 import type { WriteBuffer } from './write-buffer.ts'
 import type { ConnectionContext } from './connection-context.ts'
 import { arena } from '../../http1/llhttp.ts'
+import { InspectedMeter, type MessageCheck, MessageInspection } from './message-inspection.ts'
 import { closeFrame, MessageStream } from './websocket-frames.ts'
 
 /** A connection that becomes one side of a tunnel, with the parts that the tunnel takes over. */
@@ -70,8 +71,6 @@ const LONG_READ_BYTES = 16_384
 const REST_MS = 1000
 /** Longest wait for the close frames of both peers, once a limit has closed the tunnel. */
 const CLOSING_MS = 2000
-/** RFC 6455 7.4.1: a message violates the policy of its receiver. */
-const POLICY_VIOLATION = 1008
 
 /** Its deadline is the idle timeout. The deadlines of its sides are for peers that take no bytes, and for REST_MS. */
 export class Tunnel extends Deadline {
@@ -87,9 +86,12 @@ export class Tunnel extends Deadline {
     super()
     this.#exchange = exchange
     this.#context = context
-    this.meter = exchange.lateCharges?.meter(exchange) ?? null
+    const meter = exchange.lateCharges?.meter(exchange) ?? null
+    const check = exchange.mediation?.messages ?? null
+    this.meter = check === null ? meter : new InspectedMeter(meter)
     this.#client = new TunnelSide(this, client, FROM_CLIENT, context)
     this.#backend = new TunnelSide(this, backend, FROM_BACKEND, context)
+    if (check !== null) this.#client.inspect(check, this.meter as InspectedMeter)
   }
 
   open(): void {
@@ -191,6 +193,10 @@ class TunnelSide extends Deadline implements SocketOwner {
   readonly #context: ConnectionContext
   /** The messages that this peer sends; null: nothing counts them. */
   readonly #messages: MessageStream | null
+  /** Checks the messages that this peer sends; null: nothing does. */
+  #inspection: MessageInspection | null = null
+  /** A frame for this peer that waits for the end of a message; '' for none. */
+  #answer = ''
 
   constructor(tunnel: Tunnel, peer: TunnelPeer, direction: Direction, context: ConnectionContext) {
     super()
@@ -200,6 +206,42 @@ class TunnelSide extends Deadline implements SocketOwner {
     this.#context = context
     const { meter } = tunnel
     this.#messages = meter?.hasMessages === true ? new MessageStream(meter) : null
+  }
+
+  /** Has every message of this peer checked before the other one gets it. */
+  inspect(check: MessageCheck, meter: InspectedMeter): void {
+    const side = this
+    const tunnel = this.#tunnel
+    const { machine } = this.peer
+    this.#inspection = new MessageInspection(check, {
+      get isBlocked() {
+        return side.#other.peer.writeBuffer.isBlocked || side.#answer !== ''
+      },
+      get isOver() {
+        return machine.state === STATE.CLOSED || machine.state === STATE.CLOSING || !side.#sends || meter.isClosing
+      },
+      forward: frame => side.#other.#sent(side.#other.peer.writeBuffer.writeText(frame)),
+      answer: frame => {
+        side.#answer = frame
+        side.#sendAnswer()
+      },
+      close: (status, reason) => {
+        meter.close(status, reason)
+        tunnel.closeByLimit()
+      },
+      ready: () => side.#regulate(),
+      threw: error => side.onError(error),
+    })
+  }
+
+  /** Sends this peer the frame that waits, unless the other one is within a message. */
+  #sendAnswer(): void {
+    const other = this.#other
+    const isClosing = this.#tunnel.meter!.isClosing
+    if (this.#answer === '' || isClosing || !other.#sends || !other.#messages!.isBetweenMessages) return
+    const frame = this.#answer
+    this.#answer = ''
+    this.#sent(this.peer.writeBuffer.writeText(frame))
   }
 
   /** Takes the socket. Bytes that were read behind the head go first. */
@@ -249,6 +291,19 @@ class TunnelSide extends Deadline implements SocketOwner {
     else this.#send(from, length)
   }
 
+  #pass(at: number, length: number): void {
+    if (this.#inspection === null) this.#send(at, length)
+    else this.#inspection.take(arena.bytes.subarray(at, at + length))
+  }
+
+  /** The other peer may be at the end of a message. */
+  #resumeAnswered(): void {
+    this.#sendAnswer()
+    if (this.#answer !== '') return
+    this.#inspection!.resume()
+    this.#regulate()
+  }
+
   /** Writes bytes of this peer to the other one. */
   #send(at: number, length: number): void {
     const other = this.#other
@@ -271,8 +326,10 @@ class TunnelSide extends Deadline implements SocketOwner {
     }
     const end = from + length
     for (let at = from; at < end && this.peer.machine.state !== STATE.CLOSED; ) {
-      const next = messages.next(arena.bytes, at, end)
-      if (messages.passes) this.#send(at, next - at)
+      const other = this.#other
+      const next = messages.next(arena.bytes, at, end, other.#answer !== '')
+      if (messages.passes) this.#pass(at, next - at)
+      if (other.#answer !== '') other.#resumeAnswered()
       at = next
     }
     // A message that begins while a byte is left passes whole.
@@ -290,15 +347,18 @@ class TunnelSide extends Deadline implements SocketOwner {
    * `isMasked`: this peer is the backend, for which the gateway is the client.
    */
   sendClose(other: TunnelSide, isMasked: boolean): boolean {
-    if (this.peer.machine.state === STATE.CLOSED || !other.#messages!.endWithClose()) return false
-    const { closeReason } = this.#tunnel.meter!
-    this.#sent(this.peer.writeBuffer.writeText(closeFrame(POLICY_VIOLATION, closeReason, isMasked)))
+    if (this.peer.machine.state === STATE.CLOSED || !other.#messages!.endWithClose(other.#inspection !== null))
+      return false
+    const { closeStatus, closeReason } = this.#tunnel.meter!
+    this.#sent(this.peer.writeBuffer.writeText(closeFrame(closeStatus, closeReason, isMasked)))
     return true
   }
 
   /** Reads this peer only while the other one takes its bytes. */
   #regulate(): void {
-    if (this.#sends) this.peer.socket.setReading(!this.#other.peer.writeBuffer.isBlocked)
+    if (!this.#sends) return
+    const waits = this.#inspection !== null && (this.#inspection.isBusy || this.#answer !== '')
+    this.peer.socket.setReading(!waits && !this.#other.peer.writeBuffer.isBlocked)
   }
 
   /** Bytes wait for this peer. */
@@ -319,6 +379,7 @@ class TunnelSide extends Deadline implements SocketOwner {
     }
     this.#context.wheel.set(this, REST_MS)
     this.#tunnel.touch()
+    this.#other.#inspection?.resume()
     this.#other.#regulate()
   }
 

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 
+const FIN = 0x80
 const OPCODE_BITS = 0x0f
 const CONTINUATION = 0
 const CLOSE = 8
@@ -37,6 +38,8 @@ export class MessageStream {
   #passesMessage = true
   /** The frame at the next byte was decided on: whether it passes. Null: it was not. */
   #decided: boolean | null = null
+  /** Further frames of a message follow, between which no other message may stand. */
+  #isFragmented = false
   /** The next byte is the second one of a frame. */
   #awaitsLength = false
   /** Bytes of the extended length, of the mask, and of the payload that are still to come. */
@@ -48,9 +51,12 @@ export class MessageStream {
     this.#gate = gate
   }
 
-  /** Whether a close frame of the gateway may follow now: once, behind a whole frame. */
-  endWithClose(): boolean {
-    if (this.#isEnded || (this.passes && !this.#isBetween)) return false
+  /**
+   * Whether a close frame of the gateway may follow now: once, behind a whole frame. `isWhole`: only whole frames were
+   * sent on.
+   */
+  endWithClose(isWhole: boolean): boolean {
+    if (this.#isEnded || (!isWhole && this.passes && !this.#isBetween)) return false
     this.#isEnded = true
     return true
   }
@@ -59,18 +65,29 @@ export class MessageStream {
     return !this.#awaitsLength && this.#lengthLeft + this.#maskLeft + this.#payloadLeft === 0
   }
 
-  /** Returns the end of the bytes from `from` that share one fate, at most `to`; `passes` is that fate. */
-  next(bytes: Uint8Array, from: number, to: number): number {
+  /** Whether another message may stand here. */
+  get isBetweenMessages(): boolean {
+    return this.#isBetween && !this.#isFragmented
+  }
+
+  /**
+   * Returns the end of the bytes from `from` that share one fate, at most `to`; `passes` is that fate. `stops`: not
+   * beyond the end of a message.
+   */
+  next(bytes: Uint8Array, from: number, to: number, stops = false): number {
     let at = from
     while (at < to) {
       if (!this.#isBetween) {
         at = this.#proceed(bytes, at, to)
         continue
       }
+      if (stops && at > from && !this.#isFragmented) return at
       this.#decided ??= this.#decide(bytes[at]!)
       if (at > from && this.#decided !== this.passes) return at
       this.passes = this.#decided
       this.#decided = null
+      const first = bytes[at]!
+      if ((first & OPCODE_BITS) < CLOSE) this.#isFragmented = (first & FIN) === 0
       this.#awaitsLength = true
       at++
     }

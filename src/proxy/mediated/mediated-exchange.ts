@@ -20,8 +20,9 @@ import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BodyPart, Failure, SourceSide, Target, TargetSide } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { HeadEdit } from '../exchange/head-edit.ts'
+import type { MessageCheck } from '../exchange/message-inspection.ts'
 import { type KeptResponse, type Refusal, refusal } from '../exchange/outcome.ts'
-import type { BackendTunnelPeer } from '../exchange/tunnel.ts'
+import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel.ts'
 import { runAdmitted } from './admitted-flow.ts'
 import { BodyCollector, type CollectorOwner, type HeldBody } from './body-collector.ts'
 import { deleteFile } from './body-store.ts'
@@ -51,6 +52,7 @@ import {
 import { traceFailure, traceResult, traceTask } from './flow-trace.ts'
 import { transferredFields, withoutForwarding } from './head-flows.ts'
 import { failureOf, type MediationServices, type OperationFlows } from './mediation-services.ts'
+import { checkOfTunnel, isNoExtension, opensSubscriptions, WITHOUT_EXTENSIONS } from './subscription-messages.ts'
 import { MediatedMachine } from './transitions.ts'
 
 const NO_HEAD: MessageHead = { method: '', target: '', status: 0, reason: '', fields: [] }
@@ -59,6 +61,7 @@ const ACCEPTED: MessageHead = { ...NO_HEAD, status: 202 }
 
 export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediation, CollectorOwner {
   state: MessageState
+  messages: MessageCheck | null = null
   readonly #exchange: Exchange
   readonly #flows: OperationFlows
   readonly #services: MediationServices
@@ -110,6 +113,7 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
   forwardRequest(): void {
     const exchange = this.#exchange
     exchange.source = this
+    if (opensSubscriptions(this.#flows, exchange)) exchange.requestEdit = WITHOUT_EXTENSIONS
     this.#machine.advance('FORWARD')
     this.#prepareResponse()
     this.#target!.send(exchange)
@@ -313,7 +317,8 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
       } else source.close()
     }
     const isValid = typeof edit !== 'string'
-    const fields = withoutForwarding(message.fields, exchange)
+    const passing = opensSubscriptions(this.#flows, exchange) ? message.fields.filter(isNoExtension) : message.fields
+    const fields = withoutForwarding(passing, exchange)
     const broken = isValid ? feedRequest(start, fields, source.length, this.#context, use) : edit
     if (broken === '') return
     source.close()
@@ -387,7 +392,25 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
 
   switchProtocols(head: Head, at: number, backend: BackendTunnelPeer): void {
     this.#machine.advance('PASS')
-    this.#downstream.switchProtocols(head, at, backend)
+    if (!opensSubscriptions(this.#flows, this.#exchange) || this.#checkMessages(head, backend)) {
+      this.#downstream.switchProtocols(head, at, backend)
+    }
+  }
+
+  /** Has the messages of a tunnel checked, whose 101 has come. False: the client gets a fault in place of it. */
+  #checkMessages(head: Head, backend: BackendTunnelPeer): boolean {
+    const exchange = this.#exchange
+    const service = this.#services.workers[exchange.isSecured ? 'secured' : 'plain']
+    const { check, refused } = checkOfTunnel(head, {
+      ...{ exchange, admission: this.#flows.admission!, api: this.#flows.api },
+      mediate: (task, bytes) => service.mediate(task, bytes),
+      refused: (reason, cause) => this.#log('operation refused', cause, reason),
+    })
+    this.messages = check
+    if (refused === undefined) return true
+    declineTunnel(exchange, backend)
+    this.#services.refuse(exchange, { refusal: refused, failure: null, sequence: null })
+    return false
   }
 
   sendLocalResponse(status: number, reason: string, lines: string, body: string): void {
@@ -471,7 +494,7 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
 
   #refuseFor(reason: Refusal, cause: string): void {
     this.#log('message not mediated', cause, reason)
-    this.#abandonTarget()
+    this.#abandonTarget(cause)
     this.#services.refuse(this.#exchange, { refusal: reason, failure: null, sequence: null })
   }
 
@@ -488,7 +511,7 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
 
   /** The client has a part of a response. */
   #cut(cause: string): void {
-    this.#abandonTarget()
+    this.#abandonTarget(cause)
     cutResponse(this.#exchange.client, cause)
   }
 
@@ -499,7 +522,7 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
     if (state === 'ENDED') return
     if (['RESPONDING', 'PASSING', 'PASSING_EARLY'].includes(state)) this.#cut('internal error')
     else {
-      this.#abandonTarget()
+      this.#abandonTarget('internal error')
       this.#services.refuseAtOnce(this.#exchange, { refusal: refusal(500), failure: null, sequence: null })
     }
   }
@@ -528,10 +551,11 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
     this.#machine.advance('END')
   }
 
-  #abandonTarget(): void {
+  /** `cause`: why the backend is given up. */
+  #abandonTarget(cause: string): void {
     const { target } = this.#exchange
     this.#exchange.target = null
-    if (target !== this) target?.abort()
+    if (target !== this) target?.abort(cause)
     this.#release()
   }
 

@@ -13,6 +13,7 @@ import { ByOperation } from './by-operation.ts'
 import { type FlowContext, HeadFlow } from './head-flows.ts'
 import { type HeadAnswers, prepareResponse } from './head-mediation.ts'
 import { MediatedExchange } from './mediated-exchange.ts'
+import { offersSubscriptions } from './subscription-messages.ts'
 import type { Admission, MediationServices, OperationFlows } from './mediation-services.ts'
 
 /** Words a fault by sequences on the reactor; false where they leave no response. */
@@ -54,7 +55,8 @@ export class WorkerMediation implements ApiMediation {
     }
     const { admission } = flows
     const opens = admission !== null && exchange.upgrade !== ''
-    const refused = opens ? admission.admitConnection(exchange) : undefined
+    const isChecked = opens && offersSubscriptions(exchange.head!)
+    const refused = opens && !isChecked ? admission.admitConnection(exchange) : undefined
     if (refused !== undefined) {
       this.#services.refuse(exchange, { refusal: refused, failure: null, sequence: null })
       return
