@@ -42,16 +42,17 @@ const CLAIM_MARGIN_MS = 5000
 /** Deliveries that a run has claimed and not begun. */
 const CLAIMED_MAX = 200
 /** Results that are not recorded; no message is begun beyond it. With the concurrency, the most duplicates of a kill. */
-export const UNRECORDED_MAX = 200
+export const UNRECORDED_MAX = 100
 /** Results are recorded from this number on, or after this time. */
-const RECORDED_TOGETHER = 100
+const RECORDED_TOGETHER = 50
 const RECORDED_MS = 50
 /** Milliseconds until a sender without anything due is asked again, while its messages are on the way. */
 const CLAIM_AGAIN_MS = 200
 /** Milliseconds for messages that are interrupted, and for their results. */
 const ABORT_MS = 1000
-/** Milliseconds until a statement that failed is tried again. */
-const DATABASE_PAUSE_MS = 200
+/** Milliseconds until statements that failed are tried again: first and longest pause, doubled in between. */
+const DATABASE_PAUSE_MS = 20
+const DATABASE_PAUSE_MS_MAX = 1000
 /** A run ends rather than to wait so long for the rate. */
 const RATE_WAIT_MS = 1000
 /** Longest wait of a whole sender that a receiver asks for; the delivery itself waits as long as it is asked to. */
@@ -86,7 +87,8 @@ export class SenderRun {
   #recording = 0
   #isWriting = false
   #claimAt = 0
-  /** Before this time no statement is tried again. */
+  /** Statements that failed in a row; before `#writeAt` none is tried again. */
+  #failures = 0
   #writeAt = 0
   #isClaimLost = false
   #tokenAt = 0
@@ -267,13 +269,15 @@ export class SenderRun {
     try {
       if (this.#context.lease.isRenewalDue) await this.#renew()
       const claimed = await this.#exchange(settlements, isClaiming ? count : 0)
+      this.#failures = 0
       this.#queue.push(...claimed)
       if (isClaiming) this.#claimAt = claimed.length < count ? performance.now() + CLAIM_AGAIN_MS : 0
     } catch (error) {
       this.#isClaimLost ||= isClaiming
       this.#settlements = [...settlements, ...this.#settlements]
       if (this.#writeAt === 0) this.#logDatabaseError(error)
-      this.#writeAt = performance.now() + DATABASE_PAUSE_MS
+      const pauseMs = Math.min(DATABASE_PAUSE_MS_MAX, DATABASE_PAUSE_MS * 2 ** this.#failures++)
+      this.#writeAt = performance.now() + pauseMs
     }
     this.#recording = 0
     this.#isWriting = false

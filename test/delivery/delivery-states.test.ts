@@ -45,11 +45,9 @@ test('the transition table moves deliveries and their counts, and refuses everyt
 })
 
 const SCHEDULE: RetrySchedule = { delayMs: 100, delayMsMax: 1000, attemptsMax: 6, ageMsMax: 5000, askedMsMax: 2000 }
-const [DELIVERED, FAILED, RETRY] = [
-  { kind: 'delivered', detail: 'ok' },
-  { kind: 'failed', cause: 'no' },
-  { kind: 'retry', cause: 'later', afterMs: null },
-] satisfies AttemptResult[]
+const DELIVERED: AttemptResult = { kind: 'delivered', detail: 'ok' }
+const FAILED: AttemptResult = { kind: 'failed', cause: 'no' }
+const RETRY: AttemptResult = { kind: 'retry', cause: 'later', afterMs: null }
 const after = (afterMs: number): AttemptResult => ({ kind: 'retry', cause: 'later', afterMs })
 
 /** Result, attempts before, age, random part, and the verdict; times are since now. */

@@ -1,11 +1,8 @@
 /** Outboxes on each database, in a schema of their own per test, with a clock and errors that the test decides about. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kysely } from 'kysely'
-import { connect } from '../../src/database/connect.ts'
-import { type Connection, ConnectionPool } from '../../src/database/connection-pool.ts'
+import type { Kysely } from 'kysely'
 import { type ConnectionSettings, databaseSettings } from '../../src/database/database-settings.ts'
-import { PooledDialect } from '../../src/database/pooled-dialect.ts'
 import type { AttemptResult } from '../../src/delivery/attempt.ts'
 import type { OutboxClock } from '../../src/delivery/database-clock.ts'
 import type { Delivery, SenderId } from '../../src/delivery/delivery.ts'
@@ -13,13 +10,11 @@ import { DeliveryRun, type DeliveryRunOptions } from '../../src/delivery/deliver
 import { Outbox, type OutboxOptions } from '../../src/delivery/outbox.ts'
 import { type RealDatabase, realDatabase } from '../control/registry/real-databases.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
+import { kyselyOf, type StatementFault } from './faulty-connection.ts'
 
 export const TENANT = 'acme.com'
 export const SMS: SenderId = { tenant: TENANT, channel: 'sms', name: 'SMSPublisher' }
 export const MAIL: SenderId = { tenant: TENANT, channel: 'email', name: 'E-mail/“1”' }
-
-/** Decides about each statement: undefined lets it run; an error stands for one that is lost before or after it ran. */
-export type StatementFault = (sql: string) => { readonly when: 'before' | 'after' } | undefined
 
 export interface OutboxFixture {
   readonly database: RealDatabase
@@ -48,26 +43,6 @@ export async function outboxDatabase(kind: RealDatabase['kind']): Promise<Outbox
     await database.remove()
   }
   return { database, settings, open, remove }
-}
-
-export function kyselyOf(settings: ConnectionSettings, fault: StatementFault = () => undefined): Kysely<object> {
-  const open = async (): Promise<Connection> => withFaults(await connect(settings), fault)
-  return new Kysely<object>({ dialect: new PooledDialect(settings.dialect, new ConnectionPool(open, settings.pool)) })
-}
-
-/** A connection that breaks where the test wants it to. */
-function withFaults(connection: Connection, fault: StatementFault): Connection {
-  return {
-    isDead: () => connection.isDead(),
-    destroy: () => connection.destroy(),
-    async query(sql, parameters) {
-      const when = fault(sql)?.when
-      const result = when === 'before' ? undefined : await connection.query(sql, parameters)
-      if (when === undefined) return result!
-      connection.destroy()
-      throw Object.assign(new Error('the test has cut the connection'), { code: 'ECONNRESET' })
-    },
-  }
 }
 
 export class TestClock implements OutboxClock {
@@ -106,7 +81,7 @@ export function numbered(count: number): readonly string[] {
 export type Compose = (delivery: Delivery, signal: AbortSignal) => Promise<AttemptResult>
 
 export const DELIVERED: AttemptResult = { kind: 'delivered', detail: 'HTTP 202' }
-export const RETRY: AttemptResult = { kind: 'retry', cause: 'HTTP 503', afterMs: null }
+export const RETRY = { kind: 'retry', cause: 'HTTP 503', afterMs: null } as const
 
 /** A run without randomness: delays are as long as they can be. */
 export function runOf(outbox: Outbox, compose: Compose, options: Partial<DeliveryRunOptions> = {}): DeliveryRun {
