@@ -12,6 +12,7 @@ interface MediationFaultParts {
   /** Fault sequence that words the fault; '' for that of its code. */
   readonly sequence?: string
   readonly type?: string
+  readonly status?: number
   readonly transport?: RaisedFault['transport']
 }
 
@@ -21,10 +22,14 @@ export class MediationFault extends Error {
   #location = ''
 
   constructor(parts: MediationFaultParts) {
-    const { code = 0, message, detail = '', cause = message, sequence = '', type, transport } = parts
+    const { code = 0, message, detail = '', cause = message, sequence = '', type, status, transport } = parts
     super(message)
-    const raised = { code, message, detail, cause, sequence, ...(type === undefined ? {} : { type }) }
-    this.#raised = transport === undefined ? raised : { ...raised, transport }
+    this.#raised = {
+      ...{ code, message, detail, cause, sequence },
+      ...(type === undefined ? {} : { type }),
+      ...(status === undefined ? {} : { status }),
+      ...(transport === undefined ? {} : { transport }),
+    }
   }
 
   get raised(): RaisedFault {

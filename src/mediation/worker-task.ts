@@ -83,6 +83,8 @@ export interface RaisedFault {
   readonly sequence: string
   /** Kind that `<throwError>` gave, which sequences read as ERROR_CODE; left out: the code. */
   readonly type?: string
+  /** Status of the response that `<throwError>` finds in CUSTOM_HTTP_SC; left out: that of the code. */
+  readonly status?: number
   /** A failed connection to a backend: `code` is base and state. Left out: another fault. */
   readonly transport?: { readonly base: number; readonly state: number }
 }

@@ -180,7 +180,7 @@ export function respondWith(exchange: Exchange, { faults }: Pipeline, response: 
 
 /** Sends the fault that a flow of an API has raised. A code that is not the gateway's is that of a failed mediation. */
 export function refuseRaised(exchange: Exchange, pipeline: Pipeline, fault: RaisedFault): void {
-  const { code, message, detail, cause, sequence, transport } = fault
+  const { code, message, detail, cause, sequence, status, transport } = fault
   if (transport !== undefined) {
     const failure: Failure = { ...transport, kind: 'transport', code: '', cause, status: 0 }
     refuse(exchange, pipeline, refusal(transport.base as FaultCode), failure, sequence === '' ? null : sequence)
@@ -189,7 +189,7 @@ export function refuseRaised(exchange: Exchange, pipeline: Pipeline, fault: Rais
   const known = Object.hasOwn(FAULT, code) ? (code as FaultCode) : 500
   const description = message === FAULT[known].message ? detail : message
   const told = description === '' ? undefined : description
-  const outcome = { code: known, status: undefined, description: told, lines: '', raised: fault }
+  const outcome = { code: known, status, description: told, lines: '', raised: fault }
   refuse(exchange, pipeline, outcome, null, sequence === '' ? null : sequence)
 }
 

@@ -351,4 +351,20 @@ for (const isOnWorker of [false, true]) {
       assert.deepEqual([status, fault.code, fault[text]], [500, code, 'too late'], what)
     }
   })
+  const withStatus = (['request', 'response'] as const).flatMap(flow =>
+    (
+      [
+        ['422', 422],
+        ['99', 500],
+        ['x', 500],
+      ] as const
+    ).map(([given, sent]) => {
+      const property = `<property name="CUSTOM_HTTP_SC" value="${given}"/>`
+      const raise = `${read}${property}<throwError type="7" errorMessage="m"/>`
+      return { what: `${flow} ${given}`, sent, exchange: exchangeWith(() => ({ [flow]: raise })) }
+    }),
+  )
+  test(`<throwError> on ${where} sends the status that CUSTOM_HTTP_SC holds`, async () => {
+    for (const { what, sent, exchange } of withStatus) assert.equal((await exchange()).status, sent, what)
+  })
 }

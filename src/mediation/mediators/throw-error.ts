@@ -12,6 +12,9 @@ interface ThrowErrorSettings {
 
 /** Characters of the message. */
 const MESSAGE_MAX = 1024
+/** Property with the status of the response, as on the reference platform. */
+const STATUS = 'CUSTOM_HTTP_SC'
+const STATUSES = /^[2-5]\d\d$/
 
 export const throwError = mediator<ThrowErrorSettings>({
   name: 'throwError',
@@ -30,7 +33,9 @@ export const throwError = mediator<ThrowErrorSettings>({
     const evaluate = context.compileExpression(source)
     return message => {
       const text = textOf(evaluate(message)).slice(0, MESSAGE_MAX)
-      throw new MediationFault({ message: text, detail: type, type, cause: `<throwError> of type ${type}` })
+      const parts = { message: text, detail: type, type, cause: `<throwError> of type ${type}` }
+      const status = textOf(message.get('default', STATUS))
+      throw new MediationFault(STATUSES.test(status) ? { ...parts, status: Number(status) } : parts)
     }
   },
 })

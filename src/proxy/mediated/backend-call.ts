@@ -144,14 +144,14 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
   }
 
   feedFailed(cause: string): void {
-    this.#exchange.target?.abort()
+    this.#exchange.target?.abort(cause)
     this.#fault(NO_MEMORY, FAULT[NO_MEMORY].message, cause)
   }
 
   feedThrew(error: unknown): void {
     const cause = error instanceof Error ? (error.stack ?? error.message) : String(error)
     this.#options.context.report('error', 'bug', { CAUSE_OF_ERROR: cause })
-    this.#exchange.target?.abort()
+    this.#exchange.target?.abort('internal error')
     this.#fault(0, INTERNAL, 'internal error')
   }
 
@@ -177,7 +177,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     this.#watch()
     if (!this.#collector.add(part.spans, part.count)) {
       this.#collector.cancel()
-      if (!part.last) this.#exchange.target?.abort()
+      if (!part.last) this.#exchange.target?.abort('the response to a call is too long')
       const { bytesMax } = this.#options.store.limits
       this.#fault(TOO_LARGE, FAULT[TOO_LARGE].message, `the response to a call is longer than ${bytesMax} bytes`)
       return WRITE.FAILED
@@ -190,9 +190,10 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     this.#exchange.target?.resumeResponse()
   }
 
-  collectorFailed(cause: string): void {
-    this.#exchange.target?.abort()
-    this.#fault(0, INTERNAL, `the response to a call could not be kept in its file (${cause})`)
+  collectorFailed(code: string): void {
+    const cause = `the response to a call could not be kept in its file (${code})`
+    this.#exchange.target?.abort(cause)
+    this.#fault(0, INTERNAL, cause)
   }
 
   collected(): void {
@@ -244,7 +245,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
 
   fail({ base, state, cause }: Failure): void {
     if (this.#state === 'done') return
-    this.#exchange.target?.abort()
+    this.#exchange.target?.abort(cause)
     const code = transportCode(base, state)
     const row = Object.hasOwn(FAULT, base) ? FAULT[base as keyof typeof FAULT] : undefined
     const { message, description: detail } = row ?? { message: 'Error in Sender', description: '' }

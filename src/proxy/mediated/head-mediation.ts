@@ -159,7 +159,7 @@ class ResponseMediation implements SourceSide, ExchangeMediation {
     if (framing >= 0 && framing <= DISCARDED_MAX) return
     const { target } = this.#exchange
     this.#exchange.target = null
-    target?.abort()
+    target?.abort('the response flow has replaced the response')
     this.#answer(outcome)
   }
 

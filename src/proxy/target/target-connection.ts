@@ -405,15 +405,15 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     return isSocketTimeout ? `no input within ${socketTimeoutMs} ms` : 'no response within the time for one'
   }
 
-  /** The client left, or must get no more. */
-  abort(): void {
+  /** As of `TargetSide`. */
+  abort(cause = 'the client left'): void {
     const { state, reported } = this.#machine
     if (state === STATE.CLOSED) return
     const exchange = this.#exchange
     if (exchange !== null) {
       const { base } = TARGET_FAILURES[STATE_NAMES[state]!].CLIENT_LEFT
       exchange.targetState = reported
-      this.#pool.reportFailure(exchange, this.#failure(base, 'the client left'), 'debug', this.#address)
+      this.#pool.reportFailure(exchange, this.#failure(base, cause), 'debug', this.#address)
     }
     this.#close()
   }
