@@ -12,34 +12,67 @@ import {
   type MountedResponse,
   type OpenMountedApi,
 } from '../interface.ts'
+import { DeliveryRun } from '../../delivery/delivery-run.ts'
+import { Outbox, type OutboxOptions } from '../../delivery/outbox.ts'
 import { Dispatcher } from './dispatcher.ts'
+import { EventRequests } from './event-requests.ts'
+import type { NotificationEvent } from './notification-event.ts'
 import { ProviderFile } from './provider-file.ts'
 import { Refused, refusalResponse } from './refusals.ts'
 import { CHANNELS } from './sender-configuration.ts'
 import { SenderRequests } from './sender-requests.ts'
 import { SenderStore, type SenderTables } from './sender-store.ts'
-import { readSettings } from './settings.ts'
+import { type NotificationSettings, readSettings } from './settings.ts'
 
 /** As the platform names it. */
 const SUPER_TENANT = 'carbon.super'
 
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
 export const open: OpenMountedApi = async context => {
   const settings = readSettings(context.settings)
-  const senders = await SenderStore.open(context.database<SenderTables>(), context.secrets(), settings.sendersMax)
+  const database = context.database<SenderTables>()
+  const senders = await SenderStore.open(database, context.secrets(), settings.sendersMax)
   const providers = new ProviderFile(join(context.home, settings.providerFile), context.log)
   const dispatcher = new Dispatcher(senders, providers, settings)
-  const requests = new SenderRequests(senders, dispatcher, settings)
-  const api = new NotificationsApi(context.log, requests)
-  return { handle: request => api.handle(request) }
+  const outbox = await Outbox.open(database, outboxOptions(settings))
+  const requests = new SenderRequests(senders, dispatcher, outbox, settings)
+  const api = new NotificationsApi(context.log, requests, new EventRequests(senders, outbox, settings, context.wake))
+  const run = new DeliveryRun({
+    outbox,
+    log: context.log,
+    pace: () => ({ concurrency: settings.concurrency, perSecond: settings.perSecond }),
+    schedule: { attemptsMax: settings.attemptsMax, ageMsMax: settings.giveUpHours * HOUR_MS },
+    compose: ({ sender, event, id }, signal) =>
+      dispatcher.attempt(sender, JSON.parse(event) as NotificationEvent, id, signal),
+  })
+  return { handle: request => api.handle(request), work: run }
+}
+
+function outboxOptions(settings: NotificationSettings): OutboxOptions {
+  const { eventBytesMax, sendersMax, waitingPerSenderMax, waitingMax } = settings
+  const { deliveredDays, deliveredMax, deadDays, deadMax } = settings
+  return {
+    limits: {
+      eventBytesMax,
+      orderDeliveriesMax: sendersMax,
+      senderWaitingMax: waitingPerSenderMax,
+      allWaitingMax: waitingMax,
+    },
+    retention: { deliveredMs: deliveredDays * DAY_MS, deliveredMax, deadMs: deadDays * DAY_MS, deadMax },
+  }
 }
 
 class NotificationsApi {
   readonly #log: MountedContext['log']
   readonly #senders: SenderRequests
+  readonly #events: EventRequests
 
-  constructor(log: MountedContext['log'], senders: SenderRequests) {
+  constructor(log: MountedContext['log'], senders: SenderRequests, events: EventRequests) {
     this.#log = log
     this.#senders = senders
+    this.#events = events
   }
 
   async handle(request: MountedRequest): Promise<MountedResponse> {
@@ -51,12 +84,15 @@ class NotificationsApi {
   }
 
   async #answer(request: MountedRequest, tenant: string): Promise<MountedResponse> {
-    const [collection = '', name, action, ...rest] = request.path.split('/').slice(1)
+    const segments = request.path.split('/').slice(1)
+    const [collection, name, action] = segments
     const channel = CHANNELS.find(channel => channel === collection)
     const response =
-      channel === undefined || rest.length > 0
-        ? null
-        : await this.#senders.answer(request, { tenant, channel, name, action })
+      channel === undefined
+        ? await this.#events.answer(request, tenant, segments)
+        : segments.length > 3
+          ? null
+          : await this.#senders.answer(request, { tenant, channel, name, action })
     if (response !== null) return response
     throw new Refused('no-resource', `${request.method} ${request.operation.template} is no operation of this API`)
   }

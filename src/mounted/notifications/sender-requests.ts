@@ -1,4 +1,5 @@
 /** Requests about senders: the collection of a channel, one sender, its dry run and its test. */
+import type { Outbox } from '../../delivery/outbox.ts'
 import type { MountedRequest, MountedResponse } from '../interface.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { shownRequest } from './dry-run.ts'
@@ -26,10 +27,12 @@ export interface SenderTarget {
 export class SenderRequests {
   readonly #senders: SenderStore
   readonly #dispatcher: Dispatcher
+  readonly #outbox: Outbox
   readonly #settings: NotificationSettings
 
-  constructor(senders: SenderStore, dispatcher: Dispatcher, settings: NotificationSettings) {
+  constructor(senders: SenderStore, dispatcher: Dispatcher, outbox: Outbox, settings: NotificationSettings) {
     this.#senders = senders
+    this.#outbox = outbox
     this.#dispatcher = dispatcher
     this.#settings = settings
   }
@@ -48,7 +51,7 @@ export class SenderRequests {
       case 'PUT ':
         return this.#replace(request, tenant, channel, name)
       case 'DELETE ':
-        return this.#remove(tenant, channel, name)
+        return this.#remove(request, tenant, channel, name)
       case 'POST dry-run':
         return this.#dryRun(request, tenant, channel, name)
       case 'POST test':
@@ -75,8 +78,18 @@ export class SenderRequests {
     return json(200, representation(sender))
   }
 
-  async #remove(tenant: string, channel: Channel, name: string): Promise<MountedResponse> {
-    if (await this.#senders.remove(tenant, channel, name)) return { status: 204 }
+  /** With `force=true` what waits for the sender becomes dead letters. */
+  async #remove(request: MountedRequest, tenant: string, channel: Channel, name: string): Promise<MountedResponse> {
+    await this.#senders.show(tenant, channel, name)
+    if (new URLSearchParams(request.query).get('force') !== 'true') {
+      const counts = await this.#outbox.counts(tenant)
+      const waiting = counts.find(({ sender }) => sender.channel === channel && sender.name === name)?.waiting ?? 0
+      if (waiting > 0)
+        throw new Refused('in-use', `${waiting} events wait for the sender: force=true makes them dead letters`)
+    }
+    const isRemoved = await this.#senders.remove(tenant, channel, name)
+    await this.#outbox.senderDeleted({ tenant, channel, name })
+    if (isRemoved) return { status: 204 }
     throw new Refused('no-sender', `the tenant has no sender ${name} of this channel`)
   }
 

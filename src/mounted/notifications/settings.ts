@@ -16,6 +16,9 @@ export interface NotificationSettings {
   readonly deliveredMax: number
   readonly deadDays: number
   readonly deadMax: number
+  /** A delivery is given up after so many attempts, and so long. */
+  readonly attemptsMax: number
+  readonly giveUpHours: number
   /** Messages of one sender that are sent at once. */
   readonly concurrency: number
   /** Messages of one sender per second; null: no limit. */
@@ -26,8 +29,8 @@ export interface NotificationSettings {
 
 const NAMES = [
   ...['sms_providers', 'sms_stream', 'email_stream', 'senders_max', 'event_bytes_max', 'waiting_per_sender_max'],
-  ...['waiting_max', 'delivered_days', 'delivered_max', 'dead_days', 'dead_max', 'concurrency', 'rate'],
-  'allowed_addresses',
+  ...['waiting_max', 'delivered_days', 'delivered_max', 'dead_days', 'dead_max', 'attempts_max', 'give_up_hours'],
+  ...['concurrency', 'rate', 'allowed_addresses'],
 ]
 
 /** Throws RangeError, which names the setting: the API does not open then. */
@@ -65,6 +68,8 @@ export function readSettings(given: Readonly<Record<string, unknown>>): Notifica
     deliveredMax: number('delivered_max', 100_000, 0, 10_000_000),
     deadDays: number('dead_days', 30, 0, 3650),
     deadMax: number('dead_max', 100_000, 0, 10_000_000),
+    attemptsMax: number('attempts_max', 50, 1, 1000),
+    giveUpHours: number('give_up_hours', 24, 1, 720),
     concurrency: number('concurrency', 8, 1, 100),
     perSecond: rate === 0 ? null : rate,
     allowedAddresses: allowedAddresses(given.allowed_addresses ?? []),
