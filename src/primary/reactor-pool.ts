@@ -18,6 +18,7 @@ import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { CallFailed } from '../runtime/call-channel.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
+import { deleteFilesOfThread } from '../runtime/temporary-files.ts'
 import { type ThreadKind, type ThreadLimits, ThreadSupervisor, type ThreadWatcher } from './thread-supervisor.ts'
 
 export interface PoolOwner extends ThreadWatcher {
@@ -92,7 +93,7 @@ export class ReactorPool {
       heartbeats: new Int32Array(plans[0]!.heartbeats),
       sendPlan: (worker, reactor) => this.#sendPlan(worker, reactor),
       startGraceMs: () => this.#graceMsFor(this.#plans[0]!.apis),
-      release: reactor => this.#release(reactor),
+      release: (reactor, threadId) => this.#release(reactor, threadId),
       receive: (reactor, message) => owner.receive(reactor, message),
       died: (reactor, cause, pauseMs) => owner.died(reactor, cause, pauseMs),
       replaced: reactor => owner.replaced(reactor),
@@ -195,13 +196,14 @@ export class ReactorPool {
     this.#connect(worker, reactor)
   }
 
-  #release(reactor: number): void {
+  #release(reactor: number, threadId: number): void {
     const { metrics, gauge, clients, reactors, endpoints, permits } = this.#plans[reactor]!
     clearGauges(metrics, reactor)
     SharedGauge.clear(gauge, reactors, reactor)
     SharedGauge.clear(clients, reactors, reactor)
     EndpointTable.clear(endpoints, reactor)
     SharedPermits.clear(permits, reactors, reactor)
+    void deleteFilesOfThread(threadId)
   }
 }
 

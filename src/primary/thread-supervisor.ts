@@ -59,8 +59,8 @@ interface ThreadOwner<Message> extends ThreadWatcher {
   sendPlan(worker: Worker, index: number): void
   /** Milliseconds beyond `startMs` that the plan takes. */
   startGraceMs(index: number): number
-  /** Clears what the dead thread held in shared memory, before its replacement starts. */
-  release(index: number): void
+  /** Clears what the dead thread held in shared memory and files, before its replacement starts. */
+  release(index: number, threadId: number): void
   /** A message that is neither a report of the thread's life nor the result of a call. */
   receive(index: number, message: Message): void
 }
@@ -72,6 +72,8 @@ export class ThreadFailed extends Error {
 
 interface Thread<Call extends Kinded, Results extends ResultsOf<Call>> {
   readonly worker: Worker
+  /** A worker that has ended does not know it any more. */
+  readonly id: number
   readonly planPosted: Int32Array
   readonly calls: CallChannel<Call, Results>
   readonly bornMs: number
@@ -197,6 +199,7 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     const nowMs = performance.now()
     const thread: Thread<Call, Results> = {
       worker,
+      id: worker.threadId,
       planPosted,
       calls: new CallChannel(name, worker, calls),
       bornMs: nowMs,
@@ -288,7 +291,7 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     slot.deaths++
     this.#owner!.died(slot.index, cause, pause)
     slot.pause = setTimeout(() => {
-      this.#owner!.release(slot.index)
+      this.#owner!.release(slot.index, thread.id)
       slot.thread = this.#spawn(slot)
       this.#plan(slot, 'resumed')
     }, pause)

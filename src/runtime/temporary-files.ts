@@ -1,17 +1,19 @@
 /**
- * Temporary files that belong to this process: their names carry its id. Those of a process that was killed are found
- * by the next one.
+ * Temporary files that belong to a thread of this process: their names carry both ids. Those of a process that was
+ * killed are found by the next one, those of a thread that has died by its process.
  */
 import { randomUUID } from 'node:crypto'
 import { readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { threadId } from 'node:worker_threads'
 
-const NAME = /^sluice-body-(\d+)-[-0-9a-f]{36}$/
+/** Earlier versions wrote no thread. */
+const NAME = /^sluice-body-(\d+)-(?:(\d+)-)?[-0-9a-f]{36}$/
 
 /** A new path for a body. `folder`: by default that of the system for temporary files. */
 export function temporaryPath(folder = tmpdir()): string {
-  return join(folder, `sluice-body-${process.pid}-${randomUUID()}`)
+  return join(folder, `sluice-body-${process.pid}-${threadId}-${randomUUID()}`)
 }
 
 /**
@@ -37,6 +39,15 @@ export async function deleteStaleFiles(folder = tmpdir()): Promise<number> {
     }
   }
   return deleted
+}
+
+/** Deletes the files of a thread of this process that has ended. Ids of threads do not come again. */
+export async function deleteFilesOfThread(thread: number, folder = tmpdir()): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    const [, processId, ownThread] = NAME.exec(name) ?? []
+    const isOfThread = Number(processId) === process.pid && Number(ownThread) === thread
+    if (isOfThread) await unlink(join(folder, name)).catch(() => undefined)
+  }
 }
 
 function isAlive(id: number): boolean {

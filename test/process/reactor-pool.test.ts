@@ -1,5 +1,8 @@
 /** Reactors that do not start, hang or die, and the results of calls to them. */
 import assert from 'node:assert/strict'
+import { readdirSync, unlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename } from 'node:path'
 import { test } from 'node:test'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
@@ -8,8 +11,11 @@ import { ThreadFailed } from '../../src/primary/thread-supervisor.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
 import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
+import { temporaryPath } from '../../src/runtime/temporary-files.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
+import { eventually } from '../harness/peers.ts'
 
+const OWN_FILES = new URL('../../src/runtime/temporary-files.ts', import.meta.url)
 const OWN_PLAN = new URL('../../src/plan/plan-codec.ts', import.meta.url)
 
 /** Shared with the threads: how many there have been. */
@@ -20,6 +26,8 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
   const code = `
     import { parentPort } from 'node:worker_threads'
     import { receivePlan } from '${OWN_PLAN}'
+    import { writeFileSync } from 'node:fs'
+    import { temporaryPath } from '${OWN_FILES}'
     const plan = receivePlan()
     const step = plan.steps[Atomics.add(plan.spawned, 0, 1)] ?? plan.steps.at(-1)
     const still = new Int32Array(new SharedArrayBuffer(4))
@@ -39,6 +47,10 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     if (step === 'slow') await new Promise(resolve => setTimeout(resolve, 3500))
     if (step === 'fail') parentPort.postMessage({ kind: 'failed', cause: 'no luck' })
     else parentPort.postMessage({ kind: 'started', started: [7] })
+    if (step === 'die with a file') {
+      writeFileSync(temporaryPath(), 'body')
+      process.exit()
+    }
     if (step === 'die') setTimeout(() => process.exit(), 20)
     if (step === 'spin') setTimeout(() => { for (;;); }, 20)`
   const plan = {
@@ -154,3 +166,16 @@ for (const [what, step, timeoutMs, result] of [
     assert.deepEqual(await Promise.all(pool.call({ kind: 'unwatch', correlationId: '' }, timeoutMs)), [result])
   })
 }
+
+test('the files of a reactor that dies are deleted, and those of other threads stay', async t => {
+  const own = temporaryPath()
+  writeFileSync(own, 'body')
+  t.after(() => unlinkSync(own))
+  const { pool, start, replaced } = poolOf(['die with a file', 'live'])
+  t.after(() => pool.abort())
+  await start()
+  await replaced
+  const left = () => readdirSync(tmpdir()).filter(name => name.startsWith(`sluice-body-${process.pid}-`))
+  await eventually('the end of the file', () => left().length === 1)
+  assert.deepEqual(left(), [basename(own)])
+})

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { deleteStaleFiles, temporaryPath } from '../../src/runtime/temporary-files.ts'
+import { deleteFilesOfThread, deleteStaleFiles, temporaryPath } from '../../src/runtime/temporary-files.ts'
 import { makeTemporaryFolder } from '../harness/temporary-folder.ts'
 
 const UUID = 'ec9a8f4e-0d3c-4c3e-9a43-5a0a6a0ed001'
@@ -23,6 +23,18 @@ test('files of processes that are gone, and old ones of the own id, are deleted;
   writeFileSync(own, 'body')
   assert.equal(await deleteStaleFiles(folder), 2)
   assert.deepEqual(readdirSync(folder).sort(), [...others, own.slice(folder.length + 1)].sort())
+})
+
+test('files of a thread that has died are deleted; those of other threads and processes stay', async () => {
+  const folder = makeTemporaryFolder()
+  const others = [
+    `sluice-body-${process.pid}-70-${UUID}`,
+    `sluice-body-1-7-${UUID}`,
+    `sluice-body-${process.pid}-${UUID}`,
+  ]
+  for (const name of [...others, `sluice-body-${process.pid}-7-${UUID}`]) writeFileSync(join(folder, name), 'body')
+  await deleteFilesOfThread(7, folder)
+  assert.deepEqual(readdirSync(folder).sort(), [...others].sort())
 })
 
 test('a folder that cannot be read has no stale files', async () => {
