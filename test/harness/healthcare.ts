@@ -34,12 +34,17 @@ interface Asked {
   readonly json: JsonObject
 }
 
-/** `edit`: of the project; the sample is left out otherwise. `sets`: keys of the configuration. */
+/**
+ * `edit`: of the project; the sample is left out otherwise. `sets`: keys of the configuration. `toml`: text of
+ * `deployment.toml`.
+ */
 export async function startHealthcare(
   edit: (project: string) => string = project => project,
   sets: readonly string[] = [],
+  toml = '',
 ): Promise<Healthcare> {
   const at = home()
+  if (toml !== '') put(at, 'deployment.toml', toml)
   put(at, 'apis/HealthcareService/api.yaml', edit(PROJECT.replace('sample_services: 200', 'sample_services: 0')))
   const gateway = await start(at, sets)
   const base = `http://127.0.0.1:${gateway.port}/healthcare`

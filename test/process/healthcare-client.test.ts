@@ -7,7 +7,7 @@ import { leave } from '../harness/operator.ts'
 
 after(leave)
 
-const { base, token, ask } = await startHealthcare()
+const { base, token } = await startHealthcare()
 const client = new Client({ baseUrl: base, bearerToken: await token(ALL) })
 const resourceType = 'HealthcareService'
 const NEW = { resourceType, active: true, name: 'Dental clinic', identifier: [{ system: 'urn:ids', value: 'd-1' }] }
@@ -118,24 +118,4 @@ test('the client runs a transaction: references are resolved, and one fault undo
     (error: { response: { status: number } }) => error.response.status === 412,
   )
   assert.equal(bundle(await client.search({ resourceType, searchParams: { name: 'undone' } })).entry, undefined)
-})
-
-test('twenty conditional creates at once make one service', async () => {
-  const fields = { 'if-none-exist': 'identifier=urn:ids|race' }
-  const body = { ...NEW, identifier: [{ system: 'urn:ids', value: 'race' }] }
-  const all = await Promise.all(Array.from({ length: 20 }, () => ask('POST', `/${resourceType}`, { fields, body })))
-  assert.deepEqual(all.map(({ status }) => status).sort(), [...new Array(19).fill(200), 201])
-  assert.equal(new Set(all.map(({ json }) => json.id)).size, 1)
-})
-
-test('of fifty updates with the same If-Match one wins, in each round', async () => {
-  const { json } = await ask('POST', `/${resourceType}`, { body: NEW })
-  for (let version = 1; version <= 3; version++) {
-    const fields = { 'if-match': `W/"${version}"` }
-    const updates = Array.from({ length: 50 }, (_, number) =>
-      ask('PUT', `/${resourceType}/${String(json.id)}`, { fields, body: { ...NEW, id: json.id, name: `${number}` } }),
-    )
-    const statuses = (await Promise.all(updates)).map(({ status }) => status).sort()
-    assert.deepEqual(statuses, [200, ...new Array(49).fill(412)])
-  }
 })

@@ -1,8 +1,8 @@
-/** Refusals of limits and lifecycle in front of the healthcare API, and what a killed process has acknowledged. */
+/** Refusals of limits and lifecycle in front of the healthcare API. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { issuesOf, startHealthcare } from '../harness/healthcare.ts'
-import { leave, sluice, start } from '../harness/operator.ts'
+import { leave, sluice } from '../harness/operator.ts'
 
 after(leave)
 
@@ -34,26 +34,4 @@ test('throttled requests and a blocked API are OperationOutcomes in each media t
     await outcomes(),
     types.map(type => [503, ['error transient 700700'], type]),
   )
-})
-
-test('services that were acknowledged before the process was killed are there after its start', async () => {
-  const { at, ask, program, token } = await startHealthcare()
-  const acknowledged: string[] = []
-  const create = async (): Promise<void> => {
-    for (;;) {
-      const { status, json } = await ask('POST', TYPE, { body: { resourceType: 'HealthcareService' } })
-      if (status === 201) acknowledged.push(String(json.id))
-      if (acknowledged.length === 60) program.signal('SIGKILL')
-    }
-  }
-  await Promise.allSettled(Array.from({ length: 8 }, create))
-  await program.exited
-  const again = await start(at)
-  const authorization = `Bearer ${await token('system/HealthcareService.r')}`
-  assert.ok(acknowledged.length >= 60)
-  for (const id of acknowledged) {
-    const url = `http://127.0.0.1:${again.port}/healthcare/HealthcareService/${id}`
-    const response = await fetch(url, { headers: { authorization } })
-    assert.equal(response.status, 200, await response.text())
-  }
 })

@@ -4,6 +4,7 @@
  * default: `/token` of the gateway).
  */
 import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { BodyTooLong, type MountedRequest, type MountedResponse, type OpenMountedApi } from '../interface.ts'
 import { BundleRequests } from './bundle-requests.ts'
 import { capabilityStatement, smartConfiguration } from './capabilities.ts'
@@ -29,6 +30,7 @@ interface HealthcareSettings {
 const BODY_BYTES_MAX = 2_097_152
 const BUNDLE_ENTRIES_MAX = 500
 const SAMPLE_SERVICES_MAX = 10_000
+const SAMPLE_SERVICES_AT_ONCE = 50
 const METADATA = 'metadata'
 const WELL_KNOWN = '.well-known/smart-configuration'
 
@@ -139,6 +141,9 @@ class RequestContent implements InteractionContent {
   }
 
   async text(): Promise<string> {
+    const coding = this.#request.field('content-encoding') ?? ''
+    // RFC 9110 8.4: what is encoded would be read as what it is not.
+    if (!/^(?:identity)?$/i.test(coding.trim())) throw refused('media-type', { parameter: 'Content-Encoding' })
     const bytes = await this.#request.body.bytes(this.#bytesMax)
     try {
       return DECODER.decode(bytes)
@@ -217,7 +222,12 @@ async function addSample(storage: ServiceStorage, count: number): Promise<void> 
   if (!(await storage.isEmpty())) return
   try {
     await storage.write(async writer => {
-      for (const service of sampleServices(count)) await writer.create(service, String(service.id))
+      let number = 0
+      for (const service of sampleServices(count)) {
+        // A thread that answers no message for seconds would be replaced.
+        if (++number % SAMPLE_SERVICES_AT_ONCE === 0) await nextTurn()
+        await writer.create(service, String(service.id))
+      }
     })
   } catch (error) {
     if (!(error instanceof StorageRefusal)) throw error
