@@ -17,7 +17,7 @@ export class InvalidTemplate extends Error {
   override readonly name = 'InvalidTemplate'
 }
 
-export interface TemplateValues {
+interface TemplateValues {
   /** '' for a field that the sender does not have. */
   attribute(name: string): string
   /** Of the property `body.NAME`. */

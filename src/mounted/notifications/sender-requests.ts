@@ -16,7 +16,7 @@ const TEST_MS = 30_000
 /** Stands for the id of a delivery in dry runs. */
 const SAMPLE_ID = '00000000-0000-7000-8000-000000000000'
 
-export interface SenderTarget {
+interface SenderTarget {
   readonly tenant: string
   readonly channel: Channel
   readonly name: string | undefined

@@ -12,7 +12,7 @@ import { RequestBody } from '../../../src/worker/request-body.ts'
 import { type RealDatabase, realDatabase } from '../../control/registry/real-databases.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
 
-export interface LoggedEvent {
+interface LoggedEvent {
   readonly level: string
   readonly event: string
   readonly fields: Readonly<Record<string, string | number>>
