@@ -52,7 +52,7 @@ export function toTransfer(
   const becameResponse = status === 0 && becomesResponse(message)
   const fate = bodyFate(message)
   const formatted: FormattedBody = fate === 'format' ? format(message) : { body: { kind: fate }, contentType: '' }
-  const kept = becameResponse ? [] : [...message.keptFields()]
+  const kept = becameResponse ? [] : [...message.keptFields()].filter(([name]) => !isLength(name))
   const set = setFields(message, warn)
   const received = becameResponse && fate === 'untouched' ? (message.receivedField('content-type') ?? '') : ''
   const contentType =
@@ -114,11 +114,18 @@ function setFields(message: Message, warn: Warn): Fields {
   for (const [name, value] of message.fields()) {
     const text = textOf(value)
     const why = fieldNameError(name) || fieldValueError(text)
-    if (why === '') fields.push([name, text])
-    else warn(why, name.toLowerCase())
+    if (why !== '') warn(why, name.toLowerCase())
+    else if (isLength(name)) warn('is set by the gateway alone', 'content-length')
+    else fields.push([name, text])
   }
   return fields
 }
+
+/** Sequences read the length that was received; the gateway frames what it sends. */
+function isLength(name: string): boolean {
+  return name.length === LENGTH.length && name.toLowerCase() === LENGTH
+}
+const LENGTH = 'content-length'
 
 function withValidValue(name: string, value: string, warn: Warn): string {
   const why = fieldValueError(value)

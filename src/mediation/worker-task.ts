@@ -14,7 +14,7 @@ export interface TransferredMessage {
   readonly status: number
   /** Reason phrase; '' for that of the status. */
   readonly reason: string
-  /** Fields in order, names as received. Hop-by-hop fields, Content-Length and Transfer-Encoding are left out. */
+  /** Fields in order, names as received, without those of one hop. Of results, Content-Length is left out too. */
   readonly fields: readonly (readonly [name: string, value: string])[]
   readonly body: TransferredBody
   readonly state: MessageState

@@ -56,6 +56,12 @@ for (const [what, http] of SETTINGS) {
       ['a removed field is gone', '<property name="X-Forwarded-Host" scope="transport" action="remove"/>'],
       ['a field that is set is sent', '<property name="X-Forwarded-For" value="gateway" scope="transport"/>'],
       ['a user agent can be removed', '<header name="User-Agent" scope="transport" action="remove"/>'],
+      ['Via can be removed', '<property name="Via" scope="transport" action="remove"/>'],
+      ['Via that is set is sent', '<property name="Via" value="1.1 other" scope="transport"/>'],
+      [
+        'the framing is seen by neither',
+        '<property name="S-Length" expression="concat(\'[\', $trp:Content-Length, \']\')" scope="transport"/>',
+      ],
     ]
     for (const [row, steps] of rows) {
       test(`${row} on a worker as on the reactor`, async t => {

@@ -197,7 +197,7 @@ test('a flow changes method, target and fields of a request, and status, reason 
   assert.deepEqual(valuesOf(lines, 'x-forwarded-for'), ['127.0.0.1'])
 })
 
-test('a flow sees no field of the connection, no framing and no spoofed client certificate', async () => {
+test('a flow sees the length, but no field of the connection, no other framing and no spoofed client certificate', async () => {
   const client = await connected()
   client.send(
     post('/both/x', 'a', 'Connection: X-Mine', 'X-Mine: 1', 'X-JWT-Assertion: forged', 'TE: trailers', 'X-Seen: s'),
@@ -205,10 +205,18 @@ test('a flow sees no field of the connection, no framing and no spoofed client c
   await responseOf(client)
   const names = worker.tasks[0]!.message.fields.map(([name]) => name)
   // The last ones are the gateway's own, as the backend gets them.
-  assert.deepEqual(names, ['Host', 'X-Seen', 'Via', 'X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host'])
+  assert.deepEqual(names, [
+    'Host',
+    'X-Seen',
+    'Content-Length',
+    'Via',
+    'X-Forwarded-For',
+    'X-Forwarded-Proto',
+    'X-Forwarded-Host',
+  ])
   assert.deepEqual(
     worker.tasks[1]!.message.fields.map(([name]) => name),
-    ['Content-Type'],
+    ['Content-Type', 'Content-Length'],
   )
   assert.deepEqual(valuesOf(backend.requests[0]!.lines, 'x-jwt-assertion'), [])
 })

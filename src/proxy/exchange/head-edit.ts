@@ -35,9 +35,11 @@ const VISIBLE = /^[\x21-\x7e\x80-\xff]*$/
 const AUTHORIZATION = 'authorization'
 /** Whether the gateway itself says with fields of the name, in lower case, where a request comes from. */
 export function isForwarding(name: string): boolean {
-  return name === 'via' || name === 'forwarded' || name.startsWith('x-forwarded-')
+  return name === VIA || name === 'forwarded' || name.startsWith('x-forwarded-')
 }
 const CORS = 'access-control-'
+/** No other forwarding field has a name of this length. */
+const VIA = 'via'
 
 export class HeadEdit {
   /** Names whose fields of the peer are left out: removed ones and replaced ones. */
@@ -134,7 +136,8 @@ export function putLinesExcept(bytes: Buffer, at: number, lines: Uint8Array, { r
   for (let start = 0; start < lines.length; ) {
     const end = lines.indexOf(10, start) + 1
     const nameLength = lines.indexOf(58, start) - start
-    if (!removed.include(lines, start, nameLength)) {
+    // RFC 9110 7.6.3: a gateway names itself in Via, whatever a flow does with the field.
+    if (nameLength === VIA.length || !removed.include(lines, start, nameLength)) {
       bytes.set(lines.subarray(start, end), position)
       position += end - start
     }

@@ -41,10 +41,10 @@ const OWN_FIELDS = new Set([
 const REFUSED_METHODS = ['CONNECT', 'TRACE']
 /** RFC 9110 8.6: a request of these methods says that its body is empty. */
 const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH']
-/** Fields that end at this hop, frame the message, or that only the gateway may send: no flow sees them. */
+/** Fields that end at this hop, or that only the gateway may send: no flow sees them. */
 const HIDDEN: readonly number[] = [
   ...[KIND.CONNECTION, KIND.KEEP_ALIVE, KIND.HOP_BY_HOP, KIND.NOMINATED, KIND.TRANSFER_ENCODING, KIND.TE, KIND.UPGRADE],
-  ...[KIND.CONTENT_LENGTH, KIND.TRAILER, KIND.EXPECT, KIND.CREDENTIAL],
+  ...[KIND.TRAILER, KIND.EXPECT, KIND.CREDENTIAL],
 ]
 
 /** The fields of a head that flows see, in order. `hidden`: further kinds that they do not. */
