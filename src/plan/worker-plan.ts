@@ -35,9 +35,9 @@ export interface WorkerSettings {
   readonly scripts: ScriptSettings
 }
 
-/** Worker threads of the whole process, of both kinds. */
+/** Worker threads of the whole process, of both kinds, with one per reactor for long bodies. */
 export function workerThreadCount(threads: WorkerSettings['threads'], reactors: number): number {
-  return Object.values(threads).reduce((sum, count) => sum + Math.max(count, reactors), 0)
+  return Object.values(threads).reduce((sum, count) => sum + Math.max(count, reactors), reactors)
 }
 
 /** Script threads of one worker thread: its share of those of the process, one at least. */

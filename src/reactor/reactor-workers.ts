@@ -32,6 +32,10 @@ import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
 /** Threads of earlier plans whose tasks have not ended; those of the oldest plan end beyond. */
 const RETIRED_MAX = 4
+/** Threads by what they run. `long`: messages whose body is longer than `mediation.body.memory_bytes`. */
+const LANES = ['mediation', 'long', 'background'] as const
+/** Per reactor: each holds one long body in its heap at a time, or few. */
+const LONG_THREADS = 1
 
 interface ReactorWorkersOptions {
   readonly report: Report
@@ -122,7 +126,7 @@ export class ReactorWorkers {
     const old = this.#generation
     if (old === null || old.source === this.#source()) return
     const { threads } = this.#newGeneration()
-    for (const kind of ['mediation', 'background'] as const) {
+    for (const kind of LANES) {
       if (old.threads[kind].isStarted) threads[kind].start()
       this.#retire(old.threads[kind])
     }
@@ -206,7 +210,7 @@ export class ReactorWorkers {
           queueWarningMs: row === 'background' ? 0 : workers.queueWarningMs,
         }
       },
-      threads: () => this.#current().threads[kind],
+      threads: bytes => this.#threadsFor(kind, bytes),
       report,
       metrics,
     })
@@ -243,6 +247,11 @@ export class ReactorWorkers {
     this.#options.report('error', 'background task failed', { API: api, REASON: reason, CAUSE_OF_ERROR: message })
   }
 
+  #threadsFor(kind: PoolKind, bytes: number): WorkerThreads {
+    const { threads } = this.#current()
+    return kind === 'mediation' && bytes > this.#live.bodies.memoryMax ? threads.long : threads[kind]
+  }
+
   #current(): Generation {
     return this.#generation ?? this.#newGeneration()
   }
@@ -250,16 +259,17 @@ export class ReactorWorkers {
   #newGeneration(): Generation {
     const { limits, threads: counts, heapBytes } = this.#live.workers
     const plan = this.#plan()
-    const newThreads = (kind: PoolKind, tasksMax: number): WorkerThreads => {
-      const threads = shareOf(counts[kind], this.#share)
+    const newThreads = (threads: number, tasksMax: number): WorkerThreads => {
       const serve = (call: TaskCall) =>
         call.kind === 'background' ? this.#runInBackground(call.task) : this.#options.serve(call)
       const { wakes } = this.#share
       return new WorkerThreads({ ...this.#options, serve, plan, wakes, threads, tasksMax, heapBytes })
     }
+    const messagesMax = limits.plain.max + limits.secured.max
     const threads = {
-      mediation: newThreads('mediation', limits.plain.max + limits.secured.max),
-      background: newThreads('background', limits.background.max),
+      mediation: newThreads(shareOf(counts.mediation, this.#share), messagesMax),
+      long: newThreads(LONG_THREADS, messagesMax),
+      background: newThreads(shareOf(counts.background, this.#share), limits.background.max),
     }
     this.#generation = { source: this.#source(), threads }
     return this.#generation
@@ -319,7 +329,7 @@ function mountedService(pool: WorkerPool): MountedService {
 interface Generation {
   /** All that the threads are made from. */
   readonly source: string
-  readonly threads: Readonly<Record<PoolKind, WorkerThreads>>
+  readonly threads: Readonly<Record<(typeof LANES)[number], WorkerThreads>>
 }
 
 /** Threads of one reactor, of those of the process: at least one. */

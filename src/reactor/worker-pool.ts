@@ -49,8 +49,8 @@ interface WorkerPoolOptions {
   readonly row: number
   readonly permits: SharedPermits
   readonly settings: () => WorkerPoolSettings
-  /** The threads of the current plan. */
-  readonly threads: () => WorkerThreads
+  /** The threads of the current plan for a task with a body of that length. */
+  readonly threads: (bytes: number) => WorkerThreads
   readonly report: Report
   readonly metrics: MetricsColumn
 }
@@ -62,7 +62,9 @@ interface PoolTask {
 }
 
 interface Job extends PoolTask {
+  /** What waits in the queue; the body alone. */
   readonly bytes: number
+  readonly bodyBytes: number
   readonly sinceMs: number
   readonly result: PromiseWithResolvers<unknown>
   /** 0: whoever waits for the result has a time-out of its own. */
@@ -100,7 +102,8 @@ export class WorkerPool {
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
     const sinceMs = monotonicMs()
-    const job: Job = { task, transfer, bytes: bytes + TASK_BYTES, sinceMs, result, timeoutMs, timer: null }
+    const sizes = { bytes: bytes + TASK_BYTES, bodyBytes: bytes }
+    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, timer: null }
     const decision = permits.enter(row, limits, job)
     metrics.add(this.#counts.tasks, 1)
     if (decision === 'queue-full' || decision === 'memory') {
@@ -121,7 +124,7 @@ export class WorkerPool {
     const { timeoutMs } = job
     const leftMs = timeoutMs === 0 ? 0 : Math.max(1, Math.ceil(job.sinceMs + timeoutMs - monotonicMs()))
     try {
-      job.result.resolve(await threads().run({ task: job.task, timeoutMs: leftMs }, job.transfer))
+      job.result.resolve(await threads(job.bodyBytes).run({ task: job.task, timeoutMs: leftMs }, job.transfer))
     } catch (error) {
       const failure = error as WorkerFailure
       metrics.add(failure.reason === 'died' ? this.#counts.died : this.#counts.failed, 1)

@@ -7,5 +7,5 @@ export const BEGUN = 2
 export const GATE = 3
 
 export type ScriptedTask =
-  | { readonly kind: 'hold'; readonly cells: SharedArrayBuffer }
+  | { readonly kind: 'hold' | 'block'; readonly cells: SharedArrayBuffer }
   | { readonly kind: 'hang' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }

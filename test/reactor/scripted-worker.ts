@@ -18,6 +18,15 @@ async function hold({ cells: shared }: { readonly cells: SharedArrayBuffer }) {
   return { value: { kind: 'held' }, transfer: [] }
 }
 
+/** Blocks its thread until the gate is open. */
+function block({ cells: shared }: { readonly cells: SharedArrayBuffer }) {
+  const cells = new Int32Array(shared)
+  Atomics.add(cells, BEGUN, 1)
+  Atomics.notify(cells, BEGUN)
+  while (Atomics.load(cells, GATE) === 0) Atomics.wait(cells, GATE, 0)
+  return { value: null, transfer: [] }
+}
+
 function exhaust(): never {
   const held: unknown[] = []
   for (;;) held.push(new Array(1_000_000).fill(held.length))
@@ -25,6 +34,7 @@ function exhaust(): never {
 
 export const runTask = serveTasks(({ plan }) => ({
   hold,
+  block,
   exhaust,
   hang: () => {
     for (;;);

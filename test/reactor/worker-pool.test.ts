@@ -290,3 +290,19 @@ test('the background pool has permits of its own, and says when it refuses', asy
   const { backgroundTasks, backgroundRefusedQueueFull } = reactors.metrics
   assert.deepEqual([backgroundTasks, backgroundRefusedQueueFull], [2, 1])
 })
+
+test('a long body delays no short message: it is mediated on a thread of its own, under the same permits', async t => {
+  const reactors = new Reactors(t, { limits: { core: 3, max: 3, queueLength: 0 } })
+  const long = reactors.plan.bodies.memoryMax + 1
+  const block = () => reactors.outcome(0, { kind: 'block', cells: reactors.cells.buffer as SharedArrayBuffer }, long)
+  const ended: string[] = []
+  const blocked = [block(), block()].map(outcome => outcome.then(told => ended.push(`long ${told}`)))
+  await reactors.begun(1)
+  ended.push(`short ${await reactors.outcome(0, { kind: 'plan' }, long - 1)}`)
+  const short = reactors.outcome(0, { kind: 'plan' })
+  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'queue-full')
+  ended.push(`short ${await short}`)
+  reactors.openGate()
+  await Promise.all(blocked)
+  assert.deepEqual(ended, ['short done', 'short done', 'long done', 'long done'])
+})
