@@ -13,7 +13,7 @@ import { LAUNCHER, Program } from './program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** The ports that pages name. Each page runs with its own offset. */
-const PORTS = [8290, 8253, 9099, 8099, 9443, 9763, 8288]
+const PORTS = [8290, 8253, 9099, 8099, 9443, 9763, 8288, 8025]
 const PORT = new RegExp(`\\b(?:${PORTS.join('|')})\\b`, 'g')
 /** All ports stay below 32768, where the system takes ports for connections and for port 0. */
 const OFFSETS = { least: 11_000, most: 22_900 }
