@@ -141,9 +141,11 @@ class AcceptTransaction {
   async #findKeys(batch: readonly WaitingOrder[]): Promise<void> {
     const keyed = batch.flatMap(({ order: { tenant, key } }) => (key === null ? [] : [{ tenant, key }]))
     if (keyed.length === 0) return
-    const rows = await this.#connection.db
+    const { db, area } = this.#connection
+    const rows = await db
       .selectFrom('delivery_keys')
       .select(['tenant', 'order_key', 'digest', 'ids'])
+      .where('area', '=', area)
       .where('tenant', 'in', [...new Set(keyed.map(({ tenant }) => tenant))])
       .where('order_key', 'in', [...new Set(keyed.map(({ key }) => key))])
       .execute()
@@ -178,7 +180,8 @@ class AcceptTransaction {
     this.#allWaiting += ids.length
     if (key !== null) {
       this.#known.set(knownKey(tenant, key), { digest, ids })
-      this.#keys.push({ tenant, order_key: key, digest, ids: JSON.stringify(ids), accepted_ms: nowMs })
+      const { area } = this.#connection
+      this.#keys.push({ area, tenant, order_key: key, digest, ids: JSON.stringify(ids), accepted_ms: nowMs })
     }
     return { kind: 'accepted', ids, isRepeated: false }
   }

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { DialectName } from '../database/pooled-dialect.ts'
 import { runTransaction } from '../database/transaction.ts'
 import type { SenderId } from './delivery.ts'
-import { CAUSE_CHARS_MAX, type OutboxConnection, PLATFORM } from './outbox-schema.ts'
+import { CAUSE_CHARS_MAX, channelsOf, type OutboxConnection } from './outbox-schema.ts'
 import type { Verdict } from './retry-schedule.ts'
 import { type CountedMove, countMoves, lockSender } from './sender-rows.ts'
 import { stateAfter } from './delivery-states.ts'
@@ -59,7 +59,7 @@ export async function busySenders({ db, area }: OutboxConnection): Promise<reado
         .as('next_ms'),
     )
     .where('s.waiting', '>', 0)
-    .where('s.channel', area === PLATFORM ? '=' : '!=', PLATFORM)
+    .where('s.channel', ...channelsOf(area))
     .execute()
   return rows.map(({ pk, tenant, channel, name, next_ms, resume_ms }) => ({
     pk: Number(pk),

@@ -11,7 +11,7 @@ export interface SenderId {
 export type DeliveryState = 'waiting' | 'sending' | 'delivered' | 'dead'
 
 /** An event for one sender. */
-export interface NewDelivery {
+interface NewDelivery {
   readonly sender: SenderId
   /** JSON text; the outbox does not look into it. */
   readonly event: string

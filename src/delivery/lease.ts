@@ -1,6 +1,6 @@
 /**
  * The lease of the node that delivers: a row of the database, renewed by each thread of its holder. The database judges
- * its end by its own clock, the holder by its monotonic clock and earlier, so that clocks that jump make no two holders.
+ * its end by its own clock, the holder by its monotonic clock and earlier: clocks that jump make no two holders.
  */
 import type { OutboxClock } from './database-clock.ts'
 import type { OutboxConnection } from './outbox-schema.ts'
@@ -14,7 +14,7 @@ export interface LeaseTimes {
 export const DEFAULT_LEASE: LeaseTimes = { leaseMs: 10_000, marginMs: 2000 }
 
 /** Tenures of the lease are numbered: what was claimed in an earlier one is recovered. */
-export type LeaseResult =
+type LeaseResult =
   | { readonly isHeld: true; readonly term: number; readonly isNew: boolean }
   /** `againMs`: when the lease of the other node ends. */
   | { readonly isHeld: false; readonly againMs: number }

@@ -11,6 +11,7 @@ export interface OutboxTables {
   readonly delivery_messages: MessageRow
   /** Idempotency keys. */
   readonly delivery_keys: {
+    area: DeliveryArea
     tenant: string
     order_key: string
     /** SHA-256 of the order. */
@@ -72,7 +73,7 @@ export interface OutboxConnection {
  * `platform`, which the node of the key manager runs, though they stand in the same tables.
  */
 export type DeliveryArea = 'deliveries' | 'platform'
-export const PLATFORM = 'platform'
+const PLATFORM = 'platform'
 export const CAUSE_CHARS_MAX = 500
 
 const TOTALS = ['accepted', 'delivered', 'dead', 'retried', 'replayed', 'dropped', 'expired', 'refused']
@@ -114,14 +115,15 @@ const V1: Migration = ({ dialect, text, table }) => {
     ...table(
       'delivery_keys',
       [
+        `area ${word(16)} not null`,
         `tenant ${word(190)} not null`,
         `order_key ${word(255)} not null`,
         'digest varchar(64) not null',
         `ids ${text} not null`,
         'accepted_ms bigint not null',
-        'primary key (tenant, order_key)',
+        'primary key (area, tenant, order_key)',
       ],
-      ['accepted_ms'],
+      ['area, accepted_ms'],
     ),
     ...table('delivery_lease', [
       'name varchar(64) not null primary key',
@@ -133,6 +135,11 @@ const V1: Migration = ({ dialect, text, table }) => {
       area => `insert into delivery_lease (name, holder, until_ms, term) values ('${area}', '', 0, 0)`,
     ),
   ]
+}
+
+/** Condition on `channel`, for the senders of an area. */
+export function channelsOf(area: DeliveryArea): readonly ['=' | '!=', string] {
+  return [area === PLATFORM ? '=' : '!=', PLATFORM]
 }
 
 /** Creates or migrates the tables. Rejects with errors of the driver, MigrationLocked or NewerTables. */

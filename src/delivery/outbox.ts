@@ -75,7 +75,7 @@ export class Outbox {
     return new Outbox(await openOutboxTables(database, options.area), options)
   }
 
-  /** Resolves when the deliveries are durable, or nothing is stored. After an error, an order with a key can be repeated. */
+  /** Resolves when deliveries are durable, or none is stored. After an error, an order with a key may be repeated. */
   accept(order: AcceptOrder): Promise<Acceptance> {
     return this.#acceptor.accept(order)
   }

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { DeliveryState, SenderCounts, SenderId } from './delivery.ts'
 import { countChanges, type DeliveryEvent } from './delivery-states.ts'
-import type { OutboxConnection } from './outbox-schema.ts'
+import { channelsOf, type OutboxConnection } from './outbox-schema.ts'
 
 /** The row of a sender, locked until the transaction ends. */
 export interface LockedSender {
@@ -63,10 +63,12 @@ async function insertSender({ db }: OutboxConnection, sender: SenderId, nowMs: n
   await db.insertInto('delivery_senders').values(row).execute()
 }
 
-export async function waitingInAll({ db }: OutboxConnection): Promise<number> {
+/** Of the connection's area. */
+export async function waitingInAll({ db, area }: OutboxConnection): Promise<number> {
   const { waiting } = await db
     .selectFrom('delivery_senders')
     .select(({ fn }) => fn.sum<number | string | null>('waiting').as('waiting'))
+    .where('channel', ...channelsOf(area))
     .executeTakeFirstOrThrow()
   return Number(waiting)
 }

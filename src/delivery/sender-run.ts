@@ -19,7 +19,7 @@ export interface SenderPace {
   readonly perSecond: number | null
 }
 
-export type DeliveryLog = (
+type DeliveryLog = (
   level: 'info' | 'warn' | 'error',
   event: string,
   fields: Readonly<Record<string, string | number>>,
@@ -41,7 +41,7 @@ export const CLAIM_MS = 60_000
 const CLAIM_MARGIN_MS = 5000
 /** Deliveries that a run has claimed and not begun. */
 const CLAIMED_MAX = 200
-/** Results that are not recorded; no message is begun beyond it. With the concurrency, the most duplicates of a kill. */
+/** Results that are not recorded; no message is begun beyond it. With the concurrency: most duplicates of a kill. */
 export const UNRECORDED_MAX = 100
 /** Results are recorded from this number on, or after this time. */
 const RECORDED_TOGETHER = 50

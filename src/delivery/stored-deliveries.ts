@@ -2,11 +2,11 @@
 import { runTransaction } from '../database/transaction.ts'
 import type { DeadLetters, Delivery, DeliveryFilter, DeliveryPage, DeliveryState } from './delivery.ts'
 import { stateAfter } from './delivery-states.ts'
-import type { MessageRow, OutboxConnection } from './outbox-schema.ts'
+import { channelsOf, type MessageRow, type OutboxConnection } from './outbox-schema.ts'
 import { countMoves, waitingInAll } from './sender-rows.ts'
 
 /** Dead letters of one call. */
-export const DEAD_LETTERS_MAX = 1000
+const DEAD_LETTERS_MAX = 1000
 
 /** `before`: `next` of the page before; null for the first one. */
 export interface PageRange {
@@ -70,7 +70,7 @@ function deliveryOf(row: ListedRow): Delivery {
   }
 }
 
-export interface WaitingLimits {
+interface WaitingLimits {
   readonly senderWaitingMax: number
   readonly allWaitingMax: number
 }
@@ -176,18 +176,19 @@ export interface Retention {
 const EXPIRED_ROWS = 500
 
 /**
- * Removes the oldest of what is delivered or dead beyond the limits, with `isAged` by time too. Their number; there may
- * be more of them where it is at least `most`.
+ * Removes the oldest of what is delivered or dead in the area of the connection, beyond the limits; with `isAged` by
+ * time too. Their number; there may be more of them where it is at least `most`.
  */
 export async function expire(
   connection: OutboxConnection,
   { deliveredMs, deliveredMax, deadMs, deadMax }: Retention,
   { nowMs, isAged, most }: { readonly nowMs: number; readonly isAged: boolean; readonly most: number },
 ): Promise<number> {
-  const { db } = connection
+  const { db, area } = connection
   const senders = await db
     .selectFrom('delivery_senders')
     .select(['pk', 'delivered', 'dead'])
+    .where('channel', ...channelsOf(area))
     .where(row => row.or([row('delivered', '>', 0), row('dead', '>', 0)]))
     .execute()
   let removed = 0
@@ -234,10 +235,11 @@ async function expireState(
 }
 
 /** Idempotency keys, and senders without deliveries. */
-async function expireUnused({ db }: OutboxConnection, keysMs: number, sendersMs: number): Promise<void> {
-  await db.deleteFrom('delivery_keys').where('accepted_ms', '<', keysMs).execute()
+async function expireUnused({ db, area }: OutboxConnection, keysMs: number, sendersMs: number): Promise<void> {
+  await db.deleteFrom('delivery_keys').where('area', '=', area).where('accepted_ms', '<', keysMs).execute()
   await db
     .deleteFrom('delivery_senders')
+    .where('channel', ...channelsOf(area))
     .where('waiting', '=', 0)
     .where('delivered', '=', 0)
     .where('dead', '=', 0)

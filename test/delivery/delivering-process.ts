@@ -1,6 +1,6 @@
 /**
- * A node that delivers until nothing waits: prints `ok ID` for each message that its provider has taken, and `no ID` for
- * each that it has refused. Arguments: connection settings as JSON, name of the node, seed, of how many attempts one
+ * A node that delivers until nothing waits: prints `ok ID` for each message that its provider takes, and `no ID` for
+ * each that it refuses. Arguments: connection settings as JSON, name of the node, seed, of how many attempts one
  * fails, concurrency.
  */
 import { writeSync } from 'node:fs'

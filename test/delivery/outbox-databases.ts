@@ -1,4 +1,4 @@
-/** Outboxes on each database, in a schema of their own per test, with a clock and errors that the test decides about. */
+/** Outboxes on each database, in a schema of their own per test, with a clock and errors that the test chooses. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
@@ -78,7 +78,7 @@ export function numbered(count: number): readonly string[] {
   return Array.from({ length: count }, (_, i) => `text ${i}`)
 }
 
-export type Compose = (delivery: Delivery, signal: AbortSignal) => Promise<AttemptResult>
+type Compose = (delivery: Delivery, signal: AbortSignal) => Promise<AttemptResult>
 
 export const DELIVERED: AttemptResult = { kind: 'delivered', detail: 'HTTP 202' }
 export const RETRY = { kind: 'retry', cause: 'HTTP 503', afterMs: null } as const
@@ -95,12 +95,13 @@ export function runOf(outbox: Outbox, compose: Compose, options: Partial<Deliver
   })
 }
 
-/** Runs what is due until nothing is. */
+/** Runs what is due until nothing is. Rejects as one of the runs, after all have ended. */
 export async function runDue(run: DeliveryRun, signal = new AbortController().signal): Promise<void> {
   for (;;) {
     const { jobs } = await run.due()
     if (jobs.length === 0) return
-    await Promise.all(jobs.map(job => run.run(job, signal)))
+    const ended = await Promise.allSettled(jobs.map(job => run.run(job, signal)))
+    for (const each of ended) if (each.status === 'rejected') throw each.reason
   }
 }
 

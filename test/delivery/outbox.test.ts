@@ -32,6 +32,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['dead letters are replayed without attempts, as many as the limit of waiting events allows', replays],
   ['dead letters are dropped, and others are not', drops],
   ['what waits for a deleted sender becomes dead letters', orphans],
+  ['the platform and the tenants have limits, keys and retention of their own', keepsAreasApart],
   ['retention removes what is too old and too much, but nothing by age after the clock has jumped', expires],
 ]
 
@@ -242,4 +243,27 @@ async function expires({ open }: OutboxFixture): Promise<void> {
   clock.ms += 5001
   await outbox.expire()
   assert.deepEqual(await outbox.counts(null), [])
+}
+
+async function keepsAreasApart({ open }: OutboxFixture): Promise<void> {
+  const clock = new TestClock()
+  const tenants = await open({ clock, limits: { allWaitingMax: 2 } })
+  const options = { limits: { allWaitingMax: 2 }, retention: { deliveredMs: 0, deliveredMax: 0 } }
+  const platform = await open({ clock, area: 'platform', ...options })
+  const mail = { ...SMS, channel: 'platform' }
+  await acceptAll(tenants, numbered(2))
+  await acceptAll(platform, numbered(2), mail)
+  await runDue(runOf(tenants, async () => DELIVERED, { node: 'a' }))
+  assert.deepEqual([(await readCountsOf(tenants)).delivered, (await readCountsOf(tenants, mail)).waiting], [2, 2])
+  await runDue(runOf(platform, async () => DELIVERED, { node: 'b' }))
+  clock.ms++
+  await platform.expire()
+  assert.deepEqual(
+    [(await readCountsOf(tenants)).delivered, (await readCountsOf(tenants, mail)).delivered],
+    [2, undefined],
+  )
+  await tenants.accept(order('one', 'key'))
+  const other = { tenant: TENANT, key: 'key', deliveries: [{ sender: mail, event: '{}' }] }
+  const acceptance = await platform.accept(other)
+  assert.ok(acceptance.kind === 'accepted' && !acceptance.isRepeated)
 }
