@@ -23,6 +23,7 @@ import { Diagnostics } from '../../src/config/diagnostics.ts'
 import { type ApiMediationPlan, NO_FLOW } from '../../src/mediation/flow-plan.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import { parseSequence } from '../../src/mediation/sequence-parser.ts'
+import { AnalyticsEvents } from '../../src/observe/analytics-events.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 import { globalCors } from '../../src/plan/reactor-planning.ts'
@@ -43,6 +44,7 @@ const PARTS = {
   tokens: 'the requests carry 1,000 different JWTs in turn; with "token" the API requires them',
   cold: 'the caches of the processor are emptied before each round of 64 exchanges',
   log: 'access log, JSON',
+  analytics: 'an event of analytics for each exchange',
   operations: 'ten operations',
   policy: 'a policy of constant fields: one for the backend, one for the client',
   resources: 'the filter that checks them',
@@ -266,6 +268,15 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
     level,
     tls: null,
     report: (_level, event, fields) => console.error(event, fields),
+    analytics: parts.has('analytics')
+      ? new AnalyticsEvents({
+          hasSizes: true,
+          address: 'network',
+          wallOffsetMs: () => performance.timeOrigin,
+          publish: async () => true,
+          onDropped: () => {},
+        })
+      : null,
     accessLog: parts.has('log')
       ? new AccessLog('json', (_batch, written) => written(), {
           wallOffsetMs: () => performance.timeOrigin,

@@ -45,6 +45,8 @@ export type ControlCall =
   | { readonly kind: 'backendJwt'; readonly claims: Readonly<Record<string, unknown>> }
   /** Reports usage since the last report to the traffic managers. */
   | { readonly kind: 'usage'; readonly rows: readonly UsageRow[] }
+  /** Events for analytics: lines of JSON, each with its line feed. */
+  | { readonly kind: 'analytics'; readonly lines: string; readonly events: number }
 
 export interface ControlCallResults {
   readonly key: true
@@ -54,6 +56,7 @@ export interface ControlCallResults {
   readonly backendToken: { readonly token: string; readonly expiresMs: number }
   readonly backendJwt: string
   readonly usage: true
+  readonly analytics: true
 }
 
 /** The introspection response of an authorisation server (RFC 7662 2.2); null: the token is not active. */

@@ -288,6 +288,15 @@ const ONE_BROKER: CatalogueRule = {
     BROKER_KEYS.every(key => groups[row]![key] === groups[0]![key]),
 }
 
+const ANALYTICS_NODES: CatalogueRule = {
+  keys: ['apim.analytics.enable'],
+  repeats: '',
+  must: 'a row of [[apim.analytics.url_group]] is required where analytics is enabled with the default publisher',
+  severity: 'error',
+  holds: ({ 'apim.analytics': analytics, 'apim.analytics.url_group': groups }) =>
+    !analytics.enable || analytics.event_publisher_type === 'custom' || groups.length > 0,
+}
+
 const CROSS_SECTION_RULES: readonly CatalogueRule[] = [
   ...PORTS.map(portWithOffsetInRange),
   ...PORTS.flatMap((one, index) => PORTS.slice(0, index).map(other => portsDiffer(one, other))),
@@ -298,6 +307,7 @@ const CROSS_SECTION_RULES: readonly CatalogueRule[] = [
   TRAFFIC_MANAGER_URL,
   DECISION_BROKER,
   ONE_BROKER,
+  ANALYTICS_NODES,
 ]
 
 type AnyValues = Readonly<Record<string, unknown>>

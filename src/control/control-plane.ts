@@ -20,11 +20,13 @@ import {
   ControlCallFailed,
   type IntrospectionResult,
 } from '../auth/control-protocol.ts'
+import type { MetricsColumn } from '../observe/metrics.ts'
 import { revocationKeyOf } from '../auth/jwt-claims.ts'
 import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
 import { parseJwt } from '../auth/jwt-parser.ts'
 import type { LocalKeyManager, LocalKeyManagerContext } from './local-key-manager.ts'
 import type { Messaging, SharedState } from './messaging.ts'
+import type { Analytics } from './analytics.ts'
 import type { ManagementCommand } from './admin-api/commands.ts'
 import type { ControlCallHandlers, ReactorChannels } from './reactor-channels.ts'
 import { PolicyDeployment } from './policy-deployment.ts'
@@ -39,6 +41,8 @@ interface ControlPlaneContext extends Pick<LocalKeyManagerContext, 'report' | 'c
   /** An inherited socket for the management listener. */
   readonly listenerFd?: number
   readonly reactors: ReactorChannels
+  /** The column of the control thread. */
+  readonly metrics: MetricsColumn
 }
 
 /** The last moment of a Date. */
@@ -63,6 +67,8 @@ export class ControlPlane {
   #told = new AuthSnapshot()
   /** Null: neither broker nor traffic manager is configured. */
   #messaging: Messaging | null = null
+  /** Null: events are not published. */
+  #analytics: Analytics | null = null
   /** Null: no `notifier_impl` is configured. */
   #notifier: RevocationNotifier | null = null
   /** One snapshot at a time: of two, the older one could be sent last and lose a change between them. */
@@ -106,6 +112,7 @@ export class ControlPlane {
     try {
       await (plan.runsKeyManager ? controlPlane.#openKeyManager() : controlPlane.#readRevocations())
       await controlPlane.#openMessaging()
+      await controlPlane.#openAnalytics()
       await controlPlane.#snapshots.run()
       return controlPlane
     } catch (error) {
@@ -161,6 +168,7 @@ export class ControlPlane {
     clearTimeout(this.#retry)
     this.#policies.close()
     await this.#messaging?.close()
+    await this.#analytics?.close()
     await this.#keyManager?.close()
     await this.#remote.close()
   }
@@ -216,6 +224,15 @@ export class ControlPlane {
       },
       policiesChanged: set => this.#policies.setRegistry(set),
     })
+  }
+
+  async #openAnalytics(): Promise<void> {
+    const { configuration, home, dataDir, runsGateway } = this.#plan
+    if (!runsGateway || !configuration['apim.analytics'].enable) return
+    const { Analytics: Opened } = await import('./analytics.ts')
+    const { report, metrics } = this.#context
+    const send: RemoteServices['send'] = request => this.#remote.send(request)
+    this.#analytics = await Opened.open({ configuration, home, dataDir, send, report, metrics })
   }
 
   /** Another node has revoked tokens. */
@@ -348,6 +365,11 @@ export class ControlPlane {
       backendJwt: ({ claims }) => this.#modules.generate(claims),
       usage: async ({ rows }) => {
         this.#messaging?.reportUsage(rows)
+        return true
+      },
+      analytics: async ({ lines, events }) => {
+        if (this.#analytics === null) throw new ControlCallFailed('analytics events are not published')
+        this.#analytics.publish(lines, events)
         return true
       },
     }

@@ -77,6 +77,7 @@ async function openPlane(
 ): Promise<{ readonly controlPlane: ControlPlane; readonly sharedIssuer: string }> {
   const context = {
     reactors,
+    metrics: new MetricsColumn(plan.metrics, plan.column),
     report: (...event: Parameters<EventLog['report']>) => events.report(...event),
     callPrimary: <One extends PrimaryCall>(call: One) => primary.call(call),
     listenerFd,

@@ -1,5 +1,6 @@
 /** Lines of the access log by a template: variables of nginx or directives of Apache (`config/log-template.ts`). */
 import { capturedValue } from '../http1/captured-fields.ts'
+import { transportCode } from '../protocol/failure-table.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 import { type AccessRecord, CHARS_MAX, LINE_BYTES_MAX, localTime, requestLine } from './access-line.ts'
 import { escapeHex, escapeJson } from './escape.ts'
@@ -51,7 +52,7 @@ const VALUES = {
   connection_status: ({ record }) => (record.status === 0 ? 'X' : record.persists ? '+' : DASH),
   request_id: ({ record }) => record.correlation.text,
   api: ({ record }) => record.apiName || DASH,
-  error_code: ({ record }) => (record.errorBase === 0 ? '0' : String(record.errorBase + record.errorState)),
+  error_code: ({ record }) => String(transportCode(record.errorBase, record.errorState)),
   source_state: ({ record }) => stateName(record.sourceState),
   target_state: ({ record }) => stateName(record.targetState),
   nothing: () => DASH,

@@ -1,4 +1,5 @@
 /** The plan of a reactor, computed by the primary: plain data and shared memory, nothing else. */
+import type { AnalyticsSettings } from '../observe/analytics-events.ts'
 import type { AccessLogPlan } from './access-log-planning.ts'
 import type {
   CorsDefinition,
@@ -243,6 +244,8 @@ export interface ReactorPlan extends LivePlan {
   /** Of mounted APIs; null: the configuration names no supported database. */
   readonly database: DatabasePlan | null
   readonly accessLog: AccessLogPlan
+  /** Null: no events for analytics. */
+  readonly analytics: AnalyticsSettings | null
   readonly apis: readonly ApiPlan[]
   /** Socket implementation. */
   readonly level: 'handles' | 'streams'

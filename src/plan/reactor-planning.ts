@@ -81,6 +81,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     home,
     database: databasePlan(configuration, dataDir),
     accessLog: accessLogPlan(configuration, dataDir, reactors),
+    analytics: analyticsSettings(configuration),
     apis: planned.apis,
     level,
     listeners,
@@ -210,4 +211,9 @@ export function bodyLimits({ mediation }: Pick<Configuration, 'mediation'>): Bod
     memoryMax: mediation['body.memory_bytes'],
     pieceBytes: mediation['synapse.temp_data_chunk_size'],
   }
+}
+
+function analyticsSettings(configuration: Configuration): ReactorPlan['analytics'] {
+  const { enable, publish_response_size, client_address } = configuration['apim.analytics']
+  return enable ? { hasSizes: publish_response_size, address: client_address } : null
 }

@@ -67,9 +67,14 @@ export function callsOverTls(configuration: Configuration): boolean {
     ...throttling.throttle_decision_endpoints,
     ...groups.flatMap(group => [...group.traffic_manager_urls, ...group.traffic_manager_auth_urls]),
   ]
+  const analytics = configuration['apim.analytics.url_group']
+    .filter(() => configuration['apim.analytics'].enable)
+    .flatMap(group => [...group.analytics_url, ...group.analytics_auth_url])
   const workflow = configuration['apim.workflow']
   const engine = runsKeyManager && workflow.enable && workflow.call_engine ? [workflow.service_url] : []
-  return [...keySets, ...services, ...engine, ...messaging].some(url => /^(?:https|ssl|amqps):/i.test(url))
+  return [...keySets, ...services, ...engine, ...messaging, ...analytics].some(url =>
+    /^(?:https|ssl|amqps):/i.test(url),
+  )
 }
 
 function apiRecords({ planned }: ActiveState): readonly ApiRecord[] {

@@ -204,6 +204,8 @@ export function refuseAtOnce(
   // A refusal without an API gets the CORS fields of the gateway.
   if (exchange.api === null && cors !== null) exchange.corsGrant = cors.grant(exchange.origin)
   if (corsMediation.isActive && exchange.corsGrant !== null) corsMediation.mediate(exchange)
+  // The code of a failure of a connection is there already, with its state.
+  if (failure === null) exchange.errorBase = outcome.code
   faults.respond(exchange, outcome, failure, sequence)
 }
 

@@ -7,6 +7,7 @@ import type { CustomValidator } from '../auth/custom-validator.ts'
 import type { AuthPlan } from '../auth/auth-plan.ts'
 import { AuthState } from '../auth/auth-state.ts'
 import { AccessLog, type AccessLogFormat } from '../observe/access-log.ts'
+import type { AnalyticsEvents } from '../observe/analytics-events.ts'
 import { EventLog } from '../observe/events.ts'
 import { AccessLogFile } from '../observe/access-log-file.ts'
 import { AccessSampling } from '../observe/access-sampling.ts'
@@ -76,6 +77,17 @@ async function lineFormat({ format, template, escapes }: AccessLogPlan): Promise
   return templateLines(template, escapes)
 }
 
+async function analytics(): Promise<AnalyticsEvents | null> {
+  if (plan.analytics === null) return null
+  const { AnalyticsEvents: Events } = await import('../observe/analytics-events.ts')
+  return new Events({
+    ...plan.analytics,
+    wallOffsetMs: () => Date.now() - performance.now(),
+    publish: batch => authState.call({ kind: 'analytics', ...batch }),
+    onDropped: events => metrics.add(METRIC.analyticsDropped, events),
+  })
+}
+
 /** The TLS modules are loaded only where a listener or a route uses TLS: they take memory and time. */
 async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel | null> {
   if (tlsServer === null && Object.keys(tlsClients).length === 0) return null
@@ -121,6 +133,7 @@ const reactor = new Reactor(plan, {
   tls,
   report,
   accessLog: await accessLog(),
+  analytics: await analytics(),
   authState,
   validator: await firstValidator(),
   mediation: await loadMediation(plan, plan.apis),

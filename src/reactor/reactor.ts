@@ -19,6 +19,7 @@ import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
 import type { WorkerService } from '../mediation/worker-service.ts'
 import type { AccessLog } from '../observe/access-log.ts'
+import type { AnalyticsEvents } from '../observe/analytics-events.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import {
   type ApiChanges,
@@ -67,6 +68,7 @@ import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { PoolContext } from '../proxy/target/connection-pool.ts'
 import { StrippedRequestFields } from '../proxy/target/stripped-request-fields.ts'
 import { insteadOfTunnel, type Pipeline, refuse, refuseAtOnce, runPipeline } from '../proxy/pipeline.ts'
+import { clientLimits, dateLine, forwardingKey } from './settings.ts'
 
 /** Time between two ticks in milliseconds: resolution of all deadlines. */
 const TICK_MS = 100
@@ -78,6 +80,8 @@ interface ReactorOptions {
   readonly report: Report
   /** null: no access log. */
   readonly accessLog: AccessLog | null
+  /** null: no events for analytics. */
+  readonly analytics: Pick<AnalyticsEvents, 'append' | 'flush'> | null
   /** Keys, subscriptions and revocations, as the control thread sends them. */
   readonly authState: AuthState
   /** The operator's validator; null for none. */
@@ -258,10 +262,10 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   #newContexts(): ConnectionContexts {
-    const { report, accessLog } = this.#options
+    const { report, accessLog, analytics } = this.#options
     // Only the access log needs times more exact than a tick.
     const clock = new EventClock(() => performance.now())
-    const now = accessLog === null ? () => this.#coarseNow : clock.now
+    const now = accessLog === null && analytics === null ? () => this.#coarseNow : clock.now
     const shared = { report, metrics: this.#metrics, now, clock, tunnels: this.#auth.tunnels, dateLine: dateLine() }
     return newContexts(this.#plan, shared, TICK_MS)
   }
@@ -412,6 +416,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#clusterReports.close()
     this.#mediation?.close()
     this.#options.accessLog?.flush()
+    this.#options.analytics?.flush()
   }
 
   #endDrain(): void {
@@ -437,6 +442,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#pauseWithoutDescriptor()
     this.#auth.tick()
     this.#options.accessLog?.flush()
+    this.#options.analytics?.flush()
   }
 
   #pauseWithoutDescriptor(): void {
@@ -525,7 +531,7 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   #newClient(address: string, { scheme, kind }: Listener): Client {
-    const logsAgents = this.#options.accessLog !== null
+    const logsAgents = this.#options.accessLog !== null || this.#options.analytics !== null
     const isTrusted = this.#trusted.includes(address)
     const context = this.#contexts[transportOf(scheme)]
     const decoder = new RequestDecoder(context, this.#requestCounter, { address, scheme }, isTrusted, logsAgents)
@@ -560,6 +566,7 @@ export class Reactor implements ConnectionCallbacks {
     exchange.lateCharges?.settle(exchange)
     if (exchange.pendingSlot >= 0) this.#endpoints.requestEnded(exchange)
     this.#options.accessLog?.append(exchange)
+    this.#options.analytics?.append(exchange)
     if (tracer !== null) this.inspector.done(exchange)
   }
 
@@ -583,18 +590,4 @@ export class Reactor implements ConnectionCallbacks {
 
 function transportOf(scheme: Client['scheme']): keyof ConnectionContexts {
   return scheme === 'https' ? 'secured' : 'plain'
-}
-
-/** Largest number of client connections by scheme of the listener. */
-function clientLimits({ http, https }: Pick<LivePlan, 'http' | 'https'>) {
-  return { http: http.max_open_connections, https: https.max_open_connections }
-}
-
-/** The settings behind a client's trust and forwarding fields. */
-function forwardingKey({ trusted_proxies, 'forwarded.headers': form }: LivePlan['http']): string {
-  return `${form} ${trusted_proxies}`
-}
-
-function dateLine(): string {
-  return `Date: ${new Date().toUTCString()}\r\n`
 }

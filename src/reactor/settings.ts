@@ -1,5 +1,6 @@
 /** Settings of connections, made from the sections of both transports, and the sizes and limits that depend on them. */
 import type { Configuration } from '../config/catalogue.ts'
+import type { LivePlan } from '../plan/reactor-plan.ts'
 import { CALLER_LINES_MAX } from '../proxy/exchange/caller.ts'
 import { EDIT_BYTES_MAX } from '../proxy/exchange/head-edit.ts'
 import type { Settings } from '../proxy/exchange/connection-context.ts'
@@ -95,4 +96,19 @@ export function sizedBy(settings: Settings) {
     requestLimits: requestLimits(settings),
     responseLimits: responseLimits(settings),
   }
+}
+
+/** Largest number of client connections by scheme of the listener. */
+export function clientLimits({ http, https }: Pick<LivePlan, 'http' | 'https'>) {
+  return { http: http.max_open_connections, https: https.max_open_connections }
+}
+
+/** The settings behind a client's trust and forwarding fields. */
+export function forwardingKey({ trusted_proxies, 'forwarded.headers': form }: LivePlan['http']): string {
+  return `${form} ${trusted_proxies}`
+}
+
+/** For composed heads; renewed each second. */
+export function dateLine(): string {
+  return `Date: ${new Date().toUTCString()}\r\n`
 }

@@ -116,6 +116,8 @@ const GATEWAY: readonly OwnKey[] = [
   ['access_log.syslog.url', 'udp://localhost:514', 'URL'],
   ['access_log.syslog.facility', 'local7', 'choice'],
   ['access_log.syslog.ca_file', '', 'string'],
+  ['apim.analytics.client_address', 'network', 'choice'],
+  ['apim.analytics.spool_max_bytes', 268_435_456, 'integer'],
   ['logging.level', 'info', 'choice'],
   ['apim.lifecycle.sunset_after', 15_552_000, 'duration'],
   ['database.apim_db.name', 'apim_db', 'string'],

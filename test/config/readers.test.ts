@@ -14,6 +14,7 @@ import { examine } from '../../src/config/load.ts'
 import { ControlPlane } from '../../src/control/control-plane.ts'
 import { ReactorChannels } from '../../src/control/reactor-channels.ts'
 import { openLog } from '../../src/observe/log.ts'
+import { MetricsColumn } from '../../src/observe/metrics.ts'
 import { planListeners } from '../../src/plan/listener-planning.ts'
 import { healthAddress } from '../../src/plan/ports.ts'
 import { planReactors, reactorCount } from '../../src/plan/reactor-planning.ts'
@@ -57,6 +58,7 @@ const MODULES = {
   'modules/grant.js': 'export function handleGrant() {} export function validateGrant() {}',
   'modules/checker.js': 'export function checkHealth() {}',
   'modules/format.js': 'export function build() {} export function format() {}',
+  'modules/publisher.js': 'export function publish() {}',
   'modules/handler.js': 'export function request() {}',
 }
 
@@ -137,6 +139,11 @@ throttle_decision_endpoints = ["tcp://127.0.0.1:1"]
 [[apim.throttling.url_group]]
 traffic_manager_urls = ["tcp://127.0.0.1:1"]
 traffic_manager_auth_urls = ["tcp://127.0.0.1:1"]
+[apim.analytics]
+enable = true
+[[apim.analytics.url_group]]
+analytics_url = ["tcp://127.0.0.1:1"]
+analytics_auth_url = ["tcp://127.0.0.1:1"]
 ${FREE_PORTS}${ROWS}`
 
 /** A gateway that uses the key manager of another node, and modules of the operator. */
@@ -154,6 +161,10 @@ enable_user_claims = true
 claims_extractor_impl = "modules/claims.js"
 [apim.token.revocation]
 notifier_impl = "modules/notifier.js"
+[apim.analytics]
+enable = true
+event_publisher_type = "custom"
+event_publisher_impl = "modules/publisher.js"
 ${FREE_PORTS}${ROWS}`
 
 /** Only loaded: a node with a database server and stores that do not exist, on its usual ports. */
@@ -225,6 +236,7 @@ async function buildNode(t: TestContext, toml: string, reads: Set<string>): Prom
     report: () => {},
     authState: new AuthState(plan!.authVersion, plan!.auth),
     accessLog: null,
+    analytics: null,
     validator: null,
     mediation: null,
     buildFilterChain: () => [],
@@ -238,6 +250,7 @@ async function buildNode(t: TestContext, toml: string, reads: Set<string>): Prom
     reactors: new ReactorChannels({ bug: assert.fail }),
     report: () => {},
     callPrimary: () => assert.fail(),
+    metrics: new MetricsColumn(plan!.metrics, 0),
   }
   const node = controlPlan(active, installation, plan!, 0)
   const control = await ControlPlane.open(node, context)

@@ -19,7 +19,7 @@ import type { AuthPlan } from '../../src/auth/auth-plan.ts'
 import { AuthState } from '../../src/auth/auth-state.ts'
 import { PasswordValidator } from '../../src/auth/password-validator.ts'
 import type { ManagementPlan } from '../../src/plan/management-plan.ts'
-import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
+import { allocateMetrics, MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { authPlan } from '../../src/plan/auth-planning.ts'
 import { NO_THROTTLING } from '../../src/throttle/throttle-plan.ts'
 import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
@@ -79,6 +79,7 @@ async function open(plan: ControlPlan) {
     reactors,
     report: (_, event, fields) => reports.push(`${event} ${JSON.stringify(fields)}`),
     callPrimary: () => assert.fail(),
+    metrics: new MetricsColumn(allocateMetrics(1), 0),
   })
   closings.push(
     () => control.close(),

@@ -14,6 +14,7 @@ import type { AuthPlan } from '../../src/auth/auth-plan.ts'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import { AuthState } from '../../src/auth/auth-state.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
+import type { AnalyticsEvents } from '../../src/observe/analytics-events.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import {
   type ApiPlan,
@@ -96,6 +97,7 @@ export interface GatewayOptions extends Partial<Omit<ReactorPlan, 'http' | 'http
   readonly https?: Readonly<Record<string, unknown>>
   /** Format of the access log; no access log by default. */
   readonly accessLog?: 'json' | 'combined'
+  readonly analyticsEvents?: AnalyticsEvents
   /** Kinds of the listeners; one plain HTTP listener by default. */
   readonly kinds?: readonly ListenerPlan['kind'][]
   /** Networks whose connections begin with a PROXY header. */
@@ -166,6 +168,7 @@ export function planGateway(
     http = {},
     https = {},
     accessLog: _accessLog,
+    analyticsEvents: _analyticsEvents,
     kinds = ['http'],
     proxies = null,
     hasFilterChain: _hasFilterChain,
@@ -186,6 +189,7 @@ export function planGateway(
     reactors,
     ...transports(configuration),
     accessLog: accessLogPlan(configuration, '/', reactors),
+    analytics: null,
     home,
     database: null,
     logLevel: 'debug',
@@ -248,6 +252,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     report: (level, event, fields) => reports.push({ level, event, fields }),
     authState,
     accessLog: accessLog === null ? null : recordedLog(accessLog, accessLines),
+    analytics: options.analyticsEvents ?? null,
     validator: customValidator,
     mediation: await loadMediation(plan, plan.apis),
     buildFilterChain: (api, auth, throttle) => [

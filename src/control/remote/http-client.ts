@@ -41,6 +41,8 @@ interface RemoteRequest {
   /** Sent by POST, as is `json`; GET without either. */
   readonly form?: URLSearchParams
   readonly json?: object
+  /** Text of another media type, sent by POST. */
+  readonly content?: { readonly type: string; readonly text: string }
   readonly authorization?: string
   /** Limit of the response body. */
   readonly bytesMax: number
@@ -97,11 +99,8 @@ export class HttpClient {
 
   /** `others`: other requests in flight to the same host. */
   async #exchange(url: URL, request: RemoteRequest, signal: AbortSignal, others: number): Promise<RemoteResponse> {
-    const { form, json, authorization, bytesMax } = request
-    const [content, type] =
-      json !== undefined
-        ? [JSON.stringify(json), 'application/json']
-        : [form?.toString() ?? null, 'application/x-www-form-urlencoded']
+    const { authorization, bytesMax } = request
+    const [content, type] = contentOf(request)
     const agent = await this.#agentFor(url)
     const { statusCode, headers, body } = await agent.request({
       origin: url.origin,
@@ -165,6 +164,13 @@ export class HttpClient {
     const { code } = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error
     return error.message === '' ? String(code) : error.message
   }
+}
+
+/** Body and media type; a body of null is none. */
+function contentOf({ form, json, content }: RemoteRequest): readonly [body: string | null, type: string] {
+  if (content !== undefined) return [content.text, content.type]
+  if (json !== undefined) return [JSON.stringify(json), 'application/json']
+  return [form?.toString() ?? null, 'application/x-www-form-urlencoded']
 }
 
 /** Why requests to the address are refused; '' if they are allowed. */

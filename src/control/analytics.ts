@@ -1,0 +1,107 @@
+/** Publishes the events of `[apim.analytics]`: every group of nodes gets every event, or the operator's module does. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { loadModule } from '../config/module-file.ts'
+import type { Configuration } from '../config/catalogue.ts'
+import type { EventLog } from '../observe/events.ts'
+import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import { withTimeout } from '../runtime/with-timeout.ts'
+import { AnalyticsGroup } from './analytics-group.ts'
+import { AnalyticsNodes, type BatchSink, type SentBatch } from './analytics-receiver.ts'
+import { AnalyticsSpool } from './analytics-spool.ts'
+import type { RemoteServices } from './remote-services.ts'
+
+interface AnalyticsContext {
+  readonly configuration: Configuration
+  readonly home: string
+  readonly dataDir: string
+  readonly send: RemoteServices['send']
+  readonly report: EventLog['report']
+  readonly metrics: MetricsColumn
+}
+
+const MODULE_MS = 10_000
+
+export class Analytics {
+  readonly #groups: readonly AnalyticsGroup[]
+
+  private constructor(groups: readonly AnalyticsGroup[]) {
+    this.#groups = groups
+  }
+
+  /** Rejects with ModuleError, or as the data folder does. */
+  static async open(context: AnalyticsContext): Promise<Analytics> {
+    const settings = context.configuration['apim.analytics']
+    const sinks = await sinksOf(context)
+    const bytesMax = Math.floor(settings.spool_max_bytes / sinks.length)
+    const spools: AnalyticsSpool[] = []
+    const { metrics, report, dataDir } = context
+    const counts = {
+      published: (events: number) => metrics.add(METRIC.analyticsPublished, events),
+      dropped: (events: number) => metrics.add(METRIC.analyticsDropped, events),
+      spooled: () => {
+        const bytes = spools.reduce((sum, spool) => sum + spool.bytes, 0)
+        metrics.add(METRIC.analyticsSpooled, bytes - metrics.read(METRIC.analyticsSpooled))
+      },
+    }
+    const groups = sinks.map(({ name, sink }) => {
+      const spool = new AnalyticsSpool(join(dataDir, 'analytics', folderOf(name)), bytesMax)
+      spools.push(spool)
+      return new AnalyticsGroup({ name, sink, spool, counts, report })
+    })
+    counts.spooled()
+    return new Analytics(groups)
+  }
+
+  publish(lines: string, events: number): void {
+    for (const group of this.#groups) group.add({ lines, events })
+  }
+
+  /** Keeps what was not published. */
+  async close(): Promise<void> {
+    await Promise.all(this.#groups.map(group => group.close()))
+  }
+}
+
+async function sinksOf({ configuration, home, send }: AnalyticsContext): Promise<readonly NamedSink[]> {
+  const settings = configuration['apim.analytics']
+  if (settings.event_publisher_type === 'custom') {
+    const publish = await loadModule(home, settings.event_publisher_impl, 'publish')
+    return [{ name: settings.event_publisher_impl, sink: new ModuleSink(publish) }]
+  }
+  const account = { name: settings.receiver_username, password: settings.receiver_password }
+  return configuration['apim.analytics.url_group'].map(group => {
+    const { analytics_url: events, analytics_auth_url: logins, type } = group
+    return { name: events.join(' '), sink: new AnalyticsNodes({ events, logins, type }, account, send) }
+  })
+}
+
+interface NamedSink {
+  /** Addresses, or path of the module. */
+  readonly name: string
+  readonly sink: BatchSink
+}
+
+/** A folder that other groups do not use, also after groups have changed. */
+function folderOf(name: string): string {
+  return createHash('sha256').update(name).digest('hex').slice(0, 16)
+}
+
+/** The operator's module: `publish(events)` gets the events of a batch as objects. */
+class ModuleSink implements BatchSink {
+  readonly #publish: (...given: readonly unknown[]) => unknown
+
+  constructor(publish: (...given: readonly unknown[]) => unknown) {
+    this.#publish = publish
+  }
+
+  async send({ lines }: SentBatch): Promise<'accepted'> {
+    const events = lines
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line) as object)
+    const late = () => new Error(`no result of the module within ${MODULE_MS} ms`)
+    await withTimeout(Promise.try(this.#publish, events), MODULE_MS, late)
+    return 'accepted'
+  }
+}

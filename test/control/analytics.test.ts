@@ -1,0 +1,266 @@
+/** Analytics: events of exchanges, groups of nodes, what is kept on disk, and modules of the operator. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import type { Configuration } from '../../src/config/catalogue.ts'
+import { Analytics } from '../../src/control/analytics.ts'
+import { AnalyticsSpool } from '../../src/control/analytics-spool.ts'
+import { HttpClient } from '../../src/control/remote/http-client.ts'
+import { allocateMetrics, METRIC, MetricsColumn } from '../../src/observe/metrics.ts'
+import { eventually } from '../harness/peers.ts'
+
+/** What a receiver does with a batch; `drop` ends the connection. */
+type Answer = number | 'drop'
+
+/** A node of analytics: logs in whoever has the password, and takes batches by its script. */
+class Node {
+  readonly batches: string[] = []
+  logins = 0
+  /** By batch, the last one for all others. */
+  answers: Answer[] = [200]
+  session = 's1'
+  readonly #server: Server
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static async listen(t: TestContext, port = 0): Promise<Node> {
+    const server = createServer()
+    const node = new Node(server)
+    server.on('request', (request, response) => void node.#serve(request, response))
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => node.close())
+    return node
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  get events(): readonly unknown[] {
+    return this.batches.flatMap(batch => batch.trimEnd().split('\n')).map(line => JSON.parse(line).n)
+  }
+
+  close(): void {
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = ''
+    for await (const piece of request.setEncoding('utf8')) body += piece
+    const { authorization } = request.headers
+    if (request.url === '/login') {
+      this.logins++
+      const isKnown = authorization === `Basic ${Buffer.from('ann:s3cret').toString('base64')}`
+      const type = { 'Content-Type': 'application/json' }
+      response.writeHead(isKnown ? 200 : 401, type).end(JSON.stringify({ session: this.session }))
+      return
+    }
+    assert.match(request.url!, /^\/events\?batch=[\w-]+$/)
+    assert.equal(request.headers['content-type'], 'application/x-ndjson')
+    if (authorization !== `Bearer ${this.session}`) {
+      response.writeHead(401).end()
+      return
+    }
+    const answer = this.answers.length > 1 ? this.answers.shift()! : this.answers[0]!
+    if (answer === 'drop') {
+      request.socket.destroy()
+      return
+    }
+    if (answer < 300) this.batches.push(body)
+    response.writeHead(answer).end()
+  }
+}
+
+interface Opened {
+  readonly analytics: Analytics
+  readonly reports: string[]
+  readonly dataDir: string
+  count(name: 'analyticsPublished' | 'analyticsDropped' | 'analyticsSpooled'): number
+  publish(...numbers: readonly number[]): void
+}
+
+interface Group {
+  readonly nodes: readonly { readonly port: number }[]
+  readonly type?: '' | 'loadbalance' | 'failover'
+}
+
+function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-analytics-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function open(
+  t: TestContext,
+  groups: readonly Group[],
+  { dataDir = temporaryFolder(t), module = '', bytesMax = 1_048_576 } = {},
+): Promise<Opened> {
+  const reports: string[] = []
+  const client = new HttpClient(
+    { requestsMax: 10, perHostMax: 10, idleMax: 10, waitingMax: 100, trust: {}, ownCertificates: [] },
+    { requestMs: 2000 },
+  )
+  const metrics = new MetricsColumn(allocateMetrics(1), 0)
+  const addresses = ({ nodes }: Group): readonly string[] => nodes.map(({ port }) => `tcp://127.0.0.1:${port}`)
+  const configuration = {
+    'apim.analytics': {
+      ...{ receiver_username: 'ann', receiver_password: 's3cret', spool_max_bytes: bytesMax },
+      ...{ event_publisher_type: module === '' ? 'default' : 'custom', event_publisher_impl: module },
+    },
+    'apim.analytics.url_group': groups.map(group => ({
+      ...{ analytics_url: addresses(group), analytics_auth_url: addresses(group), type: group.type ?? '' },
+    })),
+  } as unknown as Configuration
+  const analytics = await Analytics.open({
+    ...{ configuration, home: dataDir, dataDir, metrics },
+    send: request => client.send(request),
+    report: (_level, event, fields) => void reports.push(`${event} ${JSON.stringify(fields)}`),
+  })
+  t.after(async () => {
+    await analytics.close()
+    await client.close()
+  })
+  const publish = (...numbers: readonly number[]): void =>
+    analytics.publish(numbers.map(n => `${JSON.stringify({ n })}\n`).join(''), numbers.length)
+  return { analytics, reports, dataDir, count: name => metrics.read(METRIC[name]), publish }
+}
+
+test('every group gets every event, after one login', async t => {
+  const [one, other] = [await Node.listen(t), await Node.listen(t)]
+  const { publish, count } = await open(t, [{ nodes: [one] }, { nodes: [other] }])
+  publish(1, 2)
+  publish(3)
+  await eventually('all events', () => count('analyticsPublished') === 6)
+  for (const node of [one, other]) {
+    assert.deepEqual(node.events, [1, 2, 3])
+    assert.equal(node.logins, 1)
+  }
+})
+
+test('loadbalance spreads batches, failover stays with one node until it fails', async t => {
+  const spread = [await Node.listen(t), await Node.listen(t)]
+  const staying = [await Node.listen(t), await Node.listen(t)]
+  const groups: readonly Group[] = [
+    { nodes: spread, type: 'loadbalance' },
+    { nodes: staying, type: 'failover' },
+  ]
+  const { publish, count } = await open(t, groups)
+  for (let n = 1; n <= 4; n++) {
+    publish(n)
+    await eventually(`batch ${n}`, () => count('analyticsPublished') === 2 * n)
+    if (n === 2) staying[0]!.answers = [503]
+  }
+  assert.deepEqual(
+    spread.map(({ events }) => events),
+    [
+      [1, 3],
+      [2, 4],
+    ],
+  )
+  assert.deepEqual(
+    staying.map(({ events }) => events),
+    [
+      [1, 2],
+      [3, 4],
+    ],
+  )
+})
+
+test('an ended session logs in again', async t => {
+  const node = await Node.listen(t)
+  const { publish, count } = await open(t, [{ nodes: [node] }])
+  publish(1)
+  await eventually('the first batch', () => count('analyticsPublished') === 1)
+  node.session = 's2'
+  publish(2)
+  await eventually('the second batch', () => count('analyticsPublished') === 2)
+  assert.equal(node.logins, 2)
+})
+
+test('events wait on disk while the receiver is down, and arrive in order', async t => {
+  const node = await Node.listen(t)
+  const { port } = node
+  node.answers = [500]
+  const { publish, count, reports, dataDir } = await open(t, [{ nodes: [node] }])
+  publish(1)
+  await eventually('the spool', () => count('analyticsSpooled') > 0)
+  publish(2)
+  publish(3, 4)
+  assert.deepEqual(spooled(dataDir), ['000000000001-1.ndjson', '000000000002-1.ndjson', '000000000003-2.ndjson'])
+  node.close()
+  const again = await Node.listen(t, port)
+  await eventually('all events', () => count('analyticsPublished') === 4)
+  assert.deepEqual(again.events, [1, 2, 3, 4])
+  assert.equal(count('analyticsSpooled'), 0)
+  assert.equal(count('analyticsDropped'), 0)
+  assert.equal(reports.filter(line => line.startsWith('analytics events not published')).length, 1)
+  assert.ok(!reports.join().includes('s3cret'))
+})
+
+test('what waits at the end of a process is published by the next one', async t => {
+  const node = await Node.listen(t)
+  node.answers = ['drop']
+  const first = await open(t, [{ nodes: [node] }])
+  first.publish(1)
+  first.publish(2)
+  await first.analytics.close()
+  node.answers = [200]
+  const second = await open(t, [{ nodes: [node] }], { dataDir: first.dataDir })
+  await eventually('the events of before', () => second.count('analyticsPublished') === 2)
+  assert.deepEqual(node.events, [1, 2])
+})
+
+test('a batch that the receiver refuses is dropped and counted, and the next one goes', async t => {
+  const node = await Node.listen(t)
+  node.answers = [413, 200]
+  const { publish, count, reports } = await open(t, [{ nodes: [node] }])
+  publish(1, 2)
+  publish(3)
+  await eventually('the third event', () => count('analyticsPublished') === 1)
+  assert.equal(count('analyticsDropped'), 2)
+  assert.match(reports.join('\n'), /analytics events refused by their receiver .*"EVENTS":2/)
+})
+
+test('the oldest batches on disk go first where the spool is full', t => {
+  const folder = temporaryFolder(t)
+  const spool = new AnalyticsSpool(folder, 20)
+  assert.equal(spool.add('12345678\n', 1), 0)
+  assert.equal(spool.add('abcdefgh\n', 2), 0)
+  assert.equal(spool.add('ABCDEFGH\n', 3), 1)
+  assert.equal(spool.add('x'.repeat(21), 4), 4)
+  assert.equal(spool.oldest()?.lines, 'abcdefgh\n')
+  writeFileSync(join(folder, 'foreign'), 'x')
+  const next = new AnalyticsSpool(folder, 20)
+  assert.deepEqual([next.batches, next.bytes], [2, 18])
+  next.remove(next.oldest()!.name)
+  assert.equal(next.oldest()?.events, 3)
+})
+
+test('a module of the operator gets events as objects; a failure of it is tried again', async t => {
+  const dataDir = temporaryFolder(t)
+  const module = `let calls = 0
+export const seen = []
+export function publish(events) {
+  if (++calls === 1) throw new Error('not yet')
+  seen.push(...events)
+}`
+  writeFileSync(join(dataDir, 'publisher.mjs'), module)
+  const { publish, count, reports } = await open(t, [], { dataDir, module: 'publisher.mjs' })
+  publish(1, 2)
+  await eventually('the second attempt', () => count('analyticsPublished') === 2)
+  assert.match(reports[0]!, /not published .*not yet/)
+})
+
+function spooled(dataDir: string): readonly string[] {
+  const [group] = readdirSync(join(dataDir, 'analytics'))
+  return readdirSync(join(dataDir, 'analytics', group!)).sort()
+}
