@@ -13,7 +13,7 @@ const SMALL_BYTES = MIB
 /** Whether `bytes` more fit into the heap. Where they do not at once, garbage is collected, which blocks the thread. */
 export function hasHeapRoom(bytes: number): boolean {
   if (bytes < SMALL_BYTES || freeBytes() >= bytes) return true
-  collectGarbage()
+  collectGarbage('regular')
   return freeBytes() >= bytes
 }
 

@@ -5,8 +5,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
+type Flavor = 'regular' | 'last-resort'
+
 /** V8's function of `--expose-gc`. */
-type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
+type Collect = (options: { type: 'major'; execution: 'sync'; flavor: Flavor }) => void
 
 /** After the start of a thread: what a start begins is finished. */
 const DELAY_MS = 500
@@ -17,14 +19,17 @@ const DELAY_MS = 500
  */
 export function trimOnceIdle(delayMs = 0, isIdle = (): boolean => true): void {
   setTimeout(() => {
-    if (isIdle()) collectGarbage()
+    if (isIdle()) collectGarbage('last-resort')
   }, DELAY_MS + delayMs).unref()
 }
 
-/** Collects all garbage of this thread and returns free pages to the system. Blocks an idle thread for 10 to 30 ms. */
-export function collectGarbage(): void {
+/**
+ * Collects all garbage of this thread. Blocks an idle thread for 10 to 30 ms. `last-resort`: once more, and returns free
+ * pages to the system.
+ */
+export function collectGarbage(flavor: Flavor): void {
   // Contexts made from now on have the function; those that exist keep their globals.
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('globalThis.gc') as Collect | undefined
-  collect?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  collect?.({ type: 'major', execution: 'sync', flavor })
 }

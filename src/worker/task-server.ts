@@ -20,6 +20,7 @@ import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
+import { watchLife } from '../runtime/signs-of-life.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 
 /** Between two signs of life, in milliseconds. */
@@ -71,6 +72,7 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
   yieldToReactors()
   const { context, life } = openThread()
   const runners = runnersOf(context)
+  watchLife(() => Atomics.add(life, BEATS, 1))
   return async (envelope: TaskEnvelope): Promise<TaskReply> => {
     Atomics.add(life, RUNNING, 1)
     Atomics.add(life, BEATS, 1)

@@ -3,6 +3,7 @@
  * that no entity expands and none is fetched.
  */
 import { SaxesParser } from 'saxes'
+import { showLife } from '../../runtime/signs-of-life.ts'
 import type { XmlElementNode, XmlNode } from '../xml-tree.ts'
 import type { BodyLimits } from './body-limits.ts'
 import { FormatError, type FormatErrorKind, requireHeapRoom } from './format-error.ts'
@@ -84,7 +85,9 @@ export class XmlReader {
 
   #count(): void {
     if (++this.#items > this.#limits.items) this.#fail('limit', `more than ${this.#limits.items} items`)
-    if (this.#items % ITEMS_PER_LOOK === 0) requireHeapRoom(ROOM_BYTES)
+    if (this.#items % ITEMS_PER_LOOK !== 0) return
+    showLife()
+    requireHeapRoom(ROOM_BYTES)
   }
 
   #fail(kind: FormatErrorKind, reason: string): never {
