@@ -20,7 +20,7 @@ interface UsedPolicies {
   readonly byOperation: Readonly<Record<string, FlowNames>>
 }
 
-/** Uses of one API, over all operations. */
+/** Most uses of policies in one API, over all operations. */
 const USES_MAX = 20_000
 
 /** `operations`: those of the project; undefined where its document declares them. */
@@ -53,7 +53,7 @@ class PolicyReader {
   readonly #found: Diagnostics
   /** Names of sequences by policy, flow and values. */
   readonly #known = new Map<string, string>()
-  /** Sequences of each policy. */
+  /** Number of sequences by policy. */
   readonly #ranks = new Map<string, number>()
   #uses = 0
 
@@ -72,7 +72,7 @@ class PolicyReader {
     }
   }
 
-  /** In the order of their `order`, else of the list. */
+  /** Names of the sequences of one flow, sorted by `order`, else as listed. */
   #namesOf(flows: Path, flow: Flow): readonly string[] {
     const list = [...flows, flow]
     const length = this.#file.lengthOf(list)
@@ -84,7 +84,7 @@ class PolicyReader {
     return items.flatMap(item => this.#use([...list, item], flow) ?? [])
   }
 
-  /** Name of the sequence of one use; undefined after an error. */
+  /** Returns the name of the sequence of one use, undefined after an error. */
   #use(at: Path, flow: Flow): string | undefined {
     if (++this.#uses > USES_MAX) {
       const hint = 'attach policies to the API instead of to each operation'
@@ -147,7 +147,7 @@ class PolicyReader {
     return name
   }
 
-  /** The values of a use, with the defaults of the others; undefined after an error. */
+  /** Returns the parameters of a use with their defaults, undefined after an error. */
   #values(given: Path, parameters: readonly PolicyParameter[]): PolicyValues | undefined {
     const file = this.#file
     // Some tools write a list with one map.

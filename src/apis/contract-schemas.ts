@@ -250,7 +250,7 @@ function isExtension(schema: unknown): boolean {
   return isObject(schema) && typeof schema.$ref === 'string'
 }
 
-/** `exclusiveMinimum: true` beside `minimum` (OpenAPI 2.0, 3.0). */
+/** Copies `exclusiveMinimum: true` beside `minimum` (OpenAPI 2.0, 3.0) as the number that JSON Schema has. */
 function copyExclusive(schema: Schema, converted: Record<string, unknown>): void {
   for (const [flag, limit] of [
     ['exclusiveMinimum', 'minimum'],
@@ -262,7 +262,7 @@ function copyExclusive(schema: Schema, converted: Record<string, unknown>): void
   }
 }
 
-/** `nullable` of 3.0, and `x-nullable` of 2.0, which many tools write. */
+/** Applies `nullable` of OpenAPI 3.0, and `x-nullable` of 2.0, which many tools write. */
 function nullable(converted: Record<string, unknown>, schema: Schema): unknown {
   if (schema.nullable !== true && schema['x-nullable'] !== true) return converted
   return { if: { type: 'null' }, else: converted }

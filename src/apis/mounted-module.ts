@@ -23,7 +23,7 @@ export function isMounted(file: YamlFile): boolean {
   return file.optional([...CONFIG, 'endpoint_type']) === 'mounted'
 }
 
-/** Null for an API with endpoints, and with errors in `file`. `folder`: of the project, below `apis/` of its home. */
+/** Returns null for an API with endpoints, and after an error. `folder`: of the project, below `apis/` of its home. */
 export function readMounted(file: YamlFile, folder: string): MountedDefinition | null {
   if (!isMounted(file)) {
     for (const path of [MODULE, SETTINGS, WORK]) {
@@ -57,7 +57,7 @@ function builtIn(module: string): Located | Violation {
   return ['there is no such module', `the gateway has ${BUILT_IN_NAMES.join(', ')}`]
 }
 
-/** A file of the project, or another one of its home: `../../modules/notes.js`. Links are resolved. */
+/** Finds a file of the project or of its home, such as `../../modules/notes.js`. Symbolic links are resolved. */
 function moduleFile(folder: string, module: string): Located | Violation {
   if (isAbsolute(module)) return ['must be a path from the folder of the project on', 'for example notes.js']
   if (!IS_MODULE.test(module)) return ['must be an ES module: .js, .mjs or .ts', 'for example notes.js']

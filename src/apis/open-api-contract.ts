@@ -16,7 +16,7 @@ import { isObject, type OpenApiDocument } from './open-api-document.ts'
 import type { Path } from './yaml-file.ts'
 
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch']
-/** Responses of such types may never end. */
+/** Media types whose responses may never end. */
 const ENDLESS = ['text/event-stream', 'application/x-ndjson', 'multipart/x-mixed-replace']
 const DEFAULT_STYLES = { path: 'simple', query: 'form', header: 'simple', cookie: 'form' } as const
 const COLLECTIONS = {
@@ -29,8 +29,8 @@ const COLLECTIONS = {
 const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data']
 
 /**
- * Errors go to the file of the document. Every schema is compiled once, so that the first request meets no error; the
- * place of the first one that cannot be compiled is reported.
+ * Reads a document. Errors go to its file. Every schema is compiled once, so that the first request meets no error; the
+ * first schema that cannot be compiled is reported with its place.
  */
 export function readContract(document: OpenApiDocument): ApiContract {
   const before = document.file.errors.length
@@ -107,7 +107,7 @@ class ContractReader {
     )
   }
 
-  /** Undefined for bodies of 2.0. */
+  /** Returns undefined for bodies of OpenAPI 2.0. */
   #parameter(path: Path): ParameterContract | undefined {
     const { name, in: place, required, style, explode, content } = this.#schemas.typed(path) as Record<string, unknown>
     if (place !== 'path' && place !== 'query' && place !== 'header' && place !== 'cookie') return undefined
@@ -131,7 +131,7 @@ class ContractReader {
     return COLLECTIONS[Object.hasOwn(COLLECTIONS, String(format)) ? (format as keyof typeof COLLECTIONS) : 'csv']
   }
 
-  /** '' where there is none. */
+  /** Returns '' where there is none. */
   #schemaAt(path: Path, direction: 'request' | 'response'): string {
     return this.#schemas.typed(path) === undefined ? '' : this.#schemas.nameOf(path, direction)
   }

@@ -46,7 +46,7 @@ export class OpenApiDocument {
     this.root = root
   }
 
-  /** Undefined if the document cannot be read or has a broken reference; `file` then holds the errors. */
+  /** Returns undefined for a document that cannot be read or has a broken reference; `file` then holds the errors. */
   static read(file: YamlFile): OpenApiDocument | undefined {
     if (file.errors.length > 0) return undefined
     const version = versionOf(file)
@@ -66,7 +66,7 @@ export class OpenApiDocument {
     return file.errors.length > before ? undefined : document
   }
 
-  /** False, with an error, for a broken reference. */
+  /** Returns false, and reports an error, for a broken reference. */
   #check({ at, ref }: Reference): boolean {
     const path = [...at, '$ref']
     if (!ref.startsWith('#')) {

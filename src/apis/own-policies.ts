@@ -31,7 +31,7 @@ const TEMPLATE = '.j2'
 const MODULES = ['.mjs', '.js']
 const FILE_BYTES_MAX = 1024 * 1024
 
-/** Reads each file once, when the first use needs it. */
+/** The policies that a project declares. Each file is read once, when the first use needs it. */
 export class OwnPolicies {
   readonly #folder: string
   readonly #paths: readonly string[]
@@ -49,7 +49,7 @@ export class OwnPolicies {
     return this.#paths.filter(path => SPECIFICATION.test(path)).map(path => basename(path).replace(SPECIFICATION, ''))
   }
 
-  /** Undefined: the project has no such policy. Null: it has one, with errors, which are reported. */
+  /** Returns undefined for a policy that the project does not have, and null after an error of the policy. */
   find(name: string, version: string): OwnPolicy | null | undefined {
     const stem = [`${name}_${version}`, name].find(each => this.#specificationOf(each) !== undefined)
     if (stem === undefined) return undefined
@@ -76,7 +76,7 @@ export class OwnPolicies {
     return { ...specification, ...steps }
   }
 
-  /** Undefined: the policy has a template, or no module. The project lies below `apis/` of its home. */
+  /** Returns undefined for a policy with a template or without a module. The project lies below `apis/` of its home. */
   #moduleOf(stem: string): Steps | undefined {
     if (this.#pathOf(stem + TEMPLATE) !== undefined) return undefined
     const path = MODULES.map(ending => this.#pathOf(stem + ending)).find(each => each !== undefined)
@@ -158,7 +158,7 @@ function patternOf(
   try {
     return new RegExp(plain)
   } catch {
-    // Written for another engine: the value is used unchecked, as without an expression.
+    // The expression was written for another engine: the value is used unchecked, as without an expression.
     file.warn([...at, 'validationRegex'], given, 'is no regular expression and has no effect', 'correct it')
     return null
   }
@@ -173,7 +173,7 @@ function sequenceOfModule(path: string): OwnPolicy['sequence'] {
   }
 }
 
-/** Keeps the lines of the template, so that diagnostics name them. */
+/** The sequence keeps the lines of the template, so that diagnostics name them. */
 function sequenceOf({ label, text }: Template): OwnPolicy['sequence'] {
   return (name, values, found) => {
     const rendered = renderTemplate(text, values)

@@ -6,7 +6,7 @@
 
 /** Why a template cannot be rendered. */
 interface TemplateError {
-  /** From 1. */
+  /** Number of the line, from 1. */
   readonly line: number
   readonly expected: string
   readonly hint: string
@@ -14,7 +14,7 @@ interface TemplateError {
 
 type Values = ReadonlyMap<string, string>
 
-/** A branch that is open: whether its text is written, and whether one of its siblings has been. */
+/** An open branch. `hasChosen`: the text of one of its siblings has been written. */
 interface Branch {
   readonly line: number
   isWritten: boolean
@@ -38,7 +38,7 @@ class Unrenderable extends Error {
   }
 }
 
-/** Values are escaped as XML text, within a CDATA section as such. */
+/** Escapes values as XML text, and within a CDATA section only the end of the section. */
 export function renderTemplate(template: string, values: Values): string | TemplateError {
   try {
     return render(template, values)

@@ -53,7 +53,7 @@ export interface OwnSteps {
   readonly admission?: AdmissionPlan
 }
 
-/** Null: the project has no sequence and no policy. `api`: `NAME:vVERSION`. */
+/** Returns null for a project without sequences and policies. `api`: `NAME:vVERSION`. */
 export function readMediation(
   file: YamlFile,
   project: ProjectFolder,
@@ -71,10 +71,10 @@ export function readMediation(
   return own === null ? mediation : { ...mediation, ...own }
 }
 
-/** APIs that are told; the further ones are counted. */
+/** APIs that the summary names; it counts the further ones. */
 const SUMMARIES_MAX = 20
 
-/** A diagnostic for each API with sequences or policies in its project: names those that run. */
+/** One diagnostic per API with sequences or policies in its project, which names those that run. */
 export function mediationSummaries(apis: readonly ApiDefinition[]): readonly Diagnostic[] {
   const mediated = apis.flatMap(({ name, version, mediation }) =>
     mediation === null ? [] : { name, version, mediation },
@@ -108,14 +108,14 @@ function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** Names of one flow that are told. */
+/** Names that the summary shows of one flow. */
 const NAMES_MAX = 5
 
 interface ParsedMediation extends Pick<Diagnostics, 'errors' | 'warnings'> {
   readonly mediation: MediationDefinition
 }
 
-/** Without the sequences that have errors. */
+/** The result leaves out sequences that have errors. */
 export async function parseMediation({ sources, plans, ...rest }: MediationSource): Promise<ParsedMediation> {
   const { parseSequence } = await import('../mediation/sequence-parser.ts')
   const found = new Diagnostics()

@@ -97,7 +97,7 @@ interface HandshakeDiagnostics {
 
 /**
  * APIs with WebSocket endpoints whose response flow needs a worker: it cannot run on the 101 of a handshake, behind
- * which frames may follow at once (D269). A sequence or policy of the API itself is an error, one of the home a warning.
+ * which frames may follow at once (D269). A sequence or policy of the API itself is an error, others are warnings.
  */
 export async function checkHandshakes(
   apis: readonly ApiDefinition[],

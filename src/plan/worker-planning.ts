@@ -4,7 +4,7 @@ import type { Configuration } from '../config/catalogue.ts'
 import { ConfigurationErrors } from '../config/diagnostics.ts'
 import { databaseSettings } from '../database/database-settings.ts'
 import type { DatabasePlan } from '../mounted/database-access.ts'
-import type { PermitLimits } from '../runtime/shared-permits.ts'
+import { mostAtOnce, type PermitLimits } from '../runtime/shared-permits.ts'
 import type { PermitRow, WorkerSettings } from './worker-plan.ts'
 
 /** Permits of each transport and of the background pool. */
@@ -25,9 +25,8 @@ function workerLimits(configuration: Configuration): Readonly<Record<PermitRow, 
   }
 }
 
-/** A pool whose queue is unbounded never grows. */
 function limits(core: number, max: number, queueLength: number, queueBytes: number): PermitLimits {
-  return { core, max: queueLength < 0 ? core : Math.max(core, max), queueLength, queueBytes }
+  return { core, max: mostAtOnce({ core, max, queueLength }), queueLength, queueBytes }
 }
 
 export function workerSettings(configuration: Configuration): WorkerSettings {

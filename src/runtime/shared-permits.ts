@@ -11,10 +11,15 @@ import { OwnerLock } from './owner-lock.ts'
 export interface PermitLimits {
   readonly core: number
   readonly max: number
-  /** Tasks that wait; -1: any number. Then the pool never grows beyond `core`. */
+  /** Tasks that wait; -1: any number. */
   readonly queueLength: number
   /** Bytes that the waiting tasks of all rows may hold together. */
   readonly queueBytes: number
+}
+
+/** Tasks that run at once when the queue is full. A pool whose queue is unbounded never grows. */
+export function mostAtOnce({ core, max, queueLength }: Omit<PermitLimits, 'queueBytes'>): number {
+  return queueLength < 0 ? core : Math.max(core, max)
 }
 
 /** `queue-full`, `memory`: refused, because of `queueLength` or of `queueBytes`. */
@@ -233,14 +238,13 @@ export class SharedPermits {
   }
 
   /** A task is over. True: its permit is on offer, and this thread is to take it, by `takeWaiting`. */
-  release(row: number, { core, max, queueLength }: PermitLimits): boolean {
+  release(row: number, limits: PermitLimits): boolean {
     this.#running[row]!--
     if (!this.#lock.acquire()) return false
     const cells = this.#cells
     this.#publish(row)
     const offered = cells.shared(row, OFFERED)
-    const atOnce = queueLength < 0 ? core : Math.max(core, max)
-    const isOffered = cells.sum(row, WAITING) > offered && cells.sum(row, RUNNING) + offered < atOnce
+    const isOffered = cells.sum(row, WAITING) > offered && cells.sum(row, RUNNING) + offered < mostAtOnce(limits)
     if (isOffered) cells.setShared(row, OFFERED, offered + 1)
     const next = isOffered ? cells.longestWaiting(row) : -1
     this.#lock.release()

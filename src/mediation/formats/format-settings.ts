@@ -2,8 +2,8 @@
 import type { Configuration } from '../../config/catalogue.ts'
 import { FORMATTED_TYPES } from '../../config/catalogue/message-builders.ts'
 import { mediaTypeOf } from '../../http1/media-type.ts'
-import { type BodyLimits, DEFAULT_LIMITS } from './body-limits.ts'
-import { type ConversionSettings, DEFAULT_CONVERSION } from './json-to-xml.ts'
+import type { BodyLimits } from './body-limits.ts'
+import type { ConversionSettings } from './json-to-xml.ts'
 
 export interface FormatSettings {
   readonly limits: BodyLimits
@@ -13,14 +13,6 @@ export interface FormatSettings {
   /** Modules by media type, as the configuration names them. */
   readonly builders: Readonly<Record<string, string>>
   readonly formatters: Readonly<Record<string, string>>
-}
-
-export const DEFAULT_FORMATS: FormatSettings = {
-  limits: DEFAULT_LIMITS,
-  conversion: DEFAULT_CONVERSION,
-  pieceSize: 3072,
-  builders: {},
-  formatters: {},
 }
 
 /** A module that the configuration names, with its key. */

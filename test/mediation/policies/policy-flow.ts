@@ -1,6 +1,6 @@
 /** Runs the steps of a policy on a message that passes, for tests. */
 import { NO_CUSTOM_FORMATS } from '../../../src/mediation/formats/custom-format.ts'
-import { DEFAULT_FORMATS } from '../../../src/mediation/formats/format-settings.ts'
+import { DEFAULT_FORMATS } from '../formats/default-formats.ts'
 import { MessageFormats } from '../../../src/mediation/formats/message-formats.ts'
 import type { Message } from '../../../src/mediation/message.ts'
 import { fromTransfer } from '../../../src/mediation/message-transfer.ts'
