@@ -19,9 +19,9 @@ const refused: readonly (readonly [steps: string, key: string, expected: string]
   [`<iterate expression="//a">${TARGET}${TARGET}</iterate>`, 'target', 'is repeated'],
   [`<iterate expression="//a" preservePayload="true">${TARGET}</iterate>`, 'iterate/attachPath', 'is missing'],
   [
-    `<iterate expression="//a" preservePayload="true" attachPath="//b">${TARGET}</iterate>`,
-    'iterate/attachPath',
-    'is supported for JSON only',
+    `<iterate expression="json-eval($.a)" preservePayload="true" attachPath="//b">${TARGET}</iterate>`,
+    'iterate/attachPath = //b',
+    'is no path into the payload',
   ],
   ['<aggregate/>', 'aggregate', 'has no <onComplete>'],
   ['<aggregate><onComplete/></aggregate>', 'onComplete/expression', 'is missing'],

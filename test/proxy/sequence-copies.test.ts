@@ -82,6 +82,18 @@ test('an item takes the place that attachPath names', async t => {
   ])
 })
 
+test('an item of XML is the only one within the element that attachPath finds', async t => {
+  const backend = await startBackend(t, { '/item': ({ body }) => [200, JSON.stringify(body)] })
+  const order =
+    '<payloadFactory media-type="xml"><format><r xmlns=""><of>1</of><l><i>7</i><i>8</i></l></r></format><args/>'
+  const request = `${order}</payloadFactory><iterate expression="//i" preservePayload="true" attachPath="//l"
+      sequential="true">${target(`${callTo(backend.port, '/item')}${aggregate('')}`)}</iterate>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const [status] = await ask()
+  const bodies = backend.received.map(({ body }) => body.replace(/^<\?xml[^>]*\?>| xmlns=""/g, ''))
+  assert.deepEqual([status, bodies], [200, [7, 8].map(n => `<r><of>1</of><l><i>${n}</i></l></r>`)])
+})
+
 test('items of a parallel foreach wait beside each other, and their results keep the order', async t => {
   let first: Parameters<Reaction>[1] | undefined
   const backend = await startBackend(t, {

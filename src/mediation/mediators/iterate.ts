@@ -1,15 +1,19 @@
 /**
  * `<iterate>`: runs its target on a copy of the message for each item that an expression finds: of a JSON array, or
- * each node of XML. The item is the payload of the copy, or takes a place in the payload (`attachPath`).
+ * each node of XML. The item is the payload of the copy, or takes a place in the payload (`attachPath`): it replaces the
+ * JSON value there, or is the only item within the element there.
  */
 import { servicesOf } from '../backend-calls.ts'
 import { runCopies, runInBackground } from '../copies.ts'
-import type { Expression, JsonPath } from '../expression.ts'
+import type { Expression, JsonPath, XPathExpression } from '../expression.ts'
+import { compileNodes } from '../expression-compiler.ts'
 import { editAt, locate } from '../json-edit.ts'
-import { mediator } from '../mediator.ts'
+import { type CompileContext, mediator } from '../mediator.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import type { Message } from '../message.ts'
 import type { Json, Value } from '../value.ts'
+import { XmlDocument } from '../xml-edit.ts'
+import { treeOf } from '../xpath-expression.ts'
 import {
   compileTarget,
   COPY_ATTRIBUTES,
@@ -24,7 +28,7 @@ import {
 interface IterateSettings extends CopySettings {
   readonly expression: Expression
   /** Where an item goes in the payload; null: it is the payload. */
-  readonly attach: JsonPath | null
+  readonly attach: JsonPath | XPathExpression | null
   readonly target: CopyTarget
 }
 
@@ -46,26 +50,28 @@ export const iterate = mediator<IterateSettings>({
     if (preserves === true && path === null) {
       return parser.error(element, 'attachPath', 'is missing', 'name the place of an item in the payload')
     }
-    if (path?.kind !== 'json-path' && path !== null && path !== undefined) {
-      return parser.error(element, 'attachPath', 'is supported for JSON only', 'write json-eval($.place)')
-    }
     if (settings === undefined || expression === undefined || target === undefined || path === undefined) {
       return undefined
     }
-    return { ...settings, expression, attach: path === null ? null : path.path, target }
+    if (path === null) return { ...settings, expression, attach: null, target }
+    if (path.kind === 'json-path') return { ...settings, expression, attach: path.path, target }
+    if (path.kind === 'xpath' && expression.kind === 'xpath') return { ...settings, expression, attach: path, target }
+    const hint = 'write json-eval($.place) for JSON, or an XPath beside an XPath as expression'
+    return parser.error(element, 'attachPath', 'is no path into the payload', hint, element.attribute('attachPath'))
   },
 
   needs: () => 'worker',
 
   compile({ expression, attach, target, ...settings }, context) {
     const evaluate = context.compileExpression(expression)
+    const attached = compileAttached(expression, attach, context)
     const run = compileTarget(target, settings, context)
     const background = context.define(run)
     return async message => {
       const items = itemsOf(evaluate(message))
       servicesOf(message).claimCopies(items.length)
       if (items.length === 0) return true
-      const copies = items.map(item => copyOf(message, item, attach, target.to))
+      const copies = attached?.(message, target.to) ?? items.map(item => copyOf(message, item, attach, target.to))
       if (!runsInBackground(settings, [target])) return runCopies(message, copies, run, settings.isSequential)
       await runInBackground(copies, background)
       return true
@@ -82,20 +88,48 @@ function itemsOf(value: Value): readonly Item[] {
   return value.nodes.map(node => ({ kind: 'xml', value: { kind: 'xml', nodes: [node] } }))
 }
 
-function copyOf(message: Message, item: Item, attach: JsonPath | null, to: string): Message {
+/** Makes the copies of XML with an attachPath; null for other copies. */
+function compileAttached(
+  expression: Expression,
+  attach: IterateSettings['attach'],
+  { warn }: CompileContext,
+): ((message: Message, to: string) => readonly Message[]) | null {
+  if (attach === null || !('kind' in attach) || expression.kind !== 'xpath') return null
+  const [findItems, findPlace] = [compileNodes(expression, warn), compileNodes(attach, warn)]
+  return (message, to) => {
+    const { payload } = message
+    const count = findItems(message, new XmlDocument(payload).root).length
+    return Array.from({ length: count }, (_, at) => {
+      const document = new XmlDocument(payload)
+      const nodes = findItems(message, document.root)
+      const item = treeOf(nodes[at]!)
+      for (const node of nodes) document.remove(node)
+      const [place] = findPlace(message, document.root)
+      if (place === undefined) throw noPlace()
+      document.append(place, [item])
+      const copy = copyTo(message, to)
+      copy.payload = document.payload()
+      return copy
+    })
+  }
+}
+
+function noPlace(): MediationFault {
+  return new MediationFault({ message: 'The payload has no such place', cause: 'attachPath finds no place' })
+}
+
+function copyOf(message: Message, item: Item, attach: IterateSettings['attach'], to: string): Message {
   const copy = copyTo(message, to)
   if (item.kind === 'xml') {
     const [node] = (item.value as Extract<Value, { kind: 'xml' }>).nodes
     copy.payload = typeof node === 'string' ? { kind: 'text', text: node } : { kind: 'xml', root: node! }
     return copy
   }
-  if (attach === null) copy.json = item.value
+  if (attach === null || 'kind' in attach) copy.json = item.value
   else {
     const json = message.json
     const [place] = json === undefined ? [] : locate(attach, json)
-    if (place === undefined) {
-      throw new MediationFault({ message: 'The payload has no such place', cause: 'attachPath finds no place' })
-    }
+    if (place === undefined) throw noPlace()
     copy.json = editAt(json!, place, () => item.value)
   }
   return copy
