@@ -1,4 +1,5 @@
 /** Sequences of a thread: plans compiled once to closures, run synchronously unless a mediator waits. */
+import { showLife } from '../runtime/signs-of-life.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { compileExpression } from './expression-compiler.ts'
 import { MediationFault } from './mediation-fault.ts'
@@ -13,7 +14,7 @@ import type { FlowResult, RaisedFault } from './worker-task.ts'
 const ENTERED_MAX = 100
 /** Mediators that one message may run: bounds loops. */
 const STEPS_MAX = 250_000
-/** Longest time in milliseconds in which a flow computes without waiting: less than the silence that ends a thread. */
+/** Longest processor time in milliseconds in which a flow computes without waiting. */
 const COMPUTES_MAX_MS = 3000
 /** Mediators between two looks at the clock. */
 const STEPS_PER_LOOK = 16
@@ -31,7 +32,7 @@ const TOO_MANY: LimitFault = {
 }
 
 /** Since when this thread computes without a pause; 0: not known. */
-const turn = { sinceMs: 0 }
+const turn = { sinceMs: 0, cpuMs: 0 }
 
 /** Ends a message that reached a limit; no `onError` runs. */
 class LimitReached extends Error {
@@ -276,15 +277,23 @@ function endOf(message: Message): FlowResult['kind'] {
   }
 }
 
+function threadCpuMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
+}
+
 /** Throws LimitReached where this thread has computed for too long: its other messages wait. */
 function checkTime(): void {
   const now = performance.now()
+  showLife()
   if (turn.sinceMs === 0) {
     turn.sinceMs = now
+    turn.cpuMs = threadCpuMs()
     setImmediate(() => {
       turn.sinceMs = 0
     })
-  } else if (now - turn.sinceMs > COMPUTES_MAX_MS) {
+    // Processor time counts: a thread that gets little of it has not computed.
+  } else if (now - turn.sinceMs > COMPUTES_MAX_MS && threadCpuMs() - turn.cpuMs > COMPUTES_MAX_MS) {
     throw new LimitReached(`computed for more than ${COMPUTES_MAX_MS} ms without waiting`, TOO_LONG)
   }
 }
