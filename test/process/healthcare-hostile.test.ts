@@ -2,18 +2,18 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { codesOf, startHealthcare } from '../harness/healthcare.ts'
-import { dial, leave, sluice } from '../harness/operator.ts'
+import { leave, sluice } from '../harness/operator.ts'
+import { connectPeer } from '../harness/peers.ts'
 import { freePort } from '../harness/program.ts'
 import { takeResponse } from '../harness/responses.ts'
 
 after(leave)
 
-const started = await startHealthcare(
+const { at, ask, base, token } = await startHealthcare(
   project => project.replace('sample_services: 0', 'sample_services: 2000'),
   // The token endpoint of the gateway passes requests on to that of the key manager.
   ['management.enable=true', `management.port=${await freePort()}`],
 )
-const { at, ask, base, token } = started
 const TYPE = '/HealthcareService'
 const origin = new URL(base).origin
 const bearer = `Authorization: Bearer ${await token('system/HealthcareService.cruds')}\r\n`
@@ -121,9 +121,10 @@ const UNKNOWN_API: readonly (readonly [what: string, lines: string, status: numb
 ]
 for (const [what, lines, status] of UNKNOWN_API) {
   test(`${what} is refused before the API is known: ${status}, the fault of any API`, async () => {
-    const client = await dial({ port: Number(new URL(base).port), program: started.program })
+    const client = await connectPeer(Number(new URL(base).port))
     client.send(`${lines}\r\n`)
     const { status: given, body } = await takeResponse(client)
+    client.destroy()
     assert.deepEqual([given, Object.keys(JSON.parse(body))], [status, ['fault']])
   })
 }

@@ -29,6 +29,7 @@ test('throttled requests and a blocked API are OperationOutcomes in each media t
     await outcomes(),
     types.map(type => [429, ['error throttled 900803'], type]),
   )
+  assert.match((await ask('GET', TYPE, { token })).fields.get('retry-after')!, /^\d+$/)
   assert.equal((await sluice(at, 'api', 'lifecycle', 'HealthcareService', 'Block')).code, 0)
   assert.deepEqual(
     await outcomes(),

@@ -221,7 +221,10 @@ test('versions: ETag, Last-Modified, Location, 304, HEAD, creation and revival b
   assert.equal(created.fields.get('location'), `${base}${TYPE}/v/_history/1`)
   const modified = created.fields.get('last-modified')!
   const conditions = [{ 'if-none-match': 'W/"1"' }, { 'if-none-match': '"7", "1"' }, { 'if-modified-since': modified }]
-  for (const given of conditions) assert.equal((await ask('GET', `${TYPE}/v`, { fields: given })).status, 304)
+  for (const given of conditions) {
+    const { status, fields: sent } = await ask('GET', `${TYPE}/v`, { fields: given })
+    assert.deepEqual([status, sent.get('etag'), sent.get('vary')], [304, 'W/"1"', 'Accept, Authorization'])
+  }
   const both = { 'if-none-match': 'W/"7"', 'if-modified-since': modified }
   assert.equal((await ask('GET', `${TYPE}/v`, { fields: both })).status, 200)
   const head = await ask('HEAD', `${TYPE}/v`)
@@ -242,6 +245,34 @@ test('versions: ETag, Last-Modified, Location, 304, HEAD, creation and revival b
     (await ask('PUT', `${TYPE}/v`, { fields: { 'if-match': '*' }, body: { ...SERVICE, id: 'v' } })).status,
     200,
   )
+})
+
+test('a response has the id of the request, that of the client or one of the gateway', async () => {
+  const given = await ask('GET', `${TYPE}/a`, { fields: { 'x-request-id': 'client-1' } })
+  assert.equal(given.fields.get('x-request-id'), 'client-1')
+  const made = await ask('GET', `${TYPE}/unknown`)
+  assert.match(made.fields.get('x-request-id')!, /^\S+$/)
+})
+
+test('a browser may send and read the fields of the standard (R4, http.html#security)', async () => {
+  const origin = { origin: 'https://app.example' }
+  const wanted = 'if-match,if-none-exist,prefer,authorization,content-type'
+  const headers = {
+    ...origin,
+    'access-control-request-method': 'PUT',
+    'access-control-request-headers': wanted,
+  }
+  const preflight = await fetch(`${base}${TYPE}/a`, { method: 'OPTIONS', headers })
+  const allowed = preflight.headers.get('access-control-allow-headers')!.split(', ')
+  assert.deepEqual(
+    wanted.split(',').filter(name => !allowed.includes(name)),
+    [],
+  )
+  const read = await ask('GET', `${TYPE}/a`, { fields: origin })
+  const exposed = read.fields.get('access-control-expose-headers') ?? ''
+  for (const name of ['etag', 'location', 'content-location', 'last-modified', 'x-request-id', 'www-authenticate']) {
+    assert.ok(exposed.toLowerCase().includes(name), `${name} in ${exposed}`)
+  }
 })
 
 test('Prefer: return decides about the body of a change', async () => {

@@ -87,9 +87,10 @@ export function smartConfiguration(tokenUrl: string): JsonObject {
   return {
     token_endpoint: tokenUrl,
     token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
-    grant_types_supported: ['client_credentials', 'authorization_code'],
+    grant_types_supported: ['client_credentials'],
     scopes_supported: SMART_SCOPES,
     code_challenge_methods_supported: ['S256'],
-    capabilities: ['permission-v1', 'permission-v2', 'permission-user', 'client-confidential-symmetric'],
+    // Scopes with a query (`permission-v2`) are refused (D322).
+    capabilities: ['permission-v1', 'permission-user', 'client-confidential-symmetric'],
   }
 }

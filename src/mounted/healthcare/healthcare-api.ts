@@ -31,6 +31,7 @@ const BODY_BYTES_MAX = 2_097_152
 const BUNDLE_ENTRIES_MAX = 500
 const SAMPLE_SERVICES_MAX = 10_000
 const SAMPLE_SERVICES_AT_ONCE = 50
+const REQUEST_ID_CHARS_MAX = 128
 const METADATA = 'metadata'
 const WELL_KNOWN = '.well-known/smart-configuration'
 
@@ -56,6 +57,11 @@ class HealthcareApi {
   }
 
   async handle(request: MountedRequest): Promise<MountedResponse> {
+    const response = await this.#respond(request)
+    return { ...response, fields: [...(response.fields ?? []), ['X-Request-Id', requestIdOf(request)]] }
+  }
+
+  async #respond(request: MountedRequest): Promise<MountedResponse> {
     const terms = termsOf(request)
     try {
       if (terms === undefined) throw refused('not-acceptable', { parameter: 'Accept' })
@@ -161,6 +167,12 @@ class RequestContent implements InteractionContent {
 
 const DECODER = new TextDecoder('utf-8', { fatal: true })
 const DEFAULT_TERMS: ResponseTerms = { mediaType: HEALTH_JSON, isPretty: false, wanted: 'representation', base: '' }
+
+/** The id that the client has given to the request (R4, http.html#custom), or else that of the gateway. */
+function requestIdOf(request: MountedRequest): string {
+  const given = request.field('x-request-id') ?? ''
+  return given !== '' && given.length <= REQUEST_ID_CHARS_MAX ? given : request.correlationId
+}
 
 /** Undefined: no media type is acceptable. */
 function termsOf(request: MountedRequest): ResponseTerms | undefined {

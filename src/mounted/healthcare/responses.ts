@@ -25,7 +25,8 @@ export function responseOf(answer: Answer, terms: ResponseTerms): MountedRespons
     if (isLocated === true) fields.push(['Location', `${urlOf(terms.base, version)}/_history/${version.version}`])
   }
   const body = bodyOf(answer, terms)
-  if (body === null) return { status, fields }
+  // RFC 9110 15.4.5: 304 has those fields of 200 that caches go by.
+  if (body === null) return { status, fields: status === 304 ? [...fields, ...CACHE_FIELDS] : fields }
   return { status, fields: [...fields, ...typeFields(terms)], body }
 }
 
@@ -35,10 +36,14 @@ export function refusalResponse({ status, issues, fields }: Refused, terms: Resp
 }
 
 function typeFields({ mediaType }: ResponseTerms): Fields {
-  // A resource belongs to whoever may read it.
-  const kept = ['Cache-Control', 'private, no-cache'] as const
-  return [['Content-Type', `${mediaType}; charset=utf-8`], kept, ['Vary', 'Accept, Authorization']]
+  return [['Content-Type', `${mediaType}; charset=utf-8`], ...CACHE_FIELDS]
 }
+
+/** A resource belongs to whoever may read it. */
+const CACHE_FIELDS: Fields = [
+  ['Cache-Control', 'private, no-cache'],
+  ['Vary', 'Accept, Authorization'],
+]
 
 function bodyOf({ resource, isChange, status, issues = [] }: Answer, terms: ResponseTerms): string | null {
   if (resource === null) return null

@@ -1,6 +1,7 @@
 /**
  * Situations that clients of the API are told of: status, severity and code of the issue, and the codes that the
  * gateway has for them. Statuses are those of the specification where it lists the code, else those of R4 (http.html).
+ * A head that cannot be parsed has no API and no situation: its refusal is the fault of any API (D474).
  */
 import type { Issue, IssueCode, Severity } from './outcome.ts'
 

@@ -53,7 +53,7 @@ async function opened(
   })
 }
 
-async function ask(api: MountedApi, method: string, target: string, body = ''): Promise<MountedResponse> {
+function requestOf(method: string, target: string, body = ''): MountedRequestView {
   const data: RequestData = {
     ...{ method, target, base: '/healthcare', context: '/healthcare', template: '/*', verb: '*' },
     ...{ host: 'gw.example', address: '127.0.0.1', correlationId: 'c', caller: ANYBODY },
@@ -61,7 +61,11 @@ async function ask(api: MountedApi, method: string, target: string, body = ''): 
     fields: [['Content-Type', 'application/fhir+json']],
   }
   const whole = { kind: 'whole', bytes: new TextEncoder().encode(body) } as const
-  return api.handle(new MountedRequestView(data, new RequestBody(whole, () => {})))
+  return new MountedRequestView(data, new RequestBody(whole, () => {}))
+}
+
+async function ask(api: MountedApi, method: string, target: string, body = ''): Promise<MountedResponse> {
+  return api.handle(requestOf(method, target, body))
 }
 
 const bundle = (type: string, ...entry: readonly object[]): string =>
@@ -105,4 +109,36 @@ test('a JSON Patch in a Binary keeps its digits, and is refused where parsers re
   assert.match(String(added.body), /"valueDecimal":1\.00\b/)
   const repeated = '[{"op":"add","op":"remove","path":"/extension","value":[]}]'
   assert.match(String((await ask(api, 'POST', '', bundle('batch', patch(repeated)))).body), /"status":"400 .*repeated/)
+})
+
+test('reads pass searches that wait, and a search whose client has left is not run', async t => {
+  const database = databaseOf(t)
+  await (await ServiceStorage.open(database)).write(writer => writer.create(service({ name: 'A' }), '7'))
+  const api = await opened(database)
+  const finished: string[] = []
+  const run = async (name: string, target: string, request = requestOf('GET', target)): Promise<void> => {
+    const outcome = await Promise.resolve(api.handle(request)).then(
+      ({ status }) => status,
+      error => error.name,
+    )
+    finished.push(`${name} ${outcome}`)
+  }
+  const left = requestOf('GET', '/HealthcareService?name=a')
+  const all = [
+    run('first search', '/HealthcareService?name=a'),
+    run('second search', '/HealthcareService?name:contains=a'),
+    run('search of a client that leaves', '', left),
+    run('third search', '/HealthcareService?_id=7'),
+    run('read', '/HealthcareService/7'),
+  ]
+  left.abort()
+  await Promise.all(all)
+  assert.equal(finished[0], 'read 200')
+  assert.deepEqual(finished.toSorted(), [
+    'first search 200',
+    'read 200',
+    'search of a client that leaves RequestAborted',
+    'second search 200',
+    'third search 200',
+  ])
 })

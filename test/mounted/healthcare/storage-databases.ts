@@ -12,6 +12,9 @@ import { loadConfiguration } from '../../harness/configuration.ts'
 
 export const BASE = 'https://gw.example/healthcare'
 
+/** Connections of one storage: a server has few, and each takes it milliseconds. */
+const CONNECTIONS = 6
+
 export interface StorageFixture {
   readonly database: RealDatabase
   readonly storage: ServiceStorage
@@ -26,7 +29,8 @@ export async function openStorage(kind: RealDatabase['kind']): Promise<StorageFi
   if (typeof database === 'string') return database
   writeFileSync(join(database.dataDir, 'deployment.toml'), database.toml)
   const { configuration } = loadConfiguration(database.dataDir, [], database.dataDir)
-  const { apim: settings } = databaseSettings(configuration, database.dataDir)
+  const { apim } = databaseSettings(configuration, database.dataDir)
+  const settings = { ...apim, pool: { ...apim.pool, maxActive: CONNECTIONS } }
   const opened: { destroy(): Promise<void> }[] = []
   const another = async (nowMs: () => number = Date.now): Promise<ServiceStorage> => {
     const databases = new MountedDatabases({ settings, folder: database.dataDir })
