@@ -84,7 +84,7 @@ const ALGORITHMS: Readonly<Record<string, Algorithm>> = {
   'org.apache.synapse.endpoints.algorithms.WeightedRoundRobin': 'weighted',
 }
 
-/** Stands for the address that a sequence sets, and for a sequence as backend. RFC 6761 6.4: the name never resolves. */
+/** Stands for the address that a sequence sets, or for a sequence as backend. RFC 6761 6.4: it never resolves. */
 const DESTINATION_URL = 'http://destination.invalid'
 const DESTINATION_ENDPOINTS: EndpointsByKeyType = {
   endpoints: { ...NO_ENDPOINTS, endpoints: [{ url: DESTINATION_URL, settings: LONE_ENDPOINT_SETTINGS }] },

@@ -1,4 +1,4 @@
-/** The policy jwtClaimBasedAccessValidator from real tokens: on the reactor, and on a worker beside a step with a body. */
+/** The policy jwtClaimBasedAccessValidator with real tokens: on the reactor, and on a worker beside a body. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { builtInPolicy } from '../../src/apis/built-in-policies.ts'
@@ -62,10 +62,12 @@ after(() => {
 for (const [parameters, claim, status, code] of CASES) {
   const at = given.indexOf(JSON.stringify(parameters))
   for (const place of ['reactor', 'worker']) {
-    test(`${JSON.stringify(parameters)} with the claim ${JSON.stringify(claim)} is ${status} on the ${place}`, async () => {
+    const title = `${JSON.stringify(parameters)} with the claim ${JSON.stringify(claim)} is ${status} on the ${place}`
+    test(title, async () => {
       const token = control.token('shop', claim === undefined ? {} : { level: claim })
       const peer = await connectPeer(gateway.port)
-      const head = `POST /${place}${at}/x HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
+      const body = 'Content-Type: application/json\r\nContent-Length: 2\r\n'
+      const head = `POST /${place}${at}/x HTTP/1.1\r\nHost: a\r\n${body}`
       peer.send(`${head}Authorization: Bearer ${token}\r\n\r\n{}`)
       const response = await takeResponse(peer)
       peer.destroy()

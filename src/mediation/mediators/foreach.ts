@@ -1,6 +1,7 @@
 /**
  * `<foreach>`: runs a sequence for each part of the message that `expression` finds, in place, or for each item of
- * `collection`, on a copy of the message. Items run in order, unless `parallel-execution` is true; their results keep it.
+ * `collection`, on a copy of the message. Items run in order, or beside each other with
+ * `parallel-execution`; their results keep the order.
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { mostOf } from '../flow-plan.ts'

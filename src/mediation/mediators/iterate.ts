@@ -1,7 +1,7 @@
 /**
  * `<iterate>`: runs its target on a copy of the message for each item that an expression finds: of a JSON array, or
- * each node of XML. The item is the payload of the copy, or takes a place in the payload (`attachPath`): it replaces the
- * JSON value there, or is the only item within the element there.
+ * each node of XML. The item is the payload of the copy, or takes a place in the payload (`attachPath`): it replaces
+ * the JSON value there, or is the only item within the element there.
  */
 import { servicesOf } from '../backend-calls.ts'
 import { runCopies, runInBackground } from '../copies.ts'
