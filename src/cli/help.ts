@@ -34,6 +34,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   key: 'key WORD APP...      keys of an application: generate, list, approve, reject, api, renew, remove CONSUMER_KEY',
   subscription: 'subscription WORD... list [APP], add, approve, reject, block, unblock, remove APP API',
   user: 'user WORD...         list, add NAME, passwd NAME, remove NAME',
+  mail: 'mail WORD            mails of the platform: list those that wait or were given up, retry those given up',
   throttle: 'throttle WORD...     limits: top, reset KEY; policy list, show, apply, remove; deny list, add, remove …',
   token: 'token APP            print an access token for an application, by its own client credentials',
   revoke: 'revoke               revoke a token or an API key, which is read from standard input',

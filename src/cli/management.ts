@@ -1,6 +1,6 @@
 /**
- * The management commands `application`, `key`, `subscription`, `user`, `throttle`, `token` and `revoke`: builds the
- * request of an action, and prints its result.
+ * The management commands `application`, `key`, `subscription`, `user`, `mail`, `throttle`, `token` and `revoke`:
+ * builds the request of an action, and prints its result.
  */
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
@@ -94,6 +94,8 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'user add': { words: ['name'], options: { ...TENANT, roles: ['roles', 'list'] }, takesPassword: true },
   'user passwd': { words: ['name'], options: TENANT, takesPassword: true },
   'user remove': { words: ['name'], options: TENANT },
+  'mail list': { words: [] },
+  'mail retry': { words: [] },
   'throttle policy list': { words: [], optionalWords: ['level'] },
   'throttle policy show': LEVEL_AND_POLICY,
   'throttle policy apply': { words: ['file'], options: { level: ['level', 'text'] }, takesPolicy: true },

@@ -22,7 +22,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   healthcare: async args => (await import('./healthcare.ts')).healthcare(args),
   help: async args => (await import('./help.ts')).help(args),
   ...Object.fromEntries(
-    ['application', 'key', 'subscription', 'user', 'token', 'revoke'].map(command => [command, management(command)]),
+    ['application', 'key', 'subscription', 'user', 'mail', 'token', 'revoke'].map(command => [
+      command,
+      management(command),
+    ]),
   ),
 }
 

@@ -150,6 +150,17 @@ export function text(defaultValue: string, meaning: string): Key<string> {
   return key({ kind: 'string', defaultValue, meaning, expects, schema: TEXT, read: plainText })
 }
 
+/** One mailbox, with a name or without. */
+export function mailAddress(meaning: string): Key<string> {
+  const expects = 'a mail address such as "a@example.com" or "Name <a@example.com>"'
+  const one = /^(?:[^<>@,]*<[^\s<>@,]+@[^\s<>@,]+>|[^\s<>@,]+@[^\s<>@,]+)$/
+  const read = (given: unknown): string | undefined => {
+    const address = plainText(given)
+    return address !== undefined && (address === '' || one.test(address)) ? address : undefined
+  }
+  return key({ kind: 'string', defaultValue: '', meaning, expects, schema: TEXT, read })
+}
+
 /** Text for values whose reader decides their type; numbers and flags become text. */
 export function scalar(meaning: string): Key<string> {
   const schema = { anyOf: [TEXT, { type: 'number' }, { type: 'boolean' }] }

@@ -128,6 +128,7 @@ function sample(
     defaultValue,
     [CHOSEN],
     CHOSEN,
+    `${CHOSEN}@${CHOSEN}.com`,
     1,
     ...['https', 'wss', 'ws'].map(scheme => `${scheme}://host.example`),
     ...['tcp', 'ssl'].map(scheme => [`${scheme}://host.example:9000`]),

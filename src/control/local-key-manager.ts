@@ -1,6 +1,7 @@
 /** The key manager that runs on this node: registry, OAuth endpoints, admin API, and the listener that serves them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AccountName, resolveAccountName } from '../auth/account-names.ts'
+import type { Configuration } from '../config/catalogue.ts'
 import type { ControlPlan, PrimaryCall, PrimaryCallResults } from '../plan/control-messages.ts'
 import type { DeclaredApplications, IssuerKeys, RevocationRecord } from '../auth/records.ts'
 import { type AuthenticatedUser, ControlCallFailed, type IntrospectionResult } from '../auth/control-protocol.ts'
@@ -15,6 +16,7 @@ import { MetricsColumn } from '../observe/metrics.ts'
 import { Registry, type RegistryListener } from './registry/registry.ts'
 import { RegistryUnavailable } from './registry/registry-errors.ts'
 import type { HttpClient } from './remote/http-client.ts'
+import type { PlatformMails } from './platform-mails.ts'
 import { portalSettings } from './portal-settings.ts'
 import { HEALTH_PATH, HealthChecks } from './health-checks.ts'
 import { tokenService } from './token-service.ts'
@@ -51,6 +53,8 @@ export class LocalKeyManager {
   #listener: ManagementListener | null = null
   /** Null before the first command. */
   #commands: ManagementCommands | null = null
+  /** Null without a mail server. */
+  #mails: PlatformMails | null = null
   #healthChecks: HealthChecks
   #plan: ControlPlan
 
@@ -120,7 +124,8 @@ export class LocalKeyManager {
       local = new LocalKeyManager(plan, registry, manager, healthChecks, context)
       // Another node may have changed them before there was a listener.
       await manager.refreshKeys()
-      await local.#listen()
+      const mails = await local.#openMails(configuration)
+      await local.#listen().catch(error => Promise.resolve(mails?.close()).then(() => Promise.reject(error)))
       local.#workflowEngine.wake()
       return local
     } catch (error) {
@@ -162,12 +167,14 @@ export class LocalKeyManager {
   async reload(plan: ControlPlan): Promise<void> {
     await refuseConflicts(plan.declared, this.#registry, plan.ownIssuer)
     const healthChecks = await HealthChecks.load(plan.configuration, plan.home)
+    await this.#openMails(plan.configuration)
     const renewManager = await this.#manager.prepare(plan.configuration)
     if (plan.management !== null) this.#listener?.replace(plan.management)
     renewManager()
     this.#healthChecks = healthChecks
     this.#registry.reload(plan.configuration)
     this.#plan = plan
+    this.#mails?.wake()
   }
 
   /** Reads the signing keys of the database again. Rejects with ControlCallFailed. */
@@ -229,6 +236,7 @@ export class LocalKeyManager {
     this.#workflowEngine.close()
     await this.#listener?.close()
     this.#manager.close()
+    await this.#mails?.close()
     await this.#registry.close()
   }
 
@@ -239,6 +247,19 @@ export class LocalKeyManager {
     // Port 0 stands for any free one.
     if (plan.port === 0) url.port = String(this.port)
     return url.origin
+  }
+
+  /** Loads what sends mails where a mail server is configured for the first time. */
+  async #openMails(configuration: Configuration): Promise<PlatformMails | null> {
+    if (this.#mails !== null || configuration['apim.notification'].hostname === '') return this.#mails
+    const { PlatformMails: Mails } = await import('./platform-mails.ts')
+    this.#mails = await Mails.open({
+      registry: this.#registry,
+      settings: () => this.#plan.configuration['apim.notification'],
+      apis: () => this.#context.callPrimary({ kind: 'apis' }),
+      report: this.#context.report,
+    })
+    return this.#mails
   }
 
   async #listen(): Promise<void> {
@@ -280,6 +301,8 @@ export class LocalKeyManager {
         callsEngine: workflow.call_engine,
         wake: () => this.#workflowEngine.wake(),
       },
+      // A reload may take the mail server away; what waits stays stored.
+      notices: configuration['apim.notification'].hostname === '' ? null : this.#mails,
       portal: portalSettings(configuration, this.#origin),
       hasScim: configuration['user_store.properties'].SCIMEnabled,
       adminName: configuration.super_admin.username,

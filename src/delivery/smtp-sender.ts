@@ -79,8 +79,8 @@ interface Mailbox {
 const LIMITS: SmtpSenderLimits = {
   connectMs: 10_000,
   greetingMs: 15_000,
-  silenceMs: 60_000,
-  attemptMs: 120_000,
+  silenceMs: 30_000,
+  attemptMs: 45_000,
   idleMs: 30_000,
   loginPauseMs: 60_000,
 }

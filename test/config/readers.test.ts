@@ -36,6 +36,12 @@ const READ_BY_RUNNING_NODE: Readonly<Record<string, string>> = {
       'src/primary/access-log-output.ts, as the node starts',
     ]),
   ),
+  ...Object.fromEntries(
+    ['from_address', 'username', 'password', 'port', 'enable_start_tls', 'enable_authentication'].map(name => [
+      `apim.notification.${name}`,
+      'src/control/platform-mails.ts, as a mail is sent',
+    ]),
+  ),
   'mediation.stat.tracer.collect_payloads': 'src/primary/node.ts, as a walk starts',
   'mediation.stat.tracer.collect_mediation_properties': 'src/primary/node.ts, as a walk starts',
   'transport.listener.shutdown.wait.sec': 'src/primary/node.ts, as the node stops',

@@ -19,7 +19,7 @@ const WRONG_SECTION: readonly (readonly [toml: string, hint: string])[] = [
     '[database]\nvalidationQuery = "x"',
     'did you mean database.apim_db.validationQuery? It belongs in [database.apim_db]',
   ],
-  ['[apim.cors]\npassword = "x"', 'it belongs in [apim.key_manager] or [apim.throttling.redis]'],
+  ['[apim.cors]\nservice_url = "x"', 'it belongs in [apim.key_manager] or [apim.workflow]'],
   ['[transport]\nnothing.like.it = 1', '`explain transport` lists its keys'],
 ]
 

@@ -1,6 +1,6 @@
 /** Tracing, revocation notices and mail. */
-import { actsIf, allInert, required, section, WORKER } from '../key.ts'
-import { integer, duration, flag, host, secret, text } from '../kinds.ts'
+import { actsIf, allInert, live, required, section, WORKER } from '../key.ts'
+import { integer, duration, flag, host, mailAddress, secret, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
 
 export const openTracer = section(
@@ -58,27 +58,30 @@ export const tokenRevocation = section(
 
 export const notification = section(
   'apim.notification',
-  'Mail to the subscribers of an API.',
-  allInert(
-    {
-      from_address: required(text('', 'Sender address of mail.')),
-      username: required(text('', 'Account at the mail server.')),
-      password: required(secret('Password of `username`.')),
-      hostname: host('', 'Host of the mail server (SMTP).'),
-      port: integer(25, '', 1, 65_535, 'Port of the mail server.'),
-      enable_start_tls: flag(false, 'Switch to TLS (STARTTLS).'),
-      enable_authentication: flag(false, 'Log in at the mail server.'),
-    },
-    'not built yet: mail',
-  ),
+  'Mail of the platform: approvals asked for and decided, passwords that were reset, new versions of APIs.',
   {
-    roles: ['api-publisher'],
+    from_address: live(required(mailAddress('Sender of mail: `a@example.com` or `Name <a@example.com>`.'))),
+    username: live(required(text('', 'Account at the mail server, used with `enable_authentication`.'))),
+    password: live(required(secret('Password of `username`.'))),
+    hostname: live(host('', 'Host of the mail server (SMTP). Without it no mail is sent.')),
+    port: live(integer(25, '', 1, 65_535, 'Port of the mail server; 465 speaks TLS from the first byte.')),
+    enable_start_tls: live(flag(false, 'Send mail over TLS alone, by STARTTLS.')),
+    enable_authentication: live(flag(false, 'Log in at the mail server.')),
+  },
+  {
+    roles: ['api-devportal', 'api-key-manager', 'api-publisher'],
     rules: [
+      {
+        keys: ['from_address', 'hostname'],
+        must: 'hostname must be set, or no mail is sent',
+        severity: 'warning',
+        holds: it => it.from_address === '' || it.hostname !== '',
+      },
       {
         keys: ['enable_authentication', 'enable_start_tls'],
         must: 'enable_authentication sends the password unprotected unless enable_start_tls is true',
         severity: 'warning',
-        holds: it => !it.enable_authentication || it.enable_start_tls,
+        holds: it => !it.enable_authentication || it.enable_start_tls || it.port === 465,
       },
     ],
   },

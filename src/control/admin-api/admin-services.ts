@@ -2,7 +2,7 @@
 import type { DeclaredApplications } from '../../auth/records.ts'
 import type { EventLog } from '../../observe/events.ts'
 import type { ThrottlePlan } from '../../throttle/throttle-plan.ts'
-import type { Application, Client } from '../registry/entities.ts'
+import type { Application, Client, User, Workflow } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 
 /** An API that the gateway has deployed. */
@@ -88,6 +88,24 @@ interface Approvals {
   wake(): void
 }
 
+/** Mails to users (`[apim.notification]`). Each method resolves when its mails are stored, and never rejects. */
+export interface Notices {
+  /** To the administrators of the requester's tenant. */
+  approvalRequested(
+    kind: Workflow['kind'],
+    requester: { readonly name: string; readonly tenant: string },
+    application: string,
+  ): Promise<void>
+  /** To the requester, once per request. */
+  approvalDecided(workflow: Workflow): Promise<void>
+  passwordReset(user: User): Promise<void>
+  /** To the subscribers of other versions, once per version. */
+  apiPublished(api: Pick<ManagedApi, 'name' | 'version'>): Promise<void>
+  status(): Promise<object>
+  /** Lets dead letters wait again. Their number. */
+  retry(): Promise<number>
+}
+
 /** URLs without a slash at the end; '' for none. */
 export interface PortalAddresses {
   readonly http: string
@@ -124,6 +142,8 @@ export interface AdminServices {
   /** Settings of throttling, and the policies of the home's files. */
   readonly throttling: ThrottlePlan
   readonly approvals: Approvals
+  /** Null: no mail is sent. */
+  readonly notices: Notices | null
   readonly portal: PortalSettings
   /** `/scim2` is served. */
   readonly hasScim: boolean

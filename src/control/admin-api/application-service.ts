@@ -102,7 +102,7 @@ export class ApplicationService {
       approval,
     )
     this.#report('application created', actor, { APPLICATION: created.name })
-    if (approval !== null) this.#approvals.requested(approval.kind, actor, created.name)
+    if (approval !== null) await this.#approvals.requested(approval.kind, actor, created.name)
     return created
   }
 
@@ -208,7 +208,7 @@ export class ApplicationService {
     if (isSame && known.status === 'CREATED') return known
     if (isSame && known.status === 'APPROVED' && (await workflows.consume(known.id))) return null
     const request = await workflows.request(id, id, approval)
-    this.#approvals.requested(kind, actor, name)
+    await this.#approvals.requested(kind, actor, name)
     return request
   }
 
@@ -298,7 +298,7 @@ export class ApplicationService {
     const status = approval === null ? 'ACTIVE' : 'ON_HOLD'
     const created = await this.#services().registry.subscriptions.create({ ...about, tier, status }, approval)
     this.#report('subscription created', actor, { APPLICATION: application.name, API: `${api.name}:${api.version}` })
-    if (approval !== null) this.#approvals.requested(approval.kind, actor, application.name)
+    if (approval !== null) await this.#approvals.requested(approval.kind, actor, application.name)
     return created
   }
 
@@ -336,7 +336,7 @@ export class ApplicationService {
     if (approval !== null && tier !== currentTier) {
       if (!IN_USE.includes(status)) throw new Problem(409, `the subscription is ${status}`)
       await workflows.request(application.id, id, approval)
-      this.#approvals.requested(approval.kind, actor, application.name)
+      await this.#approvals.requested(approval.kind, actor, application.name)
       return { subscription, pendingTier: tier }
     }
     const updated = await subscriptions.update(id, { tier }, IN_USE)

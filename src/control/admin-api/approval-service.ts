@@ -41,11 +41,12 @@ export class ApprovalService {
     return { kind, tenant, requester: user, properties, callsEngine: approvals.callsEngine }
   }
 
-  /** Reports a request that was stored, and has the engine called. */
-  requested(kind: Workflow['kind'], { user, tenant }: Actor, application: string): void {
-    const { approvals, report } = this.#services()
+  /** Reports a request that was stored, tells those who decide, and has the engine called. */
+  async requested(kind: Workflow['kind'], { user, tenant }: Actor, application: string): Promise<void> {
+    const { approvals, notices, report } = this.#services()
     report('info', 'approval requested', { USER: user, TENANT: tenant, WORKFLOW_TYPE: kind, APPLICATION: application })
     approvals.wake()
+    await notices?.approvalRequested(kind, { name: user, tenant }, application)
   }
 
   /** Statuses of applications that are not approved, by id. */
@@ -98,16 +99,21 @@ export class ApprovalService {
   /** A decision that was made before may be repeated. `reason`: for the log and those who ask; '' for none. */
   async decide(id: string, decision: Decision, reason: string, actor: Actor): Promise<Workflow> {
     await this.get(id, actor)
-    const { registry, report } = this.#services()
+    const { registry, notices, report } = this.#services()
     const decided = await registry.workflows.decide(id, decision, reason)
     if (decided === null) {
       const before = await this.get(id, actor)
-      if (before.status === decision) return before
+      if (before.status === decision) {
+        // A node may have ended between the decision and its mail.
+        await notices?.approvalDecided(before)
+        return before
+      }
       throw new Problem(409, `the request was ${before.status === 'APPROVED' ? 'approved' : 'rejected'} before`)
     }
     const event = decision === 'APPROVED' ? 'request approved' : 'request rejected'
     const { kind: WORKFLOW_TYPE, requester: REQUESTER } = decided
     report('info', event, { USER: actor.user, TENANT: actor.tenant, WORKFLOW: id, WORKFLOW_TYPE, REQUESTER })
+    await notices?.approvalDecided(decided)
     return decided
   }
 }

@@ -8,7 +8,7 @@ import { ApplicationService, UNLIMITED } from './application-service.ts'
 import { ApprovalService, KEY_REQUESTS } from './approval-service.ts'
 import { type Field, list, nameText, oneOf, optional, readMembers, text, textMap, integer } from './request-fields.ts'
 import { notFoundProblem, Problem, problemOf } from './problem.ts'
-import type { AdminServices } from './admin-services.ts'
+import type { AdminServices, Notices } from './admin-services.ts'
 import { throttleCommands } from './throttle-commands.ts'
 import { UserService } from './user-service.ts'
 
@@ -45,6 +45,8 @@ export class ManagementCommands {
       ...this.#subscriptionActions(),
       ...this.#approvalActions(),
       ...this.#userActions(),
+      'mail list': () => this.#notices().status(),
+      'mail retry': async () => ({ retried: await this.#notices().retry() }),
       ...throttleCommands(services),
     }
   }
@@ -59,6 +61,12 @@ export class ManagementCommands {
     } catch (error) {
       throw problemOf(error)
     }
+  }
+
+  #notices(): Notices {
+    const { notices } = this.#services()
+    if (notices === null) throw new Problem(409, 'no mail is sent: [apim.notification] has no hostname')
+    return notices
   }
 
   #actor(tenant: string, user = '') {

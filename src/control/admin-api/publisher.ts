@@ -64,6 +64,7 @@ function addApis(resources: RestApp, services: () => AdminServices): void {
       API: `${name}:${version}`,
       ACTION: action,
     })
+    if (action === 'Publish') await services().notices?.apiPublished({ name, version })
     const api = await applications.findApi(apiIdOf({ name, version }))
     return context.json({ workflowStatus: 'APPROVED', lifecycleState: lifecycleRepresentation({ ...api, state }) })
   })

@@ -46,8 +46,10 @@ export class UserService {
   }
 
   async setPassword(user: User, password: string, actor: Actor): Promise<void> {
-    await this.#services().registry.users.setPassword(user.id, password)
+    const { registry, notices } = this.#services()
+    await registry.users.setPassword(user.id, password)
     this.#report('password set', actor, user)
+    if (!isSelf(user, actor)) await notices?.passwordReset(user)
   }
 
   async remove(user: User, actor: Actor): Promise<void> {

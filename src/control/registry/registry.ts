@@ -180,6 +180,11 @@ export class Registry {
     return { subscriptions, revoked }
   }
 
+  /** The database of the outbox of mails. */
+  get outboxDatabase(): Pick<Database, 'dialect' | 'kysely'> {
+    return this.#apim
+  }
+
   /** Each database with the sections that name it, for health checks. */
   databases() {
     const isOne = this.#shared === this.#apim

@@ -63,6 +63,28 @@ export class SubscriptionStore {
     })
   }
 
+  /** Owners of applications that are subscribed to the API in other versions and not in this one. */
+  async subscribersBeside(
+    apiName: string,
+    apiVersion: string,
+    limit: number,
+  ): Promise<readonly { readonly name: string; readonly tenant: string }[]> {
+    return this.#database.read(db => {
+      const all = db.selectFrom('sluice_subscriptions').select('application_id').where('api_name', '=', apiName)
+      const others = all.where('api_version', '!=', apiVersion).where('status', 'not in', ['ON_HOLD', 'REJECTED'])
+      return db
+        .selectFrom('sluice_applications')
+        .select(['owner as name', 'tenant'])
+        .distinct()
+        .where('id', 'in', others)
+        .where('id', 'not in', all.where('api_version', '=', apiVersion))
+        .orderBy('tenant')
+        .orderBy('owner')
+        .limit(limit)
+        .execute()
+    })
+  }
+
   /** `approval`: the request with which the subscription waits, ON_HOLD; null: none. */
   async create(
     subscription: Omit<Subscription, 'id' | 'createdMs'>,

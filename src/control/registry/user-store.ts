@@ -72,6 +72,21 @@ export class UserStore {
     })
   }
 
+  /** Users who have the role, locked ones left out, by name. */
+  async withRole(tenant: string, role: string, limit: number): Promise<readonly User[]> {
+    return this.#database.read(async db => {
+      const holders = db.selectFrom('sluice_user_roles').select('user_id').where('tenant', '=', tenant)
+      const found = db
+        .selectFrom('sluice_users')
+        .selectAll()
+        .where('id', 'in', holders.where('role', '=', role))
+      const rows = await found.where('is_locked', '=', 0).orderBy('name_key').limit(limit).execute()
+      const users: User[] = []
+      for (const row of rows) users.push(await userOf(db, row))
+      return users
+    })
+  }
+
   /**
    * Takes the same time for unknown users. Resolves with 'locked' for an account or a login that is locked. `address`:
    * of the client, for the lockout.

@@ -151,6 +151,7 @@ export async function startAdminApi() {
     declared: DECLARED,
     throttling: { ...NO_THROTTLING, files: FILES },
     approvals,
+    notices: null,
     portal: PORTAL_SETTINGS,
     hasScim: true,
     adminName: 'admin',
