@@ -197,7 +197,7 @@ test('a flow changes method, target and fields of a request, and status, reason 
   assert.deepEqual(valuesOf(lines, 'x-forwarded-for'), ['127.0.0.1'])
 })
 
-test('a flow sees no field of the connection, no framing but the length, and no spoofed client certificate', async () => {
+test('a flow sees no field of the connection, no framing but the length, no spoofed certificate', async () => {
   const client = await connected()
   client.send(
     post('/both/x', 'a', 'Connection: X-Mine', 'X-Mine: 1', 'X-JWT-Assertion: forged', 'TE: trailers', 'X-Seen: s'),
