@@ -1,6 +1,6 @@
 /**
  * `<accessClaim name="…" value="…" pattern="…" allowsMismatch="true"/>`: admits requests whose token has a claim of
- * that value. A pattern must match the value of the policy and one of the claim, each as a whole. A claim may be a list.
+ * that value. A pattern must match the value of the policy and one of the claim as a whole. A claim may be a list.
  */
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
