@@ -110,7 +110,8 @@ const V1: Migration = ({ dialect, text, table }) => {
         `claim ${word(40)} not null`,
         'term bigint not null',
       ],
-      ['sender, state, at_ms'],
+      // Claims and retention; pages.
+      ['sender, state, at_ms', 'sender, state, id'],
     ),
     ...table(
       'delivery_keys',

@@ -1,4 +1,5 @@
 /** What callers read and change of stored deliveries: pages, dead letters that are replayed or dropped, retention. */
+import { type RawBuilder, sql } from 'kysely'
 import { runTransaction } from '../database/transaction.ts'
 import type { DeadLetters, Delivery, DeliveryFilter, DeliveryPage, DeliveryState } from './delivery.ts'
 import { stateAfter } from './delivery-states.ts'
@@ -13,6 +14,10 @@ export interface PageRange {
   readonly before: string | null
   readonly limit: number
 }
+
+const STATES: readonly DeliveryState[] = ['waiting', 'sending', 'delivered', 'dead']
+/** Parts of one statement; SQLite takes 500. */
+const PIECES_MAX = 100
 
 type ListedRow = Omit<MessageRow, 'sender' | 'since_ms' | 'claim' | 'term'> & {
   readonly tenant: string
@@ -38,15 +43,39 @@ const COLUMNS = [
 /** Newest first, so that a page neither repeats nor loses what is accepted meanwhile. */
 export async function listPage(
   connection: OutboxConnection,
-  filter: DeliveryFilter,
+  { tenant, channel, name, state }: DeliveryFilter,
   { before, limit }: PageRange,
 ): Promise<DeliveryPage> {
-  let select = listed(connection, filter).select(COLUMNS).orderBy('m.id', 'desc')
-  if (before !== null) select = select.where('m.id', '<', before)
-  const rows = await select.limit(limit + 1).execute()
-  const deliveries = rows.slice(0, limit).map(deliveryOf)
-  return { deliveries, next: rows.length > limit ? deliveries.at(-1)!.id : null }
+  let select = connection.db
+    .selectFrom('delivery_senders')
+    .select(['pk', 'channel', 'name'])
+    .where('tenant', '=', tenant)
+  if (channel !== undefined) select = select.where('channel', '=', channel)
+  if (name !== undefined) select = select.where('name', '=', name)
+  const senders = await select.execute()
+  const pieces = senders.flatMap(sender => (state === undefined ? STATES : [state]).map(of => ({ sender, state: of })))
+  const deliveries: Delivery[] = []
+  for (let i = 0; i < pieces.length; i += PIECES_MAX) {
+    const some = pieces.slice(i, i + PIECES_MAX)
+    const newest = some.map(piece => newestOf(Number(piece.sender.pk), piece.state, { before, limit: limit + 1 }))
+    const { rows } = await sql<NewestRow>`${sql.join(newest, sql` union all `)}`.execute(connection.db)
+    const byPk = new Map(some.map(piece => [Number(piece.sender.pk), piece.sender]))
+    for (const row of rows) deliveries.push(deliveryOf({ ...row, tenant, ...byPk.get(Number(row.sender))! }))
+  }
+  deliveries.sort((a, b) => (a.id < b.id ? 1 : -1))
+  const page = deliveries.slice(0, limit)
+  return { deliveries: page, next: deliveries.length > limit ? page.at(-1)!.id : null }
 }
+
+/** Deliveries of one sender in one state: each database finds them in order by the index. */
+function newestOf(pk: number, state: DeliveryState, { before, limit }: PageRange): RawBuilder<unknown> {
+  const older = before === null ? sql`` : sql`and id < ${before}`
+  const own = sql`sender = ${pk} and state = ${state} ${older} order by id desc limit ${limit}`
+  const columns = sql`id, sender, state, at_ms, accepted_ms, attempts, event, cause`
+  return sql`select * from (select ${columns} from delivery_messages where ${own}) as newest`
+}
+
+type NewestRow = Omit<MessageRow, 'since_ms' | 'claim' | 'term'>
 
 export async function readDelivery(
   connection: OutboxConnection,
