@@ -108,11 +108,17 @@ for (const attribute of ['expression', 'collection']) {
 
 test('a flow ends for its own processor time, not for the time that its thread waits for a processor', async t => {
   let nowMs = 0
-  t.mock.method(performance, 'now', () => (nowMs += 10_000))
+  t.mock.method(performance, 'now', () => {
+    nowMs += 10_000
+    return nowMs
+  })
   const steps = `<foreach expression="json-eval($.l)"><sequence>${TRIVIAL}</sequence></foreach>`
   assert.deepEqual(causes(await run(steps, { json: { l: [1, 2] } })), [])
   let cpuUs = 0
-  t.mock.method(process, 'threadCpuUsage', () => ({ user: (cpuUs += 4_000_000), system: 0 }))
+  t.mock.method(process, 'threadCpuUsage', () => {
+    cpuUs += 4_000_000
+    return { user: cpuUs, system: 0 }
+  })
   const ran = await run(steps, { json: { l: [1, 2] } })
   assert.deepEqual([ran.outcome, causes(ran)], ['failed', ['computed for more than 3000 ms without waiting']])
 })
