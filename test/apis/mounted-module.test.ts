@@ -52,7 +52,7 @@ const FAULTS: readonly (readonly [config: object, error: RegExp])[] = [
   [{ ...MOUNTED, module: 'api.yaml' }, /must be an ES module/],
   [
     { ...MOUNTED, module: 'sluice:none' },
-    /there is no such module \(the gateway has sluice:healthcare, sluice:sample\)/,
+    /there is no such module \(the gateway has sluice:healthcare, sluice:notification-senders, sluice:sample\)/,
   ],
   [{ ...MOUNTED, settings: ['a'] }, /settings: expected names with their values/],
   [{ ...MOUNTED, production_endpoints: { url: 'http://b' } }, /production_endpoints: a mounted API has no endpoints/],

@@ -21,7 +21,7 @@ import { ProviderFile } from './provider-file.ts'
 import { Refused, refusalResponse } from './refusals.ts'
 import { CHANNELS } from './sender-configuration.ts'
 import { SenderRequests } from './sender-requests.ts'
-import { SenderStore, type SenderTables } from './sender-store.ts'
+import { SecretsUnreadable, SenderStore, type SenderTables } from './sender-store.ts'
 import { type NotificationSettings, readSettings } from './settings.ts'
 
 /** As the platform names it. */
@@ -100,6 +100,7 @@ class NotificationsApi {
   #refusalOf(error: unknown, { correlationId, operation }: MountedRequest): Refused {
     if (error instanceof Refused) return error
     if (error instanceof BodyTooLong) return new Refused('too-long', 'the body of the request is longer than allowed')
+    if (error instanceof SecretsUnreadable) return new Refused('unreadable', error.message)
     const isDatabase = isDatabaseError(error)
     const cause = isDatabase ? messageOf(error) : placeOf(error)
     const subject = { OPERATION: `${operation.verb} ${operation.template}`, CORRELATION_ID: correlationId }

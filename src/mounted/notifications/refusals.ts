@@ -22,6 +22,7 @@ const SITUATIONS = {
   failed: ['NSM-65001', 500, 'The server has failed'],
   unavailable: ['NSM-65002', 503, 'The database is unavailable'],
   'template-file': ['NSM-65003', 500, 'The template file of the SMS providers is unusable'],
+  unreadable: ['NSM-65004', 500, 'The secrets of the sender cannot be decrypted'],
   invalid: ['NSM-65022', 400, 'The input is invalid'],
 } as const satisfies Record<string, readonly [code: string, status: number, message: string]>
 

@@ -23,6 +23,7 @@ const VALUE_CHARS_MAX = 2048
 const BODY_CHARS_MAX = 16_384
 const PROPERTIES_MAX = 50
 const PORT_MAX = 65_535
+const HOST = /^[^\s/@\p{Cc}]{1,255}$/u
 
 /**
  * `stored`: what a PUT replaces; null for a new sender. A secret that is left out keeps its stored value; '' and null
@@ -132,6 +133,7 @@ function checkSms(configuration: SenderConfiguration): void {
   if (properties.has('http.proxy.host') !== properties.has('http.proxy.port')) {
     throw invalid('http.proxy.host and http.proxy.port belong together')
   }
+  if (!HOST.test(properties.get('http.proxy.host') ?? 'none')) throw invalid('http.proxy.host is no host')
   if ((fields.get('provider') ?? '').trim() === '') throw new Refused('no-provider', 'provider names no SMS provider')
 }
 
@@ -147,7 +149,6 @@ export function checkProviderUrl(configuration: SenderConfiguration): void {
 }
 
 const ADDRESS = /^[^\s@<>()[\]\\,;:"\p{Cc}]{1,64}@[^\s@<>()[\]\\,;:"\p{Cc}]{1,255}$/u
-const HOST = /^[^\s/@\p{Cc}]{1,255}$/u
 
 function checkEmail(configuration: SenderConfiguration): void {
   const { properties } = configuration

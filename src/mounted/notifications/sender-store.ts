@@ -135,7 +135,10 @@ export class SenderStore {
     }
   }
 
-  /** Replaces a sender by what `change` makes of it, which may run several times. Rejects with what `find` does. */
+  /**
+   * Replaces a sender by what `change` makes of it, which may run several times. Secrets that this node cannot decrypt
+   * are missing in `stored`. Rejects with Refused where there is none, and with what `change` throws.
+   */
   update(
     tenant: string,
     channel: Channel,
@@ -144,8 +147,8 @@ export class SenderStore {
   ): Promise<SenderConfiguration> {
     return this.#database.transaction(async transaction => {
       const isLocked = this.#database.dialect !== 'sqlite'
-      const stored = this.#whole(found(await rowOf(transaction, tenant, channel, name, isLocked), name))
-      const configuration = change(stored)
+      const row = found(await rowOf(transaction, tenant, channel, name, isLocked), name)
+      const configuration = change(configurationOf(row, this.#secretsOf(row) ?? ''))
       await transaction
         .updateTable('notification_senders')
         .set(this.#valuesOf(tenant, configuration))
@@ -183,10 +186,14 @@ export class SenderStore {
   }
 
   #whole(row: SenderRow): SenderConfiguration {
-    if (row.secrets === '') return configurationOf(row, '')
-    const secrets = this.#secrets.decrypt(row.secrets, contextOf(row.tenant, row.channel, row.name))
+    const secrets = this.#secretsOf(row)
     if (secrets === undefined) throw new SecretsUnreadable(row.name)
     return configurationOf(row, secrets)
+  }
+
+  /** JSON; '' without secrets, undefined where another key encrypted them. */
+  #secretsOf({ tenant, channel, name, secrets }: SenderRow): string | undefined {
+    return secrets === '' ? '' : this.#secrets.decrypt(secrets, contextOf(tenant, channel, name))
   }
 }
 

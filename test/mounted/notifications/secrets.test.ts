@@ -1,6 +1,6 @@
 /** Secrets of senders on each database: encrypted at rest, in no response, dry run or log line, kept by a PUT. */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { KINDS } from '../../control/registry/real-databases.ts'
@@ -40,6 +40,20 @@ function assertNoSecrets(where: string, text: string): void {
   }
 }
 
+/** Responses about senders, in which secrets might be. */
+async function answersOf(fixture: NotificationFixture): Promise<readonly Answer[]> {
+  const twin = { ...MAIL, userName: 'ann', properties: [property('mail.smtp.password', SECRETS.mailTwo)] }
+  const answers = [await fixture.ask('PUT', '/email/EmailPublisher', { body: twin })]
+  for (const path of ['/sms', '/sms/SMSPublisher', '/email/EmailPublisher']) {
+    answers.push(await fixture.ask('GET', path))
+  }
+  for (const name of ['sms/SMSPublisher', 'email/EmailPublisher']) {
+    const recipient = name.startsWith('sms') ? '1' : 'bob@example.net'
+    answers.push(await fixture.ask('POST', `/${name}/dry-run`, { body: { ...EVENT, recipient } }))
+  }
+  return answers
+}
+
 for (const kind of KINDS) {
   describe(`secrets in ${kind}`, () => {
     let fixture: NotificationFixture
@@ -63,15 +77,7 @@ for (const kind of KINDS) {
 
     test('they are in no response, and neither in the database nor in the log', async t => {
       if (unavailable !== false) return t.skip(unavailable)
-      const twin = { ...MAIL, userName: 'ann', properties: [property('mail.smtp.password', SECRETS.mailTwo)] }
-      const answers = [created, await fixture.ask('PUT', '/email/EmailPublisher', { body: twin })]
-      for (const path of ['/sms', '/sms/SMSPublisher', '/email/EmailPublisher']) {
-        answers.push(await fixture.ask('GET', path))
-      }
-      for (const name of ['sms/SMSPublisher', 'email/EmailPublisher']) {
-        const recipient = name.startsWith('sms') ? '1' : 'bob@example.net'
-        answers.push(await fixture.ask('POST', `/${name}/dry-run`, { body: { ...EVENT, recipient } }))
-      }
+      const answers = [created, ...(await answersOf(fixture))]
       assert.deepEqual(
         answers.map(({ status }) => status),
         [201, 200, 200, 200, 200, 200, 200],
@@ -118,3 +124,24 @@ for (const kind of KINDS) {
     })
   })
 }
+
+test('under another key a sender is 500 NSM-65004, until a PUT gives its secrets again', async t => {
+  const fixture = (await openNotifications('h2', { allowed_addresses: ['127.0.0.1'] })) as NotificationFixture
+  const provider = await startProvider()
+  t.after(async () => {
+    provider.close()
+    await fixture.remove()
+  })
+  await fixture.ask('POST', '/sms', { body: smsSender(provider.url) })
+  writeFileSync(join(fixture.database.dataDir, 'encryption-key'), `${'ab'.repeat(32)}\n`)
+  const api = await fixture.another()
+  const read = await fixture.ask('GET', '/sms/SMSPublisher', { api })
+  assert.equal(read.status, 200)
+  const dryRun = await fixture.ask('POST', '/sms/SMSPublisher/dry-run', { api, body: EVENT })
+  assert.deepEqual([dryRun.status, dryRun.json.code], [500, 'NSM-65004'])
+  const sent = await fixture.ask('POST', '/sms/SMSPublisher/test', { api, body: EVENT })
+  assert.match(String(sent.json.detail), /encrypted with another key/)
+  assert.equal((await fixture.ask('PUT', '/sms/SMSPublisher', { api, body: smsSender(provider.url) })).status, 200)
+  const mended = await fixture.ask('POST', '/sms/SMSPublisher/test', { api, body: EVENT })
+  assert.deepEqual(mended.json, { delivered: true, detail: 'HTTP 202' })
+})

@@ -1,6 +1,8 @@
-/** Senders over REST on each database: creation, lists, reads, replacement, removal, tenants; refusals and their codes. */
+/** Senders over REST on each database: what each method does, tenants, every refusal with its code; the project. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
+import * as yaml from 'js-yaml'
 import { KINDS } from '../../control/registry/real-databases.ts'
 import { type AskOptions, MAIL, type NotificationFixture, openNotifications, VONAGE } from './notification-fixture.ts'
 
@@ -216,6 +218,10 @@ describe('refusals', () => {
       /HttpPost/,
     ],
     ['HttpGet with JSON', 'POST', '/sms', sms(props(['http.client.method', 'HttpGet'])), '400 NSM-65022', /FORM/],
+    [
+      ...(['a proxy that is no host', 'POST', '/sms'] as const),
+      ...([sms(props(['http.proxy.host', 'a/b'], ['http.proxy.port', '1'])), '400 NSM-65022', /no host/] as const),
+    ],
     ['a proxy without a port', 'POST', '/sms', sms(props(['http.proxy.host', 'x'])), '400 NSM-65022', /together/],
     [
       ...(['a port that is none', 'POST', '/sms'] as const),
@@ -266,4 +272,41 @@ describe('refusals', () => {
     assert.match(String(fields.CAUSE), /no such table/)
     await broken.remove()
   })
+})
+
+interface Operation {
+  readonly target: string
+  readonly verb: string
+  readonly scopes: readonly string[]
+}
+
+describe('the project of the package', () => {
+  const text = readFileSync(new URL('../../../conf/apis/NotificationSenders/api.yaml', import.meta.url), 'utf8')
+  const { data } = yaml.load(text) as {
+    readonly data: {
+      readonly endpointConfig: { readonly settings: Readonly<Record<string, unknown>> }
+      readonly operations: readonly Operation[]
+        readonly target: string
+        readonly verb: string
+        readonly scopes: readonly string[]
+      }[]
+      readonly scopes: readonly { readonly scope: { readonly name: string } }[]
+    }
+  }
+  let fixture: NotificationFixture
+  before(async () => {
+    fixture = (await openNotifications('h2', data.endpointConfig.settings)) as NotificationFixture
+  })
+  after(() => fixture.remove())
+
+  for (const { target, verb, scopes } of data.operations) {
+    test(`${verb} ${target} is an operation of the module, and needs one declared scope`, async () => {
+      const id = '00000000-0000-7000-8000-000000000000'
+      const path = target.replace('{name}', 'x').replace('{id}', id)
+      const { json } = await fixture.ask(verb, path, { body: {} })
+      assert.notEqual(json.code, 'NSM-61000')
+      const declared = data.scopes.map(({ scope }) => scope.name)
+      assert.deepEqual([scopes.length, declared.includes(scopes[0]!)], [1, true])
+    })
+  }
 })

@@ -38,7 +38,7 @@ export async function startProvider(): Promise<Provider> {
   return { url: `http://127.0.0.1:${port}/send`, received, statuses, close }
 }
 
-export interface ReceivedMail {
+interface ReceivedMail {
   readonly from: string
   readonly to: readonly string[]
   readonly user: string
