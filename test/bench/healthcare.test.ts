@@ -14,11 +14,14 @@ const rate = (perCore: number, perSecond = perCore) =>
 test('targets are scaled by what bare nginx passes, and reads and searches count by core, creates by machine', () => {
   const half = rate(20_000)
   const met = { nginx: half, read: rate(1000), create: rate(1, 325), 'search: _id': rate(215) }
-  assert.deepEqual(targetNotes(met).slice(1), ['All targets are met.'])
+  const unknown = Object.values(HEALTHCARE_ROWS).filter(({ target }) => target !== undefined).length - 3
+  const without = `Targets without a measurement: ${unknown}.`
+  assert.deepEqual(targetNotes(met).slice(1), ['No target of a measured row is missed.', without])
   assert.match(targetNotes(met)[0]!, /^Bare nginx passes 20000 requests\/s per core, 0\.50 of 40000;/)
   const missed = { nginx: half, read: rate(999), create: rate(5000, 324), 'search: _id': rate(214) }
   assert.deepEqual(targetNotes(missed).slice(1), [
     'Missed: read (999 of 1000), create (324 of 325), search: _id (214 of 215).',
+    without,
   ])
   assert.match(targetNotes({ read: rate(1) })[0]!, /^Without nginx/)
 })
