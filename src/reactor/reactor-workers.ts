@@ -6,6 +6,7 @@
 import { existsSync } from 'node:fs'
 import type { ApiMediationPlan, FlowNeeds } from '../mediation/flow-plan.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
+import { type PackedResult, packTask, unpackResult } from '../mediation/task-codec.ts'
 import { ownBuffers } from '../mediation/transferred-body.ts'
 import type { MountedTask } from '../plan/mounted-messages.ts'
 import type { MountedService } from '../proxy/mediated/mounted-calls.ts'
@@ -218,7 +219,7 @@ export class ReactorWorkers {
 
   #serviceOf(pool: WorkerPool): WorkerService {
     return {
-      mediate: async (task, bytes) => (await pool.run(ownBuffers(task), bytes)) as FlowResult,
+      mediate: async (task, bytes) => unpackResult((await pool.run(packed(task), bytes)) as PackedResult),
       background: task => this.#runInBackground(task),
     }
   }
@@ -226,9 +227,9 @@ export class ReactorWorkers {
   #runInBackground(task: FlowTask): boolean {
     const { body } = task.message
     try {
-      const result = this.#background.run(ownBuffers(task), body.kind === 'bytes' ? body.bytes.byteLength : 0)
+      const result = this.#background.run(packed(task), body.kind === 'bytes' ? body.bytes.byteLength : 0)
       result.then(
-        result => this.#backgroundEnded(task, result as FlowResult),
+        result => this.#backgroundEnded(task, unpackResult(result as PackedResult)),
         error => this.#backgroundFailed(task, error as WorkerFailure),
       )
       return true
@@ -307,6 +308,11 @@ export class ReactorWorkers {
     const maxima = Object.values(limits).map(({ max }) => max)
     return `${JSON.stringify({ maxima, threads, heapBytes })}${this.#plan()}`
   }
+}
+
+function packed(task: FlowTask) {
+  const { task: own, transfer } = ownBuffers(task)
+  return { task: packTask(own), transfer }
 }
 
 /** The connections of the pool, which counts for the process, divided among its threads: each has at least one. */

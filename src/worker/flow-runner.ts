@@ -9,6 +9,7 @@ import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
 import { fromTransfer, toTransfer } from '../mediation/message-transfer.ts'
 import type { TaskServices } from '../mediation/task-calls.ts'
+import { type PackedTask, packResult, unpackTask } from '../mediation/task-codec.ts'
 import { withOwnBuffer } from '../mediation/transferred-body.ts'
 import type {
   FlowResult,
@@ -31,9 +32,16 @@ export function flowRunner(context: TaskContext): TaskRunner {
     // A task that needs them rejects.
     formats.catch(() => undefined)
   }
-  const start = (task: FlowTask, ready: MessageFormats) => new Flow(task, ready, sequences, context, code).run()
-  return (task: FlowTask) =>
+  const start = (task: PackedTask, ready: MessageFormats) => {
+    const result = new Flow(unpackTask(task), ready, sequences, context, code).run()
+    return result instanceof Promise ? result.then(packed) : packed(result)
+  }
+  return (task: PackedTask) =>
     formats instanceof Promise ? formats.then(ready => start(task, ready)) : start(task, formats)
+}
+
+function packed({ value, transfer }: FlowEnd): TaskResult {
+  return { value: packResult(value), transfer }
 }
 
 /** The sequences of a thread. */
@@ -66,6 +74,10 @@ class ThreadSequences {
 /** Copies of messages that one task may make. */
 const COPIES_MAX = 1000
 const TOO_MANY_COPIES = 102553
+
+interface FlowEnd extends TaskResult {
+  readonly value: FlowResult
+}
 
 /** One task, with its messages. */
 class Flow {
@@ -120,7 +132,7 @@ class Flow {
     return share
   }
 
-  run(): TaskResult | Promise<TaskResult> {
+  run(): FlowEnd | Promise<FlowEnd> {
     const { api, sequences, message: transferred } = this.#task
     const message = this.#received(transferred)
     const own = message.bodySource
@@ -128,7 +140,7 @@ class Flow {
     return kind instanceof Promise ? kind.then(kind => this.#end(kind, message, own)) : this.#end(kind, message, own)
   }
 
-  #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): TaskResult {
+  #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): FlowEnd {
     if (kind === 'drops') return plain({ kind })
     if (kind === 'faults') return plain(faultResult(message.fault!, message))
     try {
@@ -157,7 +169,7 @@ class Flow {
   }
 }
 
-function plain(value: FlowResult): TaskResult {
+function plain(value: FlowResult): FlowEnd {
   return { value, transfer: [] }
 }
 

@@ -24,7 +24,7 @@ function block({ cells: shared }: { readonly cells: SharedArrayBuffer }) {
   Atomics.add(cells, BEGUN, 1)
   Atomics.notify(cells, BEGUN)
   while (Atomics.load(cells, GATE) === 0) Atomics.wait(cells, GATE, 0)
-  return { value: null, transfer: [] }
+  return { value: { kind: 'held' }, transfer: [] }
 }
 
 function exhaust(): never {

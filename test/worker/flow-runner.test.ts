@@ -65,7 +65,8 @@ test('the body of a response to a call goes back, although no sequence has read 
 
 test('a task with what no thread can get fails alone', async t => {
   const worker = await startWorker(t, { request: set('X-Set', 'yes') })
-  const broken = { fields: [['X', (() => '') as unknown as string]] } as const
+  const state = { default: [['X', (() => '') as unknown as string]], axis2: [], operation: [], variables: [] } as const
+  const broken = { state }
   const reason = await worker.run(broken).then(
     () => 'done',
     (error: WorkerFailure) => error.reason,
