@@ -19,7 +19,7 @@ const run = new DeliveryRun({
   outbox,
   node,
   pace: () => ({ concurrency: Number(concurrency), perSecond: null }),
-  lease: { leaseMs: 500, marginMs: 100 },
+  lease: { leaseMs: 1000, marginMs: 300 },
   schedule: { delayMs: 20, delayMsMax: 100 },
   log: () => {},
   compose: async ({ id }) => {
