@@ -56,6 +56,6 @@ export class KeyManagerClient {
   }
 }
 
-function basicOf(name: string, password: string): string {
+export function basicOf(name: string, password: string): string {
   return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
 }
