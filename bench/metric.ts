@@ -16,6 +16,8 @@ interface Metric {
 
 export const METRIC = {
   requestsPerSecond: { title: 'req/s', digits: 0, better: 'more' },
+  deliveriesPerSecond: { title: 'deliveries/s', digits: 0, better: 'more' },
+  cpuMicrosPerDelivery: { title: 'CPU µs/delivery', digits: 0, better: 'less' },
   requestsPerCoreSecond: { title: 'req/s per core', digits: 0, better: 'more', acrossRounds: 'greatest' },
   cpuMicrosPerRequest: { title: 'CPU µs/req', digits: 1, better: 'less' },
   userMicrosPerRequest: { title: 'user', digits: 1, better: 'less' },

@@ -4,7 +4,7 @@ import { SCENARIOS } from './scenarios.ts'
 
 export const HELP = `npm run bench -- [options]
 
-  --scenario NAME,...   only these (default: all but the open loop, healthcare and the paired scenarios); a prefix such as
+  --scenario NAME,...   only these (default: all but open loop, healthcare, deliveries, paired ones); a prefix such as
                         fail-over selects all scenarios of that group:
                         ${Object.keys(SCENARIOS).join(', ')}
   --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy,
@@ -59,7 +59,7 @@ function wholeNumber(option: string, text: string, least: number): number {
 function selectScenarios(text: string | undefined, openLoop: boolean): string[] {
   const names = Object.keys(SCENARIOS)
   const isOpen = (name: string): boolean => SCENARIOS[name]?.kind === 'open'
-  const isLong = (name: string): boolean => ['paired', 'healthcare'].includes(SCENARIOS[name]!.kind)
+  const isLong = (name: string): boolean => ['paired', 'healthcare', 'deliveries'].includes(SCENARIOS[name]!.kind)
   if (text === undefined) return names.filter(name => (openLoop || !isOpen(name)) && !isLong(name))
   const chosen = text.split(',').flatMap(word => matchingScenarios(word, names))
   return openLoop ? [...new Set([...chosen, ...names.filter(isOpen)])] : chosen

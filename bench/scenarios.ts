@@ -96,6 +96,11 @@ interface Healthcare extends ScenarioTable {
   readonly kind: 'healthcare'
 }
 
+/** Deliveries of the notification-senders API (`deliveries.ts`). */
+interface Deliveries extends ScenarioTable {
+  readonly kind: 'deliveries'
+}
+
 export type Scenario =
   | ClosedLoad
   | OpenLoad
@@ -107,6 +112,7 @@ export type Scenario =
   | Startup
   | Replay
   | Healthcare
+  | Deliveries
 
 const SMALL_COLUMNS: readonly MetricName[] = [
   'cpuMicrosPerRequest',
@@ -191,6 +197,7 @@ export function capabilityFor(scenario: Scenario): Capability | undefined {
     case 'startup':
     case 'replay':
     case 'healthcare':
+    case 'deliveries':
       return undefined
     case 'closed':
       if (scenario.tls === undefined) return 'requests'
@@ -319,6 +326,20 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       'p99Ms',
       'busyPercent',
       'rssMiB',
+    ],
+  },
+  deliveries: {
+    kind: 'deliveries',
+    title: 'Notifications that wait are delivered, while requests pass',
+    columns: [
+      'deliveriesPerSecond',
+      'cpuMicrosPerDelivery',
+      'busyPercent',
+      'rssMiB',
+      'pssMiB',
+      'besideP50Ms',
+      'besideP99Ms',
+      'besideErrors',
     ],
   },
   ...PAIRED_SCENARIOS,

@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs'
 import type { Backends } from './backends/backends.ts'
 import type { Certificate } from './certificate.ts'
 import { FAIL_OVER_SECONDS, failOverRound, Replicas } from './fail-over.ts'
+import { DELIVERY_ROWS, deliveryRounds } from './deliveries.ts'
 import { HEALTHCARE_ROWS, healthcareRounds } from './healthcare.ts'
 import { REPLAY_ROWS, replayComparisons, replayRounds } from './hot-path.ts'
 import { generatorName } from './load/drive.ts'
@@ -58,7 +59,7 @@ const SMALL_PATH = '/bench/1k'
 const REPLAYED_PER_SECOND = 300_000
 const HEALTHCARE_SERVICES = 100_000
 
-type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' | 'healthcare' }>
+type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' | 'healthcare' | 'deliveries' }>
 /** Scenarios whose peers run from the first round to the last. */
 type LoadScenario = Exclude<PeerScenario, IdleConnections | FailOverLoad | PairedScenario>
 
@@ -102,6 +103,7 @@ export class Session {
     if (scenario.kind === 'startup') await this.#measureStartup(name, recorder)
     else if (scenario.kind === 'replay') await this.#measureReplay(name, recorder)
     else if (scenario.kind === 'healthcare') notes = await this.#measureHealthcare(name, recorder)
+    else if (scenario.kind === 'deliveries') notes = await this.#measureDeliveries(name, recorder)
     else if (scenario.kind === 'idle' || scenario.kind === 'fail-over')
       await this.#measureRestarted(name, scenario, recorder)
     else if (scenario.kind === 'paired') await this.#measurePaired(name, scenario, recorder)
@@ -338,6 +340,18 @@ export class Session {
       // Behind the ports of peers, which nginx has one of.
       port: basePort + PEER_PORTS + PORTS_PER_PEER * this.#peers.length,
       startNginx: async () => (nginx === undefined ? undefined : this.#start(nginx, SCENARIOS.bare as ClosedLoad)),
+      reportProgress: (round, row) => this.#progress.step(name, `round ${round} of ${rounds}, ${row}`),
+      probe: async () => void recorder.probeMs.push(await this.#probe.measure()),
+    })
+  }
+
+  async #measureDeliveries(name: string, recorder: RoundRecorder): Promise<readonly string[]> {
+    const { rounds, seconds, basePort } = this.#options
+    const folder = `${this.#folder}/deliveries`
+    mkdirSync(folder)
+    this.#progress.begin(Object.keys(DELIVERY_ROWS).length * rounds)
+    return deliveryRounds(recorder, {
+      ...{ rounds, seconds, folder, port: basePort + PEER_PORTS, backendPort: this.#backends.downloadPort },
       reportProgress: (round, row) => this.#progress.step(name, `round ${round} of ${rounds}, ${row}`),
       probe: async () => void recorder.probeMs.push(await this.#probe.measure()),
     })

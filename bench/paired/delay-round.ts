@@ -65,12 +65,12 @@ async function withLoopDelay<Result>(
   }
 }
 
-function successes({ records }: RecordingOutcome): RecordingOutcome['records'] {
+export function successes({ records }: RecordingOutcome): RecordingOutcome['records'] {
   return records.filter(({ status }) => status === 200)
 }
 
 /** Median and 99th percentile in milliseconds, each from the time at which each request was due. */
-function latencies(outcome: RecordingOutcome): readonly [p50Ms: number, p99Ms: number] {
+export function latencies(outcome: RecordingOutcome): readonly [p50Ms: number, p99Ms: number] {
   const histogram = new LatencyHistogram()
   for (const { intendedMs, answeredMs } of successes(outcome)) histogram.record(answeredMs - intendedMs)
   return [histogram.percentileMs(0.5), histogram.percentileMs(0.99)]
