@@ -1,6 +1,7 @@
 /**
  * The platform's own mails (`[apim.notification]`): stored in the outbox of the registry's database before the
- * operation that they tell of is acknowledged, and delivered beside everything else. A mail server that is down delays nothing.
+ * operation that they tell of is acknowledged, and delivered beside everything else. A mail server that is down delays
+ * nothing.
  */
 import { SUPER_TENANT } from '../auth/account-names.ts'
 import type { Configuration } from '../config/catalogue.ts'

@@ -96,7 +96,7 @@ test('mails wait for the mail server across SIGKILL, and come once with their Me
   assert.doesNotMatch(mail!.raw + bodyOf(mail!), /s3cret/)
 })
 
-test('a version that a reload brings: to the owner of an application that is subscribed to another version', async () => {
+test('a version that a reload brings: to the owner of an application with another version', async () => {
   await said('application create Shop --owner alice')
   await said('subscription add Shop Orders:1.0.0 --owner alice')
   putOrders('2.0.0')
