@@ -1,4 +1,4 @@
-/** Messages on the wire: what a provider receives for each entry of the template file; mails from fields and properties. */
+/** Messages on the wire: what a provider receives for each entry of the template file; mails of senders. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { mailMessage } from '../../../src/mounted/notifications/mail-message.ts'
