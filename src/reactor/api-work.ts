@@ -198,7 +198,9 @@ export class ApiWork {
       return 0
     }
     const named = new Set(due.jobs)
-    this.#due = new Set([...[...this.#due].filter(job => named.has(job)), ...named])
+    const known = [...this.#due].filter(job => named.has(job))
+    // The end of a job that runs leads to another question.
+    this.#due = new Set([...known, ...named].filter(job => !this.running.has(job)))
     const now = monotonicMs()
     const { times } = this.#options
     let againMs = Math.min(due.againMs, times.againMs)

@@ -51,7 +51,7 @@ export async function tenantToken({ home: at, program }: RunningGateway): Promis
   return accessToken
 }
 
-export interface Answered {
+interface Answered {
   readonly status: number
   readonly json: Readonly<Record<string, unknown>>
 }
