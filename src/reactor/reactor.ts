@@ -20,6 +20,7 @@ import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.
 import type { WorkerService } from '../mediation/worker-service.ts'
 import type { AccessLog } from '../observe/access-log.ts'
 import type { AnalyticsEvents } from '../observe/analytics-events.ts'
+import { FlightRecorder } from '../observe/flight-recorder.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import {
   type ApiChanges,
@@ -105,10 +106,8 @@ interface ReactorOptions {
 type LoadedParts = Pick<ReactorOptions, 'tls' | 'validator' | 'mediation'>
 
 export class Reactor implements ConnectionCallbacks {
-  readonly inspector = new ReactorInspector(lister => {
-    for (const connection of this.#connections) connection.show(lister)
-    for (const connection of this.#pools.connections) connection.show(lister)
-  })
+  readonly inspector: ReactorInspector
+  readonly #recorder: FlightRecorder
   readonly #plan: ReactorPlan
   readonly #options: ReactorOptions
   readonly #contexts: ConnectionContexts
@@ -159,6 +158,11 @@ export class Reactor implements ConnectionCallbacks {
     this.#options = options
     this.#metrics = new MetricsColumn(plan.metrics, plan.reactor)
     this.#heartbeats = new Int32Array(plan.heartbeats)
+    this.#recorder = new FlightRecorder(plan.reactor, plan.recorder)
+    this.inspector = new ReactorInspector(lister => {
+      for (const connection of this.#connections) connection.show(lister)
+      for (const connection of this.#pools.connections) connection.show(lister)
+    }, this.#recorder)
     const nowMs = () => this.#coarseNow
     this.#auth = new ReactorAuth(plan, { ...options, metrics: this.#metrics, nowMs })
     this.#throttle = new Throttle({
@@ -262,12 +266,10 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   #newContexts(): ConnectionContexts {
-    const { report, accessLog, analytics } = this.#options
-    // Only the access log needs times more exact than a tick.
-    const clock = new EventClock(() => performance.now())
-    const now = accessLog === null && analytics === null ? () => this.#coarseNow : clock.now
-    const shared = { report, metrics: this.#metrics, now, clock, tunnels: this.#auth.tunnels, dateLine: dateLine() }
-    return newContexts(this.#plan, shared, TICK_MS)
+    const clock = new EventClock()
+    const { tunnels } = this.#auth
+    const common = { report: this.#options.report, metrics: this.#metrics, tunnels, dateLine: dateLine() }
+    return newContexts(this.#plan, { ...common, clock, now: clock.now }, TICK_MS)
   }
 
   #newAdmission(gauge: SharedGauge): Admission {
@@ -345,6 +347,7 @@ export class Reactor implements ConnectionCallbacks {
       this.#pools.stripped[transport].update()
     }
     this.#pools.warnOn500 = warnOn500
+    this.#recorder.update(live.recorder)
     this.#dns.setTtl(http['dns.cache_seconds'])
     this.#resourceCache.setLifetime(resourceCacheMs)
     this.#admission.setLimits(clientLimits(live))
@@ -567,6 +570,7 @@ export class Reactor implements ConnectionCallbacks {
     if (exchange.pendingSlot >= 0) this.#endpoints.requestEnded(exchange)
     this.#options.accessLog?.append(exchange)
     this.#options.analytics?.append(exchange)
+    this.#recorder.done(exchange)
     if (tracer !== null) this.inspector.done(exchange)
   }
 

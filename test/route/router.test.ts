@@ -111,7 +111,7 @@ class Routed {
 
   route(method: string, target: string, authority: string, form: string): PlainAnswer | 'refused' | 'nobody' {
     const exchange = this.#exchange
-    exchange.begin(1)
+    exchange.begin({ now: () => 1 })
     const requestTarget = form + target
     const end = this.#bytes.latin1Write(`${requestTarget} HTTP/1.1\r\n`, 16) + 16
     exchange.head = { targetAt: 16, targetLength: requestTarget.length, end } as Head

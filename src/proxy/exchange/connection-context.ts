@@ -95,7 +95,7 @@ export interface ConnectionContext {
   readonly report: Report
   /** Counters, by the cells of observe/metrics.ts. */
   readonly metrics: { add(cell: number, by: number): void }
-  /** Milliseconds of a monotonic clock. With an access log it is `clock`, else the time of the last tick. */
+  /** Milliseconds of `clock`. */
   readonly now: () => number
   readonly clock: EventClock
   /** Name of this node in Via, which no other node has (RFC 9110 7.6.3). */

@@ -4,6 +4,8 @@
  */
 import type { Head } from '../../http1/head.ts'
 import { type CapturedFields, NO_CAPTURED_FIELDS } from '../../http1/captured-fields.ts'
+import type { EventClock } from '../../runtime/event-clock.ts'
+import { NO_TIMELINE } from '../../protocol/timelines.ts'
 import type { ByteSocket } from '../../socket/byte-socket.ts'
 import type { Api } from './api.ts'
 import type { ExchangeMediation } from './api-mediation.ts'
@@ -139,6 +141,10 @@ export class Exchange {
   retryAfterS = 0
   errorBase = 0
   errorState = 0
+  /** Cause of the failure in words, as the event log has it; '' for none. */
+  errorCause = ''
+  /** Id of its timeline (`protocol/timelines.ts`). */
+  timeline = NO_TIMELINE
   userAgent = ''
   referer = ''
   /** Request fields for faults, because the head is gone when a backend fails. */
@@ -176,7 +182,7 @@ export class Exchange {
   }
 
   /** Resets everything for the next request of the connection. */
-  begin(startedMs: number): void {
+  begin(clock: Pick<EventClock, 'now'>): void {
     if (this.mediation !== null) this.#unmediate()
     this.handlers = null
     this.requestEdit = null
@@ -210,7 +216,7 @@ export class Exchange {
     this.status = 0
     this.requestBodyBytes = 0
     this.responseBodyBytes = 0
-    this.startedMs = startedMs
+    this.startedMs = clock.now()
     this.requestDoneMs = 0
     this.sentMs = 0
     this.requestSentMs = 0
@@ -223,6 +229,7 @@ export class Exchange {
     this.retryAfterS = 0
     this.errorBase = 0
     this.errorState = 0
+    this.errorCause = ''
     this.userAgent = ''
     this.referer = ''
     this.captured = NO_CAPTURED_FIELDS

@@ -84,7 +84,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     const body = message.body.kind === 'untouched' ? ({ kind: 'none' } as const) : message.body
     const source = sourceOfTransferred(body, store)
     const exchange = this.#exchange
-    exchange.begin(context.now())
+    exchange.begin(context.clock)
     exchange.correlation.generate(id)
     exchange.method = method
     exchange.requestTarget = PREFIX + path

@@ -13,6 +13,7 @@ import type { MessageReader } from '../../http1/message-reader.ts'
 import { METRIC } from '../../observe/metrics.ts'
 import type { Machine } from '../../protocol/machine.ts'
 import { EVENT, STATE } from '../../protocol/states.ts'
+import { timelines } from '../../protocol/timelines.ts'
 import type { ByteSocket } from '../../socket/byte-socket.ts'
 import { MARGIN } from '../../runtime/arena.ts'
 import type { Client } from './connection-callbacks.ts'
@@ -152,11 +153,18 @@ export class RequestReader {
     if (buffer.length === 0 || this.#owner.isBlocked) return false
     if (buffer.length === 1 && arena.bytes[buffer.from] === CR) return false
     this.#emptyLines = 0
+    this.#startTimeline()
     this.#machine.advance(EVENT.REQUEST_BEGIN)
     this.#reader.begin(buffer.from)
-    this.#exchange.begin(this.#context.now())
+    this.#exchange.begin(this.#context.clock)
     this.#owner.requestBegan()
     return true
+  }
+
+  #startTimeline(): void {
+    const id = timelines.begin()
+    this.#machine.timeline = id
+    this.#exchange.timeline = id
   }
 
   /** Skips empty lines in front of a request line (RFC 9112 2.2); a bare CR or LF is no line. True: too many. */
@@ -172,7 +180,7 @@ export class RequestReader {
 
   #refuseEmptyLines(): boolean {
     this.#machine.advance(EVENT.REQUEST_BEGIN)
-    this.#exchange.begin(this.#context.now())
+    this.#exchange.begin(this.#context.clock)
     this.#owner.requestBegan()
     this.#owner.refuseHead(EMPTY_LINES)
     return true
