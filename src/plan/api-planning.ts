@@ -65,6 +65,21 @@ type SlotOwners = Record<'routes' | 'endpoints', string[]>
 /** By name. */
 type EndpointForms = ReadonlyMap<string, EndpointForm>
 
+interface PlanningInput {
+  readonly definitions: readonly ApiDefinition[]
+  readonly proxies: ForwardProxies
+  /** `[apim.cors]`. */
+  readonly cors: CorsDefinition
+  /** Patterns of scopes that no caller needs. */
+  readonly allowedScopes: readonly string[]
+  /** Plans of its unchanged APIs are used again. */
+  readonly before?: PlannedApis
+  /** Sequences of the home, which flows may run. */
+  readonly sequences?: SequenceSet
+  /** From `loadNeeds`. */
+  readonly needsOf?: NeedsOf
+}
+
 export interface PlannedApis {
   readonly apis: readonly ApiPlan[]
   readonly ofSequences: PlannedSequenceEndpoints
@@ -102,19 +117,10 @@ export class ApiPlanner {
     this.#endpointSlots = new SlotAllocator(0, slots, slot => this.#states.pending(slot) === 0)
   }
 
-  /**
-   * Reuses the plans of unchanged APIs of `before`. `sequences`: those of the home, which flows may run. `needsOf`:
-   * from `loadNeeds`. Throws OutOfSlots; `release(before)` then returns the slots that were allocated.
-   */
-  plan(
-    definitions: readonly ApiDefinition[],
-    proxies: ForwardProxies,
-    globalCors: CorsDefinition,
-    allowedScopes: readonly string[],
-    before?: PlannedApis,
-    sequences: SequenceSet = NO_SEQUENCES,
-    needsOf: NeedsOf = NO_NEEDS,
-  ): PlannedApis {
+  /** Throws OutOfSlots; `release(before)` then returns the slots that were allocated. */
+  plan(input: PlanningInput): PlannedApis {
+    const { definitions, proxies, cors: globalCors, allowedScopes, before } = input
+    const { sequences = NO_SEQUENCES, needsOf = NO_NEEDS } = input
     const cors = before !== undefined && isEqual(before.cors, globalCors) ? before.cors : globalCors
     const shared: SharedCors = new Map()
     const byDefinition = new Map(

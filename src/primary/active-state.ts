@@ -111,14 +111,12 @@ export async function openState(options: StateOptions, reactors: number, tlsChan
   const endpoints = apis.apis.reduce((sum, api) => sum + endpointsOf(api).length, 0)
   const planner = new ApiPlanner(reactors, endpoints)
   const definitions = [...apis.apis, ...tokenApis(configuration, apis.apis)]
-  const settings = [proxies, globalCors(configuration), allowedScopes(configuration)] as const
-  const asDeclared = planner.plan(
-    definitions,
-    ...settings,
-    undefined,
-    sequences,
-    await loadNeeds(definitions, sequences),
-  )
+  const asDeclared = planner.plan({
+    ...{ definitions, proxies, sequences },
+    cors: globalCors(configuration),
+    allowedScopes: allowedScopes(configuration),
+    needsOf: await loadNeeds(definitions, sequences),
+  })
   const lifecycles = await openLifecycles(options, asDeclared)
   const planned = withLifecycles(asDeclared, lifecycles.records)
   const openTls = (draft: TlsDraft) => openMaterial(draft, options, tlsChanged)

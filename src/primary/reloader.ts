@@ -241,15 +241,13 @@ export class Reloader {
   #plan({ configuration, apis, proxies, sequences }: Candidate, needsOf: NeedsOf): PlannedApis | undefined {
     const { planner, active } = this.#options
     try {
-      return planner.plan(
-        [...apis.apis, ...tokenApis(configuration, apis.apis)],
-        proxies,
-        globalCors(configuration),
-        allowedScopes(configuration),
-        active.planned,
-        sequences,
-        needsOf,
-      )
+      return planner.plan({
+        definitions: [...apis.apis, ...tokenApis(configuration, apis.apis)],
+        ...{ proxies, sequences, needsOf },
+        cors: globalCors(configuration),
+        allowedScopes: allowedScopes(configuration),
+        before: active.planned,
+      })
     } catch (error) {
       planner.release(active.planned)
       if (error instanceof OutOfSlots) return undefined

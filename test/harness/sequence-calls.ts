@@ -88,9 +88,9 @@ export function planEndpoints(
   const mediation = { sequences, extensions: NO_NAMES, policies: NO_NAMES, byOperation: {} }
   const names = { name: 'a', context: '/a', version: '1', isDefaultVersion: false }
   const definition: ApiDefinition = { ...PLAIN_DEFINITION, ...names, endpoints: NO_ENDPOINTS, mediation }
-  const { ofSequences } = new ApiPlanner(1, 0, 32).plan([definition], direct, OPEN_CORS, [], undefined, {
-    ...NO_SEQUENCES,
-    endpoints,
+  const { ofSequences } = new ApiPlanner(1, 0, 32).plan({
+    ...{ definitions: [definition], proxies: direct, cors: OPEN_CORS, allowedScopes: [] },
+    sequences: { ...NO_SEQUENCES, endpoints },
   })
   const text = JSON.stringify(ofSequences.plans, (key, value: unknown) =>
     (key === 'slot' || key === 'routeSlot') && typeof value === 'number' ? value + FIRST_SLOT : value,

@@ -22,6 +22,12 @@ function api(context: string, ...urls: readonly string[]): ApiDefinition {
   }
 }
 
+type Input = Parameters<ApiPlanner['plan']>[0]
+
+function planned(planner: ApiPlanner, definitions: Input['definitions'], more: Partial<Input> = {}): PlannedApis {
+  return planner.plan({ definitions, proxies: DIRECT, cors: OPEN_CORS, allowedScopes: [], ...more })
+}
+
 /** Slots of endpoints and of their routes, in order. Routes begin at slot 3, behind clients and all backends. */
 function slotsOf({ apis }: PlannedApis): readonly (readonly [endpoint: number, route: number])[] {
   return apis.flatMap(({ endpoints }) => endpoints.endpoints.map(({ slot, route }) => [slot, route.slot] as const))
@@ -29,14 +35,14 @@ function slotsOf({ apis }: PlannedApis): readonly (readonly [endpoint: number, r
 
 test('endpoints keep their slots by API, URL and rank among equal URLs, routes by scheme, host and port', () => {
   const planner = new ApiPlanner(1, 3)
-  const first = planner.plan([api('a', 'http://h/1', 'http://h/2'), api('b', 'https://h/1')], DIRECT, OPEN_CORS, [])
+  const first = planned(planner, [api('a', 'http://h/1', 'http://h/2'), api('b', 'https://h/1')])
   assert.deepEqual(slotsOf(first), [
     [0, 3],
     [1, 3],
     [2, 4],
   ])
   const definitions = [api('b', 'https://h/1'), api('a', 'http://h:80/2', 'http://h/2', 'http://h/2', 'http://h/1')]
-  const second = planner.plan(definitions, DIRECT, OPEN_CORS, [], first)
+  const second = planned(planner, definitions, { before: first })
   assert.deepEqual(slotsOf(second), [
     [2, 4],
     [3, 3],
@@ -49,10 +55,10 @@ test('endpoints keep their slots by API, URL and rank among equal URLs, routes b
 test('an unchanged definition keeps its plan, unless its proxy changes', () => {
   const planner = new ApiPlanner(1, 1)
   const definition = api('a', 'http://h')
-  const first = planner.plan([definition], DIRECT, OPEN_CORS, [])
-  assert.equal(planner.plan([definition], DIRECT, OPEN_CORS, [], first).apis[0], first.apis[0])
+  const first = planned(planner, [definition])
+  assert.equal(planned(planner, [definition], { before: first }).apis[0], first.apis[0])
   const proxy = { host: 'p', port: 1, authorization: '' }
-  const second = planner.plan([definition], { ...DIRECT, proxyFor: () => proxy }, OPEN_CORS, [], first)
+  const second = planned(planner, [definition], { proxies: { ...DIRECT, proxyFor: () => proxy }, before: first })
   assert.equal(second.apis[0]!.endpoints.endpoints[0]!.route.proxy, proxy)
   assert.deepEqual(slotsOf(second), slotsOf(first))
 })
@@ -61,20 +67,20 @@ test('a slot is reused only without activity, and starts with a fresh state', ()
   const planner = new ApiPlanner(1, 1, 1)
   const states = new EndpointTable(planner.endpoints, 0, monotonicMs)
   const connections = new SharedGauge(planner.gauge, 1, 0)
-  const first = planner.plan([api('a', 'http://h')], DIRECT, OPEN_CORS, [])
+  const first = planned(planner, [api('a', 'http://h')])
   states.failed(0, DEFAULT_ENDPOINT_SETTINGS, false, 101_503, 0)
   const exchange = { pendingSlot: -1 }
   states.requestStarted(0, exchange)
   connections.acquire(3, -1)
-  const second = planner.plan([api('b', 'http://i')], DIRECT, OPEN_CORS, [], first)
+  const second = planned(planner, [api('b', 'http://i')], { before: first })
   planner.release(second)
   assert.deepEqual(slotsOf(second), [[1, 4]])
   const third = [api('b', 'http://i'), api('c', 'http://j')]
-  assert.throws(() => planner.plan(third, DIRECT, OPEN_CORS, [], second), OutOfSlots)
+  assert.throws(() => planned(planner, third, { before: second }), OutOfSlots)
   planner.release(second)
   states.requestEnded(exchange)
   connections.release(3)
-  assert.deepEqual(slotsOf(planner.plan(third, DIRECT, OPEN_CORS, [], second)), [
+  assert.deepEqual(slotsOf(planned(planner, third, { before: second })), [
     [1, 4],
     [0, 3],
   ])
@@ -84,9 +90,9 @@ test('a slot is reused only without activity, and starts with a fresh state', ()
 
 test('slots allocated for a refused reload are freed', () => {
   const planner = new ApiPlanner(1, 1, 1)
-  const first = planner.plan([api('a', 'http://h')], DIRECT, OPEN_CORS, [])
+  const first = planned(planner, [api('a', 'http://h')])
   for (let i = 0; i < 5; i++) {
-    planner.plan([api('a', 'http://h'), api(`b${i}`, 'http://h')], DIRECT, OPEN_CORS, [], first)
+    planned(planner, [api('a', 'http://h'), api(`b${i}`, 'http://h')], { before: first })
     planner.release(first)
   }
 })
@@ -94,14 +100,10 @@ test('slots allocated for a refused reload are freed', () => {
 test('reactors get new, changed and removed APIs, and nothing else', () => {
   const planner = new ApiPlanner(1, 3)
   const [a, b, c] = [api('a', 'http://h'), api('b', 'http://h'), api('c', 'http://h')]
-  const first = planner.plan([a, b, c], DIRECT, OPEN_CORS, [])
-  const second = planner.plan(
-    [a, api('b', 'http://h'), api('c', 'http://h/x'), api('d', 'http://h')],
-    DIRECT,
-    OPEN_CORS,
-    [],
-    first,
-  )
+  const first = planned(planner, [a, b, c])
+  const second = planned(planner, [a, api('b', 'http://h'), api('c', 'http://h/x'), api('d', 'http://h')], {
+    before: first,
+  })
   const { removed, deployed } = diffApis(first.apis, second.apis)
   assert.deepEqual([removed, deployed.map(({ name }) => name)], [[], ['c', 'd']])
   assert.deepEqual(diffApis(second.apis, first.apis).removed, ['/d/1'])
@@ -123,8 +125,8 @@ test('CORS settings of an API win, and those that it omits come from [apim.cors]
   const planner = new ApiPlanner(1, 10)
   for (const [cors, enabled, disabled] of CORS) {
     const definitions = [{ ...api('a', 'http://h'), cors }]
-    assert.deepEqual(planner.plan(definitions, DIRECT, OPEN_CORS, []).apis[0]!.cors, enabled)
-    assert.deepEqual(planner.plan(definitions, DIRECT, { ...OPEN_CORS, enabled: false }, []).apis[0]!.cors, disabled)
+    assert.deepEqual(planned(planner, definitions).apis[0]!.cors, enabled)
+    assert.deepEqual(planned(planner, definitions, { cors: { ...OPEN_CORS, enabled: false } }).apis[0]!.cors, disabled)
   }
 })
 
@@ -137,15 +139,15 @@ test('APIs with equal CORS settings share one object, and get another one when [
     { ...api('c', 'http://h'), cors: own },
     { ...api('d', 'http://h'), cors: { ...own } },
   ]
-  const first = planner.plan(definitions, DIRECT, OPEN_CORS, [])
+  const first = planned(planner, definitions)
   const [a, b, c, d] = first.apis.map(({ cors }) => cors)
   assert.equal(a, b)
   assert.equal(c, d)
   assert.equal(a, first.cors)
-  const same = planner.plan(definitions, DIRECT, { ...OPEN_CORS }, [], first)
+  const same = planned(planner, definitions, { cors: { ...OPEN_CORS }, before: first })
   assert.deepEqual(diffApis(first.apis, same.apis).deployed, [])
   assert.equal(same.apis[0], first.apis[0])
-  const second = planner.plan(definitions, DIRECT, { ...OPEN_CORS, origins: ['https://b'] }, [], first)
+  const second = planned(planner, definitions, { cors: { ...OPEN_CORS, origins: ['https://b'] }, before: first })
   assert.deepEqual(
     diffApis(first.apis, second.apis).deployed.map(({ name }) => name),
     ['a', 'b'],
@@ -163,20 +165,19 @@ test('a resource with an allowed scope is planned without scopes, and planned ag
   const definitions = [{ ...api('a', 'http://h'), resources: scoped }, api('b', 'http://h')]
   const scopesOf = ({ apis }: PlannedApis) => apis[0]!.resources.map(({ scopes }) => scopes)
   const planner = new ApiPlanner(1, 10)
-  const first = planner.plan(definitions, DIRECT, OPEN_CORS, ['^device_.*', 'openid'])
+  const first = planned(planner, definitions, { allowedScopes: ['^device_.*', 'openid'] })
   assert.deepEqual(scopesOf(first), [[], ['other'], []])
-  assert.equal(planner.plan(definitions, DIRECT, OPEN_CORS, ['^device_.*', 'openid'], first).apis[0], first.apis[0])
-  const second = planner.plan(definitions, DIRECT, OPEN_CORS, ['(other|openid)'], first)
+  assert.equal(
+    planned(planner, definitions, { allowedScopes: ['^device_.*', 'openid'], before: first }).apis[0],
+    first.apis[0],
+  )
+  const second = planned(planner, definitions, { allowedScopes: ['(other|openid)'], before: first })
   assert.deepEqual(scopesOf(second), [[], [], []])
   assert.deepEqual(
     diffApis(first.apis, second.apis).deployed.map(({ name }) => name),
     ['a'],
   )
-  assert.deepEqual(scopesOf(planner.plan(definitions, DIRECT, OPEN_CORS, [], second)), [
-    ['device_1', 'other'],
-    ['other'],
-    [],
-  ])
+  assert.deepEqual(scopesOf(planned(planner, definitions, { before: second })), [['device_1', 'other'], ['other'], []])
 })
 
 const NO_NAMES = { request: [], response: [], fault: [] }
@@ -210,7 +211,7 @@ test('endpoints of sequences keep their slots over reloads, and share routes wit
   const planner = new ApiPlanner(1, 4)
   const one = addressed('one', 'http://h/1')
   const two = addressed('two', 'http://i', 'http://j')
-  const first = planner.plan([callingApi(one, two)], DIRECT, OPEN_CORS, [])
+  const first = planned(planner, [callingApi(one, two)])
   assert.deepEqual(slotsOfSequences(first), [
     ['one', [[1, 3]]],
     [
@@ -221,7 +222,7 @@ test('endpoints of sequences keep their slots over reloads, and share routes wit
       ],
     ],
   ])
-  const second = planner.plan([callingApi(two)], DIRECT, OPEN_CORS, [], first)
+  const second = planned(planner, [callingApi(two)], { before: first })
   planner.release(second)
   assert.deepEqual(slotsOfSequences(second), slotsOfSequences(first).slice(1))
 })
@@ -232,22 +233,17 @@ test('addresses that messages choose share one slot of each table', () => {
     name,
     form: { method: '', format: 'kept', appendsPath: true, address },
   })
-  const planned = new ApiPlanner(1, 4).plan(
-    [
-      callingApi(
-        dynamic('to', { kind: 'message', settings }),
-        dynamic('any', { kind: 'template', origin: '', pieces: [{ name: 'uri.var.url', keeps: true }], settings }),
-        dynamic('one', { kind: 'template', origin: 'https://h', pieces: ['/x'], settings }),
-      ),
-    ],
-    DIRECT,
-    OPEN_CORS,
-    [],
-  )
-  assert.deepEqual(slotsOfSequences(planned), [
+  const made = planned(new ApiPlanner(1, 4), [
+    callingApi(
+      dynamic('to', { kind: 'message', settings }),
+      dynamic('any', { kind: 'template', origin: '', pieces: [{ name: 'uri.var.url', keeps: true }], settings }),
+      dynamic('one', { kind: 'template', origin: 'https://h', pieces: ['/x'], settings }),
+    ),
+  ])
+  assert.deepEqual(slotsOfSequences(made), [
     ['to', [1, 4]],
     ['any', [1, 4]],
     ['one', [2, 5]],
   ])
-  assert.equal(planned.usesTls, true)
+  assert.equal(made.usesTls, true)
 })

@@ -43,7 +43,12 @@ async function primary(t: TestContext, apis = SHOP, sets: readonly string[] = []
   const loaded = await loadHome(installation, projects)
   assert.deepEqual(loaded.errors, [])
   const planner = new ApiPlanner(1, apis.length)
-  const planned = planner.plan(apis, loaded.proxies, globalCors(loaded.configuration), [])
+  const planned = planner.plan({
+    definitions: apis,
+    proxies: loaded.proxies,
+    cors: globalCors(loaded.configuration),
+    allowedScopes: [],
+  })
   const active = new ActiveState(loaded, loaded.apis.projects, planned, null, loaded.sequences)
   const lifecycles = LifecycleStore.open(home.data)
   const endpoints = new EndpointService({ apis: planned.apis, endpoints: planner.endpoints }, log)

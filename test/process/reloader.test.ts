@@ -34,7 +34,12 @@ async function gateway(t: TestContext, spare = 10) {
   const loaded = await loadHome(installation, projects)
   assert.deepEqual(loaded.errors, [])
   const planner = new ApiPlanner(1, 1, spare)
-  const planned = planner.plan(loaded.apis.apis, loaded.proxies, globalCors(loaded.configuration), [])
+  const planned = planner.plan({
+    definitions: loaded.apis.apis,
+    proxies: loaded.proxies,
+    cors: globalCors(loaded.configuration),
+    allowedScopes: [],
+  })
   const active = new ActiveState(loaded, loaded.apis.projects, planned, null, loaded.sequences)
   const endpoints = new EndpointService({ apis: planned.apis, endpoints: planner.endpoints }, log)
   const lifecycles = LifecycleStore.open(home.data)
