@@ -2,6 +2,7 @@
  * The endpoints of an API: `endpointConfig` of a project, or the extensions and servers of an OpenAPI document.
  * Exports write numbers as text, and leave empty whatever nobody filled in.
  */
+import { DESTINATION_URL } from '../mediation/endpoint-plan.ts'
 import {
   DEFAULT_ENDPOINT_SETTINGS,
   type EndpointDefinition,
@@ -84,8 +85,6 @@ const ALGORITHMS: Readonly<Record<string, Algorithm>> = {
   'org.apache.synapse.endpoints.algorithms.WeightedRoundRobin': 'weighted',
 }
 
-/** Stands for the address that a sequence sets, or for a sequence as backend. RFC 6761 6.4: it never resolves. */
-const DESTINATION_URL = 'http://destination.invalid'
 const DESTINATION_ENDPOINTS: EndpointsByKeyType = {
   endpoints: { ...NO_ENDPOINTS, endpoints: [{ url: DESTINATION_URL, settings: LONE_ENDPOINT_SETTINGS }] },
   sandbox: { ...NO_ENDPOINTS, endpoints: [{ url: DESTINATION_URL, settings: LONE_ENDPOINT_SETTINGS }] },

@@ -88,7 +88,8 @@ export function mediationSummaries(apis: readonly ApiDefinition[]): readonly Dia
   return [...told, { where: 'apis', key: '', given: '', expected, hint: 'sluice api list shows them' }]
 }
 
-function summaryOf({ extensions, policies, byOperation, first, admission }: MediationDefinition): string {
+function summaryOf(mediation: MediationDefinition): string {
+  const { sequences, extensions, policies, byOperation, first, admission } = mediation
   const operations = Object.keys(byOperation).length
   const ofFlows = FLOWS.flatMap(flow => {
     const own = flow === 'fault' ? [] : (first?.[flow] ?? [])
@@ -100,7 +101,9 @@ function summaryOf({ extensions, policies, byOperation, first, admission }: Medi
   const ofOperations = operations === 0 ? [] : [`policies of ${counted(operations, 'operation')}`]
   const checked =
     admission === undefined ? [] : `the check of queries for ${counted(admission.operations.length, 'operation')}`
-  const parts = [...ofFlows, ...ofOperations].concat(checked)
+  const backend = sequences.find(({ name }) => name === DESTINATION_SEQUENCE)?.calls ?? []
+  const backends = backend.map(name => `the sequence ${name} as backend`)
+  const parts = [...ofFlows, ...ofOperations].concat(checked, backends)
   return parts.length === 0 ? 'runs no sequence of its project' : `runs ${parts.join('; ')}`
 }
 

@@ -50,3 +50,6 @@ export const DESTINATION: SequenceEndpoint = {
     address: { kind: 'message', settings: LONE_ENDPOINT_SETTINGS },
   },
 }
+
+/** Stands for the address that a sequence sets, or for a sequence as backend. RFC 6761 6.4: it never resolves. */
+export const DESTINATION_URL = 'http://destination.invalid'

@@ -54,6 +54,8 @@ export function toTransfer(
   const formatted: FormattedBody = fate === 'format' ? format(message) : { body: { kind: fate }, contentType: '' }
   const kept = becameResponse ? [] : [...message.keptFields()].filter(([name]) => !isLength(name))
   const set = setFields(message, warn)
+  // A response to HEAD names the type of the content that it leaves out (RFC 9110 9.3.2).
+  const hasType = fate !== 'none' || (status !== 0 && message.bodyState === 'none')
   const received = becameResponse && fate === 'untouched' ? (message.receivedField('content-type') ?? '') : ''
   const contentType =
     formatted.contentType || contentTypeProperty(message) || firstValue(set, 'content-type') || received
@@ -64,7 +66,7 @@ export function toTransfer(
       validStatus(message, warn) ||
       (becameResponse ? defaultStatus(message.bodyState === 'replaced' ? message.payload : null) : status),
     reason: validReason(message, warn) ?? reason,
-    fields: withContentType([...kept, ...set], fate === 'none' ? null : contentType, warn),
+    fields: withContentType([...kept, ...set], hasType ? contentType : null, warn),
     body: formatted.body,
     state: message.stateForNextFlow(),
   }

@@ -115,6 +115,7 @@ test('an API whose backend is a sequence ends its request flow with it', async t
     const apis = await load(t, { 'api.yaml': BACKED('    sequence: backend\n', type), ...files })
     assert.deepEqual(apis.said, [])
     assert.deepEqual(flowsOf(apis), ['a, (to the destination): worker', NOTHING, NOTHING])
+    assert.equal(mediationSummaries(apis.apis)[0]!.expected, 'runs request a; the sequence backend as backend')
   }
 })
 

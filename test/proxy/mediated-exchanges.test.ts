@@ -277,6 +277,16 @@ test('HEAD gets the length of what a GET would get, and no body; 204 has neither
   assert.equal((await responseOf(client)).status, 200)
 })
 
+test('a response to HEAD keeps its type, and claims no empty body, where a flow leaves its body alone', async () => {
+  const client = await connected()
+  for (const length of ['', 'Content-Length: 5\r\n']) {
+    backend.respond = () => Buffer.from(`HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n${length}\r\n`)
+    client.send('HEAD /response/x HTTP/1.1\r\nHost: a\r\n\r\n')
+    const { lines } = await responseOf(client, 'HEAD')
+    assert.deepEqual([valuesOf(lines, 'content-type'), valuesOf(lines, 'content-length')], [['text/plain'], []])
+  }
+})
+
 test('Expect: the gateway sends 100 where a flow needs the body, and the backend gets no expectation', async () => {
   const client = await connected()
   const [head, body] = [

@@ -106,6 +106,10 @@ test('a WebSocket handshake passes its request flow on a worker, and the tunnel 
   peer.send(switchingProtocols())
   await client.untilText('101 Switching')
   assert.equal(worker.tasks.length, 1, 'no response flow runs on 101')
+  assert.deepEqual(
+    gateway.reports.flatMap(({ event, fields }) => (event === 'response flow not run' ? [fields.CAUSE_OF_ERROR] : [])),
+    ['a response 101 has no body'],
+  )
   client.take()
   await quiet()
   client.send('up')

@@ -1,6 +1,6 @@
 /**
- * Inspects the messages that the client of a tunnel sends: each whole message goes to a check, in order, and the backend
- * gets what the check lets pass. While one is checked, the client is not read.
+ * Inspects the messages that the client of a tunnel sends: each whole message goes to a check, in order, and the
+ * backend gets what the check lets pass. While one is checked, the client is not read.
  */
 import type { TunnelMeter } from './late-charges.ts'
 import { BrokenFrames, CLOSE_STATUS, frameOf, OPCODE, WebSocketReader } from './websocket-reader.ts'

@@ -23,7 +23,9 @@ interface ClientResponse {
 export function sendResponse(exchange: Exchange, response: ClientResponse, context: ConnectionContext): string {
   const { head, source, sink, client, begins } = response
   const isBodyless = exchange.isHead || isBodiless(head.status)
-  const length = source.length < 0 ? CHUNKED : source.length
+  // RFC 9110 8.6: a response to HEAD claims no empty body where only a GET would have one.
+  const isUnknown = source.length < 0 || (exchange.isHead && source.length === 0)
+  const length = isUnknown ? CHUNKED : source.length
   // The rest of an incomplete request is not waited for.
   if (exchange.requestDoneMs === 0) exchange.persists = false
   const broken = feedResponse(head, head.fields, length, context, (fed, at) => {

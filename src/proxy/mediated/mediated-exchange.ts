@@ -52,6 +52,7 @@ import {
 import { traceFailure, traceResult, traceTask } from './flow-trace.ts'
 import { transferredFields, withoutForwarding } from './head-flows.ts'
 import { failureOf, type MediationServices, type OperationFlows } from './mediation-services.ts'
+import { type Destination, destinationOf } from './sequence-endpoint.ts'
 import { checkOfTunnel, isNoExtension, opensSubscriptions, WITHOUT_EXTENSIONS } from './subscription-messages.ts'
 import { MediatedMachine } from './transitions.ts'
 
@@ -392,6 +393,7 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
 
   switchProtocols(head: Head, at: number, backend: BackendTunnelPeer): void {
     this.#machine.advance('PASS')
+    if (this.#flows.plan.response.needs === 'worker') this.#log('response flow not run', 'a response 101 has no body')
     if (!opensSubscriptions(this.#flows, this.#exchange) || this.#checkMessages(head, backend)) {
       this.#downstream.switchProtocols(head, at, backend)
     }
@@ -577,17 +579,17 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
   }
 
   /** Where a request goes, with its method and path there; null where it cannot: the exchange is refused then. */
-  #destinationOf(endpoint: string, head: MessageHead): { readonly target: Target; readonly head: MessageHead } | null {
-    if (endpoint === '') return { target: this.#target!, head }
-    const message = { ...head, body: { kind: 'none' }, state: this.state } as const
-    const resolved = this.#services.endpoints.resolve(endpoint, message)
-    if (typeof resolved !== 'string') {
+  #destinationOf(endpoint: string, head: MessageHead): Destination | null {
+    const found = destinationOf(endpoint, this.#target!, head, this.state, this.#services.endpoints)
+    if (typeof found !== 'string') {
       // D300: the gateway's own credentials and its JWT are for the endpoints of the API.
-      this.#exchange.callerLines = ''
-      this.#exchange.ownCredential = null
-      return { target: resolved.target, head: { ...head, method: resolved.method, target: resolved.path } }
+      if (endpoint !== '') {
+        this.#exchange.callerLines = ''
+        this.#exchange.ownCredential = null
+      }
+      return found
     }
-    this.#refuseFor(UNSENDABLE, `the endpoint ${endpoint} of a flow: ${resolved}`)
+    this.#refuseFor(UNSENDABLE, found)
     return null
   }
 }

@@ -1,9 +1,10 @@
 /** What endpoints of sequences make of a message: method, path and query of the request; URI templates (RFC 6570). */
-import type { TemplatePiece } from '../../mediation/endpoint-plan.ts'
+import { DESTINATION_URL, type TemplatePiece } from '../../mediation/endpoint-plan.ts'
 import { fromTransfer } from '../../mediation/message-transfer.ts'
 import { textOf } from '../../mediation/value.ts'
-import type { TransferredMessage } from '../../mediation/worker-task.ts'
+import type { MessageState, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { Target } from '../exchange/contract.ts'
+import type { MessageHead } from './flow-task.ts'
 
 /** Where a message goes. */
 export interface ResolvedEndpoint {
@@ -19,6 +20,29 @@ export interface ResolvedEndpoint {
 export interface SequenceEndpoints {
   /** A sentence, without any text of a client, where the message cannot be sent to the endpoint of that name. */
   resolve(name: string, message: TransferredMessage): ResolvedEndpoint | string
+}
+
+/** Where a request goes, with its method and path there. */
+export interface Destination {
+  readonly target: Target
+  readonly head: MessageHead
+}
+
+/** `endpoint`: '' for that of the API, which is `own`. A sentence for the log where the request cannot be sent. */
+export function destinationOf(
+  endpoint: string,
+  own: Target,
+  head: MessageHead,
+  state: MessageState,
+  endpoints: SequenceEndpoints,
+): Destination | string {
+  if (endpoint === '') {
+    const hasEndpoint = own.name !== DESTINATION_URL
+    return hasEndpoint ? { target: own, head } : 'the API has no endpoint, and the <send> of a flow names none'
+  }
+  const resolved = endpoints.resolve(endpoint, { ...head, body: { kind: 'none' }, state })
+  if (typeof resolved === 'string') return `the endpoint ${endpoint} of a flow: ${resolved}`
+  return { target: resolved.target, head: { ...head, method: resolved.method, target: resolved.path } }
 }
 
 /** Characters beyond unreserved ones (RFC 3986 2.3) that encodeURIComponent leaves. */
