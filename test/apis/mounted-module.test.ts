@@ -43,6 +43,21 @@ test('a name of the gateway stands for its own module', t => {
 })
 
 const MOUNTED = { endpoint_type: 'mounted', module: 'notes.mjs' }
+const WORK: readonly (readonly [module: string, work: unknown, start: string])[] = [
+  ['notes.mjs', undefined, 'none'],
+  ['notes.mjs', true, 'start'],
+  ['notes.mjs', false, 'off'],
+  ['sluice:notification-senders', undefined, 'use'],
+  ['sluice:notification-senders', true, 'start'],
+  ['sluice:notification-senders', false, 'off'],
+]
+for (const [module, work, start] of WORK) {
+  test(`work of ${module} with work: ${work} has the start "${start}"`, t => {
+    const { apis } = new ApiProjects(homeWith(t, { ...MOUNTED, module, work })).load()
+    assert.equal(apis[0]!.mounted!.work, start)
+  })
+}
+
 const FAULTS: readonly (readonly [config: object, error: RegExp])[] = [
   [{ endpoint_type: 'mounted' }, /endpointConfig\.module: is missing/],
   [{ ...MOUNTED, module: 'gone.mjs' }, /module = "gone\.mjs": cannot be read \(ENOENT\)/],
@@ -54,6 +69,7 @@ const FAULTS: readonly (readonly [config: object, error: RegExp])[] = [
     { ...MOUNTED, module: 'sluice:none' },
     /there is no such module \(the gateway has sluice:healthcare, sluice:notification-senders, sluice:sample\)/,
   ],
+  [{ ...MOUNTED, work: 'daily' }, /work = "?daily"?: expected true or false/],
   [{ ...MOUNTED, settings: ['a'] }, /settings: expected names with their values/],
   [{ ...MOUNTED, production_endpoints: { url: 'http://b' } }, /production_endpoints: a mounted API has no endpoints/],
   [{ ...MOUNTED, modul: 'x' }, /modul: is not known here \(did you mean module\?\)/],
