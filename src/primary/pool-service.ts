@@ -48,7 +48,7 @@ const NAMES: Readonly<Record<PermitRow, ListedPool['name']>> = {
 }
 type Gauge = 'running' | 'waiting' | 'waitingBytes' | 'highest' | 'max'
 const GAUGES: readonly (readonly [Gauge, series: string, help: string])[] = [
-  ['running', 'worker_permits', 'Messages that are mediated now.'],
+  ['running', 'worker_permits', 'Messages that are mediated now, and jobs in the background.'],
   ['max', 'worker_permits_limit', 'Messages that may be mediated at once.'],
   ['highest', 'worker_permits_highest', 'Most messages that were mediated at once.'],
   ['waiting', 'worker_queue_messages', 'Messages that wait for a worker.'],

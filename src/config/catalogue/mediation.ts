@@ -41,7 +41,13 @@ const bodyLimits = {
 
 const keys = {
   'synapse.core_threads': live(
-    integer(20, 'messages', 1, THREADS_MAX, 'Messages without a waiting client that are mediated at once.'),
+    integer(
+      20,
+      'messages',
+      1,
+      THREADS_MAX,
+      'Messages without a waiting client, and jobs of mounted APIs beside requests, that run at once.',
+    ),
   ),
   'synapse.max_threads': live(
     integer(100, 'messages', 1, THREADS_MAX, 'Such messages mediated at once when a bounded queue is full.'),
