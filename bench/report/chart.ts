@@ -1,11 +1,11 @@
 /**
- * Results as an SVG chart: one panel per scenario, one bar per peer, by the scenario's first metric. It has a
- * background of its own, so that it looks the same on light and dark pages.
+ * Results as an SVG chart: one panel per scenario, one bar per peer, by the scenario's first metric.
  */
 import { formatMetric, METRIC, type MetricName, metricTitle } from '../metric.ts'
 import type { Results, ScenarioResult } from '../results.ts'
 import { type Scenario, SCENARIOS } from '../scenarios.ts'
 import { orderedScenarios } from './markdown.ts'
+import { COLOUR, svgDocument, svgText } from './svg.ts'
 
 const COLUMNS = 2
 const PANEL_WIDTH = 500
@@ -17,15 +17,6 @@ const BAR_GAP = 7
 const TITLE_HEIGHT = 50
 const HEADER_HEIGHT = 58
 
-const COLOUR = {
-  paper: '#ffffff',
-  ink: '#1f2933',
-  faint: '#66727f',
-  rule: '#e3e8ee',
-  highlighted: '#0f766e',
-  other: '#9fb0c0',
-}
-const FONTS = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
 const HIGHLIGHTED = 'sluice'
 
 interface Bar {
@@ -38,14 +29,6 @@ interface Panel {
   readonly metric: MetricName
   readonly unit: string | undefined
   readonly bars: readonly Bar[]
-}
-
-function escapeXml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-}
-
-function text(x: number, y: number, size: number, fill: string, words: string, attributes = ''): string {
-  return `<text x="${x}" y="${y}" font-size="${size}" fill="${fill}" ${attributes}>${escapeXml(words)}</text>`
 }
 
 function panelOf(name: string, result: ScenarioResult): Panel | undefined {
@@ -69,9 +52,9 @@ function drawBar(bar: Bar, metric: MetricName, scale: number, y: number): string
   const middle = y + BAR_HEIGHT - 5
   const weight = isHighlighted ? 'font-weight="600"' : ''
   return [
-    text(LABEL_WIDTH - 8, middle, 13, COLOUR.ink, bar.peer, `text-anchor="end" ${weight}`),
+    svgText(LABEL_WIDTH - 8, middle, 13, COLOUR.ink, bar.peer, `text-anchor="end" ${weight}`),
     `<rect x="${LABEL_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT}" rx="2" fill="${fill}"/>`,
-    text(LABEL_WIDTH + Number(width) + 6, middle, 13, COLOUR.ink, formatMetric(metric, bar.value), weight),
+    svgText(LABEL_WIDTH + Number(width) + 6, middle, 13, COLOUR.ink, formatMetric(metric, bar.value), weight),
   ].join('')
 }
 
@@ -87,8 +70,8 @@ function drawPanel(panel: Panel, x: number, y: number): string {
   const foot = TITLE_HEIGHT + panel.bars.length * (BAR_HEIGHT + BAR_GAP) - BAR_GAP + 4
   return [
     `<g transform="translate(${x} ${y})">`,
-    text(0, 16, 14, COLOUR.ink, panel.title, 'font-weight="600"'),
-    text(0, 35, 12, COLOUR.faint, `${title}, ${better === 'more' ? 'more is better' : 'less is better'}`),
+    svgText(0, 16, 14, COLOUR.ink, panel.title, 'font-weight="600"'),
+    svgText(0, 35, 12, COLOUR.faint, `${title}, ${better === 'more' ? 'more is better' : 'less is better'}`),
     `<line x1="${LABEL_WIDTH}" x2="${LABEL_WIDTH}" y1="${TITLE_HEIGHT - 4}" y2="${foot}" stroke="${COLOUR.rule}"/>`,
     ...bars,
     '</g>',
@@ -111,13 +94,5 @@ export function chart(results: Results, kinds: readonly Scenario['kind'][], head
   })
   const width = MARGIN + columns * (PANEL_WIDTH + MARGIN)
   const height = Math.max(...bottoms)
-  const size = `viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`
-  return `${[
-    `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" font-family="${FONTS}">`,
-    `<title>${escapeXml(heading)}</title>`,
-    `<rect width="${width}" height="${height}" fill="${COLOUR.paper}"/>`,
-    text(MARGIN, 34, 17, COLOUR.ink, heading, 'font-weight="700"'),
-    ...drawn,
-    '</svg>',
-  ].join('\n')}\n`
+  return svgDocument(width, height, heading, drawn)
 }

@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { mergeResults, type Results, writeResults } from '../results.ts'
 import { chart } from './chart.ts'
+import { addHistory, historyChart, historyPoints } from './history.ts'
 import { resultsText } from './markdown.ts'
 
 const FOLDER = fileURLToPath(new URL('../results/', import.meta.url))
@@ -55,12 +56,15 @@ export function record(results: Results, jsonFile: string | undefined): string {
   return file
 }
 
-/** Merges this run into the published results; other scenarios keep theirs. */
+/** Merges this run into the published results; other scenarios keep theirs. Its ratios go into the history. */
 export function publish(results: Results): void {
+  const history = historyChart(addHistory(`${FOLDER}history.json`, historyPoints(results)))
+  if (history !== undefined) writeFileSync(`${FOLDER}published-history.svg`, history)
   const merged = mergeResults(`${FOLDER}published.json`, results)
   const images = writeCharts(merged, 'published').map(
     ({ name, heading }) => `![${heading}](results/published-${name}.svg)`,
   )
+  if (history !== undefined) images.push('![Cost relative to other proxies, run by run](results/published-history.svg)')
   const inner = [...images, resultsText(merged)].join('\n\n')
   writeFileSync(README, replaceResults(readFileSync(README, 'utf8'), inner))
 }
