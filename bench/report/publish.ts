@@ -58,7 +58,7 @@ export function record(results: Results, jsonFile: string | undefined): string {
 
 /** Merges this run into the published results; other scenarios keep theirs. Its ratios go into the history. */
 export function publish(results: Results): void {
-  const history = historyChart(addHistory(`${FOLDER}history.json`, historyPoints(results)))
+  const history = historyChart(addHistory(`${FOLDER}published-history.json`, historyPoints(results)))
   if (history !== undefined) writeFileSync(`${FOLDER}published-history.svg`, history)
   const merged = mergeResults(`${FOLDER}published.json`, results)
   const images = writeCharts(merged, 'published').map(
