@@ -89,7 +89,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^(pg|mysql2)/, ['database']],
   [/^node:sqlite$/, ['database']],
   [/^jose$/, ['control/oauth', 'control/remote']],
-  [/^(hono|@hono)/, ['control/oauth', 'control/admin-api', ...OUTER_ROOMS]],
+  [/^(hono|@hono)/, ['control/oauth', 'control/admin-api', 'control/dashboard', ...OUTER_ROOMS]],
 ]
 /** Modules that a reactor never loads, so that it starts fast and stays small. */
 const NOT_IN_A_REACTOR = [
@@ -344,7 +344,11 @@ function deadFiles(): string[] {
   const documented = ['package.json', 'README.md', 'ARCHITECTURE.md', 'bench/README.md'].map(readRootFile).join()
   return FILES.map(({ path }) => path)
     .filter(
-      path => !/\.(?:test|d)\.ts$|^bench\/micro\//.test(path) && !documented.includes(path) && !imported.has(path),
+      // A page loads the scripts of its folder itself.
+      path =>
+        !/\.(?:test|d)\.ts$|^bench\/micro\/|\/page\/main\.js$/.test(path) &&
+        !documented.includes(path) &&
+        !imported.has(path),
     )
     .filter(path => !FILES.some(({ starts }) => starts(path)))
 }

@@ -18,6 +18,7 @@ import { RegistryUnavailable } from './registry/registry-errors.ts'
 import type { HttpClient } from './remote/http-client.ts'
 import type { PlatformMails } from './platform-mails.ts'
 import { portalSettings } from './portal-settings.ts'
+import { LocalDashboard } from './local-dashboard.ts'
 import { HEALTH_PATH, HealthChecks } from './health-checks.ts'
 import { tokenService } from './token-service.ts'
 import { WorkflowEngine, workflowEngineSettings } from './workflow-engine.ts'
@@ -50,6 +51,7 @@ export class LocalKeyManager {
   readonly #workflowEngine: WorkflowEngine
   /** Further path of the workflow callback; '' for none. */
   readonly #callback: string
+  readonly #dashboard: LocalDashboard
   #listener: ManagementListener | null = null
   /** Null before the first command. */
   #commands: ManagementCommands | null = null
@@ -72,6 +74,8 @@ export class LocalKeyManager {
     this.#context = context
     const { callback_endpoint: callback } = plan.configuration['apim.workflow']
     this.#callback = callback.startsWith('/') ? callback : ''
+    const callPrimary: LocalKeyManagerContext['callPrimary'] = call => context.callPrimary(call)
+    this.#dashboard = new LocalDashboard({ manager, plan: () => this.#plan, callPrimary })
     this.#workflowEngine = new WorkflowEngine({
       workflows: registry.workflows,
       send: context.send,
@@ -229,11 +233,13 @@ export class LocalKeyManager {
   async closeListener(): Promise<void> {
     const listener = this.#listener
     this.#listener = null
+    await this.#dashboard.close()
     await listener?.close()
   }
 
   async close(): Promise<void> {
     this.#workflowEngine.close()
+    await this.#dashboard.close()
     await this.#listener?.close()
     this.#manager.close()
     await this.#mails?.close()
@@ -281,6 +287,7 @@ export class LocalKeyManager {
     return [
       { paths: KEY_MANAGER_PATHS, area: 'web', fetch },
       { paths: [HEALTH_PATH], area: 'web', fetch: respond },
+      this.#dashboard,
       ...adminApps(() => this.#adminServices(), this.#callback),
     ]
   }

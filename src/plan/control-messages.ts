@@ -6,6 +6,7 @@ import type { BackendTokenPlan, IssuerPlan } from '../auth/auth-plan.ts'
 import type { CallMessage, ResultMessage } from '../runtime/call-channel.ts'
 import type { ManagementCommand } from '../control/admin-api/commands.ts'
 import type { ManagedApi } from '../control/admin-api/admin-services.ts'
+import type { ConfigurationRow, DashboardPart, DashboardParts } from './dashboard-messages.ts'
 import type { ManagementPlan } from './management-plan.ts'
 import type { ReceiverPlan } from './receiver-planning.ts'
 import type { ThreadData, ThreadReport } from './thread-messages.ts'
@@ -100,14 +101,24 @@ export interface SupervisorCallResults {
 }
 
 /** A call of the control thread to the primary, which owns the APIs. */
-export type PrimaryCall =
+export type PrimaryCall = ApiCall | DashboardCall
+
+export type ApiCall =
   | { readonly kind: 'apis' }
   | { readonly kind: 'lifecycle'; readonly name: string; readonly action: string; readonly sunsetMs?: number }
+
+export type DashboardCall =
+  /** What the dashboard shows, in these parts. */
+  | { readonly kind: 'dashboard'; readonly parts: readonly DashboardPart[] }
+  /** The effective configuration, without secrets. */
+  | { readonly kind: 'configuration' }
 
 export interface PrimaryCallResults {
   readonly apis: readonly ManagedApi[]
   /** The new state. */
   readonly lifecycle: { readonly state: string }
+  readonly dashboard: DashboardParts
+  readonly configuration: readonly ConfigurationRow[]
 }
 
 export type ToControlThread =

@@ -16,7 +16,7 @@ import { abbreviatedList, printable } from '../config/diagnostics.ts'
 import { ACTIONS, actionsFrom, allowsTransition, targetState } from '../apis/lifecycle-states.ts'
 import { nearest } from '../config/nearest.ts'
 import { CommandRefused } from './control-socket.ts'
-import type { PrimaryCall } from '../plan/control-messages.ts'
+import type { ApiCall } from '../plan/control-messages.ts'
 import type { EndpointService } from './endpoint-service.ts'
 import type { ActiveState } from './active-state.ts'
 import type { ManagedApi } from '../control/admin-api/admin-services.ts'
@@ -163,7 +163,7 @@ export class ApiService {
   }
 
   /** Serves a call of the management API. Rejects with CommandRefused. */
-  async serve(call: PrimaryCall): Promise<object> {
+  async serve(call: ApiCall): Promise<object> {
     if (call.kind === 'lifecycle') {
       const { name, action, sunsetMs } = call
       const { state } = await this.change({ name, action, sunsetMs })

@@ -25,6 +25,7 @@ import { type ApiWatch, watchHome } from './api-watch.ts'
 import { controlPlan, type SharedMemory, takesIssuer } from './control-plan.ts'
 import { type CommandHandler, CommandRefused, ControlSocket } from './control-socket.ts'
 import type { ControlThread } from './control-thread.ts'
+import { DashboardService, type DashboardSources } from './dashboard-service.ts'
 import { DataLock } from './data-lock.ts'
 import { EndpointService } from './endpoint-service.ts'
 import type { Predecessor, SuccessorProgram } from './handover.ts'
@@ -78,6 +79,7 @@ interface ActiveHome {
   readonly reloader: Reloader
   readonly reloads: ReloadQueue
   readonly apis: ApiService
+  readonly dashboard: DashboardService
 }
 
 /** Columns of the table of counters beside those of the reactors: the primary's and the control thread's. */
@@ -155,7 +157,21 @@ export class Node {
     })
     const reloads = new ReloadQueue(scope => reloader.run(scope))
     const apis = new ApiService({ active, lifecycles, reloads, reloader, endpoints, log })
-    return { active, reloader, reloads, apis }
+    const dashboard = new DashboardService({
+      metrics: this.#shared.metrics,
+      keys: () => active.configured.keys,
+      apis,
+      gateway: this.#gateway(),
+    })
+    return { active, reloader, reloads, apis, dashboard }
+  }
+
+  /** What only a node with reactors has; null on the others. */
+  #gateway(): DashboardSources['gateway'] {
+    const [plan] = this.#plans
+    const [endpoints, throttling, pools] = [this.#endpoints, this.#throttling, this.#pools]
+    if (plan === undefined || endpoints === null || throttling === null || pools === null) return null
+    return { plan, endpoints, throttling, pools, reactors: this.#options.reactors }
   }
 
   async #start(): Promise<NodeAddresses> {
@@ -235,7 +251,7 @@ export class Node {
     return { ...started, ports }
   }
 
-  async #startControl({ active, apis }: ActiveHome): Promise<ControlStarted> {
+  async #startControl({ active, apis, dashboard }: ActiveHome): Promise<ControlStarted> {
     const { installation, reactors, control, log, fatal } = this.#options
     const THREAD = 'control thread'
     const plan = controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs)
@@ -243,7 +259,10 @@ export class Node {
       plan,
       {
         event: ({ level, event, fields }) => log[level]({ THREAD, ...fields }, event),
-        serve: call => apis.serve(call),
+        serve: call => {
+          const isOfDashboard = call.kind === 'dashboard' || call.kind === 'configuration'
+          return isOfDashboard ? dashboard.serve(call) : apis.serve(call)
+        },
         died: (_, CAUSE_OF_ERROR, PAUSE_MS) => {
           log.error({ THREAD, CAUSE_OF_ERROR, PAUSE_MS }, 'control thread died; a replacement starts')
         },

@@ -42,6 +42,8 @@ const READ_BY_RUNNING_NODE: Readonly<Record<string, string>> = {
       'src/control/platform-mails.ts, as a mail is sent',
     ]),
   ),
+  'management.dashboard': 'src/control/local-dashboard.ts, with each request for the dashboard',
+  'management.dashboard_roles': 'src/control/local-dashboard.ts, with each request for the dashboard',
   'mediation.stat.tracer.collect_payloads': 'src/primary/node.ts, as a walk starts',
   'mediation.stat.tracer.collect_mediation_properties': 'src/primary/node.ts, as a walk starts',
   'transport.listener.shutdown.wait.sec': 'src/primary/node.ts, as the node stops',

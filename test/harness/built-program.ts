@@ -6,14 +6,14 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { rmSync, statSync, symlinkSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 export const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/test')
 const PROGRAMS = join(ROOT, 'node_modules/.cache/program')
 /** What the built program reads beside its bundles. */
-const LINKED = ['conf', 'package.json']
+const LINKED = ['conf', 'package.json', 'src/control/dashboard/page']
 const KEPT_MS = 24 * 60 * 60 * 1000
 
 /**
@@ -28,7 +28,10 @@ export function buildProgram(): string {
   removeOld()
   const made = mkdtempSync(join(PROGRAMS, 'made-'))
   execFileSync(process.execPath, [join(ROOT, 'scripts/bundle.ts'), join(made, 'lib')], { stdio: 'inherit' })
-  for (const name of LINKED) symlinkSync(join(ROOT, name), join(made, name))
+  for (const name of LINKED) {
+    mkdirSync(dirname(join(made, name)), { recursive: true })
+    symlinkSync(join(ROOT, name), join(made, name))
+  }
   cpSync(join(ROOT, 'src/launch.js'), join(made, 'src/launch.js'))
   try {
     renameSync(made, folder)

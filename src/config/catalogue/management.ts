@@ -27,6 +27,18 @@ export const management = section(
         ),
       ),
     ),
+    dashboard: ofKeyManager(
+      actsIf(
+        isTrue('.enable'),
+        live(flag(true, 'Serve the dashboard at `/dashboard` of the management listener, to users who sign in.')),
+      ),
+    ),
+    dashboard_roles: ofKeyManager(
+      actsIf(
+        isTrue('.dashboard'),
+        live(list(['admin'], 'Users of the super tenant with one of these roles may use the dashboard.')),
+      ),
+    ),
     health_port: port(
       9763,
       'Port of the health listener, plain HTTP with `/healthz` and `/readyz`; `server.offset` is added.',

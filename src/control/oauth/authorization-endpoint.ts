@@ -24,7 +24,7 @@ import { issuedTokenOf, randomToken } from './token-issuance.ts'
 import { randomUUID } from 'node:crypto'
 
 export const SESSION_COOKIE = 'session'
-const FORM_COOKIE = 'form'
+export const FORM_COOKIE = 'form'
 /** RFC 6265bis: no other host, path or plain connection can set a cookie with the prefix __Host-. */
 export const COOKIE = { prefix: 'host', path: '/', secure: true, httpOnly: true, sameSite: 'Lax' } as const
 /** Life of an authorization code: clients exchange it at once. */

@@ -55,6 +55,8 @@ interface FormState {
   /** The authorization request as a query. */
   readonly request: string
   readonly token: string
+  /** Path to which the login form is posted; left out: that of the authorization endpoint. */
+  readonly action?: string
 }
 
 function hidden({ request, token }: FormState): Html {
@@ -68,7 +70,7 @@ export function loginPage(state: FormState, client: string, user: string, error:
   return pageOf(
     'Sign in',
     html`<p>to continue to ${client}</p>${alert}
-<form method="post" action="/oauth2/authorize/login">${hidden(state)}
+<form method="post" action="${state.action ?? '/oauth2/authorize/login'}">${hidden(state)}
 <label for="username">User name</label>
 <input id="username" name="username" value="${user}" autocomplete="username" required autofocus>
 <label for="password">Password</label>
@@ -97,6 +99,11 @@ export function logoutPage(state: FormState, client: string, user: string): Html
 <form method="post" action="/oidc/logout/confirm">${hidden(state)}
 <button>Sign out</button></form>`,
   )
+}
+
+/** `next`: path of the page that the user has asked for. */
+export function signedInPage(next: string): Html {
+  return pageOf('Signed in', html`<p><a href="${next}">Continue</a></p>`)
 }
 
 export function signedOutPage(): Html {
