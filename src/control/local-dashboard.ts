@@ -1,4 +1,4 @@
-/** The dashboard of this node, which loads with the first request for it: its app, the files of its page, its charts. */
+/** The dashboard of this node: its app and the files of its page, which load with the first request for them. */
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

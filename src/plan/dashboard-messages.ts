@@ -1,6 +1,6 @@
 /**
- * What the primary gathers for the dashboard. Each part is a tree of objects whose leaves are numbers and texts, because
- * the page gets changes as JSON merge patches (RFC 7396): rows are members by their names, never elements of an array.
+ * What the primary gathers for the dashboard. Each part is a tree of objects whose leaves are numbers and texts: the
+ * page gets changes as JSON merge patches (RFC 7396), so rows are members by their names, never elements of an array.
  */
 
 /** `live`: numbers of shared memory, and states of connections. `lists`: endpoints and counters. `apis`: the APIs. */

@@ -1,6 +1,6 @@
 /**
  * Signs users in to the dashboard by the key manager's own login: its form, its rules for passwords and lockout, and
- * its browser session where the user has one. The dashboard's session is a cookie of its own, which no other site sends.
+ * its browser session where the user has one. The dashboard has a cookie of its own, which no other site sends.
  */
 import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
