@@ -19,6 +19,7 @@ function apiAt(at: string): Api {
     production: null,
     sandbox: null,
     isAi: false,
+    metricsRow: 0,
     mediation: null,
     escapedSlashes: 'refuse' as const,
   }

@@ -23,9 +23,9 @@ export interface WorkerService {
   /**
    * Runs a flow on a worker thread. `bytes`: length of the body, which counts for `worker_pool_queue_bytes` while the
    * task waits. A body of kind `bytes` is transferred: its buffer belongs to the task from now on. Rejects with a
-   * `WorkerFailure`, and with nothing else.
+   * `WorkerFailure`, and with nothing else. `waited`: called with the milliseconds that the task waited for a permit.
    */
-  mediate(task: FlowTask, bytes: number): Promise<FlowResult>
+  mediate(task: FlowTask, bytes: number, waited?: (ms: number) => void): Promise<FlowResult>
   /**
    * Runs a flow that no client waits for on a thread of the background pool. Its result is dropped, a failure logged.
    * Returns false where the pool refuses the task, which is counted.

@@ -12,6 +12,7 @@ import {
 } from '../apis/api-definition.ts'
 import { apiPaths } from '../apis/api-paths.ts'
 import type { EndpointForm } from '../mediation/endpoint-plan.ts'
+import { allocateApiMetrics, API_ROWS_END, clearApiRow, FIRST_API_ROW, OTHER_APIS_ROW } from '../observe/api-metrics.ts'
 import { NO_SEQUENCES, type SequenceSet } from '../mediation/sequence-files.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import { FIRST_ROUTE_SLOT, type Route } from '../proxy/target/route.ts'
@@ -98,7 +99,10 @@ export class ApiPlanner {
   readonly gauge: SharedArrayBuffer
   /** Shared with the reactors. */
   readonly endpoints: SharedArrayBuffer
+  /** Of the APIs; shared with the reactors. */
+  readonly metrics: SharedArrayBuffer
   readonly #states: EndpointTable
+  readonly #metricsRows = new SlotAllocator(FIRST_API_ROW, API_ROWS_END, () => true)
   readonly #routeSlots: SlotAllocator
   readonly #endpointSlots: SlotAllocator
 
@@ -107,6 +111,7 @@ export class ApiPlanner {
     const slots = endpoints + spare
     this.gauge = SharedGauge.allocate(reactors, FIRST_ROUTE_SLOT + slots)
     this.endpoints = EndpointTable.allocate(slots, reactors)
+    this.metrics = allocateApiMetrics(reactors)
     this.#states = new EndpointTable(this.endpoints, 0, monotonicMs)
     const connections = new SharedGauge(this.gauge, reactors, 0)
     this.#routeSlots = new SlotAllocator(
@@ -153,6 +158,7 @@ export class ApiPlanner {
     const all = [...byDefinition.values(), ofSequences]
     this.#routeSlots.retain(new Set(all.flatMap(({ routes }) => routes)))
     this.#endpointSlots.retain(new Set(all.flatMap(({ endpoints }) => endpoints)))
+    this.#metricsRows.retain(new Set(Array.from(byDefinition.values(), ({ plan }) => apiIdentity(plan))))
   }
 
   #planApi(
@@ -184,6 +190,7 @@ export class ApiPlanner {
       keyType: definition.keyType,
       escapedSlashes,
       isAi,
+      metricsRow: this.#metricsRow(identity),
       access: accessPlan(definition),
       tier: definition.access.tier,
       hardLimits: definition.hardLimits,
@@ -255,6 +262,15 @@ export class ApiPlanner {
     if (slot === undefined) throw new OutOfSlots()
     this.#states.reset(slot)
     return slot
+  }
+
+  /** An API keeps its row as long as it exists; those beyond the limit share one. */
+  #metricsRow(identity: string): number {
+    const known = this.#metricsRows.slotOf(identity)
+    if (known !== undefined) return known
+    const row = this.#metricsRows.allocate(identity)
+    if (row !== undefined) clearApiRow(this.metrics, row)
+    return row ?? OTHER_APIS_ROW
   }
 
   #planRoute(url: URL, sendsProxyHeader: boolean, proxies: ForwardProxies): Route {

@@ -1,5 +1,7 @@
 /** The plan of a reactor, computed by the primary: plain data and shared memory, nothing else. */
 import type { AnalyticsSettings } from '../observe/analytics-events.ts'
+import type { TraceSettings } from '../observe/trace-records.ts'
+import type { RecorderSettings } from '../observe/flight-recorder.ts'
 import type { AccessLogPlan } from './access-log-planning.ts'
 import type {
   CorsDefinition,
@@ -96,6 +98,8 @@ export interface ApiPlan {
   readonly keyType: 'PRODUCTION' | 'SANDBOX'
   readonly escapedSlashes: EscapedSlashes
   readonly isAi: boolean
+  /** Its row in `ReactorPlan.apiMetrics`. */
+  readonly metricsRow: number
   readonly access: AccessPlan
   /** Throttling policy of the whole API, in place of those of its resources; '' for none. */
   readonly tier: string
@@ -192,6 +196,7 @@ export interface LivePlan {
   /** Settings of connections on TLS. Keys that are not live keep the values of the start. */
   readonly https: Configuration['transport.passthru_https']
   readonly logLevel: string
+  readonly recorder: RecorderSettings
   /** For the https and wss listeners; null without one. */
   readonly tlsServer: TlsServerPlan | null
   /** TLS of connections to backends, by `Route.tlsClient` or `host:port`. */
@@ -246,6 +251,8 @@ export interface ReactorPlan extends LivePlan {
   readonly accessLog: AccessLogPlan
   /** Null: no events for analytics. */
   readonly analytics: AnalyticsSettings | null
+  /** Null: requests are not traced. */
+  readonly traces: TraceSettings | null
   readonly apis: readonly ApiPlan[]
   /** Socket implementation. */
   readonly level: 'handles' | 'streams'
@@ -253,6 +260,8 @@ export interface ReactorPlan extends LivePlan {
   /** Limits that follow from the open files of the process. */
   readonly connectionLimits: ConnectionLimits
   readonly metrics: SharedArrayBuffer
+  /** Metrics of APIs, by row (observe/api-metrics.ts). */
+  readonly apiMetrics: SharedArrayBuffer
   /** Client connections by `CLIENT_ROWS` (proxy/source/admission.ts), all backend connections, one slot per route. */
   readonly gauge: SharedArrayBuffer
   /** States of the endpoints, by slot (proxy/target/endpoint-table.ts). */

@@ -34,6 +34,7 @@ import {
 import { redisPlan } from './redis-planning.ts'
 import { throttlePlan } from './throttle-planning.ts'
 import { keyManagerTrust } from './token-apis.ts'
+import { traceSettings } from './trace-planning.ts'
 import { PERMIT_ROWS } from './worker-plan.ts'
 import { databasePlan, workerSettings } from './worker-planning.ts'
 
@@ -82,12 +83,14 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     database: databasePlan(configuration, dataDir),
     accessLog: accessLogPlan(configuration, dataDir, reactors),
     analytics: analyticsSettings(configuration),
+    traces: traceSettings(configuration, reactors),
     apis: planned.apis,
     level,
     listeners,
     connectionLimits: connectionLimits(openFileLimit(), reactors),
     // The last two columns belong to the primary and the control thread.
     metrics: allocateMetrics(reactors + 2),
+    apiMetrics: planner.metrics,
     gauge: planner.gauge,
     endpoints: planner.endpoints,
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
@@ -167,13 +170,14 @@ export function livePlan(
   const { usesTls, cors } = planned
   const http = configuration['transport.passthru_http']
   const https = configuration['transport.passthru_https']
-  const { mediation, logging } = configuration
+  const { mediation, logging, recorder } = configuration
   const resourceCache = configuration['apim.cache.resource']
   const clients = tls?.clients.map(({ match, plan }) => [match, plan] as const) ?? []
   return {
     http,
     https,
     logLevel: logging.level,
+    recorder: { size: recorder.size, slowMs: recorder.slow_threshold },
     // The key store may serve the management listener alone.
     tlsServer: hasTlsListener(planListeners(configuration)) ? (tls?.server ?? null) : null,
     tlsClients:

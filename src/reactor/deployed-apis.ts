@@ -131,6 +131,7 @@ export class DeployedApis {
       production,
       sandbox,
       isAi: plan.isAi,
+      metricsRow: plan.metricsRow,
       wordFault: mediation?.faultWordingOf(plan),
       mediation: mediation?.mediationOf(plan) ?? null,
     }

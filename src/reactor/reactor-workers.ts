@@ -219,7 +219,8 @@ export class ReactorWorkers {
 
   #serviceOf(pool: WorkerPool): WorkerService {
     return {
-      mediate: async (task, bytes) => unpackResult((await pool.run(packed(task), bytes)) as PackedResult),
+      mediate: async (task, bytes, waited) =>
+        unpackResult((await pool.run(packed(task), bytes, waited)) as PackedResult),
       background: task => this.#runInBackground(task),
     }
   }

@@ -69,6 +69,7 @@ interface Job extends PoolTask {
   readonly result: PromiseWithResolvers<unknown>
   /** 0: whoever waits for the result has a time-out of its own. */
   readonly timeoutMs: number
+  readonly waited: ((ms: number) => void) | null
   timer: NodeJS.Timeout | null
 }
 
@@ -83,9 +84,12 @@ export class WorkerPool {
     this.#counts = COUNTS[options.kind]
   }
 
-  /** `bytes`: length of the body. Throws WorkerFailure where it refuses the task, else rejects with one. */
-  run(task: PoolTask, bytes: number): Promise<unknown> {
-    return this.#enter(task, bytes, this.#options.settings().timeoutMs).result.promise
+  /**
+   * `bytes`: length of the body. `waited`: called with the milliseconds that the task waited for a permit. Throws
+   * WorkerFailure where it refuses the task, else rejects with one.
+   */
+  run(task: PoolTask, bytes: number, waited: Job['waited'] = null): Promise<unknown> {
+    return this.#enter(task, bytes, this.#options.settings().timeoutMs, waited).result.promise
   }
 
   /**
@@ -93,17 +97,17 @@ export class WorkerPool {
    * false: it has begun.
    */
   open(task: PoolTask, bytes: number): { readonly result: Promise<unknown>; readonly leave: () => boolean } {
-    const job = this.#enter(task, bytes, 0)
+    const job = this.#enter(task, bytes, 0, null)
     return { result: job.result.promise, leave: () => this.#options.permits.leave(this.#options.row, job) }
   }
 
-  #enter({ task, transfer }: PoolTask, bytes: number, timeoutMs: number): Job {
+  #enter({ task, transfer }: PoolTask, bytes: number, timeoutMs: number, waited: Job['waited']): Job {
     const { row, permits, settings, metrics } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
     const sinceMs = monotonicMs()
     const sizes = { bytes: bytes + TASK_BYTES, bodyBytes: bytes }
-    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, timer: null }
+    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, waited, timer: null }
     const decision = permits.enter(row, limits, job)
     metrics.add(this.#counts.tasks, 1)
     if (decision === 'queue-full' || decision === 'memory') {
@@ -163,15 +167,16 @@ export class WorkerPool {
     for (;;) {
       const job = permits.takeWaiting(row, limits, isImpatient) as Job | null
       if (job === null) return
-      this.#waited(monotonicMs() - job.sinceMs)
+      this.#waited(job, monotonicMs() - job.sinceMs)
       void this.#start(job)
     }
   }
 
-  #waited(waitMs: number): void {
+  #waited(job: Job, waitMs: number): void {
     const { settings, metrics, report } = this.#options
     const { queueWarningMs } = settings()
     metrics.add(this.#counts.waitSeconds, waitMs / 1000)
+    job.waited?.(waitMs)
     if (queueWarningMs === 0 || waitMs <= queueWarningMs) return
     report('warn', 'message waited for a worker', { WAIT_MS: Math.round(waitMs), LIMIT_MS: queueWarningMs })
   }

@@ -1,5 +1,5 @@
 /**
- * Counts in shared memory with a limit that holds over all threads. Each thread has a column of its own, so that the
+ * Counts in shared memory with a limit that holds over all threads, and the highest sum of each. Each thread has a column of its own, so that the
  * count of a dead thread can be cleared. `acquire` increments its own column first and reads the sum afterwards: at the
  * limit two concurrent callers may both be refused, but never both succeed.
  */
@@ -12,21 +12,34 @@ export class SharedGauge {
   /** `thread`: index of the column that this gauge writes, from 0. */
   constructor(shared: SharedArrayBuffer, threads: number, thread: number) {
     this.#columns = new Int32Array(shared)
-    this.#rows = this.#columns.length / threads
+    this.#rows = rowsOf(this.#columns, threads)
     this.#threads = threads
     this.#own = thread * this.#rows
   }
 
   static allocate(threads: number, rows: number): SharedArrayBuffer {
-    return new SharedArrayBuffer(threads * rows * Int32Array.BYTES_PER_ELEMENT)
+    return new SharedArrayBuffer((threads + 1) * rows * Int32Array.BYTES_PER_ELEMENT)
   }
 
   /** Increments `row` unless its sum would exceed `limit`; -1 for no limit. */
   acquire(row: number, limit: number): boolean {
     Atomics.add(this.#columns, this.#own + row, 1)
-    if (limit < 0 || this.sum(row) <= limit) return true
-    this.release(row)
-    return false
+    const sum = this.sum(row)
+    if (limit >= 0 && sum > limit) {
+      this.release(row)
+      return false
+    }
+    this.#raise(row, sum)
+    return true
+  }
+
+  #raise(row: number, sum: number): void {
+    const at = this.#threads * this.#rows + row
+    for (let highest = this.#columns[at]!; sum > highest; ) {
+      const found = Atomics.compareExchange(this.#columns, at, highest, sum)
+      if (found === highest) return
+      highest = found
+    }
   }
 
   release(row: number): void {
@@ -39,10 +52,20 @@ export class SharedGauge {
     return sum
   }
 
+  /** The highest sum since the start. */
+  highest(row: number): number {
+    return Atomics.load(this.#columns, this.#threads * this.#rows + row)
+  }
+
   /** Clears the column of a dead thread. Rows at 0 are not written: a write would allocate their untouched pages. */
   static clear(shared: SharedArrayBuffer, threads: number, thread: number): void {
     const columns = new Int32Array(shared)
-    const rows = columns.length / threads
+    const rows = rowsOf(columns, threads)
     for (let at = thread * rows; at < (thread + 1) * rows; at++) if (columns[at] !== 0) Atomics.store(columns, at, 0)
   }
+}
+
+/** Behind the columns of the threads is that of the highest sums. */
+function rowsOf(columns: Int32Array, threads: number): number {
+  return columns.length / (threads + 1)
 }

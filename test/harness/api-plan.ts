@@ -1,6 +1,7 @@
 /** The default API of tests: published, on every host, with every path and method. */
 import { NO_ENDPOINTS, NO_HARD_LIMITS } from '../../src/apis/api-definition.ts'
 import type { AccessPlan } from '../../src/auth/auth-plan.ts'
+import { OTHER_APIS_ROW } from '../../src/observe/api-metrics.ts'
 import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 
 type Rest = Omit<ApiPlan, 'name' | 'paths' | 'endpoints'>
@@ -25,6 +26,7 @@ export const PLAIN_API = {
   keyType: 'PRODUCTION',
   escapedSlashes: 'refuse',
   isAi: false,
+  metricsRow: OTHER_APIS_ROW,
   access: NO_ACCESS,
   tier: '',
   hardLimits: NO_HARD_LIMITS,

@@ -15,6 +15,8 @@ import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import { AuthState } from '../../src/auth/auth-state.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import type { AnalyticsEvents } from '../../src/observe/analytics-events.ts'
+import type { TraceRecords } from '../../src/observe/trace-records.ts'
+import { allocateApiMetrics } from '../../src/observe/api-metrics.ts'
 import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
 import {
   type ApiPlan,
@@ -98,6 +100,7 @@ export interface GatewayOptions extends Partial<Omit<ReactorPlan, 'http' | 'http
   /** Format of the access log; no access log by default. */
   readonly accessLog?: 'json' | 'combined'
   readonly analyticsEvents?: AnalyticsEvents
+  readonly traceRecords?: TraceRecords
   /** Kinds of the listeners; one plain HTTP listener by default. */
   readonly kinds?: readonly ListenerPlan['kind'][]
   /** Networks whose connections begin with a PROXY header. */
@@ -169,6 +172,7 @@ export function planGateway(
     https = {},
     accessLog: _accessLog,
     analyticsEvents: _analyticsEvents,
+    traceRecords: _traceRecords,
     kinds = ['http'],
     proxies = null,
     hasFilterChain: _hasFilterChain,
@@ -190,9 +194,11 @@ export function planGateway(
     ...transports(configuration),
     accessLog: accessLogPlan(configuration, '/', reactors),
     analytics: null,
+    traces: null,
     home,
     database: null,
     logLevel: 'debug',
+    recorder: { size: 256, slowMs: 0 },
     apis: planned,
     level: LEVEL,
     listeners: kinds.map(kind => ({ kind, host: '127.0.0.1', port: 0, proxies })),
@@ -217,6 +223,7 @@ export function planGateway(
     auth: { ...authPlan(configuration), ...authChanges },
     warnOn500: { plain: '', secured: '' },
     metrics: allocateMetrics(reactors + 1),
+    apiMetrics: allocateApiMetrics(reactors),
     gauge: SharedGauge.allocate(reactors, FIRST_ROUTE_SLOT + lastSlotOf(overrides.apis ?? planned) + SPARE_SLOTS),
     endpoints: EndpointTable.allocate(endpointsOf(overrides.apis ?? planned) + SPARE_SLOTS, reactors),
     clients: SharedGauge.allocate(reactors, CLIENT_SLOTS),
@@ -253,6 +260,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     authState,
     accessLog: accessLog === null ? null : recordedLog(accessLog, accessLines),
     analytics: options.analyticsEvents ?? null,
+    traces: options.traceRecords ?? null,
     validator: customValidator,
     mediation: await loadMediation(plan, plan.apis),
     buildFilterChain: (api, auth, throttle) => [

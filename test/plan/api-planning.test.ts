@@ -8,6 +8,7 @@ import type { ForwardProxies } from '../../src/plan/forward-proxies.ts'
 import { monotonicMs } from '../../src/runtime/monotonic-clock.ts'
 import { SharedGauge } from '../../src/runtime/shared-gauge.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
+import { API_ROWS_END, ApiMetrics, FIRST_API_ROW, OTHER_APIS_ROW, readApiRow } from '../../src/observe/api-metrics.ts'
 import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
 import { OPEN_CORS } from '../harness/filter-chain.ts'
 
@@ -22,6 +23,10 @@ function api(context: string, ...urls: readonly string[]): ApiDefinition {
   }
 }
 
+const NO_EXCHANGE = {
+  ...{ method: 'GET', status: 200, requestBodyBytes: 0, responseBodyBytes: 0, errorBase: 0, queueMs: 0 },
+  ...{ startedMs: 1, sentMs: 0, requestSentMs: 0, firstByteMs: 0, doneMs: 2, mediationMs: 0 },
+}
 type Input = Parameters<ApiPlanner['plan']>[0]
 
 function planned(planner: ApiPlanner, definitions: Input['definitions'], more: Partial<Input> = {}): PlannedApis {
@@ -246,4 +251,22 @@ test('addresses that messages choose share one slot of each table', () => {
     ['one', [2, 5]],
   ])
   assert.equal(made.usesTls, true)
+})
+
+test('an API keeps its row of metrics over reloads, a freed row is cleared, and APIs beyond the limit share one', () => {
+  const planner = new ApiPlanner(1, 10)
+  const first = planned(planner, [api('a', 'http://h'), api('b', 'http://h')])
+  const rows = ({ apis }: PlannedApis) => apis.map(({ metricsRow }) => metricsRow)
+  assert.deepEqual(rows(first), [FIRST_API_ROW, FIRST_API_ROW + 1])
+  const exchange = { ...NO_EXCHANGE, api: { metricsRow: FIRST_API_ROW } }
+  new ApiMetrics(planner.metrics, 0).count(exchange)
+  const second = planned(planner, [api('b', 'http://other'), api('c', 'http://h')], { before: first })
+  assert.deepEqual(rows(second), [FIRST_API_ROW + 1, FIRST_API_ROW + 2])
+  planner.release(second)
+  const names = Array.from({ length: API_ROWS_END - FIRST_API_ROW }, (_, index) => `n${index}`)
+  const many = planned(planner, [api('c', 'http://h'), ...names.map(name => api(name, 'http://h'))], { before: second })
+  const used = rows(many)
+  assert.equal(new Set(used).size, API_ROWS_END - FIRST_API_ROW, 'every named row but that of b, and the shared one')
+  assert.ok(used.includes(OTHER_APIS_ROW) && used.includes(FIRST_API_ROW))
+  assert.deepEqual(readApiRow(planner.metrics, FIRST_API_ROW), [])
 })

@@ -2,6 +2,7 @@
 import { PLAIN_API } from '../harness/api-plan.ts'
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { allocateApiMetrics } from '../../src/observe/api-metrics.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { FromReactor } from '../../src/plan/reactor-messages.ts'
 import type { ApiChanges, ApiPlan, LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
@@ -47,6 +48,7 @@ async function started(t: TestContext, steps: readonly string[]) {
     heartbeats: new SharedArrayBuffer(4),
     asked: new Int32Array(new SharedArrayBuffer(4)),
     metrics: allocateMetrics(1),
+    apiMetrics: allocateApiMetrics(1),
     gauge: SharedGauge.allocate(1, 1),
     clients: SharedGauge.allocate(1, 1),
     endpoints: EndpointTable.allocate(1, 1),

@@ -4,6 +4,7 @@ import { readdirSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename } from 'node:path'
 import { test } from 'node:test'
+import { allocateApiMetrics } from '../../src/observe/api-metrics.ts'
 import { allocateMetrics } from '../../src/observe/metrics.ts'
 import type { ApiPlan, LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
 import { type PoolLimits, type PoolOwner, ReactorPool } from '../../src/primary/reactor-pool.ts'
@@ -59,6 +60,7 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     listeners: [],
     heartbeats: new SharedArrayBuffer(4),
     metrics: allocateMetrics(1),
+    apiMetrics: allocateApiMetrics(1),
     gauge: SharedGauge.allocate(1, 1),
     clients: SharedGauge.allocate(1, 1),
     endpoints: EndpointTable.allocate(1, 1),

@@ -13,6 +13,7 @@ function api(name: string): Api {
     production: null,
     sandbox: null,
     isAi: false,
+    metricsRow: 0,
     mediation: null,
     escapedSlashes: 'refuse' as const,
   }

@@ -47,6 +47,17 @@ test('clearing the column of a dead thread frees its count', () => {
   assert.ok(alive.acquire(0, 4))
 })
 
+test('the highest sum over all threads stays, and a refused acquire does not raise it', () => {
+  const shared = SharedGauge.allocate(2, 2)
+  const [one, other] = [new SharedGauge(shared, 2, 0), new SharedGauge(shared, 2, 1)]
+  for (let i = 0; i < 2; i++) assert.ok(one.acquire(1, 3))
+  assert.ok(other.acquire(1, 3))
+  assert.ok(!other.acquire(1, 3))
+  SharedGauge.clear(shared, 2, 0)
+  other.release(1)
+  assert.deepEqual([one.sum(1), one.highest(1), other.highest(1), one.highest(0)], [0, 3, 3, 0])
+})
+
 /** Acquires until many refusals in a row; posts the number of successes. */
 const ACQUIRER = `
   const { parentPort, workerData } = require('node:worker_threads')

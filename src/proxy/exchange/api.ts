@@ -24,6 +24,8 @@ export interface Api {
   readonly sandbox: Target | null
   /** AI API: `apim.ai.custom_error_response_sequence` words its faults. */
   readonly isAi: boolean
+  /** Its row in the metrics of APIs (observe/api-metrics.ts). */
+  readonly metricsRow: number
   /** Words its faults; undefined: fault sequences do. */
   readonly wordFault?: ((exchange: Exchange, details: FaultDetails) => FormattedResponse) | undefined
   /** Null: messages pass as they are. */

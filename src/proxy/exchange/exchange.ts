@@ -16,6 +16,7 @@ import type { ExchangeHandlers } from './exchange-handlers.ts'
 import type { HeadEdit } from './head-edit.ts'
 import type { LateCharges } from './late-charges.ts'
 import type { Resource, ResourcePath } from './resource.ts'
+import type { TraceContext } from './trace-context.ts'
 
 /** CORS grant of a response; composed once per policy and origin. */
 export interface CorsGrant {
@@ -45,6 +46,8 @@ export class Exchange {
   /** N of http-incoming-N. */
   readonly sourceId: number
   readonly correlation: CorrelationId
+  /** Null where requests are not traced. */
+  trace: TraceContext | null = null
 
   /** Valid only until a filter waits: the bytes of the head move then. */
   head: Head | null = null
@@ -127,6 +130,9 @@ export class Exchange {
   connectMs = 0
   firstByteMs = 0
   doneMs = 0
+  /** Wait of its flows for a worker, and the time that workers took. */
+  queueMs = 0
+  mediationMs = 0
   targetId = 0
   sourceState = 0
   targetState = -1
@@ -184,6 +190,7 @@ export class Exchange {
   /** Resets everything for the next request of the connection. */
   begin(clock: Pick<EventClock, 'now'>): void {
     if (this.mediation !== null) this.#unmediate()
+    if (this.trace !== null) this.trace.clear()
     this.handlers = null
     this.requestEdit = null
     this.responseEdit = null
@@ -223,6 +230,8 @@ export class Exchange {
     this.connectMs = 0
     this.firstByteMs = 0
     this.doneMs = 0
+    this.queueMs = 0
+    this.mediationMs = 0
     this.targetId = 0
     this.targetState = -1
     this.backend = ''

@@ -51,7 +51,7 @@ import {
 } from './mediation-refusals.ts'
 import { traceFailure, traceResult, traceTask } from './flow-trace.ts'
 import { transferredFields, withoutForwarding } from './head-flows.ts'
-import { failureOf, type MediationServices, type OperationFlows } from './mediation-services.ts'
+import { failureOf, type MediationServices, type OperationFlows, timedWorkers } from './mediation-services.ts'
 import { type Destination, destinationOf } from './sequence-endpoint.ts'
 import { checkOfTunnel, isNoExtension, opensSubscriptions, WITHOUT_EXTENSIONS } from './subscription-messages.ts'
 import { MediatedMachine } from './transitions.ts'
@@ -208,8 +208,7 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
     const length = held.kind === 'none' ? 0 : held.length
     traceTask(exchange, { flow, sequences }, this.#head.fields, held, state)
     const waits = this.#machine.state
-    const service = this.#services.workers[exchange.isSecured ? 'secured' : 'plain']
-    const mediate: typeof service.mediate = (task, bytes) => service.mediate(task, bytes)
+    const { mediate, account } = timedWorkers(this.#services, exchange, this.#context.now)
     const admission = flow === 'request' && exchange.upgrade === '' ? this.#flows.admission : null
     const own = { exchange, api: this.#flows.api, sequences, head: this.#head, held, state, mediate }
     const run = () =>
@@ -219,6 +218,7 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
     // A refusal may come at once, and what follows must not run inside of the caller.
     void Promise.resolve()
       .then(run)
+      .finally(() => this.#machine.state === waits && account())
       .then(
         result => {
           // The client has left, or the target has failed.

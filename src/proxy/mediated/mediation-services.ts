@@ -54,3 +54,19 @@ export interface OperationFlows {
 export function failureOf(error: unknown): WorkerFailure {
   return error instanceof WorkerFailure ? error : new WorkerFailure('failed', String(error))
 }
+
+/** The workers for one flow of an exchange. `account`: adds the times of its tasks to the exchange. */
+export function timedWorkers({ workers }: MediationServices, exchange: Exchange, now: () => number) {
+  const service = workers[exchange.isSecured ? 'secured' : 'plain']
+  const sinceMs = now()
+  let queueMs = 0
+  const waited = (ms: number): void => {
+    queueMs += ms
+  }
+  const mediate: typeof service.mediate = (task, bytes) => service.mediate(task, bytes, waited)
+  const account = (): void => {
+    exchange.queueMs += queueMs
+    exchange.mediationMs += Math.max(0, now() - sinceMs - queueMs)
+  }
+  return { mediate, account }
+}
