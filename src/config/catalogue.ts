@@ -23,6 +23,7 @@ import { grantTypes, oauth } from './catalogue/oauth.ts'
 import { passthruHttp } from './catalogue/passthru-http.ts'
 import { passthruHttps } from './catalogue/passthru-https.ts'
 import { proxyProfile, securedProxyProfile } from './catalogue/proxies.ts'
+import { recorder } from './catalogue/recorder.ts'
 import { analytics, analyticsGroup } from './catalogue/analytics.ts'
 import {
   gatewayTokenCache,
@@ -115,6 +116,7 @@ const ALL = [
   management,
   accessLog,
   logging,
+  recorder,
   messageBuilders,
   blockingMessageBuilders,
   messageFormatters,

@@ -1,6 +1,7 @@
 /** Messages between the primary and a reactor. */
 import type { MessagePort } from 'node:worker_threads'
 import type { ConnectionList, ConnectionQuery } from '../observe/connection-list.ts'
+import type { FailureList, FailureQuery } from '../observe/flight-recorder.ts'
 import type { Trace } from '../observe/exchange-trace.ts'
 import type { ApiChanges, LivePlan } from './reactor-plan.ts'
 import type { CallMessage, ResultMessage } from '../runtime/call-channel.ts'
@@ -10,6 +11,8 @@ import type { ThreadReport } from './thread-messages.ts'
 /** A question of the primary to a reactor. */
 export type ReactorCall =
   | { readonly kind: 'connections'; readonly query: ConnectionQuery }
+  /** Exchanges that the flight recorder has kept. */
+  | { readonly kind: 'failures'; readonly query: FailureQuery }
   /** Watch for the exchange with this correlation id. False: the reactor watches for another one already. */
   | {
       readonly kind: 'watch'
@@ -30,6 +33,7 @@ export type ReactorCall =
 
 export interface ReactorCallResults {
   readonly connections: ConnectionList
+  readonly failures: FailureList
   readonly watch: boolean
   readonly trace: Trace | null
   readonly unwatch: true

@@ -3,6 +3,7 @@
  * advance or ignore its failure.
  */
 import { EVENT, EVENT_NAMES, type Event, REPORTED, STATE, STATE_NAMES, type State } from './states.ts'
+import { NO_TIMELINE, timelines } from './timelines.ts'
 import { tracer } from './tracer.ts'
 import { SOURCE, TARGET, type Table } from './transitions.ts'
 
@@ -57,6 +58,8 @@ export class ProtocolViolation extends Error {
 
 export class Machine {
   readonly side: Side
+  /** Id of the timeline of the exchange under way. */
+  timeline = NO_TIMELINE
   readonly #cells: Uint8Array
   /** The state, and PEER_ENDED. */
   #row: number
@@ -89,6 +92,8 @@ export class Machine {
     if (!(next < ILLEGAL)) throw new ProtocolViolation(this.side, (row & STATE_MASK) as State, event)
     const state = (next & STATE_MASK) as State
     if (tracer !== null) tracer.transition(this, (row & STATE_MASK) as State, event, state)
+    if (next !== row) timelines.add(this.timeline, this.side, event, state)
+    else timelines.touch(this.timeline, event)
     this.#row = next
     return state
   }

@@ -205,7 +205,12 @@ export function refuseAtOnce(
   if (exchange.api === null && cors !== null) exchange.corsGrant = cors.grant(exchange.origin)
   if (corsMediation.isActive && exchange.corsGrant !== null) corsMediation.mediate(exchange)
   // The code of a failure of a connection is there already, with its state.
-  if (failure === null) exchange.errorBase = outcome.code
+  if (failure === null) {
+    exchange.errorBase = outcome.code
+    // The code of a refusal has no state.
+    exchange.errorState = 0
+    if (exchange.errorCause === '' && outcome.description !== undefined) exchange.errorCause = outcome.description
+  }
   faults.respond(exchange, outcome, failure, sequence)
 }
 

@@ -1,8 +1,10 @@
-/** Serves the primary's calls that look into a reactor: lists its connections and traces one exchange. */
+/** Serves the primary's calls that look into a reactor: connections, kept failures, the trace of one exchange. */
 import { type ConnectionList, ConnectionListBuilder } from '../observe/connection-list.ts'
 import { ExchangeTrace, type Trace } from '../observe/exchange-trace.ts'
+import { FlightRecorder } from '../observe/flight-recorder.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import { type Collected, NOTHING_COLLECTED, setTracer } from '../protocol/tracer.ts'
+import { type Collected, NOTHING_COLLECTED, setTracer, tracer } from '../protocol/tracer.ts'
+import type { ReactorPlan } from '../plan/reactor-plan.ts'
 import type { ReactorCall, ReactorCallResults } from '../plan/reactor-messages.ts'
 
 type InspectorCall = Exclude<ReactorCall, { kind: 'deploy' | 'sockets' | 'closeListeners' }>
@@ -21,16 +23,20 @@ interface Watch {
 
 export class ReactorInspector {
   readonly #show: ShowConnections
+  readonly recorder: FlightRecorder
   #watch: Watch | null = null
 
-  constructor(show: ShowConnections) {
+  constructor({ reactor, recorder }: Pick<ReactorPlan, 'reactor' | 'recorder'>, show: ShowConnections) {
     this.#show = show
+    this.recorder = new FlightRecorder(reactor, recorder)
   }
 
   serve(call: InspectorCall): InspectorResult | Promise<InspectorResult> {
     switch (call.kind) {
       case 'connections':
         return this.#list(new ConnectionListBuilder(call.query, performance.now()))
+      case 'failures':
+        return this.recorder.list(call.query)
       case 'watch':
         return this.#startWatch(call.correlationId, call.waitMs, call.collects ?? NOTHING_COLLECTED)
       case 'trace':
@@ -43,7 +49,8 @@ export class ReactorInspector {
 
   /** Called with every exchange that is over. */
   done(exchange: Exchange): void {
-    this.#watch?.trace.done(exchange)
+    this.recorder.done(exchange)
+    if (tracer !== null) this.#watch?.trace.done(exchange)
   }
 
   #list(lister: ConnectionListBuilder): ConnectionList {

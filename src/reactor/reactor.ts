@@ -20,7 +20,6 @@ import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.
 import type { WorkerService } from '../mediation/worker-service.ts'
 import type { AccessLog } from '../observe/access-log.ts'
 import type { AnalyticsEvents } from '../observe/analytics-events.ts'
-import { FlightRecorder } from '../observe/flight-recorder.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import {
   type ApiChanges,
@@ -47,7 +46,7 @@ import type { ReactorMediation } from './reactor-mediation.ts'
 import { ClusterReports } from './cluster-reports.ts'
 import { SharedCounting } from './shared-counting.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
-import { tracer } from '../protocol/tracer.ts'
+import { timelines } from '../protocol/timelines.ts'
 import { newContexts, updateContexts } from './contexts.ts'
 import { DnsCache } from '../socket/dns-cache.ts'
 import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
@@ -107,7 +106,6 @@ type LoadedParts = Pick<ReactorOptions, 'tls' | 'validator' | 'mediation'>
 
 export class Reactor implements ConnectionCallbacks {
   readonly inspector: ReactorInspector
-  readonly #recorder: FlightRecorder
   readonly #plan: ReactorPlan
   readonly #options: ReactorOptions
   readonly #contexts: ConnectionContexts
@@ -158,11 +156,10 @@ export class Reactor implements ConnectionCallbacks {
     this.#options = options
     this.#metrics = new MetricsColumn(plan.metrics, plan.reactor)
     this.#heartbeats = new Int32Array(plan.heartbeats)
-    this.#recorder = new FlightRecorder(plan.reactor, plan.recorder)
-    this.inspector = new ReactorInspector(lister => {
+    this.inspector = new ReactorInspector(plan, lister => {
       for (const connection of this.#connections) connection.show(lister)
       for (const connection of this.#pools.connections) connection.show(lister)
-    }, this.#recorder)
+    })
     const nowMs = () => this.#coarseNow
     this.#auth = new ReactorAuth(plan, { ...options, metrics: this.#metrics, nowMs })
     this.#throttle = new Throttle({
@@ -267,6 +264,7 @@ export class Reactor implements ConnectionCallbacks {
 
   #newContexts(): ConnectionContexts {
     const clock = new EventClock()
+    timelines.now = clock.now
     const { tunnels } = this.#auth
     const common = { report: this.#options.report, metrics: this.#metrics, tunnels, dateLine: dateLine() }
     return newContexts(this.#plan, { ...common, clock, now: clock.now }, TICK_MS)
@@ -347,7 +345,7 @@ export class Reactor implements ConnectionCallbacks {
       this.#pools.stripped[transport].update()
     }
     this.#pools.warnOn500 = warnOn500
-    this.#recorder.update(live.recorder)
+    this.inspector.recorder.update(live.recorder)
     this.#dns.setTtl(http['dns.cache_seconds'])
     this.#resourceCache.setLifetime(resourceCacheMs)
     this.#admission.setLimits(clientLimits(live))
@@ -570,8 +568,7 @@ export class Reactor implements ConnectionCallbacks {
     if (exchange.pendingSlot >= 0) this.#endpoints.requestEnded(exchange)
     this.#options.accessLog?.append(exchange)
     this.#options.analytics?.append(exchange)
-    this.#recorder.done(exchange)
-    if (tracer !== null) this.inspector.done(exchange)
+    this.inspector.done(exchange)
   }
 
   connectionClosed(connection: SourceConnection): void {

@@ -58,6 +58,7 @@ export function reportRefusal(
   cause: string,
   reason: Refusal | null,
 ): void {
+  exchange.errorCause = cause
   const isOfClient = reason !== null && FAULT[reason.code].status < 500
   report(isOfClient ? 'debug' : 'warn', event, {
     CAUSE_OF_ERROR: cause,

@@ -26,6 +26,7 @@ export class ClientReport {
     const { reported } = this.#machine
     this.#exchange.errorBase = base
     this.#exchange.errorState = reported
+    this.#exchange.errorCause = cause
     this.#context.metrics.add(faultCell('source', base, reported), 1)
     this.#log(level, event, cause)
   }
@@ -81,6 +82,7 @@ export class ClientReport {
       this.lost('UNREADABLE', 'protocol violation', error.message)
       return
     }
+    this.#exchange.errorCause = 'a bug of the gateway: the event log has its stack'
     this.#log('error', 'bug', error instanceof Error ? (error.stack ?? error.message) : String(error))
   }
 

@@ -254,6 +254,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     exchange.target = null
     exchange.errorBase = failure.base
     exchange.errorState = failure.state
+    exchange.errorCause = failure.cause
     if (!stateRow(this.#machine.state).canFault) {
       // Part of a response is sent: only a reset tells the client that the rest will not come (D11).
       this.close('reset')

@@ -216,6 +216,8 @@ export class ConnectionPool {
   reportFailure(exchange: Exchange, { base, state, cause }: Failure, level: 'warn' | 'debug', address = ''): void {
     const { metrics, report, settings } = this.context
     metrics.add(faultCell('target', base, state), 1)
+    // An abort has its cause on the side of the client.
+    if (level === 'warn') exchange.errorCause = cause
     report(level, 'backend failed', {
       STATE_DESCRIPTION: `target connection in ${STATE_NAMES[state]}`,
       INTERNAL_STATE: state,

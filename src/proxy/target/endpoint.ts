@@ -160,6 +160,7 @@ export function refuseUnready(
   waitMs: number,
   { report }: ConnectionContext,
 ): void {
+  exchange.errorCause = cause
   exchange.retryAfterS = waitMs < 0 ? 0 : Math.max(1, Math.ceil(waitMs / 1000))
   report('debug', 'no endpoint is ready', {
     ERROR_CODE: base,

@@ -19,6 +19,7 @@ import {
 } from '../../protocol/failure-table.ts'
 import { Machine, ProtocolViolation } from '../../protocol/machine.ts'
 import { EVENT, STATE, STATE_NAMES } from '../../protocol/states.ts'
+import { timelines } from '../../protocol/timelines.ts'
 import { tracer } from '../../protocol/tracer.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
 import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE, type Written } from '../../socket/byte-socket.ts'
@@ -151,6 +152,8 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     this.#endpoint = endpoint
     exchange.target = this
     exchange.targetId = this.id
+    this.#machine.timeline = exchange.timeline
+    timelines.assign(exchange.timeline, this.#machine.state)
     tracer?.assign(exchange, this.#machine, 'backend', `${this.#pool.authority}, ${how} http-outgoing-${this.id}`)
   }
 
