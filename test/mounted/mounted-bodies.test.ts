@@ -20,6 +20,7 @@ test('an implementation sees method, path, query, variables, fields and caller o
     ['Host', 'gw.example'],
     ['X-A', '1'],
     ['x-a', '2'],
+    ['Content-Length', '0'],
   ])
   const { method, path, query, operation, variables, url, length, host } = shown
   assert.deepEqual(
