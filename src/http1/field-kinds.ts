@@ -44,6 +44,9 @@ export const KIND = {
   CREDENTIAL: 27,
   /** Forwarded; the gateway adds its own entry, and finds requests that come back to it (RFC 9110 7.6.3). */
   VIA: 28,
+  /** W3C Trace Context: forwarded, or replaced where requests are traced. */
+  TRACE_PARENT: 29,
+  TRACE_STATE: 30,
 } as const
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
@@ -64,8 +67,10 @@ const NAMES: readonly (readonly [string, Kind])[] = [
   ['forwarded', KIND.FORWARDED],
   ['x-real-ip', KIND.X_FORWARDED_OTHER],
   ['connection', KIND.CONNECTION],
+  ['tracestate', KIND.TRACE_STATE],
   ['keep-alive', KIND.KEEP_ALIVE],
   ['user-agent', KIND.USER_AGENT],
+  ['traceparent', KIND.TRACE_PARENT],
   ['x-rewrite-url', KIND.X_FORWARDED_OTHER],
   ['x-original-url', KIND.X_FORWARDED_OTHER],
   ['content-length', KIND.CONTENT_LENGTH],

@@ -6,6 +6,7 @@
 import { FAULT, type FaultCode, NO_ENDPOINT_FOR_KEY_TYPE, NO_ENDPOINT_SEQUENCES } from '../faults/error-codes.ts'
 import type { Failure, FilterResult } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
+import type { TraceContext } from './exchange/trace-context.ts'
 import type { BackendTunnelPeer } from './exchange/tunnel.ts'
 import { NO_SUCH_API, type Outcome, type LocalResponse, type Refusal, refusal } from './exchange/outcome.ts'
 import { METHODS } from './exchange/resource.ts'
@@ -13,7 +14,7 @@ import { reasonPhrase } from '../faults/fault-details.ts'
 import type { FaultResponder } from '../faults/fault-responder.ts'
 import type { CorsMediation } from './cors-mediation.ts'
 import type { HandshakeResponse, WebSocketMediation } from './websocket-mediation.ts'
-import { runFilters } from '../filters/filter-chain.ts'
+import { runFilters, runTimedFilters } from '../filters/filter-chain.ts'
 import { allowOf } from '../filters/resources.ts'
 import type { CorsPolicy } from '../filters/cors-policy.ts'
 import type { Head } from '../http1/head.ts'
@@ -52,11 +53,21 @@ export function runPipeline(exchange: Exchange, pipeline: Pipeline): Promise<() 
 }
 
 function filter(exchange: Exchange, pipeline: Pipeline): FilterResult {
+  const { trace } = exchange
   try {
+    if (trace !== null && trace.isSampled) return timedFilter(exchange, trace, pipeline)
     return route(exchange, pipeline.router) ?? runFilters(exchange.api!.filters, exchange)
   } catch (error) {
     return failed(exchange, pipeline, error)
   }
+}
+
+/** Routes and filters a request of which a trace keeps the times. */
+function timedFilter(exchange: Exchange, trace: TraceContext, { router }: Pipeline): FilterResult {
+  trace.begin('route')
+  const refused = route(exchange, router)
+  trace.end('route')
+  return refused ?? runTimedFilters(exchange.api!.filters, exchange, trace)
 }
 
 function failed(exchange: Exchange, pipeline: Pipeline, error: unknown): Outcome {
@@ -127,7 +138,10 @@ function sendToTarget(exchange: Exchange, pipeline: Pipeline): void {
   if (target === null) refuse(exchange, pipeline, NO_ENDPOINT, null, NO_ENDPOINT_SEQUENCES[keyType])
   else if (exchange.upgrade !== '' && respondsLocally(exchange, pipeline)) return
   else if (mediation === null) target.send(exchange)
-  else mediation.send(exchange, target)
+  else {
+    if (exchange.trace !== null && exchange.trace.isSampled) exchange.trace.begin('mediation')
+    mediation.send(exchange, target)
+  }
 }
 
 function optionsOf(allow: string): LocalResponse {

@@ -2,6 +2,7 @@
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
+import type { TraceSampling } from '../exchange/trace-context.ts'
 import type { BackendTunnelPeer } from '../exchange/tunnel.ts'
 import type { Head } from '../../http1/head.ts'
 import type { ExpectedSection } from '../../http1/repeated-sections.ts'
@@ -32,4 +33,6 @@ export interface Client {
   readonly scheme: 'http' | 'https'
   /** Kind of the listener; `ws` and `wss` take WebSocket only. */
   readonly kind: 'http' | 'https' | 'ws' | 'wss'
+  /** Null: its requests are not traced. */
+  readonly traces: TraceSampling | null
 }

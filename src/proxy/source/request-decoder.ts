@@ -49,7 +49,9 @@ const UNREPEATABLE =
   (1 << KIND.TRANSFER_ENCODING) |
   (1 << KIND.EXPECT) |
   (1 << KIND.UPGRADE) |
-  (1 << KIND.CORRELATION)
+  (1 << KIND.CORRELATION) |
+  (1 << KIND.TRACE_PARENT) |
+  (1 << KIND.TRACE_STATE)
 
 /** What to keep of a valid request without body, whose fields may be repeated; null: they are decoded each time. */
 export function repeatableFields(exchange: Exchange, head: Head): DecodedFields | null {
@@ -134,6 +136,7 @@ export class RequestDecoder {
       exchange.origin = repeated.origin
       exchange.correlation.generate(this.#counter.next())
     }
+    if (exchange.trace !== null) exchange.trace.start(bytes, head)
     const broken = this.#checkStart(exchange, head, at, scheme)
     if (broken !== undefined) return broken
     if (repeated === null) {

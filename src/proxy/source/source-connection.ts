@@ -6,6 +6,7 @@
 import type { FaultCode } from '../../faults/error-codes.ts'
 import type { BodyPart, SourceSide, Failure } from '../exchange/contract.ts'
 import { Exchange } from '../exchange/exchange.ts'
+import { TraceContext } from '../exchange/trace-context.ts'
 import { type KeptResponse, type Refusal, refusal } from '../exchange/outcome.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { type BackendTunnelPeer, declineTunnel, type CloseMode, Tunnel } from '../exchange/tunnel.ts'
@@ -74,6 +75,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     this.#addresses = addresses
     this.#client = client
     this.#exchange = new Exchange(this, socket, client.address, id, client.idPrefix)
+    if (client.traces !== null) this.#exchange.trace = new TraceContext(client.traces)
     this.#request = new RequestReader(this, this.#machine, this.#exchange, reader, client, context, socket)
     this.#writer = new ResponseWriter(socket, this.#machine, this.#exchange, context, stripped)
   }

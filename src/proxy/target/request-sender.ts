@@ -23,6 +23,8 @@ export class RequestSender {
   readonly #stripped: StrippedRequestFields
   /** Path of the endpoint without a trailing slash. */
   readonly #basePath: string
+  /** Address of the endpoint, for traces. */
+  readonly #url: string
   /** Start of the request line by method. */
   readonly #starts = new Map<string, string>()
   /** End of the start line, Host, and the line for a proxy. */
@@ -36,6 +38,7 @@ export class RequestSender {
   constructor(pool: ConnectionPool, basePath: string, stripped: StrippedRequestFields, context: ConnectionContext) {
     this.#pool = pool
     this.#basePath = basePath
+    this.#url = `${pool.scheme}://${pool.authority}${basePath}`
     this.#context = context
     this.#stripped = stripped
     this.#origin = isForwarded(pool.route) ? `${pool.scheme}://${pool.authority}` : ''
@@ -62,6 +65,7 @@ export class RequestSender {
   /** Sends a request that was buffered for another endpoint. Takes over the buffer. */
   sendBuffered(exchange: Exchange, buffer: RetryBuffer, endpoint: Endpoint): void {
     exchange.backend = this.#pool.authority
+    if (exchange.trace !== null) exchange.trace.sent(this.#url)
     const { composer } = this.#context
     const path = exchange.requestEdit?.target ?? exchange.canonicalTarget.slice(exchange.backendPathAt)
     const end = this.#putStart(exchange, composer.chunk.offset, path[0] !== '/')
@@ -79,13 +83,14 @@ export class RequestSender {
     const { bytes } = arena
     const head = exchange.head!
     const chunked = exchange.requestFraming === CHUNKED
-    const { handlers } = exchange
+    const { handlers, trace } = exchange
+    if (trace !== null) trace.sent(this.#url)
     const edit = handlers === null ? exchange.requestEdit : handlers.requestEdit(exchange.requestEdit)
     const start = composer.chunk.offset
     let at = edit === null || edit.target === null ? this.#putTarget(exchange, start) : this.#putEdited(exchange, edit)
     at = this.#putPrefixEnd(exchange, at)
     const expects = exchange.minorVersion === 1
-    const stripped = this.#stripped.table(chunked, exchange.isTrusted, expects)
+    const stripped = this.#stripped.table(chunked, exchange.isTrusted, expects, trace !== null)
     if (edit === null) {
       at = putFields(bytes, at, head, stripped)
       at = putBlock(bytes, at, exchange.forwardedLines)
@@ -99,6 +104,7 @@ export class RequestSender {
     if (exchange.callerLines !== '') at = putText(bytes, at, exchange.callerLines)
     at = putBlock(bytes, at, settings.correlationStart)
     at = putLineEnd(bytes, exchange.correlation.put(bytes, at))
+    if (trace !== null) at = trace.put(bytes, at, edit)
     if (chunked) at = putText(bytes, at, 'Transfer-Encoding: chunked\r\n')
     if (!settings.preservesUserAgent && edit?.editsUserAgent !== true) at = putText(bytes, at, 'User-Agent: Sluice\r\n')
     if (exchange.upgrade !== '') at = putText(bytes, at, upgradeRequestLines(exchange.upgrade))

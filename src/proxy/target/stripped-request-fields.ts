@@ -6,7 +6,7 @@ import type { ConnectionContext } from '../exchange/connection-context.ts'
 
 export class StrippedRequestFields {
   /** Filled on first use. */
-  readonly #tables: (StrippedKinds | undefined)[] = new Array(8).fill(undefined)
+  readonly #tables: (StrippedKinds | undefined)[] = new Array(16).fill(undefined)
   readonly #settings: Pick<ConnectionContext['settings'], 'preservesUserAgent' | 'forwardedFields'>
 
   constructor(settings: ConnectionContext['settings']) {
@@ -18,9 +18,9 @@ export class StrippedRequestFields {
     this.#tables.fill(undefined)
   }
 
-  /** The stripped kinds depend on the body, on the client, and on its version. */
-  table(chunked: boolean, trusted: boolean, expects: boolean): StrippedKinds {
-    const key = (chunked ? 1 : 0) | (trusted ? 2 : 0) | (expects ? 4 : 0)
+  /** The stripped kinds depend on the body, on the client and its version, and on whether the request is traced. */
+  table(chunked: boolean, trusted: boolean, expects: boolean, traced: boolean): StrippedKinds {
+    const key = (chunked ? 1 : 0) | (trusted ? 2 : 0) | (expects ? 4 : 0) | (traced ? 8 : 0)
     let table = this.#tables[key]
     if (table === undefined) {
       const { preservesUserAgent, forwardedFields } = this.#settings
@@ -35,6 +35,7 @@ export class StrippedRequestFields {
       if (!chunked) kinds.push(KIND.TRAILER)
       // RFC 9110 10.1.1: an expectation in a 1.0 request is ignored.
       if (!expects) kinds.push(KIND.EXPECT)
+      if (traced) kinds.push(KIND.TRACE_PARENT, KIND.TRACE_STATE)
       table = strippedKinds(...kinds)
       this.#tables[key] = table
     }
