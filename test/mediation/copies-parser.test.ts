@@ -38,7 +38,7 @@ const refused: readonly (readonly [steps: string, key: string, expected: string]
   [
     `<aggregate><completeCondition><messageCount min="{$.n}"/></completeCondition>${DONE}</aggregate>`,
     'messageCount/min',
-    'expected a number',
+    'is not valid XPath',
   ],
   [`<scatter-gather>${TARGET}</scatter-gather>`, 'scatter-gather', 'has no <aggregation>'],
   [

@@ -43,6 +43,37 @@ test('an aggregate goes on with as many messages as it takes at most', async t =
   assert.deepEqual(await ask(), [200, '[{"n":2}]'])
 })
 
+/** [min, max, body of the request that has both, response or code], where one of two branches never ends. */
+const COUNTS = [
+  ['{$ctx:min}', '{$ctx:max}', '{"min":1,"max":1}', [200, '[{"n":2}]']],
+  ['{get-property("min")}', '-1', '{"min":2}', 102554],
+  ['1', '{$ctx:max}', '{"max":1}', [200, '[{"n":2}]']],
+  ['{$ctx:min}', '{$ctx:max}', '{}', [200, '[{"n":2}]']],
+  ['{$ctx:min}', '-1', '{"min":"many"}', [200, '[{"n":2}]']],
+] as const
+
+test('the counts of an aggregate and of a scatter-gather may be expressions', async t => {
+  const backend = await startBackend(t, { '/late': () => null, '/soon': says(200, '{"n":2}') })
+  const keep = ['min', 'max'].map(name => `<property name="${name}" expression="json-eval($.${name})"/>`).join('')
+  const [late, soon] = ['/late', '/soon'].map(path => callTo(backend.port, path))
+  const requests = COUNTS.flatMap(([min, max, body, expected]) => {
+    const [least, most] = [min, max].map(text => text.replaceAll('"', '&quot;'))
+    const count = `<completeCondition timeout="0.2"><messageCount min="${least}" max="${most}"/></completeCondition>`
+    const counts = `timeout="200" min-messages="${least}" max-messages="${most}"`
+    const gathering = `<aggregation expression="json-eval($)" ${counts}/>`
+    const branches = `<sequence>${late}</sequence><sequence>${soon}</sequence>`
+    return [
+      [`${keep}<clone>${target(late!)}${target(soon!)}</clone>${aggregate(count)}`, body, expected],
+      [`${keep}<scatter-gather>${gathering}${branches}</scatter-gather><respond/>`, body, expected],
+    ] as const
+  })
+  for (const [request, body, expected] of requests) {
+    const { ask } = await startCalls(t, { request }, backend.port)
+    const [status, text] = await ask('POST /a/x', body)
+    assert.deepEqual(typeof expected === 'number' ? JSON.parse(text).fault.code : [status, text], expected, request)
+  }
+})
+
 test('an aggregate with fewer messages than it needs is a fault', async t => {
   const backend = await startBackend(t, { '/late': () => null, '/soon': says(200, '{"n":2}') })
   const targets = ['/late', '/soon'].map(path => target(callTo(backend.port, path))).join('')

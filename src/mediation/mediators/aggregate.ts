@@ -14,10 +14,13 @@ import { envelope, soapVersion } from '../soap.ts'
 import { type Json, textOf, type Value } from '../value.ts'
 import { element as xmlElement, elementsOf, localName, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
 
+/** A number of copies, 0 for any; an expression gives that of each message. */
+export type Count = number | Expression
+
 export interface AggregateSettings {
   readonly timeoutMs: number
-  readonly min: number
-  readonly max: number
+  readonly min: Count
+  readonly max: Count
   readonly expression: Expression
   /** Property with the name or the element that encloses the parts; '' for none. */
   readonly enclosing: string
@@ -25,6 +28,7 @@ export interface AggregateSettings {
 }
 
 const SECONDS_MAX = 3600
+/** As many as one task may make. */
 const COUNT_MAX = 1000
 
 export const aggregate = mediator<AggregateSettings>({
@@ -36,10 +40,12 @@ export const aggregate = mediator<AggregateSettings>({
 
   compile(settings, context) {
     const complete = compileCompletion(settings, context)
-    const { timeoutMs, min, max } = settings
-    const aggregation: Aggregation = { timeoutMs, min, max, complete }
+    const { timeoutMs } = settings
+    const [min, max] = [compileCount(settings.min, context), compileCount(settings.max, context)]
     return message => {
-      if (message.gathering !== null) return message.gathering.arrive(message, aggregation)
+      if (message.gathering !== null) {
+        return message.gathering.arrive(message, { timeoutMs, min: min(message), max: max(message), complete })
+      }
       context.warn('there are no copies of the message to gather')
       return true
     }
@@ -71,10 +77,11 @@ function parseCondition(
   const messages = parser.only(condition, 'messageCount')
   if (messages !== undefined) parser.checkAttributes(messages, ['min', 'max'])
   const timeout = parseNumber(condition, 'timeout', SECONDS_MAX, parser)
-  const min = messages === undefined ? 0 : parseNumber(messages, 'min', COUNT_MAX, parser)
-  const max = messages === undefined ? 0 : parseNumber(messages, 'max', COUNT_MAX, parser)
+  const min = messages === undefined ? 0 : parseCount(messages, 'min', parser)
+  const max = messages === undefined ? 0 : parseCount(messages, 'max', parser)
   if (timeout === undefined || min === undefined || max === undefined) return undefined
-  if (max > 0 && min > max) return parser.error(messages!, 'min', 'is more than max', 'correct it', String(min))
+  if (typeof min === 'number' && typeof max === 'number' && max > 0 && min > max)
+    return parser.error(messages!, 'min', 'is more than max', 'correct it', String(min))
   return { timeoutMs: timeout * 1000, min, max }
 }
 
@@ -89,6 +96,24 @@ export function parseNumber(
   if (given === '' || given === '-1') return 0
   if (/^\d{1,7}(?:\.\d{1,3})?$/.test(given) && Number(given) <= most) return Number(given)
   return parser.error(element, attribute, `expected a number up to ${most}`, 'write -1 for none', given)
+}
+
+/** A number, or an expression in braces. */
+export function parseCount(element: XmlElement, attribute: string, parser: SequenceParser): Count | undefined {
+  const isExpression = /^\$?\{/.test(element.attribute(attribute))
+  return isExpression ? parser.textOrExpression(element, attribute) : parseNumber(element, attribute, COUNT_MAX, parser)
+}
+
+export function compileCount(count: Count, context: CompileContext): (message: Message) => number {
+  if (typeof count === 'number') return () => count
+  const evaluate = context.compileExpression(count)
+  return message => {
+    const text = textOf(evaluate(message))
+    if (text === '' || text === '-1') return 0
+    if (/^\d{1,4}$/.test(text) && Number(text) <= COUNT_MAX) return Number(text)
+    context.warn(`a count of copies is no number up to ${COUNT_MAX}: any number is enough`)
+    return 0
+  }
 }
 
 /** Joins the copies into the first of them, and runs `onComplete`. */

@@ -13,7 +13,7 @@ import type { SequenceParser } from '../sequence-parser.ts'
 import type { Branch } from '../sequence-plan.ts'
 import { booleanOf } from '../value.ts'
 import { element as xmlElement } from '../xml-tree.ts'
-import { type AggregateSettings, compileCompletion, parseNumber } from './aggregate.ts'
+import { type AggregateSettings, compileCompletion, compileCount, parseCount, parseNumber } from './aggregate.ts'
 import { compileTarget, type CopyTarget, parseTarget } from './clone.ts'
 
 interface ScatterSettings {
@@ -34,7 +34,6 @@ interface ScatterSettings {
 const ENCLOSING = 'scatter-gather.enclosing'
 const NO_STEPS: Branch = { key: '', steps: [] }
 const TIMEOUT_MAX_MS = 3_600_000
-const COUNT_MAX = 1000
 /** Attributes of the result under both of their names. */
 const RESULT_TARGETS = ['target', 'result-target']
 const RESULT_TYPES = ['result-content-type', 'content-type']
@@ -78,12 +77,13 @@ export const scatterGather = mediator<ScatterSettings>({
   needs: () => 'worker',
 
   compile({ isParallel, variable, isXml, enclosing, aggregation: limits, targets }, context) {
-    const { expression, condition, timeoutMs, min, max } = limits
+    const { expression, condition, timeoutMs } = limits
+    const [min, max] = [compileCount(limits.min, context), compileCount(limits.max, context)]
     const holds = condition === null ? null : context.compileExpression(condition)
     const complete = compileCompletion({ expression, enclosing: isXml ? ENCLOSING : '', onComplete: NO_STEPS }, context)
-    const aggregation: Aggregation = { timeoutMs, min, max, complete }
     const runs = targets.map(target => compileTarget(target, { gathers: [] }, context))
     return async message => {
+      const aggregation: Aggregation = { timeoutMs, min: min(message), max: max(message), complete }
       servicesOf(message).claimCopies(runs.length)
       const copies = runs.map(() => message.copy())
       const root = { kind: 'xml', nodes: [xmlElement(enclosing, [])] } as const
@@ -124,8 +124,8 @@ function parseAggregation(
   const expression = parser.expression(aggregation, 'expression')
   const condition = aggregation.has('condition') ? parser.expression(aggregation, 'condition') : null
   const timeoutMs = parseNumber(aggregation, 'timeout', TIMEOUT_MAX_MS, parser)
-  const min = parseNumber(aggregation, 'min-messages', COUNT_MAX, parser)
-  const max = parseNumber(aggregation, 'max-messages', COUNT_MAX, parser)
+  const min = parseCount(aggregation, 'min-messages', parser)
+  const max = parseCount(aggregation, 'max-messages', parser)
   if (expression === undefined || condition === undefined || timeoutMs === undefined) return undefined
   if (min === undefined || max === undefined) return undefined
   return { expression, condition, timeoutMs, min, max }
