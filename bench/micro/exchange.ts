@@ -24,6 +24,7 @@ import { type ApiMediationPlan, NO_FLOW } from '../../src/mediation/flow-plan.ts
 import { needsOf } from '../../src/mediation/needs.ts'
 import { parseSequence } from '../../src/mediation/sequence-parser.ts'
 import { AnalyticsEvents } from '../../src/observe/analytics-events.ts'
+import { TraceRecords } from '../../src/observe/trace-records.ts'
 import { AccessLog } from '../../src/observe/access-log.ts'
 import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 import { globalCors } from '../../src/plan/reactor-planning.ts'
@@ -45,6 +46,7 @@ const PARTS = {
   cold: 'the caches of the processor are emptied before each round of 64 exchanges',
   log: 'access log, JSON',
   analytics: 'an event of analytics for each exchange',
+  traces: 'requests are traced, and one of a hundred is recorded',
   operations: 'ten operations',
   policy: 'a policy of constant fields: one for the backend, one for the client',
   resources: 'the filter that checks them',
@@ -272,6 +274,14 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
       ? new AnalyticsEvents({
           hasSizes: true,
           address: 'network',
+          wallOffsetMs: () => performance.timeOrigin,
+          publish: async () => true,
+          onDropped: () => {},
+        })
+      : null,
+    traces: parts.has('traces')
+      ? new TraceRecords({
+          ...{ ratio: 0.01, parentBased: true, faultsPerSecond: 100 },
           wallOffsetMs: () => performance.timeOrigin,
           publish: async () => true,
           onDropped: () => {},

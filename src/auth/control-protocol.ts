@@ -47,6 +47,8 @@ export type ControlCall =
   | { readonly kind: 'usage'; readonly rows: readonly UsageRow[] }
   /** Events for analytics: lines of JSON, each with its line feed. */
   | { readonly kind: 'analytics'; readonly lines: string; readonly events: number }
+  /** Traced exchanges, as `observe/trace-records.ts` writes them. */
+  | { readonly kind: 'traces'; readonly records: string }
 
 export interface ControlCallResults {
   readonly key: true
@@ -57,6 +59,7 @@ export interface ControlCallResults {
   readonly backendJwt: string
   readonly usage: true
   readonly analytics: true
+  readonly traces: true
 }
 
 /** The introspection response of an authorisation server (RFC 7662 2.2); null: the token is not active. */

@@ -41,8 +41,9 @@ import { apimDatabase, encryption, sharedDatabase } from './catalogue/databases.
 import { environment, gatewayLabels, virtualHost } from './catalogue/environments.ts'
 import { backendJwt, claimMapping, jwtIssuer } from './catalogue/jwt.ts'
 import { httpClient, keyManager, oauthConfig } from './catalogue/key-manager.ts'
-import { notification, openTracer, tokenRevocation } from './catalogue/notifications.ts'
+import { notification, tokenRevocation } from './catalogue/notifications.ts'
 import { developerPortal, indexing, sdk } from './catalogue/portals.ts'
+import { openTracer, tracing } from './catalogue/tracing.ts'
 import { workflow } from './catalogue/workflow.ts'
 import {
   blockingConditions,
@@ -96,6 +97,7 @@ const ALL = [
   workflow,
   sdk,
   openTracer,
+  tracing,
   tokenRevocation,
   notification,
   indexing,

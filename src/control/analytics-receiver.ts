@@ -99,7 +99,7 @@ export class AnalyticsNodes implements BatchSink {
 
   #post({ events }: NodeAddress, { id, lines }: SentBatch, session: string): Promise<RemoteResponse> {
     const url = `${events}/events?batch=${encodeURIComponent(id)}`
-    const content = { type: MEDIA_TYPE, text: lines }
+    const content = { type: MEDIA_TYPE, body: lines }
     return this.#send({ url, content, authorization: `Bearer ${session}`, bytesMax: RESPONSE_BYTES_MAX })
   }
 

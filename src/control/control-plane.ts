@@ -22,11 +22,13 @@ import {
 } from '../auth/control-protocol.ts'
 import type { MetricsColumn } from '../observe/metrics.ts'
 import { revocationKeyOf } from '../auth/jwt-claims.ts'
+import { isTracing } from '../plan/trace-planning.ts'
 import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
 import { parseJwt } from '../auth/jwt-parser.ts'
 import type { LocalKeyManager, LocalKeyManagerContext } from './local-key-manager.ts'
 import type { Messaging, SharedState } from './messaging.ts'
 import type { Analytics } from './analytics.ts'
+import type { Traces } from './traces.ts'
 import type { ManagementCommand } from './admin-api/commands.ts'
 import type { ControlCallHandlers, ReactorChannels } from './reactor-channels.ts'
 import { PolicyDeployment } from './policy-deployment.ts'
@@ -69,6 +71,8 @@ export class ControlPlane {
   #messaging: Messaging | null = null
   /** Null: events are not published. */
   #analytics: Analytics | null = null
+  /** Null: requests are not traced. */
+  #traces: Traces | null = null
   /** Null: no `notifier_impl` is configured. */
   #notifier: RevocationNotifier | null = null
   /** One snapshot at a time: of two, the older one could be sent last and lose a change between them. */
@@ -113,6 +117,7 @@ export class ControlPlane {
       await (plan.runsKeyManager ? controlPlane.#openKeyManager() : controlPlane.#readRevocations())
       await controlPlane.#openMessaging()
       await controlPlane.#openAnalytics()
+      await controlPlane.#openTraces()
       await controlPlane.#snapshots.run()
       return controlPlane
     } catch (error) {
@@ -169,6 +174,7 @@ export class ControlPlane {
     this.#policies.close()
     await this.#messaging?.close()
     await this.#analytics?.close()
+    await this.#traces?.close()
     await this.#keyManager?.close()
     await this.#remote.close()
   }
@@ -233,6 +239,14 @@ export class ControlPlane {
     const { report, metrics } = this.#context
     const send: RemoteServices['send'] = request => this.#remote.send(request)
     this.#analytics = await Opened.open({ configuration, home, dataDir, send, report, metrics })
+  }
+
+  async #openTraces(): Promise<void> {
+    const { configuration, runsGateway } = this.#plan
+    if (!runsGateway || !isTracing(configuration)) return
+    const { Traces: Opened } = await import('./traces.ts')
+    const { report, metrics } = this.#context
+    this.#traces = new Opened({ configuration, send: request => this.#remote.send(request), report, metrics })
   }
 
   /** Another node has revoked tokens. */
@@ -370,6 +384,11 @@ export class ControlPlane {
       analytics: async ({ lines, events }) => {
         if (this.#analytics === null) throw new ControlCallFailed('analytics events are not published')
         this.#analytics.publish(lines, events)
+        return true
+      },
+      traces: async ({ records }) => {
+        if (this.#traces === null) throw new ControlCallFailed('traces are not exported')
+        this.#traces.add(records)
         return true
       },
     }

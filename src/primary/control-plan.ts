@@ -72,7 +72,8 @@ export function callsOverTls(configuration: Configuration): boolean {
     .flatMap(group => [...group.analytics_url, ...group.analytics_auth_url])
   const workflow = configuration['apim.workflow']
   const engine = runsKeyManager && workflow.enable && workflow.call_engine ? [workflow.service_url] : []
-  return [...keySets, ...services, ...engine, ...messaging, ...analytics].some(url =>
+  const traces = [configuration.tracing['otlp.endpoint']]
+  return [...keySets, ...services, ...engine, ...messaging, ...analytics, ...traces].some(url =>
     /^(?:https|ssl|amqps):/i.test(url),
   )
 }

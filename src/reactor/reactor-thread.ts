@@ -8,6 +8,7 @@ import type { AuthPlan } from '../auth/auth-plan.ts'
 import { AuthState } from '../auth/auth-state.ts'
 import { AccessLog, type AccessLogFormat } from '../observe/access-log.ts'
 import type { AnalyticsEvents } from '../observe/analytics-events.ts'
+import type { TraceRecords } from '../observe/trace-records.ts'
 import { EventLog } from '../observe/events.ts'
 import { AccessLogFile } from '../observe/access-log-file.ts'
 import { AccessSampling } from '../observe/access-sampling.ts'
@@ -88,6 +89,17 @@ async function analytics(): Promise<AnalyticsEvents | null> {
   })
 }
 
+async function traces(): Promise<TraceRecords | null> {
+  if (plan.traces === null) return null
+  const { TraceRecords: Records } = await import('../observe/trace-records.ts')
+  return new Records({
+    ...plan.traces,
+    wallOffsetMs: () => Date.now() - performance.now(),
+    publish: batch => authState.call({ kind: 'traces', ...batch }),
+    onDropped: exchanges => metrics.add(METRIC.traceRecordsDropped, exchanges),
+  })
+}
+
 /** The TLS modules are loaded only where a listener or a route uses TLS: they take memory and time. */
 async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel | null> {
   if (tlsServer === null && Object.keys(tlsClients).length === 0) return null
@@ -134,6 +146,7 @@ const reactor = new Reactor(plan, {
   report,
   accessLog: await accessLog(),
   analytics: await analytics(),
+  traces: await traces(),
   authState,
   validator: await firstValidator(),
   mediation: await loadMediation(plan, plan.apis),

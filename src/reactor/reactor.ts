@@ -3,23 +3,18 @@
  * constructor builds all parts of the hot path from a plan; a reload changes them in place. `proxy/pipeline.ts` has the
  * order of the phases of a request. Runs in a worker thread (reactor-thread.ts), and in tests in the main thread.
  */
-import type { Failure, Filter } from '../proxy/exchange/contract.ts'
+import type { Failure } from '../proxy/exchange/contract.ts'
 import { newIdPrefix } from '../proxy/exchange/correlation-id.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import type { ConnectionContext, ConnectionContexts, Report } from '../proxy/exchange/connection-context.ts'
+import type { ConnectionContext, ConnectionContexts } from '../proxy/exchange/connection-context.ts'
 import type { BackendTunnelPeer } from '../proxy/exchange/tunnel.ts'
 import { corsPolicyOf } from '../filters/cors-policy.ts'
 import type { Head } from '../http1/head.ts'
 import { arena, Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'
 import { ExpectedSection, RepeatedSections } from '../http1/repeated-sections.ts'
-import type { CustomValidator } from '../auth/custom-validator.ts'
-import type { AuthState } from '../auth/auth-state.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
-import type { WorkerService } from '../mediation/worker-service.ts'
-import type { AccessLog } from '../observe/access-log.ts'
-import type { AnalyticsEvents } from '../observe/analytics-events.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import {
   type ApiChanges,
@@ -41,8 +36,8 @@ import { isSecured, Listener, missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { ReactorTls } from './reactor-tls.ts'
 import { isMediated } from './mediation-loading.ts'
-import type { WorkTimes } from './api-work.ts'
 import type { ReactorMediation } from './reactor-mediation.ts'
+import type { LoadedParts, ReactorOptions } from './reactor-options.ts'
 import { ClusterReports } from './cluster-reports.ts'
 import { SharedCounting } from './shared-counting.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
@@ -50,9 +45,8 @@ import { timelines } from '../protocol/timelines.ts'
 import { newContexts, updateContexts } from './contexts.ts'
 import { DnsCache } from '../socket/dns-cache.ts'
 import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
-import type { ByteSocket, SocketLevel } from '../socket/byte-socket.ts'
+import type { ByteSocket } from '../socket/byte-socket.ts'
 import type { ConnectionAddresses } from '../socket/proxy-header.ts'
-import type { TlsLevel } from '../socket/tls.ts'
 import { ResourceCache } from '../route/resource-cache.ts'
 import { Router } from '../route/router.ts'
 import { Admission } from '../proxy/source/admission.ts'
@@ -418,6 +412,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#mediation?.close()
     this.#options.accessLog?.flush()
     this.#options.analytics?.flush()
+    this.#options.traces?.flush()
   }
 
   #endDrain(): void {
@@ -444,6 +439,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#auth.tick()
     this.#options.accessLog?.flush()
     this.#options.analytics?.flush()
+    this.#options.traces?.tick()
   }
 
   #pauseWithoutDescriptor(): void {
@@ -534,9 +530,10 @@ export class Reactor implements ConnectionCallbacks {
   #newClient(address: string, { scheme, kind }: Listener): Client {
     const logsAgents = this.#options.accessLog !== null || this.#options.analytics !== null
     const isTrusted = this.#trusted.includes(address)
+    const traces = this.#options.traces?.sampling ?? null
     const context = this.#contexts[transportOf(scheme)]
     const decoder = new RequestDecoder(context, this.#requestCounter, { address, scheme }, isTrusted, logsAgents)
-    return { address, idPrefix: this.#idPrefix, decoder, expected: new ExpectedSection(), scheme, kind }
+    return { address, idPrefix: this.#idPrefix, decoder, expected: new ExpectedSection(), scheme, kind, traces }
   }
 
   process(exchange: Exchange): Promise<() => void> | undefined {
@@ -568,6 +565,7 @@ export class Reactor implements ConnectionCallbacks {
     if (exchange.pendingSlot >= 0) this.#endpoints.requestEnded(exchange)
     this.#options.accessLog?.append(exchange)
     this.#options.analytics?.append(exchange)
+    if (exchange.trace !== null) this.#options.traces!.done(exchange, exchange.trace)
     this.inspector.done(exchange)
   }
 

@@ -245,6 +245,7 @@ async function buildNode(t: TestContext, toml: string, reads: Set<string>): Prom
     authState: new AuthState(plan!.authVersion, plan!.auth),
     accessLog: null,
     analytics: null,
+    traces: null,
     validator: null,
     mediation: null,
     buildFilterChain: () => [],

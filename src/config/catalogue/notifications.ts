@@ -1,25 +1,7 @@
-/** Tracing, revocation notices and mail. */
+/** Revocation notices and mail. */
 import { actsIf, allInert, live, required, section, WORKER } from '../key.ts'
 import { integer, duration, flag, host, mailAddress, secret, text } from '../kinds.ts'
 import { DAY_MS } from './passthru-keys.ts'
-
-export const openTracer = section(
-  'apim.open_tracer',
-  'Tracing of requests.',
-  allInert(
-    {
-      'remote_tracer.enable': flag(false, 'Send traces to a tracer.'),
-      'remote_tracer.name': text('zipkin', 'Kind of the tracer.'),
-      'remote_tracer.properties.hostname': host('localhost', 'Host of the tracer.'),
-      'remote_tracer.properties.port': integer(9411, '', 1, 65_535, 'Port of the tracer.'),
-      'log_tracer.enable': flag(false, 'Write traces to the log.'),
-    },
-    'not built yet: tracing',
-  ),
-  {
-    roles: ['gateway-worker'],
-  },
-)
 
 export const tokenRevocation = section(
   'apim.token.revocation',

@@ -42,7 +42,13 @@ interface RemoteRequest {
   readonly form?: URLSearchParams
   readonly json?: object
   /** Text of another media type, sent by POST. */
-  readonly content?: { readonly type: string; readonly text: string }
+  readonly content?: { readonly type: string; readonly body: string | Uint8Array }
+  /** Further fields, in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Media type of the response; `application/json` by default. */
+  readonly accept?: string
+  /** Plain HTTP to another machine is allowed: the operator has named it for what is no secret. */
+  readonly allowsPlain?: true
   readonly authorization?: string
   /** Limit of the response body. */
   readonly bytesMax: number
@@ -75,7 +81,7 @@ export class HttpClient {
    */
   async send(request: RemoteRequest): Promise<RemoteResponse> {
     const url = URL.parse(request.url)
-    const refusal = url === null ? 'its address is not a URL' : addressFault(url)
+    const refusal = url === null ? 'its address is not a URL' : addressFault(url, request.allowsPlain)
     if (url === null || refusal !== '') throw new ControlCallFailed(refusal)
     const target = `${url.protocol}//${url.host}${url.pathname}`
     const signal = AbortSignal.timeout(this.#limits.requestMs)
@@ -99,7 +105,7 @@ export class HttpClient {
 
   /** `others`: other requests in flight to the same host. */
   async #exchange(url: URL, request: RemoteRequest, signal: AbortSignal, others: number): Promise<RemoteResponse> {
-    const { authorization, bytesMax } = request
+    const { authorization, bytesMax, accept = 'application/json', headers: further = {} } = request
     const [content, type] = contentOf(request)
     const agent = await this.#agentFor(url)
     const { statusCode, headers, body } = await agent.request({
@@ -107,7 +113,8 @@ export class HttpClient {
       path: `${url.pathname}${url.search}`,
       method: content === null ? 'GET' : 'POST',
       headers: {
-        accept: 'application/json',
+        ...further,
+        accept,
         'user-agent': 'sluice',
         ...(authorization === undefined ? {} : { authorization }),
         ...(content === null ? {} : { 'content-type': type }),
@@ -167,16 +174,16 @@ export class HttpClient {
 }
 
 /** Body and media type; a body of null is none. */
-function contentOf({ form, json, content }: RemoteRequest): readonly [body: string | null, type: string] {
-  if (content !== undefined) return [content.text, content.type]
+function contentOf({ form, json, content }: RemoteRequest): readonly [body: string | Uint8Array | null, type: string] {
+  if (content !== undefined) return [content.body, content.type]
   if (json !== undefined) return [JSON.stringify(json), 'application/json']
   return [form?.toString() ?? null, 'application/x-www-form-urlencoded']
 }
 
 /** Why requests to the address are refused; '' if they are allowed. */
-function addressFault({ protocol, hostname, username, password }: URL): string {
+function addressFault({ protocol, hostname, username, password }: URL, allowsPlain = false): string {
   if (username !== '' || password !== '') return 'its address contains credentials; set them by their own keys'
-  if (protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname))) return ''
+  if (protocol === 'https:' || (protocol === 'http:' && (allowsPlain || isLoopbackHost(hostname)))) return ''
   return `${protocol}//${hostname} is neither https nor on this machine`
 }
 
