@@ -3,14 +3,16 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import type { ApiMediationPlan, FlowPlan } from '../../src/mediation/flow-plan.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
 import { operation } from '../harness/filter-chain.ts'
+import { startGateway } from '../harness/gateway.ts'
 import { type Peer, connectPeer, refusingPort, ScriptedBackend } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
-import { startCallsOf } from '../harness/sequence-calls.ts'
+import { planEndpoints } from '../harness/sequence-calls.ts'
+import { type Owner, sharedBySuite } from '../harness/suite.ts'
 import { EXAMPLES } from './examples/table.ts'
 import { parseFile } from './test-sequences.ts'
 
@@ -34,35 +36,49 @@ interface Got {
   readonly body: string
 }
 
-describe('an example does what the table says:', () => {
-  for (const example of EXAMPLES) {
-    test(`${example.name}: ${example.about}`, async t => {
-      const backend = await ExampleBackend.start(t)
-      const closed = await refusingPort()
-      t.after(() => closed.close())
-      const mediation = await mediationOf(example.name, backend.port)
-      const resources = example.resource === undefined ? [] : [operation(`GET ${example.resource}`)]
-      const port = example.name === 'error-wording' ? closed.port : backend.port
-      const options = { hasFilterChain: resources.length > 0, home: homeWithEntry(t) }
-      const { gateway } = await startCallsOf(t, mediation, port, {}, options, undefined, { resources })
-      for (const exchange of example.exchanges) {
-        backend.script(exchange.backend, PARALLEL.includes(example.name))
-        const client = await connectPeer(gateway.port)
-        t.after(() => client.destroy())
-        client.send(requestText(exchange.request))
-        const { status, fields, body } = await takeResponse(client)
-        if (FORGETS.includes(example.name)) await backend.untilDone()
-        const shown = JSON.stringify([body, backend.got, gateway.reports.filter(({ level }) => level !== 'debug')])
-        expectMessage({ start: String(status), fields, body }, exchange.response, `response ${shown}`)
-        backend.check(shown)
-      }
-    })
-  }
+/** One gateway with one API per example, under its name, and one backend. */
+const shared = sharedBySuite(async owner => {
+  const backend = await ExampleBackend.start(owner)
+  const closed = await refusingPort()
+  owner.after(() => closed.close())
+  const apis = await Promise.all(
+    EXAMPLES.map(async ({ name, resource }) => ({
+      context: `/${name}`,
+      port: name === 'error-wording' ? closed.port : backend.port,
+      overrides: {
+        mediation: await mediationOf(name, backend.port),
+        resources: resource === undefined ? [] : [operation(`GET ${resource}`)],
+      },
+    })),
+  )
+  const sequenceEndpoints = planEndpoints(apis.flatMap(({ overrides }) => overrides.mediation.sequences))
+  const gateway = await startGateway(apis, { sequenceEndpoints, hasFilterChain: true, home: homeWithEntry(owner) })
+  owner.after(() => gateway.stop())
+  return { gateway, backend }
 })
 
-function homeWithEntry(t: TestContext): string {
+for (const example of EXAMPLES) {
+  test(`an example does what the table says: ${example.name}: ${example.about}`, async t => {
+    const { gateway, backend } = await shared
+    const before = gateway.reports.length
+    for (const exchange of example.exchanges) {
+      backend.script(exchange.backend, PARALLEL.includes(example.name))
+      const client = await connectPeer(gateway.port)
+      t.after(() => client.destroy())
+      client.send(requestText(example.name, exchange.request))
+      const { status, fields, body } = await takeResponse(client)
+      if (FORGETS.includes(example.name)) await backend.untilDone()
+      const said = gateway.reports.slice(before).filter(({ level }) => level !== 'debug')
+      const shown = JSON.stringify([body, backend.got, said])
+      expectMessage({ start: String(status), fields, body }, exchange.response, `response ${shown}`)
+      backend.check(shown)
+    }
+  })
+}
+
+function homeWithEntry(owner: Owner): string {
   const home = mkdtempSync(join(tmpdir(), 'sluice-examples-'))
-  t.after(() => rmSync(home, { recursive: true, force: true }))
+  owner.after(() => rmSync(home, { recursive: true, force: true }))
   const folder = join(home, 'synapse-configs', 'default', 'local-entries')
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'order-schema.xml'), ENTRY)
@@ -93,11 +109,11 @@ async function mediationOf(name: string, port: number): Promise<ApiMediationPlan
   return { sequences, flows, byOperation: {} }
 }
 
-function requestText({ start, fields = {}, body = '' }: Expected): string {
+function requestText(api: string, { start, fields = {}, body = '' }: Expected): string {
   const [method, target] = start.split(' ')
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
   const length = body === '' ? '' : `content-length: ${body.length}\r\n`
-  return `${method} /a${target} HTTP/1.1\r\nhost: gateway\r\n${lines.join('')}${length}\r\n${body}`
+  return `${method} /${api}${target} HTTP/1.1\r\nhost: gateway\r\n${lines.join('')}${length}\r\n${body}`
 }
 
 /** Answers requests as an exchange says, and keeps what was not as it says. */
@@ -112,10 +128,10 @@ class ExampleBackend {
     this.#server = server
   }
 
-  static async start(t: TestContext): Promise<ExampleBackend> {
+  static async start(owner: Owner): Promise<ExampleBackend> {
     const server = await ScriptedBackend.listen(peer => void backend.#serve(peer))
     const backend = new ExampleBackend(server)
-    t.after(() => server.close())
+    owner.after(() => server.close())
     return backend
   }
 
