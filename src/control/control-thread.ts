@@ -13,6 +13,7 @@ import type {
 } from '../plan/control-messages.ts'
 import { EventLog } from '../observe/events.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
+import { ThreadWatch } from '../observe/thread-metrics.ts'
 import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { CallChannel, respond } from '../runtime/call-channel.ts'
 import { trimOnceIdle } from '../runtime/heap-trim.ts'
@@ -59,6 +60,7 @@ setInterval(() => {
 async function start({ plan, fd }: Extract<ToControlThread, { kind: 'start' }>): Promise<void> {
   events.setLevel(plan.configuration.logging.level)
   metrics = new MetricsColumn(plan.metrics, plan.column)
+  ThreadWatch.start(plan.metrics, plan.column)
   try {
     const { controlPlane: opened, sharedIssuer } = await openPlane(plan, fd)
     controlPlane = opened

@@ -302,7 +302,12 @@ const SIZE_BOUNDS = [1024, 10 * 1024, 100 * 1024, 1024 * 1024, 10 * 1024 * 1024]
 const SIZES = SIZE_BOUNDS.length + 1
 const SIZE_CELLS = FAULT_CELLS + SIDES.length * BASES.length * STATES
 
-const CELLS = SIZE_CELLS + MESSAGES.length * SIZES
+/** Behind the counts: what each thread says of itself (thread-metrics.ts). */
+export const THREAD_CELLS = SIZE_CELLS + MESSAGES.length * SIZES
+/** Room for thread-metrics.ts. */
+const THREAD_CELL_COUNT = 24
+
+const CELLS = THREAD_CELLS + THREAD_CELL_COUNT
 /** Columns start on cache lines of their own, against false sharing (128 bytes: CPUs prefetch pairs of lines). */
 const COLUMN_CELLS = Math.ceil(CELLS / 16) * 16
 
@@ -339,6 +344,10 @@ export class MetricsColumn {
 
   add(cell: number, by: number): void {
     this.#cells[cell]! += by
+  }
+
+  set(cell: number, value: number): void {
+    this.#cells[cell] = value
   }
 
   /** The value of a cell in this column alone. */

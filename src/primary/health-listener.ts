@@ -1,21 +1,21 @@
 /**
- * The health port on loopback: `/healthz` (alive), `/readyz` (takes traffic), `/metrics`. Plain sockets, one request
- * per connection, of which only the request line is read: Node's HTTP server would take 16 MB in a process at rest
- * (D9).
+ * The health port on loopback: `/healthz` (alive), `/readyz` (takes traffic), `/metrics`, `/services/Version`. Plain
+ * sockets, one request per connection, of which only request line and Accept are read: Node's HTTP server would take
+ * 16 MB in a process at rest (D9).
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { descriptorOf, listenTarget, NEW_SOCKET } from '../socket/byte-socket.ts'
-import { METRICS_CONTENT_TYPE, renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
+import { inPreferredFormat } from '../observe/metrics-text.ts'
+import { type Readiness, readinessText } from './readiness.ts'
 
 /** Actions of tests on threads, by name: `POST /test/<name>`. */
 type TestHooks = Readonly<Record<string, () => void>>
 
 interface HealthSources {
-  /** Why the node does not take traffic; '' where it does. */
-  readonly unready: () => string
-  readonly metrics: SharedArrayBuffer
-  /** Lines behind those of the counters. */
-  readonly moreMetrics: () => string
+  readonly readiness: () => Readiness
+  /** Text format of Prometheus. */
+  readonly metrics: () => Promise<string>
+  readonly version: string
   /** Null in production. */
   readonly testHooks: TestHooks | null
 }
@@ -48,19 +48,41 @@ function hook(path: string, hooks: TestHooks): HealthResponse {
   return text('200 OK', 'done')
 }
 
-function respond(method: string, path: string, sources: HealthSources): HealthResponse {
+/** What a request asks for. */
+interface HealthRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly accept: string
+}
+
+async function respond(
+  { method, path, query, accept }: HealthRequest,
+  sources: HealthSources,
+): Promise<HealthResponse> {
   if (method === 'POST' && sources.testHooks !== null) return hook(path, sources.testHooks)
   if (method !== 'GET' && method !== 'HEAD') return text('405 Method Not Allowed', 'only GET and HEAD')
   if (path === '/healthz') return text('200 OK', 'ok')
   if (path === '/readyz') {
-    const reason = sources.unready()
-    return reason === '' ? text('200 OK', 'ready') : text('503 Service Unavailable', reason)
+    const readiness = sources.readiness()
+    const status = readiness.status === 'ready' ? '200 OK' : '503 Service Unavailable'
+    if (/\bapplication\/json\b/i.test(accept)) {
+      return { status, type: 'application/json', body: `${JSON.stringify(readiness)}\n` }
+    }
+    if (/(?:^|&)verbose(?:=|&|$)/.test(query)) return text(status, readinessText(readiness))
+    return text(status, readiness.reason === '' ? readiness.status : readiness.reason)
   }
   if (path === '/metrics') {
-    const body = renderMetrics(snapshotMetrics(sources.metrics)) + sources.moreMetrics()
-    return { status: '200 OK', type: METRICS_CONTENT_TYPE, body }
+    return { status: '200 OK', ...inPreferredFormat(await sources.metrics(), accept) }
   }
-  return text('404 Not Found', 'there is /healthz, /readyz and /metrics')
+  if (path === '/services/Version') return versionResponse(sources.version)
+  return text('404 Not Found', 'there is /healthz, /readyz, /metrics and /services/Version')
+}
+
+/** As users of the platform ask for the version of a server: the SOAP operation getVersion over GET. */
+function versionResponse(version: string): HealthResponse {
+  const body = `<ns:getVersionResponse xmlns:ns="http://version.services.core.carbon.wso2.org"><return>Sluice-${version}</return></ns:getVersionResponse>\n`
+  return { status: '200 OK', type: 'application/xml; charset=utf-8', body }
 }
 
 function serve(socket: Socket, sources: HealthSources): void {
@@ -75,12 +97,20 @@ function serve(socket: Socket, sources: HealthSources): void {
       return
     }
     socket.removeAllListeners('data')
-    const line = /^([A-Z]+) (\/[^ ?]*)(?:\?[^ ]*)? HTTP\/1\.[01]\r\n/.exec(received)
-    const { status, type, body } =
-      line === null ? text('400 Bad Request', 'not HTTP/1') : respond(line[1]!, line[2]!, sources)
-    const head = `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
-    socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${line?.[1] === 'HEAD' ? '' : body}`)
+    void answer(socket, received, sources)
   })
+}
+
+async function answer(socket: Socket, received: string, sources: HealthSources): Promise<void> {
+  const line = /^([A-Z]+) (\/[^ ?]*)(?:\?([^ ]*))? HTTP\/1\.[01]\r\n/.exec(received)
+  const [, method = '', path = '', query = ''] = line ?? []
+  const accept = /^accept:[ \t]*([^\r\n]*)/im.exec(received)?.[1] ?? ''
+  const response =
+    line === null ? text('400 Bad Request', 'not HTTP/1') : await respond({ method, path, query, accept }, sources)
+  const { status, type, body } = response
+  if (socket.destroyed) return
+  const head = `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
+  socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${method === 'HEAD' ? '' : body}`)
 }
 
 /** `connectionsMax`: further connections are closed at once. `fd`: an inherited socket. */

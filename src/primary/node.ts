@@ -5,6 +5,7 @@
 import type { ApiProjects } from '../apis/api-projects.ts'
 import { type Log, logEvent } from '../observe/log.ts'
 import { allocateMetrics, METRIC, MetricsColumn } from '../observe/metrics.ts'
+import { ThreadWatch } from '../observe/thread-metrics.ts'
 import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
 import { openFileLimit, reservedConnections } from '../plan/descriptor-planning.ts'
 import { socketName } from '../plan/listening-sockets.ts'
@@ -17,6 +18,7 @@ import { receiverAddress } from '../plan/receiver-planning.ts'
 import type { FromReactor } from '../plan/reactor-messages.ts'
 import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
+import { nameProcess } from '../runtime/process-name.ts'
 import { deleteStaleFiles } from '../runtime/temporary-files.ts'
 import { AccessLogOutput, checkAccessLog } from './access-log-output.ts'
 import { type ActiveState, type OpenedState, openState } from './active-state.ts'
@@ -31,7 +33,9 @@ import { EndpointService } from './endpoint-service.ts'
 import type { Predecessor, SuccessorProgram } from './handover.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
 import type { Installation, LoadedHome } from './home-loading.ts'
+import { installedVersion, MetricsService } from './metrics-service.ts'
 import { PoolService } from './pool-service.ts'
+import { type Readiness, readiness } from './readiness.ts'
 import type { PoolOwner, ReactorPool } from './reactor-pool.ts'
 import { ReloadQueue } from './reload-queue.ts'
 import { Reloader } from './reloader.ts'
@@ -104,6 +108,8 @@ export class Node {
   #health: HealthListener | null = null
   #accessLog: AccessLogOutput | null = null
   #socket: ControlSocket | null = null
+  /** Of this thread. */
+  #threadWatch: NodeJS.Timeout | null = null
   #phase: 'starting' | 'ready' | 'being replaced' | 'ending' = 'starting'
 
   private constructor(options: NodeOptions, lock: DataLock | null, state: OpenedState | null) {
@@ -128,6 +134,7 @@ export class Node {
   /** Rejects with DataLocked, ListenError, CannotWrite, ConfigurationErrors or ThreadFailed. */
   static async start(given: NodeOptions): Promise<{ node: Node; addresses: NodeAddresses }> {
     const { installation, components, predecessor } = given
+    nameProcess()
     const lock = predecessor === null ? DataLock.take(installation.dataDir) : null
     const options = predecessor === null ? given : { ...given, loaded: await reloadedBehind(predecessor, given) }
     const { loaded } = options
@@ -161,6 +168,7 @@ export class Node {
       metrics: this.#shared.metrics,
       keys: () => active.configured.keys,
       apis,
+      plans: () => Array.from(active.planned.byDefinition.values(), ({ plan }) => plan),
       gateway: this.#gateway(),
     })
     return { active, reloader, reloads, apis, dashboard }
@@ -176,6 +184,7 @@ export class Node {
 
   async #start(): Promise<NodeAddresses> {
     const { configuration } = this.#options.loaded
+    this.#threadWatch = ThreadWatch.start(this.#shared.metrics, this.#shared.reactors)
     const [plan] = this.#plans
     const { listeners = [], level = '' } = plan ?? {}
     if (plan !== undefined) checkAccessLog(configuration, this.#options.installation.dataDir)
@@ -220,14 +229,40 @@ export class Node {
   async #openHealth(address: ListenAddress): Promise<void> {
     const { host, port } = address
     const connectionsMax = reservedConnections(openFileLimit()).health
+    const metrics = this.#metricsService()
     const sources = {
-      unready: () => this.#unready(),
-      metrics: this.#shared.metrics,
-      moreMetrics: () => [this.#endpoints, this.#throttling, this.#pools].map(it => it?.metrics() ?? '').join(''),
+      readiness: () => this.#readiness(),
+      metrics: () => metrics.text(),
+      version: installedVersion(),
       testHooks: process.env.SLUICE_TEST_HOOKS === '1' ? this.#testHooks() : null,
     }
     const [fd] = this.#inherited('health', address)
     this.#health = await startHealthListener(host, port, connectionsMax, sources, fd)
+  }
+
+  #metricsService(): MetricsService {
+    const [plan] = this.#plans
+    return new MetricsService({
+      ...this.#shared,
+      plan: plan ?? null,
+      active: () => {
+        const active = this.#home?.active
+        return { live: active?.live ?? plan!, apis: active?.planned.apis ?? plan!.apis }
+      },
+      pool: this.#options.reactors,
+      more: () => [this.#endpoints, this.#throttling, this.#pools].map(it => it?.metrics() ?? '').join(''),
+    })
+  }
+
+  #readiness(): Readiness {
+    const { components, control } = this.#options
+    return readiness({
+      unready: this.#unready(),
+      isControlServing: this.#home === null || this.#phase !== 'ready' ? null : control.isServing,
+      runsKeyManager: components.runsKeyManager,
+      metrics: this.#shared.metrics,
+      endpoints: this.#endpoints?.list() ?? [],
+    })
   }
 
   /** The reactors accept connections beside the reactors of the predecessor, which ends now. */
@@ -462,6 +497,7 @@ export class Node {
   }
 
   #release(): void {
+    clearInterval(this.#threadWatch ?? undefined)
     this.#socket?.close()
     this.#socket = null
     this.#lock?.release()

@@ -15,7 +15,9 @@ import { MessageReader } from '../http1/message-reader.ts'
 import { ExpectedSection, RepeatedSections } from '../http1/repeated-sections.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
+import { ApiMetrics } from '../observe/api-metrics.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
+import { ThreadWatch } from '../observe/thread-metrics.ts'
 import {
   type ApiChanges,
   type ApiPlan,
@@ -67,37 +69,6 @@ import { clientLimits, dateLine, forwardingKey } from './settings.ts'
 /** Time between two ticks in milliseconds: resolution of all deadlines. */
 const TICK_MS = 100
 
-interface ReactorOptions {
-  readonly level: SocketLevel
-  /** TLS at that level; null where nothing in the plan is secured. */
-  readonly tls: TlsLevel | null
-  readonly report: Report
-  /** null: no access log. */
-  readonly accessLog: AccessLog | null
-  /** null: no events for analytics. */
-  readonly analytics: Pick<AnalyticsEvents, 'append' | 'flush'> | null
-  /** Keys, subscriptions and revocations, as the control thread sends them. */
-  readonly authState: AuthState
-  /** The operator's validator; null for none. */
-  readonly validator: CustomValidator | null
-  buildFilterChain(api: ApiPlan, auth: ReactorAuth, throttle: Throttle): readonly Filter[]
-  /** As `loadMediation` has it: null where no message of the APIs is mediated. */
-  readonly mediation: typeof ReactorMediation | null
-  /** Runs the flows that need a worker, in place of worker threads; for tests. */
-  readonly worker?: Pick<WorkerService, 'mediate'>
-  /** First file of a worker thread; for tests. */
-  readonly workerEntry?: URL | undefined
-  /** Of work beside requests; for tests. */
-  readonly workTimes?: Partial<WorkTimes> | undefined
-  /** Clock of limits, in milliseconds since 1970; `Date.now` by default. */
-  readonly wallMs?: () => number
-  /** Called when a draining reactor has no connection left. */
-  drained(): void
-}
-
-/** Parts of a reload that load modules, so that they exist before it begins. */
-type LoadedParts = Pick<ReactorOptions, 'tls' | 'validator' | 'mediation'>
-
 export class Reactor implements ConnectionCallbacks {
   readonly inspector: ReactorInspector
   readonly #plan: ReactorPlan
@@ -105,6 +76,8 @@ export class Reactor implements ConnectionCallbacks {
   readonly #contexts: ConnectionContexts
   readonly #pipeline: Pipeline
   readonly #metrics: MetricsColumn
+  readonly #apiMetrics: ApiMetrics
+  readonly #threadWatch: ThreadWatch
   readonly #auth: ReactorAuth
   readonly #throttle: Throttle
   readonly #sharedCounting: SharedCounting
@@ -149,6 +122,8 @@ export class Reactor implements ConnectionCallbacks {
     this.#plan = plan
     this.#options = options
     this.#metrics = new MetricsColumn(plan.metrics, plan.reactor)
+    this.#apiMetrics = new ApiMetrics(plan.apiMetrics, plan.reactor)
+    this.#threadWatch = new ThreadWatch(this.#metrics, TICK_MS)
     this.#heartbeats = new Int32Array(plan.heartbeats)
     this.inspector = new ReactorInspector(plan, lister => {
       for (const connection of this.#connections) connection.show(lister)
@@ -427,6 +402,7 @@ export class Reactor implements ConnectionCallbacks {
   #tick(): void {
     this.#coarseNow = performance.now()
     this.#heartbeats[this.#plan.reactor]!++
+    this.#threadWatch.tick(this.#coarseNow)
     if (this.#coarseNow >= this.#nextSecondMs) {
       this.#nextSecondMs = this.#coarseNow + 1000 - (Date.now() % 1000)
       const line = dateLine()
@@ -560,6 +536,7 @@ export class Reactor implements ConnectionCallbacks {
     metrics.add(sizeCell('response', exchange.responseBodyBytes), 1)
     metrics.add(METRIC.requestBytes, exchange.requestBodyBytes)
     metrics.add(METRIC.responseBytes, exchange.responseBodyBytes)
+    this.#apiMetrics.count(exchange)
     if (exchange.status === 101) this.#auth.tunnels.closed(exchange)
     exchange.lateCharges?.settle(exchange)
     if (exchange.pendingSlot >= 0) this.#endpoints.requestEnded(exchange)

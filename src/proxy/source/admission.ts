@@ -3,11 +3,9 @@
  * files of the process (D168), and `max_connections_per_client`. Node cannot stop accepting, so a connection beyond a
  * limit is accepted, reset at once, and counted (D12).
  */
+import { CLIENT_ROWS } from '../../observe/connection-marks.ts'
 import { METRIC } from '../../observe/metrics.ts'
 import type { SharedGauge } from '../../runtime/shared-gauge.ts'
-
-/** Slots of the gauge that count the client connections of a transport. */
-const CLIENT_ROWS = { http: 0, https: 1 } as const
 
 type ClientScheme = keyof typeof CLIENT_ROWS
 type Limits = Readonly<Record<ClientScheme, number>>
