@@ -1,5 +1,5 @@
 /** Delivers what the outbox holds: says what is due on this node, and runs it. One node of a database delivers. */
-import { hostname } from 'node:os'
+import { processName } from '../runtime/process-name.ts'
 import { busySenders, type BusySender, readSender, recoverClaims } from './claims.ts'
 import { DEFAULT_LEASE, Lease, type LeaseTimes } from './lease.ts'
 import type { SenderId } from './delivery.ts'
@@ -13,7 +13,7 @@ export interface DeliveryRunOptions extends Pick<RunContext, 'compose' | 'log'> 
   readonly pace: (sender: SenderId) => SenderPace | Promise<SenderPace>
   readonly schedule?: Partial<RetrySchedule>
   readonly lease?: Partial<LeaseTimes>
-  /** The same on all threads of a process, and different from other nodes; left out: host name and process id. */
+  /** The same on all threads of a process, and different from other nodes; left out: that of the process. */
   readonly node?: string
   readonly random?: () => number
   readonly runMs?: number
@@ -47,7 +47,7 @@ export class DeliveryRun {
     this.#outbox = outbox
     this.#pace = pace
     const times = { ...DEFAULT_LEASE, ...lease }
-    this.#lease = new Lease(outbox.connection, outbox.clock, node ?? `${hostname()}:${process.pid}`, times)
+    this.#lease = new Lease(outbox.connection, outbox.clock, node ?? processName(), times)
     this.#context = {
       outbox,
       lease: this.#lease,

@@ -2,6 +2,9 @@
  * The lease of the node that delivers: a row of the database, renewed by each thread of its holder. The database judges
  * its end by its own clock, the holder by its monotonic clock and earlier: clocks that jump make no two holders.
  */
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { sql } from 'kysely'
 import type { OutboxClock } from './database-clock.ts'
 import type { OutboxConnection } from './outbox-schema.ts'
 
@@ -12,6 +15,9 @@ export interface LeaseTimes {
 }
 
 export const DEFAULT_LEASE: LeaseTimes = { leaseMs: 10_000, marginMs: 2000 }
+
+/** The lock of a data folder: it begins with the id of the process that holds it. */
+const LOCK_FILE = 'lock'
 
 /** Tenures of the lease are numbered: what was claimed in an earlier one is recovered. */
 type LeaseResult =
@@ -57,7 +63,7 @@ export class Lease {
     const leftMs = Number(until_ms) - nowMs
     const { leaseMs } = this.#times
     // A lease that ends later than one of now would was taken before the clock went back.
-    const isOver = leftMs <= 0 || leftMs > 2 * leaseMs
+    const isOver = leftMs <= 0 || leftMs > 2 * leaseMs || (holder !== this.#node && (await this.#isAlone()))
     if (!isOver && holder !== this.#node) return this.#lose(leftMs)
     const next = Number(term) + (isOver ? 1 : 0)
     if (isOver || leftMs < (leaseMs * 2) / 3) {
@@ -72,6 +78,19 @@ export class Lease {
     const isNew = next !== this.#term
     this.#term = next
     return { isHeld: true, term: next, isNew }
+  }
+
+  /** The data folder of an embedded database belongs to this process: the process that held the lease is gone. */
+  async #isAlone(): Promise<boolean> {
+    const { db, dialect } = this.#connection
+    if (dialect !== 'sqlite') return false
+    const { rows } = await sql<{ readonly name: string; readonly file: string }>`pragma database_list`.execute(db)
+    const { file } = rows.find(({ name }) => name === 'main')!
+    try {
+      return Number.parseInt(readFileSync(join(dirname(file), LOCK_FILE), 'latin1'), 10) === process.pid
+    } catch {
+      return false
+    }
   }
 
   async #write(holder: string, term: number, row: { readonly until_ms: number; readonly term: number }) {

@@ -428,6 +428,7 @@ export class Node {
       endpoints: this.#endpoints,
       throttling: this.#throttling,
       pools: this.#pools,
+      metrics: this.#metricsService(),
       apis,
     }
     return Object.assign(commands, reactorCommands(sources))

@@ -1,5 +1,7 @@
 /** Runs on each database: what becomes of each delivery, and who delivers where several nodes do. */
 import assert from 'node:assert/strict'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { AttemptResult } from '../../src/delivery/attempt.ts'
 import type { Outbox } from '../../src/delivery/outbox.ts'
@@ -31,6 +33,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['an error of the sender is a retry with a line in the log', survivesBugs],
   ['an aborted run returns its claims at once, and interrupted messages are no attempts', returnsClaims],
   ['one node delivers at a time, and another one takes over when the lease ends', oneHolder],
+  ['a node that holds the lock of the data folder takes over at once', takesOverBehindLock],
   ['results of a node that has lost its claims change nothing', ignoresLateResults],
   ['a node that cannot renew its lease interrupts its messages', stopsWithoutLease],
   ['a node gives the lease back when nothing waits', releasesLease],
@@ -279,6 +282,22 @@ async function oneHolder({ open }: OutboxFixture): Promise<void> {
   assert.deepEqual((await first.due()).jobs, [])
   lost.abort()
   await running
+}
+
+async function takesOverBehindLock({ open, settings, database }: OutboxFixture): Promise<void> {
+  const clock = new TestClock()
+  const [a, b] = [await open({ clock }), await open({ clock })]
+  await acceptAll(a, numbered(1))
+  const gone = runOf(a, async () => DELIVERED, { node: 'gone' })
+  assert.equal((await gone.due()).jobs.length, 1)
+  const run = runOf(b, async () => DELIVERED, { node: 'b' })
+  const lock = join(database.dataDir, 'lock')
+  writeFileSync(lock, `${process.pid}1 5\n`)
+  assert.deepEqual((await run.due()).jobs, [])
+  writeFileSync(lock, `${process.pid} 5\n`)
+  assert.equal((await run.due()).jobs.length, settings.server === null ? 1 : 0)
+  // Others may take the tables of a server.
+  rmSync(lock)
 }
 
 async function ignoresLateResults({ open }: OutboxFixture): Promise<void> {
