@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   upgrade: 'upgrade              replace the running gateway by a new process; no request fails',
   endpoints: 'endpoints [on|off N] list the endpoints of the running gateway and their states; switch one on or off',
   pools: 'pools                list the pools of worker threads: messages that run and wait, refusals, waits',
+  advise: 'advise               which limits the running gateway has hit, which are never near, and what to set',
   api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
   application:
     'application WORD...  applications of the running gateway: list, create, show, delete, approve, reject NAME',
@@ -90,6 +91,8 @@ NAME is a name in the list, or the URL of a backend for all endpoints with this 
 ${RUNNING_GATEWAY}`,
   pools: `Rows http and https: messages of the clients of each transport; background: messages without a waiting client.
 running and waiting count the whole process, as core, max and queue do.
+${RUNNING_GATEWAY}`,
+  advise: `Makes no load: reads what the gateway has counted since its start. A proposal comes with its calculation.
 ${RUNNING_GATEWAY}`,
   api: `sluice api list                       all APIs and their lifecycle states
 sluice api show NAME                  one API: paths, state, endpoints, CORS, filter chain, resources

@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
   pools: async args => (await import('./pools.ts')).pools(args),
+  advise: async args => (await import('./advise.ts')).advise(args),
   throttle: async (args, options) => (await import('./throttle.ts')).throttle(args, options),
   healthcare: async args => (await import('./healthcare.ts')).healthcare(args),
   help: async args => (await import('./help.ts')).help(args),

@@ -3,9 +3,10 @@
  * `sluice pools` and for metrics.
  */
 import { heading, snapshotMetrics } from '../observe/metrics.ts'
-import type { LivePlan, ReactorPlan } from '../plan/reactor-plan.ts'
+import type { ReactorPlan } from '../plan/reactor-plan.ts'
 import { PERMIT_ROWS, type PermitRow } from '../plan/worker-plan.ts'
 import { type PermitCounts, type PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
+import { type LiveSizes, type UsageReport, usageReport } from './usage-report.ts'
 
 /** Messages of clients of one transport, or those without a waiting client. */
 export interface ListedPool extends PermitCounts, PermitLimits {
@@ -57,10 +58,10 @@ const GAUGES: readonly (readonly [Gauge, series: string, help: string])[] = [
 
 export class PoolService {
   readonly #plan: ReactorPlan
-  readonly #live: () => Pick<LivePlan, 'workers'>
+  readonly #live: () => LiveSizes
 
   /** `live`: what the last reload has applied. */
-  constructor(plan: ReactorPlan, live: () => Pick<LivePlan, 'workers'>) {
+  constructor(plan: ReactorPlan, live: () => LiveSizes) {
     this.#plan = plan
     this.#live = live
   }
@@ -101,6 +102,11 @@ export class PoolService {
         { side: 'backends', open: counts.targetsOpen, limit: backends },
       ],
     }
+  }
+
+  /** What was used of the limits since the start. `metrics`: those of the node. */
+  usage(metrics: string): UsageReport {
+    return usageReport(this.#plan, this.#live(), metrics)
   }
 
   /** Text format of Prometheus. */

@@ -7,6 +7,7 @@ import type { ReactorCall, ReactorCallResults } from '../plan/reactor-messages.t
 import { STATE_NAMES, type StateName } from '../protocol/states.ts'
 import type { ApiService } from './api-service.ts'
 import { type CommandClient, type CommandHandler, CommandRefused, type CommandRequest } from './control-socket.ts'
+import type { MetricsService } from './metrics-service.ts'
 import type { PoolService } from './pool-service.ts'
 import type { ReloadReport } from './reload-report.ts'
 import type { CountersReport, ThrottleService } from './throttle-service.ts'
@@ -23,6 +24,7 @@ export const COMMANDS = [
   'pools',
   'reload',
   'reset-counter',
+  'usage',
   'walk',
 ] as const
 
@@ -59,7 +61,8 @@ interface ReactorSources {
     readonly switch: (name: string, isOn: boolean) => boolean
   }
   readonly throttling: Pick<ThrottleService, 'top' | 'reset'>
-  readonly pools: Pick<PoolService, 'list'>
+  readonly metrics: Pick<MetricsService, 'text'>
+  readonly pools: Pick<PoolService, 'list' | 'usage'>
 }
 
 export interface ListedEndpoint {
@@ -134,6 +137,7 @@ export function reactorCommands(sources: ReactorSources): Readonly<Record<string
     endpoints: request => listEndpoints(request, sources),
     pools: () => sources.pools.list(),
     'reset-counter': request => resetCounter(request, sources),
+    usage: async () => sources.pools.usage(await sources.metrics.text()),
     walk: (request, client) => traceRequest(request, client, sources),
   }
 }

@@ -1,0 +1,37 @@
+/** `advise`: which limits the running gateway has hit, which are never near, and what to set. */
+import type { UsageReport } from '../primary/usage-report.ts'
+import { advise as findingsOf, type Finding } from '../tune/advice.ts'
+import { type CliArguments, EXIT_USAGE } from './arguments.ts'
+import { sendAndReport } from './control-client.ts'
+import { usage } from './help.ts'
+import { counted, paint, type Terminal } from './terminal.ts'
+
+export async function advise(
+  args: CliArguments,
+  output: Terminal = process.stdout,
+  errorOutput: Terminal = process.stderr,
+): Promise<number> {
+  if (args.rest.length > 0) {
+    errorOutput.write(usage('advise'))
+    return EXIT_USAGE
+  }
+  return sendAndReport<UsageReport>(args.dataDir, { command: 'usage' }, errorOutput, report => {
+    const findings = findingsOf(report)
+    if (args.json) output.write(`${JSON.stringify({ machine: report.machine, findings }, null, 2)}\n`)
+    else print(output, findings)
+    return 0
+  })
+}
+
+function print(output: Terminal, findings: readonly Finding[]): void {
+  const hits = findings.filter(({ verdict }) => verdict === 'hit')
+  output.write(hits.length === 0 ? 'no limit was hit since the start\n' : `${counted(hits.length, 'limit')} hit\n`)
+  for (const finding of findings) {
+    const { verdict, key, current, proposed, seen, reason } = finding
+    const of = current === null ? '' : ` = ${current}`
+    const change = proposed === null ? '' : ` -> ${proposed}`
+    const style = verdict === 'hit' ? 'yellow' : 'dim'
+    output.write(`\n${paint(output, style, verdict === 'hit' ? 'hit  ' : 'ample')}  ${key}${of}${change}\n`)
+    output.write(`       ${seen}\n       ${reason}\n`)
+  }
+}

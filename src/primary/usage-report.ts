@@ -1,0 +1,52 @@
+/** What a running gateway has used of its limits: metrics, sizes in effect, and the machine; for `sluice advise`. */
+import { availableParallelism } from 'node:os'
+import { openFileLimit } from '../plan/descriptor-planning.ts'
+import type { LivePlan, ReactorPlan } from '../plan/reactor-plan.ts'
+import { workerThreadCount } from '../plan/worker-plan.ts'
+
+/** Sizes that a reload may change. */
+export type LiveSizes = Pick<LivePlan, 'workers' | 'http' | 'https'>
+
+export interface UsageReport {
+  /** Text format of Prometheus. */
+  readonly metrics: string
+  /** Numbers in effect, by `section.key`. Secrets are no numbers. */
+  readonly values: Readonly<Record<string, number>>
+  readonly machine: {
+    readonly processors: number
+    readonly reactors: number
+    readonly workerThreads: number
+    /** `ulimit -n`; 0: unknown. */
+    readonly openFiles: number
+    /** Connections of all clients, and to all backends, that the open files allow; -1: unknown. */
+    readonly clients: number
+    readonly backends: number
+  }
+}
+
+export function usageReport(plan: ReactorPlan, live: LiveSizes, metrics: string): UsageReport {
+  const { reactors, connectionLimits } = plan
+  const { limits, threads } = live.workers
+  return {
+    metrics,
+    values: {
+      ...numbers('transport.passthru_http', live.http),
+      ...numbers('transport.passthru_https', live.https),
+      'mediation.synapse.core_threads': limits.background.core,
+      'mediation.synapse.max_threads': limits.background.max,
+      'mediation.synapse.threads_queue_length': limits.background.queueLength,
+    },
+    machine: {
+      processors: availableParallelism(),
+      reactors,
+      workerThreads: workerThreadCount(threads, reactors),
+      openFiles: openFileLimit(),
+      ...connectionLimits,
+    },
+  }
+}
+
+function numbers(section: string, values: object): Readonly<Record<string, number>> {
+  const rows = Object.entries(values).filter((row): row is [string, number] => typeof row[1] === 'number')
+  return Object.fromEntries(rows.map(([key, value]) => [`${section}.${key}`, value]))
+}
