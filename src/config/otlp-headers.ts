@@ -1,4 +1,4 @@
-/** Fields of OTLP requests as one text: `name=value,name2=value2`, values percent-encoded, as OpenTelemetry writes them. */
+/** Fields of OTLP requests as one text, as OpenTelemetry has them: `name=value,name2=value2`, values percent-encoded. */
 import { isFieldName } from './kinds.ts'
 
 /** Fields that the gateway sets itself. */

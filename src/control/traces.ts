@@ -41,7 +41,7 @@ export class Traces {
     }
     const receivers: SpanReceiver[] = []
     if (tracing['otlp.endpoint'] !== '') receivers.push(otlpReceiver(tracing, send))
-    if (openTracer['remote_tracer.enable']) receivers.push(zipkinReceiver(configuration, send))
+    if (openTracer['remote_tracer.enable']) receivers.push(remoteTracer(configuration, send))
     const limits = {
       queueMax: tracing.queue_max_spans,
       batchMax: tracing.batch_max_spans,
@@ -85,6 +85,13 @@ function otlpReceiver(tracing: Configuration['tracing'], send: RemoteServices['s
       return status === 200 ? rejectedSpans(body, mediaType) : refusedBy(response, spans, url)
     },
   }
+}
+
+/** A rule of the configuration refuses other names. */
+function remoteTracer(configuration: TracesContext['configuration'], send: RemoteServices['send']): SpanReceiver {
+  const name = configuration['apim.open_tracer']['remote_tracer.name']
+  if (name.toLowerCase() !== 'zipkin') throw new Error(`there is no tracer ${name}`)
+  return zipkinReceiver(configuration, send)
 }
 
 function zipkinReceiver(

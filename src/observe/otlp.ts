@@ -1,6 +1,6 @@
 /**
- * Requests of OTLP over HTTP for `/v1/traces` (opentelemetry-proto 1.x), in its two encodings: Protocol Buffers and JSON
- * with hexadecimal ids.
+ * Requests of OTLP over HTTP for `/v1/traces` (opentelemetry-proto 1.x), in its two encodings: Protocol Buffers, and
+ * JSON with hexadecimal ids.
  */
 import {
   bytesField,

@@ -1,6 +1,6 @@
 /**
  * Spans of a traced exchange: one of the request, and children for the phases whose times it has. Attributes have the
- * names of the stable semantic conventions of OpenTelemetry for HTTP; those that begin with `sluice.` are of the gateway.
+ * names of OpenTelemetry's stable semantic conventions for HTTP; those that begin with `sluice.` are of the gateway.
  */
 import { randomSpanId } from '../http1/trace-parent.ts'
 import { TRACE_PHASES } from '../proxy/exchange/trace-context.ts'

@@ -1,7 +1,7 @@
 /** Spans as JSON of Zipkin, version 2, for `/api/v2/spans`. */
-import { isIP } from 'node:net'
 import type { Span } from './spans.ts'
 
+const IPV4 = /^\d+(?:\.\d+){3}$/
 const KINDS = { internal: undefined, server: 'SERVER', client: 'CLIENT' } as const
 
 export function zipkinJson(spans: readonly Span[], serviceName: string): string {
@@ -30,10 +30,10 @@ function zipkinSpan(span: Span, serviceName: string): object {
 /** Only addresses: the name of a service at the other side is not known. */
 function remoteOf({ kind, attributes }: Span): object {
   const address = String(attributes[kind === 'server' ? 'client.address' : 'server.address'] ?? '')
-  const version = isIP(address)
+  const family = IPV4.test(address) ? 'ipv4' : address.includes(':') ? 'ipv6' : ''
   const port = kind === 'client' ? { port: attributes['server.port'] } : {}
-  if (kind === 'internal' || version === 0) return {}
-  return { remoteEndpoint: { [version === 4 ? 'ipv4' : 'ipv6']: address, ...port } }
+  if (kind === 'internal' || family === '') return {}
+  return { remoteEndpoint: { [family]: address, ...port } }
 }
 
 function microseconds(ms: number): number {

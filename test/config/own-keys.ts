@@ -145,6 +145,16 @@ const GATEWAY: readonly OwnKey[] = [
   ['apim.throttling.redis.timeout', 100, 'duration'],
   ['apim.throttling.redis.pending.max', 10_000, 'integer'],
   ['apim.throttling.redis.gateways', 1, 'integer'],
+  ['tracing.otlp.endpoint', '', 'URL'],
+  ['tracing.otlp.protocol', 'http/protobuf', 'choice'],
+  ['tracing.otlp.headers', '', 'secret'],
+  ['tracing.service_name', 'sluice', 'string'],
+  ['tracing.sampling_ratio', 1, 'number'],
+  ['tracing.parent_based', true, 'boolean'],
+  ['tracing.faults_per_second', 100, 'integer'],
+  ['tracing.queue_max_spans', 8192, 'integer'],
+  ['tracing.batch_max_spans', 512, 'integer'],
+  ['tracing.batch_interval', 2000, 'duration'],
 ]
 
 const STORES: readonly OwnKey[] = ['keystore.primary', 'keystore.tls', 'keystore.internal', 'truststore'].flatMap(

@@ -152,6 +152,10 @@ enable = true
 [[apim.analytics.url_group]]
 analytics_url = ["tcp://127.0.0.1:1"]
 analytics_auth_url = ["tcp://127.0.0.1:1"]
+[apim.open_tracer]
+remote_tracer.enable = true
+[tracing]
+otlp.endpoint = "http://127.0.0.1:1/v1/traces"
 ${FREE_PORTS}${ROWS}`
 
 /** A gateway that uses the key manager of another node, and modules of the operator. */

@@ -23,7 +23,7 @@ export const openTracer = section(
     rules: [
       {
         keys: ['remote_tracer.name', 'remote_tracer.enable'],
-        must: 'remote_tracer.name must be "zipkin"; other tracers take OTLP: name their address in otlp.endpoint of [tracing]',
+        must: 'remote_tracer.name must be "zipkin"; for other tracers set otlp.endpoint of [tracing]',
         severity: 'error',
         holds: it => !it['remote_tracer.enable'] || it['remote_tracer.name'].toLowerCase() === 'zipkin',
       },

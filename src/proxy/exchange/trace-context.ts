@@ -1,6 +1,6 @@
 /**
- * Trace context of the exchanges of one connection (W3C Trace Context): made or continued with each request, and sent to
- * the backend with an id of the gateway. A connection has one, used again for each request, so a request allocates
+ * Trace context of the exchanges of one connection (W3C Trace Context): made or continued with each request, and sent
+ * to the backend with an id of the gateway. A connection has one, used again for each request, so a request allocates
  * nothing. Only a sampled request reads further times.
  */
 import { KIND } from '../../http1/field-kinds.ts'
