@@ -7,7 +7,15 @@ import type { Exchange } from '../proxy/exchange/exchange.ts'
 import { CODE_MEANINGS } from '../protocol/code-meanings.ts'
 import { transportCode } from '../protocol/failure-table.ts'
 import { STATE } from '../protocol/states.ts'
-import { NO_TIMELINE, readTimeline, type Timeline, type TimelineCells, timelines } from '../protocol/timelines.ts'
+import {
+  copySteps,
+  NO_TIMELINE,
+  type RecordedSteps,
+  readTimeline,
+  recordTimelines,
+  releaseTimeline,
+  type Timeline,
+} from '../protocol/timelines.ts'
 import { escapeControls } from './escape.ts'
 import { redactText, redactUrl } from './redact.ts'
 
@@ -29,7 +37,7 @@ export const FAILURE_SIDES: readonly FailureSide[] = ['source', 'target', 'gatew
 export type FailureKind = 'fault' | 'reset' | 'error' | 'slow'
 
 /** One exchange that the recorder has kept. */
-export interface RecordedFailure extends Omit<Timeline, 'startMs'> {
+export interface RecordedFailure extends Timeline {
   /** Number of the reactor and count of the exchange there. */
   readonly id: string
   readonly kind: FailureKind
@@ -93,7 +101,7 @@ export interface FailureList {
   readonly skipped: number
 }
 
-type Entry = Omit<RecordedFailure, keyof Timeline> & { readonly cells: TimelineCells }
+type Entry = Omit<RecordedFailure, keyof Timeline> & { readonly recorded: RecordedSteps }
 
 const TEXT_CHARS_MAX = 512
 const ID_CHARS_MAX = 128
@@ -103,8 +111,8 @@ const CLASS_MAX = 9
 const CLASS_SIZE = 100
 
 const SIDE_OF_BASE = new Map(CODE_MEANINGS.map(({ base, side }) => [base, side]))
-/** States in which the response of the source is complete. */
-const ENDED: readonly number[] = [STATE.RESPONSE_DONE, STATE.CLOSING]
+/** Bits of the states in which the response of the source is complete. */
+const ENDED = (1 << STATE.RESPONSE_DONE) | (1 << STATE.CLOSING)
 
 /** The last exchanges of one sort, at most `size`. */
 class Ring {
@@ -140,7 +148,7 @@ export class FlightRecorder {
 
   update(settings: RecorderSettings): void {
     this.#settings = settings
-    timelines.isOn = settings.size > 0
+    recordTimelines(settings.size > 0)
     for (const ring of [this.#failed, this.#refused]) ring.trim(settings.size)
   }
 
@@ -149,11 +157,11 @@ export class FlightRecorder {
     const id = exchange.timeline
     if (id === NO_TIMELINE) return
     if (this.#isKept(exchange)) this.#keep(exchange, id)
-    timelines.release(id)
+    releaseTimeline(id)
   }
 
   #isKept({ errorBase, status, sourceState, startedMs, doneMs }: Exchange): boolean {
-    if (errorBase !== 0 || status >= SERVER_ERROR || !ENDED.includes(sourceState)) return true
+    if (errorBase !== 0 || status >= SERVER_ERROR || ((1 << sourceState) & ENDED) === 0) return true
     const { slowMs } = this.#settings
     // A tunnel lasts as long as its peers like.
     return slowMs > 0 && doneMs - startedMs >= slowMs && status !== 101
@@ -173,12 +181,12 @@ export class FlightRecorder {
     const isOfClient = side === 'source' || (kind === 'fault' && exchange.status < SERVER_ERROR)
     const ring = isOfClient ? this.#refused : this.#failed
     if (ring.kept >= size) this.#skipped++
-    else ring.add(this.#entry(exchange, kind, side, timelines.copy(id)), size)
+    else ring.add(this.#entry(exchange, kind, side, copySteps(id)), size)
   }
 
-  #entry(exchange: Exchange, kind: FailureKind, side: FailureSide, cells: TimelineCells): Entry {
+  #entry(exchange: Exchange, kind: FailureKind, side: FailureSide, recorded: RecordedSteps): Entry {
     const { api, errorBase, errorState, status, targetId, requestBodyBytes, responseBodyBytes, doneMs } = exchange
-    const { startMs } = readTimeline(cells)
+    const [startMs = doneMs] = recorded.times
     const wallMs = Date.now() - performance.now()
     return {
       id: `${this.#reactor}-${++this.#count}`,
@@ -205,7 +213,7 @@ export class FlightRecorder {
       cause: shown(redactText(exchange.errorCause.slice(0, TEXT_CHARS_MAX))),
       requestBodyBytes,
       responseBodyBytes,
-      cells,
+      recorded,
     }
   }
 
@@ -214,10 +222,9 @@ export class FlightRecorder {
     const matching = [...this.#failed.entries, ...this.#refused.entries]
       .filter(entry => entry.endedMs > since && matches(entry, query))
       .sort((one, other) => other.endedMs - one.endedMs)
-    const rows = matching.slice(0, query.limit).map(({ cells, ...entry }) => {
-      const { startMs: _, ...timeline } = readTimeline(cells)
-      return { ...entry, ...timeline }
-    })
+    const rows = matching
+      .slice(0, query.limit)
+      .map(({ recorded, ...entry }) => ({ ...entry, ...readTimeline(recorded) }))
     return { rows, omitted: matching.length - rows.length, skipped: this.#skipped }
   }
 }
@@ -232,7 +239,7 @@ function matches(entry: Entry, { id, api, code, status, side }: FailureQuery): b
 }
 
 function kindOf({ errorBase, status, sourceState }: Exchange): FailureKind {
-  if (!ENDED.includes(sourceState)) return 'reset'
+  if (((1 << sourceState) & ENDED) === 0) return 'reset'
   if (errorBase !== 0) return 'fault'
   return status >= SERVER_ERROR ? 'error' : 'slow'
 }

@@ -3,7 +3,7 @@
  * advance or ignore its failure.
  */
 import { EVENT, EVENT_NAMES, type Event, REPORTED, STATE, STATE_NAMES, type State } from './states.ts'
-import { NO_TIMELINE, timelines } from './timelines.ts'
+import { NO_TIMELINE, recordStep } from './timelines.ts'
 import { tracer } from './tracer.ts'
 import { SOURCE, TARGET, type Table } from './transitions.ts'
 
@@ -61,12 +61,14 @@ export class Machine {
   /** Id of the timeline of the exchange under way. */
   timeline = NO_TIMELINE
   readonly #cells: Uint8Array
+  readonly #isTarget: boolean
   /** The state, and PEER_ENDED. */
   #row: number
 
   constructor(side: Side) {
     this.side = side
     this.#cells = CELLS[side]
+    this.#isTarget = side === 'target'
     this.#row = INITIAL[side]
   }
 
@@ -87,13 +89,14 @@ export class Machine {
   /** Takes an event; returns the next state. Throws ProtocolViolation when the table has no such cell. */
   advance(event: Event): State {
     const row = this.#row
-    const next = this.#cells[(row << EVENT_BITS) + event]!
+    const cell = (row << EVENT_BITS) + event
+    const next = this.#cells[cell]!
     // Also true for undefined, which the cell of no event is.
     if (!(next < ILLEGAL)) throw new ProtocolViolation(this.side, (row & STATE_MASK) as State, event)
     const state = (next & STATE_MASK) as State
     if (tracer !== null) tracer.transition(this, (row & STATE_MASK) as State, event, state)
-    if (next !== row) timelines.add(this.timeline, this.side, event, state)
-    else timelines.touch(this.timeline, event)
+    // Body bytes leave the state alone, and are no step.
+    if (next !== row && this.timeline !== NO_TIMELINE) recordStep(this.timeline, this.#isTarget, cell)
     this.#row = next
     return state
   }

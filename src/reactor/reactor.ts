@@ -43,7 +43,7 @@ import type { LoadedParts, ReactorOptions } from './reactor-options.ts'
 import { ClusterReports } from './cluster-reports.ts'
 import { SharedCounting } from './shared-counting.ts'
 import { ReactorInspector } from './reactor-inspector.ts'
-import { timelines } from '../protocol/timelines.ts'
+import { recordTimelines } from '../protocol/timelines.ts'
 import { newContexts, updateContexts } from './contexts.ts'
 import { DnsCache } from '../socket/dns-cache.ts'
 import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
@@ -233,7 +233,7 @@ export class Reactor implements ConnectionCallbacks {
 
   #newContexts(): ConnectionContexts {
     const clock = new EventClock()
-    timelines.now = clock.now
+    recordTimelines(this.#plan.recorder.size > 0, clock)
     const { tunnels } = this.#auth
     const common = { report: this.#options.report, metrics: this.#metrics, tunnels, dateLine: dateLine() }
     return newContexts(this.#plan, { ...common, clock, now: clock.now }, TICK_MS)

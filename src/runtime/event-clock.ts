@@ -13,18 +13,24 @@ interface EventReader<Result> {
 }
 
 export class EventClock {
-  readonly #ms = new Float64Array(1)
+  /** Milliseconds at the last reading. */
+  readonly cell = new Float64Array(1)
   #state = RELEASED
 
   /** Milliseconds. */
   readonly now = (): number => {
+    this.read()
+    return this.cell[0]!
+  }
+
+  /** Puts the time into `cell`: for callers into which V8 does not inline `now`. */
+  read(): void {
     if (this.#state !== HELD) this.#refresh()
-    return this.#ms[0]!
   }
 
   /** Calls `performance.now` itself: behind a function that is given, V8 does not inline it. */
   #refresh(): void {
-    this.#ms[0] = performance.now()
+    this.cell[0] = performance.now()
     if (this.#state === UNREAD) this.#state = HELD
   }
 

@@ -13,7 +13,7 @@ import type { MessageReader } from '../../http1/message-reader.ts'
 import { METRIC } from '../../observe/metrics.ts'
 import type { Machine } from '../../protocol/machine.ts'
 import { EVENT, STATE } from '../../protocol/states.ts'
-import { timelines } from '../../protocol/timelines.ts'
+import { beginTimeline, recordBytes } from '../../protocol/timelines.ts'
 import type { ByteSocket } from '../../socket/byte-socket.ts'
 import { MARGIN } from '../../runtime/arena.ts'
 import type { Client } from './connection-callbacks.ts'
@@ -162,7 +162,7 @@ export class RequestReader {
   }
 
   #startTimeline(): void {
-    const id = timelines.begin()
+    const id = beginTimeline()
     this.#machine.timeline = id
     this.#exchange.timeline = id
   }
@@ -286,6 +286,7 @@ export class RequestReader {
       exchange.requestDoneMs = this.#context.now()
       this.#machine.advance(EVENT.REQUEST_END)
     }
+    else recordBytes(exchange.timeline, false)
     if (exchange.target !== null) this.#deliver(from, count, last)
     if (this.#machine.state === STATE.CLOSED) return false
     // A trailer section that came in pieces ends here; left in the buffer it would be the next request.

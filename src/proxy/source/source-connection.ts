@@ -18,6 +18,7 @@ import { METRIC } from '../../observe/metrics.ts'
 import { INCOMPLETE_PAYLOAD } from '../../protocol/failure-table.ts'
 import { Machine } from '../../protocol/machine.ts'
 import { EVENT, STATE } from '../../protocol/states.ts'
+import { NO_TIMELINE } from '../../protocol/timelines.ts'
 import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE, type Written } from '../../socket/byte-socket.ts'
 import type { ConnectionAddresses } from '../../socket/proxy-header.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
@@ -481,5 +482,6 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     this.#exchange.doneMs = this.#context.now()
     this.#exchange.sourceState = state
     this.#callbacks.exchangeDone(this.#exchange)
+    this.#machine.timeline = NO_TIMELINE
   }
 }

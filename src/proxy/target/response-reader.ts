@@ -12,6 +12,7 @@ import { keepAliveTimeout, readConnection } from '../../http1/persistence.ts'
 import { switchViolation } from '../../http1/upgrade.ts'
 import type { Machine } from '../../protocol/machine.ts'
 import { EVENT, STATE } from '../../protocol/states.ts'
+import { recordBytes } from '../../protocol/timelines.ts'
 import { MARGIN } from '../../runtime/arena.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -264,6 +265,7 @@ export class ResponseReader {
     if (count > 0) this.#machine.advance(EVENT.RESPONSE_DATA)
     const exchange = this.#exchange!
     if (last) exchange.targetState = this.#machine.reported
+    else recordBytes(exchange.timeline, true)
     exchange.source.responseBody(part)
     if (last && this.#machine.state !== STATE.CLOSED) this.#complete()
   }

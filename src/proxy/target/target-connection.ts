@@ -19,7 +19,7 @@ import {
 } from '../../protocol/failure-table.ts'
 import { Machine, ProtocolViolation } from '../../protocol/machine.ts'
 import { EVENT, STATE, STATE_NAMES } from '../../protocol/states.ts'
-import { timelines } from '../../protocol/timelines.ts'
+import { NO_TIMELINE, recordAssignment } from '../../protocol/timelines.ts'
 import { tracer } from '../../protocol/tracer.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
 import { type ByteSocket, type SocketOwner, type TlsFailure, WRITE, type Written } from '../../socket/byte-socket.ts'
@@ -153,7 +153,7 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
     exchange.target = this
     exchange.targetId = this.id
     this.#machine.timeline = exchange.timeline
-    timelines.assign(exchange.timeline, this.#machine.state)
+    recordAssignment(exchange.timeline, this.#machine.state)
     tracer?.assign(exchange, this.#machine, 'backend', `${this.#pool.authority}, ${how} http-outgoing-${this.id}`)
   }
 
@@ -336,6 +336,7 @@ export class TargetConnection extends Deadline implements SocketOwner, TargetSid
   /** The response is complete. `idleMs`: how long the connection may wait for another request; 0: it is not reused. */
   completed(idleMs: number): void {
     this.#exchange = null
+    this.#machine.timeline = NO_TIMELINE
     this.#served++
     // A response can be complete while the end of its request still waits in the socket.
     const isReusable = this.#machine.state === STATE.RESPONSE_DONE && !this.#writer.writeBuffer.isBlocked
