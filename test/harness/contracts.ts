@@ -1,5 +1,4 @@
 /** Gateways whose APIs validate messages against documents, as their projects ask for it. */
-import type { TestContext } from 'node:test'
 import { ApiProjects, type LoadedApis } from '../../src/apis/api-projects.ts'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
@@ -7,6 +6,7 @@ import { NO_SEQUENCES } from '../../src/mediation/sequence-files.ts'
 import { mediationPlan } from '../../src/plan/mediation-planning.ts'
 import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
+import type { Owner } from './suite.ts'
 
 const API = (context: string, more: string) => `type: api
 version: v4.3.0
@@ -26,7 +26,7 @@ interface LoadedProjects extends LoadedApis {
 
 /** One project per entry: its context, lines within `data`, and further files. */
 export async function loadProjects(
-  t: TestContext,
+  t: Owner,
   projects: Readonly<Record<string, readonly [more: string, files: Readonly<Record<string, string>>]>>,
 ): Promise<LoadedProjects> {
   const files = Object.entries(projects).flatMap(([context, [more, others]]) => [

@@ -1,11 +1,11 @@
 /** Gateways with mounted APIs for tests. */
-import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { MountedDefinition } from '../../src/apis/api-definition.ts'
 import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 import { type GatewayOptions, planGateway, startGateway, type TestGateway } from './gateway.ts'
 import { PLAIN_API } from './api-plan.ts'
 import { NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
+import type { Owner } from './suite.ts'
 
 const SCRIPTED = fileURLToPath(new URL('../mounted/scripted-api.ts', import.meta.url))
 
@@ -21,7 +21,7 @@ export function mountedApi(overrides: Partial<ApiPlan> = {}): ApiPlan {
 
 /** Starts a gateway with a scripted mounted API at `/m`, or with the given APIs, on one worker thread. */
 export async function startMounted(
-  t: TestContext,
+  t: Owner,
   options: GatewayOptions = {},
   apis: readonly ApiPlan[] = [mountedApi()],
 ): Promise<TestGateway> {

@@ -6,6 +6,9 @@ import { mountedApi, startMounted } from '../harness/mounted.ts'
 import { connectPeer, type Peer } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { parseResponse, type StrictMessage, valuesOf } from '../harness/strict-http.ts'
+import { sharedBySuite } from '../harness/suite.ts'
+
+const shared = sharedBySuite(startMounted)
 
 test('an implementation sees method, path, query, variables, fields and caller of a request', async t => {
   const resources = [{ ...EVERY, verb: 'POST', template: '/show/{id}' }]
@@ -82,7 +85,7 @@ function sha256(bytes: Uint8Array): string {
 
 for (const length of LENGTHS) {
   test(`a body of ${length} bytes reaches the implementation, with its length and in chunks`, async t => {
-    const gateway = await startMounted(t)
+    const gateway = await shared
     const client = await connectPeer(gateway.port)
     t.after(() => client.destroy())
     const body = bodyOf(length)
@@ -97,7 +100,7 @@ for (const length of LENGTHS) {
   })
 
   test(`a body of ${length} bytes reaches the client, whole and in pieces`, async t => {
-    const gateway = await startMounted(t)
+    const gateway = await shared
     const client = await connectPeer(gateway.port)
     t.after(() => client.destroy())
     for (const [kind, framing] of [
@@ -112,7 +115,7 @@ for (const length of LENGTHS) {
 }
 
 test('an echo streams both ways at once', async t => {
-  const gateway = await startMounted(t)
+  const gateway = await shared
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())
   client.send('POST /m/echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n')
@@ -131,7 +134,7 @@ const HEAD_ONLY: readonly (readonly [request: string, status: number])[] = [
 
 for (const [request, status] of HEAD_ONLY) {
   test(`the response to ${request} has no body, and the connection goes on`, async t => {
-    const gateway = await startMounted(t)
+    const gateway = await shared
     const client = await connectPeer(gateway.port)
     t.after(() => client.destroy())
     for (let round = 0; round < 2; round++) {
@@ -144,7 +147,7 @@ for (const [request, status] of HEAD_ONLY) {
 }
 
 test('the framing of a response is the gateway’s own, and its other fields pass in order', async t => {
-  const gateway = await startMounted(t)
+  const gateway = await shared
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())
   client.send('GET /m/fields HTTP/1.1\r\nHost: h\r\n\r\n')
@@ -157,7 +160,7 @@ test('the framing of a response is the gateway’s own, and its other fields pas
 })
 
 test('an HTTP/1.0 client gets a response in pieces until the connection closes', async t => {
-  const gateway = await startMounted(t)
+  const gateway = await shared
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())
   client.send('GET /m/pieces?100000 HTTP/1.0\r\n\r\n')
@@ -173,7 +176,7 @@ async function headOf(client: Peer): Promise<string> {
 }
 
 test('100 (Continue) is sent when the implementation reads the body, and not before', async t => {
-  const gateway = await startMounted(t)
+  const gateway = await shared
   const reads = await connectPeer(gateway.port)
   t.after(() => reads.destroy())
   const head = (path: string) => `POST ${path} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n`
@@ -189,7 +192,7 @@ test('100 (Continue) is sent when the implementation reads the body, and not bef
 })
 
 test('an early response comes while the body of the request is on its way', async t => {
-  const gateway = await startMounted(t)
+  const gateway = await shared
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())
   client.send('POST /m/early HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\nsome')

@@ -1,11 +1,13 @@
 /** The request fields that sequences see: the same on the reactor and on a worker, and none that a client forges. */
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
-import { flowsOf, startFlows, takeHead } from '../harness/flows.ts'
-import type { GatewayOptions } from '../harness/gateway.ts'
+import { flowsOf } from '../harness/flows.ts'
+import { type GatewayOptions, startGateway } from '../harness/gateway.ts'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import { connectPeer, eventually } from '../harness/peers.ts'
+import { takeResponse } from '../harness/responses.ts'
 import { address, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { type Owner, sharedBySuite } from '../harness/suite.ts'
 
 const NAMES = [
   'Host',
@@ -28,19 +30,47 @@ const COPIES = SEEN.map(
 /** Makes a flow need a worker. */
 const READS_BODY = '<property name="body" expression="json-eval($.a)"/>'
 
-/** Fields that the backend gets, in lower case, of a request with `lines`. */
-async function sent(t: TestContext, steps: string, lines: readonly string[], options: GatewayOptions) {
-  const { gateway, backend } = await startFlows(t, [await flowsOf({ request: steps })], options)
-  const client = await connectPeer(gateway.port)
-  t.after(() => client.destroy())
-  client.send(['POST /a/x HTTP/1.1', 'Host: api.example', ...lines, 'Content-Length: 2', '', '{}'].join('\r\n'))
-  const head = await takeHead(await backend.next())
-  return head
-    .toLowerCase()
-    .split('\r\n')
-    .slice(1)
-    .filter(line => line !== '' && !line.startsWith('host: 127.0.0.1'))
-    .sort()
+/** [what, steps of the request flow]. */
+const ROWS: readonly (readonly [what: string, steps: string])[] = [
+  ['sequences see the same fields', COPIES.join('')],
+  ['no step changes nothing', '<property name="p" expression="$trp:Host"/>'],
+  ['a removed field is gone', '<property name="X-Forwarded-Host" scope="transport" action="remove"/>'],
+  ['a field that is set is sent', '<property name="X-Forwarded-For" value="gateway" scope="transport"/>'],
+  ['a user agent can be removed', '<header name="User-Agent" scope="transport" action="remove"/>'],
+  ['Via can be removed', '<property name="Via" scope="transport" action="remove"/>'],
+  ['Via that is set is sent', '<property name="Via" value="1.1 other" scope="transport"/>'],
+  [
+    'the framing is seen by neither',
+    '<property name="S-Length" expression="concat(\'[\', $trp:Content-Length, \']\')" scope="transport"/>',
+  ],
+]
+const PLACES = { reactor: '', worker: READS_BODY }
+
+/** A gateway with an API for each row and place. */
+async function startRows(owner: Owner, http: GatewayOptions['http'] & object) {
+  const backend = await startBackend(owner, { '/x': says(200, '{}') })
+  const apis = ROWS.flatMap(([, steps], row) =>
+    Object.entries(PLACES).map(async ([place, more]) => {
+      const mediation = await flowsOf({ request: more + steps })
+      return { context: `/${place}${row}`, port: backend.port, overrides: { mediation } }
+    }),
+  )
+  const gateway = await startGateway(await Promise.all(apis), { http })
+  owner.after(() => gateway.stop())
+  /** Fields that the backend gets, in lower case, of a request with `lines`. */
+  return async (t: TestContext, api: string, lines: readonly string[]): Promise<readonly string[]> => {
+    const client = await connectPeer(gateway.port)
+    t.after(() => client.destroy())
+    client.send([`POST /${api}/x HTTP/1.1`, 'Host: api.example', ...lines, 'Content-Length: 2', '', '{}'].join('\r\n'))
+    assert.equal((await takeResponse(client)).status, 200)
+    return backend.received
+      .at(-1)!
+      .head.toLowerCase()
+      .split('\r\n')
+      .slice(1)
+      .filter(line => !/^(?:$|host: 127\.0\.0\.1|activityid: (?!mine)|date: )/.test(line))
+      .sort()
+  }
 }
 
 const SETTINGS: readonly (readonly [what: string, http: GatewayOptions['http'] & object])[] = [
@@ -50,31 +80,19 @@ const SETTINGS: readonly (readonly [what: string, http: GatewayOptions['http'] &
 
 for (const [what, http] of SETTINGS) {
   describe(`of ${what},`, () => {
-    const rows: readonly (readonly [what: string, steps: string])[] = [
-      ['sequences see the same fields', COPIES.join('')],
-      ['no step changes nothing', '<property name="p" expression="$trp:Host"/>'],
-      ['a removed field is gone', '<property name="X-Forwarded-Host" scope="transport" action="remove"/>'],
-      ['a field that is set is sent', '<property name="X-Forwarded-For" value="gateway" scope="transport"/>'],
-      ['a user agent can be removed', '<header name="User-Agent" scope="transport" action="remove"/>'],
-      ['Via can be removed', '<property name="Via" scope="transport" action="remove"/>'],
-      ['Via that is set is sent', '<property name="Via" value="1.1 other" scope="transport"/>'],
-      [
-        'the framing is seen by neither',
-        '<property name="S-Length" expression="concat(\'[\', $trp:Content-Length, \']\')" scope="transport"/>',
-      ],
-    ]
-    for (const [row, steps] of rows) {
+    const started = sharedBySuite(owner => startRows(owner, http))
+    for (const [at, [row]] of ROWS.entries()) {
       test(`${row} on a worker as on the reactor`, async t => {
+        const sent = await started
         const lines = [...CLAIMS, 'User-Agent: c/1']
-        const onReactor = await sent(t, steps, lines, { http })
-        assert.deepEqual(await sent(t, READS_BODY + steps, lines, { http }), onReactor)
+        assert.deepEqual(await sent(t, `worker${at}`, lines), await sent(t, `reactor${at}`, lines))
       })
     }
   })
 }
 
 test('on a worker no sequence sees what an untrusted client claims to have been forwarded', async t => {
-  const lines = await sent(t, READS_BODY + COPIES.join(''), CLAIMS, {})
+  const lines = await (await startRows(t, {}))(t, 'worker0', CLAIMS)
   const seen = Object.fromEntries(lines.filter(line => line.startsWith('s-')).map(line => line.slice(2).split(': ')))
   assert.deepEqual(seen, {
     ...{ host: '[api.example]', via: '[1.1 sluice]', 'x-own': '[yes]' },

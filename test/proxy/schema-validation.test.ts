@@ -6,6 +6,7 @@ import { startGateway } from '../harness/gateway.ts'
 import { connectPeer } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { startBackend } from '../harness/sequence-calls.ts'
+import { sharedBySuite } from '../harness/suite.ts'
 
 const ASKS = '  enableSchemaValidation: true\n'
 
@@ -195,8 +196,11 @@ const REQUESTS: readonly (readonly [string, string, string, readonly string[]])[
   ],
 ]
 
-async function start(t: TestContext, answer: readonly [number, string, string?] = [200, '[]']) {
-  const apis = await loadProjects(t, {
+/** What the backend answers. */
+let answer: readonly [number, string, string?] = [200, '[]']
+
+const shared = sharedBySuite(async owner => {
+  const apis = await loadProjects(owner, {
     '/three': [ASKS, { 'Definitions/swagger.yaml': V3 }],
     '/two': [ASKS, { 'Definitions/swagger.yaml': V2 }],
     '/many': [ASKS, { 'Definitions/swagger.yaml': V31 }],
@@ -207,12 +211,19 @@ async function start(t: TestContext, answer: readonly [number, string, string?] 
     [],
   )
   const paths = ['/pets', '/pets/1', '/pets/7', '/pets/mine', '/items/i1', '/form', '/a']
-  const backend = await startBackend(t, Object.fromEntries(paths.map(path => [path, () => answer])))
+  const backend = await startBackend(owner, Object.fromEntries(paths.map(path => [path, () => answer])))
   const plans = [...mediationsOf(apis)].map(([context, overrides]) => {
     return { context: `${context}/1`, port: backend.port, overrides }
   })
   const gateway = await startGateway(plans)
-  t.after(() => gateway.stop())
+  owner.after(() => gateway.stop())
+  return { backend, gateway }
+})
+
+async function start(t: TestContext, given: typeof answer = [200, '[]']) {
+  const { backend, gateway } = await shared
+  answer = given
+  backend.received.length = 0
   const client = await connectPeer(gateway.port)
   t.after(() => client.destroy())
   const ask = async (request: string, lines: string, body: string) => {

@@ -15,7 +15,7 @@ import { type Json, textOf, type Value } from '../value.ts'
 import { element as xmlElement, elementsOf, localName, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
 
 /** A number of copies, 0 for any; an expression gives that of each message. */
-export type Count = number | Expression
+type Count = number | Expression
 
 export interface AggregateSettings {
   readonly timeoutMs: number
