@@ -51,7 +51,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
       'tls',
       'src/proxy/mediated/body-store.ts',
       ...[...OUTER_ROOMS, 'src/launch.js', 'src/throttle/counter-file.ts'],
-      'src/mounted/notifications/provider-file.ts',
+      ...['src/mounted/notifications/provider-file.ts', 'src/delivery/lease.ts'],
     ],
   ],
   // Besides threads: the channel of a reactor, which receives updates between steps of a request, and the plan codec.
@@ -60,7 +60,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
     [
       ...[...OUTER_ROOMS, 'worker', 'src/auth/control-channel.ts', 'src/plan/plan-codec.ts'],
       'src/runtime/isolated-threads.ts',
-      'src/runtime/heap-room.ts',
+      ...['src/runtime/heap-room.ts', 'src/runtime/process-name.ts'],
     ],
   ],
   [/^pino$/, ['src/observe/log.ts']],
