@@ -1,0 +1,130 @@
+/** The search finds a known optimum within one step, and proposes only what its repeats decide. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Knob, type SearchOptions, type Sizes, tune } from '../../src/tune/search.ts'
+import { CEILING, SimulatedSystem } from './simulated-system.ts'
+
+const CLIENTS = 64
+const OPTIONS: SearchOptions = { seed: 1, clients: CLIENTS, repeats: 5, p99Ms: 0, progress: () => {} }
+const GRID = [1, 2, 4, 8, 16, 32, 64]
+
+function knob(key: string, current: number, values: readonly number[] = GRID): Knob {
+  return { key, others: [], values, current }
+}
+
+/** A backend that is slower for each request beyond `slots`; the gateway refuses those beyond its connections. */
+function slots(count: number): (sizes: Sizes, clients: number) => number {
+  return ({ connections = CLIENTS }, clients) => {
+    const atOnce = Math.min(connections, clients)
+    return 500 * (atOnce <= count ? atOnce : count / (1 + (atOnce - count) / count))
+  }
+}
+
+/** Flows that need a processor: as many at once as there are processors, and a little less beyond. */
+function processors(count: number): (sizes: Sizes, clients: number) => number {
+  return ({ core = 400 }, clients) => {
+    const atOnce = Math.min(core, clients)
+    return atOnce <= count ? 900 * atOnce : (900 * count) / (1 + 0.02 * Math.log2(atOnce / count))
+  }
+}
+
+/** A backend that is never the limit: each connection carries one request in 20 ms. */
+function connectionsOnly({ connections = 1 }: Sizes, clients: number): number {
+  return 50 * Math.min(connections, clients)
+}
+
+/** What it is, the system, the knob, its current value, the known optimum. */
+const KNOWN: readonly (readonly [string, (sizes: Sizes, clients: number) => number, string, number, number])[] = [
+  ...[2, 4, 8, 16, 32].map(count => [`a backend with ${count} slots`, slots(count), 'connections', 64, count] as const),
+  ...[1, 2, 4, 8].map(
+    count => [`${count} processors`, processors(count), 'core', count === 1 ? 64 : 1, count] as const,
+  ),
+  ['connections alone', connectionsOnly, 'connections', 2, 64],
+]
+
+for (const [what, throughput, key, current, optimum] of KNOWN) {
+  test(`${what}: ${key} is found within one step of ${optimum}`, async () => {
+    for (const seed of [1, 2, 3]) {
+      const system = new SimulatedSystem(throughput, 0.02, seed)
+      const { knobs } = await tune(system, [knob(key, current)], { ...OPTIONS, seed })
+      const found = knobs[0]!
+      assert.ok(Math.abs(GRID.indexOf(found.optimum) - GRID.indexOf(optimum)) <= 1, `${found.optimum}, seed ${seed}`)
+      if (found.gain.low >= 1.03) assert.equal(found.verdict, 'change')
+    }
+  })
+}
+
+test('a size that changes nothing is not proposed, whatever the noise', async () => {
+  for (const noise of [0.001, 0.01, 0.05, 0.2]) {
+    for (let seed = 1; seed <= 8; seed++) {
+      const system = new SimulatedSystem((_, clients) => 10 * clients, noise, seed)
+      const { knobs } = await tune(system, [knob('buffer', 16)], { ...OPTIONS, seed })
+      // With a noise of 20 % a run may not decide; it proposes nothing then.
+      if (noise <= 0.05) assert.notEqual(knobs[0]!.verdict, 'change', `noise ${noise}, seed ${seed}`)
+    }
+  }
+})
+
+test('a proposed size holds for the sizes after it: one bottleneck behind another', async () => {
+  const both = (sizes: Sizes, clients: number) =>
+    Math.min(connectionsOnly(sizes, clients), processors(4)(sizes, clients))
+  const system = new SimulatedSystem(both)
+  const { knobs, peak } = await tune(system, [knob('core', 1), knob('connections', 2)], OPTIONS)
+  // Two connections carry 100 a second, and one processor 900: only the connections limit at first.
+  assert.deepEqual(
+    knobs.map(({ key, verdict }) => [key, verdict]),
+    [
+      ['core', 'keep'],
+      ['connections', 'change'],
+    ],
+  )
+  assert.ok(peak > 800, String(peak))
+})
+
+test('repeats come in random order, the same one for the same seed', async () => {
+  const order = async (seed: number): Promise<readonly unknown[]> => {
+    const system = new SimulatedSystem(connectionsOnly)
+    await tune(system, [knob('connections', 2)], { ...OPTIONS, seed })
+    return system.configured
+  }
+  assert.deepEqual(await order(1), await order(1))
+  assert.notDeepEqual(await order(1), await order(2))
+})
+
+test('the open loop runs from 30 % to 95 % of the peak, and the knee is the last rate within the target', async () => {
+  const system = new SimulatedSystem(() => 1000, 0)
+  const { open, knee, peak } = await tune(system, [], { ...OPTIONS, p99Ms: 6 })
+  assert.equal(peak, 1000)
+  assert.deepEqual(
+    open.map(({ share, p99Ms }) => [share, Math.round(p99Ms * 10) / 10]),
+    [
+      [0.3, 1.4],
+      [0.5, 2],
+      [0.7, 3.3],
+      [0.8, 5],
+      [0.9, 10],
+      [0.95, 20],
+    ],
+  )
+  assert.equal(knee?.share, 0.8)
+  assert.equal((await tune(system, [], { ...OPTIONS, p99Ms: 1 })).knee, null)
+  assert.equal((await tune(system, [], { ...OPTIONS, p99Ms: 100 })).knee?.share, 0.95)
+})
+
+test('a target for the 99th percentile excludes values that miss it', async () => {
+  // More connections are faster, and later: the latency is that of the closed loop.
+  const slow = ({ connections = 64 }: Sizes) => 1000 + connections
+  const system = new SimulatedSystem(slow, 0)
+  const { knobs } = await tune(system, [knob('connections', 64, [8, 64, 512, 4096])], { ...OPTIONS, p99Ms: 45 })
+  assert.deepEqual([knobs[0]!.optimum, knobs[0]!.verdict], [4096, 'change'])
+})
+
+test('a generator near its ceiling is named as what may limit', async () => {
+  for (const [most, expected] of [
+    [CEILING * 0.5, false],
+    [CEILING * 0.95, true],
+  ] as const) {
+    const { generator } = await tune(new SimulatedSystem(() => most, 0), [], OPTIONS)
+    assert.equal(generator.isBottleneck, expected)
+  }
+})
