@@ -12,6 +12,9 @@ export const ATTRIBUTES: readonly string[] = [
   ...['name', 'provider', 'providerURL', 'key', 'secret', 'sender', 'contentType'],
 ]
 
+/** A template that names one value often makes much of a short request. */
+export const FILLED_CHARS_MAX = 1_048_576
+
 /** The template can not be used; the message says why. */
 export class InvalidTemplate extends Error {
   override readonly name = 'InvalidTemplate'
@@ -56,9 +59,15 @@ export class BodyTemplate {
     if (contentType === 'JSON') this.#checkJson()
   }
 
+  /** Throws InvalidTemplate where the values make it too long. */
   fill(values: TemplateValues): string {
     const write = this.#contentType === 'JSON' ? jsonValue : formValue
-    return this.#pieces.map(piece => (isPlaceholder(piece) ? write(textOf(piece, values), piece) : piece)).join('')
+    const text = joinUpTo(
+      FILLED_CHARS_MAX,
+      this.#pieces.values().map(piece => (isPlaceholder(piece) ? write(textOf(piece, values), piece) : piece)),
+    )
+    if (text === null) throw new InvalidTemplate(`the message has more than ${FILLED_CHARS_MAX} characters`)
+    return text
   }
 
   /** Whatever the values are, the body is JSON if it is with these. */
@@ -72,6 +81,18 @@ export class BodyTemplate {
       }
     }
   }
+}
+
+/** Null beyond `most` characters; the rest is not made then. */
+export function joinUpTo(most: number, pieces: Iterable<string>): string | null {
+  const parts: string[] = []
+  let length = 0
+  for (const piece of pieces) {
+    length += piece.length
+    if (length > most) return null
+    parts.push(piece)
+  }
+  return parts.join('')
 }
 
 function isPlaceholder(piece: Piece): piece is Placeholder {

@@ -1,4 +1,5 @@
 /** Events that senders turn into messages: what a client publishes, and its text for one kind of message. */
+import { FILLED_CHARS_MAX, joinUpTo } from './body-template.ts'
 import type { Channel } from './sender-configuration.ts'
 import { CHANNELS } from './sender-configuration.ts'
 import { shown } from './refusals.ts'
@@ -96,6 +97,7 @@ function eventOf(body: Readonly<Record<string, unknown>>, type: Channel): Notifi
   const event = { recipient, text: content, isTemplate, subject, properties: readProperties(body.properties) }
   const missing = missingProperties(event)
   if (missing.length > 0) throw invalid(`the template needs the properties ${missing.join(', ')}`)
+  renderEvent(event, type === 'email')
   return event
 }
 
@@ -128,16 +130,35 @@ function missingProperties({ text, subject, isTemplate, properties }: Notificati
   return [...new Set(named.filter(name => !Object.hasOwn(properties, name)))]
 }
 
-/** Text and subject of the message. Values are not read again, and are escaped in HTML. */
+/** Text and subject of the message. Values are not read again, and are escaped in HTML. Throws Refused: too long. */
 export function renderEvent(
   event: NotificationEvent,
   isHtml: boolean,
 ): { readonly text: string; readonly subject: string } {
   const { text, subject, isTemplate, properties } = event
   if (!isTemplate) return { text, subject }
-  const fill = (template: string, write: (value: string) => string): string =>
-    template.replaceAll(PLACEHOLDER, (_, name: string) => write(properties[name] ?? ''))
-  return { text: fill(text, isHtml ? escapedHtml : same), subject: fill(subject, same) }
+  const fill = (template: string, most: number, write: (value: string) => string): string => {
+    const filled = joinUpTo(
+      most,
+      filledPieces(template, name => write(properties[name] ?? '')),
+    )
+    if (filled === null) throw invalid(`the filled-in template has more than ${most} characters`)
+    return filled
+  }
+  return {
+    text: fill(text, FILLED_CHARS_MAX, isHtml ? escapedHtml : same),
+    subject: fill(subject, SUBJECT_CHARS_MAX, same),
+  }
+}
+
+function* filledPieces(template: string, valueOf: (name: string) => string): Generator<string> {
+  let from = 0
+  for (const match of template.matchAll(PLACEHOLDER)) {
+    yield template.slice(from, match.index)
+    yield valueOf(match[1]!)
+    from = match.index + match[0].length
+  }
+  yield template.slice(from)
 }
 
 function same(text: string): string {

@@ -19,6 +19,7 @@ const SITUATIONS = {
   'key-reused': ['NSM-61012', 422, 'The idempotency key belongs to another event'],
   'no-delivery': ['NSM-61013', 404, 'There is no such delivery'],
   'not-dead': ['NSM-61014', 409, 'The delivery is no dead letter'],
+  'too-many-tests': ['NSM-61015', 429, 'Too many test messages of the tenant are on the way'],
   failed: ['NSM-65001', 500, 'The server has failed'],
   unavailable: ['NSM-65002', 503, 'The database is unavailable'],
   'template-file': ['NSM-65003', 500, 'The template file of the SMS providers is unusable'],

@@ -13,6 +13,8 @@ import type { NotificationSettings } from './settings.ts'
 
 const BODY_BYTES_MAX = 131_072
 const TEST_MS = 30_000
+/** Test messages of one tenant and thread at once: each keeps a permit until its provider answers. */
+const TESTS_MAX = 4
 /** Stands for the id of a delivery in dry runs. */
 const SAMPLE_ID = '00000000-0000-7000-8000-000000000000'
 
@@ -29,6 +31,8 @@ export class SenderRequests {
   readonly #dispatcher: Dispatcher
   readonly #outbox: Outbox
   readonly #settings: NotificationSettings
+  /** By tenant. */
+  readonly #tests = new Map<string, number>()
 
   constructor(senders: SenderStore, dispatcher: Dispatcher, outbox: Outbox, settings: NotificationSettings) {
     this.#senders = senders
@@ -103,8 +107,27 @@ export class SenderRequests {
     const event = readEvent(await jsonOf(request, this.#settings.eventBytesMax), channel)
     await this.#senders.show(tenant, channel, name)
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TEST_MS)])
-    const result = await this.#dispatcher.attempt({ tenant, channel, name }, event, crypto.randomUUID(), signal)
-    const isDelivered = result.kind === 'delivered'
-    return json(200, { delivered: isDelivered, detail: isDelivered ? result.detail : result.cause })
+    this.#beginTest(tenant)
+    try {
+      const result = await this.#dispatcher.attempt({ tenant, channel, name }, event, crypto.randomUUID(), signal)
+      const isDelivered = result.kind === 'delivered'
+      return json(200, { delivered: isDelivered, detail: isDelivered ? result.detail : result.cause })
+    } finally {
+      this.#endTest(tenant)
+    }
+  }
+
+  #beginTest(tenant: string): void {
+    const count = this.#tests.get(tenant) ?? 0
+    if (count >= TESTS_MAX) {
+      throw new Refused('too-many-tests', `at most ${TESTS_MAX} at once`, [['Retry-After', '5']])
+    }
+    this.#tests.set(tenant, count + 1)
+  }
+
+  #endTest(tenant: string): void {
+    const count = this.#tests.get(tenant) ?? 0
+    if (count > 1) this.#tests.set(tenant, count - 1)
+    else this.#tests.delete(tenant)
   }
 }

@@ -37,12 +37,7 @@ export function smsMessage(
   const template = templateOf(sender, provider, contentType)
   const missing = template.properties.filter(name => !properties.has(`body.${name}`)).map(name => `body.${name}`)
   if (missing.length > 0) throw invalid(`the template of ${provider.name} needs the properties ${missing.join(', ')}`)
-  const body = template.fill({
-    attribute: name => attributeOf(sender, name),
-    property: name => properties.get(`body.${name}`) ?? '',
-    mobile: event.recipient,
-    body: renderEvent(event, false).text,
-  })
+  const body = filledBody(template, sender, event)
   const method = METHODS[settingWithDefault(sender, provider, 'http.client.method').toLowerCase() || 'httppost']
   if (method === undefined) throw invalid('http.client.method is HttpPost, HttpPut or HttpGet')
   if (method === 'GET' && contentType !== 'FORM') throw invalid('HttpGet needs contentType FORM: its body is the query')
@@ -61,6 +56,20 @@ export function smsMessage(
     credentials: username === '' ? null : { username, password },
     proxy: proxyHost === undefined ? null : { host: proxyHost, port: Number(properties.get('http.proxy.port')) },
     idempotencyKey,
+  }
+}
+
+function filledBody(template: BodyTemplate, sender: SenderConfiguration, event: NotificationEvent): string {
+  const { text } = renderEvent(event, false)
+  try {
+    return template.fill({
+      attribute: name => attributeOf(sender, name),
+      property: name => sender.properties.get(`body.${name}`) ?? '',
+      mobile: event.recipient,
+      body: text,
+    })
+  } catch (error) {
+    throw error instanceof InvalidTemplate ? invalid(error.message) : error
   }
 }
 

@@ -1,6 +1,9 @@
 /** Senders over REST on each database: what each method does, tenants, every refusal with its code; the project. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import * as yaml from 'js-yaml'
 import { KINDS } from '../../control/registry/real-databases.ts'
@@ -305,4 +308,33 @@ describe('the project of the package', () => {
       assert.deepEqual([scopes.length, declared.includes(scopes[0]!)], [1, true])
     })
   }
+})
+
+test('four test messages of a tenant may be on the way, a fifth is 429 NSM-61015', async t => {
+  const fixture = (await openNotifications('h2', { allowed_addresses: ['127.0.0.1'] })) as NotificationFixture
+  t.after(() => fixture.remove())
+  const asked: ServerResponse[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const provider = createServer((_, response) => {
+    if (asked.push(response) === 4) resolve()
+  })
+  await once(provider.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => provider.close())
+  const { port } = provider.address() as AddressInfo
+  const body = { recipient: '1', text: 'x' }
+  for (const tenant of ['one', 'two']) {
+    await fixture.ask('POST', '/sms', { tenant, body: { ...VONAGE, providerURL: `http://127.0.0.1:${port}/` } })
+  }
+  const tried = () => fixture.ask('POST', '/sms/SMSPublisher/test', { tenant: 'one', body })
+  const under = Array.from({ length: 4 }, tried)
+  await promise
+  const refused = await tried()
+  assert.deepEqual([refused.status, refused.json.code], [429, 'NSM-61015'])
+  const other = fixture.ask('POST', '/sms/SMSPublisher/test', { tenant: 'two', body })
+  for (const response of asked) response.end()
+  for (const { json } of await Promise.all(under)) assert.equal(json.delivered, true)
+  provider.on('request', (_, response) => response.end())
+  asked.at(4)?.end()
+  assert.equal((await other).json.delivered, true)
+  assert.equal((await tried()).json.delivered, true)
 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { BodyTemplate, type ContentType } from '../../../src/mounted/notifications/body-template.ts'
 import { ProviderFile, readProviders } from '../../../src/mounted/notifications/provider-file.ts'
-import type { NotificationEvent } from '../../../src/mounted/notifications/notification-event.ts'
+import { type NotificationEvent, readEvent } from '../../../src/mounted/notifications/notification-event.ts'
 import { readSender } from '../../../src/mounted/notifications/sender-request.ts'
 import { SHIPPED_PROVIDERS } from '../../../src/mounted/notifications/shipped-providers.ts'
 import { smsMessage } from '../../../src/mounted/notifications/sms-message.ts'
@@ -29,6 +29,16 @@ function messageOf(sender: object, event: Partial<NotificationEvent> = {}) {
 }
 
 const property = (key: string, value: string) => ({ key, value })
+
+test('a template that repeats a value makes no message beyond 1 MiB, and the rest of it is not made', () => {
+  const long = 'x'.repeat(60_000)
+  const sender = { provider: 'Vonage', properties: [property('body', `["${'{{body}}'.repeat(1000)}"]`)] }
+  assert.throws(() => messageOf(sender, { text: long }), /more than 1048576 characters/)
+  const event = { template: '{{a}}'.repeat(5000), properties: [property('a', long)], recipient: '1' }
+  assert.throws(() => readEvent(event, 'sms'), /more than 1048576 characters/)
+  const subject = { recipient: 'a@b.example', template: 'x', subject: '{{a}}{{a}}', properties: event.properties }
+  assert.throws(() => readEvent(subject, 'email'), /more than 998 characters/)
+})
 
 describe('each provider gets exactly its bytes', () => {
   const HOSTILE = 'say "hi"\\\n\u{1f600} & = + %41 {{mobile}} $key'
