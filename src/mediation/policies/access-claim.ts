@@ -59,8 +59,13 @@ function valuesOf(message: Message, name: string): readonly string[] {
   const claim = (all as Readonly<Record<string, Json>>)[name]
   const list: readonly unknown[] = Array.isArray(claim) ? claim : [claim]
   return list
-    .flatMap(each => (each === null || each === undefined ? [] : String(each)))
+    .flatMap(each => (each === null || each === undefined ? [] : textOfItem(each)))
     .filter(text => text.trim() !== '')
+}
+
+/** An object is its JSON: a member `toString` of it would be called as the method. */
+function textOfItem(item: unknown): string {
+  return typeof item === 'object' ? JSON.stringify(item) : String(item)
 }
 
 function invalid(name: string): MediationFault {

@@ -154,6 +154,10 @@ function changeFields(message: Message, answer: Answer, warn: (cause: string) =>
         warn(`a field of ${member} ${reason}`)
         continue
       }
+      if (typeof value === 'object') {
+        warn(`a field of ${member} is no text`)
+        continue
+      }
       const before = member === 'headersToAdd' ? textOf(message.get('transport', name)) : ''
       message.set('transport', name, before === '' ? String(value) : `${before}, ${String(value)}`)
     }
